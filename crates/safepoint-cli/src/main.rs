@@ -1,0 +1,2 @@
+//! The `safepoint` binary.
+fn main() {}

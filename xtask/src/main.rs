@@ -1,0 +1,2 @@
+//! Recipes of this workspace.
+fn main() {}
