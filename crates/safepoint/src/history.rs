@@ -1,0 +1,191 @@
+//! A conversation as the next model call will see it, and how its open ends are closed (S5).
+//!
+//! **Invariants**: in `entries` every assistant message with calls is followed by its results, complete and in the
+//! order of the calls. What is not yet so stands in `tail`, and only there.
+
+use std::{collections::HashSet, sync::Arc};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    ids::CallId,
+    message::{AssistantMessage, Block, CallResult, UserMessage, Verdict},
+};
+
+mod repair;
+
+pub use repair::Repair;
+
+/// One step of a conversation. Exhaustive: every wire must place each of them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "role", rename_all = "snake_case")]
+pub enum Entry {
+    /// A person's message.
+    User(UserMessage),
+    /// A model's message.
+    Assistant(AssistantMessage),
+    /// The results of all calls of the message before, in their order.
+    Results {
+        /// One result a call.
+        results: Vec<CallResult>,
+    },
+}
+
+/// A conversation: cheap to clone, growing at its end, with at most one open end.
+///
+/// Obtained from [`Outcome::history`](crate::Outcome::history), stored by you if you like (it is `serde`), and handed
+/// to [`Agent::run_on`](crate::Agent::run_on), which closes the open end before it adds the new input.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct History {
+    entries: Vec<Arc<Entry>>,
+    #[serde(default)]
+    tail: Tail,
+}
+
+/// The open end of a conversation: what a stop, a limit or a failure left. Exhaustive: closing must handle each.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "tail", rename_all = "snake_case")]
+pub enum Tail {
+    /// Nothing is open.
+    #[default]
+    Whole,
+    /// The model's message was cut while it streamed.
+    Cut {
+        /// What had arrived: its complete calls never started.
+        message: AssistantMessage,
+    },
+    /// The message is whole, some of its calls have no result.
+    Open {
+        /// The message.
+        message: AssistantMessage,
+        /// What became of its calls, in their order.
+        calls: Vec<OpenCall>,
+    },
+}
+
+/// What is known of one call of an open round.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OpenCall {
+    /// What the model will be told if a new turn closes it.
+    pub result: CallResult,
+}
+
+impl History {
+    /// An empty conversation.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The closed part, oldest first.
+    #[must_use]
+    pub fn entries(&self) -> &[Arc<Entry>] {
+        &self.entries
+    }
+
+    /// The open end.
+    #[must_use]
+    pub fn tail(&self) -> &Tail {
+        &self.tail
+    }
+
+    /// Adds an entry to the closed part.
+    ///
+    /// Building a history by hand is allowed; what does not fit is mended by [`History::repair`] before use.
+    pub fn push(&mut self, entry: Entry) {
+        self.entries.push(Arc::new(entry));
+    }
+
+    /// Sets the open end.
+    pub(crate) fn leave_open(&mut self, tail: Tail) {
+        self.tail = tail;
+    }
+
+    /// Closes the open end with deterministic notes, so that a new turn can start (S5.2, S5.4).
+    ///
+    /// A cut message is kept as far as it was shown, marked interrupted, and its complete calls are closed as not
+    /// started. The same history closes to the same bytes.
+    pub fn close(&mut self) {
+        match std::mem::take(&mut self.tail) {
+            Tail::Whole => {}
+            Tail::Cut { message } => self.close_cut(message),
+            Tail::Open { message, calls } => {
+                self.push(Entry::Assistant(message));
+                self.push(Entry::Results { results: calls.into_iter().map(|call| call.result).collect() });
+            }
+        }
+    }
+
+    fn close_cut(&mut self, message: AssistantMessage) {
+        if message.is_blank() {
+            return;
+        }
+        let results: Vec<CallResult> = message
+            .calls()
+            .map(|call| CallResult {
+                call_id: call.id.clone(),
+                name: call.name.clone(),
+                text: note::NOT_STARTED.into(),
+                verdict: Verdict::Bad,
+            })
+            .collect();
+        let (calls, mut blocks): (Vec<Block>, Vec<Block>) =
+            message.blocks.into_iter().partition(|block| matches!(block, Block::Call(_)));
+        blocks.push(Block::Text { text: note::INTERRUPTED.into() });
+        blocks.extend(calls);
+        self.push(Entry::Assistant(AssistantMessage { blocks }));
+        if !results.is_empty() {
+            self.push(Entry::Results { results });
+        }
+    }
+
+    /// The ids of all calls in the closed part.
+    pub(crate) fn call_ids(&self) -> HashSet<CallId> {
+        self.entries
+            .iter()
+            .filter_map(|entry| match &**entry {
+                Entry::Assistant(message) => Some(message),
+                Entry::User(_) | Entry::Results { .. } => None,
+            })
+            .flat_map(AssistantMessage::calls)
+            .map(|call| call.id.clone())
+            .collect()
+    }
+
+    /// The last text that the model said, if any.
+    #[must_use]
+    pub fn last_text(&self) -> Option<String> {
+        self.entries.iter().rev().find_map(|entry| match &**entry {
+            Entry::Assistant(message) => Some(message.text()),
+            Entry::User(_) | Entry::Results { .. } => None,
+        })
+    }
+}
+
+/// What a model is told of calls that have no result of their own. Neutral, short, the same bytes every time.
+pub mod note {
+    /// Nothing of it ran.
+    pub const NOT_STARTED: &str = "[not started: the run was stopped before this call began. Nothing was done.]";
+    /// It ran and was stopped; nobody knows how far it came.
+    pub const STOPPED_UNKNOWN: &str =
+        "[stopped while running: its effects are unknown and may have happened. Check before repeating it.]";
+    /// It only read, and was stopped.
+    pub const STOPPED_HARMLESS: &str = "[stopped while running: it only reads, so nothing was changed.]";
+    /// Its time limit passed.
+    pub const TIMED_OUT: &str =
+        "[timed out: its effects are unknown and may have happened. Check before repeating it.]";
+    /// It could not be stopped and goes on.
+    pub const STILL_RUNNING: &str =
+        "[still running: the run was stopped and this call could not be. Its effects may yet happen.]";
+    /// It was not allowed.
+    pub const DENIED: &str = "[denied: this call was not allowed to run. Nothing was done.]";
+    /// Nobody answered in time.
+    pub const EXPIRED: &str = "[expired: nobody decided about this call in time. Nothing was done.]";
+    /// A person stopped this one call.
+    pub const STOPPED_ALONE: &str =
+        "[stopped by request: this call was ended early. Its effects are unknown and may have happened.]";
+    /// Marks a message that was cut.
+    pub const INTERRUPTED: &str = "[interrupted: this message was cut here.]";
+    /// A result that a stored history lacks.
+    pub const MISSING: &str = "[no result is recorded for this call: its effects are unknown and may have happened.]";
+}

@@ -1,0 +1,78 @@
+//! Names of things: every id is its own type, so that none can stand where another is meant.
+
+use std::{borrow::Borrow, fmt, sync::Arc};
+
+use serde::{Deserialize, Serialize};
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(Arc<str>);
+        impl $name {
+            /// The id as text.
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+        impl<T: Into<Arc<str>>> From<T> for $name {
+            fn from(text: T) -> Self {
+                Self(text.into())
+            }
+        }
+        impl Borrow<str> for $name {
+            fn borrow(&self) -> &str {
+                &self.0
+            }
+        }
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    };
+}
+
+id! {
+    /// One run: an agent's execution on one input, over all its attempts.
+    RunId
+}
+id! {
+    /// One tool call, unique within its history.
+    CallId
+}
+id! {
+    /// One question to a person (or to whoever decides): may this call run?
+    ApprovalId
+}
+
+impl RunId {
+    /// A fresh id; ids sort by the time of their making.
+    #[must_use]
+    pub fn fresh() -> Self {
+        Self(format!("run_{}", uuid::Uuid::now_v7().simple()).into())
+    }
+}
+
+impl CallId {
+    /// A fresh id, for a call whose model gave none or gave one that is taken.
+    #[must_use]
+    pub fn fresh() -> Self {
+        Self(format!("call_{}", uuid::Uuid::now_v7().simple()).into())
+    }
+}
+
+impl ApprovalId {
+    /// A fresh id; a question that is asked again gets a new one (S8.3).
+    #[must_use]
+    pub fn fresh() -> Self {
+        Self(format!("apr_{}", uuid::Uuid::now_v7().simple()).into())
+    }
+}

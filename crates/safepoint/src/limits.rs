@@ -1,0 +1,70 @@
+//! Every bound of a run in one place, each with its default (S12.1).
+
+use std::time::Duration;
+
+/// What a run may use up, and how long its parts may take.
+///
+/// Reaching `max_rounds`, `max_tokens`, `max_cost`, `wall_time` or `model_output_bytes` is a *stop* whose reason
+/// names the limit; the others queue, truncate or bound a wait.
+///
+/// ```
+/// use safepoint::Limits;
+/// let limits = Limits { max_rounds: 10, ..Limits::default() };
+/// assert_eq!(limits.max_rounds, 10);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Model calls of one run; the calls of the last round still finish. Default 100.
+    pub max_rounds: u32,
+    /// Tokens of one run, input and output together; checked before each model call. Default: none.
+    pub max_tokens: Option<u64>,
+    /// Money of one run in the currency of the configured [`Price`](crate::Price); checked before each model call,
+    /// and only where a price is configured. Default: none.
+    pub max_cost: Option<f64>,
+    /// Wall time of one attempt, less the time it waits for approvals; its end is a `Now`. Default: none.
+    pub wall_time: Option<Duration>,
+    /// Bytes of text and reasoning in one model message; passing it is a `Now`. Default 16 MiB.
+    pub model_output_bytes: usize,
+    /// Calls that may run at once; 1 is sequential. Further ones queue. Default 8.
+    pub parallel_calls: usize,
+    /// Time limit of a call whose tool names none. Default: none.
+    pub call_timeout: Option<Duration>,
+    /// Bytes of one call's output that the model is shown; the rest is spilled to a file. Default 64 KiB.
+    pub call_output_bytes: usize,
+    /// How long a *cooperate* tool may clean up after a stop. Default 5 s.
+    pub cleanup: Duration,
+    /// How long a *finish* tool may go on after a stop. Default 5 s.
+    pub finish_grace: Duration,
+    /// How long one hook may take before the run goes on without it. Default 5 s.
+    pub callback: Duration,
+    /// How long after the clean-up cap a run may take to be quiet before its survivors are named. Default 2 s.
+    pub quiet: Duration,
+    /// How long an append to the log may take before the run settles without it (S3.4). Default 5 s.
+    pub append: Duration,
+    /// How long an unanswered approval stays open. Default 24 h.
+    pub approval: Duration,
+    /// Provisional events (text as it streams) kept for readers that lag behind. Default 4,096.
+    pub retained_deltas: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            max_rounds: 100,
+            max_tokens: None,
+            max_cost: None,
+            wall_time: None,
+            model_output_bytes: 16 << 20,
+            parallel_calls: 8,
+            call_timeout: None,
+            call_output_bytes: 64 << 10,
+            cleanup: Duration::from_secs(5),
+            finish_grace: Duration::from_secs(5),
+            callback: Duration::from_secs(5),
+            quiet: Duration::from_secs(2),
+            append: Duration::from_secs(5),
+            approval: Duration::from_secs(24 * 60 * 60),
+            retained_deltas: 4096,
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! What people, models and tools say, in no provider's format.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::ids::CallId;
+
+/// What a person (or a program on their behalf) said.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UserMessage {
+    /// The text.
+    pub text: String,
+}
+
+impl<T: Into<String>> From<T> for UserMessage {
+    fn from(text: T) -> Self {
+        Self { text: text.into() }
+    }
+}
+
+/// What a model said: text, reasoning and the calls that it asked for, in the order in which they came.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct AssistantMessage {
+    /// The pieces, in order.
+    pub blocks: Vec<Block>,
+}
+
+/// One piece of a model's message. Exhaustive: every wire must place each of them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Block {
+    /// Text for people.
+    Text {
+        /// The text.
+        text: String,
+    },
+    /// The model's reasoning.
+    Reasoning(Reasoning),
+    /// A call that the model asks for, its arguments complete.
+    Call(ToolCall),
+}
+
+/// A stretch of reasoning. Some providers refuse it later unless their seal comes back with it, unchanged.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Reasoning {
+    /// What may be shown.
+    pub text: String,
+    /// The provider's own sealed form (a signature, an encrypted block), kept byte for byte; none if the stream was
+    /// cut before it came, or the wire has none.
+    pub seal: Option<Value>,
+}
+
+/// A call that a model asks for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolCall {
+    /// Unique within the history. An adapter passes on what the model said; the engine replaces empty or taken ids.
+    pub id: CallId,
+    /// The tool's name as the model wrote it.
+    pub name: String,
+    /// The arguments as the model wrote them: usually JSON, but nobody has checked.
+    pub args: String,
+}
+
+impl AssistantMessage {
+    /// A message of text alone.
+    #[must_use]
+    pub fn of_text(text: impl Into<String>) -> Self {
+        Self { blocks: vec![Block::Text { text: text.into() }] }
+    }
+
+    /// All text, in order, as one string.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let mut all = String::new();
+        for block in &self.blocks {
+            if let Block::Text { text } = block {
+                all.push_str(text);
+            }
+        }
+        all
+    }
+
+    /// The calls, in order.
+    pub fn calls(&self) -> impl Iterator<Item = &ToolCall> {
+        self.blocks.iter().filter_map(|block| match block {
+            Block::Call(call) => Some(call),
+            Block::Text { .. } | Block::Reasoning(_) => None,
+        })
+    }
+
+    /// Whether there is nothing in it that a provider would accept as a message.
+    #[must_use]
+    pub fn is_blank(&self) -> bool {
+        self.blocks.iter().all(|block| match block {
+            Block::Text { text } => text.trim().is_empty(),
+            Block::Reasoning(_) => true,
+            Block::Call(_) => false,
+        })
+    }
+}
+
+/// The answer to one call, as the model is told it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallResult {
+    /// The call that it answers.
+    pub call_id: CallId,
+    /// The tool's name.
+    pub name: String,
+    /// What the model is told.
+    pub text: String,
+    /// Whether it is told as an error.
+    pub verdict: Verdict,
+}
+
+/// How a result is marked on wires that mark it. Exhaustive: wires know these two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// An ordinary result.
+    Good,
+    /// Something that the model should notice: a failure, a denial, a stop.
+    Bad,
+}

@@ -1,0 +1,97 @@
+//! What a model call used, and how sure we are of it (S3.9).
+
+use serde::{Deserialize, Serialize};
+
+/// Tokens of one model call or of a whole run. Never zero for a call that was sent: what the provider did not say is
+/// estimated and marked so.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    /// Tokens of the request, cached ones included.
+    pub input: u64,
+    /// The part of `input` that was read from the provider's cache.
+    pub cached_input: u64,
+    /// Tokens of the reply, reasoning included.
+    pub output: u64,
+    /// The part of `output` that was reasoning.
+    pub reasoning: u64,
+    /// How sure the figures are.
+    pub source: UsageSource,
+    /// What may have been billed beyond them.
+    pub billed_beyond: Beyond,
+}
+
+/// Where figures come from. Exhaustive: a third kind would have to be shown to every reader.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum UsageSource {
+    /// The provider said so.
+    #[default]
+    Exact,
+    /// A floor computed from what arrived.
+    Estimated,
+}
+
+/// Whether more may be billed than the figures say. Exhaustive: billing beyond is known or it is not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Beyond {
+    /// The call ran to its end: nothing more.
+    #[default]
+    Nothing,
+    /// The call was cut; whether the provider went on is its affair.
+    Unknown,
+}
+
+impl Usage {
+    /// Input and output together.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.input.saturating_add(self.output)
+    }
+
+    /// Adds another call's usage; one estimated part makes the sum estimated.
+    pub fn add(&mut self, other: &Usage) {
+        self.input = self.input.saturating_add(other.input);
+        self.cached_input = self.cached_input.saturating_add(other.cached_input);
+        self.output = self.output.saturating_add(other.output);
+        self.reasoning = self.reasoning.saturating_add(other.reasoning);
+        if other.source == UsageSource::Estimated {
+            self.source = UsageSource::Estimated;
+        }
+        if other.billed_beyond == Beyond::Unknown {
+            self.billed_beyond = Beyond::Unknown;
+        }
+    }
+
+    /// A floor for `bytes` of text: four bytes a token, at least one token.
+    #[must_use]
+    pub fn floor_of_bytes(bytes: usize) -> u64 {
+        const BYTES_PER_TOKEN: u64 = 4;
+        (bytes as u64).div_ceil(BYTES_PER_TOKEN).max(1)
+    }
+}
+
+/// Prices of a model, in any one currency, per million tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Price {
+    /// Input tokens that were not cached.
+    pub input: f64,
+    /// Input tokens read from the provider's cache.
+    pub cached_input: f64,
+    /// Output tokens, reasoning included.
+    pub output: f64,
+}
+
+impl Price {
+    /// What `usage` costs.
+    #[must_use]
+    pub fn of(&self, usage: &Usage) -> f64 {
+        const MILLION: f64 = 1_000_000.0;
+        let fresh = usage.input.saturating_sub(usage.cached_input);
+        #[expect(clippy::cast_precision_loss, reason = "2^53 tokens are beyond any bill")]
+        let sum = fresh as f64 * self.input
+            + usage.cached_input as f64 * self.cached_input
+            + usage.output as f64 * self.output;
+        sum / MILLION
+    }
+}
