@@ -1,1 +1,30 @@
-//! Placeholder, replaced by the first commit of this crate.
+#![doc = include_str!("../README.md")]
+
+mod alarm;
+mod core;
+mod demand;
+mod halt;
+mod handle;
+mod node;
+mod permit;
+mod points;
+mod reason;
+mod request;
+mod scope;
+mod stop;
+mod sync;
+mod task;
+mod tracker;
+
+pub use core::{Asked, Logged};
+pub use demand::{Demand, Mode, Reach};
+pub use halt::{Failure, Halt};
+pub use handle::StopHandle;
+pub use permit::{Effect, Permit};
+pub use points::SafePoints;
+pub use reason::{Actor, Code, Reason};
+pub use request::{DEFAULT_CLEANUP_CAP, Grace, InvalidRequest, StopRequest, secs};
+pub use scope::{Link, Scope};
+pub use stop::Stop;
+pub use task::{Dropper, Task, TaskEnd};
+pub use tracker::{Hold, Label};

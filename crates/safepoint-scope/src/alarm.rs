@@ -1,0 +1,74 @@
+//! Waiting for what is asked: registered once, looked at again only when something on the path is no longer silent.
+
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, Waker},
+};
+
+use tokio::{
+    sync::futures::OwnedNotified,
+    time::{Sleep, sleep_until},
+};
+
+use crate::node::Node;
+
+/// Wakes its task when a request or a deadline may have changed what reaches a node.
+///
+/// A waiter first registers, then looks: a request between the two wakes it, so none is missed.
+pub(crate) struct Alarm {
+    node: Arc<Node>,
+    wakes: Vec<Pin<Box<OwnedNotified>>>,
+    sleep: Option<Pin<Box<Sleep>>>,
+    waker: Option<Waker>,
+}
+
+impl Alarm {
+    pub(crate) fn new(node: &Arc<Node>) -> Self {
+        Self { node: Arc::clone(node), wakes: Vec::new(), sleep: None, waker: None }
+    }
+
+    pub(crate) fn node(&self) -> &Arc<Node> {
+        &self.node
+    }
+
+    /// Looks with `look`, and if that finds nothing leaves the waker wherever something could change.
+    pub(crate) fn poll<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        look: impl Fn(&Arc<Node>) -> Option<T>,
+    ) -> Poll<T> {
+        // Registered with this waker and nobody asked: nothing to look at, nothing to register again.
+        if self.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) && self.node.is_silent() {
+            return Poll::Pending;
+        }
+        loop {
+            self.register(cx);
+            if let Some(found) = look(&self.node) {
+                return Poll::Ready(found);
+            }
+            let Some(deadline) = self.node.next_deadline() else { return Poll::Pending };
+            let mut sleep = Box::pin(sleep_until(deadline));
+            let passed = sleep.as_mut().poll(cx).is_ready();
+            self.sleep = Some(sleep);
+            if !passed {
+                return Poll::Pending;
+            }
+        }
+    }
+
+    fn register(&mut self, cx: &mut Context<'_>) {
+        if self.wakes.is_empty() {
+            self.wakes = self.node.wakes().map(|wake| Box::pin(Arc::clone(wake).notified_owned())).collect();
+        }
+        for (held, wake) in self.wakes.iter_mut().zip(self.node.wakes()) {
+            while held.as_mut().poll(cx).is_ready() {
+                held.set(Arc::clone(wake).notified_owned());
+            }
+        }
+        if !self.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
+            self.waker = Some(cx.waker().clone());
+        }
+    }
+}

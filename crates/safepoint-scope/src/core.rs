@@ -1,0 +1,146 @@
+//! What one node holds: a word that is read often, and behind a lock the rest, which exists only once somebody asked.
+//!
+//! **Invariants**: the word changes only under the lock, and only by gaining bits; whoever sees a demand bit in the
+//! word finds the demand behind the lock. Whether a request or the settling came first is decided by that lock, so
+//! exactly one wins.
+
+use tokio::time::Instant;
+
+use crate::{
+    demand::{Demand, Mode, Reach},
+    reason::Reason,
+    request::StopRequest,
+    sync::{AtomicU32, Mutex, Ordering, lock},
+};
+
+/// What became of a request. Exhaustive: S1.9 names these four.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// It was the first.
+    First,
+    /// It made the demand stronger.
+    Strengthened,
+    /// All of it had been asked before.
+    NothingAdded,
+    /// The end had come first.
+    TooLate,
+}
+
+/// One entry of a node's log of requests.
+#[derive(Clone, Debug)]
+pub struct Logged {
+    /// Its place, from 0.
+    pub seq: u64,
+    /// When it was made.
+    pub at: Instant,
+    /// Why.
+    pub reason: Reason,
+    /// What it added.
+    pub asked: Asked,
+    /// This request alone.
+    pub demand: Demand,
+    /// All requests up to it.
+    pub joined: Demand,
+}
+
+/// Anything was asked.
+pub(crate) const ASKED: u32 = 1;
+/// What was asked is `Now`.
+pub(crate) const NOW: u32 = 1 << 1;
+/// The end is fixed.
+pub(crate) const SETTLED: u32 = 1 << 2;
+
+#[derive(Debug)]
+pub(crate) struct Core {
+    word: AtomicU32,
+    log: Mutex<Vec<Logged>>,
+}
+
+impl Core {
+    pub(crate) fn new() -> Self {
+        Self { word: AtomicU32::new(0), log: Mutex::new(Vec::new()) }
+    }
+
+    /// Acquire: pairs with the release below, so that a seen bit implies a readable log.
+    pub(crate) fn word(&self) -> u32 {
+        self.word.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn ask(&self, request: StopRequest, now: Instant) -> Asked {
+        let demand = request.demand(now);
+        let mut log = lock(&self.log);
+        let word = self.word.load(Ordering::Relaxed);
+        if word & SETTLED != 0 {
+            return Asked::TooLate;
+        }
+        let (asked, joined) = match log.last() {
+            None => (Asked::First, demand),
+            Some(last) => {
+                let held = last.joined.due(now);
+                let joined = held.join(demand);
+                (if joined == held { Asked::NothingAdded } else { Asked::Strengthened }, joined)
+            }
+        };
+        let seq = log.len() as u64;
+        log.push(Logged { seq, at: now, reason: request.into_reason(), asked, demand, joined });
+        let bits = ASKED | if joined.mode == Mode::Now { NOW } else { 0 };
+        self.word.store(word | bits, Ordering::Release);
+        asked
+    }
+
+    /// Fixes the end; true the first time.
+    pub(crate) fn settle(&self) -> bool {
+        let _log = lock(&self.log);
+        let word = self.word.load(Ordering::Relaxed);
+        self.word.store(word | SETTLED, Ordering::Release);
+        word & SETTLED == 0
+    }
+
+    /// The demand as it was asked, its deadline not yet held against the clock.
+    pub(crate) fn demand(&self) -> Option<Demand> {
+        if self.word() & ASKED == 0 {
+            return None;
+        }
+        lock(&self.log).last().map(|last| last.joined)
+    }
+
+    pub(crate) fn first_reason(&self) -> Option<Reason> {
+        if self.word() & ASKED == 0 {
+            return None;
+        }
+        lock(&self.log).first().map(|first| first.reason.clone())
+    }
+
+    pub(crate) fn log(&self) -> Vec<Logged> {
+        if self.word() & ASKED == 0 { Vec::new() } else { lock(&self.log).clone() }
+    }
+}
+
+/// Which requests of an enclosing node reach a nested run; crossing several links, the strictest counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Filter {
+    Everything,
+    NowOrTree,
+    TreeOnly,
+}
+
+impl Filter {
+    pub(crate) fn lets_through(self, demand: &Demand) -> bool {
+        match self {
+            Self::Everything => true,
+            Self::NowOrTree => demand.mode == Mode::Now || demand.reach == Reach::Tree,
+            Self::TreeOnly => demand.reach == Reach::Tree,
+        }
+    }
+
+    /// Whether the demand could come through later, when its deadline makes it `Now`.
+    pub(crate) fn may_let_through(self, demand: &Demand) -> bool {
+        match self {
+            Self::Everything | Self::NowOrTree => true,
+            Self::TreeOnly => demand.reach == Reach::Tree,
+        }
+    }
+}
+
+#[cfg(all(test, loom))]
+mod loom_tests;

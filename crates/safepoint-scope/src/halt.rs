@@ -1,0 +1,94 @@
+//! What work returns when it gives no value: a stop or a failure, kept apart by type.
+
+use std::{error::Error as StdError, fmt};
+
+use crate::stop::Stop;
+
+/// Why work gave no value. `?` takes any error and any [`Stop`] into it, and keeps them apart.
+///
+/// Exhaustive: a third way to give no value would have to be handled everywhere.
+#[must_use = "it says whether the work failed or was stopped"]
+#[derive(Debug)]
+pub enum Halt {
+    /// It had to end.
+    Stop(Stop),
+    /// It failed.
+    Fail(Failure),
+}
+
+/// A failure: any error at all, or a message. Like `anyhow::Error` it is not itself an [`Error`](StdError), so that
+/// `?` can take every error into it.
+pub struct Failure {
+    error: Box<dyn StdError + Send + Sync>,
+    trace: Trace,
+}
+
+/// What a failure left behind in the world.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Trace {
+    Unsaid,
+    None,
+}
+
+impl Failure {
+    /// A failure with a message: a lowercase fragment that says what was attempted.
+    #[must_use]
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { error: message.into().into(), trace: Trace::Unsaid }
+    }
+
+    /// Says that nothing was done: the receipt then reports no effect (S3.8).
+    #[must_use]
+    pub fn without_effect(mut self) -> Self {
+        self.trace = Trace::None;
+        self
+    }
+
+    /// Whether it says that nothing was done.
+    #[must_use]
+    pub fn had_no_effect(&self) -> bool {
+        self.trace == Trace::None
+    }
+
+    /// The error inside, with its sources.
+    #[must_use]
+    pub fn as_error(&self) -> &(dyn StdError + Send + Sync + 'static) {
+        &*self.error
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error.fmt(f)?;
+        let mut source = self.error.source();
+        while let Some(error) = source {
+            write!(f, ": {error}")?;
+            source = error.source();
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Failure({self})")
+    }
+}
+
+impl From<Stop> for Halt {
+    fn from(stop: Stop) -> Self {
+        Self::Stop(stop)
+    }
+}
+
+impl From<Failure> for Halt {
+    fn from(failure: Failure) -> Self {
+        Self::Fail(failure)
+    }
+}
+
+impl<E: StdError + Send + Sync + 'static> From<E> for Halt {
+    fn from(error: E) -> Self {
+        Self::Fail(Failure { error: error.into(), trace: Trace::Unsaid })
+    }
+}

@@ -1,0 +1,91 @@
+//! The right to ask: handed out when a scope is made, to whoever may stop it. It cannot see inside, and cannot act.
+
+use std::sync::Arc;
+
+use tokio::time::Instant;
+
+use crate::{
+    core::{Asked, Logged},
+    node::Node,
+    reason::Reason,
+    request::StopRequest,
+};
+
+/// May ask a scope to stop, and wait for its end. Cheap to clone, usable from any thread and from inside the work.
+#[derive(Clone, Debug)]
+pub struct StopHandle {
+    node: Arc<Node>,
+}
+
+impl StopHandle {
+    pub(crate) fn new(node: Arc<Node>) -> Self {
+        Self { node }
+    }
+
+    /// Asks. Never blocks, never fails; the answer says what the request added.
+    ///
+    /// ```
+    /// use safepoint_scope::{Asked, SafePoints, Scope, StopRequest};
+    /// let (scope, handle) = Scope::root();
+    /// assert_eq!(handle.stop(StopRequest::at(SafePoints::AFTER_MODEL)), Asked::First);
+    /// assert_eq!(handle.stop(StopRequest::now()), Asked::Strengthened);
+    /// assert_eq!(handle.stop(StopRequest::at(SafePoints::ANY)), Asked::NothingAdded);
+    /// scope.settle();
+    /// assert_eq!(handle.stop(StopRequest::now()), Asked::TooLate);
+    /// ```
+    pub fn stop(&self, request: StopRequest) -> Asked {
+        let asked = self.node.core.ask(request, Instant::now());
+        match asked {
+            Asked::First | Asked::Strengthened => self.node.run.wake.notify_waiters(),
+            Asked::NothingAdded | Asked::TooLate => {}
+        }
+        asked
+    }
+
+    /// The first reason that reaches the scope, if anybody asked.
+    #[must_use]
+    pub fn stop_requested(&self) -> Option<Reason> {
+        self.node.reason()
+    }
+
+    /// Every request that reaches the scope, oldest first.
+    #[must_use]
+    pub fn requests(&self) -> Vec<Logged> {
+        self.node.requests()
+    }
+
+    /// Whether the end is fixed.
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        self.node.is_settled()
+    }
+
+    /// Waits until the end is fixed.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub async fn settled(&self) {
+        loop {
+            let woken = self.node.run.wake.notified();
+            if self.is_settled() {
+                return;
+            }
+            woken.await;
+        }
+    }
+
+    /// Waits until the end is fixed and nothing that the scope's run started is alive.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub async fn quiet(&self) {
+        self.settled().await;
+        self.node.run.tracker.idle().await;
+    }
+
+    /// What of the scope's run is alive, by name.
+    #[must_use]
+    pub fn alive(&self) -> Vec<String> {
+        self.node.run.tracker.alive()
+    }
+}

@@ -1,0 +1,165 @@
+//! The tree of scopes, pulled: a node knows its parent, a check walks up with loads, and nobody keeps lists of
+//! children.
+//!
+//! **Invariants**: a check that finds every word on its path silent touches neither clock nor lock. There is one
+//! notification per *run*; a waiter registers on the notification of each run on its path, so a request anywhere on
+//! the path wakes it, and a request elsewhere does not.
+
+use std::sync::Arc;
+
+use tokio::{sync::Notify, time::Instant};
+
+use crate::{
+    core::{ASKED, Core, Filter, Logged, NOW, SETTLED},
+    demand::{Demand, Mode},
+    points::SafePoints,
+    reason::Reason,
+    scope::Link,
+    tracker::Tracker,
+};
+
+#[derive(Debug)]
+pub(crate) struct Node {
+    pub(crate) core: Core,
+    pub(crate) run: Arc<RunPart>,
+    parent: Parent,
+}
+
+/// What all nodes of one run share.
+#[derive(Debug, Default)]
+pub(crate) struct RunPart {
+    pub(crate) wake: Arc<Notify>,
+    pub(crate) tracker: Tracker,
+}
+
+#[derive(Debug)]
+enum Parent {
+    None,
+    SameRun(Arc<Node>),
+    OtherRun(Arc<Node>, Link),
+}
+
+impl Node {
+    pub(crate) fn root() -> Arc<Self> {
+        Arc::new(Self { core: Core::new(), run: Arc::default(), parent: Parent::None })
+    }
+
+    pub(crate) fn child(self: &Arc<Self>) -> Arc<Self> {
+        Arc::new(Self {
+            core: Core::new(),
+            run: Arc::clone(&self.run),
+            parent: Parent::SameRun(Arc::clone(self)),
+        })
+    }
+
+    pub(crate) fn child_run(self: &Arc<Self>, link: Link) -> Arc<Self> {
+        Arc::new(Self {
+            core: Core::new(),
+            run: Arc::default(),
+            parent: Parent::OtherRun(Arc::clone(self), link),
+        })
+    }
+
+    /// This node and those that enclose it, each with what reaches down to here from it.
+    fn path(self: &Arc<Self>) -> impl Iterator<Item = (&Arc<Self>, Filter)> {
+        std::iter::successors(Some((self, Filter::Everything)), |(node, filter)| match &node.parent {
+            Parent::None => None,
+            Parent::SameRun(parent) => Some((parent, *filter)),
+            Parent::OtherRun(parent, link) => Some((parent, link.filter().max(*filter))),
+        })
+    }
+
+    /// Whether nobody asked anything on the whole path.
+    #[inline]
+    pub(crate) fn is_silent(self: &Arc<Self>) -> bool {
+        let mut node = self;
+        loop {
+            if node.core.word() & ASKED != 0 {
+                return false;
+            }
+            match &node.parent {
+                Parent::None => return true,
+                Parent::SameRun(parent) | Parent::OtherRun(parent, _) => node = parent,
+            }
+        }
+    }
+
+    /// What reaches this node at `now`, from the inside out.
+    fn reaching(self: &Arc<Self>, now: Instant) -> impl Iterator<Item = (&Arc<Self>, Demand)> {
+        self.path().filter_map(move |(node, filter)| {
+            let demand = node.core.demand()?.due(now);
+            filter.lets_through(&demand).then_some((node, demand))
+        })
+    }
+
+    /// The join of all that reaches this node.
+    pub(crate) fn demand(self: &Arc<Self>) -> Option<Demand> {
+        if self.is_silent() {
+            return None;
+        }
+        self.reaching(Instant::now()).map(|(_, demand)| demand).reduce(Demand::join)
+    }
+
+    pub(crate) fn is_now(self: &Arc<Self>) -> bool {
+        // The common answers without the clock: nothing asked, or `Now` asked of this very node.
+        !self.is_silent()
+            && (self.core.word() & NOW != 0
+                || self.reaching(Instant::now()).any(|(_, demand)| demand.mode == Mode::Now))
+    }
+
+    /// The outermost node whose demand takes effect here: an enclosing stop outranks an inner one.
+    pub(crate) fn firing(self: &Arc<Self>, gate: Option<SafePoints>) -> Option<&Arc<Self>> {
+        if self.is_silent() {
+            return None;
+        }
+        self.reaching(Instant::now())
+            .filter(|(_, demand)| match gate {
+                Some(gate) => demand.fires_at(gate),
+                None => demand.mode == Mode::Now,
+            })
+            .map(|(node, _)| node)
+            .last()
+    }
+
+    /// When the next deadline on the path may change what reaches this node.
+    pub(crate) fn next_deadline(self: &Arc<Self>) -> Option<Instant> {
+        let now = Instant::now();
+        self.path()
+            .filter_map(|(node, filter)| node.core.demand().filter(|demand| filter.may_let_through(demand)))
+            .filter_map(|demand| demand.deadline)
+            .filter(|deadline| *deadline > now)
+            .min()
+    }
+
+    /// The requests that reach this node, oldest first.
+    pub(crate) fn requests(self: &Arc<Self>) -> Vec<Logged> {
+        if self.is_silent() {
+            return Vec::new();
+        }
+        let mut all: Vec<Logged> =
+            self.reaching(Instant::now()).flat_map(|(node, _)| node.core.log()).collect();
+        all.sort_by_key(|logged| (logged.at, logged.seq));
+        all
+    }
+
+    /// The reason of the first request that reaches this node.
+    pub(crate) fn reason(self: &Arc<Self>) -> Option<Reason> {
+        if self.is_silent() {
+            return None;
+        }
+        self.requests().into_iter().next().map(|first| first.reason)
+    }
+
+    pub(crate) fn is_settled(&self) -> bool {
+        self.core.word() & SETTLED != 0
+    }
+
+    /// The notifications that a waiter on this node must hear: one per run on the path.
+    pub(crate) fn wakes(self: &Arc<Self>) -> impl Iterator<Item = &Arc<Notify>> {
+        let mut last: Option<*const RunPart> = None;
+        self.path().filter_map(move |(node, _)| {
+            let run = Arc::as_ptr(&node.run);
+            (last.replace(run) != Some(run)).then_some(&node.run.wake)
+        })
+    }
+}

@@ -1,0 +1,219 @@
+//! The right to act: may see what is asked, nest, pass gates and run work. It cannot ask.
+
+use std::{
+    future::{Future, poll_fn},
+    pin::pin,
+    sync::Arc,
+    task::Poll,
+};
+
+use crate::{
+    alarm::Alarm,
+    core::{Filter, Logged},
+    demand::Demand,
+    handle::StopHandle,
+    node::Node,
+    permit::{Effect, Permit},
+    points::SafePoints,
+    reason::Reason,
+    stop::Stop,
+    task::Task,
+    tracker::{Hold, Label},
+};
+
+/// One piece of structured work, passed *down* to whoever does it.
+#[derive(Clone, Debug)]
+pub struct Scope {
+    node: Arc<Node>,
+}
+
+/// How a nested run hangs on the one that began it. Exhaustive: S9.1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Link {
+    /// It is the work of a call: it ends when the outer run must end now.
+    Attached,
+    /// It goes on when only the outer run is stopped.
+    Background,
+}
+
+impl Link {
+    pub(crate) fn filter(self) -> Filter {
+        match self {
+            Self::Attached => Filter::NowOrTree,
+            Self::Background => Filter::TreeOnly,
+        }
+    }
+}
+
+impl Scope {
+    /// A scope of its own, and the right to stop it.
+    #[must_use]
+    pub fn root() -> (Self, StopHandle) {
+        Self::with_handle(Node::root())
+    }
+
+    /// A part of the same run, such as one call: it sees all that is asked of the run, and can be stopped alone.
+    #[must_use]
+    pub fn child(&self) -> (Self, StopHandle) {
+        Self::with_handle(self.node.child())
+    }
+
+    /// A nested run: what reaches it is as its `link` says.
+    #[must_use]
+    pub fn child_run(&self, link: Link) -> (Self, StopHandle) {
+        Self::with_handle(self.node.child_run(link))
+    }
+
+    fn with_handle(node: Arc<Node>) -> (Self, StopHandle) {
+        (Self { node: Arc::clone(&node) }, StopHandle::new(node))
+    }
+
+    /// Passes a boundary that is the safe points of `gate`, on showing that the effect was announced.
+    ///
+    /// # Errors
+    /// The [`Stop`], if what is asked takes effect here: it is `Now`, or one of these points.
+    pub fn pass<E: Effect>(&self, gate: SafePoints, _announced: &E::Announcement) -> Result<Permit<E>, Stop> {
+        match self.node.firing(Some(gate)) {
+            Some(origin) => Err(Stop::new(origin)),
+            None => Ok(Permit::new(self.clone())),
+        }
+    }
+
+    /// Whether the scope must end now: a few atomic loads while nobody asked.
+    #[must_use]
+    pub fn is_stopping(&self) -> bool {
+        self.node.is_now()
+    }
+
+    /// The stop in force now, if any.
+    #[must_use]
+    pub fn stopping(&self) -> Option<Stop> {
+        self.node.firing(None).map(Stop::new)
+    }
+
+    /// What is demanded of the scope at this instant, by itself and by what encloses it.
+    #[must_use]
+    pub fn demand(&self) -> Option<Demand> {
+        self.node.demand()
+    }
+
+    /// The reason of the first request that reaches the scope.
+    #[must_use]
+    pub fn reason(&self) -> Option<Reason> {
+        self.node.reason()
+    }
+
+    /// Every request that reaches the scope, oldest first.
+    #[must_use]
+    pub fn requests(&self) -> Vec<Logged> {
+        self.node.requests()
+    }
+
+    /// Runs `work`, or drops it when the scope must end now. Work that is ready wins: its effect happened.
+    ///
+    /// # Errors
+    /// The [`Stop`].
+    ///
+    /// # Cancel safety
+    /// `work` is dropped with this future.
+    pub async fn run<F: Future>(&self, work: F) -> Result<F::Output, Stop> {
+        if let Some(stop) = self.stopping() {
+            return Err(stop);
+        }
+        let mut work = pin!(work);
+        let mut alarm = Alarm::new(&self.node);
+        poll_fn(move |cx| match work.as_mut().poll(cx) {
+            Poll::Ready(output) => Poll::Ready(Ok(output)),
+            Poll::Pending => alarm.poll(cx, |node| node.firing(None).map(Stop::new)).map(Err),
+        })
+        .await
+    }
+
+    /// Runs `work` to its end, whatever is asked. It says so in the code, that is all it does.
+    ///
+    /// # Cancel safety
+    /// `work` is dropped with this future.
+    pub async fn shield<F: Future>(&self, work: F) -> F::Output {
+        work.await
+    }
+
+    /// Waits until the scope must end now.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub async fn stopped(&self) -> Stop {
+        let mut alarm = Alarm::new(&self.node);
+        poll_fn(move |cx| alarm.poll(cx, |node| node.firing(None).map(Stop::new))).await
+    }
+
+    /// Waits until what is demanded is no longer `seen`: a request came, or a deadline did.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub fn changed(&self, seen: Option<Demand>) -> impl Future<Output = Demand> + Send + 'static {
+        let mut alarm = Alarm::new(&self.node);
+        poll_fn(move |cx| alarm.poll(cx, |node| node.demand().filter(|demand| Some(*demand) != seen)))
+    }
+
+    /// Takes back a stop that this scope issued.
+    ///
+    /// # Errors
+    /// Any other stop, to be passed on with `?`.
+    pub fn absorb(&self, stop: Stop) -> Result<Reason, Stop> {
+        stop.absorb(&self.node)
+    }
+
+    /// Spawns work that belongs to the scope's run: the run is quiet only after it. A stop does not end it by itself.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    pub fn spawn<F>(&self, label: impl Into<Label>, work: F) -> Task<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        Task::spawn(self.hold(label), work)
+    }
+
+    /// The same for work that blocks its thread.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    pub fn spawn_blocking<T: Send + 'static>(
+        &self,
+        label: impl Into<Label>,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Task<T> {
+        Task::spawn_blocking(self.hold(label), work)
+    }
+
+    /// Keeps the run from being quiet while the guard lives.
+    pub fn hold(&self, label: impl Into<Label>) -> Hold {
+        Hold::new(&self.node.run, label.into())
+    }
+
+    /// What of the run is alive, by name.
+    #[must_use]
+    pub fn alive(&self) -> Vec<String> {
+        self.node.run.tracker.alive()
+    }
+
+    /// Fixes the end of this scope: later requests are told that they came too late. True the first time.
+    pub fn settle(&self) -> bool {
+        let first = self.node.core.settle();
+        self.node.run.wake.notify_waiters();
+        first
+    }
+
+    /// Whether the end is fixed.
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        self.node.is_settled()
+    }
+}
+
+impl std::fmt::Debug for Alarm {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Alarm").field("node", self.node()).finish_non_exhaustive()
+    }
+}

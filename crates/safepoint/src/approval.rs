@@ -1,0 +1,177 @@
+//! May this call run? Rules, questions and decisions (S8, in process).
+
+use std::{fmt, sync::Arc};
+
+use futures_core::future::BoxFuture;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::ids::{ApprovalId, CallId};
+
+/// What a rule says of a call. Exhaustive: a call runs, waits for a person, or does not run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ruling {
+    /// It may run.
+    Allow,
+    /// A person decides.
+    Ask,
+    /// It may not run; the model is told why.
+    Deny(String),
+}
+
+/// What a tool says of its own calls, where no rule speaks. Exhaustive: three answers to one question.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Approval {
+    /// Its calls run without a question.
+    #[default]
+    NotNeeded,
+    /// Each call is put to a person.
+    Needed,
+}
+
+/// The arguments that a rule speaks of.
+type Matches = Arc<dyn Fn(&Value) -> bool + Send + Sync>;
+
+/// One rule on a tool and its arguments; the first that fits decides.
+#[derive(Clone)]
+pub struct Rule {
+    tool: String,
+    matches: Option<Matches>,
+    ruling: Ruling,
+}
+
+impl Rule {
+    /// A rule for every call of `tool`; `*` is every tool.
+    #[must_use]
+    pub fn on(tool: impl Into<String>, ruling: Ruling) -> Self {
+        Self { tool: tool.into(), matches: None, ruling }
+    }
+
+    /// Narrows the rule to arguments that `matches` accepts.
+    #[must_use]
+    pub fn when(mut self, matches: impl Fn(&Value) -> bool + Send + Sync + 'static) -> Self {
+        self.matches = Some(Arc::new(matches));
+        self
+    }
+
+    fn fits(&self, tool: &str, args: &Value) -> bool {
+        (self.tool == "*" || self.tool == tool) && self.matches.as_ref().is_none_or(|matches| matches(args))
+    }
+}
+
+impl fmt::Debug for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Rule").field("tool", &self.tool).field("ruling", &self.ruling).finish_non_exhaustive()
+    }
+}
+
+/// Who decides when a call needs approval. Exhaustive: the three modes of `--approve`.
+#[derive(Clone, Default)]
+pub enum Approvals {
+    /// Put it to the approver; where there is none, do as `Unanswered` says.
+    Ask(Option<Arc<dyn Approver>>, Unanswered),
+    /// Every call that asks may run. What a rule denies stays denied.
+    Auto,
+    /// No call that asks may run.
+    #[default]
+    Deny,
+}
+
+/// What happens to a question that nobody can be asked. Exhaustive: it is never allowed (S8.2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Unanswered {
+    /// The call is denied.
+    #[default]
+    Deny,
+    /// The run suspends until a decision is given from outside.
+    Suspend,
+}
+
+impl fmt::Debug for Approvals {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ask(approver, unanswered) => {
+                f.debug_tuple("Ask").field(&approver.is_some()).field(unanswered).finish()
+            }
+            Self::Auto => f.write_str("Auto"),
+            Self::Deny => f.write_str("Deny"),
+        }
+    }
+}
+
+/// Somebody who can be asked while the run waits.
+pub trait Approver: Send + Sync + 'static {
+    /// Puts the question; the answer may take as long as it takes.
+    ///
+    /// # Cancel safety
+    /// Dropped when the run is stopped, the approval expires, or somebody else decides first.
+    fn ask(&self, question: ApprovalRequest) -> BoxFuture<'static, Decision>;
+}
+
+/// The question: exactly this call, with exactly these arguments.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ApprovalRequest {
+    /// Names the question.
+    pub id: ApprovalId,
+    /// The call that waits.
+    pub call_id: CallId,
+    /// The tool.
+    pub tool: String,
+    /// What it would be given.
+    pub args: Value,
+    /// Binds a decision to these arguments.
+    pub digest: String,
+    /// When it was asked.
+    pub asked_at: Timestamp,
+    /// When it is over without an answer.
+    pub expires_at: Timestamp,
+}
+
+/// The answer. Exhaustive: the executor must act on each.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "decision", rename_all = "snake_case")]
+pub enum Decision {
+    /// Run it.
+    Approve,
+    /// Run it with these arguments instead: validated again, and the rules speak again.
+    ApproveWith {
+        /// The arguments to use.
+        args: Value,
+    },
+    /// Do not run it.
+    Deny {
+        /// What the model is told; empty for the standard note.
+        message: String,
+    },
+    /// Do not run it: this is its result.
+    Respond {
+        /// What the model is told as the result.
+        result: String,
+    },
+}
+
+/// What the rules, the tool's own word and the mode together say of one call.
+pub(crate) fn rule(rules: &[Rule], own: Approval, tool: &str, args: &Value) -> Ruling {
+    match rules.iter().find(|rule| rule.fits(tool, args)) {
+        Some(rule) => rule.ruling.clone(),
+        None => match own {
+            Approval::NotNeeded => Ruling::Allow,
+            Approval::Needed => Ruling::Ask,
+        },
+    }
+}
+
+/// A digest of the arguments: the same value gives the same text, whatever the order of its keys was.
+#[must_use]
+pub fn digest(args: &Value) -> String {
+    use sha2::{Digest as _, Sha256};
+    // `serde_json::Map` is sorted by key unless `preserve_order` is on, and it is not: the text is canonical.
+    let hash = Sha256::digest(args.to_string().as_bytes());
+    let mut text = String::with_capacity("sha256:".len() + hash.len() * 2);
+    text.push_str("sha256:");
+    for byte in hash {
+        text.push_str(&format!("{byte:02x}"));
+    }
+    text
+}

@@ -1,0 +1,141 @@
+//! The receipt for people: what happened, in the order in which a tired operator asks.
+
+use std::fmt::{self, Display, Formatter};
+
+use jiff::Timestamp;
+
+use super::{CallReport, Effect, Ending, Escalated, ModelState, Receipt, StopReport};
+use crate::usage::{Beyond, UsageSource};
+
+impl Display for Receipt {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        self.headline(f)?;
+        if let Some(stop) = &self.stop {
+            stop.lines(f)?;
+        }
+        self.model_line(f)?;
+        for call in &self.calls {
+            call.line(f)?;
+        }
+        for approval in &self.approvals_cancelled {
+            writeln!(f, "  approval {approval}: withdrawn, nothing ran")?;
+        }
+        self.usage_line(f)?;
+        self.last_line(f)
+    }
+}
+
+impl Receipt {
+    fn headline(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match (self.ending, &self.stop) {
+            (Ending::Done, None) => writeln!(f, "done"),
+            (Ending::Done, Some(_)) => writeln!(f, "done (the end came before the stop)"),
+            (Ending::Stopped, Some(stop)) => match stop.reason.text.as_str() {
+                "" => writeln!(f, "stopped: {} ({})", stop.reason.code, stop.reason.actor),
+                text => writeln!(f, "stopped: {} ({}): {text}", stop.reason.code, stop.reason.actor),
+            },
+            (Ending::Stopped, None) => writeln!(f, "stopped"),
+            (Ending::Failed, _) => writeln!(f, "failed"),
+            (Ending::Suspended, _) => writeln!(f, "suspended: waits for a decision"),
+        }
+    }
+
+    fn model_line(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Some(model) = &self.model else { return writeln!(f, "  model: not called") };
+        let state = match model.state {
+            ModelState::NeverSent => "never sent",
+            ModelState::Closed => "cut; released at our end (what the provider bills beyond is unknown)",
+            ModelState::Draining => "being read to its end for the bill",
+            ModelState::Completed => "complete",
+        };
+        writeln!(f, "  model {}, round {}: {state}", model.model, model.round)
+    }
+
+    fn usage_line(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        if self.model.is_none() {
+            return Ok(());
+        }
+        let source = match self.usage.source {
+            UsageSource::Exact => "exact",
+            UsageSource::Estimated => "at least; estimated",
+        };
+        let beyond = match self.usage.billed_beyond {
+            Beyond::Nothing => "",
+            Beyond::Unknown => ", more may be billed",
+        };
+        writeln!(f, "  tokens: {} in, {} out ({source}{beyond})", self.usage.input, self.usage.output)
+    }
+
+    fn last_line(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        for late in &self.late {
+            writeln!(f, "  late, ignored: {late}")?;
+        }
+        match (self.quiet_at, self.survivors.as_slice()) {
+            (Some(quiet), _) => {
+                write!(f, "  quiet: nothing of it is running ({} after it settled)", span(self.settled_at, quiet))
+            }
+            (None, []) => write!(f, "  settled; not yet known to be quiet"),
+            (None, survivors) => write!(f, "  NOT QUIET, still alive: {}", survivors.join(", ")),
+        }
+    }
+}
+
+impl StopReport {
+    fn lines(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "  asked: {} while {}", self.asked, self.phase)?;
+        match self.escalated {
+            Escalated::No => {}
+            Escalated::ByRequest => write!(f, "; then now, by a later request")?,
+            Escalated::ByDeadline => write!(f, "; then now, its grace was over")?,
+        }
+        match self.observed_at {
+            Some(at) => writeln!(f, "; took effect after {}", span(self.requested_at, at)),
+            None => writeln!(f),
+        }
+    }
+}
+
+impl CallReport {
+    fn line(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let effect = match self.effect {
+            Effect::None => "no effect",
+            Effect::Done => "effect done",
+            Effect::Unknown => "EFFECT UNKNOWN",
+        };
+        write!(f, "  {} {}: {}, {effect}", self.name, self.call_id, self.status.as_str().replace('_', " "))?;
+        if let (Some(start), Some(end)) = (self.started_at, self.ended_at) {
+            write!(f, " ({})", span(start, end))?;
+        }
+        writeln!(f)?;
+        for process in &self.processes {
+            write!(f, "    pid {} {}: {}", process.pid, process.label, process.ended)?;
+            if !process.signals.is_empty() {
+                write!(f, ", sent {}", process.signals.join(" → "))?;
+            }
+            writeln!(f, " [{}]", process.containment)?;
+            for left in &process.left_behind {
+                writeln!(f, "      left behind, killed: {left}")?;
+            }
+            for survivor in &process.survivors {
+                writeln!(f, "      MAY STILL RUN: {survivor}")?;
+            }
+        }
+        for cleanup in &self.cleanups {
+            writeln!(f, "    clean-up {}: {:?}", cleanup.label, cleanup.end)?;
+        }
+        Ok(())
+    }
+}
+
+fn span(from: Timestamp, to: Timestamp) -> String {
+    let micros = to.duration_since(from).as_micros().max(0);
+    const MILLI: i128 = 1_000;
+    const SECOND: i128 = 1_000_000;
+    match micros {
+        m if m < MILLI => format!("{m} µs"),
+        #[expect(clippy::cast_precision_loss, reason = "shown with one digit")]
+        m if m < SECOND => format!("{:.1} ms", m as f64 / MILLI as f64),
+        #[expect(clippy::cast_precision_loss, reason = "shown with one digit")]
+        m => format!("{:.1} s", m as f64 / SECOND as f64),
+    }
+}

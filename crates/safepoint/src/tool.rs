@@ -1,0 +1,181 @@
+//! What a tool is: its schema, its honest effect, its contract for a stop, and what its body may ask for.
+
+use std::{future::Future, sync::Arc, time::Duration};
+
+use futures_core::future::BoxFuture;
+use safepoint_scope::{Asked, Halt, Hold, Scope, Stop, StopRequest};
+use serde_json::Value;
+
+use crate::{approval::Approval, ids::CallId, receipt::ProcessReport};
+
+mod from_fn;
+mod spec;
+
+pub use from_fn::{FnTool, from_blocking_fn, from_fn};
+pub use spec::{EffectClass, OnFailure, OnStop, Overlap, ToolSpec};
+
+/// What a tool's body returns: its output, or a [`Halt`] that keeps a stop and a failure apart.
+pub type ToolResult<T = Output> = Result<T, Halt>;
+
+/// Something that a model can ask for.
+pub trait Tool: Send + Sync + 'static {
+    /// What it is; the same for its whole life.
+    fn spec(&self) -> &ToolSpec;
+
+    /// Does it. `args` fit the schema of the spec.
+    ///
+    /// # Cancel safety
+    /// As the spec's [`OnStop`] says: under `Drop` the future is dropped at an await; under the others it is told
+    /// through `cx` and given time first.
+    fn call(&self, cx: Cx, args: Value) -> BoxFuture<'static, ToolResult>;
+}
+
+/// What a tool gives back.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Output {
+    /// What the model is told.
+    pub text: String,
+}
+
+impl<T: Into<String>> From<T> for Output {
+    fn from(text: T) -> Self {
+        Self { text: text.into() }
+    }
+}
+
+/// A call's context: it may see its stop, report, and ask; cheap to clone, useless after its call has ended.
+#[derive(Clone)]
+pub struct Cx {
+    scope: Scope,
+    call: Arc<CallSite>,
+    host: Arc<dyn Host>,
+}
+
+/// Which call this is.
+#[derive(Debug)]
+pub(crate) struct CallSite {
+    pub(crate) id: CallId,
+    pub(crate) name: String,
+    pub(crate) key: String,
+}
+
+/// The engine behind a [`Cx`].
+pub(crate) trait Host: Send + Sync {
+    fn progress(&self, call: &CallId, text: String);
+    fn on_cleanup(&self, call: &CallId, label: String, work: BoxFuture<'static, ()>);
+    fn report_process(&self, call: &CallId, process: ProcessReport);
+    fn stop_run(&self, request: StopRequest) -> Asked;
+    fn cleanup_left(&self) -> Option<Duration>;
+}
+
+impl Cx {
+    pub(crate) fn new(scope: Scope, call: CallSite, host: Arc<dyn Host>) -> Self {
+        Self { scope, call: Arc::new(call), host }
+    }
+
+    /// The call's id.
+    #[must_use]
+    pub fn call_id(&self) -> &CallId {
+        &self.call.id
+    }
+
+    /// The tool's name as the model called it.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.call.name
+    }
+
+    /// The same for every try of this call, also after a restart: hand it to services that take one.
+    #[must_use]
+    pub fn idempotency_key(&self) -> &str {
+        &self.call.key
+    }
+
+    /// The call's scope, for code that nests scopes of its own.
+    #[must_use]
+    pub fn scope(&self) -> &Scope {
+        &self.scope
+    }
+
+    /// Runs `work`, or ends with the stop if this call must end now. A `work` that is ready wins.
+    ///
+    /// # Errors
+    /// The [`Stop`], to be passed on with `?`.
+    ///
+    /// # Cancel safety
+    /// `work` is dropped when the call is stopped or this future is dropped.
+    pub async fn run<F: Future>(&self, work: F) -> Result<F::Output, Stop> {
+        self.scope.run(work).await
+    }
+
+    /// Whether this call must end now: an atomic load or two, for loops that block.
+    #[must_use]
+    pub fn is_stopping(&self) -> bool {
+        self.scope.is_stopping()
+    }
+
+    /// Waits until this call must end.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub async fn stopped(&self) -> Stop {
+        self.scope.stopped().await
+    }
+
+    /// Tells what has been done so far. Kept, within the output budget, if the call is stopped or times out.
+    pub fn progress(&self, text: impl Into<String>) {
+        self.host.progress(&self.call.id, text.into());
+    }
+
+    /// Registers work to be done when this call ends, however it ends: last in, first out, each bounded (S4.12).
+    pub fn on_cleanup(&self, label: impl Into<String>, work: impl Future<Output = ()> + Send + 'static) {
+        self.host.on_cleanup(&self.call.id, label.into(), Box::pin(work));
+    }
+
+    /// Puts a process that this call started into the receipt.
+    pub fn report_process(&self, process: ProcessReport) {
+        self.host.report_process(&self.call.id, process);
+    }
+
+    /// Asks that the whole run stop. It is an ask: this call goes on until its own contract ends it.
+    pub fn stop_run(&self, request: StopRequest) -> Asked {
+        self.host.stop_run(request)
+    }
+
+    /// How much of the clean-up cap is left, once the run is being stopped `Now`.
+    #[must_use]
+    pub fn cleanup_left(&self) -> Option<Duration> {
+        self.host.cleanup_left()
+    }
+
+    /// Keeps the run from being quiet until the guard is dropped: for things that outlive the call's future.
+    #[must_use = "the run may be called quiet as soon as this is dropped"]
+    pub fn hold(&self, label: impl Into<String>) -> Hold {
+        self.scope.hold(label.into())
+    }
+}
+
+impl std::fmt::Debug for Cx {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Cx").field("call", &self.call).finish_non_exhaustive()
+    }
+}
+
+/// A tool behind a shared pointer is a tool.
+impl<T: Tool + ?Sized> Tool for Arc<T> {
+    fn spec(&self) -> &ToolSpec {
+        (**self).spec()
+    }
+    fn call(&self, cx: Cx, args: Value) -> BoxFuture<'static, ToolResult> {
+        (**self).call(cx, args)
+    }
+}
+
+/// Where no rule of the agent speaks, this is the tool's own word.
+impl ToolSpec {
+    /// Whether its calls are put to a person.
+    #[must_use]
+    pub fn approval_of(&self) -> Approval {
+        self.approval
+    }
+}

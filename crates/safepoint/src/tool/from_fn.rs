@@ -1,0 +1,132 @@
+//! Tools from closures: an async one, or a blocking one off the async threads.
+
+use std::{future::Future, marker::PhantomData, sync::Arc};
+
+use futures_core::future::BoxFuture;
+use safepoint_scope::{Failure, Halt, TaskEnd};
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::{Cx, OnStop, Output, Tool, ToolResult, ToolSpec};
+
+type Body = dyn Fn(Cx, Value) -> BoxFuture<'static, ToolResult> + Send + Sync;
+
+/// A tool made of a closure; see [`from_fn`].
+pub struct FnTool {
+    spec: ToolSpec,
+    body: Arc<Body>,
+}
+
+impl FnTool {
+    /// Changes the declaration.
+    ///
+    /// ```
+    /// use safepoint::tool::{self, EffectClass};
+    /// let clock = tool::from_fn("clock", "Says the time", |_cx, (): ()| async { Ok("noon") })
+    ///     .with(|spec| spec.effect(EffectClass::ReadOnly));
+    /// ```
+    #[must_use]
+    pub fn with(mut self, change: impl FnOnce(ToolSpec) -> ToolSpec) -> Self {
+        self.spec = change(self.spec);
+        self
+    }
+}
+
+impl std::fmt::Debug for FnTool {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FnTool").field("spec", &self.spec).finish_non_exhaustive()
+    }
+}
+
+impl Tool for FnTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+    fn call(&self, cx: Cx, args: Value) -> BoxFuture<'static, ToolResult> {
+        (self.body)(cx, args)
+    }
+}
+
+/// A tool from an async closure. Its arguments' schema comes from `A`; use `()` for none.
+///
+/// Its effect is *unsafe* and its contract *drop* until [`FnTool::with`] says otherwise.
+///
+/// ```
+/// use std::time::Duration;
+/// use safepoint::tool;
+///
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct Nap { seconds: u64 }
+///
+/// let nap = tool::from_fn("nap", "Sleeps for some seconds", |cx, nap: Nap| async move {
+///     cx.run(tokio::time::sleep(Duration::from_secs(nap.seconds))).await?; // a stop leaves here, never as an error
+///     Ok(format!("slept {} s", nap.seconds))
+/// });
+/// ```
+pub fn from_fn<A, F, Fut, T>(name: impl Into<String>, description: impl Into<String>, body: F) -> FnTool
+where
+    A: DeserializeOwned + JsonSchema + Send + 'static,
+    F: Fn(Cx, A) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = ToolResult<T>> + Send + 'static,
+    T: Into<Output>,
+{
+    let body = Arc::new(body);
+    FnTool {
+        spec: spec_of::<A>(name.into(), description.into()),
+        body: Arc::new(move |cx, args| {
+            let body = Arc::clone(&body);
+            Box::pin(async move { body(cx, parse::<A>(args)?).await.map(Into::into) })
+        }),
+    }
+}
+
+/// A tool from a blocking closure: it runs on a thread where blocking is allowed, and should poll
+/// [`Cx::is_stopping`]. Its contract is *detach*, the only honest one for code that may never look; a closure that
+/// does poll can say `OnStop::Cooperate` (S4.8).
+pub fn from_blocking_fn<A, F, T>(name: impl Into<String>, description: impl Into<String>, body: F) -> FnTool
+where
+    A: DeserializeOwned + JsonSchema + Send + 'static,
+    F: Fn(&Cx, A) -> ToolResult<T> + Send + Sync + 'static,
+    T: Into<Output> + Send + 'static,
+{
+    let body = Arc::new(body);
+    FnTool {
+        spec: spec_of::<A>(name.into(), description.into()).on_stop(OnStop::Detach),
+        body: Arc::new(move |cx, args| {
+            let body = Arc::clone(&body);
+            Box::pin(async move {
+                let args = parse::<A>(args)?;
+                let label = cx.name().to_owned();
+                let scope = cx.scope().clone();
+                let task = scope.spawn_blocking(label, move || body(&cx, args));
+                match task.await {
+                    Ok(result) => result.map(Into::into),
+                    Err(TaskEnd::Panicked(message)) => Err(Failure::new(format!("the tool panicked: {message}")).into()),
+                    Err(TaskEnd::Dropped) => Err(Failure::new("the tool's thread was shut down").into()),
+                }
+            })
+        }),
+    }
+}
+
+fn spec_of<A: JsonSchema>(name: String, description: String) -> ToolSpec {
+    let unit = PhantomData::<A>;
+    let spec = ToolSpec::new(name, description);
+    if is_unit(unit) { spec } else { spec.arguments::<A>() }
+}
+
+/// The schema of `()` is `null`; a tool without arguments is still called with an object.
+fn is_unit<A: JsonSchema>(_: PhantomData<A>) -> bool {
+    A::schema_name() == <() as JsonSchema>::schema_name()
+}
+
+fn parse<A: DeserializeOwned>(args: Value) -> Result<A, Halt> {
+    let args = match args {
+        // `()` reads only `null`.
+        Value::Object(map) if map.is_empty() && serde_json::from_value::<A>(Value::Null).is_ok() => Value::Null,
+        other => other,
+    };
+    serde_json::from_value(args)
+        .map_err(|error| Failure::new(format!("the arguments do not fit: {error}")).without_effect().into())
+}
