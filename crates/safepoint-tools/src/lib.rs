@@ -1,1 +1,4 @@
-//! Placeholder, replaced by the first commit of this crate.
+//! Tools for Safepoint agents: commands under a guard that leaves nothing behind, files, search, http.
+
+pub mod limits;
+pub mod process;

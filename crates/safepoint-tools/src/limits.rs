@@ -1,0 +1,33 @@
+//! Every bound of the tools in one place, each with its default.
+
+use std::time::Duration;
+
+/// How long a tree may take to end after SIGINT before it gets SIGTERM.
+pub const INTERRUPT: Duration = Duration::from_millis(2000);
+/// How long a tree may take to end after SIGTERM before it gets SIGKILL.
+pub const TERMINATE: Duration = Duration::from_millis(2000);
+/// How long a tree may take to be gone after SIGKILL before its survivors are named.
+pub const KILL: Duration = Duration::from_millis(1000);
+/// How long what a command left behind may go on after the command ended: enough for a `tee` to write its last line.
+pub const LEFT_BEHIND: Duration = Duration::from_millis(50);
+/// Bytes of a command's output that are kept in memory, half of them its head and half its tail.
+pub const OUTPUT_BYTES: usize = 64 << 10;
+/// Bytes of a command's output that are written to a file once the memory budget is passed.
+pub const SPILL_BYTES: u64 = 1 << 30;
+/// Processes that one report names; further ones are counted.
+pub const NAMED_PROCESSES: usize = 64;
+
+/// The share of a stop's cap that is kept for SIGKILL to do its work: one part in this many.
+pub(crate) const KILL_SHARE: u32 = 4;
+/// How much of a pipe is read at once.
+pub(crate) const CHUNK_BYTES: usize = 64 << 10;
+/// How much is still read of a pipe whose tree is gone, in case that somebody outside the tree writes to it.
+pub(crate) const DRAIN_BYTES: usize = 1 << 20;
+/// The largest message between a runtime and its guard.
+pub(crate) const FRAME_BYTES: usize = 16 << 20;
+/// The pause before a tree that got SIGKILL is looked at again, at first; it doubles up to [`SWEEP_SLOW`].
+pub(crate) const SWEEP: Duration = Duration::from_millis(1);
+/// The longest such pause.
+pub(crate) const SWEEP_SLOW: Duration = Duration::from_millis(100);
+/// How long a guard whose runtime is gone waits for its keepers before it kills everything below it itself.
+pub(crate) const KEEPERS: Duration = Duration::from_millis(250);

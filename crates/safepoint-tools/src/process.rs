@@ -1,0 +1,183 @@
+//! Commands that can really be stopped: each in a tree of its own, under a guard that leaves nothing behind (S4.9).
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), safepoint_tools::process::SpawnError> {
+//! use safepoint_tools::process::{CommandSpec, Processes};
+//! let processes = Processes::new("run_1");
+//! let mut build = processes.spawn(CommandSpec::shell("make -j8")).await?;
+//! let report = build.wait().await;
+//! println!("{}: {}", report.exit, build.output().text());
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! **Invariants**
+//! - A guard is launched only where the program has said that it can be one ([`guard_main_if_asked`]), or where a guard
+//!   program is named; else a command is held by a process group, and every report says so.
+//! - No task is spawned here: a command is driven by whoever waits for it, and killed when nobody does any more.
+//! - Output never flows through the guard.
+
+use std::{
+    path::PathBuf,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+mod child;
+mod climb;
+mod error;
+mod group;
+mod held;
+mod stdio;
+mod guard;
+mod launch;
+mod output;
+mod report;
+mod spec;
+mod survivors;
+mod tree;
+mod wire;
+
+pub use child::Process;
+pub use error::SpawnError;
+pub use output::{Captured, Capture};
+pub use report::{Climbed, Containment, Exit, Hold, Member, ProcessRecord, ProcessReport, Rung};
+pub use spec::{Background, COMMAND_MARK, CommandSpec, Ladder, Output, RUN_MARK, Stdin};
+pub use survivors::{Reaped, reap_survivors};
+
+use launch::Guard;
+
+/// Whether this program can be its own guard.
+static OPTED_IN: AtomicBool = AtomicBool::new(false);
+
+/// Turns this process into a guard, if it was started as one; else notes that it could be.
+///
+/// Call it first thing in `main`, before any thread or runtime is made: a guard forks, and only a process with one
+/// thread can do that safely. A program that never calls it runs its commands without a guard, with the lower grade
+/// [`Containment::ProcessGroup`].
+///
+/// ```no_run
+/// fn main() {
+///     safepoint_tools::process::guard_main_if_asked();
+///     // .. now build the runtime
+/// }
+/// ```
+pub fn guard_main_if_asked() {
+    if std::env::args_os().nth(1).is_some_and(|argument| argument == guard::ARGUMENT) {
+        let code = guard::run();
+        std::process::exit(i32::from(code != std::process::ExitCode::SUCCESS));
+    }
+    // Relaxed: it is set before any other thread exists.
+    OPTED_IN.store(true, Ordering::Relaxed);
+}
+
+/// Runs commands and holds them. Cheap to clone; one guard for all clones, launched with the first command and again
+/// if it has died.
+///
+/// When the last clone and the last [`Process`] are gone, so is everything that was started through them.
+#[derive(Clone, Debug)]
+pub struct Processes {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    run: String,
+    grade: Grade,
+    guard: Mutex<Option<Arc<Guard>>>,
+}
+
+/// Who holds the commands.
+#[derive(Debug)]
+enum Grade {
+    Guarded(PathBuf),
+    Group,
+}
+
+impl Processes {
+    /// Under this program as its own guard, if it said that it can be one; else without a guard.
+    ///
+    /// `run` is the mark that every process carries in its environment, and by which its survivors are found.
+    #[must_use]
+    pub fn new(run: impl Into<String>) -> Self {
+        if OPTED_IN.load(Ordering::Relaxed) {
+            Self::guarded_by(run, "/proc/self/exe")
+        } else {
+            Self::unguarded(run)
+        }
+    }
+
+    /// Under a guard program: one that calls [`guard_main_if_asked`], such as this crate's own `safepoint-guard`.
+    #[must_use]
+    pub fn guarded_by(run: impl Into<String>, program: impl Into<PathBuf>) -> Self {
+        Self::with(run.into(), Grade::Guarded(program.into()))
+    }
+
+    /// Without a guard: the declared lower grade.
+    #[must_use]
+    pub fn unguarded(run: impl Into<String>) -> Self {
+        Self::with(run.into(), Grade::Group)
+    }
+
+    fn with(run: String, grade: Grade) -> Self {
+        Self { shared: Arc::new(Shared { run, grade, guard: Mutex::new(None) }) }
+    }
+
+    /// Starts a command.
+    ///
+    /// # Errors
+    /// [`SpawnError`] says what could not be done, and whether it was the command's fault.
+    ///
+    /// # Panics
+    /// If there is no tokio runtime with IO and time.
+    ///
+    /// # Cancel safety
+    /// A command that had been started already is killed.
+    pub async fn spawn(&self, spec: CommandSpec) -> Result<Process, SpawnError> {
+        match &self.shared.grade {
+            Grade::Guarded(program) => self.spawn_guarded(program, spec).await,
+            Grade::Group => Process::in_group(&self.shared.run, spec),
+        }
+    }
+
+    /// The guard's process id, while there is one.
+    #[must_use]
+    pub fn guard_pid(&self) -> Option<u32> {
+        self.lock().as_ref().map(|guard| guard.pid())
+    }
+
+    /// A guard that dies before the keeper has said a word has started nothing: then another one is launched, once.
+    async fn spawn_guarded(&self, program: &std::path::Path, spec: CommandSpec) -> Result<Process, SpawnError> {
+        let guard = self.guard(program)?;
+        match Process::under(Arc::clone(&guard), &self.shared.run, spec.clone()).await {
+            Err(SpawnError::GuardLost) => {
+                self.forget(&guard);
+                Process::under(self.guard(program)?, &self.shared.run, spec).await
+            }
+            other => other,
+        }
+    }
+
+    fn guard(&self, program: &std::path::Path) -> Result<Arc<Guard>, SpawnError> {
+        let mut slot = self.lock();
+        if let Some(guard) = slot.as_ref().filter(|guard| guard.is_alive()) {
+            return Ok(Arc::clone(guard));
+        }
+        let guard = Arc::new(Guard::launch(program)?);
+        *slot = Some(Arc::clone(&guard));
+        Ok(guard)
+    }
+
+    fn forget(&self, lost: &Arc<Guard>) {
+        let mut slot = self.lock();
+        if slot.as_ref().is_some_and(|guard| Arc::ptr_eq(guard, lost)) {
+            *slot = None;
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Arc<Guard>>> {
+        self.shared.guard.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

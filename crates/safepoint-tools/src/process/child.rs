@@ -1,0 +1,200 @@
+//! One command that runs: waiting for it, reading it, stopping it.
+
+use std::{fmt, sync::Arc, time::Duration, time::SystemTime};
+
+use super::{
+    SpawnError,
+    group::Group,
+    held::Held,
+    launch::Guard,
+    output::Capture,
+    report::{Containment, Exit, Member, ProcessRecord, ProcessReport},
+    spec::{CommandSpec, Ladder},
+    stdio::{self, Reader},
+    wire::{Account, Rungs},
+};
+
+/// A command and its tree.
+///
+/// It is driven by whoever waits for it: a command whose output nobody takes stands still once its pipe is full.
+/// Dropping it asks SIGKILL for the whole tree and returns at once.
+#[must_use = "dropping it kills the command"]
+pub struct Process {
+    holder: Holder,
+    reader: Reader,
+    started: Started,
+    label: String,
+    ladder: Ladder,
+    report: Option<ProcessReport>,
+}
+
+/// What is known of a command from its start.
+#[derive(Clone, Debug)]
+pub(super) struct Started {
+    pub(super) record: ProcessRecord,
+    pub(super) at: SystemTime,
+    pub(super) containment: Containment,
+}
+
+/// Who holds the tree.
+#[derive(Debug)]
+enum Holder {
+    Keeper(Held),
+    Group(Box<Group>),
+}
+
+/// What a holder has to say. Exhaustive: a job's command may end before its tree does.
+#[derive(Debug)]
+pub(super) enum End {
+    /// The command ended; these go on, as was declared.
+    Command { exit: Exit, running: Vec<Member>, at: SystemTime },
+    /// The tree ended, or survived.
+    Tree(Box<Account>),
+}
+
+impl Process {
+    pub(super) async fn under(guard: Arc<Guard>, run: &str, spec: CommandSpec) -> Result<Self, SpawnError> {
+        let (theirs, reader) = stdio::set_up(&spec.stdin, &spec.output).map_err(SpawnError::Io)?;
+        let (held, started) = Held::start(guard, run, &spec, theirs).await?;
+        Ok(Self::new(Holder::Keeper(held), reader, started, spec))
+    }
+
+    pub(super) fn in_group(run: &str, spec: CommandSpec) -> Result<Self, SpawnError> {
+        let (theirs, reader) = stdio::set_up(&spec.stdin, &spec.output).map_err(SpawnError::Io)?;
+        let (group, started) = Group::start(run, &spec, theirs)?;
+        Ok(Self::new(Holder::Group(Box::new(group)), reader, started, spec))
+    }
+
+    fn new(holder: Holder, reader: Reader, started: Started, spec: CommandSpec) -> Self {
+        Self { holder, reader, started, label: spec.label, ladder: spec.ladder, report: None }
+    }
+
+    /// The process id of the command.
+    #[must_use]
+    pub fn pid(&self) -> i32 {
+        self.started.record.pid
+    }
+
+    /// What a store keeps, so that survivors can be found after a crash.
+    #[must_use]
+    pub fn record(&self) -> &ProcessRecord {
+        &self.started.record
+    }
+
+    /// How the tree is held.
+    #[must_use]
+    pub fn containment(&self) -> Containment {
+        self.started.containment
+    }
+
+    /// Calls `on_chunk` with each chunk of output as it arrives, standard output and standard error alike.
+    pub fn on_output(&mut self, on_chunk: impl FnMut(&[u8]) + Send + 'static) {
+        self.reader.on_chunk = Some(Box::new(on_chunk));
+    }
+
+    /// What it has written so far; all of it once [`Process::wait`] or [`Process::stop`] has returned.
+    #[must_use]
+    pub fn output(&self) -> &Capture {
+        &self.reader.capture
+    }
+
+    /// Waits until the command has ended and its whole tree is gone, what it left behind included. A declared
+    /// background job is waited for only until its command ends; waiting again then waits for its tree.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost: wait again.
+    pub async fn wait(&mut self) -> ProcessReport {
+        if let Some(report) = self.ended() {
+            return report;
+        }
+        let end = self.drive().await;
+        self.take(end)
+    }
+
+    /// Climbs the ladder of the command's [`Ladder`], no longer than `cap`, and returns as soon as the tree is gone,
+    /// or with the survivors. A cap of zero is SIGKILL at once. May be asked again, to climb faster.
+    ///
+    /// # Cancel safety
+    /// What was asked goes on; wait for it, or ask again.
+    pub async fn stop(&mut self, cap: Duration) -> ProcessReport {
+        if let Some(report) = self.ended() {
+            return report;
+        }
+        let rungs = Rungs::from(self.ladder.within(cap));
+        match &mut self.holder {
+            Holder::Keeper(held) => held.order(rungs).await,
+            Holder::Group(group) => group.order(rungs),
+        }
+        loop {
+            if let end @ End::Tree(_) = self.drive().await {
+                return self.take(end);
+            }
+        }
+    }
+
+    fn ended(&self) -> Option<ProcessReport> {
+        self.report.clone().filter(|report| report.background.is_empty())
+    }
+
+    /// Reads and waits until the holder says something.
+    async fn drive(&mut self) -> End {
+        let Self { holder, reader, .. } = self;
+        let next = async {
+            match holder {
+                Holder::Keeper(held) => held.next().await,
+                Holder::Group(group) => group.next().await,
+            }
+        };
+        tokio::pin!(next);
+        let end = loop {
+            // The holder first, so that endless output cannot hide an end. Neither loses anything: a read that is not
+            // ready has taken nothing, and what the holder knows is kept in the holder.
+            tokio::select! {
+                biased;
+                end = &mut next => break end,
+                () = reader.read() => {}
+            }
+        };
+        if let End::Tree(_) = end {
+            reader.drain();
+        }
+        end
+    }
+
+    fn take(&mut self, end: End) -> ProcessReport {
+        let report = ProcessReport {
+            record: self.started.record.clone(),
+            label: self.label.clone(),
+            started_at: self.started.at,
+            ended_at: self.started.at,
+            exit: Exit::Unknown,
+            rungs: Vec::new(),
+            left_behind: Vec::new(),
+            background: Vec::new(),
+            survivors: Vec::new(),
+            containment: self.started.containment,
+            hold: super::Hold::Kept,
+        };
+        let report = match end {
+            End::Command { exit, running, at } => {
+                ProcessReport { exit, background: running, ended_at: at, ..report }
+            }
+            End::Tree(account) => ProcessReport {
+                exit: account.exit,
+                ended_at: account.ended_at,
+                rungs: account.rungs,
+                left_behind: account.left_behind,
+                survivors: account.survivors,
+                hold: account.hold,
+                ..report
+            },
+        };
+        self.report.insert(report).clone()
+    }
+}
+
+impl fmt::Debug for Process {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Process").field("label", &self.label).field("started", &self.started).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,230 @@
+//! A command without a guard: a process group, and a search for what has left it. The declared lower grade.
+//!
+//! **Invariants** The grade never says more than it holds: what cleared its environment *and* left the group is not
+//! found, which is what [`Containment::ProcessGroup`] tells the reader.
+
+use std::{
+    process::Stdio,
+    time::{Duration, Instant, SystemTime},
+};
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::{
+    process::{Child, Command},
+    time::{sleep, timeout_at},
+};
+
+use super::{
+    SpawnError,
+    child::{End, Started},
+    climb::Climb,
+    report::{Climbed, Containment, Exit, Hold, Member, ProcessRecord, Rung},
+    spec::{Background, COMMAND_MARK, CommandSpec, RUN_MARK},
+    stdio::Theirs,
+    tree,
+    wire::{Account, Rungs},
+};
+use crate::limits;
+
+/// A command whose tree nobody holds but we.
+#[derive(Debug)]
+pub(super) struct Group {
+    child: Child,
+    leader: Pid,
+    mark: String,
+    background: Background,
+    left_behind_after: Duration,
+    kill_time: Duration,
+    exit: Option<Exit>,
+    climb: Option<Climb>,
+    rungs: Vec<Climbed>,
+    left_behind: Vec<Member>,
+    clear_at: Option<Instant>,
+    pause: Duration,
+    gone: bool,
+}
+
+impl Group {
+    pub(super) fn start(run: &str, spec: &CommandSpec, theirs: Theirs) -> Result<(Self, Started), SpawnError> {
+        let mark = uuid::Uuid::new_v4().simple().to_string();
+        let child = spawn(run, &mark, spec, theirs)?;
+        let pid = child.id().and_then(|pid| Pid::from_raw(pid.cast_signed())).ok_or(SpawnError::KeeperLost)?;
+        let number = pid.as_raw_nonzero().get();
+        let start = tree::stat(number).map_or(0, |stat| stat.member.start);
+        let group = Self {
+            child,
+            leader: pid,
+            mark,
+            background: spec.background,
+            left_behind_after: spec.left_behind,
+            kill_time: spec.ladder.kill,
+            exit: None,
+            climb: None,
+            rungs: Vec::new(),
+            left_behind: Vec::new(),
+            clear_at: None,
+            pause: limits::SWEEP,
+            gone: false,
+        };
+        let record = ProcessRecord { run: run.to_owned(), pid: number, start };
+        Ok((group, Started { record, at: SystemTime::now(), containment: Containment::ProcessGroup }))
+    }
+
+    pub(super) fn order(&mut self, rungs: Rungs) {
+        let now = Instant::now();
+        self.clear_at = None;
+        match &mut self.climb {
+            Some(climb) => climb.join(now, rungs),
+            None => self.climb = Some(Climb::new(now, rungs)),
+        }
+    }
+
+    /// Waits, climbs and sweeps until there is something to say.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub(super) async fn next(&mut self) -> End {
+        loop {
+            self.act();
+            let over = self.climb.as_ref().is_some_and(|climb| climb.is_over(Instant::now()));
+            if over || self.exit.is_some() {
+                let alive = self.alive();
+                if over || alive.is_empty() {
+                    self.gone = alive.is_empty();
+                    return End::Tree(Box::new(self.account(alive)));
+                }
+            }
+            if let Some(end) = self.wait().await {
+                return end;
+            }
+        }
+    }
+
+    async fn wait(&mut self) -> Option<End> {
+        let until = self.climb.as_ref().map(Climb::next_at).or(self.clear_at);
+        if self.exit.is_some() || self.climb.as_ref().is_some_and(Climb::kills) {
+            sleep(self.pause).await;
+            self.pause = (self.pause * 2).min(limits::SWEEP_SLOW);
+            if self.exit.is_some() {
+                return None;
+            }
+        }
+        let status = match until {
+            Some(until) => timeout_at(until.into(), self.child.wait()).await.ok()?,
+            None => self.child.wait().await,
+        };
+        let exit = status.map_or(Exit::Unknown, exit_of);
+        self.exit = Some(exit);
+        self.pause = limits::SWEEP;
+        if self.climb.is_none() && self.background == Background::Keep {
+            return Some(End::Command { exit, running: self.alive(), at: SystemTime::now() });
+        }
+        if self.climb.is_none() {
+            self.clear_at = Some(Instant::now() + self.left_behind_after);
+        }
+        None
+    }
+
+    fn act(&mut self) {
+        let now = Instant::now();
+        if self.clear_at.is_some_and(|at| now >= at) {
+            self.left_behind = self.alive();
+            self.order(Rungs { interrupt: Duration::ZERO, terminate: Duration::ZERO, kill: self.kill_time });
+            if let Some(climb) = &mut self.climb {
+                climb.climb(now);
+            }
+        }
+        let Some(climb) = &mut self.climb else { return };
+        if let Some(rung) = climb.climb(now) {
+            self.rungs.push(Climbed { rung, at: SystemTime::now() });
+            match rung {
+                Rung::Interrupt => self.send(Signal::INT),
+                Rung::Terminate => self.send(Signal::TERM),
+                Rung::Kill => {}
+            }
+        }
+        if self.climb.as_ref().is_some_and(Climb::kills) {
+            self.send(Signal::KILL);
+        }
+    }
+
+    /// To the group at once while its leader holds its number, then to whoever left it.
+    fn send(&self, signal: Signal) {
+        if self.exit.is_none() && kill_process_group(self.leader, signal).is_err() {} // the leader is just ending
+        let leader = self.leader.as_raw_nonzero().get();
+        for member in self.alive() {
+            let in_group = self.exit.is_none() && tree::stat(member.pid).is_some_and(|stat| stat.group == leader);
+            if signal == Signal::KILL || !in_group {
+                tree::signal(&member, signal);
+            }
+        }
+    }
+
+    fn alive(&self) -> Vec<Member> {
+        let leader = self.leader.as_raw_nonzero().get();
+        let mark = format!("{COMMAND_MARK}={}", self.mark);
+        // Once the leader is reaped its number may be given away, but not while a group of that number has members.
+        let mut alive: Vec<_> = tree::all()
+            .into_iter()
+            .filter(tree::Stat::is_alive)
+            .filter(|stat| stat.group == leader || tree::carries(stat.member.pid, mark.as_bytes()))
+            .map(|stat| stat.member)
+            .collect();
+        alive.truncate(limits::NAMED_PROCESSES);
+        alive
+    }
+
+    fn account(&mut self, survivors: Vec<Member>) -> Account {
+        Account {
+            exit: self.exit.unwrap_or(Exit::Unknown),
+            ended_at: SystemTime::now(),
+            rungs: std::mem::take(&mut self.rungs),
+            left_behind: std::mem::take(&mut self.left_behind),
+            survivors,
+            hold: Hold::Kept,
+        }
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        if !self.gone {
+            self.send(Signal::KILL);
+        }
+    }
+}
+
+fn spawn(run: &str, mark: &str, spec: &CommandSpec, theirs: Theirs) -> Result<Child, SpawnError> {
+    let mut command = Command::new(&spec.program);
+    command.args(&spec.args).process_group(0);
+    command.stdin(Stdio::from(theirs.stdin)).stdout(Stdio::from(theirs.stdout)).stderr(Stdio::from(theirs.stderr));
+    for (name, value) in &spec.env {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    command.env(RUN_MARK, run).env(COMMAND_MARK, mark);
+    if let Some(cwd) = &spec.cwd {
+        // Asked before, because afterwards nobody could say whether the program or the directory is missing.
+        let fault = match std::fs::metadata(cwd) {
+            Ok(found) if found.is_dir() => None,
+            Ok(_) => Some(std::io::ErrorKind::NotADirectory.into()),
+            Err(source) => Some(source),
+        };
+        if let Some(source) = fault {
+            return Err(SpawnError::Cwd { path: cwd.clone(), source });
+        }
+        command.current_dir(cwd);
+    }
+    command.spawn().map_err(|source| SpawnError::Program { program: spec.program.clone(), source })
+}
+
+fn exit_of(status: std::process::ExitStatus) -> Exit {
+    use std::os::unix::process::ExitStatusExt;
+    match (status.code(), status.signal()) {
+        (Some(code), _) => Exit::Code(code),
+        (None, Some(signal)) => Exit::Signal(signal),
+        (None, None) => Exit::Unknown,
+    }
+}

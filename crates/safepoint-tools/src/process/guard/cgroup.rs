@@ -1,0 +1,80 @@
+//! A control group for one command, where the machine lets us have one.
+//!
+//! It is made below the keeper's own group, so that whoever bounds us bounds the command too. That it can be had is
+//! seen by having it: nothing is assumed from versions or mounts.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{self, Write},
+    os::fd::OwnedFd,
+    path::{Path, PathBuf},
+};
+
+/// A group that is taken away when this is dropped and nothing is in it any more.
+#[derive(Debug)]
+pub(super) struct Cgroup {
+    path: PathBuf,
+    kill: File,
+}
+
+impl Cgroup {
+    /// Makes one, and gives the file through which a process enters it.
+    pub(super) fn create() -> io::Result<(Self, OwnedFd)> {
+        let path = own_group()?.join(format!("safepoint-{}", std::process::id()));
+        fs::create_dir(&path)?;
+        match open(&path) {
+            Ok((kill, procs)) => Ok((Self { path, kill }, procs)),
+            Err(error) => {
+                remove(&path);
+                Err(error)
+            }
+        }
+    }
+
+    /// Whether this process is in it.
+    pub(super) fn holds(&self, pid: i32) -> bool {
+        fs::read_to_string(self.path.join("cgroup.procs"))
+            .is_ok_and(|pids| pids.lines().any(|line| line.parse() == Ok(pid)))
+    }
+
+    /// SIGKILL to everything in it, at once and without a race.
+    pub(super) fn kill(&mut self) {
+        // If the kernel refuses, the sweep of the tree does the same work.
+        if self.kill.write_all(b"1").is_err() {}
+    }
+}
+
+impl Drop for Cgroup {
+    fn drop(&mut self) {
+        remove(&self.path);
+    }
+}
+
+fn open(path: &Path) -> io::Result<(File, OwnedFd)> {
+    let write = |name: &str| OpenOptions::new().write(true).open(path.join(name));
+    Ok((write("cgroup.kill")?, write("cgroup.procs")?.into()))
+}
+
+fn remove(path: &Path) {
+    // A group that still holds a survivor stays, and shows where it is.
+    if fs::remove_dir(path).is_err() {}
+}
+
+/// Where the group of this process is mounted.
+fn own_group() -> io::Result<PathBuf> {
+    let missing = || io::Error::new(io::ErrorKind::Unsupported, "no control groups of version 2");
+    let groups = fs::read_to_string("/proc/self/cgroup")?;
+    let own = groups.lines().find_map(|line| line.strip_prefix("0::")).ok_or_else(missing)?;
+    let mounts = fs::read_to_string("/proc/self/mountinfo")?;
+    let (root, mount) = mounts.lines().find_map(version_two).ok_or_else(missing)?;
+    let below = Path::new(own).strip_prefix(root).map_err(|_outside| missing())?;
+    Ok(Path::new(mount).join(below))
+}
+
+/// Root and mount point of a mount, if it is one of version 2.
+fn version_two(line: &str) -> Option<(&str, &str)> {
+    const ROOT: usize = 3;
+    let (mount, kind) = line.split_once(" - ")?;
+    let mut fields = mount.split(' ').skip(ROOT);
+    (kind.split(' ').next() == Some("cgroup2")).then_some((fields.next()?, fields.next()?))
+}

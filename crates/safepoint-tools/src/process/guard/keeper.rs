@@ -1,0 +1,364 @@
+//! The keeper of one command: starts it, holds its tree, climbs the ladder, and says what became of it.
+//!
+//! **Invariants**
+//! - The keeper is the subreaper of the tree and reaps everything: "no child is left" is "the tree is gone".
+//! - The end of its socket is the end of whoever wanted the command: the tree gets SIGKILL at once.
+//! - The keeper does not end while anything of its tree is alive.
+
+use std::{
+    ffi::OsString,
+    io::{self, Read, Write},
+    os::fd::OwnedFd,
+    os::unix::net::UnixStream,
+    process::{Command, Stdio},
+    time::{Duration, Instant, SystemTime},
+};
+
+use rustix::{
+    process::{Pid, Signal, WaitOptions, WaitStatus, getpid, getppid, set_child_subreaper, wait},
+    process::set_parent_process_death_signal,
+};
+
+use super::{cgroup::Cgroup, sys, wait_for, wait_signal};
+use crate::{
+    limits,
+    process::{
+        climb::Climb,
+        report::{Climbed, Containment, Exit, Hold, Member, Rung},
+        spec::Background,
+        tree,
+        wire::{self, Account, Frames, Order, Rungs, SpawnOrder, Stage, Word},
+    },
+};
+
+/// Keeps one command; ends this process.
+pub(super) fn keep(socket: UnixStream, stdio: [OwnedFd; 3], guard: Option<Pid>) -> ! {
+    sys::name_process("safepoint-keep");
+    // Whoever reads the exit code is the guard, which asks nothing of it.
+    let code = match Link::enter(socket, guard).and_then(|link| serve(link, stdio)) {
+        Ok(()) => 0,
+        Err(_) => 1,
+    };
+    std::process::exit(code)
+}
+
+fn serve(mut link: Link, stdio: [OwnedFd; 3]) -> io::Result<()> {
+    link.say(&Word::Ready);
+    let Some(order) = link.first_order()? else { return Ok(()) };
+    match start(&order, stdio) {
+        Ok((child, cgroup)) => Keeper::new(link, &order, child, cgroup).watch(),
+        Err((stage, error)) => {
+            link.say(&Word::Refused { stage, errno: error.raw_os_error().unwrap_or(libc::EIO) });
+            Ok(())
+        }
+    }
+}
+
+/// The keeper's ties: to its runtime, to the guard, to its children.
+struct Link {
+    socket: UnixStream,
+    frames: Frames,
+    signals: OwnedFd,
+    guard: Option<Pid>,
+    /// Whether anybody is at the other end.
+    open: bool,
+}
+
+impl Link {
+    fn enter(socket: UnixStream, guard: Option<Pid>) -> io::Result<Self> {
+        let signals = sys::take_signals()?;
+        // The guard has one thread, so this signal means that the guard is dead, and not that a thread of it ended.
+        set_parent_process_death_signal(Some(Signal::USR1))?;
+        set_child_subreaper(Some(getpid()))?;
+        Ok(Self { socket, frames: Frames::default(), signals, guard, open: true })
+    }
+
+    fn first_order(&mut self) -> io::Result<Option<Box<SpawnOrder>>> {
+        loop {
+            match self.frames.next()? {
+                Some(Order::Spawn(order)) => return Ok(Some(order)),
+                Some(Order::Stop(_)) => return Ok(None),
+                None if !self.open || self.is_guard_lost() => return Ok(None),
+                None => {
+                    let (readable, _) = wait_for(&self.socket, &self.signals, None)?;
+                    if readable {
+                        self.read();
+                    }
+                }
+            }
+        }
+    }
+
+    /// Reads once what is there.
+    fn read(&mut self) {
+        let mut bytes = vec![0; limits::CHUNK_BYTES];
+        match self.socket.read(&mut bytes) {
+            Ok(0) => self.open = false,
+            Ok(read) => self.frames.push(&bytes[..read]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => self.open = false,
+        }
+    }
+
+    /// Says it, if anybody listens.
+    fn say(&mut self, word: &Word) {
+        let said = wire::frame(word).and_then(|frame| self.socket.write_all(&frame));
+        if said.is_err() {
+            self.open = false;
+        }
+    }
+
+    fn is_guard_lost(&self) -> bool {
+        getppid() != self.guard
+    }
+}
+
+fn start(order: &SpawnOrder, [stdin, stdout, stderr]: [OwnedFd; 3]) -> Result<(Pid, Option<Cgroup>), (Stage, io::Error)> {
+    let mut command = Command::new(&order.program);
+    command.args(&order.args).stdin(Stdio::from(stdin)).stdout(Stdio::from(stdout)).stderr(Stdio::from(stderr));
+    for (name, value) in &order.env {
+        set(&mut command, name, value.as_ref());
+    }
+    if let Some(cwd) = &order.cwd {
+        std::env::set_current_dir(cwd).map_err(|error| (Stage::Cwd, error))?;
+    }
+    let (cgroup, door) = Cgroup::create().ok().unzip();
+    sys::hold(&mut command, door);
+    let child = command.spawn().map_err(|error| (Stage::Program, error))?;
+    let pid = Pid::from_raw(child.id().cast_signed()).expect("a child's pid is positive");
+    Ok((pid, cgroup.filter(|group| group.holds(pid.as_raw_nonzero().get()))))
+}
+
+fn set(command: &mut Command, name: &OsString, value: Option<&OsString>) {
+    match value {
+        Some(value) => command.env(name, value),
+        None => command.env_remove(name),
+    };
+}
+
+/// One command and its tree.
+struct Keeper {
+    link: Link,
+    main: Pid,
+    cgroup: Option<Cgroup>,
+    background: Background,
+    left_behind_after: Duration,
+    kill_time: Duration,
+    exit: Option<Exit>,
+    climb: Option<Climb>,
+    /// When what is left behind is killed.
+    clear_at: Option<Instant>,
+    pause: Duration,
+    account: Account,
+    /// Whether the account was given.
+    told: bool,
+}
+
+impl Keeper {
+    fn new(mut link: Link, order: &SpawnOrder, main: Pid, cgroup: Option<Cgroup>) -> Self {
+        let pid = main.as_raw_nonzero().get();
+        link.say(&Word::Started {
+            pid,
+            start: tree::stat(pid).map_or(0, |stat| stat.member.start),
+            containment: if cgroup.is_some() { Containment::Cgroup } else { Containment::Subreaper },
+            at: SystemTime::now(),
+        });
+        Self {
+            link,
+            main,
+            cgroup,
+            background: order.background,
+            left_behind_after: order.left_behind,
+            kill_time: order.kill,
+            exit: None,
+            climb: None,
+            clear_at: None,
+            pause: limits::SWEEP,
+            account: Account {
+                exit: Exit::Unknown,
+                ended_at: SystemTime::now(),
+                rungs: Vec::new(),
+                left_behind: Vec::new(),
+                survivors: Vec::new(),
+                hold: Hold::Kept,
+            },
+            told: false,
+        }
+    }
+
+    fn watch(mut self) -> io::Result<()> {
+        loop {
+            if self.reap() {
+                self.tell(Vec::new());
+                return Ok(());
+            }
+            self.take_orders()?;
+            self.look_at_holders();
+            self.act();
+            self.wait()?;
+        }
+    }
+
+    /// Reaps what has ended; true once nothing is left.
+    fn reap(&mut self) -> bool {
+        loop {
+            match wait(WaitOptions::NOHANG) {
+                Ok(Some((pid, status))) if pid == self.main => self.ended(status),
+                Ok(Some(_)) | Err(rustix::io::Errno::INTR) => {}
+                Ok(None) => return false,
+                Err(_) => return true,
+            }
+        }
+    }
+
+    fn ended(&mut self, status: WaitStatus) {
+        let exit = match (status.exit_status(), status.terminating_signal()) {
+            (Some(code), _) => Exit::Code(code),
+            (None, Some(signal)) => Exit::Signal(signal),
+            (None, None) => Exit::Unknown,
+        };
+        self.exit = Some(exit);
+        if self.climb.is_some() {
+            return;
+        }
+        match self.background {
+            Background::Kill => self.clear_at = Some(Instant::now() + self.left_behind_after),
+            Background::Keep => {
+                let running = self.alive();
+                self.link.say(&Word::Exited { exit, running, at: SystemTime::now() });
+            }
+        }
+    }
+
+    fn take_orders(&mut self) -> io::Result<()> {
+        while let Some(order) = self.link.frames.next()? {
+            if let Order::Stop(rungs) = order {
+                self.clear_at = None;
+                self.order(rungs);
+            }
+        }
+        Ok(())
+    }
+
+    /// Without a runtime or a guard there is nobody to keep the command for.
+    fn look_at_holders(&mut self) {
+        let lost = self.link.is_guard_lost();
+        if lost {
+            self.account.hold = Hold::GuardLost;
+        }
+        if lost || !self.link.open {
+            self.kill_all();
+        }
+    }
+
+    fn act(&mut self) {
+        let now = Instant::now();
+        if self.clear_at.is_some_and(|at| now >= at) {
+            self.clear_at = None;
+            self.account.left_behind = self.alive();
+            self.kill_all();
+            // This SIGKILL is the left-behind's, not a rung of a stop.
+            if let Some(climb) = &mut self.climb {
+                climb.climb(now);
+            }
+        }
+        let Some(climb) = &mut self.climb else { return };
+        let due = climb.climb(now);
+        let (kills, over) = (climb.kills(), climb.is_over(now));
+        if let Some(rung) = due {
+            self.account.rungs.push(Climbed { rung, at: SystemTime::now() });
+            self.pause = limits::SWEEP;
+        }
+        match due {
+            Some(Rung::Interrupt) => self.ask(Signal::INT),
+            Some(Rung::Terminate) => self.ask(Signal::TERM),
+            Some(Rung::Kill) | None if kills => self.sweep(),
+            Some(Rung::Kill) | None => {}
+        }
+        if over && !self.told {
+            let survivors = self.alive();
+            if !survivors.is_empty() {
+                self.tell(survivors);
+            }
+        }
+    }
+
+    /// A signal that may be answered: once to each, and to those who were stopped by the shell's job control too.
+    fn ask(&self, signal: Signal) {
+        for member in tree::descendants(super::own_pid()) {
+            if tree::signal(&member, signal) {
+                tree::signal(&member, Signal::CONT);
+            }
+        }
+    }
+
+    /// SIGKILL to whatever is there now. What is forked meanwhile is met by the next sweep.
+    fn sweep(&mut self) {
+        if let Some(cgroup) = &mut self.cgroup {
+            cgroup.kill();
+        }
+        for member in tree::descendants(super::own_pid()) {
+            tree::signal(&member, Signal::KILL);
+        }
+    }
+
+    fn kill_all(&mut self) {
+        self.order(Rungs { interrupt: Duration::ZERO, terminate: Duration::ZERO, kill: self.kill_time });
+    }
+
+    fn order(&mut self, rungs: Rungs) {
+        let now = Instant::now();
+        match &mut self.climb {
+            Some(climb) => climb.join(now, rungs),
+            None => self.climb = Some(Climb::new(now, rungs)),
+        }
+    }
+
+    fn wait(&mut self) -> io::Result<()> {
+        let kills = self.climb.as_ref().is_some_and(Climb::kills);
+        let until = self.climb.as_ref().map(Climb::next_at).or(self.clear_at);
+        let mut time = until.map(|at| at.saturating_duration_since(Instant::now()));
+        if kills {
+            time = Some(self.pause);
+            self.pause = (self.pause * 2).min(limits::SWEEP_SLOW);
+        }
+        let readable = if self.link.open {
+            let (readable, signalled) = wait_for(&self.link.socket, &self.link.signals, time)?;
+            if signalled {
+                sys::drain_signals(&self.link.signals);
+            }
+            readable
+        } else {
+            if wait_signal(&self.link.signals, time.unwrap_or(limits::SWEEP_SLOW))? {
+                sys::drain_signals(&self.link.signals);
+            }
+            false
+        };
+        if readable {
+            self.link.read();
+        }
+        Ok(())
+    }
+
+    fn alive(&self) -> Vec<Member> {
+        let mut members = tree::descendants(super::own_pid());
+        members.truncate(limits::NAMED_PROCESSES);
+        members
+    }
+
+    fn tell(&mut self, survivors: Vec<Member>) {
+        if self.told {
+            return;
+        }
+        self.told = true;
+        let account = Account {
+            exit: self.exit.unwrap_or(Exit::Unknown),
+            ended_at: SystemTime::now(),
+            rungs: std::mem::take(&mut self.account.rungs),
+            left_behind: std::mem::take(&mut self.account.left_behind),
+            survivors,
+            hold: self.account.hold,
+        };
+        self.link.say(&Word::Ended(Box::new(account)));
+    }
+}

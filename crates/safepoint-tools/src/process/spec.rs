@@ -1,0 +1,220 @@
+//! What is to be run, and how it is to be stopped.
+
+use std::{ffi::OsString, path::PathBuf, time::Duration};
+
+use serde::{Deserialize, Serialize};
+
+use crate::limits;
+
+/// The environment variable that marks every process of a run (S4.9).
+pub const RUN_MARK: &str = "SAFEPOINT_RUN";
+/// The environment variable that marks every process of one command.
+pub const COMMAND_MARK: &str = "SAFEPOINT_COMMAND";
+
+/// What a command reads. Exhaustive: nothing, or what it is given.
+#[derive(Clone, Debug, Default)]
+pub enum Stdin {
+    /// Nothing: the end of the file at once.
+    #[default]
+    Null,
+    /// These bytes, then the end.
+    Bytes(Vec<u8>),
+}
+
+/// What becomes of what a command leaves behind. Exhaustive: it is killed or kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Background {
+    /// It is killed, and reported.
+    #[default]
+    Kill,
+    /// It is a declared background job: it goes on, held, until it is stopped or the runtime ends.
+    Keep,
+}
+
+/// Where a command writes, standard output and standard error together, in the order in which it writes.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Output {
+    /// To its [`Process`](super::Process), which keeps this many bytes of it.
+    Capture {
+        /// Bytes kept in memory: half of them the head, half the tail.
+        budget: usize,
+    },
+    /// To the end of this file, made for its owner alone if it is not there. For background jobs: nobody need read.
+    File(PathBuf),
+}
+
+impl Default for Output {
+    fn default() -> Self {
+        Self::Capture { budget: limits::OUTPUT_BYTES }
+    }
+}
+
+/// How long each rung of a stop may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ladder {
+    /// From SIGINT to SIGTERM; zero = no SIGINT.
+    pub interrupt: Duration,
+    /// From SIGTERM to SIGKILL; zero = no SIGTERM.
+    pub terminate: Duration,
+    /// From SIGKILL to the naming of survivors.
+    pub kill: Duration,
+}
+
+impl Default for Ladder {
+    fn default() -> Self {
+        Self { interrupt: limits::INTERRUPT, terminate: limits::TERMINATE, kill: limits::KILL }
+    }
+}
+
+impl Ladder {
+    /// The same ladder, shortened so that all of it takes no longer than `cap`. Zero = SIGKILL at once.
+    ///
+    /// A part of the cap is kept for SIGKILL to do its work; the two polite rungs share the rest as they did before.
+    /// With no cap at all SIGKILL still has its own time: nothing is called gone before it is.
+    #[must_use]
+    pub fn within(self, cap: Duration) -> Self {
+        if cap.is_zero() {
+            return Self { interrupt: Duration::ZERO, terminate: Duration::ZERO, kill: self.kill };
+        }
+        let kill = self.kill.min(cap / limits::KILL_SHARE);
+        let polite = self.interrupt + self.terminate;
+        let room = cap - kill;
+        if polite <= room {
+            return Self { kill: self.kill.min(cap - polite), ..self };
+        }
+        let share = room.as_secs_f64() / polite.as_secs_f64();
+        Self { interrupt: self.interrupt.mul_f64(share), terminate: self.terminate.mul_f64(share), kill }
+    }
+}
+
+/// A command to be run.
+#[derive(Clone, Debug)]
+pub struct CommandSpec {
+    /// The program: a path, or a name to be looked up in `PATH`.
+    pub program: OsString,
+    /// Its arguments.
+    pub args: Vec<OsString>,
+    /// Where it runs; none = where the runtime does.
+    pub cwd: Option<PathBuf>,
+    /// Changes to the environment of the runtime; none = the variable is taken out.
+    pub env: Vec<(OsString, Option<OsString>)>,
+    /// What it reads.
+    pub stdin: Stdin,
+    /// Where it writes.
+    pub output: Output,
+    /// What it is, for people.
+    pub label: String,
+    /// What becomes of what it leaves behind.
+    pub background: Background,
+    /// How it is stopped.
+    pub ladder: Ladder,
+    /// How long what it left behind may go on after its end before it is killed.
+    pub left_behind: Duration,
+}
+
+impl CommandSpec {
+    /// A program with nothing to read, its output captured.
+    #[must_use]
+    pub fn new(program: impl Into<OsString>) -> Self {
+        let program = program.into();
+        Self {
+            label: program.to_string_lossy().into_owned(),
+            program,
+            args: Vec::new(),
+            cwd: None,
+            env: Vec::new(),
+            stdin: Stdin::default(),
+            output: Output::default(),
+            background: Background::default(),
+            ladder: Ladder::default(),
+            left_behind: limits::LEFT_BEHIND,
+        }
+    }
+
+    /// A line for the shell.
+    #[must_use]
+    pub fn shell(line: impl Into<OsString>) -> Self {
+        let line = line.into();
+        let label = line.to_string_lossy().into_owned();
+        Self { label, ..Self::new("/bin/sh").args([OsString::from("-c"), line]) }
+    }
+
+    /// Adds arguments.
+    #[must_use]
+    pub fn args(mut self, args: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
+        self.args.extend(args.into_iter().map(Into::into));
+        self
+    }
+
+    /// Sets where it runs.
+    #[must_use]
+    pub fn cwd(mut self, cwd: impl Into<PathBuf>) -> Self {
+        self.cwd = Some(cwd.into());
+        self
+    }
+
+    /// Sets a variable of its environment.
+    #[must_use]
+    pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+        self.env.push((name.into(), Some(value.into())));
+        self
+    }
+
+    /// Sets what it reads.
+    #[must_use]
+    pub fn stdin(mut self, stdin: Stdin) -> Self {
+        self.stdin = stdin;
+        self
+    }
+
+    /// Sets where it writes.
+    #[must_use]
+    pub fn output(mut self, output: Output) -> Self {
+        self.output = output;
+        self
+    }
+
+    /// Sets what becomes of what it leaves behind.
+    #[must_use]
+    pub fn background(mut self, background: Background) -> Self {
+        self.background = background;
+        self
+    }
+
+    /// Sets how it is stopped.
+    #[must_use]
+    pub fn ladder(mut self, ladder: Ladder) -> Self {
+        self.ladder = ladder;
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LADDER: Ladder = Ladder {
+        interrupt: Duration::from_secs(2),
+        terminate: Duration::from_secs(2),
+        kill: Duration::from_secs(1),
+    };
+
+    /// S1.1, S4.9
+    #[test]
+    fn a_cap_of_zero_leaves_only_sigkill() {
+        let short = LADDER.within(Duration::ZERO);
+        assert!(short.interrupt.is_zero() && short.terminate.is_zero());
+    }
+
+    /// S1.1: the cap bounds the whole ladder.
+    #[test]
+    fn a_cap_bounds_all_rungs_together() {
+        for cap in [1, 10, 800, 2000, 4500, 5000, 60_000].map(Duration::from_millis) {
+            let short = LADDER.within(cap);
+            assert!(short.interrupt + short.terminate + short.kill <= cap + Duration::from_micros(1), "{cap:?}");
+            assert!(!short.interrupt.is_zero() && !short.terminate.is_zero() && !short.kill.is_zero(), "{cap:?}");
+        }
+        assert_eq!(LADDER.within(Duration::from_secs(60)), LADDER);
+    }
+}

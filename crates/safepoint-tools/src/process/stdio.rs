@@ -1,0 +1,125 @@
+//! A command's input and output: descriptors for its side, a bounded reader for ours.
+
+use std::{
+    fs::OpenOptions,
+    io::{self, Seek, Write},
+    os::fd::OwnedFd,
+    os::unix::fs::OpenOptionsExt,
+};
+
+use rustix::{
+    fs::{MemfdFlags, memfd_create},
+    pipe::{PipeFlags, pipe_with},
+};
+use tokio::net::unix::pipe::Receiver;
+
+use super::{
+    output::Capture,
+    spec::{Output, Stdin},
+};
+use crate::limits;
+
+const OWNER_ONLY: u32 = 0o600;
+
+/// The command's side.
+#[derive(Debug)]
+pub(super) struct Theirs {
+    pub(super) stdin: OwnedFd,
+    pub(super) stdout: OwnedFd,
+    pub(super) stderr: OwnedFd,
+}
+
+/// Called with each chunk of output as it arrives.
+pub(super) type OnChunk = Box<dyn FnMut(&[u8]) + Send>;
+
+/// Our side of the output.
+pub(super) struct Reader {
+    pipe: Option<Receiver>,
+    chunk: Vec<u8>,
+    pub(super) capture: Capture,
+    pub(super) on_chunk: Option<OnChunk>,
+}
+
+/// Both sides. Standard output and standard error are one pipe, so that what was written first is read first.
+pub(super) fn set_up(stdin: &Stdin, output: &Output) -> io::Result<(Theirs, Reader)> {
+    let stdin = match stdin {
+        Stdin::Null => std::fs::File::open("/dev/null")?.into(),
+        Stdin::Bytes(bytes) => in_memory(bytes)?,
+    };
+    let (stdout, pipe, budget) = match output {
+        Output::Capture { budget } => {
+            let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
+            (write, Some(Receiver::from_owned_fd(read)?), *budget)
+        }
+        Output::File(path) => {
+            let file = OpenOptions::new().append(true).create(true).mode(OWNER_ONLY).open(path)?;
+            (OwnedFd::from(file), None, 0)
+        }
+    };
+    let stderr = stdout.try_clone()?;
+    let reader = Reader { pipe, chunk: Vec::new(), capture: Capture::new(budget), on_chunk: None };
+    Ok((Theirs { stdin, stdout, stderr }, reader))
+}
+
+/// A file that has no name, so that a command which never reads holds up nobody.
+fn in_memory(bytes: &[u8]) -> io::Result<OwnedFd> {
+    let mut file = std::fs::File::from(memfd_create("safepoint-stdin", MemfdFlags::CLOEXEC)?);
+    file.write_all(bytes)?;
+    file.rewind()?;
+    Ok(file.into())
+}
+
+impl Reader {
+    /// Takes the next chunk; waits for ever once there is no more.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub(super) async fn read(&mut self) {
+        loop {
+            let Some(pipe) = &self.pipe else { return std::future::pending().await };
+            if pipe.readable().await.is_err() {
+                self.pipe = None;
+            } else if self.take().is_some() {
+                return;
+            }
+        }
+    }
+
+    /// Takes what is in the pipe of a tree that is gone. Nobody waits for its end: who got the other end from the
+    /// tree, and is not of it, may hold it for ever.
+    pub(super) fn drain(&mut self) {
+        let mut left = limits::DRAIN_BYTES;
+        while let Some(read) = self.take() {
+            left = left.saturating_sub(read);
+            if left == 0 {
+                break;
+            }
+        }
+        self.pipe = None;
+    }
+
+    /// Reads once without waiting.
+    fn take(&mut self) -> Option<usize> {
+        let pipe = self.pipe.as_ref()?;
+        self.chunk.resize(limits::CHUNK_BYTES, 0);
+        match pipe.try_read(&mut self.chunk) {
+            Ok(0) => {
+                self.pipe = None;
+                None
+            }
+            Ok(read) => {
+                let chunk = &self.chunk[..read];
+                self.capture.push(chunk);
+                if let Some(on_chunk) = &mut self.on_chunk {
+                    on_chunk(chunk);
+                }
+                Some(read)
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => None,
+            Err(_) => {
+                self.pipe = None;
+                None
+            }
+        }
+    }
+}

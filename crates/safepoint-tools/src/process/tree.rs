@@ -1,0 +1,167 @@
+//! Which processes there are, who descends from whom, and how to signal exactly the one that was seen.
+//!
+//! A process is a pid *and* its start time; a signal goes through a pidfd that was checked against both, so that a pid
+//! that was given away in the meantime is never hit.
+
+use std::{collections::HashMap, fs};
+
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+use super::report::Member;
+
+/// What the kernel says of a process.
+#[derive(Clone, Debug)]
+pub(crate) struct Stat {
+    pub(crate) member: Member,
+    pub(crate) parent: i32,
+    pub(crate) group: i32,
+    state: char,
+}
+
+impl Stat {
+    /// Whether it still runs: not a zombie, nor about to be one.
+    pub(crate) fn is_alive(&self) -> bool {
+        !matches!(self.state, 'Z' | 'X' | 'x')
+    }
+}
+
+/// What the kernel says of this process, if it is there.
+pub(crate) fn stat(pid: i32) -> Option<Stat> {
+    parse(pid, &fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+}
+
+/// The name may hold anything, blanks and brackets too; it ends at the last bracket.
+fn parse(pid: i32, line: &str) -> Option<Stat> {
+    const START_AFTER_GROUP: usize = 16;
+    let (before, after) = line.rsplit_once(')')?;
+    let (_, name) = before.split_once('(')?;
+    let mut fields = after.split_ascii_whitespace();
+    let state = fields.next()?.chars().next()?;
+    let parent = fields.next()?.parse().ok()?;
+    let group = fields.next()?.parse().ok()?;
+    let start = fields.nth(START_AFTER_GROUP)?.parse().ok()?;
+    Some(Stat { member: Member { pid, start, name: name.to_owned() }, parent, group, state })
+}
+
+/// Every process.
+pub(crate) fn all() -> Vec<Stat> {
+    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+    entries
+        .filter_map(Result::ok)
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter_map(stat)
+        .collect()
+}
+
+/// Everything alive below `root`, without it.
+///
+/// A process that forks while it is looked for may be missed: who must have all of them looks again until none is left.
+pub(crate) fn descendants(root: i32) -> Vec<Member> {
+    let mut found = Vec::new();
+    let mut table = None;
+    let mut open = vec![root];
+    while let Some(pid) = open.pop() {
+        for child in children(pid, &mut table) {
+            open.push(child.member.pid);
+            if child.is_alive() {
+                found.push(child.member);
+            }
+        }
+    }
+    found
+}
+
+/// Everything alive whose parent is `pid`.
+pub(crate) fn children_of(pid: i32) -> Vec<Member> {
+    children(pid, &mut None).into_iter().filter(Stat::is_alive).map(|child| child.member).collect()
+}
+
+/// Where the kernel keeps lists of children they are read; else they come from one table of all processes.
+fn children(pid: i32, table: &mut Option<HashMap<i32, Vec<Stat>>>) -> Vec<Stat> {
+    if table.is_none() {
+        if let Some(pids) = listed(pid) {
+            return pids.into_iter().filter_map(stat).collect();
+        }
+    }
+    table.get_or_insert_with(by_parent).get(&pid).cloned().unwrap_or_default()
+}
+
+fn by_parent() -> HashMap<i32, Vec<Stat>> {
+    let mut table: HashMap<i32, Vec<Stat>> = HashMap::new();
+    for stat in all() {
+        table.entry(stat.parent).or_default().push(stat);
+    }
+    table
+}
+
+/// None if this kernel has no such lists; nothing if the process is gone.
+fn listed(pid: i32) -> Option<Vec<i32>> {
+    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return Some(Vec::new()) };
+    let mut pids = Vec::new();
+    for thread in threads.filter_map(Result::ok) {
+        match fs::read_to_string(thread.path().join("children")) {
+            Ok(list) => pids.extend(list.split_ascii_whitespace().filter_map(|pid| pid.parse::<i32>().ok())),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound && thread.path().exists() => return None,
+            Err(_) => {} // the thread ended while we looked
+        }
+    }
+    Some(pids)
+}
+
+/// Everything alive whose environment holds `variable=value`.
+pub(crate) fn marked(variable: &str, value: &str) -> Vec<Member> {
+    let mark = format!("{variable}={value}");
+    all()
+        .into_iter()
+        .filter(|stat| stat.is_alive() && carries(stat.member.pid, mark.as_bytes()))
+        .map(|stat| stat.member)
+        .collect()
+}
+
+/// Whether the environment that a process was started with holds this entry.
+pub(crate) fn carries(pid: i32, entry: &[u8]) -> bool {
+    fs::read(format!("/proc/{pid}/environ")).is_ok_and(|env| env.split(|byte| *byte == 0).any(|e| e == entry))
+}
+
+/// Whether exactly this process is there and not a zombie.
+pub(crate) fn is_alive(member: &Member) -> bool {
+    stat(member.pid).is_some_and(|stat| stat.member.start == member.start && stat.is_alive())
+}
+
+/// Signals exactly this process; false if it is gone, or not ours to signal.
+pub(crate) fn signal(member: &Member, signal: Signal) -> bool {
+    let Some(pid) = Pid::from_raw(member.pid) else { return false };
+    // The pidfd pins whoever has the pid now; the start time says whether that is still the one that was seen.
+    match pidfd_open(pid, PidfdFlags::empty()) {
+        Ok(fd) => is_same(member) && pidfd_send_signal(&fd, signal).is_ok(),
+        Err(rustix::io::Errno::NOSYS | rustix::io::Errno::PERM | rustix::io::Errno::MFILE) => {
+            is_same(member) && rustix::process::kill_process(pid, signal).is_ok()
+        }
+        Err(_) => false,
+    }
+}
+
+fn is_same(member: &Member) -> bool {
+    stat(member.pid).is_some_and(|stat| stat.member.start == member.start)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_with_brackets_and_blanks_is_read_whole() {
+        let line = "7 (a) b (c)) S 3 5 5 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 1 0 4242 0 0";
+        let stat = parse(7, line).expect("it is a line");
+        assert_eq!((stat.member.name.as_str(), stat.parent, stat.group), ("a) b (c)", 3, 5));
+        assert_eq!(stat.member.start, 4242);
+    }
+
+    #[test]
+    fn this_very_process_is_found() {
+        let own = i32::try_from(std::process::id()).expect("a pid is small");
+        let stat = stat(own).expect("we are here");
+        assert!(stat.is_alive() && is_alive(&stat.member));
+        assert!(!is_alive(&Member { start: stat.member.start + 1, ..stat.member }), "another start, another process");
+    }
+}

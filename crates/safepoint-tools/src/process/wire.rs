@@ -1,0 +1,121 @@
+//! What a runtime and the keeper of a command say to each other: length-prefixed JSON on a socket of their own.
+
+use std::{ffi::OsString, io, time::Duration, time::SystemTime};
+
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+use super::{
+    report::{Climbed, Containment, Exit, Hold, Member},
+    spec::{Background, Ladder},
+};
+use crate::limits;
+
+const PREFIX: usize = size_of::<u32>();
+
+/// From the runtime to the keeper. Exhaustive: both ends are the same program.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Order {
+    /// Run this; the first order, and given once.
+    Spawn(Box<SpawnOrder>),
+    /// Climb this ladder; may be given again, to climb faster.
+    Stop(Rungs),
+}
+
+/// What the keeper needs to know of a command.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct SpawnOrder {
+    pub(crate) program: OsString,
+    pub(crate) args: Vec<OsString>,
+    pub(crate) cwd: Option<OsString>,
+    pub(crate) env: Vec<(OsString, Option<OsString>)>,
+    pub(crate) background: Background,
+    pub(crate) left_behind: Duration,
+    /// How long a tree killed without a stop may take before its survivors are named.
+    pub(crate) kill: Duration,
+}
+
+/// The times of a ladder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Rungs {
+    pub(crate) interrupt: Duration,
+    pub(crate) terminate: Duration,
+    pub(crate) kill: Duration,
+}
+
+impl From<Ladder> for Rungs {
+    fn from(ladder: Ladder) -> Self {
+        Self { interrupt: ladder.interrupt, terminate: ladder.terminate, kill: ladder.kill }
+    }
+}
+
+/// From the keeper to the runtime. Exhaustive: both ends are the same program.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Word {
+    /// The keeper is there; nothing has been started yet.
+    Ready,
+    /// The command runs.
+    Started { pid: i32, start: u64, containment: Containment, at: SystemTime },
+    /// The command could not be started.
+    Refused { stage: Stage, errno: i32 },
+    /// A background job's command ended and left these.
+    Exited { exit: Exit, running: Vec<Member>, at: SystemTime },
+    /// Nothing of it is alive, or what is survived SIGKILL.
+    Ended(Box<Account>),
+}
+
+/// What could not be done. Exhaustive: the two steps that depend on what was asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Stage {
+    Cwd,
+    Program,
+}
+
+/// The keeper's part of a [`ProcessReport`](super::ProcessReport).
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Account {
+    pub(crate) exit: Exit,
+    pub(crate) ended_at: SystemTime,
+    pub(crate) rungs: Vec<Climbed>,
+    pub(crate) left_behind: Vec<Member>,
+    pub(crate) survivors: Vec<Member>,
+    pub(crate) hold: Hold,
+}
+
+/// One message with its length before it.
+pub(crate) fn frame(message: &impl Serialize) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; PREFIX];
+    serde_json::to_writer(&mut bytes, message)?;
+    let length = bytes.len() - PREFIX;
+    if length > limits::FRAME_BYTES {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "command and environment are too large"));
+    }
+    let length = u32::try_from(length).expect("a frame is bounded far below 4 GiB");
+    bytes[..PREFIX].copy_from_slice(&length.to_le_bytes());
+    Ok(bytes)
+}
+
+/// Bytes as they arrive, and the messages in them.
+#[derive(Debug, Default)]
+pub(crate) struct Frames {
+    bytes: Vec<u8>,
+}
+
+impl Frames {
+    /// Takes what was read.
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// The next complete message.
+    pub(crate) fn next<T: DeserializeOwned>(&mut self) -> io::Result<Option<T>> {
+        let Some(prefix) = self.bytes.first_chunk::<PREFIX>() else { return Ok(None) };
+        let length = u32::from_le_bytes(*prefix) as usize;
+        if length > limits::FRAME_BYTES {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "a message is larger than any may be"));
+        }
+        let Some(body) = self.bytes.get(PREFIX..PREFIX + length) else { return Ok(None) };
+        let message = serde_json::from_slice(body)?;
+        self.bytes.drain(..PREFIX + length);
+        Ok(Some(message))
+    }
+}
