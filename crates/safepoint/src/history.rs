@@ -165,7 +165,8 @@ impl History {
 /// What a model is told of calls that have no result of their own. Neutral, short, the same bytes every time.
 pub mod note {
     /// Nothing of it ran.
-    pub const NOT_STARTED: &str = "[not started: the run was stopped before this call began. Nothing was done.]";
+    pub const NOT_STARTED: &str =
+        "[not started: the run was stopped before this call began. Nothing was done.]";
     /// It ran and was stopped; nobody knows how far it came.
     pub const STOPPED_UNKNOWN: &str =
         "[stopped while running: its effects are unknown and may have happened. Check before repeating it.]";
@@ -187,5 +188,6 @@ pub mod note {
     /// Marks a message that was cut.
     pub const INTERRUPTED: &str = "[interrupted: this message was cut here.]";
     /// A result that a stored history lacks.
-    pub const MISSING: &str = "[no result is recorded for this call: its effects are unknown and may have happened.]";
+    pub const MISSING: &str =
+        "[no result is recorded for this call: its effects are unknown and may have happened.]";
 }

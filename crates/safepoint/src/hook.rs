@@ -5,7 +5,13 @@ use std::sync::Arc;
 use futures_core::future::BoxFuture;
 use safepoint_scope::StopRequest;
 
-use crate::{history::History, ids::CallId, message::AssistantMessage, receipt::{CallReport, Receipt}, usage::Usage};
+use crate::{
+    history::History,
+    ids::CallId,
+    message::AssistantMessage,
+    receipt::{CallReport, Receipt},
+    usage::Usage,
+};
 
 /// What a hook answers. Exhaustive: the conductor must act on each.
 #[derive(Clone, Debug)]

@@ -1,14 +1,42 @@
 //! An agent runtime in which everything can be stopped, steered, approved and resumed, and which always tells the
 //! truth about what it stopped.
+//!
+//! Begin with [`Agent`]; stop a run through its [`RunHandle`]; read its [`Outcome`] and its [`receipt`].
 
+mod agent;
+pub mod approval;
+mod conductor;
+mod draft;
+pub mod event;
+mod executor;
+pub mod history;
+pub mod hook;
 pub mod ids;
 pub mod limits;
-pub mod usage;
+pub mod log;
+mod machine;
 pub mod message;
-pub mod history;
 pub mod model;
+pub mod observe;
+pub mod outcome;
+pub mod receipt;
+mod run;
+mod shared;
+pub mod tool;
+mod toolset;
+pub mod usage;
 
+pub use agent::{Agent, AgentBuilder, BuildError};
 pub use history::History;
+pub use hook::Hooks;
 pub use limits::Limits;
 pub use model::Model;
+pub use outcome::Outcome;
+pub use receipt::Receipt;
+pub use run::{Run, RunHandle};
+pub use safepoint_scope::{
+    Asked, Code, Failure, Grace, Halt, Reach, Reason, SafePoints, Scope, Stop, StopRequest, secs,
+};
+pub use shared::DecideError;
+pub use tool::{Cx, Tool, ToolResult};
 pub use usage::{Price, Usage};

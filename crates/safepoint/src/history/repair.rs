@@ -73,7 +73,9 @@ fn is_whole(entries: &[Arc<Entry>]) -> bool {
                     continue;
                 }
                 let answered = entries.next_if(|next| match &***next {
-                    Entry::Results { results } => results.iter().map(|r| r.call_id.as_str()).eq(calls.iter().copied()),
+                    Entry::Results { results } => {
+                        results.iter().map(|r| r.call_id.as_str()).eq(calls.iter().copied())
+                    }
                     Entry::User(_) | Entry::Assistant(_) => false,
                 });
                 if answered.is_none() {

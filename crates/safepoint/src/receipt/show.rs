@@ -72,7 +72,11 @@ impl Receipt {
         }
         match (self.quiet_at, self.survivors.as_slice()) {
             (Some(quiet), _) => {
-                write!(f, "  quiet: nothing of it is running ({} after it settled)", span(self.settled_at, quiet))
+                write!(
+                    f,
+                    "  quiet: nothing of it is running ({} after it settled)",
+                    span(self.settled_at, quiet)
+                )
             }
             (None, []) => write!(f, "  settled; not yet known to be quiet"),
             (None, survivors) => write!(f, "  NOT QUIET, still alive: {}", survivors.join(", ")),

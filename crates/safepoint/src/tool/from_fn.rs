@@ -102,7 +102,9 @@ where
                 let task = scope.spawn_blocking(label, move || body(&cx, args));
                 match task.await {
                     Ok(result) => result.map(Into::into),
-                    Err(TaskEnd::Panicked(message)) => Err(Failure::new(format!("the tool panicked: {message}")).into()),
+                    Err(TaskEnd::Panicked(message)) => {
+                        Err(Failure::new(format!("the tool panicked: {message}")).into())
+                    }
                     Err(TaskEnd::Dropped) => Err(Failure::new("the tool's thread was shut down").into()),
                 }
             })
@@ -124,7 +126,9 @@ fn is_unit<A: JsonSchema>(_: PhantomData<A>) -> bool {
 fn parse<A: DeserializeOwned>(args: Value) -> Result<A, Halt> {
     let args = match args {
         // `()` reads only `null`.
-        Value::Object(map) if map.is_empty() && serde_json::from_value::<A>(Value::Null).is_ok() => Value::Null,
+        Value::Object(map) if map.is_empty() && serde_json::from_value::<A>(Value::Null).is_ok() => {
+            Value::Null
+        }
         other => other,
     };
     serde_json::from_value(args)

@@ -1,0 +1,238 @@
+//! The definition of an agent, and how its runs begin.
+
+use std::{error::Error as StdError, fmt, sync::Arc};
+
+use crate::{
+    approval::{Approvals, Decision, Rule},
+    conductor::Start,
+    history::{Entry, History},
+    hook::{Hooks, NoHooks},
+    ids::{ApprovalId, RunId},
+    limits::Limits,
+    log::{Log, MemoryLog},
+    message::UserMessage,
+    model::Model,
+    observe::StopTimes,
+    outcome::Outcome,
+    run::Run,
+    tool::Tool,
+    toolset::Toolset,
+    usage::Price,
+};
+
+/// A definition: model, instructions, tools, limits. Its runs share nothing but this (S1.8). Cheap to clone.
+///
+/// ```no_run
+/// # use safepoint::{Agent, Model, Outcome, StopRequest, Reason, secs};
+/// # async fn hello(model: impl Model) {
+/// let agent = Agent::builder(model).system("You are brief.").build();
+/// let run = agent.run("What changed in this repository last week?");
+/// let handle = run.handle();
+/// tokio::spawn(async move {
+///     tokio::signal::ctrl_c().await.ok();
+///     handle.stop(StopRequest::graceful(secs(5)).because(Reason::user("ctrl-c")));
+/// });
+/// match run.await {
+///     Outcome::Done(answer) => println!("{answer}"),
+///     Outcome::Stopped(receipt) => println!("{receipt}"),
+///     other => println!("{:?}", other.ending()),
+/// }
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Agent {
+    def: Arc<Definition>,
+}
+
+/// What all runs of an agent share.
+pub(crate) struct Definition {
+    pub(crate) model: Arc<dyn Model>,
+    pub(crate) system: Option<Arc<str>>,
+    pub(crate) tools: Toolset,
+    pub(crate) limits: Arc<Limits>,
+    pub(crate) price: Option<Price>,
+    pub(crate) approvals: Approvals,
+    pub(crate) rules: Vec<Rule>,
+    pub(crate) hooks: Arc<dyn Hooks>,
+    pub(crate) times: StopTimes,
+}
+
+impl Agent {
+    /// Begins a definition around a model.
+    pub fn builder(model: impl Model) -> AgentBuilder {
+        AgentBuilder {
+            model: Arc::new(model),
+            system: None,
+            tools: Vec::new(),
+            limits: Limits::default(),
+            price: None,
+            approvals: Approvals::Ask(None, crate::approval::Unanswered::Deny),
+            rules: Vec::new(),
+            hooks: Arc::new(NoHooks),
+        }
+    }
+
+    /// A run on one input. Nothing happens before it is awaited or [started](Run::start).
+    pub fn run(&self, input: impl Into<UserMessage>) -> Run {
+        self.run_on(History::new(), input)
+    }
+
+    /// A run on one input that goes on from a conversation: its open end is closed first (S5.3).
+    pub fn run_on(&self, mut history: History, input: impl Into<UserMessage>) -> Run {
+        history.close();
+        history.push(Entry::User(input.into()));
+        let log: Arc<dyn Log> = Arc::new(MemoryLog::default());
+        Run::new(Arc::clone(&self.def), RunId::fresh(), log, Start::Fresh(history))
+    }
+
+    /// A run whose facts are recorded in `log`.
+    pub fn run_recorded(
+        &self,
+        log: Arc<dyn Log>,
+        mut history: History,
+        input: impl Into<UserMessage>,
+    ) -> Run {
+        history.close();
+        history.push(Entry::User(input.into()));
+        Run::new(Arc::clone(&self.def), RunId::fresh(), log, Start::Fresh(history))
+    }
+
+    /// Takes a run up again where it ended: calls that never began run, those that may run twice run again, of the
+    /// others the model is told that their effect is unknown (S5.3, S7.3).
+    pub fn resume(&self, outcome: &Outcome) -> Run {
+        self.resume_with(outcome, Vec::new())
+    }
+
+    /// The same, with decisions for the approvals that a suspended run waits for.
+    pub fn resume_with(&self, outcome: &Outcome, decisions: Vec<(ApprovalId, Decision)>) -> Run {
+        let ended = outcome.ended();
+        let run = ended.receipt.run.clone();
+        Run::new(Arc::clone(&self.def), run, Arc::clone(&ended.log), Start::Resume(decisions))
+    }
+
+    /// How long stops of this agent's runs took, by phase.
+    #[must_use]
+    pub fn stop_times(&self) -> &StopTimes {
+        &self.def.times
+    }
+}
+
+impl fmt::Debug for Agent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Agent").field("model", &self.def.model.name()).finish_non_exhaustive()
+    }
+}
+
+/// Builds an [`Agent`].
+#[must_use = "an agent is made by `build`"]
+pub struct AgentBuilder {
+    model: Arc<dyn Model>,
+    system: Option<Arc<str>>,
+    tools: Vec<Arc<dyn Tool>>,
+    limits: Limits,
+    price: Option<Price>,
+    approvals: Approvals,
+    rules: Vec<Rule>,
+    hooks: Arc<dyn Hooks>,
+}
+
+impl AgentBuilder {
+    /// Sets the instructions.
+    pub fn system(mut self, text: impl Into<Arc<str>>) -> Self {
+        self.system = Some(text.into());
+        self
+    }
+
+    /// Adds a tool.
+    pub fn tool(mut self, tool: impl Tool) -> Self {
+        self.tools.push(Arc::new(tool));
+        self
+    }
+
+    /// Adds tools.
+    pub fn tools(mut self, tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
+        self.tools.extend(tools);
+        self
+    }
+
+    /// Sets the limits.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Sets the prices, without which `max_cost` has no meaning.
+    pub fn price(mut self, price: Price) -> Self {
+        self.price = Some(price);
+        self
+    }
+
+    /// Sets who decides when a call needs approval. Default: ask, and deny when nobody can be asked.
+    pub fn approvals(mut self, approvals: Approvals) -> Self {
+        self.approvals = approvals;
+        self
+    }
+
+    /// Adds a rule on a tool and its arguments; the first that fits decides.
+    pub fn rule(mut self, rule: Rule) -> Self {
+        self.rules.push(rule);
+        self
+    }
+
+    /// Sets the hooks.
+    pub fn hooks(mut self, hooks: impl Hooks) -> Self {
+        self.hooks = Arc::new(hooks);
+        self
+    }
+
+    /// Makes the agent.
+    ///
+    /// # Panics
+    /// Where [`AgentBuilder::try_build`] gives an error.
+    #[must_use]
+    pub fn build(self) -> Agent {
+        match self.try_build() {
+            Ok(agent) => agent,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// Makes the agent.
+    ///
+    /// # Errors
+    /// If two tools share a name, or a tool's schema is not a JSON Schema.
+    pub fn try_build(self) -> Result<Agent, BuildError> {
+        let tools = Toolset::new(self.tools).map_err(BuildError)?;
+        Ok(Agent {
+            def: Arc::new(Definition {
+                model: self.model,
+                system: self.system,
+                tools,
+                limits: Arc::new(self.limits),
+                price: self.price,
+                approvals: self.approvals,
+                rules: self.rules,
+                hooks: self.hooks,
+                times: StopTimes::default(),
+            }),
+        })
+    }
+}
+
+impl fmt::Debug for AgentBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AgentBuilder").field("model", &self.model.name()).finish_non_exhaustive()
+    }
+}
+
+/// Why an agent cannot be made, and of which tool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BuildError(String);
+
+impl fmt::Display for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl StdError for BuildError {}

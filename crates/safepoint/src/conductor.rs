@@ -1,0 +1,278 @@
+//! The actor of a run: asks the machine what is due, records the fact that announces it, mints the permit, and hands
+//! the effect to a performer. It awaits only the log and its mailbox, never an effect.
+//!
+//! **Invariants**: no effect without a permit, no permit without a recorded announcement; after `settle` nothing of
+//! the attempt is recorded.
+
+use std::{
+    collections::{HashMap, HashSet},
+    future::Future,
+    pin::Pin,
+    sync::Arc,
+    task::Poll,
+};
+
+use futures_util::future::poll_fn;
+use jiff::Timestamp;
+use safepoint_scope::{Actor, Code, Demand, Dropper, Reason, Scope, StopHandle, StopRequest};
+use tokio::{
+    sync::mpsc::UnboundedReceiver,
+    time::{Instant, Sleep, sleep_until, timeout},
+};
+
+use crate::{
+    agent::Definition,
+    approval::Decision,
+    event::{ErrorReport, EventKind, Fact},
+    executor::Board,
+    history::History,
+    ids::{ApprovalId, CallId},
+    log::{self, Log, LogError, Recorded},
+    machine::{Bounds, Due, Machine},
+    model::{Conversation, ModelSpec},
+    outcome::Persisted,
+    receipt::{Ending, Receipt},
+    shared::{HookKey, Msg, Shared},
+};
+
+mod approvals;
+mod calls;
+mod hooks;
+mod host;
+mod model_call;
+mod settle;
+mod stop;
+
+use model_call::Streaming;
+use stop::StopWatch;
+
+/// What an attempt starts from.
+pub(crate) enum Start {
+    /// A new run on this conversation.
+    Fresh(History),
+    /// The log of a run that ended early, and decisions for what it waits for.
+    Resume(Vec<(ApprovalId, Decision)>),
+}
+
+pub(crate) struct Conductor {
+    shared: Arc<Shared>,
+    def: Arc<Definition>,
+    scope: Scope,
+    log: Arc<dyn Log>,
+    machine: Machine,
+    mailbox: UnboundedReceiver<Msg>,
+    conversation: Box<dyn Conversation>,
+    streaming: Option<Streaming>,
+    calls: HashMap<CallId, Site>,
+    asking: HashMap<ApprovalId, Dropper>,
+    hooks_passed: HashSet<HookKey>,
+    hooks_running: HashMap<HookKey, Dropper>,
+    watch: StopWatch,
+    wall: Option<Pin<Box<Sleep>>>,
+    started_at: Timestamp,
+}
+
+/// A call's own scope, and what its body leaves behind.
+struct Site {
+    scope: Scope,
+    stop: StopHandle,
+    board: Arc<Board>,
+}
+
+/// Why the conductor could not go on: the log failed, or did not answer in time.
+enum Broken {
+    Log(LogError),
+    Silent,
+}
+
+impl Conductor {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        def: Arc<Definition>,
+        log: Arc<dyn Log>,
+        mailbox: UnboundedReceiver<Msg>,
+    ) -> Self {
+        let spec = ModelSpec { system: def.system.clone(), tools: def.tools.decls() };
+        let scope = shared.scope.clone();
+        Self {
+            conversation: def.model.open(spec),
+            watch: StopWatch::new(&scope),
+            scope,
+            shared,
+            def,
+            log,
+            machine: Machine::new(),
+            mailbox,
+            streaming: None,
+            calls: HashMap::new(),
+            asking: HashMap::new(),
+            hooks_passed: HashSet::new(),
+            hooks_running: HashMap::new(),
+            wall: None,
+            started_at: Timestamp::now(),
+        }
+    }
+
+    /// The whole life of an attempt: until its outcome is fixed, and on until it is quiet.
+    pub(crate) async fn conduct(mut self, start: Start) {
+        let (ending, persisted) = match self.drive(start).await {
+            Ok(ending) => (ending, Persisted::Yes),
+            Err(Broken::Log(error)) => {
+                self.fail("store", error.to_string(), None);
+                (Ending::Failed, Persisted::No(error.to_string()))
+            }
+            Err(Broken::Silent) => {
+                self.fail("store", "the log did not answer in time".into(), None);
+                (Ending::Failed, Persisted::Unknown)
+            }
+        };
+        let receipt: Arc<Receipt> = self.settle(ending, persisted).await;
+        self.quieten(receipt).await;
+    }
+
+    async fn drive(&mut self, start: Start) -> Result<Ending, Broken> {
+        self.open(start).await?;
+        loop {
+            while let Ok(msg) = self.mailbox.try_recv() {
+                self.handle(msg).await?;
+            }
+            self.notice().await?;
+            let demand = self.scope.demand();
+            let def = Arc::clone(&self.def);
+            let bounds = Bounds { limits: &def.limits, price: def.price.as_ref() };
+            match self.machine.due(demand, &bounds) {
+                Due::CallModel { gate } => self.call_model(gate).await?,
+                Due::CutModel => self.cut_model().await?,
+                Due::Judge(calls) => self.judge(calls).await?,
+                Due::StartCalls { calls, gate } => self.start_calls(calls, gate).await?,
+                Due::Limit { code, text } => self.stop_for_limit(code, text),
+                Due::Settle(Ending::Suspended) if !self.asking.is_empty() => self.wait().await?,
+                Due::Settle(ending) => return Ok(ending),
+                Due::Wait => {
+                    if self.machine.failure().is_some() {
+                        self.end_running_calls();
+                    }
+                    self.wait().await?;
+                }
+            }
+        }
+    }
+
+    async fn open(&mut self, start: Start) -> Result<(), Broken> {
+        let (history, decisions, repairs) = match start {
+            Start::Fresh(mut history) => {
+                let repairs = history.repair();
+                (Some(history), Vec::new(), repairs)
+            }
+            Start::Resume(decisions) => {
+                for recorded in log::replay(&*self.log).await.map_err(Broken::Log)? {
+                    self.machine.apply(&recorded);
+                }
+                (None, decisions, Vec::new())
+            }
+        };
+        let run = self.shared.run.clone();
+        let attempt = self.machine.attempt() + 1;
+        self.record(Fact::AttemptOpened { run, attempt, history, at: self.started_at }).await?;
+        if !repairs.is_empty() {
+            self.record(Fact::HistoryRepaired { repairs }).await?;
+        }
+        self.wall = self.def.limits.wall_time.map(|limit| Box::pin(sleep_until(Instant::now() + limit)));
+        for (id, decision) in decisions {
+            if let Err(error) = self.decide(&id, decision).await? {
+                self.fail("approval", format!("the decision on {id} was not taken: {error}"), None);
+            }
+        }
+        Ok(())
+    }
+
+    /// Records a fact, applies it, shows it. The only way in which state changes.
+    async fn record(&mut self, fact: Fact) -> Result<Recorded, Broken> {
+        let recorded = match timeout(self.def.limits.append, log::record(&*self.log, fact)).await {
+            Ok(recorded) => recorded.map_err(Broken::Log)?,
+            Err(_elapsed) => return Err(Broken::Silent),
+        };
+        self.machine.apply(&recorded);
+        self.shared.feed.push(EventKind::Fact(Arc::clone(recorded.fact())));
+        Ok(recorded)
+    }
+
+    /// Parks until something happens: a message, a change of what is demanded, or the end of the wall time.
+    async fn wait(&mut self) -> Result<(), Broken> {
+        let Self { mailbox, watch, wall, .. } = self;
+        let woken = poll_fn(|cx| {
+            if let Poll::Ready(msg) = mailbox.poll_recv(cx) {
+                return Poll::Ready(Woken::Msg(msg));
+            }
+            if watch.poll_changed(cx).is_ready() {
+                return Poll::Ready(Woken::Demand);
+            }
+            match wall.as_mut().map(|over| over.as_mut().poll(cx)) {
+                Some(Poll::Ready(())) => Poll::Ready(Woken::WallTime),
+                Some(Poll::Pending) | None => Poll::Pending,
+            }
+        })
+        .await;
+        match woken {
+            Woken::Msg(Some(msg)) => self.handle(msg).await,
+            // `shared` holds a sender, so the mailbox never closes while the conductor lives.
+            Woken::Msg(None) | Woken::Demand => Ok(()),
+            Woken::WallTime => {
+                self.wall = None;
+                let limit = self.def.limits.wall_time.unwrap_or_default();
+                self.stop_for_limit(Code::WALL_TIME, format!("its limit of {limit:?} passed"));
+                Ok(())
+            }
+        }
+    }
+
+    async fn handle(&mut self, msg: Msg) -> Result<(), Broken> {
+        match msg {
+            Msg::ModelEnded { round, error } => self.model_ended(round, error).await,
+            Msg::TooLong { round } => {
+                if self.streaming.as_ref().is_some_and(|streaming| streaming.round() == round) {
+                    let limit = self.def.limits.model_output_bytes;
+                    self.stop_for_limit(
+                        Code::OUTPUT_BYTES,
+                        format!("the model said more than {limit} bytes"),
+                    );
+                }
+                Ok(())
+            }
+            Msg::CallEnded { call_id, ending } => self.call_ended(call_id, ending).await,
+            Msg::Cleaned { .. } | Msg::Late { .. } => {
+                self.take_late(msg);
+                Ok(())
+            }
+            Msg::Decided { id, decision, reply } => {
+                let taken = self.decide(&id, decision).await?;
+                if reply.send(taken).is_err() {
+                    // Whoever decided no longer waits for the answer; the decision stands.
+                }
+                Ok(())
+            }
+            Msg::Expired { id } => self.expire(&id).await,
+            Msg::Hooked { key, answer } => self.hooked(key, answer).await,
+            Msg::Look => Ok(()),
+        }
+    }
+
+    fn fail(&mut self, code: &str, message: String, hint: Option<String>) {
+        self.machine.fail(ErrorReport { code: code.to_owned(), message, hint });
+    }
+
+    fn stop_for_limit(&self, code: Code, text: String) {
+        let reason = Reason::new(code).by(Actor::Engine).saying(text);
+        self.shared.stop.stop(StopRequest::now().because(reason));
+    }
+}
+
+/// What ended a wait.
+enum Woken {
+    Msg(Option<Msg>),
+    Demand,
+    WallTime,
+}
+
+/// The demand that the conductor last looked at.
+type Seen = Option<Demand>;

@@ -1,0 +1,185 @@
+//! May this call run? Judged against schema, rules and mode; asked, answered once, expired or withdrawn (S8).
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::Value;
+use tokio::time::timeout;
+
+use super::{Broken, Conductor};
+use crate::{
+    approval::{self, ApprovalRequest, Approvals, Approver, Decision, Ruling, Unanswered},
+    event::{Answered, Fact},
+    executor,
+    ids::ApprovalId,
+    machine::{Call, Step},
+    message::ToolCall,
+    receipt::CallStatus,
+    shared::{DecideError, Msg},
+    tool::Tool,
+    toolset::{self, Misfit},
+};
+
+impl Conductor {
+    /// Looks at calls that nobody has looked at: each ends, waits for a person, or may begin.
+    pub(super) async fn judge(&mut self, calls: Vec<usize>) -> Result<(), Broken> {
+        for index in calls {
+            let Some(Call { call, step, .. }) = self.machine.call(index).cloned() else { continue };
+            self.site(&call.id);
+            match step {
+                Step::Lost => self.end_call(&call, executor::lost()).await?,
+                Step::Approved(changed) => self.judge_approved(index, &call, changed).await?,
+                Step::Wanted => self.judge_wanted(index, &call).await?,
+                Step::Asked(_) | Step::Cleared(_) | Step::Running | Step::Ended { .. } => {}
+            }
+        }
+        Ok(())
+    }
+
+    async fn judge_wanted(&mut self, index: usize, call: &ToolCall) -> Result<(), Broken> {
+        let args = match toolset::parse_args(&call.name, &call.args) {
+            Ok(args) => args,
+            Err(Misfit(why)) => return self.misfit(call, why).await,
+        };
+        let tool = match self.def.tools.fit(&call.name, &args) {
+            Ok(tool) => Arc::clone(tool),
+            Err(Misfit(why)) => return self.misfit(call, why).await,
+        };
+        let overlaps = tool.spec().may_overlap();
+        match approval::rule(&self.def.rules, tool.spec().approval, &call.name, &args) {
+            Ruling::Allow => self.machine.clear(index, args, overlaps),
+            Ruling::Deny(why) => self.deny(call, why).await?,
+            Ruling::Ask => match self.def.approvals.clone() {
+                Approvals::Auto => self.machine.clear(index, args, overlaps),
+                Approvals::Deny => self.deny(call, String::new()).await?,
+                Approvals::Ask(None, Unanswered::Deny) => {
+                    let why = "[denied: this call needs a person's approval, and nobody can be asked here.]";
+                    self.deny(call, why.into()).await?;
+                }
+                Approvals::Ask(None, Unanswered::Suspend) => drop(self.ask(call, args).await?),
+                Approvals::Ask(Some(approver), _) => {
+                    let request = self.ask(call, args).await?;
+                    self.put(approver, request);
+                }
+            },
+        }
+        Ok(())
+    }
+
+    /// A person said yes. Arguments that they changed are validated again, and what the rules deny or ask of those is
+    /// not covered by the yes (S8.2).
+    async fn judge_approved(
+        &mut self,
+        index: usize,
+        call: &ToolCall,
+        changed: Option<Value>,
+    ) -> Result<(), Broken> {
+        let is_changed = changed.is_some();
+        let args = match changed.map_or_else(|| toolset::parse_args(&call.name, &call.args), Ok) {
+            Ok(args) => args,
+            Err(Misfit(why)) => return self.misfit(call, why).await,
+        };
+        let overlaps = match self.def.tools.fit(&call.name, &args) {
+            Ok(tool) => tool.spec().may_overlap(),
+            Err(Misfit(why)) => return self.misfit(call, why).await,
+        };
+        let ruling = approval::rule(&self.def.rules, approval::Approval::NotNeeded, &call.name, &args);
+        match (is_changed, ruling) {
+            (true, Ruling::Deny(why)) => self.deny(call, why).await,
+            (true, Ruling::Ask) => {
+                let request = self.ask(call, args).await?;
+                if let Approvals::Ask(Some(approver), _) = self.def.approvals.clone() {
+                    self.put(approver, request);
+                }
+                Ok(())
+            }
+            (true, Ruling::Allow) | (false, _) => {
+                self.machine.clear(index, args, overlaps);
+                Ok(())
+            }
+        }
+    }
+
+    async fn misfit(&mut self, call: &ToolCall, why: String) -> Result<(), Broken> {
+        self.end_call(call, executor::not_begun(CallStatus::Failed, why, None)).await
+    }
+
+    async fn deny(&mut self, call: &ToolCall, why: String) -> Result<(), Broken> {
+        self.end_call(call, executor::not_begun(CallStatus::Denied, why, None)).await
+    }
+
+    async fn ask(&mut self, call: &ToolCall, args: Value) -> Result<ApprovalRequest, Broken> {
+        let asked_at = Timestamp::now();
+        let open_for =
+            jiff::SignedDuration::try_from(self.def.limits.approval).unwrap_or(jiff::SignedDuration::MAX);
+        let request = ApprovalRequest {
+            id: ApprovalId::fresh(),
+            call_id: call.id.clone(),
+            tool: call.name.clone(),
+            digest: approval::digest(&args),
+            args,
+            asked_at,
+            expires_at: asked_at.checked_add(open_for).unwrap_or(Timestamp::MAX),
+        };
+        self.record(Fact::ApprovalAsked(request.clone())).await?;
+        Ok(request)
+    }
+
+    /// Has the approver asked by a performer, until the question expires.
+    fn put(&mut self, approver: Arc<dyn Approver>, request: ApprovalRequest) {
+        let shared = Arc::clone(&self.shared);
+        let open_for = self.def.limits.approval;
+        let id = request.id.clone();
+        let task = self.scope.spawn("approval", async move {
+            let id = request.id.clone();
+            let msg = match timeout(open_for, approver.ask(request)).await {
+                Ok(decision) => Msg::Decided { id, decision, reply: tokio::sync::oneshot::channel().0 },
+                Err(_elapsed) => Msg::Expired { id },
+            };
+            shared.post(msg);
+        });
+        self.asking.insert(id, task.dropper());
+    }
+
+    /// Takes the first answer to an open question; any later one is told that it came too late.
+    pub(super) async fn decide(
+        &mut self,
+        id: &ApprovalId,
+        decision: Decision,
+    ) -> Result<Result<(), DecideError>, Broken> {
+        let Some(call) = self.machine.asked(id) else { return Ok(Err(DecideError::NotOpen)) };
+        if let Step::Asked(request) = &call.step
+            && request.expires_at <= Timestamp::now()
+        {
+            self.expire(id).await?;
+            return Ok(Err(DecideError::NotOpen));
+        }
+        self.close(id, &call, Answered::Decided(decision.clone())).await?;
+        match decision {
+            Decision::Approve | Decision::ApproveWith { .. } => {}
+            Decision::Deny { message } => self.deny(&call.call, message).await?,
+            Decision::Respond { result } => self.end_call(&call.call, executor::answered(result)).await?,
+        }
+        Ok(Ok(()))
+    }
+
+    pub(super) async fn expire(&mut self, id: &ApprovalId) -> Result<(), Broken> {
+        let Some(call) = self.machine.asked(id) else { return Ok(()) };
+        self.close(id, &call, Answered::Expired).await?;
+        self.end_call(&call.call, executor::not_begun(CallStatus::Expired, "", None)).await
+    }
+
+    pub(super) async fn close(
+        &mut self,
+        id: &ApprovalId,
+        call: &Call,
+        answer: Answered,
+    ) -> Result<(), Broken> {
+        if let Some(asker) = self.asking.remove(id) {
+            asker.drop_now();
+        }
+        let call_id = call.call.id.clone();
+        self.record(Fact::ApprovalClosed { id: id.clone(), call_id, answer }).await?;
+        Ok(())
+    }
+}

@@ -1,0 +1,165 @@
+//! Tool calls: judged, announced, permitted, supervised, and recorded at their end.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use safepoint_scope::{Code, Mode, Reason, SafePoints, StopRequest};
+use serde_json::Value;
+
+use super::{Broken, Conductor, Site, host::RunHost};
+use crate::{
+    event::Fact,
+    executor::{self, Board, Ending, Job, RunCall},
+    hook::HookedCall,
+    ids::CallId,
+    machine::{Call, Step},
+    message::ToolCall,
+    receipt::{CallStatus, StoppedBy},
+    shared::{HookKey, Msg},
+    tool::{CallSite, Cx, OnFailure, Tool},
+};
+
+impl Conductor {
+    pub(super) async fn start_calls(&mut self, calls: Vec<usize>, gate: SafePoints) -> Result<(), Broken> {
+        let mut begun = 0;
+        for index in calls {
+            let Some(Call { call, step: Step::Cleared(args), .. }) = self.machine.call(index).cloned() else {
+                continue;
+            };
+            let key = HookKey::Call(call.id.clone());
+            let hooked = HookedCall { call_id: call.id.clone(), name: call.name.clone(), args: args.clone() };
+            if !self.hook_passed(key, |of| of.def.hooks.before_call(&hooked)) {
+                // Those after it may not overtake it.
+                break;
+            }
+            self.start_call(&call, args, gate).await?;
+            begun += 1;
+        }
+        if begun == 0 { self.wait().await } else { Ok(()) }
+    }
+
+    async fn start_call(&mut self, call: &ToolCall, args: Value, gate: SafePoints) -> Result<(), Broken> {
+        let Ok(tool) = self.def.tools.fit(&call.name, &args).map(Arc::clone) else { return Ok(()) };
+        let round = self.machine.rounds();
+        let started_at = Timestamp::now();
+        let key = format!("{}:{}", self.shared.run, call.id);
+        let announced = self
+            .record(Fact::CallStarted {
+                call_id: call.id.clone(),
+                name: call.name.clone(),
+                round,
+                args: args.clone(),
+                effect: tool.spec().effect,
+                key: key.clone(),
+                at: started_at,
+            })
+            .await?;
+        self.site(&call.id);
+        let Some(site) = self.calls.get(&call.id) else { return Ok(()) };
+        let permit = match site.scope.pass::<RunCall>(gate, &announced) {
+            Ok(permit) => permit,
+            Err(stop) => {
+                let reason = stop.reason().clone();
+                drop(stop);
+                return self.not_started(call, reason).await;
+            }
+        };
+        let host = RunHost::new(&self.shared, &site.board, &self.scope, self.def.limits.call_output_bytes);
+        let site_of = CallSite { id: call.id.clone(), name: call.name.clone(), key };
+        let job = Job {
+            cx: Cx::new(permit.scope().clone(), site_of, Arc::new(host)),
+            permit,
+            stop: site.stop.clone(),
+            tool,
+            args,
+            board: Arc::clone(&site.board),
+            limits: Arc::clone(&self.def.limits),
+            run: self.scope.clone(),
+            started_at,
+        };
+        self.supervise(job, call.id.clone());
+        Ok(())
+    }
+
+    fn supervise(&self, job: Job, call_id: CallId) {
+        let ended = Arc::clone(&self.shared);
+        let cleaned = Arc::clone(&self.shared);
+        let late = Arc::clone(&self.shared);
+        let label = format!("call {call_id}");
+        let supervised = executor::supervise(
+            job,
+            move |ending| ended.post(Msg::CallEnded { call_id, ending }),
+            move |call_id, cleanups, processes| cleaned.post(Msg::Cleaned { call_id, cleanups, processes }),
+            move |call_id, what| late.post(Msg::Late { call_id, what }),
+        );
+        // Dropping the task's handle lets it go on; its ending comes by mail.
+        drop(self.scope.spawn(label, supervised));
+    }
+
+    /// The call's own scope, made when the call is first looked at, so that it can be stopped alone from then on.
+    pub(super) fn site(&mut self, id: &CallId) -> &Site {
+        self.calls.entry(id.clone()).or_insert_with(|| {
+            let (scope, stop) = self.scope.child();
+            self.shared.name_call(id.clone(), stop.clone());
+            Site { scope, stop, board: Arc::new(Board::default()) }
+        })
+    }
+
+    async fn not_started(&mut self, call: &ToolCall, reason: Reason) -> Result<(), Broken> {
+        let by = match self.scope.demand() {
+            Some(demand) if demand.mode == Mode::Now || self.call_is_silent(&call.id) => {
+                self.watch.observe(demand.mode);
+                StoppedBy::Run
+            }
+            _ => StoppedBy::Call,
+        };
+        let ending = executor::not_begun(CallStatus::NotStarted, "", Some((reason, by)));
+        self.end_call(call, ending).await
+    }
+
+    /// Whether nobody asked for a stop of this call alone.
+    fn call_is_silent(&self, id: &CallId) -> bool {
+        let run = self.scope.requests().len();
+        self.calls.get(id).is_none_or(|site| site.scope.requests().len() == run)
+    }
+
+    pub(super) async fn call_ended(&mut self, id: CallId, ending: Ending) -> Result<(), Broken> {
+        let open = self.machine.open_calls();
+        let Some(call) = open.iter().find(|call| call.call.id == id && matches!(call.step, Step::Running))
+        else {
+            return Ok(());
+        };
+        let fatal = ending.status == CallStatus::Failed
+            && self
+                .def
+                .tools
+                .get(&call.call.name)
+                .is_some_and(|tool| tool.spec().on_failure == OnFailure::EndRun);
+        let message = ending.text.clone();
+        self.end_call(&call.call, ending).await?;
+        if fatal {
+            self.fail("tool", format!("the tool `{}` failed: {message}", call.call.name), None);
+        }
+        Ok(())
+    }
+
+    /// The one place where a call's end is recorded.
+    pub(super) async fn end_call(&mut self, call: &ToolCall, ending: Ending) -> Result<(), Broken> {
+        let (report, result, extent) = ending.into_parts(call, self.machine.rounds());
+        self.shared.forget_call(&call.id);
+        if let Some(site) = self.calls.remove(&call.id) {
+            site.scope.settle();
+        }
+        self.after_call(&report);
+        self.record(Fact::CallEnded { report, result, extent }).await?;
+        Ok(())
+    }
+
+    /// Ends what runs because the run fails: each call by its own contract.
+    pub(super) fn end_running_calls(&self) {
+        let reason = Reason::new(Code::PARENT).by(safepoint_scope::Actor::Engine).saying("the run failed");
+        for site in self.calls.values() {
+            site.stop.stop(StopRequest::now().because(reason.clone()));
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! What a call's context reaches of its run.
+
+use std::{
+    sync::{Arc, Weak},
+    time::Duration,
+};
+
+use futures_core::future::BoxFuture;
+use safepoint_scope::{Asked, Scope, StopRequest};
+
+use crate::{
+    event::EventKind, executor::Board, ids::CallId, receipt::ProcessReport, shared::Shared, tool::Host,
+};
+
+/// The engine behind one call's context. It holds the run weakly: a context that is kept does not keep the run.
+pub(super) struct RunHost {
+    shared: Weak<Shared>,
+    board: Arc<Board>,
+    run: Scope,
+    progress_bytes: usize,
+}
+
+impl RunHost {
+    pub(super) fn new(shared: &Arc<Shared>, board: &Arc<Board>, run: &Scope, progress_bytes: usize) -> Self {
+        Self { shared: Arc::downgrade(shared), board: Arc::clone(board), run: run.clone(), progress_bytes }
+    }
+}
+
+impl Host for RunHost {
+    fn progress(&self, call: &CallId, text: String) {
+        self.board.progress(&text, self.progress_bytes);
+        if let Some(shared) = self.shared.upgrade() {
+            shared.feed.push(EventKind::Progress { call_id: call.clone(), text });
+        }
+    }
+
+    fn on_cleanup(&self, _call: &CallId, label: String, work: BoxFuture<'static, ()>) {
+        self.board.cleanup(label, work);
+    }
+
+    fn report_process(&self, _call: &CallId, process: ProcessReport) {
+        self.board.process(process);
+    }
+
+    fn stop_run(&self, request: StopRequest) -> Asked {
+        self.shared.upgrade().map_or(Asked::TooLate, |shared| shared.stop.stop(request))
+    }
+
+    fn cleanup_left(&self) -> Option<Duration> {
+        self.run.demand().filter(|_| self.run.is_stopping()).map(|demand| demand.cleanup_cap)
+    }
+}

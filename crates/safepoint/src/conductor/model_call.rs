@@ -1,0 +1,223 @@
+//! Model calls: announced, permitted, streamed by a performer, and cut where they must be.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures_util::StreamExt as _;
+use jiff::Timestamp;
+use safepoint_scope::{Dropper, Effect, Permit, SafePoints};
+
+use super::{Broken, Conductor};
+use crate::{
+    draft::{Draft, Sent},
+    event::{ErrorReport, EventKind, Fact, Wholeness},
+    log::Recorded,
+    model::{Delta, DeltaStream, Finish, ModelError},
+    receipt::{ModelReport, ModelState},
+    shared::{HookKey, Msg, Shared},
+};
+
+/// The effect of calling a model.
+#[derive(Debug)]
+pub(super) enum CallModel {}
+
+impl Effect for CallModel {
+    type Announcement = Recorded;
+}
+
+/// A model call that is under way.
+pub(super) struct Streaming {
+    round: u32,
+    started_at: Timestamp,
+    pen: Arc<Mutex<Pen>>,
+    dropper: Option<Dropper>,
+}
+
+/// The draft, and whether it may still be written: taken away when the call is cut, so that a chunk that arrives a
+/// moment later changes nothing and is shown to nobody.
+struct Pen {
+    draft: Draft,
+    hand: Hand,
+}
+
+/// Who may write. Exhaustive: the performer, or nobody any more.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Hand {
+    Performer,
+    Nobody,
+}
+
+impl Streaming {
+    pub(super) fn round(&self) -> u32 {
+        self.round
+    }
+}
+
+impl Conductor {
+    pub(super) async fn call_model(&mut self, gate: SafePoints) -> Result<(), Broken> {
+        let round = self.machine.next_round();
+        if !self
+            .hook_passed(HookKey::Model(round), |of| of.def.hooks.before_model(round, of.machine.history()))
+        {
+            return self.wait().await;
+        }
+        let started_at = Timestamp::now();
+        let announced = self.record(Fact::ModelStarted { round }).await?;
+        let pen = Arc::new(Mutex::new(Pen { draft: Draft::default(), hand: Hand::Performer }));
+        let dropper = match self.scope.pass::<CallModel>(gate, &announced) {
+            Ok(permit) => {
+                let stream = self.conversation.stream(self.machine.history());
+                let shared = Arc::clone(&self.shared);
+                let most = self.def.limits.model_output_bytes;
+                let performer = perform(permit, stream, Page { pen: Arc::clone(&pen), shared, round, most });
+                Some(self.scope.spawn("model call", performer).dropper())
+            }
+            // The stop is in the scope's hands; the value has nowhere to unwind to but here.
+            Err(stop) => {
+                self.watch
+                    .observe(self.scope.demand().map_or(safepoint_scope::Mode::Now, |demand| demand.mode));
+                drop(stop);
+                None
+            }
+        };
+        let refused = dropper.is_none();
+        self.streaming = Some(Streaming { round, started_at, pen, dropper });
+        if refused { self.cut_model().await } else { Ok(()) }
+    }
+
+    /// Ends the exchange at our end, and keeps what had arrived.
+    pub(super) async fn cut_model(&mut self) -> Result<(), Broken> {
+        let Some(streaming) = self.streaming.take() else { return Ok(()) };
+        if let Some(dropper) = &streaming.dropper {
+            dropper.drop_now();
+        }
+        self.end_model(&streaming, Wholeness::Cut, ModelState::Closed).await
+    }
+
+    pub(super) async fn model_ended(&mut self, round: u32, error: Option<ModelError>) -> Result<(), Broken> {
+        let Some(streaming) = self.streaming.take_if(|streaming| streaming.round == round) else {
+            return Ok(());
+        };
+        let finish = lock(&streaming.pen).draft.finish().cloned();
+        let (whole, state) = match (error, finish) {
+            (Some(error), _) => (Wholeness::Failed(report(&error)), ModelState::Closed),
+            (None, Some(Finish::Length)) => (Wholeness::Failed(too_long()), ModelState::Completed),
+            (None, Some(Finish::Filtered)) => (Wholeness::Failed(filtered()), ModelState::Completed),
+            (None, Some(Finish::Natural | Finish::Other(_))) => (Wholeness::Whole, ModelState::Completed),
+            (None, None) => (Wholeness::Failed(endless()), ModelState::Closed),
+        };
+        self.end_model(&streaming, whole, state).await
+    }
+
+    async fn end_model(
+        &mut self,
+        streaming: &Streaming,
+        whole: Wholeness,
+        state: ModelState,
+    ) -> Result<(), Broken> {
+        let (message, usage, state) = {
+            let mut pen = lock(&streaming.pen);
+            pen.hand = Hand::Nobody;
+            let state = if pen.draft.sent() == Sent::No { ModelState::NeverSent } else { state };
+            (pen.draft.message(|id| self.machine.is_taken(id)), pen.draft.usage(), state)
+        };
+        let report = ModelReport {
+            model: self.def.model.name().to_owned(),
+            round: streaming.round,
+            state,
+            usage,
+            started_at: streaming.started_at,
+            ended_at: Timestamp::now(),
+        };
+        let message = Arc::new(message);
+        self.after_model(streaming.round, &message, &report.usage);
+        self.record(Fact::ModelEnded { message, whole, report }).await?;
+        Ok(())
+    }
+}
+
+/// What a performer writes on, and whom it tells.
+struct Page {
+    pen: Arc<Mutex<Pen>>,
+    shared: Arc<Shared>,
+    round: u32,
+    most: usize,
+}
+
+/// Streams one message into its draft. Spends the permit; dropping it releases the exchange.
+async fn perform(permit: Permit<CallModel>, mut stream: DeltaStream, page: Page) {
+    let _spent = permit;
+    let mut error = None;
+    while let Some(delta) = stream.next().await {
+        match delta {
+            Ok(delta) => page.write(delta),
+            Err(failed) => {
+                error = Some(failed);
+                break;
+            }
+        }
+    }
+    drop(stream);
+    page.shared.post(Msg::ModelEnded { round: page.round, error });
+}
+
+impl Page {
+    fn write(&self, delta: Delta) {
+        let mut pen = lock(&self.pen);
+        if pen.hand == Hand::Nobody {
+            return;
+        }
+        pen.draft.take(&delta);
+        let over = pen.draft.bytes() > self.most;
+        // Shown under the lock, so that nothing of a message is shown after it was cut.
+        match delta {
+            Delta::Text(text) => self.shared.feed.push(EventKind::Text(text)),
+            Delta::Reasoning(text) => self.shared.feed.push(EventKind::Reasoning(text)),
+            Delta::CallBegun { name } => self.shared.feed.push(EventKind::CallBegun(name)),
+            Delta::Usage(usage) => self.shared.feed.push(EventKind::Usage(usage)),
+            Delta::Retrying { failed, after, error } => {
+                self.shared.feed.push(EventKind::Retrying { failed, after, error });
+            }
+            Delta::Sent | Delta::Opened | Delta::Sealed(_) | Delta::CallReady(_) | Delta::Ended(_) => {}
+        }
+        drop(pen);
+        if over {
+            self.shared.post(Msg::TooLong { round: self.round });
+        }
+    }
+}
+
+fn lock(pen: &Mutex<Pen>) -> MutexGuard<'_, Pen> {
+    pen.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn report(error: &ModelError) -> ErrorReport {
+    ErrorReport {
+        code: error.code().to_owned(),
+        message: error.to_string(),
+        hint: error.advice().map(ToOwned::to_owned),
+    }
+}
+
+fn too_long() -> ErrorReport {
+    ErrorReport {
+        code: "truncated".into(),
+        message: "the model's message was cut by its own output limit".into(),
+        hint: Some("allow more output tokens, or ask for less at once".into()),
+    }
+}
+
+fn filtered() -> ErrorReport {
+    ErrorReport {
+        code: "content_filter".into(),
+        message: "the provider's filter cut the model's message".into(),
+        hint: None,
+    }
+}
+
+fn endless() -> ErrorReport {
+    ErrorReport {
+        code: "provider".into(),
+        message: "the model's stream ended without its end".into(),
+        hint: None,
+    }
+}

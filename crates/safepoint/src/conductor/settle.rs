@@ -1,0 +1,253 @@
+//! The end of an attempt: its outcome fixed once, its fence up, and then the wait until nothing of it is alive.
+
+use std::{
+    pin::pin,
+    sync::{Arc, PoisonError},
+};
+
+use futures_util::future::{Either, select};
+use jiff::Timestamp;
+use safepoint_scope::{DEFAULT_CLEANUP_CAP, Reason};
+use tokio::time::{Instant, timeout_at};
+
+use super::{Broken, Conductor};
+use crate::{
+    event::{Answered, EventKind, Fact},
+    executor,
+    ids::{ApprovalId, CallId},
+    machine::Step,
+    outcome::{Answer, Ended, Outcome, Persisted, RunError, Stopped, Waiting},
+    receipt::{CallStatus, CleanupReport, Ending, ProcessReport, Quiet, Receipt, StoppedBy},
+    shared::Msg,
+};
+
+impl Conductor {
+    /// Fixes the outcome. Requests that come after this are told that they came too late.
+    pub(super) async fn settle(&mut self, ending: Ending, mut persisted: Persisted) -> Arc<Receipt> {
+        self.end_hooks();
+        let mut withdrawn = Vec::new();
+        if persisted == Persisted::Yes
+            && let Err(broken) = self.close_open(ending, &mut withdrawn).await
+        {
+            persisted = broken.into();
+        }
+        self.scope.settle();
+        if ending == Ending::Stopped
+            && let Some(demand) = self.scope.demand()
+        {
+            self.watch.observe(demand.mode);
+        }
+        let receipt = Arc::new(self.receipt(ending, withdrawn));
+        let settled =
+            Arc::new(Fact::Settled { receipt: Arc::clone(&receipt), error: self.machine.failure().cloned() });
+        if persisted == Persisted::Yes {
+            persisted = self.record_last(&settled).await;
+        }
+        self.def.times.note(&receipt);
+        let outcome = self.outcome(ending, &receipt, persisted);
+        if ending == Ending::Stopped {
+            self.tell(self.def.hooks.on_stop(&receipt));
+        }
+        self.shared.calls.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.shared.publish(outcome, EventKind::Fact(settled));
+        receipt
+    }
+
+    /// Closes what is open: what never began is said not to have, questions are taken back by a stop and kept by a
+    /// suspension (S8.3).
+    async fn close_open(&mut self, ending: Ending, withdrawn: &mut Vec<ApprovalId>) -> Result<(), Broken> {
+        self.notice().await?;
+        if matches!(ending, Ending::Suspended | Ending::Done) {
+            return Ok(());
+        }
+        let reason = self.scope.reason();
+        for call in self.machine.open_calls() {
+            if let Step::Asked(request) = &call.step {
+                withdrawn.push(request.id.clone());
+                self.close(&request.id, &call, Answered::Withdrawn).await?;
+            }
+            let stop = reason.clone().unwrap_or_else(|| {
+                Reason::new(safepoint_scope::Code::PARENT)
+                    .by(safepoint_scope::Actor::Engine)
+                    .saying("the run failed")
+            });
+            let ending = executor::not_begun(CallStatus::NotStarted, "", Some((stop, StoppedBy::Run)));
+            self.end_call(&call.call, ending).await?;
+        }
+        Ok(())
+    }
+
+    async fn record_last(&mut self, settled: &Arc<Fact>) -> Persisted {
+        let appended =
+            tokio::time::timeout(self.def.limits.append, self.log.append(Arc::clone(settled))).await;
+        match appended {
+            Ok(Ok(_place)) => Persisted::Yes,
+            Ok(Err(error)) => Persisted::No(error.to_string()),
+            Err(_elapsed) => Persisted::Unknown,
+        }
+    }
+
+    fn receipt(&self, ending: Ending, approvals_cancelled: Vec<ApprovalId>) -> Receipt {
+        Receipt {
+            run: self.shared.run.clone(),
+            attempt: self.machine.attempt(),
+            ending,
+            stop: self.stop_report(),
+            rounds: self.machine.rounds(),
+            model: self.machine.model().cloned(),
+            calls: self.machine.call_reports(),
+            approvals_cancelled,
+            usage: self.machine.usage().clone(),
+            started_at: self.started_at,
+            settled_at: Timestamp::now(),
+            quiet_at: None,
+            survivors: Vec::new(),
+            late: Vec::new(),
+        }
+    }
+
+    fn outcome(&self, ending: Ending, receipt: &Arc<Receipt>, persisted: Persisted) -> Outcome {
+        let text = self.machine.last_text();
+        let ended = Arc::new(Ended {
+            receipt: Arc::clone(receipt),
+            history: self.machine.history_now(),
+            partial: text.clone(),
+            persisted,
+            log: Arc::clone(&self.log),
+        });
+        match ending {
+            Ending::Done => Outcome::Done(Answer { text, ended }),
+            Ending::Stopped => Outcome::Stopped(Stopped { ended }),
+            Ending::Suspended => {
+                let approvals = self
+                    .machine
+                    .open_calls()
+                    .into_iter()
+                    .filter_map(|call| match call.step {
+                        Step::Asked(request) => Some(request),
+                        _ => None,
+                    })
+                    .collect();
+                Outcome::Suspended(Waiting { approvals, ended })
+            }
+            Ending::Failed => {
+                let error = self.machine.failure().cloned();
+                let (code, message, hint) = error.map_or_else(
+                    || ("store".into(), "the log failed".into(), None),
+                    |error| (error.code, error.message, error.hint),
+                );
+                Outcome::Failed(RunError { code, message, hint, ended })
+            }
+        }
+    }
+
+    /// Waits until nothing is alive, or names what is. What arrives meanwhile is late: it goes to the audit and into
+    /// the final receipt, and changes nothing else.
+    pub(super) async fn quieten(mut self, receipt: Arc<Receipt>) {
+        let cap = self.scope.demand().map_or(DEFAULT_CLEANUP_CAP, |demand| demand.cleanup_cap);
+        let deadline = Instant::now() + cap + self.def.limits.quiet;
+        // The conversation may hold a connection's buffers; it is not needed any more.
+        drop(std::mem::replace(&mut self.conversation, Box::new(Nothing)));
+        let mut last = Receipt::clone(&receipt);
+        let stop = self.shared.stop.clone();
+        let idle = async move { stop.quiet().await };
+        let mut idle = pin!(idle);
+        let is_quiet = loop {
+            let next = {
+                let mail = pin!(self.mailbox.recv());
+                match timeout_at(deadline, select(idle.as_mut(), mail)).await {
+                    Ok(Either::Left(((), _))) => Ok(None),
+                    Ok(Either::Right((msg, _))) => Ok(msg),
+                    Err(elapsed) => Err(elapsed),
+                }
+            };
+            match next {
+                Ok(None) => break true,
+                Ok(Some(msg)) => self.late(msg, &mut last),
+                Err(_elapsed) => break false,
+            }
+        };
+        while let Ok(msg) = self.mailbox.try_recv() {
+            self.late(msg, &mut last);
+        }
+        let quiet = if is_quiet {
+            last.quiet_at = Some(Timestamp::now());
+            Quiet::Quiet(Arc::new(last))
+        } else {
+            last.survivors = self.shared.stop.alive();
+            Quiet::NotQuiet(Arc::new(last))
+        };
+        self.def.times.note_quiet(quiet.receipt());
+        self.shared.publish_quiet(quiet);
+    }
+
+    fn late(&mut self, msg: Msg, receipt: &mut Receipt) {
+        match msg {
+            Msg::Cleaned { call_id, cleanups, processes } => add(receipt, &call_id, cleanups, processes),
+            Msg::Late { call_id, what } => {
+                let what = executor::late(&call_id, &what);
+                self.shared.audit.push(EventKind::Late(what.clone()));
+                receipt.late.push(what);
+            }
+            Msg::CallEnded { call_id, ending } => {
+                let what = executor::late(&call_id, &format!("ended as {}", ending.status.as_str()));
+                self.shared.audit.push(EventKind::Late(what.clone()));
+                receipt.late.push(what);
+            }
+            Msg::Decided { reply, .. } => {
+                if reply.send(Err(crate::shared::DecideError::RunEnded)).is_err() {
+                    // Nobody waits for the answer.
+                }
+            }
+            Msg::ModelEnded { .. }
+            | Msg::TooLong { .. }
+            | Msg::Expired { .. }
+            | Msg::Hooked { .. }
+            | Msg::Look => {}
+        }
+    }
+
+    /// What comes from a call that was stopped while the run goes on: kept for the receipt at the end.
+    pub(super) fn take_late(&mut self, msg: Msg) {
+        match msg {
+            Msg::Cleaned { call_id, cleanups, processes } => {
+                self.machine.add_rows(&call_id, cleanups, processes)
+            }
+            Msg::Late { call_id, what } => {
+                self.shared.audit.push(EventKind::Late(executor::late(&call_id, &what)));
+            }
+            Msg::ModelEnded { .. }
+            | Msg::TooLong { .. }
+            | Msg::CallEnded { .. }
+            | Msg::Decided { .. }
+            | Msg::Expired { .. }
+            | Msg::Hooked { .. }
+            | Msg::Look => {}
+        }
+    }
+}
+
+fn add(receipt: &mut Receipt, id: &CallId, cleanups: Vec<CleanupReport>, processes: Vec<ProcessReport>) {
+    if let Some(call) = receipt.calls.iter_mut().find(|call| call.call_id == *id) {
+        call.cleanups.extend(cleanups);
+        call.processes.extend(processes);
+    }
+}
+
+impl From<Broken> for Persisted {
+    fn from(broken: Broken) -> Self {
+        match broken {
+            Broken::Log(error) => Self::No(error.to_string()),
+            Broken::Silent => Self::Unknown,
+        }
+    }
+}
+
+/// Stands where the conversation was.
+struct Nothing;
+
+impl crate::model::Conversation for Nothing {
+    fn stream(&mut self, _: &crate::history::History) -> crate::model::DeltaStream {
+        Box::pin(futures_util::stream::empty())
+    }
+}

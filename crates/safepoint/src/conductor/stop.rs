@@ -1,0 +1,147 @@
+//! What was asked, as the run notices it: recorded once each, and told in the receipt.
+
+use std::{
+    future::Future,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use jiff::Timestamp;
+use safepoint_scope::{Asked, Demand, Logged, Mode, Scope};
+use tokio::time::Instant;
+
+use super::{Broken, Conductor, Seen};
+use crate::{
+    event::Fact,
+    receipt::{Escalated, RequestReport, StopReport, mode_name, reach_name},
+};
+
+/// Follows what is demanded of a run.
+pub(super) struct StopWatch {
+    scope: Scope,
+    seen: Seen,
+    changed: Option<Pin<Box<dyn Future<Output = Demand> + Send>>>,
+    noticed: usize,
+    phase: Option<&'static str>,
+    pub(super) observed: Option<Observed>,
+    deadline_fired: Fired,
+}
+
+/// Whether a grace ran out. Exhaustive: it did or it did not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fired {
+    No,
+    Yes,
+}
+
+/// When and as what a demand took effect.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Observed {
+    at: Timestamp,
+    mode: Mode,
+}
+
+impl StopWatch {
+    pub(super) fn new(scope: &Scope) -> Self {
+        Self {
+            scope: scope.clone(),
+            seen: None,
+            changed: None,
+            noticed: 0,
+            phase: None,
+            observed: None,
+            deadline_fired: Fired::No,
+        }
+    }
+
+    pub(super) fn poll_changed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let changed = self.changed.get_or_insert_with(|| Box::pin(self.scope.changed(self.seen)));
+        match changed.as_mut().poll(cx) {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(_demand) => {
+                self.changed = None;
+                Poll::Ready(())
+            }
+        }
+    }
+
+    /// Remembers that a demand took effect, the first time.
+    pub(super) fn observe(&mut self, mode: Mode) {
+        self.observed.get_or_insert(Observed { at: Timestamp::now(), mode });
+    }
+}
+
+impl Conductor {
+    /// Records the requests and the escalation that have not been.
+    pub(super) async fn notice(&mut self) -> Result<(), Broken> {
+        let Some(demand) = self.scope.demand() else { return Ok(()) };
+        if self.watch.seen == Some(demand) {
+            return Ok(());
+        }
+        let before = self.watch.seen.replace(demand);
+        self.watch.changed = None;
+        self.watch.phase.get_or_insert(self.machine.phase());
+        let requests = self.scope.requests();
+        for logged in requests.iter().skip(self.watch.noticed) {
+            self.record(Fact::StopAsked(report(logged))).await?;
+        }
+        self.watch.noticed = requests.len();
+        // `Now` that no request asked for is a grace that is over.
+        let asked_now = requests.last().is_some_and(|last| last.joined.mode == Mode::Now);
+        if demand.mode == Mode::Now && !asked_now && before.is_none_or(|before| before.mode != Mode::Now) {
+            self.watch.deadline_fired = Fired::Yes;
+            self.record(Fact::StopEscalated).await?;
+        }
+        if demand.mode == Mode::Now {
+            self.watch.observe(Mode::Now);
+        }
+        Ok(())
+    }
+
+    /// The stop's account; none if nobody asked.
+    pub(super) fn stop_report(&self) -> Option<StopReport> {
+        let requests = self.scope.requests();
+        let first = requests.first()?;
+        let fired = self.watch.observed.map(|observed| observed.mode);
+        let escalated = match (first.demand.mode, fired) {
+            (Mode::At(_), Some(Mode::Now)) if self.watch.deadline_fired == Fired::Yes => {
+                Escalated::ByDeadline
+            }
+            (Mode::At(_), Some(Mode::Now)) => Escalated::ByRequest,
+            _ => Escalated::No,
+        };
+        Some(StopReport {
+            reason: (&first.reason).into(),
+            asked: mode_name(first.demand.mode),
+            fired: fired.map(mode_name),
+            escalated,
+            requested_at: wall(first.at),
+            observed_at: self.watch.observed.map(|observed| observed.at),
+            phase: self.watch.phase.unwrap_or_else(|| self.machine.phase()).to_owned(),
+            requests: requests.iter().map(report).collect(),
+        })
+    }
+}
+
+fn report(logged: &Logged) -> RequestReport {
+    RequestReport {
+        seq: logged.seq,
+        at: wall(logged.at),
+        reason: (&logged.reason).into(),
+        mode: mode_name(logged.demand.mode),
+        reach: reach_name(logged.demand.reach).to_owned(),
+        asked: match logged.asked {
+            Asked::First => "first",
+            Asked::Strengthened => "strengthened",
+            Asked::NothingAdded => "nothing_added",
+            Asked::TooLate => "too_late",
+        }
+        .to_owned(),
+    }
+}
+
+/// The wall-clock time of an instant that is not in the future.
+fn wall(at: Instant) -> Timestamp {
+    let ago = jiff::SignedDuration::try_from(at.elapsed()).unwrap_or_default();
+    Timestamp::now().checked_sub(ago).unwrap_or(Timestamp::UNIX_EPOCH)
+}

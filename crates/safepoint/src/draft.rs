@@ -1,0 +1,127 @@
+//! A model's message while it arrives: it lives outside the future that fills it, so a cut loses nothing of it.
+
+use serde_json::Value;
+
+use crate::{
+    ids::CallId,
+    message::{AssistantMessage, Block, Reasoning},
+    model::{Delta, Finish},
+    usage::{Beyond, Usage, UsageSource},
+};
+
+/// What has arrived of one message.
+#[derive(Debug, Default)]
+pub(crate) struct Draft {
+    blocks: Vec<Block>,
+    bytes: usize,
+    usage: Option<Usage>,
+    finish: Option<Finish>,
+    sent: Sent,
+}
+
+/// Whether anything left this process. Exhaustive: it did or it did not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Sent {
+    #[default]
+    No,
+    Yes,
+}
+
+impl Draft {
+    /// Takes one delta in; what is only for show changes nothing.
+    pub(crate) fn take(&mut self, delta: &Delta) {
+        match delta {
+            Delta::Sent | Delta::Opened => self.sent = Sent::Yes,
+            Delta::Text(text) => self.text(text),
+            Delta::Reasoning(text) => self.reasoning(text),
+            Delta::Sealed(seal) => self.seal(seal),
+            Delta::CallReady(call) => {
+                self.bytes += call.args.len();
+                self.blocks.push(Block::Call(call.clone()));
+            }
+            Delta::Usage(usage) => self.usage = Some(usage.clone()),
+            Delta::Ended(finish) => self.finish = Some(finish.clone()),
+            Delta::Retrying { .. } => self.sent = Sent::No,
+            Delta::CallBegun { .. } => {}
+        }
+    }
+
+    fn text(&mut self, more: &str) {
+        self.bytes += more.len();
+        match self.blocks.last_mut() {
+            Some(Block::Text { text }) => text.push_str(more),
+            _ => self.blocks.push(Block::Text { text: more.to_owned() }),
+        }
+    }
+
+    fn reasoning(&mut self, more: &str) {
+        self.bytes += more.len();
+        match self.blocks.last_mut() {
+            Some(Block::Reasoning(Reasoning { text, seal: None })) => text.push_str(more),
+            _ => self.blocks.push(Block::Reasoning(Reasoning { text: more.to_owned(), seal: None })),
+        }
+    }
+
+    fn seal(&mut self, seal: &Value) {
+        match self.blocks.last_mut() {
+            Some(Block::Reasoning(Reasoning { seal: open @ None, .. })) => *open = Some(seal.clone()),
+            _ => self
+                .blocks
+                .push(Block::Reasoning(Reasoning { text: String::new(), seal: Some(seal.clone()) })),
+        }
+    }
+
+    /// Bytes of text, reasoning and arguments so far.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub(crate) fn finish(&self) -> Option<&Finish> {
+        self.finish.as_ref()
+    }
+
+    pub(crate) fn sent(&self) -> Sent {
+        self.sent
+    }
+
+    /// The message, every call under an id of its own: `is_taken` knows those of earlier messages.
+    pub(crate) fn message(&self, is_taken: impl Fn(&CallId) -> bool) -> AssistantMessage {
+        let mut blocks = self.blocks.clone();
+        let mut mine: Vec<CallId> = Vec::new();
+        for block in &mut blocks {
+            if let Block::Call(call) = block {
+                if call.id.as_str().is_empty() || is_taken(&call.id) || mine.contains(&call.id) {
+                    call.id = CallId::fresh();
+                }
+                mine.push(call.id.clone());
+            }
+        }
+        AssistantMessage { blocks }
+    }
+
+    /// What was used: the provider's word, or a floor where it said nothing, never zero for a call that was sent.
+    pub(crate) fn usage(&self) -> Usage {
+        if self.sent == Sent::No {
+            return Usage::default();
+        }
+        let mut usage =
+            self.usage.clone().unwrap_or(Usage { source: UsageSource::Estimated, ..Usage::default() });
+        let said_all = self.finish.is_some() && self.usage.is_some() && usage.source == UsageSource::Exact;
+        if said_all {
+            return usage;
+        }
+        let floor = if self.bytes == 0 { 0 } else { Usage::floor_of_bytes(self.bytes) };
+        if floor > usage.output {
+            usage.output = floor;
+            usage.source = UsageSource::Estimated;
+        }
+        if usage.input == 0 {
+            usage.input = 1;
+            usage.source = UsageSource::Estimated;
+        }
+        if self.finish.is_none() {
+            usage.billed_beyond = Beyond::Unknown;
+        }
+        usage
+    }
+}

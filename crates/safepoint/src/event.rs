@@ -1,0 +1,224 @@
+//! What a run records (facts) and what it shows (events): a fact changes state, an event only tells.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{
+    approval::{ApprovalRequest, Decision},
+    history::{History, Repair},
+    ids::{ApprovalId, CallId, RunId},
+    message::{AssistantMessage, CallResult},
+    receipt::{CallReport, ModelReport, Receipt, RequestReport},
+    tool::EffectClass,
+    usage::Usage,
+};
+
+mod feed;
+
+pub use feed::Events;
+pub(crate) use feed::Feed;
+
+/// One recorded step of a run: state is the fold of these (S7.1). Exhaustive: the machine must apply each.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "fact", rename_all = "snake_case")]
+pub enum Fact {
+    /// An attempt begins: the run's start, or a resume.
+    AttemptOpened {
+        /// The run.
+        run: RunId,
+        /// Which attempt, from 1.
+        attempt: u32,
+        /// What it starts from; only in the first attempt.
+        history: Option<History>,
+        /// When.
+        at: Timestamp,
+    },
+    /// A broken history was mended before use.
+    HistoryRepaired {
+        /// What was done.
+        repairs: Vec<Repair>,
+    },
+    /// A model call is about to begin.
+    ModelStarted {
+        /// For which round, from 1.
+        round: u32,
+    },
+    /// A model call ended, by itself or not.
+    ModelEnded {
+        /// What arrived.
+        message: Arc<AssistantMessage>,
+        /// Whether it is all.
+        whole: Wholeness,
+        /// The account.
+        report: ModelReport,
+    },
+    /// A call is about to begin.
+    CallStarted {
+        /// The call.
+        call_id: CallId,
+        /// The tool.
+        name: String,
+        /// For which round.
+        round: u32,
+        /// What it is given.
+        args: Value,
+        /// What it may change.
+        effect: EffectClass,
+        /// The same for every try.
+        key: String,
+        /// When.
+        at: Timestamp,
+    },
+    /// A call ended, by itself or not, or will not begin.
+    CallEnded {
+        /// The account.
+        report: CallReport,
+        /// What the model is told.
+        result: CallResult,
+        /// Whether the model is shown all of it, and where the rest is.
+        extent: Extent,
+    },
+    /// A person was asked.
+    ApprovalAsked(ApprovalRequest),
+    /// A question is closed.
+    ApprovalClosed {
+        /// The question.
+        id: ApprovalId,
+        /// The call.
+        call_id: CallId,
+        /// How.
+        answer: Answered,
+    },
+    /// Somebody asked for a stop.
+    StopAsked(RequestReport),
+    /// What was asked became `Now` because its grace was over.
+    StopEscalated,
+    /// What was asked took effect.
+    StopObserved {
+        /// When.
+        at: Timestamp,
+    },
+    /// The outcome is fixed: the last event of an attempt.
+    Settled {
+        /// The account.
+        receipt: Arc<Receipt>,
+        /// Code and message, if it failed.
+        error: Option<ErrorReport>,
+    },
+}
+
+/// Whether a model's message is all that it would have said. Exhaustive: it is, it was cut, or it ended badly.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Wholeness {
+    /// It is.
+    Whole,
+    /// A stop cut it.
+    Cut,
+    /// It failed.
+    Failed(ErrorReport),
+}
+
+/// A failure of the run in its stable form.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ErrorReport {
+    /// The code of S1.10.
+    pub code: String,
+    /// What went wrong.
+    pub message: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+}
+
+/// How much of a call's output the model is shown. Exhaustive: all or a part.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Extent {
+    /// All of it.
+    #[default]
+    All,
+    /// Its head and tail.
+    Truncated {
+        /// How long it was.
+        bytes: usize,
+        /// Where all of it is, if it could be written.
+        file: Option<String>,
+    },
+}
+
+/// How a question was closed. Exhaustive: answered, expired, or taken back by a stop.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answered {
+    /// Somebody decided.
+    Decided(Decision),
+    /// Nobody did in time.
+    Expired,
+    /// A stop took the question back.
+    Withdrawn,
+}
+
+/// What a reader sees.
+#[derive(Clone, Debug)]
+pub struct Event {
+    /// Gapless within the stream.
+    pub seq: u64,
+    /// When it was shown.
+    pub at: Timestamp,
+    /// What happened.
+    pub kind: EventKind,
+}
+
+/// The kinds of event.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum EventKind {
+    /// Something was recorded.
+    Fact(Arc<Fact>),
+    /// Provisional: more text of the message that streams.
+    Text(String),
+    /// Provisional: more reasoning.
+    Reasoning(String),
+    /// Provisional: a call has begun to arrive.
+    CallBegun(String),
+    /// A model call waits before another try.
+    Retrying {
+        /// How many tries have failed.
+        failed: u32,
+        /// How long it waits.
+        after: std::time::Duration,
+        /// What went wrong.
+        error: String,
+    },
+    /// A call tells how far it is.
+    Progress {
+        /// The call.
+        call_id: CallId,
+        /// In its words.
+        text: String,
+    },
+    /// What was used so far.
+    Usage(Usage),
+    /// This reader lagged behind; the recorded facts hold what the missed deltas said.
+    Missed {
+        /// How many events.
+        count: u64,
+    },
+    /// Only in the audit stream: nothing is alive any more, or the deadline for that has passed.
+    Quiet(Arc<Receipt>),
+    /// Only in the audit stream: something came after the fence.
+    Late(String),
+}
+
+impl EventKind {
+    /// Whether it may be dropped for readers that lag: what it says is recorded later.
+    pub(crate) fn is_provisional(&self) -> bool {
+        matches!(
+            self,
+            Self::Text(_) | Self::Reasoning(_) | Self::CallBegun(_) | Self::Progress { .. } | Self::Usage(_)
+        )
+    }
+}

@@ -1,0 +1,148 @@
+//! A stream of events that any number of readers follow, each at its own pace, none of them holding up the run.
+//!
+//! **Invariants**: sequence numbers are gapless and events are kept in their order; only provisional events are ever
+//! dropped, oldest first, and a reader that was behind them is told how many it missed.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use jiff::Timestamp;
+use tokio::sync::Notify;
+
+use super::{Event, EventKind};
+
+#[derive(Debug)]
+pub(crate) struct Feed {
+    state: Mutex<State>,
+    grown: Notify,
+    retained_deltas: usize,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    events: VecDeque<Event>,
+    next: u64,
+    deltas: usize,
+    end: End,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum End {
+    #[default]
+    Open,
+    Closed,
+}
+
+impl Feed {
+    pub(crate) fn new(retained_deltas: usize) -> Self {
+        Self { state: Mutex::default(), grown: Notify::new(), retained_deltas }
+    }
+
+    /// Shows an event; after [`Feed::close`] nothing is shown any more.
+    pub(crate) fn push(&self, kind: EventKind) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.end == End::Closed {
+            return;
+        }
+        state.push(kind);
+        state.trim(self.retained_deltas);
+        drop(state);
+        self.grown.notify_waiters();
+    }
+
+    /// Shows the last event.
+    pub(crate) fn close(&self, last: EventKind) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.end == End::Open {
+            state.push(last);
+            state.end = End::Closed;
+        }
+        drop(state);
+        self.grown.notify_waiters();
+    }
+
+    pub(crate) fn read(self: &Arc<Self>, from: u64) -> Events {
+        Events { feed: Arc::clone(self), next: from }
+    }
+}
+
+impl State {
+    fn push(&mut self, kind: EventKind) {
+        self.deltas += usize::from(kind.is_provisional());
+        self.events.push_back(Event { seq: self.next, at: Timestamp::now(), kind });
+        self.next += 1;
+    }
+
+    /// Halves the deltas when there are too many, so that the cost of dropping is spread.
+    fn trim(&mut self, retained: usize) {
+        if self.deltas <= retained.saturating_mul(2) {
+            return;
+        }
+        let mut drop = self.deltas - retained;
+        self.events.retain(|event| {
+            let dropped = drop > 0 && event.kind.is_provisional();
+            drop -= usize::from(dropped);
+            !dropped
+        });
+        self.deltas = retained;
+    }
+}
+
+/// A reader's place in a stream of events.
+#[derive(Clone, Debug)]
+pub struct Events {
+    feed: Arc<Feed>,
+    next: u64,
+}
+
+impl Events {
+    /// The next event, or none when the stream has ended: a run's stream ends with its one settling.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost: the reader's place moves only when an event is returned.
+    pub async fn next(&mut self) -> Option<Event> {
+        loop {
+            let feed = Arc::clone(&self.feed);
+            let grown = feed.grown.notified();
+            match self.try_next() {
+                Step::Event(event) => return Some(event),
+                Step::End => return None,
+                Step::NotYet => {}
+            }
+            grown.await;
+        }
+    }
+
+    /// The next event that is there already.
+    pub fn now(&mut self) -> Option<Event> {
+        match self.try_next() {
+            Step::Event(event) => Some(event),
+            Step::End | Step::NotYet => None,
+        }
+    }
+
+    fn try_next(&mut self) -> Step {
+        let state = self.feed.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.next >= state.next {
+            return if state.end == End::Closed { Step::End } else { Step::NotYet };
+        }
+        let index = state.events.partition_point(|event| event.seq < self.next);
+        let Some(event) = state.events.get(index) else { return Step::NotYet };
+        if event.seq > self.next {
+            let count = event.seq - self.next;
+            let missed = Event { seq: self.next, at: event.at, kind: EventKind::Missed { count } };
+            self.next = event.seq;
+            return Step::Event(missed);
+        }
+        self.next += 1;
+        Step::Event(event.clone())
+    }
+}
+
+enum Step {
+    Event(Event),
+    End,
+    NotYet,
+}

@@ -1,0 +1,295 @@
+//! Runs one call: its body in a task of its own, watched by a supervisor that knows its contract (S4).
+//!
+//! **Invariants**: each supervised call posts exactly one ending; a result that was there when the stop arrived is
+//! kept; a supervisor never waits for a body beyond its contract.
+
+use std::{
+    pin::pin,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use futures_core::future::BoxFuture;
+use futures_util::future::{Either, select};
+use jiff::Timestamp;
+use safepoint_scope::{
+    Actor, Code, Demand, Effect, Permit, Reason, Scope, StopHandle, StopRequest, Task, TaskEnd,
+};
+use serde_json::Value;
+use tokio::time::{Instant, sleep_until, timeout};
+
+use crate::{
+    ids::CallId,
+    limits::Limits,
+    log::Recorded,
+    receipt::{CallStatus, CleanupEnd, CleanupReport, Effect as Done, ProcessReport},
+    tool::{Cx, EffectClass, OnStop, Tool, ToolResult},
+};
+
+mod ending;
+mod output;
+
+pub(crate) use ending::{Ending, answered, late, lost, not_begun};
+
+/// The effect of running a tool.
+#[derive(Debug)]
+pub(crate) enum RunCall {}
+
+impl Effect for RunCall {
+    type Announcement = Recorded;
+}
+
+/// Everything a supervisor needs.
+pub(crate) struct Job {
+    pub(crate) permit: Permit<RunCall>,
+    /// The call's own stop handle, for its time limit.
+    pub(crate) stop: StopHandle,
+    pub(crate) tool: Arc<dyn Tool>,
+    pub(crate) cx: Cx,
+    pub(crate) args: Value,
+    pub(crate) board: Arc<Board>,
+    pub(crate) limits: Arc<Limits>,
+    pub(crate) run: Scope,
+    pub(crate) started_at: Timestamp,
+}
+
+/// What a running call leaves for its supervisor to find.
+#[derive(Default)]
+pub(crate) struct Board {
+    posted: Mutex<Posted>,
+}
+
+#[derive(Default)]
+struct Posted {
+    progress: String,
+    cleanups: Vec<(String, BoxFuture<'static, ()>)>,
+    processes: Vec<ProcessReport>,
+}
+
+impl Board {
+    pub(crate) fn progress(&self, text: &str, budget: usize) {
+        let mut posted = self.posted.lock().unwrap_or_else(PoisonError::into_inner);
+        let room = budget.saturating_sub(posted.progress.len());
+        let mut end = text.len().min(room);
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        posted.progress.push_str(&text[..end]);
+    }
+    pub(crate) fn cleanup(&self, label: String, work: BoxFuture<'static, ()>) {
+        self.posted.lock().unwrap_or_else(PoisonError::into_inner).cleanups.push((label, work));
+    }
+    pub(crate) fn process(&self, process: ProcessReport) {
+        self.posted.lock().unwrap_or_else(PoisonError::into_inner).processes.push(process);
+    }
+    fn take_progress(&self) -> String {
+        std::mem::take(&mut self.posted.lock().unwrap_or_else(PoisonError::into_inner).progress)
+    }
+    fn take_cleanups(&self) -> Vec<(String, BoxFuture<'static, ()>)> {
+        std::mem::take(&mut self.posted.lock().unwrap_or_else(PoisonError::into_inner).cleanups)
+    }
+    pub(crate) fn take_processes(&self) -> Vec<ProcessReport> {
+        std::mem::take(&mut self.posted.lock().unwrap_or_else(PoisonError::into_inner).processes)
+    }
+}
+
+/// How a body's time ended.
+enum Way {
+    Returned(Result<ToolResult, TaskEnd>),
+    Stopped,
+    TimedOut,
+}
+
+/// Runs a call to its ending. The ending is handed to `post` as soon as it is known; what is left to clean up after
+/// a dropped body follows to `cleaned`.
+pub(crate) async fn supervise(
+    job: Job,
+    post: impl FnOnce(Ending) + Send,
+    cleaned: impl FnOnce(CallId, Vec<CleanupReport>, Vec<ProcessReport>) + Send,
+    late: impl FnOnce(CallId, String) + Send + 'static,
+) {
+    let spec = job.tool.spec().clone();
+    let call_id = job.cx.call_id().clone();
+    let scope = job.permit.scope().clone();
+    let limit = spec.timeout.or(job.limits.call_timeout);
+    let body_scope = job.permit.into_scope();
+    let mut body = body_scope.spawn(format!("tool {}", spec.name), call_body(&job.tool, &job.cx, job.args));
+    let way = first_way(&mut body, &scope, limit).await;
+    let watch =
+        Watch { scope: &scope, limits: &job.limits, on_stop: spec.on_stop, body, late: Box::new(late) };
+    let mut ending = match way {
+        Way::Returned(result) => Ending::returned(result, scope.reason().filter(|_| scope.is_stopping())),
+        Way::Stopped => watch.stopped(&call_id).await,
+        Way::TimedOut => {
+            let reason = Reason::new(Code::TIMEOUT).by(Actor::Engine).saying("its time limit passed");
+            job.stop.stop(StopRequest::now().because(reason));
+            watch.timed_out(&call_id, limit.unwrap_or_default()).await
+        }
+    };
+    ending.name_stop(&scope, &job.run);
+    ending.judge_effect(spec.effect);
+    ending.started_at = Some(job.started_at);
+    ending.finish_text(&job.board.take_progress());
+    ending.fit(spec.output_bytes.unwrap_or(job.limits.call_output_bytes), &job.run).await;
+    let resolved_at_once =
+        ending.stopped_by.is_some() && matches!(spec.on_stop, OnStop::Drop | OnStop::Detach);
+    if resolved_at_once {
+        ending.processes = job.board.take_processes();
+        post(ending);
+        let reports = clean_up(&scope, &job.board, job.limits.cleanup).await;
+        cleaned(call_id, reports, job.board.take_processes());
+    } else {
+        ending.cleanups = clean_up(&scope, &job.board, job.limits.cleanup).await;
+        ending.processes = job.board.take_processes();
+        post(ending);
+    }
+}
+
+/// The tool's own code runs inside the task from its first line, so that a panic anywhere in it is caught there.
+fn call_body(
+    tool: &Arc<dyn Tool>,
+    cx: &Cx,
+    args: Value,
+) -> impl Future<Output = ToolResult> + Send + 'static {
+    let (tool, cx) = (Arc::clone(tool), cx.clone());
+    async move { tool.call(cx, args).await }
+}
+
+/// Waits for the body, the stop or the time limit; a body that is ready wins.
+async fn first_way(body: &mut Task<ToolResult>, scope: &Scope, limit: Option<Duration>) -> Way {
+    let run = scope.run(&mut *body);
+    let ran = match limit {
+        None => Ok(run.await),
+        Some(limit) => timeout(limit, run).await,
+    };
+    match ran {
+        Ok(Ok(result)) => Way::Returned(result),
+        Ok(Err(_absorbed_here)) => Way::Stopped,
+        Err(_elapsed) => Way::TimedOut,
+    }
+}
+
+/// A body that must end, and how long it may take.
+struct Watch<'a> {
+    scope: &'a Scope,
+    limits: &'a Limits,
+    on_stop: OnStop,
+    body: Task<ToolResult>,
+    late: Box<dyn FnOnce(CallId, String) + Send>,
+}
+
+impl Watch<'_> {
+    async fn stopped(mut self, call_id: &CallId) -> Ending {
+        let reason = self.scope.reason();
+        match self.on_stop {
+            OnStop::Drop => {
+                self.body.dropper().drop_now();
+                Ending::stopped(reason)
+            }
+            OnStop::Detach => {
+                self.leave(call_id.clone());
+                Ending::left_running(reason)
+            }
+            OnStop::Cooperate(time) => self.grant(time.unwrap_or(self.limits.cleanup), reason).await,
+            OnStop::Finish(time) => self.grant(time.unwrap_or(self.limits.finish_grace), reason).await,
+        }
+    }
+
+    /// Gives the body its time, all under the clean-up cap, which a later request may shrink.
+    async fn grant(&mut self, time: Duration, reason: Option<Reason>) -> Ending {
+        match self.within(time).await {
+            Some(result) => Ending::returned(result, reason),
+            None => {
+                self.body.dropper().drop_now();
+                Ending::stopped(reason)
+            }
+        }
+    }
+
+    async fn within(&mut self, time: Duration) -> Option<Result<ToolResult, TaskEnd>> {
+        let began = Instant::now();
+        let mut seen: Option<Demand> = self.scope.demand();
+        loop {
+            let time = time.min(seen.map_or(time, |demand| demand.cleanup_cap));
+            let over = pin!(sleep_until(began + time));
+            let changed = pin!(self.scope.changed(seen));
+            let wait = select(over, changed);
+            match select(&mut self.body, wait).await {
+                Either::Left((result, _)) => return Some(result),
+                Either::Right((Either::Left(_over), _)) => return None,
+                Either::Right((Either::Right((demand, _)), _)) => seen = Some(demand),
+            }
+        }
+    }
+
+    async fn timed_out(mut self, call_id: &CallId, limit: Duration) -> Ending {
+        match self.on_stop {
+            OnStop::Drop => self.body.dropper().drop_now(),
+            OnStop::Detach => self.leave(call_id.clone()),
+            OnStop::Cooperate(time) => self.end_or_drop(time.unwrap_or(self.limits.cleanup)).await,
+            OnStop::Finish(time) => self.end_or_drop(time.unwrap_or(self.limits.finish_grace)).await,
+        }
+        Ending::timed_out(limit)
+    }
+
+    async fn end_or_drop(&mut self, time: Duration) {
+        if self.within(time).await.is_none() {
+            self.body.dropper().drop_now();
+        }
+    }
+
+    /// Lets the body go on, and has its late result told.
+    fn leave(self, call_id: CallId) {
+        let Watch { scope, body, late, .. } = self;
+        let told = scope.spawn("a call that was left running", async move {
+            let result = body.await;
+            late(call_id, ending::describe(&result));
+        });
+        drop(told);
+    }
+}
+
+/// Last in, first out; one that fails or hangs does not skip the others (S4.12).
+async fn clean_up(scope: &Scope, board: &Board, each: Duration) -> Vec<CleanupReport> {
+    let mut reports = Vec::new();
+    let began = Instant::now();
+    for (label, work) in board.take_cleanups().into_iter().rev() {
+        let cap = scope.demand().filter(|_| scope.is_stopping()).map(|demand| demand.cleanup_cap);
+        let left = cap.map_or(each, |cap| each.min(cap.saturating_sub(began.elapsed())));
+        let end =
+            if left.is_zero() { CleanupEnd::TimedOut } else { bounded(scope, &label, work, left).await };
+        reports.push(CleanupReport { label, end });
+    }
+    reports
+}
+
+async fn bounded(scope: &Scope, label: &str, work: BoxFuture<'static, ()>, left: Duration) -> CleanupEnd {
+    let mut task = scope.spawn(format!("clean-up {label}"), work);
+    match timeout(left, &mut task).await {
+        Ok(Ok(())) => CleanupEnd::Ran,
+        Ok(Err(_panicked)) => CleanupEnd::Failed,
+        Err(_elapsed) => {
+            task.dropper().drop_now();
+            CleanupEnd::TimedOut
+        }
+    }
+}
+
+/// Whether a call of this class, started and not ended well, may have done something (S3.8).
+fn effect_of(class: EffectClass, status: CallStatus, said_none: bool) -> Done {
+    match (class, status) {
+        (EffectClass::ReadOnly, _) => Done::None,
+        (_, CallStatus::NotStarted | CallStatus::Denied | CallStatus::Expired) => Done::None,
+        (_, CallStatus::Completed) => Done::Done,
+        (_, CallStatus::Failed) if said_none => Done::None,
+        (
+            _,
+            CallStatus::Failed
+            | CallStatus::TimedOut
+            | CallStatus::Stopped
+            | CallStatus::Killed
+            | CallStatus::LeftRunning
+            | CallStatus::Unreachable,
+        ) => Done::Unknown,
+    }
+}

@@ -1,0 +1,208 @@
+//! The one place where a call's end is decided: a stop, a failure and a result are kept apart here (S4.5).
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use safepoint_scope::{Failure, Halt, Reason, Scope, TaskEnd};
+
+use super::{effect_of, output};
+use crate::{
+    event::Extent,
+    history::note,
+    ids::CallId,
+    message::{CallResult, ToolCall, Verdict},
+    receipt::{CallReport, CallStatus, CleanupReport, Effect, ProcessReport, ReasonReport, StoppedBy},
+    tool::{EffectClass, ToolResult},
+};
+
+/// What a call came to, before it is recorded.
+#[derive(Debug)]
+pub(crate) struct Ending {
+    pub(crate) status: CallStatus,
+    pub(crate) text: String,
+    pub(crate) effect: Effect,
+    pub(crate) reason: Option<Reason>,
+    pub(crate) stopped_by: Option<StoppedBy>,
+    pub(crate) started_at: Option<Timestamp>,
+    pub(crate) cleanups: Vec<CleanupReport>,
+    pub(crate) processes: Vec<ProcessReport>,
+    pub(crate) extent: Extent,
+    said_none: SaidNone,
+}
+
+/// Whether a failure said that it left no effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SaidNone {
+    No,
+    Yes,
+}
+
+impl Ending {
+    fn new(status: CallStatus, text: impl Into<String>) -> Self {
+        Self {
+            status,
+            text: text.into(),
+            effect: Effect::None,
+            reason: None,
+            stopped_by: None,
+            started_at: None,
+            cleanups: Vec::new(),
+            processes: Vec::new(),
+            extent: Extent::All,
+            said_none: SaidNone::No,
+        }
+    }
+
+    /// The body gave something back. A result is a result, stop or no stop; under a stop a failure is no evidence
+    /// and becomes *stopped*.
+    pub(super) fn returned(result: Result<ToolResult, TaskEnd>, stop: Option<Reason>) -> Self {
+        match (result, stop) {
+            (Ok(Ok(output)), _) => Self::new(CallStatus::Completed, output.text),
+            (Ok(Err(Halt::Stop(own))), None) => Self::stopped(Some(own.reason().clone())),
+            (Ok(Err(Halt::Fail(failure))), None) => Self::failed(&failure),
+            (Err(TaskEnd::Panicked(message)), None) => {
+                Self::new(CallStatus::Failed, format!("error: the tool panicked: {message}"))
+            }
+            (Err(TaskEnd::Dropped), None) => {
+                Self::new(CallStatus::Failed, "error: the tool's task was shut down before it ended")
+            }
+            (Ok(Err(Halt::Stop(_) | Halt::Fail(_))) | Err(_), Some(reason)) => Self::stopped(Some(reason)),
+        }
+    }
+
+    fn failed(failure: &Failure) -> Self {
+        let mut ending = Self::new(CallStatus::Failed, format!("error: {failure}"));
+        if failure.had_no_effect() {
+            ending.said_none = SaidNone::Yes;
+        }
+        ending
+    }
+
+    pub(super) fn stopped(reason: Option<Reason>) -> Self {
+        Self { reason, stopped_by: Some(StoppedBy::Run), ..Self::new(CallStatus::Stopped, "") }
+    }
+
+    pub(super) fn left_running(reason: Option<Reason>) -> Self {
+        Self { reason, stopped_by: Some(StoppedBy::Run), ..Self::new(CallStatus::LeftRunning, "") }
+    }
+
+    pub(super) fn timed_out(limit: Duration) -> Self {
+        Self::new(CallStatus::TimedOut, format!("its limit of {limit:?} passed"))
+    }
+
+    /// Says whose stop it was: the run's outranks the call's own.
+    pub(super) fn name_stop(&mut self, call: &Scope, run: &Scope) {
+        if self.stopped_by.is_some() {
+            self.stopped_by = Some(if run.is_stopping() { StoppedBy::Run } else { StoppedBy::Call });
+            if self.reason.is_none() {
+                self.reason = call.reason();
+            }
+        }
+    }
+
+    pub(super) fn judge_effect(&mut self, class: EffectClass) {
+        self.effect = effect_of(class, self.status, self.said_none == SaidNone::Yes);
+    }
+
+    /// What the model is told: the result, or what was emitted so far and a note that says what is known.
+    pub(super) fn finish_text(&mut self, partial: &str) {
+        let note = match (self.status, self.stopped_by, self.effect) {
+            (CallStatus::Stopped | CallStatus::Killed, Some(StoppedBy::Call), _) => note::STOPPED_ALONE,
+            (CallStatus::Stopped | CallStatus::Killed, _, Effect::None) => note::STOPPED_HARMLESS,
+            (CallStatus::Stopped | CallStatus::Killed, _, Effect::Done | Effect::Unknown) => {
+                note::STOPPED_UNKNOWN
+            }
+            (CallStatus::TimedOut, _, _) => note::TIMED_OUT,
+            (CallStatus::LeftRunning, _, _) => note::STILL_RUNNING,
+            (CallStatus::NotStarted, _, _) => note::NOT_STARTED,
+            (CallStatus::Denied, _, _) if self.text.is_empty() => note::DENIED,
+            (CallStatus::Expired, _, _) => note::EXPIRED,
+            (
+                CallStatus::Completed | CallStatus::Failed | CallStatus::Denied | CallStatus::Unreachable,
+                _,
+                _,
+            ) => return,
+        };
+        let mut text = String::new();
+        for part in [partial.trim_end(), self.text.as_str(), note] {
+            if !part.is_empty() && !text.is_empty() {
+                text.push('\n');
+            }
+            text.push_str(part);
+        }
+        self.text = text;
+    }
+
+    /// Shortens what is too long for the model; the rest is spilled to a file (S4.7).
+    pub(super) async fn fit(&mut self, budget: usize, run: &Scope) {
+        if self.text.len() > budget {
+            let whole = std::mem::take(&mut self.text);
+            (self.text, self.extent) = output::shorten(whole, budget, run).await;
+        }
+    }
+
+    /// The rows and the result that are recorded.
+    pub(crate) fn into_parts(self, call: &ToolCall, round: u32) -> (CallReport, CallResult, Extent) {
+        let verdict = if self.status == CallStatus::Completed { Verdict::Good } else { Verdict::Bad };
+        let report = CallReport {
+            call_id: call.id.clone(),
+            name: call.name.clone(),
+            round,
+            status: self.status,
+            effect: self.effect,
+            started_at: self.started_at,
+            ended_at: Some(Timestamp::now()),
+            reason: self.reason.as_ref().map(ReasonReport::from),
+            stopped_by: self.stopped_by,
+            processes: self.processes,
+            cleanups: self.cleanups,
+        };
+        let result =
+            CallResult { call_id: call.id.clone(), name: call.name.clone(), text: self.text, verdict };
+        (report, result, self.extent)
+    }
+}
+
+/// The ending of a call whose body never began.
+pub(crate) fn not_begun(
+    status: CallStatus,
+    text: impl Into<String>,
+    stop: Option<(Reason, StoppedBy)>,
+) -> Ending {
+    let mut ending = Ending::new(status, text);
+    if let Some((reason, by)) = stop {
+        ending.reason = Some(reason);
+        ending.stopped_by = Some(by);
+    }
+    ending.finish_text("");
+    ending
+}
+
+/// The ending of a call that ran when its process ended (S7.3).
+pub(crate) fn lost() -> Ending {
+    let mut ending = Ending::new(CallStatus::Stopped, "");
+    ending.effect = Effect::Unknown;
+    ending.finish_text("");
+    ending
+}
+
+/// The result of a person who answered instead of the tool.
+pub(crate) fn answered(text: String) -> Ending {
+    Ending::new(CallStatus::Completed, text)
+}
+
+/// A late result in a few words, for the audit.
+pub(super) fn describe(result: &Result<ToolResult, TaskEnd>) -> String {
+    match result {
+        Ok(Ok(output)) => format!("returned {} bytes", output.text.len()),
+        Ok(Err(Halt::Fail(failure))) => format!("failed: {failure}"),
+        Ok(Err(Halt::Stop(_))) => "ended with its stop".into(),
+        Err(TaskEnd::Panicked(message)) => format!("panicked: {message}"),
+        Err(TaskEnd::Dropped) => "was dropped".into(),
+    }
+}
+
+/// Names a late arrival.
+pub(crate) fn late(call_id: &CallId, what: &str) -> String {
+    format!("call {call_id} {what}")
+}

@@ -1,0 +1,55 @@
+//! What a model is shown of a long output: its head and tail, and where the whole of it is.
+
+use std::{fs, io, path::PathBuf};
+
+use safepoint_scope::Scope;
+
+use crate::event::Extent;
+
+/// Shortens `whole` to about `budget` bytes; all of it goes to a file that only its owner can read.
+pub(super) async fn shorten(whole: String, budget: usize, run: &Scope) -> (String, Extent) {
+    let bytes = whole.len();
+    let (head, tail) = ends(&whole, budget);
+    let (head, tail) = (head.to_owned(), tail.to_owned());
+    let spilled = run.spawn_blocking("spilling an output", move || spill(&whole)).await;
+    let (file, place) = match spilled {
+        Ok(Ok(path)) => {
+            let path = path.display().to_string();
+            (Some(path.clone()), format!("the whole output is in {path}"))
+        }
+        Ok(Err(error)) => (None, format!("the rest could not be kept: {error}")),
+        Err(_panicked_or_shut_down) => (None, "the rest could not be kept".to_owned()),
+    };
+    let left_out = bytes - head.len() - tail.len();
+    let text = format!("{head}\n[… {left_out} of {bytes} bytes left out; {place} …]\n{tail}");
+    (text, Extent::Truncated { bytes, file })
+}
+
+/// Two thirds of the budget from the front, one third from the back, cut between characters.
+fn ends(whole: &str, budget: usize) -> (&str, &str) {
+    let mut front = budget * 2 / 3;
+    while !whole.is_char_boundary(front) {
+        front -= 1;
+    }
+    let mut back = whole.len() - budget / 3;
+    while !whole.is_char_boundary(back) {
+        back += 1;
+    }
+    (&whole[..front], &whole[back..])
+}
+
+fn spill(whole: &str) -> io::Result<PathBuf> {
+    let folder = std::env::temp_dir().join(format!("safepoint-{}", std::process::id()));
+    fs::create_dir_all(&folder)?;
+    let path = folder.join(format!("output-{}.txt", uuid::Uuid::now_v7().simple()));
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt as _;
+        const OWNER_ONLY: u32 = 0o600;
+        options.mode(OWNER_ONLY);
+    }
+    io::Write::write_all(&mut options.open(&path)?, whole.as_bytes())?;
+    Ok(path)
+}

@@ -1,0 +1,385 @@
+//! The agent loop as a pure machine: facts in, what is due out. No clock, no tasks, no randomness.
+//!
+//! **Invariants**: state changes only by [`Machine::apply`] of a recorded fact; an act stays due until the fact that
+//! announces it is applied; once a demand fires, nothing is due but to wait for what runs, and to settle.
+
+use std::{collections::HashSet, sync::Arc};
+
+use safepoint_scope::{Demand, Mode, SafePoints};
+
+use crate::{
+    event::{ErrorReport, Fact, Wholeness},
+    history::{Entry, History, Tail},
+    ids::{ApprovalId, CallId},
+    limits::Limits,
+    log::Recorded,
+    message::AssistantMessage,
+    receipt::{CallReport, CallStatus, CleanupReport, Ending, ModelReport, ProcessReport},
+    usage::{Price, Usage},
+};
+
+mod round;
+
+pub(crate) use round::{Call, Round, Step};
+
+/// A run's state: the fold of its recorded facts.
+#[derive(Debug)]
+pub(crate) struct Machine {
+    history: History,
+    taken: HashSet<CallId>,
+    stage: Stage,
+    rounds: u32,
+    rounds_before: u32,
+    attempt: u32,
+    usage: Usage,
+    model: Option<ModelReport>,
+    calls: Vec<CallReport>,
+    failure: Option<ErrorReport>,
+}
+
+/// Where a run is. Exhaustive: each phase of S2 is one of them.
+#[derive(Debug)]
+enum Stage {
+    /// A model call is next.
+    Ready,
+    /// The model streams.
+    Streaming,
+    /// The message was cut: what had arrived.
+    Cut(Arc<AssistantMessage>),
+    /// The calls of a message.
+    Calls(Round),
+    /// The model asked for nothing more.
+    Answered(Arc<AssistantMessage>),
+}
+
+/// What is due.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Due {
+    /// Begin a model call, if this gate lets it pass.
+    CallModel { gate: SafePoints },
+    /// End the model call that streams.
+    CutModel,
+    /// Look at these calls: do they fit, may they run?
+    Judge(Vec<usize>),
+    /// Begin these calls, if this gate lets them pass.
+    StartCalls { calls: Vec<usize>, gate: SafePoints },
+    /// Something that runs must end first.
+    Wait,
+    /// Nothing more: fix the outcome.
+    Settle(Ending),
+    /// A limit is reached: ask for a stop with this code and text.
+    Limit { code: safepoint_scope::Code, text: String },
+}
+
+impl Machine {
+    pub(crate) fn new() -> Self {
+        Self {
+            history: History::new(),
+            taken: HashSet::new(),
+            stage: Stage::Ready,
+            rounds: 0,
+            rounds_before: 0,
+            attempt: 0,
+            usage: Usage::default(),
+            model: None,
+            calls: Vec::new(),
+            failure: None,
+        }
+    }
+
+    /// What is due under `demand`, which the caller has held against the clock.
+    pub(crate) fn due(&self, demand: Option<Demand>, bounds: &Bounds<'_>) -> Due {
+        if self.failure.is_some() {
+            return self.wind_down(Ending::Failed);
+        }
+        match &self.stage {
+            Stage::Answered(_) => Due::Settle(Ending::Done),
+            Stage::Cut(_) => Due::Settle(Ending::Stopped),
+            Stage::Streaming => match demand {
+                Some(Demand { mode: Mode::Now, .. }) => Due::CutModel,
+                _ => Due::Wait,
+            },
+            Stage::Ready => self.due_ready(demand, bounds),
+            Stage::Calls(round) => {
+                let gate = round.gate();
+                if demand.is_some_and(|demand| demand.fires_at(gate)) {
+                    return self.wind_down(Ending::Stopped);
+                }
+                round.due(bounds.limits.parallel_calls, gate)
+            }
+        }
+    }
+
+    fn due_ready(&self, demand: Option<Demand>, bounds: &Bounds<'_>) -> Due {
+        // Before the first model call nothing has happened yet, so the state is whole for every set of points.
+        let gate = match self.model {
+            None => SafePoints::ANY,
+            Some(_) => SafePoints::AFTER_STARTED_CALLS | SafePoints::AFTER_ALL_CALLS,
+        };
+        if demand.is_some_and(|demand| demand.fires_at(gate)) {
+            return Due::Settle(Ending::Stopped);
+        }
+        bounds.reached(self).unwrap_or(Due::CallModel { gate })
+    }
+
+    fn wind_down(&self, ending: Ending) -> Due {
+        match &self.stage {
+            Stage::Calls(round) if round.is_running() => Due::Wait,
+            Stage::Streaming => Due::CutModel,
+            _ => Due::Settle(ending),
+        }
+    }
+
+    /// Folds one recorded fact into the state.
+    pub(crate) fn apply(&mut self, recorded: &Recorded) {
+        match &**recorded.fact() {
+            Fact::AttemptOpened { attempt, history, .. } => self.open(*attempt, history.as_ref()),
+            Fact::ModelStarted { round } => {
+                self.rounds = *round;
+                self.stage = Stage::Streaming;
+            }
+            Fact::ModelEnded { message, whole, report } => self.model_ended(message, whole, report),
+            Fact::CallStarted { call_id, effect, .. } => {
+                if let Some(call) = self.call_mut(call_id) {
+                    call.effect = Some(*effect);
+                    call.step = Step::Running;
+                }
+            }
+            Fact::CallEnded { report, result, .. } => {
+                if let Some(call) = self.call_mut(&report.call_id) {
+                    if report.status == CallStatus::NotStarted {
+                        // It was announced and then not let pass: nothing of the round has begun with it.
+                        call.effect = None;
+                    }
+                    call.step = Step::Ended { report: report.clone(), result: result.clone() };
+                }
+                self.close_round();
+            }
+            Fact::ApprovalAsked(request) => {
+                if let Some(call) = self.call_mut(&request.call_id) {
+                    call.step = Step::Asked(request.clone());
+                }
+            }
+            Fact::ApprovalClosed { call_id, answer, .. } => {
+                if let Some(call) = self.call_mut(call_id) {
+                    call.answered(answer);
+                }
+            }
+            Fact::HistoryRepaired { .. }
+            | Fact::StopAsked(_)
+            | Fact::StopEscalated
+            | Fact::StopObserved { .. }
+            | Fact::Settled { .. } => {}
+        }
+    }
+
+    /// A start takes its history; a resume takes up what the last attempt left (S5.3).
+    fn open(&mut self, attempt: u32, history: Option<&History>) {
+        self.attempt = attempt;
+        self.rounds_before = self.rounds;
+        if let Some(history) = history {
+            self.history = history.clone();
+            self.taken = history.call_ids();
+        }
+        self.calls.clear();
+        self.model = None;
+        self.usage = Usage::default();
+        self.failure = None;
+        match &mut self.stage {
+            Stage::Cut(_) | Stage::Streaming => self.stage = Stage::Ready,
+            Stage::Calls(round) => round.reopen(),
+            Stage::Ready | Stage::Answered(_) => {}
+        }
+        self.close_round();
+    }
+
+    fn model_ended(&mut self, message: &Arc<AssistantMessage>, whole: &Wholeness, report: &ModelReport) {
+        self.usage.add(&report.usage);
+        self.model = Some(report.clone());
+        self.stage = match whole {
+            Wholeness::Cut => Stage::Cut(Arc::clone(message)),
+            Wholeness::Failed(error) => {
+                self.failure = Some(error.clone());
+                Stage::Cut(Arc::clone(message))
+            }
+            Wholeness::Whole if message.calls().next().is_none() => {
+                if !message.is_blank() {
+                    self.history.push(Entry::Assistant((**message).clone()));
+                }
+                Stage::Answered(Arc::clone(message))
+            }
+            Wholeness::Whole => {
+                self.taken.extend(message.calls().map(|call| call.id.clone()));
+                Stage::Calls(Round::new(Arc::clone(message)))
+            }
+        };
+    }
+
+    fn close_round(&mut self) {
+        if let Stage::Calls(round) = &self.stage
+            && round.is_complete()
+        {
+            self.calls.extend(round.reports().cloned());
+            let (message, results) = round.closed();
+            self.history.push(Entry::Assistant(message));
+            self.history.push(Entry::Results { results });
+            self.stage = Stage::Ready;
+        }
+    }
+
+    /// Makes the run fail as soon as nothing of it runs.
+    pub(crate) fn fail(&mut self, error: ErrorReport) {
+        self.failure.get_or_insert(error);
+    }
+
+    /// The conversation as it would be handed on now, its open end included.
+    pub(crate) fn history_now(&self) -> History {
+        let mut history = self.history.clone();
+        match &self.stage {
+            Stage::Cut(message) => history.leave_open(Tail::Cut { message: (**message).clone() }),
+            Stage::Calls(round) => history.leave_open(round.tail()),
+            Stage::Ready | Stage::Streaming | Stage::Answered(_) => {}
+        }
+        history
+    }
+
+    /// The closed part, for the next model call.
+    pub(crate) fn history(&self) -> &History {
+        &self.history
+    }
+
+    /// The text of the last message, whole or not.
+    pub(crate) fn last_text(&self) -> String {
+        match &self.stage {
+            Stage::Cut(message) | Stage::Answered(message) => message.text(),
+            Stage::Calls(round) => round.message().text(),
+            Stage::Ready | Stage::Streaming => self.history.last_text().unwrap_or_default(),
+        }
+    }
+
+    /// The rules have spoken: this call may begin. Derived from recorded facts and the agent's definition, so it is
+    /// not a fact itself.
+    pub(crate) fn clear(&mut self, index: usize, args: serde_json::Value, overlaps: bool) {
+        if let Stage::Calls(round) = &mut self.stage
+            && let Some(call) = round.at_mut(index)
+        {
+            call.clear(args, overlaps);
+        }
+    }
+
+    pub(crate) fn call(&self, index: usize) -> Option<&Call> {
+        match &self.stage {
+            Stage::Calls(round) => round.call(index),
+            Stage::Ready | Stage::Streaming | Stage::Cut(_) | Stage::Answered(_) => None,
+        }
+    }
+
+    pub(crate) fn open_calls(&self) -> Vec<Call> {
+        match &self.stage {
+            Stage::Calls(round) => round.open().cloned().collect(),
+            Stage::Ready | Stage::Streaming | Stage::Cut(_) | Stage::Answered(_) => Vec::new(),
+        }
+    }
+
+    pub(crate) fn asked(&self, id: &ApprovalId) -> Option<Call> {
+        self.open_calls()
+            .into_iter()
+            .find(|call| matches!(&call.step, Step::Asked(request) if request.id == *id))
+    }
+
+    fn call_mut(&mut self, id: &CallId) -> Option<&mut Call> {
+        match &mut self.stage {
+            Stage::Calls(round) => round.call_mut(id),
+            Stage::Ready | Stage::Streaming | Stage::Cut(_) | Stage::Answered(_) => None,
+        }
+    }
+
+    /// Rows that came after a call's end was recorded: for the receipt, they change nothing else.
+    pub(crate) fn add_rows(
+        &mut self,
+        id: &CallId,
+        cleanups: Vec<CleanupReport>,
+        processes: Vec<ProcessReport>,
+    ) {
+        let open = match &mut self.stage {
+            Stage::Calls(round) => round.report_mut(id),
+            Stage::Ready | Stage::Streaming | Stage::Cut(_) | Stage::Answered(_) => None,
+        };
+        if let Some(report) = open.or_else(|| self.calls.iter_mut().find(|report| report.call_id == *id)) {
+            report.cleanups.extend(cleanups);
+            report.processes.extend(processes);
+        }
+    }
+
+    /// Where the run is, for people and histograms.
+    pub(crate) fn phase(&self) -> &'static str {
+        match &self.stage {
+            Stage::Ready if self.model.is_none() => "not yet started",
+            Stage::Ready => "between rounds",
+            Stage::Streaming | Stage::Cut(_) => "the model was streaming",
+            Stage::Calls(_) => "calls were running",
+            Stage::Answered(_) => "it was ending",
+        }
+    }
+
+    pub(crate) fn is_taken(&self, id: &CallId) -> bool {
+        self.taken.contains(id)
+    }
+    pub(crate) fn next_round(&self) -> u32 {
+        self.rounds + 1
+    }
+    pub(crate) fn rounds(&self) -> u32 {
+        self.rounds
+    }
+    pub(crate) fn attempt(&self) -> u32 {
+        self.attempt
+    }
+    pub(crate) fn usage(&self) -> &Usage {
+        &self.usage
+    }
+    pub(crate) fn model(&self) -> Option<&ModelReport> {
+        self.model.as_ref()
+    }
+    /// The rows of all calls that are over, in the order of the calls.
+    pub(crate) fn call_reports(&self) -> Vec<CallReport> {
+        let mut all = self.calls.clone();
+        if let Stage::Calls(round) = &self.stage {
+            all.extend(round.reports().cloned());
+        }
+        all
+    }
+    pub(crate) fn failure(&self) -> Option<&ErrorReport> {
+        self.failure.as_ref()
+    }
+}
+
+/// The limits that are checked before a model call (S12.1).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bounds<'a> {
+    pub(crate) limits: &'a Limits,
+    pub(crate) price: Option<&'a Price>,
+}
+
+impl Bounds<'_> {
+    fn reached(&self, machine: &Machine) -> Option<Due> {
+        use safepoint_scope::Code;
+        let limit = |code, text| Some(Due::Limit { code, text });
+        let used = machine.usage();
+        if machine.rounds - machine.rounds_before >= self.limits.max_rounds {
+            return limit(
+                Code::MAX_ROUNDS,
+                format!("the limit of {} rounds is reached", self.limits.max_rounds),
+            );
+        }
+        if let Some(max) = self.limits.max_tokens.filter(|max| used.total() >= *max) {
+            return limit(Code::MAX_TOKENS, format!("{} of {max} tokens are used", used.total()));
+        }
+        if let (Some(max), Some(price)) = (self.limits.max_cost, self.price) {
+            let cost = price.of(used);
+            if cost >= max {
+                return limit(Code::MAX_COST, format!("{cost:.4} of {max:.4} is spent"));
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,213 @@
+//! A run in hand: lazy until awaited or started, stopped when dropped, and its handle.
+
+use std::{
+    fmt,
+    future::Future,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use safepoint_scope::{Asked, Code, Reason, Scope, StopRequest};
+use tokio::sync::{mpsc::UnboundedReceiver, oneshot};
+
+use crate::{
+    agent::Definition,
+    approval::Decision,
+    conductor::{Conductor, Start},
+    event::Events,
+    ids::{ApprovalId, CallId, RunId},
+    log::Log,
+    outcome::Outcome,
+    receipt::Quiet,
+    shared::{DecideError, Msg, Shared},
+};
+
+/// A run: await it for its outcome. Dropping it asks `Now` and returns; its settling goes on while the tokio runtime
+/// lives. To let it go on instead, keep its [handle](Run::handle) and [detach](Run::detach) it.
+#[must_use = "a run does nothing before it is awaited or started, and stops when dropped"]
+pub struct Run {
+    shared: Arc<Shared>,
+    idle: Option<Box<Idle>>,
+    outcome: Option<Pin<Box<dyn Future<Output = Outcome> + Send>>>,
+    fate: Fate,
+}
+
+/// What is needed to start.
+struct Idle {
+    def: Arc<Definition>,
+    log: Arc<dyn Log>,
+    mailbox: UnboundedReceiver<Msg>,
+    start: Start,
+}
+
+/// What dropping does. Exhaustive: it stops or it lets go.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    StopWhenDropped,
+    Detached,
+}
+
+impl Run {
+    pub(crate) fn new(def: Arc<Definition>, run: RunId, log: Arc<dyn Log>, start: Start) -> Self {
+        let (shared, mailbox) = Shared::new(run, &def.limits);
+        let idle = Some(Box::new(Idle { def, log, mailbox, start }));
+        Self { shared, idle, outcome: None, fate: Fate::StopWhenDropped }
+    }
+
+    /// Starts it without waiting for it.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    pub fn start(mut self) -> Self {
+        self.begin();
+        self
+    }
+
+    /// Starts it and lets it go on by itself; it is reached through the handle from now on.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    pub fn detach(mut self) -> RunHandle {
+        self.begin();
+        self.fate = Fate::Detached;
+        self.handle()
+    }
+
+    /// What can stop it, look at it and wait for it.
+    #[must_use]
+    pub fn handle(&self) -> RunHandle {
+        RunHandle { shared: Arc::clone(&self.shared) }
+    }
+
+    fn begin(&mut self) {
+        let Some(idle) = self.idle.take() else { return };
+        let Idle { def, log, mailbox, start } = *idle;
+        let conductor = Conductor::new(Arc::clone(&self.shared), def, log, mailbox);
+        // The conductor outlives the run's own tasks, so it belongs to a scope of its own.
+        let (engine, _nobody_stops_it) = Scope::root();
+        drop(engine.spawn("conductor", Box::pin(conductor.conduct(start))));
+    }
+}
+
+impl Future for Run {
+    type Output = Outcome;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Outcome> {
+        self.begin();
+        let shared = Arc::clone(&self.shared);
+        let outcome = self.outcome.get_or_insert_with(|| Box::pin(async move { shared.outcome().await }));
+        outcome.as_mut().poll(cx)
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        if self.fate == Fate::StopWhenDropped && self.shared.outcome_now().is_none() {
+            let reason = Reason::new(Code::DISCONNECT).saying("the run was dropped");
+            self.shared.stop.stop(StopRequest::now().because(reason));
+            if self.idle.is_some() && tokio::runtime::Handle::try_current().is_ok() {
+                // Never started: it still settles, so that nobody who holds a handle waits for ever.
+                self.begin();
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Run {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Run").field("run", &self.shared.run).finish_non_exhaustive()
+    }
+}
+
+/// Stops a run, looks at it, waits for it. Cheap to clone; dropping it does nothing.
+#[derive(Clone)]
+pub struct RunHandle {
+    shared: Arc<Shared>,
+}
+
+impl RunHandle {
+    /// The run's id.
+    #[must_use]
+    pub fn id(&self) -> &RunId {
+        &self.shared.run
+    }
+
+    /// Asks the run to stop. Never blocks; callable from anywhere, any number of times (S1.9).
+    pub fn stop(&self, request: StopRequest) -> Asked {
+        self.shared.stop.stop(request)
+    }
+
+    /// Asks one call to stop; the run goes on and the model is told (S2.10). None: no such call is open.
+    pub fn stop_call(&self, call: &CallId, request: StopRequest) -> Option<Asked> {
+        self.shared.stop_call(call, request)
+    }
+
+    /// The first reason for which the run was asked to stop, whatever became of it.
+    #[must_use]
+    pub fn stop_requested(&self) -> Option<Reason> {
+        self.shared.stop.stop_requested()
+    }
+
+    /// Whether the outcome is fixed.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        self.shared.outcome_now().is_some()
+    }
+
+    /// The outcome, as often as you like; everybody sees the same.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub async fn done(&self) -> Outcome {
+        self.shared.outcome().await
+    }
+
+    /// Resolves when nothing of the run is alive, or when the deadline for that has passed (S3.6).
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub async fn quiet(&self) -> Quiet {
+        self.shared.quiet().await
+    }
+
+    /// The run's events from the first on; the last is the one settling.
+    #[must_use]
+    pub fn events(&self) -> Events {
+        self.shared.feed.read(0)
+    }
+
+    /// The same from a position on.
+    #[must_use]
+    pub fn events_from(&self, seq: u64) -> Events {
+        self.shared.feed.read(seq)
+    }
+
+    /// What came after the settling.
+    #[must_use]
+    pub fn audit(&self) -> Events {
+        self.shared.audit.read(0)
+    }
+
+    /// Answers an open question; exactly one answer is taken.
+    ///
+    /// # Errors
+    /// [`DecideError`] if the question is not open any more, or the run has ended.
+    ///
+    /// # Cancel safety
+    /// The decision may be taken although nobody waits for the answer.
+    pub async fn decide(&self, id: &ApprovalId, decision: Decision) -> Result<(), DecideError> {
+        let (reply, taken) = oneshot::channel();
+        let msg = Msg::Decided { id: id.clone(), decision, reply };
+        if self.shared.mailbox.send(msg).is_err() {
+            return Err(DecideError::RunEnded);
+        }
+        taken.await.unwrap_or(Err(DecideError::RunEnded))
+    }
+}
+
+impl fmt::Debug for RunHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunHandle").field("run", &self.shared.run).finish_non_exhaustive()
+    }
+}

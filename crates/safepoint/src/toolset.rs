@@ -1,0 +1,85 @@
+//! The tools of an agent by name, their schemas compiled once.
+
+use std::{collections::HashMap, sync::Arc};
+
+use jsonschema::Validator;
+use serde_json::Value;
+
+use crate::{model::ToolDecl, tool::Tool};
+
+/// An agent's tools.
+#[derive(Default)]
+pub(crate) struct Toolset {
+    tools: HashMap<String, Entry>,
+    decls: Arc<[ToolDecl]>,
+}
+
+struct Entry {
+    tool: Arc<dyn Tool>,
+    schema: Validator,
+}
+
+/// Why a call cannot be given to its tool; the model is told.
+pub(crate) struct Misfit(pub(crate) String);
+
+impl Toolset {
+    /// # Errors
+    /// A name that two tools share, or a schema that is none.
+    pub(crate) fn new(all: Vec<Arc<dyn Tool>>) -> Result<Self, String> {
+        let decls: Arc<[ToolDecl]> = all.iter().map(|tool| tool.spec().decl()).collect();
+        let mut tools = HashMap::new();
+        for tool in all {
+            let name = tool.spec().name.clone();
+            let schema = jsonschema::validator_for(&tool.spec().parameters)
+                .map_err(|error| format!("the schema of tool `{name}` is not a JSON Schema: {error}"))?;
+            if tools.insert(name.clone(), Entry { tool, schema }).is_some() {
+                return Err(format!("two tools are named `{name}`"));
+            }
+        }
+        Ok(Self { tools, decls })
+    }
+
+    pub(crate) fn decls(&self) -> Arc<[ToolDecl]> {
+        Arc::clone(&self.decls)
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
+        self.tools.get(name).map(|entry| &entry.tool)
+    }
+
+    /// The tool of that name, if the arguments fit it (S4.11).
+    pub(crate) fn fit(&self, name: &str, args: &Value) -> Result<&Arc<dyn Tool>, Misfit> {
+        let entry = self.tools.get(name).ok_or_else(|| self.unknown(name))?;
+        if let Err(error) = entry.schema.validate(args) {
+            let place = match error.instance_path().as_str() {
+                "" => String::new(),
+                path => format!(" at {path}"),
+            };
+            return Err(Misfit(format!(
+                "error: the arguments do not fit the tool `{name}`{place}: {error}. Mend them and call it again."
+            )));
+        }
+        Ok(&entry.tool)
+    }
+
+    fn unknown(&self, name: &str) -> Misfit {
+        let mut names: Vec<&str> = self.tools.keys().map(String::as_str).collect();
+        names.sort_unstable();
+        Misfit(match names.as_slice() {
+            [] => format!("error: there is no tool `{name}`; this agent has no tools."),
+            names => format!("error: there is no tool `{name}`. There are: {}.", names.join(", ")),
+        })
+    }
+}
+
+/// What a model wrote as arguments; nothing at all is an empty object.
+pub(crate) fn parse_args(name: &str, args: &str) -> Result<Value, Misfit> {
+    if args.trim().is_empty() {
+        return Ok(Value::Object(serde_json::Map::new()));
+    }
+    serde_json::from_str(args).map_err(|error| {
+        Misfit(format!(
+            "error: the arguments of `{name}` are not JSON ({error}). Mend them and call it again."
+        ))
+    })
+}
