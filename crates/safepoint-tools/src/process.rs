@@ -29,22 +29,22 @@ mod child;
 mod climb;
 mod error;
 mod group;
-mod held;
-mod stdio;
 mod guard;
+mod held;
 mod launch;
 mod output;
 mod report;
 mod spec;
+mod stdio;
 mod survivors;
 mod tree;
 mod wire;
 
 pub use child::Process;
 pub use error::SpawnError;
-pub use output::{Captured, Capture};
+pub use output::{Capture, Captured};
 pub use report::{Climbed, Containment, Exit, Hold, Member, ProcessRecord, ProcessReport, Rung};
-pub use spec::{Background, COMMAND_MARK, CommandSpec, Ladder, Output, RUN_MARK, Stdin};
+pub use spec::{Background, COMMAND_MARK, CommandSpec, ControlGroups, Ladder, Output, RUN_MARK, Stdin};
 pub use survivors::{Reaped, reap_survivors};
 
 use launch::Guard;
@@ -59,10 +59,8 @@ static OPTED_IN: AtomicBool = AtomicBool::new(false);
 /// [`Containment::ProcessGroup`].
 ///
 /// ```no_run
-/// fn main() {
-///     safepoint_tools::process::guard_main_if_asked();
-///     // .. now build the runtime
-/// }
+/// // the first line of main, before the runtime is built:
+/// safepoint_tools::process::guard_main_if_asked();
 /// ```
 pub fn guard_main_if_asked() {
     if std::env::args_os().nth(1).is_some_and(|argument| argument == guard::ARGUMENT) {
@@ -149,7 +147,11 @@ impl Processes {
     }
 
     /// A guard that dies before the keeper has said a word has started nothing: then another one is launched, once.
-    async fn spawn_guarded(&self, program: &std::path::Path, spec: CommandSpec) -> Result<Process, SpawnError> {
+    async fn spawn_guarded(
+        &self,
+        program: &std::path::Path,
+        spec: CommandSpec,
+    ) -> Result<Process, SpawnError> {
         let guard = self.guard(program)?;
         match Process::under(Arc::clone(&guard), &self.shared.run, spec.clone()).await {
             Err(SpawnError::GuardLost) => {

@@ -1,13 +1,15 @@
 //! Commands under the guard, with real processes: how they end, how they are stopped, and that nothing is left.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod process {
     pub(crate) mod support;
 
     mod endings;
+    mod losses;
     mod output;
+    mod roles;
     mod stops;
     mod trees;
-    mod losses;
     mod unguarded;
-    mod roles;
 }

@@ -195,6 +195,9 @@ impl Process {
 
 impl fmt::Debug for Process {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Process").field("label", &self.label).field("started", &self.started).finish_non_exhaustive()
+        f.debug_struct("Process")
+            .field("label", &self.label)
+            .field("started", &self.started)
+            .finish_non_exhaustive()
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! **Invariants** Rungs only go up. A second order never postpones what the first one made due.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::process::{report::Rung, wire::Rungs};
 
@@ -20,6 +20,11 @@ impl Climb {
         let terminate_at = now + rungs.interrupt;
         let kill_at = terminate_at + rungs.terminate;
         Self { terminate_at, kill_at, give_up_at: kill_at + rungs.kill, on: None }
+    }
+
+    /// On the last rung already: for a SIGKILL that is not a stop's.
+    pub(super) fn killing(now: Instant, time: Duration) -> Self {
+        Self { terminate_at: now, kill_at: now, give_up_at: now + time, on: Some(Rung::Kill) }
     }
 
     /// Joins a later order: whatever is earlier counts.
@@ -68,8 +73,6 @@ impl Climb {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     fn ms(ms: u64) -> Duration {

@@ -45,10 +45,15 @@ pub(super) struct Group {
 }
 
 impl Group {
-    pub(super) fn start(run: &str, spec: &CommandSpec, theirs: Theirs) -> Result<(Self, Started), SpawnError> {
+    pub(super) fn start(
+        run: &str,
+        spec: &CommandSpec,
+        theirs: Theirs,
+    ) -> Result<(Self, Started), SpawnError> {
         let mark = uuid::Uuid::new_v4().simple().to_string();
         let child = spawn(run, &mark, spec, theirs)?;
-        let pid = child.id().and_then(|pid| Pid::from_raw(pid.cast_signed())).ok_or(SpawnError::KeeperLost)?;
+        let pid =
+            child.id().and_then(|pid| Pid::from_raw(pid.cast_signed())).ok_or(SpawnError::KeeperLost)?;
         let number = pid.as_raw_nonzero().get();
         let start = tree::stat(number).map_or(0, |stat| stat.member.start);
         let group = Self {
@@ -128,11 +133,9 @@ impl Group {
     fn act(&mut self) {
         let now = Instant::now();
         if self.clear_at.is_some_and(|at| now >= at) {
+            self.clear_at = None;
             self.left_behind = self.alive();
-            self.order(Rungs { interrupt: Duration::ZERO, terminate: Duration::ZERO, kill: self.kill_time });
-            if let Some(climb) = &mut self.climb {
-                climb.climb(now);
-            }
+            self.climb = Some(Climb::killing(now, self.kill_time));
         }
         let Some(climb) = &mut self.climb else { return };
         if let Some(rung) = climb.climb(now) {
@@ -150,10 +153,13 @@ impl Group {
 
     /// To the group at once while its leader holds its number, then to whoever left it.
     fn send(&self, signal: Signal) {
-        if self.exit.is_none() && kill_process_group(self.leader, signal).is_err() {} // the leader is just ending
+        if self.exit.is_none() && kill_process_group(self.leader, signal).is_err() {
+            // the leader is just ending
+        }
         let leader = self.leader.as_raw_nonzero().get();
         for member in self.alive() {
-            let in_group = self.exit.is_none() && tree::stat(member.pid).is_some_and(|stat| stat.group == leader);
+            let in_group =
+                self.exit.is_none() && tree::stat(member.pid).is_some_and(|stat| stat.group == leader);
             if signal == Signal::KILL || !in_group {
                 tree::signal(&member, signal);
             }
@@ -197,7 +203,10 @@ impl Drop for Group {
 fn spawn(run: &str, mark: &str, spec: &CommandSpec, theirs: Theirs) -> Result<Child, SpawnError> {
     let mut command = Command::new(&spec.program);
     command.args(&spec.args).process_group(0);
-    command.stdin(Stdio::from(theirs.stdin)).stdout(Stdio::from(theirs.stdout)).stderr(Stdio::from(theirs.stderr));
+    command
+        .stdin(Stdio::from(theirs.stdin))
+        .stdout(Stdio::from(theirs.stdout))
+        .stderr(Stdio::from(theirs.stderr));
     for (name, value) in &spec.env {
         match value {
             Some(value) => command.env(name, value),

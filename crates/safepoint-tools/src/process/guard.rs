@@ -37,7 +37,10 @@ use crate::limits;
 mod cgroup;
 
 mod keeper;
-#[expect(unsafe_code, reason = "fork, signalfd and pre_exec have no safe form; each block argues its own case")]
+#[expect(
+    unsafe_code,
+    reason = "fork, signalfd and pre_exec have no safe form; each block argues its own case"
+)]
 mod sys;
 
 /// The first argument that makes a program a guard.
@@ -105,7 +108,10 @@ impl Guard {
             Ok(sys::Fork::Child) => {
                 let guard = rustix::process::getppid();
                 // What is the guard's must not live on in a keeper: its end of the control socket above all.
-                drop((std::mem::replace(&mut self.control, socket.try_clone()?), std::mem::take(&mut self.keepers)));
+                drop((
+                    std::mem::replace(&mut self.control, socket.try_clone()?),
+                    std::mem::take(&mut self.keepers),
+                ));
                 keeper::keep(UnixStream::from(socket), [stdin, stdout, stderr], guard);
             }
             Err(_) => {} // no process to be had: the descriptors close, and the runtime sees the end of its socket
@@ -158,7 +164,11 @@ fn own_pid() -> i32 {
 }
 
 /// Whether the first and the second can be read; false and false when the time is over.
-fn wait_for(first: impl AsFd, second: impl AsFd, time: Option<std::time::Duration>) -> io::Result<(bool, bool)> {
+fn wait_for(
+    first: impl AsFd,
+    second: impl AsFd,
+    time: Option<std::time::Duration>,
+) -> io::Result<(bool, bool)> {
     let mut fds = [PollFd::new(&first, PollFlags::IN), PollFd::new(&second, PollFlags::IN)];
     let time = time.map(timespec);
     match poll(&mut fds, time.as_ref()) {

@@ -61,7 +61,9 @@ impl Held {
     /// Asks for the ladder. If the keeper is gone, [`Held::next`] finds out.
     pub(super) async fn order(&mut self, rungs: Rungs) {
         let Ok(frame) = wire::frame(&Order::Stop(rungs)) else { return };
-        if self.line.write(&frame).await.is_err() {} // its end is read next
+        if self.line.write(&frame).await.is_err() {
+            // its end is read next
+        }
     }
 
     /// What the keeper says next, or what is found when it is gone.
@@ -119,7 +121,9 @@ pub(super) async fn kill_marked(mark: &str) -> Vec<Member> {
 
 fn order(run: &str, mark: &str, spec: &CommandSpec) -> Result<Vec<u8>, SpawnError> {
     let cwd = match &spec.cwd {
-        Some(cwd) => Some(std::path::absolute(cwd).map_err(|source| SpawnError::Cwd { path: cwd.clone(), source })?),
+        Some(cwd) => {
+            Some(std::path::absolute(cwd).map_err(|source| SpawnError::Cwd { path: cwd.clone(), source })?)
+        }
         // A working directory that is gone is the guard's too.
         None => std::env::current_dir().ok(),
     };
@@ -134,6 +138,7 @@ fn order(run: &str, mark: &str, spec: &CommandSpec) -> Result<Vec<u8>, SpawnErro
         background: spec.background,
         left_behind: spec.left_behind,
         kill: spec.ladder.kill,
+        groups: spec.control_groups,
     })))
     .map_err(SpawnError::Io)
 }

@@ -4,7 +4,7 @@
 //! - Memory never grows beyond the budget, whatever is written.
 //! - Nothing is dropped silently: what is not in memory is in the file, or a notice says that it is gone.
 
-use std::{collections::VecDeque, fmt::Write as _, path::PathBuf};
+use std::{collections::VecDeque, path::PathBuf};
 
 mod spill;
 
@@ -102,8 +102,7 @@ impl Capture {
         } else {
             let head = push_text(&mut text, without_cut_end(&self.head));
             let file = self.spill.notice();
-            // Writing to a string does not fail.
-            if write!(text, "\n[... {missing} bytes are left out here; {file} ...]\n").is_err() {}
+            text.push_str(&format!("\n[... {missing} bytes are left out here; {file} ...]\n"));
             let tail = push_text(&mut text, without_cut_start(&tail));
             head && tail
         };

@@ -31,6 +31,16 @@ pub enum Background {
     Keep,
 }
 
+/// Whether a command gets a control group where one can be had. Exhaustive: it is tried, or not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ControlGroups {
+    /// One is made if the machine allows it.
+    #[default]
+    Try,
+    /// None is made: somebody else manages the groups of this machine.
+    LeaveAlone,
+}
+
 /// Where a command writes, standard output and standard error together, in the order in which it writes.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -109,6 +119,8 @@ pub struct CommandSpec {
     pub background: Background,
     /// How it is stopped.
     pub ladder: Ladder,
+    /// Whether it gets a control group of its own.
+    pub control_groups: ControlGroups,
     /// How long what it left behind may go on after its end before it is killed.
     pub left_behind: Duration,
 }
@@ -128,6 +140,7 @@ impl CommandSpec {
             output: Output::default(),
             background: Background::default(),
             ladder: Ladder::default(),
+            control_groups: ControlGroups::default(),
             left_behind: limits::LEFT_BEHIND,
         }
     }
@@ -182,6 +195,13 @@ impl CommandSpec {
         self
     }
 
+    /// Sets whether it gets a control group of its own.
+    #[must_use]
+    pub fn control_groups(mut self, control_groups: ControlGroups) -> Self {
+        self.control_groups = control_groups;
+        self
+    }
+
     /// Sets how it is stopped.
     #[must_use]
     pub fn ladder(mut self, ladder: Ladder) -> Self {
@@ -212,8 +232,14 @@ mod tests {
     fn a_cap_bounds_all_rungs_together() {
         for cap in [1, 10, 800, 2000, 4500, 5000, 60_000].map(Duration::from_millis) {
             let short = LADDER.within(cap);
-            assert!(short.interrupt + short.terminate + short.kill <= cap + Duration::from_micros(1), "{cap:?}");
-            assert!(!short.interrupt.is_zero() && !short.terminate.is_zero() && !short.kill.is_zero(), "{cap:?}");
+            assert!(
+                short.interrupt + short.terminate + short.kill <= cap + Duration::from_micros(1),
+                "{cap:?}"
+            );
+            assert!(
+                !short.interrupt.is_zero() && !short.terminate.is_zero() && !short.kill.is_zero(),
+                "{cap:?}"
+            );
         }
         assert_eq!(LADDER.within(Duration::from_secs(60)), LADDER);
     }

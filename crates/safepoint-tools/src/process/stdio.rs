@@ -89,7 +89,8 @@ impl Reader {
     /// tree, and is not of it, may hold it for ever.
     pub(super) fn drain(&mut self) {
         let mut left = limits::DRAIN_BYTES;
-        while let Some(read) = self.take() {
+        // By the system call: the runtime may not have noticed yet that there is something.
+        while let Some(read) = self.take_by(|pipe, chunk| Ok(rustix::io::read(pipe, chunk)?)) {
             left = left.saturating_sub(read);
             if left == 0 {
                 break;
@@ -98,16 +99,16 @@ impl Reader {
         self.pipe = None;
     }
 
-    /// Reads once without waiting.
+    /// Reads once, if the runtime has noticed that there is something.
     fn take(&mut self) -> Option<usize> {
+        self.take_by(|pipe, chunk| pipe.try_read(chunk))
+    }
+
+    fn take_by(&mut self, read: impl FnOnce(&Receiver, &mut [u8]) -> io::Result<usize>) -> Option<usize> {
         let pipe = self.pipe.as_ref()?;
         self.chunk.resize(limits::CHUNK_BYTES, 0);
-        match pipe.try_read(&mut self.chunk) {
-            Ok(0) => {
-                self.pipe = None;
-                None
-            }
-            Ok(read) => {
+        match read(pipe, &mut self.chunk) {
+            Ok(read) if read > 0 => {
                 let chunk = &self.chunk[..read];
                 self.capture.push(chunk);
                 if let Some(on_chunk) = &mut self.on_chunk {
@@ -115,8 +116,10 @@ impl Reader {
                 }
                 Some(read)
             }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => None,
-            Err(_) => {
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
+                None
+            }
+            Ok(_) | Err(_) => {
                 self.pipe = None;
                 None
             }

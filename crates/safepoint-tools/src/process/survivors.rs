@@ -60,7 +60,8 @@ fn find(records: &[ProcessRecord], spared: &HashSet<i32>) -> Vec<Member> {
 /// The start time keeps out a process of another machine run or another run of the machine with the same number.
 fn is_of(member: &Member, record: &ProcessRecord) -> bool {
     let mark = format!("{RUN_MARK}={}", record.run);
-    let in_time = if member.pid == record.pid { member.start == record.start } else { member.start >= record.start };
+    let in_time =
+        if member.pid == record.pid { member.start == record.start } else { member.start >= record.start };
     in_time && tree::carries(member.pid, mark.as_bytes())
 }
 

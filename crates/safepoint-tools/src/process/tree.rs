@@ -78,10 +78,10 @@ pub(crate) fn children_of(pid: i32) -> Vec<Member> {
 
 /// Where the kernel keeps lists of children they are read; else they come from one table of all processes.
 fn children(pid: i32, table: &mut Option<HashMap<i32, Vec<Stat>>>) -> Vec<Stat> {
-    if table.is_none() {
-        if let Some(pids) = listed(pid) {
-            return pids.into_iter().filter_map(stat).collect();
-        }
+    if table.is_none()
+        && let Some(pids) = listed(pid)
+    {
+        return pids.into_iter().filter_map(stat).collect();
     }
     table.get_or_insert_with(by_parent).get(&pid).cloned().unwrap_or_default()
 }
@@ -101,7 +101,9 @@ fn listed(pid: i32) -> Option<Vec<i32>> {
     for thread in threads.filter_map(Result::ok) {
         match fs::read_to_string(thread.path().join("children")) {
             Ok(list) => pids.extend(list.split_ascii_whitespace().filter_map(|pid| pid.parse::<i32>().ok())),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound && thread.path().exists() => return None,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound && thread.path().exists() => {
+                return None;
+            }
             Err(_) => {} // the thread ended while we looked
         }
     }
@@ -121,11 +123,6 @@ pub(crate) fn marked(variable: &str, value: &str) -> Vec<Member> {
 /// Whether the environment that a process was started with holds this entry.
 pub(crate) fn carries(pid: i32, entry: &[u8]) -> bool {
     fs::read(format!("/proc/{pid}/environ")).is_ok_and(|env| env.split(|byte| *byte == 0).any(|e| e == entry))
-}
-
-/// Whether exactly this process is there and not a zombie.
-pub(crate) fn is_alive(member: &Member) -> bool {
-    stat(member.pid).is_some_and(|stat| stat.member.start == member.start && stat.is_alive())
 }
 
 /// Signals exactly this process; false if it is gone, or not ours to signal.
@@ -161,7 +158,10 @@ mod tests {
     fn this_very_process_is_found() {
         let own = i32::try_from(std::process::id()).expect("a pid is small");
         let stat = stat(own).expect("we are here");
-        assert!(stat.is_alive() && is_alive(&stat.member));
-        assert!(!is_alive(&Member { start: stat.member.start + 1, ..stat.member }), "another start, another process");
+        assert!(stat.is_alive() && is_same(&stat.member));
+        assert!(
+            !is_same(&Member { start: stat.member.start + 1, ..stat.member }),
+            "another start, another process"
+        );
     }
 }

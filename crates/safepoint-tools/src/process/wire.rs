@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::{
     report::{Climbed, Containment, Exit, Hold, Member},
-    spec::{Background, Ladder},
+    spec::{Background, ControlGroups, Ladder},
 };
 use crate::limits;
 
@@ -32,6 +32,7 @@ pub(crate) struct SpawnOrder {
     pub(crate) left_behind: Duration,
     /// How long a tree killed without a stop may take before its survivors are named.
     pub(crate) kill: Duration,
+    pub(crate) groups: ControlGroups,
 }
 
 /// The times of a ladder.

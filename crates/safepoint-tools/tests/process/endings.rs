@@ -38,7 +38,9 @@ async fn what_is_given_is_read() {
 #[tokio::test]
 async fn directory_and_environment_are_as_asked() {
     let place = tempfile::tempdir().unwrap();
-    let spec = CommandSpec::shell("pwd -P; echo $COLOUR; printenv SAFEPOINT_RUN").cwd(place.path()).env("COLOUR", "red");
+    let spec = CommandSpec::shell("pwd -P; echo $COLOUR; printenv SAFEPOINT_RUN")
+        .cwd(place.path())
+        .env("COLOUR", "red");
     let mut process = guarded("place").spawn(spec).await.unwrap();
     let report = process.wait().await;
     let place = place.path().canonicalize().unwrap();
@@ -83,7 +85,8 @@ async fn what_a_command_left_behind_is_killed_and_reported() {
 /// S4.9: a short helper that is just finishing is no orphan, and its last words are kept.
 #[tokio::test]
 async fn a_helper_that_ends_right_after_its_command_is_heard_out() {
-    let mut process = guarded("tee").spawn(CommandSpec::shell("(sleep 0.01; echo last) & exit 0")).await.unwrap();
+    let mut process =
+        guarded("tee").spawn(CommandSpec::shell("(sleep 0.01; echo last) & exit 0")).await.unwrap();
     let report = process.wait().await;
     assert!(report.left_behind.is_empty(), "{report:?}");
     assert_eq!(process.output().text(), "last\n");
@@ -113,7 +116,8 @@ async fn a_declared_background_job_goes_on_until_it_is_stopped() {
 #[tokio::test]
 async fn dropping_a_command_kills_its_tree() {
     let processes = guarded("drop");
-    let process = started(&processes, CommandSpec::shell("setsid sleep 1000 & echo sleeper=$! ready; wait")).await;
+    let process =
+        started(&processes, CommandSpec::shell("setsid sleep 1000 & echo sleeper=$! ready; wait")).await;
     let sleeper = written_pid(&process, "sleeper");
     drop(process);
     until("the tree is gone", || !support::exists(sleeper));

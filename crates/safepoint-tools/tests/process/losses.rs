@@ -1,1 +1,152 @@
-//! To come.
+//! Sudden deaths: of the runtime, of the guard, of a keeper, of everything at once.
+
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use safepoint_tools::process::{CommandSpec, Exit, Hold, Member, ProcessRecord, Processes, reap_survivors};
+
+use super::{
+    roles::Runtime,
+    support::{self, guarded, started, until, written_pid},
+};
+
+const ONE_SECOND: Duration = Duration::from_secs(1);
+
+/// S4.9: if the runtime alone is killed, the tree is gone within 1 s. anthropics/claude-code#29096: orphaned children.
+#[test]
+fn a_killed_runtime_takes_its_trees_with_it_within_a_second() {
+    let runtime = Runtime::start();
+    assert!(runtime.commands.iter().all(|pid| support::is_alive(*pid)));
+    support::kill(runtime.pid(), Signal::KILL);
+    let took = until("every tree and the guard are gone", || runtime.is_gone());
+    println!("runtime killed, trees gone after {took:?}");
+    assert!(took < ONE_SECOND, "{took:?}");
+}
+
+/// S4.9: the commands have sessions of their own. anomalyco/opencode#3057 is the other half: who is meant must hear it.
+#[test]
+fn an_interrupt_of_the_runtimes_group_does_not_reach_the_commands() {
+    let runtime = Runtime::start();
+    let group = Pid::from_raw(runtime.pid()).unwrap();
+    for signal in [Signal::INT, Signal::INT] {
+        kill_process_group(group, signal).unwrap();
+    }
+    // The far ends would have ended on the signal, had it reached the ones that are not deaf.
+    let sleeper = runtime.commands[5];
+    assert!(support::is_alive(sleeper) && support::is_alive(runtime.guard));
+    support::kill(runtime.guard, Signal::INT);
+    support::kill(runtime.guard, Signal::TERM);
+    support::kill(runtime.guard, Signal::HUP);
+    assert!(support::is_alive(runtime.guard), "the guard is deaf to what people send");
+    assert!(runtime.commands.iter().all(|pid| support::is_alive(*pid)));
+}
+
+/// S4.9: if the guard dies the commands die too, and it is said.
+#[tokio::test]
+async fn a_killed_guard_takes_the_commands_with_it_and_is_reported() {
+    let processes = guarded("guard");
+    let line =
+        "setsid sh -c 'trap \"\" INT TERM HUP; echo far=$$ ready; while :; do sleep 0.01; done' & wait";
+    let mut process = started(&processes, CommandSpec::shell(line)).await;
+    let far = written_pid(&process, "far");
+    support::kill(processes.guard_pid().unwrap().cast_signed(), Signal::KILL);
+    let report = process.wait().await;
+    assert_eq!((report.hold, report.exit), (Hold::GuardLost, Exit::Signal(9)));
+    assert!(!support::exists(far) && report.survivors.is_empty(), "{report:?}");
+}
+
+/// S4.9
+#[tokio::test]
+async fn a_killed_guard_is_replaced_for_the_next_command() {
+    let processes = guarded("again");
+    processes.spawn(CommandSpec::shell("true")).await.unwrap().wait().await;
+    let first = processes.guard_pid().unwrap().cast_signed();
+    support::kill(first, Signal::KILL);
+    until("it is dead", || !support::is_alive(first));
+    let mut process = processes.spawn(CommandSpec::shell("exit 9")).await.unwrap();
+    assert_eq!(process.wait().await.exit, Exit::Code(9));
+    assert_ne!(processes.guard_pid().unwrap().cast_signed(), first);
+}
+
+/// S4.9: the guard kills what a keeper's death has orphaned, and nobody claims to know how the command ended.
+#[tokio::test]
+async fn a_killed_keeper_leaves_nothing_and_is_reported() {
+    let processes = guarded("keeper");
+    let line =
+        "setsid sh -c 'trap \"\" INT TERM HUP; echo far=$$ ready; while :; do sleep 0.01; done' & wait";
+    let mut process = started(&processes, CommandSpec::shell(line)).await;
+    let far = written_pid(&process, "far");
+    support::kill(support::parent(process.pid()).unwrap(), Signal::KILL);
+    let report = process.wait().await;
+    assert_eq!((report.hold, report.exit), (Hold::KeeperLost, Exit::Unknown));
+    assert_eq!(report.survivors, []);
+    until("the far process is gone", || !support::exists(far));
+}
+
+/// S4.9: nobody is left to kill the tree; it is found by its mark at the next start.
+#[test]
+fn what_outlived_runtime_guard_and_keepers_is_found_by_its_mark() {
+    let runtime = Runtime::start();
+    let own = ProcessRecord { run: runtime.run.clone(), ..record_of(runtime.commands[2]) };
+    // Stopped first, so that none of them can do its work when the others die.
+    let keepers = support::children(runtime.guard);
+    assert_eq!(keepers.len(), 3);
+    for pid in keepers.iter().chain([&runtime.guard]) {
+        support::kill(*pid, Signal::STOP);
+    }
+    for pid in [runtime.pid(), runtime.guard].iter().chain(&keepers) {
+        support::kill(*pid, Signal::KILL);
+    }
+    until("all holders are dead", || {
+        !support::is_alive(runtime.guard) && keepers.iter().all(|k| !support::is_alive(*k))
+    });
+    let far = runtime.commands[3];
+    assert!(support::is_alive(far), "a process in its own session outlived all of them");
+    let reaped = reap_survivors(&[own]);
+    assert_eq!(reaped.survivors, []);
+    assert!(reaped.killed.iter().any(|member| member.pid == far), "{reaped:?}");
+    assert_eq!(support::alive_of(&runtime.run), [] as [i32; 0]);
+}
+
+/// S4.9: pid and start time and mark, all three: a number that was given away is not enough.
+#[tokio::test]
+async fn a_process_that_is_not_the_recorded_one_is_spared() {
+    let processes = guarded("spared");
+    let mut process = started(&processes, CommandSpec::shell("echo ready; exec sleep 1000")).await;
+    let record = process.record().clone();
+    let wrong = [
+        ProcessRecord { start: record.start + 1, ..record.clone() },
+        ProcessRecord { run: "another".into(), ..record.clone() },
+    ];
+    assert_eq!(reap_survivors(&wrong), safepoint_tools::process::Reaped::default());
+    assert!(support::is_alive(process.pid()));
+    let reaped = reap_survivors(&[record]);
+    let killed: Vec<_> = reaped.killed.iter().map(|Member { pid, .. }| *pid).collect();
+    assert_eq!(killed, [process.pid()]);
+    assert_eq!(process.wait().await.exit, Exit::Signal(9));
+}
+
+/// S4.9: a runtime inside a command of another does not end itself when it cleans up after that other one.
+#[test]
+fn this_process_and_its_ancestors_are_spared() {
+    let own = record_of(std::process::id().cast_signed());
+    let mark = std::env::var("SAFEPOINT_RUN").unwrap_or_default();
+    let reaped = reap_survivors(&[ProcessRecord { run: mark, ..own }]);
+    assert!(reaped.survivors.is_empty());
+}
+
+fn record_of(pid: i32) -> ProcessRecord {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let start = stat.rsplit_once(')').unwrap().1.split_ascii_whitespace().nth(19).unwrap().parse().unwrap();
+    ProcessRecord { run: String::new(), pid, start }
+}
+
+/// S4.9: without an opt-in no program is ever started as a guard by surprise.
+#[tokio::test]
+async fn a_program_that_has_not_opted_in_gets_the_lower_grade() {
+    let processes = Processes::new(support::unique("plain"));
+    let mut process = processes.spawn(CommandSpec::shell("exit 2")).await.unwrap();
+    let report = process.wait().await;
+    assert_eq!(report.containment, safepoint_tools::process::Containment::ProcessGroup);
+    assert_eq!((report.exit, processes.guard_pid()), (Exit::Code(2), None));
+}

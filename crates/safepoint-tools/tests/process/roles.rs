@@ -1,1 +1,96 @@
-//! To come.
+//! Other processes that tests need: this very test program, started again with a role.
+//!
+//! A role is a test that does nothing unless the environment names it, so that it needs no program of its own.
+
+use std::{
+    io::{BufRead, BufReader},
+    os::unix::process::CommandExt,
+    process::{Child, Command, Stdio},
+};
+
+use safepoint_tools::process::{CommandSpec, Processes};
+
+use super::support::{self, guard_program, started, written_pid};
+
+const ROLE: &str = "SAFEPOINT_TEST_ROLE";
+const RUN: &str = "SAFEPOINT_TEST_RUN";
+
+/// A runtime in a process of its own, with commands that run.
+pub(crate) struct Runtime {
+    pub(crate) child: Child,
+    pub(crate) run: String,
+    pub(crate) guard: i32,
+    pub(crate) commands: Vec<i32>,
+}
+
+impl Runtime {
+    /// Starts it, in a process group of its own, and waits until its commands run.
+    pub(crate) fn start() -> Self {
+        let run = support::unique("runtime");
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["process::roles::runtime_role", "--exact", "--nocapture", "--test-threads", "1"])
+            .env(ROLE, "runtime")
+            .env(RUN, &run)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .process_group(0)
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.as_mut().unwrap()).lines().map(Result::unwrap);
+        let line = lines
+            .find_map(|line| Some(line.split_once("up: ")?.1.to_owned()))
+            .expect("it says that it is up");
+        let pids: Vec<i32> = line.split(' ').map(|pid| pid.parse().unwrap()).collect();
+        Self { child, run, guard: pids[0], commands: pids[1..].to_vec() }
+    }
+
+    pub(crate) fn pid(&self) -> i32 {
+        self.child.id().cast_signed()
+    }
+
+    pub(crate) fn is_gone(&self) -> bool {
+        self.commands.iter().all(|pid| !support::exists(*pid))
+            && !support::is_alive(self.guard)
+            && support::alive_of(&self.run).is_empty()
+    }
+}
+
+impl Drop for Runtime {
+    fn drop(&mut self) {
+        // It may be dead already, which is what most tests want of it.
+        if self.child.kill().is_err() {}
+        self.child.wait().unwrap();
+    }
+}
+
+/// The role of a runtime: starts three awkward trees under a guard, tells their pids, and waits for ever.
+#[tokio::test]
+async fn runtime_role() {
+    if std::env::var(ROLE).as_deref() != Ok("runtime") {
+        return;
+    }
+    tokio::spawn(async {
+        // Deaf to the interrupt that one of the tests sends to this whole group.
+        let mut interrupts =
+            tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt()).unwrap();
+        while interrupts.recv().await.is_some() {}
+    });
+    let processes = Processes::guarded_by(std::env::var(RUN).unwrap(), guard_program());
+    let lines = [
+        "trap '' INT TERM HUP; echo far=$$ ready; while :; do sleep 0.01; done",
+        "setsid sh -c 'trap \"\" INT TERM HUP; echo far=$$ ready; while :; do sleep 0.01; done' & wait",
+        "(setsid sh -c 'sleep 1000 & echo far=$!' & ); sleep 0.2; echo ready; sleep 1001",
+    ];
+    let mut running = Vec::new();
+    let mut pids = Vec::new();
+    for line in lines {
+        let process = started(&processes, CommandSpec::shell(line)).await;
+        pids.extend([process.pid(), written_pid(&process, "far")]);
+        running.push(process);
+    }
+    let guard = processes.guard_pid().unwrap();
+    let pids: Vec<_> = pids.iter().map(ToString::to_string).collect();
+    println!("up: {guard} {}", pids.join(" "));
+    std::future::pending::<()>().await;
+    drop(running);
+}

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use safepoint_tools::process::{COMMAND_MARK, CommandSpec, Ladder, Process, Processes, RUN_MARK};
+use safepoint_tools::process::{CommandSpec, ControlGroups, Ladder, Process, Processes, RUN_MARK};
 
 /// How long anything may take on a busy machine before a test gives up on it.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
@@ -19,6 +19,12 @@ pub(crate) fn guard_program() -> &'static str {
 
 pub(crate) fn guarded(run: &str) -> Processes {
     Processes::guarded_by(unique(run), guard_program())
+}
+
+/// The line under each grade that a guard has here: a machine may have no control groups to give.
+pub(crate) fn each_grade(line: &str) -> [CommandSpec; 2] {
+    [ControlGroups::Try, ControlGroups::LeaveAlone]
+        .map(|groups| CommandSpec::shell(line).control_groups(groups))
 }
 
 /// A run mark that no other test, and no other run of the tests, has.
@@ -69,12 +75,6 @@ pub(crate) fn alive_of(run: &str) -> Vec<i32> {
     pids().into_iter().filter(|pid| carries(*pid, &mark) && is_alive(*pid)).collect()
 }
 
-/// The mark that a process carries for its command.
-pub(crate) fn is_marked(pid: i32) -> bool {
-    fs::read(format!("/proc/{pid}/environ"))
-        .is_ok_and(|env| env.split(|byte| *byte == 0).any(|e| e.starts_with(COMMAND_MARK.as_bytes())))
-}
-
 pub(crate) fn is_alive(pid: i32) -> bool {
     state(pid).is_some_and(|state| !matches!(state, 'Z' | 'X'))
 }
@@ -99,7 +99,8 @@ pub(crate) fn children(pid: i32) -> Vec<i32> {
 /// The pid that the command wrote after `name=`.
 pub(crate) fn written_pid(process: &Process, name: &str) -> i32 {
     let text = process.output().text();
-    let from = text.find(&format!("{name}=")).unwrap_or_else(|| panic!("no {name} in {text:?}")) + name.len() + 1;
+    let from =
+        text.find(&format!("{name}=")).unwrap_or_else(|| panic!("no {name} in {text:?}")) + name.len() + 1;
     text[from..].split(|c: char| !c.is_ascii_digit()).next().and_then(|pid| pid.parse().ok()).expect("a pid")
 }
 

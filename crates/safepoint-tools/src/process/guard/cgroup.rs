@@ -39,8 +39,9 @@ impl Cgroup {
 
     /// SIGKILL to everything in it, at once and without a race.
     pub(super) fn kill(&mut self) {
-        // If the kernel refuses, the sweep of the tree does the same work.
-        if self.kill.write_all(b"1").is_err() {}
+        if self.kill.write_all(b"1").is_err() {
+            // the sweep of the tree does the same work
+        }
     }
 }
 
@@ -56,8 +57,9 @@ fn open(path: &Path) -> io::Result<(File, OwnedFd)> {
 }
 
 fn remove(path: &Path) {
-    // A group that still holds a survivor stays, and shows where it is.
-    if fs::remove_dir(path).is_err() {}
+    if fs::remove_dir(path).is_err() {
+        // it still holds a survivor, and shows where that is
+    }
 }
 
 /// Where the group of this process is mounted.

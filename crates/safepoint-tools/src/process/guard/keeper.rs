@@ -15,8 +15,8 @@ use std::{
 };
 
 use rustix::{
-    process::{Pid, Signal, WaitOptions, WaitStatus, getpid, getppid, set_child_subreaper, wait},
     process::set_parent_process_death_signal,
+    process::{Pid, Signal, WaitOptions, WaitStatus, getpid, getppid, set_child_subreaper, wait},
 };
 
 use super::{cgroup::Cgroup, sys, wait_for, wait_signal};
@@ -25,7 +25,7 @@ use crate::{
     process::{
         climb::Climb,
         report::{Climbed, Containment, Exit, Hold, Member, Rung},
-        spec::Background,
+        spec::{Background, ControlGroups},
         tree,
         wire::{self, Account, Frames, Order, Rungs, SpawnOrder, Stage, Word},
     },
@@ -113,16 +113,26 @@ impl Link {
     }
 }
 
-fn start(order: &SpawnOrder, [stdin, stdout, stderr]: [OwnedFd; 3]) -> Result<(Pid, Option<Cgroup>), (Stage, io::Error)> {
+fn start(
+    order: &SpawnOrder,
+    [stdin, stdout, stderr]: [OwnedFd; 3],
+) -> Result<(Pid, Option<Cgroup>), (Stage, io::Error)> {
     let mut command = Command::new(&order.program);
-    command.args(&order.args).stdin(Stdio::from(stdin)).stdout(Stdio::from(stdout)).stderr(Stdio::from(stderr));
+    command
+        .args(&order.args)
+        .stdin(Stdio::from(stdin))
+        .stdout(Stdio::from(stdout))
+        .stderr(Stdio::from(stderr));
     for (name, value) in &order.env {
         set(&mut command, name, value.as_ref());
     }
     if let Some(cwd) = &order.cwd {
         std::env::set_current_dir(cwd).map_err(|error| (Stage::Cwd, error))?;
     }
-    let (cgroup, door) = Cgroup::create().ok().unzip();
+    let (cgroup, door) = match order.groups {
+        ControlGroups::Try => Cgroup::create().ok().unzip(),
+        ControlGroups::LeaveAlone => (None, None),
+    };
     sys::hold(&mut command, door);
     let child = command.spawn().map_err(|error| (Stage::Program, error))?;
     let pid = Pid::from_raw(child.id().cast_signed()).expect("a child's pid is positive");
@@ -256,11 +266,7 @@ impl Keeper {
         if self.clear_at.is_some_and(|at| now >= at) {
             self.clear_at = None;
             self.account.left_behind = self.alive();
-            self.kill_all();
-            // This SIGKILL is the left-behind's, not a rung of a stop.
-            if let Some(climb) = &mut self.climb {
-                climb.climb(now);
-            }
+            self.climb = Some(Climb::killing(now, self.kill_time));
         }
         let Some(climb) = &mut self.climb else { return };
         let due = climb.climb(now);
@@ -272,8 +278,10 @@ impl Keeper {
         match due {
             Some(Rung::Interrupt) => self.ask(Signal::INT),
             Some(Rung::Terminate) => self.ask(Signal::TERM),
-            Some(Rung::Kill) | None if kills => self.sweep(),
             Some(Rung::Kill) | None => {}
+        }
+        if kills {
+            self.sweep();
         }
         if over && !self.told {
             let survivors = self.alive();

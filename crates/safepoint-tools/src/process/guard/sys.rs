@@ -72,9 +72,10 @@ pub(super) fn hold(command: &mut Command, cgroup: Option<OwnedFd>) {
             return Err(io::Error::from_raw_os_error(libc::ECHILD));
         }
         if let Some(procs) = &cgroup {
-            // "0" is whoever writes it. A group that does not take it makes the grade no worse than the subreaper's,
-            // and the keeper looks whether it did.
-            if rustix::io::write(procs, b"0").is_err() {}
+            // "0" is whoever writes it.
+            if rustix::io::write(procs, b"0").is_err() {
+                // then the grade is the subreaper's: the keeper looks whether it worked
+            }
         }
         Ok(())
     };
@@ -87,7 +88,8 @@ pub(super) fn hold(command: &mut Command, cgroup: Option<OwnedFd>) {
 /// The name that people see in a process list.
 pub(super) fn name_process(name: &str) {
     if let Ok(name) = std::ffi::CString::new(name) {
-        // A name is a courtesy: without it the process works as well.
-        if rustix::thread::set_name(&name).is_err() {}
+        if rustix::thread::set_name(&name).is_err() {
+            // a name is a courtesy: without it the process works as well
+        }
     }
 }

@@ -24,9 +24,16 @@ pub(super) struct Spill {
 #[derive(Debug)]
 enum State {
     Unused,
-    Open { file: File, path: PathBuf, written: u64 },
+    Open {
+        file: File,
+        path: PathBuf,
+        written: u64,
+    },
     /// As much was written as may be, or as could be.
-    Ended { path: PathBuf, why: String },
+    Ended {
+        path: PathBuf,
+        why: String,
+    },
     /// There is no file at all.
     Failed(String),
 }
@@ -52,7 +59,9 @@ impl Spill {
         let room = usize::try_from(limits::SPILL_BYTES - *written).unwrap_or(usize::MAX);
         let end = match file.write_all(&bytes[..bytes.len().min(room)]) {
             Err(error) => Some(format!("writing ended early: {error}")),
-            Ok(()) if bytes.len() > room => Some(format!("it holds only the first {} bytes", limits::SPILL_BYTES)),
+            Ok(()) if bytes.len() > room => {
+                Some(format!("it holds only the first {} bytes", limits::SPILL_BYTES))
+            }
             Ok(()) => None,
         };
         *written += bytes.len() as u64;
@@ -97,7 +106,8 @@ fn check(directory: &Path) -> io::Result<()> {
     use std::os::unix::fs::MetadataExt;
     const OTHERS: u32 = 0o077;
     let found = fs::symlink_metadata(directory)?;
-    let ours = found.is_dir() && found.uid() == rustix::process::geteuid().as_raw() && found.mode() & OTHERS == 0;
+    let ours =
+        found.is_dir() && found.uid() == rustix::process::geteuid().as_raw() && found.mode() & OTHERS == 0;
     if ours {
         return Ok(());
     }
