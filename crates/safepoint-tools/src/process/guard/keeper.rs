@@ -6,18 +6,13 @@
 //! - The keeper does not end while anything of its tree is alive.
 
 use std::{
-    ffi::OsString,
-    io::{self, Read, Write},
+    io,
     os::fd::OwnedFd,
     os::unix::net::UnixStream,
-    process::{Command, Stdio},
     time::{Duration, Instant, SystemTime},
 };
 
-use rustix::{
-    process::set_parent_process_death_signal,
-    process::{Pid, Signal, WaitOptions, WaitStatus, getpid, getppid, set_child_subreaper, wait},
-};
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, wait};
 
 use super::{cgroup::Cgroup, sys, wait_for, wait_signal};
 use crate::{
@@ -25,11 +20,17 @@ use crate::{
     process::{
         climb::Climb,
         report::{Climbed, Containment, Exit, Hold, Member, Rung},
-        spec::{Background, ControlGroups},
+        spec::Background,
         tree,
-        wire::{self, Account, Frames, Order, Rungs, SpawnOrder, Stage, Word},
+        wire::{Account, Order, Rungs, SpawnOrder, Word},
     },
 };
+
+mod link;
+mod start;
+
+use link::Link;
+use start::start;
 
 /// Keeps one command; ends this process.
 pub(super) fn keep(socket: UnixStream, stdio: [OwnedFd; 3], guard: Option<Pid>) -> ! {
@@ -52,98 +53,6 @@ fn serve(mut link: Link, stdio: [OwnedFd; 3]) -> io::Result<()> {
             Ok(())
         }
     }
-}
-
-/// The keeper's ties: to its runtime, to the guard, to its children.
-struct Link {
-    socket: UnixStream,
-    frames: Frames,
-    signals: OwnedFd,
-    guard: Option<Pid>,
-    /// Whether anybody is at the other end.
-    open: bool,
-}
-
-impl Link {
-    fn enter(socket: UnixStream, guard: Option<Pid>) -> io::Result<Self> {
-        let signals = sys::take_signals()?;
-        // The guard has one thread, so this signal means that the guard is dead, and not that a thread of it ended.
-        set_parent_process_death_signal(Some(Signal::USR1))?;
-        set_child_subreaper(Some(getpid()))?;
-        Ok(Self { socket, frames: Frames::default(), signals, guard, open: true })
-    }
-
-    fn first_order(&mut self) -> io::Result<Option<Box<SpawnOrder>>> {
-        loop {
-            match self.frames.next()? {
-                Some(Order::Spawn(order)) => return Ok(Some(order)),
-                Some(Order::Stop(_)) => return Ok(None),
-                None if !self.open || self.is_guard_lost() => return Ok(None),
-                None => {
-                    let (readable, _) = wait_for(&self.socket, &self.signals, None)?;
-                    if readable {
-                        self.read();
-                    }
-                }
-            }
-        }
-    }
-
-    /// Reads once what is there.
-    fn read(&mut self) {
-        let mut bytes = vec![0; limits::CHUNK_BYTES];
-        match self.socket.read(&mut bytes) {
-            Ok(0) => self.open = false,
-            Ok(read) => self.frames.push(&bytes[..read]),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(_) => self.open = false,
-        }
-    }
-
-    /// Says it, if anybody listens.
-    fn say(&mut self, word: &Word) {
-        let said = wire::frame(word).and_then(|frame| self.socket.write_all(&frame));
-        if said.is_err() {
-            self.open = false;
-        }
-    }
-
-    fn is_guard_lost(&self) -> bool {
-        getppid() != self.guard
-    }
-}
-
-fn start(
-    order: &SpawnOrder,
-    [stdin, stdout, stderr]: [OwnedFd; 3],
-) -> Result<(Pid, Option<Cgroup>), (Stage, io::Error)> {
-    let mut command = Command::new(&order.program);
-    command
-        .args(&order.args)
-        .stdin(Stdio::from(stdin))
-        .stdout(Stdio::from(stdout))
-        .stderr(Stdio::from(stderr));
-    for (name, value) in &order.env {
-        set(&mut command, name, value.as_ref());
-    }
-    if let Some(cwd) = &order.cwd {
-        std::env::set_current_dir(cwd).map_err(|error| (Stage::Cwd, error))?;
-    }
-    let (cgroup, door) = match order.groups {
-        ControlGroups::Try => Cgroup::create().ok().unzip(),
-        ControlGroups::LeaveAlone => (None, None),
-    };
-    sys::hold(&mut command, door);
-    let child = command.spawn().map_err(|error| (Stage::Program, error))?;
-    let pid = Pid::from_raw(child.id().cast_signed()).expect("a child's pid is positive");
-    Ok((pid, cgroup.filter(|group| group.holds(pid.as_raw_nonzero().get()))))
-}
-
-fn set(command: &mut Command, name: &OsString, value: Option<&OsString>) {
-    match value {
-        Some(value) => command.env(name, value),
-        None => command.env_remove(name),
-    };
 }
 
 /// One command and its tree.

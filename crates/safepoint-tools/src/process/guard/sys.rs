@@ -87,9 +87,8 @@ pub(super) fn hold(command: &mut Command, cgroup: Option<OwnedFd>) {
 
 /// The name that people see in a process list.
 pub(super) fn name_process(name: &str) {
-    if let Ok(name) = std::ffi::CString::new(name) {
-        if rustix::thread::set_name(&name).is_err() {
-            // a name is a courtesy: without it the process works as well
-        }
+    let named = std::ffi::CString::new(name).is_ok_and(|name| rustix::thread::set_name(&name).is_ok());
+    if !named {
+        // a name is a courtesy: without it the process works as well
     }
 }
