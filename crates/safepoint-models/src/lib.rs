@@ -1,1 +1,19 @@
-//! Placeholder, replaced by the first commit of this crate.
+//! Model wires for Safepoint: [OpenAI chat completions](openai), which most servers speak, and
+//! [Anthropic messages](anthropic).
+//!
+//! Both stream. A stop drops the response: the connection closes, or the HTTP/2 stream is reset, and no wait inside
+//! (connecting, headers, silence, back-off) outlives the drop. Another try is made only before the first byte.
+
+pub mod anthropic;
+mod body;
+mod config;
+mod cursor;
+mod error;
+mod http;
+pub mod openai;
+mod retry;
+mod sse;
+
+pub use config::{ConfigError, ToolChoice};
+pub use http::Patience;
+pub use retry::Retry;

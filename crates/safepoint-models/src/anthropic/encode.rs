@@ -1,0 +1,177 @@
+//! History as messages want it: roles alternate, results come first in the very next user message, nothing stands
+//! after a `tool_use`, no text is empty, and reasoning goes back only with its seal.
+//!
+//! **Invariants**: what is encoded is open at its end (the last block's brace, the block list and the message list
+//! are not closed), so that the next entry of the same role joins its message and a cache mark can still be set.
+
+use safepoint::{
+    History,
+    history::Entry,
+    message::{AssistantMessage, Block, CallResult, ToolCall, Verdict},
+};
+use serde_json::Value;
+
+use crate::{
+    body::{Growing, Parts, json_str},
+    cursor::{Cursor, Fresh},
+};
+
+#[derive(Debug)]
+pub(super) struct Encoder {
+    prefix: Vec<u8>,
+    body: Growing,
+    open: Option<Role>,
+    cursor: Cursor,
+    marks_newest: bool,
+}
+
+/// Whose message is open. Exhaustive: this wire has two roles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    User,
+    Assistant,
+}
+
+impl Encoder {
+    pub(super) fn new(prefix: Vec<u8>, marks_newest: bool) -> Self {
+        let mut body = Growing::default();
+        body.push(prefix.clone());
+        Self { prefix, body, open: None, cursor: Cursor::default(), marks_newest }
+    }
+
+    pub(super) fn encode(&mut self, history: &History) -> Parts {
+        let entries = match self.cursor.advance(history) {
+            Fresh::Rest(entries) => entries,
+            Fresh::All(entries) => {
+                self.body = Growing::default();
+                self.body.push(self.prefix.clone());
+                self.open = None;
+                entries
+            }
+        };
+        let mut out = Vec::new();
+        for entry in entries {
+            self.entry(&mut out, entry);
+        }
+        self.body.push(out);
+        self.body.with_tail(self.tail())
+    }
+
+    fn tail(&self) -> Vec<u8> {
+        let mut tail = Vec::new();
+        if self.open.is_some() {
+            if self.marks_newest {
+                tail.extend_from_slice(b",\"cache_control\":{\"type\":\"ephemeral\"}");
+            }
+            tail.extend_from_slice(b"}]}");
+        }
+        tail.extend_from_slice(b"]}");
+        tail
+    }
+
+    fn entry(&mut self, out: &mut Vec<u8>, entry: &Entry) {
+        match entry {
+            Entry::User(message) => {
+                if !message.text.trim().is_empty() {
+                    self.block(out, Role::User);
+                    text_block(out, &message.text);
+                }
+            }
+            Entry::Results { results } => {
+                for result in results {
+                    self.block(out, Role::User);
+                    result_block(out, result);
+                }
+            }
+            Entry::Assistant(message) => self.assistant(out, message),
+        }
+    }
+
+    /// Sealed reasoning first, then text, then calls: the one order that this wire takes in every case.
+    fn assistant(&mut self, out: &mut Vec<u8>, message: &AssistantMessage) {
+        if message.is_blank() || self.open.is_none() {
+            // A conversation begins with the user; an answer to nothing is not sent.
+            return;
+        }
+        for block in &message.blocks {
+            if let Block::Reasoning(reasoning) = block
+                && let Some(seal) = &reasoning.seal
+            {
+                self.block(out, Role::Assistant);
+                sealed_block(out, seal);
+            }
+        }
+        let calls: Vec<&ToolCall> = message.calls().collect();
+        for block in &message.blocks {
+            if let Block::Text { text } = block
+                && !text.trim().is_empty()
+            {
+                self.block(out, Role::Assistant);
+                text_block(out, text.trim_end());
+            }
+        }
+        for call in calls {
+            self.block(out, Role::Assistant);
+            call_block(out, call);
+        }
+    }
+
+    /// Opens a block of this role: in the message that is open, or in a new one.
+    fn block(&mut self, out: &mut Vec<u8>, role: Role) {
+        match self.open {
+            Some(open) if open == role => out.extend_from_slice(b"},"),
+            open => {
+                if open.is_some() {
+                    out.extend_from_slice(b"}]},");
+                }
+                out.extend_from_slice(match role {
+                    Role::User => b"{\"role\":\"user\",\"content\":[".as_slice(),
+                    Role::Assistant => b"{\"role\":\"assistant\",\"content\":[".as_slice(),
+                });
+                self.open = Some(role);
+            }
+        }
+    }
+}
+
+// Each of these writes a block without its closing brace.
+
+fn text_block(out: &mut Vec<u8>, text: &str) {
+    out.extend_from_slice(b"{\"type\":\"text\",\"text\":");
+    json_str(out, text);
+}
+
+fn sealed_block(out: &mut Vec<u8>, seal: &Value) {
+    serde_json::to_writer(&mut *out, seal).expect("writing JSON to memory cannot fail");
+    out.pop();
+}
+
+fn call_block(out: &mut Vec<u8>, call: &ToolCall) {
+    out.extend_from_slice(b"{\"type\":\"tool_use\",\"id\":");
+    json_str(out, call.id.as_str());
+    out.extend_from_slice(b",\"name\":");
+    json_str(out, &call.name);
+    out.extend_from_slice(b",\"input\":");
+    match serde_json::from_str::<Value>(&call.args) {
+        Ok(Value::Object(_)) => out.extend_from_slice(call.args.as_bytes()),
+        // This wire takes only objects; what the model wrote is kept inside one.
+        Ok(_) | Err(_) if call.args.trim().is_empty() => out.extend_from_slice(b"{}"),
+        Ok(_) | Err(_) => {
+            out.extend_from_slice(b"{\"_raw\":");
+            json_str(out, &call.args);
+            out.push(b'}');
+        }
+    }
+}
+
+fn result_block(out: &mut Vec<u8>, result: &CallResult) {
+    out.extend_from_slice(b"{\"type\":\"tool_result\",\"tool_use_id\":");
+    json_str(out, result.call_id.as_str());
+    if result.verdict == Verdict::Bad {
+        out.extend_from_slice(b",\"is_error\":true");
+    }
+    if !result.text.trim().is_empty() {
+        out.extend_from_slice(b",\"content\":");
+        json_str(out, &result.text);
+    }
+}

@@ -1,0 +1,93 @@
+//! Request bodies that grow: a conversation is encoded once, and each request sends what there is (no re-encoding).
+//!
+//! **Invariants**: bytes that were appended are never touched again; a request shares them and adds only its tail.
+
+use std::{
+    collections::VecDeque,
+    convert::Infallible,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use bytes::{Bytes, BytesMut};
+use http_body::{Body, Frame, SizeHint};
+
+/// An encoded prefix that only grows.
+#[derive(Debug, Default)]
+pub(crate) struct Growing {
+    chunks: Vec<Bytes>,
+}
+
+impl Growing {
+    /// Appends bytes. Neighbours are merged while the newer is as large as the older, so that a body of n appends has
+    /// about log n chunks and each byte is copied about log n times in its life.
+    pub(crate) fn push(&mut self, bytes: Vec<u8>) {
+        if bytes.is_empty() {
+            return;
+        }
+        let mut newest = Bytes::from(bytes);
+        while let Some(older) = self.chunks.pop_if(|older| older.len() <= newest.len()) {
+            let mut both = BytesMut::with_capacity(older.len() + newest.len());
+            both.extend_from_slice(&older);
+            both.extend_from_slice(&newest);
+            newest = both.freeze();
+        }
+        self.chunks.push(newest);
+    }
+
+    /// The body of one request.
+    pub(crate) fn with_tail(&self, tail: Vec<u8>) -> Parts {
+        let mut parts: VecDeque<Bytes> = self.chunks.iter().cloned().collect();
+        parts.push_back(Bytes::from(tail));
+        let left = parts.iter().map(|part| part.len() as u64).sum();
+        Parts { parts, left }
+    }
+}
+
+/// A body of known length in parts that are shared, not copied.
+#[derive(Clone, Debug)]
+pub(crate) struct Parts {
+    parts: VecDeque<Bytes>,
+    left: u64,
+}
+
+impl Parts {
+    pub(crate) fn len(&self) -> u64 {
+        self.left
+    }
+
+    /// All of it in one piece.
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
+        self.parts.into_iter().fold(Vec::new(), |mut all, part| {
+            all.extend_from_slice(&part);
+            all
+        })
+    }
+}
+
+impl Body for Parts {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let next = self.parts.pop_front();
+        self.left -= next.as_ref().map_or(0, |part| part.len() as u64);
+        Poll::Ready(next.map(|part| Ok(Frame::data(part))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.parts.is_empty()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.left)
+    }
+}
+
+/// Writes a string as JSON.
+pub(crate) fn json_str(out: &mut Vec<u8>, text: &str) {
+    serde_json::to_writer(out, text).expect("writing a string to memory cannot fail");
+}

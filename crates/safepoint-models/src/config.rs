@@ -1,0 +1,132 @@
+//! What is configured of a model, and what is wrong with it.
+
+use std::{error::Error as StdError, fmt};
+
+use reqwest::{
+    Url,
+    header::{HeaderMap, HeaderName, HeaderValue},
+};
+use safepoint::model::{ModelError, ModelErrorKind};
+use secrecy::{ExposeSecret as _, SecretString};
+use serde::{Serialize, Serializer, ser::SerializeMap as _};
+use serde_json::{Map, Value};
+
+use crate::http::{Outgoing, Patience, client};
+
+/// A model cannot be configured so, and what to do instead.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigError(String);
+
+impl ConfigError {
+    pub(crate) fn missing_key(variable: &str) -> Self {
+        Self(format!("no API key: set {variable}, or name another server with a base URL"))
+    }
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl StdError for ConfigError {}
+
+/// Which tool the model must use. Exhaustive: the choices that both wires have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ToolChoice {
+    /// As it likes.
+    Auto,
+    /// None.
+    None,
+    /// At least one.
+    Required,
+    /// This one.
+    Tool(String),
+}
+
+/// Where requests go and how: the same for both wires.
+#[derive(Clone, Debug)]
+pub(crate) struct Endpoint {
+    pub(crate) base_url: String,
+    pub(crate) key: Option<SecretString>,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) patience: Patience,
+}
+
+impl Endpoint {
+    pub(crate) fn new(base_url: &str) -> Self {
+        Self { base_url: base_url.to_owned(), key: None, headers: Vec::new(), patience: Patience::default() }
+    }
+
+    /// Everything of a request but its body.
+    pub(crate) fn prepare(&self, path: &str, auth: Auth) -> Result<Outgoing, ModelError> {
+        let text = format!("{}/{path}", self.base_url.trim_end_matches('/'));
+        let url = Url::parse(&text).map_err(|error| {
+            bad(format!("the base URL {} is none: {error}", self.base_url))
+                .hint("it looks like http://127.0.0.1:8080/v1")
+        })?;
+        let mut headers = HeaderMap::new();
+        headers.insert("content-type", HeaderValue::from_static("application/json"));
+        headers.insert("accept", HeaderValue::from_static("text/event-stream"));
+        if let Some(key) = &self.key {
+            let (name, value) = match auth {
+                Auth::Bearer => ("authorization", format!("Bearer {}", key.expose_secret())),
+                Auth::ApiKey => ("x-api-key", key.expose_secret().to_owned()),
+            };
+            let mut value = HeaderValue::from_str(&value).map_err(|_unprintable| {
+                bad("the API key has characters that no header can hold".to_owned())
+            })?;
+            value.set_sensitive(true);
+            headers.insert(name, value);
+        }
+        for (name, value) in &self.headers {
+            let parsed = HeaderName::try_from(name).ok().zip(HeaderValue::from_str(value).ok());
+            let (name, value) = parsed.ok_or_else(|| bad(format!("`{name}` is not a header")))?;
+            headers.insert(name, value);
+        }
+        let body = crate::body::Growing::default().with_tail(Vec::new());
+        Ok(Outgoing { client: client()?, url, headers, body, patience: self.patience.clone() })
+    }
+}
+
+/// How a key is sent. Exhaustive: the two wires.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Auth {
+    Bearer,
+    ApiKey,
+}
+
+fn bad(message: String) -> ModelError {
+    ModelError::new(ModelErrorKind::Refused, message)
+}
+
+/// A JSON object of what is set, with extra fields merged over it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Fields(Map<String, Value>);
+
+impl Fields {
+    pub(crate) fn set(&mut self, name: &str, value: impl Into<Value>) {
+        self.0.insert(name.to_owned(), value.into());
+    }
+
+    pub(crate) fn merge(&mut self, extra: &Map<String, Value>) {
+        self.0.extend(extra.iter().map(|(name, value)| (name.clone(), value.clone())));
+    }
+
+    /// The object without its closing brace, so that more can follow.
+    pub(crate) fn open(&self) -> Vec<u8> {
+        let mut bytes = serde_json::to_vec(self).expect("a map of JSON values is JSON");
+        bytes.pop();
+        bytes
+    }
+}
+
+impl Serialize for Fields {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.0.len()))?;
+        for (name, value) in &self.0 {
+            map.serialize_entry(name, value)?;
+        }
+        map.end()
+    }
+}

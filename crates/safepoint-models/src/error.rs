@@ -1,0 +1,100 @@
+//! From what HTTP and providers say to errors that tell a person what to do.
+
+use safepoint::model::{ModelError, ModelErrorKind};
+use serde::Deserialize;
+
+/// The error body that both wires share: `{"error": {"message": …, "type": …}}`.
+#[derive(Deserialize)]
+struct ErrorBody {
+    error: ErrorDetail,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum ErrorDetail {
+    Full { message: String },
+    Text(String),
+}
+
+/// The provider's own words in an error body, if it has any.
+pub(crate) fn provider_words(body: &[u8]) -> Option<String> {
+    const MOST: usize = 1000;
+    let words = match serde_json::from_slice::<ErrorBody>(body).ok()?.error {
+        ErrorDetail::Full { message } | ErrorDetail::Text(message) => message,
+    };
+    Some(words.chars().take(MOST).collect())
+}
+
+/// An answer that is not a success.
+pub(crate) fn of_status(status: u16, body: &[u8], url: &str) -> ModelError {
+    let words = provider_words(body).unwrap_or_else(|| "no reason was given".to_owned());
+    let (kind, hint) = match status {
+        401 | 403 => (
+            ModelErrorKind::Unauthorized,
+            "check the API key: the variable named by --api-key-env, OPENAI_API_KEY or ANTHROPIC_API_KEY"
+                .to_owned(),
+        ),
+        404 => (
+            ModelErrorKind::NotFound,
+            format!("check the model's name and the base URL; {url} was asked (the base URL includes /v1)"),
+        ),
+        408 | 429 => (ModelErrorKind::RateLimited, "wait a little, or ask for a higher limit".to_owned()),
+        400..=499 => (ModelErrorKind::Refused, "the provider refused the request as it stands".to_owned()),
+        _ => (ModelErrorKind::Provider, "try again later".to_owned()),
+    };
+    ModelError::new(kind, format!("the provider answered {status}: {words}")).hint(hint).with_status(status)
+}
+
+/// Whether another try may help, before the first byte.
+pub(crate) fn is_worth_a_retry(status: u16) -> bool {
+    matches!(status, 408 | 429 | 500..=599)
+}
+
+/// A failure of the transport before the answer.
+pub(crate) fn unreachable(url: &str, error: &reqwest::Error) -> ModelError {
+    ModelError::new(ModelErrorKind::Unreachable, format!("could not reach {url}: {}", chain(error)))
+        .hint("check the base URL, and that the server is running and can be reached from here")
+}
+
+/// A failure of the transport inside the answer.
+pub(crate) fn broken(error: &reqwest::Error) -> ModelError {
+    ModelError::new(
+        ModelErrorKind::Broken,
+        format!("the connection broke while the model answered: {}", chain(error)),
+    )
+    .hint("what had arrived is kept; ask again to go on")
+}
+
+pub(crate) fn idle(after: std::time::Duration) -> ModelError {
+    ModelError::new(ModelErrorKind::StreamIdle, format!("nothing arrived from the model for {after:?}"))
+        .hint("the server accepted the request and fell silent; try again, or raise the idle timeout")
+}
+
+pub(crate) fn malformed(what: impl std::fmt::Display) -> ModelError {
+    ModelError::new(
+        ModelErrorKind::Malformed,
+        format!("the model's answer is not what its wire promises: {what}"),
+    )
+    .hint("is the base URL that of a compatible server?")
+}
+
+pub(crate) fn in_stream(message: &str) -> ModelError {
+    ModelError::new(ModelErrorKind::Provider, format!("the provider failed while it answered: {message}"))
+        .hint("what had arrived is kept; ask again to go on")
+}
+
+pub(crate) fn ended_early() -> ModelError {
+    ModelError::new(ModelErrorKind::Broken, "the model's stream ended before its end")
+        .hint("what had arrived is kept; ask again to go on")
+}
+
+/// An error with its causes: reqwest's own text names only the outermost.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
+}

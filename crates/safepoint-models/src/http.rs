@@ -1,0 +1,310 @@
+//! One exchange with a provider: sent, retried before its first byte, read event by event, dropped at any instant.
+//!
+//! **Invariants**: nothing is retried after the first byte; every wait is an await of the stream, so dropping the
+//! stream ends it and releases the connection.
+
+use std::{collections::VecDeque, fmt, sync::OnceLock, time::Duration};
+
+use futures_util::{StreamExt as _, stream};
+use reqwest::{
+    Client, Response, Url,
+    header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER},
+};
+use safepoint::model::{Delta, DeltaStream, ModelError, ModelErrorKind};
+use safepoint::usage::{Usage, UsageSource};
+use tokio::time::{sleep, timeout};
+
+use crate::{
+    body::Parts,
+    error,
+    retry::Retry,
+    sse::{SseDecoder, SseEvent},
+};
+
+/// How an exchange is bounded.
+#[derive(Clone, Debug)]
+pub struct Patience {
+    /// How long nothing may arrive, headers included. Default 120 s.
+    pub idle: Duration,
+    /// How often and how long to wait before another try.
+    pub retry: Retry,
+    /// Bytes of one event of the stream. Default 16 MiB.
+    pub event_bytes: usize,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        const IDLE: Duration = Duration::from_secs(120);
+        Self { idle: IDLE, retry: Retry::default(), event_bytes: 16 << 20 }
+    }
+}
+
+/// Reads one wire's events into deltas.
+pub(crate) trait Wire: Send + Sync + 'static {
+    /// Takes one event.
+    fn event(&mut self, event: &SseEvent, out: &mut VecDeque<Delta>) -> Result<(), ModelError>;
+    /// The stream is over; whether it had said so.
+    fn end(&mut self, out: &mut VecDeque<Delta>) -> Result<(), ModelError>;
+    /// Whether the message is complete, so that nothing more needs to be read.
+    fn is_complete(&self) -> bool;
+}
+
+/// What is sent.
+#[derive(Clone)]
+pub(crate) struct Outgoing {
+    pub(crate) client: Client,
+    pub(crate) url: Url,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Parts,
+    pub(crate) patience: Patience,
+}
+
+/// The process's client: one pool of connections, no total time limit, no retries of its own.
+///
+/// # Errors
+/// If the TLS roots of this machine cannot be loaded.
+pub(crate) fn client() -> Result<Client, ModelError> {
+    static CLIENT: OnceLock<Result<Client, String>> = OnceLock::new();
+    CLIENT
+        .get_or_init(|| {
+            const CONNECT: Duration = Duration::from_secs(10);
+            if rustls::crypto::ring::default_provider().install_default().is_err() {
+                // The host program chose a provider before us; its choice stands.
+            }
+            Client::builder()
+                .connect_timeout(CONNECT)
+                .retry(reqwest::retry::never())
+                .build()
+                .map_err(|error| error.to_string())
+        })
+        .clone()
+        .map_err(|error| {
+            ModelError::new(ModelErrorKind::Unreachable, format!("could not set up HTTP: {error}"))
+                .hint("are the system's certificates installed (ca-certificates)?")
+        })
+}
+
+/// One exchange as a stream of deltas; nothing is sent before it is polled.
+pub(crate) fn exchange(outgoing: Result<Outgoing, ModelError>, wire: impl Wire) -> DeltaStream {
+    let outgoing = match outgoing {
+        Ok(outgoing) => outgoing,
+        Err(error) => return stream::once(async move { Err(error) }).boxed(),
+    };
+    let decoder = SseDecoder::new(outgoing.patience.event_bytes);
+    let exchange = Exchange { outgoing, wire, decoder, queue: VecDeque::new(), phase: Phase::Start };
+    stream::unfold(exchange, |mut exchange| async move {
+        let next = exchange.next().await?;
+        Some((next, exchange))
+    })
+    .boxed()
+}
+
+struct Exchange<W> {
+    outgoing: Outgoing,
+    wire: W,
+    decoder: SseDecoder,
+    queue: VecDeque<Delta>,
+    phase: Phase,
+}
+
+enum Phase {
+    Start,
+    Send { failed: u32 },
+    Wait { failed: u32, after: Duration },
+    Read(Box<Response>),
+    Over,
+}
+
+/// Why a try gave nothing, and how long the server asked to wait.
+struct Miss {
+    error: ModelError,
+    wait: Option<Duration>,
+    again: Again,
+}
+
+#[derive(PartialEq, Eq)]
+enum Again {
+    MayHelp,
+    Pointless,
+}
+
+impl<W: Wire> Exchange<W> {
+    async fn next(&mut self) -> Option<Result<Delta, ModelError>> {
+        loop {
+            if let Some(delta) = self.queue.pop_front() {
+                return Some(Ok(delta));
+            }
+            if let Err(error) = self.step().await? {
+                self.phase = Phase::Over;
+                return Some(Err(error));
+            }
+        }
+    }
+
+    async fn step(&mut self) -> Option<Result<(), ModelError>> {
+        match std::mem::replace(&mut self.phase, Phase::Over) {
+            Phase::Over => None,
+            Phase::Start => {
+                self.queue.push_back(Delta::Sent);
+                self.phase = Phase::Send { failed: 0 };
+                Some(Ok(()))
+            }
+            Phase::Wait { failed, after } => {
+                sleep(after).await;
+                self.queue.push_back(Delta::Sent);
+                self.phase = Phase::Send { failed };
+                Some(Ok(()))
+            }
+            Phase::Send { failed } => Some(match self.send().await {
+                Ok(response) => {
+                    self.opened();
+                    self.phase = Phase::Read(Box::new(response));
+                    Ok(())
+                }
+                Err(miss) => self.missed(miss, failed + 1),
+            }),
+            Phase::Read(response) => Some(self.read(response).await),
+        }
+    }
+
+    fn opened(&mut self) {
+        self.queue.push_back(Delta::Opened);
+        // A floor until the provider says more: it may never get to, if the stream is cut.
+        let bytes = usize::try_from(self.outgoing.body.len()).unwrap_or(usize::MAX);
+        let input = Usage::floor_of_bytes(bytes);
+        self.queue.push_back(Delta::Usage(Usage {
+            input,
+            source: UsageSource::Estimated,
+            ..Usage::default()
+        }));
+    }
+
+    fn missed(&mut self, miss: Miss, failed: u32) -> Result<(), ModelError> {
+        let retry = &self.outgoing.patience.retry;
+        match retry.after(failed, miss.wait) {
+            Ok(after) if miss.again == Again::MayHelp => {
+                self.queue.push_back(Delta::Retrying { failed, after, error: miss.error.to_string() });
+                self.phase = Phase::Wait { failed, after };
+                Ok(())
+            }
+            Ok(_) | Err(None) => Err(miss.error),
+            Err(Some(too_long)) => Err(miss.error.hint(too_long)),
+        }
+    }
+
+    async fn send(&self) -> Result<Response, Miss> {
+        let Outgoing { client, url, headers, body, patience } = &self.outgoing;
+        let request =
+            client.post(url.clone()).headers(headers.clone()).body(reqwest::Body::wrap(body.clone())).send();
+        let response = match timeout(patience.idle, request).await {
+            Err(_elapsed) => {
+                return Err(Miss { error: error::idle(patience.idle), wait: None, again: Again::Pointless });
+            }
+            Ok(Err(error)) => {
+                // Once the request is out, another try might do the work twice; before that it cannot.
+                let again = if error.is_connect() { Again::MayHelp } else { Again::Pointless };
+                return Err(Miss { error: error::unreachable(url.as_str(), &error), wait: None, again });
+            }
+            Ok(Ok(response)) => response,
+        };
+        let status = response.status();
+        if status.is_success() {
+            return self.check_type(response).await;
+        }
+        let wait = retry_after(response.headers());
+        let body = read_some(response, patience.idle).await;
+        let again = if error::is_worth_a_retry(status.as_u16()) { Again::MayHelp } else { Again::Pointless };
+        Err(Miss { error: error::of_status(status.as_u16(), &body, url.as_str()), wait, again })
+    }
+
+    /// A success that is not a stream of events is none: an error body, a login page, a whole message.
+    async fn check_type(&self, response: Response) -> Result<Response, Miss> {
+        let kind = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
+        // Some servers name no type at all; the decoder then decides.
+        if kind.is_empty() || kind.starts_with("text/event-stream") {
+            return Ok(response);
+        }
+        let kind = kind.to_owned();
+        let body = read_some(response, self.outgoing.patience.idle).await;
+        let error = match error::provider_words(&body) {
+            Some(words) => error::in_stream(&words),
+            None => {
+                error::malformed(format!("it answered with {kind} where a stream of events was asked for"))
+            }
+        };
+        Err(Miss { error, wait: None, again: Again::Pointless })
+    }
+
+    async fn read(&mut self, mut response: Box<Response>) -> Result<(), ModelError> {
+        let idle = self.outgoing.patience.idle;
+        match timeout(idle, response.chunk()).await {
+            Err(_elapsed) => Err(error::idle(idle)),
+            Ok(Err(error)) => Err(error::broken(&error)),
+            Ok(Ok(None)) => {
+                self.phase = Phase::Over;
+                self.wire.end(&mut self.queue)
+            }
+            Ok(Ok(Some(bytes))) => {
+                let mut first_error = None;
+                let (wire, queue) = (&mut self.wire, &mut self.queue);
+                let fed = self.decoder.feed(&bytes, |event| {
+                    if first_error.is_none() && !wire.is_complete() {
+                        first_error = wire.event(&event, queue).err();
+                    }
+                });
+                if let Some(error) = first_error {
+                    return Err(error);
+                }
+                fed.map_err(error::malformed)?;
+                // A complete message is read on to the end of its body only if that end is here already: the
+                // connection is then reused, and otherwise nothing is waited for.
+                if !self.wire.is_complete() {
+                    self.phase = Phase::Read(response);
+                    return Ok(());
+                }
+                finish(response);
+                self.wire.end(&mut self.queue)
+            }
+        }
+    }
+}
+
+/// Reads what is there already to the end, so that the pool gets the connection back.
+fn finish(mut response: Box<Response>) {
+    use futures_util::FutureExt as _;
+    while let Some(Ok(Some(_rest))) = response.chunk().now_or_never() {}
+}
+
+/// The beginning of an error's body; a server that stalls here does not hold us.
+async fn read_some(mut response: Response, idle: Duration) -> Vec<u8> {
+    const MOST: usize = 16 << 10;
+    let mut body = Vec::new();
+    while body.len() < MOST {
+        match timeout(idle, response.chunk()).await {
+            Ok(Ok(Some(bytes))) => body.extend_from_slice(&bytes),
+            Ok(Ok(None) | Err(_)) | Err(_) => break,
+        }
+    }
+    body.truncate(MOST);
+    body
+}
+
+/// `Retry-After` in seconds or as a date, and OpenAI's `retry-after-ms`.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    if let Some(millis) = headers.get("retry-after-ms").and_then(|value| value.to_str().ok()?.parse().ok()) {
+        return Some(Duration::from_millis(millis));
+    }
+    let value = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
+    if let Ok(seconds) = value.parse() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let at = httpdate::parse_http_date(value).ok()?;
+    Some(at.duration_since(std::time::SystemTime::now()).unwrap_or_default())
+}
+
+impl fmt::Debug for Outgoing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The headers hold the key.
+        f.debug_struct("Outgoing").field("url", &self.url.as_str()).finish_non_exhaustive()
+    }
+}

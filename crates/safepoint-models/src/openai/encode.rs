@@ -1,0 +1,77 @@
+//! History as chat completions want it: each call answered right after its message, by its id.
+
+use safepoint::{
+    history::Entry,
+    message::{AssistantMessage, CallResult},
+};
+
+use crate::body::json_str;
+
+pub(super) fn system(out: &mut Vec<u8>, text: &str) {
+    out.extend_from_slice(b"{\"role\":\"system\",\"content\":");
+    json_str(out, text);
+    out.push(b'}');
+}
+
+/// Appends one entry; says whether anything stands in the list now.
+pub(super) fn entry(out: &mut Vec<u8>, entry: &Entry, started: bool) -> bool {
+    match entry {
+        Entry::User(message) => {
+            comma(out, started);
+            out.extend_from_slice(b"{\"role\":\"user\",\"content\":");
+            json_str(out, &message.text);
+            out.push(b'}');
+            true
+        }
+        // Nothing in it that this wire can say: reasoning alone, or nothing at all.
+        Entry::Assistant(message) if message.is_blank() => started,
+        Entry::Assistant(message) => {
+            comma(out, started);
+            assistant(out, message);
+            true
+        }
+        Entry::Results { results } => results.iter().fold(started, |started, result| {
+            comma(out, started);
+            tool(out, result);
+            true
+        }),
+    }
+}
+
+fn comma(out: &mut Vec<u8>, started: bool) {
+    if started {
+        out.push(b',');
+    }
+}
+
+fn assistant(out: &mut Vec<u8>, message: &AssistantMessage) {
+    out.extend_from_slice(b"{\"role\":\"assistant\",\"content\":");
+    let text = message.text();
+    if text.is_empty() {
+        out.extend_from_slice(b"null")
+    } else {
+        json_str(out, &text)
+    }
+    for (i, call) in message.calls().enumerate() {
+        out.extend_from_slice(if i == 0 { b",\"tool_calls\":[" } else { b"," });
+        out.extend_from_slice(b"{\"type\":\"function\",\"id\":");
+        json_str(out, call.id.as_str());
+        out.extend_from_slice(b",\"function\":{\"name\":");
+        json_str(out, &call.name);
+        out.extend_from_slice(b",\"arguments\":");
+        json_str(out, &call.args);
+        out.extend_from_slice(b"}}");
+    }
+    if message.calls().next().is_some() {
+        out.push(b']');
+    }
+    out.push(b'}');
+}
+
+fn tool(out: &mut Vec<u8>, result: &CallResult) {
+    out.extend_from_slice(b"{\"role\":\"tool\",\"tool_call_id\":");
+    json_str(out, result.call_id.as_str());
+    out.extend_from_slice(b",\"content\":");
+    json_str(out, &result.text);
+    out.push(b'}');
+}

@@ -1,0 +1,234 @@
+//! A chat completion's chunks as deltas. A call is ready only when its arguments are certain to be complete: the next
+//! one begins, or the provider says why the message ended.
+
+use std::{borrow::Cow, collections::VecDeque};
+
+use safepoint::{
+    ids::CallId,
+    message::ToolCall,
+    model::{Delta, Finish, ModelError},
+    usage::{Usage, UsageSource},
+};
+use serde::Deserialize;
+
+use crate::{error, http::Wire, sse::SseEvent};
+
+#[derive(Deserialize)]
+struct Chunk<'a> {
+    #[serde(default, borrow)]
+    choices: Vec<Choice<'a>>,
+    #[serde(default)]
+    usage: Option<ChunkUsage>,
+    #[serde(default, borrow)]
+    error: Option<ChunkError<'a>>,
+}
+
+#[derive(Deserialize)]
+struct ChunkError<'a> {
+    #[serde(default, borrow)]
+    message: Option<Cow<'a, str>>,
+}
+
+#[derive(Deserialize)]
+struct Choice<'a> {
+    #[serde(default, borrow)]
+    delta: Option<Piece<'a>>,
+    #[serde(default, borrow)]
+    finish_reason: Option<Cow<'a, str>>,
+}
+
+#[derive(Deserialize)]
+struct Piece<'a> {
+    #[serde(default, borrow)]
+    content: Option<Cow<'a, str>>,
+    #[serde(default, borrow)]
+    refusal: Option<Cow<'a, str>>,
+    #[serde(default, borrow)]
+    reasoning_content: Option<Cow<'a, str>>,
+    #[serde(default, borrow)]
+    reasoning: Option<Cow<'a, str>>,
+    #[serde(default, borrow)]
+    tool_calls: Option<Vec<CallPiece<'a>>>,
+}
+
+#[derive(Deserialize)]
+struct CallPiece<'a> {
+    #[serde(default)]
+    index: Option<u32>,
+    #[serde(default, borrow)]
+    id: Option<Cow<'a, str>>,
+    #[serde(default, borrow)]
+    function: Option<FunctionPiece<'a>>,
+}
+
+#[derive(Deserialize)]
+struct FunctionPiece<'a> {
+    #[serde(default, borrow)]
+    name: Option<Cow<'a, str>>,
+    #[serde(default, borrow)]
+    arguments: Option<Cow<'a, str>>,
+}
+
+#[derive(Deserialize)]
+struct ChunkUsage {
+    #[serde(default)]
+    prompt_tokens: u64,
+    #[serde(default)]
+    completion_tokens: u64,
+    #[serde(default)]
+    prompt_tokens_details: Option<PromptDetails>,
+    #[serde(default)]
+    completion_tokens_details: Option<CompletionDetails>,
+}
+
+#[derive(Deserialize)]
+struct PromptDetails {
+    #[serde(default)]
+    cached_tokens: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct CompletionDetails {
+    #[serde(default)]
+    reasoning_tokens: Option<u64>,
+}
+
+/// Reads one reply.
+#[derive(Debug, Default)]
+pub(super) struct Reader {
+    calls: Vec<(u32, ToolCall)>,
+    ready: usize,
+    finish: Option<Finish>,
+    place: Place,
+}
+
+/// How far the reply is.
+#[derive(Debug, Default, PartialEq, Eq)]
+enum Place {
+    #[default]
+    Inside,
+    Done,
+    Told,
+}
+
+impl Wire for Reader {
+    fn event(&mut self, event: &SseEvent, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
+        let data = event.data.trim();
+        if data == "[DONE]" {
+            self.place = Place::Done;
+            return Ok(());
+        }
+        let chunk: Chunk<'_> = serde_json::from_str(data).map_err(error::malformed)?;
+        if let Some(failed) = chunk.error {
+            return Err(error::in_stream(failed.message.as_deref().unwrap_or("no reason was given")));
+        }
+        if let Some(usage) = chunk.usage {
+            out.push_back(Delta::Usage(exact(&usage)));
+        }
+        // A second choice is never asked for; a server that sends one anyway is not listened to twice.
+        if let Some(choice) = chunk.choices.into_iter().next() {
+            if let Some(piece) = choice.delta {
+                self.piece(piece, out);
+            }
+            if let Some(reason) = choice.finish_reason.filter(|reason| !reason.is_empty()) {
+                self.finish = Some(match &*reason {
+                    "stop" | "tool_calls" | "function_call" => Finish::Natural,
+                    "length" => Finish::Length,
+                    "content_filter" => Finish::Filtered,
+                    other => Finish::Other(other.to_owned()),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
+        if self.place == Place::Told {
+            return Ok(());
+        }
+        // Some servers never say [DONE]; a reason to finish is as good. Without either the stream broke.
+        let finish = match (self.finish.take(), &self.place) {
+            (Some(finish), _) => finish,
+            (None, Place::Done) => Finish::Natural,
+            (None, Place::Inside | Place::Told) => return Err(error::ended_early()),
+        };
+        self.place = Place::Told;
+        if finish != Finish::Length {
+            self.ready_up_to(self.calls.len(), out);
+        } else if let Some(complete) = self.calls.len().checked_sub(1) {
+            // The last call may be cut in the middle of its arguments.
+            self.ready_up_to(complete, out);
+        }
+        out.push_back(Delta::Ended(finish));
+        Ok(())
+    }
+
+    fn is_complete(&self) -> bool {
+        self.place != Place::Inside
+    }
+}
+
+impl Reader {
+    fn piece(&mut self, piece: Piece<'_>, out: &mut VecDeque<Delta>) {
+        if let Some(text) = piece.reasoning_content.or(piece.reasoning).filter(|text| !text.is_empty()) {
+            out.push_back(Delta::Reasoning(text.into_owned()));
+        }
+        for text in [piece.content, piece.refusal].into_iter().flatten().filter(|text| !text.is_empty()) {
+            out.push_back(Delta::Text(text.into_owned()));
+        }
+        for call in piece.tool_calls.into_iter().flatten() {
+            self.call_piece(call, out);
+        }
+    }
+
+    /// Pieces belong together by index; servers that give none begin a new call with each id.
+    fn call_piece(&mut self, piece: CallPiece<'_>, out: &mut VecDeque<Delta>) {
+        let last = self.calls.last().map(|(index, _)| *index);
+        let index = match (piece.index, &piece.id, last) {
+            (Some(index), _, _) => index,
+            (None, Some(id), Some(last)) if !id.is_empty() => last + 1,
+            (None, _, last) => last.unwrap_or(0),
+        };
+        let place = match self.calls.iter().position(|(known, _)| *known == index) {
+            Some(place) => place,
+            None => {
+                self.ready_up_to(self.calls.len(), out);
+                let call = ToolCall { id: CallId::from(""), name: String::new(), args: String::new() };
+                self.calls.push((index, call));
+                self.calls.len() - 1
+            }
+        };
+        let call = &mut self.calls[place].1;
+        if let Some(id) = piece.id.filter(|id| !id.is_empty() && call.id.as_str().is_empty()) {
+            call.id = CallId::from(&*id);
+        }
+        if let Some(function) = piece.function {
+            let begun = call.name.is_empty();
+            call.name.push_str(function.name.as_deref().unwrap_or_default());
+            call.args.push_str(function.arguments.as_deref().unwrap_or_default());
+            if begun && !call.name.is_empty() {
+                out.push_back(Delta::CallBegun { name: call.name.clone() });
+            }
+        }
+    }
+
+    fn ready_up_to(&mut self, end: usize, out: &mut VecDeque<Delta>) {
+        while self.ready < end {
+            out.push_back(Delta::CallReady(self.calls[self.ready].1.clone()));
+            self.ready += 1;
+        }
+    }
+}
+
+fn exact(usage: &ChunkUsage) -> Usage {
+    let cached = usage.prompt_tokens_details.as_ref().and_then(|details| details.cached_tokens);
+    let reasoning = usage.completion_tokens_details.as_ref().and_then(|details| details.reasoning_tokens);
+    Usage {
+        input: usage.prompt_tokens,
+        cached_input: cached.unwrap_or(0),
+        output: usage.completion_tokens,
+        reasoning: reasoning.unwrap_or(0),
+        source: UsageSource::Exact,
+        ..Usage::default()
+    }
+}

@@ -1,0 +1,211 @@
+//! Server-sent events as the WHATWG HTML standard parses them, bounded, and in an exact state when cut at any byte.
+//!
+//! **Invariants**: no event is larger than the bound; bytes are consumed once; what was not yet an event when the
+//! stream ended is never made one.
+
+use std::{error::Error as StdError, fmt};
+
+/// One event: its type (empty for the default one) and its data.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct SseEvent {
+    pub(crate) name: String,
+    pub(crate) data: String,
+}
+
+/// Why a stream is not one of events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SseError {
+    /// A line or an event is larger than the bound.
+    TooLarge,
+    /// The bytes are not UTF-8.
+    NotUtf8,
+}
+
+impl fmt::Display for SseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::TooLarge => "an event of the stream is larger than allowed",
+            Self::NotUtf8 => "the stream is not UTF-8",
+        })
+    }
+}
+
+impl StdError for SseError {}
+
+/// Turns bytes into events, however the bytes are cut.
+#[derive(Debug)]
+pub(crate) struct SseDecoder {
+    line: Vec<u8>,
+    event: SseEvent,
+    has_data: bool,
+    bound: usize,
+    place: Place,
+}
+
+/// Where in the stream the next byte stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// At the very start, where a byte order mark may stand.
+    Start,
+    Inside,
+    /// Behind a carriage return: a line feed here belongs to it.
+    AfterCr,
+}
+
+const BOM: &[u8] = "\u{feff}".as_bytes();
+
+impl SseDecoder {
+    pub(crate) fn new(bound: usize) -> Self {
+        Self { line: Vec::new(), event: SseEvent::default(), has_data: false, bound, place: Place::Start }
+    }
+
+    /// Takes bytes and hands each event that they complete to `out`.
+    pub(crate) fn feed(&mut self, mut bytes: &[u8], mut out: impl FnMut(SseEvent)) -> Result<(), SseError> {
+        while !bytes.is_empty() {
+            if self.place == Place::AfterCr {
+                self.place = Place::Inside;
+                if bytes[0] == b'\n' {
+                    bytes = &bytes[1..];
+                    continue;
+                }
+            }
+            let end = bytes.iter().position(|byte| matches!(byte, b'\n' | b'\r'));
+            let taken = &bytes[..end.unwrap_or(bytes.len())];
+            if self.line.len() + taken.len() > self.bound {
+                return Err(SseError::TooLarge);
+            }
+            self.line.extend_from_slice(taken);
+            let Some(end) = end else { return Ok(()) };
+            let after = if bytes[end] == b'\r' { Place::AfterCr } else { Place::Inside };
+            bytes = &bytes[end + 1..];
+            self.end_line(&mut out)?;
+            self.place = after;
+        }
+        Ok(())
+    }
+
+    fn end_line(&mut self, out: &mut impl FnMut(SseEvent)) -> Result<(), SseError> {
+        let mut line = std::mem::take(&mut self.line);
+        if self.place == Place::Start {
+            if line.starts_with(BOM) {
+                line.drain(..BOM.len());
+            }
+            self.place = Place::Inside;
+        }
+        let text = std::str::from_utf8(&line).map_err(|_invalid| SseError::NotUtf8)?;
+        if text.is_empty() {
+            self.dispatch(out);
+        } else {
+            self.field(text)?;
+        }
+        line.clear();
+        self.line = line;
+        Ok(())
+    }
+
+    fn field(&mut self, line: &str) -> Result<(), SseError> {
+        let (name, value) = line.split_once(':').unwrap_or((line, ""));
+        let value = value.strip_prefix(' ').unwrap_or(value);
+        match name {
+            "event" => value.clone_into(&mut self.event.name),
+            "data" => {
+                if self.event.data.len() + value.len() > self.bound {
+                    return Err(SseError::TooLarge);
+                }
+                if self.has_data {
+                    self.event.data.push('\n');
+                }
+                self.event.data.push_str(value);
+                self.has_data = true;
+            }
+            // Comments have an empty name; `id` and `retry` are for clients that reconnect, and this one never does.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn dispatch(&mut self, out: &mut impl FnMut(SseEvent)) {
+        let event = std::mem::take(&mut self.event);
+        if std::mem::take(&mut self.has_data) {
+            out(event);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::StreamExt as _;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const BOUND: usize = 1 << 16;
+
+    fn decode(chunks: impl IntoIterator<Item = Vec<u8>>) -> Result<Vec<SseEvent>, SseError> {
+        let mut decoder = SseDecoder::new(BOUND);
+        let mut events = Vec::new();
+        for chunk in chunks {
+            decoder.feed(&chunk, |event| events.push(event))?;
+        }
+        Ok(events)
+    }
+
+    /// S5.4: an event that was cut is not an event.
+    #[test]
+    fn a_cut_event_is_none() {
+        let events = decode([b"data: a\n\ndata: b\n".to_vec()]).unwrap();
+        assert_eq!(events, [SseEvent { name: String::new(), data: "a".into() }]);
+    }
+
+    /// S2.8: a stream that never ends a line is refused, not collected.
+    #[test]
+    fn an_endless_line_is_refused() {
+        assert_eq!(decode(vec![vec![b'x'; 1 << 12]; 32]), Err(SseError::TooLarge));
+        assert_eq!(
+            decode(vec![b"data: yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy\n".to_vec(); 1 << 14]),
+            Err(SseError::TooLarge)
+        );
+    }
+
+    proptest! {
+        /// S5.4: however the bytes are cut, the events are the same, and as another decoder reads them.
+        #[test]
+        fn any_chunking_gives_the_events_of_another_decoder(
+            lines in proptest::collection::vec("(data|event|id|retry|:|other|data:|data: |event: )[a-z :]{0,6}", 0..12),
+            ends in proptest::collection::vec("(\n|\r\n|\n\n|\r\n\r\n)", 12),
+            cuts in proptest::collection::vec(1usize..9, 1..40),
+        ) {
+            let text: String = lines.iter().zip(&ends).map(|(line, end)| format!("{line}{end}")).collect();
+            let mut chunks = Vec::new();
+            let mut rest = text.as_bytes();
+            for cut in cuts.iter().cycle() {
+                if rest.is_empty() { break }
+                let (head, tail) = rest.split_at((*cut).min(rest.len()));
+                chunks.push(head.to_vec());
+                rest = tail;
+            }
+            let ours = decode(chunks).unwrap();
+            prop_assert_eq!(&ours, &decode([text.clone().into_bytes()]).unwrap());
+            let body = text.clone().into_bytes();
+            let stream = sse_stream::SseStream::from_byte_stream(futures_util::stream::iter([Ok::<_, std::io::Error>(bytes::Bytes::from(body))]));
+            let theirs: Vec<_> = futures_executor(stream.collect::<Vec<_>>());
+            let theirs: Vec<String> = theirs.into_iter().filter_map(Result::ok).filter_map(|sse| sse.data).collect();
+            // The other decoder also gives what the end of the stream cut off; ours is a prefix of it.
+            let ours: Vec<String> = ours.into_iter().map(|event| event.data).collect();
+            prop_assert!(theirs.starts_with(&ours), "{theirs:?} {ours:?}");
+        }
+
+        /// No bytes make it panic or grow beyond its bound.
+        #[test]
+        fn random_bytes_are_survived(bytes in proptest::collection::vec(any::<u8>(), 0..4096)) {
+            let mut decoder = SseDecoder::new(64);
+            let mut longest = 0;
+            if decoder.feed(&bytes, |event| longest = longest.max(event.data.len())).is_err() { return Ok(()) }
+            prop_assert!(longest <= 128 && decoder.line.len() <= 64);
+        }
+    }
+
+    fn futures_executor<T>(future: impl Future<Output = T>) -> T {
+        tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
+    }
+}
