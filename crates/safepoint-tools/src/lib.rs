@@ -2,3 +2,19 @@
 
 pub mod limits;
 pub mod process;
+
+mod files;
+mod http;
+mod root;
+mod search;
+mod shell;
+mod sleep;
+mod toolbox;
+
+pub use files::{edit_file, list_dir, read_file, write_file};
+pub use http::http_get;
+pub use root::{Root, RootError};
+pub use search::search;
+pub use shell::shell;
+pub use sleep::sleep;
+pub use toolbox::{Toolbox, UnknownTool, toolbox};

@@ -31,3 +31,37 @@ pub(crate) const SWEEP: Duration = Duration::from_millis(1);
 pub(crate) const SWEEP_SLOW: Duration = Duration::from_millis(100);
 /// How long a guard whose runtime is gone waits for its keepers before it kills everything below it itself.
 pub(crate) const KEEPERS: Duration = Duration::from_millis(250);
+
+/// Bytes of a tool's text before its own notices, so that the engine's budget does not cut it a second time.
+pub const TEXT_BYTES: usize = 48 << 10;
+/// How long a stopped command may take in all, SIGKILL included: a little less than the engine's own clean-up time,
+/// so that its end is told and not cut.
+pub const SHELL_CLEANUP: Duration = Duration::from_millis(4700);
+/// Bytes of output that are shown while a command runs.
+pub const PROGRESS_BYTES: usize = 256 << 10;
+/// Lines that `read_file` gives if it is not told how many.
+pub const READ_LINES: usize = 2000;
+/// The longest line that is shown whole.
+pub const LINE_BYTES: usize = 4000;
+/// The largest file that `edit_file` takes, and that `search` looks into.
+pub const EDIT_BYTES: u64 = 16 << 20;
+/// Entries that `list_dir` gives.
+pub const LISTED: usize = 1000;
+/// Matches that `search` gives.
+pub const MATCHES: usize = 200;
+/// The longest line that `search` shows whole.
+pub const MATCH_BYTES: usize = 300;
+/// The largest body that `http_get` reads.
+pub const HTTP_BYTES: usize = 2 << 20;
+/// How long one `http_get` may take.
+pub const HTTP_TIME: Duration = Duration::from_secs(30);
+/// How long it may take to connect.
+pub const HTTP_CONNECT: Duration = Duration::from_secs(10);
+/// How many redirects it follows.
+pub const HTTP_REDIRECTS: usize = 5;
+/// The longest nap.
+pub const SLEEP_SECONDS: f64 = 24.0 * 60.0 * 60.0;
+/// How much of a file is looked at to tell text from other things.
+pub(crate) const SNIFF_BYTES: usize = 8 << 10;
+/// How often opening a path is tried again when somebody renames parts of it meanwhile.
+pub(crate) const OPEN_TRIES: usize = 16;

@@ -33,7 +33,9 @@ mod guard;
 mod held;
 mod launch;
 mod output;
+mod receipt;
 mod report;
+mod scoped;
 mod spec;
 mod stdio;
 mod survivors;
@@ -43,9 +45,12 @@ mod wire;
 pub use child::Process;
 pub use error::SpawnError;
 pub use output::{Capture, Captured};
+pub use scoped::Waited;
 pub use report::{Climbed, Containment, Exit, Hold, Member, ProcessRecord, ProcessReport, Rung};
 pub use spec::{Background, COMMAND_MARK, CommandSpec, ControlGroups, Ladder, Output, RUN_MARK, Stdin};
 pub use survivors::{Reaped, reap_survivors};
+
+pub(crate) use output::private_file;
 
 use launch::Guard;
 

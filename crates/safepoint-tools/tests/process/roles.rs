@@ -57,8 +57,9 @@ impl Runtime {
 
 impl Drop for Runtime {
     fn drop(&mut self) {
-        // It may be dead already, which is what most tests want of it.
-        if self.child.kill().is_err() {}
+        if self.child.kill().is_err() {
+            // it is dead already, which is what most tests want of it
+        }
         self.child.wait().unwrap();
     }
 }

@@ -50,7 +50,7 @@ impl Spill {
     /// Writes it, or notes why it cannot be.
     pub(super) fn write(&mut self, bytes: &[u8]) {
         if self.is_unused() {
-            self.state = match create(&self.directory) {
+            self.state = match private_file(&self.directory) {
                 Ok((file, path)) => State::Open { file, path, written: 0 },
                 Err(error) => State::Failed(format!("no file could be made for it: {error}")),
             };
@@ -89,7 +89,8 @@ impl Spill {
     }
 }
 
-fn create(directory: &Path) -> io::Result<(File, PathBuf)> {
+/// A new file below `directory` that only its owner can see.
+pub(crate) fn private_file(directory: &Path) -> io::Result<(File, PathBuf)> {
     let directory = directory.join(format!("safepoint-{}", rustix::process::geteuid().as_raw()));
     match DirBuilder::new().mode(OWNER_ONLY_DIRECTORY).create(&directory) {
         Ok(()) => {}

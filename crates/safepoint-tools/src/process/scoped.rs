@@ -1,0 +1,62 @@
+//! A command under a scope: its stop is the scope's, with the scope's cap, and climbs faster when more is asked.
+
+use std::time::Duration;
+
+use safepoint::{Scope, Stop};
+
+use super::{Process, ProcessReport};
+
+/// How a command's time under a scope was over.
+///
+/// Exhaustive: it ended, it was stopped, or its own time was up.
+#[derive(Debug)]
+#[must_use = "a stop must be passed on"]
+pub enum Waited {
+    /// It ended by itself.
+    Ended(ProcessReport),
+    /// The scope had to end; the tree is gone, or its survivors are named.
+    Stopped(ProcessReport, Stop),
+    /// Its limit passed; the tree is gone, or its survivors are named.
+    TimedOut(ProcessReport),
+}
+
+impl Process {
+    /// Waits for the command, stops it when `scope` must end, and when `limit` has passed. The ladder takes no longer
+    /// than `cleanup`, nor than the cap of what is asked of the scope, which a later request may make shorter.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost: wait again, or drop the command, which kills it.
+    pub async fn wait_in(&mut self, scope: &Scope, limit: Option<Duration>, cleanup: Duration) -> Waited {
+        let over = async {
+            match limit {
+                Some(limit) => tokio::time::sleep(limit).await,
+                None => std::future::pending().await,
+            }
+        };
+        // The natural end first: a command that has ended is not stopped. Neither of the others holds anything.
+        let stop = tokio::select! {
+            biased;
+            report = self.wait() => return Waited::Ended(report),
+            stop = scope.stopped() => Some(stop),
+            () = over => None,
+        };
+        let report = self.climb_in(scope, cleanup).await;
+        match stop {
+            Some(stop) => Waited::Stopped(report, stop),
+            None => Waited::TimedOut(report),
+        }
+    }
+
+    async fn climb_in(&mut self, scope: &Scope, cleanup: Duration) -> ProcessReport {
+        let mut seen = scope.demand();
+        loop {
+            let cap = seen.map_or(cleanup, |demand| demand.cleanup_cap.min(cleanup));
+            // A request that strengthens gives the stop up and asks for it again, which only makes it faster.
+            tokio::select! {
+                biased;
+                report = self.stop(cap) => return report,
+                demand = scope.changed(seen) => seen = Some(demand),
+            }
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! `shell`: runs a line of shell under the guard, stopped by its ladder.
+//!
+//! The command belongs to a task of the call's scope, not to the tool's own future: if that future is dropped, the task
+//! still climbs the ladder, and the run is not quiet before the tree is gone.
+
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+use safepoint::{
+    Cx, Failure, Halt, ToolResult,
+    tool::{EffectClass, FnTool, OnStop, from_fn},
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::{
+    Root, limits,
+    process::{
+        Background, Captured, CommandSpec, Exit, Output, Process, ProcessReport, Processes, SpawnError, Waited,
+        private_file,
+    },
+    root::refusal,
+};
+
+mod progress;
+
+use progress::Progress;
+
+#[derive(Deserialize, JsonSchema)]
+struct Args {
+    /// The line, for `/bin/sh`.
+    command: String,
+    /// How long it may take, in seconds. It is stopped when this has passed.
+    timeout_seconds: Option<f64>,
+    /// Whether it goes on in the background (a server, a watcher): the call returns at once, and the output goes to a
+    /// file. It ends with the run.
+    background: Option<bool>,
+}
+
+/// Runs commands in `root`'s directory. They are not confined to it: whoever must be safe from them asks for approval.
+#[must_use]
+pub fn shell(root: Arc<Root>, processes: Processes) -> FnTool {
+    let about = "Runs a line of shell and returns its output and exit code. Whatever it leaves running is killed when it \
+                 ends, unless `background` is true.";
+    from_fn("shell", about, move |cx, args: Args| {
+        let shell = Shell { directory: root.path().to_owned(), processes: processes.clone() };
+        async move { shell.call(cx, args).await }
+    })
+    .with(|spec| spec.effect(EffectClass::Unsafe).on_stop(OnStop::Cooperate(None)))
+}
+
+struct Shell {
+    directory: PathBuf,
+    processes: Processes,
+}
+
+impl Shell {
+    async fn call(self, cx: Cx, args: Args) -> ToolResult<String> {
+        if args.command.trim().is_empty() {
+            return Err(refusal("`command` is empty".to_owned()).into());
+        }
+        let limit = args.timeout_seconds.map(limit_of).transpose()?;
+        if args.background.unwrap_or(false) {
+            return self.in_background(cx, args.command, limit).await;
+        }
+        let output = Output::Capture { budget: limits::TEXT_BYTES };
+        let spec = CommandSpec::shell(args.command).cwd(self.directory).output(output);
+        let mut process = cx.run(self.processes.spawn(spec)).await?.map_err(not_started)?;
+        let mut progress = Progress::new(cx.clone());
+        process.on_output(move |chunk| progress.push(chunk));
+        let label = format!("command (pid {})", process.pid());
+        let scope = cx.scope().clone();
+        let driven = scope.spawn(label, drive(process, cx, limit));
+        match driven.await {
+            Ok(told) => told,
+            Err(end) => Err(Failure::new(format!("the command was lost: {end:?}")).into()),
+        }
+    }
+
+    async fn in_background(self, cx: Cx, command: String, limit: Option<Duration>) -> ToolResult<String> {
+        let place = private_file(&std::env::temp_dir());
+        let (_, file) = place.map_err(|error| refusal(format!("no file could be made for its output: {error}")))?;
+        let spec = CommandSpec::shell(command)
+            .cwd(self.directory)
+            .background(Background::Keep)
+            .output(Output::File(file.clone()));
+        let process = cx.run(self.processes.spawn(spec)).await?.map_err(not_started)?;
+        let pid = process.pid();
+        let scope = cx.scope().clone();
+        // The task goes on after the call, and keeps the run from being called quiet while the job lives.
+        drop(scope.spawn(format!("background command (pid {pid})"), keep(process, cx, limit)));
+        Ok(format!("started in the background with pid {pid}; its output goes to {}", file.display()))
+    }
+}
+
+/// Waits for a command under the call's scope, and tells what it came to.
+async fn drive(mut process: Process, cx: Cx, limit: Option<Duration>) -> ToolResult<String> {
+    let waited = process.wait_in(cx.scope(), limit, limits::SHELL_CLEANUP).await;
+    let (Waited::Ended(report) | Waited::Stopped(report, _) | Waited::TimedOut(report)) = &waited;
+    cx.report_process(report.into());
+    let output = process.output().captured();
+    match waited {
+        Waited::Ended(report) => Ok(tell(&output, &report)),
+        Waited::Stopped(_, stop) => Err(stop.into()),
+        Waited::TimedOut(report) => {
+            let limit = limit.unwrap_or_default();
+            Err(timed_out(limit, &tell(&output, &report)))
+        }
+    }
+}
+
+/// Holds a background job until it ends by itself, its limit passes, or the run is stopped.
+async fn keep(mut process: Process, cx: Cx, limit: Option<Duration>) {
+    loop {
+        let waited = process.wait_in(cx.scope(), limit, limits::SHELL_CLEANUP).await;
+        let (Waited::Ended(report) | Waited::Stopped(report, _) | Waited::TimedOut(report)) = &waited;
+        cx.report_process(report.into());
+        if report.background.is_empty() {
+            return;
+        }
+    }
+}
+
+fn tell(output: &Captured, report: &ProcessReport) -> String {
+    let mut text = output.text.clone();
+    let mut note = |line: String| {
+        if !text.is_empty() && !text.ends_with('\n') {
+            text.push('\n');
+        }
+        text.push_str(&line);
+    };
+    match report.exit {
+        Exit::Code(0) if output.total > 0 => {}
+        Exit::Code(0) => note("[exit 0, no output]".to_owned()),
+        exit => note(format!("[{exit}]")),
+    }
+    if !report.left_behind.is_empty() {
+        let names: Vec<_> = report.left_behind.iter().map(ToString::to_string).collect();
+        note(format!("[it left these running, and they were killed: {}]", names.join(", ")));
+    }
+    if !report.survivors.is_empty() {
+        let names: Vec<_> = report.survivors.iter().map(ToString::to_string).collect();
+        note(format!("[these could not be killed: {}]", names.join(", ")));
+    }
+    text
+}
+
+fn limit_of(seconds: f64) -> Result<Duration, Failure> {
+    Duration::try_from_secs_f64(seconds)
+        .ok()
+        .filter(|limit| !limit.is_zero())
+        .ok_or_else(|| refusal("`timeout_seconds` must be more than 0".to_owned()))
+}
+
+fn timed_out(limit: Duration, told: &str) -> Halt {
+    Failure::new(format!("it was stopped after its limit of {limit:?}; its output until then:\n{told}")).into()
+}
+
+fn not_started(error: SpawnError) -> Failure {
+    let text = match &error {
+        SpawnError::KeeperLost => return Failure::new(error.to_string()),
+        _ => error.to_string(),
+    };
+    refusal(text)
+}
