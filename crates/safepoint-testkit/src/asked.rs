@@ -1,0 +1,58 @@
+//! What a request asks, read from either wire's body.
+
+use serde_json::Value;
+
+/// The parts of a request that a script looks at.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Asked {
+    /// The last text of the user.
+    pub(crate) user: String,
+    /// The results after it.
+    pub(crate) results: Vec<String>,
+    /// The tools that are offered.
+    pub(crate) tools: Vec<String>,
+    /// Whether a stream is wanted.
+    pub(crate) stream: bool,
+}
+
+impl Asked {
+    pub(crate) fn of(body: &Value) -> Self {
+        let mut asked = Self { stream: body["stream"].as_bool().unwrap_or(false), ..Self::default() };
+        for tool in body["tools"].as_array().into_iter().flatten() {
+            let name = tool["function"]["name"].as_str().or(tool["name"].as_str());
+            asked.tools.extend(name.map(ToOwned::to_owned));
+        }
+        for message in body["messages"].as_array().into_iter().flatten() {
+            match message["role"].as_str() {
+                Some("user") => asked.user_message(&message["content"]),
+                Some("tool") => asked.results.push(text_of(&message["content"])),
+                _ => {}
+            }
+        }
+        asked
+    }
+
+    /// Anthropic puts results into user messages; only text of the user's own begins anew.
+    fn user_message(&mut self, content: &Value) {
+        let mut said = String::new();
+        for block in content.as_array().into_iter().flatten() {
+            match block["type"].as_str() {
+                Some("tool_result") => self.results.push(text_of(&block["content"])),
+                _ => said.push_str(block["text"].as_str().unwrap_or_default()),
+            }
+        }
+        said.push_str(content.as_str().unwrap_or_default());
+        if !said.is_empty() {
+            self.user = said;
+            self.results.clear();
+        }
+    }
+}
+
+fn text_of(content: &Value) -> String {
+    match content {
+        Value::String(text) => text.clone(),
+        Value::Array(blocks) => blocks.iter().filter_map(|block| block["text"].as_str()).collect(),
+        _ => String::new(),
+    }
+}

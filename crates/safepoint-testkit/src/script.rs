@@ -1,0 +1,249 @@
+//! What the scripted server says: a list of replies, chosen in order or by what was asked.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+mod practice;
+
+use crate::asked::Asked;
+
+/// A script: replies with conditions are tried first, the others are given in order, and when they are used up the
+/// server [falls back](Script::fallback).
+///
+/// As JSON it is `{"replies": [{"text": "hello"}, {"calls": [{"name": "shell", "args": {"command": "ls"}}]}]}`.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Script {
+    /// The replies.
+    #[serde(default)]
+    pub replies: Vec<Reply>,
+    /// What is said when they are used up.
+    #[serde(default)]
+    pub fallback: Fallback,
+    /// Whether the replies begin again when they are used up.
+    #[serde(default)]
+    pub repeat: bool,
+}
+
+/// What is said when the replies are used up. Exhaustive: the server must say something.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fallback {
+    /// The last user text, or how many results came.
+    #[default]
+    Echo,
+    /// As the practice model: it understands `run: CMD`, `read: FILE`, `sleep: N` and explains itself.
+    Practice,
+}
+
+/// One reply.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Reply {
+    /// Only for requests that fit; such a reply is never used up.
+    pub when: Option<When>,
+    /// Reasoning before the text.
+    pub reasoning: String,
+    /// The text.
+    pub text: String,
+    /// The calls.
+    pub calls: Vec<Call>,
+    /// Characters of text in one chunk; 0 = all in one.
+    pub chunk_chars: usize,
+    /// Milliseconds before each chunk.
+    pub delay_ms: u64,
+    /// Input and output tokens that are named.
+    pub usage: Option<[u64; 2]>,
+    /// Why it ended, in the wire's words; none = as the content says.
+    pub finish: Option<String>,
+    /// What goes wrong.
+    pub fault: Option<Fault>,
+}
+
+/// Which requests a reply is for: all that is named must fit.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct When {
+    /// The last user text contains this.
+    pub user: Option<String>,
+    /// This many results came after the last user text.
+    pub results: Option<usize>,
+}
+
+/// One call of a reply.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Call {
+    /// The tool.
+    pub name: String,
+    /// Its arguments; a string is sent as it is, JSON or not.
+    pub args: Value,
+    /// Its id; none = a fresh one, empty = none is sent.
+    pub id: Option<String>,
+}
+
+/// What goes wrong with a reply.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Fault {
+    /// The request is read and nothing is said.
+    Silence,
+    /// So many chunks, then silence.
+    StallAfter(usize),
+    /// So many chunks, then the connection closes.
+    CloseAfter(usize),
+    /// So many chunks, then the connection is reset.
+    ResetAfter(usize),
+    /// Another status, with a body and headers.
+    Status {
+        /// The status.
+        status: u16,
+        /// The body; empty = the provider's own form.
+        #[serde(default)]
+        body: String,
+        /// Headers, such as `["retry-after", "1"]`.
+        #[serde(default)]
+        headers: Vec<(String, String)>,
+    },
+    /// A success with this type and body.
+    Answer {
+        /// The content type.
+        content_type: String,
+        /// The body.
+        body: String,
+    },
+    /// These bytes as the body of the stream.
+    Raw(Vec<u8>),
+}
+
+impl Script {
+    /// Replies in order.
+    #[must_use]
+    pub fn of(replies: impl IntoIterator<Item = Reply>) -> Self {
+        Self { replies: replies.into_iter().collect(), ..Self::default() }
+    }
+
+    /// The built-in practice model.
+    #[must_use]
+    pub fn practice() -> Self {
+        Self { fallback: Fallback::Practice, ..Self::default() }
+    }
+
+    /// Reads a script from JSON.
+    ///
+    /// # Errors
+    /// What does not fit, and where.
+    pub fn from_json(text: &str) -> Result<Self, serde_json::Error> {
+        serde_json::from_str(text)
+    }
+
+    /// The reply to a request, when `used` plain replies have been given.
+    pub(crate) fn choose(&self, asked: &Asked, used: &mut usize) -> Reply {
+        if let Some(fitting) =
+            self.replies.iter().find(|reply| reply.when.as_ref().is_some_and(|when| when.fits(asked)))
+        {
+            return fitting.clone();
+        }
+        let mut plain = self.replies.iter().filter(|reply| reply.when.is_none());
+        let count = plain.clone().count();
+        let index = if self.repeat && count > 0 { *used % count } else { *used };
+        match plain.nth(index) {
+            Some(reply) => {
+                *used += 1;
+                reply.clone()
+            }
+            None => match self.fallback {
+                Fallback::Echo => Reply::text(echo(asked)),
+                Fallback::Practice => practice::reply(asked),
+            },
+        }
+    }
+}
+
+fn echo(asked: &Asked) -> String {
+    match asked.results.as_slice() {
+        [] => format!("You said: {}", asked.user),
+        results => format!("I have {} results.", results.len()),
+    }
+}
+
+impl When {
+    fn fits(&self, asked: &Asked) -> bool {
+        self.user.as_ref().is_none_or(|text| asked.user.contains(text.as_str()))
+            && self.results.is_none_or(|results| asked.results.len() == results)
+    }
+}
+
+impl Reply {
+    /// A reply of text alone.
+    #[must_use]
+    pub fn text(text: impl Into<String>) -> Self {
+        Self { text: text.into(), ..Self::default() }
+    }
+
+    /// A reply that asks for one tool.
+    #[must_use]
+    pub fn call(name: impl Into<String>, args: Value) -> Self {
+        Self::default().and_call(name, args)
+    }
+
+    /// Adds a call.
+    #[must_use]
+    pub fn and_call(mut self, name: impl Into<String>, args: Value) -> Self {
+        self.calls.push(Call { name: name.into(), args, id: None });
+        self
+    }
+
+    /// Adds a call with an id.
+    #[must_use]
+    pub fn and_call_as(mut self, id: impl Into<String>, name: impl Into<String>, args: Value) -> Self {
+        self.calls.push(Call { name: name.into(), args, id: Some(id.into()) });
+        self
+    }
+
+    /// Adds reasoning.
+    #[must_use]
+    pub fn reasoning(mut self, text: impl Into<String>) -> Self {
+        self.reasoning = text.into();
+        self
+    }
+
+    /// Cuts the text into chunks of so many characters, each after a pause.
+    #[must_use]
+    pub fn paced(mut self, chars: usize, pause: Duration) -> Self {
+        self.chunk_chars = chars;
+        self.delay_ms = u64::try_from(pause.as_millis()).unwrap_or(u64::MAX);
+        self
+    }
+
+    /// Names tokens.
+    #[must_use]
+    pub fn usage(mut self, input: u64, output: u64) -> Self {
+        self.usage = Some([input, output]);
+        self
+    }
+
+    /// Sets why it ended, in the wire's words.
+    #[must_use]
+    pub fn finish(mut self, reason: impl Into<String>) -> Self {
+        self.finish = Some(reason.into());
+        self
+    }
+
+    /// Has something go wrong.
+    #[must_use]
+    pub fn fault(mut self, fault: Fault) -> Self {
+        self.fault = Some(fault);
+        self
+    }
+
+    /// Only for requests whose last user text contains `text`, and with so many results after it.
+    #[must_use]
+    pub fn when(mut self, user: impl Into<String>, results: usize) -> Self {
+        self.when = Some(When { user: Some(user.into()), results: Some(results) });
+        self
+    }
+}

@@ -1,0 +1,120 @@
+//! An exchange that a test drives step by step: no sleeps, no luck.
+
+use std::sync::Arc;
+
+use tokio::sync::{mpsc, oneshot};
+
+use super::{
+    Exchange, Shared,
+    http::Wire,
+    render::{self, Step},
+};
+use crate::script::Reply;
+
+/// Drives the answer to one request. Dropping it closes the connection.
+#[derive(Debug)]
+pub struct Gate {
+    steps: mpsc::UnboundedSender<Step>,
+    arrived: Option<oneshot::Receiver<(usize, Wire)>>,
+    exchange: Option<Exchange>,
+    chunks: std::collections::VecDeque<Vec<u8>>,
+    shared: Arc<Shared>,
+}
+
+/// The connection's end of a gate.
+#[derive(Debug)]
+pub(super) struct Steps {
+    steps: mpsc::UnboundedReceiver<Step>,
+    arrived: Option<oneshot::Sender<(usize, Wire)>>,
+}
+
+pub(super) fn pair(shared: Arc<Shared>) -> (Gate, Steps) {
+    let (sender, steps) = mpsc::unbounded_channel();
+    let (arrives, arrived) = oneshot::channel();
+    let gate =
+        Gate { steps: sender, arrived: Some(arrived), exchange: None, chunks: Default::default(), shared };
+    (gate, Steps { steps, arrived: Some(arrives) })
+}
+
+impl Steps {
+    pub(super) fn arrived(&mut self, id: usize, wire: Wire) {
+        if let Some(arrived) = self.arrived.take()
+            && arrived.send((id, wire)).is_err()
+        {
+            // The gate was dropped: the next step closes the connection.
+        }
+    }
+
+    pub(super) async fn next(&mut self) -> Option<Step> {
+        self.steps.recv().await
+    }
+}
+
+impl Gate {
+    /// Waits for the request.
+    ///
+    /// # Panics
+    /// If the server was dropped first, or records nothing.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub async fn request(&mut self) -> Exchange {
+        if let Some(arrived) = self.arrived.as_mut() {
+            let (id, _wire) = arrived.await.expect("the server lives as long as its test");
+            self.arrived = None;
+            self.exchange = self.shared.lock().exchanges.get(id).cloned();
+        }
+        self.exchange.clone().expect("a gated server records")
+    }
+
+    /// Sends the headers of a stream of events.
+    pub fn headers(&self) -> &Self {
+        self.step(render::stream_head());
+        self
+    }
+
+    /// Cuts a reply into the chunks of its wire, to be sent by [`Gate::next`].
+    ///
+    /// # Panics
+    /// Before the request has arrived.
+    pub fn script(&mut self, reply: &Reply) -> usize {
+        let wire = self.exchange.as_ref().expect("the request has arrived").wire;
+        self.chunks = render::chunks(wire, reply, "scripted").into();
+        self.chunks.len()
+    }
+
+    /// Sends the next chunk of the scripted reply; false when there is none left.
+    pub fn next(&mut self) -> bool {
+        let Some(chunk) = self.chunks.pop_front() else { return false };
+        self.send(&chunk);
+        true
+    }
+
+    /// Sends these bytes as one chunk of the body.
+    pub fn send(&self, bytes: &[u8]) -> &Self {
+        self.step(Step::Write(render::framed(bytes)));
+        self
+    }
+
+    /// Sends what is left of the scripted reply, and ends the body.
+    pub fn finish(&mut self) {
+        while self.next() {}
+        self.step(Step::Finish(render::LAST_CHUNK.to_vec()));
+    }
+
+    /// Closes the connection.
+    pub fn close(&self) {
+        self.step(Step::Close);
+    }
+
+    /// Resets the connection.
+    pub fn reset(&self) {
+        self.step(Step::Reset);
+    }
+
+    fn step(&self, step: Step) {
+        if self.steps.send(step).is_err() {
+            // The peer closed first; its fate says so.
+        }
+    }
+}
