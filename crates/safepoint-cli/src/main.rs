@@ -1,2 +1,58 @@
-//! The `safepoint` binary.
-fn main() {}
+//! The `safepoint` binary: reads the command line, builds the runtime, and says with its exit code how it went.
+
+mod approve;
+mod args;
+mod config;
+mod demo;
+mod duration;
+mod json;
+mod model;
+mod practice;
+mod printer;
+mod run;
+mod signals;
+
+use std::{process::ExitCode, time::Duration};
+
+use clap::Parser as _;
+
+use crate::args::{Cli, Command};
+
+fn main() -> ExitCode {
+    // First: a guard forks, and only a process with one thread can do that safely.
+    safepoint_tools::process::guard_main_if_asked();
+    let cli = Cli::parse();
+    tracing_subscriber::fmt()
+        .with_env_filter(tracing_subscriber::EnvFilter::from_env("SAFEPOINT_LOG"))
+        .with_writer(std::io::stderr)
+        .init();
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return failed(&anyhow::Error::new(error).context("the runtime could not be started")),
+    };
+    let code = runtime.block_on(async {
+        match cli.command {
+            None => Ok(help()),
+            Some(Command::Run(args)) => run::run(args).await,
+            Some(Command::Demo) => demo::demo().await,
+            Some(Command::Practice(args)) => practice::practice(args).await,
+        }
+    });
+    // A thread that waits at a prompt must not hold up the end.
+    runtime.shutdown_timeout(Duration::from_millis(50));
+    code.unwrap_or_else(|error| failed(&error))
+}
+
+fn help() -> ExitCode {
+    use clap::CommandFactory as _;
+    if Cli::command().print_help().is_err() {
+        // Nobody reads it.
+    }
+    ExitCode::SUCCESS
+}
+
+fn failed(error: &anyhow::Error) -> ExitCode {
+    eprintln!("safepoint: {error:#}");
+    let usage = error.is::<args::Usage>() || error.chain().any(|cause| cause.is::<args::Usage>());
+    ExitCode::from(if usage { 2 } else { 1 })
+}

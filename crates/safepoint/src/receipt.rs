@@ -212,6 +212,8 @@ pub struct RequestReport {
     pub mode: String,
     /// `root` or `tree`.
     pub reach: String,
+    /// Milliseconds of grace; none waits, or is `now`.
+    pub within_ms: Option<u64>,
     /// `first`, `strengthened` or `nothing_added`.
     pub asked: String,
 }

@@ -149,6 +149,12 @@ impl RunHandle {
         self.shared.stop.stop_requested()
     }
 
+    /// What of the run is alive, by name: what a stop waits for.
+    #[must_use]
+    pub fn alive(&self) -> Vec<String> {
+        self.shared.stop.alive()
+    }
+
     /// Whether the outcome is fixed.
     #[must_use]
     pub fn is_done(&self) -> bool {

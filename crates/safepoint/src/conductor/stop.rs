@@ -130,6 +130,9 @@ fn report(logged: &Logged) -> RequestReport {
         reason: (&logged.reason).into(),
         mode: mode_name(logged.demand.mode),
         reach: reach_name(logged.demand.reach).to_owned(),
+        within_ms: logged.demand.deadline.map(|deadline| {
+            u64::try_from(deadline.duration_since(logged.at).as_millis()).unwrap_or(u64::MAX)
+        }),
         asked: match logged.asked {
             Asked::First => "first",
             Asked::Strengthened => "strengthened",

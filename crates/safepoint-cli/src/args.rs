@@ -1,0 +1,137 @@
+//! The command line: a contract that scripts rely on.
+
+use std::{fmt, net::SocketAddr, path::PathBuf, time::Duration};
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::duration::parse as duration;
+
+/// Agents that can be stopped, and that tell the truth about what was stopped.
+#[derive(Debug, Parser)]
+#[command(name = "safepoint", version, about)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+}
+
+/// The commands. Exhaustive: `main` runs each.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// One turn, or several with --then; text goes to stdout, everything else to stderr
+    Run(Box<RunArgs>),
+    /// A tour of under a minute, offline: what a stop does, and what its receipt says
+    Demo,
+    /// The scripted model server, for trying things without a key
+    Practice(PracticeArgs),
+}
+
+/// `safepoint run`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct RunArgs {
+    /// What to do; `-` or nothing reads it from stdin
+    pub(crate) prompt: Option<String>,
+    /// A further turn on the same history, also after a stopped one (repeatable)
+    #[arg(long = "then", value_name = "PROMPT")]
+    pub(crate) then: Vec<String>,
+    /// The model: openai:NAME or anthropic:NAME
+    #[arg(long, value_name = "WIRE:NAME")]
+    pub(crate) model: Option<String>,
+    /// The part of the server's address before /chat/completions or /messages; it includes /v1
+    #[arg(long, value_name = "URL")]
+    pub(crate) base_url: Option<String>,
+    /// The variable that holds the API key
+    #[arg(long, value_name = "NAME")]
+    pub(crate) api_key_env: Option<String>,
+    /// Instructions for the model
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) system: Option<String>,
+    /// The most tokens of one reply
+    #[arg(long, value_name = "N")]
+    pub(crate) max_tokens: Option<u64>,
+    /// The temperature
+    #[arg(long, value_name = "X")]
+    pub(crate) temperature: Option<f64>,
+    /// Tools by name with commas between, `all` or `none`
+    #[arg(long, value_name = "LIST")]
+    pub(crate) tools: Option<String>,
+    /// The directory that file tools are confined to, and in which commands run
+    #[arg(long, value_name = "DIR")]
+    pub(crate) root: Option<PathBuf>,
+    /// Calls that may run at once
+    #[arg(long, value_name = "N")]
+    pub(crate) parallel: Option<usize>,
+    /// The time limit of a call
+    #[arg(long, value_name = "DUR", value_parser = duration)]
+    pub(crate) tool_timeout: Option<Duration>,
+    /// Who decides about calls that change something: a person at the terminal, nobody, or nobody and never
+    #[arg(long, value_enum)]
+    pub(crate) approve: Option<Approve>,
+    /// The config file
+    #[arg(long, value_name = "PATH")]
+    pub(crate) config: Option<PathBuf>,
+    /// One JSON object a line on stdout, nothing else there
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Model calls of one turn
+    #[arg(long, value_name = "N")]
+    pub(crate) max_rounds: Option<u32>,
+    /// Wall time of one turn
+    #[arg(long, value_name = "DUR", value_parser = duration)]
+    pub(crate) timeout: Option<Duration>,
+    /// How long the first Ctrl-C waits for a safe point; 0 = now
+    #[arg(long, value_name = "DUR", value_parser = duration, default_value = "5s")]
+    pub(crate) grace: Duration,
+    /// The bound over all clean-up times of a stop
+    #[arg(long, value_name = "DUR", value_parser = duration, default_value = "10s")]
+    pub(crate) cleanup_cap: Duration,
+    /// What a closed stdout or a hang-up does
+    #[arg(long, value_enum, default_value = "stop")]
+    pub(crate) on_disconnect: OnDisconnect,
+}
+
+/// Who decides. Exhaustive: the three modes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Approve {
+    /// A person; denied where nobody can be asked
+    Ask,
+    /// Everything may run
+    Auto,
+    /// Nothing that would be asked may run
+    Deny,
+}
+
+/// What a lost reader does. Exhaustive: stop or go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OnDisconnect {
+    /// Stop the run
+    Stop,
+    /// Go on without a reader
+    Detach,
+}
+
+/// `safepoint practice`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct PracticeArgs {
+    /// The script, as JSON; without one it is the practice model
+    #[arg(long, value_name = "FILE")]
+    pub(crate) script: Option<PathBuf>,
+    /// Where to listen
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:0")]
+    pub(crate) listen: SocketAddr,
+    /// Where to write one JSON line per event
+    #[arg(long, value_name = "FILE")]
+    pub(crate) log: Option<PathBuf>,
+}
+
+/// A mistake in how the program was called: exit code 2.
+#[derive(Debug)]
+pub(crate) struct Usage(pub(crate) String);
+
+impl fmt::Display for Usage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Usage {}

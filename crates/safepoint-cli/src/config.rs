@@ -1,0 +1,61 @@
+//! The config file: what the command line does not say.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use serde::Deserialize;
+
+use crate::args::{Approve, RunArgs, Usage};
+
+/// What a config file may say. The command line outranks it.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Config {
+    model: Option<String>,
+    base_url: Option<String>,
+    api_key_env: Option<String>,
+    system: Option<String>,
+    max_tokens: Option<u64>,
+    temperature: Option<f64>,
+    tools: Option<String>,
+    parallel: Option<usize>,
+    approve: Option<Approve>,
+    max_rounds: Option<u32>,
+}
+
+impl Config {
+    /// Reads the named file, or the usual one where it exists.
+    pub(crate) fn load(named: Option<&Path>) -> anyhow::Result<Self> {
+        let path = match (named, usual()) {
+            (Some(path), _) => path.to_owned(),
+            (None, Some(usual)) if usual.exists() => usual,
+            (None, _) => return Ok(Self::default()),
+        };
+        let text = std::fs::read_to_string(&path)
+            .map_err(|error| Usage(format!("the config {} cannot be read: {error}", path.display())))?;
+        toml::from_str(&text)
+            .map_err(|error| Usage(format!("the config {} is not right: {error}", path.display())))
+            .context("mend it, or name another with --config")
+    }
+
+    /// Fills in what the command line left open.
+    pub(crate) fn fill(self, args: &mut RunArgs) {
+        args.model = args.model.take().or(self.model);
+        args.base_url = args.base_url.take().or(self.base_url);
+        args.api_key_env = args.api_key_env.take().or(self.api_key_env);
+        args.system = args.system.take().or(self.system);
+        args.max_tokens = args.max_tokens.or(self.max_tokens);
+        args.temperature = args.temperature.or(self.temperature);
+        args.tools = args.tools.take().or(self.tools);
+        args.parallel = args.parallel.or(self.parallel);
+        args.approve = args.approve.or(self.approve);
+        args.max_rounds = args.max_rounds.or(self.max_rounds);
+    }
+}
+
+/// `$XDG_CONFIG_HOME/safepoint/config.toml`, or below `~/.config`; none without a home directory.
+fn usual() -> Option<PathBuf> {
+    let named = |variable| std::env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let folder = named("XDG_CONFIG_HOME").or_else(|| named("HOME").map(|home| home.join(".config")))?;
+    Some(folder.join("safepoint").join("config.toml"))
+}

@@ -1,0 +1,238 @@
+//! `safepoint demo`: a tour of under a minute, offline, over a real loopback socket.
+
+use std::{process::ExitCode, sync::Arc, time::Duration};
+
+use safepoint::{
+    Agent, AgentBuilder, Outcome, Reason, RunHandle, SafePoints, StopRequest,
+    approval::Approvals,
+    event::{EventKind, Fact},
+    ids::CallId,
+    secs, tool,
+};
+use safepoint_models::openai;
+use safepoint_testkit::{
+    script::{Reply, Script},
+    server::ModelServer,
+};
+use serde_json::json;
+
+/// Walks through the scenes; each prints its receipt and shows that the conversation goes on.
+pub(crate) async fn demo() -> anyhow::Result<ExitCode> {
+    println!("Safepoint in five scenes. The model is a script behind a real socket; the rest is real.\n");
+    at_a_safe_point().await?;
+    now_mid_stream().await?;
+    a_process_tree().await?;
+    one_call_alone().await?;
+    a_swallowing_tool().await?;
+    println!("Every conversation went on with a history that a strict server accepts.");
+    println!("Next: safepoint run \"hello\"   (Ctrl-C once: graceful; twice: now)");
+    Ok(ExitCode::SUCCESS)
+}
+
+fn scene(number: u8, title: &str, what: &str) {
+    println!("── {number}. {title} ──────────────────────────────────────");
+    println!("{what}");
+}
+
+async fn server(replies: Vec<Reply>) -> anyhow::Result<ModelServer> {
+    Ok(ModelServer::start(Script::of(replies)).await?)
+}
+
+fn builder(server: &ModelServer) -> AgentBuilder {
+    Agent::builder(openai::model("scripted").base_url(server.url())).approvals(Approvals::Auto)
+}
+
+/// Waits for an event of the run.
+async fn until(handle: &RunHandle, mut is_it: impl FnMut(&EventKind) -> bool) {
+    let mut events = handle.events();
+    while let Some(event) = events.next().await {
+        if is_it(&event.kind) {
+            return;
+        }
+    }
+}
+
+fn started(kind: &EventKind) -> Option<CallId> {
+    match kind {
+        EventKind::Fact(fact) => match &**fact {
+            Fact::CallStarted { call_id, .. } => Some(call_id.clone()),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Prints the final receipt, then sends the next message on the same history.
+async fn close(agent: &Agent, handle: &RunHandle) {
+    let outcome = handle.done().await;
+    let quiet = handle.quiet().await;
+    println!("\n{}\n", indented(&quiet.receipt().to_string()));
+    let next = agent.run_on(outcome.history().clone(), "And now?").await;
+    match next {
+        Outcome::Done(answer) => println!("  next message accepted: {answer}\n"),
+        other => println!(
+            "  next message: {}\n{}\n",
+            other.ending().as_str(),
+            indented(&other.receipt().to_string())
+        ),
+    }
+}
+
+fn indented(text: &str) -> String {
+    text.lines().map(|line| format!("  │ {line}")).collect::<Vec<_>>().join("\n")
+}
+
+async fn at_a_safe_point() -> anyhow::Result<()> {
+    scene(
+        1,
+        "A stop at a safe point",
+        "Two calls in a row. A graceful stop comes during the first: it ends, the second never begins.",
+    );
+    let server = server(vec![
+        Reply::default().and_call("book", json!({})).and_call("book", json!({})),
+        Reply::text("I booked once; the second was never begun."),
+    ])
+    .await?;
+    let book = tool::from_fn("book", "Books a table", |_cx, (): ()| async move {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        Ok("booked")
+    });
+    let agent = builder(&server).tool(book).build();
+    let handle = agent.run("Book two tables.").detach();
+    until(&handle, |kind| started(kind).is_some()).await;
+    handle.stop(StopRequest::graceful(secs(5)).because(Reason::user("changed my mind")));
+    close(&agent, &handle).await;
+    Ok(())
+}
+
+async fn now_mid_stream() -> anyhow::Result<()> {
+    scene(
+        2,
+        "Now, while the model streams",
+        "The connection closes at once, what you saw is kept, and usage is never zero.",
+    );
+    let story = "Once upon a time there was a stop button that nobody could trust, and the people who pressed it waited and waited.";
+    let server = server(vec![
+        Reply::text(story).paced(6, Duration::from_millis(60)),
+        Reply::text("I was interrupted after a few words."),
+    ])
+    .await?;
+    let agent = builder(&server).build();
+    let handle = agent.run("Tell me a story.").detach();
+    let mut seen = String::new();
+    until(&handle, |kind| {
+        if let EventKind::Text(text) = kind {
+            seen.push_str(text);
+        }
+        seen.len() > 30
+    })
+    .await;
+    println!("  model: {seen}▌");
+    let asked = std::time::Instant::now();
+    handle.stop(StopRequest::now().because(Reason::user("enough")));
+    let _outcome = handle.done().await;
+    let told = asked.elapsed();
+    let closed = server.request(0).await.peer_closed().await;
+    println!(
+        "  told after {told:.1?}; the server saw the socket close after {:.1?}",
+        closed.into_std() - asked
+    );
+    close(&agent, &handle).await;
+    Ok(())
+}
+
+async fn a_process_tree() -> anyhow::Result<()> {
+    scene(
+        3,
+        "A shell command with grandchildren",
+        "A detached grandchild in its own session, ignoring SIGINT and SIGTERM. Nothing of it survives.",
+    );
+    let command = "trap '' INT TERM; setsid sh -c \"trap '' INT TERM; sleep 300\" & sleep 300";
+    let server = server(vec![
+        Reply::call("shell", json!({ "command": command })),
+        Reply::text("The command was stopped."),
+    ])
+    .await?;
+    let folder = std::env::temp_dir();
+    let tools = safepoint_tools::toolbox(folder)?.select("shell")?;
+    let agent = builder(&server).tools(tools).build();
+    let handle = agent.run("Run it.").detach();
+    until(&handle, |kind| started(kind).is_some()).await;
+    // Long enough for the shell to have begun its grandchild: a demonstration, not a test.
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let request = StopRequest::now().cleanup_cap(Duration::from_millis(800));
+    handle.stop(request.because(Reason::user("ctrl-c, twice")));
+    close(&agent, &handle).await;
+    Ok(())
+}
+
+async fn one_call_alone() -> anyhow::Result<()> {
+    scene(
+        4,
+        "One call stopped alone",
+        "The slow one of two searches is stopped; the run goes on, and the model is told.",
+    );
+    let calls = Reply::default()
+        .and_call("look", json!({"in": "the attic"}))
+        .and_call("look", json!({"in": "the cellar"}));
+    let server = server(vec![
+        calls,
+        Reply::text("The cellar it is; the attic I gave up."),
+        Reply::text("Nothing else."),
+    ])
+    .await?;
+    #[derive(serde::Deserialize, schemars::JsonSchema)]
+    struct Look {
+        r#in: String,
+    }
+    let look = tool::from_fn("look", "Looks for the key", |cx, look: Look| async move {
+        if look.r#in == "the attic" {
+            cx.run(std::future::pending::<()>()).await?;
+        }
+        Ok(format!("the key is in {}", look.r#in))
+    })
+    .with(|spec| spec.effect(tool::EffectClass::ReadOnly));
+    let agent = builder(&server).tool(look).build();
+    let handle = agent.run("Where is the key?").detach();
+    let mut calls = Vec::new();
+    until(&handle, |kind| {
+        calls.extend(started(kind));
+        calls.len() == 2
+    })
+    .await;
+    if let Some(attic) = calls.first() {
+        println!("  stopping call {attic} alone: {:?}", handle.stop_call(attic, StopRequest::now()));
+    }
+    close(&agent, &handle).await;
+    Ok(())
+}
+
+async fn a_swallowing_tool() -> anyhow::Result<()> {
+    scene(
+        5,
+        "A tool that swallows its stop",
+        "It catches everything, for ever. It delays nothing, and no zombie round follows.",
+    );
+    let server = server(vec![Reply::call("stubborn", json!({})), Reply::text("It never answered.")]).await?;
+    let swallowed = Arc::new(std::sync::atomic::AtomicU32::new(0));
+    let count = Arc::clone(&swallowed);
+    let stubborn = tool::from_fn("stubborn", "Never gives up", move |cx, (): ()| {
+        let count = Arc::clone(&count);
+        async move {
+            while count.load(std::sync::atomic::Ordering::SeqCst) < u32::MAX {
+                if cx.run(std::future::pending::<()>()).await.is_err() {
+                    count.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+                    tokio::task::yield_now().await;
+                }
+            }
+            Ok("")
+        }
+    });
+    let agent = builder(&server).tool(stubborn).build();
+    let handle = agent.run("Try it.").detach();
+    until(&handle, |kind| started(kind).is_some()).await;
+    let request = StopRequest::at_within(SafePoints::AFTER_STARTED_CALLS, safepoint::Grace::from_millis(200));
+    handle.stop(request.because(Reason::user("time is up")));
+    close(&agent, &handle).await;
+    Ok(())
+}

@@ -1,0 +1,175 @@
+//! Events as lines of JSON: the contract of `--json`, described in `docs/schema/event.json`.
+
+use jiff::Timestamp;
+use safepoint::{
+    Outcome,
+    event::{Answered, Event, EventKind, Extent, Fact, Wholeness},
+    outcome::Persisted,
+    receipt::{Ending, Receipt, RequestReport},
+};
+use serde_json::{Map, Value, json};
+
+/// Numbers lines without a gap and stamps them.
+pub(crate) struct Lines {
+    session: String,
+    seq: u64,
+    turn: u32,
+    run: String,
+    round: u32,
+    reason: Value,
+}
+
+impl Lines {
+    pub(crate) fn new() -> Self {
+        let session = format!("ses_{}", uuid::Uuid::now_v7().simple());
+        Self { session, seq: 0, turn: 0, run: String::new(), round: 0, reason: Value::Null }
+    }
+
+    pub(crate) fn turn(&mut self, run: &str) {
+        self.turn += 1;
+        self.round = 0;
+        run.clone_into(&mut self.run);
+        self.reason = Value::Null;
+    }
+
+    /// The lines of one event: most have one, some have none.
+    pub(crate) fn event(&mut self, event: &Event) -> Vec<u8> {
+        let Some((kind, fields)) = self.fields(&event.kind) else { return Vec::new() };
+        self.line(kind, event.at, fields)
+    }
+
+    pub(crate) fn line(&mut self, kind: &str, at: Timestamp, fields: Value) -> Vec<u8> {
+        let mut line = Map::new();
+        line.insert("v".into(), json!(1));
+        line.insert("type".into(), json!(kind));
+        line.insert("session".into(), json!(self.session));
+        line.insert("run".into(), json!(self.run));
+        line.insert("seq".into(), json!(self.seq));
+        line.insert("at".into(), json!(at.to_string()));
+        line.insert("turn".into(), json!(self.turn));
+        if let Value::Object(fields) = fields {
+            line.extend(fields);
+        }
+        self.seq += 1;
+        let mut bytes = Value::Object(line).to_string().into_bytes();
+        bytes.push(b'\n');
+        bytes
+    }
+
+    fn fields(&mut self, kind: &EventKind) -> Option<(&'static str, Value)> {
+        Some(match kind {
+            EventKind::Fact(fact) => return self.fact(fact),
+            EventKind::Text(text) => ("text_delta", json!({"round": self.round, "text": text})),
+            EventKind::Reasoning(text) => ("reasoning_delta", json!({"round": self.round, "text": text})),
+            EventKind::Retrying { failed, after, error } => (
+                "model_retrying",
+                json!({"round": self.round, "failed": failed, "after_ms": after.as_millis() as u64, "error": error}),
+            ),
+            EventKind::Progress { call_id, text } => {
+                ("call_progress", json!({"call_id": call_id, "text": text}))
+            }
+            EventKind::Missed { count } => ("missed", json!({"count": count})),
+            EventKind::Late(what) => ("late", json!({"what": what})),
+            EventKind::Quiet(receipt) => {
+                ("quiet", json!({"quiet": receipt.quiet_at, "survivors": receipt.survivors}))
+            }
+            _ => return None,
+        })
+    }
+
+    fn fact(&mut self, fact: &Fact) -> Option<(&'static str, Value)> {
+        Some(match fact {
+            Fact::AttemptOpened { attempt, .. } => ("run_started", json!({"attempt": attempt})),
+            Fact::HistoryRepaired { repairs } => ("history_repaired", json!({"repairs": repairs})),
+            Fact::ModelStarted { round } => {
+                self.round = *round;
+                ("model_started", json!({"round": round}))
+            }
+            Fact::ModelEnded { whole, report, message } => {
+                let status = match whole {
+                    Wholeness::Whole => "completed",
+                    Wholeness::Cut => "stopped",
+                    Wholeness::Failed(_) => "failed",
+                };
+                let fields = json!({"round": report.round, "name": report.model, "status": status,
+                    "state": report.state, "usage": report.usage, "text": message.text()});
+                ("model_ended", fields)
+            }
+            Fact::CallStarted { call_id, name, round, args, effect, .. } => (
+                "call_started",
+                json!({"call_id": call_id, "name": name, "round": round, "args": args, "effect": effect}),
+            ),
+            Fact::CallEnded { report, result, extent } => {
+                let (truncated, file) = match extent {
+                    Extent::All => (false, None),
+                    Extent::Truncated { file, .. } => (true, file.as_ref()),
+                };
+                let fields = json!({"call_id": report.call_id, "name": report.name, "round": report.round,
+                    "status": report.status, "effect": report.effect, "output": result.text,
+                    "truncated": truncated, "file": file,
+                    "started_at": report.started_at, "ended_at": report.ended_at});
+                ("call_ended", fields)
+            }
+            Fact::ApprovalAsked(request) => (
+                "approval_asked",
+                json!({"approval_id": request.id, "call_id": request.call_id, "name": request.tool,
+                    "args": request.args, "digest": request.digest, "expires_at": request.expires_at}),
+            ),
+            Fact::ApprovalClosed { id, call_id, answer } => {
+                let answer = match answer {
+                    Answered::Decided(decision) => json!(decision),
+                    Answered::Expired => json!({"decision": "expired"}),
+                    Answered::Withdrawn => json!({"decision": "cancelled"}),
+                };
+                ("approval_decided", json!({"approval_id": id, "call_id": call_id, "answer": answer}))
+            }
+            Fact::StopAsked(request) => ("stop_requested", asked(request)),
+            Fact::StopEscalated => ("stop_escalated", json!({"by": "deadline"})),
+            Fact::StopObserved { at } => ("stop_observed", json!({"observed_at": at})),
+            Fact::Settled { receipt, .. } => {
+                self.reason = json!(receipt.stop.as_ref().map(|stop| &stop.reason));
+                ("settled", json!({"status": receipt.ending}))
+            }
+        })
+    }
+
+    /// The last line of a turn.
+    pub(crate) fn outcome(&mut self, outcome: &Outcome, receipt: &Receipt) -> Vec<u8> {
+        let error = match outcome {
+            Outcome::Failed(error) => {
+                json!({"code": error.code(), "message": error.to_string(), "hint": error.hint()})
+            }
+            Outcome::Done(_) | Outcome::Stopped(_) | Outcome::Suspended(_) => Value::Null,
+        };
+        let reason = match (outcome.ending(), &error["code"]) {
+            (Ending::Done, _) => json!({"code": "natural", "actor": "engine", "text": ""}),
+            (Ending::Failed, code) => json!({"code": code, "actor": "engine", "text": error["message"]}),
+            (Ending::Stopped | Ending::Suspended, _) => std::mem::take(&mut self.reason),
+        };
+        let persisted = match outcome.persisted() {
+            // The log of this command lives in memory: it does not survive the process, and is not said to.
+            Persisted::Yes => json!("no"),
+            Persisted::No(error) => json!({"no": error}),
+            Persisted::Unknown => json!("unknown"),
+        };
+        let fields = json!({"status": outcome.ending(), "reason": reason, "answer": outcome.answer(),
+            "partial_text": outcome.partial_text(), "usage": outcome.usage(), "persisted": persisted,
+            "error": error, "receipt": quiet_named(receipt)});
+        self.line("outcome", Timestamp::now(), fields)
+    }
+}
+
+/// The receipt with `quiet` beside its own fields, as the contract names it.
+fn quiet_named(receipt: &Receipt) -> Value {
+    let mut value = json!(receipt);
+    value["quiet"] = json!(receipt.quiet_at);
+    value
+}
+
+fn asked(request: &RequestReport) -> Value {
+    let points: Vec<&str> =
+        if request.mode == "now" { Vec::new() } else { request.mode.split(',').collect() };
+    let mode = if points.is_empty() { "now" } else { "at" };
+    json!({"mode": mode, "points": points, "scope": request.reach, "within_ms": request.within_ms,
+        "reason": request.reason, "asked": request.asked})
+}

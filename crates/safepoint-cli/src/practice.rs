@@ -1,0 +1,49 @@
+//! `safepoint practice`: the scripted model server as a process.
+
+use std::{io::Write as _, process::ExitCode};
+
+use anyhow::Context as _;
+use safepoint_testkit::{
+    script::Script,
+    server::{ModelServer, Options},
+};
+use tokio::sync::mpsc;
+
+use crate::{args::PracticeArgs, args::Usage, signals::Signals};
+
+/// Serves until it is told to stop.
+pub(crate) async fn practice(args: PracticeArgs) -> anyhow::Result<ExitCode> {
+    let script = match &args.script {
+        None => Script::practice(),
+        Some(path) => {
+            let text = std::fs::read_to_string(path)
+                .map_err(|error| Usage(format!("the script {} cannot be read: {error}", path.display())))?;
+            Script::from_json(&text)
+                .map_err(|error| Usage(format!("the script {} is not right: {error}", path.display())))?
+        }
+    };
+    let (log, told) = mpsc::unbounded_channel();
+    let options = Options { log: args.log.as_ref().map(|_| log), ..Options::default() };
+    let server = ModelServer::start_with(script, options, args.listen)
+        .await
+        .with_context(|| format!("{} cannot be listened on", args.listen))?;
+    let address = server.address();
+    println!("{}", serde_json::json!({ "listening": format!("http://{address}") }));
+    std::io::stdout().flush()?;
+    eprintln!("try: safepoint run --base-url http://{address}/v1 --model openai:practice \"hello\"");
+    if let Some(path) = &args.log {
+        let file = std::fs::File::create(path)
+            .with_context(|| format!("the log {} cannot be written", path.display()))?;
+        std::thread::spawn(move || write_log(told, file));
+    }
+    Signals::listen()?.next().await;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn write_log(mut told: mpsc::UnboundedReceiver<serde_json::Value>, mut file: std::fs::File) {
+    while let Some(line) = told.blocking_recv() {
+        if writeln!(file, "{line}").is_err() {
+            return;
+        }
+    }
+}
