@@ -21,12 +21,17 @@ struct Args {
 /// Fetches texts. A stop drops the exchange, which closes its connection.
 #[must_use]
 pub fn http_get() -> FnTool {
-    from_fn("http_get", "Fetches a text over HTTP and returns status, type and body.", |cx, args: Args| async move {
-        let url = parse(&args.url)?;
-        let got = cx.run(tokio::time::timeout(limits::HTTP_TIME, fetch(url))).await?;
-        let late = || refusal(format!("{} gave no whole answer within {:?}", args.url, limits::HTTP_TIME));
-        Ok(got.map_err(|_elapsed| late())??)
-    })
+    from_fn(
+        "http_get",
+        "Fetches a text over HTTP and returns status, type and body.",
+        |cx, args: Args| async move {
+            let url = parse(&args.url)?;
+            let got = cx.run(tokio::time::timeout(limits::HTTP_TIME, fetch(url))).await?;
+            let late =
+                || refusal(format!("{} gave no whole answer within {:?}", args.url, limits::HTTP_TIME));
+            Ok(got.map_err(|_elapsed| late())??)
+        },
+    )
     // By HTTP's own definition a GET asks for nothing to be changed.
     .with(|spec| spec.effect(EffectClass::ReadOnly))
 }

@@ -45,8 +45,8 @@ mod wire;
 pub use child::Process;
 pub use error::SpawnError;
 pub use output::{Capture, Captured};
-pub use scoped::Waited;
 pub use report::{Climbed, Containment, Exit, Hold, Member, ProcessRecord, ProcessReport, Rung};
+pub use scoped::Waited;
 pub use spec::{Background, COMMAND_MARK, CommandSpec, ControlGroups, Ladder, Output, RUN_MARK, Stdin};
 pub use survivors::{Reaped, reap_survivors};
 

@@ -253,8 +253,17 @@ mod tests {
         let (_place, roots) = roots();
         for root in roots {
             for path in [
-                "../secret", "sub/../../secret", "/etc/passwd", "etc/passwd", "up/secret", "leak", "loop",
-                "sub/../../in/../secret", "/proc/self/root/etc/passwd", "", "a\0b",
+                "../secret",
+                "sub/../../secret",
+                "/etc/passwd",
+                "etc/passwd",
+                "up/secret",
+                "leak",
+                "loop",
+                "sub/../../in/../secret",
+                "/proc/self/root/etc/passwd",
+                "",
+                "a\0b",
             ] {
                 let error = root.open_file(path).err().unwrap_or_else(|| panic!("{path:?} was opened"));
                 assert!(error.had_no_effect(), "{error}");

@@ -151,7 +151,10 @@ impl Found {
             text.push_str("[there may be more: narrow the pattern, the path or the glob]\n");
         }
         if self.skipped > 0 {
-            text.push_str(&format!("[{} files that are binary, too large or unreadable were passed over]\n", self.skipped));
+            text.push_str(&format!(
+                "[{} files that are binary, too large or unreadable were passed over]\n",
+                self.skipped
+            ));
         }
         text
     }

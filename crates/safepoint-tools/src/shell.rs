@@ -15,8 +15,8 @@ use serde::Deserialize;
 use crate::{
     Root, limits,
     process::{
-        Background, Captured, CommandSpec, Exit, Output, Process, ProcessReport, Processes, SpawnError, Waited,
-        private_file,
+        Background, Captured, CommandSpec, Exit, Output, Process, ProcessReport, Processes, SpawnError,
+        Waited, private_file,
     },
     root::refusal,
 };
@@ -78,7 +78,8 @@ impl Shell {
 
     async fn in_background(self, cx: Cx, command: String, limit: Option<Duration>) -> ToolResult<String> {
         let place = private_file(&std::env::temp_dir());
-        let (_, file) = place.map_err(|error| refusal(format!("no file could be made for its output: {error}")))?;
+        let (_, file) =
+            place.map_err(|error| refusal(format!("no file could be made for its output: {error}")))?;
         let spec = CommandSpec::shell(command)
             .cwd(self.directory)
             .background(Background::Keep)
@@ -152,7 +153,8 @@ fn limit_of(seconds: f64) -> Result<Duration, Failure> {
 }
 
 fn timed_out(limit: Duration, told: &str) -> Halt {
-    Failure::new(format!("it was stopped after its limit of {limit:?}; its output until then:\n{told}")).into()
+    Failure::new(format!("it was stopped after its limit of {limit:?}; its output until then:\n{told}"))
+        .into()
 }
 
 fn not_started(error: SpawnError) -> Failure {

@@ -5,9 +5,8 @@ use std::{fmt, path::Path, sync::Arc};
 use safepoint::Tool;
 
 use crate::{
-    Root, RootError, edit_file, http_get, list_dir,
-    process::Processes,
-    read_file, search, shell, sleep, write_file,
+    Root, RootError, edit_file, http_get, list_dir, process::Processes, read_file, search, shell, sleep,
+    write_file,
 };
 
 /// All tools of this crate, in a fixed order.
@@ -66,7 +65,8 @@ impl Toolbox {
         }
         let mut chosen: Vec<Arc<dyn Tool>> = Vec::new();
         for name in list.split(',').map(str::trim).filter(|name| !name.is_empty()) {
-            let tool = self.tools.iter().find(|tool| tool.spec().name == name).ok_or_else(|| self.unknown(name))?;
+            let tool =
+                self.tools.iter().find(|tool| tool.spec().name == name).ok_or_else(|| self.unknown(name))?;
             if !chosen.iter().any(|other| other.spec().name == name) {
                 chosen.push(Arc::clone(tool));
             }
@@ -94,7 +94,12 @@ pub struct UnknownTool {
 
 impl fmt::Display for UnknownTool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "there is no tool {:?}; there are {}, and `all` and `none`", self.name, self.known.join(", "))
+        write!(
+            f,
+            "there is no tool {:?}; there are {}, and `all` and `none`",
+            self.name,
+            self.known.join(", ")
+        )
     }
 }
 
@@ -152,7 +157,10 @@ mod tests {
 
     #[test]
     fn a_root_that_is_not_there_is_a_clear_error() {
-        let error = toolbox("/no/such/place").err().expect("it is not there");
-        assert!(error.to_string().starts_with("cannot open the root directory \"/no/such/place\""), "{error}");
+        let error = toolbox("/no/such/place").expect_err("it is not there");
+        assert!(
+            error.to_string().starts_with("cannot open the root directory \"/no/such/place\""),
+            "{error}"
+        );
     }
 }

@@ -30,7 +30,8 @@ struct Args {
 /// Edits files below `root`.
 #[must_use]
 pub fn edit_file(root: Arc<Root>) -> FnTool {
-    let about = "Replaces text in a file. `old` must be exactly what stands there, and unique unless `all` is true.";
+    let about =
+        "Replaces text in a file. `old` must be exactly what stands there, and unique unless `all` is true.";
     from_blocking_fn("edit_file", about, move |_cx, args: Args| {
         let text = text_of(&root, &args.path)?;
         let (text, count) = edit(&text, &args)?;
@@ -51,13 +52,16 @@ fn text_of(root: &Root, path: &str) -> Result<String, Failure> {
     if is_binary(&bytes) {
         return Err(refusal(format!("{path:?} is not a text file")));
     }
-    String::from_utf8(bytes).map_err(|error| refusal(format!("{path:?} is not UTF-8: {}", error.utf8_error())))
+    String::from_utf8(bytes)
+        .map_err(|error| refusal(format!("{path:?} is not UTF-8: {}", error.utf8_error())))
 }
 
 fn edit(text: &str, args: &Args) -> Result<(String, usize), Failure> {
     let Args { path, old, new, all } = args;
     if old.is_empty() {
-        return Err(refusal("`old` is empty; to make a file or replace all of it, use write_file".to_owned()));
+        return Err(refusal(
+            "`old` is empty; to make a file or replace all of it, use write_file".to_owned(),
+        ));
     }
     if old == new {
         return Err(refusal("`old` and `new` are the same: there is nothing to do".to_owned()));

@@ -21,9 +21,12 @@ struct Args {
 /// Lists directories below `root`.
 #[must_use]
 pub fn list_dir(root: Arc<Root>) -> FnTool {
-    let about = "Lists a directory, one entry a line: directories end with `/`, links with `@`, files have a size.";
-    from_blocking_fn("list_dir", about, move |cx, args: Args| list(&root, cx, args.path.as_deref().unwrap_or(".")))
-        .with(|spec| spec.effect(EffectClass::ReadOnly).on_stop(OnStop::Drop))
+    let about =
+        "Lists a directory, one entry a line: directories end with `/`, links with `@`, files have a size.";
+    from_blocking_fn("list_dir", about, move |cx, args: Args| {
+        list(&root, cx, args.path.as_deref().unwrap_or("."))
+    })
+    .with(|spec| spec.effect(EffectClass::ReadOnly).on_stop(OnStop::Drop))
 }
 
 fn list(root: &Root, cx: &Cx, path: &str) -> ToolResult<String> {

@@ -32,7 +32,8 @@ struct Args {
 /// Reads text files below `root`.
 #[must_use]
 pub fn read_file(root: Arc<Root>) -> FnTool {
-    let about = "Reads a text file and returns its lines. Long files are returned in parts: go on with `offset`.";
+    let about =
+        "Reads a text file and returns its lines. Long files are returned in parts: go on with `offset`.";
     from_blocking_fn("read_file", about, move |cx, args: Args| read(&root, cx, &args))
         .with(|spec| spec.effect(EffectClass::ReadOnly).on_stop(OnStop::Drop))
 }
@@ -73,7 +74,10 @@ fn take(lines: &mut Lines, first: usize, args: &Args) -> Result<String, Failure>
     }
     if ended == Ended::No {
         let next = first + taken;
-        text.push_str(&format!("\n[lines {first} to {} are shown; more follow from offset {next}]", next - 1));
+        text.push_str(&format!(
+            "\n[lines {first} to {} are shown; more follow from offset {next}]",
+            next - 1
+        ));
     }
     if lines.lossy == Lossy::Yes {
         text.push_str("\n[some bytes are not UTF-8 and are shown as \u{fffd}]");
@@ -86,7 +90,8 @@ fn take(lines: &mut Lines, first: usize, args: &Args) -> Result<String, Failure>
 
 fn refuse_binary(file: &mut File, path: &str) -> Result<(), Failure> {
     let mut sniff = Vec::new();
-    let read = file.by_ref().take(limits::SNIFF_BYTES as u64).read_to_end(&mut sniff).and_then(|_| file.rewind());
+    let read =
+        file.by_ref().take(limits::SNIFF_BYTES as u64).read_to_end(&mut sniff).and_then(|_| file.rewind());
     read.map_err(|error| fault("read", path, &error))?;
     if is_binary(&sniff) {
         let bytes = file.metadata().map_or(0, |found| found.len());

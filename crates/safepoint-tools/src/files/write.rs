@@ -69,7 +69,8 @@ fn swap(directory: &OwnedFd, name: &OsStr, content: &[u8]) -> io::Result<()> {
     let passing = format!(".safepoint-{}", uuid::Uuid::new_v4().simple());
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = openat(directory, &passing, flags, Mode::from_raw_mode(NEW_FILE))?;
-    let moved = fill(file, directory, name, content).and_then(|()| Ok(renameat(directory, &passing, directory, name)?));
+    let moved = fill(file, directory, name, content)
+        .and_then(|()| Ok(renameat(directory, &passing, directory, name)?));
     if moved.is_err() && unlinkat(directory, &passing, AtFlags::empty()).is_err() {
         // it stays behind under a name that says whose it is
     }

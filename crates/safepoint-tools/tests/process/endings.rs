@@ -112,6 +112,20 @@ async fn a_declared_background_job_goes_on_until_it_is_stopped() {
     assert_eq!(report.exit, Exit::Code(0), "the command itself had ended before");
 }
 
+/// S4.9
+#[tokio::test]
+async fn a_background_job_whose_command_still_runs_is_stopped_by_its_ladder() {
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("job.log");
+    let spec = CommandSpec::shell("trap 'exit 0' INT; echo up; while :; do sleep 0.01; done")
+        .background(Background::Keep)
+        .output(Output::File(file.clone()));
+    let mut process = guarded("server").spawn(spec).await.unwrap();
+    until("it is up", || std::fs::read_to_string(&file).unwrap().contains("up"));
+    let report = process.stop(support::NO_CAP).await;
+    assert_eq!((report.exit, report.rungs.len()), (Exit::Code(0), 1), "{report:?}");
+}
+
 /// S3.3, S4.9
 #[tokio::test]
 async fn dropping_a_command_kills_its_tree() {

@@ -200,7 +200,8 @@ impl Keeper {
         }
     }
 
-    /// A signal that may be answered: once to each, and to those who were stopped by the shell's job control too.
+    /// A signal that may be answered: once to each that is there now, and to nobody who is born later, since that may
+    /// be somebody's clean-up. What job control had stopped goes on too, or it could not hear.
     fn ask(&self, signal: Signal) {
         for member in tree::descendants(super::own_pid()) {
             if tree::signal(&member, signal) {

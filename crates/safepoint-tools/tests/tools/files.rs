@@ -1,0 +1,211 @@
+//! Files: what is done, what is refused, and that nothing leads out of the root.
+
+use std::os::unix::fs::{PermissionsExt, symlink};
+
+use serde_json::json;
+
+use super::support::Bench;
+
+#[tokio::test]
+async fn a_file_is_read_whole() {
+    let bench = Bench::new();
+    bench.put("a.txt", "one\ntwo\n");
+    assert_eq!(bench.call("read_file", json!({"path": "a.txt"})).await.good(), "one\ntwo\n");
+}
+
+#[tokio::test]
+async fn a_part_of_a_file_is_read_and_the_way_on_is_told() {
+    let bench = Bench::new();
+    bench.put("a.txt", "1\n2\n3\n4\n5\n");
+    let text = bench.call("read_file", json!({"path": "a.txt", "offset": 2, "limit": 2})).await.good();
+    assert_eq!(text, "2\n3\n\n[lines 2 to 3 are shown; more follow from offset 4]");
+    let text = bench.call("read_file", json!({"path": "a.txt", "offset": 4})).await.good();
+    assert_eq!(text, "4\n5\n");
+    let text = bench.call("read_file", json!({"path": "a.txt", "offset": 9})).await.refused();
+    assert!(text.contains("has fewer than 9 lines"), "{text}");
+}
+
+/// S4.7
+#[tokio::test]
+async fn an_oversized_file_is_read_in_bounded_parts() {
+    let bench = Bench::new();
+    bench.put("lines.txt", "0123456789\n".repeat(1 << 20));
+    let text = bench.call("read_file", json!({"path": "lines.txt"})).await.good();
+    assert!(text.len() < 64 << 10 && text.ends_with("more follow from offset 2001]"), "{} bytes", text.len());
+    bench.put("one-line.txt", "x".repeat(5 << 20));
+    let text = bench.call("read_file", json!({"path": "one-line.txt"})).await.good();
+    assert!(text.len() < 8 << 10 && text.contains("the line is cut"), "{} bytes", text.len());
+}
+
+#[tokio::test]
+async fn what_is_not_text_is_refused_or_marked() {
+    let bench = Bench::new();
+    bench.put("image.png", b"\x89PNG\0\0");
+    let text = bench.call("read_file", json!({"path": "image.png"})).await.refused();
+    assert!(text.contains("is not a text file (6 bytes)"), "{text}");
+    bench.put("latin.txt", b"caf\xe9\n");
+    let text = bench.call("read_file", json!({"path": "latin.txt"})).await.good();
+    assert_eq!(text, "caf\u{fffd}\n\n[some bytes are not UTF-8 and are shown as \u{fffd}]");
+    bench.put("empty.txt", "");
+    assert_eq!(bench.call("read_file", json!({"path": "empty.txt"})).await.good(), "[the file is empty]");
+}
+
+#[tokio::test]
+async fn a_missing_file_and_a_directory_are_clear_errors() {
+    let bench = Bench::new();
+    let text = bench.call("read_file", json!({"path": "none"})).await.refused();
+    assert!(text.contains("list_dir or search shows what is there"), "{text}");
+    let text = bench.call("read_file", json!({"path": "."})).await.refused();
+    assert!(text.contains("is a directory; use list_dir"), "{text}");
+}
+
+#[tokio::test]
+async fn a_file_is_written_with_the_directories_it_needs() {
+    let bench = Bench::new();
+    let args = json!({"path": "new/deep/a.txt", "content": "hello"});
+    assert_eq!(bench.call("write_file", args).await.good(), "wrote 5 bytes to new/deep/a.txt");
+    assert_eq!(bench.text("new/deep/a.txt"), "hello");
+    assert_eq!(std::fs::read_dir(bench.path("new/deep")).unwrap().count(), 1, "nothing else is left there");
+}
+
+#[tokio::test]
+async fn a_file_that_is_replaced_keeps_its_mode() {
+    let bench = Bench::new();
+    bench.put("run.sh", "old");
+    std::fs::set_permissions(bench.path("run.sh"), std::fs::Permissions::from_mode(0o750)).unwrap();
+    bench.call("write_file", json!({"path": "run.sh", "content": "new"})).await.good();
+    assert_eq!(bench.text("run.sh"), "new");
+    assert_eq!(std::fs::metadata(bench.path("run.sh")).unwrap().permissions().mode() & 0o777, 0o750);
+}
+
+#[tokio::test]
+async fn writing_through_a_link_inside_keeps_the_link() {
+    let bench = Bench::new();
+    bench.put("real.txt", "a longer old content");
+    symlink("real.txt", bench.path("link")).unwrap();
+    bench.call("write_file", json!({"path": "link", "content": "new"})).await.good();
+    assert_eq!(bench.text("real.txt"), "new");
+    assert!(std::fs::symlink_metadata(bench.path("link")).unwrap().is_symlink());
+}
+
+#[tokio::test]
+async fn no_path_leads_out_of_the_root() {
+    let bench = Bench::new();
+    std::fs::write(bench.outside("secret"), "SECRET").unwrap();
+    std::fs::create_dir(bench.outside("beside")).unwrap();
+    symlink(bench.outside("secret"), bench.path("leak")).unwrap();
+    symlink("../secret", bench.path("leak2")).unwrap();
+    symlink("..", bench.path("up")).unwrap();
+    symlink(bench.outside("nothing-yet"), bench.path("dangling")).unwrap();
+    bench.put("sub/keep", "");
+    let absolute = bench.outside("secret").display().to_string();
+    let ways = [
+        "../secret",
+        "sub/../../secret",
+        "leak",
+        "leak2",
+        "up/secret",
+        absolute.as_str(),
+        "/etc/passwd",
+        "/proc/self/root/etc/passwd",
+        "sub/../../root/../secret",
+        "dangling",
+        "",
+    ];
+    for path in ways {
+        let text = bench.call("read_file", json!({"path": path})).await.refused();
+        assert!(!text.contains("SECRET"), "{path}: {text}");
+        bench.call("write_file", json!({"path": path, "content": "mine"})).await.refused();
+        bench.call("edit_file", json!({"path": path, "old": "SECRET", "new": "mine"})).await.refused();
+    }
+    for path in
+        ["../new", "up/new", "sub/../../new", "../beside/new", "/tmp/safepoint-escape", "up/beside/new"]
+    {
+        let text = bench.call("write_file", json!({"path": path, "content": "mine"})).await.refused();
+        assert!(text.contains("outside"), "{path}: {text}");
+    }
+    for path in ["..", "up", "up/beside", "/", "../beside"] {
+        bench.call("list_dir", json!({"path": path})).await.refused();
+        bench.call("search", json!({"pattern": "SECRET", "path": path})).await.refused();
+    }
+    let text = bench.call("search", json!({"pattern": "SECRET"})).await.good();
+    assert!(text.contains("nothing found"), "links are not followed: {text}");
+    assert_eq!(std::fs::read_to_string(bench.outside("secret")).unwrap(), "SECRET");
+    assert!(!bench.outside("nothing-yet").exists() && !bench.outside("new").exists());
+    assert_eq!(std::fs::read_dir(bench.outside("beside")).unwrap().count(), 0);
+}
+
+#[tokio::test]
+async fn an_edit_replaces_what_is_unique() {
+    let bench = Bench::new();
+    bench.put("a.rs", "fn one() {}\nfn two() {}\n");
+    let args = json!({"path": "a.rs", "old": "fn two()", "new": "fn three()"});
+    assert_eq!(bench.call("edit_file", args).await.good(), "replaced 1 occurrence in a.rs");
+    assert_eq!(bench.text("a.rs"), "fn one() {}\nfn three() {}\n");
+}
+
+#[tokio::test]
+async fn an_edit_that_is_not_clear_changes_nothing_and_says_what_to_mend() {
+    let bench = Bench::new();
+    bench.put("a.txt", "same\nsame\nother  blanks\n");
+    let cases = [
+        (json!({"path": "a.txt", "old": "same", "new": "x"}), "occurs 2 times"),
+        (json!({"path": "a.txt", "old": "absent", "new": "x"}), "read the file again"),
+        (json!({"path": "a.txt", "old": "other blanks", "new": "x"}), "with other blanks"),
+        (json!({"path": "a.txt", "old": "", "new": "x"}), "use write_file"),
+        (json!({"path": "a.txt", "old": "same", "new": "same"}), "nothing to do"),
+    ];
+    for (args, hint) in cases {
+        let text = bench.call("edit_file", args).await.refused();
+        assert!(text.contains(hint), "{text}");
+    }
+    assert_eq!(bench.text("a.txt"), "same\nsame\nother  blanks\n");
+    let args = json!({"path": "a.txt", "old": "same", "new": "x", "all": true});
+    assert_eq!(bench.call("edit_file", args).await.good(), "replaced 2 occurrences in a.txt");
+    assert_eq!(bench.text("a.txt"), "x\nx\nother  blanks\n");
+}
+
+#[tokio::test]
+async fn an_edit_of_what_is_not_text_is_refused() {
+    let bench = Bench::new();
+    bench.put("bin", b"a\0b");
+    bench.put("latin", b"a\xe9b");
+    for path in ["bin", "latin"] {
+        let text = bench.call("edit_file", json!({"path": path, "old": "a", "new": "b"})).await.refused();
+        assert!(text.contains("is not"), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn a_directory_is_listed_in_order_with_kinds() {
+    let bench = Bench::new();
+    bench.put("b.txt", "12345");
+    bench.put("a/inner", "");
+    symlink("b.txt", bench.path("c")).unwrap();
+    assert_eq!(bench.call("list_dir", json!({})).await.good(), "a/\nb.txt  5 bytes\nc@\n");
+    assert_eq!(bench.call("list_dir", json!({"path": "a"})).await.good(), "inner  0 bytes\n");
+    let text = bench.call("list_dir", json!({"path": "b.txt"})).await.refused();
+    assert!(text.contains("not a directory"), "{text}");
+}
+
+#[tokio::test]
+async fn a_large_directory_is_listed_in_part() {
+    let bench = Bench::new();
+    for number in 0..1005 {
+        bench.put(&format!("{number:04}"), "");
+    }
+    let text = bench.call("list_dir", json!({})).await.good();
+    assert!(text.ends_with("[5 more entries are not shown; use search]\n"), "{text}");
+    assert_eq!(text.lines().count(), 1001);
+}
+
+/// A read-only place: a clear error, nothing half-written.
+#[tokio::test]
+async fn a_file_that_cannot_be_written_is_a_clear_error() {
+    let bench = Bench::new();
+    bench.put("dir/keep", "");
+    let text = bench.call("write_file", json!({"path": "dir", "content": "x"})).await.refused();
+    assert!(text.contains("is a directory"), "{text}");
+    let text = bench.call("write_file", json!({"path": "dir/keep/below", "content": "x"})).await.refused();
+    assert!(text.contains("a part of the path is not a directory"), "{text}");
+}

@@ -1,0 +1,184 @@
+//! The shell tool in a run: its output, its end, its stop, its row in the receipt.
+
+use std::time::{Duration, Instant};
+
+use safepoint::{
+    Outcome, StopRequest,
+    receipt::{CallStatus, Effect, Quiet},
+};
+use serde_json::json;
+
+use super::support::{Bench, PATIENCE, answered, told};
+
+#[tokio::test]
+async fn output_and_exit_code_are_told() {
+    let bench = Bench::new();
+    let text = bench.call("shell", json!({"command": "echo out; echo err >&2; exit 3"})).await.good();
+    assert_eq!(text, "out\nerr\n[exit 3]");
+    assert_eq!(bench.call("shell", json!({"command": "true"})).await.good(), "[exit 0, no output]");
+    let text = bench.call("shell", json!({"command": "pwd -P"})).await.good();
+    assert_eq!(text.trim_end(), bench.path("").canonicalize().unwrap().to_str().unwrap());
+    let text = bench.call("shell", json!({"command": "  "})).await.refused();
+    assert!(text.contains("`command` is empty"), "{text}");
+}
+
+/// S3.7, S4.9
+#[tokio::test]
+async fn what_it_left_running_is_killed_told_and_in_the_receipt() {
+    let told = Bench::new().call("shell", json!({"command": "setsid sleep 1000 & echo done"})).await;
+    assert_eq!(told.report.processes.len(), 1);
+    let row = &told.report.processes[0];
+    assert_eq!((row.ended.as_str(), row.left_behind.len()), ("exit 0", 1));
+    assert!(row.containment != "process group", "{row:?}");
+    let text = told.good();
+    assert!(text.starts_with("done\n[it left these running, and they were killed: sleep (pid "), "{text}");
+}
+
+/// S4.3, S4.5, S4.9: the ladder is climbed, what it wrote is kept, the receipt lists the process and its signals.
+#[tokio::test]
+async fn a_stop_climbs_the_ladder_and_keeps_what_was_written() {
+    let bench = Bench::new();
+    let line = "trap 'echo caught; exit 1' INT; echo ready; while :; do sleep 0.01; done";
+    let mut running = bench.start("shell", json!({"command": line}));
+    running.until_progress("ready").await;
+    let (told, quiet) = running.stop(StopRequest::now()).await;
+    assert!(
+        matches!(told.report.status, CallStatus::Stopped | CallStatus::Killed),
+        "{:?}",
+        told.report.status
+    );
+    assert_eq!(told.report.effect, Effect::Unknown);
+    assert!(told.text.contains("ready"), "{}", told.text);
+    assert!(matches!(quiet, Quiet::Quiet(_)), "{quiet:?}");
+    let row = &told.report.processes[0];
+    assert_eq!((row.ended.as_str(), row.signals.as_slice()), ("exit 1", ["SIGINT".to_owned()].as_slice()));
+    assert!(row.survivors.is_empty());
+}
+
+/// S1.1, S2.7: the cap holds for the whole ladder; a deaf tree with a far grandchild is gone, and quiet says so.
+#[tokio::test]
+async fn a_deaf_tree_is_gone_within_the_cap() {
+    let bench = Bench::new();
+    let line = "trap '' INT TERM; setsid sh -c 'trap \"\" INT TERM; echo far=$$ ready; while :; do sleep 0.01; done'";
+    let mut running = bench.start("shell", json!({"command": line}));
+    running.until_progress("ready").await;
+    let asked = Instant::now();
+    let (told, quiet) = running.stop(StopRequest::now().cleanup_cap(Duration::from_millis(800))).await;
+    assert!(asked.elapsed() < Duration::from_secs(5), "{:?}", asked.elapsed());
+    assert!(matches!(quiet, Quiet::Quiet(_)), "{quiet:?}");
+    assert_eq!(told.report.processes[0].signals, ["SIGINT", "SIGTERM", "SIGKILL"]);
+    let far = told.text.split("far=").nth(1).unwrap().split(' ').next().unwrap();
+    assert!(!std::path::Path::new(&format!("/proc/{far}")).exists(), "it is gone");
+}
+
+/// S1.5: a second, harder stop climbs at once.
+#[tokio::test]
+async fn a_second_stop_makes_the_ladder_faster() {
+    let bench = Bench::new();
+    let line = "trap 'echo heard' INT; trap '' TERM; echo ready; while :; do sleep 0.01; done";
+    let mut running = bench.start("shell", json!({"command": line}));
+    running.until_progress("ready").await;
+    let _first = running.handle.stop(StopRequest::now().cleanup_cap(Duration::from_secs(60)));
+    running.until_progress("heard").await;
+    let asked = Instant::now();
+    let (told, quiet) = running.stop(StopRequest::now().cleanup_cap(Duration::from_millis(100))).await;
+    assert!(asked.elapsed() < Duration::from_secs(2), "{:?}", asked.elapsed());
+    assert!(matches!(quiet, Quiet::Quiet(_)), "{quiet:?}");
+    assert!(told.text.contains("ready"), "{}", told.text);
+}
+
+/// S1.1: a cap of zero: no clean-up at all, and yet nothing is called quiet before the tree is gone.
+#[tokio::test]
+async fn a_cap_of_zero_leaves_nothing_alive_when_it_is_quiet() {
+    let bench = Bench::new();
+    let mut running = bench.start("shell", json!({"command": "sleep 1000 & echo child=$! ready; wait"}));
+    running.until_progress("ready").await;
+    let (told, quiet) = running.stop(StopRequest::now().cleanup_cap(Duration::ZERO)).await;
+    assert!(matches!(quiet, Quiet::Quiet(_)), "{quiet:?}");
+    let child = told.text.split("child=").nth(1).unwrap().split(' ').next().unwrap();
+    assert!(!std::path::Path::new(&format!("/proc/{child}")).exists(), "it is gone");
+}
+
+/// A limit that the model sets: the call fails, says what was written, and the run goes on.
+#[tokio::test]
+async fn a_limit_stops_the_command_and_the_run_goes_on() {
+    let bench = Bench::new();
+    let args = json!({"command": "echo begun; sleep 1000", "timeout_seconds": 0.3});
+    let outcome = bench.start("shell", args).end().await;
+    assert!(answered(&outcome).is_some());
+    let text = told(&outcome).failed();
+    assert!(
+        text.contains("it was stopped after its limit of 300ms") && text.contains("begun\n[signal 2]"),
+        "{text}"
+    );
+    let text = bench.call("shell", json!({"command": "true", "timeout_seconds": 0})).await.refused();
+    assert!(text.contains("`timeout_seconds` must be more than 0"), "{text}");
+}
+
+/// S4.7: a huge output is cut once, and the file that holds all of it is named.
+#[tokio::test]
+async fn a_huge_output_is_cut_once_and_spilled() {
+    let line = "echo first; yes 0123456789 | head -c 20000000; echo last";
+    let text = Bench::new().call("shell", json!({"command": line})).await.good();
+    assert!(text.starts_with("first\n") && text.ends_with("last\n"), "{} bytes", text.len());
+    assert_eq!(text.matches("left out").count(), 1);
+    let file = text.split("the full output is in ").nth(1).unwrap().split(' ').next().unwrap();
+    assert_eq!(std::fs::metadata(file).unwrap().len(), 20_000_011);
+    std::fs::remove_file(file).unwrap();
+}
+
+/// S3.6, S4.9: a declared background job goes on after its call and its run, and no run is called quiet over it.
+#[tokio::test]
+async fn a_background_job_outlives_its_call_and_keeps_its_run_from_being_quiet() {
+    let bench = Bench::new();
+    let running = bench.start("shell", json!({"command": SERVER, "background": true}));
+    let handle = running.handle.clone();
+    let outcome = running.end().await;
+    assert!(matches!(outcome, Outcome::Done(_)));
+    let (pid, file) = job(&told(&outcome).good());
+    until_up(&file).await;
+    assert!(std::path::Path::new(&pid).exists(), "it goes on");
+    let mut quiet = std::pin::pin!(handle.quiet());
+    assert!(futures_util::poll!(quiet.as_mut()).is_pending());
+    std::fs::remove_file(&file).unwrap();
+}
+
+/// S4.9; openai/codex#25772: Esc on `npm run dev` leaves the server on its port.
+#[tokio::test]
+async fn a_stop_of_the_run_ends_its_background_job_too() {
+    let bench = Bench::new();
+    let job_first = ("shell", json!({"command": SERVER, "background": true}));
+    let mut running =
+        bench.start_two(job_first, ("shell", json!({"command": "echo ready; exec sleep 1000"})));
+    running.until_progress("ready").await;
+    let (told, quiet) = running.stop(StopRequest::now()).await;
+    let (pid, file) = job(&told.text);
+    assert!(matches!(quiet, Quiet::Quiet(_)), "{quiet:?}");
+    assert!(!std::path::Path::new(&pid).exists(), "it is gone");
+    std::fs::remove_file(&file).unwrap();
+}
+
+const SERVER: &str = "trap 'exit 0' INT; echo up; while :; do sleep 0.01; done";
+
+/// The job's place in the process table, and its output file.
+fn job(text: &str) -> (String, String) {
+    let word = |after: &str| text.split(after).nth(1).unwrap().split([' ', ';']).next().unwrap().to_owned();
+    (format!("/proc/{}", word("with pid ")), word("its output goes to "))
+}
+
+async fn until_up(file: &str) {
+    let deadline = Instant::now() + PATIENCE;
+    while !std::fs::read_to_string(file).unwrap().contains("up") {
+        assert!(Instant::now() < deadline, "it is not up in time");
+        tokio::task::yield_now().await;
+    }
+}
+
+/// The command gets what the tool says: a root that is gone is a clear error.
+#[tokio::test]
+async fn a_root_that_has_gone_is_a_clear_error() {
+    let bench = Bench::new();
+    std::fs::remove_dir(bench.path("")).unwrap();
+    let text = bench.call("shell", json!({"command": "true"})).await.refused();
+    assert!(text.contains("cannot enter the directory"), "{text}");
+}
