@@ -31,8 +31,8 @@ const DEFAULT_MAX_TOKENS: u64 = 8192;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Anthropic {
+    wire_name: String,
     name: String,
-    label: String,
     endpoint: Endpoint,
     fields: Fields,
     extra: Map<String, Value>,
@@ -49,12 +49,12 @@ enum Caching {
 /// A model by name, without a key; add one with [`Anthropic::api_key`] where the server wants it.
 #[must_use]
 pub fn model(name: impl Into<String>) -> Anthropic {
-    let name = name.into();
-    let label = format!("anthropic:{name}");
+    let wire_name = name.into();
+    let name = format!("anthropic:{wire_name}");
     let endpoint = Endpoint::new(DEFAULT_BASE);
     let mut fields = Fields::default();
     fields.set("max_tokens", DEFAULT_MAX_TOKENS);
-    Anthropic { name, label, endpoint, fields, extra: Map::new(), caching: Caching::Off }
+    Anthropic { wire_name, name, endpoint, fields, extra: Map::new(), caching: Caching::Off }
 }
 
 /// A model with the key of `ANTHROPIC_API_KEY` and, where it is set, the base URL of `ANTHROPIC_BASE_URL`.
@@ -147,7 +147,7 @@ impl Anthropic {
 
     fn prefix(&self, spec: &ModelSpec) -> Vec<u8> {
         let mut fields = self.fields.clone();
-        fields.set("model", self.name.as_str());
+        fields.set("model", self.wire_name.as_str());
         fields.set("stream", true);
         let mark = |mut value: Value| {
             if self.caching == Caching::On
@@ -186,7 +186,7 @@ impl Anthropic {
 
 impl Model for Anthropic {
     fn name(&self) -> &str {
-        &self.label
+        &self.name
     }
 
     fn open(&self, spec: ModelSpec) -> Box<dyn Conversation> {

@@ -262,7 +262,7 @@ impl<W: Wire> Exchange<W> {
                     self.phase = Phase::Read(response);
                     return Ok(());
                 }
-                finish(response);
+                finish(*response);
                 self.wire.end(&mut self.queue)
             }
         }
@@ -270,7 +270,7 @@ impl<W: Wire> Exchange<W> {
 }
 
 /// Reads what is there already to the end, so that the pool gets the connection back.
-fn finish(mut response: Box<Response>) {
+fn finish(mut response: Response) {
     use futures_util::FutureExt as _;
     while let Some(Ok(Some(_rest))) = response.chunk().now_or_never() {}
 }

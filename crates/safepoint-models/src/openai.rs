@@ -29,8 +29,8 @@ const DEFAULT_BASE: &str = "https://api.openai.com/v1";
 /// ```
 #[derive(Clone, Debug)]
 pub struct OpenAi {
+    wire_name: String,
     name: String,
-    label: String,
     endpoint: Endpoint,
     fields: Fields,
     extra: Map<String, Value>,
@@ -39,11 +39,11 @@ pub struct OpenAi {
 /// A model by name, without a key; add one with [`OpenAi::api_key`] where the server wants it.
 #[must_use]
 pub fn model(name: impl Into<String>) -> OpenAi {
-    let name = name.into();
-    let label = format!("openai:{name}");
+    let wire_name = name.into();
+    let name = format!("openai:{wire_name}");
     OpenAi {
         name,
-        label,
+        wire_name,
         endpoint: Endpoint::new(DEFAULT_BASE),
         fields: Fields::default(),
         extra: Map::new(),
@@ -143,7 +143,7 @@ impl OpenAi {
 
     fn prefix(&self, spec: &ModelSpec) -> Vec<u8> {
         let mut fields = self.fields.clone();
-        fields.set("model", self.name.as_str());
+        fields.set("model", self.wire_name.as_str());
         fields.set("stream", true);
         fields.set("stream_options", json!({"include_usage": true}));
         let tools: Vec<Value> = spec
@@ -169,20 +169,11 @@ impl OpenAi {
 
 impl Model for OpenAi {
     fn name(&self) -> &str {
-        &self.label
+        &self.name
     }
 
     fn open(&self, spec: ModelSpec) -> Box<dyn Conversation> {
-        let prefix = self.prefix(&spec);
-        let started = spec.system.is_some();
-        Box::new(Talk {
-            endpoint: self.endpoint.clone(),
-            prefix: prefix.clone(),
-            started_with: started,
-            body: grown(prefix),
-            started,
-            cursor: Cursor::default(),
-        })
+        Box::new(Talk::new(self, &spec))
     }
 }
 
@@ -196,7 +187,6 @@ fn grown(prefix: Vec<u8>) -> Growing {
 struct Talk {
     endpoint: Endpoint,
     prefix: Vec<u8>,
-    started_with: bool,
     body: Growing,
     /// Whether a message stands before the next one, so that a comma must.
     started: bool,
@@ -204,12 +194,19 @@ struct Talk {
 }
 
 impl Talk {
+    fn new(model: &OpenAi, spec: &ModelSpec) -> Self {
+        let prefix = model.prefix(spec);
+        let started = starts_with_a_message(&prefix);
+        let (endpoint, body) = (model.endpoint.clone(), grown(prefix.clone()));
+        Self { endpoint, prefix, body, started, cursor: Cursor::default() }
+    }
+
     fn encode(&mut self, history: &History) -> crate::body::Parts {
         let entries = match self.cursor.advance(history) {
             Fresh::Rest(entries) => entries,
             Fresh::All(entries) => {
                 self.body = grown(self.prefix.clone());
-                self.started = self.started_with;
+                self.started = starts_with_a_message(&self.prefix);
                 entries
             }
         };
@@ -232,16 +229,12 @@ impl Conversation for Talk {
 
 /// The encoded request body, for tests of the encoding.
 #[doc(hidden)]
-pub fn encoded(model: &OpenAi, spec: ModelSpec, histories: &[&History]) -> Vec<Vec<u8>> {
-    let prefix = model.prefix(&spec);
-    let started = spec.system.is_some();
-    let mut talk = Talk {
-        endpoint: model.endpoint.clone(),
-        prefix: prefix.clone(),
-        started_with: started,
-        body: grown(prefix),
-        started,
-        cursor: Cursor::default(),
-    };
+pub fn encoded(model: &OpenAi, spec: &ModelSpec, histories: &[&History]) -> Vec<Vec<u8>> {
+    let mut talk = Talk::new(model, spec);
     histories.iter().map(|history| talk.encode(history).into_bytes()).collect()
+}
+
+/// Whether the prefix ends behind a message (the instructions), not at the list's bracket.
+fn starts_with_a_message(prefix: &[u8]) -> bool {
+    prefix.last() == Some(&b'}')
 }

@@ -169,7 +169,7 @@ pub fn anthropic(body: &Value) -> Result<(), Violation> {
         } else {
             waiting = uses(index, &blocks, &mut seen)?;
             let last = index + 1 == messages.len();
-            if last && blocks.last().is_some_and(|block| ends_blank(block)) {
+            if last && blocks.last().is_some_and(ends_blank) {
                 return Err(Violation::new(
                     index,
                     "messages: final assistant content cannot end with trailing whitespace",

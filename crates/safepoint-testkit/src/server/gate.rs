@@ -73,7 +73,7 @@ impl Gate {
         self
     }
 
-    /// Cuts a reply into the chunks of its wire, to be sent by [`Gate::next`].
+    /// Cuts a reply into the chunks of its wire, to be sent by [`Gate::send_next`].
     ///
     /// # Panics
     /// Before the request has arrived.
@@ -84,7 +84,7 @@ impl Gate {
     }
 
     /// Sends the next chunk of the scripted reply; false when there is none left.
-    pub fn next(&mut self) -> bool {
+    pub fn send_next(&mut self) -> bool {
         let Some(chunk) = self.chunks.pop_front() else { return false };
         self.send(&chunk);
         true
@@ -98,7 +98,7 @@ impl Gate {
 
     /// Sends what is left of the scripted reply, and ends the body.
     pub fn finish(&mut self) {
-        while self.next() {}
+        while self.send_next() {}
         self.step(Step::Finish(render::LAST_CHUNK.to_vec()));
     }
 

@@ -1,0 +1,12 @@
+//! The assembled product: real sockets, both wires, every phase of a stop. Closed by I1–I6.
+
+#[path = "e2e/faults.rs"]
+mod faults;
+#[path = "e2e/history.rs"]
+mod history;
+#[path = "e2e/stops.rs"]
+mod stops;
+#[path = "e2e/swallow.rs"]
+mod swallow;
+#[path = "e2e/world.rs"]
+mod world;
