@@ -1,2 +1,42 @@
-//! Recipes of this workspace.
-fn main() {}
+//! Recipes of this workspace: one recipe is one CI step.
+
+mod check;
+mod source;
+mod spec;
+mod tidy;
+
+use std::process::ExitCode;
+
+const HELP: &str = "\
+cargo xtask RECIPE
+  check          what CI runs: format, clippy, tidy, tests, spec, documentation
+  tidy           style as tests: file sizes, words, docs, edges between crates and modules
+  spec           each clause with the tests that cite it, or with what owes it; --strict fails on neither
+  bench [ARGS]   the benchmarks, against a bare loop in the same run";
+
+fn main() -> ExitCode {
+    let mut args = std::env::args().skip(1);
+    let recipe = args.next().unwrap_or_default();
+    let rest: Vec<String> = args.collect();
+    let result = match recipe.as_str() {
+        "check" => check::check(),
+        "tidy" => tidy::tidy(),
+        "spec" => spec::spec(rest.iter().any(|arg| arg == "--strict")),
+        "bench" => check::bench(&rest),
+        "" | "help" | "--help" => {
+            println!("{HELP}");
+            return ExitCode::SUCCESS;
+        }
+        other => {
+            eprintln!("there is no recipe `{other}`\n{HELP}");
+            return ExitCode::from(2);
+        }
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! `spec`: each clause with the tests that cite it, or with the issue that owes it, or with neither.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context as _, bail};
+
+use crate::source::{self, File};
+
+/// Prints the table; with `strict` a clause with neither is a failure.
+pub(crate) fn spec(strict: bool) -> anyhow::Result<()> {
+    let files = source::all()?;
+    let text = |path: &str| files.iter().find(|file| file.path == path).map(|file| file.text.as_str());
+    let clauses = clauses(text("docs/spec.md").context("docs/spec.md is missing")?);
+    let deferred = deferred(text("docs/deferred.toml").unwrap_or_default());
+    let mut cited: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for file in files.iter().filter(|file| file.is_rust()) {
+        for (clause, test) in citations(file) {
+            cited.entry(clause).or_default().push(test);
+        }
+    }
+    let mut without = Vec::new();
+    for (clause, words) in &clauses {
+        match (cited.get(clause), deferred.get(clause)) {
+            (Some(tests), owed) => {
+                let rest = owed.map(|issue| format!(" (the rest: {issue})")).unwrap_or_default();
+                println!("{clause:<6} {words:<44} {} tests: {}{rest}", tests.len(), shown(tests));
+            }
+            (None, Some(issue)) => println!("{clause:<6} {words:<44} deferred: {issue}"),
+            (None, None) => {
+                println!("{clause:<6} {words:<44} NONE");
+                without.push(clause.as_str());
+            }
+        }
+    }
+    println!("\n{} clauses, {} with tests, {} with neither", clauses.len(), cited.len(), without.len());
+    if strict && !without.is_empty() {
+        bail!("no test cites {}, and nothing defers them", without.join(", "));
+    }
+    Ok(())
+}
+
+fn shown(tests: &[String]) -> String {
+    const MOST: usize = 3;
+    let mut shown = tests.iter().take(MOST).cloned().collect::<Vec<_>>().join(", ");
+    if tests.len() > MOST {
+        shown.push_str(", …");
+    }
+    shown
+}
+
+/// `- **S1.1** words …`, and `**I1** words …` inside the last section.
+fn clauses(spec: &str) -> Vec<(String, String)> {
+    const WORDS: usize = 42;
+    let mut found = Vec::new();
+    for part in spec.split("**").collect::<Vec<_>>().windows(2) {
+        let name = part[0];
+        let known = found.iter().any(|(clause, _)| clause == name);
+        if is_clause(name) && !known {
+            let words: String =
+                part[1].trim().lines().next().unwrap_or_default().chars().take(WORDS).collect();
+            found.push((name.to_owned(), words));
+        }
+    }
+    found
+}
+
+fn is_clause(text: &str) -> bool {
+    let digits = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_digit());
+    match text.strip_prefix('S') {
+        Some(rest) => rest.split_once('.').is_some_and(|(section, number)| digits(section) && digits(number)),
+        None => text.strip_prefix('I').is_some_and(digits),
+    }
+}
+
+/// `"S6.1" = "issue"` a line.
+fn deferred(text: &str) -> BTreeMap<String, String> {
+    text.lines()
+        .filter_map(|line| line.split_once('='))
+        .map(|(clause, issue)| {
+            (clause.trim().trim_matches('"').to_owned(), issue.trim().trim_matches('"').to_owned())
+        })
+        .filter(|(clause, _)| is_clause(clause))
+        .collect()
+}
+
+/// The clauses that a file's tests cite: in the doc comment of a test, or, in a file of tests, in the file's own.
+fn citations(file: &File) -> Vec<(String, String)> {
+    let name = file.path.rsplit('/').next().unwrap_or_default().trim_end_matches(".rs");
+    let mut found = Vec::new();
+    let mut docs: Vec<String> = Vec::new();
+    let mut is_test = false;
+    for line in file.text.lines().map(str::trim_start) {
+        if let Some(doc) = line.strip_prefix("///") {
+            docs.extend(named(doc));
+        } else if line.starts_with("//!") {
+            if file.is_test() {
+                found.extend(named(&line[3..]).into_iter().map(|clause| (clause, format!("{name}.rs"))));
+            }
+        } else if line.starts_with("#[") {
+            is_test |= line.contains("test");
+        } else {
+            if let Some(rest) =
+                line.split("fn ").nth(1).filter(|_| is_test || file.text.contains("proptest!"))
+            {
+                let test = rest.split(['(', '<']).next().unwrap_or_default();
+                found.extend(docs.drain(..).map(|clause| (clause, format!("{name}::{test}"))));
+            }
+            docs.clear();
+            is_test = false;
+        }
+    }
+    found
+}
+
+/// Clauses named in a text: `S1.4`, `S2.1–S2.3`, `I1-I6`.
+fn named(text: &str) -> Vec<String> {
+    let words: Vec<&str> =
+        text.split(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '.' | '–' | '-'))).collect();
+    words
+        .into_iter()
+        .map(|word| word.trim_matches(['.', '-', '–']))
+        .flat_map(|word| match word.split_once(['–', '-']) {
+            Some((from, to)) if is_clause(from) && is_clause(to) => range(from, to),
+            _ if is_clause(word) => vec![word.to_owned()],
+            _ => Vec::new(),
+        })
+        .collect()
+}
+
+fn range(from: &str, to: &str) -> Vec<String> {
+    let split = |text: &str| {
+        let at = text.rfind(|c: char| !c.is_ascii_digit()).map_or(0, |at| at + 1);
+        (text[..at].to_owned(), text[at..].parse::<u32>().unwrap_or(0))
+    };
+    let ((prefix, first), (_, last)) = (split(from), split(to));
+    (first..=last).map(|number| format!("{prefix}{number}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clauses_are_found_in_the_text() {
+        let spec = "- **S1.1** A request is.\n- **S10.2** More.\nThese hold. **I1** one. **not** this";
+        let names: Vec<String> = clauses(spec).into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names, ["S1.1", "S10.2", "I1"]);
+    }
+
+    #[test]
+    fn citations_are_found_above_tests_only() {
+        let text = "//! Tests.\n/// S1.4, S2.1–S2.3: a fact.\n#[test]\nfn a() {}\n/// S9.9\nfn b() {}\n";
+        let found = citations(&File::of("crates/x/tests/x.rs", text));
+        let names: Vec<&str> = found.iter().map(|(clause, _)| clause.as_str()).collect();
+        assert_eq!(names, ["S1.4", "S2.1", "S2.2", "S2.3"]);
+    }
+}
