@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use safepoint_tools::process::{CommandSpec, Exit, ProcessReport, Rung};
+use safepoint_tools::process::{CommandSpec, Exit, ProcessReport, Processes, Rung};
 
 use super::support::{self, NO_CAP, each_grade, guarded, ladder, started, until, written_pid};
 
@@ -95,8 +95,16 @@ async fn every_process_of_the_tree_gets_the_polite_signal() {
 /// A command started with SIGINT ignored could never be asked politely: the guard puts that right.
 #[tokio::test]
 async fn commands_hear_signals_that_the_runtime_ignores() {
+    use std::os::unix::fs::PermissionsExt;
+    // What `nohup safepoint run &` in a script comes to: the guard inherits that these are ignored.
+    let place = tempfile::tempdir().unwrap();
+    let program = place.path().join("guard");
+    let script = format!("#!/bin/sh\ntrap '' INT TERM HUP\nexec {} \"$@\"\n", support::guard_program());
+    std::fs::write(&program, script).unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o700)).unwrap();
+    let processes = Processes::guarded_by(support::unique("ignore"), program);
     let line = "grep -E 'Sig(Ign|Blk)' /proc/self/status";
-    let mut process = guarded("ignore").spawn(CommandSpec::shell(line)).await.unwrap();
+    let mut process = processes.spawn(CommandSpec::shell(line)).await.unwrap();
     process.wait().await;
     const DEADLY: u64 = 1 << (2 - 1) | 1 << (15 - 1) | 1 << (1 - 1) | 1 << (17 - 1) | 1 << (10 - 1);
     for line in process.output().text().lines() {
