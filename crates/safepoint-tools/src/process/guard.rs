@@ -79,6 +79,7 @@ impl Guard {
         }
         set_child_subreaper(Some(getpid()))?;
         sys::name_process("safepoint-guard");
+        cgroup::tidy();
         Ok(Self { control, signals: sys::take_signals()?, keepers: HashSet::new() })
     }
 
@@ -122,7 +123,9 @@ impl Guard {
     /// Reaps keepers and whatever came back to us; kills what a keeper's death has orphaned.
     fn reap(&mut self) {
         while let Ok(Some((pid, _))) = wait(WaitOptions::NOHANG) {
-            self.keepers.remove(&pid);
+            if self.keepers.remove(&pid) {
+                cgroup::clear(pid.as_raw_nonzero().get());
+            }
         }
         for orphan in tree::children_of(own_pid()) {
             if Pid::from_raw(orphan.pid).is_some_and(|pid| !self.keepers.contains(&pid)) {
@@ -139,6 +142,7 @@ impl Guard {
             sys::drain_signals(&self.signals);
             self.reap();
             if matches!(wait(WaitOptions::NOHANG), Err(Errno::CHILD)) {
+                cgroup::tidy();
                 return Ok(());
             }
             if Instant::now() >= patience {

@@ -76,11 +76,17 @@ async fn a_killed_keeper_leaves_nothing_and_is_reported() {
         "setsid sh -c 'trap \"\" INT TERM HUP; echo far=$$ ready; while :; do sleep 0.01; done' & wait";
     let mut process = started(&processes, CommandSpec::shell(line)).await;
     let far = written_pid(&process, "far");
-    support::kill(support::parent(process.pid()).unwrap(), Signal::KILL);
+    let keeper = support::parent(process.pid()).unwrap();
+    support::kill(keeper, Signal::KILL);
     let report = process.wait().await;
     assert_eq!((report.hold, report.exit), (Hold::KeeperLost, Exit::Unknown));
     assert_eq!(report.survivors, []);
     until("the far process is gone", || !support::exists(far));
+    let keeper = support::own_control_group().map(|group| group.join(format!("safepoint-{keeper}")));
+    let guard = processes.guard_pid().unwrap().cast_signed();
+    drop((process, processes));
+    until("the guard is gone", || !support::is_alive(guard));
+    assert!(keeper.is_none_or(|group| !group.exists()), "its control group is taken away");
 }
 
 /// S4.9: nobody is left to kill the tree; it is found by its mark at the next start.

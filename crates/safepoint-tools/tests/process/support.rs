@@ -104,6 +104,15 @@ pub(crate) fn written_pid(process: &Process, name: &str) -> i32 {
     text[from..].split(|c: char| !c.is_ascii_digit()).next().and_then(|pid| pid.parse().ok()).expect("a pid")
 }
 
+/// Where control groups for commands are made on this machine, if anywhere.
+pub(crate) fn own_control_group() -> Option<std::path::PathBuf> {
+    let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
+    let own = groups.lines().find_map(|line| line.strip_prefix("0::/"))?.to_owned();
+    let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
+    let mount = mounts.lines().find(|line| line.split(' ').nth(2) == Some("cgroup2"))?.split(' ').nth(1)?;
+    Some(Path::new(mount).join(own))
+}
+
 pub(crate) fn kill(pid: i32, signal: rustix::process::Signal) {
     let pid = rustix::process::Pid::from_raw(pid).expect("a pid is positive");
     rustix::process::kill_process(pid, signal).expect("it can be signalled");

@@ -10,6 +10,30 @@ use std::{
     path::{Path, PathBuf},
 };
 
+const PREFIX: &str = "safepoint-";
+
+/// Kills and takes away what a keeper that was killed has left; if something in it is just ending, [`tidy`] will.
+pub(super) fn clear(keeper: i32) {
+    let Ok(own) = own_group() else { return };
+    let path = own.join(format!("{PREFIX}{keeper}"));
+    if fs::write(path.join("cgroup.kill"), "1").is_ok() {
+        remove(&path);
+    }
+}
+
+/// Takes away the empty groups of keepers that are gone.
+pub(super) fn tidy() {
+    let Ok(groups) = own_group().and_then(fs::read_dir) else { return };
+    for group in groups.filter_map(Result::ok) {
+        let name = group.file_name();
+        let keeper =
+            name.to_str().and_then(|name| name.strip_prefix(PREFIX)).and_then(|pid| pid.parse::<i32>().ok());
+        if keeper.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
+            remove(&group.path());
+        }
+    }
+}
+
 /// A group that is taken away when this is dropped and nothing is in it any more.
 #[derive(Debug)]
 pub(super) struct Cgroup {
@@ -20,7 +44,7 @@ pub(super) struct Cgroup {
 impl Cgroup {
     /// Makes one, and gives the file through which a process enters it.
     pub(super) fn create() -> io::Result<(Self, OwnedFd)> {
-        let path = own_group()?.join(format!("safepoint-{}", std::process::id()));
+        let path = own_group()?.join(format!("{PREFIX}{}", std::process::id()));
         fs::create_dir(&path)?;
         match open(&path) {
             Ok((kill, procs)) => Ok((Self { path, kill }, procs)),
