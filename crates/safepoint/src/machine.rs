@@ -11,15 +11,16 @@ use crate::{
     event::{ErrorReport, Fact, Wholeness},
     history::{Entry, History, Tail},
     ids::{ApprovalId, CallId},
-    limits::Limits,
     log::Recorded,
     message::AssistantMessage,
     receipt::{CallReport, CallStatus, CleanupReport, Ending, ModelReport, ProcessReport},
-    usage::{Price, Usage},
+    usage::Usage,
 };
 
+mod bounds;
 mod round;
 
+pub(crate) use bounds::Bounds;
 pub(crate) use round::{Call, Round, Step};
 
 /// A run's state: the fold of its recorded facts.
@@ -350,36 +351,5 @@ impl Machine {
     }
     pub(crate) fn failure(&self) -> Option<&ErrorReport> {
         self.failure.as_ref()
-    }
-}
-
-/// The limits that are checked before a model call (S12.1).
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Bounds<'a> {
-    pub(crate) limits: &'a Limits,
-    pub(crate) price: Option<&'a Price>,
-}
-
-impl Bounds<'_> {
-    fn reached(&self, machine: &Machine) -> Option<Due> {
-        use safepoint_scope::Code;
-        let limit = |code, text| Some(Due::Limit { code, text });
-        let used = machine.usage();
-        if machine.rounds - machine.rounds_before >= self.limits.max_rounds {
-            return limit(
-                Code::MAX_ROUNDS,
-                format!("the limit of {} rounds is reached", self.limits.max_rounds),
-            );
-        }
-        if let Some(max) = self.limits.max_tokens.filter(|max| used.total() >= *max) {
-            return limit(Code::MAX_TOKENS, format!("{} of {max} tokens are used", used.total()));
-        }
-        if let (Some(max), Some(price)) = (self.limits.max_cost, self.price) {
-            let cost = price.of(used);
-            if cost >= max {
-                return limit(Code::MAX_COST, format!("{cost:.4} of {max:.4} is spent"));
-            }
-        }
-        None
     }
 }

@@ -1,0 +1,1 @@
+fn main() { let _none = safepoint_scope::SafePoints(0); }
