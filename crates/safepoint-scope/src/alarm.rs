@@ -4,7 +4,7 @@ use std::{
     future::Future,
     pin::Pin,
     sync::Arc,
-    task::{Context, Poll, Waker},
+    task::{Context, Poll},
 };
 
 use tokio::{
@@ -21,12 +21,11 @@ pub(crate) struct Alarm {
     node: Arc<Node>,
     wakes: Vec<Pin<Box<OwnedNotified>>>,
     sleep: Option<Pin<Box<Sleep>>>,
-    waker: Option<Waker>,
 }
 
 impl Alarm {
     pub(crate) fn new(node: &Arc<Node>) -> Self {
-        Self { node: Arc::clone(node), wakes: Vec::new(), sleep: None, waker: None }
+        Self { node: Arc::clone(node), wakes: Vec::new(), sleep: None }
     }
 
     pub(crate) fn node(&self) -> &Arc<Node> {
@@ -39,12 +38,13 @@ impl Alarm {
         cx: &mut Context<'_>,
         look: impl Fn(&Arc<Node>) -> Option<T>,
     ) -> Poll<T> {
-        // Registered with this waker and nobody asked: nothing to look at, nothing to register again.
-        if self.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) && self.node.is_silent() {
-            return Poll::Pending;
-        }
         loop {
+            // Registered first, every time: a notification that was for somebody else (a sibling's end, a stop of one
+            // call alone) uses the registration up, and the next one must not be missed.
             self.register(cx);
+            if self.node.is_silent() {
+                return Poll::Pending;
+            }
             if let Some(found) = look(&self.node) {
                 return Poll::Ready(found);
             }
@@ -66,9 +66,6 @@ impl Alarm {
             while held.as_mut().poll(cx).is_ready() {
                 held.set(Arc::clone(wake).notified_owned());
             }
-        }
-        if !self.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
-            self.waker = Some(cx.waker().clone());
         }
     }
 }

@@ -133,6 +133,23 @@ async fn a_part_is_stopped_alone() {
     assert!(run.absorb(outer).is_ok());
 }
 
+/// S1.5, S2.8: a waiter that a sibling's end woke for nothing still hears the next stop.
+#[tokio::test]
+async fn a_sibling_s_end_loses_no_wake() {
+    let (run, handle) = Scope::root();
+    let ((one, stop_one), (two, _)) = (run.child(), run.child());
+    let waits = two.clone();
+    let task = run.spawn("waits", async move { waits.stopped().await.reason().code().clone() });
+    tokio::task::yield_now().await;
+    one.settle();
+    tokio::task::yield_now().await;
+    stop_one.stop(StopRequest::now());
+    tokio::task::yield_now().await;
+    handle.stop(StopRequest::now());
+    let woken = tokio::time::timeout(Duration::from_secs(5), task).await;
+    assert_eq!(woken.expect("the stop was heard").unwrap(), Code::USER);
+}
+
 /// S1.2: what reaches a nested run, by link, mode and reach.
 #[tokio::test(start_paused = true)]
 async fn links_let_through_what_they_say() {

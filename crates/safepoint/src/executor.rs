@@ -23,6 +23,7 @@ use crate::{
     limits::Limits,
     log::Recorded,
     receipt::{CallStatus, CleanupEnd, CleanupReport, Effect as Done, ProcessReport},
+    spans,
     tool::{Cx, EffectClass, OnStop, Tool, ToolResult},
 };
 
@@ -64,6 +65,15 @@ struct Posted {
     progress: String,
     cleanups: Vec<(String, BoxFuture<'static, ()>)>,
     processes: Vec<ProcessReport>,
+    rows: Rows,
+}
+
+/// Who takes a process's row. Exhaustive: the supervisor while it is there, the mailbox after it.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Rows {
+    #[default]
+    ForSupervisor,
+    ByMail,
 }
 
 impl Board {
@@ -79,8 +89,14 @@ impl Board {
     pub(crate) fn cleanup(&self, label: String, work: BoxFuture<'static, ()>) {
         self.posted.lock().unwrap_or_else(PoisonError::into_inner).cleanups.push((label, work));
     }
-    pub(crate) fn process(&self, process: ProcessReport) {
-        self.posted.lock().unwrap_or_else(PoisonError::into_inner).processes.push(process);
+    /// Takes a process's row, or gives it back when the call's supervisor has ended.
+    pub(crate) fn process(&self, process: ProcessReport) -> Option<ProcessReport> {
+        let mut posted = self.posted.lock().unwrap_or_else(PoisonError::into_inner);
+        if posted.rows == Rows::ByMail {
+            return Some(process);
+        }
+        posted.processes.push(process);
+        None
     }
     fn take_progress(&self) -> String {
         std::mem::take(&mut self.posted.lock().unwrap_or_else(PoisonError::into_inner).progress)
@@ -88,8 +104,11 @@ impl Board {
     fn take_cleanups(&self) -> Vec<(String, BoxFuture<'static, ()>)> {
         std::mem::take(&mut self.posted.lock().unwrap_or_else(PoisonError::into_inner).cleanups)
     }
-    pub(crate) fn take_processes(&self) -> Vec<ProcessReport> {
-        std::mem::take(&mut self.posted.lock().unwrap_or_else(PoisonError::into_inner).processes)
+    /// The rows so far; any later one is given back.
+    fn take_processes(&self) -> Vec<ProcessReport> {
+        let mut posted = self.posted.lock().unwrap_or_else(PoisonError::into_inner);
+        posted.rows = Rows::ByMail;
+        std::mem::take(&mut posted.processes)
     }
 }
 
@@ -105,7 +124,7 @@ enum Way {
 pub(crate) async fn supervise(
     job: Job,
     post: impl FnOnce(Ending) + Send,
-    cleaned: impl FnOnce(CallId, Vec<CleanupReport>, Vec<ProcessReport>) + Send,
+    cleaned: impl FnOnce(CallId, Vec<CleanupReport>) + Send,
     late: impl FnOnce(CallId, String) + Send + 'static,
 ) {
     let spec = job.tool.spec().clone();
@@ -131,16 +150,17 @@ pub(crate) async fn supervise(
     ending.started_at = Some(job.started_at);
     ending.finish_text(&job.board.take_progress());
     ending.fit(spec.output_bytes.unwrap_or(job.limits.call_output_bytes), &job.run).await;
+    spans::end(&tracing::Span::current(), ending.status.as_str(), status_of(ending.status));
     let resolved_at_once =
         ending.stopped_by.is_some() && matches!(spec.on_stop, OnStop::Drop | OnStop::Detach);
     if resolved_at_once {
-        ending.processes = job.board.take_processes();
+        ending.name_processes(job.board.take_processes());
         post(ending);
         let reports = clean_up(&scope, &job.board, job.limits.cleanup).await;
-        cleaned(call_id, reports, job.board.take_processes());
+        cleaned(call_id, reports);
     } else {
         ending.cleanups = clean_up(&scope, &job.board, job.limits.cleanup).await;
-        ending.processes = job.board.take_processes();
+        ending.name_processes(job.board.take_processes());
         post(ending);
     }
 }
@@ -272,6 +292,20 @@ async fn bounded(scope: &Scope, label: &str, work: BoxFuture<'static, ()>, left:
             task.dropper().drop_now();
             CleanupEnd::TimedOut
         }
+    }
+}
+
+/// A stopped call is neither ok nor an error.
+fn status_of(status: CallStatus) -> spans::Status {
+    match status {
+        CallStatus::Completed => spans::Status::Ok,
+        CallStatus::Failed | CallStatus::TimedOut | CallStatus::Unreachable => spans::Status::Error,
+        CallStatus::Denied
+        | CallStatus::Expired
+        | CallStatus::NotStarted
+        | CallStatus::Stopped
+        | CallStatus::Killed
+        | CallStatus::LeftRunning => spans::Status::Unset,
     }
 }
 

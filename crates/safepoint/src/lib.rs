@@ -22,6 +22,7 @@ pub mod outcome;
 pub mod receipt;
 mod run;
 mod shared;
+mod spans;
 pub mod tool;
 mod toolset;
 pub mod usage;

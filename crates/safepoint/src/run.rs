@@ -10,6 +10,7 @@ use std::{
 
 use safepoint_scope::{Asked, Code, Reason, Scope, StopRequest};
 use tokio::sync::{mpsc::UnboundedReceiver, oneshot};
+use tracing::Instrument as _;
 
 use crate::{
     agent::Definition,
@@ -21,6 +22,7 @@ use crate::{
     outcome::Outcome,
     receipt::Quiet,
     shared::{DecideError, Msg, Shared},
+    spans,
 };
 
 /// A run: await it for its outcome. Dropping it asks `Now` and returns; its settling goes on while the tokio runtime
@@ -83,10 +85,11 @@ impl Run {
     fn begin(&mut self) {
         let Some(idle) = self.idle.take() else { return };
         let Idle { def, log, mailbox, start } = *idle;
+        let span = spans::run(self.shared.run.as_str(), def.model.name());
         let conductor = Conductor::new(Arc::clone(&self.shared), def, log, mailbox);
         // The conductor outlives the run's own tasks, so it belongs to a scope of its own.
         let (engine, _nobody_stops_it) = Scope::root();
-        drop(engine.spawn("conductor", Box::pin(conductor.conduct(start))));
+        drop(engine.spawn("conductor", Box::pin(conductor.conduct(start)).instrument(span)));
     }
 }
 

@@ -13,7 +13,7 @@ const CRATES: [(&str, &[&str]); 5] = [
 
 /// The engine's modules in reading order: each may use those before it. A few know a later one by its type alone, and
 /// are named with it.
-const MODULES: [&str; 22] = [
+const MODULES: [&str; 23] = [
     "ids",
     "limits",
     "usage",

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use safepoint_scope::{Code, Mode, Reason, SafePoints, StopRequest};
 use serde_json::Value;
+use tracing::Instrument as _;
 
 use super::{Broken, Conductor, Site, host::RunHost};
 use crate::{
@@ -16,6 +17,7 @@ use crate::{
     message::ToolCall,
     receipt::{CallStatus, StoppedBy},
     shared::{HookKey, Msg},
+    spans,
     tool::{CallSite, Cx, OnFailure, Tool},
 };
 
@@ -86,14 +88,15 @@ impl Conductor {
         let cleaned = Arc::clone(&self.shared);
         let late = Arc::clone(&self.shared);
         let label = format!("call {call_id}");
+        let span = spans::tool_call(job.cx.name(), call_id.as_str());
         let supervised = executor::supervise(
             job,
             move |ending| ended.post(Msg::CallEnded { call_id, ending }),
-            move |call_id, cleanups, processes| cleaned.post(Msg::Cleaned { call_id, cleanups, processes }),
+            move |call_id, cleanups| cleaned.post(Msg::Cleaned { call_id, cleanups, processes: Vec::new() }),
             move |call_id, what| late.post(Msg::Late { call_id, what }),
         );
         // Dropping the task's handle lets it go on; its ending comes by mail.
-        drop(self.scope.spawn(label, supervised));
+        drop(self.scope.spawn(label, supervised.instrument(span)));
     }
 
     /// The call's own scope, made when the call is first looked at, so that it can be stopped alone from then on.
@@ -108,7 +111,7 @@ impl Conductor {
     async fn not_started(&mut self, call: &ToolCall, reason: Reason) -> Result<(), Broken> {
         let by = match self.scope.demand() {
             Some(demand) if demand.mode == Mode::Now || self.call_is_silent(&call.id) => {
-                self.watch.observe(demand.mode);
+                self.observe(demand.mode).await?;
                 StoppedBy::Run
             }
             _ => StoppedBy::Call,
@@ -136,6 +139,11 @@ impl Conductor {
                 .get(&call.call.name)
                 .is_some_and(|tool| tool.spec().on_failure == OnFailure::EndRun);
         let message = ending.text.clone();
+        if ending.stopped_by == Some(StoppedBy::Run)
+            && let Some(demand) = self.scope.demand()
+        {
+            self.observe(demand.mode).await?;
+        }
         self.end_call(&call.call, ending).await?;
         if fatal {
             self.fail("tool", format!("the tool `{}` failed: {message}", call.call.name), None);

@@ -9,7 +9,12 @@ use futures_core::future::BoxFuture;
 use safepoint_scope::{Asked, Scope, StopRequest};
 
 use crate::{
-    event::EventKind, executor::Board, ids::CallId, receipt::ProcessReport, shared::Shared, tool::Host,
+    event::EventKind,
+    executor::Board,
+    ids::CallId,
+    receipt::ProcessReport,
+    shared::{Msg, Shared},
+    tool::Host,
 };
 
 /// The engine behind one call's context. It holds the run weakly: a context that is kept does not keep the run.
@@ -38,8 +43,11 @@ impl Host for RunHost {
         self.board.cleanup(label, work);
     }
 
-    fn report_process(&self, _call: &CallId, process: ProcessReport) {
-        self.board.process(process);
+    fn report_process(&self, call: &CallId, process: ProcessReport) {
+        if let (Some(process), Some(shared)) = (self.board.process(process), self.shared.upgrade()) {
+            let call_id = call.clone();
+            shared.post(Msg::Cleaned { call_id, cleanups: Vec::new(), processes: vec![process] });
+        }
     }
 
     fn stop_run(&self, request: StopRequest) -> Asked {

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use futures_util::StreamExt as _;
 use jiff::Timestamp;
 use safepoint_scope::{Dropper, Effect, Permit, SafePoints};
+use tracing::{Instrument as _, Span};
 
 use super::{Broken, Conductor};
 use crate::{
@@ -14,6 +15,7 @@ use crate::{
     model::{Delta, DeltaStream, Finish, ModelError},
     receipt::{ModelReport, ModelState},
     shared::{HookKey, Msg, Shared},
+    spans,
 };
 
 /// The effect of calling a model.
@@ -30,6 +32,7 @@ pub(super) struct Streaming {
     started_at: Timestamp,
     pen: Arc<Mutex<Pen>>,
     dropper: Option<Dropper>,
+    span: Span,
 }
 
 /// The draft, and whether it may still be written: taken away when the call is cut, so that a chunk that arrives a
@@ -62,6 +65,7 @@ impl Conductor {
         }
         let started_at = Timestamp::now();
         let announced = self.record(Fact::ModelStarted { round }).await?;
+        let span = spans::model_call(self.def.model.name(), round);
         let pen = Arc::new(Mutex::new(Pen { draft: Draft::default(), hand: Hand::Performer }));
         let dropper = match self.scope.pass::<CallModel>(gate, &announced) {
             Ok(permit) => {
@@ -69,24 +73,25 @@ impl Conductor {
                 let shared = Arc::clone(&self.shared);
                 let most = self.def.limits.model_output_bytes;
                 let performer = perform(permit, stream, Page { pen: Arc::clone(&pen), shared, round, most });
-                Some(self.scope.spawn("model call", performer).dropper())
+                Some(self.scope.spawn("model call", performer.instrument(span.clone())).dropper())
             }
             // The stop is in the scope's hands; the value has nowhere to unwind to but here.
             Err(stop) => {
-                self.watch
-                    .observe(self.scope.demand().map_or(safepoint_scope::Mode::Now, |demand| demand.mode));
                 drop(stop);
                 None
             }
         };
         let refused = dropper.is_none();
-        self.streaming = Some(Streaming { round, started_at, pen, dropper });
+        self.streaming = Some(Streaming { round, started_at, pen, dropper, span });
         if refused { self.cut_model().await } else { Ok(()) }
     }
 
     /// Ends the exchange at our end, and keeps what had arrived.
     pub(super) async fn cut_model(&mut self) -> Result<(), Broken> {
         let Some(streaming) = self.streaming.take() else { return Ok(()) };
+        if let Some(demand) = self.scope.demand() {
+            self.observe(demand.mode).await?;
+        }
         if let Some(dropper) = &streaming.dropper {
             dropper.drop_now();
         }
@@ -128,6 +133,14 @@ impl Conductor {
             started_at: streaming.started_at,
             ended_at: Timestamp::now(),
         };
+        let (ending, status) = match &whole {
+            Wholeness::Whole => ("completed", spans::Status::Ok),
+            Wholeness::Cut => ("stopped", spans::Status::Unset),
+            Wholeness::Failed(_) => ("failed", spans::Status::Error),
+        };
+        spans::end(&streaming.span, ending, status);
+        streaming.span.record("gen_ai.usage.input_tokens", report.usage.input);
+        streaming.span.record("gen_ai.usage.output_tokens", report.usage.output);
         let message = Arc::new(message);
         self.after_model(streaming.round, &message, &report.usage);
         self.record(Fact::ModelEnded { message, whole, report }).await?;

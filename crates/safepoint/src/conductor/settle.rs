@@ -9,6 +9,7 @@ use futures_util::future::{Either, select};
 use jiff::Timestamp;
 use safepoint_scope::{DEFAULT_CLEANUP_CAP, Reason};
 use tokio::time::{Instant, timeout_at};
+use tracing::Span;
 
 use super::{Broken, Conductor};
 use crate::{
@@ -19,6 +20,7 @@ use crate::{
     outcome::{Answer, Ended, Outcome, Persisted, RunError, Stopped, Waiting},
     receipt::{CallStatus, CleanupReport, Ending, ProcessReport, Quiet, Receipt, StoppedBy},
     shared::Msg,
+    spans,
 };
 
 impl Conductor {
@@ -32,11 +34,6 @@ impl Conductor {
             persisted = broken.into();
         }
         self.scope.settle();
-        if ending == Ending::Stopped
-            && let Some(demand) = self.scope.demand()
-        {
-            self.watch.observe(demand.mode);
-        }
         let receipt = Arc::new(self.receipt(ending, withdrawn));
         let settled =
             Arc::new(Fact::Settled { receipt: Arc::clone(&receipt), error: self.machine.failure().cloned() });
@@ -44,6 +41,15 @@ impl Conductor {
             persisted = self.record_last(&settled).await;
         }
         self.def.times.note(&receipt);
+        spans::end(
+            &Span::current(),
+            ending.as_str(),
+            match ending {
+                Ending::Done => spans::Status::Ok,
+                Ending::Failed => spans::Status::Error,
+                Ending::Stopped | Ending::Suspended => spans::Status::Unset,
+            },
+        );
         let outcome = self.outcome(ending, &receipt, persisted);
         if ending == Ending::Stopped {
             self.tell(self.def.hooks.on_stop(&receipt));
@@ -59,6 +65,11 @@ impl Conductor {
         self.notice().await?;
         if matches!(ending, Ending::Suspended | Ending::Done) {
             return Ok(());
+        }
+        if ending == Ending::Stopped
+            && let Some(demand) = self.scope.demand()
+        {
+            self.observe(demand.mode).await?;
         }
         let reason = self.scope.reason();
         for call in self.machine.open_calls() {

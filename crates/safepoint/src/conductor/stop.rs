@@ -65,9 +65,9 @@ impl StopWatch {
         }
     }
 
-    /// Remembers that a demand took effect, the first time.
-    pub(super) fn observe(&mut self, mode: Mode) {
-        self.observed.get_or_insert(Observed { at: Timestamp::now(), mode });
+    /// The mode in which a demand took effect, if one did.
+    fn fired(&self) -> Option<Mode> {
+        self.observed.map(|observed| observed.mode)
     }
 }
 
@@ -92,9 +92,17 @@ impl Conductor {
             self.watch.deadline_fired = Fired::Yes;
             self.record(Fact::StopEscalated).await?;
         }
-        if demand.mode == Mode::Now {
-            self.watch.observe(Mode::Now);
+        Ok(())
+    }
+
+    /// Records that a demand took effect, the first time: it ended something, or kept it from beginning.
+    pub(super) async fn observe(&mut self, mode: Mode) -> Result<(), Broken> {
+        if self.watch.observed.is_some() {
+            return Ok(());
         }
+        let at = Timestamp::now();
+        self.watch.observed = Some(Observed { at, mode });
+        self.record(Fact::StopObserved { at }).await?;
         Ok(())
     }
 
@@ -102,7 +110,7 @@ impl Conductor {
     pub(super) fn stop_report(&self) -> Option<StopReport> {
         let requests = self.scope.requests();
         let first = requests.first()?;
-        let fired = self.watch.observed.map(|observed| observed.mode);
+        let fired = self.watch.fired();
         let escalated = match (first.demand.mode, fired) {
             (Mode::At(_), Some(Mode::Now)) if self.watch.deadline_fired == Fired::Yes => {
                 Escalated::ByDeadline

@@ -100,6 +100,15 @@ impl Ending {
         }
     }
 
+    /// Adds its processes; a stop that had to use SIGKILL is told as such.
+    pub(super) fn name_processes(&mut self, processes: Vec<ProcessReport>) {
+        let forced = processes.iter().any(|process| process.signals.iter().any(|signal| signal == "SIGKILL"));
+        if self.status == CallStatus::Stopped && forced {
+            self.status = CallStatus::Killed;
+        }
+        self.processes = processes;
+    }
+
     pub(super) fn judge_effect(&mut self, class: EffectClass) {
         self.effect = effect_of(class, self.status, self.said_none == SaidNone::Yes);
     }

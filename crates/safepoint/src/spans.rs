@@ -1,0 +1,67 @@
+//! Spans of runs, model calls and tool calls, named by the OpenTelemetry GenAI semantic conventions (S11.3).
+//!
+//! A span that a stop ended is neither ok nor error: its `otel.status_code` stays unset, and `safepoint.ending` says
+//! what became of it.
+
+use tracing::{Span, field::Empty, info_span};
+
+/// A run: `invoke_agent`.
+pub(crate) fn run(id: &str, model: &str) -> Span {
+    info_span!(
+        "invoke_agent",
+        gen_ai.operation.name = "invoke_agent",
+        gen_ai.conversation.id = id,
+        gen_ai.request.model = model,
+        safepoint.ending = Empty,
+        otel.status_code = Empty,
+    )
+}
+
+/// A round's model call: `chat`.
+pub(crate) fn model_call(model: &str, round: u32) -> Span {
+    info_span!(
+        "chat",
+        gen_ai.operation.name = "chat",
+        gen_ai.request.model = model,
+        gen_ai.usage.input_tokens = Empty,
+        gen_ai.usage.output_tokens = Empty,
+        safepoint.round = round,
+        safepoint.ending = Empty,
+        otel.status_code = Empty,
+    )
+}
+
+/// A tool call: `execute_tool`.
+pub(crate) fn tool_call(name: &str, id: &str) -> Span {
+    info_span!(
+        "execute_tool",
+        gen_ai.operation.name = "execute_tool",
+        gen_ai.tool.name = name,
+        gen_ai.tool.call.id = id,
+        safepoint.ending = Empty,
+        otel.status_code = Empty,
+    )
+}
+
+/// How a span ended. Exhaustive: only these three say anything of a status.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Status {
+    Ok,
+    Error,
+    /// Neither.
+    Unset,
+}
+
+/// Writes down how it ended.
+pub(crate) fn end(span: &Span, ending: &str, status: Status) {
+    span.record("safepoint.ending", ending);
+    match status {
+        Status::Ok => {
+            span.record("otel.status_code", "OK");
+        }
+        Status::Error => {
+            span.record("otel.status_code", "ERROR");
+        }
+        Status::Unset => {}
+    }
+}

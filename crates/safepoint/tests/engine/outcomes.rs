@@ -1,0 +1,295 @@
+//! Outcomes, events, hooks, logs: what everybody sees of a run.
+
+use std::{
+    future::pending,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
+use futures_util::future::BoxFuture;
+use safepoint::{
+    Asked, Hooks, Limits, Outcome, Receipt, StopRequest,
+    event::{EventKind, Fact},
+    history::{Entry, History},
+    hook::{Hooked, HookedCall, Verdict},
+    log::{Log, LogError, MemoryLog},
+    message::{AssistantMessage, UserMessage},
+    model::{Delta, ModelError, ModelErrorKind},
+    outcome::Persisted,
+    receipt::{CallStatus, Ending},
+};
+
+use crate::world::{agent, ask, call_started, does, say, until};
+
+/// S3.1, S3.3: everybody sees the same outcome, as often as they like, also after the end.
+#[tokio::test(start_paused = true)]
+async fn an_outcome_is_the_same_for_everybody() {
+    let handle = agent([say("hi")]).build().run("go").detach();
+    let (one, two) = tokio::join!(handle.done(), handle.done());
+    assert_eq!((one.answer(), two.answer()), (Some("hi"), Some("hi")));
+    assert!(handle.is_done());
+    assert_eq!(handle.done().await.ending(), Ending::Done);
+    assert_eq!(handle.stop(StopRequest::now()), Asked::TooLate);
+}
+
+/// S2.11, S3.2: a stop and the natural end race: exactly one wins, whoever asks how often.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stop_and_the_end_have_one_winner() {
+    for _ in 0..200 {
+        let handle = agent([say("hi")]).build().run("go").detach();
+        let racer = handle.clone();
+        let race = tokio::spawn(async move { racer.stop(StopRequest::now()) });
+        let outcome = handle.done().await;
+        let asked = race.await.unwrap();
+        match outcome.ending() {
+            Ending::Stopped => assert_eq!(asked, Asked::First),
+            Ending::Done => assert!(outcome.receipt().stop.as_ref().is_none_or(|stop| stop.fired.is_none())),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+/// S2.13, S3.2: a genuine failure before the stop is a failure, and what was shown stays (S5.5: the user's message too).
+#[tokio::test(start_paused = true)]
+async fn a_failure_is_not_hidden_by_a_pending_stop() {
+    let broken = vec![
+        Ok(Delta::Sent),
+        Ok(Delta::Text("so f".into())),
+        Err(ModelError::new(ModelErrorKind::Broken, "the line went dead")),
+    ];
+    let agent = agent([broken, say("ok")]).build();
+    let run = agent.run("remember me");
+    let handle = run.handle();
+    let outcome = {
+        let started = run.start();
+        handle.stop(StopRequest::at(safepoint::SafePoints::AFTER_ALL_CALLS));
+        started.await
+    };
+    // Armed before the first call it ends the run there; asked later it must not hide the failure.
+    assert_eq!(outcome.ending(), Ending::Stopped);
+    let outcome = agent.resume(&outcome).await;
+    assert_eq!((outcome.ending(), outcome.partial_text()), (Ending::Failed, "so f"));
+    let next = agent.run_on(outcome.history().clone(), "and?").await;
+    let history = format!("{:?}", next.history());
+    assert!(history.contains("remember me") && history.contains("so f") && history.contains("[interrupted"));
+}
+
+/// S5.5: the messages of a stopped run are in its history.
+#[tokio::test(start_paused = true)]
+async fn user_messages_of_stopped_runs_are_kept() {
+    let agent = agent([]).build();
+    let handle = agent.run("first").detach();
+    until(&handle, |kind| matches!(kind, EventKind::Text(_))).await;
+    handle.stop(StopRequest::now());
+    let stopped = handle.done().await;
+    let Entry::User(UserMessage { text }) = &*stopped.history().entries()[0].clone() else { panic!() };
+    assert_eq!(text, "first");
+}
+
+/// S11.1: a reader that lags is told what it missed, a late reader sees all facts from the start, and nobody is held up.
+#[tokio::test(start_paused = true)]
+async fn a_slow_reader_is_told_what_it_missed() {
+    let mut reply: Vec<_> = (0..1000).map(|n| Ok(Delta::Text(format!("{n} ")))).collect();
+    reply.push(Ok(Delta::Ended(safepoint::model::Finish::Natural)));
+    let limits = Limits { retained_deltas: 10, ..Limits::default() };
+    let handle = agent([reply]).limits(limits).build().run("go").detach();
+    let outcome = handle.done().await;
+    let (mut events, mut missed, mut seen, mut facts) = (handle.events(), 0, 0, 0);
+    while let Some(event) = events.next().await {
+        match event.kind {
+            EventKind::Missed { count } => missed += count,
+            EventKind::Fact(_) => facts += 1,
+            _ => seen += 1,
+        }
+    }
+    assert_eq!((missed + seen, facts), (1000, 4));
+    assert!(missed > 900 && outcome.answer().unwrap().ends_with("999 "));
+    let mut tail = handle.events_from(1);
+    assert_eq!(tail.next().await.map(|event| event.seq), Some(1));
+}
+
+/// S11.2: each phase of a stop leaves an event, the histograms count it once, and the hook is told.
+#[tokio::test(start_paused = true)]
+async fn each_phase_of_a_stop_leaves_its_trace() {
+    struct Told(Arc<AtomicU32>);
+    impl Hooks for Told {
+        fn on_stop(&self, _: &Arc<Receipt>) -> Hooked<()> {
+            let told = Arc::clone(&self.0);
+            Some(Box::pin(async move {
+                told.fetch_add(1, Ordering::SeqCst);
+                pending::<()>().await;
+            }))
+        }
+    }
+    let told = Arc::new(AtomicU32::new(0));
+    let agent = agent([]).hooks(Told(told.clone())).build();
+    let handle = agent.run("go").detach();
+    until(&handle, |kind| matches!(kind, EventKind::Text(_))).await;
+    handle.stop(StopRequest::graceful(safepoint::secs(2)));
+    assert_eq!(handle.done().await.ending(), Ending::Stopped);
+    let quiet = handle.quiet().await;
+    let mut names = Vec::new();
+    let mut events = handle.events();
+    while let Some(event) = events.next().await {
+        if let EventKind::Fact(fact) = event.kind {
+            names.push(match &*fact {
+                Fact::StopAsked(_) => "asked",
+                Fact::StopEscalated => "escalated",
+                Fact::StopObserved { .. } => "observed",
+                Fact::Settled { .. } => "settled",
+                _ => continue,
+            });
+        }
+    }
+    assert_eq!(names, ["asked", "escalated", "observed", "settled"]);
+    let mut audit = handle.audit();
+    assert!(matches!(audit.next().await.unwrap().kind, EventKind::Quiet(_)));
+    let times = agent.stop_times().snapshot();
+    let phase = &times["the model was streaming"];
+    assert_eq!((phase.settled.total(), phase.quiet.total()), (1, 1));
+    // The hook hangs; it delays neither the outcome nor, past its bound, the quiet.
+    assert_eq!(told.load(Ordering::SeqCst), 1);
+    assert!(quiet.receipt().quiet_at.is_some());
+}
+
+/// S2.8: a hook that hangs is a wait that a stop ends; one that is overdue is gone on without.
+#[tokio::test(start_paused = true)]
+async fn a_hanging_hook_holds_up_no_stop() {
+    struct Hangs;
+    impl Hooks for Hangs {
+        fn before_call(&self, _: &HookedCall) -> Hooked<Verdict> {
+            Some(Box::pin(pending()))
+        }
+    }
+    let work = || does("work", |_| async { Ok("done".into()) });
+    let hanging = agent([ask(&["work"]), say("ok")]).hooks(Hangs).tool(work()).build();
+    let handle = hanging.run("go").detach();
+    until(&handle, |kind| matches!(kind, EventKind::Fact(fact) if matches!(**fact, Fact::ModelEnded { .. })))
+        .await;
+    handle.stop(StopRequest::now());
+    let outcome = handle.done().await;
+    assert_eq!(outcome.receipt().calls[0].status, CallStatus::NotStarted);
+    let overdue = agent([ask(&["work"]), say("ok")]).hooks(Hangs).tool(work()).build();
+    assert_eq!(overdue.run("go").await.answer(), Some("ok"));
+}
+
+/// S2.14: what hooks may say: refuse a call, stop the run, panic (a failure of the run with its own code).
+#[tokio::test(start_paused = true)]
+async fn hooks_have_verdicts() {
+    struct Says(fn() -> Verdict);
+    impl Hooks for Says {
+        fn before_call(&self, _: &HookedCall) -> Hooked<Verdict> {
+            let says = self.0;
+            Some(Box::pin(async move { says() }))
+        }
+    }
+    let run = |says| {
+        let work = does("work", |_| async { Ok("done".into()) });
+        agent([ask(&["work"]), say("ok")]).hooks(Says(says)).tool(work).build().run("go")
+    };
+    let refused = run(|| Verdict::Refuse("not on Sundays".into())).await;
+    assert_eq!((refused.answer(), refused.receipt().calls[0].status), (Some("ok"), CallStatus::Denied));
+    let stopped = run(|| Verdict::Stop(StopRequest::now())).await;
+    assert_eq!(stopped.receipt().stop.as_ref().unwrap().reason.code, "hook");
+    let panicked = run(|| std::panic::panic_any("ouch")).await;
+    let Outcome::Failed(error) = panicked else { panic!("{panicked:?}") };
+    assert_eq!(error.code(), "callback");
+}
+
+/// A log that fails or hangs at one append.
+struct Faulty {
+    inner: MemoryLog,
+    at: u64,
+    hangs: bool,
+    appends: Mutex<u64>,
+}
+
+impl Log for Faulty {
+    fn append(&self, fact: Arc<Fact>) -> BoxFuture<'_, Result<u64, LogError>> {
+        let mut appends = self.appends.lock().unwrap();
+        *appends += 1;
+        match (*appends > self.at, self.hangs) {
+            (false, _) => self.inner.append(fact),
+            (true, false) => Box::pin(async { Err(LogError::new("disk full")) }),
+            (true, true) => Box::pin(pending()),
+        }
+    }
+    fn read(&self) -> BoxFuture<'_, Result<Vec<Arc<Fact>>, LogError>> {
+        self.inner.read()
+    }
+}
+
+/// S3.4, S2.8: an append that fails or hangs, at each place: the run settles in a bounded time and says whether it is
+/// recorded; nothing is written after.
+#[tokio::test(start_paused = true)]
+async fn a_faulty_log_fails_the_run_at_any_append() {
+    for hangs in [false, true] {
+        for at in 0..8 {
+            let work = does("work", |_| async { Ok("done".into()) });
+            let agent = agent([ask(&["work"]), say("ok")]).tool(work).build();
+            let log = Arc::new(Faulty { inner: MemoryLog::default(), at, hangs, appends: Mutex::new(0) });
+            let began = tokio::time::Instant::now();
+            let outcome = agent.run_recorded(log.clone(), History::new(), "go").await;
+            assert!(began.elapsed() <= Duration::from_secs(5));
+            let persisted = outcome.persisted();
+            match hangs {
+                true => assert_eq!(*persisted, Persisted::Unknown, "append {at}"),
+                false => assert!(
+                    matches!(persisted, Persisted::No(why) if why.contains("disk full")),
+                    "append {at}"
+                ),
+            }
+            // The last append is the settling: the work was done, and only its record is missing.
+            let expected = if at == 7 { Ending::Done } else { Ending::Failed };
+            assert_eq!(outcome.ending(), expected, "append {at}");
+            assert_eq!(*log.appends.lock().unwrap(), at + 1, "nothing is written after a failure");
+        }
+    }
+}
+
+/// S2.9: while suspended nothing runs; see the approvals.
+#[tokio::test(start_paused = true)]
+async fn a_suspended_run_holds_nothing_alive() {
+    use safepoint::approval::{Approvals, Rule, Ruling, Unanswered};
+    let work = does("work", |_| async { Ok("done".into()) });
+    let agent = agent([ask(&["work"]), say("ok")])
+        .approvals(Approvals::Ask(None, Unanswered::Suspend))
+        .rule(Rule::on("work", Ruling::Ask))
+        .tool(work)
+        .build();
+    let handle = agent.run("go").detach();
+    assert_eq!(handle.done().await.ending(), Ending::Suspended);
+    assert!(handle.quiet().await.receipt().quiet_at.is_some() && handle.alive().is_empty());
+}
+
+/// S5.1: a broken history is repaired, once, with an event that says so.
+#[tokio::test(start_paused = true)]
+async fn a_broken_history_is_repaired_and_told() {
+    let mut broken = History::new();
+    broken.push(Entry::User("hi".into()));
+    broken.push(Entry::Assistant(AssistantMessage::default()));
+    broken.push(Entry::Results { results: Vec::new() });
+    let mut again = broken.clone();
+    assert!(!again.repair().is_empty() && again.repair().is_empty());
+    let handle = agent([say("ok")]).build().run_on(broken, "go").detach();
+    assert_eq!(handle.done().await.answer(), Some("ok"));
+    until(
+        &handle,
+        |kind| matches!(kind, EventKind::Fact(fact) if matches!(**fact, Fact::HistoryRepaired { .. })),
+    )
+    .await;
+}
+
+/// S1.9: a stop asked by the completion of the same run, or from a tool's own thread, blocks nobody.
+#[tokio::test(start_paused = true)]
+async fn asking_from_anywhere_blocks_nobody() {
+    let handle = agent([ask(&["work"])]).tool(does("work", |_| pending())).build().run("go").detach();
+    call_started(&handle).await;
+    let from_thread = handle.clone();
+    let thread = std::thread::spawn(move || from_thread.stop(StopRequest::now()));
+    assert_eq!(thread.join().unwrap(), Asked::First);
+    assert_eq!(handle.done().await.ending(), Ending::Stopped);
+}
