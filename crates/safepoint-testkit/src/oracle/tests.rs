@@ -1,8 +1,8 @@
-//! Each rule with a history that keeps it and one that breaks it.
+//! Each rule with histories that keep it and histories that break it.
 
 use serde_json::{Value, json};
 
-use super::{anthropic, openai};
+use super::{Rule, anthropic, openai};
 
 fn chat(messages: Value) -> Value {
     json!({ "messages": messages })
@@ -16,40 +16,83 @@ fn call(id: &str) -> Value {
     json!({"id": id, "type": "function", "function": {"name": "f", "arguments": "{}"}})
 }
 
+fn answer(id: &str) -> Value {
+    json!({"role": "tool", "tool_call_id": id, "content": "x"})
+}
+
+fn user() -> Value {
+    json!({"role": "user", "content": "hi"})
+}
+
+fn asks(calls: Value) -> Value {
+    json!({"role": "assistant", "content": null, "tool_calls": calls})
+}
+
 /// S5.1: what OpenAI takes.
 #[test]
 fn good_chats_are_taken() {
     for messages in [
-        json!([{"role": "user", "content": "hi"}]),
-        json!([{"role": "system", "content": "s"}, {"role": "user", "content": "hi"}, {"role": "assistant", "content": "ho"}]),
-        json!([{"role": "user", "content": "hi"}, {"role": "assistant", "content": null, "tool_calls": [call("a"), call("b")]},
-               {"role": "tool", "tool_call_id": "b", "content": ""}, {"role": "tool", "tool_call_id": "a", "content": "x"}]),
+        json!([user()]),
+        json!([{"role": "system", "content": "s"}, {"role": "developer", "content": "d"}, user()]),
+        json!([user(), {"role": "assistant", "content": "ho"}, user()]),
+        json!([user(), user(), {"role": "assistant", "content": [{"type": "text", "text": "parts"}]}]),
+        json!([user(), asks(json!([call("a"), call("b")])), answer("b"), answer("a")]),
+        json!([user(), asks(json!([call("a")])), answer("a"), asks(json!([call("a")])), answer("a"), user()]),
+        json!([user(), {"role": "assistant", "content": "", "tool_calls": [call("a")]},
+               {"role": "tool", "tool_call_id": "a", "content": ""}]),
+        json!([user(), {"role": "assistant", "content": null, "refusal": "no"}]),
     ] {
         assert_eq!(openai(&chat(messages.clone())), Ok(()), "{messages}");
     }
 }
 
-/// S5.1: what OpenAI refuses.
+/// S5.1: what OpenAI refuses, which rule it breaks, and where.
 #[test]
 fn bad_chats_are_refused() {
-    let asked = json!({"role": "assistant", "content": null, "tool_calls": [call("a")]});
-    for (messages, says) in [
-        (json!([asked]), "did not have response messages: a"),
-        (json!([asked, {"role": "user", "content": "next"}]), "did not have response messages"),
-        (json!([{"role": "tool", "tool_call_id": "a", "content": ""}]), "must be a response"),
+    let asked = asks(json!([call("a")]));
+    let broken = |field: &str, value: Value| {
+        let mut call = call("a");
+        call["function"][field] = value;
+        json!([asks(json!([call]))])
+    };
+    for (messages, index, rule, says) in [
+        (json!([]), 0, Rule::SomeMessages, "empty array"),
+        (json!([asked]), 0, Rule::CallUnanswered, "did not have response messages: a"),
+        (json!([user(), asked, user()]), 1, Rule::CallUnanswered, "messages: a"),
+        (json!([asked, user(), answer("a")]), 0, Rule::CallUnanswered, "messages: a"),
         (
-            json!([asked, {"role": "tool", "tool_call_id": "a", "content": ""}, {"role": "tool", "tool_call_id": "a", "content": ""}]),
-            "must be a response",
+            json!([asks(json!([call("a"), call("b")])), answer("a"), asked]),
+            0,
+            Rule::CallUnanswered,
+            "messages: b",
         ),
-        (json!([{"role": "assistant", "content": ""}]), "expected a string"),
-        (json!([{"role": "assistant", "content": null, "tool_calls": [call("a"), call("a")]}]), "Duplicate"),
-        (json!([{"role": "assistant", "content": null, "tool_calls": [call("")]}]), "id"),
-        (json!([{"role": "robot", "content": "x"}]), "role"),
-        (json!([]), "too short"),
+        (json!([answer("a")]), 0, Rule::ResultWithoutCall, "must be a response to a preceeding"),
+        (json!([asked, answer("b")]), 1, Rule::ResultWithoutCall, "must be a response"),
+        (json!([asked, answer("a"), answer("a")]), 2, Rule::ResultWithoutCall, "must be a response"),
+        (json!([asked, {"role": "tool", "content": "x"}]), 1, Rule::ResultWithoutCall, "tool_call_id"),
+        (json!([asked, {"role": "tool", "tool_call_id": "a"}]), 1, Rule::SomeContent, "got null"),
+        (json!([{"role": "assistant", "content": ""}]), 0, Rule::SomeContent, "expected a string"),
+        (json!([{"role": "assistant", "content": null}]), 0, Rule::SomeContent, "got null"),
+        (json!([{"role": "assistant", "content": []}]), 0, Rule::SomeContent, "expected a string"),
+        (json!([{"role": "user", "content": null}]), 0, Rule::SomeContent, "got null"),
+        (
+            json!([{"role": "assistant", "content": "t", "tool_calls": []}]),
+            0,
+            Rule::WellFormedCall,
+            "minimum",
+        ),
+        (json!([asks(json!([call("a"), call("a")]))]), 0, Rule::OwnId, "Duplicate"),
+        (json!([asks(json!([call("")]))]), 0, Rule::OwnId, "messages[0].tool_calls[0].id"),
+        (broken("arguments", json!({})), 0, Rule::WellFormedCall, "expected a string"),
+        (broken("name", json!("")), 0, Rule::WellFormedCall, "function.name"),
+        (json!([{"role": "robot", "content": "x"}]), 0, Rule::KnownRole, "'robot'"),
+        (json!([user(), {"role": "system", "content": "s"}]), 1, Rule::SystemFirst, "beginning"),
     ] {
         let refused = openai(&chat(messages.clone())).expect_err(&messages.to_string());
+        assert_eq!((refused.index, refused.rule), (index, rule), "{messages}: {refused}");
         assert!(refused.message.contains(says), "{messages}: {refused}");
     }
+    assert_eq!(openai(&json!({})).map_err(|refused| refused.rule), Err(Rule::SomeMessages));
 }
 
 fn used(id: &str) -> Value {
@@ -60,47 +103,141 @@ fn result(id: &str) -> Value {
     json!({"type": "tool_result", "tool_use_id": id, "content": "x"})
 }
 
+fn text(text: &str) -> Value {
+    json!({"type": "text", "text": text})
+}
+
+fn thought() -> Value {
+    json!({"type": "thinking", "thinking": "", "signature": "s"})
+}
+
+fn says(blocks: Value) -> Value {
+    json!({"role": "assistant", "content": blocks})
+}
+
+fn brings(blocks: Value) -> Value {
+    json!({"role": "user", "content": blocks})
+}
+
 /// S5.1: what Anthropic takes.
 #[test]
 fn good_messages_are_taken() {
     for messages in [
-        json!([{"role": "user", "content": "hi"}]),
-        json!([{"role": "user", "content": "hi"}, {"role": "assistant", "content": [{"type": "text", "text": "t"}, used("a")]},
-               {"role": "user", "content": [result("a"), {"type": "text", "text": "and"}]}]),
-        json!([{"role": "user", "content": "hi"}, {"role": "assistant", "content": [{"type": "thinking", "thinking": "", "signature": "s"}, used("a")]},
-               {"role": "user", "content": [result("a")]}]),
+        json!([user()]),
+        json!([user(), says(json!("prefill"))]),
+        json!([user(), says(json!([text("t"), used("a")])), brings(json!([result("a"), text("and")]))]),
+        json!([user(), says(json!([used("a"), used("b")])), brings(json!([result("b"), result("a")]))]),
+        json!([user(), says(json!([thought(), used("a")])), brings(json!([result("a")]))]),
+        json!([user(), says(json!([{"type": "redacted_thinking", "data": "d"}, text("t ")])), user()]),
     ] {
         assert_eq!(anthropic(&talk(messages.clone())), Ok(()), "{messages}");
     }
 }
 
-/// S5.1: what Anthropic refuses.
+/// S5.1: what Anthropic refuses, which rule it breaks, and where.
 #[test]
 fn bad_messages_are_refused() {
-    let user = json!({"role": "user", "content": "hi"});
-    let asks = |blocks: Value| json!({"role": "assistant", "content": blocks});
-    for (messages, says) in [
-        (json!([]), "first message"),
-        (json!([asks(json!("x"))]), "first message"),
-        (json!([user, user]), "alternate"),
-        (json!([user, asks(json!([used("a")]))]), "without `tool_result`"),
-        (json!([user, asks(json!([used("a")])), user]), "without `tool_result`"),
+    let one = says(json!([used("a")]));
+    let back = brings(json!([result("a")]));
+    for (messages, index, rule, words) in [
+        (json!([]), 0, Rule::SomeMessages, "at least one message"),
+        (json!([says(json!("x"))]), 0, Rule::RolesAlternate, "first message"),
+        (json!([user(), user()]), 1, Rule::RolesAlternate, "multiple \"user\""),
+        (json!([user(), {"role": "system", "content": "s"}]), 1, Rule::KnownRole, "\"system\""),
+        (json!([user(), one]), 1, Rule::CallUnanswered, "immediately after: a."),
+        (json!([user(), one, user()]), 1, Rule::CallUnanswered, "immediately after: a."),
         (
-            json!([user, asks(json!([used("a")])), {"role": "user", "content": [{"type": "text", "text": "x"}, result("a")]}]),
-            "before text",
+            json!([user(), says(json!([used("a"), used("b")])), back]),
+            1,
+            Rule::CallUnanswered,
+            "immediately after: b.",
         ),
         (
-            json!([user, asks(json!([used("a"), {"type": "text", "text": "x"}])), {"role": "user", "content": [result("a")]}]),
-            "after `tool_use`",
+            json!([user(), one, brings(json!([text("x"), result("a")]))]),
+            1,
+            Rule::ResultsFirst,
+            "immediately after: a.",
         ),
-        (json!([{"role": "user", "content": [result("a")]}]), "unexpected `tool_use_id`"),
-        (json!([user, asks(json!([{"type": "text", "text": ""}]))]), "non-empty"),
-        (json!([user, asks(json!("x "))]), "trailing whitespace"),
-        (json!([user, asks(json!([{"type": "thinking", "thinking": "t"}]))]), "signature"),
-        (json!([user, asks(json!([used("a"), used("a")]))]), "unique"),
+        (
+            json!([user(), says(json!([used("a"), text("x")])), back]),
+            1,
+            Rule::CallsLast,
+            "immediately after: a.",
+        ),
+        (
+            json!([user(), says(json!([used("a"), thought()])), back]),
+            1,
+            Rule::CallsLast,
+            "immediately after: a.",
+        ),
+        (json!([back]), 0, Rule::ResultWithoutCall, "messages.0.content.0: unexpected `tool_use_id`"),
+        (json!([user(), says(json!("t")), back]), 2, Rule::ResultWithoutCall, "unexpected"),
+        (
+            json!([user(), one, brings(json!([result("a"), result("a")]))]),
+            2,
+            Rule::ResultWithoutCall,
+            "single result",
+        ),
+        (json!([user(), says(json!([text("")]))]), 1, Rule::SomeText, "non-empty"),
+        (json!([user(), says(json!([text(" \n")]))]), 1, Rule::SomeText, "non-whitespace"),
+        (json!([user(), says(json!([]))]), 1, Rule::SomeContent, "non-empty content"),
+        (json!([user(), says(json!(""))]), 1, Rule::SomeContent, "non-empty content"),
+        (json!([user(), says(json!("x "))]), 1, Rule::NoTrailingSpace, "trailing whitespace"),
+        (
+            json!([user(), says(json!([{"type": "thinking", "thinking": "t"}, text("x")]))]),
+            1,
+            Rule::SignedThinking,
+            "messages.1.content.0.thinking.signature",
+        ),
+        (json!([user(), says(json!([used("a"), used("a")]))]), 1, Rule::OwnId, "unique"),
+        (json!([user(), one, back, one, back]), 3, Rule::OwnId, "unique"),
+        (json!([user(), says(json!([used("a b")]))]), 1, Rule::OwnId, "pattern"),
+        (
+            json!([user(), says(json!([{"type": "tool_use", "id": "a", "name": "f", "input": "{}"}]))]),
+            1,
+            Rule::WellFormedCall,
+            "dictionary",
+        ),
     ] {
         let refused = anthropic(&talk(messages.clone())).expect_err(&messages.to_string());
-        assert!(refused.message.contains(says), "{messages}: {refused}");
+        assert_eq!((refused.index, refused.rule), (index, rule), "{messages}: {refused}");
+        assert!(refused.message.contains(words), "{messages}: {refused}");
     }
-    assert!(anthropic(&json!({"messages": [user]})).is_err());
+    let unbounded = anthropic(&json!({"messages": [user()]}));
+    assert_eq!(unbounded.map_err(|refused| refused.rule), Err(Rule::MaxTokens));
+}
+
+/// S5.1: with thinking on, a tool loop begins with its thinking; an older turn need not.
+#[test]
+fn thinking_comes_first_where_it_is_on() {
+    let thinking = |messages: Value| {
+        let mut body = talk(messages);
+        body["thinking"] = json!({"type": "enabled", "budget_tokens": 1024});
+        anthropic(&body)
+    };
+    let back = brings(json!([result("a")]));
+    let bare = json!([user(), says(json!([used("a")])), back]);
+    let refused = thinking(bare.clone()).expect_err("a call without its thinking");
+    assert_eq!((refused.index, refused.rule), (1, Rule::ThinkingFirst));
+    assert!(refused.message.starts_with("messages.1.content.0.type: Expected `thinking`"), "{refused}");
+    assert_eq!(anthropic(&talk(bare)), Ok(()));
+    assert_eq!(thinking(json!([user(), says(json!([thought(), used("a")])), back])), Ok(()));
+    assert_eq!(
+        thinking(json!([user(), says(json!([used("a")])), back, says(json!([text("done")])), user()])),
+        Ok(())
+    );
+}
+
+/// The bodies are those of the providers.
+#[test]
+fn a_violation_speaks_as_its_provider() {
+    let refused = openai(&chat(json!([user(), asks(json!([call("a")]))]))).expect_err("unanswered");
+    let error = &refused.openai_body()["error"];
+    assert_eq!(
+        (&error["type"], &error["param"], &error["code"]),
+        (&json!("invalid_request_error"), &json!("messages.[1].role"), &Value::Null)
+    );
+    let refused = anthropic(&talk(json!([user(), user()]))).expect_err("twice the user");
+    let body = refused.anthropic_body();
+    assert_eq!((&body["type"], &body["error"]["type"]), (&json!("error"), &json!("invalid_request_error")));
 }

@@ -1,0 +1,247 @@
+//! The rules of Anthropic messages.
+
+use std::{borrow::Cow, collections::HashSet};
+
+use serde_json::{Value, json};
+
+use super::{Rule, Violation};
+
+/// Judges the history of a messages request.
+///
+/// # Errors
+/// The first violation.
+pub fn judge(body: &Value) -> Result<(), Violation> {
+    if body["max_tokens"].as_u64().is_none_or(|most| most == 0) {
+        return Err(Violation::new(0, Rule::MaxTokens, "max_tokens: Field required"));
+    }
+    let messages = body["messages"]
+        .as_array()
+        .ok_or_else(|| Violation::new(0, Rule::SomeMessages, "messages: Field required"))?;
+    if messages.is_empty() {
+        return Err(Violation::new(0, Rule::SomeMessages, "messages: at least one message is required"));
+    }
+    let mut history = History::default();
+    for (index, message) in messages.iter().enumerate() {
+        history.take(index, message)?;
+    }
+    history.must_be_answered()?;
+    ends_cleanly(messages)?;
+    match thinks(body) {
+        true => thinking_first(messages),
+        false => Ok(()),
+    }
+}
+
+/// What the messages so far leave to be watched.
+#[derive(Default)]
+struct History {
+    /// Ids of all calls.
+    seen: HashSet<String>,
+    /// Calls of the message before.
+    asked: Vec<String>,
+    /// Those of them that are not answered.
+    open: Vec<String>,
+    /// Where they were asked.
+    at: usize,
+}
+
+impl History {
+    fn take(&mut self, index: usize, message: &Value) -> Result<(), Violation> {
+        let role = message["role"].as_str().unwrap_or_default();
+        self.alternates(index, role)?;
+        let blocks = blocks(message);
+        if blocks.is_empty() {
+            let says = format!(
+                "messages.{index}: all messages must have non-empty content except for the optional final assistant message"
+            );
+            return Err(Violation::new(index, Rule::SomeContent, says));
+        }
+        texts(index, &blocks)?;
+        match role {
+            "user" => self.results(index, &blocks),
+            _ => self.uses(index, &blocks),
+        }
+    }
+
+    /// The user has the even places, the assistant the odd ones.
+    fn alternates(&self, index: usize, role: &str) -> Result<(), Violation> {
+        let broken = |says: String| Err(Violation::new(index, Rule::RolesAlternate, says));
+        match (role, index % 2) {
+            ("user", 0) | ("assistant", 1) => Ok(()),
+            ("assistant", _) if index == 0 => {
+                broken("messages: first message must use the \"user\" role".into())
+            }
+            ("user" | "assistant", _) => broken(format!(
+                "messages: roles must alternate between \"user\" and \"assistant\", but found multiple \"{role}\" roles in a row"
+            )),
+            (other, _) => {
+                let says = format!(
+                    "messages: Unexpected role \"{other}\". Allowed roles are \"user\" or \"assistant\""
+                );
+                Err(Violation::new(index, Rule::KnownRole, says))
+            }
+        }
+    }
+
+    fn results(&mut self, index: usize, blocks: &[Value]) -> Result<(), Violation> {
+        let mut text_before = false;
+        for (place, block) in blocks.iter().enumerate() {
+            if block["type"] != "tool_result" {
+                text_before = true;
+                continue;
+            }
+            let id = block["tool_use_id"].as_str().unwrap_or_default();
+            if let Some(waits) = self.open.iter().position(|open| open == id) {
+                // To the provider, a result behind a text is no result at all.
+                if text_before {
+                    return Err(self.unanswered(Rule::ResultsFirst));
+                }
+                self.open.remove(waits);
+                continue;
+            }
+            let says = if self.asked.iter().any(|asked| asked == id) {
+                format!(
+                    "messages.{index}.content.{place}: each tool_use must have a single result. Found multiple `tool_result` blocks with id: {id}"
+                )
+            } else {
+                format!(
+                    "messages.{index}.content.{place}: unexpected `tool_use_id` found in `tool_result` blocks: {id}. Each `tool_result` block must have a corresponding `tool_use` block in the previous message."
+                )
+            };
+            return Err(Violation::new(index, Rule::ResultWithoutCall, says));
+        }
+        self.must_be_answered()?;
+        self.asked.clear();
+        Ok(())
+    }
+
+    fn uses(&mut self, index: usize, blocks: &[Value]) -> Result<(), Violation> {
+        self.asked.clear();
+        self.at = index;
+        let mut trailing = false;
+        for (place, block) in blocks.iter().enumerate() {
+            let kind = block["type"].as_str().unwrap_or_default();
+            if kind == "tool_use" {
+                let id = self.tool_use(index, place, block)?;
+                self.asked.push(id);
+                continue;
+            }
+            trailing |= !self.asked.is_empty();
+            sealed(index, place, block, kind)?;
+        }
+        self.open.clone_from(&self.asked);
+        // The provider looks for results after the call and finds something else.
+        if trailing { Err(self.unanswered(Rule::CallsLast)) } else { Ok(()) }
+    }
+
+    fn tool_use(&mut self, index: usize, place: usize, block: &Value) -> Result<String, Violation> {
+        let at = format!("messages.{index}.content.{place}");
+        let id = block["id"].as_str().unwrap_or_default();
+        let fits = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-');
+        if id.is_empty() || !id.chars().all(fits) {
+            let says = format!("{at}.tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'");
+            return Err(Violation::new(index, Rule::OwnId, says));
+        }
+        if !self.seen.insert(id.to_owned()) {
+            return Err(Violation::new(index, Rule::OwnId, format!("{at}: `tool_use` ids must be unique")));
+        }
+        if block["name"].as_str().is_none_or(str::is_empty) {
+            let says = format!("{at}.tool_use.name: String should have at least 1 character");
+            return Err(Violation::new(index, Rule::WellFormedCall, says));
+        }
+        if !block["input"].is_object() {
+            let says = format!("{at}.tool_use.input: Input should be a valid dictionary");
+            return Err(Violation::new(index, Rule::WellFormedCall, says));
+        }
+        Ok(id.to_owned())
+    }
+
+    fn must_be_answered(&self) -> Result<(), Violation> {
+        if self.open.is_empty() { Ok(()) } else { Err(self.unanswered(Rule::CallUnanswered)) }
+    }
+
+    fn unanswered(&self, rule: Rule) -> Violation {
+        let says = format!(
+            "messages.{}: `tool_use` ids were found without `tool_result` blocks immediately after: {}. Each `tool_use` block must have a corresponding `tool_result` block in the next message.",
+            self.at,
+            self.open.join(", ")
+        );
+        Violation::new(self.at, rule, says)
+    }
+}
+
+fn blocks(message: &Value) -> Cow<'_, [Value]> {
+    match &message["content"] {
+        Value::String(text) if text.is_empty() => Cow::default(),
+        Value::String(text) => Cow::Owned(vec![json!({"type": "text", "text": text})]),
+        Value::Array(blocks) => Cow::Borrowed(blocks),
+        _ => Cow::default(),
+    }
+}
+
+fn texts(index: usize, blocks: &[Value]) -> Result<(), Violation> {
+    for block in blocks.iter().filter(|block| block["type"] == "text") {
+        let text = block["text"].as_str().unwrap_or_default();
+        if text.is_empty() {
+            let says = "messages: text content blocks must be non-empty";
+            return Err(Violation::new(index, Rule::SomeText, says));
+        }
+        if text.trim().is_empty() {
+            let says = "messages: text content blocks must contain non-whitespace text";
+            return Err(Violation::new(index, Rule::SomeText, says));
+        }
+    }
+    Ok(())
+}
+
+/// Thinking carries its signature, redacted thinking its data.
+fn sealed(index: usize, place: usize, block: &Value, kind: &str) -> Result<(), Violation> {
+    let seal = match kind {
+        "thinking" => "signature",
+        "redacted_thinking" => "data",
+        _ => return Ok(()),
+    };
+    if block[seal].as_str().is_some_and(|seal| !seal.is_empty()) {
+        return Ok(());
+    }
+    let says = format!("messages.{index}.content.{place}.{kind}.{seal}: Field required");
+    Err(Violation::new(index, Rule::SignedThinking, says))
+}
+
+fn ends_cleanly(messages: &[Value]) -> Result<(), Violation> {
+    let index = messages.len() - 1;
+    let blank = messages.last().filter(|last| last["role"] == "assistant").is_some_and(|last| {
+        blocks(last)
+            .last()
+            .and_then(|block| block["text"].as_str())
+            .is_some_and(|text| text != text.trim_end())
+    });
+    if blank {
+        let says = "messages: final assistant content cannot end with trailing whitespace";
+        return Err(Violation::new(index, Rule::NoTrailingSpace, says));
+    }
+    Ok(())
+}
+
+fn thinks(body: &Value) -> bool {
+    body["thinking"]["type"] == "enabled"
+}
+
+/// The last assistant message begins with thinking if its calls are answered by the last message of all.
+fn thinking_first(messages: &[Value]) -> Result<(), Violation> {
+    let Some(index) = messages.iter().rposition(|message| message["role"] == "assistant") else {
+        return Ok(());
+    };
+    let blocks = blocks(&messages[index]);
+    if !blocks.iter().any(|block| block["type"] == "tool_use") {
+        return Ok(());
+    }
+    let first = blocks.first().and_then(|block| block["type"].as_str()).unwrap_or_default();
+    if matches!(first, "thinking" | "redacted_thinking") {
+        return Ok(());
+    }
+    let says = format!(
+        "messages.{index}.content.0.type: Expected `thinking` or `redacted_thinking`, but found `{first}`. When `thinking` is enabled, a final `assistant` message must start with a thinking block (preceeding the lastmost set of `tool_use` and `tool_result` blocks). We recommend you include thinking blocks from previous turns. To avoid this requirement, disable `thinking`. Please consult our documentation at https://docs.anthropic.com/en/docs/build-with-claude/extended-thinking"
+    );
+    Err(Violation::new(index, Rule::ThinkingFirst, says))
+}
