@@ -20,5 +20,3 @@ pub mod oracle;
 pub mod script;
 #[cfg(feature = "server")]
 pub mod server;
-#[cfg(feature = "server")]
-mod whole;

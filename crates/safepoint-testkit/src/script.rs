@@ -5,9 +5,12 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::asked::Asked;
+
+mod director;
 mod practice;
 
-use crate::asked::Asked;
+pub(crate) use director::{Chosen, Director};
 
 /// A script: replies with conditions are tried first, the others are given in order, and when they are used up the
 /// server [falls back](Script::fallback).
@@ -46,8 +49,12 @@ pub struct Reply {
     pub when: Option<When>,
     /// Reasoning before the text.
     pub reasoning: String,
+    /// Reasoning that is only sent sealed (Anthropic's `redacted_thinking`); empty = none.
+    pub redacted: String,
     /// The text.
     pub text: String,
+    /// The text, cut into exactly these chunks; instead of `text`.
+    pub pieces: Vec<String>,
     /// The calls.
     pub calls: Vec<Call>,
     /// Characters of text in one chunk; 0 = all in one.
@@ -91,12 +98,20 @@ pub struct Call {
 pub enum Fault {
     /// The request is read and nothing is said.
     Silence,
+    /// The request is read and the connection closes.
+    Close,
+    /// The request is read and the connection is reset.
+    Reset,
     /// So many chunks, then silence.
     StallAfter(usize),
     /// So many chunks, then the connection closes.
     CloseAfter(usize),
     /// So many chunks, then the connection is reset.
     ResetAfter(usize),
+    /// So many bytes of the body, wherever that is in an event, then the connection closes.
+    CutAfter(usize),
+    /// So many chunks, then an error in the stream, in the provider's form, which ends it.
+    ErrorAfter(usize),
     /// Another status, with a body and headers.
     Status {
         /// The status.
@@ -139,35 +154,6 @@ impl Script {
     pub fn from_json(text: &str) -> Result<Self, serde_json::Error> {
         serde_json::from_str(text)
     }
-
-    /// The reply to a request, when `used` plain replies have been given.
-    pub(crate) fn choose(&self, asked: &Asked, used: &mut usize) -> Reply {
-        if let Some(fitting) =
-            self.replies.iter().find(|reply| reply.when.as_ref().is_some_and(|when| when.fits(asked)))
-        {
-            return fitting.clone();
-        }
-        let mut plain = self.replies.iter().filter(|reply| reply.when.is_none());
-        let count = plain.clone().count();
-        let index = if self.repeat && count > 0 { *used % count } else { *used };
-        match plain.nth(index) {
-            Some(reply) => {
-                *used += 1;
-                reply.clone()
-            }
-            None => match self.fallback {
-                Fallback::Echo => Reply::text(echo(asked)),
-                Fallback::Practice => practice::reply(asked),
-            },
-        }
-    }
-}
-
-fn echo(asked: &Asked) -> String {
-    match asked.results.as_slice() {
-        [] => format!("You said: {}", asked.user),
-        results => format!("I have {} results.", results.len()),
-    }
 }
 
 impl When {
@@ -201,6 +187,19 @@ impl Reply {
     #[must_use]
     pub fn and_call_as(mut self, id: impl Into<String>, name: impl Into<String>, args: Value) -> Self {
         self.calls.push(Call { name: name.into(), args, id: Some(id.into()) });
+        self
+    }
+
+    /// A reply of text in exactly these chunks.
+    #[must_use]
+    pub fn pieces<P: Into<String>>(pieces: impl IntoIterator<Item = P>) -> Self {
+        Self { pieces: pieces.into_iter().map(Into::into).collect(), ..Self::default() }
+    }
+
+    /// Adds reasoning that is only sent sealed.
+    #[must_use]
+    pub fn redacted(mut self, data: impl Into<String>) -> Self {
+        self.redacted = data.into();
         self
     }
 
@@ -240,10 +239,27 @@ impl Reply {
         self
     }
 
+    /// Only for requests after which so many results came.
+    #[must_use]
+    pub fn after_results(mut self, results: usize) -> Self {
+        self.when = Some(When { user: None, results: Some(results) });
+        self
+    }
+
     /// Only for requests whose last user text contains `text`, and with so many results after it.
     #[must_use]
     pub fn when(mut self, user: impl Into<String>, results: usize) -> Self {
         self.when = Some(When { user: Some(user.into()), results: Some(results) });
         self
+    }
+
+    /// Whether it is the same bytes each time: nothing in it is fresh, paced or broken.
+    pub(crate) fn always_the_same(&self) -> bool {
+        self.fault.is_none() && self.delay_ms == 0 && self.calls.iter().all(|call| call.id.is_some())
+    }
+
+    /// The whole text.
+    pub(crate) fn whole_text(&self) -> String {
+        if self.pieces.is_empty() { self.text.clone() } else { self.pieces.concat() }
     }
 }

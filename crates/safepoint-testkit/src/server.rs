@@ -9,31 +9,37 @@
 use std::{
     io,
     net::SocketAddr,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
 };
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::{
-    net::TcpListener,
-    sync::{Notify, mpsc, watch},
-    task::JoinHandle,
-    time::Instant,
+    net::{TcpListener, TcpSocket},
+    sync::{mpsc, watch},
+    time::sleep,
 };
 
-use crate::{asked::Asked, script::Script};
+use crate::script::Script;
 
 mod connection;
+mod exchange;
 mod gate;
 mod http;
 mod render;
+mod shared;
 
+pub use exchange::{Exchange, Fate};
 pub use gate::Gate;
 pub use http::Wire;
+pub(crate) use shared::Shared;
 
-/// A scripted model server. It stops serving when it is dropped.
+/// Connections that may wait to be accepted.
+const BACKLOG: u32 = 4096;
+/// How long it waits when nothing can be accepted, for want of descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
+
+/// A scripted model server. When it is dropped it stops serving, and its connections close.
 ///
 /// ```
 /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
@@ -47,25 +53,8 @@ pub use http::Wire;
 pub struct ModelServer {
     address: SocketAddr,
     shared: Arc<Shared>,
-    accepting: JoinHandle<()>,
-}
-
-#[derive(Debug)]
-pub(crate) struct Shared {
-    script: Script,
-    strictness: Strictness,
-    log: Option<mpsc::UnboundedSender<Value>>,
-    state: Mutex<State>,
-    arrived: Notify,
-    open: AtomicUsize,
-    recording: Recording,
-}
-
-#[derive(Debug, Default)]
-struct State {
-    used: usize,
-    exchanges: Vec<Exchange>,
-    gates: std::collections::VecDeque<gate::Steps>,
+    // Dropped with the server: its connections and its listener end with it.
+    _alive: watch::Sender<()>,
 }
 
 /// Whether invalid histories are refused. Exhaustive: they are or they are not.
@@ -84,7 +73,8 @@ pub enum Recording {
     /// All of them.
     #[default]
     On,
-    /// None: for benchmarks.
+    /// None: for benchmarks. Gates do not work; with a lenient server and a script that repeats and has no
+    /// conditions, a request's history is not even read.
     Off,
 }
 
@@ -95,40 +85,8 @@ pub struct Options {
     pub strictness: Strictness,
     /// Whether exchanges are kept.
     pub recording: Recording,
-    /// Where to tell of each request, close and end, as JSON values.
+    /// Where to tell of each request, first byte, close and end, as JSON values with `type`, `id` and `at`.
     pub log: Option<mpsc::UnboundedSender<Value>>,
-}
-
-/// One exchange, as it was recorded.
-#[derive(Clone, Debug)]
-pub struct Exchange {
-    /// Its number, from 0.
-    pub id: usize,
-    /// The wire.
-    pub wire: Wire,
-    /// The request's path.
-    pub path: String,
-    /// The request's headers, names in lower case.
-    pub headers: Vec<(String, String)>,
-    /// The request's body.
-    pub body: Arc<Value>,
-    /// When it had arrived.
-    pub at: Instant,
-    /// What has become of it.
-    pub fate: watch::Receiver<Fate>,
-}
-
-/// What has become of an exchange.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Fate {
-    /// When the peer was seen to close its side.
-    pub peer_closed: Option<Instant>,
-    /// When the whole answer had been written.
-    pub completed: Option<Instant>,
-    /// Bytes that the peer sent after its request, while it was being answered.
-    pub bytes_after: usize,
-    /// The status that was answered.
-    pub status: u16,
 }
 
 impl ModelServer {
@@ -151,19 +109,15 @@ impl ModelServer {
     /// # Cancel safety
     /// Nothing is served if dropped.
     pub async fn start_with(script: Script, options: Options, address: SocketAddr) -> io::Result<Self> {
-        let listener = TcpListener::bind(address).await?;
+        let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+        socket.set_reuseaddr(true)?;
+        socket.bind(address)?;
+        let listener = socket.listen(BACKLOG)?;
         let address = listener.local_addr()?;
-        let shared = Arc::new(Shared {
-            script,
-            strictness: options.strictness,
-            log: options.log,
-            state: Mutex::default(),
-            arrived: Notify::new(),
-            open: AtomicUsize::new(0),
-            recording: options.recording,
-        });
-        let accepting = tokio::spawn(accept(listener, Arc::clone(&shared)));
-        Ok(Self { address, shared, accepting })
+        let shared = Arc::new(Shared::new(script, options));
+        let (alive, ends) = watch::channel(());
+        tokio::spawn(accept(listener, Arc::clone(&shared), ends));
+        Ok(Self { address, shared, _alive: alive })
     }
 
     /// The base URL, with `/v1`: the same for both wires.
@@ -181,14 +135,14 @@ impl ModelServer {
     /// The next request is answered step by step through the gate; several queue up.
     pub fn gate(&self) -> Gate {
         let (gate, steps) = gate::pair(Arc::clone(&self.shared));
-        self.shared.lock().gates.push_back(steps);
+        self.shared.queue(steps);
         gate
     }
 
     /// Every exchange so far.
     #[must_use]
     pub fn requests(&self) -> Vec<Exchange> {
-        self.shared.lock().exchanges.clone()
+        self.shared.exchanges()
     }
 
     /// Waits until exchange `id` (from 0) has arrived.
@@ -198,7 +152,7 @@ impl ModelServer {
     pub async fn request(&self, id: usize) -> Exchange {
         loop {
             let arrived = self.shared.arrived.notified();
-            if let Some(exchange) = self.shared.lock().exchanges.get(id).cloned() {
+            if let Some(exchange) = self.shared.exchange(id) {
                 return exchange;
             }
             arrived.await;
@@ -212,120 +166,55 @@ impl ModelServer {
     }
 }
 
-impl Drop for ModelServer {
+async fn accept(listener: TcpListener, shared: Arc<Shared>, mut ends: watch::Receiver<()>) {
+    loop {
+        let accepted = tokio::select! {
+            biased;
+            // Losing the other branch loses connections that wait to be accepted: the server is gone.
+            _gone = ends.changed() => return,
+            // Losing this one loses nothing.
+            accepted = listener.accept() => accepted,
+        };
+        match accepted {
+            Ok((socket, _peer)) => {
+                let (shared, mut ends) = (Arc::clone(&shared), ends.clone());
+                tokio::spawn(async move {
+                    let _open = Open::new(&shared);
+                    tokio::select! {
+                        biased;
+                        // Losing the other branch closes the connection: the server is gone.
+                        _gone = ends.changed() => {}
+                        // Losing this one loses nothing.
+                        served = connection::serve(socket, &shared) => told(&shared, served),
+                    }
+                });
+            }
+            Err(error) => {
+                told(&shared, Err(error));
+                sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+fn told(shared: &Shared, served: io::Result<()>) {
+    if let Err(error) = served {
+        shared.tell(|| json!({"type": "connection_ended", "error": error.to_string()}));
+    }
+}
+
+/// Counts a connection while it is open.
+struct Open<'s>(&'s Shared);
+
+impl<'s> Open<'s> {
+    fn new(shared: &'s Shared) -> Self {
+        shared.open.fetch_add(1, Ordering::SeqCst);
+        Self(shared)
+    }
+}
+
+impl Drop for Open<'_> {
     fn drop(&mut self) {
-        self.accepting.abort();
+        self.0.open.fetch_sub(1, Ordering::SeqCst);
     }
-}
-
-impl Exchange {
-    /// Waits until the peer was seen to close, and says when.
-    ///
-    /// # Cancel safety
-    /// Nothing is lost.
-    pub async fn peer_closed(&self) -> Instant {
-        self.fate(|fate| fate.peer_closed).await
-    }
-
-    /// Waits until the answer was written whole, and says when.
-    ///
-    /// # Cancel safety
-    /// Nothing is lost.
-    pub async fn completed(&self) -> Instant {
-        self.fate(|fate| fate.completed).await
-    }
-
-    async fn fate<T>(&self, of: impl Fn(&Fate) -> Option<T>) -> T {
-        let mut fate = self.fate.clone();
-        loop {
-            if let Some(found) = of(&fate.borrow_and_update()) {
-                return found;
-            }
-            if fate.changed().await.is_err() {
-                // The connection's task is gone and this never came: it never will.
-                std::future::pending::<()>().await;
-            }
-        }
-    }
-}
-
-async fn accept(listener: TcpListener, shared: Arc<Shared>) {
-    while let Ok((socket, _peer)) = listener.accept().await {
-        let shared = Arc::clone(&shared);
-        tokio::spawn(async move {
-            shared.open.fetch_add(1, Ordering::SeqCst);
-            let served = connection::serve(socket, &shared).await;
-            shared.open.fetch_sub(1, Ordering::SeqCst);
-            if let Err(error) = served {
-                shared.tell(|| serde_json::json!({"type": "connection_ended", "error": error.to_string()}));
-            }
-        });
-    }
-}
-
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn tell(&self, what: impl FnOnce() -> Value) {
-        if let Some(log) = &self.log
-            && log.send(what()).is_err()
-        {
-            // Whoever read the log is gone; the server goes on.
-        }
-    }
-
-    /// Notes an exchange and returns what its connection writes its fate to.
-    fn arrived(&self, request: http::Request) -> (usize, watch::Sender<Fate>, Arc<Value>) {
-        let (sender, fate) = watch::channel(Fate::default());
-        let body = Arc::new(request.body);
-        if self.recording == Recording::Off {
-            return (0, sender, body);
-        }
-        let mut state = self.lock();
-        let id = state.exchanges.len();
-        state.exchanges.push(Exchange {
-            id,
-            wire: request.wire,
-            path: request.path,
-            headers: request.headers,
-            body: Arc::clone(&body),
-            at: Instant::now(),
-            fate,
-        });
-        drop(state);
-        self.arrived.notify_waiters();
-        self.tell(|| serde_json::json!({"type": "request", "id": id, "body": *body}));
-        (id, sender, body)
-    }
-
-    /// What is to be written for this request.
-    fn answer(&self, wire: Wire, body: &Value) -> Answer {
-        if self.strictness == Strictness::Strict {
-            let judged = match wire {
-                Wire::OpenAi => crate::oracle::openai(body).map_err(|violation| violation.openai_body()),
-                Wire::Anthropic => {
-                    crate::oracle::anthropic(body).map_err(|violation| violation.anthropic_body())
-                }
-            };
-            if let Err(refusal) = judged {
-                return Answer::Steps(render::refusal(400, &refusal));
-            }
-        }
-        let mut state = self.lock();
-        if let Some(steps) = state.gates.pop_front() {
-            return Answer::Gated(steps);
-        }
-        let asked = Asked::of(body);
-        let reply = self.script.choose(&asked, &mut state.used);
-        drop(state);
-        Answer::Steps(render::reply(wire, &reply, asked.stream, body["model"].as_str().unwrap_or("scripted")))
-    }
-}
-
-/// How an exchange is answered.
-enum Answer {
-    Steps(Vec<render::Step>),
-    Gated(gate::Steps),
 }

@@ -40,15 +40,16 @@ pub(super) fn reply(asked: &Asked) -> Reply {
 }
 
 fn order(asked: &Asked) -> Option<Reply> {
-    let (tool, argument, rest) = ORDERS.iter().find_map(|(word, tool, argument)| {
-        let rest = asked.user.trim().strip_prefix(word)?.trim();
-        asked.tools.iter().any(|offered| offered == tool).then_some((tool, argument, rest))
-    })?;
-    let value = match rest.parse::<u64>() {
-        Ok(number) if *tool == "sleep" => json!(number),
-        _ => json!(rest),
-    };
-    Some(Reply::call(*tool, json!({ *argument: value })))
+    ORDERS.iter().find_map(|(word, tool, argument)| {
+        let (_, rest) = asked.user.split_once(word)?;
+        let rest = rest.lines().next().unwrap_or_default().trim();
+        asked.tools.iter().find(|offered| offered == tool)?;
+        let value = match rest.parse::<u64>() {
+            Ok(number) if *tool == "sleep" => json!(number),
+            Ok(_) | Err(_) => json!(rest),
+        };
+        Some(Reply::call(*tool, json!({ *argument: value })))
+    })
 }
 
 fn shortened(text: &str) -> String {

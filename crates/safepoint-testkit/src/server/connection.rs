@@ -2,6 +2,7 @@
 
 use std::{io, time::Duration};
 
+use serde_json::json;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
@@ -10,38 +11,71 @@ use tokio::{
 };
 
 use super::{
-    Answer, Fate, Shared,
-    http::{Incoming, Wire, read},
+    exchange::Fate,
+    http::{Incoming, read},
     render::{self, Step},
+    shared::{Answer, Noted, Shared},
 };
 
 /// Serves until either side closes.
 pub(super) async fn serve(mut socket: TcpStream, shared: &Shared) -> io::Result<()> {
     socket.set_nodelay(true)?;
     let mut buffer = Vec::new();
+    let mut answered: Option<Noted> = None;
     loop {
-        match read(&mut socket, &mut buffer).await? {
-            Incoming::End => return Ok(()),
-            Incoming::Unknown(path) => {
-                let body = serde_json::json!({"error": {"message": format!("Unknown request URL: POST {path}."),
-                    "type": "invalid_request_error", "param": null, "code": "unknown_url"}});
-                socket.write_all(&render::whole(404, &body)).await?;
-            }
-            Incoming::NotJson => {
-                let body = serde_json::json!({"error": {"message": "We could not parse the JSON body of your request.",
-                    "type": "invalid_request_error", "param": null, "code": null}});
-                socket.write_all(&render::whole(400, &body)).await?;
-            }
-            Incoming::Request(request) => {
-                let wire = request.wire;
-                let (id, fate, body) = shared.arrived(request);
-                let line = Line { socket: &mut socket, buffer: &mut buffer, fate, shared, id };
-                match line.answer(shared.answer(wire, &body), wire).await? {
-                    Next::Request => {}
-                    Next::Close => return Ok(()),
-                }
-            }
+        let incoming = read(&mut socket, &mut buffer).await;
+        if let (Some(noted), Ok(Incoming::End) | Err(_)) = (&answered, &incoming) {
+            noted.peer_closed(shared);
         }
+        let request = match incoming? {
+            Incoming::End => return Ok(()),
+            Incoming::Unknown { method, path } => {
+                refuse(&mut socket, 404, &format!("Unknown request URL: {method} {path}."), "unknown_url")
+                    .await?;
+                continue;
+            }
+            Incoming::Request(request) => request,
+        };
+        let Ok((noted, answer)) = shared.take(request) else {
+            let why = "We could not parse the JSON body of your request.";
+            refuse(&mut socket, 400, why, "invalid_json").await?;
+            continue;
+        };
+        let mut line = Line { socket: &mut socket, buffer: &mut buffer, noted, shared };
+        match line.answer(answer).await? {
+            Next::Request => answered = Some(line.noted),
+            Next::Close => return Ok(()),
+        }
+    }
+}
+
+async fn refuse(socket: &mut TcpStream, status: u16, message: &str, code: &str) -> io::Result<()> {
+    let body =
+        json!({"error": {"message": message, "type": "invalid_request_error", "param": null, "code": code}});
+    socket.write_all(&render::json(status, &body)).await
+}
+
+impl Noted {
+    fn peer_closed(&self, shared: &Shared) {
+        self.fate.send_modify(|fate| {
+            fate.peer_closed.get_or_insert_with(Instant::now);
+        });
+        let answered = self.fate.borrow().completed.is_some();
+        shared.tell(|| json!({"type": "peer_closed", "id": self.id, "answered": answered}));
+    }
+
+    /// The first byte of an answer with this status is written.
+    fn sent(&self, status: u16, shared: &Shared) {
+        self.fate.send_modify(|fate| {
+            fate.status = status;
+            fate.first_byte = Some(Instant::now());
+        });
+        shared.tell(|| json!({"type": "sent", "id": self.id, "status": status}));
+    }
+
+    fn completed(&self, shared: &Shared) {
+        self.fate.send_modify(|fate| fate.completed = Some(Instant::now()));
+        shared.tell(|| json!({"type": "completed", "id": self.id}));
     }
 }
 
@@ -55,13 +89,12 @@ enum Next {
 struct Line<'c> {
     socket: &'c mut TcpStream,
     buffer: &'c mut Vec<u8>,
-    fate: watch::Sender<Fate>,
+    noted: Noted,
     shared: &'c Shared,
-    id: usize,
 }
 
 impl Line<'_> {
-    async fn answer(mut self, answer: Answer, wire: Wire) -> io::Result<Next> {
+    async fn answer(&mut self, answer: Answer) -> io::Result<Next> {
         match answer {
             Answer::Steps(steps) => {
                 for step in steps {
@@ -72,15 +105,15 @@ impl Line<'_> {
                 Ok(Next::Request)
             }
             Answer::Gated(mut gate) => {
-                gate.arrived(self.id, wire);
+                gate.arrived(self.noted.id);
                 loop {
                     let step = tokio::select! {
                         biased;
                         // Losing this branch loses nothing: the step stays in the channel.
                         step = gate.next() => step,
                         // Losing this one loses nothing: what was read is in the buffer.
-                        () = closed(self.socket, self.buffer, &self.fate) => {
-                            self.tell_closed();
+                        () = closed(self.socket, self.buffer, &self.noted.fate) => {
+                            self.noted.peer_closed(self.shared);
                             return Ok(Next::Close);
                         }
                     };
@@ -96,43 +129,50 @@ impl Line<'_> {
     /// Does one step; says what follows when it was the last.
     async fn step(&mut self, step: Step) -> io::Result<Option<Next>> {
         match step {
-            Step::Write(bytes) => self.write(&bytes).await,
             Step::Head(status, bytes) => {
-                self.fate.send_modify(|fate| fate.status = status);
-                self.write(&bytes).await
+                let written = self.write(&bytes).await;
+                if written.is_none() {
+                    self.noted.sent(status, self.shared);
+                }
+                Ok(written)
             }
-            Step::Pause(time) => self.watched(Some(time)).await,
-            Step::Silence => self.watched(None).await,
+            Step::Write(bytes) => Ok(self.write(&bytes).await),
+            Step::Pause(time) => Ok(self.watched(Some(time)).await),
+            Step::Silence => Ok(self.watched(None).await),
             Step::Close => Ok(Some(Next::Close)),
             Step::Reset => {
                 self.socket.set_zero_linger()?;
                 Ok(Some(Next::Close))
             }
-            Step::Finish(bytes) => {
-                if let Some(next) = self.write(&bytes).await? {
-                    return Ok(Some(next));
+            Step::Whole(status, bytes) => {
+                let written = self.write(&bytes).await;
+                if written.is_none() {
+                    self.noted.sent(status, self.shared);
+                    self.noted.completed(self.shared);
                 }
-                self.fate.send_modify(|fate| fate.completed = Some(Instant::now()));
-                self.shared.tell(|| serde_json::json!({"type": "completed", "id": self.id}));
-                Ok(Some(Next::Request))
+                Ok(Some(written.unwrap_or(Next::Request)))
+            }
+            Step::Finish(bytes) => {
+                let written = self.write(&bytes).await;
+                if written.is_none() {
+                    self.noted.completed(self.shared);
+                }
+                Ok(Some(written.unwrap_or(Next::Request)))
             }
         }
     }
 
     /// A write that fails is a peer that closed.
-    async fn write(&mut self, bytes: &[u8]) -> io::Result<Option<Next>> {
+    async fn write(&mut self, bytes: &[u8]) -> Option<Next> {
         if self.socket.write_all(bytes).await.is_ok() {
-            return Ok(None);
+            return None;
         }
-        self.fate.send_modify(|fate| {
-            fate.peer_closed.get_or_insert_with(Instant::now);
-        });
-        self.tell_closed();
-        Ok(Some(Next::Close))
+        self.noted.peer_closed(self.shared);
+        Some(Next::Close)
     }
 
     /// Waits, for ever if no time is given, with an eye on the peer.
-    async fn watched(&mut self, time: Option<Duration>) -> io::Result<Option<Next>> {
+    async fn watched(&mut self, time: Option<Duration>) -> Option<Next> {
         let over = async {
             match time {
                 Some(time) => sleep(time).await,
@@ -142,29 +182,22 @@ impl Line<'_> {
         tokio::select! {
             biased;
             // Losing this branch loses nothing: what was read is in the buffer.
-            () = closed(self.socket, self.buffer, &self.fate) => {
-                self.tell_closed();
-                Ok(Some(Next::Close))
+            () = closed(self.socket, self.buffer, &self.noted.fate) => {
+                self.noted.peer_closed(self.shared);
+                Some(Next::Close)
             }
             // Losing this one loses a timer.
-            () = over => Ok(None),
+            () = over => None,
         }
-    }
-
-    fn tell_closed(&self) {
-        self.shared.tell(|| serde_json::json!({"type": "peer_closed", "id": self.id}));
     }
 }
 
-/// Resolves when the peer has closed its side, and notes when; anything it sends meanwhile is counted.
+/// Resolves when the peer has closed its side; anything it sends meanwhile is counted.
 async fn closed(socket: &mut TcpStream, buffer: &mut Vec<u8>, fate: &watch::Sender<Fate>) {
     loop {
         match socket.read_buf(buffer).await {
-            Ok(0) | Err(_) => break,
+            Ok(0) | Err(_) => return,
             Ok(bytes) => fate.send_modify(|fate| fate.bytes_after += bytes),
         }
     }
-    fate.send_modify(|fate| {
-        fate.peer_closed.get_or_insert_with(Instant::now);
-    });
 }

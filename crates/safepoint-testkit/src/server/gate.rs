@@ -5,9 +5,9 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
-    Exchange, Shared,
-    http::Wire,
-    render::{self, Step},
+    Shared,
+    exchange::Exchange,
+    render::{self, How, Step},
 };
 use crate::script::Reply;
 
@@ -15,7 +15,7 @@ use crate::script::Reply;
 #[derive(Debug)]
 pub struct Gate {
     steps: mpsc::UnboundedSender<Step>,
-    arrived: Option<oneshot::Receiver<(usize, Wire)>>,
+    arrived: Option<oneshot::Receiver<usize>>,
     exchange: Option<Exchange>,
     chunks: std::collections::VecDeque<Vec<u8>>,
     shared: Arc<Shared>,
@@ -25,7 +25,7 @@ pub struct Gate {
 #[derive(Debug)]
 pub(super) struct Steps {
     steps: mpsc::UnboundedReceiver<Step>,
-    arrived: Option<oneshot::Sender<(usize, Wire)>>,
+    arrived: Option<oneshot::Sender<usize>>,
 }
 
 pub(super) fn pair(shared: Arc<Shared>) -> (Gate, Steps) {
@@ -37,9 +37,9 @@ pub(super) fn pair(shared: Arc<Shared>) -> (Gate, Steps) {
 }
 
 impl Steps {
-    pub(super) fn arrived(&mut self, id: usize, wire: Wire) {
+    pub(super) fn arrived(&mut self, id: usize) {
         if let Some(arrived) = self.arrived.take()
-            && arrived.send((id, wire)).is_err()
+            && arrived.send(id).is_err()
         {
             // The gate was dropped: the next step closes the connection.
         }
@@ -60,9 +60,9 @@ impl Gate {
     /// Nothing is lost.
     pub async fn request(&mut self) -> Exchange {
         if let Some(arrived) = self.arrived.as_mut() {
-            let (id, _wire) = arrived.await.expect("the server lives as long as its test");
+            let id = arrived.await.expect("the server lives as long as its test");
             self.arrived = None;
-            self.exchange = self.shared.lock().exchanges.get(id).cloned();
+            self.exchange = self.shared.exchange(id);
         }
         self.exchange.clone().expect("a gated server records")
     }
@@ -78,8 +78,8 @@ impl Gate {
     /// # Panics
     /// Before the request has arrived.
     pub fn script(&mut self, reply: &Reply) -> usize {
-        let wire = self.exchange.as_ref().expect("the request has arrived").wire;
-        self.chunks = render::chunks(wire, reply, "scripted").into();
+        let exchange = self.exchange.as_ref().expect("the request has arrived");
+        self.chunks = render::chunks(&How::of(exchange.wire, &exchange.body), reply).into();
         self.chunks.len()
     }
 
@@ -100,6 +100,15 @@ impl Gate {
     pub fn finish(&mut self) {
         while self.send_next() {}
         self.step(Step::Finish(render::LAST_CHUNK.to_vec()));
+    }
+
+    /// Answers with a status and the provider's error body for it, instead of a stream.
+    ///
+    /// # Panics
+    /// Before the request has arrived.
+    pub fn status(&self, status: u16) {
+        let wire = self.exchange.as_ref().expect("the request has arrived").wire;
+        self.step(render::whole(status, &render::of_status(wire, status)));
     }
 
     /// Closes the connection.

@@ -3,10 +3,15 @@
 use std::io;
 
 use serde_json::Value;
-use tokio::{io::AsyncReadExt as _, net::TcpStream};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+};
+
+use crate::oracle;
 
 /// The wire that a request speaks. Exhaustive: the two that the server knows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Wire {
     /// `…/chat/completions`.
     OpenAi,
@@ -14,67 +19,156 @@ pub enum Wire {
     Anthropic,
 }
 
+impl Wire {
+    /// Its name: `openai` or `anthropic`.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::OpenAi => "openai",
+            Self::Anthropic => "anthropic",
+        }
+    }
+
+    /// The body of the 400 with which the provider would refuse this request; none if it would take it.
+    #[must_use]
+    pub fn judge(self, body: &Value) -> Option<Value> {
+        match self {
+            Self::OpenAi => oracle::openai(body).err().map(|violation| violation.openai_body()),
+            Self::Anthropic => oracle::anthropic(body).err().map(|violation| violation.anthropic_body()),
+        }
+    }
+
+    fn of(path: &str) -> Option<Self> {
+        let path = path.split('?').next().unwrap_or_default();
+        if path.ends_with("/chat/completions") {
+            return Some(Self::OpenAi);
+        }
+        path.ends_with("/messages").then_some(Self::Anthropic)
+    }
+}
+
+#[derive(Debug)]
 pub(super) struct Request {
     pub(super) wire: Wire,
     pub(super) path: String,
     pub(super) headers: Vec<(String, String)>,
-    pub(super) body: Value,
+    pub(super) body: Vec<u8>,
 }
 
 /// What came: a request, one for nobody, or the end of the connection.
 pub(super) enum Incoming {
     Request(Request),
-    Unknown(String),
-    NotJson,
+    Unknown { method: String, path: String },
     End,
 }
 
 const MOST_HEADERS: usize = 64;
 const MOST_HEAD: usize = 64 << 10;
+const FIRST_READ: usize = 2 << 10;
 
 /// Reads the next request; `buffer` keeps what was read beyond it.
 pub(super) async fn read(socket: &mut TcpStream, buffer: &mut Vec<u8>) -> io::Result<Incoming> {
-    let (head, path, headers) = loop {
-        if let Some(parsed) = parse(buffer)? {
-            break parsed;
+    let head = loop {
+        if let Some(head) = parse(buffer)? {
+            break head;
         }
         if buffer.len() > MOST_HEAD {
             return Err(io::Error::other("the request's head is too large"));
         }
+        buffer.reserve(FIRST_READ);
         if socket.read_buf(buffer).await? == 0 {
             return Ok(Incoming::End);
         }
     };
-    let length = headers
-        .iter()
-        .find(|(name, _)| name == "content-length")
-        .map_or(Ok(0), |(_, value)| value.parse::<usize>().map_err(io::Error::other))?;
-    while buffer.len() < head + length {
-        if socket.read_buf(buffer).await? == 0 {
-            return Ok(Incoming::End);
-        }
+    buffer.drain(..head.length);
+    if head.value("expect").is_some_and(|value| value.eq_ignore_ascii_case("100-continue")) {
+        socket.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").await?;
     }
-    let body = serde_json::from_slice(&buffer[head..head + length]);
-    buffer.drain(..head + length);
-    let wire = match &*path {
-        path if path.ends_with("/chat/completions") => Wire::OpenAi,
-        path if path.ends_with("/messages") => Wire::Anthropic,
-        _ => return Ok(Incoming::Unknown(path)),
-    };
-    Ok(match body {
-        Ok(body) => Incoming::Request(Request { wire, path, headers, body }),
-        Err(_not_json) => Incoming::NotJson,
+    let Some(body) = body(socket, buffer, &head).await? else { return Ok(Incoming::End) };
+    let Head { method, path, headers, .. } = head;
+    Ok(match Wire::of(&path) {
+        Some(wire) if method == "POST" => Incoming::Request(Request { wire, path, headers, body }),
+        Some(_) | None => Incoming::Unknown { method, path },
     })
 }
 
-type Head = (usize, String, Vec<(String, String)>);
+/// The body, by its length or in chunks; none if the connection ended first.
+async fn body(socket: &mut TcpStream, buffer: &mut Vec<u8>, head: &Head) -> io::Result<Option<Vec<u8>>> {
+    if head.value("transfer-encoding").is_some_and(|value| value.eq_ignore_ascii_case("chunked")) {
+        return chunked(socket, buffer).await;
+    }
+    let length = match head.value("content-length") {
+        Some(value) => value.parse().map_err(io::Error::other)?,
+        None => 0,
+    };
+    if !fill(socket, buffer, length).await? {
+        return Ok(None);
+    }
+    Ok(Some(take(buffer, length)))
+}
+
+async fn chunked(socket: &mut TcpStream, buffer: &mut Vec<u8>) -> io::Result<Option<Vec<u8>>> {
+    let mut body = Vec::new();
+    loop {
+        let (line, size) = match httparse::parse_chunk_size(buffer) {
+            Ok(httparse::Status::Complete(parsed)) => parsed,
+            Ok(httparse::Status::Partial) => {
+                if !fill(socket, buffer, buffer.len() + 1).await? {
+                    return Ok(None);
+                }
+                continue;
+            }
+            Err(_invalid) => return Err(io::Error::other("the request's chunk has no size")),
+        };
+        let size = usize::try_from(size).map_err(io::Error::other)?;
+        let line_end = 2;
+        if !fill(socket, buffer, line + size + line_end).await? {
+            return Ok(None);
+        }
+        body.extend_from_slice(&buffer[line..line + size]);
+        buffer.drain(..line + size + line_end);
+        if size == 0 {
+            return Ok(Some(body));
+        }
+    }
+}
+
+/// Reads until the buffer holds so many bytes; false if the connection ended first.
+async fn fill(socket: &mut TcpStream, buffer: &mut Vec<u8>, length: usize) -> io::Result<bool> {
+    buffer.reserve(length.saturating_sub(buffer.len()));
+    while buffer.len() < length {
+        if socket.read_buf(buffer).await? == 0 {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn take(buffer: &mut Vec<u8>, length: usize) -> Vec<u8> {
+    let rest = buffer.split_off(length);
+    std::mem::replace(buffer, rest)
+}
+
+struct Head {
+    length: usize,
+    method: String,
+    path: String,
+    headers: Vec<(String, String)>,
+}
+
+impl Head {
+    fn value(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+}
 
 fn parse(buffer: &[u8]) -> io::Result<Option<Head>> {
     let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
     let mut request = httparse::Request::new(&mut headers);
     match request.parse(buffer).map_err(io::Error::other)? {
         httparse::Status::Partial => Ok(None),
-        httparse::Status::Complete(head) => {
+        httparse::Status::Complete(length) => {
+            let method = request.method.unwrap_or_default().to_owned();
             let path = request.path.unwrap_or_default().to_owned();
             let headers = request
                 .headers
@@ -83,7 +177,7 @@ fn parse(buffer: &[u8]) -> io::Result<Option<Head>> {
                     (header.name.to_ascii_lowercase(), String::from_utf8_lossy(header.value).into_owned())
                 })
                 .collect();
-            Ok(Some((head, path, headers)))
+            Ok(Some(Head { length, method, path, headers }))
         }
     }
 }

@@ -1,0 +1,97 @@
+//! Replies that are not streamed, and what both shapes share.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use serde_json::{Value, json};
+
+use super::How;
+use crate::{
+    script::{Call, Reply},
+    server::Wire,
+};
+
+/// When every reply was made, in seconds: the same bytes each time.
+pub(super) const CREATED: u64 = 1_700_000_000;
+/// Input and output tokens where none are named.
+pub(super) const USAGE: [u64; 2] = [10, 5];
+/// The signature of scripted thoughts.
+pub(super) const SEAL: &str = "c2NyaXB0ZWQ=";
+
+/// A whole message.
+pub(super) fn of(how: &How, reply: &Reply) -> Value {
+    match how.wire {
+        Wire::OpenAi => openai(how, reply),
+        Wire::Anthropic => anthropic(how, reply),
+    }
+}
+
+fn openai(how: &How, reply: &Reply) -> Value {
+    let text = reply.whole_text();
+    let content = if text.is_empty() && !reply.calls.is_empty() { Value::Null } else { json!(text) };
+    let mut message = json!({"role": "assistant", "content": content, "refusal": null});
+    if !reply.reasoning.is_empty() {
+        message["reasoning_content"] = json!(reply.reasoning);
+    }
+    let calls = reply.calls.iter().enumerate().map(|(index, call)| {
+        json!({"id": id_of(call, index, "call_"), "type": "function",
+            "function": {"name": call.name, "arguments": arguments(&call.args)}})
+    });
+    if !reply.calls.is_empty() {
+        message["tool_calls"] = calls.collect();
+    }
+    json!({"id": "chatcmpl-scripted", "object": "chat.completion", "created": CREATED, "model": how.model,
+        "choices": [{"index": 0, "message": message, "logprobs": null, "finish_reason": finish(how.wire, reply)}],
+        "usage": usage(how.wire, reply)})
+}
+
+fn anthropic(how: &How, reply: &Reply) -> Value {
+    let mut content = Vec::new();
+    if !reply.reasoning.is_empty() {
+        content.push(json!({"type": "thinking", "thinking": reply.reasoning, "signature": SEAL}));
+    }
+    if !reply.redacted.is_empty() {
+        content.push(json!({"type": "redacted_thinking", "data": reply.redacted}));
+    }
+    let text = reply.whole_text();
+    if !text.is_empty() {
+        content.push(json!({"type": "text", "text": text}));
+    }
+    for (index, call) in reply.calls.iter().enumerate() {
+        let id = id_of(call, index, "toolu_");
+        content.push(json!({"type": "tool_use", "id": id, "name": call.name, "input": call.args}));
+    }
+    json!({"id": "msg_scripted", "type": "message", "role": "assistant", "model": how.model, "content": content,
+        "stop_reason": finish(how.wire, reply), "stop_sequence": null, "usage": usage(how.wire, reply)})
+}
+
+/// Why it ended, in the wire's words.
+pub(super) fn finish(wire: Wire, reply: &Reply) -> String {
+    let natural = match (wire, reply.calls.is_empty()) {
+        (Wire::OpenAi, true) => "stop",
+        (Wire::OpenAi, false) => "tool_calls",
+        (Wire::Anthropic, true) => "end_turn",
+        (Wire::Anthropic, false) => "tool_use",
+    };
+    reply.finish.clone().unwrap_or_else(|| natural.to_owned())
+}
+
+pub(super) fn usage(wire: Wire, reply: &Reply) -> Value {
+    let [input, output] = reply.usage.unwrap_or(USAGE);
+    match wire {
+        Wire::OpenAi => {
+            json!({"prompt_tokens": input, "completion_tokens": output, "total_tokens": input + output})
+        }
+        Wire::Anthropic => json!({"input_tokens": input, "output_tokens": output}),
+    }
+}
+
+/// Arguments as text; a string is sent as it is, JSON or not.
+pub(super) fn arguments(args: &Value) -> String {
+    args.as_str().map_or_else(|| args.to_string(), ToOwned::to_owned)
+}
+
+/// A call's own id, or a fresh one.
+pub(super) fn id_of(call: &Call, index: usize, prefix: &str) -> String {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    call.id.clone().unwrap_or_else(|| format!("{prefix}{:06}{index}", NEXT.fetch_add(1, Ordering::Relaxed)))
+}

@@ -1,0 +1,179 @@
+//! What the connections of a server share: its script, its gates, its record.
+//!
+//! **Invariants**: an exchange's id is its place in the record; a request is recorded before it is answered; no lock is
+//! held across an await.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicUsize},
+};
+
+use serde_json::{Value, json};
+use tokio::{
+    sync::{Notify, mpsc, watch},
+    time::Instant,
+};
+
+use super::{
+    Options, Recording, Strictness,
+    exchange::{Exchange, Fate},
+    gate,
+    http::{self, Wire},
+    render::{self, How, Step},
+};
+use crate::{
+    asked::Asked,
+    script::{Chosen, Director, Script},
+};
+
+#[derive(Debug)]
+pub(crate) struct Shared {
+    director: Director,
+    strictness: Strictness,
+    recording: Recording,
+    log: Option<mpsc::UnboundedSender<Value>>,
+    state: Mutex<State>,
+    ready: Mutex<HashMap<(usize, How), Arc<[u8]>>>,
+    pub(super) arrived: Notify,
+    pub(super) open: AtomicUsize,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    next: usize,
+    exchanges: Vec<Exchange>,
+    gates: VecDeque<gate::Steps>,
+}
+
+/// How an exchange is answered.
+pub(super) enum Answer {
+    Steps(Vec<Step>),
+    Gated(gate::Steps),
+}
+
+/// An exchange under way.
+pub(super) struct Noted {
+    pub(super) id: usize,
+    pub(super) fate: watch::Sender<Fate>,
+}
+
+impl Shared {
+    pub(super) fn new(script: Script, options: Options) -> Self {
+        Self {
+            director: Director::new(script),
+            strictness: options.strictness,
+            recording: options.recording,
+            log: options.log,
+            state: Mutex::default(),
+            ready: Mutex::default(),
+            arrived: Notify::new(),
+            open: AtomicUsize::new(0),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn queue(&self, steps: gate::Steps) {
+        self.lock().gates.push_back(steps);
+    }
+
+    pub(super) fn exchanges(&self) -> Vec<Exchange> {
+        self.lock().exchanges.clone()
+    }
+
+    pub(super) fn exchange(&self, id: usize) -> Option<Exchange> {
+        self.lock().exchanges.get(id).cloned()
+    }
+
+    pub(super) fn tell(&self, what: impl FnOnce() -> Value) {
+        if let Some(log) = &self.log {
+            let mut line = what();
+            line["at"] = json!(jiff::Timestamp::now());
+            if log.send(line).is_err() {
+                // Whoever read the log is gone; the server goes on.
+            }
+        }
+    }
+
+    /// Notes a request, and says how it is answered. A body that is not JSON is none of its provider's business.
+    pub(super) fn take(&self, request: http::Request) -> Result<(Noted, Answer), serde_json::Error> {
+        if self.needs_only_a_glance() {
+            let how = How::at_a_glance(request.wire, &request.body)?;
+            let noted = Noted { id: 0, fate: watch::channel(Fate::default()).0 };
+            return Ok((noted, Answer::Steps(self.scripted(&how, &Asked::default()))));
+        }
+        let body: Value = serde_json::from_slice(&request.body)?;
+        let (wire, body) = (request.wire, Arc::new(body));
+        let noted = self.note(request, &body);
+        Ok((noted, self.answer(wire, &body)))
+    }
+
+    /// Whether nobody looks at what a request says: for benchmarks, so that the server is not what is measured.
+    fn needs_only_a_glance(&self) -> bool {
+        self.strictness == Strictness::Lenient
+            && self.recording == Recording::Off
+            && self.log.is_none()
+            && self.director.is_blind()
+    }
+
+    fn note(&self, request: http::Request, body: &Arc<Value>) -> Noted {
+        let (sender, fate) = watch::channel(Fate::default());
+        let (wire, path) = (request.wire, request.path.clone());
+        let mut state = self.lock();
+        let id = state.next;
+        state.next += 1;
+        if self.recording == Recording::On {
+            state.exchanges.push(Exchange {
+                id,
+                wire,
+                path: request.path,
+                headers: request.headers,
+                body: Arc::clone(body),
+                bytes: request.body.into(),
+                at: Instant::now(),
+                fate,
+            });
+        }
+        drop(state);
+        self.arrived.notify_waiters();
+        self.tell(
+            || json!({"type": "request", "id": id, "wire": wire.as_str(), "path": path, "body": **body}),
+        );
+        Noted { id, fate: sender }
+    }
+
+    fn answer(&self, wire: Wire, body: &Value) -> Answer {
+        if self.strictness == Strictness::Strict
+            && let Some(refusal) = wire.judge(body)
+        {
+            return Answer::Steps(vec![render::whole(400, &refusal)]);
+        }
+        if let Some(steps) = self.lock().gates.pop_front() {
+            return Answer::Gated(steps);
+        }
+        Answer::Steps(self.scripted(&How::of(wire, body), &Asked::of(body)))
+    }
+
+    /// The steps of the reply that is due. A plain one is encoded once.
+    fn scripted(&self, how: &How, asked: &Asked) -> Vec<Step> {
+        let (place, reply) = match self.director.choose(asked) {
+            Chosen::Scripted(place, reply) => (place, reply),
+            Chosen::Improvised(reply) => return render::reply(how, &reply),
+        };
+        if !reply.always_the_same() {
+            return render::reply(how, reply);
+        }
+        let key = (place, how.clone());
+        if let Some(bytes) = self.ready.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
+            return vec![Step::Whole(200, Arc::clone(bytes))];
+        }
+        let steps = render::reply(how, reply);
+        if let [Step::Whole(200, bytes)] = steps.as_slice() {
+            let bytes = Arc::clone(bytes);
+            self.ready.lock().unwrap_or_else(PoisonError::into_inner).insert(key, bytes);
+        }
+        steps
+    }
+}
