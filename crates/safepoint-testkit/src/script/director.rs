@@ -19,7 +19,7 @@ pub(crate) enum Chosen<'s> {
     /// A reply of the script, and its place in it.
     Scripted(usize, &'s Reply),
     /// The fallback's.
-    Improvised(Reply),
+    Improvised(Box<Reply>),
 }
 
 impl Director {
@@ -44,10 +44,10 @@ impl Director {
         let turn = if self.script.repeat && !self.plain.is_empty() { turn % self.plain.len() } else { turn };
         match self.plain.get(turn) {
             Some(place) => Chosen::Scripted(*place, &replies[*place]),
-            None => Chosen::Improvised(match self.script.fallback {
+            None => Chosen::Improvised(Box::new(match self.script.fallback {
                 Fallback::Echo => Reply::text(echo(asked)),
                 Fallback::Practice => practice::reply(asked),
-            }),
+            })),
         }
     }
 }

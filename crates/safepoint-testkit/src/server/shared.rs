@@ -26,6 +26,9 @@ use crate::{
     script::{Chosen, Director, Script},
 };
 
+/// Replies that are always the same, encoded, by their place and how they were wanted.
+type Encoded = HashMap<(usize, How), Arc<[u8]>>;
+
 #[derive(Debug)]
 pub(crate) struct Shared {
     director: Director,
@@ -33,7 +36,7 @@ pub(crate) struct Shared {
     recording: Recording,
     log: Option<mpsc::UnboundedSender<Value>>,
     state: Mutex<State>,
-    ready: Mutex<HashMap<(usize, How), Arc<[u8]>>>,
+    ready: Mutex<Encoded>,
     pub(super) arrived: Notify,
     pub(super) open: AtomicUsize,
 }

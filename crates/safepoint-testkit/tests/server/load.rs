@@ -1,0 +1,47 @@
+//! Many at once.
+
+use futures_util::future::join_all;
+use safepoint_testkit::{
+    script::{Fault, Reply, Script},
+    server::{ModelServer, Options, Recording, Strictness},
+};
+
+use super::peer::{Peer, WIRES, ask, path};
+
+/// S9.6: five hundred silent connections are held, and each close is seen.
+#[tokio::test]
+async fn silent_connections_are_held() {
+    const MANY: usize = 500;
+    let script = Script { repeat: true, ..Script::of([Reply::default().fault(Fault::Silence)]) };
+    let server = ModelServer::start(script).await.unwrap();
+    let mut peers = Vec::new();
+    for n in 0..MANY {
+        let mut peer = Peer::to(server.address()).await;
+        peer.send(path(WIRES[n % 2]), &ask("hi")).await;
+        peers.push(peer);
+    }
+    server.request(MANY - 1).await;
+    assert_eq!(server.open_connections(), MANY);
+    drop(peers);
+    let requests = server.requests();
+    join_all(requests.iter().map(|request| request.peer_closed())).await;
+    assert!(requests.iter().all(|request| request.fate_now().first_byte.is_none()));
+}
+
+/// S13: where nobody looks, an answer is the same as where everybody does.
+#[tokio::test]
+async fn an_unwatched_server_says_the_same() {
+    let script = Script { repeat: true, ..Script::of([Reply::text("one"), Reply::text("two")]) };
+    let options =
+        Options { strictness: Strictness::Lenient, recording: Recording::Off, ..Options::default() };
+    let address = ([127, 0, 0, 1], 0).into();
+    let unwatched = ModelServer::start_with(script.clone(), options, address).await.unwrap();
+    let watched = ModelServer::start(script).await.unwrap();
+    let (mut one, mut other) = (Peer::to(unwatched.address()).await, Peer::to(watched.address()).await);
+    for turn in 0..8 {
+        let wire = WIRES[turn % 2];
+        let (said, seen) = (one.exchange(wire, &ask("hi")).await, other.exchange(wire, &ask("hi")).await);
+        assert_eq!(said.text(), seen.text());
+    }
+    assert!(unwatched.requests().is_empty());
+}
