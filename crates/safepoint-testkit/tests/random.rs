@@ -1,6 +1,8 @@
 //! Ten thousand random runs: random scripts, random stops at random gates, both wires, sequential and parallel; after
 //! each the closing invariants (I1-I6). The seed of a failure is printed and repeats it: `SAFEPOINT_SEED=n`.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking, also in its helpers")]
+
 #[expect(dead_code, reason = "shared with the end-to-end tests, which use all of it")]
 #[path = "e2e/world.rs"]
 mod world;
@@ -113,8 +115,9 @@ async fn one(seed: u64) {
     let sent = server.requests().len();
     // The next message, on a server that refuses invalid histories: whatever its own fate, it is never a 400.
     let next = agent.run_on(outcome.history().clone(), "and now?").detach();
-    let _ = tokio::time::timeout(Duration::from_millis(20), next.done()).await;
-    next.stop(StopRequest::now());
+    if tokio::time::timeout(Duration::from_millis(20), next.done()).await.is_err() {
+        next.stop(StopRequest::now());
+    }
     let next = next.done().await;
     if let safepoint::Outcome::Failed(error) = &next {
         assert!(!error.to_string().contains("answered 400"), "I3: {error}\n{receipt}");

@@ -1,5 +1,7 @@
 //! Spans by the GenAI conventions: a stopped one is neither ok nor error (S11.3, I6).
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking, also in its helpers")]
+
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex},

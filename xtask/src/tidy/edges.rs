@@ -28,6 +28,7 @@ const MODULES: [&str; 23] = [
     "log",
     "outcome",
     "observe",
+    "spans",
     "draft",
     "toolset",
     "machine",

@@ -160,7 +160,7 @@ async fn a_stop_withdraws_the_question() {
     };
     handle.stop(StopRequest::at(safepoint::SafePoints::AFTER_MODEL));
     let (_, receipt) = close(&server, &handle, &ledger).await;
-    assert_eq!(receipt.approvals_cancelled, [id.clone()]);
+    assert_eq!(receipt.approvals_cancelled, std::slice::from_ref(&id));
     assert_eq!((receipt.calls[0].status, receipt.calls[0].effect), (CallStatus::NotStarted, Effect::None));
     assert!(handle.decide(&id, Decision::Approve).await.is_err());
     assert_eq!(ledger.count("entry"), 0);

@@ -136,6 +136,16 @@ async fn a_blocking_tool_that_polls_is_stopped() {
     assert_eq!(tool::OnStop::Detach, safepoint::Tool::spec(&blocking).on_stop);
 }
 
+/// A clean-up that notes its turn; the second panics, the third hangs.
+async fn step(n: u8, order: Arc<Mutex<Vec<u8>>>) {
+    order.lock().unwrap().push(n);
+    match n {
+        2 => std::panic::panic_any("ouch"),
+        3 => pending().await,
+        _ => {}
+    }
+}
+
 /// S4.12: clean-ups run last in, first out; one that panics or hangs does not skip the others.
 #[tokio::test(start_paused = true)]
 async fn cleanups_run_backwards_and_all_of_them() {
@@ -145,15 +155,7 @@ async fn cleanups_run_backwards_and_all_of_them() {
         let order = noted.clone();
         async move {
             for n in [1u8, 2, 3, 4] {
-                let order = order.clone();
-                cx.on_cleanup(format!("step {n}"), async move {
-                    order.lock().unwrap().push(n);
-                    match n {
-                        2 => std::panic::panic_any("ouch"),
-                        3 => pending().await,
-                        _ => {}
-                    }
-                });
+                cx.on_cleanup(format!("step {n}"), step(n, order.clone()));
             }
             pending().await
         }
