@@ -175,14 +175,26 @@ mod tests {
     }
 
     proptest! {
-        /// S5.4: however the bytes are cut, the events are the same, and as another decoder reads them.
+        /// S5.4: however the bytes are cut, the events are the same, and as another decoder reads them. That one is
+        /// stricter (it refuses a repeated field and leaves out empty data), so such events are not made here.
         #[test]
         fn any_chunking_gives_the_events_of_another_decoder(
-            lines in proptest::collection::vec("(data:|data: |event: |id: |retry: |: |other: )[a-z ]{0,6}", 0..12),
-            ends in proptest::collection::vec("(\n|\r\n|\n\n|\r\n\r\n)", 12),
+            events in proptest::collection::vec(
+                ("(event: [a-z]{1,6})?", "(: [a-z]{0,6})?", proptest::collection::vec("data: ?[a-z][a-z:]{0,5}", 1..4)),
+                0..5,
+            ),
+            end in "(\n|\r\n)",
             cuts in proptest::collection::vec(1usize..9, 1..40),
+            cut_off in 0usize..9,
         ) {
-            let text: String = lines.iter().zip(&ends).map(|(line, end)| format!("{line}{end}")).collect();
+            let mut text = String::new();
+            for (name, comment, data) in &events {
+                for line in [name, comment].into_iter().chain(data).filter(|line| !line.is_empty()) {
+                    text.push_str(&format!("{line}{end}"));
+                }
+                text.push_str(&end);
+            }
+            text.truncate(text.len().saturating_sub(cut_off));
             let mut chunks = Vec::new();
             let mut rest = text.as_bytes();
             for cut in cuts.iter().cycle() {

@@ -1,0 +1,219 @@
+//! What is sent after anything: judged by the testkit's oracles, a second implementation of the providers' rules.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking, also in its helpers")]
+
+use std::sync::{Arc, Mutex};
+
+use futures_util::StreamExt as _;
+use proptest::prelude::*;
+use safepoint::{
+    History, Model,
+    history::Entry,
+    message::{AssistantMessage, Block, CallResult, Reasoning, ToolCall, Verdict},
+    model::{Delta, ModelSpec},
+};
+use safepoint_models::{anthropic, openai};
+use safepoint_testkit::{
+    oracle,
+    script::{Reply, Script},
+    server::ModelServer,
+};
+use serde_json::{Value, json};
+
+fn spec() -> ModelSpec {
+    ModelSpec { system: Some("be brief".into()), tools: Arc::from([]) }
+}
+
+/// The bodies of both wires for a series of histories in one conversation.
+fn bodies(histories: &[&History]) -> [Vec<Value>; 2] {
+    let parse =
+        |bodies: Vec<Vec<u8>>| bodies.iter().map(|body| serde_json::from_slice(body).unwrap()).collect();
+    [
+        parse(openai::encoded(&openai::model("m"), &spec(), histories)),
+        parse(anthropic::encoded(&anthropic::model("m").cache(), &spec(), histories)),
+    ]
+}
+
+fn accepted(history: &History) -> Result<(), TestCaseError> {
+    let [chat, messages] = bodies(&[history]);
+    prop_assert_eq!(oracle::openai(&chat[0]), Ok(()), "{}", chat[0]);
+    prop_assert_eq!(oracle::anthropic(&messages[0]), Ok(()), "{}", messages[0]);
+    Ok(())
+}
+
+fn block() -> impl Strategy<Value = Block> {
+    let text =
+        prop_oneof![Just(String::new()), Just("  ".to_owned()), "[a-z ]{1,9}", Just("ends \n".to_owned())];
+    let seal = proptest::option::of(Just(json!({"type": "thinking", "thinking": "t", "signature": "s"})));
+    let args = prop_oneof![Just("{}"), Just("{\"a\":1}"), Just("not json"), Just("[1]"), Just("")];
+    prop_oneof![
+        text.prop_map(|text| Block::Text { text }),
+        ("[a-z]{0,5}", seal).prop_map(|(text, seal)| Block::Reasoning(Reasoning { text, seal })),
+        ("[abc]?", args).prop_map(|(id, args)| {
+            Block::Call(ToolCall { id: id.as_str().into(), name: "f".into(), args: args.into() })
+        }),
+    ]
+}
+
+/// Any entry in any order: what a foreign or damaged store may hold.
+fn entry() -> impl Strategy<Value = Entry> {
+    let result = ("[abc]?", "[a-z]{0,4}", any::<bool>()).prop_map(|(id, text, good)| CallResult {
+        call_id: id.as_str().into(),
+        name: "f".into(),
+        text,
+        verdict: if good { Verdict::Good } else { Verdict::Bad },
+    });
+    prop_oneof![
+        "[a-z ]{0,6}".prop_map(|text| Entry::User(text.into())),
+        proptest::collection::vec(block(), 0..5)
+            .prop_map(|blocks| Entry::Assistant(AssistantMessage { blocks })),
+        proptest::collection::vec(result, 0..4).prop_map(|results| Entry::Results { results }),
+    ]
+}
+
+proptest! {
+    /// S5.1: any stored history at all is repaired so that both providers accept it; the second repair finds nothing.
+    #[test]
+    fn any_history_is_repaired_and_accepted(entries in proptest::collection::vec(entry(), 0..8)) {
+        let mut history = History::new();
+        history.push(Entry::User("first".into()));
+        entries.into_iter().for_each(|entry| history.push(entry));
+        let _told = history.repair();
+        prop_assert_eq!(history.clone().repair(), Vec::new());
+        history.push(Entry::User("and now?".into()));
+        accepted(&history)?;
+    }
+
+    /// S5.1: a history that grows is encoded once: the same bytes as encoding it all anew.
+    #[test]
+    fn growing_gives_the_bytes_of_encoding_anew(entries in proptest::collection::vec(entry(), 1..8)) {
+        let mut whole = History::new();
+        whole.push(Entry::User("first".into()));
+        entries.into_iter().for_each(|entry| whole.push(entry));
+        let _told = whole.repair();
+        let mut steps = vec![History::new()];
+        for entry in whole.entries() {
+            // The same shared entries, as a run's own history has them.
+            let mut next = steps.last().unwrap().clone();
+            next.push((**entry).clone());
+            steps.push(next);
+        }
+        let grown = bodies(&steps.iter().collect::<Vec<_>>());
+        let anew = bodies(&[steps.last().unwrap()]);
+        prop_assert_eq!(grown[0].last(), anew[0].last());
+        prop_assert_eq!(grown[1].last(), anew[1].last());
+    }
+}
+
+/// A reply that has everything in it.
+fn rich() -> Reply {
+    Reply::text("I will look it up, né?")
+        .reasoning("first I think")
+        .and_call("look", json!({"in": "the attic", "deep": [1, 2, {"é": null}]}))
+        .and_call("look", json!({}))
+}
+
+/// Records a streamed reply of the scripted server, byte for byte.
+async fn recorded(path: &str, body: Value) -> Vec<u8> {
+    let server = ModelServer::start(Script::of([rich()])).await.unwrap();
+    let url = format!("{}{path}", server.url());
+    if rustls::crypto::ring::default_provider().install_default().is_err() {
+        // The crate under test was first: its choice is the same.
+    }
+    let response = reqwest::Client::new().post(url).body(body.to_string()).send().await.unwrap();
+    response.bytes().await.unwrap().to_vec()
+}
+
+/// What the model makes of what it is served.
+async fn deltas(model: &dyn Model, history: &History) -> Vec<Delta> {
+    let mut stream = model.open(spec()).stream(history);
+    let mut deltas = Vec::new();
+    while let Some(Ok(delta)) = stream.next().await {
+        deltas.push(delta);
+    }
+    deltas
+}
+
+/// The message as the engine builds it from what arrived.
+fn message(deltas: &[Delta]) -> AssistantMessage {
+    let mut blocks: Vec<Block> = Vec::new();
+    for delta in deltas {
+        match (delta, blocks.last_mut()) {
+            (Delta::Text(more), Some(Block::Text { text })) => text.push_str(more),
+            (Delta::Text(text), _) => blocks.push(Block::Text { text: text.clone() }),
+            (Delta::Reasoning(more), Some(Block::Reasoning(Reasoning { text, seal: None }))) => {
+                text.push_str(more)
+            }
+            (Delta::Reasoning(text), _) => {
+                blocks.push(Block::Reasoning(Reasoning { text: text.clone(), seal: None }));
+            }
+            (Delta::Sealed(seal), Some(Block::Reasoning(Reasoning { seal: open @ None, .. }))) => {
+                *open = Some(seal.clone());
+            }
+            (Delta::CallReady(call), _) => blocks.push(Block::Call(call.clone())),
+            _ => {}
+        }
+    }
+    AssistantMessage { blocks }
+}
+
+fn cut_history(message: AssistantMessage) -> History {
+    let stored =
+        json!({"entries": [{"role": "user", "text": "go"}], "tail": {"tail": "cut", "message": message}});
+    let mut history: History = serde_json::from_value(stored).unwrap();
+    history.close();
+    history.push(Entry::User("and now?".into()));
+    history
+}
+
+/// S5.1, S5.4, S5.2: a stream cut at every byte, on both wires: what arrived is kept, closed and accepted by both.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cut_at_every_byte_leaves_a_history_that_both_providers_accept() {
+    let ask = json!({"model": "m", "stream": true, "max_tokens": 9, "messages": [{"role": "user", "content": "go"}]});
+    let mut start = History::new();
+    start.push(Entry::User("go".into()));
+    for (path, is_chat) in [("/chat/completions", true), ("/messages", false)] {
+        let bytes = recorded(path, ask.clone()).await;
+        let bytes = Arc::new(bytes);
+        let at = Arc::new(Mutex::new(0));
+        let url = cut_server(Arc::clone(&bytes), Arc::clone(&at)).await;
+        let model: Box<dyn Model> = match is_chat {
+            true => Box::new(openai::model("m").base_url(&url)),
+            false => Box::new(anthropic::model("m").base_url(&url)),
+        };
+        let (mut longest, mut calls) = (0, 0);
+        for cut in 0..=bytes.len() {
+            *at.lock().unwrap() = cut;
+            let message = message(&deltas(&*model, &start).await);
+            assert!(message.text().len() >= longest, "text got lost at {cut}");
+            longest = message.text().len();
+            calls = message.calls().count();
+            let history = cut_history(message);
+            let [chat, messages] = bodies(&[&history]);
+            assert_eq!(oracle::openai(&chat[0]), Ok(()), "cut at {cut}: {}", chat[0]);
+            assert_eq!(oracle::anthropic(&messages[0]), Ok(()), "cut at {cut}: {}", messages[0]);
+        }
+        assert_eq!((longest, calls), ("I will look it up, né?".len(), 2));
+    }
+}
+
+/// A server that answers with the first bytes of a recording and closes.
+async fn cut_server(bytes: Arc<Vec<u8>>, at: Arc<Mutex<usize>>) -> String {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/v1", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        while let Ok((mut socket, _)) = listener.accept().await {
+            let mut request = vec![0; 4096];
+            let mut read = 0;
+            while !request[..read].windows(2).any(|end| end == b"]}") {
+                read += socket.read(&mut request[read..]).await.unwrap();
+            }
+            let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+            socket.write_all(head.as_bytes()).await.unwrap();
+            let cut = *at.lock().unwrap();
+            socket.write_all(&bytes[..cut]).await.unwrap();
+        }
+    });
+    url
+}
