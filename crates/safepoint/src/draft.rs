@@ -39,11 +39,21 @@ impl Draft {
                 self.bytes += call.args.len();
                 self.blocks.push(Block::Call(call.clone()));
             }
-            Delta::Usage(usage) => self.usage = Some(usage.clone()),
+            Delta::Usage(usage) => self.used(usage.clone()),
             Delta::Ended(finish) => self.finish = Some(finish.clone()),
             Delta::Retrying { .. } => self.sent = Sent::No,
             Delta::CallBegun { .. } => {}
         }
+    }
+
+    /// A later word replaces an earlier one, but a provider that names no input at all says nothing about it: the
+    /// floor stays.
+    fn used(&mut self, mut usage: Usage) {
+        if let Some(known) = self.usage.as_ref().filter(|known| usage.input == 0 && known.input > 0) {
+            usage.input = known.input;
+            usage.source = UsageSource::Estimated;
+        }
+        self.usage = Some(usage);
     }
 
     fn text(&mut self, more: &str) {
@@ -106,8 +116,8 @@ impl Draft {
         }
         let mut usage =
             self.usage.clone().unwrap_or(Usage { source: UsageSource::Estimated, ..Usage::default() });
-        let said_all = self.finish.is_some() && self.usage.is_some() && usage.source == UsageSource::Exact;
-        if said_all {
+        let says_enough = usage.input > 0 && (usage.output > 0 || self.bytes == 0);
+        if self.finish.is_some() && usage.source == UsageSource::Exact && says_enough {
             return usage;
         }
         let floor = if self.bytes == 0 { 0 } else { Usage::floor_of_bytes(self.bytes) };

@@ -357,3 +357,25 @@ async fn a_model_that_never_stops_meets_the_limit() {
     assert_eq!((outcome.ending(), server.requests().len(), ledger.count("commit")), (Ending::Stopped, 3, 6));
     assert_eq!(receipt.stop.as_ref().unwrap().reason.code, "max_rounds");
 }
+
+/// S3.9: usage is exact where the provider said so, and never zero where it said nothing.
+#[tokio::test]
+async fn usage_has_its_source_and_is_never_zero() {
+    for wire in WIRES {
+        let server =
+            server([Reply::text("four words in all").usage(11, 7), Reply::text("and more").usage(0, 0)])
+                .await;
+        let agent = builder(&server, wire).build();
+        let said = agent.run("go").await;
+        assert_eq!(
+            (said.usage().input, said.usage().output, said.usage().source),
+            (11, 7, UsageSource::Exact)
+        );
+        let unsaid = agent.run("go").await;
+        assert!(unsaid.usage().input > 0 && unsaid.usage().output > 0);
+        assert_eq!(
+            (unsaid.usage().source, unsaid.usage().billed_beyond),
+            (UsageSource::Estimated, Beyond::Nothing)
+        );
+    }
+}
