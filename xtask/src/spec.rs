@@ -92,9 +92,9 @@ fn citations(file: &File) -> Vec<(String, String)> {
     for line in file.text.lines().map(str::trim_start) {
         if let Some(doc) = line.strip_prefix("///") {
             docs.extend(named(doc));
-        } else if line.starts_with("//!") {
+        } else if let Some(doc) = line.strip_prefix("//!") {
             if file.is_test() {
-                found.extend(named(&line[3..]).into_iter().map(|clause| (clause, format!("{name}.rs"))));
+                found.extend(named(doc).into_iter().map(|clause| (clause, format!("{name}.rs"))));
             }
         } else if line.starts_with("#[") {
             is_test |= line.contains("test");
