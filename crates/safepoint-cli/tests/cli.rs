@@ -74,8 +74,14 @@ fn lines(stdout: &[u8]) -> Vec<Value> {
         .collect()
 }
 
-/// Gapless numbers, and exactly one outcome a turn, at its end.
+/// Every line is as published, numbers are gapless, and each turn ends with exactly one outcome.
 fn check(lines: &[Value], turns: u64) {
+    let schema: Value = serde_json::from_str(include_str!("../../../docs/schema/event.json")).unwrap();
+    let schema = jsonschema::validator_for(&schema).unwrap();
+    for line in lines {
+        let faults: Vec<String> = schema.iter_errors(line).map(|fault| fault.to_string()).collect();
+        assert!(faults.is_empty(), "{line}: {faults:?}");
+    }
     for (index, line) in lines.iter().enumerate() {
         assert_eq!(line["seq"], index as u64, "{line}");
         for field in ["v", "type", "session", "run", "at", "turn"] {
@@ -211,6 +217,7 @@ fn two_interrupts_leave_no_process() {
     signal(&child, Signal::INT);
     let asked = Instant::now();
     let rest = until(&mut reader, "outcome");
+    assert!(rest.iter().any(|line| line["type"] == "call_ended"));
     let outcome = rest.last().unwrap();
     assert_eq!(outcome["status"], "stopped");
     assert!(asked.elapsed() < Duration::from_secs(3), "{:?}", asked.elapsed());
@@ -313,6 +320,7 @@ fn approval_is_denied_where_nobody_can_be_asked() {
         let args = ["run", "--base-url", &server.url, "--model", "openai:x", "--tools", "shell", "--json"];
         let output = run(&[&args[..], &["--approve", mode, "go"]].concat());
         let seen = lines(&output.stdout);
+        check(&seen, 1);
         let ended = seen.iter().find(|line| line["type"] == "call_ended").unwrap();
         assert_eq!(ended["status"], status, "{mode}: {ended}");
     }
