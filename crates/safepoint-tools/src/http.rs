@@ -1,6 +1,6 @@
 //! `http_get`: fetches a text over HTTP, bounded in size, time and redirects.
 
-use std::sync::OnceLock;
+use std::{borrow::Cow, sync::OnceLock};
 
 use reqwest::{Client, Response, Url, header, redirect};
 use safepoint::{
@@ -61,7 +61,9 @@ async fn fetch(url: Url) -> Result<String, Failure> {
     let moved = if place == shown { String::new() } else { format!("\nfrom {place}") };
     let cut = if body.whole { String::new() } else { format!("\n[cut after {} bytes]", body.bytes.len()) };
     let text = String::from_utf8_lossy(&body.bytes);
-    Ok(format!("{status}{moved}\n{kind}\n\n{text}{cut}"))
+    let lossy = matches!(text, Cow::Owned(_));
+    let notice = if lossy { "\n[some bytes are not UTF-8 and are shown as \u{fffd}]" } else { "" };
+    Ok(format!("{status}{moved}\n{kind}\n\n{text}{cut}{notice}"))
 }
 
 struct Body {

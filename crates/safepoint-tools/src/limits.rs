@@ -29,6 +29,8 @@ pub(crate) const FRAME_BYTES: usize = 16 << 20;
 pub(crate) const SWEEP: Duration = Duration::from_millis(1);
 /// The longest such pause.
 pub(crate) const SWEEP_SLOW: Duration = Duration::from_millis(100);
+/// As long as for ever: thirty years, which every clock can still add.
+pub(crate) const NEVER: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
 /// How long a guard whose runtime is gone waits for its keepers before it kills everything below it itself.
 pub(crate) const KEEPERS: Duration = Duration::from_millis(250);
 

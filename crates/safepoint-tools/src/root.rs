@@ -10,6 +10,7 @@ use std::{
     io,
     os::fd::{AsFd, OwnedFd},
     path::{Component, Path, PathBuf},
+    sync::{Mutex, MutexGuard, PoisonError},
 };
 
 use rustix::{
@@ -26,6 +27,9 @@ pub struct Root {
     directory: OwnedFd,
     path: PathBuf,
     resolver: Resolver,
+    /// Held from the reading of a file to its replacement, so that of two edits at once neither is lost. Only by
+    /// blocking tools, off the async threads.
+    changes: Mutex<()>,
 }
 
 /// Who keeps a path below the directory. Exhaustive: the kernel or we.
@@ -55,7 +59,7 @@ impl Root {
             let directory = openat(CWD, &path, flags, Mode::empty())?;
             let probe = openat2(&directory, ".", flags, Mode::empty(), ResolveFlags::BENEATH);
             let resolver = if probe.is_ok() { Resolver::Kernel } else { Resolver::Walk };
-            Ok(Self { directory, path, resolver })
+            Ok(Self { directory, path, resolver, changes: Mutex::default() })
         };
         open().map_err(|source| RootError { path: path.as_ref().to_owned(), source })
     }
@@ -64,6 +68,12 @@ impl Root {
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The right to change files; other agents on this root wait for it.
+    pub(crate) fn change(&self) -> MutexGuard<'_, ()> {
+        // It guards no data of its own, so nothing is half-done after a panic.
+        self.changes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Opens a file to read it; anything that is not a regular file is refused before it is read.

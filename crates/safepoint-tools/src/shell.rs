@@ -3,7 +3,11 @@
 //! The command belongs to a task of the call's scope, not to the tool's own future: if that future is dropped, the task
 //! still climbs the ladder, and the run is not quiet before the tree is gone.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    path::PathBuf,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use safepoint::{
     Cx, Failure, Halt, ToolResult,
@@ -111,8 +115,11 @@ async fn drive(mut process: Process, cx: Cx, limit: Option<Duration>) -> ToolRes
 
 /// Holds a background job until it ends by itself, its limit passes, or the run is stopped.
 async fn keep(mut process: Process, cx: Cx, limit: Option<Duration>) {
+    let started = Instant::now();
     loop {
-        let waited = process.wait_in(cx.scope(), limit, limits::SHELL_CLEANUP).await;
+        // One limit for the command and what it leaves, not one for each.
+        let left = limit.map(|limit| limit.saturating_sub(started.elapsed()));
+        let waited = process.wait_in(cx.scope(), left, limits::SHELL_CLEANUP).await;
         let (Waited::Ended(report) | Waited::Stopped(report, _) | Waited::TimedOut(report)) = &waited;
         cx.report_process(report.into());
         if report.background.is_empty() {

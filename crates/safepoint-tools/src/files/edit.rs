@@ -33,6 +33,7 @@ pub fn edit_file(root: Arc<Root>) -> FnTool {
     let about =
         "Replaces text in a file. `old` must be exactly what stands there, and unique unless `all` is true.";
     from_blocking_fn("edit_file", about, move |_cx, args: Args| {
+        let _change = root.change();
         let text = text_of(&root, &args.path)?;
         let (text, count) = edit(&text, &args)?;
         write::replace(&root, &args.path, text.as_bytes())?;

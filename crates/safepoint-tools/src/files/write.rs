@@ -37,6 +37,7 @@ struct Args {
 pub fn write_file(root: Arc<Root>) -> FnTool {
     let about = "Writes a file: makes it, or replaces all of its content.";
     from_blocking_fn("write_file", about, move |_cx, args: Args| {
+        let _change = root.change();
         replace(&root, &args.path, args.content.as_bytes())?;
         Ok(format!("wrote {} bytes to {}", args.content.len(), args.path))
     })

@@ -4,7 +4,10 @@
 
 use std::time::{Duration, Instant};
 
-use crate::process::{report::Rung, wire::Rungs};
+use crate::{
+    limits,
+    process::{report::Rung, wire::Rungs},
+};
 
 /// A ladder being climbed.
 #[derive(Clone, Copy, Debug)]
@@ -17,14 +20,14 @@ pub(super) struct Climb {
 
 impl Climb {
     pub(super) fn new(now: Instant, rungs: Rungs) -> Self {
-        let terminate_at = now + rungs.interrupt;
-        let kill_at = terminate_at + rungs.terminate;
-        Self { terminate_at, kill_at, give_up_at: kill_at + rungs.kill, on: None }
+        let terminate_at = after(now, rungs.interrupt);
+        let kill_at = after(terminate_at, rungs.terminate);
+        Self { terminate_at, kill_at, give_up_at: after(kill_at, rungs.kill), on: None }
     }
 
     /// On the last rung already: for a SIGKILL that is not a stop's.
     pub(super) fn killing(now: Instant, time: Duration) -> Self {
-        Self { terminate_at: now, kill_at: now, give_up_at: now + time, on: Some(Rung::Kill) }
+        Self { terminate_at: now, kill_at: now, give_up_at: after(now, time), on: Some(Rung::Kill) }
     }
 
     /// Joins a later order: whatever is earlier counts.
@@ -71,6 +74,11 @@ impl Climb {
     }
 }
 
+/// A time that no clock can hold is one that never comes, and a rung may be given such a time.
+pub(super) fn after(now: Instant, time: Duration) -> Instant {
+    now + time.min(limits::NEVER)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -102,6 +110,17 @@ mod tests {
         let start = Instant::now();
         assert_eq!(Climb::new(start, rungs(0, 50, 10)).climb(start), Some(Rung::Terminate));
         assert_eq!(Climb::new(start, rungs(0, 0, 10)).climb(start), Some(Rung::Kill));
+    }
+
+    /// S4.9: "never" is a time that a rung may have.
+    #[test]
+    fn a_rung_may_last_for_ever() {
+        let start = Instant::now();
+        let never = Duration::MAX;
+        let mut climb = Climb::new(start, Rungs { interrupt: never, terminate: never, kill: never });
+        assert_eq!(climb.climb(start), Some(Rung::Interrupt));
+        assert!(climb.next_at() > start + ms(u64::from(u32::MAX)));
+        assert!(!Climb::killing(start, never).is_over(start));
     }
 
     /// S1.4: a later request only strengthens.

@@ -17,7 +17,7 @@ use tokio::{
 use super::{
     SpawnError,
     child::{End, Started},
-    climb::Climb,
+    climb::{self, Climb},
     report::{Climbed, Containment, Exit, Hold, Member, ProcessRecord, Rung},
     spec::{Background, COMMAND_MARK, CommandSpec, RUN_MARK},
     stdio::Theirs,
@@ -125,7 +125,7 @@ impl Group {
             return Some(End::Command { exit, running: self.alive(), at: SystemTime::now() });
         }
         if self.climb.is_none() {
-            self.clear_at = Some(Instant::now() + self.left_behind_after);
+            self.clear_at = Some(climb::after(Instant::now(), self.left_behind_after));
         }
         None
     }

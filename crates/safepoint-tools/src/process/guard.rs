@@ -28,7 +28,7 @@ use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     io::Errno,
     net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, recvmsg},
-    process::{Pid, Signal, WaitOptions, getpid, set_child_subreaper, setsid, wait},
+    process::{Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, setsid, wait},
 };
 
 use super::tree;
@@ -120,10 +120,15 @@ impl Guard {
         Ok(true)
     }
 
-    /// Reaps keepers and whatever came back to us; kills what a keeper's death has orphaned.
+    /// Reaps keepers and whatever came back to us; kills what a keeper's death has orphaned. A keeper that was suspended
+    /// goes on: a command can send SIGSTOP to its parent, and would so be out of anybody's reach.
     fn reap(&mut self) {
-        while let Ok(Some((pid, _))) = wait(WaitOptions::NOHANG) {
-            if self.keepers.remove(&pid) {
+        while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG | WaitOptions::UNTRACED) {
+            if status.stopped() {
+                if kill_process(pid, Signal::CONT).is_err() {
+                    // it was killed meanwhile, and is reaped next
+                }
+            } else if self.keepers.remove(&pid) {
                 cgroup::clear(pid.as_raw_nonzero().get());
             }
         }

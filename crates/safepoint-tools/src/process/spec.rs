@@ -88,13 +88,14 @@ impl Ladder {
             return Self { interrupt: Duration::ZERO, terminate: Duration::ZERO, kill: self.kill };
         }
         let kill = self.kill.min(cap / limits::KILL_SHARE);
-        let polite = self.interrupt + self.terminate;
+        let (interrupt, terminate) = (self.interrupt.min(limits::NEVER), self.terminate.min(limits::NEVER));
+        let polite = interrupt + terminate;
         let room = cap - kill;
         if polite <= room {
             return Self { kill: self.kill.min(cap - polite), ..self };
         }
         let share = room.as_secs_f64() / polite.as_secs_f64();
-        Self { interrupt: self.interrupt.mul_f64(share), terminate: self.terminate.mul_f64(share), kill }
+        Self { interrupt: interrupt.mul_f64(share), terminate: terminate.mul_f64(share), kill }
     }
 }
 
@@ -242,5 +243,11 @@ mod tests {
             );
         }
         assert_eq!(LADDER.within(Duration::from_secs(60)), LADDER);
+        let never = Ladder { interrupt: Duration::MAX, terminate: Duration::MAX, ..LADDER };
+        let short = never.within(Duration::from_secs(4));
+        assert!(
+            short.interrupt + short.terminate + short.kill
+                <= Duration::from_secs(4) + Duration::from_micros(1)
+        );
     }
 }

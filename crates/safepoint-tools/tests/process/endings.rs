@@ -148,7 +148,7 @@ async fn one_guard_serves_every_command_and_every_clone() {
     assert_eq!(clone.guard_pid(), Some(guard));
 }
 
-/// anthropics/claude-code#26658: helpers that are never cleaned up.
+/// anthropics/claude-code#26658, anthropics/claude-code#1935: helpers that are never cleaned up.
 #[tokio::test]
 async fn the_guard_ends_with_the_last_handle() {
     let processes = guarded("last");

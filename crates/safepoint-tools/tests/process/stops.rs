@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use safepoint_tools::process::{CommandSpec, Exit, ProcessReport, Processes, Rung};
+use safepoint_tools::process::{CommandSpec, Exit, Ladder, ProcessReport, Processes, Rung};
 
 use super::support::{self, NO_CAP, each_grade, guarded, ladder, started, until, written_pid};
 
@@ -54,6 +54,39 @@ async fn a_cap_of_zero_is_sigkill_at_once() {
         started(&guarded("cap0"), CommandSpec::shell("trap '' INT TERM; echo ready; sleep 1000")).await;
     let report = process.stop(Duration::ZERO).await;
     assert_eq!((rungs(&report), report.exit), (vec![Rung::Kill], Exit::Signal(9)));
+}
+
+/// S4.9: a rung may be told to wait for ever, here and in the keeper, and a harder stop still ends it.
+#[tokio::test]
+async fn a_ladder_without_end_is_no_fault() {
+    let never = Ladder { interrupt: Duration::MAX, terminate: Duration::MAX, kill: Duration::MAX };
+    let line = "trap 'exit 7' INT; echo ready; while :; do sleep 0.01; done";
+    for processes in [guarded("never"), Processes::unguarded(support::unique("never"))] {
+        let mut process = started(&processes, CommandSpec::shell(line).ladder(never)).await;
+        assert_eq!(process.stop(Duration::MAX).await.exit, Exit::Code(7));
+    }
+}
+
+/// S4.9; zed-industries/zed#57911: clicking stop freezes everything and the command survives. Here a tree that
+/// resists holds up neither its runtime's one thread nor its guard: other commands are started, end and are stopped.
+#[tokio::test]
+async fn a_tree_that_resists_holds_up_nobody_else() {
+    let processes = guarded("resists");
+    let deaf = "trap '' INT TERM; echo ready; while :; do sleep 0.01; done";
+    let patient = Ladder { interrupt: NO_CAP, ..Ladder::default() };
+    let mut resisting = started(&processes, CommandSpec::shell(deaf).ladder(patient)).await;
+    let others = async {
+        let mut short = processes.spawn(CommandSpec::shell("echo done")).await.unwrap();
+        assert_eq!(short.wait().await.exit, Exit::Code(0));
+        let mut long = started(&processes, CommandSpec::shell("echo ready; sleep 1000")).await;
+        assert_eq!(long.stop(Duration::ZERO).await.survivors, []);
+    };
+    tokio::select! {
+        biased;
+        report = resisting.stop(NO_CAP) => panic!("it was to resist: {report:?}"),
+        () = others => {}
+    }
+    assert_eq!(resisting.stop(Duration::ZERO).await.exit, Exit::Signal(9));
 }
 
 /// S1.1: the cap bounds the whole ladder.

@@ -2,9 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use safepoint_tools::process::{CommandSpec, Exit};
+use safepoint_tools::process::{CommandSpec, Exit, Hold};
 
-use super::support::{self, NO_CAP, each_grade, guarded, ladder, started, until, until_output, written_pid};
+use super::support::{
+    self, NO_CAP, PATIENCE, each_grade, guarded, ladder, started, until, until_output, written_pid,
+};
 
 /// S4.9; anomalyco/opencode#28654, code-yeongyu/senpi PR#236: an escaped descendant that keeps the pipe open.
 #[tokio::test]
@@ -49,7 +51,8 @@ async fn a_spawner_that_never_pauses_is_killed_with_all_it_spawned() {
     }
 }
 
-/// S4.9: a chain in which each process forks the next and ends, so that no process is there for long.
+/// S4.9; anomalyco/opencode#33071: a kill of the tree that races with it, so that grandchildren escape. A chain in which
+/// each process forks the next and ends, so that no process is there for long.
 #[tokio::test]
 async fn a_chain_of_processes_that_replace_each_other_is_caught() {
     let place = tempfile::tempdir().unwrap();
@@ -100,6 +103,21 @@ async fn a_suspended_process_hears_the_polite_signal() {
         let mut process = started(&guarded("asleep"), spec.ladder(ladder(20_000, 20_000))).await;
         support::kill(process.pid(), rustix::process::Signal::STOP);
         assert_eq!(process.stop(NO_CAP).await.exit, Exit::Code(6));
+    }
+}
+
+/// S4.9: a command that suspends its own keeper puts itself out of nobody's reach: not of its start, nor of a stop.
+#[tokio::test]
+async fn a_keeper_that_its_command_suspends_goes_on() {
+    for spec in each_grade("kill -STOP $PPID; echo ready; kill -STOP $PPID; sleep 1000") {
+        let processes = guarded("suspended-keeper");
+        let work = async {
+            let mut process = started(&processes, spec).await;
+            (process.stop(Duration::ZERO).await, process.record().run.clone())
+        };
+        let (report, run) = tokio::time::timeout(PATIENCE, work).await.expect("it can be stopped");
+        assert_eq!((report.hold, report.survivors.len()), (Hold::Kept, 0));
+        assert_eq!(support::alive_of(&run), [] as [i32; 0]);
     }
 }
 

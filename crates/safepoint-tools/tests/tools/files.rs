@@ -165,6 +165,25 @@ async fn an_edit_that_is_not_clear_changes_nothing_and_says_what_to_mend() {
     assert_eq!(bench.text("a.txt"), "x\nx\nother  blanks\n");
 }
 
+/// S4.2 orders the calls of one run; several agents on one root lose no edit to each other either.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn edits_by_several_agents_at_once_are_all_there() {
+    const AGENTS: usize = 12;
+    let bench = Bench::new();
+    let padding = "x".repeat(1 << 20);
+    let lines: String = (0..AGENTS).map(|agent| format!("old<{agent}>\n")).collect();
+    bench.put("shared", lines + &padding);
+    let edits = (0..AGENTS).map(|agent| {
+        let args = json!({"path": "shared", "old": format!("old<{agent}>"), "new": format!("new<{agent}>")});
+        bench.call("edit_file", args)
+    });
+    for told in futures_util::future::join_all(edits).await {
+        told.good();
+    }
+    let text = bench.text("shared");
+    assert_eq!((text.matches("new<").count(), text.matches("old<").count()), (AGENTS, 0));
+}
+
 #[tokio::test]
 async fn an_edit_of_what_is_not_text_is_refused() {
     let bench = Bench::new();

@@ -56,6 +56,8 @@ async fn a_stop_climbs_the_ladder_and_keeps_what_was_written() {
 }
 
 /// S1.1, S2.7: the cap holds for the whole ladder; a deaf tree with a far grandchild is gone, and quiet says so.
+/// anomalyco/opencode#40829: an abort that waits for bash; openai/codex#42717: a turn reported as interrupted while
+/// its `sleep` lives.
 #[tokio::test]
 async fn a_deaf_tree_is_gone_within_the_cap() {
     let bench = Bench::new();

@@ -18,7 +18,7 @@ use super::{cgroup::Cgroup, sys, wait_for, wait_signal};
 use crate::{
     limits,
     process::{
-        climb::Climb,
+        climb::{self, Climb},
         report::{Climbed, Containment, Exit, Hold, Member, Rung},
         spec::Background,
         tree,
@@ -141,7 +141,9 @@ impl Keeper {
             return;
         }
         match self.background {
-            Background::Kill => self.clear_at = Some(Instant::now() + self.left_behind_after),
+            Background::Kill => {
+                self.clear_at = Some(climb::after(Instant::now(), self.left_behind_after));
+            }
             Background::Keep => {
                 let running = self.alive();
                 self.link.say(&Word::Exited { exit, running, at: SystemTime::now() });
