@@ -89,16 +89,36 @@ async fn a_killed_keeper_leaves_nothing_and_is_reported() {
     assert!(keeper.is_none_or(|group| !group.exists()), "its control group is taken away");
 }
 
+/// S4.9: a command does not outlive its keeper even where nobody is there to kill it: not the guard, nor the runtime.
+#[tokio::test]
+async fn a_command_dies_with_its_keeper_without_anybodys_help() {
+    let processes = guarded("tied");
+    let process = started(
+        &processes,
+        CommandSpec::shell("trap '' INT TERM HUP; echo ready; while :; do sleep 0.01; done"),
+    )
+    .await;
+    let (command, guard) = (process.pid(), processes.guard_pid().unwrap().cast_signed());
+    let keeper = support::parent(command).unwrap();
+    support::kill(guard, Signal::STOP);
+    until("the guard is suspended", || support::is_suspended(guard));
+    support::kill(keeper, Signal::KILL);
+    until("the command is dead", || !support::is_alive(command));
+    support::kill(guard, Signal::CONT);
+}
+
 /// S4.9: nobody is left to kill the tree; it is found by its mark at the next start.
 #[test]
 fn what_outlived_runtime_guard_and_keepers_is_found_by_its_mark() {
     let runtime = Runtime::start();
     let own = ProcessRecord { run: runtime.run.clone(), ..record_of(runtime.commands[2]) };
-    // Stopped first, so that none of them can do its work when the others die.
+    // Suspended first, so that none of them can do its work when the others die; the guard before its keepers, because
+    // it would have them go on.
     let keepers = support::children(runtime.guard);
     assert_eq!(keepers.len(), 3);
-    for pid in keepers.iter().chain([&runtime.guard]) {
+    for pid in [&runtime.guard].into_iter().chain(&keepers) {
         support::kill(*pid, Signal::STOP);
+        until("it is suspended", || support::is_suspended(*pid));
     }
     for pid in [runtime.pid(), runtime.guard].iter().chain(&keepers) {
         support::kill(*pid, Signal::KILL);

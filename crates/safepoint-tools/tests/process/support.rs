@@ -83,6 +83,11 @@ pub(crate) fn is_zombie(pid: i32) -> bool {
     state(pid) == Some('Z')
 }
 
+/// Whether it was suspended (SIGSTOP).
+pub(crate) fn is_suspended(pid: i32) -> bool {
+    state(pid) == Some('T')
+}
+
 /// Whether it is in the process table at all.
 pub(crate) fn exists(pid: i32) -> bool {
     Path::new(&format!("/proc/{pid}")).exists()
