@@ -2,7 +2,7 @@
 
 use std::{io, time::Duration};
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
@@ -12,7 +12,7 @@ use tokio::{
 
 use super::{
     exchange::Fate,
-    http::{Incoming, read},
+    http::{Incoming, Wire, read},
     render::{self, Step},
     shared::{Answer, Noted, Shared},
 };
@@ -30,16 +30,19 @@ pub(super) async fn serve(mut socket: TcpStream, shared: &Shared) -> io::Result<
         let request = match incoming? {
             Incoming::End => return Ok(()),
             Incoming::Unknown { method, path } => {
-                refuse(&mut socket, 404, &format!("Unknown request URL: {method} {path}."), "unknown_url")
-                    .await?;
+                let why = format!("Unknown request URL: {method} {path}.");
+                refuse(&mut socket, 404, &openai_error(&why, "unknown_url")).await?;
                 continue;
             }
             Incoming::Request(request) => request,
         };
-        let Ok((noted, answer)) = shared.take(request) else {
-            let why = "We could not parse the JSON body of your request.";
-            refuse(&mut socket, 400, why, "invalid_json").await?;
-            continue;
+        let wire = request.wire;
+        let (noted, answer) = match shared.take(request) {
+            Ok(taken) => taken,
+            Err(error) => {
+                refuse(&mut socket, 400, &not_json(wire, &error)).await?;
+                continue;
+            }
         };
         let mut line = Line { socket: &mut socket, buffer: &mut buffer, noted, shared };
         match line.answer(answer).await? {
@@ -49,10 +52,23 @@ pub(super) async fn serve(mut socket: TcpStream, shared: &Shared) -> io::Result<
     }
 }
 
-async fn refuse(socket: &mut TcpStream, status: u16, message: &str, code: &str) -> io::Result<()> {
-    let body =
-        json!({"error": {"message": message, "type": "invalid_request_error", "param": null, "code": code}});
-    socket.write_all(&render::json(status, &body)).await
+async fn refuse(socket: &mut TcpStream, status: u16, body: &Value) -> io::Result<()> {
+    socket.write_all(&render::json(status, body)).await
+}
+
+fn openai_error(message: &str, code: &str) -> Value {
+    json!({"error": {"message": message, "type": "invalid_request_error", "param": null, "code": code}})
+}
+
+/// What each provider says of a body that is not JSON.
+fn not_json(wire: Wire, error: &serde_json::Error) -> Value {
+    match wire {
+        Wire::OpenAi => {
+            openai_error(&format!("We could not parse the JSON body of your request: {error}."), "invalid_json")
+        }
+        Wire::Anthropic => json!({"type": "error", "error": {"type": "invalid_request_error",
+            "message": format!("The request body is not valid JSON: {error}")}}),
+    }
 }
 
 impl Noted {

@@ -183,3 +183,39 @@ async fn bodies_come_in_every_shape() {
     assert!(peer.response().await.text().contains("in pieces"));
     assert_eq!(&*server.requests()[0].bytes, body.as_bytes());
 }
+
+/// S2.2: gates are taken in order; a request that is refused takes none; then the script goes on.
+#[tokio::test]
+async fn gates_queue_up() {
+    let server = ModelServer::start(Script::of([Reply::text("scripted")])).await.unwrap();
+    let mut gates = [(server.gate(), "one"), (server.gate(), "two")];
+    let mut peer = Peer::to(server.address()).await;
+    assert_eq!(peer.exchange(WIRES[1], &json!({"messages": []})).await.status, 400);
+    for (gate, word) in &mut gates {
+        peer.send(path(WIRES[0]), &ask("hi")).await;
+        gate.request().await;
+        gate.headers();
+        gate.script(&Reply::text(*word));
+        gate.finish();
+        assert!(peer.response().await.text().contains(*word));
+    }
+    assert!(peer.exchange(WIRES[0], &ask("hi")).await.text().contains("scripted"));
+}
+
+/// S13: requests that come at once on one connection are answered in order; a broken body in its provider's words.
+#[tokio::test]
+async fn requests_at_once_are_answered_in_order() {
+    let server = ModelServer::start(Script::of([Reply::text("one"), Reply::text("two")])).await.unwrap();
+    let mut peer = Peer::to(server.address()).await;
+    let broken = "POST /v1/messages HTTP/1.1\r\nhost: x\r\ncontent-length: 1\r\n\r\n{";
+    peer.socket.write_all(broken.as_bytes()).await.unwrap();
+    for wire in WIRES {
+        peer.send(path(wire), &ask("hi")).await;
+    }
+    let refused = peer.response().await;
+    assert_eq!((refused.status, &refused.json()["type"]), (400, &json!("error")));
+    for word in ["one", "two"] {
+        assert!(peer.response().await.text().contains(word));
+    }
+    assert_eq!((server.open_connections(), server.requests().len()), (1, 2));
+}
