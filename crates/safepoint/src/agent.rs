@@ -11,7 +11,7 @@ use crate::{
     limits::Limits,
     log::{Log, MemoryLog},
     message::UserMessage,
-    model::Model,
+    model::{Model, OnCut},
     observe::StopTimes,
     outcome::Outcome,
     run::Run,
@@ -51,6 +51,7 @@ pub(crate) struct Definition {
     pub(crate) tools: Toolset,
     pub(crate) limits: Arc<Limits>,
     pub(crate) price: Option<Price>,
+    pub(crate) on_cut: OnCut,
     pub(crate) approvals: Approvals,
     pub(crate) rules: Vec<Rule>,
     pub(crate) hooks: Arc<dyn Hooks>,
@@ -66,6 +67,7 @@ impl Agent {
             tools: Vec::new(),
             limits: Limits::default(),
             price: None,
+            on_cut: OnCut::default(),
             approvals: Approvals::Ask(None, crate::approval::Unanswered::Deny),
             rules: Vec::new(),
             hooks: Arc::new(NoHooks),
@@ -131,6 +133,7 @@ pub struct AgentBuilder {
     tools: Vec<Arc<dyn Tool>>,
     limits: Limits,
     price: Option<Price>,
+    on_cut: OnCut,
     approvals: Approvals,
     rules: Vec<Rule>,
     hooks: Arc<dyn Hooks>,
@@ -164,6 +167,12 @@ impl AgentBuilder {
     /// Sets the prices, without which `max_cost` has no meaning.
     pub fn price(mut self, price: Price) -> Self {
         self.price = Some(price);
+        self
+    }
+
+    /// Sets what becomes of a model call that a stop cuts. Default: it is released.
+    pub fn on_cut(mut self, on_cut: OnCut) -> Self {
+        self.on_cut = on_cut;
         self
     }
 
@@ -210,6 +219,7 @@ impl AgentBuilder {
                 tools,
                 limits: Arc::new(self.limits),
                 price: self.price,
+                on_cut: self.on_cut,
                 approvals: self.approvals,
                 rules: self.rules,
                 hooks: self.hooks,

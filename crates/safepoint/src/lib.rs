@@ -31,7 +31,7 @@ pub use agent::{Agent, AgentBuilder, BuildError};
 pub use history::History;
 pub use hook::Hooks;
 pub use limits::Limits;
-pub use model::Model;
+pub use model::{Model, OnCut};
 pub use outcome::Outcome;
 pub use receipt::Receipt;
 pub use run::{Run, RunHandle};

@@ -39,6 +39,9 @@ pub struct Limits {
     pub callback: Duration,
     /// How long after the clean-up cap a run may take to be quiet before its survivors are named. Default 2 s.
     pub quiet: Duration,
+    /// How long a cut model call may be read on for its bill, where the agent chose [`OnCut::Drain`](crate::OnCut).
+    /// Default 30 s.
+    pub drain: Duration,
     /// How long an append to the log may take before the run settles without it (S3.4). Default 5 s.
     pub append: Duration,
     /// How long an unanswered approval stays open. Default 24 h.
@@ -62,6 +65,7 @@ impl Default for Limits {
             finish_grace: Duration::from_secs(5),
             callback: Duration::from_secs(5),
             quiet: Duration::from_secs(2),
+            drain: Duration::from_secs(30),
             append: Duration::from_secs(5),
             approval: Duration::from_secs(24 * 60 * 60),
             retained_deltas: 4096,

@@ -33,6 +33,7 @@ pub(crate) struct Machine {
     rounds_before: u32,
     attempt: u32,
     usage: Usage,
+    usage_before: Usage,
     model: Option<ModelReport>,
     calls: Vec<CallReport>,
     failure: Option<ErrorReport>,
@@ -82,6 +83,7 @@ impl Machine {
             rounds_before: 0,
             attempt: 0,
             usage: Usage::default(),
+            usage_before: Usage::default(),
             model: None,
             calls: Vec::new(),
             failure: None,
@@ -195,6 +197,7 @@ impl Machine {
     }
 
     fn model_ended(&mut self, message: &Arc<AssistantMessage>, whole: &Wholeness, report: &ModelReport) {
+        self.usage_before = self.usage.clone();
         self.usage.add(&report.usage);
         self.model = Some(report.clone());
         self.stage = match whole {
@@ -337,6 +340,10 @@ impl Machine {
     }
     pub(crate) fn usage(&self) -> &Usage {
         &self.usage
+    }
+    /// What was used before the last model call.
+    pub(crate) fn usage_before(&self) -> &Usage {
+        &self.usage_before
     }
     pub(crate) fn model(&self) -> Option<&ModelReport> {
         self.model.as_ref()

@@ -52,6 +52,17 @@ pub struct ToolDecl {
     pub parameters: Value,
 }
 
+/// What becomes of a model call that a stop cuts (S3.9). Exhaustive: it is released, or read on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnCut {
+    /// The exchange is released at once; what the provider bills beyond is unknown.
+    #[default]
+    Release,
+    /// The exchange is read to its end, within [`Limits::drain`](crate::Limits), only to learn the bill: nothing of it
+    /// changes the run, and the run is not quiet before.
+    Drain,
+}
+
 /// One piece of a reply. The engine builds the message from these, so that whatever arrived before a cut is kept.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]

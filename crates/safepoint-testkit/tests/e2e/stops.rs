@@ -379,3 +379,32 @@ async fn usage_has_its_source_and_is_never_zero() {
         );
     }
 }
+
+/// S3.9, S3.5: with *drain* the caller is told at once, the exchange is read on for its bill, and nothing of it is shown.
+#[tokio::test]
+async fn a_drained_call_learns_its_bill_and_shows_nothing() {
+    for wire in WIRES {
+        let server = server([]).await;
+        let mut gate = server.gate();
+        let agent = builder(&server, wire).on_cut(safepoint::OnCut::Drain).build();
+        let handle = agent.run("tell").detach();
+        gate.request().await;
+        gate.headers();
+        let chunks = gate.script(&Reply::text("once upon a time").paced(5, Duration::ZERO).usage(70, 30));
+        for _ in 0..chunks / 2 {
+            gate.send_next();
+        }
+        first_text(&handle).await;
+        handle.stop(StopRequest::now());
+        let outcome = handle.done().await;
+        assert_eq!(outcome.receipt().model.as_ref().unwrap().state, ModelState::Draining);
+        let shown = outcome.partial_text().to_owned();
+        gate.finish();
+        let (after, receipt) = close(&server, &handle, &Ledger::default()).await;
+        assert_eq!((after.partial_text(), after.usage()), (shown.as_str(), outcome.usage()));
+        assert_eq!(receipt.model.as_ref().unwrap().state, ModelState::Completed);
+        let usage =
+            (receipt.usage.input, receipt.usage.output, receipt.usage.source, receipt.usage.billed_beyond);
+        assert_eq!(usage, (70, 30, UsageSource::Exact, Beyond::Nothing));
+    }
+}

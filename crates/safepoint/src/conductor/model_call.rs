@@ -4,7 +4,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::StreamExt as _;
 use jiff::Timestamp;
-use safepoint_scope::{Dropper, Effect, Permit, SafePoints};
+use safepoint_scope::{Effect, Permit, SafePoints, Task};
+use tokio::time::timeout;
 use tracing::{Instrument as _, Span};
 
 use super::{Broken, Conductor};
@@ -12,10 +13,11 @@ use crate::{
     draft::{Draft, Sent},
     event::{ErrorReport, EventKind, Fact, Wholeness},
     log::Recorded,
-    model::{Delta, DeltaStream, Finish, ModelError},
+    model::{Delta, DeltaStream, Finish, ModelError, OnCut},
     receipt::{ModelReport, ModelState},
     shared::{HookKey, Msg, Shared},
     spans,
+    usage::Usage,
 };
 
 /// The effect of calling a model.
@@ -31,7 +33,7 @@ pub(super) struct Streaming {
     round: u32,
     started_at: Timestamp,
     pen: Arc<Mutex<Pen>>,
-    dropper: Option<Dropper>,
+    task: Option<Task<()>>,
     span: Span,
 }
 
@@ -42,11 +44,12 @@ struct Pen {
     hand: Hand,
 }
 
-/// Who may write. Exhaustive: the performer, or nobody any more.
+/// Who may write. Exhaustive: the performer, nobody any more, or the performer, but only the bill.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Hand {
     Performer,
     Nobody,
+    Clerk,
 }
 
 impl Streaming {
@@ -67,13 +70,13 @@ impl Conductor {
         let announced = self.record(Fact::ModelStarted { round }).await?;
         let span = spans::model_call(self.def.model.name(), round);
         let pen = Arc::new(Mutex::new(Pen { draft: Draft::default(), hand: Hand::Performer }));
-        let dropper = match self.scope.pass::<CallModel>(gate, &announced) {
+        let task = match self.scope.pass::<CallModel>(gate, &announced) {
             Ok(permit) => {
                 let stream = self.conversation.stream(self.machine.history());
                 let shared = Arc::clone(&self.shared);
                 let most = self.def.limits.model_output_bytes;
                 let performer = perform(permit, stream, Page { pen: Arc::clone(&pen), shared, round, most });
-                Some(self.scope.spawn("model call", performer.instrument(span.clone())).dropper())
+                Some(self.scope.spawn("model call", performer.instrument(span.clone())))
             }
             // The stop is in the scope's hands; the value has nowhere to unwind to but here.
             Err(stop) => {
@@ -81,8 +84,8 @@ impl Conductor {
                 None
             }
         };
-        let refused = dropper.is_none();
-        self.streaming = Some(Streaming { round, started_at, pen, dropper, span });
+        let refused = task.is_none();
+        self.streaming = Some(Streaming { round, started_at, pen, task, span });
         if refused { self.cut_model().await } else { Ok(()) }
     }
 
@@ -92,10 +95,41 @@ impl Conductor {
         if let Some(demand) = self.scope.demand() {
             self.observe(demand.mode).await?;
         }
-        if let Some(dropper) = &streaming.dropper {
-            dropper.drop_now();
+        match (&streaming.task, self.def.on_cut) {
+            (Some(_), OnCut::Drain) => {
+                self.end_model(&streaming, Wholeness::Cut, ModelState::Draining).await?;
+                self.drain(streaming);
+                Ok(())
+            }
+            (task, OnCut::Drain | OnCut::Release) => {
+                if let Some(task) = task {
+                    task.dropper().drop_now();
+                }
+                self.end_model(&streaming, Wholeness::Cut, ModelState::Closed).await
+            }
         }
-        self.end_model(&streaming, Wholeness::Cut, ModelState::Closed).await
+    }
+
+    /// Reads the cut exchange on, for its bill alone and for a bounded time; the run is not quiet before.
+    fn drain(&mut self, mut streaming: Streaming) {
+        lock(&streaming.pen).hand = Hand::Clerk;
+        let bound = self.def.limits.drain;
+        if let Some(mut task) = streaming.task.take() {
+            drop(self.scope.spawn("draining for the bill", async move {
+                if timeout(bound, &mut task).await.is_err() {
+                    task.dropper().drop_now();
+                }
+            }));
+        }
+        self.draining = Some(streaming);
+    }
+
+    /// The bill of a call that was read on: what it used, and whether its end was reached.
+    pub(super) fn drained(&mut self) -> Option<(Usage, ModelState)> {
+        let streaming = self.draining.take()?;
+        let pen = lock(&streaming.pen);
+        let state = if pen.draft.finish().is_some() { ModelState::Completed } else { ModelState::Closed };
+        Some((pen.draft.usage(), state))
     }
 
     pub(super) async fn model_ended(&mut self, round: u32, error: Option<ModelError>) -> Result<(), Broken> {
@@ -176,8 +210,11 @@ async fn perform(permit: Permit<CallModel>, mut stream: DeltaStream, page: Page)
 impl Page {
     fn write(&self, delta: Delta) {
         let mut pen = lock(&self.pen);
-        if pen.hand == Hand::Nobody {
-            return;
+        match (pen.hand, &delta) {
+            (Hand::Performer, _) => {}
+            // What arrives after the cut is fenced; only the bill is written down.
+            (Hand::Clerk, Delta::Usage(_) | Delta::Ended(_)) => return pen.draft.take(&delta),
+            (Hand::Clerk | Hand::Nobody, _) => return,
         }
         pen.draft.take(&delta);
         let over = pen.draft.bytes() > self.most;

@@ -3,6 +3,7 @@
 use std::{
     pin::pin,
     sync::{Arc, PoisonError},
+    time::Duration,
 };
 
 use futures_util::future::{Either, select};
@@ -156,7 +157,8 @@ impl Conductor {
     /// the final receipt, and changes nothing else.
     pub(super) async fn quieten(mut self, receipt: Arc<Receipt>) {
         let cap = self.scope.demand().map_or(DEFAULT_CLEANUP_CAP, |demand| demand.cleanup_cap);
-        let deadline = Instant::now() + cap + self.def.limits.quiet;
+        let drain = self.draining.as_ref().map_or(Duration::ZERO, |_| self.def.limits.drain);
+        let deadline = Instant::now() + cap + drain + self.def.limits.quiet;
         // The conversation may hold a connection's buffers; it is not needed any more.
         drop(std::mem::replace(&mut self.conversation, Box::new(Nothing)));
         let mut last = Receipt::clone(&receipt);
@@ -181,6 +183,7 @@ impl Conductor {
         while let Ok(msg) = self.mailbox.try_recv() {
             self.late(msg, &mut last);
         }
+        self.learn_the_bill(&mut last);
         let quiet = if is_quiet {
             last.quiet_at = Some(Timestamp::now());
             Quiet::Quiet(Arc::new(last))
@@ -190,6 +193,15 @@ impl Conductor {
         };
         self.def.times.note_quiet(quiet.receipt());
         self.shared.publish_quiet(quiet);
+    }
+
+    /// A call that was read on for its bill: the account of it is corrected, and nothing else.
+    fn learn_the_bill(&mut self, receipt: &mut Receipt) {
+        if let (Some((usage, state)), Some(model)) = (self.drained(), receipt.model.as_mut()) {
+            receipt.usage = self.machine.usage_before().clone();
+            receipt.usage.add(&usage);
+            (model.usage, model.state) = (usage, state);
+        }
     }
 
     fn late(&mut self, msg: Msg, receipt: &mut Receipt) {
