@@ -116,7 +116,6 @@ impl History {
     }
 
     fn uses(&mut self, index: usize, blocks: &[Value]) -> Result<(), Violation> {
-        self.asked.clear();
         self.at = index;
         let mut trailing = false;
         for (place, block) in blocks.iter().enumerate() {

@@ -147,6 +147,7 @@ fn bad_messages_are_refused() {
         (json!([user(), {"role": "system", "content": "s"}]), 1, Rule::KnownRole, "\"system\""),
         (json!([user(), one]), 1, Rule::CallUnanswered, "immediately after: a."),
         (json!([user(), one, user()]), 1, Rule::CallUnanswered, "immediately after: a."),
+        (json!([user(), one, user(), says(json!("t"))]), 1, Rule::CallUnanswered, "immediately after: a."),
         (
             json!([user(), says(json!([used("a"), used("b")])), back]),
             1,

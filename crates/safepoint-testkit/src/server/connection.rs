@@ -63,9 +63,10 @@ fn openai_error(message: &str, code: &str) -> Value {
 /// What each provider says of a body that is not JSON.
 fn not_json(wire: Wire, error: &serde_json::Error) -> Value {
     match wire {
-        Wire::OpenAi => {
-            openai_error(&format!("We could not parse the JSON body of your request: {error}."), "invalid_json")
-        }
+        Wire::OpenAi => openai_error(
+            &format!("We could not parse the JSON body of your request: {error}."),
+            "invalid_json",
+        ),
         Wire::Anthropic => json!({"type": "error", "error": {"type": "invalid_request_error",
             "message": format!("The request body is not valid JSON: {error}")}}),
     }
