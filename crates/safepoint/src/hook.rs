@@ -24,8 +24,36 @@ pub enum Verdict {
     Stop(StopRequest),
 }
 
-/// A future of a hook, or none if the hook has nothing to say (which costs nothing).
-pub type Hooked<T> = Option<BoxFuture<'static, T>>;
+/// What a hook wants to do before it answers, or none if it has nothing to say (which costs nothing).
+pub type Hooked<T> = Option<Work<T>>;
+
+/// A hook's work: see [`later`] and [`blocking`]. Exhaustive: it awaits or it blocks.
+pub enum Work<T> {
+    /// A future.
+    Async(BoxFuture<'static, T>),
+    /// Code that blocks its thread: it runs where that is allowed. Past its bound the run goes on without it, and
+    /// names it as a survivor if it is still there at the end (S2.8).
+    Blocking(Box<dyn FnOnce() -> T + Send>),
+}
+
+impl<T> std::fmt::Debug for Work<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Async(_) => "Async",
+            Self::Blocking(_) => "Blocking",
+        })
+    }
+}
+
+/// The answer of a hook that awaits.
+pub fn later<T>(work: impl Future<Output = T> + Send + 'static) -> Hooked<T> {
+    Some(Work::Async(Box::pin(work)))
+}
+
+/// The answer of a hook that blocks.
+pub fn blocking<T>(work: impl FnOnce() -> T + Send + 'static) -> Hooked<T> {
+    Some(Work::Blocking(Box::new(work)))
+}
 
 /// Callbacks of an agent. Each method has an empty default.
 ///

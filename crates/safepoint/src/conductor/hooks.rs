@@ -1,15 +1,14 @@
 //! Hooks: run by performers, waited for only by what they guard, never by a stop.
 
-use std::{panic::AssertUnwindSafe, sync::Arc};
+use std::sync::Arc;
 
-use futures_util::FutureExt as _;
-use safepoint_scope::{Actor, Code, Reason};
+use safepoint_scope::{Actor, Code, Reason, Task, TaskEnd};
 use tokio::time::timeout;
 
 use super::{Broken, Conductor};
 use crate::{
     executor,
-    hook::{Hooked, Verdict},
+    hook::{Hooked, Verdict, Work},
     message::AssistantMessage,
     receipt::{CallReport, CallStatus},
     shared::{HookAnswer, HookKey, Msg},
@@ -29,16 +28,29 @@ impl Conductor {
         let shared = Arc::clone(&self.shared);
         let bound = self.def.limits.callback;
         let answered = key.clone();
-        let task = self.scope.spawn("hook", async move {
-            let answer = match timeout(bound, AssertUnwindSafe(asked).catch_unwind()).await {
+        let mut asked = self.begin(asked);
+        self.hooks_running.insert(key, asked.dropper());
+        drop(self.scope.spawn("hook's bound", async move {
+            let answer = match timeout(bound, &mut asked).await {
                 Ok(Ok(verdict)) => HookAnswer::Verdict(verdict),
-                Ok(Err(panic)) => HookAnswer::Panicked(text_of(&*panic)),
-                Err(_elapsed) => HookAnswer::Overdue,
+                Ok(Err(TaskEnd::Panicked(message))) => HookAnswer::Panicked(message),
+                Ok(Err(TaskEnd::Dropped)) => HookAnswer::Overdue,
+                Err(_elapsed) => {
+                    asked.dropper().drop_now();
+                    HookAnswer::Overdue
+                }
             };
             shared.post(Msg::Hooked { key: answered, answer });
-        });
-        self.hooks_running.insert(key, task.dropper());
+        }));
         false
+    }
+
+    /// A hook's work as a task of the run: async, or on a thread that may block.
+    fn begin<T: Send + 'static>(&self, work: Work<T>) -> Task<T> {
+        match work {
+            Work::Async(work) => self.scope.spawn("hook", work),
+            Work::Blocking(work) => self.scope.spawn_blocking("hook that blocks", work),
+        }
     }
 
     pub(super) async fn hooked(&mut self, key: HookKey, answer: HookAnswer) -> Result<(), Broken> {
@@ -95,12 +107,13 @@ impl Conductor {
     pub(super) fn tell(&self, told: Hooked<()>) {
         if let Some(told) = told {
             let bound = self.def.limits.callback;
-            let task = self.scope.spawn("hook", async move {
-                if timeout(bound, told).await.is_err() {
-                    // Overdue: nobody waits for it.
+            let mut told = self.begin(told);
+            drop(self.scope.spawn("hook's bound", async move {
+                if timeout(bound, &mut told).await.is_err() {
+                    // Overdue: nobody waits for it any more.
+                    told.dropper().drop_now();
                 }
-            });
-            drop(task);
+            }));
         }
     }
 
@@ -109,13 +122,5 @@ impl Conductor {
         for (_, dropper) in self.hooks_running.drain() {
             dropper.drop_now();
         }
-    }
-}
-
-fn text_of(panic: &(dyn std::any::Any + Send)) -> String {
-    match (panic.downcast_ref::<&'static str>(), panic.downcast_ref::<String>()) {
-        (Some(text), _) => (*text).to_owned(),
-        (None, Some(text)) => text.clone(),
-        (None, None) => "without a message".to_owned(),
     }
 }

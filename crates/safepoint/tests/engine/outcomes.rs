@@ -14,7 +14,7 @@ use safepoint::{
     Asked, Hooks, Limits, Outcome, Receipt, StopRequest,
     event::{EventKind, Fact},
     history::{Entry, History},
-    hook::{Hooked, HookedCall, Verdict},
+    hook::{Hooked, HookedCall, Verdict, blocking, later},
     log::{Log, LogError, MemoryLog},
     message::{AssistantMessage, UserMessage},
     model::{Delta, ModelError, ModelErrorKind},
@@ -118,10 +118,10 @@ async fn each_phase_of_a_stop_leaves_its_trace() {
     impl Hooks for Told {
         fn on_stop(&self, _: &Arc<Receipt>) -> Hooked<()> {
             let told = Arc::clone(&self.0);
-            Some(Box::pin(async move {
+            later(async move {
                 told.fetch_add(1, Ordering::SeqCst);
                 pending::<()>().await;
-            }))
+            })
         }
     }
     let told = Arc::new(AtomicU32::new(0));
@@ -161,7 +161,7 @@ async fn a_hanging_hook_holds_up_no_stop() {
     struct Hangs;
     impl Hooks for Hangs {
         fn before_call(&self, _: &HookedCall) -> Hooked<Verdict> {
-            Some(Box::pin(pending()))
+            later(pending())
         }
     }
     let work = || does("work", |_| async { Ok("done".into()) });
@@ -172,6 +172,7 @@ async fn a_hanging_hook_holds_up_no_stop() {
     handle.stop(StopRequest::now());
     let outcome = handle.done().await;
     assert_eq!(outcome.receipt().calls[0].status, CallStatus::NotStarted);
+    assert!(handle.quiet().await.receipt().quiet_at.is_some());
     let overdue = agent([ask(&["work"]), say("ok")]).hooks(Hangs).tool(work()).build();
     assert_eq!(overdue.run("go").await.answer(), Some("ok"));
 }
@@ -183,7 +184,7 @@ async fn hooks_have_verdicts() {
     impl Hooks for Says {
         fn before_call(&self, _: &HookedCall) -> Hooked<Verdict> {
             let says = self.0;
-            Some(Box::pin(async move { says() }))
+            later(async move { says() })
         }
     }
     let run = |says| {
@@ -292,4 +293,34 @@ async fn asking_from_anywhere_blocks_nobody() {
     let thread = std::thread::spawn(move || from_thread.stop(StopRequest::now()));
     assert_eq!(thread.join().unwrap(), Asked::First);
     assert_eq!(handle.done().await.ending(), Ending::Stopped);
+}
+
+/// S2.8: a hook that blocks for too long is gone on without, and named as a survivor while it is there.
+#[tokio::test]
+async fn a_blocking_hook_is_gone_on_without() {
+    struct Blocks(Mutex<Option<std::sync::mpsc::Receiver<()>>>);
+    impl Hooks for Blocks {
+        fn before_call(&self, _: &HookedCall) -> Hooked<Verdict> {
+            let open = self.0.lock().unwrap().take();
+            blocking(move || {
+                // Until the test lets go.
+                assert!(open.is_none_or(|open| open.recv().is_ok()));
+                Verdict::Proceed
+            })
+        }
+    }
+    let (let_go, open) = std::sync::mpsc::channel();
+    let limits =
+        Limits { callback: Duration::from_millis(20), quiet: Duration::from_millis(50), ..Limits::default() };
+    let work = does("work", |_| async { Ok("done".into()) });
+    let agent = agent([ask(&["work"]), say("ok")])
+        .limits(limits)
+        .hooks(Blocks(Mutex::new(Some(open))))
+        .tool(work)
+        .build();
+    let handle = agent.run("go").detach();
+    assert_eq!(handle.done().await.answer(), Some("ok"));
+    assert_eq!(handle.alive(), ["hook that blocks"]);
+    let_go.send(()).unwrap();
+    assert!(handle.quiet().await.receipt().quiet_at.is_some());
 }
