@@ -15,8 +15,20 @@
 
 #[cfg(feature = "server")]
 mod asked;
+#[cfg(feature = "suites")]
+pub mod closing;
+#[cfg(feature = "suites")]
+pub mod ledger;
 pub mod oracle;
+#[cfg(feature = "suites")]
+pub mod recorder;
 #[cfg(feature = "server")]
 pub mod script;
+#[cfg(feature = "suites")]
+pub mod scripted;
 #[cfg(feature = "server")]
 pub mod server;
+#[cfg(feature = "suites")]
+pub mod tools;
+#[cfg(feature = "suites")]
+pub mod valve;

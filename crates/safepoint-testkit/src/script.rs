@@ -258,8 +258,25 @@ impl Reply {
         self.fault.is_none() && self.delay_ms == 0 && self.calls.iter().all(|call| call.id.is_some())
     }
 
+    /// The text as it is cut.
+    pub(crate) fn texts(&self) -> Vec<String> {
+        if self.pieces.is_empty() { cut(&self.text, self.chunk_chars) } else { self.pieces.clone() }
+    }
+
     /// The whole text.
     pub(crate) fn whole_text(&self) -> String {
         if self.pieces.is_empty() { self.text.clone() } else { self.pieces.concat() }
     }
+}
+
+/// Text in pieces of so many characters; 0 = in one.
+pub(crate) fn cut(text: &str, chars: usize) -> Vec<String> {
+    if text.is_empty() {
+        return Vec::new();
+    }
+    if chars == 0 {
+        return vec![text.to_owned()];
+    }
+    let all: Vec<char> = text.chars().collect();
+    all.chunks(chars).map(|piece| piece.iter().collect()).collect()
 }

@@ -3,7 +3,10 @@
 use serde_json::{Value, json};
 
 use super::{How, Shape, message, of_status};
-use crate::{script::Reply, server::Wire};
+use crate::{
+    script::{self, Reply},
+    server::Wire,
+};
 
 /// The chunks of a streamed reply.
 pub(in crate::server) fn chunks(how: &How, reply: &Reply) -> Vec<Vec<u8>> {
@@ -19,22 +22,6 @@ pub(super) fn error(wire: Wire) -> Vec<u8> {
         Wire::OpenAi => data(&of_status(wire, 500)),
         Wire::Anthropic => named(&of_status(wire, 529)),
     }
-}
-
-/// Text in pieces of so many characters.
-fn pieces(text: &str, chars: usize) -> Vec<String> {
-    if text.is_empty() {
-        return Vec::new();
-    }
-    if chars == 0 {
-        return vec![text.to_owned()];
-    }
-    let all: Vec<char> = text.chars().collect();
-    all.chunks(chars).map(|piece| piece.iter().collect()).collect()
-}
-
-fn text(reply: &Reply) -> Vec<String> {
-    if reply.pieces.is_empty() { pieces(&reply.text, reply.chunk_chars) } else { reply.pieces.clone() }
 }
 
 /// Arguments in two pieces, as providers send them.
@@ -59,11 +46,11 @@ fn openai(how: &How, reply: &Reply) -> Vec<Vec<u8>> {
     let event = |delta: Value, finish: Value| {
         chunk(json!([{"index": 0, "delta": delta, "logprobs": null, "finish_reason": finish}]), Value::Null)
     };
-    let text = text(reply);
+    let text = reply.texts();
     let content = if text.is_empty() && !reply.calls.is_empty() { Value::Null } else { json!("") };
     let mut chunks =
         vec![event(json!({"role": "assistant", "content": content, "refusal": null}), Value::Null)];
-    for piece in pieces(&reply.reasoning, reply.chunk_chars) {
+    for piece in script::cut(&reply.reasoning, reply.chunk_chars) {
         chunks.push(event(json!({"reasoning_content": piece}), Value::Null));
     }
     for piece in text {
@@ -116,7 +103,7 @@ fn anthropic(how: &How, reply: &Reply) -> Vec<Vec<u8>> {
 fn blocks(reply: &Reply) -> Vec<(Value, Vec<Value>)> {
     let mut blocks = Vec::new();
     if !reply.reasoning.is_empty() {
-        let thoughts = pieces(&reply.reasoning, reply.chunk_chars);
+        let thoughts = script::cut(&reply.reasoning, reply.chunk_chars);
         let mut deltas: Vec<Value> =
             thoughts.into_iter().map(|piece| json!({"type": "thinking_delta", "thinking": piece})).collect();
         deltas.push(json!({"type": "signature_delta", "signature": message::SEAL}));
@@ -125,7 +112,7 @@ fn blocks(reply: &Reply) -> Vec<(Value, Vec<Value>)> {
     if !reply.redacted.is_empty() {
         blocks.push((json!({"type": "redacted_thinking", "data": reply.redacted}), Vec::new()));
     }
-    let text = text(reply);
+    let text = reply.texts();
     if !text.is_empty() {
         let deltas = text.into_iter().map(|piece| json!({"type": "text_delta", "text": piece})).collect();
         blocks.push((json!({"type": "text", "text": ""}), deltas));

@@ -1,0 +1,98 @@
+//! The run's own account against itself and against the ledger: I1, I4, I6.
+
+use std::collections::HashSet;
+
+use safepoint::tool::EffectClass;
+
+use super::{
+    Broken, CallStatus, Effect, Ending, Fact, Invariant, Ledger, Outcome, Receipt, Recording, Settled, must,
+};
+
+/// I1: exactly one `settled`, the last event, equal to the returned outcome; the stream has no gap.
+pub(super) fn one_settled(recording: &Recording, outcome: &Outcome) -> Result<Settled, Broken> {
+    let gap = recording.gap();
+    must(Invariant::I1, gap.is_none(), || format!("event {gap:?} is missing"))?;
+    let mut all = recording.settled();
+    let count = all.len();
+    let settled = match (all.pop(), count) {
+        (Some(settled), 1) => settled,
+        (_, count) => {
+            return Err(Broken { invariant: Invariant::I1, what: format!("{count} events are `settled`") });
+        }
+    };
+    let last = recording.events.last().map(|event| event.seq);
+    must(Invariant::I1, last == Some(settled.seq), || {
+        format!("`settled` is {}, the last is {last:?}", settled.seq)
+    })?;
+    must(Invariant::I1, settled.receipt == *outcome.receipt(), || {
+        format!("shown was {:?}, returned was {:?}", settled.receipt, outcome.receipt())
+    })?;
+    let code = match outcome {
+        Outcome::Failed(error) => Some(error.code()),
+        Outcome::Done(_) | Outcome::Stopped(_) | Outcome::Suspended(_) => None,
+    };
+    let shown = settled.error.as_ref().map(|error| error.code.as_str());
+    must(Invariant::I1, code == shown, || format!("failed with {code:?}, shown was {shown:?}"))?;
+    Ok(settled)
+}
+
+/// I4: what began is reported as begun, what is reported as completed was committed, and no change is called none.
+pub(super) fn ledger_agrees(ledger: &Ledger, receipt: &Receipt, recording: &Recording) -> Result<(), Broken> {
+    let started: HashSet<_> = recording.started().collect();
+    if receipt.attempt == 1 {
+        for line in ledger.lines() {
+            must(Invariant::I4, started.contains(&line.call), || {
+                format!("{} wrote {:?} and was never announced", line.call, line.mark)
+            })?;
+        }
+    }
+    let harmless: HashSet<_> = recording
+        .facts()
+        .filter_map(|fact| match &**fact {
+            Fact::CallStarted { call_id, effect: EffectClass::ReadOnly, .. } => Some(call_id),
+            _ => None,
+        })
+        .collect();
+    for call in &receipt.calls {
+        let id = &call.call_id;
+        let (entered, committed) = (ledger.has_entered(id), ledger.has_committed(id));
+        let row = || format!("{id}: entered {entered}, committed {committed}, reported {call:?}");
+        let never_began =
+            matches!(call.status, CallStatus::NotStarted | CallStatus::Denied | CallStatus::Expired);
+        must(Invariant::I4, !(entered && started.contains(id) && never_began), row)?;
+        must(Invariant::I4, !entered || never_began || call.started_at.is_some(), row)?;
+        let done = call.status == CallStatus::Completed || call.effect == Effect::Done;
+        must(Invariant::I4, !(entered && done) || committed, row)?;
+        let says_none = call.effect == Effect::None && !harmless.contains(id) && started.contains(id);
+        must(Invariant::I4, !(committed && says_none), row)?;
+    }
+    Ok(())
+}
+
+/// I6: no stop stands as a success or a failure, and neither of them as a stop.
+pub(super) fn a_stop_is_a_stop(
+    outcome: &Outcome,
+    settled: &Settled,
+    receipt: &Receipt,
+) -> Result<(), Broken> {
+    let fired = receipt.stop.as_ref().and_then(|stop| stop.fired.as_deref());
+    let holds = match outcome.ending() {
+        Ending::Stopped => fired.is_some() && outcome.answer().is_none() && settled.error.is_none(),
+        Ending::Done => outcome.answer().is_some() && settled.error.is_none(),
+        Ending::Failed => outcome.answer().is_none() && settled.error.is_some(),
+        Ending::Suspended => outcome.answer().is_none() && settled.error.is_none() && fired.is_none(),
+    };
+    must(Invariant::I6, holds, || {
+        format!("{:?}, fired {fired:?}, error {:?}", outcome.ending(), settled.error)
+    })?;
+    must(Invariant::I6, receipt.ending == outcome.ending(), || {
+        format!("the outcome is {:?}, the receipt says {:?}", outcome.ending(), receipt.ending)
+    })?;
+    for call in &receipt.calls {
+        let stopped = matches!(call.status, CallStatus::Stopped | CallStatus::Killed);
+        must(Invariant::I6, !stopped || (call.reason.is_some() && call.stopped_by.is_some()), || {
+            format!("{} is {:?} by nobody", call.call_id, call.status)
+        })?;
+    }
+    Ok(())
+}

@@ -1,0 +1,94 @@
+//! What tools wrote down themselves, outside the engine: the second account against which a receipt is held (I4).
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use safepoint::ids::CallId;
+
+/// A ledger. Clones share it; it outlives runs and attempts.
+///
+/// ```
+/// use safepoint_testkit::ledger::Ledger;
+/// let ledger = Ledger::new();
+/// let call = "call_1".into();
+/// ledger.enter(&call);
+/// assert!(ledger.has_entered(&call) && !ledger.has_committed(&call));
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Ledger {
+    lines: Arc<Mutex<Vec<Line>>>,
+}
+
+/// One line of a ledger.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// Which call wrote it.
+    pub call: CallId,
+    /// What it says.
+    pub mark: Mark,
+}
+
+/// What a line says. Exhaustive: a call begins, changes the world, and cleans up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mark {
+    /// The call's body began.
+    Entry,
+    /// The call did what it is for.
+    Commit,
+    /// The call's clean-up ran.
+    Cleanup,
+}
+
+impl Ledger {
+    /// An empty ledger.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Writes that the call's body began.
+    pub fn enter(&self, call: &CallId) {
+        self.write(call, Mark::Entry);
+    }
+
+    /// Writes that the call did what it is for.
+    pub fn commit(&self, call: &CallId) {
+        self.write(call, Mark::Commit);
+    }
+
+    /// Writes a line.
+    pub fn write(&self, call: &CallId, mark: Mark) {
+        self.lock().push(Line { call: call.clone(), mark });
+    }
+
+    /// Every line, in its order.
+    #[must_use]
+    pub fn lines(&self) -> Vec<Line> {
+        self.lock().clone()
+    }
+
+    /// How many lines say `mark`.
+    #[must_use]
+    pub fn count(&self, mark: Mark) -> usize {
+        self.lock().iter().filter(|line| line.mark == mark).count()
+    }
+
+    /// Whether the call's body began.
+    #[must_use]
+    pub fn has_entered(&self, call: &CallId) -> bool {
+        self.has(call, Mark::Entry)
+    }
+
+    /// Whether the call did what it is for.
+    #[must_use]
+    pub fn has_committed(&self, call: &CallId) -> bool {
+        self.has(call, Mark::Commit)
+    }
+
+    fn has(&self, call: &CallId, mark: Mark) -> bool {
+        self.lock().iter().any(|line| line.call == *call && line.mark == mark)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Line>> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

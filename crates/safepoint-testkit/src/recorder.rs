@@ -1,0 +1,129 @@
+//! What a run showed: wait for a moment of it, or take all of it down.
+
+use std::sync::Arc;
+
+use safepoint::{
+    Receipt, RunHandle,
+    event::{ErrorReport, Event, EventKind, Fact},
+    ids::CallId,
+};
+
+/// All events of an attempt, from the first to its settling.
+#[derive(Clone, Debug)]
+pub struct Recording {
+    /// The events.
+    pub events: Vec<Event>,
+}
+
+/// How an attempt settled.
+#[derive(Clone, Debug)]
+pub struct Settled {
+    /// Where in the stream.
+    pub seq: u64,
+    /// The account at that moment.
+    pub receipt: Arc<Receipt>,
+    /// Code and message, if it failed.
+    pub error: Option<ErrorReport>,
+}
+
+impl Recording {
+    /// Takes down everything that a run shows, until it has settled.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost: the run keeps its events.
+    pub async fn of(handle: &RunHandle) -> Self {
+        let mut stream = handle.events();
+        let mut events = Vec::new();
+        while let Some(event) = stream.next().await {
+            events.push(event);
+        }
+        Self { events }
+    }
+
+    /// The recorded facts, in their order.
+    pub fn facts(&self) -> impl Iterator<Item = &Arc<Fact>> {
+        self.events.iter().filter_map(|event| match &event.kind {
+            EventKind::Fact(fact) => Some(fact),
+            _ => None,
+        })
+    }
+
+    /// Each `settled`; there must be one.
+    #[must_use]
+    pub fn settled(&self) -> Vec<Settled> {
+        let settled = |event: &Event| match &event.kind {
+            EventKind::Fact(fact) => match &**fact {
+                Fact::Settled { receipt, error } => {
+                    Some(Settled { seq: event.seq, receipt: Arc::clone(receipt), error: error.clone() })
+                }
+                _ => None,
+            },
+            _ => None,
+        };
+        self.events.iter().filter_map(settled).collect()
+    }
+
+    /// The calls that were announced as started, in their order.
+    pub fn started(&self) -> impl Iterator<Item = &CallId> {
+        self.facts().filter_map(|fact| match &**fact {
+            Fact::CallStarted { call_id, .. } => Some(call_id),
+            _ => None,
+        })
+    }
+
+    /// How many requests may have been sent to the model: its calls, and their further tries.
+    #[must_use]
+    pub fn most_requests(&self) -> usize {
+        let retries = self.events.iter().filter(|event| matches!(event.kind, EventKind::Retrying { .. }));
+        let calls = self.facts().filter(|fact| matches!(&***fact, Fact::ModelStarted { .. }));
+        retries.count() + calls.count()
+    }
+
+    /// The first place where sequence numbers do not follow each other.
+    #[must_use]
+    pub fn gap(&self) -> Option<u64> {
+        let mut due = self.events.first()?.seq;
+        for event in &self.events {
+            if event.seq != due {
+                return Some(due);
+            }
+            due += match event.kind {
+                EventKind::Missed { count } => count,
+                _ => 1,
+            };
+        }
+        None
+    }
+}
+
+/// Waits for the first event that fits, also one that is past; none if the run settles without it.
+///
+/// # Cancel safety
+/// Nothing is lost.
+pub async fn until(handle: &RunHandle, fits: impl Fn(&EventKind) -> bool) -> Option<Event> {
+    let mut events = handle.events();
+    while let Some(event) = events.next().await {
+        if fits(&event.kind) {
+            return Some(event);
+        }
+    }
+    None
+}
+
+/// Waits until so many calls have started, and names them; fewer if the run settles first.
+///
+/// # Cancel safety
+/// Nothing is lost.
+pub async fn calls_started(handle: &RunHandle, count: usize) -> Vec<CallId> {
+    let mut calls = Vec::new();
+    let mut events = handle.events();
+    while calls.len() < count {
+        let Some(event) = events.next().await else { break };
+        if let EventKind::Fact(fact) = &event.kind
+            && let Fact::CallStarted { call_id, .. } = &**fact
+        {
+            calls.push(call_id.clone());
+        }
+    }
+    calls
+}

@@ -1,0 +1,208 @@
+//! A model without a wire: scripts and gates in process, where the clock may be paused and no socket is between the
+//! test and the engine.
+//!
+//! ```
+//! # tokio::runtime::Runtime::new().unwrap().block_on(async {
+//! use safepoint::{Agent, StopRequest, model::Delta};
+//! use safepoint_testkit::{closing::Closing, script::Script, scripted::ScriptedModel};
+//!
+//! let model = ScriptedModel::new(Script::default());
+//! let mut gate = model.gate();
+//! let handle = Agent::builder(model).build().run("tell").detach();
+//! gate.request().await;
+//! gate.send(Delta::Text("once upon".into()));
+//! handle.stop(StopRequest::now());
+//! gate.dropped().await; // the engine let go of the exchange
+//! Closing::of(&handle).check().await.unwrap();
+//! # });
+//! ```
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use futures_util::{StreamExt as _, stream};
+use safepoint::{
+    History, Model,
+    history::Entry,
+    model::{Conversation, Delta, DeltaStream, ModelError, ModelSpec},
+};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::{
+    asked::Asked,
+    script::{Chosen, Director, Script},
+};
+
+mod deltas;
+
+/// One step of a reply; the last one's silence lasts until the engine lets go.
+type Step = Result<Delta, ModelError>;
+
+/// A model that says what a [`Script`] says, or what a gate lets it say. Clones are the same model.
+#[derive(Clone, Debug)]
+pub struct ScriptedModel {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    director: Director,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    asked: Vec<History>,
+    gates: VecDeque<Waiting>,
+}
+
+/// The model's end of a gate.
+#[derive(Debug)]
+struct Waiting {
+    asked: oneshot::Sender<History>,
+    steps: mpsc::UnboundedReceiver<Step>,
+}
+
+/// Drives one model call. Dropping it ends the stream, which the engine takes for a broken one.
+#[derive(Debug)]
+pub struct ModelGate {
+    asked: Option<oneshot::Receiver<History>>,
+    steps: mpsc::UnboundedSender<Step>,
+}
+
+impl ScriptedModel {
+    /// A model that plays this script.
+    #[must_use]
+    pub fn new(script: Script) -> Self {
+        Self { shared: Arc::new(Shared { director: Director::new(script), state: Mutex::default() }) }
+    }
+
+    /// The next call is answered step by step through the gate; several queue up.
+    pub fn gate(&self) -> ModelGate {
+        let (sender, steps) = mpsc::unbounded_channel();
+        let (asks, asked) = oneshot::channel();
+        self.shared.lock().gates.push_back(Waiting { asked: asks, steps });
+        ModelGate { asked: Some(asked), steps: sender }
+    }
+
+    /// The history of each call so far.
+    #[must_use]
+    pub fn requests(&self) -> Vec<History> {
+        self.shared.lock().asked.clone()
+    }
+}
+
+impl ModelGate {
+    /// Waits for the call, and gives its history; nothing but the first time.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub async fn request(&mut self) -> Option<History> {
+        let history = self.asked.as_mut()?.await.ok();
+        self.asked = None;
+        history
+    }
+
+    /// Sends one delta.
+    pub fn send(&self, delta: Delta) -> &Self {
+        self.step(Ok(delta))
+    }
+
+    /// Fails the call.
+    pub fn fail(&self, error: ModelError) {
+        self.step(Err(error));
+    }
+
+    /// Waits until the engine has let go of the stream, because it ended or was cut.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub async fn dropped(&self) {
+        self.steps.closed().await;
+    }
+
+    fn step(&self, step: Step) -> &Self {
+        if self.steps.send(step).is_err() {
+            // The engine let go first; `dropped` says so.
+        }
+        self
+    }
+}
+
+impl Model for ScriptedModel {
+    fn name(&self) -> &str {
+        "scripted"
+    }
+
+    fn open(&self, spec: ModelSpec) -> Box<dyn Conversation> {
+        Box::new(Talk { shared: Arc::clone(&self.shared), spec })
+    }
+}
+
+/// One conversation.
+struct Talk {
+    shared: Arc<Shared>,
+    spec: ModelSpec,
+}
+
+impl Conversation for Talk {
+    fn stream(&mut self, history: &History) -> DeltaStream {
+        let (shared, history) = (Arc::clone(&self.shared), history.clone());
+        let asked = asked(&self.spec, &history);
+        // Lazy: nothing is asked before the first poll.
+        let begun = async move { shared.answer(history, &asked) };
+        stream::once(begun).flatten().boxed()
+    }
+}
+
+impl Shared {
+    fn answer(&self, history: History, asked: &Asked) -> DeltaStream {
+        let mut state = self.lock();
+        state.asked.push(history.clone());
+        let gate = state.gates.pop_front();
+        drop(state);
+        if let Some(Waiting { asked, steps }) = gate {
+            if asked.send(history).is_err() {
+                // Nobody waits for the request; the gate may still be driven.
+            }
+            let begun = stream::iter([Ok(Delta::Sent), Ok(Delta::Opened)]);
+            // A stream ends after its end or an error, whatever the gate still sends.
+            let steps = stream::unfold(Some(steps), |open| async {
+                let mut steps = open?;
+                let step = steps.recv().await?;
+                let over = matches!(step, Ok(Delta::Ended(_)) | Err(_));
+                Some((step, (!over).then_some(steps)))
+            });
+            return begun.chain(steps).boxed();
+        }
+        match self.director.choose(asked) {
+            Chosen::Scripted(_, reply) => deltas::stream(reply),
+            Chosen::Improvised(reply) => deltas::stream(&reply),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a script looks at.
+fn asked(spec: &ModelSpec, history: &History) -> Asked {
+    let mut asked =
+        Asked { tools: spec.tools.iter().map(|tool| tool.name.clone()).collect(), ..Asked::default() };
+    for entry in history.entries() {
+        match &**entry {
+            Entry::User(message) => {
+                asked.user.clone_from(&message.text);
+                asked.results.clear();
+            }
+            Entry::Assistant(_) => {}
+            Entry::Results { results } => {
+                asked.results.extend(results.iter().map(|result| result.text.clone()));
+            }
+        }
+    }
+    asked
+}

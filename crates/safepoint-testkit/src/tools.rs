@@ -1,0 +1,192 @@
+//! Tools that behave, and tools that do not: each waits at a gate and writes to a ledger, so that a test decides when
+//! what happens and can hold the receipt against what did.
+
+use std::sync::Arc;
+
+use safepoint::{
+    Code, Failure, Reason, StopRequest, ToolResult,
+    tool::{self, Cx, FnTool, OnStop},
+};
+
+use crate::{
+    ledger::{Ledger, Mark},
+    valve::Valve,
+};
+
+/// Makes tools around one ledger and one gate. Their effect is *unsafe*; `with` says otherwise.
+///
+/// ```
+/// use safepoint::tool::EffectClass;
+/// use safepoint_testkit::tools::GateTools;
+/// let tools = GateTools::new();
+/// let pay = tools.gated("pay");
+/// let look = tools.gated("look").with(|spec| spec.effect(EffectClass::ReadOnly));
+/// tools.valve().let_pass(1);
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct GateTools {
+    ledger: Ledger,
+    valve: Valve,
+}
+
+impl GateTools {
+    /// An empty ledger and a shut gate.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// What the tools wrote.
+    #[must_use]
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// Where they wait.
+    #[must_use]
+    pub fn valve(&self) -> &Valve {
+        &self.valve
+    }
+
+    /// Enters, waits, commits. A stop drops it where it waits.
+    #[must_use]
+    pub fn gated(&self, name: &str) -> FnTool {
+        self.tool(name, OnStop::Drop, |tools, cx| async move {
+            tools.valve.pass().await;
+            tools.ledger.commit(cx.call_id());
+            Ok("done".to_owned())
+        })
+    }
+
+    /// Leaves with its stop when it is told, and cleans up; commits otherwise.
+    #[must_use]
+    pub fn polite(&self, name: &str) -> FnTool {
+        self.tool(name, OnStop::Cooperate(None), |tools, cx| async move {
+            let (ledger, call) = (tools.ledger.clone(), cx.call_id().clone());
+            cx.on_cleanup("sweep", async move { ledger.write(&call, Mark::Cleanup) });
+            cx.run(tools.valve.pass()).await?;
+            tools.ledger.commit(cx.call_id());
+            Ok("done".to_owned())
+        })
+    }
+
+    /// Does not hear its stop: it ends only through the gate, or when its clean-up time is over.
+    #[must_use]
+    pub fn deaf(&self, name: &str) -> FnTool {
+        self.gated(name).with(|spec| spec.on_stop(OnStop::Cooperate(None)))
+    }
+
+    /// Is given time to end by itself.
+    #[must_use]
+    pub fn finishing(&self, name: &str) -> FnTool {
+        self.gated(name).with(|spec| spec.on_stop(OnStop::Finish(None)))
+    }
+
+    /// Returns after its fence: a stop leaves it running, and what it returns through the gate is late.
+    #[must_use]
+    pub fn late(&self, name: &str) -> FnTool {
+        self.gated(name).with(|spec| spec.on_stop(OnStop::Detach))
+    }
+
+    /// Blocks a thread, and never looks whether it should stop. Open the gate before the test ends.
+    #[must_use]
+    pub fn blocking(&self, name: &str) -> FnTool {
+        let tools = self.clone();
+        tool::from_blocking_fn(name, "blocks at its gate", move |cx, (): ()| {
+            tools.ledger.enter(cx.call_id());
+            tools.valve.pass_blocking();
+            tools.ledger.commit(cx.call_id());
+            Ok("done")
+        })
+    }
+
+    /// Never yields to the runtime until the gate is open: only for runtimes with several threads.
+    #[must_use]
+    pub fn spinning(&self, name: &str) -> FnTool {
+        self.tool(name, OnStop::Drop, |tools, cx| async move {
+            while !tools.valve.is_open() {
+                std::thread::yield_now();
+            }
+            tools.ledger.commit(cx.call_id());
+            Ok("done".to_owned())
+        })
+    }
+
+    /// Tells of its progress, `half of it`, before it waits.
+    #[must_use]
+    pub fn partial(&self, name: &str) -> FnTool {
+        self.tool(name, OnStop::Drop, |tools, cx| async move {
+            cx.progress("half of it");
+            tools.valve.pass().await;
+            tools.ledger.commit(cx.call_id());
+            Ok("all of it".to_owned())
+        })
+    }
+
+    /// Fails when it has passed the gate.
+    #[must_use]
+    pub fn failing(&self, name: &str) -> FnTool {
+        self.tool(name, OnStop::Drop, |tools, _cx| async move {
+            tools.valve.pass().await;
+            Err(Failure::new("it broke").into())
+        })
+    }
+
+    /// Panics when it has passed the gate.
+    #[must_use]
+    pub fn panicking(&self, name: &str) -> FnTool {
+        self.tool(name, OnStop::Drop, |tools, cx| async move {
+            tools.valve.pass().await;
+            panic!("{} panics, as it was made to", cx.name())
+        })
+    }
+
+    /// Disguises its stop as a failure of its own: `cancelled`.
+    #[must_use]
+    pub fn disguising(&self, name: &str) -> FnTool {
+        self.tool(name, OnStop::Cooperate(None), |tools, cx| async move {
+            cx.run(tools.valve.pass()).await.map_err(|_stop| Failure::new("cancelled"))?;
+            tools.ledger.commit(cx.call_id());
+            Ok("done".to_owned())
+        })
+    }
+
+    /// Swallows its stop, commits all the same, and says that all is well.
+    #[must_use]
+    pub fn swallowing(&self, name: &str) -> FnTool {
+        self.tool(name, OnStop::Cooperate(None), |tools, cx| async move {
+            if cx.run(tools.valve.pass()).await.is_err() {
+                // Swallowed.
+            }
+            tools.ledger.commit(cx.call_id());
+            Ok("all is well".to_owned())
+        })
+    }
+
+    /// Asks its own run to stop `Now`, and goes on to the gate.
+    #[must_use]
+    pub fn asking(&self, name: &str) -> FnTool {
+        self.tool(name, OnStop::Cooperate(None), |tools, cx| async move {
+            cx.stop_run(StopRequest::now().because(Reason::new(Code::TOOL)));
+            cx.run(tools.valve.pass()).await?;
+            tools.ledger.commit(cx.call_id());
+            Ok("done".to_owned())
+        })
+    }
+
+    fn tool<F, Fut>(&self, name: &str, on_stop: OnStop, body: F) -> FnTool
+    where
+        F: Fn(Self, Cx) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = ToolResult<String>> + Send + 'static,
+    {
+        let (tools, body) = (self.clone(), Arc::new(body));
+        tool::from_fn(name, "waits for its gate", move |cx: Cx, (): ()| {
+            let (tools, body) = (tools.clone(), Arc::clone(&body));
+            async move {
+                tools.ledger.enter(cx.call_id());
+                body(tools, cx).await
+            }
+        })
+        .with(|spec| spec.on_stop(on_stop))
+    }
+}
