@@ -14,8 +14,10 @@ pub const LEFT_BEHIND: Duration = Duration::from_millis(50);
 pub const OUTPUT_BYTES: usize = 64 << 10;
 /// Bytes of a command's output that are written to a file once the memory budget is passed.
 pub const SPILL_BYTES: u64 = 1 << 30;
-/// Processes that one report names; further ones are counted.
+/// Processes that a text or a receipt names; further ones are counted.
 pub const NAMED_PROCESSES: usize = 64;
+/// Processes that one report holds: as many as fit into a message several times over.
+pub(crate) const REPORTED_PROCESSES: usize = 1 << 15;
 
 /// The share of a stop's cap that is kept for SIGKILL to do its work: one part in this many.
 pub(crate) const KILL_SHARE: u32 = 4;

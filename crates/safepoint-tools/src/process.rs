@@ -51,6 +51,7 @@ pub use spec::{Background, COMMAND_MARK, CommandSpec, ControlGroups, Ladder, Out
 pub use survivors::{Reaped, reap_survivors};
 
 pub(crate) use output::private_file;
+pub(crate) use receipt::names;
 
 use launch::Guard;
 

@@ -20,7 +20,7 @@ use crate::{
     Root, limits,
     process::{
         Background, Captured, CommandSpec, Exit, Output, Process, ProcessReport, Processes, SpawnError,
-        Waited, private_file,
+        Waited, names, private_file,
     },
     root::refusal,
 };
@@ -142,12 +142,13 @@ fn tell(output: &Captured, report: &ProcessReport) -> String {
         exit => note(format!("[{exit}]")),
     }
     if !report.left_behind.is_empty() {
-        let names: Vec<_> = report.left_behind.iter().map(ToString::to_string).collect();
-        note(format!("[it left these running, and they were killed: {}]", names.join(", ")));
+        note(format!(
+            "[it left these running, and they were killed: {}]",
+            names(&report.left_behind).join(", ")
+        ));
     }
     if !report.survivors.is_empty() {
-        let names: Vec<_> = report.survivors.iter().map(ToString::to_string).collect();
-        note(format!("[these could not be killed: {}]", names.join(", ")));
+        note(format!("[these could not be killed: {}]", names(&report.survivors).join(", ")));
     }
     text
 }

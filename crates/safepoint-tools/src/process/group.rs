@@ -176,7 +176,7 @@ impl Group {
             .filter(|stat| stat.group == leader || tree::carries(stat.member.pid, mark.as_bytes()))
             .map(|stat| stat.member)
             .collect();
-        alive.truncate(limits::NAMED_PROCESSES);
+        alive.truncate(limits::REPORTED_PROCESSES);
         alive
     }
 

@@ -3,6 +3,7 @@
 use safepoint::receipt;
 
 use super::report::{Exit, Hold, Member, ProcessReport};
+use crate::limits;
 
 impl From<&ProcessReport> for receipt::ProcessReport {
     fn from(report: &ProcessReport) -> Self {
@@ -31,6 +32,25 @@ fn ended(report: &ProcessReport) -> String {
     }
 }
 
-fn names(members: &[Member]) -> Vec<String> {
-    members.iter().map(ToString::to_string).collect()
+/// Names, as many as somebody would read, and how many more there are.
+pub(crate) fn names(members: &[Member]) -> Vec<String> {
+    let mut names: Vec<_> = members.iter().take(limits::NAMED_PROCESSES).map(ToString::to_string).collect();
+    if members.len() > names.len() {
+        names.push(format!("and {} more", members.len() - names.len()));
+    }
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_named_is_counted() {
+        let member = |pid| Member { pid, start: 1, name: "sleep".into() };
+        let members: Vec<_> = (1..=70).map(member).collect();
+        let told = names(&members);
+        assert_eq!((told.len(), told[63].as_str(), told[64].as_str()), (65, "sleep (pid 64)", "and 6 more"));
+        assert_eq!(names(&members[..64]).len(), 64);
+    }
 }

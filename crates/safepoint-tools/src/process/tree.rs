@@ -27,7 +27,8 @@ impl Stat {
 
 /// What the kernel says of this process, if it is there.
 pub(crate) fn stat(pid: i32) -> Option<Stat> {
-    parse(pid, &fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+    // A name need not be text: the kernel cuts it within a character, and its process must not be overlooked for that.
+    parse(pid, &String::from_utf8_lossy(&fs::read(format!("/proc/{pid}/stat")).ok()?))
 }
 
 /// The name may hold anything, blanks and brackets too; it ends at the last bracket.

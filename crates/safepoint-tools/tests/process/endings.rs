@@ -1,5 +1,7 @@
 //! Commands that end by themselves, or never start.
 
+use std::time::Duration;
+
 use safepoint_tools::process::{
     Background, CommandSpec, Containment, Exit, Hold, Output, RUN_MARK, SpawnError, Stdin,
 };
@@ -124,6 +126,21 @@ async fn a_background_job_whose_command_still_runs_is_stopped_by_its_ladder() {
     until("it is up", || std::fs::read_to_string(&file).unwrap().contains("up"));
     let report = process.stop(support::NO_CAP).await;
     assert_eq!((report.exit, report.rungs.len()), (Exit::Code(0), 1), "{report:?}");
+}
+
+/// Hundreds of commands later nothing has piled up, neither here nor in the guard.
+#[tokio::test]
+async fn nothing_piles_up() {
+    const COMMANDS: usize = 300;
+    let processes = guarded("many");
+    let open = |pid: i32| std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count();
+    processes.spawn(CommandSpec::shell("true")).await.unwrap().wait().await;
+    let guard = processes.guard_pid().unwrap().cast_signed();
+    let before = open(guard);
+    for _ in 0..COMMANDS {
+        processes.spawn(CommandSpec::shell("sleep 1000 &")).await.unwrap().stop(Duration::ZERO).await;
+    }
+    until("the guard holds nothing", || support::children(guard).is_empty() && open(guard) == before);
 }
 
 /// S3.3, S4.9

@@ -138,7 +138,8 @@ fn state(pid: i32) -> Option<char> {
 }
 
 fn fields(pid: i32) -> Option<Vec<String>> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?; // a name may be no text
+    let stat = String::from_utf8_lossy(&stat);
     let (_, after) = stat.rsplit_once(')')?;
     Some(after.split_ascii_whitespace().map(str::to_owned).collect())
 }

@@ -121,6 +121,23 @@ async fn a_keeper_that_its_command_suspends_goes_on() {
     }
 }
 
+/// S4.9: the kernel cuts names after 15 bytes, within a character too. A name that is no text hides nobody.
+#[tokio::test]
+async fn a_process_whose_name_is_no_text_is_found() {
+    let place = tempfile::tempdir().unwrap();
+    let line = "cp \"$(command -v sleep)\" \"$(printf 'n\\377m')\"; cp \"$(command -v sleep)\" ääääääääää; \
+                setsid ./n* 1000 & ./ä* 1000 & echo ready; wait";
+    for spec in each_grade(line) {
+        let processes = guarded("no-text");
+        let mut process = started(&processes, spec.cwd(place.path()).ladder(ladder(0, 0))).await;
+        let run = process.record().run.clone();
+        until("both run", || support::alive_of(&run).len() == 3);
+        let report = tokio::time::timeout(PATIENCE, process.stop(Duration::ZERO)).await.expect("it ends");
+        assert_eq!((report.exit, report.survivors), (Exit::Signal(9), vec![]));
+        assert_eq!(support::alive_of(&run), [] as [i32; 0]);
+    }
+}
+
 /// S4.9: who got the pipe and is not of the tree does not hold up its end.
 #[tokio::test]
 async fn an_outsider_that_holds_the_pipe_delays_nothing() {

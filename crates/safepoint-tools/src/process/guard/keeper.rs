@@ -262,7 +262,7 @@ impl Keeper {
 
     fn alive(&self) -> Vec<Member> {
         let mut members = tree::descendants(super::own_pid());
-        members.truncate(limits::NAMED_PROCESSES);
+        members.truncate(limits::REPORTED_PROCESSES);
         members
     }
 
