@@ -329,6 +329,7 @@ async fn limits_of_time_have_their_own_ends() {
     let (_, receipt) = close(&server_one, &handle, &ledger).await;
     assert_eq!(receipt.stop.as_ref().unwrap().reason.code, "wall_time");
 
+    let ledger = Ledger::default();
     let server_two = server([Reply::call("pay", json!({})), Reply::text("too slow")]).await;
     let limits = Limits { call_timeout: Some(Duration::from_millis(20)), ..Limits::default() };
     let agent = builder(&server_two, WIRES[0])

@@ -1,18 +1,19 @@
 //! A world for one scenario: server, agent, ledger, and what must hold at its end (SPEC §13).
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use safepoint::{
     Agent, AgentBuilder, Outcome, RunHandle,
     approval::Approvals,
     event::{EventKind, Fact},
     ids::CallId,
-    receipt::{CallStatus, Effect, Ending, Receipt},
+    receipt::{Ending, Receipt},
     tool::{self, EffectClass, FnTool},
 };
 use safepoint_models::{anthropic, openai};
 use safepoint_testkit::{
-    oracle,
+    closing::Closing,
+    ledger::{self, Mark},
     script::{Reply, Script},
     server::{ModelServer, Wire},
 };
@@ -35,18 +36,19 @@ pub(crate) fn builder(server: &ModelServer, wire: Wire) -> AgentBuilder {
 
 /// What tools wrote down themselves: at their entry and at their commit (I4).
 #[derive(Clone, Default)]
-pub(crate) struct Ledger(Arc<Mutex<Vec<(CallId, &'static str)>>>);
+pub(crate) struct Ledger(ledger::Ledger);
 
 impl Ledger {
     pub(crate) fn note(&self, call: &CallId, what: &'static str) {
-        self.0.lock().unwrap().push((call.clone(), what));
-    }
-    pub(crate) fn has(&self, call: &CallId, what: &str) -> bool {
-        self.0.lock().unwrap().iter().any(|(id, noted)| id == call && *noted == what)
+        self.0.write(call, mark(what));
     }
     pub(crate) fn count(&self, what: &str) -> usize {
-        self.0.lock().unwrap().iter().filter(|(_, noted)| *noted == what).count()
+        self.0.count(mark(what))
     }
+}
+
+fn mark(what: &str) -> Mark {
+    if what == "entry" { Mark::Entry } else { Mark::Commit }
 }
 
 /// A tool that enters the ledger, waits for a gate, and commits to it.
@@ -96,62 +98,10 @@ pub(crate) async fn close(
     handle: &RunHandle,
     ledger: &Ledger,
 ) -> (Outcome, Arc<Receipt>) {
-    let outcome = handle.done().await;
-    let quiet = handle.quiet().await;
-    let receipt = Arc::clone(quiet.receipt());
-    one_settled(handle, &outcome).await;
-    for request in server.requests() {
-        let judged = match request.wire {
-            Wire::OpenAi => oracle::openai(&request.body),
-            Wire::Anthropic => oracle::anthropic(&request.body),
-        };
-        assert_eq!(judged, Ok(()), "I3: {}", request.body);
-    }
-    for call in &receipt.calls {
-        let id = &call.call_id;
-        let told = (call.started_at.is_some(), call.status == CallStatus::Completed);
-        if ledger.count("entry") > 0 {
-            assert!(told.0 || !ledger.has(id, "entry"), "I4: {id} began and is reported not to have");
-            assert!(
-                !told.1 || ledger.has(id, "commit"),
-                "I4: {id} is reported completed and never committed"
-            );
-            if ledger.has(id, "commit") {
-                assert_ne!((call.effect, call.status), (Effect::None, CallStatus::NotStarted), "I4: {id}");
-            }
-        }
-    }
-    assert!(receipt.quiet_at.is_some(), "I5: {:?}", receipt.survivors);
-    assert!(handle.alive().is_empty(), "I5");
-    if outcome.ending() == Ending::Stopped {
-        assert!(outcome.answer().is_none() && receipt.stop.is_some(), "I6");
-    }
-    (outcome, receipt)
-}
-
-/// I1, I2: one `settled`, the last event, equal to the outcome.
-async fn one_settled(handle: &RunHandle, outcome: &Outcome) {
-    let mut events = handle.events();
-    let mut settled = Vec::new();
-    let mut last = 0;
-    let mut seq = 0;
-    while let Some(event) = events.next().await {
-        if let EventKind::Missed { count } = event.kind {
-            seq += count;
-            continue;
-        }
-        assert_eq!(event.seq, seq, "a gap in the stream");
-        seq += 1;
-        last = event.seq;
-        if let EventKind::Fact(fact) = &event.kind
-            && let Fact::Settled { receipt, .. } = &**fact
-        {
-            settled.push((event.seq, receipt.clone()));
-        }
-    }
-    assert_eq!(settled.len(), 1, "I1");
-    assert_eq!(settled[0].0, last, "I2");
-    assert_eq!(settled[0].1.ending, outcome.ending(), "I1");
+    let closed = Closing::of(handle).server(server).ledger(&ledger.0).check().await;
+    let closed = closed.unwrap_or_else(|broken| panic!("{broken}"));
+    assert!(closed.receipt.quiet_at.is_some(), "I5: {:?}", closed.receipt.survivors);
+    (closed.outcome, closed.receipt)
 }
 
 /// The next message on the history is accepted by a strict server.
