@@ -1,34 +1,13 @@
-//! `check`: the steps of CI one after the other; `bench`: the benchmarks.
+//! `check`: what CI runs, one step after the other, up to the first failure.
 
-use std::process::Command;
+use crate::{cargo, spec, tidy};
 
-use anyhow::{Context as _, bail};
-
-/// Runs what CI runs, up to the first failure.
+/// Runs what CI runs, save loom, which builds the world anew.
 pub(crate) fn check() -> anyhow::Result<()> {
-    cargo(&["fmt", "--all", "--", "--check"])?;
-    cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])?;
-    crate::tidy::tidy()?;
-    cargo(&["test", "--workspace"])?;
-    crate::spec::spec(false)?;
-    cargo(&["doc", "--workspace", "--no-deps"])
-}
-
-/// Runs the benchmarks.
-pub(crate) fn bench(args: &[String]) -> anyhow::Result<()> {
-    let mut all = vec!["run", "--release", "--package", "safepoint-bench", "--"];
-    all.extend(args.iter().map(String::as_str));
-    cargo(&all)
-}
-
-fn cargo(args: &[&str]) -> anyhow::Result<()> {
-    println!("== cargo {}", args.join(" "));
-    let status = Command::new(env!("CARGO"))
-        .args(args)
-        .status()
-        .with_context(|| format!("cargo {} could not be started", args.join(" ")))?;
-    if !status.success() {
-        bail!("cargo {} failed", args.join(" "));
-    }
-    Ok(())
+    cargo::run(&["fmt", "--all", "--", "--check"])?;
+    cargo::run(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])?;
+    tidy::tidy()?;
+    cargo::run(&["test", "--workspace"])?;
+    spec::spec(spec::Neither::Shows)?;
+    cargo::doc(&["doc", "--workspace", "--no-deps"])
 }

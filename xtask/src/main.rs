@@ -1,5 +1,7 @@
 //! Recipes of this workspace: one recipe is one CI step.
 
+mod bench;
+mod cargo;
 mod check;
 mod source;
 mod spec;
@@ -9,10 +11,10 @@ use std::process::ExitCode;
 
 const HELP: &str = "\
 cargo xtask RECIPE
-  check          what CI runs: format, clippy, tidy, tests, spec, documentation
+  check          what CI runs: format, clippy, tidy, tests, spec, documentation (CI adds loom)
   tidy           style as tests: file sizes, words, docs, edges between crates and modules
   spec           each clause with the tests that cite it, or with what owes it; --strict fails on neither
-  bench [ARGS]   the benchmarks, against a bare loop in the same run";
+  bench [ARGS]   the benchmarks, against a bare loop in the same run; `bench primitives` asks criterion";
 
 fn main() -> ExitCode {
     let mut args = std::env::args().skip(1);
@@ -21,8 +23,8 @@ fn main() -> ExitCode {
     let result = match recipe.as_str() {
         "check" => check::check(),
         "tidy" => tidy::tidy(),
-        "spec" => spec::spec(rest.iter().any(|arg| arg == "--strict")),
-        "bench" => check::bench(&rest),
+        "spec" => spec::spec(spec::Neither::of(&rest)),
+        "bench" => bench::bench(&rest),
         "" | "help" | "--help" => {
             println!("{HELP}");
             return ExitCode::SUCCESS;

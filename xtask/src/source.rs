@@ -6,24 +6,32 @@ use std::{
     process::Command,
 };
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 
-/// One file that git knows, or would add.
+mod blank;
+
+/// One text file that git knows, or would add.
 #[derive(Clone, Debug)]
 pub(crate) struct File {
     pub(crate) path: String,
     pub(crate) text: String,
+    /// The text line by line, without what comments and strings say; empty for what is not Rust.
+    code: Vec<String>,
 }
 
 impl File {
-    /// A file made of text, for the tests of rules.
-    #[cfg(test)]
+    /// A file of this text.
     pub(crate) fn of(path: &str, text: &str) -> Self {
-        Self { path: path.into(), text: text.into() }
+        let code = if path.ends_with(".rs") { blank::said(text) } else { String::new() };
+        Self { path: path.into(), text: text.into(), code: code.lines().map(str::to_owned).collect() }
     }
 
     pub(crate) fn is_rust(&self) -> bool {
         self.path.ends_with(".rs")
+    }
+
+    pub(crate) fn lies_in(&self, places: &[&str]) -> bool {
+        places.iter().any(|place| self.path.starts_with(place))
     }
 
     /// Whether it is only for tests, benchmarks and examples.
@@ -33,18 +41,33 @@ impl File {
             || self.path.ends_with("loom_tests.rs")
     }
 
-    /// The lines before `#[cfg(test)] mod`, with their numbers from 1.
-    pub(crate) fn product(&self) -> impl Iterator<Item = (usize, &str)> {
-        let end = self.lines_before_tests();
-        self.text.lines().enumerate().take(end).map(|(index, line)| (index + 1, line))
+    /// Whether it is a program that must not compile.
+    pub(crate) fn is_wrong_on_purpose(&self) -> bool {
+        self.path.contains("tests/ui/")
     }
 
-    pub(crate) fn lines_before_tests(&self) -> usize {
-        let lines: Vec<&str> = self.text.lines().collect();
-        lines
+    /// Every line of code, with its number from 1.
+    pub(crate) fn code(&self) -> impl Iterator<Item = (usize, &str)> {
+        self.code.iter().enumerate().map(|(index, line)| (index + 1, line.as_str()))
+    }
+
+    /// The lines of code before the inline tests.
+    pub(crate) fn product_code(&self) -> impl Iterator<Item = (usize, &str)> {
+        self.code().take(self.product_lines())
+    }
+
+    /// The lines as they stand, before the inline tests.
+    pub(crate) fn product(&self) -> impl Iterator<Item = (usize, &str)> {
+        self.text.lines().enumerate().take(self.product_lines()).map(|(index, line)| (index + 1, line))
+    }
+
+    /// How many lines stand before `#[cfg(test)] mod name {`. A module of tests in a file of its own ends nothing.
+    pub(crate) fn product_lines(&self) -> usize {
+        let opens = |line: &str| line.trim_start().starts_with("mod ") && line.trim_end().ends_with('{');
+        self.code
             .windows(2)
-            .position(|pair| pair[0].trim() == "#[cfg(test)]" && pair[1].trim_start().starts_with("mod "))
-            .unwrap_or(lines.len())
+            .position(|pair| pair[0].trim() == "#[cfg(test)]" && opens(&pair[1]))
+            .unwrap_or(self.code.len())
     }
 }
 
@@ -55,36 +78,17 @@ pub(crate) fn all() -> anyhow::Result<Vec<File>> {
         .args(["ls-files", "--cached", "--others", "--exclude-standard"])
         .current_dir(&root)
         .output()
-        .context("git could not list the files")?;
-    let mut files = Vec::new();
-    for path in String::from_utf8_lossy(&listed.stdout).lines() {
-        if let Ok(text) = fs::read_to_string(root.join(path)) {
-            files.push(File { path: path.to_owned(), text });
-        }
+        .context("git could not be started to list the files")?;
+    if !listed.status.success() {
+        bail!("git could not list the files: {}", String::from_utf8_lossy(&listed.stderr).trim());
     }
-    Ok(files)
+    let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
+    // What cannot be read as text is binary, or was deleted and not yet committed.
+    let read = |path: &str| fs::read_to_string(root.join(path)).ok().map(|text| File::of(path, &text));
+    Ok(listed.lines().filter_map(read).collect())
 }
 
 /// The workspace's root.
-pub(crate) fn root() -> PathBuf {
+fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the workspace").to_owned()
-}
-
-/// A line without what is said in it: comments and strings are blanked. Rough, and enough to look for words.
-pub(crate) fn code_of(line: &str) -> String {
-    let mut code = String::with_capacity(line.len());
-    let mut in_string = false;
-    let mut chars = line.chars().peekable();
-    while let Some(c) = chars.next() {
-        match c {
-            '\\' if in_string => {
-                chars.next();
-            }
-            '"' => in_string = !in_string,
-            '/' if !in_string && chars.peek() == Some(&'/') => break,
-            _ if in_string => {}
-            _ => code.push(c),
-        }
-    }
-    code
 }

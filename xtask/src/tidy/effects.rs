@@ -1,0 +1,108 @@
+//! Rules about effects: where one may select, spawn, and start a process.
+
+use crate::source::File;
+
+use super::Fault;
+
+/// Whoever waits for several things at once.
+const SELECTS: [&str; 8] = [
+    "crates/safepoint-scope/",
+    "crates/safepoint/src/conductor",
+    "crates/safepoint/src/session",
+    "crates/safepoint-tools/src/process/",
+    "crates/safepoint-testkit/",
+    "crates/safepoint-cli/",
+    "crates/safepoint-bench/",
+    "xtask/",
+];
+
+/// Whoever may spawn without a scope: the scope itself, and what is no library.
+const SPAWNS: [&str; 6] = [
+    "crates/safepoint-scope/src/",
+    "crates/safepoint-tools/src/process/",
+    "crates/safepoint-testkit/",
+    "crates/safepoint-cli/",
+    "crates/safepoint-bench/",
+    "xtask/",
+];
+
+/// Whoever may start a process.
+const COMMANDS: [&str; 5] = [
+    "crates/safepoint-tools/src/process/",
+    "crates/safepoint-testkit/",
+    "crates/safepoint-cli/",
+    "crates/safepoint-bench/",
+    "xtask/",
+];
+
+/// `select!` stands in few places, and always polls in the order written.
+pub(super) fn selects_only_where_it_may(file: &File) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    for (number, line) in file.code() {
+        let Some((_, rest)) = line.split_once("select!") else { continue };
+        if !file.is_test() && !file.lies_in(&SELECTS) {
+            faults.push(Fault::new(number, "select only in the places that CONTRIBUTING.md names"));
+        }
+        let after = file.code().skip(number).map(|(_, line)| line.trim()).find(|line| !line.is_empty());
+        let is_biased = rest.contains("biased;") || after.is_some_and(|line| line.starts_with("biased;"));
+        if !is_biased {
+            faults.push(Fault::new(number, "open it with `biased;`, and say what each losing branch loses"));
+        }
+    }
+    faults
+}
+
+pub(super) fn spawns_only_where_it_may(file: &File) -> Vec<Fault> {
+    const WAYS: [&str; 4] = ["tokio::spawn(", "spawn_blocking(", "thread::spawn(", ".abort()"];
+    const SCOPED: [&str; 3] = ["scope.spawn", "run.spawn", "scope().spawn"];
+    let spawns = |code: &str| {
+        WAYS.iter().any(|way| code.contains(way)) && !SCOPED.iter().any(|way| code.contains(way))
+    };
+    outside(file, &SPAWNS, spawns, "spawn through a scope, so that quiet waits for it")
+}
+
+pub(super) fn starts_processes_only_where_it_may(file: &File) -> Vec<Fault> {
+    outside(file, &COMMANDS, |code| code.contains("Command::new("), "start it under `tools/process`")
+}
+
+fn outside(file: &File, places: &[&str], does: impl Fn(&str) -> bool, mend: &str) -> Vec<Fault> {
+    if file.is_test() || file.lies_in(places) {
+        return Vec::new();
+    }
+    file.product_code().filter(|(_, code)| does(code)).map(|(number, _)| Fault::new(number, mend)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tidy::broken;
+
+    const ENGINE: &str = "crates/safepoint/src/a.rs";
+
+    #[test]
+    fn a_select_stands_where_it_may_and_is_biased() {
+        let biased = "tokio::select! {\n    // why\n    biased;\n}\n";
+        assert!(broken(selects_only_where_it_may, "crates/safepoint-scope/src/a.rs", biased).is_empty());
+        assert_eq!(broken(selects_only_where_it_may, ENGINE, biased), [1]);
+        assert_eq!(
+            broken(selects_only_where_it_may, "crates/x/tests/a.rs", "select! {\n    a => b,\n}\n"),
+            [1]
+        );
+    }
+
+    #[test]
+    fn a_bare_spawn_is_found() {
+        assert_eq!(broken(spawns_only_where_it_may, ENGINE, "\ntokio::spawn(x);\nhandle.abort();\n"), [2, 3]);
+        assert!(broken(spawns_only_where_it_may, ENGINE, "scope.spawn(x);\n").is_empty());
+        assert!(
+            broken(spawns_only_where_it_may, "crates/safepoint/tests/a.rs", "tokio::spawn(x);\n").is_empty()
+        );
+    }
+
+    #[test]
+    fn a_bare_process_is_found() {
+        assert_eq!(broken(starts_processes_only_where_it_may, ENGINE, "Command::new(\"sh\");\n"), [1]);
+        let tool = "crates/safepoint-tools/src/process/a.rs";
+        assert!(broken(starts_processes_only_where_it_may, tool, "Command::new(\"sh\");\n").is_empty());
+    }
+}

@@ -1,0 +1,116 @@
+//! Rules about words: what may not be written, and what has another name here.
+
+use crate::source::File;
+
+use super::Fault;
+
+/// What ends a check instead of meeting it.
+const HATCHES: [(&str, &str); 7] = [
+    ("#[ignore", "mend the test or delete it"),
+    ("#[should_panic", "assert on the panic's cause"),
+    ("#[allow(", "use #[expect(…, reason = \"…\")]"),
+    ("todo!(", "finish it"),
+    ("unimplemented!(", "finish it"),
+    ("dbg!(", "take it out"),
+    ("mem::forget(", "say who owns it"),
+];
+
+/// Words of others for what the glossary names otherwise.
+const FOREIGN: [&str; 4] = ["cancel", "abort", "interrupt", "kill"];
+
+/// Words of the receipt's contract: a process is killed, an approval is cancelled, a message is interrupted.
+const OURS: [&str; 3] = ["Killed", "approvals_cancelled", "INTERRUPTED"];
+
+/// Where the glossary is law; wire words stay in adapters.
+const ENGINE: [&str; 2] = ["crates/safepoint/src/", "crates/safepoint-scope/src/"];
+
+pub(super) fn has_no_escape_hatch(file: &File) -> Vec<Fault> {
+    if file.is_wrong_on_purpose() {
+        return Vec::new();
+    }
+    let found = |(number, code): (usize, &str)| {
+        let (hatch, mend) = HATCHES.iter().find(|(hatch, _)| code.contains(hatch))?;
+        Some(Fault::new(number, format!("`{hatch}`: {mend}")))
+    };
+    file.code().filter_map(found).collect()
+}
+
+pub(super) fn owes_nothing_unnamed(file: &File) -> Vec<Fault> {
+    const OWED: [&str; 2] = ["TODO", "FIXME"];
+    if !file.is_rust() || file.path.starts_with("xtask/src/tidy/") {
+        return Vec::new();
+    }
+    let owes = |line: &str| OWED.iter().any(|word| line.contains(word)) && !line.contains("(#");
+    file.text
+        .lines()
+        .enumerate()
+        .filter(|(_, line)| owes(line))
+        .map(|(index, _)| Fault::new(index + 1, "name the issue, as in `TODO(#12)`, or do it"))
+        .collect()
+}
+
+pub(super) fn keeps_the_glossary(file: &File) -> Vec<Fault> {
+    if !file.lies_in(&ENGINE) || file.is_test() {
+        return Vec::new();
+    }
+    let found = |(number, line): (usize, &str)| {
+        let code = OURS.iter().fold(line.to_owned(), |code, ours| code.replace(ours, "")).to_lowercase();
+        let word = FOREIGN.iter().find(|word| code.contains(**word))?;
+        Some(Fault::new(number, format!("`{word}` is a foreign word here; docs/glossary.md has ours")))
+    };
+    file.product_code().filter_map(found).collect()
+}
+
+pub(super) fn names_no_machine(file: &File) -> Vec<Fault> {
+    // Built from parts, so that this file does not break its own rule.
+    let homes = ["work", "root", "Users", "home"].map(|folder| format!("/{folder}/"));
+    let opens = |line: &str, at: usize| {
+        !line[..at].ends_with(|c: char| c.is_alphanumeric() || matches!(c, '.' | '/' | '_' | '-' | '*' | '}'))
+    };
+    let names = |line: &str| {
+        homes.iter().any(|home| line.match_indices(home.as_str()).any(|(at, _)| opens(line, at)))
+    };
+    file.text
+        .lines()
+        .enumerate()
+        .filter(|(_, line)| names(line))
+        .map(|(index, _)| Fault::new(index + 1, "an absolute path of somebody's machine: make it relative"))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tidy::broken;
+
+    #[test]
+    fn escape_hatches_are_found_in_tests_too() {
+        let text = "#[cfg(test)]\nmod tests {\n    #[ignore]\n    fn a() { dbg!(1); }\n}\n";
+        assert_eq!(broken(has_no_escape_hatch, "a.rs", text), [3, 4]);
+        assert!(broken(has_no_escape_hatch, "a.rs", "// #[ignore]\nsay(\"todo!()\");\n").is_empty());
+    }
+
+    #[test]
+    fn what_is_owed_names_its_issue() {
+        assert_eq!(broken(owes_nothing_unnamed, "a.rs", "// TODO: more\n"), [1]);
+        assert!(broken(owes_nothing_unnamed, "a.rs", "// TODO(#12): more\n").is_empty());
+    }
+
+    #[test]
+    fn foreign_words_are_found_in_the_engine_s_code() {
+        let engine = "crates/safepoint/src/a.rs";
+        assert_eq!(broken(keeps_the_glossary, engine, "fn cancel() {}\n"), [1]);
+        assert!(
+            broken(keeps_the_glossary, engine, "/// cancel\nsay(\"cancel\");\nState::Killed\n").is_empty()
+        );
+        assert!(
+            broken(keeps_the_glossary, "crates/safepoint-models/src/a.rs", "fn cancel() {}\n").is_empty()
+        );
+    }
+
+    #[test]
+    fn a_machine_s_path_is_found() {
+        assert_eq!(broken(names_no_machine, "a.md", &format!("x\nsee /{}/me/.cargo", "home")), [2]);
+        assert!(broken(names_no_machine, "a.md", &format!("a/{}/b and ../{}/c", "work", "root")).is_empty());
+    }
+}
