@@ -1,15 +1,10 @@
-//! `bench`: the primitives by criterion, everything else by the end-to-end runner.
+//! `bench`: measures, each against a bare loop in the same run.
 
 use crate::cargo;
 
-/// `primitives` runs the bench targets of the scope; anything else goes to the runner.
+/// Hands everything to the runner, which knows what there is to measure.
 pub(crate) fn bench(args: &[String]) -> anyhow::Result<()> {
-    let (mut recipe, args) = match args {
-        [first, rest @ ..] if first == "primitives" => {
-            (vec!["bench", "--package", "safepoint-scope", "--"], rest)
-        }
-        all => (vec!["run", "--release", "--package", "safepoint-bench", "--"], all),
-    };
+    let mut recipe = vec!["run", "--release", "--package", "safepoint-bench", "--"];
     recipe.extend(args.iter().map(String::as_str));
     cargo::run(&recipe)
 }

@@ -14,7 +14,7 @@ cargo xtask RECIPE
   check          what CI runs: format, clippy, tidy, tests, spec, documentation (CI adds loom)
   tidy           style as tests: file sizes, words, docs, edges between crates and modules
   spec           each clause with the tests that cite it, or with what owes it; --strict fails on neither
-  bench [ARGS]   the benchmarks, against a bare loop in the same run; `bench primitives` asks criterion";
+  bench [ARGS]   the benchmarks, against a bare loop in the same run";
 
 fn main() -> ExitCode {
     let mut args = std::env::args().skip(1);
