@@ -16,12 +16,14 @@ pub(crate) struct Stat {
     pub(crate) parent: i32,
     pub(crate) group: i32,
     state: char,
+    threads: u32,
 }
 
 impl Stat {
-    /// Whether it still runs: not a zombie, nor about to be one.
+    /// Whether it still runs: not a zombie, nor about to be one. The state is its first thread's: where that has ended
+    /// and others go on, it looks like a zombie, but is none.
     pub(crate) fn is_alive(&self) -> bool {
-        !matches!(self.state, 'Z' | 'X' | 'x')
+        !matches!(self.state, 'Z' | 'X' | 'x') || self.threads > 1
     }
 }
 
@@ -33,15 +35,17 @@ pub(crate) fn stat(pid: i32) -> Option<Stat> {
 
 /// The name may hold anything, blanks and brackets too; it ends at the last bracket.
 fn parse(pid: i32, line: &str) -> Option<Stat> {
-    const START_AFTER_GROUP: usize = 16;
+    const THREADS_AFTER_GROUP: usize = 14;
+    const START_AFTER_THREADS: usize = 1;
     let (before, after) = line.rsplit_once(')')?;
     let (_, name) = before.split_once('(')?;
     let mut fields = after.split_ascii_whitespace();
     let state = fields.next()?.chars().next()?;
     let parent = fields.next()?.parse().ok()?;
     let group = fields.next()?.parse().ok()?;
-    let start = fields.nth(START_AFTER_GROUP)?.parse().ok()?;
-    Some(Stat { member: Member { pid, start, name: name.to_owned() }, parent, group, state })
+    let threads = fields.nth(THREADS_AFTER_GROUP)?.parse().ok()?;
+    let start = fields.nth(START_AFTER_THREADS)?.parse().ok()?;
+    Some(Stat { member: Member { pid, start, name: name.to_owned() }, parent, group, state, threads })
 }
 
 /// Every process.
@@ -123,7 +127,20 @@ pub(crate) fn marked(variable: &str, value: &str) -> Vec<Member> {
 
 /// Whether the environment that a process was started with holds this entry.
 pub(crate) fn carries(pid: i32, entry: &[u8]) -> bool {
-    fs::read(format!("/proc/{pid}/environ")).is_ok_and(|env| env.split(|byte| *byte == 0).any(|e| e == entry))
+    environment(pid).split(|byte| *byte == 0).any(|found| found == entry)
+}
+
+/// Nothing if it cannot be read. Where the first thread has ended, the others still have it.
+fn environment(pid: i32) -> Vec<u8> {
+    let first = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    if !first.is_empty() {
+        return first;
+    }
+    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
+    threads
+        .filter_map(|thread| fs::read(thread.ok()?.path().join("environ")).ok())
+        .find(|environment| !environment.is_empty())
+        .unwrap_or_default()
 }
 
 /// Signals exactly this process; false if it is gone, or not ours to signal.
@@ -152,7 +169,14 @@ mod tests {
         let line = "7 (a) b (c)) S 3 5 5 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 1 0 4242 0 0";
         let stat = parse(7, line).expect("it is a line");
         assert_eq!((stat.member.name.as_str(), stat.parent, stat.group), ("a) b (c)", 3, 5));
-        assert_eq!(stat.member.start, 4242);
+        assert_eq!((stat.threads, stat.member.start), (1, 4242));
+    }
+
+    #[test]
+    fn a_process_without_its_first_thread_is_alive_and_a_zombie_is_not() {
+        let line = |threads| format!("7 (a) Z 3 5 5 0 -1 4 1 0 0 0 0 0 0 0 20 0 {threads} 0 42 0 0");
+        assert!(parse(7, &line(2)).is_some_and(|stat| stat.is_alive()));
+        assert!(parse(7, &line(1)).is_some_and(|stat| !stat.is_alive()));
     }
 
     #[test]

@@ -64,6 +64,51 @@ impl Drop for Runtime {
     }
 }
 
+/// The line of shell that starts this program in a role.
+pub(crate) fn line_of(role: &str) -> String {
+    let program = std::env::current_exe().unwrap();
+    format!(
+        "{ROLE}={role} exec {} process::roles::{role}_role --exact --nocapture --test-threads 1",
+        program.display()
+    )
+}
+
+/// The role of a program whose first thread ends while another goes on.
+#[test]
+fn headless_role() {
+    if std::env::var(ROLE).as_deref() != Ok("headless") {
+        return;
+    }
+    if !forked() {
+        return;
+    }
+    let head = std::process::id().cast_signed();
+    std::thread::spawn(move || {
+        support::until("the first thread has ended", || support::state(head) == Some('Z'));
+        println!("head={head} ready");
+        loop {
+            std::thread::park();
+        }
+    });
+    end_this_thread();
+}
+
+/// Whether this is the new one of two processes. A test does not run on its program's first thread; in a new process
+/// it is the first.
+#[expect(unsafe_code, reason = "a new process with this thread as its first needs a fork")]
+fn forked() -> bool {
+    // SAFETY: the only other thread of this program waits for its single test, and holds no lock meanwhile.
+    unsafe { libc::fork() == 0 }
+}
+
+#[expect(unsafe_code, reason = "no safe call ends the first thread alone")]
+fn end_this_thread() {
+    // SAFETY: it never returns, so no value of this thread is used after it; what it owns is leaked.
+    unsafe {
+        libc::syscall(libc::SYS_exit, 0);
+    }
+}
+
 /// The role of a runtime: starts three awkward trees under a guard, tells their pids, and waits for ever.
 #[tokio::test]
 async fn runtime_role() {

@@ -83,6 +83,11 @@ pub(crate) fn is_zombie(pid: i32) -> bool {
     state(pid) == Some('Z')
 }
 
+/// How many threads it has; none if it is gone.
+pub(crate) fn threads(pid: i32) -> usize {
+    fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count)
+}
+
 /// Whether it was suspended (SIGSTOP).
 pub(crate) fn is_suspended(pid: i32) -> bool {
     state(pid) == Some('T')
@@ -133,7 +138,7 @@ fn carries(pid: i32, mark: &str) -> bool {
         .is_ok_and(|env| env.split(|byte| *byte == 0).any(|entry| entry == mark.as_bytes()))
 }
 
-fn state(pid: i32) -> Option<char> {
+pub(crate) fn state(pid: i32) -> Option<char> {
     fields(pid)?.first()?.chars().next()
 }
 

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use safepoint_tools::process::{CommandSpec, Exit, Hold};
 
+use super::roles::line_of;
 use super::support::{
     self, NO_CAP, PATIENCE, each_grade, guarded, ladder, started, until, until_output, written_pid,
 };
@@ -135,6 +136,19 @@ async fn a_process_whose_name_is_no_text_is_found() {
         let report = tokio::time::timeout(PATIENCE, process.stop(Duration::ZERO)).await.expect("it ends");
         assert_eq!((report.exit, report.survivors), (Exit::Signal(9), vec![]));
         assert_eq!(support::alive_of(&run), [] as [i32; 0]);
+    }
+}
+
+/// S4.9: a process whose first thread has ended looks like a zombie, and goes on.
+#[tokio::test]
+async fn a_process_that_outlives_its_first_thread_is_found() {
+    for spec in each_grade(&format!("setsid sh -c '{}' & sleep 1000", line_of("headless"))) {
+        let processes = guarded("headless");
+        let mut process = started(&processes, spec).await;
+        let head = written_pid(&process, "head");
+        let report = tokio::time::timeout(PATIENCE, process.stop(Duration::ZERO)).await.expect("it ends");
+        assert_eq!((report.exit, report.survivors), (Exit::Signal(9), vec![]));
+        until("it is gone", || !support::exists(head));
     }
 }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use safepoint_tools::process::{Background, CommandSpec, Containment, Exit, Processes, Rung, SpawnError};
 
+use super::roles::line_of;
 use super::support::{self, NO_CAP, ladder, started, unique, until, written_pid};
 
 fn unguarded(run: &str) -> Processes {
@@ -40,6 +41,16 @@ async fn a_grandchild_in_its_own_session_is_looked_for() {
     let far = written_pid(&process, "far");
     let report = process.stop(Duration::ZERO).await;
     assert!(!support::is_alive(far) && report.survivors.is_empty(), "{report:?}");
+}
+
+/// S4.9: nor does a process whose first thread has ended hide its mark.
+#[tokio::test]
+async fn a_process_that_outlives_its_first_thread_is_looked_for() {
+    let line = format!("setsid sh -c '{}' & sleep 1000", line_of("headless"));
+    let mut process = started(&unguarded("headless"), CommandSpec::shell(line)).await;
+    let head = written_pid(&process, "head");
+    assert_eq!(process.stop(Duration::ZERO).await.survivors, []);
+    until("it is gone", || !support::is_alive(head) && support::threads(head) < 2);
 }
 
 /// S4.9
