@@ -1,0 +1,200 @@
+//! Stops: until the caller sees the outcome, and until the server sees the socket close.
+
+use std::{
+    future::pending,
+    time::{Duration, Instant},
+};
+
+use reqwest::{Client, Response};
+use safepoint::{
+    Agent, RunHandle, StopRequest,
+    event::{EventKind, Fact},
+    receipt::Ending,
+    tool,
+};
+use safepoint_models::openai;
+use safepoint_testkit::{
+    script::{Fault, Reply, Script},
+    server::ModelServer,
+};
+use serde_json::json;
+
+use crate::table::{Table, median};
+
+const REPEATS: usize = 200;
+
+/// What is waited for when the stop comes.
+#[derive(Clone, Copy)]
+enum Phase {
+    Streaming,
+    BeforeHeaders,
+    InTool,
+}
+
+pub(crate) async fn measure(table: &mut Table) -> anyhow::Result<()> {
+    for (name, phase) in
+        [("on a stream that fell silent", Phase::Streaming), ("before any headers", Phase::BeforeHeaders)]
+    {
+        let (mut ours, mut bare) = (Both::default(), Both::default());
+        for _ in 0..REPEATS {
+            bare.push(drop_bare(phase).await?);
+            ours.push(stop_ours(phase).await?);
+        }
+        let (told, closed) = (median(ours.told), median(ours.closed));
+        table.ratio(&format!("stop {name}: server sees the close"), "µs", (closed, median(bare.closed)), 1.5);
+        table.ratio(&format!("stop {name}: caller has the outcome"), "µs", (told, median(bare.told)), 1.5);
+    }
+    let (mut ours, mut bare) = (Vec::new(), Vec::new());
+    for _ in 0..REPEATS {
+        bare.push(drop_task().await);
+        ours.push(stop_ours(Phase::InTool).await?.0);
+    }
+    table.ratio("stop during an async tool: caller has the outcome", "µs", (median(ours), median(bare)), 1.5);
+    lose_none(table).await
+}
+
+/// Times until the caller is told, and until the server sees the close.
+#[derive(Default)]
+struct Both {
+    told: Vec<f64>,
+    closed: Vec<f64>,
+}
+
+impl Both {
+    fn push(&mut self, (told, closed): (f64, f64)) {
+        self.told.push(told);
+        self.closed.push(closed);
+    }
+}
+
+/// The least that a stop of pending work can cost: a task dropped, and its end awaited.
+async fn drop_task() -> f64 {
+    let waiting = tokio::spawn(pending::<()>());
+    settle_down().await;
+    let asked = Instant::now();
+    waiting.abort();
+    if waiting.await.is_ok() {
+        unreachable!("it pends");
+    }
+    micros(asked.elapsed())
+}
+
+fn script(phase: Phase) -> Script {
+    Script::of([match phase {
+        Phase::Streaming => Reply::text("a few words").paced(3, Duration::ZERO).fault(Fault::StallAfter(3)),
+        Phase::BeforeHeaders => Reply::default().fault(Fault::Silence),
+        Phase::InTool => Reply::call("wait", json!({})),
+    }])
+}
+
+async fn drop_bare(phase: Phase) -> anyhow::Result<(f64, f64)> {
+    let server = ModelServer::start(script(phase)).await?;
+    let body =
+        json!({"model": "m", "stream": true, "messages": [{"role": "user", "content": "go"}]}).to_string();
+    let sent = Client::new().post(format!("{}/chat/completions", server.url())).body(body).send();
+    let waiting = tokio::spawn(async move {
+        let mut response: Response = sent.await?;
+        while response.chunk().await?.is_some() {}
+        anyhow::Ok(())
+    });
+    let exchange = server.request(0).await;
+    settle_down().await;
+    let asked = Instant::now();
+    waiting.abort();
+    let ended = waiting.await;
+    let told = asked.elapsed();
+    anyhow::ensure!(ended.is_err(), "the bare request ended by itself");
+    let closed = exchange.peer_closed().await.into_std();
+    Ok((micros(told), micros(closed.saturating_duration_since(asked))))
+}
+
+async fn stop_ours(phase: Phase) -> anyhow::Result<(f64, f64)> {
+    let server = ModelServer::start(script(phase)).await?;
+    let wait = tool::from_fn("wait", "waits", |_cx, (): ()| async {
+        pending::<()>().await;
+        Ok("")
+    });
+    let agent = Agent::builder(openai::model("m").base_url(server.url())).tool(wait).build();
+    let handle = agent.run("go").detach();
+    let exchange = server.request(0).await;
+    reached(&handle, phase).await;
+    settle_down().await;
+    let asked = Instant::now();
+    handle.stop(StopRequest::now());
+    let outcome = handle.done().await;
+    let told = asked.elapsed();
+    anyhow::ensure!(outcome.ending() == Ending::Stopped, "{outcome:?}");
+    let closed = match phase {
+        Phase::InTool => told,
+        Phase::Streaming | Phase::BeforeHeaders => {
+            exchange.peer_closed().await.into_std().saturating_duration_since(asked)
+        }
+    };
+    Ok((micros(told), micros(closed)))
+}
+
+/// Both sides wait in the same place: a moment for what is under way to come to rest.
+async fn settle_down() {
+    tokio::time::sleep(Duration::from_millis(2)).await;
+}
+
+async fn reached(handle: &RunHandle, phase: Phase) {
+    let mut events = handle.events();
+    while let Some(event) = events.next().await {
+        let there = match (phase, &event.kind) {
+            (Phase::Streaming, EventKind::Text(_)) => true,
+            (Phase::BeforeHeaders, EventKind::Fact(fact)) => matches!(**fact, Fact::ModelStarted { .. }),
+            (Phase::InTool, EventKind::Fact(fact)) => matches!(**fact, Fact::CallStarted { .. }),
+            _ => false,
+        };
+        if there {
+            return;
+        }
+    }
+}
+
+/// Many stops at arbitrary moments: not one is lost.
+async fn lose_none(table: &mut Table) -> anyhow::Result<()> {
+    const STOPS: usize = 10_000;
+    const AT_ONCE: usize = 32;
+    let server = ModelServer::start(Script {
+        repeat: true,
+        ..Script::of([Reply::text("words and words and words").paced(2, Duration::from_millis(1))])
+    })
+    .await?;
+    let agent = Agent::builder(openai::model("m").base_url(server.url())).build();
+    let mut running = tokio::task::JoinSet::new();
+    let mut took = Vec::with_capacity(STOPS);
+    for n in 0..STOPS {
+        let agent = agent.clone();
+        running.spawn(async move {
+            let handle = agent.run("go").detach();
+            // From the intended instant: what the stop waits to be asked at all counts too.
+            let intended = tokio::time::Instant::now() + Duration::from_micros((n as u64 * 37) % 8000);
+            tokio::time::sleep_until(intended).await;
+            handle.stop(StopRequest::now());
+            let outcome = tokio::time::timeout(Duration::from_secs(10), handle.done()).await;
+            (micros(intended.elapsed()), outcome.is_ok())
+        });
+        if running.len() >= AT_ONCE
+            && let Some(ended) = running.join_next().await
+        {
+            took.push(ended?);
+        }
+    }
+    while let Some(ended) = running.join_next().await {
+        took.push(ended?);
+    }
+    let lost = took.iter().filter(|(_, ended)| !ended).count();
+    let mut times: Vec<f64> = took.into_iter().map(|(time, _)| time).collect();
+    times.sort_by(f64::total_cmp);
+    let p99 = times[times.len() * 99 / 100];
+    #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
+    table.alone("stops lost, of 10,000 at arbitrary moments, 32 at once", "lost", lost as f64, 0.0);
+    table.alone("stop among 31 other streaming agents, from the intended instant: p99", "µs", p99, 3000.0);
+    Ok(())
+}
+
+fn micros(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e6
+}

@@ -1,0 +1,65 @@
+//! Rows of measurements, as Markdown.
+
+use std::fmt;
+
+/// What was measured, against what, and what was wanted.
+#[derive(Debug, Default)]
+pub(crate) struct Table(Vec<[String; 5]>);
+
+impl Table {
+    /// A figure beside that of the bare loop, and the ratio that is wanted at the most.
+    pub(crate) fn ratio(&mut self, what: &str, unit: &str, (ours, bare): (f64, f64), most: f64) {
+        let ratio = ours / bare;
+        let met = if ratio <= most { "met" } else { "**not met**" };
+        self.push([
+            what.to_owned(),
+            format!("{ours:.1} {unit}"),
+            format!("{bare:.1} {unit}"),
+            format!("{ratio:.2}"),
+            format!("≤ {most}: {met}"),
+        ]);
+    }
+
+    /// A rate beside that of the bare loop, and the ratio that is wanted at the least.
+    pub(crate) fn rate(&mut self, what: &str, unit: &str, (ours, bare): (f64, f64), least: f64) {
+        let ratio = ours / bare;
+        let met = if ratio >= least { "met" } else { "**not met**" };
+        self.push([
+            what.to_owned(),
+            format!("{ours:.0} {unit}"),
+            format!("{bare:.0} {unit}"),
+            format!("{ratio:.2}"),
+            format!("≥ {least}: {met}"),
+        ]);
+    }
+
+    /// A figure alone, and what is wanted at the most.
+    pub(crate) fn alone(&mut self, what: &str, unit: &str, ours: f64, most: f64) {
+        let met = if ours <= most { "met" } else { "**not met**" };
+        self.push([
+            what.to_owned(),
+            format!("{ours:.1} {unit}"),
+            String::new(),
+            String::new(),
+            format!("≤ {most} {unit}: {met}"),
+        ]);
+    }
+
+    fn push(&mut self, row: [String; 5]) {
+        eprintln!("{}", row.join(" | "));
+        self.0.push(row);
+    }
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "| what | Safepoint | bare loop | ratio | goal |\n|---|---|---|---|---|")?;
+        self.0.iter().try_for_each(|row| writeln!(f, "| {} |", row.join(" | ")))
+    }
+}
+
+/// The middle of some measurements.
+pub(crate) fn median(mut all: Vec<f64>) -> f64 {
+    all.sort_by(f64::total_cmp);
+    all.get(all.len() / 2).copied().unwrap_or(f64::NAN)
+}
