@@ -53,7 +53,8 @@ pub(super) fn selects_only_where_it_may(file: &File) -> Vec<Fault> {
 }
 
 pub(super) fn spawns_only_where_it_may(file: &File) -> Vec<Fault> {
-    const WAYS: [&str; 4] = ["tokio::spawn(", "spawn_blocking(", "thread::spawn(", ".abort()"];
+    const WAYS: [&str; 6] =
+        ["tokio::spawn(", "task::spawn(", "spawn_local(", "spawn_blocking(", "thread::spawn(", ".abort()"];
     const SCOPED: [&str; 3] = ["scope.spawn", "run.spawn", "scope().spawn"];
     let spawns = |code: &str| {
         WAYS.iter().any(|way| code.contains(way)) && !SCOPED.iter().any(|way| code.contains(way))
@@ -93,6 +94,7 @@ mod tests {
     #[test]
     fn a_bare_spawn_is_found() {
         assert_eq!(broken(spawns_only_where_it_may, ENGINE, "\ntokio::spawn(x);\nhandle.abort();\n"), [2, 3]);
+        assert_eq!(broken(spawns_only_where_it_may, ENGINE, "task::spawn(x);\n"), [1]);
         assert!(broken(spawns_only_where_it_may, ENGINE, "scope.spawn(x);\n").is_empty());
         assert!(
             broken(spawns_only_where_it_may, "crates/safepoint/tests/a.rs", "tokio::spawn(x);\n").is_empty()

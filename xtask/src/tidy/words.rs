@@ -5,10 +5,11 @@ use crate::source::File;
 use super::Fault;
 
 /// What ends a check instead of meeting it.
-const HATCHES: [(&str, &str); 7] = [
+const HATCHES: [(&str, &str); 8] = [
     ("#[ignore", "mend the test or delete it"),
     ("#[should_panic", "assert on the panic's cause"),
     ("#[allow(", "use #[expect(…, reason = \"…\")]"),
+    ("#![allow(", "use #[expect(…, reason = \"…\")] where it is needed"),
     ("todo!(", "finish it"),
     ("unimplemented!(", "finish it"),
     ("dbg!(", "take it out"),
@@ -87,6 +88,7 @@ mod tests {
     fn escape_hatches_are_found_in_tests_too() {
         let text = "#[cfg(test)]\nmod tests {\n    #[ignore]\n    fn a() { dbg!(1); }\n}\n";
         assert_eq!(broken(has_no_escape_hatch, "a.rs", text), [3, 4]);
+        assert_eq!(broken(has_no_escape_hatch, "a.rs", "#![allow(dead_code)]\n"), [1]);
         assert!(broken(has_no_escape_hatch, "a.rs", "// #[ignore]\nsay(\"todo!()\");\n").is_empty());
     }
 
