@@ -45,10 +45,12 @@ impl Alarm {
             if self.node.is_silent() {
                 return Poll::Pending;
             }
+            // Taken before the look: a deadline that comes between the two is then either seen or slept on.
+            let deadline = self.node.next_deadline();
             if let Some(found) = look(&self.node) {
                 return Poll::Ready(found);
             }
-            let Some(deadline) = self.node.next_deadline() else { return Poll::Pending };
+            let Some(deadline) = deadline else { return Poll::Pending };
             let mut sleep = Box::pin(sleep_until(deadline));
             let passed = sleep.as_mut().poll(cx).is_ready();
             self.sleep = Some(sleep);
@@ -69,3 +71,6 @@ impl Alarm {
         }
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests;

@@ -172,7 +172,8 @@ impl Scope {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        Task::spawn(self.hold(label), work)
+        let label = label.into();
+        Task::spawn(self.hold(label.clone()), label, work)
     }
 
     /// The same for work that blocks its thread.
@@ -184,7 +185,8 @@ impl Scope {
         label: impl Into<Label>,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Task<T> {
-        Task::spawn_blocking(self.hold(label), work)
+        let label = label.into();
+        Task::spawn_blocking(self.hold(label.clone()), label, work)
     }
 
     /// Keeps the run from being quiet while the guard lives.

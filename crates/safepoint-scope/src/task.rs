@@ -15,13 +15,14 @@ use std::{
 
 use tokio::task::JoinHandle;
 
-use crate::tracker::Hold;
+use crate::tracker::{Hold, Label};
 
 /// A task of a run. Awaiting it gives its output; dropping it lets it go on, still counted.
 #[must_use = "await it, or drop it to let it go on"]
 pub struct Task<T> {
     handle: JoinHandle<Result<T, TaskEnd>>,
     dropper: Dropper,
+    label: Label,
 }
 
 /// Why a task gave no output. Exhaustive: it ended by itself or it was ended.
@@ -66,19 +67,23 @@ impl Dropper {
 }
 
 impl<T: Send + 'static> Task<T> {
-    pub(crate) fn spawn(hold: Hold, work: impl Future<Output = T> + Send + 'static) -> Self {
+    pub(crate) fn spawn(hold: Hold, label: Label, work: impl Future<Output = T> + Send + 'static) -> Self {
         let dropper = Dropper::default();
         let tracked = Tracked { work: Some(Box::pin(work)), dropper: dropper.clone(), _hold: hold };
-        Self { handle: tokio::spawn(tracked), dropper }
+        Self { handle: tokio::spawn(tracked), dropper, label }
     }
 
-    pub(crate) fn spawn_blocking(hold: Hold, work: impl FnOnce() -> T + Send + 'static) -> Self {
+    pub(crate) fn spawn_blocking(
+        hold: Hold,
+        label: Label,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Self {
         let handle = tokio::task::spawn_blocking(move || {
             let result = catch_unwind(AssertUnwindSafe(work));
             drop(hold);
             result.map_err(|panic| TaskEnd::Panicked(message(&*panic)))
         });
-        Self { handle, dropper: Dropper::default() }
+        Self { handle, dropper: Dropper::default(), label }
     }
 }
 
@@ -87,6 +92,17 @@ impl<T> Task<T> {
     #[must_use]
     pub fn dropper(&self) -> Dropper {
         self.dropper.clone()
+    }
+
+    /// Has its future dropped, as [`Dropper::drop_now`] does. Work that blocks its thread goes on.
+    pub fn drop_now(&self) {
+        self.dropper.drop_now();
+    }
+
+    /// Its name, as it stands among what is alive.
+    #[must_use]
+    pub fn label(&self) -> &str {
+        &self.label
     }
 
     /// Whether it has ended.
@@ -109,7 +125,10 @@ impl<T> Future for Task<T> {
 
 impl<T> fmt::Debug for Task<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Task").field("finished", &self.is_finished()).finish_non_exhaustive()
+        f.debug_struct("Task")
+            .field("label", &self.label)
+            .field("finished", &self.is_finished())
+            .finish_non_exhaustive()
     }
 }
 

@@ -239,7 +239,8 @@ async fn tasks_end_in_their_own_ways() {
         pending::<()>().await;
     });
     tokio::task::yield_now().await;
-    task.dropper().drop_now();
+    assert_eq!((task.label(), scope.alive()), ("pends", vec!["pends".to_owned()]));
+    task.drop_now();
     assert_eq!(task.await, Err(TaskEnd::Dropped));
     assert!(dropped.load(Ordering::SeqCst));
     let thread = scope.spawn_blocking("thread", || 7);
