@@ -5,7 +5,7 @@ use std::{io::Write as _, process::ExitCode};
 use anyhow::Context as _;
 use safepoint_testkit::{
     script::Script,
-    server::{ModelServer, Options},
+    server::{ModelServer, Options, Recording},
 };
 use tokio::sync::mpsc;
 
@@ -23,7 +23,9 @@ pub(crate) async fn practice(args: PracticeArgs) -> anyhow::Result<ExitCode> {
         }
     };
     let (log, told) = mpsc::unbounded_channel();
-    let options = Options { log: args.log.as_ref().map(|_| log), ..Options::default() };
+    let log = args.log.as_ref().map(|_| log);
+    // What is asked goes to the log, if anywhere: a server that runs for days must not keep it all.
+    let options = Options { log, recording: Recording::Off, ..Options::default() };
     let server = ModelServer::start_with(script, options, args.listen)
         .await
         .with_context(|| format!("{} cannot be listened on", args.listen))?;

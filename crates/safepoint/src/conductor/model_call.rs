@@ -196,6 +196,11 @@ async fn perform(permit: Permit<CallModel>, mut stream: DeltaStream, page: Page)
     let mut error = None;
     while let Some(delta) = stream.next().await {
         match delta {
+            // The message is complete: a stream that then stays open is not waited for.
+            Ok(last @ Delta::Ended(_)) => {
+                page.write(last);
+                break;
+            }
             Ok(delta) => page.write(delta),
             Err(failed) => {
                 error = Some(failed);

@@ -324,3 +324,25 @@ async fn a_blocking_hook_is_gone_on_without() {
     let_go.send(()).unwrap();
     assert!(handle.quiet().await.receipt().quiet_at.is_some());
 }
+
+/// S2.8: a model whose stream stays open after its end is not waited for.
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_stays_open_after_its_end_is_not_waited_for() {
+    struct Lingers;
+    impl safepoint::Model for Lingers {
+        fn name(&self) -> &str {
+            "lingers"
+        }
+        fn open(&self, _: safepoint::model::ModelSpec) -> Box<dyn safepoint::model::Conversation> {
+            Box::new(Self)
+        }
+    }
+    impl safepoint::model::Conversation for Lingers {
+        fn stream(&mut self, _: &History) -> safepoint::model::DeltaStream {
+            use futures_util::StreamExt as _;
+            futures_util::stream::iter(say("hi")).chain(futures_util::stream::pending()).boxed()
+        }
+    }
+    let outcome = safepoint::Agent::builder(Lingers).build().run("go").await;
+    assert_eq!(outcome.answer(), Some("hi"));
+}
