@@ -51,9 +51,11 @@ impl Alarm {
                 return Poll::Ready(found);
             }
             let Some(deadline) = deadline else { return Poll::Pending };
-            let mut sleep = Box::pin(sleep_until(deadline));
+            // The timer in hand is kept while its deadline holds: arming one costs far more than asking it.
+            let held = self.sleep.take().filter(|sleep| sleep.deadline() == deadline);
+            let mut sleep = held.unwrap_or_else(|| Box::pin(sleep_until(deadline)));
             let passed = sleep.as_mut().poll(cx).is_ready();
-            self.sleep = Some(sleep);
+            self.sleep = (!passed).then_some(sleep);
             if !passed {
                 return Poll::Pending;
             }
