@@ -39,7 +39,7 @@ async fn a_tree_deaf_to_sigint_ends_on_sigterm() {
 #[tokio::test]
 async fn a_tree_deaf_to_both_is_killed() {
     let line = "trap '' INT TERM; sleep 1000 & echo child=$! ready; while :; do sleep 0.01; done";
-    let mut process = started(&guarded("stone"), CommandSpec::shell(line).ladder(ladder(30, 30))).await;
+    let mut process = started(&guarded("stone"), CommandSpec::shell(line).ladder(ladder(300, 300))).await;
     let child = written_pid(&process, "child");
     let report = process.stop(NO_CAP).await;
     assert_eq!(rungs(&report), [Rung::Interrupt, Rung::Terminate, Rung::Kill]);
