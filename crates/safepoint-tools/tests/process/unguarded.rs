@@ -24,7 +24,7 @@ async fn the_lower_grade_is_declared() {
 #[tokio::test]
 async fn the_ladder_is_climbed_without_a_guard_too() {
     let line = "trap '' INT TERM; sleep 1000 & echo child=$! ready; while :; do sleep 0.01; done";
-    let mut process = started(&unguarded("stone"), CommandSpec::shell(line).ladder(ladder(30, 30))).await;
+    let mut process = started(&unguarded("stone"), CommandSpec::shell(line).ladder(ladder(300, 300))).await;
     let child = written_pid(&process, "child");
     let report = process.stop(NO_CAP).await;
     let rungs: Vec<_> = report.rungs.iter().map(|climbed| climbed.rung).collect();
