@@ -149,7 +149,7 @@ pub(crate) async fn supervise(
     ending.judge_effect(spec.effect);
     ending.started_at = Some(job.started_at);
     ending.finish_text(&job.board.take_progress());
-    ending.fit(spec.output_bytes.unwrap_or(job.limits.call_output_bytes), &job.run).await;
+    ending.fit(spec.output_bytes.unwrap_or(job.limits.call_output_bytes), job.limits.cleanup, &job.run).await;
     spans::end(&tracing::Span::current(), ending.status.as_str(), status_of(ending.status));
     let resolved_at_once =
         ending.stopped_by.is_some() && matches!(spec.on_stop, OnStop::Drop | OnStop::Detach);

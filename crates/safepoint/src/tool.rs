@@ -1,6 +1,6 @@
 //! What a tool is: its schema, its honest effect, its contract for a stop, and what its body may ask for.
 
-use std::{future::Future, sync::Arc, time::Duration};
+use std::{future::Future, sync::Arc};
 
 use futures_core::future::BoxFuture;
 use safepoint_scope::{Asked, Halt, Hold, Scope, Stop, StopRequest};
@@ -65,7 +65,6 @@ pub(crate) trait Host: Send + Sync {
     fn on_cleanup(&self, call: &CallId, label: String, work: BoxFuture<'static, ()>);
     fn report_process(&self, call: &CallId, process: ProcessReport);
     fn stop_run(&self, request: StopRequest) -> Asked;
-    fn cleanup_left(&self) -> Option<Duration>;
 }
 
 impl Cx {
@@ -140,12 +139,6 @@ impl Cx {
     /// Asks that the whole run stop. It is an ask: this call goes on until its own contract ends it.
     pub fn stop_run(&self, request: StopRequest) -> Asked {
         self.host.stop_run(request)
-    }
-
-    /// How much of the clean-up cap is left, once the run is being stopped `Now`.
-    #[must_use]
-    pub fn cleanup_left(&self) -> Option<Duration> {
-        self.host.cleanup_left()
     }
 
     /// Keeps the run from being quiet until the guard is dropped: for things that outlive the call's future.

@@ -214,14 +214,14 @@ async fn a_thousand_calls_queue() {
 /// S12.1: a model that says too much is stopped.
 #[tokio::test]
 async fn endless_text_is_stopped() {
-    let server = server([Reply::text("x".repeat(100_000)).paced(1000, Duration::ZERO)]).await;
+    // It says much and never ends: only the limit can end this run.
+    let endless = Reply::text("x".repeat(100_000)).paced(1000, Duration::ZERO).fault(Fault::StallAfter(50));
+    let server = server([endless]).await;
     let limits = Limits { model_output_bytes: 10_000, ..Limits::default() };
     let agent = builder(&server, WIRES[0]).limits(limits).build();
     let outcome = agent.run("go").await;
-    // The whole reply may have arrived in one piece, before anybody could look.
-    if outcome.ending() == Ending::Stopped {
-        assert_eq!(outcome.receipt().stop.as_ref().unwrap().reason.code, "output_bytes");
-    }
+    assert_eq!(outcome.ending(), Ending::Stopped);
+    assert_eq!(outcome.receipt().stop.as_ref().unwrap().reason.code, "output_bytes");
 }
 
 /// S1.10: a message cut by the model's own limit is a failure with its own code, not a completion.
@@ -231,4 +231,29 @@ async fn a_truncated_message_is_not_completed() {
     let outcome = builder(&server, WIRES[0]).build().run("go").await;
     assert_eq!(failed(&outcome).0, "truncated");
     assert_eq!(outcome.partial_text(), "half a sen");
+}
+
+/// S2.13, S3.2: a genuine failure that comes while a safe point is pending is a failure, and the stop fired nothing.
+#[tokio::test]
+async fn a_failure_is_not_hidden_by_a_pending_stop() {
+    for wire in WIRES {
+        let server = server([Reply::text("ok")]).await;
+        let mut gate = server.gate();
+        let agent = builder(&server, wire).build();
+        let handle = agent.run("hi").detach();
+        gate.request().await;
+        gate.headers();
+        gate.script(&Reply::text("so far").paced(3, Duration::ZERO));
+        for _ in 0..4 {
+            gate.send_next();
+        }
+        super::world::first_text(&handle).await;
+        handle.stop(StopRequest::at(safepoint::SafePoints::ANY));
+        gate.close();
+        let (outcome, receipt) = close(&server, &handle, &Ledger::default()).await;
+        assert_eq!(failed(&outcome).0, "provider");
+        assert_eq!(receipt.stop.as_ref().unwrap().fired, None);
+        assert!(handle.stop_requested().is_some());
+        goes_on(&agent, &outcome).await;
+    }
 }

@@ -66,7 +66,7 @@ impl Conductor {
                 return self.not_started(call, reason).await;
             }
         };
-        let host = RunHost::new(&self.shared, &site.board, &self.scope, self.def.limits.call_output_bytes);
+        let host = RunHost::new(&self.shared, &site.board, self.def.limits.call_output_bytes);
         let site_of = CallSite { id: call.id.clone(), name: call.name.clone(), key };
         let job = Job {
             cx: Cx::new(permit.scope().clone(), site_of, Arc::new(host)),

@@ -1,12 +1,9 @@
 //! What a call's context reaches of its run.
 
-use std::{
-    sync::{Arc, Weak},
-    time::Duration,
-};
+use std::sync::{Arc, Weak};
 
 use futures_core::future::BoxFuture;
-use safepoint_scope::{Asked, Scope, StopRequest};
+use safepoint_scope::{Asked, StopRequest};
 
 use crate::{
     event::EventKind,
@@ -21,13 +18,12 @@ use crate::{
 pub(super) struct RunHost {
     shared: Weak<Shared>,
     board: Arc<Board>,
-    run: Scope,
     progress_bytes: usize,
 }
 
 impl RunHost {
-    pub(super) fn new(shared: &Arc<Shared>, board: &Arc<Board>, run: &Scope, progress_bytes: usize) -> Self {
-        Self { shared: Arc::downgrade(shared), board: Arc::clone(board), run: run.clone(), progress_bytes }
+    pub(super) fn new(shared: &Arc<Shared>, board: &Arc<Board>, progress_bytes: usize) -> Self {
+        Self { shared: Arc::downgrade(shared), board: Arc::clone(board), progress_bytes }
     }
 }
 
@@ -52,9 +48,5 @@ impl Host for RunHost {
 
     fn stop_run(&self, request: StopRequest) -> Asked {
         self.shared.upgrade().map_or(Asked::TooLate, |shared| shared.stop.stop(request))
-    }
-
-    fn cleanup_left(&self) -> Option<Duration> {
-        self.run.demand().filter(|_| self.run.is_stopping()).map(|demand| demand.cleanup_cap)
     }
 }

@@ -143,10 +143,13 @@ impl Ending {
     }
 
     /// Shortens what is too long for the model; the rest is spilled to a file (S4.7).
-    pub(super) async fn fit(&mut self, budget: usize, run: &Scope) {
+    /// The wait for that is bounded, and by the clean-up cap too while the run is being stopped (S2.8).
+    pub(super) async fn fit(&mut self, budget: usize, bound: Duration, run: &Scope) {
         if self.text.len() > budget {
+            let cap = run.demand().filter(|_| run.is_stopping()).map(|demand| demand.cleanup_cap);
+            let patience = cap.map_or(bound, |cap| cap.min(bound));
             let whole = std::mem::take(&mut self.text);
-            (self.text, self.extent) = output::shorten(whole, budget, run).await;
+            (self.text, self.extent) = output::shorten(whole, budget, patience, run).await;
         }
     }
 

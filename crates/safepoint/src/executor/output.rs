@@ -1,24 +1,32 @@
 //! What a model is shown of a long output: its head and tail, and where the whole of it is.
 
-use std::{fs, io, path::PathBuf};
+use std::{fs, io, path::PathBuf, time::Duration};
 
 use safepoint_scope::Scope;
+use tokio::time::timeout;
 
 use crate::event::Extent;
 
-/// Shortens `whole` to about `budget` bytes; all of it goes to a file that only its owner can read.
-pub(super) async fn shorten(whole: String, budget: usize, run: &Scope) -> (String, Extent) {
+/// Shortens `whole` to about `budget` bytes; all of it goes to a file that only its owner can read. A disk that takes
+/// longer than `patience` holds up nobody: the file is then not named.
+pub(super) async fn shorten(
+    whole: String,
+    budget: usize,
+    patience: Duration,
+    run: &Scope,
+) -> (String, Extent) {
     let bytes = whole.len();
     let (head, tail) = ends(&whole, budget);
     let (head, tail) = (head.to_owned(), tail.to_owned());
-    let spilled = run.spawn_blocking("spilling an output", move || spill(&whole)).await;
+    let spilled = timeout(patience, run.spawn_blocking("spilling an output", move || spill(&whole))).await;
     let (file, place) = match spilled {
-        Ok(Ok(path)) => {
+        Ok(Ok(Ok(path))) => {
             let path = path.display().to_string();
             (Some(path.clone()), format!("the whole output is in {path}"))
         }
-        Ok(Err(error)) => (None, format!("the rest could not be kept: {error}")),
-        Err(_panicked_or_shut_down) => (None, "the rest could not be kept".to_owned()),
+        Ok(Ok(Err(error))) => (None, format!("the rest could not be kept: {error}")),
+        Ok(Err(_panicked_or_shut_down)) => (None, "the rest could not be kept".to_owned()),
+        Err(_elapsed) => (None, "the disk was too slow to keep the rest".to_owned()),
     };
     let left_out = bytes - head.len() - tail.len();
     let text = format!("{head}\n[… {left_out} of {bytes} bytes left out; {place} …]\n{tail}");

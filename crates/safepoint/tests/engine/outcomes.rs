@@ -52,9 +52,10 @@ async fn a_stop_and_the_end_have_one_winner() {
     }
 }
 
-/// S2.13, S3.2: a genuine failure before the stop is a failure, and what was shown stays (S5.5: the user's message too).
+/// S2.1, S5.5: a safe point armed before the start ends the run there; resumed, its failure keeps what was shown, and
+/// the user's message.
 #[tokio::test(start_paused = true)]
-async fn a_failure_is_not_hidden_by_a_pending_stop() {
+async fn a_failed_run_keeps_what_was_shown() {
     let broken = vec![
         Ok(Delta::Sent),
         Ok(Delta::Text("so f".into())),
@@ -68,7 +69,6 @@ async fn a_failure_is_not_hidden_by_a_pending_stop() {
         handle.stop(StopRequest::at(safepoint::SafePoints::AFTER_ALL_CALLS));
         started.await
     };
-    // Armed before the first call it ends the run there; asked later it must not hide the failure.
     assert_eq!(outcome.ending(), Ending::Stopped);
     let outcome = agent.resume(&outcome).await;
     assert_eq!((outcome.ending(), outcome.partial_text()), (Ending::Failed, "so f"));
