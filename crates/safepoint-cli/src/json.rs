@@ -89,11 +89,17 @@ impl Lines {
                 let status = match whole {
                     Wholeness::Whole => "completed",
                     Wholeness::Cut => "stopped",
+                    Wholeness::Steered => "steered",
                     Wholeness::Failed(_) => "failed",
                 };
                 let fields = json!({"round": report.round, "name": report.model, "status": status,
                     "state": report.state, "usage": report.usage, "text": message.text()});
                 ("model_ended", fields)
+            }
+            Fact::SteerTaken { round, steers } => {
+                let steers: Vec<Value> =
+                    steers.iter().map(|steer| json!({"id": steer.id, "text": steer.message.text})).collect();
+                ("steer_delivered", json!({"round": round, "steers": steers}))
             }
             Fact::CallStarted { call_id, name, round, args, effect, .. } => (
                 "call_started",

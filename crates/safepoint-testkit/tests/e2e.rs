@@ -6,6 +6,8 @@
 mod faults;
 #[path = "e2e/history.rs"]
 mod history;
+#[path = "e2e/steer.rs"]
+mod steer;
 #[path = "e2e/stops.rs"]
 mod stops;
 #[path = "e2e/swallow.rs"]

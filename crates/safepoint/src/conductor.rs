@@ -41,9 +41,11 @@ mod hooks;
 mod host;
 mod model_call;
 mod settle;
+mod steering;
 mod stop;
 
 use model_call::Streaming;
+use steering::Steers;
 use stop::StopWatch;
 
 /// What an attempt starts from.
@@ -68,6 +70,7 @@ pub(crate) struct Conductor {
     asking: HashMap<ApprovalId, Dropper>,
     hooks_passed: HashSet<HookKey>,
     hooks_running: HashMap<HookKey, Dropper>,
+    steers: Steers,
     watch: StopWatch,
     wall: Option<Pin<Box<Sleep>>>,
     started_at: Timestamp,
@@ -110,6 +113,7 @@ impl Conductor {
             asking: HashMap::new(),
             hooks_passed: HashSet::new(),
             hooks_running: HashMap::new(),
+            steers: Steers::default(),
             wall: None,
             started_at: Timestamp::now(),
         }
@@ -141,10 +145,12 @@ impl Conductor {
             self.notice().await?;
             let demand = self.scope.demand();
             let def = Arc::clone(&self.def);
-            let bounds = Bounds { limits: &def.limits, price: def.price.as_ref() };
+            let steered = self.steers.urgency();
+            let bounds = Bounds { limits: &def.limits, price: def.price.as_ref(), steered };
             match self.machine.due(demand, &bounds) {
                 Due::CallModel { gate } => self.call_model(gate).await?,
-                Due::CutModel => self.cut_model().await?,
+                Due::CutModel(whole) => self.cut_model(whole).await?,
+                Due::TakeSteer => self.take_steers().await?,
                 Due::Judge(calls) => self.judge(calls).await?,
                 Due::StartCalls { calls, gate } => self.start_calls(calls, gate).await?,
                 Due::Limit { code, text } => self.stop_for_limit(code, text),
@@ -255,6 +261,10 @@ impl Conductor {
             }
             Msg::Expired { id } => self.expire(&id).await,
             Msg::Hooked { key, answer } => self.hooked(key, answer).await,
+            Msg::Steer { steer, landed } => {
+                self.steers.add(steer, landed);
+                Ok(())
+            }
             Msg::Look => Ok(()),
         }
     }

@@ -9,8 +9,8 @@ use serde_json::Value;
 use crate::{
     approval::{ApprovalRequest, Decision},
     history::{History, Repair},
-    ids::{ApprovalId, CallId, RunId},
-    message::{AssistantMessage, CallResult},
+    ids::{ApprovalId, CallId, RunId, SteerId},
+    message::{AssistantMessage, CallResult, UserMessage},
     receipt::{CallReport, ModelReport, Receipt, RequestReport},
     tool::EffectClass,
     usage::Usage,
@@ -54,6 +54,13 @@ pub enum Fact {
         whole: Wholeness,
         /// The account.
         report: ModelReport,
+    },
+    /// Messages that the run was steered with are part of its history now, before the model call of this round.
+    SteerTaken {
+        /// The next round, from 1.
+        round: u32,
+        /// The messages, in the order in which they came.
+        steers: Vec<TakenSteer>,
     },
     /// A call is about to begin.
     CallStarted {
@@ -110,6 +117,15 @@ pub enum Fact {
     },
 }
 
+/// One message that a run was steered with.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TakenSteer {
+    /// Its id.
+    pub id: SteerId,
+    /// What it says.
+    pub message: UserMessage,
+}
+
 /// Whether a model's message is all that it would have said. Exhaustive: it is, it was cut, or it ended badly.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -118,6 +134,8 @@ pub enum Wholeness {
     Whole,
     /// A stop cut it.
     Cut,
+    /// A steer cut it; the run goes on with the steer.
+    Steered,
     /// It failed.
     Failed(ErrorReport),
 }

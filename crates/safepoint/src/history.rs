@@ -108,7 +108,7 @@ impl History {
     pub fn close(&mut self) {
         match std::mem::take(&mut self.tail) {
             Tail::Whole => {}
-            Tail::Cut { message } => self.close_cut(message),
+            Tail::Cut { message } => self.close_cut(message, note::NOT_STARTED),
             Tail::Open { message, calls } => {
                 self.push(Entry::Assistant(message));
                 self.push(Entry::Results { results: calls.into_iter().map(|call| call.result).collect() });
@@ -116,7 +116,8 @@ impl History {
         }
     }
 
-    fn close_cut(&mut self, message: AssistantMessage) {
+    /// Adds a message that was cut, as far as it was shown; `call_note` tells what became of its complete calls.
+    pub(crate) fn close_cut(&mut self, message: AssistantMessage, call_note: &str) {
         if message.is_blank() {
             return;
         }
@@ -125,7 +126,7 @@ impl History {
             .map(|call| CallResult {
                 call_id: call.id.clone(),
                 name: call.name.clone(),
-                text: note::NOT_STARTED.into(),
+                text: call_note.into(),
                 verdict: Verdict::Bad,
             })
             .collect();
@@ -167,6 +168,9 @@ pub mod note {
     /// Nothing of it ran.
     pub const NOT_STARTED: &str =
         "[not started: the run was stopped before this call began. Nothing was done.]";
+    /// Nothing of it ran, because a newer message came first.
+    pub const OVERTAKEN: &str =
+        "[not started: a newer message arrived before this call began. Nothing was done.]";
     /// It ran and was stopped; nobody knows how far it came.
     pub const STOPPED_UNKNOWN: &str =
         "[stopped while running: its effects are unknown and may have happened. Check before repeating it.]";

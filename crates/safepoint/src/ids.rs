@@ -52,6 +52,10 @@ id! {
     /// One question to a person (or to whoever decides): may this call run?
     ApprovalId
 }
+id! {
+    /// One message that a run is steered with.
+    SteerId
+}
 
 impl RunId {
     /// A fresh id; ids sort by the time of their making.
@@ -74,5 +78,13 @@ impl ApprovalId {
     #[must_use]
     pub fn fresh() -> Self {
         Self(format!("apr_{}", uuid::Uuid::now_v7().simple()).into())
+    }
+}
+
+impl SteerId {
+    /// A fresh id.
+    #[must_use]
+    pub fn fresh() -> Self {
+        Self(format!("str_{}", uuid::Uuid::now_v7().simple()).into())
     }
 }

@@ -23,6 +23,7 @@ pub mod receipt;
 mod run;
 mod shared;
 mod spans;
+pub mod steer;
 pub mod tool;
 mod toolset;
 pub mod usage;
@@ -39,5 +40,6 @@ pub use safepoint_scope::{
     Asked, Code, Failure, Grace, Halt, Reach, Reason, SafePoints, Scope, Stop, StopRequest, secs,
 };
 pub use shared::DecideError;
+pub use steer::{Landed, Steer};
 pub use tool::{Cx, Tool, ToolResult};
 pub use usage::{Price, Usage};

@@ -9,7 +9,7 @@ use safepoint_scope::{Demand, Mode, SafePoints};
 
 use crate::{
     event::{ErrorReport, Fact, Wholeness},
-    history::{Entry, History, Tail},
+    history::{Entry, History, Tail, note},
     ids::{ApprovalId, CallId},
     log::Recorded,
     message::AssistantMessage,
@@ -20,7 +20,7 @@ use crate::{
 mod bounds;
 mod round;
 
-pub(crate) use bounds::Bounds;
+pub(crate) use bounds::{Bounds, Steered};
 pub(crate) use round::{Call, Round, Step};
 
 /// A run's state: the fold of its recorded facts.
@@ -59,8 +59,10 @@ enum Stage {
 pub(crate) enum Due {
     /// Begin a model call, if this gate lets it pass.
     CallModel { gate: SafePoints },
-    /// End the model call that streams.
-    CutModel,
+    /// End the model call that streams, for a stop or for a steer.
+    CutModel(Wholeness),
+    /// Make what the run was steered with part of its history.
+    TakeSteer,
     /// Look at these calls: do they fit, may they run?
     Judge(Vec<usize>),
     /// Begin these calls, if this gate lets them pass.
@@ -96,11 +98,17 @@ impl Machine {
             return self.wind_down(Ending::Failed);
         }
         match &self.stage {
-            Stage::Answered(_) => Due::Settle(Ending::Done),
+            // A final answer is not a safe point: under a stop the run completes, and what it was steered with returns.
+            Stage::Answered(_) if bounds.steered == Steered::No || demand.is_some() => {
+                Due::Settle(Ending::Done)
+            }
+            Stage::Answered(_) if bounds.reached(self).is_some() => Due::Settle(Ending::Done),
+            Stage::Answered(_) => Due::TakeSteer,
             Stage::Cut(_) => Due::Settle(Ending::Stopped),
-            Stage::Streaming => match demand {
-                Some(Demand { mode: Mode::Now, .. }) => Due::CutModel,
-                _ => Due::Wait,
+            Stage::Streaming => match (demand, bounds.steered) {
+                (Some(Demand { mode: Mode::Now, .. }), _) => Due::CutModel(Wholeness::Cut),
+                (_, Steered::Interrupting) => Due::CutModel(Wholeness::Steered),
+                (_, Steered::No | Steered::Waiting) => Due::Wait,
             },
             Stage::Ready => self.due_ready(demand, bounds),
             Stage::Calls(round) => {
@@ -122,13 +130,17 @@ impl Machine {
         if demand.is_some_and(|demand| demand.fires_at(gate)) {
             return Due::Settle(Ending::Stopped);
         }
-        bounds.reached(self).unwrap_or(Due::CallModel { gate })
+        match (bounds.reached(self), bounds.steered) {
+            (Some(limit), _) => limit,
+            (None, Steered::No) => Due::CallModel { gate },
+            (None, Steered::Waiting | Steered::Interrupting) => Due::TakeSteer,
+        }
     }
 
     fn wind_down(&self, ending: Ending) -> Due {
         match &self.stage {
             Stage::Calls(round) if round.is_running() => Due::Wait,
-            Stage::Streaming => Due::CutModel,
+            Stage::Streaming => Due::CutModel(Wholeness::Cut),
             _ => Due::Settle(ending),
         }
     }
@@ -142,6 +154,12 @@ impl Machine {
                 self.stage = Stage::Streaming;
             }
             Fact::ModelEnded { message, whole, report } => self.model_ended(message, whole, report),
+            Fact::SteerTaken { steers, .. } => {
+                for steer in steers {
+                    self.history.push(Entry::User(steer.message.clone()));
+                }
+                self.stage = Stage::Ready;
+            }
             Fact::CallStarted { call_id, effect, .. } => {
                 if let Some(call) = self.call_mut(call_id) {
                     call.effect = Some(*effect);
@@ -202,6 +220,11 @@ impl Machine {
         self.model = Some(report.clone());
         self.stage = match whole {
             Wholeness::Cut => Stage::Cut(Arc::clone(message)),
+            Wholeness::Steered => {
+                self.taken.extend(message.calls().map(|call| call.id.clone()));
+                self.history.close_cut((**message).clone(), note::OVERTAKEN);
+                Stage::Ready
+            }
             Wholeness::Failed(error) => {
                 self.failure = Some(error.clone());
                 Stage::Cut(Arc::clone(message))

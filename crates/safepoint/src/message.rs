@@ -12,6 +12,14 @@ pub struct UserMessage {
     pub text: String,
 }
 
+impl UserMessage {
+    /// Whether there is nothing in it that a model could answer.
+    #[must_use]
+    pub fn is_blank(&self) -> bool {
+        self.text.trim().is_empty()
+    }
+}
+
 impl<T: Into<String>> From<T> for UserMessage {
     fn from(text: T) -> Self {
         Self { text: text.into() }

@@ -23,6 +23,7 @@ use crate::{
     receipt::Quiet,
     shared::{DecideError, Msg, Shared},
     spans,
+    steer::{Steer, Steering},
 };
 
 /// A run: await it for its outcome. Dropping it asks `Now` and returns; its settling goes on while the tokio runtime
@@ -196,6 +197,14 @@ impl RunHandle {
     #[must_use]
     pub fn audit(&self) -> Events {
         self.shared.audit.read(0)
+    }
+
+    /// Hands the run at work a new message, without stopping it (S6.5). Never blocks. It is used, or comes back.
+    pub fn steer(&self, steer: Steer) -> Steering {
+        let message = steer.message.clone();
+        let (landed, waits) = oneshot::channel();
+        let sent = self.shared.mailbox.send(Msg::Steer { steer, landed });
+        Steering::new(message, sent.is_ok().then_some(waits))
     }
 
     /// Answers an open question; exactly one answer is taken.

@@ -17,6 +17,7 @@ use crate::{
     model::ModelError,
     outcome::Outcome,
     receipt::{CleanupReport, ProcessReport, Quiet},
+    steer::Steer,
 };
 
 /// One run, as seen from outside.
@@ -51,6 +52,8 @@ pub(crate) enum Msg {
     Expired { id: ApprovalId },
     /// A hook answered.
     Hooked { key: HookKey, answer: HookAnswer },
+    /// The run is steered; where it landed is answered when it is recorded.
+    Steer { steer: Steer, landed: oneshot::Sender<u32> },
     /// A single call was asked to stop: look again.
     Look,
 }

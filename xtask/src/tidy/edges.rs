@@ -30,7 +30,7 @@ const EVERY: &[&str] = &[
 const APART: [&str; 3] = ["safepoint-models", "safepoint-tools", "safepoint-stores"];
 
 /// The engine's modules in reading order: each may use those before it. A new module takes its place here.
-const MODULES: [&str; 23] = [
+const MODULES: [&str; 24] = [
     "ids",
     "limits",
     "usage",
@@ -46,6 +46,7 @@ const MODULES: [&str; 23] = [
     "outcome",
     "observe",
     "spans",
+    "steer",
     "draft",
     "toolset",
     "machine",

@@ -86,17 +86,19 @@ impl Conductor {
         };
         let refused = task.is_none();
         self.streaming = Some(Streaming { round, started_at, pen, task, span });
-        if refused { self.cut_model().await } else { Ok(()) }
+        if refused { self.cut_model(Wholeness::Cut).await } else { Ok(()) }
     }
 
-    /// Ends the exchange at our end, and keeps what had arrived.
-    pub(super) async fn cut_model(&mut self) -> Result<(), Broken> {
+    /// Ends the exchange at our end, and keeps what had arrived. One that a steer cuts is released in any case.
+    pub(super) async fn cut_model(&mut self, whole: Wholeness) -> Result<(), Broken> {
         let Some(streaming) = self.streaming.take() else { return Ok(()) };
-        if let Some(demand) = self.scope.demand() {
+        if whole == Wholeness::Cut
+            && let Some(demand) = self.scope.demand()
+        {
             self.observe(demand.mode).await?;
         }
         match (&streaming.task, self.def.on_cut) {
-            (Some(_), OnCut::Drain) => {
+            (Some(_), OnCut::Drain) if whole == Wholeness::Cut => {
                 self.end_model(&streaming, Wholeness::Cut, ModelState::Draining).await?;
                 self.drain(streaming);
                 Ok(())
@@ -105,7 +107,7 @@ impl Conductor {
                 if let Some(task) = task {
                     task.dropper().drop_now();
                 }
-                self.end_model(&streaming, Wholeness::Cut, ModelState::Closed).await
+                self.end_model(&streaming, whole, ModelState::Closed).await
             }
         }
     }
@@ -170,6 +172,7 @@ impl Conductor {
         let (ending, status) = match &whole {
             Wholeness::Whole => ("completed", spans::Status::Ok),
             Wholeness::Cut => ("stopped", spans::Status::Unset),
+            Wholeness::Steered => ("steered", spans::Status::Unset),
             Wholeness::Failed(_) => ("failed", spans::Status::Error),
         };
         spans::end(&streaming.span, ending, status);

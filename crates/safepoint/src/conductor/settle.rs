@@ -28,6 +28,7 @@ impl Conductor {
     /// Fixes the outcome. Requests that come after this are told that they came too late.
     pub(super) async fn settle(&mut self, ending: Ending, mut persisted: Persisted) -> Arc<Receipt> {
         self.end_hooks();
+        self.steers.hand_back();
         let mut withdrawn = Vec::new();
         if persisted == Persisted::Yes
             && let Err(broken) = self.close_open(ending, &mut withdrawn).await
@@ -226,6 +227,8 @@ impl Conductor {
             | Msg::TooLong { .. }
             | Msg::Expired { .. }
             | Msg::Hooked { .. }
+            // Dropped unanswered, so it comes back to whoever steered.
+            | Msg::Steer { .. }
             | Msg::Look => {}
         }
     }
@@ -245,6 +248,7 @@ impl Conductor {
             | Msg::Decided { .. }
             | Msg::Expired { .. }
             | Msg::Hooked { .. }
+            | Msg::Steer { .. }
             | Msg::Look => {}
         }
     }

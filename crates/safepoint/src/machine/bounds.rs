@@ -1,15 +1,24 @@
-//! The limits that are checked before a model call.
+//! What bounds a run's next act: the limits that are checked before a model call, and what it was steered with.
 
 use safepoint_scope::Code;
 
 use super::{Due, Machine};
 use crate::{limits::Limits, usage::Price};
 
-/// The limits that are checked before a model call (S12.1).
+/// What is known beside the facts when the next act is chosen: the limits (S12.1), and whether a steer waits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds<'a> {
     pub(crate) limits: &'a Limits,
     pub(crate) price: Option<&'a Price>,
+    pub(crate) steered: Steered,
+}
+
+/// Whether the run was steered with something that is not part of its history yet. Exhaustive: no, or how urgently.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Steered {
+    No,
+    Waiting,
+    Interrupting,
 }
 
 impl Bounds<'_> {
