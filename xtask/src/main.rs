@@ -3,6 +3,7 @@
 mod bench;
 mod cargo;
 mod check;
+mod peers;
 mod source;
 mod spec;
 mod tidy;
@@ -11,10 +12,11 @@ use std::process::ExitCode;
 
 const HELP: &str = "\
 cargo xtask RECIPE
-  check          what CI runs: format, clippy, tidy, tests, spec, documentation (CI adds loom)
+  check          what CI runs: format, clippy, tidy, tests, peers, spec, documentation (CI adds loom)
   tidy           style as tests: file sizes, words, docs, edges between crates and modules
   spec           each clause with the tests that cite it, or with what owes it; --strict fails on neither
-  bench [ARGS]   the benchmarks, against a bare loop in the same run";
+  bench [ARGS]   the benchmarks, against a bare loop in the same run
+  peers          our binary against servers written by others; what cannot be had is listed as skipped";
 
 fn main() -> ExitCode {
     let mut args = std::env::args().skip(1);
@@ -25,6 +27,7 @@ fn main() -> ExitCode {
         "tidy" => tidy::tidy(),
         "spec" => spec::spec(spec::Neither::of(&rest)),
         "bench" => bench::bench(&rest),
+        "peers" => peers::peers(),
         "" | "help" | "--help" => {
             println!("{HELP}");
             return ExitCode::SUCCESS;

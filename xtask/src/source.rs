@@ -89,6 +89,6 @@ pub(crate) fn all() -> anyhow::Result<Vec<File>> {
 }
 
 /// The workspace's root.
-fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the workspace").to_owned()
 }

@@ -1,0 +1,108 @@
+//! `peers`: our binary against servers written by others, so that we do not only agree with ourselves.
+//!
+//! A peer that cannot be had here (no node, no registry) is no failure, and no success either: each of its scenarios is
+//! listed as skipped, with the reason.
+
+mod aimock;
+mod driven;
+mod node;
+mod scenarios;
+mod serving;
+
+use std::{
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    time::Instant,
+};
+
+use anyhow::{Context as _, bail};
+use serde_json::Value;
+
+use crate::source;
+
+use self::{scenarios::SCENARIOS, serving::Serving};
+
+/// A server written by others. It answers `say: TEXT` with the text, slowly, `run: COMMAND` with a call of `shell`, a
+/// call's result with some text, and what ends in `and then?` with `and so it went on`.
+trait Peer {
+    fn name(&self) -> &'static str;
+
+    /// The wires that it serves, as `--model` names them.
+    fn wires(&self) -> &'static [&'static str];
+
+    /// Installs it by name into the folder; the reason, where it cannot be had.
+    fn install(&self, cache: &Path) -> Result<(), Absent>;
+
+    /// Starts it, installed.
+    fn serve(&self, cache: &Path) -> anyhow::Result<Serving>;
+}
+
+/// Why a peer cannot be had on this machine.
+#[derive(Debug)]
+struct Absent(String);
+
+/// Every peer; a new one has its own file and its place here.
+const PEERS: [&dyn Peer; 1] = [&aimock::Aimock];
+
+#[derive(Default)]
+struct Tally {
+    passed: u32,
+    failed: u32,
+    skipped: u32,
+}
+
+/// Runs every scenario on every wire of every peer.
+pub(crate) fn peers() -> anyhow::Result<()> {
+    let binary = built()?;
+    let mut tally = Tally::default();
+    for peer in PEERS {
+        let cache = target().join("peers").join(peer.name());
+        std::fs::create_dir_all(&cache).with_context(|| format!("{} cannot be made", cache.display()))?;
+        let installed = peer.install(&cache);
+        for wire in peer.wires() {
+            for (name, scenario) in SCENARIOS {
+                let title = format!("{} on {wire}: {name}", peer.name());
+                if let Err(Absent(reason)) = &installed {
+                    println!("peers: skipped  {title}: {reason}");
+                    tally.skipped += 1;
+                    continue;
+                }
+                let began = Instant::now();
+                match peer.serve(&cache).and_then(|mut server| scenario(&binary, wire, &mut server)) {
+                    Ok(()) => {
+                        println!("peers: ok       {title} ({:.1?})", began.elapsed());
+                        tally.passed += 1;
+                    }
+                    Err(error) => {
+                        println!("peers: FAILED   {title}: {error:#}");
+                        tally.failed += 1;
+                    }
+                }
+            }
+        }
+    }
+    let Tally { passed, failed, skipped } = tally;
+    println!("peers: {passed} passed, {failed} failed, {skipped} skipped");
+    if failed > 0 {
+        bail!("{failed} scenarios failed against servers of others");
+    }
+    Ok(())
+}
+
+/// Builds our binary and says where it is.
+fn built() -> anyhow::Result<PathBuf> {
+    let output = Command::new(env!("CARGO"))
+        .args(["build", "--package", "safepoint-cli", "--message-format", "json"])
+        .current_dir(source::root())
+        .stderr(Stdio::inherit())
+        .output()
+        .context("cargo could not be started")?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let messages = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let mut built = messages.filter_map(|message| message["executable"].as_str().map(PathBuf::from));
+    built.next_back().filter(|_| output.status.success()).context("the binary could not be built")
+}
+
+fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| source::root().join("target"), PathBuf::from)
+}

@@ -1,0 +1,57 @@
+//! A peer's server as a process: started, asked what it was sent, ended when dropped.
+
+use std::{
+    io::{BufRead as _, BufReader, Write as _},
+    process::{Child, ChildStdout, Command, Stdio},
+};
+
+use anyhow::{Context as _, bail};
+use serde_json::Value;
+
+/// A server that runs until it is dropped.
+pub(super) struct Serving {
+    child: Child,
+    told: BufReader<ChildStdout>,
+    pub(super) base_url: String,
+}
+
+impl Serving {
+    /// Starts it; its first line is `{"url": …}`.
+    pub(super) fn start(command: &mut Command) -> anyhow::Result<Self> {
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .context("the server could not be started")?;
+        let told = BufReader::new(child.stdout.take().expect("it was piped above"));
+        let mut serving = Self { child, told, base_url: String::new() };
+        let first = serving.line()?;
+        let url = first["url"].as_str().context("the server did not say where it listens")?;
+        serving.base_url = format!("{url}/v1");
+        Ok(serving)
+    }
+
+    /// The requests that it was sent: `{path, body, status}` each.
+    pub(super) fn requests(&mut self) -> anyhow::Result<Vec<Value>> {
+        let stdin = self.child.stdin.as_mut().expect("it was piped at the start");
+        stdin.write_all(b"requests\n").context("the server is gone")?;
+        match self.line()? {
+            Value::Array(requests) => Ok(requests),
+            other => bail!("the server told {other}"),
+        }
+    }
+
+    fn line(&mut self) -> anyhow::Result<Value> {
+        let mut line = String::new();
+        self.told.read_line(&mut line).context("the server cannot be read")?;
+        serde_json::from_str(&line).with_context(|| format!("the server told {line:?}"))
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        if self.child.kill().and_then(|()| self.child.wait()).is_err() {
+            // It ended by itself.
+        }
+    }
+}
