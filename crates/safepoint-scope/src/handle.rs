@@ -66,7 +66,7 @@ impl StopHandle {
     /// Nothing is lost.
     pub async fn settled(&self) {
         loop {
-            let woken = self.node.run.wake.notified();
+            let woken = self.node.run.ended.notified();
             if self.is_settled() {
                 return;
             }

@@ -25,10 +25,12 @@ pub(crate) struct Node {
     parent: Parent,
 }
 
-/// What all nodes of one run share.
+/// What all nodes of one run share. Ends are told apart from requests: in a wide run a call's end would otherwise wake
+/// every other call for nothing.
 #[derive(Debug, Default)]
 pub(crate) struct RunPart {
     pub(crate) wake: Arc<Notify>,
+    pub(crate) ended: Notify,
     pub(crate) tracker: Tracker,
 }
 
@@ -98,6 +100,19 @@ impl Node {
             return None;
         }
         self.reaching(Instant::now()).map(|(_, demand)| demand).reduce(Demand::join)
+    }
+
+    /// The join of what reaches this node from `outer` and from beyond it; none if `outer` does not enclose it.
+    pub(crate) fn demand_from(self: &Arc<Self>, outer: &Arc<Self>) -> Option<Demand> {
+        if self.is_silent() {
+            return None;
+        }
+        let now = Instant::now();
+        self.path()
+            .skip_while(|(node, _)| !Arc::ptr_eq(node, outer))
+            .filter_map(|(node, filter)| node.core.demand().map(|demand| (filter, demand.due(now))))
+            .filter_map(|(filter, demand)| filter.lets_through(&demand).then_some(demand))
+            .reduce(Demand::join)
     }
 
     pub(crate) fn is_now(self: &Arc<Self>) -> bool {

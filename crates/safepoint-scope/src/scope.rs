@@ -97,6 +97,13 @@ impl Scope {
         self.node.demand()
     }
 
+    /// The part of the [demand](Self::demand) that was asked of `outer` or of what encloses it: whose stop a nested
+    /// run's end is.
+    #[must_use]
+    pub fn demand_from(&self, outer: &Scope) -> Option<Demand> {
+        self.node.demand_from(&outer.node)
+    }
+
     /// The reason of the first request that reaches the scope.
     #[must_use]
     pub fn reason(&self) -> Option<Reason> {
@@ -203,7 +210,7 @@ impl Scope {
     /// Fixes the end of this scope: later requests are told that they came too late. True the first time.
     pub fn settle(&self) -> bool {
         let first = self.node.core.settle();
-        self.node.run.wake.notify_waiters();
+        self.node.run.ended.notify_waiters();
         first
     }
 

@@ -174,6 +174,25 @@ async fn links_let_through_what_they_say() {
     }
 }
 
+/// S9.4: whose stop it is: what was asked of the outer run, and not what was asked of the nested one alone.
+#[tokio::test(start_paused = true)]
+async fn what_comes_from_outside_is_told_apart() {
+    let (run, stop_run) = Scope::root();
+    let (call, stop_call) = run.child();
+    let (child, stop_child) = call.child_run(Link::Attached);
+    stop_child.stop(StopRequest::now());
+    stop_call.stop(StopRequest::now());
+    stop_run.stop(StopRequest::at(SafePoints::AFTER_MODEL));
+    assert_eq!(
+        (child.demand_from(&run), child.demand_from(&call).map(|asked| asked.mode)),
+        (None, Some(Mode::Now))
+    );
+    stop_run.stop(StopRequest::at(SafePoints::AFTER_MODEL).reach(Reach::Tree));
+    let outer = child.demand_from(&run).expect("it reaches the tree now");
+    assert_eq!(outer.mode, Mode::At(SafePoints::AFTER_MODEL));
+    assert_eq!(child.demand_from(&Scope::root().0), None);
+}
+
 /// S1.7: a root-only request that a grace makes `Now` reaches a waiter in a nested run, which nobody told before.
 #[tokio::test(start_paused = true)]
 async fn a_deadline_above_wakes_a_nested_run() {

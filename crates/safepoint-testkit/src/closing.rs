@@ -170,9 +170,11 @@ impl<'w> Closing<'w> {
 
     async fn facts(&self) -> Result<Vec<Arc<Fact>>, Broken> {
         let Some(log) = self.log else { return Ok(Vec::new()) };
-        log.read()
+        let records = log
+            .read()
             .await
-            .map_err(|error| Broken { invariant: Invariant::I1, what: format!("the log: {error}") })
+            .map_err(|error| Broken { invariant: Invariant::I1, what: format!("the log: {error}") })?;
+        Ok(records.into_iter().filter(|record| record.path.is_root()).map(|record| record.fact).collect())
     }
 
     /// I1: the stored outcome is the returned one.

@@ -173,7 +173,9 @@ impl Conductor {
                 (Some(history), Vec::new(), repairs)
             }
             Start::Resume(decisions) => {
-                for recorded in log::replay(&*self.log).await.map_err(Broken::Log)? {
+                let path = &self.shared.path;
+                let mut runs = log::replay(&*self.log, path).await.map_err(Broken::Log)?;
+                for recorded in runs.remove(path).unwrap_or_default() {
                     self.machine.apply(&recorded);
                 }
                 (None, decisions, Vec::new())
@@ -196,10 +198,11 @@ impl Conductor {
 
     /// Records a fact, applies it, shows it. The only way in which state changes.
     async fn record(&mut self, fact: Fact) -> Result<Recorded, Broken> {
-        let recorded = match timeout(self.def.limits.append, log::record(&*self.log, fact)).await {
-            Ok(recorded) => recorded.map_err(Broken::Log)?,
-            Err(_elapsed) => return Err(Broken::Silent),
-        };
+        let recorded =
+            match timeout(self.def.limits.append, log::record(&*self.log, &self.shared.path, fact)).await {
+                Ok(recorded) => recorded.map_err(Broken::Log)?,
+                Err(_elapsed) => return Err(Broken::Silent),
+            };
         self.machine.apply(&recorded);
         self.shared.feed.push(EventKind::Fact(Arc::clone(recorded.fact())));
         Ok(recorded)

@@ -57,6 +57,50 @@ id! {
     SteerId
 }
 
+/// Where a run hangs in its tree: the calls that lead to it from the root, whose own path is empty.
+#[derive(Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Path(Arc<[CallId]>);
+
+impl Path {
+    /// The path of the run that is the work of `call`.
+    #[must_use]
+    pub fn of(&self, call: &CallId) -> Self {
+        Self(self.0.iter().chain([call]).cloned().collect())
+    }
+
+    /// The calls, from the root on.
+    #[must_use]
+    pub fn calls(&self) -> &[CallId] {
+        &self.0
+    }
+
+    /// Whether it is the root's.
+    #[must_use]
+    pub fn is_root(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether it leads through `other`, or is it.
+    #[must_use]
+    pub fn is_within(&self, other: &Self) -> bool {
+        self.0.starts_with(&other.0)
+    }
+}
+
+impl fmt::Display for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("root")?;
+        self.0.iter().try_for_each(|call| write!(f, "/{call}"))
+    }
+}
+
+impl fmt::Debug for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
 impl RunId {
     /// A fresh id; ids sort by the time of their making.
     #[must_use]

@@ -1,6 +1,7 @@
 //! Where facts are recorded. Only a recorded fact changes state, and only a log makes one.
 
 use std::{
+    collections::HashMap,
     error::Error as StdError,
     fmt,
     sync::{Arc, Mutex, PoisonError},
@@ -8,21 +9,30 @@ use std::{
 
 use futures_core::future::BoxFuture;
 
-use crate::event::Fact;
+use crate::{event::Fact, ids::Path};
 
-/// A journal of one run. The one in memory is [`MemoryLog`].
+/// One line of a journal: a fact, and the run of the tree that it belongs to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Record {
+    /// Which run: the root, or a child run.
+    pub path: Path,
+    /// What is so.
+    pub fact: Arc<Fact>,
+}
+
+/// A journal of one run and of all its child runs. The one in memory is [`MemoryLog`].
 pub trait Log: Send + Sync + 'static {
-    /// Appends a fact; resolves when it is recorded, to its place.
+    /// Appends a record; resolves when it is recorded, to its place.
     ///
     /// # Cancel safety
     /// Dropping the future leaves open whether the fact was recorded.
-    fn append(&self, fact: Arc<Fact>) -> BoxFuture<'_, Result<u64, LogError>>;
+    fn append(&self, record: Record) -> BoxFuture<'_, Result<u64, LogError>>;
 
-    /// All facts, oldest first.
+    /// All records of the tree, oldest first.
     ///
     /// # Cancel safety
     /// Nothing is lost.
-    fn read(&self) -> BoxFuture<'_, Result<Vec<Arc<Fact>>, LogError>>;
+    fn read(&self) -> BoxFuture<'_, Result<Vec<Record>, LogError>>;
 }
 
 /// Why a log could not do what it was asked.
@@ -62,35 +72,41 @@ impl Recorded {
     }
 }
 
-/// Records one fact.
-pub(crate) async fn record(log: &dyn Log, fact: Fact) -> Result<Recorded, LogError> {
+/// Records one fact of the run at `path`.
+pub(crate) async fn record(log: &dyn Log, path: &Path, fact: Fact) -> Result<Recorded, LogError> {
     let fact = Arc::new(fact);
-    log.append(Arc::clone(&fact)).await?;
+    log.append(Record { path: path.clone(), fact: Arc::clone(&fact) }).await?;
     Ok(Recorded { fact })
 }
 
-/// Everything that was recorded, oldest first.
-pub(crate) async fn replay(log: &dyn Log) -> Result<Vec<Recorded>, LogError> {
-    Ok(log.read().await?.into_iter().map(|fact| Recorded { fact }).collect())
+/// Everything that was recorded of the tree below `path`, by run, each oldest first.
+pub(crate) async fn replay(log: &dyn Log, path: &Path) -> Result<HashMap<Path, Vec<Recorded>>, LogError> {
+    let mut runs: HashMap<Path, Vec<Recorded>> = HashMap::new();
+    for Record { path: of, fact } in log.read().await? {
+        if of.is_within(path) {
+            runs.entry(of).or_default().push(Recorded { fact });
+        }
+    }
+    Ok(runs)
 }
 
 /// A log that lives and dies with its process.
 #[derive(Debug, Default)]
 pub struct MemoryLog {
-    facts: Mutex<Vec<Arc<Fact>>>,
+    records: Mutex<Vec<Record>>,
 }
 
 impl Log for MemoryLog {
-    fn append(&self, fact: Arc<Fact>) -> BoxFuture<'_, Result<u64, LogError>> {
-        let mut facts = self.facts.lock().unwrap_or_else(PoisonError::into_inner);
-        facts.push(fact);
-        let place = facts.len() as u64 - 1;
-        drop(facts);
+    fn append(&self, record: Record) -> BoxFuture<'_, Result<u64, LogError>> {
+        let mut records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
+        records.push(record);
+        let place = records.len() as u64 - 1;
+        drop(records);
         Box::pin(std::future::ready(Ok(place)))
     }
 
-    fn read(&self) -> BoxFuture<'_, Result<Vec<Arc<Fact>>, LogError>> {
-        let facts = self.facts.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        Box::pin(std::future::ready(Ok(facts)))
+    fn read(&self) -> BoxFuture<'_, Result<Vec<Record>, LogError>> {
+        let records = self.records.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        Box::pin(std::future::ready(Ok(records)))
     }
 }

@@ -12,7 +12,7 @@ use crate::{
     approval::Decision,
     event::{EventKind, Feed},
     executor::Ending,
-    ids::{ApprovalId, CallId, RunId},
+    ids::{ApprovalId, CallId, Path, RunId},
     limits::Limits,
     model::ModelError,
     outcome::Outcome,
@@ -23,6 +23,7 @@ use crate::{
 /// One run, as seen from outside.
 pub(crate) struct Shared {
     pub(crate) run: RunId,
+    pub(crate) path: Path,
     pub(crate) scope: Scope,
     pub(crate) stop: StopHandle,
     pub(crate) feed: Arc<Feed>,
@@ -90,6 +91,7 @@ impl Shared {
         let (mailbox, received) = mpsc::unbounded_channel();
         let shared = Self {
             run,
+            path: Path::default(),
             scope,
             stop,
             feed: Arc::new(Feed::new(limits.retained_deltas)),

@@ -7,7 +7,7 @@ use safepoint::{
     Agent, History, StopRequest,
     approval::Approvals,
     event::Fact,
-    log::{Log, LogError, MemoryLog},
+    log::{Log, LogError, MemoryLog, Record},
 };
 use safepoint_models::openai;
 use safepoint_testkit::{
@@ -108,14 +108,14 @@ async fn an_exchange_that_never_ends_is_found() {
 struct Forgetful(MemoryLog, Mutex<usize>);
 
 impl Log for Forgetful {
-    fn append(&self, fact: Arc<Fact>) -> BoxFuture<'_, Result<u64, LogError>> {
-        if matches!(&*fact, Fact::Settled { .. }) {
+    fn append(&self, record: Record) -> BoxFuture<'_, Result<u64, LogError>> {
+        if matches!(&*record.fact, Fact::Settled { .. }) {
             *self.1.lock().unwrap() += 1;
             return Box::pin(std::future::ready(Ok(0)));
         }
-        self.0.append(fact)
+        self.0.append(record)
     }
-    fn read(&self) -> BoxFuture<'_, Result<Vec<Arc<Fact>>, LogError>> {
+    fn read(&self) -> BoxFuture<'_, Result<Vec<Record>, LogError>> {
         self.0.read()
     }
 }

@@ -17,6 +17,7 @@ use crate::{
     event::{Answered, EventKind, Fact},
     executor,
     ids::{ApprovalId, CallId},
+    log::Record,
     machine::Step,
     outcome::{Answer, Ended, Outcome, Persisted, RunError, Stopped, Waiting},
     receipt::{CallStatus, CleanupReport, Ending, ProcessReport, Quiet, Receipt, StoppedBy},
@@ -91,8 +92,8 @@ impl Conductor {
     }
 
     async fn record_last(&mut self, settled: &Arc<Fact>) -> Persisted {
-        let appended =
-            tokio::time::timeout(self.def.limits.append, self.log.append(Arc::clone(settled))).await;
+        let record = Record { path: self.shared.path.clone(), fact: Arc::clone(settled) };
+        let appended = tokio::time::timeout(self.def.limits.append, self.log.append(record)).await;
         match appended {
             Ok(Ok(_place)) => Persisted::Yes,
             Ok(Err(error)) => Persisted::No(error.to_string()),

@@ -15,7 +15,7 @@ use safepoint::{
     event::{EventKind, Fact},
     history::{Entry, History},
     hook::{Hooked, HookedCall, Verdict, blocking, later},
-    log::{Log, LogError, MemoryLog},
+    log::{Log, LogError, MemoryLog, Record},
     message::{AssistantMessage, UserMessage},
     model::{Delta, ModelError, ModelErrorKind},
     outcome::Persisted,
@@ -209,16 +209,16 @@ struct Faulty {
 }
 
 impl Log for Faulty {
-    fn append(&self, fact: Arc<Fact>) -> BoxFuture<'_, Result<u64, LogError>> {
+    fn append(&self, record: Record) -> BoxFuture<'_, Result<u64, LogError>> {
         let mut appends = self.appends.lock().unwrap();
         *appends += 1;
         match (*appends > self.at, self.hangs) {
-            (false, _) => self.inner.append(fact),
+            (false, _) => self.inner.append(record),
             (true, false) => Box::pin(async { Err(LogError::new("disk full")) }),
             (true, true) => Box::pin(pending()),
         }
     }
-    fn read(&self) -> BoxFuture<'_, Result<Vec<Arc<Fact>>, LogError>> {
+    fn read(&self) -> BoxFuture<'_, Result<Vec<Record>, LogError>> {
         self.inner.read()
     }
 }
