@@ -9,7 +9,7 @@ use safepoint_scope::{Demand, Mode, SafePoints};
 
 use crate::{
     event::{ErrorReport, Fact, Wholeness},
-    history::{Entry, History, Tail, note},
+    history::{Entry, History, note},
     ids::{ApprovalId, CallId},
     log::Recorded,
     message::AssistantMessage,
@@ -19,6 +19,7 @@ use crate::{
 
 mod bounds;
 mod round;
+mod view;
 
 pub(crate) use bounds::{Bounds, Steered};
 pub(crate) use round::{Call, Round, Step};
@@ -107,7 +108,7 @@ impl Machine {
             Stage::Cut(_) => Due::Settle(Ending::Stopped),
             Stage::Streaming => match (demand, bounds.steered) {
                 (Some(Demand { mode: Mode::Now, .. }), _) => Due::CutModel(Wholeness::Cut),
-                (_, Steered::Interrupting) => Due::CutModel(Wholeness::Steered),
+                (_, Steered::AtOnce) => Due::CutModel(Wholeness::Steered),
                 (_, Steered::No | Steered::Waiting) => Due::Wait,
             },
             Stage::Ready => self.due_ready(demand, bounds),
@@ -133,7 +134,7 @@ impl Machine {
         match (bounds.reached(self), bounds.steered) {
             (Some(limit), _) => limit,
             (None, Steered::No) => Due::CallModel { gate },
-            (None, Steered::Waiting | Steered::Interrupting) => Due::TakeSteer,
+            (None, Steered::Waiting | Steered::AtOnce) => Due::TakeSteer,
         }
     }
 
@@ -259,31 +260,6 @@ impl Machine {
         self.failure.get_or_insert(error);
     }
 
-    /// The conversation as it would be handed on now, its open end included.
-    pub(crate) fn history_now(&self) -> History {
-        let mut history = self.history.clone();
-        match &self.stage {
-            Stage::Cut(message) => history.leave_open(Tail::Cut { message: (**message).clone() }),
-            Stage::Calls(round) => history.leave_open(round.tail()),
-            Stage::Ready | Stage::Streaming | Stage::Answered(_) => {}
-        }
-        history
-    }
-
-    /// The closed part, for the next model call.
-    pub(crate) fn history(&self) -> &History {
-        &self.history
-    }
-
-    /// The text of the last message, whole or not.
-    pub(crate) fn last_text(&self) -> String {
-        match &self.stage {
-            Stage::Cut(message) | Stage::Answered(message) => message.text(),
-            Stage::Calls(round) => round.message().text(),
-            Stage::Ready | Stage::Streaming => self.history.last_text().unwrap_or_default(),
-        }
-    }
-
     /// The rules have spoken: this call may begin. Derived from recorded facts and the agent's definition, so it is
     /// not a fact itself.
     pub(crate) fn clear(&mut self, index: usize, args: serde_json::Value, overlaps: bool) {
@@ -336,50 +312,5 @@ impl Machine {
             report.cleanups.extend(cleanups);
             report.processes.extend(processes);
         }
-    }
-
-    /// Where the run is, for people and histograms.
-    pub(crate) fn phase(&self) -> &'static str {
-        match &self.stage {
-            Stage::Ready if self.model.is_none() => "not yet started",
-            Stage::Ready => "between rounds",
-            Stage::Streaming | Stage::Cut(_) => "the model was streaming",
-            Stage::Calls(_) => "calls were running",
-            Stage::Answered(_) => "it was ending",
-        }
-    }
-
-    pub(crate) fn is_taken(&self, id: &CallId) -> bool {
-        self.taken.contains(id)
-    }
-    pub(crate) fn next_round(&self) -> u32 {
-        self.rounds + 1
-    }
-    pub(crate) fn rounds(&self) -> u32 {
-        self.rounds
-    }
-    pub(crate) fn attempt(&self) -> u32 {
-        self.attempt
-    }
-    pub(crate) fn usage(&self) -> &Usage {
-        &self.usage
-    }
-    /// What was used before the last model call.
-    pub(crate) fn usage_before(&self) -> &Usage {
-        &self.usage_before
-    }
-    pub(crate) fn model(&self) -> Option<&ModelReport> {
-        self.model.as_ref()
-    }
-    /// The rows of all calls that are over, in the order of the calls.
-    pub(crate) fn call_reports(&self) -> Vec<CallReport> {
-        let mut all = self.calls.clone();
-        if let Stage::Calls(round) = &self.stage {
-            all.extend(round.reports().cloned());
-        }
-        all
-    }
-    pub(crate) fn failure(&self) -> Option<&ErrorReport> {
-        self.failure.as_ref()
     }
 }

@@ -26,7 +26,7 @@ pub enum When {
     NextRequest,
     /// The message that streams is cut, what was shown of it stays, and the next request is made at once. Calls that
     /// run are not touched.
-    Interrupting,
+    AtOnce,
 }
 
 impl Steer {
@@ -43,8 +43,8 @@ impl Steer {
     }
 
     /// The same, but it cuts the message that streams.
-    pub fn interrupting(mut self) -> Self {
-        self.when = When::Interrupting;
+    pub fn at_once(mut self) -> Self {
+        self.when = When::AtOnce;
         self
     }
 
@@ -80,6 +80,9 @@ impl Steering {
     }
 
     /// Waits until the steer was delivered, or the run made its last model request without it.
+    ///
+    /// # Cancel safety
+    /// The steer goes on its way; what became of it is not told.
     pub async fn landed(self) -> Landed {
         let Some(landed) = self.landed else { return Landed::Returned(self.message) };
         landed.await.map_or(Landed::Returned(self.message), |round| Landed::Delivered { round })

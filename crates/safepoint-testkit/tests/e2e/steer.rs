@@ -79,7 +79,7 @@ async fn an_interrupting_steer_cuts_the_stream_and_keeps_what_was_shown() {
             gate.send_next();
         }
         first_text(&handle).await;
-        let steering = handle.steer(steer("shorter!").interrupting());
+        let steering = handle.steer(steer("shorter!").at_once());
         assert_eq!(steering.landed().await, Landed::Delivered { round: 2 });
         exchange.peer_closed().await;
         let (outcome, receipt) = close(&server, &handle, &Ledger::default()).await;

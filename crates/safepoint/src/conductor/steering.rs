@@ -23,8 +23,8 @@ impl Steers {
     pub(super) fn urgency(&self) -> Steered {
         if self.0.is_empty() {
             Steered::No
-        } else if self.0.iter().any(|(steer, _)| steer.when == When::Interrupting) {
-            Steered::Interrupting
+        } else if self.0.iter().any(|(steer, _)| steer.when == When::AtOnce) {
+            Steered::AtOnce
         } else {
             Steered::Waiting
         }

@@ -18,7 +18,7 @@ pub(crate) struct Bounds<'a> {
 pub(crate) enum Steered {
     No,
     Waiting,
-    Interrupting,
+    AtOnce,
 }
 
 impl Bounds<'_> {
