@@ -28,7 +28,7 @@ fn noop() -> FnTool {
     .with(|spec| spec.effect(EffectClass::ReadOnly))
 }
 
-fn agent(model: impl Model) -> Agent {
+pub(crate) fn agent(model: impl Model) -> Agent {
     let limits = Limits { max_rounds: 1000, parallel_calls: 100, ..Limits::default() };
     Agent::builder(model).limits(limits).tool(noop()).build()
 }
@@ -40,7 +40,7 @@ fn cpu_now() -> f64 {
     time.tv_sec as f64 * 1e6 + time.tv_nsec as f64 / 1e3
 }
 
-async fn one(agent: &Agent) -> anyhow::Result<()> {
+pub(crate) async fn one(agent: &Agent) -> anyhow::Result<()> {
     let outcome = agent.run("go").await;
     anyhow::ensure!(outcome.ending() == Ending::Done, "{outcome:?}");
     Ok(())

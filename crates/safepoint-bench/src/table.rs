@@ -20,6 +20,25 @@ impl Table {
         ]);
     }
 
+    /// A figure that is good if its ratio is, or if it is small by itself.
+    pub(crate) fn ratio_or_alone(
+        &mut self,
+        what: &str,
+        unit: &str,
+        (ours, bare): (f64, f64),
+        (most, least): (f64, f64),
+    ) {
+        let ratio = ours / bare;
+        let met = if ratio <= most || ours <= least { "met" } else { "**not met**" };
+        self.push([
+            what.to_owned(),
+            format!("{ours:.1} {unit}"),
+            format!("{bare:.1} {unit}"),
+            format!("{ratio:.2}"),
+            format!("≤ {least} {unit} or ≤ {most}: {met}"),
+        ]);
+    }
+
     /// A rate beside that of the bare loop, and the ratio that is wanted at the least.
     pub(crate) fn rate(&mut self, what: &str, unit: &str, (ours, bare): (f64, f64), least: f64) {
         let ratio = ours / bare;

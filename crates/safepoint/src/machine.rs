@@ -12,7 +12,7 @@ use crate::{
     history::{Entry, History, note},
     ids::{ApprovalId, CallId},
     log::Recorded,
-    message::AssistantMessage,
+    message::{AssistantMessage, ToolCall},
     receipt::{CallReport, CallStatus, CleanupReport, Ending, ModelReport, ProcessReport},
     usage::Usage,
 };
@@ -281,6 +281,14 @@ impl Machine {
         match &self.stage {
             Stage::Calls(round) => round.open().cloned().collect(),
             Stage::Ready | Stage::Streaming | Stage::Cut(_) | Stage::Answered(_) => Vec::new(),
+        }
+    }
+
+    /// The call of this id, if it runs.
+    pub(crate) fn running_call(&self, id: &CallId) -> Option<&ToolCall> {
+        match &self.stage {
+            Stage::Calls(round) => round.running_call(id),
+            Stage::Ready | Stage::Streaming | Stage::Cut(_) | Stage::Answered(_) => None,
         }
     }
 

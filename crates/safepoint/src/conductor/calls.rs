@@ -127,26 +127,18 @@ impl Conductor {
     }
 
     pub(super) async fn call_ended(&mut self, id: CallId, ending: Ending) -> Result<(), Broken> {
-        let open = self.machine.open_calls();
-        let Some(call) = open.iter().find(|call| call.call.id == id && matches!(call.step, Step::Running))
-        else {
-            return Ok(());
-        };
+        let Some(call) = self.machine.running_call(&id).cloned() else { return Ok(()) };
         let fatal = ending.status == CallStatus::Failed
-            && self
-                .def
-                .tools
-                .get(&call.call.name)
-                .is_some_and(|tool| tool.spec().on_failure == OnFailure::EndRun);
+            && self.def.tools.get(&call.name).is_some_and(|tool| tool.spec().on_failure == OnFailure::EndRun);
         let message = ending.text.clone();
         if ending.stopped_by == Some(StoppedBy::Run)
             && let Some(demand) = self.scope.demand()
         {
             self.observe(demand.mode).await?;
         }
-        self.end_call(&call.call, ending).await?;
+        self.end_call(&call, ending).await?;
         if fatal {
-            self.fail("tool", format!("the tool `{}` failed: {message}", call.call.name), None);
+            self.fail("tool", format!("the tool `{}` failed: {message}", call.name), None);
         }
         Ok(())
     }

@@ -107,6 +107,11 @@ impl Round {
         self.calls.iter().filter(|call| !call.is_over())
     }
 
+    pub(super) fn running_call(&self, id: &CallId) -> Option<&ToolCall> {
+        let found = self.calls.iter().find(|call| call.call.id == *id)?;
+        matches!(found.step, Step::Running).then_some(&found.call)
+    }
+
     pub(super) fn is_running(&self) -> bool {
         self.calls.iter().any(|call| matches!(call.step, Step::Running))
     }

@@ -1,0 +1,206 @@
+//! Ten thousand that wait on silent streams: what one of them weighs, whether it wakes, and how fast all are stopped.
+//! Each crowd lives in a process of its own, so that what the one before left in the allocator is not counted.
+
+use std::{
+    fs,
+    process::Command,
+    time::{Duration, Instant},
+};
+
+use reqwest::Client;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use safepoint::{Agent, RunHandle, StopRequest};
+use safepoint_models::openai;
+use tokio::task::JoinHandle;
+
+use crate::{
+    bare,
+    server::{Server, Serving},
+    silent::Count,
+    table::{Table, median},
+};
+
+/// The hidden argument that makes this program a crowd.
+pub(crate) const CROWD: &str = "__crowd";
+
+/// How long nothing may arrive, of both.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Alternating crowds; medians of them.
+pub(crate) fn measure(table: &mut Table) -> anyhow::Result<()> {
+    const REPEATS: usize = 3;
+    let most = allow_files()?;
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    for _ in 0..REPEATS {
+        theirs.push(in_a_process("bare", most)?);
+        ours.push(in_a_process("ours", most)?);
+    }
+    let of = |all: &[[f64; 4]], index: usize| median(all.iter().map(|figures| figures[index]).collect());
+    let mut row = |what: &str, unit: &str, index: usize, wanted: f64| {
+        let pair = (of(&ours, index), of(&theirs, index));
+        table.ratio(&format!("{most} on silent streams: {what}"), unit, pair, wanted);
+    };
+    row("memory of one", "KiB", 0, 1.2);
+    row("context switches in 5 s of idling", "", 1, 1.0);
+    row("all stopped, until every caller is told", "ms", 2, 1.3);
+    row("all stopped, until the server has seen every close", "ms", 3, 1.3);
+    Ok(())
+}
+
+/// Raises the limit of open files as far as it may be; how many can wait under it.
+fn allow_files() -> anyhow::Result<usize> {
+    const WANTED: usize = 10_000;
+    const OTHER_FILES: u64 = 200;
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum })?;
+    let room = maximum.map_or(u64::MAX, |most| most.saturating_sub(OTHER_FILES));
+    Ok(usize::try_from(room).unwrap_or(usize::MAX).min(WANTED))
+}
+
+fn in_a_process(kind: &str, most: usize) -> anyhow::Result<[f64; 4]> {
+    let server = Server::start(Serving::Silence)?;
+    let output = Command::new(std::env::current_exe()?)
+        .args([CROWD, kind, &most.to_string(), &server.url, &server.control])
+        .output()?;
+    anyhow::ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let said = String::from_utf8(output.stdout)?;
+    let figures: Vec<f64> = said.split_whitespace().map(str::parse).collect::<Result<_, _>>()?;
+    figures.try_into().map_err(|_figures| anyhow::anyhow!("a crowd said `{said}`"))
+}
+
+/// The crowd itself: prints its four figures.
+pub(crate) async fn gather(mut args: impl Iterator<Item = String>) -> anyhow::Result<()> {
+    let mut next = || args.next().ok_or_else(|| anyhow::anyhow!("an argument is missing"));
+    let (kind, most, url, control) = (next()?, next()?.parse()?, next()?, next()?);
+    let place = Place { url, count: Count::of(&control).await?, most };
+    let figures = match kind.as_str() {
+        "bare" => place.measure(Bare(Client::builder().read_timeout(PATIENCE).build()?)).await?,
+        _ => place.measure(Ours::new()).await?,
+    };
+    println!("{}", figures.map(|figure| figure.to_string()).join(" "));
+    Ok(())
+}
+
+/// One that waits, and how it is ended.
+trait Kind {
+    type Waiting;
+    fn begin(&self, url: &str) -> Self::Waiting;
+    fn stop(waiting: &Self::Waiting);
+    async fn ended(waiting: Self::Waiting);
+}
+
+struct Bare(Client);
+
+impl Kind for Bare {
+    type Waiting = JoinHandle<()>;
+
+    fn begin(&self, url: &str) -> JoinHandle<()> {
+        let (client, url) = (self.0.clone(), url.to_owned());
+        tokio::spawn(async move {
+            if let Err(error) = bare::run(&client, &url).await {
+                eprintln!("{error:#}");
+            }
+        })
+    }
+
+    fn stop(waiting: &JoinHandle<()>) {
+        waiting.abort();
+    }
+
+    async fn ended(waiting: JoinHandle<()>) {
+        if waiting.await.is_ok() {
+            eprintln!("one ended before it was dropped");
+        }
+    }
+}
+
+struct Ours(std::sync::OnceLock<Agent>);
+
+impl Ours {
+    fn new() -> Self {
+        Self(std::sync::OnceLock::new())
+    }
+}
+
+impl Kind for Ours {
+    type Waiting = RunHandle;
+
+    fn begin(&self, url: &str) -> RunHandle {
+        let agent = self.0.get_or_init(|| Agent::builder(openai::model("m").base_url(url)).build());
+        agent.run("go").detach()
+    }
+
+    fn stop(waiting: &RunHandle) {
+        waiting.stop(StopRequest::now());
+    }
+
+    async fn ended(waiting: RunHandle) {
+        drop(waiting.done().await);
+    }
+}
+
+struct Place {
+    url: String,
+    count: Count,
+    most: usize,
+}
+
+impl Place {
+    #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
+    async fn measure<K: Kind>(mut self, kind: K) -> anyhow::Result<[f64; 4]> {
+        const IDLE: Duration = Duration::from_secs(5);
+        const BATCH: usize = 250;
+        // One first, for all that is made once.
+        let first = kind.begin(&self.url);
+        self.count.reaches(1).await?;
+        let before = resident()?;
+        let mut waiting = Vec::with_capacity(self.most);
+        while waiting.len() < self.most {
+            let batch = BATCH.min(self.most - waiting.len());
+            waiting.extend((0..batch).map(|_| kind.begin(&self.url)));
+            self.count.reaches(waiting.len() + 1).await?;
+        }
+        come_to_rest().await;
+        let weight = (resident()? - before) / self.most as f64;
+        let switches = switches()?;
+        tokio::time::sleep(IDLE).await;
+        let switches = self::switches()? - switches;
+        let began = Instant::now();
+        waiting.iter().for_each(K::stop);
+        for one in waiting {
+            K::ended(one).await;
+        }
+        let told = began.elapsed();
+        self.count.reaches(1).await?;
+        let closed = began.elapsed();
+        K::stop(&first);
+        K::ended(first).await;
+        Ok([weight, switches, told.as_secs_f64() * 1e3, closed.as_secs_f64() * 1e3])
+    }
+}
+
+async fn come_to_rest() {
+    const REST: Duration = Duration::from_secs(1);
+    tokio::time::sleep(REST).await;
+}
+
+/// KiB of this process in memory.
+fn resident() -> anyhow::Result<f64> {
+    figure(&fs::read_to_string("/proc/self/status")?, "VmRSS:")
+}
+
+/// Times that any thread of this process was put to sleep or pushed aside.
+fn switches() -> anyhow::Result<f64> {
+    let mut all = 0.0;
+    for thread in fs::read_dir("/proc/self/task")? {
+        let status = fs::read_to_string(thread?.path().join("status"))?;
+        all += figure(&status, "voluntary_ctxt_switches:")? + figure(&status, "nonvoluntary_ctxt_switches:")?;
+    }
+    Ok(all)
+}
+
+fn figure(status: &str, name: &str) -> anyhow::Result<f64> {
+    let line = status.lines().find_map(|line| line.strip_prefix(name));
+    let figure = line.and_then(|rest| rest.split_whitespace().next());
+    Ok(figure.ok_or_else(|| anyhow::anyhow!("the system does not tell {name}"))?.parse()?)
+}

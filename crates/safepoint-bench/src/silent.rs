@@ -1,0 +1,104 @@
+//! A server that begins to answer and then says nothing more: in a process of its own, counting who waits.
+
+use std::{
+    io::Write as _,
+    sync::{Arc, atomic::AtomicUsize, atomic::Ordering},
+};
+
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
+    net::{TcpListener, TcpStream},
+    sync::watch,
+};
+
+/// Headers, one event, and then silence.
+const BEGINNING: &[u8] =
+    b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n\
+32\r\ndata: {\"choices\":[{\"delta\":{\"content\":\"well\"}}]}\n\n\r\n";
+
+/// Connections waiting in silence.
+struct Waiting {
+    count: AtomicUsize,
+    told: watch::Sender<usize>,
+}
+
+impl Waiting {
+    fn add(&self) {
+        self.told.send_replace(self.count.fetch_add(1, Ordering::SeqCst) + 1);
+    }
+
+    fn remove(&self) {
+        self.told.send_replace(self.count.fetch_sub(1, Ordering::SeqCst) - 1);
+    }
+}
+
+/// Serves until it is killed; prints its base URL and the address where its count may be awaited.
+pub(crate) async fn serve() -> anyhow::Result<()> {
+    let (service, control) =
+        (TcpListener::bind("127.0.0.1:0").await?, TcpListener::bind("127.0.0.1:0").await?);
+    println!("http://{}/v1 {}", service.local_addr()?, control.local_addr()?);
+    std::io::stdout().flush()?;
+    let waiting = Arc::new(Waiting { count: AtomicUsize::new(0), told: watch::Sender::new(0) });
+    let counted = Arc::clone(&waiting);
+    tokio::spawn(async move {
+        while let Ok((socket, _)) = control.accept().await {
+            tokio::spawn(answer(socket, counted.told.subscribe()));
+        }
+    });
+    loop {
+        let (socket, _) = service.accept().await?;
+        tokio::spawn(be_silent(socket, Arc::clone(&waiting)));
+    }
+}
+
+/// Reads the request to its end, answers a little, and then only watches for the close.
+async fn be_silent(mut socket: TcpStream, waiting: Arc<Waiting>) -> std::io::Result<()> {
+    const END_OF_BODY: &[u8] = b"}";
+    let mut buffer = [0; 4096];
+    loop {
+        let read = socket.read(&mut buffer).await?;
+        if read == 0 {
+            return Ok(());
+        }
+        if buffer[..read].ends_with(END_OF_BODY) {
+            break;
+        }
+    }
+    socket.write_all(BEGINNING).await?;
+    waiting.add();
+    while socket.read(&mut buffer).await.is_ok_and(|read| read > 0) {}
+    waiting.remove();
+    Ok(())
+}
+
+/// Each line asks for a count; the answer comes when exactly so many wait.
+async fn answer(socket: TcpStream, mut told: watch::Receiver<usize>) -> anyhow::Result<()> {
+    socket.set_nodelay(true)?;
+    let mut socket = BufReader::new(socket);
+    let mut line = String::new();
+    while socket.read_line(&mut line).await? > 0 {
+        let wanted: usize = line.trim().parse()?;
+        line.clear();
+        told.wait_for(|count| *count == wanted).await?;
+        socket.write_all(b"so\n").await?;
+    }
+    Ok(())
+}
+
+/// The other end: waits until so many wait at the server.
+pub(crate) struct Count(BufReader<TcpStream>);
+
+impl Count {
+    pub(crate) async fn of(address: &str) -> anyhow::Result<Self> {
+        let socket = TcpStream::connect(address).await?;
+        socket.set_nodelay(true)?;
+        Ok(Self(BufReader::new(socket)))
+    }
+
+    pub(crate) async fn reaches(&mut self, count: usize) -> anyhow::Result<()> {
+        self.0.write_all(format!("{count}\n").as_bytes()).await?;
+        let mut line = String::new();
+        anyhow::ensure!(self.0.read_line(&mut line).await? > 0, "the silent server has gone");
+        Ok(())
+    }
+}
