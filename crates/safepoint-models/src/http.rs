@@ -169,6 +169,8 @@ impl<W: Wire> Exchange<W> {
 
     fn opened(&mut self) {
         self.queue.push_back(Delta::Opened);
+        // Nothing is sent again from here on; what another try would need is let go.
+        self.outgoing.headers = HeaderMap::new();
         // A floor until the provider says more: it may never get to, if the stream is cut.
         let bytes = usize::try_from(self.outgoing.body.len()).unwrap_or(usize::MAX);
         let input = Usage::floor_of_bytes(bytes);

@@ -62,7 +62,7 @@ pub(crate) struct Conductor {
     scope: Scope,
     log: Arc<dyn Log>,
     machine: Machine,
-    mailbox: UnboundedReceiver<Msg>,
+    mailbox: UnboundedReceiver<Box<Msg>>,
     conversation: Box<dyn Conversation>,
     streaming: Option<Streaming>,
     draining: Option<Streaming>,
@@ -94,7 +94,7 @@ impl Conductor {
         shared: Arc<Shared>,
         def: Arc<Definition>,
         log: Arc<dyn Log>,
-        mailbox: UnboundedReceiver<Msg>,
+        mailbox: UnboundedReceiver<Box<Msg>>,
     ) -> Self {
         let spec = ModelSpec { system: def.system.clone(), tools: def.tools.decls() };
         let scope = shared.scope.clone();
@@ -119,8 +119,9 @@ impl Conductor {
         }
     }
 
-    /// The whole life of an attempt: until its outcome is fixed, and on until it is quiet.
-    pub(crate) async fn conduct(mut self, start: Start) {
+    /// The whole life of an attempt: until its outcome is fixed, and on until it is quiet. What it does now and then
+    /// is boxed, so that a run that waits for its model carries no room for its beginning and its end.
+    pub(crate) async fn conduct(mut self: Box<Self>, start: Start) {
         let (ending, persisted) = match self.drive(start).await {
             Ok(ending) => (ending, Persisted::Yes),
             Err(Broken::Log(error)) => {
@@ -132,15 +133,15 @@ impl Conductor {
                 (Ending::Failed, Persisted::Unknown)
             }
         };
-        let receipt: Arc<Receipt> = self.settle(ending, persisted).await;
-        self.quieten(receipt).await;
+        let receipt: Arc<Receipt> = Box::pin(self.settle(ending, persisted)).await;
+        Box::pin(self.quieten(receipt)).await;
     }
 
     async fn drive(&mut self, start: Start) -> Result<Ending, Broken> {
-        self.open(start).await?;
+        Box::pin(self.open(start)).await?;
         loop {
             while let Ok(msg) = self.mailbox.try_recv() {
-                self.handle(msg).await?;
+                Box::pin(self.handle(*msg)).await?;
             }
             self.notice().await?;
             let demand = self.scope.demand();
@@ -197,15 +198,19 @@ impl Conductor {
     }
 
     /// Records a fact, applies it, shows it. The only way in which state changes.
-    async fn record(&mut self, fact: Fact) -> Result<Recorded, Broken> {
-        let recorded =
-            match timeout(self.def.limits.append, log::record(&*self.log, &self.shared.path, fact)).await {
+    fn record(&mut self, fact: Fact) -> impl Future<Output = Result<Recorded, Broken>> + Send {
+        // Shared before there is a future, so that a run that waits has no room for facts in any of its futures.
+        let fact = Arc::new(fact);
+        async move {
+            let appending = log::record(&*self.log, &self.shared.path, fact);
+            let recorded = match timeout(self.def.limits.append, appending).await {
                 Ok(recorded) => recorded.map_err(Broken::Log)?,
                 Err(_elapsed) => return Err(Broken::Silent),
             };
-        self.machine.apply(&recorded);
-        self.shared.feed.push(EventKind::Fact(Arc::clone(recorded.fact())));
-        Ok(recorded)
+            self.machine.apply(&recorded);
+            self.shared.feed.push(EventKind::Fact(Arc::clone(recorded.fact())));
+            Ok(recorded)
+        }
     }
 
     /// Parks until something happens: a message, a change of what is demanded, or the end of the wall time.
@@ -225,7 +230,7 @@ impl Conductor {
         })
         .await;
         match woken {
-            Woken::Msg(Some(msg)) => self.handle(msg).await,
+            Woken::Msg(Some(msg)) => Box::pin(self.handle(*msg)).await,
             // `shared` holds a sender, so the mailbox never closes while the conductor lives.
             Woken::Msg(None) | Woken::Demand => Ok(()),
             Woken::WallTime => {
@@ -284,7 +289,7 @@ impl Conductor {
 
 /// What ended a wait.
 enum Woken {
-    Msg(Option<Msg>),
+    Msg(Option<Box<Msg>>),
     Demand,
     WallTime,
 }

@@ -73,8 +73,7 @@ impl Recorded {
 }
 
 /// Records one fact of the run at `path`.
-pub(crate) async fn record(log: &dyn Log, path: &Path, fact: Fact) -> Result<Recorded, LogError> {
-    let fact = Arc::new(fact);
+pub(crate) async fn record(log: &dyn Log, path: &Path, fact: Arc<Fact>) -> Result<Recorded, LogError> {
     log.append(Record { path: path.clone(), fact: Arc::clone(&fact) }).await?;
     Ok(Recorded { fact })
 }

@@ -40,7 +40,7 @@ pub struct Run {
 struct Idle {
     def: Arc<Definition>,
     log: Arc<dyn Log>,
-    mailbox: UnboundedReceiver<Msg>,
+    mailbox: UnboundedReceiver<Box<Msg>>,
     start: Start,
 }
 
@@ -90,7 +90,7 @@ impl Run {
         let conductor = Conductor::new(Arc::clone(&self.shared), def, log, mailbox);
         // The conductor outlives the run's own tasks, so it belongs to a scope of its own.
         let (engine, _nobody_stops_it) = Scope::root();
-        drop(engine.spawn("conductor", Box::pin(conductor.conduct(start)).instrument(span)));
+        drop(engine.spawn("conductor", Box::pin(Box::new(conductor).conduct(start)).instrument(span)));
     }
 }
 
@@ -203,7 +203,7 @@ impl RunHandle {
     pub fn steer(&self, steer: Steer) -> Steering {
         let message = steer.message.clone();
         let (landed, waits) = oneshot::channel();
-        let sent = self.shared.mailbox.send(Msg::Steer { steer, landed });
+        let sent = self.shared.send(Msg::Steer { steer, landed });
         Steering::new(message, sent.is_ok().then_some(waits))
     }
 
@@ -217,7 +217,7 @@ impl RunHandle {
     pub async fn decide(&self, id: &ApprovalId, decision: Decision) -> Result<(), DecideError> {
         let (reply, taken) = oneshot::channel();
         let msg = Msg::Decided { id: id.clone(), decision, reply };
-        if self.shared.mailbox.send(msg).is_err() {
+        if self.shared.send(msg).is_err() {
             return Err(DecideError::RunEnded);
         }
         taken.await.unwrap_or(Err(DecideError::RunEnded))

@@ -28,7 +28,8 @@ pub(crate) struct Shared {
     pub(crate) stop: StopHandle,
     pub(crate) feed: Arc<Feed>,
     pub(crate) audit: Arc<Feed>,
-    pub(crate) mailbox: mpsc::UnboundedSender<Msg>,
+    /// Boxed, since the mailbox keeps room for many at once, and ten thousand waiting runs have one each.
+    mailbox: mpsc::UnboundedSender<Box<Msg>>,
     pub(crate) calls: Mutex<HashMap<CallId, StopHandle>>,
     outcome: OnceLock<Outcome>,
     quiet: OnceLock<Quiet>,
@@ -73,6 +74,10 @@ pub(crate) enum HookAnswer {
     Overdue,
 }
 
+/// There is no conductor any more.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Gone;
+
 /// Why a decision was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -86,7 +91,7 @@ pub enum DecideError {
 }
 
 impl Shared {
-    pub(crate) fn new(run: RunId, limits: &Limits) -> (Arc<Self>, mpsc::UnboundedReceiver<Msg>) {
+    pub(crate) fn new(run: RunId, limits: &Limits) -> (Arc<Self>, mpsc::UnboundedReceiver<Box<Msg>>) {
         let (scope, stop) = Scope::root();
         let (mailbox, received) = mpsc::unbounded_channel();
         let shared = Self {
@@ -106,9 +111,14 @@ impl Shared {
     }
 
     pub(crate) fn post(&self, msg: Msg) {
-        if self.mailbox.send(msg).is_err() {
+        if self.send(msg).is_err() {
             // The conductor has gone: the run is settled and quiet, and nobody is left to tell.
         }
+    }
+
+    /// Posts it, unless the conductor has gone.
+    pub(crate) fn send(&self, msg: Msg) -> Result<(), Gone> {
+        self.mailbox.send(Box::new(msg)).map_err(|_unsent| Gone)
     }
 
     /// Fixes the outcome: the first write wins, and the stream of events ends with `last`.

@@ -157,7 +157,7 @@ impl Conductor {
 
     /// Waits until nothing is alive, or names what is. What arrives meanwhile is late: it goes to the audit and into
     /// the final receipt, and changes nothing else.
-    pub(super) async fn quieten(mut self, receipt: Arc<Receipt>) {
+    pub(super) async fn quieten(mut self: Box<Self>, receipt: Arc<Receipt>) {
         let cap = self.scope.demand().map_or(DEFAULT_CLEANUP_CAP, |demand| demand.cleanup_cap);
         let drain = self.draining.as_ref().map_or(Duration::ZERO, |_| self.def.limits.drain);
         let deadline = Instant::now() + cap + drain + self.def.limits.quiet;
@@ -178,12 +178,12 @@ impl Conductor {
             };
             match next {
                 Ok(None) => break true,
-                Ok(Some(msg)) => self.late(msg, &mut last),
+                Ok(Some(msg)) => self.late(*msg, &mut last),
                 Err(_elapsed) => break false,
             }
         };
         while let Ok(msg) = self.mailbox.try_recv() {
-            self.late(msg, &mut last);
+            self.late(*msg, &mut last);
         }
         self.learn_the_bill(&mut last);
         let quiet = if is_quiet {
