@@ -21,6 +21,15 @@ pub enum Halt {
 pub struct Failure {
     error: Box<dyn StdError + Send + Sync>,
     trace: Trace,
+    cause: Cause,
+    hint: Option<Box<str>>,
+}
+
+/// What made it fail.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Cause {
+    Error,
+    TimeLimit,
 }
 
 /// What a failure left behind in the world.
@@ -34,7 +43,37 @@ impl Failure {
     /// A failure with a message: a lowercase fragment that says what was attempted.
     #[must_use]
     pub fn new(message: impl Into<String>) -> Self {
-        Self { error: message.into().into(), trace: Trace::Unsaid }
+        Self::of(message.into().into())
+    }
+
+    fn of(error: Box<dyn StdError + Send + Sync>) -> Self {
+        Self { error, trace: Trace::Unsaid, cause: Cause::Error, hint: None }
+    }
+
+    /// Says that a time limit of the work's own ended it: the call is then *timed out*, not *failed* (S4.6).
+    #[must_use]
+    pub fn by_time_limit(mut self) -> Self {
+        self.cause = Cause::TimeLimit;
+        self
+    }
+
+    /// Whether a time limit of the work's own ended it.
+    #[must_use]
+    pub fn is_by_time_limit(&self) -> bool {
+        self.cause == Cause::TimeLimit
+    }
+
+    /// Says what to do about it: told beside the message, to the model and to people.
+    #[must_use]
+    pub fn with_hint(mut self, hint: impl Into<Box<str>>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// What to do about it, if that is known.
+    #[must_use]
+    pub fn hint(&self) -> Option<&str> {
+        self.hint.as_deref()
     }
 
     /// Says that nothing was done: the receipt then reports no effect (S3.8).
@@ -89,6 +128,6 @@ impl From<Failure> for Halt {
 
 impl<E: StdError + Send + Sync + 'static> From<E> for Halt {
     fn from(error: E) -> Self {
-        Self::Fail(Failure { error: error.into(), trace: Trace::Unsaid })
+        Self::Fail(Failure::of(error.into()))
     }
 }

@@ -22,7 +22,8 @@ impl StopHandle {
         Self { node }
     }
 
-    /// Asks. Never blocks, never fails; the answer says what the request added.
+    /// Asks. Never blocks, never fails; the answer says what the request added. A part of a run that has ended is told
+    /// that it came too late, as the run is.
     ///
     /// ```
     /// use safepoint_scope::{Asked, SafePoints, Scope, StopRequest};
@@ -34,6 +35,9 @@ impl StopHandle {
     /// assert_eq!(handle.stop(StopRequest::now()), Asked::TooLate);
     /// ```
     pub fn stop(&self, request: StopRequest) -> Asked {
+        if self.node.is_closed_over() {
+            return Asked::TooLate;
+        }
         let asked = self.node.core.ask(request, Instant::now());
         match asked {
             Asked::First | Asked::Strengthened => self.node.run.wake.notify_waiters(),

@@ -169,6 +169,20 @@ impl Node {
         self.core.word() & SETTLED != 0
     }
 
+    /// Whether the end of what encloses this node within its run is fixed, so that nothing can be asked of a part.
+    ///
+    /// A request that overtakes the settling of an enclosing node came first, as if it had been made before.
+    pub(crate) fn is_closed_over(&self) -> bool {
+        let mut node = self;
+        while let Parent::SameRun(parent) = &node.parent {
+            if parent.is_settled() {
+                return true;
+            }
+            node = parent;
+        }
+        false
+    }
+
     /// The notifications that a waiter on this node must hear: one per run on the path.
     pub(crate) fn wakes(self: &Arc<Self>) -> impl Iterator<Item = &Arc<Notify>> {
         let mut last: Option<*const RunPart> = None;

@@ -10,8 +10,8 @@ use std::{
 };
 
 use safepoint_scope::{
-    Actor, Asked, Code, Demand, Effect, Grace, Halt, InvalidRequest, Link, Mode, Reach, Reason, SafePoints,
-    Scope, StopRequest, TaskEnd, secs,
+    Actor, Asked, Code, Demand, Effect, Failure, Grace, Halt, InvalidRequest, Link, Mode, Reach, Reason,
+    SafePoints, Scope, StopRequest, TaskEnd, secs,
 };
 use tokio::time::{Instant, sleep};
 
@@ -291,4 +291,29 @@ async fn halts_keep_stops_and_failures_apart() {
     handle.stop(StopRequest::now());
     assert!(matches!(work(&scope, true).await, Err(Halt::Fail(_))));
     assert!(matches!(work(&scope, false).await, Err(Halt::Stop(_))));
+}
+
+/// S2.11, S1.9: a part of a run that has ended is told that it came too late; a nested run has an end of its own.
+#[test]
+fn a_part_of_an_ended_run_is_told_that_it_is_late() {
+    let (run, _) = Scope::root();
+    let (call, of_call) = run.child();
+    let (_part, of_part) = call.child();
+    let (_nested, of_nested) = run.child_run(Link::Background);
+    run.settle();
+    for handle in [of_call, of_part] {
+        assert_eq!(handle.stop(StopRequest::now()), Asked::TooLate);
+        assert!(handle.stop_requested().is_none());
+    }
+    assert_eq!(of_nested.stop(StopRequest::now()), Asked::First);
+}
+
+/// S3.8, S4.6: a failure says what it left, what caused it, and what to do about it.
+#[test]
+fn a_failure_says_more_than_its_message() {
+    let plain = Failure::new("no disk");
+    assert_eq!((plain.is_by_time_limit(), plain.had_no_effect(), plain.hint()), (false, false, None));
+    let full = Failure::new("no answer").without_effect().by_time_limit().with_hint("ask later");
+    assert_eq!((full.is_by_time_limit(), full.had_no_effect(), full.hint()), (true, true, Some("ask later")));
+    assert_eq!(full.to_string(), "no answer");
 }

@@ -2,10 +2,20 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, also in its helpers")]
 
+#[path = "e2e/approvals.rs"]
+mod approvals;
+#[path = "e2e/before.rs"]
+mod before;
 #[path = "e2e/faults.rs"]
 mod faults;
+#[path = "e2e/fence.rs"]
+mod fence;
 #[path = "e2e/history.rs"]
 mod history;
+#[path = "e2e/points.rs"]
+mod points;
+#[path = "e2e/records.rs"]
+mod records;
 #[path = "e2e/steer.rs"]
 mod steer;
 #[path = "e2e/stops.rs"]

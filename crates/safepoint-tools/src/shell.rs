@@ -105,10 +105,13 @@ async fn drive(mut process: Process, cx: Cx, limit: Option<Duration>) -> ToolRes
     let output = process.output().captured();
     match waited {
         Waited::Ended(report) => Ok(tell(&output, &report)),
-        Waited::Stopped(_, stop) => Err(stop.into()),
+        Waited::Stopped(report, stop) => {
+            cx.keep(tell(&output, &report));
+            Err(stop.into())
+        }
         Waited::TimedOut(report) => {
-            let limit = limit.unwrap_or_default();
-            Err(timed_out(limit, &tell(&output, &report)))
+            cx.keep(tell(&output, &report));
+            Err(timed_out(limit.unwrap_or_default()))
         }
     }
 }
@@ -160,9 +163,8 @@ fn limit_of(seconds: f64) -> Result<Duration, Failure> {
         .ok_or_else(|| refusal("`timeout_seconds` must be more than 0".to_owned()))
 }
 
-fn timed_out(limit: Duration, told: &str) -> Halt {
-    Failure::new(format!("it was stopped after its limit of {limit:?}; its output until then:\n{told}"))
-        .into()
+fn timed_out(limit: Duration) -> Halt {
+    Failure::new(format!("it was stopped after its limit of {limit:?}")).by_time_limit().into()
 }
 
 fn not_started(error: SpawnError) -> Failure {

@@ -31,7 +31,7 @@ use crate::{
     machine::{Bounds, Due, Machine},
     model::{Conversation, ModelSpec},
     outcome::Persisted,
-    receipt::{Ending, Receipt},
+    receipt::{CallReport, Ending, Receipt},
     shared::{HookKey, Msg, Shared},
 };
 
@@ -68,6 +68,8 @@ pub(crate) struct Conductor {
     draining: Option<Streaming>,
     calls: HashMap<CallId, Site>,
     asking: HashMap<ApprovalId, Dropper>,
+    /// Ends of calls that the log did not take.
+    unrecorded: Vec<CallReport>,
     hooks_passed: HashSet<HookKey>,
     hooks_running: HashMap<HookKey, Dropper>,
     steers: Steers,
@@ -81,6 +83,7 @@ struct Site {
     scope: Scope,
     stop: StopHandle,
     board: Arc<Board>,
+    started_at: Option<Timestamp>,
 }
 
 /// Why the conductor could not go on: the log failed, or did not answer in time.
@@ -111,6 +114,7 @@ impl Conductor {
             draining: None,
             calls: HashMap::new(),
             asking: HashMap::new(),
+            unrecorded: Vec::new(),
             hooks_passed: HashSet::new(),
             hooks_running: HashMap::new(),
             steers: Steers::default(),
@@ -133,6 +137,9 @@ impl Conductor {
                 (Ending::Failed, Persisted::Unknown)
             }
         };
+        if persisted != Persisted::Yes {
+            self.end_running_calls();
+        }
         let receipt: Arc<Receipt> = Box::pin(self.settle(ending, persisted)).await;
         Box::pin(self.quieten(receipt)).await;
     }
@@ -189,7 +196,12 @@ impl Conductor {
             self.record(Fact::HistoryRepaired { repairs }).await?;
         }
         self.wall = self.def.limits.wall_time.map(|limit| Box::pin(sleep_until(Instant::now() + limit)));
+        let expired = self.expire_overdue().await?;
         for (id, decision) in decisions {
+            // A decision that comes after its question expired is too late: the model is told that it expired (S8.5).
+            if expired.contains(&id) {
+                continue;
+            }
             if let Err(error) = self.decide(&id, decision).await? {
                 self.fail("approval", format!("the decision on {id} was not taken: {error}"), None);
             }

@@ -63,6 +63,7 @@ pub(crate) struct Board {
 #[derive(Default)]
 struct Posted {
     progress: String,
+    kept: Option<String>,
     cleanups: Vec<(String, BoxFuture<'static, ()>)>,
     processes: Vec<ProcessReport>,
     rows: Rows,
@@ -98,8 +99,14 @@ impl Board {
         posted.processes.push(process);
         None
     }
-    fn take_progress(&self) -> String {
-        std::mem::take(&mut self.posted.lock().unwrap_or_else(PoisonError::into_inner).progress)
+    /// What is kept from now on instead of the progress, if the body ends without a result.
+    pub(crate) fn keep(&self, text: String) {
+        self.posted.lock().unwrap_or_else(PoisonError::into_inner).kept = Some(text);
+    }
+    fn take_emitted(&self) -> String {
+        let mut posted = self.posted.lock().unwrap_or_else(PoisonError::into_inner);
+        let progress = std::mem::take(&mut posted.progress);
+        posted.kept.take().unwrap_or(progress)
     }
     fn take_cleanups(&self) -> Vec<(String, BoxFuture<'static, ()>)> {
         std::mem::take(&mut self.posted.lock().unwrap_or_else(PoisonError::into_inner).cleanups)
@@ -148,7 +155,7 @@ pub(crate) async fn supervise(
     ending.name_stop(&scope, &job.run);
     ending.judge_effect(spec.effect);
     ending.started_at = Some(job.started_at);
-    ending.finish_text(&job.board.take_progress());
+    ending.finish_text(&job.board.take_emitted());
     ending.fit(spec.output_bytes.unwrap_or(job.limits.call_output_bytes), job.limits.cleanup, &job.run).await;
     spans::end(&tracing::Span::current(), ending.status.as_str(), status_of(ending.status));
     let resolved_at_once =

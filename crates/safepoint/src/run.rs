@@ -142,7 +142,8 @@ impl RunHandle {
         self.shared.stop.stop(request)
     }
 
-    /// Asks one call to stop; the run goes on and the model is told (S2.10). None: no such call is open.
+    /// Asks one call to stop; the run goes on and the model is told (S2.10). A call that is over, or whose run is, is too late to be
+    /// stopped. None: no such call has come up in this attempt.
     pub fn stop_call(&self, call: &CallId, request: StopRequest) -> Option<Asked> {
         self.shared.stop_call(call, request)
     }

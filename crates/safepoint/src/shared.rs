@@ -30,7 +30,8 @@ pub(crate) struct Shared {
     pub(crate) audit: Arc<Feed>,
     /// Boxed, since the mailbox keeps room for many at once, and ten thousand waiting runs have one each.
     mailbox: mpsc::UnboundedSender<Box<Msg>>,
-    pub(crate) calls: Mutex<HashMap<CallId, StopHandle>>,
+    /// Every call that was looked at. Those that are over are told so: a request then comes too late.
+    calls: Mutex<HashMap<CallId, StopHandle>>,
     outcome: OnceLock<Outcome>,
     quiet: OnceLock<Quiet>,
     published: Notify,
@@ -169,9 +170,5 @@ impl Shared {
 
     pub(crate) fn name_call(&self, id: CallId, stop: StopHandle) {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner).insert(id, stop);
-    }
-
-    pub(crate) fn forget_call(&self, id: &CallId) {
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
     }
 }

@@ -62,6 +62,7 @@ pub(crate) struct CallSite {
 /// The engine behind a [`Cx`].
 pub(crate) trait Host: Send + Sync {
     fn progress(&self, call: &CallId, text: String);
+    fn keep(&self, text: String);
     fn on_cleanup(&self, call: &CallId, label: String, work: BoxFuture<'static, ()>);
     fn report_process(&self, call: &CallId, process: ProcessReport);
     fn stop_run(&self, request: StopRequest) -> Asked;
@@ -124,6 +125,12 @@ impl Cx {
     /// Tells what has been done so far. Kept, within the output budget, if the call is stopped or times out.
     pub fn progress(&self, text: impl Into<String>) {
         self.host.progress(&self.call.id, text.into());
+    }
+
+    /// Says what is kept of the call if it ends without a result (stopped, timed out, left running), in place of the
+    /// progress told so far: for work whose last words matter as much as its first. The last one counts.
+    pub fn keep(&self, text: impl Into<String>) {
+        self.host.keep(text.into());
     }
 
     /// Registers work to be done when this call ends, however it ends: last in, first out, each bounded (S4.12).

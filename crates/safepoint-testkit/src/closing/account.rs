@@ -44,6 +44,10 @@ pub(super) fn ledger_agrees(ledger: &Ledger, receipt: &Receipt, recording: &Reco
             must(Invariant::I4, started.contains(&line.call), || {
                 format!("{} wrote {:?} and was never announced", line.call, line.mark)
             })?;
+            let told = receipt.calls.iter().any(|call| call.call_id == line.call);
+            must(Invariant::I4, told, || {
+                format!("{} wrote {:?} and is not in the receipt", line.call, line.mark)
+            })?;
         }
     }
     let harmless: HashSet<_> = recording

@@ -42,6 +42,9 @@ impl Ledger {
     pub(crate) fn note(&self, call: &CallId, what: &'static str) {
         self.0.write(call, mark(what));
     }
+    pub(crate) fn book(&self) -> &ledger::Ledger {
+        &self.0
+    }
     pub(crate) fn count(&self, what: &str) -> usize {
         self.0.count(mark(what))
     }

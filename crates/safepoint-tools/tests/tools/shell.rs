@@ -101,20 +101,61 @@ async fn a_cap_of_zero_leaves_nothing_alive_when_it_is_quiet() {
     assert!(!std::path::Path::new(&format!("/proc/{child}")).exists(), "it is gone");
 }
 
-/// A limit that the model sets: the call fails, says what was written, and the run goes on.
+/// S4.6, S4.5: a limit that the model sets: the call is *timed out*, never failed or stopped, what was written is kept,
+/// and the run goes on.
+/// zed-industries/zed#46663: stopping a hung terminal ends the turn, where the model should see the timeout.
 #[tokio::test]
-async fn a_limit_stops_the_command_and_the_run_goes_on() {
+async fn a_limit_of_its_own_is_a_timeout_and_the_run_goes_on() {
     let bench = Bench::new();
     let args = json!({"command": "echo begun; sleep 1000", "timeout_seconds": 0.3});
     let outcome = bench.start("shell", args).end().await;
     assert!(answered(&outcome).is_some());
-    let text = told(&outcome).failed();
+    let told = told(&outcome);
+    let row = &told.report;
+    assert_eq!((row.status, row.effect, row.stopped_by), (CallStatus::TimedOut, Effect::Unknown, None));
+    assert_eq!(row.processes[0].signals, ["SIGINT"]);
     assert!(
-        text.contains("it was stopped after its limit of 300ms") && text.contains("begun\n[signal 2]"),
-        "{text}"
+        told.text.starts_with("begun\n[signal 2]\nit was stopped after its limit of 300ms"),
+        "{}",
+        told.text
     );
+    assert!(told.text.contains("[timed out: its effects are unknown"), "{}", told.text);
     let text = bench.call("shell", json!({"command": "true", "timeout_seconds": 0})).await.refused();
     assert!(text.contains("`timeout_seconds` must be more than 0"), "{text}");
+}
+
+/// Writes far more than is kept, says so at both ends, and waits; the file says when it has written all.
+const FLOOD: &str = "echo first; yes 0123456789 | head -c 2000000; echo last; touch written; sleep 1000";
+
+/// Head, tail and a file: nothing of a flood is lost.
+fn is_whole(text: &str) {
+    assert!(text.starts_with("first\n") && text.contains("last\n["), "{} bytes", text.len());
+    assert_eq!(text.matches("left out").count(), 1, "cut once");
+    let file = text.split("the full output is in ").nth(1).unwrap().split(' ').next().unwrap();
+    assert_eq!(std::fs::metadata(file).unwrap().len(), 2_000_011);
+    std::fs::remove_file(file).unwrap();
+}
+
+/// S4.5, S4.7: a command that is stopped, or that runs into its limit, after a flood of output keeps its head, its tail,
+/// and a file that holds all of it.
+#[tokio::test]
+async fn a_flood_that_is_cut_keeps_both_ends_and_all_of_it() {
+    let bench = Bench::new();
+    let running = bench.start("shell", json!({"command": FLOOD}));
+    let deadline = Instant::now() + PATIENCE;
+    while !bench.path("written").exists() {
+        assert!(Instant::now() < deadline, "it has not written all in time");
+        tokio::task::yield_now().await;
+    }
+    let (stopped, quiet) = running.stop(StopRequest::now()).await;
+    assert!(matches!(stopped.report.status, CallStatus::Stopped | CallStatus::Killed));
+    assert!(matches!(quiet, Quiet::Quiet(_)), "{quiet:?}");
+    is_whole(&stopped.text);
+
+    let args = json!({"command": FLOOD, "timeout_seconds": 2});
+    let limited = told(&bench.start("shell", args).end().await);
+    assert_eq!(limited.report.status, CallStatus::TimedOut);
+    is_whole(&limited.text);
 }
 
 /// S4.7: a huge output is cut once, and the file that holds all of it is named.

@@ -169,6 +169,22 @@ impl Conductor {
         self.end_call(&call.call, executor::not_begun(CallStatus::Expired, "", None)).await
     }
 
+    /// Ends the calls whose question expired while nobody was there, and names the questions.
+    pub(super) async fn expire_overdue(&mut self) -> Result<Vec<ApprovalId>, Broken> {
+        let now = Timestamp::now();
+        let open = self.machine.open_calls().into_iter();
+        let overdue: Vec<ApprovalId> = open
+            .filter_map(|call| match call.step {
+                Step::Asked(request) => (request.expires_at <= now).then_some(request.id),
+                _ => None,
+            })
+            .collect();
+        for id in &overdue {
+            self.expire(id).await?;
+        }
+        Ok(overdue)
+    }
+
     pub(super) async fn close(
         &mut self,
         id: &ApprovalId,

@@ -15,10 +15,10 @@ use crate::{
     ids::CallId,
     machine::{Call, Step},
     message::ToolCall,
-    receipt::{CallStatus, StoppedBy},
+    receipt::{CallReport, CallStatus, StoppedBy},
     shared::{HookKey, Msg},
     spans,
-    tool::{CallSite, Cx, OnFailure, Tool},
+    tool::{CallSite, Cx, EffectClass, OnFailure, Tool},
 };
 
 impl Conductor {
@@ -57,7 +57,8 @@ impl Conductor {
             })
             .await?;
         self.site(&call.id);
-        let Some(site) = self.calls.get(&call.id) else { return Ok(()) };
+        let Some(site) = self.calls.get_mut(&call.id) else { return Ok(()) };
+        site.started_at = Some(started_at);
         let permit = match site.scope.pass::<RunCall>(gate, &announced) {
             Ok(permit) => permit,
             Err(stop) => {
@@ -104,7 +105,7 @@ impl Conductor {
         self.calls.entry(id.clone()).or_insert_with(|| {
             let (scope, stop) = self.scope.child();
             self.shared.name_call(id.clone(), stop.clone());
-            Site { scope, stop, board: Arc::new(Board::default()) }
+            Site { scope, stop, board: Arc::new(Board::default()), started_at: None }
         })
     }
 
@@ -130,7 +131,7 @@ impl Conductor {
         let Some(call) = self.machine.running_call(&id).cloned() else { return Ok(()) };
         let fatal = ending.status == CallStatus::Failed
             && self.def.tools.get(&call.name).is_some_and(|tool| tool.spec().on_failure == OnFailure::EndRun);
-        let message = ending.text.clone();
+        let (message, hint) = (ending.text.clone(), ending.hint.clone());
         if ending.stopped_by == Some(StoppedBy::Run)
             && let Some(demand) = self.scope.demand()
         {
@@ -138,7 +139,7 @@ impl Conductor {
         }
         self.end_call(&call, ending).await?;
         if fatal {
-            self.fail("tool", format!("the tool `{}` failed: {message}", call.name), None);
+            self.fail("tool", format!("the tool `{}` failed: {message}", call.name), hint);
         }
         Ok(())
     }
@@ -146,20 +147,54 @@ impl Conductor {
     /// The one place where a call's end is recorded.
     pub(super) async fn end_call(&mut self, call: &ToolCall, ending: Ending) -> Result<(), Broken> {
         let (report, result, extent) = ending.into_parts(call, self.machine.rounds());
-        self.shared.forget_call(&call.id);
         if let Some(site) = self.calls.remove(&call.id) {
             site.scope.settle();
         }
         self.after_call(&report);
-        self.record(Fact::CallEnded { report, result, extent }).await?;
+        let ended = Fact::CallEnded { report: report.clone(), result, extent };
+        if let Err(broken) = self.record(ended).await {
+            self.unrecorded.push(report);
+            return Err(broken);
+        }
         Ok(())
+    }
+
+    /// The rows of all calls, in their order. Where the log broke, what it did not take is told too: an end that was
+    /// seen, as it was, and a call of which none was seen as left running (S3.4, S3.7).
+    pub(super) fn call_rows(&self) -> Vec<CallReport> {
+        let mut rows = self.machine.call_reports();
+        for open in self.machine.open_calls() {
+            let seen = self.unrecorded.iter().find(|row| row.call_id == open.call.id);
+            let status = match open.step {
+                Step::Running | Step::Lost => CallStatus::LeftRunning,
+                Step::Wanted | Step::Approved(_) | Step::Cleared(_) => CallStatus::NotStarted,
+                // It waits for a person, and is told as that.
+                Step::Asked(_) | Step::Ended { .. } => continue,
+            };
+            rows.push(seen.cloned().unwrap_or_else(|| self.row_without_end(&open, status)));
+        }
+        rows
+    }
+
+    fn row_without_end(&self, open: &Call, status: CallStatus) -> CallReport {
+        let stop = Some((run_failed(), StoppedBy::Run));
+        let mut ending = executor::not_begun(status, "", stop);
+        ending.judge_effect(open.effect.unwrap_or(EffectClass::Unsafe));
+        ending.started_at = self.calls.get(&open.call.id).and_then(|site| site.started_at);
+        let (report, ..) = ending.into_parts(&open.call, self.machine.rounds());
+        CallReport { ended_at: report.ended_at.filter(|_| status == CallStatus::NotStarted), ..report }
     }
 
     /// Ends what runs because the run fails: each call by its own contract.
     pub(super) fn end_running_calls(&self) {
-        let reason = Reason::new(Code::PARENT).by(safepoint_scope::Actor::Engine).saying("the run failed");
+        let reason = run_failed();
         for site in self.calls.values() {
             site.stop.stop(StopRequest::now().because(reason.clone()));
         }
     }
+}
+
+/// Why the calls of a run that fails end.
+pub(super) fn run_failed() -> Reason {
+    Reason::new(Code::PARENT).by(safepoint_scope::Actor::Engine).saying("the run failed")
 }

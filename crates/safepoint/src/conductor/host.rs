@@ -35,6 +35,10 @@ impl Host for RunHost {
         }
     }
 
+    fn keep(&self, text: String) {
+        self.board.keep(text);
+    }
+
     fn on_cleanup(&self, _call: &CallId, label: String, work: BoxFuture<'static, ()>) {
         self.board.cleanup(label, work);
     }

@@ -1,18 +1,14 @@
 //! The end of an attempt: its outcome fixed once, its fence up, and then the wait until nothing of it is alive.
 
-use std::{
-    pin::pin,
-    sync::{Arc, PoisonError},
-    time::Duration,
-};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use futures_util::future::{Either, select};
 use jiff::Timestamp;
-use safepoint_scope::{DEFAULT_CLEANUP_CAP, Reason};
+use safepoint_scope::DEFAULT_CLEANUP_CAP;
 use tokio::time::{Instant, timeout_at};
 use tracing::Span;
 
-use super::{Broken, Conductor};
+use super::{Broken, Conductor, calls::run_failed};
 use crate::{
     event::{Answered, EventKind, Fact},
     executor,
@@ -57,7 +53,6 @@ impl Conductor {
         if ending == Ending::Stopped {
             self.tell(self.def.hooks.on_stop(&receipt));
         }
-        self.shared.calls.lock().unwrap_or_else(PoisonError::into_inner).clear();
         self.shared.publish(outcome, EventKind::Fact(settled));
         receipt
     }
@@ -80,11 +75,7 @@ impl Conductor {
                 withdrawn.push(request.id.clone());
                 self.close(&request.id, &call, Answered::Withdrawn).await?;
             }
-            let stop = reason.clone().unwrap_or_else(|| {
-                Reason::new(safepoint_scope::Code::PARENT)
-                    .by(safepoint_scope::Actor::Engine)
-                    .saying("the run failed")
-            });
+            let stop = reason.clone().unwrap_or_else(run_failed);
             let ending = executor::not_begun(CallStatus::NotStarted, "", Some((stop, StoppedBy::Run)));
             self.end_call(&call.call, ending).await?;
         }
@@ -109,7 +100,7 @@ impl Conductor {
             stop: self.stop_report(),
             rounds: self.machine.rounds(),
             model: self.machine.model().cloned(),
-            calls: self.machine.call_reports(),
+            calls: self.call_rows(),
             approvals_cancelled,
             usage: self.machine.usage().clone(),
             started_at: self.started_at,

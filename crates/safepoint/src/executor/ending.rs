@@ -27,6 +27,8 @@ pub(crate) struct Ending {
     pub(crate) cleanups: Vec<CleanupReport>,
     pub(crate) processes: Vec<ProcessReport>,
     pub(crate) extent: Extent,
+    /// What to do about a failure, if it said so.
+    pub(crate) hint: Option<String>,
     said_none: SaidNone,
 }
 
@@ -49,6 +51,7 @@ impl Ending {
             cleanups: Vec::new(),
             processes: Vec::new(),
             extent: Extent::All,
+            hint: None,
             said_none: SaidNone::No,
         }
     }
@@ -71,7 +74,14 @@ impl Ending {
     }
 
     fn failed(failure: &Failure) -> Self {
+        if failure.is_by_time_limit() {
+            return Self::new(CallStatus::TimedOut, failure.to_string());
+        }
         let mut ending = Self::new(CallStatus::Failed, format!("error: {failure}"));
+        if let Some(hint) = failure.hint() {
+            ending.text.push_str(&format!("\nhint: {hint}"));
+            ending.hint = Some(hint.to_owned());
+        }
         if failure.had_no_effect() {
             ending.said_none = SaidNone::Yes;
         }
@@ -109,7 +119,7 @@ impl Ending {
         self.processes = processes;
     }
 
-    pub(super) fn judge_effect(&mut self, class: EffectClass) {
+    pub(crate) fn judge_effect(&mut self, class: EffectClass) {
         self.effect = effect_of(class, self.status, self.said_none == SaidNone::Yes);
     }
 

@@ -7,7 +7,8 @@ use std::{
 };
 
 use safepoint::{
-    Cx, Failure, Limits, Reason, StopRequest, ToolResult,
+    Asked, Cx, Failure, Limits, Reason, StopRequest, ToolResult,
+    event::EventKind,
     receipt::{CallStatus, CleanupEnd, Effect, Ending, Receipt},
     tool::{self, EffectClass, OnFailure, OnStop},
 };
@@ -231,6 +232,63 @@ async fn a_fatal_tool_fails_the_run() {
     assert_eq!(outcome.ending(), Ending::Failed);
     let statuses: Vec<_> = outcome.receipt().calls.iter().map(|call| call.status).collect();
     assert_eq!(statuses, [CallStatus::Completed, CallStatus::Failed, CallStatus::NotStarted]);
+}
+
+/// S2.13: what to do about a failure is told to the model, and where it is the run's failure, to people.
+#[tokio::test(start_paused = true)]
+async fn a_failure_carries_its_hint() {
+    let failing = |on_failure| {
+        let work = does("work", |_| async { Err(Failure::new("no key").with_hint("set PAY_KEY").into()) });
+        agent([ask(&["work"]), say("ok")]).tool(work.with(|spec| spec.on_failure(on_failure))).build()
+    };
+    let told = failing(OnFailure::TellModel).run("go").await;
+    assert!(format!("{:?}", told.history()).contains("no key\\nhint: set PAY_KEY"));
+    let safepoint::Outcome::Failed(error) = failing(OnFailure::EndRun).run("go").await else { panic!() };
+    assert_eq!(error.hint(), Some("set PAY_KEY"));
+}
+
+/// S4.6: a tool whose own limit passed is timed out, not failed; what it keeps stands in place of its progress.
+#[tokio::test(start_paused = true)]
+async fn a_limit_of_the_tools_own_is_a_timeout() {
+    let work = does("work", |cx| async move {
+        cx.progress("much at first");
+        cx.keep("the last words");
+        Err(Failure::new("3 s have passed").by_time_limit().into())
+    });
+    let outcome = agent([ask(&["work"]), say("ok")]).tool(work).build().run("go").await;
+    let call = &outcome.receipt().calls[0];
+    assert_eq!(
+        (outcome.answer(), call.status, call.effect),
+        (Some("ok"), CallStatus::TimedOut, Effect::Unknown)
+    );
+    let told = format!("{:?}", outcome.history());
+    assert!(
+        told.contains("the last words\\n3 s have passed\\n[timed out") && !told.contains("much"),
+        "{told}"
+    );
+}
+
+/// S2.10, S2.11: one call can be stopped until it is over; afterwards, and after its run, it is too late, and a name
+/// that never was a call is none.
+#[tokio::test(start_paused = true)]
+async fn a_call_that_is_over_is_too_late_to_be_stopped() {
+    let kept: Arc<Mutex<Option<safepoint::Scope>>> = Arc::default();
+    let keeps = Arc::clone(&kept);
+    let work = does("work", move |cx| {
+        *keeps.lock().unwrap() = Some(cx.scope().clone());
+        async { Ok("done".into()) }
+    });
+    let handle = agent([ask(&["work"])]).tool(work).build().run("go").detach();
+    // The model streams again: the call is over, the run is not.
+    crate::world::until(&handle, |kind| matches!(kind, EventKind::Text(_))).await;
+    let call = "c0".into();
+    assert_eq!(handle.stop_call(&call, StopRequest::now()), Some(Asked::TooLate));
+    assert_eq!(handle.stop_call(&"none".into(), StopRequest::now()), None);
+    handle.stop(StopRequest::now());
+    assert_eq!(handle.done().await.receipt().calls[0].status, CallStatus::Completed);
+    assert_eq!(handle.stop_call(&call, StopRequest::now()), Some(Asked::TooLate));
+    let (_, part) = kept.lock().unwrap().take().unwrap().child();
+    assert_eq!(part.stop(StopRequest::now()), Asked::TooLate, "a part of the call neither");
 }
 
 /// S3.8: a failure that says it did nothing has no effect.
