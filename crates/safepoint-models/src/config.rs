@@ -58,6 +58,18 @@ impl Endpoint {
         Self { base_url: base_url.to_owned(), key: None, headers: Vec::new(), patience: Patience::default() }
     }
 
+    /// An endpoint with the key and the base URL of these variables.
+    pub(crate) fn from_env(default_base: &str, key: &str, base: &str) -> Result<Self, ConfigError> {
+        let set = |variable| std::env::var(variable).ok().filter(|value| !value.is_empty());
+        let (found_key, found_base) = (set(key), set(base));
+        if found_key.is_none() && found_base.is_none() {
+            return Err(ConfigError::missing_key(key));
+        }
+        let mut endpoint = Self::new(found_base.as_deref().unwrap_or(default_base));
+        endpoint.key = found_key.map(SecretString::from);
+        Ok(endpoint)
+    }
+
     /// Everything of a request but its body.
     pub(crate) fn prepare(&self, path: &str, auth: Auth) -> Result<Outgoing, ModelError> {
         let text = format!("{}/{path}", self.base_url.trim_end_matches('/'));

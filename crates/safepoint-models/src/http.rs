@@ -1,13 +1,14 @@
 //! One exchange with a provider: sent, retried before its first byte, read event by event, dropped at any instant.
 //!
-//! **Invariants**: nothing is retried after the first byte; every wait is an await of the stream, so dropping the
-//! stream ends it and releases the connection.
+//! **Invariants**: nothing is asked for again after the first byte (a reply that its provider keeps is read on from
+//! where its stream broke, which asks for nothing); every wait is an await of the stream, so dropping the stream ends
+//! it and releases the connection.
 
 use std::{collections::VecDeque, fmt, sync::OnceLock, time::Duration};
 
 use futures_util::{StreamExt as _, stream};
 use reqwest::{
-    Client, Response, Url,
+    Client, RequestBuilder, Response, Url,
     header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER},
 };
 use safepoint::model::{Delta, DeltaStream, ModelError, ModelErrorKind};
@@ -47,6 +48,11 @@ pub(crate) trait Wire: Send + Sync + 'static {
     fn end(&mut self, out: &mut VecDeque<Delta>) -> Result<(), ModelError>;
     /// Whether the message is complete, so that nothing more needs to be read.
     fn is_complete(&self) -> bool;
+    /// Where the rest of the reply can be read if the stream breaks, as what follows the request's own address; none
+    /// where a broken stream is lost.
+    fn resume(&self) -> Option<String> {
+        None
+    }
 }
 
 /// What is sent.
@@ -57,6 +63,25 @@ pub(crate) struct Outgoing {
     pub(crate) headers: HeaderMap,
     pub(crate) body: Parts,
     pub(crate) patience: Patience,
+}
+
+impl Outgoing {
+    /// An address beside the request's own.
+    fn beside(&self, address: &str) -> Result<Url, ModelError> {
+        Url::parse(&format!("{}{address}", self.url)).map_err(error::malformed)
+    }
+}
+
+/// Tells the provider something about a reply, beside its stream; what it answers changes nothing.
+///
+/// # Cancel safety
+/// Dropping it may leave the provider untold.
+pub(crate) async fn tell(outgoing: Outgoing, address: String) {
+    let Ok(url) = outgoing.beside(&address) else { return };
+    let told = outgoing.client.post(url).headers(outgoing.headers).send();
+    if let Ok(Ok(response)) = timeout(outgoing.patience.idle, told).await {
+        finish(response);
+    }
 }
 
 /// The process's client: one pool of connections, no total time limit, no retries of its own.
@@ -91,7 +116,8 @@ pub(crate) fn exchange(outgoing: Result<Outgoing, ModelError>, wire: impl Wire) 
         Err(error) => return stream::once(async move { Err(error) }).boxed(),
     };
     let decoder = SseDecoder::new(outgoing.patience.event_bytes);
-    let exchange = Exchange { outgoing, wire, decoder, queue: VecDeque::new(), phase: Phase::Start };
+    let exchange =
+        Exchange { outgoing, wire, decoder, queue: VecDeque::new(), phase: Phase::Start, broke: None };
     stream::unfold(exchange, |mut exchange| async move {
         let next = exchange.next().await?;
         Some((next, exchange))
@@ -105,12 +131,24 @@ struct Exchange<W> {
     decoder: SseDecoder,
     queue: VecDeque<Delta>,
     phase: Phase,
+    /// Where the stream broke last, and how often it did there.
+    broke: Option<(String, u32)>,
 }
 
 enum Phase {
     Start,
-    Send { failed: u32 },
-    Wait { failed: u32, after: Duration },
+    Send {
+        failed: u32,
+    },
+    Wait {
+        failed: u32,
+        after: Duration,
+    },
+    /// The stream broke, and its rest is asked for after a wait.
+    Rest {
+        after: Duration,
+        address: String,
+    },
     Read(Box<Response>),
     Over,
 }
@@ -155,7 +193,11 @@ impl<W: Wire> Exchange<W> {
                 self.phase = Phase::Send { failed };
                 Some(Ok(()))
             }
-            Phase::Send { failed } => Some(match self.send().await {
+            Phase::Rest { after, address } => {
+                sleep(after).await;
+                Some(self.rest(&address).await)
+            }
+            Phase::Send { failed } => Some(match self.send(self.ask()).await {
                 Ok(response) => {
                     self.opened();
                     self.phase = Phase::Read(Box::new(response));
@@ -194,11 +236,41 @@ impl<W: Wire> Exchange<W> {
         }
     }
 
-    async fn send(&self) -> Result<Response, Miss> {
-        let Outgoing { client, url, headers, body, patience } = &self.outgoing;
-        let request =
-            client.post(url.clone()).headers(headers.clone()).body(reqwest::Body::wrap(body.clone())).send();
-        let response = match timeout(patience.idle, request).await {
+    /// Asks for what the provider kept of a reply whose stream broke.
+    async fn rest(&mut self, address: &str) -> Result<(), ModelError> {
+        let Outgoing { client, headers, .. } = &self.outgoing;
+        let request = client.get(self.outgoing.beside(address)?).headers(headers.clone());
+        match self.send(request).await {
+            Ok(response) => {
+                // What was cut of an event is sent again.
+                self.decoder = SseDecoder::new(self.outgoing.patience.event_bytes);
+                self.phase = Phase::Read(Box::new(response));
+                Ok(())
+            }
+            Err(miss) => self.broke(miss.error),
+        }
+    }
+
+    /// The stream broke: its rest is asked for where the provider keeps it, some times at each place.
+    fn broke(&mut self, error: ModelError) -> Result<(), ModelError> {
+        let Some(address) = self.wire.resume() else { return Err(error) };
+        let before = self.broke.take().filter(|(place, _)| *place == address).map_or(0, |(_, failed)| failed);
+        let failed = before + 1;
+        let Ok(after) = self.outgoing.patience.retry.after(failed, None) else { return Err(error) };
+        self.queue.push_back(Delta::Rejoining { failed, after, error: error.to_string() });
+        self.broke = Some((address.clone(), failed));
+        self.phase = Phase::Rest { after, address };
+        Ok(())
+    }
+
+    fn ask(&self) -> RequestBuilder {
+        let Outgoing { client, url, headers, body, .. } = &self.outgoing;
+        client.post(url.clone()).headers(headers.clone()).body(reqwest::Body::wrap(body.clone()))
+    }
+
+    async fn send(&self, request: RequestBuilder) -> Result<Response, Miss> {
+        let Outgoing { url, patience, .. } = &self.outgoing;
+        let response = match timeout(patience.idle, request.send()).await {
             Err(_elapsed) => {
                 return Err(Miss { error: error::idle(patience.idle), wait: None, again: Again::Pointless });
             }
@@ -240,11 +312,11 @@ impl<W: Wire> Exchange<W> {
     async fn read(&mut self, mut response: Box<Response>) -> Result<(), ModelError> {
         let idle = self.outgoing.patience.idle;
         match timeout(idle, response.chunk()).await {
-            Err(_elapsed) => Err(error::idle(idle)),
-            Ok(Err(error)) => Err(error::broken(&error)),
+            Err(_elapsed) => self.broke(error::idle(idle)),
+            Ok(Err(error)) => self.broke(error::broken(&error)),
             Ok(Ok(None)) => {
                 self.phase = Phase::Over;
-                self.wire.end(&mut self.queue)
+                self.wire.end(&mut self.queue).or_else(|error| self.broke(error))
             }
             Ok(Ok(Some(bytes))) => {
                 let mut first_error = None;

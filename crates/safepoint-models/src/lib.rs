@@ -1,7 +1,7 @@
-//! Model wires for Safepoint: [OpenAI chat completions](openai), which most servers speak, and
-//! [Anthropic messages](anthropic).
+//! Model wires for Safepoint: [OpenAI chat completions](openai), which most servers speak, [OpenAI
+//! Responses](responses) and [Anthropic messages](anthropic).
 //!
-//! Both stream. A stop drops the response: the connection closes, or the HTTP/2 stream is reset, and no wait inside
+//! All stream. A stop drops the response: the connection closes, or the HTTP/2 stream is reset, and no wait inside
 //! (connecting, headers, silence, back-off) outlives the drop. Another try is made only before the first byte.
 
 pub mod anthropic;
@@ -9,8 +9,10 @@ mod body;
 mod config;
 mod cursor;
 mod error;
+mod grown;
 mod http;
 pub mod openai;
+pub mod responses;
 mod retry;
 mod sse;
 

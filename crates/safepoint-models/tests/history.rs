@@ -12,9 +12,9 @@ use safepoint::{
     message::{AssistantMessage, Block, CallResult, Reasoning, ToolCall, Verdict},
     model::{Delta, ModelSpec},
 };
-use safepoint_models::{anthropic, openai};
+use safepoint_models::{anthropic, openai, responses};
 use safepoint_testkit::{
-    oracle,
+    oracle::{self, Violation},
     script::{Reply, Script},
     server::ModelServer,
 };
@@ -24,27 +24,66 @@ fn spec() -> ModelSpec {
     ModelSpec { system: Some("be brief".into()), tools: Arc::from([]) }
 }
 
-/// The bodies of both wires for a series of histories in one conversation.
-fn bodies(histories: &[&History]) -> [Vec<Value>; 2] {
-    let parse =
-        |bodies: Vec<Vec<u8>>| bodies.iter().map(|body| serde_json::from_slice(body).unwrap()).collect();
-    [
-        parse(openai::encoded(&openai::model("m"), &spec(), histories)),
-        parse(anthropic::encoded(&anthropic::model("m").cache(), &spec(), histories)),
-    ]
+/// A wire: how it encodes, who judges it, and where it is served.
+struct Wire {
+    path: &'static str,
+    encode: fn(&[&History]) -> Vec<Vec<u8>>,
+    judge: fn(&Value) -> Result<(), Violation>,
+    model: fn(&str) -> Box<dyn Model>,
+    /// A request of one user message.
+    ask: fn() -> Value,
 }
 
+const WIRES: [Wire; 3] = [
+    Wire {
+        path: "/chat/completions",
+        encode: |histories| openai::encoded(&openai::model("m"), &spec(), histories),
+        judge: oracle::openai,
+        model: |url| Box::new(openai::model("m").base_url(url)),
+        ask: || json!({"model": "m", "stream": true, "messages": [{"role": "user", "content": "go"}]}),
+    },
+    Wire {
+        path: "/messages",
+        encode: |histories| anthropic::encoded(&anthropic::model("m").cache(), &spec(), histories),
+        judge: oracle::anthropic,
+        model: |url| Box::new(anthropic::model("m").base_url(url)),
+        ask: || json!({"model": "m", "stream": true, "max_tokens": 9, "messages": [{"role": "user", "content": "go"}]}),
+    },
+    Wire {
+        path: "/responses",
+        encode: |histories| responses::encoded(&responses::model("m"), &spec(), histories),
+        judge: oracle::responses,
+        model: |url| Box::new(responses::model("m").base_url(url)),
+        ask: || json!({"model": "m", "stream": true, "input": "go"}),
+    },
+];
+
+impl Wire {
+    /// The bodies for a series of histories in one conversation.
+    fn bodies(&self, histories: &[&History]) -> Vec<Value> {
+        (self.encode)(histories).iter().map(|body| serde_json::from_slice(body).unwrap()).collect()
+    }
+}
+
+/// Every provider takes it.
 fn accepted(history: &History) -> Result<(), TestCaseError> {
-    let [chat, messages] = bodies(&[history]);
-    prop_assert_eq!(oracle::openai(&chat[0]), Ok(()), "{}", chat[0]);
-    prop_assert_eq!(oracle::anthropic(&messages[0]), Ok(()), "{}", messages[0]);
+    for wire in WIRES {
+        let body = &wire.bodies(&[history])[0];
+        prop_assert_eq!((wire.judge)(body), Ok(()), "{}: {}", wire.path, body);
+    }
     Ok(())
 }
 
 fn block() -> impl Strategy<Value = Block> {
     let text =
         prop_oneof![Just(String::new()), Just("  ".to_owned()), "[a-z ]{1,9}", Just("ends \n".to_owned())];
-    let seal = proptest::option::of(Just(json!({"type": "thinking", "thinking": "t", "signature": "s"})));
+    // Of any wire: a conversation may go on with another model.
+    let seal = proptest::option::of(prop_oneof![
+        Just(json!({"type": "thinking", "thinking": "t", "signature": "s"})),
+        Just(json!({"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "e"})),
+        Just(json!({"type": "thought_signature", "of": "call", "signature": "s"})),
+        Just(json!({"type": "thought_signature", "of": "text", "signature": "s"})),
+    ]);
     let args = prop_oneof![Just("{}"), Just("{\"a\":1}"), Just("not json"), Just("[1]"), Just("")];
     prop_oneof![
         text.prop_map(|text| Block::Text { text }),
@@ -72,7 +111,7 @@ fn entry() -> impl Strategy<Value = Entry> {
 }
 
 proptest! {
-    /// S5.1: any stored history at all is repaired so that both providers accept it; the second repair finds nothing.
+    /// S5.1, T1: any stored history at all is repaired so that every provider accepts it; the second repair finds nothing.
     #[test]
     fn any_history_is_repaired_and_accepted(entries in proptest::collection::vec(entry(), 0..8)) {
         let mut history = History::new();
@@ -98,10 +137,12 @@ proptest! {
             next.push((**entry).clone());
             steps.push(next);
         }
-        let grown = bodies(&steps.iter().collect::<Vec<_>>());
-        let anew = bodies(&[steps.last().unwrap()]);
-        prop_assert_eq!(grown[0].last(), anew[0].last());
-        prop_assert_eq!(grown[1].last(), anew[1].last());
+        let steps: Vec<&History> = steps.iter().collect();
+        for wire in WIRES {
+            let grown = (wire.encode)(&steps);
+            let anew = (wire.encode)(&steps[steps.len() - 1..]);
+            prop_assert_eq!(grown.last(), anew.last(), "{}", wire.path);
+        }
     }
 }
 
@@ -166,34 +207,30 @@ fn cut_history(message: AssistantMessage) -> History {
     history
 }
 
-/// S5.1, S5.4, S5.2: a stream cut at every byte, on both wires: what arrived is kept, closed and accepted by both.
+/// S5.1, S5.4, S5.2, T1: a stream cut at every byte, on each wire: what arrived is kept, closed, and accepted by every
+/// provider.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_cut_at_every_byte_leaves_a_history_that_both_providers_accept() {
-    let ask = json!({"model": "m", "stream": true, "max_tokens": 9, "messages": [{"role": "user", "content": "go"}]});
+async fn a_cut_at_every_byte_leaves_a_history_that_every_provider_accepts() {
     let mut start = History::new();
     start.push(Entry::User("go".into()));
-    for (path, is_chat) in [("/chat/completions", true), ("/messages", false)] {
-        let bytes = recorded(path, ask.clone()).await;
-        let bytes = Arc::new(bytes);
+    for wire in WIRES {
+        let bytes = Arc::new(recorded(wire.path, (wire.ask)()).await);
         let at = Arc::new(Mutex::new(0));
         let url = cut_server(Arc::clone(&bytes), Arc::clone(&at)).await;
-        let model: Box<dyn Model> = match is_chat {
-            true => Box::new(openai::model("m").base_url(&url)),
-            false => Box::new(anthropic::model("m").base_url(&url)),
-        };
+        let model = (wire.model)(&url);
         let (mut longest, mut calls) = (0, 0);
         for cut in 0..=bytes.len() {
             *at.lock().unwrap() = cut;
             let message = message(&deltas(&*model, &start).await);
-            assert!(message.text().len() >= longest, "text got lost at {cut}");
+            assert!(message.text().len() >= longest, "{}: text got lost at {cut}", wire.path);
             longest = message.text().len();
             calls = message.calls().count();
             let history = cut_history(message);
-            let [chat, messages] = bodies(&[&history]);
-            assert_eq!(oracle::openai(&chat[0]), Ok(()), "cut at {cut}: {}", chat[0]);
-            assert_eq!(oracle::anthropic(&messages[0]), Ok(()), "cut at {cut}: {}", messages[0]);
+            if let Err(refused) = accepted(&history) {
+                panic!("{}, cut at {cut}: {refused}", wire.path);
+            }
         }
-        assert_eq!((longest, calls), ("I will look it up, né?".len(), 2));
+        assert_eq!((longest, calls), ("I will look it up, né?".len(), 2), "{}", wire.path);
     }
 }
 

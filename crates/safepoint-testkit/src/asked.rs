@@ -1,4 +1,4 @@
-//! What a request asks, read from either wire's body.
+//! What a request asks, read from any wire's body.
 
 use serde_json::Value;
 
@@ -22,6 +22,10 @@ impl Asked {
             let name = tool["function"]["name"].as_str().or(tool["name"].as_str());
             asked.tools.extend(name.map(ToOwned::to_owned));
         }
+        for item in body["input"].as_array().into_iter().flatten() {
+            asked.item(item);
+        }
+        asked.said(body["input"].as_str().unwrap_or_default());
         for message in body["messages"].as_array().into_iter().flatten() {
             match message["role"].as_str() {
                 Some("user") => asked.user_message(&message["content"]),
@@ -30,6 +34,22 @@ impl Asked {
             }
         }
         asked
+    }
+
+    /// An item of Responses: only the user's own begins anew.
+    fn item(&mut self, item: &Value) {
+        match (item["type"].as_str().unwrap_or("message"), item["role"].as_str()) {
+            ("function_call_output", _) => self.results.push(text_of(&item["output"])),
+            ("message", Some("user")) => self.said(&text_of(&item["content"])),
+            _ => {}
+        }
+    }
+
+    fn said(&mut self, text: &str) {
+        if !text.is_empty() {
+            text.clone_into(&mut self.user);
+            self.results.clear();
+        }
     }
 
     /// Anthropic puts results into user messages; only text of the user's own begins anew.
@@ -42,10 +62,7 @@ impl Asked {
             }
         }
         said.push_str(content.as_str().unwrap_or_default());
-        if !said.is_empty() {
-            self.user = said;
-            self.results.clear();
-        }
+        self.said(&said);
     }
 }
 

@@ -19,16 +19,20 @@ use serde_json::{Value, json};
 
 mod anthropic;
 mod openai;
+mod responses;
 
 pub use anthropic::judge as anthropic;
 pub use openai::judge as openai;
+pub use responses::judge as responses;
 
 /// What a provider would refuse, in its own words.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("messages[{index}]: {message}")]
+#[error("{list}[{index}]: {message}")]
 #[non_exhaustive]
 pub struct Violation {
-    /// The message that it found wanting.
+    /// The list that it stands in: `messages`, `input` or `contents`.
+    pub list: &'static str,
+    /// The message (or item, or content) that it found wanting.
     pub index: usize,
     /// The rule that it breaks.
     pub rule: Rule,
@@ -72,13 +76,22 @@ pub enum Rule {
     SignedThinking,
     /// With thinking on, the message whose calls are being answered begins with thinking.
     ThinkingFirst,
+    /// Reasoning is followed by what it led to.
+    ReasoningFollowed,
     /// The number of tokens is bounded.
     MaxTokens,
 }
 
 impl Violation {
     fn new(index: usize, rule: Rule, message: impl Into<String>) -> Self {
-        Self { index, rule, message: message.into(), param: "messages".into() }
+        Self { list: "messages", index, rule, message: message.into(), param: "messages".into() }
+    }
+
+    /// Names the list that it stands in.
+    fn in_list(mut self, list: &'static str) -> Self {
+        self.list = list;
+        self.param = list.into();
+        self
     }
 
     /// Names the part of the message.

@@ -26,12 +26,14 @@ mod connection;
 mod exchange;
 mod gate;
 mod http;
+mod kept;
 mod render;
 mod shared;
 
 pub use exchange::{Exchange, Fate};
 pub use gate::Gate;
 pub use http::Wire;
+pub use kept::{Ask, What};
 pub(crate) use shared::Shared;
 
 /// Connections that may wait to be accepted.
@@ -120,7 +122,7 @@ impl ModelServer {
         Ok(Self { address, shared, _alive: alive })
     }
 
-    /// The base URL, with `/v1`: the same for both wires.
+    /// The base URL, with `/v1`: the same for all wires.
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}/v1", self.address)
@@ -143,6 +145,12 @@ impl ModelServer {
     #[must_use]
     pub fn requests(&self) -> Vec<Exchange> {
         self.shared.exchanges()
+    }
+
+    /// What was asked about responses in the background, beside their streams: cancels, and reads of their rest.
+    #[must_use]
+    pub fn asked_about(&self) -> Vec<Ask> {
+        self.shared.asked_about()
     }
 
     /// Waits until exchange `id` (from 0) has arrived.

@@ -42,7 +42,7 @@ impl Draft {
             Delta::Usage(usage) => self.used(usage.clone()),
             Delta::Ended(finish) => self.finish = Some(finish.clone()),
             Delta::Retrying { .. } => self.sent = Sent::No,
-            Delta::CallBegun { .. } => {}
+            Delta::CallBegun { .. } | Delta::Rejoining { .. } => {}
         }
     }
 

@@ -42,6 +42,9 @@ pub struct Limits {
     /// How long a cut model call may be read on for its bill, where the agent chose [`OnCut::Drain`](crate::OnCut).
     /// Default 30 s.
     pub drain: Duration,
+    /// How long a provider may take to be told that a reply is not wanted any more, where dropping the connection does
+    /// not say so. Default 2 s.
+    pub parting: Duration,
     /// How long an append to the log may take before the run settles without it (S3.4). Default 5 s.
     pub append: Duration,
     /// How long an unanswered approval stays open. Default 24 h.
@@ -66,6 +69,7 @@ impl Default for Limits {
             callback: Duration::from_secs(5),
             quiet: Duration::from_secs(2),
             drain: Duration::from_secs(30),
+            parting: Duration::from_secs(2),
             append: Duration::from_secs(5),
             approval: Duration::from_secs(24 * 60 * 60),
             retained_deltas: 4096,

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, error::Error as StdError, fmt, sync::Arc, time::Duration};
 
-use futures_core::stream::BoxStream;
+use futures_core::{future::BoxFuture, stream::BoxStream};
 use serde_json::Value;
 
 use crate::{history::History, message::ToolCall, usage::Usage};
@@ -27,6 +27,15 @@ pub trait Conversation: Send {
     /// Dropping the stream releases the exchange at once: an HTTP/1 connection closes, an HTTP/2 stream is reset.
     /// Every wait inside (connecting, headers, silence, retry back-off) ends with the drop.
     fn stream(&mut self, history: &History) -> DeltaStream;
+
+    /// What the provider must be told, beside the drop, when the latest reply is not wanted any more: the cancel of a
+    /// response that outlives its connection. None for wires where the drop says it all.
+    ///
+    /// Called once a reply was cut or failed, after its stream was dropped. The run waits for it, within
+    /// [`Limits::parting`](crate::Limits), before it is quiet; its outcome does not.
+    fn part(&mut self) -> Option<BoxFuture<'static, ()>> {
+        None
+    }
 }
 
 /// One reply as it arrives.
@@ -70,6 +79,16 @@ pub enum Delta {
     /// An attempt failed before its first byte; another follows after a wait.
     Retrying {
         /// How many attempts have failed.
+        failed: u32,
+        /// How long it waits.
+        after: Duration,
+        /// What went wrong, for people.
+        error: String,
+    },
+    /// The stream broke where the provider keeps the reply: it is read on, from where it broke, after a wait. Nothing
+    /// is asked for again.
+    Rejoining {
+        /// How often it has broken here.
         failed: u32,
         /// How long it waits.
         after: Duration,

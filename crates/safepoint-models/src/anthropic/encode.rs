@@ -95,7 +95,7 @@ impl Encoder {
         }
         for block in &message.blocks {
             if let Block::Reasoning(reasoning) = block
-                && let Some(seal) = &reasoning.seal
+                && let Some(seal) = reasoning.seal.as_ref().filter(|seal| is_ours(seal))
             {
                 self.block(out, Role::Assistant);
                 sealed_block(out, seal);
@@ -132,6 +132,11 @@ impl Encoder {
             }
         }
     }
+}
+
+/// Whether a seal is of this wire: a history may come from another.
+fn is_ours(seal: &Value) -> bool {
+    seal["type"] == "thinking" || seal["type"] == "redacted_thinking"
 }
 
 // Each of these writes a block without its closing brace.

@@ -34,6 +34,10 @@ pub(super) async fn serve(mut socket: TcpStream, shared: &Shared) -> io::Result<
                 refuse(&mut socket, 404, &openai_error(&why, "unknown_url")).await?;
                 continue;
             }
+            Incoming::Kept(ask) => {
+                socket.write_all(&shared.kept(&ask)).await?;
+                continue;
+            }
             Incoming::Request(request) => request,
         };
         let wire = request.wire;
@@ -63,7 +67,7 @@ fn openai_error(message: &str, code: &str) -> Value {
 /// What each provider says of a body that is not JSON.
 fn not_json(wire: Wire, error: &serde_json::Error) -> Value {
     match wire {
-        Wire::OpenAi => openai_error(
+        Wire::OpenAi | Wire::Responses => openai_error(
             &format!("We could not parse the JSON body of your request: {error}."),
             "invalid_json",
         ),

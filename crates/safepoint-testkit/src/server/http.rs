@@ -8,24 +8,28 @@ use tokio::{
     net::TcpStream,
 };
 
+use super::kept;
 use crate::oracle;
 
-/// The wire that a request speaks. Exhaustive: the two that the server knows.
+/// The wire that a request speaks. Exhaustive: those that the server knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Wire {
     /// `…/chat/completions`.
     OpenAi,
     /// `…/messages`.
     Anthropic,
+    /// `…/responses`.
+    Responses,
 }
 
 impl Wire {
-    /// Its name: `openai` or `anthropic`.
+    /// Its name: `openai`, `anthropic`, `responses`.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::OpenAi => "openai",
             Self::Anthropic => "anthropic",
+            Self::Responses => "responses",
         }
     }
 
@@ -35,6 +39,7 @@ impl Wire {
         match self {
             Self::OpenAi => oracle::openai(body).err().map(|violation| violation.openai_body()),
             Self::Anthropic => oracle::anthropic(body).err().map(|violation| violation.anthropic_body()),
+            Self::Responses => oracle::responses(body).err().map(|violation| violation.openai_body()),
         }
     }
 
@@ -42,6 +47,9 @@ impl Wire {
         let path = path.split('?').next().unwrap_or_default();
         if path.ends_with("/chat/completions") {
             return Some(Self::OpenAi);
+        }
+        if path.ends_with("/responses") {
+            return Some(Self::Responses);
         }
         path.ends_with("/messages").then_some(Self::Anthropic)
     }
@@ -58,7 +66,12 @@ pub(super) struct Request {
 /// What came: a request, one for nobody, or the end of the connection.
 pub(super) enum Incoming {
     Request(Request),
-    Unknown { method: String, path: String },
+    /// A request about a response that the server keeps.
+    Kept(kept::Ask),
+    Unknown {
+        method: String,
+        path: String,
+    },
     End,
 }
 
@@ -86,6 +99,9 @@ pub(super) async fn read(socket: &mut TcpStream, buffer: &mut Vec<u8>) -> io::Re
     }
     let Some(body) = body(socket, buffer, &head).await? else { return Ok(Incoming::End) };
     let Head { method, path, headers, .. } = head;
+    if let Some(ask) = kept::Ask::of(&method, &path) {
+        return Ok(Incoming::Kept(ask));
+    }
     Ok(match Wire::of(&path) {
         Some(wire) if method == "POST" => Incoming::Request(Request { wire, path, headers, body }),
         Some(_) | None => Incoming::Unknown { method, path },

@@ -9,9 +9,10 @@ use super::http::Wire;
 use crate::script::{Fault, Reply};
 
 mod message;
+mod responses;
 mod stream;
 
-pub(super) use stream::chunks;
+pub(super) use stream::{chunks, named};
 
 /// One step of an answer. Exhaustive: the connection does each.
 #[derive(Clone, Debug)]
@@ -39,15 +40,19 @@ enum Shape {
     Message,
     Stream,
     StreamWithUsage,
+    /// A stream of a response that is kept when the peer goes.
+    Kept,
 }
 
 /// All that the server must know of a request that nobody judges.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 struct Glance {
     #[serde(default)]
     model: Option<String>,
     #[serde(default)]
     stream: Option<bool>,
+    #[serde(default)]
+    background: Option<bool>,
     #[serde(default)]
     stream_options: Option<StreamOptions>,
 }
@@ -60,23 +65,28 @@ struct StreamOptions {
 
 impl How {
     pub(super) fn of(wire: Wire, body: &Value) -> Self {
-        let usage = body["stream_options"]["include_usage"].as_bool();
-        Self::new(wire, body["model"].as_str(), body["stream"].as_bool(), usage)
+        // What is not of these types is as if it were not there.
+        Self::new(wire, Glance::deserialize(body).unwrap_or_default())
     }
 
     pub(super) fn at_a_glance(wire: Wire, body: &[u8]) -> Result<Self, serde_json::Error> {
-        let glance: Glance = serde_json::from_slice(body)?;
-        let usage = glance.stream_options.and_then(|options| options.include_usage);
-        Ok(Self::new(wire, glance.model.as_deref(), glance.stream, usage))
+        Ok(Self::new(wire, serde_json::from_slice(body)?))
     }
 
-    fn new(wire: Wire, model: Option<&str>, stream: Option<bool>, usage: Option<bool>) -> Self {
-        let shape = match (stream, usage) {
-            (None | Some(false), _) => Shape::Message,
-            (Some(true), Some(true)) => Shape::StreamWithUsage,
-            (Some(true), None | Some(false)) => Shape::Stream,
+    fn new(wire: Wire, glance: Glance) -> Self {
+        let usage = glance.stream_options.and_then(|options| options.include_usage);
+        let shape = match (wire, glance.stream, glance.background, usage) {
+            (_, None | Some(false), ..) => Shape::Message,
+            (Wire::Responses, Some(true), Some(true), _) => Shape::Kept,
+            (_, Some(true), _, Some(true)) => Shape::StreamWithUsage,
+            (_, Some(true), _, None | Some(false)) => Shape::Stream,
         };
-        Self { wire, model: model.unwrap_or("scripted").to_owned(), shape }
+        Self { wire, model: glance.model.unwrap_or_else(|| "scripted".to_owned()), shape }
+    }
+
+    /// Whether the response is kept when the peer goes.
+    pub(super) fn is_kept(&self) -> bool {
+        self.shape == Shape::Kept
     }
 }
 
@@ -102,7 +112,9 @@ pub(super) fn reply(how: &How, reply: &Reply) -> Vec<Step> {
         fault => match (how.shape, fault) {
             (Shape::Message, Some(fault)) => broken_message(how, reply, fault),
             (Shape::Message, None) => vec![whole(200, &message::of(how, reply))],
-            (Shape::Stream | Shape::StreamWithUsage, _) => streamed(how, reply),
+            (Shape::Stream | Shape::StreamWithUsage | Shape::Kept, _) => {
+                streamed(how, reply, chunks(how, reply))
+            }
         },
     }
 }
@@ -120,8 +132,33 @@ fn broken_message(how: &How, reply: &Reply, fault: &Fault) -> Vec<Step> {
     vec![Step::Head(200, bytes), end]
 }
 
-fn streamed(how: &How, reply: &Reply) -> Vec<Step> {
-    let mut chunks = chunks(how, reply);
+/// The steps of a reply whose response is kept, and, where one came to be, all its events.
+pub(super) fn kept(how: &How, of: &Reply) -> (Vec<Step>, Option<Vec<Vec<u8>>>) {
+    match of.fault {
+        Some(
+            Fault::Silence
+            | Fault::Close
+            | Fault::Reset
+            | Fault::Status { .. }
+            | Fault::Answer { .. }
+            | Fault::Raw(_),
+        ) => (reply(how, of), None),
+        _ => {
+            let chunks = chunks(how, of);
+            (streamed(how, of, chunks.clone()), Some(chunks))
+        }
+    }
+}
+
+/// A stream of these events, at once and whole.
+pub(super) fn stream(events: &[Vec<u8>]) -> Vec<u8> {
+    let mut bytes = STREAM_HEAD.as_bytes().to_vec();
+    bytes.extend(events.iter().flat_map(|event| framed(event)));
+    bytes.extend(LAST_CHUNK);
+    bytes
+}
+
+fn streamed(how: &How, reply: &Reply, mut chunks: Vec<Vec<u8>>) -> Vec<Step> {
     let finish = Step::Finish(LAST_CHUNK.to_vec());
     let end = match reply.fault {
         Some(Fault::StallAfter(_)) => Step::Silence,
@@ -150,15 +187,12 @@ fn streamed(how: &How, reply: &Reply) -> Vec<Step> {
 }
 
 fn at_once(chunks: &[Vec<u8>], end: Step) -> Vec<Step> {
+    if matches!(end, Step::Finish(_)) {
+        return vec![Step::Whole(200, stream(chunks).into())];
+    }
     let mut bytes = STREAM_HEAD.as_bytes().to_vec();
     bytes.extend(chunks.iter().flat_map(|chunk| framed(chunk)));
-    match end {
-        Step::Finish(last) => {
-            bytes.extend(last);
-            vec![Step::Whole(200, bytes.into())]
-        }
-        end => vec![Step::Head(200, bytes), end],
-    }
+    vec![Step::Head(200, bytes), end]
 }
 
 fn paced(chunks: &[Vec<u8>], end: Step, delay_ms: u64) -> Vec<Step> {
@@ -198,7 +232,7 @@ pub(super) fn json(status: u16, body: &Value) -> Vec<u8> {
 pub(super) fn of_status(wire: Wire, status: u16) -> Value {
     let message = format!("scripted {status}");
     match wire {
-        Wire::OpenAi => {
+        Wire::OpenAi | Wire::Responses => {
             let (kind, code) = match status {
                 401 => ("invalid_request_error", json!("invalid_api_key")),
                 404 => ("invalid_request_error", json!("model_not_found")),

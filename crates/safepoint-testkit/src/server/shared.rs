@@ -19,11 +19,12 @@ use super::{
     exchange::{Exchange, Fate},
     gate,
     http::{self, Wire},
+    kept::{self, Kept},
     render::{self, How, Step},
 };
 use crate::{
     asked::Asked,
-    script::{Chosen, Director, Script},
+    script::{Chosen, Director, Reply, Script},
 };
 
 /// Replies that are always the same, encoded, by their place and how they were wanted.
@@ -37,6 +38,7 @@ pub(crate) struct Shared {
     log: Option<mpsc::UnboundedSender<Value>>,
     state: Mutex<State>,
     ready: Mutex<Encoded>,
+    kept: Mutex<Kept>,
     pub(super) arrived: Notify,
     pub(super) open: AtomicUsize,
 }
@@ -69,6 +71,7 @@ impl Shared {
             log: options.log,
             state: Mutex::default(),
             ready: Mutex::default(),
+            kept: Mutex::default(),
             arrived: Notify::new(),
             open: AtomicUsize::new(0),
         }
@@ -105,12 +108,14 @@ impl Shared {
         if self.needs_only_a_glance() {
             let how = How::at_a_glance(request.wire, &request.body)?;
             let noted = Noted { id: 0, fate: watch::channel(Fate::default()).0 };
-            return Ok((noted, Answer::Steps(self.scripted(&how, &Asked::default()))));
+            let steps = self.scripted(&how, &Asked::default(), &noted);
+            return Ok((noted, Answer::Steps(steps)));
         }
         let body: Value = serde_json::from_slice(&request.body)?;
         let (wire, body) = (request.wire, Arc::new(body));
         let noted = self.note(request, &body);
-        Ok((noted, self.answer(wire, &body)))
+        let answer = self.answer(wire, &body, &noted);
+        Ok((noted, answer))
     }
 
     /// Whether nobody looks at what a request says: for benchmarks, so that the server is not what is measured.
@@ -147,7 +152,7 @@ impl Shared {
         Noted { id, fate: sender }
     }
 
-    fn answer(&self, wire: Wire, body: &Value) -> Answer {
+    fn answer(&self, wire: Wire, body: &Value, noted: &Noted) -> Answer {
         if self.strictness == Strictness::Strict
             && let Some(refusal) = wire.judge(body)
         {
@@ -156,15 +161,18 @@ impl Shared {
         if let Some(steps) = self.lock().gates.pop_front() {
             return Answer::Gated(steps);
         }
-        Answer::Steps(self.scripted(&How::of(wire, body), &Asked::of(body)))
+        Answer::Steps(self.scripted(&How::of(wire, body), &Asked::of(body), noted))
     }
 
     /// The steps of the reply that is due. A plain one is encoded once.
-    fn scripted(&self, how: &How, asked: &Asked) -> Vec<Step> {
+    fn scripted(&self, how: &How, asked: &Asked, noted: &Noted) -> Vec<Step> {
         let (place, reply) = match self.director.choose(asked) {
             Chosen::Scripted(place, reply) => (place, reply),
-            Chosen::Improvised(reply) => return render::reply(how, &reply),
+            Chosen::Improvised(reply) => return self.rendered(how, &reply, noted),
         };
+        if how.is_kept() {
+            return self.rendered(how, reply, noted);
+        }
         if !reply.always_the_same() {
             return render::reply(how, reply);
         }
@@ -178,5 +186,33 @@ impl Shared {
             self.ready.lock().unwrap_or_else(PoisonError::into_inner).insert(key, bytes);
         }
         steps
+    }
+
+    /// A reply's steps; where the response is kept, all of it, whatever goes wrong on its way to the peer.
+    fn rendered(&self, how: &How, reply: &Reply, noted: &Noted) -> Vec<Step> {
+        if !how.is_kept() {
+            return render::reply(how, reply);
+        }
+        let (steps, events) = render::kept(how, reply);
+        if let Some(events) = events {
+            self.keep(events, noted.fate.subscribe());
+        }
+        steps
+    }
+
+    pub(super) fn keep(&self, chunks: Vec<Vec<u8>>, fate: watch::Receiver<Fate>) {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).keep(chunks, fate);
+    }
+
+    /// Answers a request about a kept response.
+    pub(super) fn kept(&self, ask: &kept::Ask) -> Vec<u8> {
+        self.tell(
+            || json!({"type": "about_a_response", "response": ask.response, "what": ask.what.as_str()}),
+        );
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).answer(ask)
+    }
+
+    pub(super) fn asked_about(&self) -> Vec<kept::Ask> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).asked()
     }
 }

@@ -107,8 +107,21 @@ impl Conductor {
                 if let Some(task) = task {
                     task.dropper().drop_now();
                 }
+                self.part();
                 self.end_model(&streaming, whole, ModelState::Closed).await
             }
+        }
+    }
+
+    /// Tells the provider that the reply is not wanted, where the drop does not say so. Nothing waits for it but quiet.
+    fn part(&mut self) {
+        if let Some(parting) = self.conversation.part() {
+            let bound = self.def.limits.parting;
+            drop(self.scope.spawn("telling the provider", async move {
+                if timeout(bound, parting).await.is_err() {
+                    // It was asked; what it does is its affair.
+                }
+            }));
         }
     }
 
@@ -138,6 +151,9 @@ impl Conductor {
         let Some(streaming) = self.streaming.take_if(|streaming| streaming.round == round) else {
             return Ok(());
         };
+        if error.is_some() {
+            self.part();
+        }
         let finish = lock(&streaming.pen).draft.finish().cloned();
         let (whole, state) = match (error, finish) {
             (Some(error), _) => (Wholeness::Failed(report(&error)), ModelState::Closed),
@@ -232,7 +248,7 @@ impl Page {
             Delta::Reasoning(text) => self.shared.feed.push(EventKind::Reasoning(text)),
             Delta::CallBegun { name } => self.shared.feed.push(EventKind::CallBegun(name)),
             Delta::Usage(usage) => self.shared.feed.push(EventKind::Usage(usage)),
-            Delta::Retrying { failed, after, error } => {
+            Delta::Retrying { failed, after, error } | Delta::Rejoining { failed, after, error } => {
                 self.shared.feed.push(EventKind::Retrying { failed, after, error });
             }
             Delta::Sent | Delta::Opened | Delta::Sealed(_) | Delta::CallReady(_) | Delta::Ended(_) => {}

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::{Value, json};
 
-use super::How;
+use super::{How, responses};
 use crate::{
     script::{Call, Reply},
     server::Wire,
@@ -22,6 +22,7 @@ pub(super) fn of(how: &How, reply: &Reply) -> Value {
     match how.wire {
         Wire::OpenAi => openai(how, reply),
         Wire::Anthropic => anthropic(how, reply),
+        Wire::Responses => responses::whole(how, reply),
     }
 }
 
@@ -71,6 +72,7 @@ pub(super) fn finish(wire: Wire, reply: &Reply) -> String {
         (Wire::OpenAi, false) => "tool_calls",
         (Wire::Anthropic, true) => "end_turn",
         (Wire::Anthropic, false) => "tool_use",
+        (Wire::Responses, _) => "completed",
     };
     reply.finish.clone().unwrap_or_else(|| natural.to_owned())
 }
@@ -82,6 +84,9 @@ pub(super) fn usage(wire: Wire, reply: &Reply) -> Value {
             json!({"prompt_tokens": input, "completion_tokens": output, "total_tokens": input + output})
         }
         Wire::Anthropic => json!({"input_tokens": input, "output_tokens": output}),
+        Wire::Responses => json!({"input_tokens": input, "input_tokens_details": {"cached_tokens": 0},
+            "output_tokens": output, "output_tokens_details": {"reasoning_tokens": 0},
+            "total_tokens": input + output}),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{How, Shape, message, of_status};
+use super::{How, Shape, message, of_status, responses};
 use crate::{
     script::{self, Reply},
     server::Wire,
@@ -13,6 +13,7 @@ pub(in crate::server) fn chunks(how: &How, reply: &Reply) -> Vec<Vec<u8>> {
     match how.wire {
         Wire::OpenAi => openai(how, reply),
         Wire::Anthropic => anthropic(how, reply),
+        Wire::Responses => responses::chunks(how, reply),
     }
 }
 
@@ -21,11 +22,12 @@ pub(super) fn error(wire: Wire) -> Vec<u8> {
     match wire {
         Wire::OpenAi => data(&of_status(wire, 500)),
         Wire::Anthropic => named(&of_status(wire, 529)),
+        Wire::Responses => responses::error(),
     }
 }
 
 /// Arguments in two pieces, as providers send them.
-fn halves(args: &Value) -> [String; 2] {
+pub(super) fn halves(args: &Value) -> [String; 2] {
     let text = message::arguments(args);
     let mut middle = text.len() / 2;
     while !text.is_char_boundary(middle) {
@@ -125,10 +127,10 @@ fn blocks(reply: &Reply) -> Vec<(Value, Vec<Value>)> {
     blocks
 }
 
-fn data(value: &Value) -> Vec<u8> {
+pub(super) fn data(value: &Value) -> Vec<u8> {
     format!("data: {value}\n\n").into_bytes()
 }
 
-fn named(value: &Value) -> Vec<u8> {
+pub(in crate::server) fn named(value: &Value) -> Vec<u8> {
     format!("event: {}\ndata: {value}\n\n", value["type"].as_str().unwrap_or_default()).into_bytes()
 }

@@ -1,0 +1,114 @@
+//! History as Responses want it: a flat list of items, each call answered by its id, and sealed reasoning only where
+//! an item of the same message follows it.
+
+use safepoint::{
+    history::Entry,
+    message::{AssistantMessage, Block, CallResult, ToolCall},
+};
+use serde_json::Value;
+
+use crate::{body::json_str, grown::Entries};
+
+/// What stands in the list already.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Items {
+    place: Place,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Place {
+    #[default]
+    First,
+    Later,
+}
+
+impl Entries for Items {
+    fn entry(&mut self, out: &mut Vec<u8>, entry: &Entry) {
+        match entry {
+            Entry::User(message) => self.said(out, "user", &message.text),
+            Entry::Assistant(message) => self.assistant(out, message),
+            Entry::Results { results } => {
+                for result in results {
+                    self.output(out, result);
+                }
+            }
+        }
+    }
+
+    fn tail(&self) -> &'static [u8] {
+        b"]}"
+    }
+}
+
+impl Items {
+    /// Reasoning waits for what it led to: the provider refuses a reasoning item that nothing follows, as a cut
+    /// message leaves it.
+    fn assistant(&mut self, out: &mut Vec<u8>, message: &AssistantMessage) {
+        let mut thoughts: Vec<&Value> = Vec::new();
+        for block in &message.blocks {
+            match block {
+                Block::Reasoning(reasoning) => {
+                    thoughts.extend(reasoning.seal.iter().filter(|seal| is_ours(seal)))
+                }
+                Block::Text { text } if text.trim().is_empty() => {}
+                Block::Text { text } => {
+                    self.thoughts(out, &mut thoughts);
+                    self.said(out, "assistant", text);
+                }
+                Block::Call(call) => {
+                    self.thoughts(out, &mut thoughts);
+                    self.call(out, call);
+                }
+            }
+        }
+    }
+
+    fn thoughts(&mut self, out: &mut Vec<u8>, thoughts: &mut Vec<&Value>) {
+        for thought in thoughts.drain(..) {
+            self.comma(out);
+            serde_json::to_writer(&mut *out, thought).expect("writing JSON to memory cannot fail");
+        }
+    }
+
+    fn said(&mut self, out: &mut Vec<u8>, role: &str, text: &str) {
+        self.comma(out);
+        out.extend_from_slice(b"{\"type\":\"message\",\"role\":");
+        json_str(out, role);
+        out.extend_from_slice(b",\"content\":");
+        json_str(out, text);
+        out.push(b'}');
+    }
+
+    /// Without the item's own id, so that the provider does not look for the item that it did not store.
+    fn call(&mut self, out: &mut Vec<u8>, call: &ToolCall) {
+        self.comma(out);
+        out.extend_from_slice(b"{\"type\":\"function_call\",\"call_id\":");
+        json_str(out, call.id.as_str());
+        out.extend_from_slice(b",\"name\":");
+        json_str(out, &call.name);
+        out.extend_from_slice(b",\"arguments\":");
+        json_str(out, &call.args);
+        out.push(b'}');
+    }
+
+    fn output(&mut self, out: &mut Vec<u8>, result: &CallResult) {
+        self.comma(out);
+        out.extend_from_slice(b"{\"type\":\"function_call_output\",\"call_id\":");
+        json_str(out, result.call_id.as_str());
+        out.extend_from_slice(b",\"output\":");
+        json_str(out, &result.text);
+        out.push(b'}');
+    }
+
+    fn comma(&mut self, out: &mut Vec<u8>) {
+        if self.place == Place::Later {
+            out.push(b',');
+        }
+        self.place = Place::Later;
+    }
+}
+
+/// Whether a seal is of this wire: a history may come from another.
+fn is_ours(seal: &Value) -> bool {
+    seal["type"] == "reasoning"
+}

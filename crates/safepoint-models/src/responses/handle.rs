@@ -1,0 +1,51 @@
+//! What is known, outside its stream, of a response that the provider keeps: its id, and whether it still runs.
+//!
+//! **Invariants**: the lock is never held across an await; an id is handed out for a cancel once.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Shared by the reader of a reply and the conversation that may have to call it off. Clones are the same response.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Handle {
+    keeps: Keeps,
+    id: Arc<Mutex<Option<String>>>,
+}
+
+/// Whether the provider keeps the response when we go. Exhaustive: it does in background mode.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Keeps {
+    #[default]
+    Nothing,
+    Running,
+}
+
+impl Handle {
+    pub(super) fn new(keeps: Keeps) -> Self {
+        Self { keeps, ..Self::default() }
+    }
+
+    pub(super) fn is_named(&self, id: String) {
+        if self.keeps == Keeps::Running {
+            self.lock().get_or_insert(id);
+        }
+    }
+
+    /// It has ended at the provider: nothing to read on, nothing to call off.
+    pub(super) fn is_over(&self) {
+        self.lock().take();
+    }
+
+    /// The id, if the provider keeps the response running.
+    pub(super) fn kept(&self) -> Option<String> {
+        self.lock().clone()
+    }
+
+    /// The id, once.
+    pub(super) fn take(&self) -> Option<String> {
+        self.lock().take()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<String>> {
+        self.id.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

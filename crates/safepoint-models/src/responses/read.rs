@@ -1,0 +1,268 @@
+//! A response's events as deltas: items one after the other, each whole at its `done`.
+//!
+//! **Invariants**: an event is taken once, also when a broken stream is read on (its number says which it is).
+
+use std::{borrow::Cow, collections::VecDeque};
+
+use safepoint::{
+    ids::CallId,
+    message::ToolCall,
+    model::{Delta, Finish, ModelError},
+    usage::{Usage, UsageSource},
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::handle::Handle;
+use crate::{error, http::Wire, sse::SseEvent};
+
+#[derive(Deserialize)]
+struct Event<'a> {
+    #[serde(default)]
+    sequence_number: Option<u64>,
+    #[serde(rename = "type", borrow)]
+    kind: Cow<'a, str>,
+    #[serde(default, borrow)]
+    delta: Option<Cow<'a, str>>,
+    #[serde(default)]
+    summary_index: u64,
+    #[serde(default)]
+    item: Option<Item>,
+    #[serde(default)]
+    response: Option<Response>,
+    #[serde(default)]
+    error: Option<Words>,
+    #[serde(default)]
+    message: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Item {
+    #[serde(rename = "type")]
+    kind: String,
+    #[serde(default)]
+    id: Option<String>,
+    #[serde(default)]
+    call_id: Option<String>,
+    #[serde(default)]
+    name: Option<String>,
+    #[serde(default)]
+    arguments: Option<String>,
+    #[serde(default)]
+    summary: Option<Value>,
+    #[serde(default)]
+    encrypted_content: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Response {
+    #[serde(default)]
+    id: Option<String>,
+    #[serde(default)]
+    status: Option<String>,
+    #[serde(default)]
+    usage: Option<EventUsage>,
+    #[serde(default)]
+    error: Option<Words>,
+    #[serde(default)]
+    incomplete_details: Option<Incomplete>,
+}
+
+#[derive(Deserialize)]
+struct Words {
+    #[serde(default)]
+    message: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Incomplete {
+    #[serde(default)]
+    reason: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct EventUsage {
+    #[serde(default)]
+    input_tokens: u64,
+    #[serde(default)]
+    output_tokens: u64,
+    #[serde(default)]
+    input_tokens_details: Option<InputDetails>,
+    #[serde(default)]
+    output_tokens_details: Option<OutputDetails>,
+}
+
+#[derive(Deserialize)]
+struct InputDetails {
+    #[serde(default)]
+    cached_tokens: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct OutputDetails {
+    #[serde(default)]
+    reasoning_tokens: Option<u64>,
+}
+
+/// Reads one reply.
+#[derive(Debug, Default)]
+pub(super) struct Reader {
+    handle: Handle,
+    seen: Option<u64>,
+    args: String,
+    finish: Option<Finish>,
+    place: Place,
+}
+
+/// How far the reply is.
+#[derive(Debug, Default, PartialEq, Eq)]
+enum Place {
+    #[default]
+    Inside,
+    Over,
+    Told,
+}
+
+impl Wire for Reader {
+    fn event(&mut self, event: &SseEvent, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
+        let data = event.data.trim();
+        if data == "[DONE]" {
+            return Ok(());
+        }
+        let event: Event<'_> = serde_json::from_str(data).map_err(error::malformed)?;
+        if let Some(number) = event.sequence_number {
+            if self.seen.is_some_and(|seen| number <= seen) {
+                return Ok(());
+            }
+            self.seen = Some(number);
+        }
+        self.take(event, out)
+    }
+
+    fn end(&mut self, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
+        match (&self.place, self.finish.take()) {
+            (Place::Told, _) => Ok(()),
+            (Place::Over, finish) => {
+                self.place = Place::Told;
+                self.handle.is_over();
+                out.push_back(Delta::Ended(finish.unwrap_or(Finish::Natural)));
+                Ok(())
+            }
+            (Place::Inside, _) => Err(error::ended_early()),
+        }
+    }
+
+    fn is_complete(&self) -> bool {
+        self.place != Place::Inside
+    }
+
+    fn resume(&self) -> Option<String> {
+        let id = self.handle.kept()?;
+        let after = self.seen.map_or_else(String::new, |seen| format!("&starting_after={seen}"));
+        Some(format!("/{id}?stream=true{after}"))
+    }
+}
+
+impl Reader {
+    pub(super) fn new(handle: Handle) -> Self {
+        Self { handle, ..Self::default() }
+    }
+
+    fn take(&mut self, event: Event<'_>, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
+        let delta = event.delta.filter(|delta| !delta.is_empty());
+        match (&*event.kind, delta, event.item, event.response) {
+            ("response.output_text.delta" | "response.refusal.delta", Some(text), _, _) => {
+                out.push_back(Delta::Text(text.into_owned()));
+            }
+            ("response.reasoning_summary_text.delta" | "response.reasoning_text.delta", Some(text), _, _) => {
+                out.push_back(Delta::Reasoning(text.into_owned()));
+            }
+            // Parts of a summary are paragraphs.
+            ("response.reasoning_summary_part.added", ..) if event.summary_index > 0 => {
+                out.push_back(Delta::Reasoning("\n\n".to_owned()));
+            }
+            ("response.function_call_arguments.delta", Some(more), _, _) => self.args.push_str(&more),
+            ("response.output_item.added", _, Some(item), _) => self.begun(&item, out),
+            ("response.output_item.done", _, Some(item), _) => self.done(item, out),
+            ("response.created" | "response.queued" | "response.in_progress", _, _, Some(response)) => {
+                if let Some(id) = response.id {
+                    self.handle.is_named(id);
+                }
+            }
+            ("response.completed" | "response.incomplete", _, _, Some(response)) => self.over(response, out),
+            ("response.failed" | "response.cancelled", _, _, response) => {
+                self.handle.is_over();
+                return Err(error::in_stream(&failure(response)));
+            }
+            ("error", ..) => {
+                self.handle.is_over();
+                let words = event.error.and_then(|error| error.message).or(event.message);
+                return Err(error::in_stream(words.as_deref().unwrap_or("no reason was given")));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn begun(&mut self, item: &Item, out: &mut VecDeque<Delta>) {
+        self.args.clear();
+        if let ("function_call", Some(name)) = (&*item.kind, &item.name) {
+            out.push_back(Delta::CallBegun { name: name.clone() });
+        }
+    }
+
+    fn done(&mut self, item: Item, out: &mut VecDeque<Delta>) {
+        match &*item.kind {
+            "function_call" => {
+                let collected = std::mem::take(&mut self.args);
+                let args = item.arguments.filter(|args| !args.is_empty()).unwrap_or(collected);
+                let (id, name) = (item.call_id.unwrap_or_default(), item.name.unwrap_or_default());
+                out.push_back(Delta::CallReady(ToolCall { id: CallId::from(id), name, args }));
+            }
+            "reasoning" => {
+                // Without the encrypted content the provider would look for the item, and has not stored it.
+                if let Some(encrypted) = item.encrypted_content.filter(|encrypted| !encrypted.is_empty()) {
+                    out.push_back(Delta::Sealed(json!({"type": "reasoning", "id": item.id,
+                        "summary": item.summary.unwrap_or_else(|| json!([])), "encrypted_content": encrypted})));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn over(&mut self, response: Response, out: &mut VecDeque<Delta>) {
+        if let Some(usage) = response.usage {
+            out.push_back(Delta::Usage(exact(&usage)));
+        }
+        let reason = response.incomplete_details.and_then(|details| details.reason);
+        self.finish = Some(match (response.status.as_deref(), reason.as_deref()) {
+            (_, Some("max_output_tokens" | "max_tokens")) => Finish::Length,
+            (_, Some("content_filter")) => Finish::Filtered,
+            (_, Some(other)) => Finish::Other(other.to_owned()),
+            (Some("incomplete"), None) => Finish::Other("incomplete".to_owned()),
+            (_, None) => Finish::Natural,
+        });
+        self.place = Place::Over;
+    }
+}
+
+fn failure(response: Option<Response>) -> String {
+    let (error, status) = response.map_or((None, None), |response| (response.error, response.status));
+    error.and_then(|error| error.message).unwrap_or_else(|| match status.as_deref() {
+        Some("cancelled") => "the response was cancelled at the provider".to_owned(),
+        _ => "no reason was given".to_owned(),
+    })
+}
+
+fn exact(usage: &EventUsage) -> Usage {
+    let cached = usage.input_tokens_details.as_ref().and_then(|details| details.cached_tokens);
+    let reasoning = usage.output_tokens_details.as_ref().and_then(|details| details.reasoning_tokens);
+    Usage {
+        input: usage.input_tokens,
+        cached_input: cached.unwrap_or(0),
+        output: usage.output_tokens,
+        reasoning: reasoning.unwrap_or(0),
+        source: UsageSource::Exact,
+        ..Usage::default()
+    }
+}

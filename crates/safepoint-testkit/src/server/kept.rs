@@ -1,0 +1,139 @@
+//! Responses in the background: kept when their peer goes, read on from any event, called off by id.
+//!
+//! **Invariants**: a kept response has all its events from the start, whatever became of the stream that asked for it.
+
+use std::collections::HashMap;
+
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+use super::{exchange::Fate, render};
+
+/// A request about a response that the server keeps.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ask {
+    /// The response's id.
+    pub response: String,
+    /// What was asked.
+    pub what: What,
+}
+
+/// What can be asked about a response. Exhaustive: the server answers these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    /// To call it off.
+    Cancel,
+    /// Its events, behind the one with this number.
+    Rest {
+        /// The number; none = from the first.
+        after: Option<usize>,
+    },
+}
+
+impl What {
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Cancel => "cancel",
+            Self::Rest { .. } => "rest",
+        }
+    }
+}
+
+impl Ask {
+    pub(super) fn of(method: &str, path: &str) -> Option<Self> {
+        let (path, query) = path.split_once('?').unwrap_or((path, ""));
+        let (_, about) = path.rsplit_once("/responses/")?;
+        let what = match (method, about.split_once('/')) {
+            ("POST", Some((_, "cancel"))) => What::Cancel,
+            ("GET", None) => {
+                let after = query.split('&').find_map(|pair| pair.strip_prefix("starting_after="));
+                What::Rest { after: after.and_then(|after| after.parse().ok()) }
+            }
+            _ => return None,
+        };
+        let response = about.split('/').next().unwrap_or_default().to_owned();
+        Some(Self { response, what })
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Kept {
+    responses: HashMap<String, Response>,
+    asked: Vec<Ask>,
+}
+
+#[derive(Debug)]
+struct Response {
+    events: Vec<Vec<u8>>,
+    fate: watch::Receiver<Fate>,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Running,
+    Completed,
+    Cancelled,
+}
+
+impl Kept {
+    /// Keeps a response, by the id that its first event names.
+    pub(super) fn keep(&mut self, events: Vec<Vec<u8>>, fate: watch::Receiver<Fate>) {
+        let id = events.first().and_then(|event| id_of(event));
+        let response = Response { events, fate, state: State::Running };
+        if self.responses.insert(id.unwrap_or_default(), response).is_some() {
+            unreachable!("each kept response has an id of its own");
+        }
+    }
+
+    pub(super) fn asked(&self) -> Vec<Ask> {
+        self.asked.clone()
+    }
+
+    pub(super) fn answer(&mut self, ask: &Ask) -> Vec<u8> {
+        self.asked.push(ask.clone());
+        let id = &ask.response;
+        let Some(response) = self.responses.get_mut(id) else {
+            let message = format!("Response with id '{id}' not found.");
+            let error =
+                json!({"message": message, "type": "invalid_request_error", "param": null, "code": null});
+            return render::json(404, &json!({ "error": error }));
+        };
+        if response.state == State::Running && response.fate.borrow().completed.is_some() {
+            response.state = State::Completed;
+        }
+        match ask.what {
+            What::Cancel => response.cancel(id),
+            What::Rest { after } => response.rest(id, after),
+        }
+    }
+}
+
+impl Response {
+    /// A second cancel changes nothing, nor does one after the end.
+    fn cancel(&mut self, id: &str) -> Vec<u8> {
+        if self.state == State::Running {
+            self.state = State::Cancelled;
+        }
+        let status = if self.state == State::Completed { "completed" } else { "cancelled" };
+        render::json(200, &json!({"id": id, "object": "response", "status": status, "background": true}))
+    }
+
+    fn rest(&mut self, id: &str, after: Option<usize>) -> Vec<u8> {
+        if self.state == State::Cancelled {
+            let event = json!({"type": "response.cancelled", "sequence_number": self.events.len(),
+                "response": {"id": id, "object": "response", "status": "cancelled"}});
+            return render::stream(&[render::named(&event)]);
+        }
+        self.state = State::Completed;
+        let from = after.map_or(0, |after| after + 1).min(self.events.len());
+        render::stream(&self.events[from..])
+    }
+}
+
+fn id_of(event: &[u8]) -> Option<String> {
+    let text = std::str::from_utf8(event).ok()?;
+    let data = text.lines().find_map(|line| line.strip_prefix("data: "))?;
+    let event: Value = serde_json::from_str(data).ok()?;
+    event["response"]["id"].as_str().map(ToOwned::to_owned)
+}
