@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use safepoint::{Agent, AgentBuilder};
-use safepoint_models::{anthropic, openai};
+use safepoint_models::{anthropic, openai, responses};
 use safepoint_testkit::{script::Script, server::ModelServer};
 use secrecy::SecretString;
 use tokio::{
@@ -13,6 +13,9 @@ use tokio::{
 };
 
 use crate::args::{RunArgs, Usage};
+
+/// How a model is named.
+const WIRES: &str = "openai:NAME, responses:NAME or anthropic:NAME";
 
 /// A model that was chosen, and what must live as long as it is used.
 pub(crate) struct Chosen {
@@ -34,9 +37,7 @@ pub(crate) async fn choose(args: &RunArgs) -> anyhow::Result<Chosen> {
         return named_model(args, named);
     }
     if args.base_url.is_some() {
-        return Err(
-            Usage("--base-url needs --model: openai:NAME or anthropic:NAME says which wire".into()).into()
-        );
+        return Err(Usage(format!("--base-url needs --model: {WIRES} says which wire")).into());
     }
     let set = |variable| std::env::var(variable).is_ok_and(|value| !value.is_empty());
     if set("OPENAI_API_KEY") || set("OPENAI_BASE_URL") {
@@ -54,60 +55,30 @@ pub(crate) async fn choose(args: &RunArgs) -> anyhow::Result<Chosen> {
     practice_model().await
 }
 
+/// A model of this wire as the arguments say; its key from this variable where they name none.
+macro_rules! configured {
+    ($wire:ident, $name:expr, $args:expr, $variable:literal) => {{
+        let (args, named_key) = ($args, key($args)?);
+        let by_environment = args.base_url.is_none() && named_key.is_none();
+        let mut model = if by_environment { $wire::from_env($name)? } else { $wire::model($name) };
+        model = args.base_url.iter().fold(model, |model, base| model.base_url(base));
+        let key = named_key.or_else(|| from_env($variable));
+        model = key.into_iter().fold(model, |model, key| model.api_key(key));
+        model = args.max_tokens.into_iter().fold(model, |model, tokens| model.max_tokens(tokens));
+        args.temperature.into_iter().fold(model, |model, temperature| model.temperature(temperature))
+    }};
+}
+
 fn named_model(args: &RunArgs, named: &str) -> anyhow::Result<Chosen> {
     let Some((wire, name)) = named.split_once(':').filter(|(_, name)| !name.is_empty()) else {
-        return Err(Usage(format!("--model {named}: write openai:NAME or anthropic:NAME")).into());
+        return Err(Usage(format!("--model {named}: write {WIRES}")).into());
     };
-    let key = key(args)?;
-    match wire {
-        "openai" => {
-            let mut model = match (&args.base_url, &key) {
-                (None, None) => openai::from_env(name)?,
-                (base, key) => {
-                    let mut model = openai::model(name);
-                    if let Some(base) = base {
-                        model = model.base_url(base);
-                    }
-                    match key.clone().or_else(|| from_env("OPENAI_API_KEY")) {
-                        Some(key) => model.api_key(key),
-                        None => model,
-                    }
-                }
-            };
-            if let Some(tokens) = args.max_tokens {
-                model = model.max_tokens(tokens);
-            }
-            if let Some(temperature) = args.temperature {
-                model = model.temperature(temperature);
-            }
-            Ok(Chosen::plain(Agent::builder(model)))
-        }
-        "anthropic" => {
-            let mut model = match (&args.base_url, &key) {
-                (None, None) => anthropic::from_env(name)?,
-                (base, key) => {
-                    let mut model = anthropic::model(name);
-                    if let Some(base) = base {
-                        model = model.base_url(base);
-                    }
-                    match key.clone().or_else(|| from_env("ANTHROPIC_API_KEY")) {
-                        Some(key) => model.api_key(key),
-                        None => model,
-                    }
-                }
-            };
-            if let Some(tokens) = args.max_tokens {
-                model = model.max_tokens(tokens);
-            }
-            if let Some(temperature) = args.temperature {
-                model = model.temperature(temperature);
-            }
-            Ok(Chosen::plain(Agent::builder(model.cache())))
-        }
-        other => {
-            Err(Usage(format!("there is no wire `{other}`; write openai:NAME or anthropic:NAME")).into())
-        }
-    }
+    Ok(Chosen::plain(match wire {
+        "openai" => Agent::builder(configured!(openai, name, args, "OPENAI_API_KEY")),
+        "responses" => Agent::builder(configured!(responses, name, args, "OPENAI_API_KEY")),
+        "anthropic" => Agent::builder(configured!(anthropic, name, args, "ANTHROPIC_API_KEY").cache()),
+        other => return Err(Usage(format!("there is no wire `{other}`; write {WIRES}")).into()),
+    }))
 }
 
 fn key(args: &RunArgs) -> Result<Option<SecretString>, Usage> {

@@ -114,8 +114,8 @@ fn until(reader: &mut BufReader<ChildStdout>, kind: &str) -> Vec<Value> {
 
 const STREAM: &str = r#"{"replies":[{"text":"a long text that streams slowly enough to be cut somewhere in its middle","chunk_chars":4,"delay_ms":30},{"text":"and on"}]}"#;
 
-fn wires() -> [&'static str; 2] {
-    ["openai:x", "anthropic:x"]
+fn wires() -> [&'static str; 3] {
+    ["openai:x", "anthropic:x", "responses:x"]
 }
 
 /// S3.1: done is 0, the text is on stdout and nothing else.

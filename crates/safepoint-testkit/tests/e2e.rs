@@ -4,6 +4,8 @@
 
 #[path = "e2e/approvals.rs"]
 mod approvals;
+#[path = "e2e/background.rs"]
+mod background;
 #[path = "e2e/before.rs"]
 mod before;
 #[path = "e2e/faults.rs"]

@@ -8,6 +8,8 @@ mod faults;
 mod load;
 #[path = "server/peer.rs"]
 mod peer;
+#[path = "server/responses.rs"]
+mod responses;
 #[path = "server/watching.rs"]
 mod watching;
 #[path = "server/wires.rs"]

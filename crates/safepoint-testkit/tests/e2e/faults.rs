@@ -243,8 +243,8 @@ async fn a_failure_is_not_hidden_by_a_pending_stop() {
         let handle = agent.run("hi").detach();
         gate.request().await;
         gate.headers();
-        gate.script(&Reply::text("so far").paced(3, Duration::ZERO));
-        for _ in 0..4 {
+        let chunks = gate.script(&Reply::text("so far").paced(3, Duration::ZERO));
+        for _ in 0..chunks.div_ceil(2) {
             gate.send_next();
         }
         super::world::first_text(&handle).await;

@@ -77,8 +77,8 @@ async fn a_resume_repeats_a_cut_model_call_on_its_input() {
         let handle = agent.run("tell").detach();
         gate.request().await;
         gate.headers();
-        gate.script(&Reply::text("once upon").paced(4, std::time::Duration::ZERO));
-        for _ in 0..4 {
+        let chunks = gate.script(&Reply::text("once upon").paced(4, std::time::Duration::ZERO));
+        for _ in 0..chunks / 2 {
             gate.send_next();
         }
         first_text(&handle).await;
@@ -88,7 +88,7 @@ async fn a_resume_repeats_a_cut_model_call_on_its_input() {
         let outcome = agent.resume(&stopped).await;
         assert_eq!(outcome.answer(), Some("the whole story"));
         let requests = server.requests();
-        assert_eq!(requests[0].body["messages"], requests[1].body["messages"]);
+        assert_eq!(requests[0].body, requests[1].body);
     }
 }
 

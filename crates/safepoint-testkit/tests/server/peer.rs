@@ -9,7 +9,7 @@ use tokio::{
     net::TcpStream,
 };
 
-pub(crate) const WIRES: [Wire; 2] = [Wire::OpenAi, Wire::Anthropic];
+pub(crate) const WIRES: [Wire; 3] = [Wire::OpenAi, Wire::Anthropic, Wire::Responses];
 
 pub(crate) struct Peer {
     pub(crate) socket: TcpStream,
@@ -36,13 +36,14 @@ pub(crate) fn path(wire: Wire) -> &'static str {
     match wire {
         Wire::OpenAi => "/v1/chat/completions",
         Wire::Anthropic => "/v1/messages?beta=true",
+        Wire::Responses => "/v1/responses",
     }
 }
 
-/// A request with one user message.
+/// A request with one user message, as each wire says it.
 pub(crate) fn ask(text: &str) -> Value {
     json!({"model": "m", "max_tokens": 9, "stream": true, "stream_options": {"include_usage": true},
-        "messages": [{"role": "user", "content": text}]})
+        "messages": [{"role": "user", "content": text}], "input": [{"role": "user", "content": text}]})
 }
 
 impl Peer {
