@@ -12,6 +12,8 @@ mod before;
 mod faults;
 #[path = "e2e/fence.rs"]
 mod fence;
+#[path = "e2e/field.rs"]
+mod field;
 #[path = "e2e/history.rs"]
 mod history;
 #[path = "e2e/points.rs"]

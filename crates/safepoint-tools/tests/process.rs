@@ -5,6 +5,7 @@
 mod process {
     pub(crate) mod support;
 
+    mod blind;
     mod endings;
     mod losses;
     mod output;

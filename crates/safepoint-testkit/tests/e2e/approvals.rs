@@ -176,7 +176,7 @@ async fn a_question_names_its_call_its_arguments_and_its_end() {
 /// S8.5, S8.2: several questions of one round are independent: calls that need none go ahead, each answer reaches its
 /// own call, the run suspends again for those that are left, and nothing that is done or decided is done or asked again.
 /// langchain-ai/langgraph#6533: answers reach the wrong tool, because parallel interrupts share an id;
-/// langchain-ai/langgraph#6208: a node with two interrupts runs again after each answer; openai/openai-agents-js#1418: a
+/// langchain-ai/langgraph#6208: a node with two interrupts runs again after each answer; openai/openai-agents-js PR#1418: a
 /// resume asks again what was approved; anomalyco/opencode#47995: rejecting one of two calls ends all.
 #[tokio::test]
 async fn several_questions_of_a_round_are_independent() {
@@ -227,7 +227,7 @@ async fn answers_in_any_order_reach_their_own_calls() {
 }
 
 /// S8.5, S4.1: a question that nobody answers expires: its own result, told to the model, and the run goes on.
-/// openai/codex#29627: a pending approval is turned into a denial; hackerai-tech/hackerai#826: a wait of six hours that
+/// openai/codex#29627: a pending approval is turned into a denial; hackerai-tech/hackerai PR#826: a wait of six hours that
 /// nothing ends.
 #[tokio::test]
 async fn an_unanswered_question_expires_and_the_run_goes_on() {

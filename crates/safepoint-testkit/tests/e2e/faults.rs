@@ -115,11 +115,15 @@ async fn an_unreachable_host_says_what_to_do() {
 /// S2.8: a stream that falls silent for too long is its own failure.
 #[tokio::test]
 async fn a_silent_stream_is_idle() {
-    let server = server([Reply::text("slow").fault(Fault::StallAfter(1))]).await;
-    let patience = Patience { idle: Duration::from_millis(40), ..Patience::default() };
-    let model = openai::model("m").base_url(server.url()).patience(patience);
-    let outcome = safepoint::Agent::builder(model).build().run("hi").await;
-    assert_eq!(failed(&outcome).0, "stream_idle");
+    for fault in [Fault::Silence, Fault::StallAfter(1)] {
+        let server =
+            server([Reply::text("slow").fault(fault.clone()), Reply::text("slow").fault(fault)]).await;
+        let patience =
+            Patience { idle: Duration::from_millis(40), retry: Retry::never(), ..Patience::default() };
+        let model = openai::model("m").base_url(server.url()).patience(patience);
+        let outcome = safepoint::Agent::builder(model).build().run("hi").await;
+        assert_eq!(failed(&outcome).0, "stream_idle");
+    }
 }
 
 /// S4.11, S4.7: what does not fit is a failed call that tells the model what to mend; the run goes on.
@@ -153,12 +157,12 @@ async fn misfits_are_told_to_the_model() {
 /// S5.1: duplicate and missing call ids are replaced, and the history stays valid.
 #[tokio::test]
 async fn doubtful_ids_are_replaced() {
-    for ids in [["same", "same"], ["", ""], ["a", ""]] {
+    let ids = [["same", "same"], ["", ""], ["a", ""]];
+    for (wire, ids) in WIRES.into_iter().flat_map(|wire| ids.map(|ids| (wire, ids))) {
         let calls = ids.iter().fold(Reply::default(), |reply, id| reply.and_call_as(*id, "pay", json!({})));
         let server = server([calls.clone(), calls, Reply::text("ok")]).await;
         let (ledger, gate) = (Ledger::default(), Arc::new(Semaphore::new(9)));
-        let agent =
-            builder(&server, WIRES[0]).tool(gated("pay", EffectClass::ReadOnly, &ledger, &gate)).build();
+        let agent = builder(&server, wire).tool(gated("pay", EffectClass::ReadOnly, &ledger, &gate)).build();
         let handle = agent.run("pay").detach();
         let (outcome, receipt) = close(&server, &handle, &ledger).await;
         assert_eq!((outcome.answer(), receipt.calls.len(), ledger.count("commit")), (Some("ok"), 4, 4));

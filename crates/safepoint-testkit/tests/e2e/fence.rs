@@ -117,8 +117,8 @@ fn asking(server: &safepoint_testkit::server::ModelServer, desk: &Desk, ledger: 
 
 /// S3.5, S8.3: a yes that comes after the stop is refused and revives nothing; a resume asks again under a new id, to
 /// which the old yes does not speak.
-/// HarperFast/harper#839: approving after the cancel revives the aborted session; letta-ai/letta-code#2578: a stale
-/// approval blocks the next session; cline/cline#13892: the next approval is asked on a dead run.
+/// HarperFast/harper PR#839: approving after the cancel revives the aborted session; letta-ai/letta-code#2578: a stale
+/// approval blocks the next session; cline/cline PR#13892: the next approval is asked on a dead run.
 #[tokio::test]
 async fn a_late_yes_revives_nothing() {
     let server = server([Reply::call("pay", json!({})), Reply::text("paid")]).await;

@@ -14,7 +14,8 @@ pub enum Containment {
     Cgroup,
     /// A subreaper: whatever leaves its parents comes back to the keeper, and is swept until nothing is left.
     Subreaper,
-    /// A process group only, without a guard: what leaves the group is looked for, but not surely found.
+    /// A process group only, without a guard or under one that cannot read `/proc`: what leaves the group is looked
+    /// for, but not surely found.
     ProcessGroup,
 }
 

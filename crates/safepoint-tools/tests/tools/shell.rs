@@ -103,7 +103,7 @@ async fn a_cap_of_zero_leaves_nothing_alive_when_it_is_quiet() {
 
 /// S4.6, S4.5: a limit that the model sets: the call is *timed out*, never failed or stopped, what was written is kept,
 /// and the run goes on.
-/// zed-industries/zed#46663: stopping a hung terminal ends the turn, where the model should see the timeout.
+/// zed-industries/zed PR#46663: stopping a hung terminal ends the turn, where the model should see the timeout.
 #[tokio::test]
 async fn a_limit_of_its_own_is_a_timeout_and_the_run_goes_on() {
     let bench = Bench::new();

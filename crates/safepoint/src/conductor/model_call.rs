@@ -220,7 +220,11 @@ async fn perform(permit: Permit<CallModel>, mut stream: DeltaStream, page: Page)
                 page.write(last);
                 break;
             }
-            Ok(delta) => page.write(delta),
+            Ok(delta) => {
+                page.write(delta);
+                // A stream that always has one more must not keep the stop from being heard.
+                tokio::task::coop::consume_budget().await;
+            }
             Err(failed) => {
                 error = Some(failed);
                 break;

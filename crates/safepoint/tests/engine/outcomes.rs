@@ -346,3 +346,30 @@ async fn a_stream_that_stays_open_after_its_end_is_not_waited_for() {
     let outcome = safepoint::Agent::builder(Lingers).build().run("go").await;
     assert_eq!(outcome.answer(), Some("hi"));
 }
+
+/// S2.8, S2.2: a stream that always has one chunk more does not outrun a stop: nobody drains it first.
+/// microsoft/autogen#7100: an interrupt takes effect only when everything that was buffered has been read.
+#[tokio::test]
+async fn a_stream_that_is_always_ready_does_not_outrun_a_stop() {
+    struct Floods;
+    impl safepoint::Model for Floods {
+        fn name(&self) -> &str {
+            "floods"
+        }
+        fn open(&self, _: safepoint::model::ModelSpec) -> Box<dyn safepoint::model::Conversation> {
+            Box::new(Self)
+        }
+    }
+    impl safepoint::model::Conversation for Floods {
+        fn stream(&mut self, _: &History) -> safepoint::model::DeltaStream {
+            use futures_util::StreamExt as _;
+            futures_util::stream::repeat_with(|| Ok(Delta::Text("x".into()))).boxed()
+        }
+    }
+    let limits = Limits { model_output_bytes: usize::MAX, ..Limits::default() };
+    let handle = safepoint::Agent::builder(Floods).limits(limits).build().run("go").detach();
+    until(&handle, |kind| matches!(kind, EventKind::Text(_))).await;
+    handle.stop(StopRequest::now());
+    assert_eq!(handle.done().await.ending(), Ending::Stopped);
+    assert!(handle.quiet().await.receipt().quiet_at.is_some());
+}

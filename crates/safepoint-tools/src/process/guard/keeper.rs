@@ -19,7 +19,7 @@ use crate::{
     limits,
     process::{
         climb::{self, Climb},
-        report::{Climbed, Containment, Exit, Hold, Member, Rung},
+        report::{Climbed, Exit, Hold, Member, Rung},
         spec::Background,
         tree,
         wire::{Account, Order, Rungs, SpawnOrder, Word},
@@ -27,9 +27,11 @@ use crate::{
 };
 
 mod link;
+mod sight;
 mod start;
 
 use link::Link;
+use sight::Sight;
 use start::start;
 
 /// Keeps one command; ends this process.
@@ -60,6 +62,7 @@ struct Keeper {
     link: Link,
     main: Pid,
     cgroup: Option<Cgroup>,
+    sight: Sight,
     background: Background,
     left_behind_after: Duration,
     kill_time: Duration,
@@ -76,16 +79,18 @@ struct Keeper {
 impl Keeper {
     fn new(mut link: Link, order: &SpawnOrder, main: Pid, cgroup: Option<Cgroup>) -> Self {
         let pid = main.as_raw_nonzero().get();
+        let sight = Sight::here();
         link.say(&Word::Started {
             pid,
             start: tree::stat(pid).map_or(0, |stat| stat.member.start),
-            containment: if cgroup.is_some() { Containment::Cgroup } else { Containment::Subreaper },
+            containment: sight.grade(cgroup.as_ref()),
             at: SystemTime::now(),
         });
         Self {
             link,
             main,
             cgroup,
+            sight,
             background: order.background,
             left_behind_after: order.left_behind,
             kill_time: order.kill,
@@ -205,6 +210,7 @@ impl Keeper {
     /// A signal that may be answered: once to each that is there now, and to nobody who is born later, since that may
     /// be somebody's clean-up. What job control had stopped goes on too, or it could not hear.
     fn ask(&self, signal: Signal) {
+        self.sight.signal_group(self.main, signal);
         for member in tree::descendants(super::own_pid()) {
             if tree::signal(&member, signal) {
                 tree::signal(&member, Signal::CONT);
@@ -217,6 +223,7 @@ impl Keeper {
         if let Some(cgroup) = &mut self.cgroup {
             cgroup.kill();
         }
+        self.sight.signal_group(self.main, Signal::KILL);
         for member in tree::descendants(super::own_pid()) {
             tree::signal(&member, Signal::KILL);
         }
@@ -262,6 +269,7 @@ impl Keeper {
 
     fn alive(&self) -> Vec<Member> {
         let mut members = tree::descendants(super::own_pid());
+        members.extend(self.sight.unseen(self.main, self.exit));
         members.truncate(limits::REPORTED_PROCESSES);
         members
     }

@@ -1,0 +1,58 @@
+//! A guard that cannot read `/proc`.
+
+use std::{os::unix::fs::PermissionsExt, process::Command};
+
+use safepoint_tools::process::{CommandSpec, Containment, ControlGroups, Processes};
+
+use super::support::{
+    NO_CAP, PATIENCE, alive_of, guard_program, ladder, started, unique, until, written_pid,
+};
+
+/// A program that is the guard in a world without a process table; none where such a world cannot be made.
+fn blind_guard(place: &std::path::Path) -> Option<std::path::PathBuf> {
+    let world = "mount -t tmpfs none /proc";
+    let can = Command::new("unshare")
+        .args(["-m", "sh", "-c", world])
+        .output()
+        .is_ok_and(|out| out.status.success());
+    let program = place.join("guard");
+    let script =
+        format!("#!/bin/sh\nexec unshare -m sh -c '{world}; exec {} \"$@\"' sh \"$@\"\n", guard_program());
+    std::fs::write(&program, script).unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o700)).unwrap();
+    can.then_some(program)
+}
+
+/// S4.9, S3.6: where `/proc` cannot be read the sweep is blind, and the report declares the lower grade; a stop still
+/// ends the command and its group, and is not waited for without end.
+#[tokio::test]
+async fn a_guard_without_a_process_table_declares_the_lower_grade() {
+    let place = tempfile::tempdir().unwrap();
+    // Needs the right to make a mount namespace; the grade itself is pinned beside the keeper as well.
+    let Some(program) = blind_guard(place.path()) else { return };
+    let run = unique("blind");
+    let processes = Processes::guarded_by(run.clone(), program);
+    for line in
+        ["sleep 1000 & echo ready; wait", "trap '' INT TERM; sleep 1000 & echo ready; while :; do wait; done"]
+    {
+        let spec = CommandSpec::shell(line).control_groups(ControlGroups::LeaveAlone).ladder(ladder(50, 50));
+        let mut process = started(&processes, spec).await;
+        assert_eq!(process.containment(), Containment::ProcessGroup);
+        let report = tokio::time::timeout(PATIENCE, process.stop(NO_CAP)).await.expect("it ends");
+        assert_eq!(
+            (report.containment, report.survivors.len()),
+            (Containment::ProcessGroup, 0),
+            "{report:?}"
+        );
+        until("nothing of it is alive", || alive_of(&run).is_empty());
+    }
+    let line = "setsid sh -c 'trap \"\" INT TERM; echo far=$$ ready; while :; do sleep 0.01; done' & wait";
+    let spec = CommandSpec::shell(line).control_groups(ControlGroups::LeaveAlone);
+    let short =
+        safepoint_tools::process::Ladder { kill: std::time::Duration::from_millis(200), ..ladder(50, 50) };
+    let mut process = started(&processes, spec.ladder(short)).await;
+    let report =
+        tokio::time::timeout(PATIENCE, process.stop(NO_CAP)).await.expect("it does not wait for ever");
+    assert!(!report.survivors.is_empty(), "what left the group is named, although unseen: {report:?}");
+    super::support::kill(written_pid(&process, "far"), rustix::process::Signal::KILL);
+}
