@@ -1,9 +1,6 @@
 //! Asking the person at the terminal: exactly what would run, and a plain answer.
 
-use std::{
-    io::{BufRead as _, BufReader, IsTerminal as _, Write as _},
-    sync::Arc,
-};
+use std::sync::Arc;
 
 use futures_util::future::{BoxFuture, FutureExt as _};
 use safepoint::{
@@ -11,11 +8,17 @@ use safepoint::{
     approval::{ApprovalRequest, Approvals, Approver, Decision, Rule, Ruling, Unanswered},
     tool::EffectClass,
 };
+use tokio::sync::Mutex;
 
-use crate::args::Approve;
+use crate::{args::Approve, keyboard::Keyboard, screen::Screen};
 
 /// Puts every tool that changes something under the mode.
-pub(crate) fn under(mut builder: AgentBuilder, mode: Approve, tools: &[Arc<dyn Tool>]) -> AgentBuilder {
+pub(crate) fn under(
+    mut builder: AgentBuilder,
+    mode: Approve,
+    tools: &[Arc<dyn Tool>],
+    screen: &Arc<Screen>,
+) -> AgentBuilder {
     for tool in tools {
         if tool.spec().effect != EffectClass::ReadOnly {
             builder = builder.rule(Rule::on(tool.spec().name.clone(), Ruling::Ask));
@@ -24,43 +27,55 @@ pub(crate) fn under(mut builder: AgentBuilder, mode: Approve, tools: &[Arc<dyn T
     builder.approvals(match mode {
         Approve::Auto => Approvals::Auto,
         Approve::Deny => Approvals::Deny,
-        Approve::Ask if std::io::stdin().is_terminal() && std::io::stderr().is_terminal() => {
-            Approvals::Ask(Some(Arc::new(Terminal)), Unanswered::Deny)
+        Approve::Ask if Keyboard::is_there() => {
+            let terminal = Terminal { screen: Arc::clone(screen), one_at_a_time: Arc::default() };
+            Approvals::Ask(Some(Arc::new(terminal)), Unanswered::Deny)
         }
         Approve::Ask => Approvals::Ask(None, Unanswered::Deny),
     })
 }
 
 /// The person at the terminal.
-struct Terminal;
+struct Terminal {
+    screen: Arc<Screen>,
+    one_at_a_time: Arc<Mutex<()>>,
+}
 
 impl Approver for Terminal {
     fn ask(&self, question: ApprovalRequest) -> BoxFuture<'static, Decision> {
+        let (screen, turn) = (Arc::clone(&self.screen), Arc::clone(&self.one_at_a_time));
         async move {
-            tokio::task::spawn_blocking(move || put(&question))
-                .await
-                .unwrap_or_else(|_shut_down| Decision::Deny { message: String::new() })
+            let _mine = turn.lock().await;
+            put(&question, &screen).await
         }
         .boxed()
     }
 }
 
-/// Reads from the terminal itself: stdin may be the prompt.
-fn put(question: &ApprovalRequest) -> Decision {
-    let deny = || Decision::Deny { message: String::new() };
-    let Ok(terminal) = std::fs::OpenOptions::new().read(true).write(true).open("/dev/tty") else {
-        return deny();
+const ANSWERS: &str = "  [y]es, [n]o, or say why not: ";
+
+/// Dropped while it waits, it has taken nothing from the keyboard, and says that the question is withdrawn.
+async fn put(question: &ApprovalRequest, screen: &Arc<Screen>) -> Decision {
+    let no = || Decision::Deny { message: String::new() };
+    // What was typed before the question could be read answers nothing.
+    let Some(mut keyboard) = Keyboard::open_empty() else { return no() };
+    let asking =
+        screen.ask(&format!("? {} wants to run with\n{}\n{ANSWERS}", question.tool, exactly(question)));
+    let decision = loop {
+        let Some(line) = keyboard.line().await else { break no() };
+        match line.trim() {
+            "y" | "yes" => break Decision::Approve,
+            "n" | "no" => break no(),
+            "" => asking.again(ANSWERS),
+            why => break Decision::Deny { message: format!("[denied by the user: {why}]") },
+        }
     };
-    let mut out = &terminal;
-    let text =
-        format!("\n? may it run  {} {}\n  [y]es, [n]o, or say why not: ", question.tool, question.args);
-    let mut answer = String::new();
-    if out.write_all(text.as_bytes()).is_err() || BufReader::new(&terminal).read_line(&mut answer).is_err() {
-        return deny();
-    }
-    match answer.trim() {
-        "y" | "yes" => Decision::Approve,
-        "n" | "no" | "" => deny(),
-        why => Decision::Deny { message: format!("[denied by the user: {why}]") },
-    }
+    asking.answered();
+    decision
+}
+
+/// All of the arguments. Whatever could disguise them is shown as what it is.
+fn exactly(question: &ApprovalRequest) -> String {
+    let text = format!("{:#}", question.args);
+    text.lines().map(|line| format!("    {line}")).collect::<Vec<_>>().join("\n")
 }

@@ -6,11 +6,15 @@ mod config;
 mod demo;
 mod duration;
 mod json;
+mod keyboard;
 mod model;
 mod practice;
 mod printer;
 mod run;
+mod screen;
 mod signals;
+mod status;
+mod view;
 
 use std::{process::ExitCode, time::Duration};
 

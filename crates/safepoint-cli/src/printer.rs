@@ -1,44 +1,74 @@
-//! Stdout on a thread of its own: a reader that is slow or gone holds up nobody, and its going is noticed.
+//! Both outputs on a thread of their own: a reader that is slow or gone holds up nobody, and its going is noticed.
+//!
+//! **Invariants**
+//! - Where stdout and stderr are one terminal, everything is written in the order in which it was said.
+//! - Where they are not, what is for people is written at once: it does not wait behind a stdout that nobody reads.
 
 use std::{
     io::{self, Write as _},
-    sync::mpsc,
+    sync::{Mutex, MutexGuard, PoisonError, mpsc},
     thread::JoinHandle,
     time::{Duration, Instant},
 };
 
 use tokio::sync::watch;
 
-/// Writes to stdout in order.
+/// Writes to stdout and stderr.
 pub(crate) struct Printer {
-    lines: Option<mpsc::Sender<Vec<u8>>>,
+    thread: Mutex<Option<Writer>>,
     gone: watch::Receiver<bool>,
-    thread: Option<JoinHandle<()>>,
+    order: Order,
+}
+
+/// Whether the two outputs are seen together. Exhaustive: they are or they are not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// Both are one terminal.
+    Together,
+    /// They go to different places.
+    Apart,
+}
+
+struct Writer {
+    pieces: mpsc::Sender<Piece>,
+    thread: JoinHandle<()>,
+}
+
+enum Piece {
+    Out(Vec<u8>),
+    Err(Vec<u8>),
 }
 
 impl Printer {
-    pub(crate) fn start() -> Self {
-        let (lines, received) = mpsc::channel::<Vec<u8>>();
+    pub(crate) fn start(order: Order) -> Self {
+        let (pieces, received) = mpsc::channel::<Piece>();
         let (tell, gone) = watch::channel(false);
         let thread = std::thread::spawn(move || {
-            let mut out = io::stdout().lock();
-            for bytes in received {
-                if out.write_all(&bytes).and_then(|()| out.flush()).is_err() {
-                    if tell.send(true).is_err() {
-                        // The program is ending anyway.
+            for piece in received {
+                match piece {
+                    Piece::Out(bytes) => {
+                        let mut out = io::stdout().lock();
+                        if out.write_all(&bytes).and_then(|()| out.flush()).is_err() {
+                            tell.send_replace(true);
+                        }
                     }
-                    return;
+                    Piece::Err(bytes) => to_stderr(&bytes),
                 }
             }
         });
-        Self { lines: Some(lines), gone, thread: Some(thread) }
+        Self { thread: Mutex::new(Some(Writer { pieces, thread })), gone, order }
     }
 
+    /// For whoever reads stdout.
     pub(crate) fn print(&self, bytes: impl Into<Vec<u8>>) {
-        if let Some(lines) = &self.lines
-            && lines.send(bytes.into()).is_err()
-        {
-            // The reader is gone; `closed` tells.
+        self.send(Piece::Out(bytes.into()));
+    }
+
+    /// For people.
+    pub(crate) fn tell(&self, bytes: impl Into<Vec<u8>>) {
+        match self.order {
+            Order::Together => self.send(Piece::Err(bytes.into())),
+            Order::Apart => to_stderr(&bytes.into()),
         }
     }
 
@@ -55,15 +85,32 @@ impl Printer {
     }
 
     /// Gives what is still to be written a moment: a reader that never reads does not keep the program.
-    pub(crate) fn finish(mut self) {
+    pub(crate) fn finish(&self) {
         const PATIENCE: Duration = Duration::from_millis(500);
         const LOOK: Duration = Duration::from_millis(5);
-        self.lines = None;
+        let Some(Writer { pieces, thread }) = self.lock().take() else { return };
+        drop(pieces);
         let began = Instant::now();
-        if let Some(thread) = self.thread.take() {
-            while !thread.is_finished() && began.elapsed() < PATIENCE {
-                std::thread::sleep(LOOK);
-            }
+        while !thread.is_finished() && began.elapsed() < PATIENCE {
+            std::thread::sleep(LOOK);
         }
+    }
+
+    fn send(&self, piece: Piece) {
+        if let Some(writer) = self.lock().as_ref()
+            && writer.pieces.send(piece).is_err()
+        {
+            // It is being finished.
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Writer>> {
+        self.thread.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn to_stderr(bytes: &[u8]) {
+    if io::stderr().lock().write_all(bytes).is_err() {
+        // Nobody reads it.
     }
 }

@@ -4,24 +4,25 @@ use std::{
     io::{IsTerminal as _, Read as _},
     process::ExitCode,
     sync::Arc,
+    time::{Duration, Instant},
 };
 
 use anyhow::Context as _;
 use safepoint::{
-    Agent, History, Limits, Outcome, RunHandle, Tool,
-    event::{Event, EventKind, Fact},
+    Agent, History, Limits, Outcome, Tool,
     receipt::{Ending, Receipt},
 };
-use safepoint_tools::toolbox;
+use safepoint_tools::{Root, Toolbox, process::Processes};
+use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use crate::{
     approve,
     args::{Approve, RunArgs, Usage},
     config::Config,
-    json::Lines,
     model::{self, Chosen},
-    printer::Printer,
-    signals::{Got, Pressed, Signals, disconnect},
+    screen::Screen,
+    signals::{Got, LAST_CAP, Pressed, Signals, disconnect},
+    view::View,
 };
 
 /// Runs the turns; the exit code is the last one's.
@@ -29,23 +30,29 @@ pub(crate) async fn run(mut args: Box<RunArgs>) -> anyhow::Result<ExitCode> {
     let config = Config::load(args.config.as_deref())?;
     config.fill(&mut args);
     let prompts = prompts(&args)?;
-    let (agent, chosen_notice, _server) = agent(&args).await?;
-    if let Some(notice) = chosen_notice {
-        eprintln!("safepoint: {notice}");
-    }
+    let screen = Screen::start(args.json);
+    let processes = Processes::new(format!("run_{}", uuid::Uuid::now_v7().simple()));
+    let (agent, _server) = agent(&args, &screen, &processes).await?;
     let mut signals = Signals::listen()?;
-    let mut view = View::new(&args);
+    let mut view = View::new(&args, Arc::clone(&screen));
     let mut history = History::new();
     let mut code = ExitCode::SUCCESS;
-    for prompt in prompts {
-        let mut pressed = Pressed::default();
+    let last = prompts.len() - 1;
+    for (index, prompt) in prompts.into_iter().enumerate() {
         let run = agent.run_on(history, prompt);
         let handle = run.handle();
         view.begin(&handle);
         let _running = run.start();
-        follow(&handle, &mut signals, &mut pressed, &mut view, &args).await;
-        let outcome = handle.done().await;
-        let receipt = settle(&handle, &mut signals, &mut pressed, &args).await;
+        let mut turn =
+            Turn { handle, signals: &mut signals, pressed: Pressed::default(), view: &mut view, args: &args };
+        turn.follow().await;
+        let outcome = turn.handle.done().await;
+        let is_last = index == last || turn.pressed.count > 1;
+        if is_last {
+            turn.end_jobs(&processes);
+        }
+        let receipt = turn.quiet(&outcome, is_last).await;
+        let pressed = turn.pressed;
         view.end(&outcome, &receipt);
         history = outcome.history().clone();
         code = exit_code(&outcome, pressed);
@@ -53,42 +60,111 @@ pub(crate) async fn run(mut args: Box<RunArgs>) -> anyhow::Result<ExitCode> {
             break;
         }
     }
-    view.printer.finish();
+    screen.finish();
     Ok(code)
 }
 
-/// Shows events until the run has settled; signals and a lost reader are acted on at once.
-async fn follow(
-    handle: &RunHandle,
-    signals: &mut Signals,
-    pressed: &mut Pressed,
-    view: &mut View,
-    args: &RunArgs,
-) {
-    let mut events = handle.events();
-    let closed = view.printer.closed();
-    let mut closed = std::pin::pin!(closed);
-    let mut reader = Reader::There;
-    loop {
-        tokio::select! {
-            biased;
-            // Losing this branch loses nothing: the signal stays pending.
-            got = signals.next() => {
-                pressed.ask(got, handle, args);
-                view.asked(handle, got);
+/// One turn while it is watched.
+struct Turn<'a> {
+    handle: safepoint::RunHandle,
+    signals: &'a mut Signals,
+    pressed: Pressed,
+    view: &'a mut View,
+    args: &'a RunArgs,
+}
+
+impl Turn<'_> {
+    /// Shows events until the run has settled; signals and a lost reader are acted on at once.
+    async fn follow(&mut self) {
+        let mut events = self.handle.events();
+        let mut closed = std::pin::pin!(self.view.closed());
+        let mut reader = Reader::There;
+        let mut ticks = ticks();
+        loop {
+            tokio::select! {
+                biased;
+                // Losing this branch loses nothing: the signal stays pending.
+                got = self.signals.next() => {
+                    self.pressed.ask(got, &self.handle, self.args);
+                    self.view.asked(&self.handle);
+                }
+                // Losing this one loses nothing: the flag stays set.
+                () = &mut closed, if reader == Reader::There => {
+                    reader = Reader::Gone;
+                    disconnect(&self.handle, self.args, "stdout was closed");
+                }
+                // Losing this one loses nothing: the reader's place moves only when an event is returned.
+                event = events.next() => match event {
+                    Some(event) => self.view.event(&event, &self.handle),
+                    None => return,
+                },
+                // Losing this one loses nothing: the next tick is as good.
+                _ = ticks.tick() => self.view.live(&self.handle),
             }
-            // Losing this one loses nothing: the flag stays set.
-            () = &mut closed, if reader == Reader::There => {
-                reader = Reader::Gone;
-                disconnect(handle, args, "stdout was closed");
-            }
-            // Losing this one loses nothing: the reader's place moves only when an event is returned.
-            event = events.next() => match event {
-                Some(event) => view.event(&event),
-                None => return,
-            },
         }
     }
+
+    /// Nothing outlives this program: a declared background job ends with the last turn, and that is said.
+    fn end_jobs(&self, processes: &Processes) {
+        for job in self.handle.alive().iter().filter(|label| is_job(label)) {
+            self.view.note(&format!("the {job} ends with this run"));
+        }
+        processes.end_jobs();
+    }
+
+    /// Waits for quiet, and says what for. After another signal it waits only a moment longer; a background job is
+    /// waited for only where it was told to end.
+    async fn quiet(&mut self, outcome: &Outcome, is_last: bool) -> Arc<Receipt> {
+        const PATIENCE: Duration = Duration::from_secs(1);
+        let settled = Instant::now();
+        let mut ticks = ticks();
+        let mut told = Told::No;
+        let mut leave = None;
+        loop {
+            tokio::select! {
+                biased;
+                // Losing this branch loses nothing: the signal stays pending.
+                got = self.signals.next() => {
+                    self.pressed.ask(got, &self.handle, self.args);
+                    leave.get_or_insert(Instant::now() + LAST_CAP);
+                }
+                // Losing this one loses nothing: quiet can be awaited again.
+                quiet = self.handle.quiet() => return Arc::clone(quiet.receipt()),
+                // Losing this one loses nothing: the next tick is as good.
+                _ = ticks.tick() => {}
+            }
+            let alive = self.handle.alive();
+            let are_jobs = !is_last && !alive.is_empty() && alive.iter().all(|label| is_job(label));
+            if are_jobs && settled.elapsed() >= TICK || leave.is_some_and(|leave| Instant::now() >= leave) {
+                return Arc::new(Receipt { survivors: alive, ..Receipt::clone(outcome.receipt()) });
+            }
+            self.view.live(&self.handle);
+            if told == Told::No && settled.elapsed() >= PATIENCE {
+                told = Told::Yes;
+                self.view.waits(&alive);
+            }
+        }
+    }
+}
+
+/// Whether it was said what a turn that has ended waits for. Exhaustive: not yet, or it was.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Told {
+    No,
+    Yes,
+}
+
+/// Whether this is the shell tool's name for a declared background job.
+fn is_job(label: &str) -> bool {
+    label.starts_with("background command")
+}
+
+const TICK: Duration = Duration::from_millis(200);
+
+fn ticks() -> Interval {
+    let mut ticks = interval(TICK);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    ticks
 }
 
 /// Whether stdout is still read. Exhaustive: it is or it is not.
@@ -96,24 +172,6 @@ async fn follow(
 enum Reader {
     There,
     Gone,
-}
-
-/// Waits for quiet; a second signal here cannot make it sooner, but is not lost.
-async fn settle(
-    handle: &RunHandle,
-    signals: &mut Signals,
-    pressed: &mut Pressed,
-    args: &RunArgs,
-) -> Arc<Receipt> {
-    loop {
-        tokio::select! {
-            biased;
-            // Losing this branch loses nothing: the signal stays pending.
-            got = signals.next() => pressed.ask(got, handle, args),
-            // Losing this one loses nothing: quiet can be awaited again.
-            quiet = handle.quiet() => return Arc::clone(quiet.receipt()),
-        }
-    }
 }
 
 fn exit_code(outcome: &Outcome, pressed: Pressed) -> ExitCode {
@@ -147,9 +205,14 @@ fn prompts(args: &RunArgs) -> anyhow::Result<Vec<String>> {
 
 async fn agent(
     args: &RunArgs,
-) -> anyhow::Result<(Agent, Option<String>, Option<Arc<safepoint_testkit::server::ModelServer>>)> {
-    let tools = tools(args)?;
+    screen: &Arc<Screen>,
+    processes: &Processes,
+) -> anyhow::Result<(Agent, Option<Arc<safepoint_testkit::server::ModelServer>>)> {
+    let tools = tools(args, processes)?;
     let Chosen { mut builder, notice, _server } = model::choose(args).await?;
+    if let Some(notice) = notice {
+        screen.note(&format!("safepoint: {notice}"));
+    }
     let defaults = Limits::default();
     builder = builder.limits(Limits {
         max_rounds: args.max_rounds.unwrap_or(defaults.max_rounds),
@@ -161,11 +224,11 @@ async fn agent(
     if let Some(system) = &args.system {
         builder = builder.system(system.as_str());
     }
-    builder = approve::under(builder, args.approve.unwrap_or(Approve::Ask), &tools);
-    Ok((builder.tools(tools).try_build()?, notice, _server))
+    builder = approve::under(builder, args.approve.unwrap_or(Approve::Ask), &tools, screen);
+    Ok((builder.tools(tools).try_build()?, _server))
 }
 
-fn tools(args: &RunArgs) -> anyhow::Result<Vec<Arc<dyn Tool>>> {
+fn tools(args: &RunArgs, processes: &Processes) -> anyhow::Result<Vec<Arc<dyn Tool>>> {
     let list = args.tools.as_deref().unwrap_or("none");
     if matches!(list.trim(), "none" | "") {
         return Ok(Vec::new());
@@ -176,116 +239,7 @@ fn tools(args: &RunArgs) -> anyhow::Result<Vec<Arc<dyn Tool>>> {
             std::env::current_dir().context("the working directory cannot be used; name one with --root")?
         }
     };
-    let toolbox = toolbox(&root).map_err(|error| Usage(error.to_string()))?;
+    let root = Root::open(root).map_err(|error| Usage(format!("--root: {error}")))?;
+    let toolbox = Toolbox::new(root, processes.clone());
     Ok(toolbox.select(list).map_err(|error| Usage(format!("--tools: {error}")))?)
-}
-
-/// What the user sees.
-struct View {
-    printer: Printer,
-    lines: Option<Lines>,
-    column: Column,
-}
-
-/// Where the last text on stdout ended. Exhaustive: at the start of a line or not.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Column {
-    Start,
-    Inside,
-}
-
-impl View {
-    fn new(args: &RunArgs) -> Self {
-        Self { printer: Printer::start(), lines: args.json.then(Lines::new), column: Column::Start }
-    }
-
-    fn begin(&mut self, handle: &RunHandle) {
-        if let Some(lines) = &mut self.lines {
-            lines.turn(handle.id().as_str());
-        }
-    }
-
-    fn event(&mut self, event: &Event) {
-        if let Some(lines) = &mut self.lines {
-            let line = lines.event(event);
-            if !line.is_empty() {
-                self.printer.print(line);
-            }
-            return;
-        }
-        match &event.kind {
-            EventKind::Text(text) => {
-                self.column = if text.ends_with('\n') { Column::Start } else { Column::Inside };
-                self.printer.print(text.clone());
-            }
-            EventKind::Retrying { failed, after, error } => {
-                self.status(&format!("try {failed} failed ({error}); again in {after:.1?}"));
-            }
-            EventKind::Fact(fact) => self.fact(fact),
-            _ => {}
-        }
-    }
-
-    fn fact(&mut self, fact: &Fact) {
-        match fact {
-            Fact::CallStarted { name, args, .. } => self.status(&format!("▸ {name} {args}")),
-            Fact::CallEnded { report, .. } => {
-                self.status(&format!("▪ {}: {}", report.name, report.status.as_str().replace('_', " ")));
-            }
-            Fact::StopEscalated => self.status("the grace is over: stopping now"),
-            Fact::ModelEnded { .. } => self.fresh_line(),
-            _ => {}
-        }
-    }
-
-    /// Says at once that a stop was asked, and what it waits for.
-    fn asked(&mut self, handle: &RunHandle, got: Got) {
-        let running = handle.alive();
-        let what = match (got, running.as_slice()) {
-            (_, []) => "stopping…".to_owned(),
-            (_, running) => format!("stopping… waits for {} (again to stop now)", running.join(", ")),
-        };
-        if self.lines.is_none() {
-            self.status(&what);
-        } else {
-            eprintln!("safepoint: {what}");
-        }
-    }
-
-    fn end(&mut self, outcome: &Outcome, receipt: &Receipt) {
-        if let Some(lines) = &mut self.lines {
-            let at = receipt.quiet_at.unwrap_or(receipt.settled_at);
-            for late in &receipt.late {
-                self.printer.print(lines.line("late", at, serde_json::json!({ "what": late })));
-            }
-            let quiet = serde_json::json!({ "quiet": receipt.quiet_at, "survivors": receipt.survivors });
-            self.printer.print(lines.line("quiet", at, quiet));
-            let line = lines.outcome(outcome, receipt);
-            self.printer.print(line);
-            return;
-        }
-        self.fresh_line();
-        match outcome {
-            Outcome::Done(_) => {}
-            Outcome::Stopped(_) | Outcome::Suspended(_) => eprintln!("{receipt}"),
-            Outcome::Failed(error) => {
-                eprintln!("safepoint: {error}");
-                if let Some(hint) = error.hint() {
-                    eprintln!("  hint: {hint}");
-                }
-            }
-        }
-    }
-
-    fn status(&mut self, text: &str) {
-        self.fresh_line();
-        eprintln!("{text}");
-    }
-
-    fn fresh_line(&mut self) {
-        if self.column == Column::Inside && self.lines.is_none() {
-            self.printer.print("\n");
-            self.column = Column::Start;
-        }
-    }
 }

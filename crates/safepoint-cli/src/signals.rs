@@ -7,6 +7,9 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::args::{OnDisconnect, RunArgs};
 
+/// What a second signal leaves to clean up, and to be quiet once the turn has ended.
+pub(crate) const LAST_CAP: Duration = Duration::from_millis(800);
+
 /// The signals that end a run.
 pub(crate) struct Signals {
     interrupt: Signal,
@@ -64,7 +67,6 @@ impl Got {
 impl Pressed {
     /// The first is graceful, the second is now with a small cap; a hang-up is a disconnect.
     pub(crate) fn ask(&mut self, got: Got, handle: &RunHandle, args: &RunArgs) {
-        const LAST_CAP: Duration = Duration::from_millis(800);
         if got == Got::Hangup {
             disconnect(handle, args, got.name());
             return;

@@ -11,6 +11,10 @@ use std::{
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
+mod cli {
+    mod terminal;
+}
+
 const BIN: &str = env!("CARGO_BIN_EXE_safepoint");
 
 /// A `safepoint` that sees nothing of the tester's own environment.
@@ -223,6 +227,50 @@ fn two_interrupts_leave_no_process() {
     assert!(asked.elapsed() < Duration::from_secs(3), "{:?}", asked.elapsed());
     assert_eq!(child.wait().unwrap().code(), Some(130));
     assert_eq!(sleepers(&mark), 0, "a process of the command lives");
+}
+
+/// S3.6, S4.9: a declared background job serves the next turn, ends with the last one, and holds nothing up.
+#[test]
+fn a_background_job_ends_with_the_last_turn() {
+    let mark = format!("7{:08}", std::process::id());
+    let job = serde_json::json!({"command": format!("sleep {mark}"), "background": true});
+    let look = serde_json::json!({"command": format!("pgrep -fx 'sleep {mark}'")});
+    let call = |args| serde_json::json!({"calls": [{"name": "shell", "args": args}]});
+    let script =
+        serde_json::json!({"replies": [call(job), {"text": "started"}, call(look), {"text": "seen"}]});
+    let server = Practice::start(&script.to_string());
+    let args =
+        ["run", "--base-url", &server.url, "--model", "openai:x", "--tools", "shell", "--approve", "auto"];
+    let began = Instant::now();
+    let output = run(&[&args[..], &["--json", "go", "--then", "look"]].concat());
+    assert!(began.elapsed() < Duration::from_secs(8), "{:?}", began.elapsed());
+    let told = String::from_utf8_lossy(&output.stderr);
+    let seen = lines(&output.stdout);
+    check(&seen, 2);
+    let outcomes: Vec<&Value> = seen.iter().filter(|line| line["type"] == "outcome").collect();
+    assert!(outcomes[0]["receipt"]["survivors"][0].as_str().unwrap().starts_with("background command"));
+    let ended: Vec<&Value> = seen.iter().filter(|line| line["type"] == "call_ended").collect();
+    assert!(ended[1]["output"].as_str().unwrap().trim().parse::<u32>().is_ok(), "it lived: {}", ended[1]);
+    assert_eq!((output.status.code(), sleepers(&mark)), (Some(0), 0), "{told}");
+}
+
+/// S3.6: where the last turn has begun a job, that it ends is said, and the run is quiet.
+#[test]
+fn a_run_that_began_a_job_is_quiet_in_the_end() {
+    let mark = format!("6{:08}", std::process::id());
+    let job = serde_json::json!({"command": format!("sleep {mark}"), "background": true});
+    let script =
+        serde_json::json!({"replies": [{"calls": [{"name": "shell", "args": job}]}, {"text": "started"}]});
+    let server = Practice::start(&script.to_string());
+    let args =
+        ["run", "--base-url", &server.url, "--model", "openai:x", "--tools", "shell", "--approve", "auto"];
+    let output = run(&[&args[..], &["--json", "go"]].concat());
+    let told = String::from_utf8_lossy(&output.stderr);
+    let seen = lines(&output.stdout);
+    check(&seen, 1);
+    assert!(!seen.last().unwrap()["receipt"]["quiet"].is_null(), "{}", seen.last().unwrap());
+    assert!(told.contains("the background command (pid"), "{told}");
+    assert_eq!((output.status.code(), sleepers(&mark)), (Some(0), 0));
 }
 
 fn sleepers(mark: &str) -> usize {

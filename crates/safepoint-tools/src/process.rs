@@ -53,6 +53,8 @@ pub use survivors::{Reaped, reap_survivors};
 pub(crate) use output::private_file;
 pub(crate) use receipt::names;
 
+use tokio::sync::watch;
+
 use launch::Guard;
 
 /// Whether this program can be its own guard.
@@ -91,6 +93,8 @@ struct Shared {
     run: String,
     grade: Grade,
     guard: Mutex<Option<Arc<Guard>>>,
+    /// Whether declared background jobs are to end.
+    jobs_end: watch::Sender<bool>,
 }
 
 /// Who holds the commands.
@@ -126,7 +130,14 @@ impl Processes {
     }
 
     fn with(run: String, grade: Grade) -> Self {
-        Self { shared: Arc::new(Shared { run, grade, guard: Mutex::new(None) }) }
+        Self {
+            shared: Arc::new(Shared {
+                run,
+                grade,
+                guard: Mutex::new(None),
+                jobs_end: watch::Sender::new(false),
+            }),
+        }
     }
 
     /// Starts a command.
@@ -150,6 +161,20 @@ impl Processes {
     #[must_use]
     pub fn guard_pid(&self) -> Option<u32> {
         self.lock().as_ref().map(|guard| guard.pid())
+    }
+
+    /// Ends the declared background jobs of the `shell` tool, each by its ladder, and every later one at once: for a
+    /// program that has nothing more to do. Their runs are quiet when the jobs are gone.
+    pub fn end_jobs(&self) {
+        self.shared.jobs_end.send_replace(true);
+    }
+
+    /// Resolves when background jobs are to end.
+    pub(crate) async fn jobs_end(&self) {
+        let mut told = self.shared.jobs_end.subscribe();
+        if told.wait_for(|end| *end).await.is_err() {
+            // It cannot be: the sender is held by `self`.
+        }
     }
 
     /// A guard that dies before the keeper has said a word has started nothing: then another one is launched, once.

@@ -92,7 +92,9 @@ impl Shell {
         let pid = process.pid();
         let scope = cx.scope().clone();
         // The task goes on after the call, and keeps the run from being called quiet while the job lives.
-        drop(scope.spawn(format!("background command (pid {pid})"), keep(process, cx, limit)));
+        drop(
+            scope.spawn(format!("background command (pid {pid})"), keep(process, cx, limit, self.processes)),
+        );
         Ok(format!("started in the background with pid {pid}; its output goes to {}", file.display()))
     }
 }
@@ -116,15 +118,14 @@ async fn drive(mut process: Process, cx: Cx, limit: Option<Duration>) -> ToolRes
     }
 }
 
-/// Holds a background job until it ends by itself, its limit passes, or the run is stopped.
-async fn keep(mut process: Process, cx: Cx, limit: Option<Duration>) {
+/// Holds a background job until it ends by itself, its limit passes, the run is stopped, or jobs are to end.
+async fn keep(mut process: Process, cx: Cx, limit: Option<Duration>, processes: Processes) {
     let started = Instant::now();
     loop {
         // One limit for the command and what it leaves, not one for each.
         let left = limit.map(|limit| limit.saturating_sub(started.elapsed()));
-        let waited = process.wait_in(cx.scope(), left, limits::SHELL_CLEANUP).await;
-        let (Waited::Ended(report) | Waited::Stopped(report, _) | Waited::TimedOut(report)) = &waited;
-        cx.report_process(report.into());
+        let report = process.keep_in(cx.scope(), left, limits::SHELL_CLEANUP, processes.jobs_end()).await;
+        cx.report_process((&report).into());
         if report.background.is_empty() {
             return;
         }

@@ -47,6 +47,25 @@ impl Process {
         }
     }
 
+    /// The same for a background job, which is stopped as well when `end` resolves.
+    pub(crate) async fn keep_in(
+        &mut self,
+        scope: &Scope,
+        limit: Option<Duration>,
+        cleanup: Duration,
+        end: impl Future<Output = ()>,
+    ) -> ProcessReport {
+        // Giving up the wait loses nothing: the stop below waits again.
+        tokio::select! {
+            biased;
+            waited = self.wait_in(scope, limit, cleanup) => return match waited {
+                Waited::Ended(report) | Waited::Stopped(report, _) | Waited::TimedOut(report) => report,
+            },
+            () = end => {}
+        }
+        self.climb_in(scope, cleanup).await
+    }
+
     async fn climb_in(&mut self, scope: &Scope, cleanup: Duration) -> ProcessReport {
         let mut seen = scope.demand();
         loop {

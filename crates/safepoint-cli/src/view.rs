@@ -1,0 +1,139 @@
+//! One turn as it is shown: lines of JSON, or text, notes and the live line.
+
+use std::{sync::Arc, time::Instant};
+
+use safepoint::{
+    Outcome, RunHandle,
+    event::{Event, EventKind, Fact},
+    receipt::Receipt,
+};
+use serde_json::json;
+
+use crate::{args::RunArgs, json::Lines, screen::Screen, status::Status};
+
+/// What the user sees.
+pub(crate) struct View {
+    screen: Arc<Screen>,
+    lines: Option<Lines>,
+    status: Status,
+}
+
+impl View {
+    pub(crate) fn new(args: &RunArgs, screen: Arc<Screen>) -> Self {
+        Self { screen, lines: args.json.then(Lines::new), status: Status::default() }
+    }
+
+    /// Resolves when nobody reads stdout any more.
+    pub(crate) fn closed(&self) -> impl Future<Output = ()> + use<> {
+        self.screen.closed()
+    }
+
+    pub(crate) fn begin(&mut self, handle: &RunHandle) {
+        self.status = Status::default();
+        if let Some(lines) = &mut self.lines {
+            lines.turn(handle.id().as_str());
+        }
+    }
+
+    pub(crate) fn event(&mut self, event: &Event, handle: &RunHandle) {
+        self.status.on(event, Instant::now());
+        if let Some(lines) = &mut self.lines {
+            let line = lines.event(event);
+            if !line.is_empty() {
+                self.screen.line(line);
+            }
+            return;
+        }
+        match &event.kind {
+            EventKind::Text(text) => self.screen.text(text),
+            EventKind::Retrying { failed, after, error } => {
+                self.screen.note(&format!("try {failed} failed ({error}); again in {after:.1?}"));
+            }
+            EventKind::Fact(fact) => self.fact(fact),
+            _ => {}
+        }
+        self.live(handle);
+    }
+
+    fn fact(&self, fact: &Fact) {
+        match fact {
+            Fact::CallStarted { name, args, .. } => {
+                self.screen.note(&format!("▸ {name} {}", short(&args.to_string())));
+            }
+            Fact::CallEnded { report, .. } => {
+                let status = report.status.as_str().replace('_', " ");
+                self.screen.note(&format!("▪ {}: {status}", report.name));
+            }
+            Fact::StopEscalated => self.screen.note("the grace is over: stopping now"),
+            Fact::ModelEnded { .. } => self.screen.end_line(),
+            _ => {}
+        }
+    }
+
+    /// Says again what is running: seconds have passed.
+    pub(crate) fn live(&self, handle: &RunHandle) {
+        if self.screen.is_live() {
+            let line = self.status.line(&handle.alive(), Instant::now());
+            self.screen.live(line.map(|(text, weight)| (format!("· {text}"), weight)));
+        }
+    }
+
+    /// Says at once that a stop was asked, and what it waits for; a live line says it by itself.
+    pub(crate) fn asked(&self, handle: &RunHandle) {
+        if self.screen.is_live() {
+            return;
+        }
+        match handle.alive().as_slice() {
+            [] => self.screen.note("stopping…"),
+            alive => {
+                self.screen.note(&format!("stopping… waits for {} (again to stop now)", alive.join(", ")))
+            }
+        }
+    }
+
+    /// Says what a turn that has ended still waits for.
+    pub(crate) fn waits(&self, alive: &[String]) {
+        if !self.screen.is_live() && !alive.is_empty() {
+            self.screen
+                .note(&format!("the turn has ended; waits for {} (Ctrl-C to leave)", alive.join(", ")));
+        }
+    }
+
+    pub(crate) fn note(&self, text: &str) {
+        self.screen.note(text);
+    }
+
+    pub(crate) fn end(&mut self, outcome: &Outcome, receipt: &Receipt) {
+        self.screen.live(None);
+        if let Some(lines) = &mut self.lines {
+            let at = receipt.quiet_at.unwrap_or(receipt.settled_at);
+            for late in &receipt.late {
+                self.screen.line(lines.line("late", at, json!({ "what": late })));
+            }
+            let quiet = json!({ "quiet": receipt.quiet_at, "survivors": receipt.survivors });
+            self.screen.line(lines.line("quiet", at, quiet));
+            self.screen.line(lines.outcome(outcome, receipt));
+            return;
+        }
+        self.screen.end_line();
+        match outcome {
+            Outcome::Done(_) => {}
+            Outcome::Stopped(_) | Outcome::Suspended(_) => self.screen.note(&receipt.to_string()),
+            Outcome::Failed(error) => {
+                self.screen.note(&format!("safepoint: {error}"));
+                if let Some(hint) = error.hint() {
+                    self.screen.note(&format!("  hint: {hint}"));
+                }
+            }
+        }
+    }
+}
+
+/// Enough of a call's arguments to know it again; a question shows all of them.
+fn short(args: &str) -> String {
+    const MOST: usize = 240;
+    match args.char_indices().nth(MOST) {
+        None => args.to_owned(),
+        Some((end, _)) => format!("{}… ({} bytes)", &args[..end], args.len()),
+    }
+}

@@ -1,0 +1,282 @@
+//! The binary in a terminal: what a person sees at each moment, and what the keyboard does.
+
+use std::{
+    fs::File,
+    io::{Read as _, Write as _},
+    num::NonZero,
+    os::unix::ffi::OsStrExt as _,
+    process::{Child, Command, Stdio},
+    sync::{Arc, Mutex},
+    thread::JoinHandle,
+    time::{Duration, Instant},
+};
+
+use rustix::{
+    pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt},
+    termios::{Winsize, tcsetwinsize},
+};
+
+use crate::{BIN, Practice};
+
+const ROWS: u16 = 40;
+const COLUMNS: u16 = 100;
+const CTRL_C: &str = "\x03";
+
+/// A `safepoint` in a terminal of its own, and what its screen shows.
+struct Terminal {
+    child: Child,
+    keys: File,
+    seen: Arc<Mutex<Seen>>,
+    reader: Option<JoinHandle<()>>,
+}
+
+struct Seen {
+    screen: vt100::Parser,
+    raw: Vec<u8>,
+}
+
+impl Terminal {
+    fn start(server: &Practice, args: &[&str]) -> Self {
+        Self::start_with(server, args, &[("TERM", "xterm")])
+    }
+
+    fn start_with(server: &Practice, args: &[&str], variables: &[(&str, &str)]) -> Self {
+        let keys = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&keys).unwrap();
+        unlockpt(&keys).unwrap();
+        let size = Winsize { ws_row: ROWS, ws_col: COLUMNS, ws_xpixel: 0, ws_ypixel: 0 };
+        tcsetwinsize(&keys, size).unwrap();
+        let name = ptsname(&keys, Vec::new()).unwrap();
+        let open = || {
+            let name = std::ffi::OsStr::from_bytes(name.as_bytes());
+            Stdio::from(File::options().read(true).write(true).open(name).unwrap())
+        };
+        // `setsid --ctty` makes the terminal the controlling one, so that keys are signals, and then is the program.
+        let child = Command::new("setsid")
+            .args(["--ctty", BIN, "run", "--base-url", &server.url, "--model", "openai:x"])
+            .args(args)
+            .env_clear()
+            .env("PATH", std::env::var("PATH").unwrap_or_default())
+            .envs(variables.iter().copied())
+            .stdin(open())
+            .stdout(open())
+            .stderr(open())
+            .spawn()
+            .unwrap();
+        let keys = File::from(keys);
+        let [rows, columns] = [ROWS, COLUMNS].map(|size| NonZero::new(size).unwrap());
+        let seen = Seen { screen: vt100::Parser::new(rows, columns, 0), raw: Vec::new() };
+        let seen = Arc::new(Mutex::new(seen));
+        let (mut shown, told) = (keys.try_clone().unwrap(), Arc::clone(&seen));
+        let reader = std::thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            while let Ok(count @ 1..) = shown.read(&mut bytes) {
+                let mut seen = told.lock().unwrap();
+                seen.screen.process(&bytes[..count]);
+                seen.raw.extend_from_slice(&bytes[..count]);
+            }
+        });
+        Self { child, keys, seen, reader: Some(reader) }
+    }
+
+    fn press(&mut self, keys: &str) {
+        self.keys.write_all(keys.as_bytes()).unwrap();
+    }
+
+    fn screen(&self) -> String {
+        self.seen.lock().unwrap().screen.screen().contents()
+    }
+
+    fn raw(&self) -> String {
+        String::from_utf8_lossy(&self.seen.lock().unwrap().raw).into_owned()
+    }
+
+    /// Waits until the screen shows this.
+    fn until(&self, text: &str) {
+        self.until_it(text, |screen| screen.contains(text));
+    }
+
+    fn until_it(&self, what: &str, is_it: impl Fn(&str) -> bool) {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while !is_it(&self.screen()) {
+            assert!(Instant::now() < deadline, "not seen: {what}; the screen:\n{}", self.screen());
+            std::thread::yield_now();
+        }
+    }
+
+    /// Waits for the end: the exit code, and what the screen shows in the end.
+    fn end(&mut self) -> (i32, String) {
+        let code = self.child.wait().unwrap().code().unwrap();
+        // It ends when nobody holds the terminal any more, and everything has been read.
+        self.reader.take().unwrap().join().unwrap();
+        (code, self.screen())
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        if self.child.kill().and_then(|()| self.child.wait()).is_err() {
+            // It has ended.
+        }
+    }
+}
+
+fn shell(command: &str) -> String {
+    let calls = serde_json::json!([{"name": "shell", "args": {"command": command}}]);
+    serde_json::json!({"replies": [{"calls": calls}, {"text": "all done"}]}).to_string()
+}
+
+fn live_lines(screen: &str) -> Vec<&str> {
+    screen.lines().filter(|line| line.starts_with("· ")).collect()
+}
+
+const SHELL: [&str; 3] = ["--tools", "shell", "go"];
+const AUTO: [&str; 5] = ["--tools", "shell", "--approve", "auto", "go"];
+
+/// S1.5, S1.7: a live line says what runs, for how long, what a stop waits for and when it becomes now; and is gone in the end.
+#[test]
+fn a_live_line_says_what_runs_and_what_a_stop_waits_for() {
+    let server = Practice::start(&shell("trap '' INT TERM; sleep 1000"));
+    let mut terminal = Terminal::start(&server, &AUTO);
+    terminal.until("▸ shell");
+    terminal.until("· shell 1 s");
+    terminal.press(CTRL_C);
+    terminal.until("· stopping, waits for shell");
+    terminal.until("now in 5 s, or with another Ctrl-C");
+    terminal.until("now in 4 s");
+    assert_eq!(live_lines(&terminal.screen()).len(), 1, "{}", terminal.screen());
+    terminal.press(CTRL_C);
+    let (code, screen) = terminal.end();
+    assert_eq!(code, 130, "{screen}");
+    assert!(screen.contains("stopped: user (person): ctrl-c"), "{screen}");
+    assert!(live_lines(&screen).is_empty(), "{screen}");
+}
+
+/// What streams is not broken by the live line, and nothing of that line stays.
+#[test]
+fn the_text_stands_as_it_was_said() {
+    let server = Practice::start(
+        r#"{"replies":[{"text":"one two three\nfour five\n six","chunk_chars":3,"delay_ms":5}]}"#,
+    );
+    let mut terminal = Terminal::start(&server, &["hi"]);
+    let (code, screen) = terminal.end();
+    assert_eq!((code, screen.trim_end()), (0, "one two three\nfour five\n six"));
+}
+
+/// A stop that waits for a model's message is shown below the text, which goes on after it.
+#[test]
+fn a_stop_that_waits_for_the_message_is_shown_below_it() {
+    let server = Practice::start(
+        r#"{"replies":[{"text":"abcdefghijklmnopqrstuvwxyz abcdefghijklmnopqrstuvwxyz","chunk_chars":1,"delay_ms":40}]}"#,
+    );
+    let mut terminal = Terminal::start(&server, &["hi"]);
+    terminal.until("abcd");
+    terminal.press(CTRL_C);
+    terminal.until("· stopping, waits for the model");
+    let (code, screen) = terminal.end();
+    assert_eq!(code, 0, "the message was the answer: {screen}");
+    assert!(
+        screen.replace('\n', "").replace("^C", "").ends_with("xyz abcdefghijklmnopqrstuvwxyz"),
+        "{screen}"
+    );
+    assert!(live_lines(&screen).is_empty(), "{screen}");
+}
+
+/// No colour where none is wanted, nothing that moves a cursor where it cannot be moved, and none beside JSON.
+#[test]
+fn a_plain_terminal_is_left_plain() {
+    let server = Practice::start(&shell("sleep 1.5"));
+    let dim = "\x1b[2m";
+    let mut coloured = Terminal::start(&server, &AUTO);
+    coloured.until("· shell 1 s");
+    assert_eq!((coloured.end().0, coloured.raw().contains(dim)), (0, true));
+    let server = Practice::start(&shell("sleep 1.5"));
+    let mut plain = Terminal::start_with(&server, &AUTO, &[("TERM", "xterm"), ("NO_COLOR", "1")]);
+    plain.until("· shell 1 s");
+    assert_eq!((plain.end().0, plain.raw().contains(dim)), (0, false));
+    for (variables, args) in
+        [(("TERM", "dumb"), &AUTO[..]), (("TERM", "xterm"), &[&AUTO[..], &["--json"]].concat())]
+    {
+        let server = Practice::start(&shell("sleep 0.5"));
+        let mut terminal = Terminal::start_with(&server, args, &[variables]);
+        assert_eq!(terminal.end().0, 0);
+        assert!(!terminal.raw().contains('\x1b'), "{variables:?}: {:?}", terminal.raw());
+    }
+}
+
+/// S8.2: the question shows exactly what would run; what was typed before it answers nothing; yes lets it run.
+#[test]
+fn a_question_shows_what_would_run_and_yes_lets_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("made");
+    let command = format!("touch {}; echo \u{202e}x", file.display());
+    let server = Practice::start(&shell(&command));
+    let mut terminal = Terminal::start(&server, &SHELL);
+    terminal.until("? shell wants to run with");
+    terminal.until("[y]es, [n]o, or say why not:");
+    let screen = terminal.screen();
+    let shown: String = screen.lines().map(str::trim).collect();
+    assert!(shown.contains(&format!("touch {}; echo \\u{{202e}}x", file.display())), "{screen}");
+    assert!(!file.exists() && live_lines(&screen).is_empty(), "{screen}");
+    terminal.press("\n");
+    terminal.until_it("it is asked again", |screen| screen.matches("[y]es").count() == 2);
+    terminal.press("y\n");
+    let (code, screen) = terminal.end();
+    assert_eq!(code, 0, "{screen}");
+    assert!(
+        file.exists() && screen.contains("▪ shell: completed") && screen.contains("all done"),
+        "{screen}"
+    );
+}
+
+/// S8.2: no, and why not: nothing runs, and the model is told.
+#[test]
+fn no_is_no_and_the_model_is_told_why() {
+    for (answer, told) in [("n\n", "denied"), ("use ls instead\n", "denied by the user: use ls instead")] {
+        let server = Practice::start(&shell("echo ran"));
+        let mut terminal = Terminal::start(&server, &SHELL);
+        terminal.until("or say why not:");
+        terminal.press(answer);
+        let (code, screen) = terminal.end();
+        assert_eq!(code, 0, "{screen}");
+        assert!(screen.contains("▪ shell: denied"), "{screen}");
+        let log = server.logged().iter().map(ToString::to_string).collect::<String>();
+        assert!(log.contains(told), "{log}");
+    }
+}
+
+/// What was typed before a question could be read answers nothing.
+#[test]
+fn what_was_typed_before_the_question_answers_nothing() {
+    let script = shell("echo ran").replacen(
+        r#""calls""#,
+        r#""text":"let me think","chunk_chars":1,"delay_ms":60,"calls""#,
+        1,
+    );
+    let server = Practice::start(&script);
+    let mut terminal = Terminal::start(&server, &SHELL);
+    terminal.until("let");
+    terminal.press("y\n");
+    terminal.until("or say why not:");
+    terminal.press("n\n");
+    let (_, screen) = terminal.end();
+    assert!(screen.contains("▪ shell: denied"), "{screen}");
+}
+
+/// S8.3: a stop takes the question back, and the next turn's question gets its own answer.
+#[test]
+fn a_stop_takes_the_question_back_and_the_next_one_has_its_own_answer() {
+    let call = r#"{"calls":[{"name":"shell","args":{"command":"echo ran"}}]}"#;
+    let server = Practice::start(&format!(r#"{{"replies":[{call},{call},{{"text":"all done"}}]}}"#));
+    let mut terminal = Terminal::start(&server, &["--tools", "shell", "go", "--then", "again"]);
+    terminal.until("or say why not:");
+    terminal.press(CTRL_C);
+    terminal.until("(the question is withdrawn)");
+    terminal.until("stopped: user (person): ctrl-c");
+    terminal.until_it("the second question", |screen| screen.matches("or say why not:").count() == 2);
+    terminal.press("y\n");
+    let (code, screen) = terminal.end();
+    assert_eq!(code, 0, "{screen}");
+    assert!(screen.contains("withdrawn, nothing ran"), "{screen}");
+    assert!(screen.contains("▪ shell: completed") && screen.contains("all done"), "{screen}");
+}
