@@ -134,6 +134,8 @@ fn a_run_prints_its_answer() {
 }
 
 /// S3.7, S3.9, S2.2: Ctrl-C with no grace, mid-stream: 130, one outcome with what was shown, usage and its source.
+/// openai/codex#4721: an interrupt exits with 0; openai/codex#8785: it gives no usage; mastra-ai/mastra#21522,
+/// github/copilot-cli#4561: no last line says that it was stopped.
 #[test]
 fn an_interrupt_mid_stream_is_130_with_a_whole_account() {
     for wire in wires() {
@@ -185,6 +187,7 @@ fn a_termination_is_143() {
 }
 
 /// S4.9, S2.7: Ctrl-C twice during a shell tool: now, no process left, within a second or so.
+/// aaif-goose/goose#946, anomalyco/opencode#3057: an interrupt ends the program and not its commands, or nothing.
 #[test]
 fn two_interrupts_leave_no_process() {
     // A number of seconds that no other process sleeps for.

@@ -112,6 +112,8 @@ fn entry() -> impl Strategy<Value = Entry> {
 
 proptest! {
     /// S5.1, T1: any stored history at all is repaired so that every provider accepts it; the second repair finds nothing.
+    /// langchain-ai/langgraph#4289, microsoft/agent-framework#5814: an invalid history stays invalid until somebody
+    /// repairs it by hand.
     #[test]
     fn any_history_is_repaired_and_accepted(entries in proptest::collection::vec(entry(), 0..8)) {
         let mut history = History::new();
@@ -209,6 +211,8 @@ fn cut_history(message: AssistantMessage) -> History {
 
 /// S5.1, S5.4, S5.2, T1: a stream cut at every byte, on each wire: what arrived is kept, closed, and accepted by every
 /// provider.
+/// livekit/agents#5092 and #995: a cut message leaves calls apart from their results; vercel/ai#10638: a message that
+/// was cut while it reasoned is refused.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cut_at_every_byte_leaves_a_history_that_every_provider_accepts() {
     let mut start = History::new();

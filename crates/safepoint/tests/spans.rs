@@ -44,6 +44,8 @@ impl<S: tracing::Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Keeps {
 }
 
 /// S11.3, I6: run, model call and tool call have their spans; what a stop ended has no status.
+/// open-telemetry/opentelemetry-specification#4677, open-telemetry/semantic-conventions-genai#171: there is no word
+/// for a span that was stopped.
 #[tokio::test(start_paused = true)]
 async fn a_stopped_span_is_neither_ok_nor_error() {
     let seen = Seen::default();

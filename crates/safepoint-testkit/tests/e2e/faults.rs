@@ -26,6 +26,7 @@ fn failed(outcome: &Outcome) -> (String, String) {
 }
 
 /// S2.13, S5.1: each broken answer is a failure of the run that says what was wrong, and the next message is accepted.
+/// google/adk-python#1484, alibaba/spring-ai-alibaba PR#4790: a broken stream makes the conversation unusable.
 #[tokio::test]
 async fn broken_answers_are_failures_that_say_why() {
     let html = Fault::Answer { content_type: "text/html".into(), body: "<html>log in</html>".into() };
@@ -170,6 +171,7 @@ async fn doubtful_ids_are_replaced() {
 }
 
 /// S4.7: a tool that panics fails its call, and only that.
+/// google/adk-python#1484: a tool error makes the session unusable.
 #[tokio::test]
 async fn a_panic_is_a_failed_call() {
     let server = server([Reply::call("boom", json!({})), Reply::text("ouch")]).await;
@@ -201,6 +203,8 @@ async fn a_huge_output_is_truncated_with_notice() {
 }
 
 /// S12.1, S4.1: a model that asks for a thousand calls at once gets a thousand results, in their order.
+/// QwenLM/qwen-code PR#4366, langchain-ai/langgraphjs#1014: each call leaves a listener on one signal; here nothing
+/// of a thousand is left.
 #[tokio::test]
 async fn a_thousand_calls_queue() {
     let calls =

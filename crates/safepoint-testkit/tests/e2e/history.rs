@@ -16,6 +16,7 @@ use tokio::sync::Semaphore;
 use super::world::{Ledger, WIRES, builder, close, first_text, gated, server, started};
 
 /// S5.3: resumed after a safe point, the calls that never started run, and the finished one is not run again.
+/// livekit/agents#3702: finished results are lost by a stop, and the work is done twice.
 #[tokio::test]
 async fn a_resume_runs_what_never_started_and_repeats_nothing() {
     for wire in WIRES {
@@ -36,6 +37,8 @@ async fn a_resume_runs_what_never_started_and_repeats_nothing() {
 }
 
 /// S5.3, S7.3: an unsafe call that a stop cut is not run again by a resume; the model is told that it is unknown.
+/// GEMISIS/leviath#96: a whole batch in flight is run again; google/adk-python#3971: an open call bricks the
+/// session.
 #[tokio::test]
 async fn a_resume_does_not_repeat_an_unsafe_call() {
     let server = server([Reply::call("pay", json!({})), Reply::text("I will check")]).await;
@@ -110,6 +113,7 @@ async fn closing_is_deterministic() {
 }
 
 /// S8.1, S8.2, S8.3, S8.5: a call that needs a person suspends the run, others go ahead, and a decision resumes it.
+/// google/adk-python#5064: a resume after an approval returns without calling the model.
 #[tokio::test]
 async fn an_approval_suspends_and_a_decision_resumes() {
     let calls = Reply::default().and_call("pay", json!({})).and_call("look", json!({}));
@@ -130,6 +134,7 @@ async fn an_approval_suspends_and_a_decision_resumes() {
 }
 
 /// S8.3, S8.2: a stop takes the question back: not started, withdrawn, and nothing is revived by a late answer.
+/// cline/cline PR#13892: a stop answers one question with a denial, and asks the next.
 #[tokio::test]
 async fn a_stop_withdraws_the_question() {
     struct Never;

@@ -37,6 +37,10 @@ async fn now_before_the_start_calls_no_model() {
 }
 
 /// S2.2, S3.9, S5.4, S2.14: `Now` while the model streams: the socket closes, the text is kept, usage is never zero.
+/// langchain-ai/langgraph#5672, openai/openai-agents-python#1895, moltis-org/moltis#186: what had arrived is thrown
+/// away; vercel/ai#577 and #7805, spring-projects/spring-ai#6654, microsoft/agent-framework#7511,
+/// quarkiverse/quarkus-langchain4j#1976: the exchange goes on, or its usage is not told; google-gemini/gemini-cli
+/// PR#28801: the model takes up the old task instead of the new message.
 #[tokio::test]
 async fn now_mid_stream_closes_the_socket_and_keeps_the_text() {
     for wire in WIRES {
@@ -67,6 +71,7 @@ async fn now_mid_stream_closes_the_socket_and_keeps_the_text() {
 }
 
 /// S2.8: a server that accepts and says nothing, and one that falls silent mid-stream: the wait ends at once.
+/// anthropics/claude-agent-sdk-typescript#425: an interrupt in the middle of a request never settles.
 #[tokio::test]
 async fn now_ends_every_silence() {
     for wire in WIRES {
@@ -204,6 +209,9 @@ async fn after_all_calls_completes_the_round() {
 }
 
 /// S2.7, S3.8, S5.2: `Now` while calls run: the running one is dropped and its effect unknown, the next never starts.
+/// anthropics/claude-code#2261 and #3003, charmbracelet/crush#1860, aaif-goose/goose#1624, vercel/ai#4584,
+/// anomalyco/opencode#8312, langchain-ai/langgraph#6726, CopilotKit/CopilotKit#2974: a stop leaves a call without a
+/// result, and every later request is refused.
 #[tokio::test]
 async fn now_during_calls_says_what_is_unknown() {
     for wire in WIRES {
@@ -258,6 +266,8 @@ async fn a_grace_that_runs_out_escalates() {
 }
 
 /// S2.10: one call stopped alone ends as stopped, the model is told, the run goes on.
+/// anomalyco/opencode#38966: one of several cannot be stopped alone; vybestack/llxprt-code#2099: stopping one of
+/// several hangs the agent.
 #[tokio::test]
 async fn one_call_is_stopped_alone() {
     for wire in WIRES {
@@ -277,6 +287,7 @@ async fn one_call_is_stopped_alone() {
 }
 
 /// S1.8: a stop of one run of an agent never reaches another.
+/// Waishnav/devspace PR#358: a cancel hits the next turn.
 #[tokio::test]
 async fn runs_of_one_agent_share_nothing() {
     let server = server([]).await;
@@ -296,6 +307,8 @@ async fn runs_of_one_agent_share_nothing() {
 }
 
 /// S3.3: dropping the run asks `Now`; whoever holds the handle sees the outcome.
+/// pydantic/pydantic-ai#1524, BerriAI/litellm#17364: whoever leaves a stream goes on consuming it;
+/// earendil-works/pi#4189: a drop leaves an open call.
 #[tokio::test]
 async fn dropping_the_run_stops_it() {
     let server = server([]).await;
@@ -315,6 +328,7 @@ async fn dropping_the_run_stops_it() {
 }
 
 /// S4.6, S12.1: a run's wall time is `Now` with its own reason; a call's is `timed out` and the run goes on.
+/// crewAIInc/crewAI#1958: a run that timed out works on.
 #[tokio::test]
 async fn limits_of_time_have_their_own_ends() {
     let gate = Arc::new(Semaphore::new(0));
@@ -360,6 +374,7 @@ async fn a_model_that_never_stops_meets_the_limit() {
 }
 
 /// S3.9: usage is exact where the provider said so, and never zero where it said nothing.
+/// openai/openai-agents-js#995, vercel/ai#7628: the usage of a cut call is zero.
 #[tokio::test]
 async fn usage_has_its_source_and_is_never_zero() {
     for wire in WIRES {
@@ -382,6 +397,8 @@ async fn usage_has_its_source_and_is_never_zero() {
 }
 
 /// S3.9, S3.5: with *drain* the caller is told at once, the exchange is read on for its bill, and nothing of it is shown.
+/// BerriAI/litellm PR#36008: the true bill of a cut call is learned only by reading on;
+/// langchain4j/langchain4j#2968: what comes after the stop is still written to memory.
 #[tokio::test]
 async fn a_drained_call_learns_its_bill_and_shows_nothing() {
     for wire in WIRES {

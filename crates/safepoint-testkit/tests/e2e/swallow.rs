@@ -1,4 +1,7 @@
 //! All twelve ways to swallow a stop: the run still stops (S2.14).
+//!
+//! pydantic/pydantic-ai#6460: a step that absorbs its cancellation lets a cancelled run succeed; kolega-ai/kolega-code
+//! PR#637: a second Ctrl-C was needed; kirodotdev/KiroCrew#12607: the run moves on in a hidden task.
 
 use std::{future::pending, io, panic::AssertUnwindSafe, sync::Arc};
 

@@ -57,6 +57,7 @@ async fn cooperate_may_return_a_result() {
 }
 
 /// S4.5: a failure caused by the stop becomes *stopped*.
+/// anthropics/claude-agent-sdk-typescript#405: a clean interrupt is reported as an error.
 #[tokio::test(start_paused = true)]
 async fn a_failure_under_a_stop_is_stopped() {
     let (receipt, _) = stop_it(OnStop::Cooperate(None), CAP, |cx| async move {
@@ -110,6 +111,7 @@ async fn detach_is_left_and_its_result_is_late() {
 }
 
 /// S3.6: past the quiet deadline the survivors are named, and nothing says that it is quiet.
+/// aegra/aegra#528, anomalyco/opencode#16721: a stop is reported as done while the work goes on.
 #[tokio::test(start_paused = true)]
 async fn a_survivor_is_named() {
     let (receipt, _) = stop_it(OnStop::Detach, CAP, |_| pending()).await;
@@ -148,6 +150,7 @@ async fn step(n: u8, order: Arc<Mutex<Vec<u8>>>) {
 }
 
 /// S4.12: clean-ups run last in, first out; one that panics or hangs does not skip the others.
+/// temporalio/sdk-python#1224: a clean-up is skipped, one time in ten.
 #[tokio::test(start_paused = true)]
 async fn cleanups_run_backwards_and_all_of_them() {
     let order: Arc<Mutex<Vec<u8>>> = Arc::default();

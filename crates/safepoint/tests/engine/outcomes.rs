@@ -25,6 +25,7 @@ use safepoint::{
 use crate::world::{agent, ask, call_started, does, say, until};
 
 /// S3.1, S3.3: everybody sees the same outcome, as often as they like, also after the end.
+/// agentclientprotocol/claude-agent-acp#551: a second end comes after the first.
 #[tokio::test(start_paused = true)]
 async fn an_outcome_is_the_same_for_everybody() {
     let handle = agent([say("hi")]).build().run("go").detach();
@@ -36,6 +37,7 @@ async fn an_outcome_is_the_same_for_everybody() {
 }
 
 /// S2.11, S3.2: a stop and the natural end race: exactly one wins, whoever asks how often.
+/// google/adk-python PR#4161: a task ends both completed and cancelled.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stop_and_the_end_have_one_winner() {
     for _ in 0..200 {
@@ -78,6 +80,8 @@ async fn a_failed_run_keeps_what_was_shown() {
 }
 
 /// S5.5: the messages of a stopped run are in its history.
+/// microsoft/agent-framework#2889, mastra-ai/mastra#17510: a run that ends early leaves nothing in the
+/// conversation.
 #[tokio::test(start_paused = true)]
 async fn user_messages_of_stopped_runs_are_kept() {
     let agent = agent([]).build();
@@ -112,6 +116,7 @@ async fn a_slow_reader_is_told_what_it_missed() {
 }
 
 /// S11.2: each phase of a stop leaves an event, the histograms count it once, and the hook is told.
+/// anthropics/claude-code#9516, openai/codex#22858: no hook is told of an interrupt.
 #[tokio::test(start_paused = true)]
 async fn each_phase_of_a_stop_leaves_its_trace() {
     struct Told(Arc<AtomicU32>);
@@ -267,6 +272,7 @@ async fn a_suspended_run_holds_nothing_alive() {
 }
 
 /// S5.1: a broken history is repaired, once, with an event that says so.
+/// microsoft/agent-framework#5814: users repair the history by hand.
 #[tokio::test(start_paused = true)]
 async fn a_broken_history_is_repaired_and_told() {
     let mut broken = History::new();
@@ -285,6 +291,8 @@ async fn a_broken_history_is_repaired_and_told() {
 }
 
 /// S1.9: a stop asked by the completion of the same run, or from a tool's own thread, blocks nobody.
+/// google/adk-python#4796, agno-agi/agno#3106, strands-agents/harness-sdk#1275: a run cannot be stopped from
+/// outside, or not at any time.
 #[tokio::test(start_paused = true)]
 async fn asking_from_anywhere_blocks_nobody() {
     let handle = agent([ask(&["work"])]).tool(does("work", |_| pending())).build().run("go").detach();
