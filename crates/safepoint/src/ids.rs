@@ -1,6 +1,6 @@
 //! Names of things: every id is its own type, so that none can stand where another is meant.
 
-use std::{borrow::Borrow, fmt, sync::Arc};
+use std::{borrow::Borrow, fmt, str::FromStr, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
@@ -98,6 +98,72 @@ impl fmt::Display for Path {
 impl fmt::Debug for Path {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
+    }
+}
+
+macro_rules! number {
+    ($(#[$doc:meta])* $name:ident, $word:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(u64);
+        impl $name {
+            pub(crate) const fn new(number: u64) -> Self {
+                Self(number)
+            }
+            /// The number alone.
+            #[must_use]
+            pub const fn number(self) -> u64 {
+                self.0
+            }
+        }
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, concat!($word, "-{}"), self.0)
+            }
+        }
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Display::fmt(self, f)
+            }
+        }
+        impl FromStr for $name {
+            type Err = NotAnId;
+            fn from_str(text: &str) -> Result<Self, NotAnId> {
+                let number = text.strip_prefix(concat!($word, "-")).unwrap_or(text);
+                number.parse().map(Self).map_err(|_not_a_number| NotAnId { text: text.to_owned(), word: $word })
+            }
+        }
+    };
+}
+
+number! {
+    /// One item of a session: its place in the order in which items were accepted.
+    ItemId, "item"
+}
+number! {
+    /// One turn of a session, counted from 1.
+    TurnId, "turn"
+}
+
+/// A text that is not the id that it should be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` is no id; write it as `{word}-7` or `7`")]
+pub struct NotAnId {
+    text: String,
+    word: &'static str,
+}
+
+id! {
+    /// One session: a conversation with an inbox.
+    SessionId
+}
+
+impl SessionId {
+    /// A fresh id; ids sort by the time of their making.
+    #[must_use]
+    pub fn fresh() -> Self {
+        Self(format!("ses_{}", uuid::Uuid::now_v7().simple()).into())
     }
 }
 

@@ -21,6 +21,7 @@ pub mod observe;
 pub mod outcome;
 pub mod receipt;
 mod run;
+mod session;
 mod shared;
 mod spans;
 pub mod steer;

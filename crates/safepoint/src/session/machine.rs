@@ -1,0 +1,252 @@
+//! The session loop as a pure machine: what happened in, what is to be done out. No clock, no tasks, no items, only
+//! their numbers. What others guard with locks is the order of a list here (S6.13).
+//!
+//! **Invariants**: every accepted item is waiting, in the turn, on its way into it, left open by a turn that ended
+//! early, or at rest; at most one turn is at work; a stop is never weakened; a preempt never outlives its turn.
+
+use std::collections::VecDeque;
+
+use crate::{
+    ids::{ItemId, TurnId},
+    session::words::{Fate, Or},
+};
+
+#[cfg(test)]
+mod check;
+mod preempt;
+mod push;
+mod stop;
+mod turn;
+mod words;
+
+pub(crate) use words::{
+    Answer, Effect, End, Exit, First, From, How, Input, Made, Moment, Record, Rules, Strength, Wanted, Watch,
+    Why, Wish,
+};
+pub use words::{Leftover, OnFailure};
+
+use preempt::Preempt;
+use stop::Idleness;
+
+/// A session's state.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Machine {
+    rules: Rules,
+    phase: Phase,
+    /// In the order of their positions; only those that wait again stand before older ones.
+    waiting: VecDeque<ItemId>,
+    /// Items before this one begin no turn by themselves: a turn ended early after they came (S5.3).
+    barrier: Option<ItemId>,
+    next_item: ItemId,
+    /// What the turn at work is about.
+    items: Vec<ItemId>,
+    steering: Vec<(ItemId, Or)>,
+    preempts: Vec<Preempt>,
+    /// How many turns or plans in a row were preempted.
+    streak: u32,
+    /// The turn that ended early and can be taken up again.
+    left: Option<Left>,
+    want: Want,
+    turns: u64,
+    plans: u64,
+    stop: Option<Strength>,
+    idleness: Idleness,
+    health: Health,
+}
+
+/// What the session is doing. Exhaustive: between turns, before one, in one, after one, or over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Phase {
+    Idle,
+    Planning {
+        plan: u64,
+    },
+    Running(Running),
+    /// The turn is settled; the next one waits until it is quiet and its reader has returned.
+    Ending {
+        turn: TurnId,
+        quiet: Yet,
+        read: Yet,
+    },
+    Over,
+}
+
+/// The turn at work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Running {
+    pub(crate) turn: TurnId,
+    /// Whether a preempt must wait for the turn's first round (S6.12).
+    guard: Guard,
+    /// Whether a stop of the session was asked of its run.
+    session_stop: Yet,
+    /// What had come when a stop of this turn alone was asked.
+    stopped_at: Option<ItemId>,
+    record: Record,
+}
+
+/// Whether a preempt may fire. Exhaustive: it may, or the turn is protected and its first round not begun, or begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Guard {
+    Open,
+    Unbegun,
+    Begun,
+}
+
+/// Whether something has happened. Exhaustive: it has, or not yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Yet {
+    No,
+    Yes,
+}
+
+/// A turn that ended early.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Left {
+    turn: TurnId,
+    items: Vec<ItemId>,
+    how: Ended,
+}
+
+/// How it ended. Exhaustive: it waits for a decision, or for nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Ended {
+    Early,
+    Suspended,
+}
+
+/// What is wanted of the turn that ended early, as soon as the session is between turns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Want {
+    Nothing,
+    Resume,
+    Decision,
+    Withdrawal(Why),
+}
+
+/// Whether what the user gave us works. Exhaustive: it does, or it failed and the session must end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Health {
+    Sound,
+    Broken,
+}
+
+impl Machine {
+    pub(crate) fn new(rules: Rules) -> Self {
+        Self {
+            rules,
+            phase: Phase::Idle,
+            waiting: VecDeque::new(),
+            barrier: None,
+            next_item: ItemId::new(0),
+            items: Vec::new(),
+            steering: Vec::new(),
+            preempts: Vec::new(),
+            streak: 0,
+            left: None,
+            want: Want::Nothing,
+            turns: 0,
+            plans: 0,
+            stop: None,
+            idleness: Idleness::default(),
+            health: Health::Sound,
+        }
+    }
+
+    /// Takes what happened, and appends what is to be done to `out`. Total: nothing is illegal, only too late.
+    pub(crate) fn step(&mut self, now: Moment, input: Input, out: &mut Vec<Effect>) {
+        self.pass_time(now, out);
+        match input {
+            Input::Push { item, how } => self.push(now, item, how, out),
+            Input::Withdraw(item) => self.withdraw(item, out),
+            Input::StopTurn(turn) => self.stop_turn(turn, out),
+            Input::Stop(strength) => self.stop(strength, out),
+            Input::StopWhenIdle(micros) => self.stop_when_idle(now, micros, out),
+            Input::KeepOpen => self.idleness.forget(),
+            Input::Resume => self.resume(out),
+            Input::Decided => self.decided(out),
+            Input::Planned { plan, made } => self.planned(plan, &made, out),
+            Input::Began(turn) => self.began(now, turn, out),
+            Input::SteerTaken { turn, item } => self.steer_taken(turn, item),
+            Input::Settled { turn, end } => self.settled(turn, end, out),
+            Input::Quiet(turn) => self.wound_down(turn, |quiet, _| *quiet = Yet::Yes),
+            Input::Read(turn) => self.wound_down(turn, |_, read| *read = Yet::Yes),
+            Input::Broke => self.broke(out),
+            Input::Tick => {}
+        }
+        self.go_on(now, out);
+    }
+
+    /// The next moment at which time alone changes something.
+    pub(crate) fn deadline(&self) -> Option<Moment> {
+        let idle = self.idleness.over_at();
+        let preempts = self.preempts.iter().filter_map(|preempt| self.due_at(preempt)).min();
+        match (idle, preempts) {
+            (Some(idle), Some(preempt)) => Some(idle.min(preempt)),
+            (idle, preempt) => idle.or(preempt),
+        }
+    }
+
+    fn pass_time(&mut self, now: Moment, out: &mut Vec<Effect>) {
+        self.pass_preempts(now, out);
+        if self.idleness.over_at().is_some_and(|over| over <= now) {
+            self.idleness.expire();
+        }
+    }
+
+    /// Does what the phase between turns allows: end, take up, plan, or be idle.
+    fn go_on(&mut self, now: Moment, out: &mut Vec<Effect>) {
+        if let Phase::Ending { quiet: Yet::Yes, read: Yet::Yes, .. } = self.phase {
+            self.phase = Phase::Idle;
+        }
+        if self.phase != Phase::Idle {
+            self.idleness.busy();
+            return;
+        }
+        if let Some(exit) = self.exit() {
+            self.end(exit, out);
+        } else if !self.take_up(out) && !self.plan(out) {
+            let is_idle = self.waiting.is_empty() && !self.is_suspended();
+            self.idleness.idle(is_idle.then_some(now));
+            if self.idleness.over_at().is_some_and(|over| over <= now) {
+                self.idleness.expire();
+                self.end(Exit::Idle, out);
+            }
+        }
+    }
+
+    /// Brings what has no place any more to rest: the session is over.
+    fn end(&mut self, exit: Exit, out: &mut Vec<Effect>) {
+        for preempt in self.preempts.drain(..) {
+            out.push(preempt.superseded());
+        }
+        for item in self.waiting.drain(..) {
+            out.push(Effect::Fate { item, fate: Fate::Unhandled });
+        }
+        self.phase = Phase::Over;
+        self.idleness.forget();
+        out.push(Effect::End(exit));
+    }
+
+    pub(crate) fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    /// How many items wait.
+    pub(crate) fn waiting(&self) -> &VecDeque<ItemId> {
+        &self.waiting
+    }
+
+    /// The items of the turn at work.
+    pub(crate) fn items(&self) -> &[ItemId] {
+        &self.items
+    }
+
+    pub(crate) fn is_suspended(&self) -> bool {
+        self.left.as_ref().is_some_and(|left| left.how == Ended::Suspended)
+    }
+
+    /// The turn that can be taken up again.
+    pub(crate) fn left(&self) -> Option<TurnId> {
+        self.left.as_ref().map(|left| left.turn)
+    }
+}

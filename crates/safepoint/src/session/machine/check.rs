@@ -1,0 +1,126 @@
+//! Every interleaving of small sessions, breadth first: what a session promises holds in each state (S6.13).
+
+use std::{
+    collections::{HashSet, VecDeque},
+    hash::{DefaultHasher, Hash, Hasher},
+};
+
+use safepoint_scope::SafePoints;
+
+use super::{
+    Answer, Effect, End, First, From, How, Input, Leftover, Machine, Made, Moment, OnFailure, Phase, Record,
+    Rules, Strength, Why, Wish,
+};
+use crate::{
+    ids::{ItemId, TurnId},
+    session::words::{Fate, Or, Preempted},
+    steer::When,
+};
+
+mod world;
+
+use world::{Budget, World};
+
+const PLAIN: Wish =
+    Wish { points: Some(SafePoints::ANY), grace: None, delay: None, turn: None, record: Record::Keep };
+const NOW: Wish = Wish { points: None, ..PLAIN };
+const WITHIN: Wish = Wish { grace: Some(5), ..PLAIN };
+const LATER: Wish = Wish { delay: Some(3), ..PLAIN };
+const NAMED: Wish = Wish { turn: Some(TurnId::new(1)), ..PLAIN };
+const ROLLBACK: Wish = Wish { record: Record::Forget, ..NOW };
+const STEER: How = How::Steer { when: When::NextRequest, or: Or::Return };
+const STEER_OR_QUEUE: How = How::Steer { when: When::AtOnce, or: Or::Queue };
+
+/// Visits every state that `budget` allows, and checks each; returns how many there are. States are told apart by a
+/// 128-bit digest, so that a million of them fit in little room.
+fn explore(pushes: &[How], budget: Budget, rules: Rules) -> usize {
+    let first = World::new(rules, budget);
+    let mut seen = HashSet::from([digest(&first)]);
+    let mut next = VecDeque::from([first]);
+    while let Some(world) = next.pop_front() {
+        world.can_end();
+        for input in world.inputs(pushes) {
+            let mut after = world.clone();
+            after.take(&input);
+            if seen.insert(digest(&after)) {
+                next.push_back(after);
+            }
+            assert!(seen.len() < MOST, "more than {MOST} states: choose a smaller configuration");
+        }
+    }
+    seen.len()
+}
+
+/// Beyond this a configuration is not small.
+const MOST: usize = 400_000;
+
+fn digest(world: &World) -> (u64, u64) {
+    let half = |salt: u64| {
+        let mut hasher = DefaultHasher::new();
+        salt.hash(&mut hasher);
+        world.hash(&mut hasher);
+        hasher.finish()
+    };
+    (half(1), half(2))
+}
+
+const RULES: Rules = Rules { patience: 1, on_failure: OnFailure::Wait };
+const NONE: Budget =
+    Budget { pushes: 0, stops: 0, stop_turns: 0, resumes: 0, withdraws: 0, ticks: 0, breaks: 0, turns: 4 };
+
+/// S6.13, S6.3, S6.7, S6.11: two items of every kind against two stops of the session, escalating.
+#[test]
+fn pushes_against_stops() {
+    let all = [How::Enqueue, How::Reject, STEER, STEER_OR_QUEUE]
+        .into_iter()
+        .chain([PLAIN, NOW, WITHIN, LATER, NAMED, ROLLBACK].map(How::Preempt));
+    let pushes: Vec<How> = all.collect();
+    let budget = Budget { pushes: 2, stops: 2, ticks: 2, turns: 3, ..NONE };
+    let states = explore(&pushes, budget, RULES);
+    println!("pushes against stops: {states} states");
+    assert!(states > 10_000, "only {states} states: the search has lost its way");
+}
+
+/// S6.13, S6.12: three items, preempts in a row, a protected turn.
+#[test]
+fn preempts_in_a_row() {
+    let pushes = [How::Enqueue, How::Preempt(PLAIN)];
+    let states = explore(&pushes, Budget { pushes: 3, stops: 1, ..NONE }, RULES);
+    println!("preempts in a row: {states} states");
+    assert!(states > 10_000, "only {states} states: the search has lost its way");
+}
+
+/// S6.13, S6.9: planners, strategies and readers that fail at every point.
+#[test]
+fn callbacks_that_fail() {
+    let pushes = [How::Enqueue, How::Preempt(PLAIN), How::Preempt(LATER), STEER];
+    let states = explore(&pushes, Budget { pushes: 2, stops: 1, ticks: 1, breaks: 1, ..NONE }, RULES);
+    println!("callbacks that fail: {states} states");
+    assert!(states > 5_000, "only {states} states: the search has lost its way");
+}
+
+/// S6.13, S5.3, S8.3: turns that end early, are resumed, decided, stopped alone, and items that are taken back.
+#[test]
+fn turns_that_end_early() {
+    let pushes = [How::Enqueue, How::Preempt(PLAIN), STEER_OR_QUEUE];
+    for on_failure in [OnFailure::Wait, OnFailure::GoOn] {
+        let rules = Rules { on_failure, ..RULES };
+        let resumed = Budget { pushes: 2, stop_turns: 1, resumes: 1, ..NONE };
+        let taken_back = Budget { pushes: 2, stops: 1, withdraws: 1, ..NONE };
+        for budget in [resumed, taken_back] {
+            let states = explore(&pushes, budget, rules);
+            println!("turns that end early ({on_failure:?}): {states} states");
+            assert!(states > 5_000, "only {states} states: the search has lost its way");
+        }
+    }
+}
+
+/// S6.8: idleness with arrivals, stops and withdrawals around it.
+#[test]
+fn idleness_in_every_order() {
+    let pushes = [How::Enqueue, How::Reject, STEER];
+    let budget = Budget { pushes: 2, stops: 3, withdraws: 1, ticks: 4, ..NONE };
+    let states = explore(&pushes, budget, RULES);
+    println!("idleness: {states} states");
+    assert!(states > 5_000, "only {states} states: the search has lost its way");
+}

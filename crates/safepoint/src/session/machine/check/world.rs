@@ -1,0 +1,350 @@
+//! The world around the machine: what may happen next, and what must hold whatever did.
+
+use super::{
+    Answer, Effect, End, Fate, First, From, How, Input, ItemId, Leftover, Machine, Made, Moment, Phase,
+    Preempted, Rules, Strength, TurnId, Why,
+};
+
+/// How often each thing may still happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Budget {
+    pub(super) pushes: u8,
+    pub(super) stops: u8,
+    pub(super) stop_turns: u8,
+    pub(super) resumes: u8,
+    pub(super) withdraws: u8,
+    pub(super) ticks: u8,
+    pub(super) breaks: u8,
+    pub(super) turns: u8,
+}
+
+/// Where the world believes an item to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Place {
+    Waiting,
+    Steering(TurnId),
+    InTurn(TurnId),
+    /// In a turn that ended early: it may come back with it.
+    Left(TurnId),
+    AtRest,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Asked {
+    item: ItemId,
+    /// The turn that was at work when it came.
+    saw: Option<TurnId>,
+    answered: Option<Preempted>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct World {
+    machine: Machine,
+    now: Moment,
+    budget: Budget,
+    places: Vec<Place>,
+    preempts: Vec<Asked>,
+    plan: Option<(u64, Vec<ItemId>, Option<TurnId>)>,
+    run: Option<TurnId>,
+    /// Whether the run was asked to stop, and whether a preempt asked first.
+    stopping: Option<First>,
+    winding: Option<(TurnId, bool, bool)>,
+    stopped: Option<Strength>,
+    ended: bool,
+}
+
+impl World {
+    pub(super) fn new(rules: Rules, budget: Budget) -> Self {
+        Self {
+            machine: Machine::new(rules),
+            now: Moment::default(),
+            budget,
+            places: Vec::new(),
+            preempts: Vec::new(),
+            plan: None,
+            run: None,
+            stopping: None,
+            winding: None,
+            stopped: None,
+            ended: false,
+        }
+    }
+
+    /// All that may happen next.
+    pub(super) fn inputs(&self, pushes: &[How]) -> Vec<Input> {
+        let mut all = Vec::new();
+        if self.ended {
+            return all;
+        }
+        let left = self.budget;
+        if left.pushes > 0 {
+            let item = ItemId::new(self.places.len() as u64);
+            all.extend(pushes.iter().map(|how| Input::Push { item, how: *how }));
+        }
+        if left.stops > 0 {
+            all.extend([Strength::AtTurnEnd, Strength::Graceful, Strength::Now].map(Input::Stop));
+            all.extend([Input::StopWhenIdle(4), Input::KeepOpen]);
+        }
+        if left.stop_turns > 0 {
+            all.extend([Input::StopTurn(None), Input::StopTurn(Some(TurnId::new(1)))]);
+        }
+        if left.resumes > 0 {
+            all.extend([Input::Resume, Input::Decided]);
+        }
+        if left.withdraws > 0 {
+            all.extend((0..self.places.len() as u64).map(|n| Input::Withdraw(ItemId::new(n))));
+        }
+        if left.ticks > 0 && self.machine.deadline().is_some() {
+            all.push(Input::Tick);
+        }
+        if left.breaks > 0 {
+            all.push(Input::Broke);
+        }
+        self.add_answers(&mut all);
+        all
+    }
+
+    /// What planner, run and reader may answer.
+    fn add_answers(&self, all: &mut Vec<Input>) {
+        if let Some((plan, waiting, left)) = &self.plan {
+            let mades = [
+                Made::Turn { take: waiting.clone(), drop: Vec::new() },
+                Made::Turn {
+                    take: waiting.iter().take(1).copied().collect(),
+                    drop: waiting.iter().skip(1).copied().collect(),
+                },
+                Made::Wait,
+            ];
+            all.extend(mades.map(|made| Input::Planned { plan: *plan, made }));
+            if left.is_some() && self.budget.resumes > 0 {
+                all.push(Input::Planned { plan: *plan, made: Made::Resume });
+            }
+            // One that was dropped may still answer.
+            all.push(Input::Planned { plan: plan - 1, made: Made::Wait });
+        }
+        if let Some(turn) = self.run {
+            all.push(Input::Began(turn));
+            let mut ends = vec![End::Done, End::Failed, End::Suspended];
+            let first = self.stopping.unwrap_or(First::Other);
+            ends.push(End::Stopped { first, after: Leftover::Drop });
+            if first == First::Preempt {
+                ends.push(End::Stopped { first, after: Leftover::Requeue });
+            }
+            all.extend(ends.into_iter().map(|end| Input::Settled { turn, end }));
+            let steered = (0..self.places.len()).filter(|n| self.places[*n] == Place::Steering(turn));
+            all.extend(steered.map(|n| Input::SteerTaken { turn, item: ItemId::new(n as u64) }));
+        }
+        if let Some((turn, quiet, read)) = self.winding {
+            all.extend((!quiet).then_some(Input::Quiet(turn)));
+            all.extend((!read).then_some(Input::Read(turn)));
+        }
+    }
+
+    /// Lets it happen, and checks what the machine makes of it.
+    pub(super) fn take(&mut self, input: &Input) {
+        self.spend(input);
+        let target = self.run.or_else(|| self.machine.left().filter(|_| self.machine.is_suspended()));
+        match input {
+            Input::Push { item, how } => {
+                self.places.push(Place::Waiting);
+                if let (How::Preempt(_), false) = (how, self.ended) {
+                    self.preempts.push(Asked { item: *item, saw: target, answered: None });
+                }
+            }
+            Input::Planned { plan, .. } => {
+                self.plan.take_if(|(asked, ..)| asked == plan);
+            }
+            Input::SteerTaken { turn, item } => self.put(*item, Place::InTurn(*turn)),
+            Input::Settled { turn, .. } => {
+                self.run = None;
+                self.stopping = None;
+                self.winding = Some((*turn, false, false));
+            }
+            Input::Quiet(_) => self.winding = self.winding.map(|(turn, _, read)| (turn, true, read)),
+            Input::Read(_) => self.winding = self.winding.map(|(turn, quiet, _)| (turn, quiet, true)),
+            Input::Stop(strength) => self.stopped = self.stopped.max(Some(*strength)),
+            Input::Tick => self.now = self.machine.deadline().unwrap_or(self.now),
+            _ => {}
+        }
+        let mut effects = Vec::new();
+        self.machine.step(self.now, input.clone(), &mut effects);
+        for effect in &effects {
+            self.see(effect, input);
+        }
+        self.check(input);
+    }
+
+    fn spend(&mut self, input: &Input) {
+        let purse = match input {
+            Input::Push { .. } => &mut self.budget.pushes,
+            Input::Stop(_) | Input::StopWhenIdle(_) | Input::KeepOpen => &mut self.budget.stops,
+            Input::StopTurn(_) => &mut self.budget.stop_turns,
+            Input::Resume | Input::Decided | Input::Planned { made: Made::Resume, .. } => {
+                &mut self.budget.resumes
+            }
+            Input::Withdraw(_) => &mut self.budget.withdraws,
+            Input::Tick => &mut self.budget.ticks,
+            Input::Broke => &mut self.budget.breaks,
+            _ => return,
+        };
+        *purse = purse.saturating_sub(1);
+    }
+
+    fn see(&mut self, effect: &Effect, input: &Input) {
+        assert!(!self.ended, "{effect:?} after the end, by {input:?}");
+        match effect {
+            Effect::Plan { plan, waiting, left, .. } => {
+                assert!(self.run.is_none() && self.plan.is_none(), "a plan beside a turn or a plan");
+                assert!(self.stopped.is_none(), "a plan after a stop, by {input:?}");
+                self.plan = Some((*plan, waiting.clone(), *left));
+            }
+            Effect::DropPlan => self.plan = None,
+            Effect::Start { turn, from, .. } => self.started(*turn, *from),
+            Effect::StopRun { turn, why } => {
+                assert_eq!(self.run, Some(*turn), "a stop of a run that is not at work");
+                let first = if matches!(why, Why::Preempt { .. } | Why::Protected) {
+                    First::Preempt
+                } else {
+                    First::Other
+                };
+                if first == First::Preempt {
+                    let bound = self
+                        .preempts
+                        .iter()
+                        .any(|asked| asked.saw == Some(*turn) && asked.answered.is_none());
+                    let pushed = matches!(input, Input::Push { .. });
+                    assert!(bound || pushed, "a preempt of the wrong turn");
+                }
+                self.stopping.get_or_insert(first);
+            }
+            Effect::Steer { turn, item, .. } => self.put(*item, Place::Steering(*turn)),
+            Effect::Requeued(item) => self.put(*item, Place::Waiting),
+            Effect::Return { item, .. } => self.rest(*item),
+            Effect::Fate { item, fate } => match fate {
+                Fate::Interrupted(turn)
+                | Fate::Failed(turn)
+                | Fate::Suspended(turn)
+                | Fate::Preempted(turn) => {
+                    self.put(*item, Place::Left(*turn));
+                }
+                _ => self.rest(*item),
+            },
+            Effect::Resolve { item, preempted } => self.resolved(*item, *preempted),
+            Effect::End(_) => self.ended = true,
+            Effect::Forget(_) | Effect::TurnEnded { .. } | Effect::Answer(_) => {}
+        }
+        if let (Effect::Answer(answer), Input::Stop(_)) = (effect, input) {
+            assert!(matches!(answer, Answer::First | Answer::Strengthened | Answer::NothingAdded));
+        }
+    }
+
+    fn started(&mut self, turn: TurnId, from: From) {
+        assert!(self.run.is_none() && self.winding.is_none_or(|(_, quiet, read)| quiet && read), "two turns");
+        assert!(self.stopped.is_none(), "a turn after a stop");
+        assert!(self.machine_items_fit(turn, from), "an item is delivered twice");
+        self.run = Some(turn);
+        self.winding = None;
+        self.stopping = match from {
+            From::Withdrawal(Why::Preempt { .. }) => Some(First::Preempt),
+            From::Withdrawal(_) => Some(First::Other),
+            From::Plan | From::Resume | From::Decision => None,
+        };
+        for item in self.machine.items().to_vec() {
+            self.put(item, Place::InTurn(turn));
+        }
+        self.budget.turns = self.budget.turns.saturating_sub(1);
+        if self.budget.turns == 0 {
+            self.budget = Budget { pushes: 0, resumes: 0, ..self.budget };
+        }
+    }
+
+    /// A new turn takes what waits, a resumed one what it had.
+    fn machine_items_fit(&self, turn: TurnId, from: From) -> bool {
+        self.machine.items().iter().all(|item| match (self.place(*item), from) {
+            (Place::Waiting, From::Plan) => true,
+            (Place::Left(left), From::Resume | From::Decision | From::Withdrawal(_)) => left == turn,
+            _ => false,
+        })
+    }
+
+    fn resolved(&mut self, item: ItemId, preempted: Preempted) {
+        let asked =
+            self.preempts.iter_mut().find(|asked| asked.item == item).expect("a preempt that nobody asked");
+        assert_eq!(asked.answered.replace(preempted), None, "a preempt answered twice");
+        match preempted {
+            Preempted::StoppedTurn(turn) => assert_eq!(asked.saw, Some(turn), "the wrong turn"),
+            Preempted::NoTarget => assert_eq!(asked.saw, None, "it had a target"),
+            Preempted::TurnEndedFirst | Preempted::SupersededByStop => {}
+        }
+    }
+
+    fn place(&self, item: ItemId) -> Place {
+        self.places[usize::try_from(item.number()).expect("small")]
+    }
+    fn put(&mut self, item: ItemId, place: Place) {
+        assert_ne!(self.place(item), Place::AtRest, "{item} moves after it came to rest");
+        self.places[usize::try_from(item.number()).expect("small")] = place;
+    }
+    fn rest(&mut self, item: ItemId) {
+        self.put(item, Place::AtRest);
+    }
+
+    /// What holds in every state.
+    fn check(&self, input: &Input) {
+        let waiting: Vec<ItemId> = self.machine.waiting().iter().copied().collect();
+        for (n, place) in self.places.iter().enumerate() {
+            let item = ItemId::new(n as u64);
+            let waits = waiting.iter().filter(|waiting| **waiting == item).count();
+            let works = self.machine.items().iter().filter(|at_work| **at_work == item).count();
+            let expected = match place {
+                Place::Waiting => (1, 0),
+                Place::InTurn(_) => (0, 1),
+                Place::Steering(_) | Place::Left(_) | Place::AtRest => (0, 0),
+            };
+            assert_eq!((waits, works), expected, "{item} is {place:?}, after {input:?}: {:?}", self.machine);
+        }
+        match self.machine.phase() {
+            Phase::Running(running) => assert_eq!(self.run, Some(running.turn)),
+            Phase::Planning { .. } => assert!(self.plan.is_some()),
+            Phase::Idle => {
+                assert!(self.stopped.is_none(), "idle, although it was stopped: {:?}", self.machine)
+            }
+            Phase::Over => {
+                assert!(self.run.is_none() && self.ended);
+                assert!(
+                    self.preempts.iter().all(|asked| asked.answered.is_some() || self.is_back(asked.item))
+                );
+            }
+            Phase::Ending { .. } => {}
+        }
+    }
+
+    /// Whether it never became a preempt: it named another turn.
+    fn is_back(&self, item: ItemId) -> bool {
+        self.place(item) == Place::AtRest
+    }
+
+    /// From here a stop leads to the end, with every item at rest or in a turn that is told.
+    pub(super) fn can_end(&self) {
+        let mut world = self.clone();
+        for _ in 0..8 {
+            if world.ended {
+                break;
+            }
+            let input = match (world.run, world.winding) {
+                _ if world.stopped < Some(Strength::Now) => Input::Stop(Strength::Now),
+                (Some(turn), _) => {
+                    let first = world.stopping.unwrap_or(First::Other);
+                    Input::Settled { turn, end: End::Stopped { first, after: Leftover::Drop } }
+                }
+                (None, Some((turn, false, _))) => Input::Quiet(turn),
+                (None, Some((turn, true, false))) => Input::Read(turn),
+                _ => Input::Tick,
+            };
+            world.take(&input);
+        }
+        assert!(world.ended, "no end from {:?}", self.machine);
+        let rests = |place: &Place| matches!(place, Place::AtRest | Place::Left(_));
+        assert!(world.places.iter().all(rests), "{:?}", world.places);
+    }
+}

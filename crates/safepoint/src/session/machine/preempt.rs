@@ -1,0 +1,138 @@
+//! Preempts: bound to the turn that they found, asked of its run when their time comes, and settled with it.
+
+use super::{Effect, Guard, Machine, Moment, Phase, Record, Running, Want, Why, Wish};
+use crate::{
+    ids::{ItemId, TurnId},
+    session::words::Preempted,
+};
+
+/// One preempt that its turn has not answered yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Preempt {
+    item: ItemId,
+    wish: Wish,
+    step: Step,
+}
+
+/// How far it is. Exhaustive: it waits for its time, for the protected turn's first round, or for the run's end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Step {
+    Delayed { until: Moment },
+    Held,
+    Asked { escalates: Option<Moment> },
+}
+
+impl Preempt {
+    pub(super) fn is_asked(&self) -> bool {
+        matches!(self.step, Step::Asked { .. })
+    }
+
+    /// A suspended turn is at a safe point for every set, a protected one too.
+    pub(super) fn ask_if_held(&mut self) {
+        if self.step == Step::Held {
+            self.step = Step::Asked { escalates: None };
+        }
+    }
+
+    pub(super) fn forgets(&self) -> bool {
+        self.wish.record == Record::Forget
+    }
+
+    pub(super) fn superseded(self) -> Effect {
+        self.came_to(Preempted::SupersededByStop)
+    }
+
+    pub(super) fn came_to(self, preempted: Preempted) -> Effect {
+        Effect::Resolve { item: self.item, preempted }
+    }
+}
+
+impl Machine {
+    pub(super) fn preempt(
+        &mut self,
+        now: Moment,
+        turn: TurnId,
+        item: ItemId,
+        wish: Wish,
+        out: &mut Vec<Effect>,
+    ) {
+        let step = match wish.delay {
+            Some(delay) => Step::Delayed { until: now.after(delay) },
+            None => self.ask_preempt(now, turn, wish, out),
+        };
+        self.preempts.push(Preempt { item, wish, step });
+    }
+
+    /// Asks the turn, in whatever state it is.
+    fn ask_preempt(&mut self, now: Moment, turn: TurnId, wish: Wish, out: &mut Vec<Effect>) -> Step {
+        let plain = Why::Preempt { points: wish.points, grace: wish.grace };
+        let Phase::Running(running) = &mut self.phase else {
+            // It waits for a decision, which is a safe point for every set (S8.3).
+            self.want = Want::Withdrawal(plain);
+            return Step::Asked { escalates: None };
+        };
+        let why = match running.guard {
+            Guard::Unbegun => return Step::Held,
+            Guard::Begun => Why::Protected,
+            Guard::Open => plain,
+        };
+        if wish.record == Record::Forget {
+            running.record = Record::Forget;
+        }
+        out.push(Effect::StopRun { turn, why });
+        let escalates = wish.grace.filter(|_| running.guard == Guard::Open).map(|grace| now.after(grace));
+        Step::Asked { escalates }
+    }
+
+    /// When time alone changes this one.
+    pub(super) fn due_at(&self, preempt: &Preempt) -> Option<Moment> {
+        match preempt.step {
+            Step::Delayed { until } => Some(until),
+            Step::Asked { escalates } => escalates,
+            Step::Held => None,
+        }
+    }
+
+    /// Asks those whose delay is over, and escalates those whose grace is.
+    pub(super) fn pass_preempts(&mut self, now: Moment, out: &mut Vec<Effect>) {
+        let Some(turn) = self.target() else { return };
+        for index in 0..self.preempts.len() {
+            let Preempt { wish, step, .. } = self.preempts[index];
+            self.preempts[index].step = match step {
+                Step::Delayed { until } if until <= now => self.ask_preempt(now, turn, wish, out),
+                Step::Asked { escalates: Some(at) } if at <= now => {
+                    if let Phase::Running(_) = self.phase {
+                        out.push(Effect::StopRun { turn, why: Why::Escalated });
+                    }
+                    Step::Asked { escalates: None }
+                }
+                step => step,
+            };
+        }
+    }
+
+    /// The protected turn's first model call is under way: preempts may ask for the end of its round.
+    pub(super) fn began(&mut self, now: Moment, turn: TurnId, out: &mut Vec<Effect>) {
+        let Phase::Running(Running { turn: at_work, guard, .. }) = &mut self.phase else { return };
+        if *at_work != turn || *guard != Guard::Unbegun {
+            return;
+        }
+        *guard = Guard::Begun;
+        for index in 0..self.preempts.len() {
+            let Preempt { wish, step, .. } = self.preempts[index];
+            if step == Step::Held {
+                self.preempts[index].step = self.ask_preempt(now, turn, wish, out);
+            }
+        }
+    }
+
+    /// A preempt that finds a plan being made: it is made anew, with the new item, unless that happened too often.
+    pub(super) fn replan_for_preempt(&mut self, out: &mut Vec<Effect>) {
+        if let Phase::Planning { .. } = self.phase
+            && self.streak < self.rules.patience
+        {
+            self.streak += 1;
+            self.drop_plan(out);
+        }
+    }
+}

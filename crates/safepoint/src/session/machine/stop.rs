@@ -1,0 +1,154 @@
+//! Stops of the session and of its turn alone, and the wait until it has been idle.
+
+use super::{Answer, Effect, Ended, Exit, Health, Machine, Moment, Phase, Strength, Want, Why, Yet};
+use crate::ids::TurnId;
+
+/// How long the session has been idle, and how long it may be (S6.8).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Idleness {
+    /// Asked when, and for how many microseconds; the first holds.
+    allowed: Option<(Moment, u64)>,
+    since: Option<Moment>,
+    over: Over,
+}
+
+/// Whether it was idle long enough. Exhaustive: it was, or not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+enum Over {
+    #[default]
+    No,
+    Yes,
+}
+
+impl Idleness {
+    pub(super) fn forget(&mut self) {
+        self.allowed = None;
+    }
+    /// Something arrived, or a turn is at work.
+    pub(super) fn busy(&mut self) {
+        self.since = None;
+    }
+    /// Idle from now on, if it was not already; or not idle.
+    pub(super) fn idle(&mut self, now: Option<Moment>) {
+        self.since = now.map(|now| self.since.unwrap_or(now));
+    }
+    pub(super) fn over_at(&self) -> Option<Moment> {
+        let (asked, micros) = self.allowed?;
+        Some(asked.max(self.since?).after(micros))
+    }
+    pub(super) fn expire(&mut self) {
+        self.allowed = None;
+        self.over = Over::Yes;
+    }
+}
+
+impl Machine {
+    pub(super) fn stop(&mut self, strength: Strength, out: &mut Vec<Effect>) {
+        if self.phase == Phase::Over {
+            out.push(Effect::Answer(Answer::TooLate));
+            return;
+        }
+        let before = self.stop;
+        self.stop = before.max(Some(strength));
+        out.push(Effect::Answer(match before {
+            None => Answer::First,
+            Some(before) if before < strength => Answer::Strengthened,
+            Some(_) => Answer::NothingAdded,
+        }));
+        self.idleness.forget();
+        self.drop_plan(out);
+        if let Phase::Running(running) = &mut self.phase
+            && strength > Strength::AtTurnEnd
+        {
+            running.session_stop = Yet::Yes;
+            out.push(Effect::StopRun { turn: running.turn, why: Why::Session(strength) });
+        }
+    }
+
+    pub(super) fn stop_when_idle(&mut self, now: Moment, micros: u64, out: &mut Vec<Effect>) {
+        let answer = match (self.phase, self.stop, self.idleness.allowed) {
+            (Phase::Over, _, _) => Answer::TooLate,
+            (_, None, None) => {
+                self.idleness.allowed = Some((now, micros));
+                Answer::First
+            }
+            (_, Some(_), _) | (_, None, Some(_)) => Answer::NothingAdded,
+        };
+        out.push(Effect::Answer(answer));
+    }
+
+    pub(super) fn stop_turn(&mut self, turn: Option<TurnId>, out: &mut Vec<Effect>) {
+        let target = self.target();
+        let mismatch = turn.is_some() && turn != target;
+        let answer = match target {
+            Some(target) if mismatch => Answer::TurnMismatch(target),
+            Some(target) => {
+                self.stop_target(target, out);
+                Answer::StoppingTurn(target)
+            }
+            None => {
+                if let Phase::Planning { .. } = self.phase
+                    && turn.is_none()
+                {
+                    self.barrier = Some(self.next_item);
+                    self.drop_plan(out);
+                }
+                Answer::NoTurn
+            }
+        };
+        out.push(Effect::Answer(answer));
+    }
+
+    fn stop_target(&mut self, target: TurnId, out: &mut Vec<Effect>) {
+        if let Phase::Running(running) = &mut self.phase {
+            running.stopped_at.get_or_insert(self.next_item);
+            out.push(Effect::StopRun { turn: target, why: Why::Asked });
+        } else {
+            self.want = Want::Withdrawal(Why::Asked);
+        }
+    }
+
+    /// Something of the user's failed: the turn ends, and then the session.
+    pub(super) fn broke(&mut self, out: &mut Vec<Effect>) {
+        if self.phase == Phase::Over {
+            return;
+        }
+        self.health = Health::Broken;
+        self.drop_plan(out);
+        if let Phase::Running(running) = &mut self.phase
+            && running.session_stop == Yet::No
+        {
+            running.session_stop = Yet::Yes;
+            out.push(Effect::StopRun { turn: running.turn, why: Why::Broken });
+        }
+    }
+
+    /// Whether, and as what, the session ends between turns.
+    pub(super) fn exit(&self) -> Option<Exit> {
+        match (self.health, self.stop, self.idleness.over) {
+            (Health::Broken, _, _) => Some(Exit::Broken),
+            (Health::Sound, Some(_), _) => Some(Exit::Stopped),
+            (Health::Sound, None, Over::Yes) => Some(Exit::Idle),
+            (Health::Sound, None, Over::No) => None,
+        }
+    }
+
+    pub(super) fn resume(&mut self, out: &mut Vec<Effect>) {
+        let can = self.phase != Phase::Over
+            && self.left.as_ref().is_some_and(|left| left.how == Ended::Early)
+            && self.want == Want::Nothing;
+        if can {
+            self.want = Want::Resume;
+            self.drop_plan(out);
+        }
+        out.push(Effect::Answer(if can { Answer::Resuming } else { Answer::NothingToResume }));
+    }
+
+    pub(super) fn decided(&mut self, out: &mut Vec<Effect>) {
+        let can = self.phase != Phase::Over && self.is_suspended() && self.want == Want::Nothing;
+        if can {
+            self.want = Want::Decision;
+        }
+        out.push(Effect::Answer(if can { Answer::Resuming } else { Answer::NothingToResume }));
+    }
+}

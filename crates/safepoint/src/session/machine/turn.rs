@@ -1,0 +1,216 @@
+//! A turn from its plan to its end.
+
+use super::{
+    Effect, End, Ended, First, From, Guard, Left, Machine, Made, Phase, Record, Running, Want, Wanted, Watch,
+    Why, Yet,
+};
+use crate::{
+    ids::TurnId,
+    session::{
+        machine::{Leftover, OnFailure},
+        words::{Fate, Preempted},
+    },
+};
+
+impl Machine {
+    /// Takes up the turn that ended early, if that is wanted. The planner is asked for a resume, not for a decision.
+    pub(super) fn take_up(&mut self, out: &mut Vec<Effect>) -> bool {
+        let from = match std::mem::replace(&mut self.want, Want::Nothing) {
+            Want::Nothing => return false,
+            Want::Resume => {
+                self.ask_planner(Wanted::Resume, out);
+                return true;
+            }
+            Want::Decision => From::Decision,
+            Want::Withdrawal(why) => From::Withdrawal(why),
+        };
+        self.start_left(from, out)
+    }
+
+    fn start_left(&mut self, from: From, out: &mut Vec<Effect>) -> bool {
+        let Some(left) = self.left.take() else { return false };
+        self.items = left.items;
+        self.start(left.turn, from, out);
+        true
+    }
+
+    /// Asks the planner, if there is something to plan.
+    pub(super) fn plan(&mut self, out: &mut Vec<Effect>) -> bool {
+        let fresh = match self.barrier {
+            None => !self.waiting.is_empty(),
+            Some(barrier) => self.waiting.iter().any(|item| *item >= barrier),
+        };
+        if !fresh || self.is_suspended() {
+            return false;
+        }
+        self.ask_planner(Wanted::Any, out);
+        true
+    }
+
+    fn ask_planner(&mut self, wanted: Wanted, out: &mut Vec<Effect>) {
+        self.barrier = None;
+        self.plans += 1;
+        self.phase = Phase::Planning { plan: self.plans };
+        let waiting = self.waiting.iter().copied().collect();
+        out.push(Effect::Plan { plan: self.plans, waiting, left: self.left(), wanted });
+    }
+
+    /// Stops asking; what waited waits on.
+    pub(super) fn drop_plan(&mut self, out: &mut Vec<Effect>) {
+        if let Phase::Planning { .. } = self.phase {
+            self.phase = Phase::Idle;
+            out.push(Effect::DropPlan);
+        }
+    }
+
+    pub(super) fn planned(&mut self, plan: u64, made: &Made, out: &mut Vec<Effect>) {
+        if self.phase != (Phase::Planning { plan }) {
+            return;
+        }
+        self.phase = Phase::Idle;
+        match made {
+            Made::Resume if self.start_left(From::Resume, out) => {}
+            Made::Resume | Made::Wait => self.barrier = Some(self.next_item),
+            Made::Turn { take, drop } => {
+                let taken = self.take(take);
+                for item in self.take(drop) {
+                    out.push(Effect::Fate { item, fate: Fate::Dropped });
+                }
+                if taken.is_empty() {
+                    self.barrier = Some(self.next_item);
+                    return;
+                }
+                self.left = None;
+                self.items = taken;
+                self.turns += 1;
+                self.start(TurnId::new(self.turns), From::Plan, out);
+            }
+        }
+    }
+
+    /// Those of them that wait, which wait no more.
+    fn take(&mut self, wanted: &[crate::ids::ItemId]) -> Vec<crate::ids::ItemId> {
+        let mut taken = Vec::with_capacity(wanted.len());
+        for item in wanted {
+            if let Some(index) = self.waiting.iter().position(|waiting| waiting == item) {
+                self.waiting.remove(index);
+                taken.push(*item);
+            }
+        }
+        taken
+    }
+
+    fn start(&mut self, turn: TurnId, from: From, out: &mut Vec<Effect>) {
+        let protects = self.streak >= self.rules.patience && !matches!(from, From::Withdrawal(_));
+        let (guard, watch) =
+            if protects { (Guard::Unbegun, Watch::Beginning) } else { (Guard::Open, Watch::No) };
+        let forgets = self.preempts.iter().any(|preempt| preempt.is_asked() && preempt.forgets());
+        let record = if forgets { Record::Forget } else { Record::Keep };
+        self.phase = Phase::Running(Running {
+            turn,
+            guard,
+            session_stop: Yet::No,
+            stopped_at: matches!(from, From::Withdrawal(Why::Asked)).then_some(self.next_item),
+            record,
+        });
+        out.push(Effect::Start { turn, from, watch });
+    }
+
+    /// The turn's outcome is fixed: everything that was about it comes to rest, or waits on with it.
+    pub(super) fn settled(&mut self, turn: TurnId, end: End, out: &mut Vec<Effect>) {
+        let Phase::Running(running) = self.phase else { return };
+        if running.turn != turn {
+            return;
+        }
+        self.return_steers(out);
+        let fate = self.fate_of(running, end);
+        self.phase = Phase::Ending { turn, quiet: Yet::No, read: Yet::No };
+        if let Fate::Suspended(_) = fate {
+            self.suspend(running, out);
+        } else {
+            self.close_turn(running, fate, end, out);
+        }
+        out.push(Effect::TurnEnded { turn, fate });
+    }
+
+    /// S6.11: a failure is a failure, a natural end first is complete, a stop of the session interrupts whatever else
+    /// was asked, and only a preempt alone preempts.
+    fn fate_of(&self, running: Running, end: End) -> Fate {
+        let turn = running.turn;
+        let is_preempted = self.preempts.iter().any(super::Preempt::is_asked);
+        match end {
+            End::Done => Fate::Completed(turn),
+            End::Failed => Fate::Failed(turn),
+            End::Suspended => Fate::Suspended(turn),
+            End::Stopped { .. } if running.session_stop == Yet::Yes => Fate::Interrupted(turn),
+            End::Stopped { first: First::Preempt, .. } if is_preempted => match running.record {
+                Record::Keep => Fate::Preempted(turn),
+                Record::Forget => Fate::RolledBack(turn),
+            },
+            End::Stopped { .. } => Fate::Interrupted(turn),
+        }
+    }
+
+    /// It waits for a decision, and those who wanted it stopped did not come through: they do now.
+    fn suspend(&mut self, running: Running, out: &mut Vec<Effect>) {
+        let items = std::mem::take(&mut self.items);
+        for item in &items {
+            out.push(Effect::Fate { item: *item, fate: Fate::Suspended(running.turn) });
+        }
+        self.left = Some(Left { turn: running.turn, items, how: Ended::Suspended });
+        self.preempts.iter_mut().for_each(super::Preempt::ask_if_held);
+        if self.preempts.iter().any(super::Preempt::is_asked) {
+            self.want = Want::Withdrawal(Why::Preempt { points: None, grace: None });
+        } else if running.stopped_at.is_some() {
+            self.want = Want::Withdrawal(Why::Asked);
+        }
+    }
+
+    fn close_turn(&mut self, running: Running, fate: Fate, end: End, out: &mut Vec<Effect>) {
+        let turn = running.turn;
+        let was_wanted = !self.preempts.is_empty();
+        let came_to = match fate {
+            Fate::Preempted(_) | Fate::RolledBack(_) => Preempted::StoppedTurn(turn),
+            Fate::Interrupted(_) if running.session_stop == Yet::Yes => Preempted::SupersededByStop,
+            _ => Preempted::TurnEndedFirst,
+        };
+        for preempt in self.preempts.drain(..) {
+            out.push(preempt.came_to(came_to));
+        }
+        let requeues = matches!(fate, Fate::Preempted(_))
+            && matches!(end, End::Stopped { after: Leftover::Requeue, .. });
+        let items = std::mem::take(&mut self.items);
+        for item in &items {
+            if requeues {
+                self.wait_again(*item);
+                out.push(Effect::Requeued(*item));
+            } else {
+                out.push(Effect::Fate { item: *item, fate });
+            }
+        }
+        self.barrier = match fate {
+            // Whoever preempts wants the next turn.
+            _ if was_wanted => None,
+            Fate::Interrupted(_) => Some(running.stopped_at.unwrap_or(self.next_item)),
+            Fate::Failed(_) if self.rules.on_failure == OnFailure::Wait => Some(self.next_item),
+            _ => None,
+        };
+        let preempted = matches!(fate, Fate::Preempted(_) | Fate::RolledBack(_));
+        self.streak = if preempted && running.guard == Guard::Open { self.streak + 1 } else { 0 };
+        let is_open =
+            matches!(fate, Fate::Interrupted(_) | Fate::Failed(_) | Fate::Preempted(_)) && !requeues;
+        self.left = is_open.then_some(Left { turn, items, how: Ended::Early });
+        if let Fate::RolledBack(turn) = fate {
+            out.push(Effect::Forget(turn));
+        }
+    }
+
+    /// One of the two things that the next turn waits for has happened.
+    pub(super) fn wound_down(&mut self, turn: TurnId, happened: impl FnOnce(&mut Yet, &mut Yet)) {
+        if let Phase::Ending { turn: ended, quiet, read } = &mut self.phase
+            && *ended == turn
+        {
+            happened(quiet, read);
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! What becomes of items, preempts and stops of a session, in words that everybody reads.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::ids::TurnId;
+
+/// Where an item has come to rest. Exhaustive: each accepted item is in exactly one of these places.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(tag = "fate", content = "turn", rename_all = "snake_case")]
+pub enum Fate {
+    /// Its turn came to its natural end.
+    Completed(TurnId),
+    /// Its turn was stopped for a newer item.
+    Preempted(TurnId),
+    /// Its turn failed.
+    Failed(TurnId),
+    /// Its turn was stopped, by the session's stop, by its own, or by a limit. It may be resumed.
+    Interrupted(TurnId),
+    /// Its turn waits for a decision.
+    Suspended(TurnId),
+    /// Its turn was stopped and forgotten.
+    RolledBack(TurnId),
+    /// The planner dropped it.
+    Dropped,
+    /// Its sender took it back.
+    Withdrawn,
+    /// It went back to its sender.
+    Returned(Refusal),
+    /// The session ended before its turn came.
+    Unhandled,
+}
+
+/// Why an item goes back to its sender; each has a stable code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Refusal {
+    /// The policy was to come only when no turn is at work.
+    Busy,
+    /// It named a turn that is not the one at work.
+    TurnMismatch,
+    /// A steer, and no turn is at work.
+    NoActiveTurn,
+    /// A steer, and the turn made no further model request.
+    NotDelivered,
+    /// A steer with nothing in it.
+    Blank,
+    /// The session has ended.
+    Closed,
+}
+
+impl Refusal {
+    /// The stable code.
+    #[must_use]
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::Busy => "busy",
+            Self::TurnMismatch => "turn_mismatch",
+            Self::NoActiveTurn => "no_active_turn",
+            Self::NotDelivered => "not_delivered",
+            Self::Blank => "blank",
+            Self::Closed => "closed",
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Busy => "a turn is at work",
+            Self::TurnMismatch => "another turn is at work than the one named",
+            Self::NoActiveTurn => "no turn is at work",
+            Self::NotDelivered => "the turn ended before its next model request",
+            Self::Blank => "a steer must say something",
+            Self::Closed => "the session has ended",
+        })
+    }
+}
+
+/// What a preempt came to (S6.3). Exhaustive: it hit its turn, or one of three reasons why not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(tag = "preempted", content = "turn", rename_all = "snake_case")]
+pub enum Preempted {
+    /// The turn was stopped for it.
+    StoppedTurn(TurnId),
+    /// No turn was at work.
+    NoTarget,
+    /// The turn ended for another reason first.
+    TurnEndedFirst,
+    /// A stop of the session came.
+    SupersededByStop,
+}
+
+/// Where a steer goes that cannot be delivered (S6.5). Exhaustive: it waits for a turn, or it is the sender's again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Or {
+    /// It waits in the inbox.
+    Queue,
+    /// It goes back to its sender.
+    Return,
+}
