@@ -29,6 +29,8 @@ pub mod scripted;
 #[cfg(feature = "server")]
 pub mod server;
 #[cfg(feature = "suites")]
+pub mod store_suite;
+#[cfg(feature = "suites")]
 pub mod tools;
 #[cfg(feature = "suites")]
 pub mod valve;

@@ -25,6 +25,7 @@ mod session;
 mod shared;
 mod spans;
 pub mod steer;
+pub mod store;
 pub mod tool;
 mod toolset;
 pub mod usage;

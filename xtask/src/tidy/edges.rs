@@ -33,6 +33,7 @@ const APART: [&str; 3] = ["safepoint-models", "safepoint-tools", "safepoint-stor
 const MODULES: [&str; 24] = [
     "ids",
     "limits",
+    "store",
     "usage",
     "message",
     "history",

@@ -1,0 +1,202 @@
+//! The store in one SQLite file: many processes may have it open; in each, one thread writes and two read.
+//!
+//! **Invariants:** every change is a job of the writer's thread, in a transaction that it may share with others; what
+//! is read comes from connections that cannot write.
+
+use std::{path::Path, time::Duration};
+
+use jiff::Timestamp;
+use rusqlite::Connection;
+use safepoint::{
+    ids::{ApprovalId, SessionId},
+    store::{
+        Answer, Appended, ApprovalRow, Class, Decided, Decision, Error, Held, Item, Lease, NewSession,
+        Notice, Older, Outside, Owner, Page, Push, Pushed, SessionRow, Stamp, StopIntent, StopRow, Store,
+        Verdict, Withdrawn, Write,
+    },
+};
+use tokio::time::Instant;
+
+mod approvals;
+mod column;
+mod fail;
+mod file;
+mod inbox;
+mod journal;
+mod leases;
+mod options;
+mod reader;
+mod records;
+mod schema;
+mod sessions;
+mod stops;
+mod writer;
+
+use fail::Fail;
+pub use options::{Moment, Options, Probe};
+use reader::Reader;
+pub use writer::Commits;
+use writer::Writer;
+
+/// A store in one file.
+#[derive(Debug)]
+pub struct SqliteStore {
+    outside: Outside,
+    writer: Writer,
+    /// For questions that are answered at once.
+    short: Reader,
+    /// For walks through journals.
+    long: Reader,
+}
+
+impl SqliteStore {
+    /// Opens the store in this file, and makes it if there is none. Blocks while it does.
+    ///
+    /// # Errors
+    /// [`Error::Newer`] if a later release wrote it; else why the file cannot be used. A file that can only be read
+    /// is opened for reading, and each write says [`Error::ReadOnly`].
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
+        Self::open_with(path, Options::default())
+    }
+
+    /// As [`SqliteStore::open`], with options.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn open_with(path: impl AsRef<Path>, options: Options) -> Result<Self, Error> {
+        let file = file::File::open(path.as_ref(), &options)?;
+        let short = Reader::start("safepoint-store-short", file.reader()?)?;
+        let long = Reader::start("safepoint-store-long", file.reader()?)?;
+        let outside = options.outside.clone();
+        let writer = Writer::start(file.writer, options)?;
+        Ok(Self { outside, writer, short, long })
+    }
+
+    /// How often was committed by this handle, and how often of these to the disk itself.
+    #[must_use]
+    pub fn commits(&self) -> Commits {
+        self.writer.commits()
+    }
+
+    fn write<T: Send + 'static>(
+        &self,
+        class: Class,
+        mut work: impl FnMut(&Connection, Timestamp) -> Result<T, Fail> + Send + 'static,
+    ) -> Answer<'static, T> {
+        let clock = self.outside.clone();
+        self.writer.ask(class, move |connection| work(connection, clock.now()))
+    }
+}
+
+impl Store for SqliteStore {
+    fn create(&self, session: NewSession) -> Answer<'_, SessionRow> {
+        self.write(Class::Recorded, move |connection, now| sessions::create(connection, &session, now))
+    }
+
+    fn open(&self, session: &SessionId) -> Answer<'_, SessionRow> {
+        let id = session.clone();
+        self.short.ask(move |connection| sessions::open(connection, &id))
+    }
+
+    fn list(&self, most: usize, older: Option<Older>) -> Answer<'_, Vec<SessionRow>> {
+        self.short.ask(move |connection| sessions::list(connection, most, older.as_ref()))
+    }
+
+    fn remove(&self, session: &SessionId) -> Answer<'_, ()> {
+        let (id, outside) = (session.clone(), self.outside.clone());
+        self.write(Class::Durable, move |connection, _| {
+            leases::must_be_free(connection, &id, &outside)?;
+            sessions::remove(connection, &id)
+        })
+    }
+
+    fn acquire(&self, session: &SessionId, owner: Owner, ttl: Duration) -> Answer<'_, Lease> {
+        let (id, outside, began) = (session.clone(), self.outside.clone(), Instant::now());
+        self.write(Class::Recorded, move |connection, since| {
+            let expires = since.saturating_add(ttl).unwrap_or(Timestamp::MAX);
+            let held = Held { owner: owner.clone(), since, expires };
+            let epoch = leases::acquire(connection, &id, &held, &outside)?;
+            Ok(Lease::new(id.clone(), epoch, ttl, began))
+        })
+    }
+
+    fn renew(&self, lease: &Lease) -> Answer<'_, Lease> {
+        let (lease, began) = (lease.clone(), Instant::now());
+        self.write(Class::Recorded, move |connection, now| {
+            leases::renew(connection, &lease, now)?;
+            Ok(Lease::new(lease.session().clone(), lease.epoch(), lease.ttl(), began))
+        })
+    }
+
+    fn release(&self, lease: &Lease) -> Answer<'_, ()> {
+        let lease = lease.clone();
+        self.write(Class::Recorded, move |connection, _| leases::release(connection, &lease))
+    }
+
+    fn append(&self, lease: &Lease, writes: Vec<Write>, class: Class) -> Answer<'_, Appended> {
+        let lease = lease.clone();
+        self.write(class, move |connection, now| journal::append(connection, &lease, &writes, now))
+    }
+
+    fn read(&self, session: &SessionId, from: u64, most: usize) -> Answer<'_, Page> {
+        let id = session.clone();
+        self.long.ask(move |connection| records::read(connection, &id, from, most))
+    }
+
+    fn check(&self, session: &SessionId) -> Answer<'_, Verdict> {
+        let id = session.clone();
+        self.long.ask(move |connection| records::check(connection, &id))
+    }
+
+    fn push(&self, session: &SessionId, push: Push) -> Answer<'_, Pushed> {
+        let id = session.clone();
+        self.write(Class::Durable, move |connection, now| inbox::push(connection, &id, &push, now))
+    }
+
+    fn inbox(&self, session: &SessionId) -> Answer<'_, Vec<Item>> {
+        let id = session.clone();
+        self.short.ask(move |connection| inbox::list(connection, &id))
+    }
+
+    fn withdraw(&self, session: &SessionId, item: u64) -> Answer<'_, Withdrawn> {
+        let id = session.clone();
+        self.write(Class::Durable, move |connection, now| inbox::withdraw(connection, &id, item, now))
+    }
+
+    fn ask_stop(&self, session: &SessionId, stop: StopIntent) -> Answer<'_, u64> {
+        let id = session.clone();
+        self.write(Class::Durable, move |connection, now| stops::ask(connection, &id, &stop, now))
+    }
+
+    fn stops(&self, session: &SessionId, after: u64) -> Answer<'_, Vec<StopRow>> {
+        let id = session.clone();
+        self.short.ask(move |connection| stops::list(connection, &id, after))
+    }
+
+    fn decide(&self, session: &SessionId, decision: Decision) -> Answer<'_, Decided> {
+        let id = session.clone();
+        self.write(Class::Durable, move |connection, now| approvals::decide(connection, &id, &decision, now))
+    }
+
+    fn approval(&self, session: &SessionId, id: &ApprovalId) -> Answer<'_, Option<ApprovalRow>> {
+        let (session, id) = (session.clone(), id.clone());
+        self.short.ask(move |connection| {
+            let key = sessions::key(connection, &session)?;
+            approvals::find(connection, key, &id)
+        })
+    }
+
+    fn approvals(&self, session: &SessionId) -> Answer<'_, Vec<ApprovalRow>> {
+        let id = session.clone();
+        self.short.ask(move |connection| approvals::list(connection, &id))
+    }
+
+    fn stamp(&self) -> Answer<'_, Stamp> {
+        self.short.ask(sessions::stamp)
+    }
+
+    fn notice(&self, session: &SessionId) -> Answer<'_, Notice> {
+        let id = session.clone();
+        self.short.ask(move |connection| sessions::notice(connection, &id))
+    }
+}

@@ -1,0 +1,145 @@
+//! Approvals: opened and closed by the holder, decided by whoever, once.
+
+use jiff::Timestamp;
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use safepoint::{
+    ids::{ApprovalId, CallId, RunId, SessionId},
+    store::{ApprovalRow, ApprovalState, Closed, Closing, Decided, Decision, Error, NewApproval, Use},
+};
+
+use super::{
+    column::{micros, time},
+    fail::Fail,
+    sessions,
+};
+
+const COLUMNS: &str =
+    "SELECT id, run, call, digest, expires, bytes, at, state, principal, decided, decision FROM approvals";
+
+/// How an approval's state stands in its column.
+mod code {
+    pub(super) const OPEN: i64 = 0;
+    pub(super) const DECIDED: i64 = 1;
+    pub(super) const USED: i64 = 2;
+    pub(super) const WITHDRAWN: i64 = 3;
+    pub(super) const EXPIRED: i64 = 4;
+}
+
+fn row(row: &Row<'_>) -> rusqlite::Result<ApprovalRow> {
+    let asked = NewApproval {
+        id: ApprovalId::from(row.get::<_, String>(0)?),
+        run: RunId::from(row.get::<_, String>(1)?),
+        call: CallId::from(row.get::<_, String>(2)?),
+        digest: row.get(3)?,
+        expires: time(row.get(4)?),
+        bytes: row.get(5)?,
+    };
+    let decided = |used| -> rusqlite::Result<ApprovalState> {
+        Ok(ApprovalState::Decided {
+            principal: row.get(8)?,
+            at: time(row.get(9)?),
+            bytes: row.get(10)?,
+            used,
+        })
+    };
+    let state = match row.get(7)? {
+        code::OPEN => ApprovalState::Open,
+        code::DECIDED => decided(Use::Waiting)?,
+        code::USED => decided(Use::Used)?,
+        code::WITHDRAWN => ApprovalState::Withdrawn,
+        // Whatever else stands there, it is not to be decided any more.
+        _ => ApprovalState::Expired,
+    };
+    Ok(ApprovalRow { asked, at: time(row.get(6)?), state })
+}
+
+fn code_of(state: &ApprovalState) -> i64 {
+    match state {
+        ApprovalState::Open => code::OPEN,
+        ApprovalState::Decided { used: Use::Waiting, .. } => code::DECIDED,
+        ApprovalState::Decided { used: Use::Used, .. } => code::USED,
+        ApprovalState::Withdrawn => code::WITHDRAWN,
+        ApprovalState::Expired => code::EXPIRED,
+    }
+}
+
+pub(super) fn find(connection: &Connection, key: i64, id: &ApprovalId) -> Result<Option<ApprovalRow>, Fail> {
+    let mut select = connection.prepare_cached(&format!("{COLUMNS} WHERE session = ?1 AND id = ?2"))?;
+    Ok(select.query_row(params![key, id.as_str()], row).optional()?)
+}
+
+pub(super) fn list(connection: &Connection, id: &SessionId) -> Result<Vec<ApprovalRow>, Fail> {
+    let key = sessions::key(connection, id)?;
+    let mut select = connection.prepare_cached(&format!("{COLUMNS} WHERE session = ?1 ORDER BY key"))?;
+    Ok(select.query_map([key], row)?.collect::<Result<_, _>>()?)
+}
+
+pub(super) fn open(
+    connection: &Connection,
+    key: i64,
+    asked: &NewApproval,
+    now: Timestamp,
+) -> Result<(), Fail> {
+    const INSERT: &str = "INSERT INTO approvals (session, id, run, call, digest, expires, bytes, at, state) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 0) ON CONFLICT (session, id) DO NOTHING";
+    let NewApproval { id, run, call, digest, expires, bytes } = asked;
+    let (run, call) = (run.as_str(), call.as_str());
+    let made = connection.prepare_cached(INSERT)?.execute(params![
+        key,
+        id.as_str(),
+        run,
+        call,
+        digest,
+        micros(*expires),
+        bytes,
+        micros(now)
+    ])?;
+    if made == 0 { Err(Error::ApprovalExists(id.clone()).into()) } else { Ok(()) }
+}
+
+pub(super) fn close(
+    connection: &Connection,
+    key: i64,
+    id: &ApprovalId,
+    closed: Closed,
+) -> Result<Closing, Fail> {
+    const UPDATE: &str = "UPDATE approvals SET state = ?3 WHERE session = ?1 AND id = ?2";
+    let mut row = find(connection, key, id)?.ok_or_else(|| Error::NoApproval(id.clone()))?;
+    let closing = row.close(closed)?;
+    connection.prepare_cached(UPDATE)?.execute(params![key, id.as_str(), code_of(&row.state)])?;
+    Ok(closing)
+}
+
+/// How many were withdrawn.
+pub(super) fn withdraw_open(connection: &Connection, key: i64) -> Result<u64, Fail> {
+    const UPDATE: &str = "UPDATE approvals SET state = ?2 WHERE session = ?1 AND state = ?3";
+    let withdrawn = connection.prepare_cached(UPDATE)?.execute([key, code::WITHDRAWN, code::OPEN])?;
+    Ok(withdrawn as u64)
+}
+
+pub(super) fn decide(
+    connection: &Connection,
+    id: &SessionId,
+    decision: &Decision,
+    now: Timestamp,
+) -> Result<Decided, Fail> {
+    const UPDATE: &str = "UPDATE approvals SET state = ?3, principal = ?4, decided = ?5, decision = ?6 \
+         WHERE session = ?1 AND id = ?2";
+    const TELL: &str = "UPDATE sessions SET updated = ?2, decisions = decisions + 1 WHERE key = ?1";
+    let key = sessions::key(connection, id)?;
+    let Some(row) = find(connection, key, &decision.id)? else { return Ok(Decided::Unknown) };
+    let decided = row.judge(decision, now);
+    if decided == Decided::Taken {
+        let Decision { id, principal, bytes, .. } = decision;
+        connection.prepare_cached(UPDATE)?.execute(params![
+            key,
+            id.as_str(),
+            code::DECIDED,
+            principal,
+            micros(now),
+            bytes
+        ])?;
+        connection.prepare_cached(TELL)?.execute([key, micros(now)])?;
+    }
+    Ok(decided)
+}

@@ -1,0 +1,41 @@
+//! How values stand in columns.
+
+use jiff::Timestamp;
+use safepoint::store::{Cause, Error};
+
+/// Numbers of a session take the lower half of a place.
+const HALF: u32 = 32;
+
+/// Where the row of this number stands.
+pub(super) fn place(key: i64, number: u64) -> Result<i64, Error> {
+    let full = |_| Error::Full(Cause::new("a session has no more than 2^32 records, items or stops"));
+    let number = u32::try_from(number).map_err(full)?;
+    Ok((key << HALF) | i64::from(number))
+}
+
+/// All places of a session.
+pub(super) fn places(key: i64) -> (i64, i64) {
+    let first = key << HALF;
+    (first, first | i64::from(u32::MAX))
+}
+
+/// The number of the row at this place.
+pub(super) fn number(place: i64) -> u64 {
+    count(place & i64::from(u32::MAX))
+}
+
+pub(super) fn int(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+pub(super) fn count(int: i64) -> u64 {
+    u64::try_from(int).unwrap_or(0)
+}
+
+pub(super) fn micros(at: Timestamp) -> i64 {
+    at.as_microsecond()
+}
+
+pub(super) fn time(micros: i64) -> Timestamp {
+    Timestamp::from_microsecond(micros).unwrap_or(Timestamp::UNIX_EPOCH)
+}

@@ -1,0 +1,134 @@
+//! The file: opened for writing where it can be, and for reading where it can only be read.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use rusqlite::{Connection, OpenFlags};
+use safepoint::store::{Cause, Error};
+
+use super::{fail, options::Options, schema};
+
+/// An open file of the right version.
+#[derive(Debug)]
+pub(super) struct File {
+    path: PathBuf,
+    busy: Duration,
+    access: Access,
+    /// Where it can be written.
+    pub(super) writer: Result<Connection, Error>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Access {
+    /// Shared with writers.
+    Shared,
+    /// Nobody can write it: there is no file beside it, and none can be made.
+    Alone,
+}
+
+impl File {
+    pub(super) fn open(path: &Path, options: &Options) -> Result<Self, Error> {
+        let mut file = Self {
+            path: path.to_owned(),
+            busy: options.busy,
+            access: Access::Shared,
+            writer: Err(Error::Gone),
+        };
+        match file.for_writing(options) {
+            Ok(connection) => file.writer = Ok(connection),
+            Err(error) if may_be_read(&error) && path.exists() => file.for_reading(error)?,
+            Err(error) => return Err(fail::told(error)),
+        }
+        let version = match &file.writer {
+            Ok(connection) => schema::bring_up(connection),
+            Err(_) => schema::must_be_known(&file.reader()?),
+        };
+        version.map(|()| file)
+    }
+
+    fn for_writing(&self, options: &Options) -> rusqlite::Result<Connection> {
+        own(&self.path);
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+            | OpenFlags::SQLITE_OPEN_CREATE
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(&self.path, flags)?;
+        connection.busy_timeout(self.busy)?;
+        // The first to touch the file: says whether it can be written at all.
+        connection.pragma_update(None, "journal_mode", "wal")?;
+        // The writer looks after that itself, between commits; this bounds the file if it cannot.
+        connection.pragma_update(None, "wal_autocheckpoint", LATEST_CHECKPOINT)?;
+        if let Some(bytes) = options.most_bytes {
+            let page: i64 = connection.pragma_query_value(None, "page_size", |row| row.get(0))?;
+            let pages = i64::try_from(bytes).unwrap_or(i64::MAX) / page;
+            connection.pragma_update(None, "max_page_count", pages)?;
+        }
+        connection.set_prepared_statement_cache_capacity(STATEMENTS);
+        Ok(connection)
+    }
+
+    /// Why it cannot be written is kept for whoever wants to write.
+    fn for_reading(&mut self, error: rusqlite::Error) -> Result<(), Error> {
+        self.writer = Err(Error::ReadOnly(Cause::new(error)));
+        let looks = |file: &Self| file.reader().map(|connection| schema::can_be_read(&connection));
+        if looks(self).is_ok_and(|can| can) {
+            return Ok(());
+        }
+        let log = PathBuf::from(format!("{}-wal", self.path.display()));
+        if fs::metadata(log).is_ok_and(|log| log.len() > 0) {
+            let why = "what was written last lies in a file beside it that cannot be used from here";
+            return Err(Error::ReadOnly(Cause::new(why)));
+        }
+        self.access = Access::Alone;
+        Ok(())
+    }
+
+    /// A connection that cannot write.
+    pub(super) fn reader(&self) -> Result<Connection, Error> {
+        let flags =
+            OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
+        let alone = if self.access == Access::Alone { "?immutable=1" } else { "" };
+        let connection = Connection::open_with_flags(format!("file:{}{alone}", escaped(&self.path)), flags);
+        let connection = connection.map_err(fail::told)?;
+        connection.busy_timeout(self.busy).map_err(fail::told)?;
+        connection.set_prepared_statement_cache_capacity(STATEMENTS);
+        Ok(connection)
+    }
+}
+
+/// Statements that are kept prepared: more than there are.
+const STATEMENTS: usize = 64;
+/// Pages that wait beside the file before a commit itself must move them.
+const LATEST_CHECKPOINT: u32 = 16_384;
+
+/// Whether what cannot be written may be readable.
+fn may_be_read(error: &rusqlite::Error) -> bool {
+    use rusqlite::ErrorCode::{CannotOpen, PermissionDenied, ReadOnly};
+    matches!(error.sqlite_error_code(), Some(CannotOpen | PermissionDenied | ReadOnly))
+}
+
+/// Makes the file, for its owner alone: sessions hold what people said. If that fails, opening it says why.
+fn own(path: &Path) {
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let made: io::Result<fs::File> = options.open(path);
+    drop(made);
+}
+
+/// A path as a part of a URI.
+fn escaped(path: &Path) -> String {
+    let mut escaped = String::new();
+    for c in path.to_string_lossy().chars() {
+        match c {
+            '%' => escaped.push_str("%25"),
+            '?' => escaped.push_str("%3f"),
+            '#' => escaped.push_str("%23"),
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}

@@ -1,0 +1,160 @@
+//! The inbox: pushed by whoever, taken by the holder.
+
+use jiff::Timestamp;
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use safepoint::{
+    ids::SessionId,
+    store::{Error, Item, ItemState, Push, Pushed, Withdrawn},
+};
+
+use super::{
+    column::{int, micros, number, place, places, time},
+    fail::Fail,
+    sessions,
+};
+
+const COLUMNS: &str = "SELECT place, client, digest, state, at, bytes FROM items";
+
+fn item(row: &Row<'_>) -> rusqlite::Result<Item> {
+    Ok(Item {
+        number: number(row.get(0)?),
+        client_id: row.get(1)?,
+        digest: row.get(2)?,
+        state: state(row.get(3)?),
+        at: time(row.get(4)?),
+        bytes: row.get(5)?,
+    })
+}
+
+fn state(code: i64) -> ItemState {
+    match code {
+        0 => ItemState::Waiting,
+        1 => ItemState::Taken,
+        _ => ItemState::Removed,
+    }
+}
+
+fn code(state: ItemState) -> i64 {
+    match state {
+        ItemState::Waiting => 0,
+        ItemState::Taken => 1,
+        ItemState::Removed => 2,
+    }
+}
+
+pub(super) fn push(
+    connection: &Connection,
+    id: &SessionId,
+    push: &Push,
+    now: Timestamp,
+) -> Result<Pushed, Fail> {
+    let mut select = connection.prepare_cached("SELECT key, inbox_closed FROM sessions WHERE id = ?1")?;
+    let found = select.query_row([id.as_str()], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+    let (key, is_closed): (i64, bool) = found.ok_or_else(|| Error::NoSession(id.clone()))?;
+    if let Some(known) = known(connection, key, push)? {
+        return Ok(known);
+    }
+    if is_closed {
+        return Ok(Pushed::Closed);
+    }
+    if waiting(connection, key, push.capacity)? >= int(push.capacity as u64) {
+        return Ok(Pushed::Full);
+    }
+    let place = place(key, last(connection, key)? + 1)?;
+    let Push { client_id, digest, bytes, .. } = push;
+    connection.prepare_cached("INSERT INTO items VALUES (?1, ?2, ?3, ?4, 0, ?5, ?6)")?.execute(params![
+        place,
+        key,
+        client_id,
+        digest,
+        micros(now),
+        bytes
+    ])?;
+    changed(connection, key, now)?;
+    Ok(Pushed::Accepted(number(place)))
+}
+
+/// The item that has this client id, for the session's life.
+fn known(connection: &Connection, key: i64, push: &Push) -> Result<Option<Pushed>, Fail> {
+    const SELECT: &str = "SELECT place, digest FROM items WHERE session = ?1 AND client = ?2";
+    let Some(client) = &push.client_id else { return Ok(None) };
+    let mut select = connection.prepare_cached(SELECT)?;
+    let read = |row: &Row<'_>| Ok((number(row.get(0)?), row.get::<_, String>(1)?));
+    let found = select.query_row(params![key, client], read).optional()?;
+    Ok(found.map(
+        |(number, digest)| {
+            if digest == push.digest { Pushed::Same(number) } else { Pushed::Conflict(number) }
+        },
+    ))
+}
+
+/// How many wait, counted no further than to `most`.
+fn waiting(connection: &Connection, key: i64, most: usize) -> Result<i64, Fail> {
+    const COUNT: &str = "SELECT count(*) FROM \
+         (SELECT 1 FROM items WHERE session = ?1 AND state < 2 AND state = 0 LIMIT ?2)";
+    Ok(connection.prepare_cached(COUNT)?.query_row([key, int(most as u64)], |row| row.get(0))?)
+}
+
+fn last(connection: &Connection, key: i64) -> Result<u64, Fail> {
+    let mut select =
+        connection.prepare_cached("SELECT max(place) FROM items WHERE place BETWEEN ?1 AND ?2")?;
+    let last: Option<i64> = select.query_row(places(key), |row| row.get(0))?;
+    Ok(last.map_or(0, number))
+}
+
+/// Somebody other than the holder has changed the inbox: the holder is to look.
+fn changed(connection: &Connection, key: i64, now: Timestamp) -> Result<(), Fail> {
+    const UPDATE: &str = "UPDATE sessions SET updated = ?2, inbox_changes = inbox_changes + 1 WHERE key = ?1";
+    connection.prepare_cached(UPDATE)?.execute([key, micros(now)])?;
+    Ok(())
+}
+
+pub(super) fn list(connection: &Connection, id: &SessionId) -> Result<Vec<Item>, Fail> {
+    let key = sessions::key(connection, id)?;
+    let mut select =
+        connection.prepare_cached(&format!("{COLUMNS} WHERE session = ?1 AND state < 2 ORDER BY place"))?;
+    Ok(select.query_map([key], item)?.collect::<Result<_, _>>()?)
+}
+
+pub(super) fn withdraw(
+    connection: &Connection,
+    id: &SessionId,
+    number: u64,
+    now: Timestamp,
+) -> Result<Withdrawn, Fail> {
+    let key = sessions::key(connection, id)?;
+    let Ok(place) = place(key, number) else { return Ok(Withdrawn::Unknown) };
+    let mut select = connection.prepare_cached(&format!("{COLUMNS} WHERE place = ?1"))?;
+    match select.query_row([place], item).optional()? {
+        None => Ok(Withdrawn::Unknown),
+        Some(item) if item.state != ItemState::Waiting => Ok(Withdrawn::Taken),
+        Some(item) => {
+            change(connection, key, number, &[ItemState::Waiting], ItemState::Removed)?;
+            changed(connection, key, now)?;
+            Ok(Withdrawn::Item(item))
+        }
+    }
+}
+
+/// Moves an item, if it is where the mover thinks.
+pub(super) fn change(
+    connection: &Connection,
+    key: i64,
+    number: u64,
+    from: &[ItemState],
+    to: ItemState,
+) -> Result<(), Fail> {
+    let elsewhere = || Fail::from(Error::ItemElsewhere(number));
+    let place = place(key, number).map_err(|_| elsewhere())?;
+    let mut select = connection.prepare_cached("SELECT state FROM items WHERE place = ?1")?;
+    let found = select.query_row([place], |row| Ok(state(row.get(0)?))).optional()?;
+    if !found.is_some_and(|found| from.contains(&found)) {
+        return Err(elsewhere());
+    }
+    let sql = match to {
+        ItemState::Waiting | ItemState::Taken => "UPDATE items SET state = ?2 WHERE place = ?1",
+        ItemState::Removed => "UPDATE items SET state = ?2, bytes = x'' WHERE place = ?1",
+    };
+    connection.prepare_cached(sql)?.execute([place, code(to)])?;
+    Ok(())
+}

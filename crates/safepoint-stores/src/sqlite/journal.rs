@@ -1,0 +1,99 @@
+//! What the holder writes.
+
+use jiff::Timestamp;
+use rusqlite::{Connection, params};
+use safepoint::{
+    ids::ApprovalId,
+    store::{Appended, Chain, Closing, Damage, Error, Flaw, ItemState, Lease, Record, Write},
+};
+
+use super::{
+    approvals,
+    column::{int, micros, place},
+    fail::Fail,
+    inbox,
+    leases::{self, Seat},
+    stops,
+};
+
+/// An append under way.
+struct Append<'a> {
+    connection: &'a Connection,
+    key: i64,
+    head: u64,
+    chain: Chain,
+    now: Timestamp,
+    decided: Vec<ApprovalId>,
+}
+
+pub(super) fn append(
+    connection: &Connection,
+    lease: &Lease,
+    writes: &[Write],
+    now: Timestamp,
+) -> Result<Appended, Fail> {
+    let Seat { key, head: first, chain } = leases::must_hold(connection, lease)?;
+    let damage = || Damage { position: first.saturating_sub(1), flaw: Flaw::OtherHead };
+    let chain = Chain::from_bytes(&chain).ok_or_else(|| Error::Damaged(lease.session().clone(), damage()))?;
+    let mut append = Append { connection, key, head: first, chain, now, decided: Vec::new() };
+    for write in writes {
+        append.write(write)?;
+    }
+    let Append { head, chain, decided, .. } = append;
+    connection
+        .prepare_cached("UPDATE sessions SET updated = ?2, head = ?3, chain = ?4 WHERE key = ?1")?
+        .execute(params![key, micros(now), int(head), chain.as_bytes()])?;
+    Ok(Appended { first, next: head, chain, decided })
+}
+
+impl Append<'_> {
+    fn write(&mut self, write: &Write) -> Result<(), Fail> {
+        const ANY: &[ItemState] = &[ItemState::Waiting, ItemState::Taken];
+        let (connection, key) = (self.connection, self.key);
+        match write {
+            Write::Record(record) => self.record(record),
+            Write::TakeItem(item) => {
+                inbox::change(connection, key, *item, &[ItemState::Waiting], ItemState::Taken)
+            }
+            Write::PutBackItem(item) => {
+                inbox::change(connection, key, *item, &[ItemState::Taken], ItemState::Waiting)
+            }
+            Write::RemoveItem(item) => inbox::change(connection, key, *item, ANY, ItemState::Removed),
+            Write::CloseInbox => self.set("UPDATE sessions SET inbox_closed = ?2 WHERE key = ?1", 1),
+            Write::OpenInbox => self.set("UPDATE sessions SET inbox_closed = ?2 WHERE key = ?1", 0),
+            Write::StopSeen(number) => stops::seen(connection, key, *number),
+            Write::OpenApproval(asked) => approvals::open(connection, key, asked, self.now),
+            Write::CloseApproval(id, closed) => {
+                if approvals::close(connection, key, id, *closed)? == Closing::TooLate {
+                    self.decided.push(id.clone());
+                }
+                Ok(())
+            }
+            Write::Label(label) => self.set("UPDATE sessions SET label = ?2 WHERE key = ?1", label),
+            Write::Title(title) => self.set("UPDATE sessions SET title = ?2 WHERE key = ?1", title),
+        }
+    }
+
+    fn set(&self, sql: &str, value: impl rusqlite::ToSql) -> Result<(), Fail> {
+        self.connection.prepare_cached(sql)?.execute(params![self.key, value])?;
+        Ok(())
+    }
+
+    fn record(&mut self, record: &Record) -> Result<(), Fail> {
+        const INSERT: &str = "INSERT INTO records (place, path, kind, version, bytes, chain) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+        let chain = self.chain.then(self.head, record);
+        let Record { path, kind, version, bytes } = record;
+        self.connection.prepare_cached(INSERT)?.execute(params![
+            place(self.key, self.head)?,
+            path,
+            kind,
+            version,
+            bytes,
+            chain.as_bytes()
+        ])?;
+        self.chain = chain;
+        self.head += 1;
+        Ok(())
+    }
+}

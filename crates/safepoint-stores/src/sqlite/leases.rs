@@ -1,0 +1,107 @@
+//! Who may write which session.
+
+use jiff::Timestamp;
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use safepoint::{
+    ids::SessionId,
+    store::{Error, Held, Lease, Outside, Owner, is_free},
+};
+
+use super::{
+    column::{count, int, micros, time},
+    fail::Fail,
+    sessions,
+};
+
+/// The holder, from eight columns of which the first is at `from`; they are null where nobody holds.
+pub(super) fn held(row: &Row<'_>, from: usize) -> rusqlite::Result<Option<Held>> {
+    let Some(host) = row.get::<_, Option<String>>(from)? else { return Ok(None) };
+    let owner = Owner {
+        host,
+        boot: row.get(from + 1)?,
+        space: row.get(from + 2)?,
+        pid: row.get(from + 3)?,
+        started: count(row.get(from + 4)?),
+        socket: row.get(from + 5)?,
+    };
+    Ok(Some(Held { owner, since: time(row.get(from + 6)?), expires: time(row.get(from + 7)?) }))
+}
+
+/// The session's key, unless somebody holds it who may be alive.
+pub(super) fn must_be_free(connection: &Connection, id: &SessionId, outside: &Outside) -> Result<i64, Fail> {
+    const SELECT: &str =
+        "SELECT host, boot, space, pid, started, socket, since, expires FROM leases WHERE session = ?1";
+    let key = sessions::key(connection, id)?;
+    let mut select = connection.prepare_cached(SELECT)?;
+    match select.query_row([key], |row| held(row, 0)).optional()?.flatten() {
+        Some(held) if !is_free(&held, outside) => Err(Error::Held(id.clone(), Box::new(held)).into()),
+        Some(_) | None => Ok(key),
+    }
+}
+
+pub(super) fn acquire(
+    connection: &Connection,
+    id: &SessionId,
+    held: &Held,
+    outside: &Outside,
+) -> Result<u64, Fail> {
+    const INSERT: &str = "INSERT OR REPLACE INTO leases \
+         (session, host, boot, space, pid, started, socket, since, expires) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+    let key = must_be_free(connection, id, outside)?;
+    let mut next = connection.prepare_cached("UPDATE epochs SET newest = newest + 1 RETURNING newest")?;
+    let epoch: i64 = next.query_row([], |row| row.get(0))?;
+    let Owner { host, boot, space, pid, started, socket } = &held.owner;
+    let (since, expires) = (micros(held.since), micros(held.expires));
+    connection.prepare_cached(INSERT)?.execute(params![
+        key,
+        host,
+        boot,
+        space,
+        pid,
+        int(*started),
+        socket,
+        since,
+        expires
+    ])?;
+    connection.prepare_cached("UPDATE sessions SET epoch = ?2 WHERE key = ?1")?.execute([key, epoch])?;
+    Ok(count(epoch))
+}
+
+/// What an append needs to know of its session.
+pub(super) struct Seat {
+    pub(super) key: i64,
+    pub(super) head: u64,
+    pub(super) chain: Vec<u8>,
+}
+
+/// The session's seat, if the lease is the newest and was not given back.
+pub(super) fn must_hold(connection: &Connection, lease: &Lease) -> Result<Seat, Fail> {
+    const SELECT: &str = "SELECT key, head, chain, epoch, EXISTS (SELECT 1 FROM leases WHERE session = key) \
+         FROM sessions WHERE id = ?1";
+    let id = lease.session();
+    let mut select = connection.prepare_cached(SELECT)?;
+    let read = |row: &Row<'_>| {
+        let seat = Seat { key: row.get(0)?, head: count(row.get(1)?), chain: row.get(2)? };
+        Ok((seat, count(row.get(3)?), row.get::<_, bool>(4)?))
+    };
+    let found = select.query_row([id.as_str()], read).optional()?;
+    let (seat, newest, is_held) = found.ok_or_else(|| Error::NoSession(id.clone()))?;
+    if is_held && newest == lease.epoch() {
+        return Ok(seat);
+    }
+    Err(Error::Fenced { session: id.clone(), epoch: lease.epoch(), newest }.into())
+}
+
+pub(super) fn renew(connection: &Connection, lease: &Lease, now: Timestamp) -> Result<(), Fail> {
+    let Seat { key, .. } = must_hold(connection, lease)?;
+    let expires = now.saturating_add(lease.ttl()).unwrap_or(Timestamp::MAX);
+    let mut update = connection.prepare_cached("UPDATE leases SET expires = ?2 WHERE session = ?1")?;
+    update.execute([key, micros(expires)])?;
+    Ok(())
+}
+
+pub(super) fn release(connection: &Connection, lease: &Lease) -> Result<(), Fail> {
+    let Seat { key, .. } = must_hold(connection, lease)?;
+    connection.prepare_cached("DELETE FROM leases WHERE session = ?1")?.execute([key])?;
+    Ok(())
+}

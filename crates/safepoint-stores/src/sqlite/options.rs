@@ -1,0 +1,62 @@
+//! What a store in a file may be told.
+
+use std::{fmt, io, sync::Arc, time::Duration};
+
+use safepoint::store::Outside;
+
+/// How a store in a file is opened.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct Options {
+    /// The world outside.
+    pub outside: Outside,
+    /// How long a write waits for another process's. Default 5 s.
+    pub busy: Duration,
+    /// How large the file may become, in bytes: a write that needs more says that the store is full. Default: as large
+    /// as the disk allows.
+    pub most_bytes: Option<u64>,
+    /// For tests: is asked at each moment of the writer's work.
+    pub probe: Option<Probe>,
+}
+
+/// Is asked at each moment of the writer's work. An error is taken as one of the disk.
+pub type Probe = Arc<dyn Fn(Moment) -> io::Result<()> + Send + Sync>;
+
+/// A moment of the writer's work, where a test may let something go wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Moment {
+    /// A transaction is about to begin.
+    Begin,
+    /// One request's part of it is done.
+    Written,
+    /// It is about to be committed.
+    Commit,
+    /// It is committed, and nobody has been told.
+    Committed,
+    /// Everybody has been told.
+    Told,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        const BUSY: Duration = Duration::from_secs(5);
+        Self { outside: Outside::default(), busy: BUSY, most_bytes: None, probe: None }
+    }
+}
+
+impl Options {
+    pub(super) fn probe(&self, moment: Moment) -> io::Result<()> {
+        self.probe.as_ref().map_or(Ok(()), |probe| probe(moment))
+    }
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options")
+            .field("outside", &self.outside)
+            .field("busy", &self.busy)
+            .field("most_bytes", &self.most_bytes)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,45 @@
+//! A thread that reads, and can do nothing else.
+
+use std::{sync::mpsc, thread};
+
+use rusqlite::Connection;
+use safepoint::store::{Answer, Cause, Error};
+use tokio::sync::oneshot;
+
+use super::fail::Fail;
+
+type Question = Box<dyn FnOnce(&Connection) + Send>;
+
+/// Asks a thread that reads. The thread ends with the last question after this is dropped.
+#[derive(Debug)]
+pub(super) struct Reader {
+    questions: mpsc::Sender<Question>,
+}
+
+impl Reader {
+    pub(super) fn start(name: &str, connection: Connection) -> Result<Self, Error> {
+        let (questions, asked) = mpsc::channel::<Question>();
+        let read = move || asked.into_iter().for_each(|question| question(&connection));
+        thread::Builder::new().name(name.into()).spawn(read).map_err(|why| Error::Failed(Cause::new(why)))?;
+        Ok(Self { questions })
+    }
+
+    pub(super) fn ask<T: Send + 'static>(
+        &self,
+        question: impl FnOnce(&Connection) -> Result<T, Fail> + Send + 'static,
+    ) -> Answer<'static, T> {
+        let (reply, answer) = oneshot::channel();
+        let ask = move |connection: &Connection| {
+            if reply.send(question(connection).map_err(Error::from)).is_err() {
+                // Whoever asked is gone, and nothing was changed.
+            }
+        };
+        let sent = self.questions.send(Box::new(ask));
+        Box::pin(async move {
+            if sent.is_err() {
+                return Err(Error::Gone);
+            }
+            answer.await.unwrap_or(Err(Error::Gone))
+        })
+    }
+}

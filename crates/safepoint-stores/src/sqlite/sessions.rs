@@ -1,0 +1,135 @@
+//! The sessions' rows.
+
+use jiff::Timestamp;
+use rusqlite::{Connection, OptionalExtension as _, Row, named_params, params};
+use safepoint::{
+    ids::SessionId,
+    store::{Chain, Error, NewSession, Notice, Older, SessionRow, Stamp},
+};
+
+use super::{
+    column::{count, int, micros, places, time},
+    fail::Fail,
+    leases,
+};
+
+/// Columns of a row, in the order in which [`row`] reads them; [`leases::held`] reads the rest.
+const ROW: &str = "SELECT s.id, s.created, s.updated, s.label, s.title, s.head, s.chain, s.epoch, \
+     l.host, l.boot, l.space, l.pid, l.started, l.socket, l.since, l.expires \
+     FROM sessions s LEFT JOIN leases l ON l.session = s.key";
+/// Where the lease's columns begin.
+const LEASE: usize = 8;
+
+fn row(row: &Row<'_>) -> rusqlite::Result<SessionRow> {
+    let id = SessionId::from(row.get::<_, String>(0)?);
+    let chain: Vec<u8> = row.get(6)?;
+    Ok(SessionRow {
+        created: time(row.get(1)?),
+        updated: time(row.get(2)?),
+        label: row.get(3)?,
+        title: row.get(4)?,
+        head: count(row.get(5)?),
+        // One that does not look like a checksum fits no record: a check places that.
+        chain: Chain::from_bytes(&chain).unwrap_or_else(|| Chain::of(&id)),
+        epoch: count(row.get(7)?),
+        holder: leases::held(row, LEASE)?,
+        id,
+    })
+}
+
+pub(super) fn create(connection: &Connection, new: &NewSession, now: Timestamp) -> Result<SessionRow, Fail> {
+    const INSERT: &str = "INSERT INTO sessions (id, created, updated, label, title, head, chain, epoch, \
+         inbox_closed, inbox_changes, stops, stops_seen, decisions) \
+         VALUES (?1, ?2, ?2, ?3, ?4, 0, ?5, 0, 0, 0, 0, 0, 0) ON CONFLICT (id) DO NOTHING";
+    let mut insert = connection.prepare_cached(INSERT)?;
+    let chain = Chain::of(&new.id);
+    let made =
+        insert.execute(params![new.id.as_str(), micros(now), new.label, new.title, chain.as_bytes()])?;
+    if made == 0 {
+        return Err(Error::SessionExists(new.id.clone()).into());
+    }
+    Ok(SessionRow {
+        id: new.id.clone(),
+        created: now,
+        updated: now,
+        label: new.label.clone(),
+        title: new.title.clone(),
+        head: 0,
+        chain,
+        epoch: 0,
+        holder: None,
+    })
+}
+
+pub(super) fn open(connection: &Connection, id: &SessionId) -> Result<SessionRow, Fail> {
+    let mut select = connection.prepare_cached(&format!("{ROW} WHERE s.id = ?1"))?;
+    let found = select.query_row([id.as_str()], row).optional()?;
+    found.ok_or_else(|| Error::NoSession(id.clone()).into())
+}
+
+pub(super) fn list(
+    connection: &Connection,
+    most: usize,
+    older: Option<&Older>,
+) -> Result<Vec<SessionRow>, Fail> {
+    const ORDER: &str = "ORDER BY s.updated DESC, s.id DESC LIMIT :most";
+    let most = int(most as u64);
+    let rows = match older {
+        Some(older) => {
+            let sql = format!("{ROW} WHERE (s.updated, s.id) < (:updated, :id) {ORDER}");
+            let mut select = connection.prepare_cached(&sql)?;
+            let from =
+                named_params! { ":updated": micros(older.updated), ":id": older.id.as_str(), ":most": most };
+            select.query_map(from, row)?.collect::<Result<_, _>>()?
+        }
+        None => {
+            let mut select = connection.prepare_cached(&format!("{ROW} {ORDER}"))?;
+            select.query_map(named_params! { ":most": most }, row)?.collect::<Result<_, _>>()?
+        }
+    };
+    Ok(rows)
+}
+
+pub(super) fn remove(connection: &Connection, id: &SessionId) -> Result<(), Fail> {
+    let key = key(connection, id)?;
+    for table in ["records", "items", "stops"] {
+        let sql = format!("DELETE FROM {table} WHERE place BETWEEN ?1 AND ?2");
+        connection.prepare_cached(&sql)?.execute(places(key))?;
+    }
+    for sql in [
+        "DELETE FROM approvals WHERE session = ?1",
+        "DELETE FROM leases WHERE session = ?1",
+        "DELETE FROM sessions WHERE key = ?1",
+    ] {
+        connection.prepare_cached(sql)?.execute([key])?;
+    }
+    Ok(())
+}
+
+/// The number that stands for the session in the other tables.
+pub(super) fn key(connection: &Connection, id: &SessionId) -> Result<i64, Fail> {
+    let mut select = connection.prepare_cached("SELECT key FROM sessions WHERE id = ?1")?;
+    let key = select.query_row([id.as_str()], |row| row.get(0)).optional()?;
+    key.ok_or_else(|| Error::NoSession(id.clone()).into())
+}
+
+/// Which commit this connection sees: it never writes, so that every change is another's.
+pub(super) fn stamp(connection: &Connection) -> Result<Stamp, Fail> {
+    let mut select = connection.prepare_cached("PRAGMA data_version")?;
+    Ok(Stamp::new(count(select.query_row([], |row| row.get(0))?)))
+}
+
+pub(super) fn notice(connection: &Connection, id: &SessionId) -> Result<Notice, Fail> {
+    const SELECT: &str = "SELECT inbox_changes, stops, decisions, epoch FROM sessions WHERE id = ?1";
+    let mut select = connection.prepare_cached(SELECT)?;
+    let read = |row: &Row<'_>| {
+        Ok(Notice {
+            items: count(row.get(0)?),
+            stops: count(row.get(1)?),
+            decisions: count(row.get(2)?),
+            epoch: count(row.get(3)?),
+        })
+    };
+    let found = select.query_row([id.as_str()], read).optional()?;
+    found.ok_or_else(|| Error::NoSession(id.clone()).into())
+}

@@ -1,0 +1,58 @@
+//! Stop intents: asked by whoever, seen to by the holder.
+
+use jiff::Timestamp;
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use safepoint::{
+    ids::SessionId,
+    store::{Approvals, Error, StopIntent, StopRow},
+};
+
+use super::{
+    approvals,
+    column::{count, int, micros, number, place, places, time},
+    fail::Fail,
+};
+
+pub(super) fn ask(
+    connection: &Connection,
+    id: &SessionId,
+    stop: &StopIntent,
+    now: Timestamp,
+) -> Result<u64, Fail> {
+    const UPDATE: &str = "UPDATE sessions SET updated = ?2, stops = stops + 1, decisions = decisions + ?3 \
+         WHERE key = ?1 RETURNING stops";
+    let key = super::sessions::key(connection, id)?;
+    let withdrawn = match stop.approvals {
+        Approvals::Stay => 0,
+        Approvals::Withdrawn => approvals::withdraw_open(connection, key)?,
+    };
+    let mut update = connection.prepare_cached(UPDATE)?;
+    let number = count(update.query_row([key, micros(now), int(withdrawn)], |row| row.get(0))?);
+    connection
+        .prepare_cached("INSERT INTO stops (place, at, bytes) VALUES (?1, ?2, ?3)")?
+        .execute(params![place(key, number)?, micros(now), stop.bytes])?;
+    Ok(number)
+}
+
+pub(super) fn list(connection: &Connection, id: &SessionId, after: u64) -> Result<Vec<StopRow>, Fail> {
+    let moment = connection.unchecked_transaction()?;
+    let mut select = moment.prepare_cached("SELECT key, stops_seen FROM sessions WHERE id = ?1")?;
+    let found = select.query_row([id.as_str()], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+    let (key, seen): (i64, i64) = found.ok_or_else(|| Error::NoSession(id.clone()))?;
+    let Ok(after) = place(key, after) else { return Ok(Vec::new()) };
+    let mut select = moment.prepare_cached(
+        "SELECT place, at, bytes FROM stops WHERE place > ?1 AND place <= ?2 ORDER BY place",
+    )?;
+    let read = |row: &Row<'_>| {
+        let number = number(row.get(0)?);
+        Ok(StopRow { number, at: time(row.get(1)?), seen: number <= count(seen), bytes: row.get(2)? })
+    };
+    Ok(select.query_map([after, places(key).1], read)?.collect::<Result<_, _>>()?)
+}
+
+pub(super) fn seen(connection: &Connection, key: i64, number: u64) -> Result<(), Fail> {
+    const UPDATE: &str =
+        "UPDATE sessions SET stops_seen = max(stops_seen, ?2) WHERE key = ?1 AND stops >= ?2";
+    let updated = connection.prepare_cached(UPDATE)?.execute([key, int(number)])?;
+    if updated == 0 { Err(Error::NoStop(number).into()) } else { Ok(()) }
+}

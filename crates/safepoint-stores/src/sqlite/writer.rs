@@ -1,0 +1,285 @@
+//! The one thread that writes: whoever waits while a transaction is under way shares the next one (group commit).
+//!
+//! **Invariants:** nobody is told before the transaction's end is known. A request that fails takes nothing of the
+//! others with it: it is undone alone, or, where SQLite undid all, each is tried again by itself.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+        mpsc,
+    },
+    thread,
+};
+
+use rusqlite::Connection;
+use safepoint::store::{Answer, Cause, Class, Error};
+use tokio::sync::oneshot;
+
+use super::{
+    fail::{self, Fail},
+    options::{Moment, Options},
+};
+
+/// Requests that share a transaction at most.
+const MOST_SHARED: usize = 256;
+/// Commits after which what lies beside the file is moved into it.
+const CHECKPOINT_AFTER: u32 = 256;
+
+/// Asks the thread that writes. The thread ends with the last request after this is dropped.
+#[derive(Debug)]
+pub(super) struct Writer {
+    /// Or why nothing can be written.
+    jobs: Result<mpsc::Sender<Box<dyn Job>>, Error>,
+    counted: Arc<Counted>,
+}
+
+#[derive(Debug, Default)]
+struct Counted {
+    all: AtomicU64,
+    durable: AtomicU64,
+}
+
+/// How often was committed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Commits {
+    /// Transactions committed.
+    pub all: u64,
+    /// Of these, those that waited for the disk itself: one sync each.
+    pub durable: u64,
+}
+
+impl Writer {
+    pub(super) fn start(connection: Result<Connection, Error>, options: Options) -> Result<Self, Error> {
+        let counted = Arc::<Counted>::default();
+        let connection = match connection {
+            Ok(connection) => connection,
+            Err(why) => return Ok(Self { jobs: Err(why), counted }),
+        };
+        let (jobs, asked) = mpsc::channel();
+        let thread =
+            Thread { connection, options, synced: None, since_checkpoint: 0, counted: Arc::clone(&counted) };
+        let builder = thread::Builder::new().name("safepoint-store-writer".into());
+        builder.spawn(move || thread.run(&asked)).map_err(|why| Error::Failed(Cause::new(why)))?;
+        Ok(Self { jobs: Ok(jobs), counted })
+    }
+
+    /// The work may be done more than once; what it did before was undone then.
+    pub(super) fn ask<T: Send + 'static>(
+        &self,
+        class: Class,
+        work: impl FnMut(&Connection) -> Result<T, Fail> + Send + 'static,
+    ) -> Answer<'static, T> {
+        let (reply, told) = oneshot::channel();
+        let sent = match &self.jobs {
+            Ok(jobs) => {
+                jobs.send(Box::new(Request { class, work, answer: None, reply })).map_err(|_| Error::Gone)
+            }
+            Err(why) => Err(why.clone()),
+        };
+        Box::pin(async move {
+            sent?;
+            told.await.unwrap_or(Err(Error::Gone))
+        })
+    }
+
+    pub(super) fn commits(&self) -> Commits {
+        let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        Commits { all: read(&self.counted.all), durable: read(&self.counted.durable) }
+    }
+}
+
+/// A request, whatever it answers.
+trait Job: Send {
+    fn class(&self) -> Class;
+    fn run(&mut self, connection: &Connection) -> Ran;
+    fn tell(self: Box<Self>, ending: Result<(), Error>);
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ran {
+    /// What it did is to be kept.
+    Well,
+    /// It answers with an error, and what it did is to be undone.
+    Badly,
+}
+
+struct Request<T, F> {
+    class: Class,
+    work: F,
+    answer: Option<Result<T, Error>>,
+    reply: oneshot::Sender<Result<T, Error>>,
+}
+
+impl<T: Send, F: FnMut(&Connection) -> Result<T, Fail> + Send> Job for Request<T, F> {
+    fn class(&self) -> Class {
+        self.class
+    }
+
+    fn run(&mut self, connection: &Connection) -> Ran {
+        let answer = (self.work)(connection).map_err(Error::from);
+        let ran = if answer.is_ok() { Ran::Well } else { Ran::Badly };
+        self.answer = Some(answer);
+        ran
+    }
+
+    fn tell(self: Box<Self>, ending: Result<(), Error>) {
+        let answer = match (self.answer, ending) {
+            (Some(Err(own)), _) => Err(own),
+            (_, Err(shared)) => Err(shared),
+            (Some(Ok(answer)), Ok(())) => Ok(answer),
+            (None, Ok(())) => Err(Error::Gone),
+        };
+        if self.reply.send(answer).is_err() {
+            // Whoever asked is gone; what was written is written.
+        }
+    }
+}
+
+/// Why a shared transaction did not come to its end.
+enum Trouble {
+    /// Nobody's part was done: it would be the same for each alone.
+    NotBegun(Error),
+    /// Everybody's part was undone.
+    Undone(Error),
+    /// It may be committed.
+    Uncertain(Error),
+}
+
+impl Trouble {
+    fn told(self) -> Error {
+        match self {
+            Self::NotBegun(error) | Self::Undone(error) | Self::Uncertain(error) => error,
+        }
+    }
+}
+
+struct Thread {
+    connection: Connection,
+    options: Options,
+    /// The class that the connection is set to.
+    synced: Option<Class>,
+    since_checkpoint: u32,
+    counted: Arc<Counted>,
+}
+
+impl Thread {
+    fn run(mut self, asked: &mpsc::Receiver<Box<dyn Job>>) {
+        while let Ok(first) = asked.recv() {
+            let mut batch = vec![first];
+            batch.extend(asked.try_iter().take(MOST_SHARED - 1));
+            self.settle(batch);
+            if self.options.probe(Moment::Told).is_err() {
+                // Nothing is under way that could fail here.
+            }
+            self.checkpoint();
+        }
+    }
+
+    fn settle(&mut self, mut batch: Vec<Box<dyn Job>>) {
+        match self.share(&mut batch) {
+            Err(Trouble::Undone(_)) if batch.len() > 1 => {
+                for job in batch {
+                    let mut alone = [job];
+                    let ending = self.share(&mut alone);
+                    let [job] = alone;
+                    job.tell(ending.map_err(Trouble::told));
+                }
+            }
+            ending => {
+                let ending = ending.map_err(Trouble::told);
+                batch.into_iter().for_each(|job| job.tell(ending.clone()));
+            }
+        }
+    }
+
+    /// One transaction for all of these.
+    fn share(&mut self, batch: &mut [Box<dyn Job>]) -> Result<(), Trouble> {
+        let class = batch.iter().map(|job| job.class()).max().unwrap_or(Class::Recorded);
+        self.begin(class).map_err(Trouble::NotBegun)?;
+        if let Err(error) = self.write(batch) {
+            self.undo();
+            return Err(Trouble::Undone(error));
+        }
+        if let Err(error) = self.connection.execute_batch("COMMIT") {
+            self.undo();
+            let error = fail::told_of_commit(error);
+            return Err(if error.is_uncertain() {
+                Trouble::Uncertain(error)
+            } else {
+                Trouble::Undone(error)
+            });
+        }
+        self.count(class);
+        let unsure = |why| Trouble::Uncertain(Error::Unknown(Cause::new(why)));
+        self.options.probe(Moment::Committed).map_err(unsure)
+    }
+
+    fn begin(&mut self, class: Class) -> Result<(), Error> {
+        self.set(class).map_err(fail::told)?;
+        self.probe(Moment::Begin)?;
+        self.connection.execute_batch("BEGIN IMMEDIATE").map_err(fail::told)
+    }
+
+    /// Each in a bracket of its own, so that one that fails is undone alone.
+    fn write(&mut self, batch: &mut [Box<dyn Job>]) -> Result<(), Error> {
+        let run = |sql| self.connection.execute_batch(sql).map_err(fail::told);
+        for job in batch {
+            run("SAVEPOINT one")?;
+            let ran = job.run(&self.connection);
+            if self.connection.is_autocommit() {
+                let why = "the transaction was undone by the failure of one of its requests";
+                return Err(Error::Failed(Cause::new(why)));
+            }
+            if ran == Ran::Badly {
+                run("ROLLBACK TO one")?;
+            }
+            run("RELEASE one")?;
+            self.probe(Moment::Written)?;
+        }
+        self.probe(Moment::Commit)
+    }
+
+    fn undo(&self) {
+        if !self.connection.is_autocommit() && self.connection.execute_batch("ROLLBACK").is_err() {
+            // SQLite has undone it already; the next `BEGIN` would say otherwise.
+        }
+    }
+
+    fn probe(&self, moment: Moment) -> Result<(), Error> {
+        self.options.probe(moment).map_err(|why| Error::Failed(Cause::new(why)))
+    }
+
+    /// A commit syncs the log, and with it whatever was committed before without a sync.
+    fn set(&mut self, class: Class) -> rusqlite::Result<()> {
+        if self.synced == Some(class) {
+            return Ok(());
+        }
+        let synchronous = match class {
+            Class::Recorded => "normal",
+            Class::Durable => "full",
+        };
+        self.connection.pragma_update(None, "synchronous", synchronous)?;
+        self.synced = Some(class);
+        Ok(())
+    }
+
+    fn count(&mut self, class: Class) {
+        self.since_checkpoint += 1;
+        self.counted.all.fetch_add(1, Ordering::Relaxed);
+        if class == Class::Durable {
+            self.counted.durable.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// After everybody was told: nobody waits for it.
+    fn checkpoint(&mut self) {
+        if self.since_checkpoint < CHECKPOINT_AFTER {
+            return;
+        }
+        self.since_checkpoint = 0;
+        if self.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())).is_err() {
+            // It is tried again later; until then the log grows.
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! The store in a file is a store: S6.2, S6.12, S7.4-S7.7, S8.1-S8.3 as far as they speak of what is kept.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests, which clippy does not know as such")]
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use safepoint::store::{Outside, Store};
+use safepoint_stores::{SqliteStore, sqlite::Options};
+use safepoint_testkit::store_suite::{self, Broken};
+use tempfile::TempDir;
+
+/// Makes stores in this folder, each open twice.
+fn fresh(folder: &TempDir) -> impl Fn(Outside) -> [Arc<dyn Store>; 2] + Sync {
+    let made = AtomicUsize::new(0);
+    move |outside| {
+        let path = folder.path().join(format!("{}.db", made.fetch_add(1, Ordering::Relaxed)));
+        [0, 1].map(|_| {
+            let mut options = Options::default();
+            options.outside = outside.clone();
+            let store: Arc<dyn Store> = Arc::new(SqliteStore::open_with(&path, options).unwrap());
+            store
+        })
+    }
+}
+
+#[tokio::test]
+async fn sessions_are_made_listed_and_removed() -> Result<(), Broken> {
+    store_suite::sessions(&fresh(&tempfile::tempdir().unwrap())).await
+}
+
+/// S7.4
+#[tokio::test]
+async fn one_holds_a_session_at_a_time() -> Result<(), Broken> {
+    store_suite::leases(&fresh(&tempfile::tempdir().unwrap())).await
+}
+
+/// S7.6, S7.7
+#[tokio::test]
+async fn journals_are_whole_and_chained() -> Result<(), Broken> {
+    store_suite::journal(&fresh(&tempfile::tempdir().unwrap())).await
+}
+
+/// S6.2, S6.12
+#[tokio::test]
+async fn items_are_in_one_place() -> Result<(), Broken> {
+    store_suite::inbox(&fresh(&tempfile::tempdir().unwrap())).await
+}
+
+/// S7.5
+#[tokio::test]
+async fn wishes_hold_until_they_are_seen_to() -> Result<(), Broken> {
+    store_suite::stops(&fresh(&tempfile::tempdir().unwrap())).await
+}
+
+/// S8.1-S8.3, S8.5
+#[tokio::test]
+async fn approvals_are_decided_once() -> Result<(), Broken> {
+    store_suite::approvals(&fresh(&tempfile::tempdir().unwrap())).await
+}
+
+/// S1.5, S7.5
+#[tokio::test]
+async fn what_others_do_is_noticed() -> Result<(), Broken> {
+    store_suite::notices(&fresh(&tempfile::tempdir().unwrap())).await
+}

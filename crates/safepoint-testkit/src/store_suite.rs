@@ -1,0 +1,160 @@
+//! What every store must do: one fact after the other, over two handles on the same store, as two processes have.
+//!
+//! ```
+//! # tokio::runtime::Runtime::new().unwrap().block_on(async {
+//! use std::sync::Arc;
+//!
+//! use safepoint::store::{MemoryStore, Store};
+//! use safepoint_testkit::store_suite;
+//!
+//! let fresh = |outside| {
+//!     let store: Arc<dyn Store> = Arc::new(MemoryStore::new(outside));
+//!     [Arc::clone(&store), store]
+//! };
+//! store_suite::inbox(&fresh).await.unwrap();
+//! # });
+//! ```
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use safepoint::{
+    ids::SessionId,
+    store::{
+        Appended, Class, Error, Lease, NewSession, Outside, Owner, Push, Record, StopIntent, Store, Write,
+    },
+};
+
+mod approvals;
+mod inbox;
+mod journal;
+mod leases;
+mod notices;
+mod outside;
+mod sessions;
+mod stops;
+
+pub use approvals::approvals;
+pub use inbox::inbox;
+pub use journal::journal;
+pub use leases::leases;
+pub use notices::notices;
+pub use outside::{Lives, Time, outside};
+pub use sessions::sessions;
+pub use stops::stops;
+
+/// Makes a fresh store in a world of the suite's, and opens it twice.
+pub type Fresh<'a> = &'a (dyn Fn(Outside) -> [Arc<dyn Store>; 2] + Sync);
+
+/// A fact that does not hold of a store, and how.
+#[derive(Clone, Debug)]
+pub struct Broken(String);
+
+impl Broken {
+    pub(crate) fn new(what: impl Into<String>) -> Self {
+        Self(what.into())
+    }
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Broken {}
+
+impl From<Error> for Broken {
+    fn from(error: Error) -> Self {
+        Self(format!("an answer was expected, and there was an error: {error}"))
+    }
+}
+
+/// What came of a fact.
+type Holds = Result<(), Broken>;
+
+fn same<T: PartialEq + fmt::Debug>(what: &str, is: T, should_be: T) -> Holds {
+    if is == should_be { Ok(()) } else { Err(Broken(format!("{what}: {is:?} instead of {should_be:?}"))) }
+}
+
+fn must(what: &str, holds: bool) -> Holds {
+    if holds { Ok(()) } else { Err(Broken(what.into())) }
+}
+
+/// Fails unless the request was refused, in the way that `is` knows.
+fn refused<T: fmt::Debug>(what: &str, answer: Result<T, Error>, is: impl Fn(&Error) -> bool) -> Holds {
+    match answer {
+        Err(error) if is(&error) => Ok(()),
+        other => Err(Broken(format!("{what}: {other:?}"))),
+    }
+}
+
+/// A store that is open twice, and the world around it.
+struct Bed {
+    /// The holder's handle.
+    store: Arc<dyn Store>,
+    /// Another process's handle.
+    other: Arc<dyn Store>,
+    time: Time,
+    lives: Lives,
+}
+
+/// How long leases last here.
+const TTL: Duration = Duration::from_secs(10);
+
+impl Bed {
+    fn make(fresh: Fresh<'_>) -> Self {
+        let (time, lives) = (Time::default(), Lives::default());
+        let [store, other] = fresh(outside(&time, &lives));
+        Self { store, other, time, lives }
+    }
+
+    async fn session(&self, id: &str) -> Result<SessionId, Broken> {
+        Ok(self.store.create(NewSession::of(id)).await?.id)
+    }
+
+    /// A session and the right to write it.
+    async fn held(&self, id: &str) -> Result<(SessionId, Lease), Broken> {
+        let session = self.session(id).await?;
+        let lease = self.store.acquire(&session, owner(1), TTL).await?;
+        Ok((session, lease))
+    }
+
+    async fn append(&self, lease: &Lease, writes: Vec<Write>) -> Result<Appended, Error> {
+        self.store.append(lease, writes, Class::Durable).await
+    }
+}
+
+/// A process of the suite's world.
+#[must_use]
+pub fn owner(pid: u32) -> Owner {
+    Owner {
+        host: "here".into(),
+        boot: "first".into(),
+        space: "all".into(),
+        pid,
+        started: 1,
+        socket: Some(format!("socket-{pid}")),
+    }
+}
+
+/// A record that says this.
+#[must_use]
+pub fn record(says: &str) -> Record {
+    Record { path: "1".into(), kind: "said".into(), version: 1, bytes: says.as_bytes().to_vec() }
+}
+
+/// An item of this content, under a client's id.
+#[must_use]
+pub fn item(client: &str, says: &str) -> Push {
+    const CAPACITY: usize = 3;
+    Push {
+        client_id: Some(client.into()),
+        digest: format!("digest of {says}"),
+        bytes: says.as_bytes().to_vec(),
+        capacity: CAPACITY,
+    }
+}
+
+fn wish(says: &str) -> StopIntent {
+    StopIntent { bytes: says.as_bytes().to_vec(), approvals: safepoint::store::Approvals::Stay }
+}

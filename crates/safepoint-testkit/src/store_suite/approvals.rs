@@ -1,0 +1,190 @@
+//! Facts about approvals: decided once, by whoever is first, and about the arguments that were shown (S8.1-S8.3).
+
+use std::{sync::Arc, time::Duration};
+
+use futures_util::future::try_join_all;
+use safepoint::{
+    ids::ApprovalId,
+    store::{
+        ApprovalRow, ApprovalState, Approvals, Closed, Decided, Decision, Error, NewApproval, StopIntent,
+        Use, Write,
+    },
+};
+
+use super::{Bed, Broken, Fresh, must, refused, same, wish};
+
+/// How long a question stays open here.
+const OPEN_FOR: Duration = Duration::from_secs(60);
+
+/// Approvals are decided once, in time, about the arguments that were shown; what a stop took back is not revived.
+///
+/// # Errors
+/// The first fact that does not hold.
+///
+/// # Cancel safety
+/// Nothing is lost but the check.
+pub async fn approvals(fresh: Fresh<'_>) -> Result<(), Broken> {
+    a_question_is_kept_whole(&Bed::make(fresh)).await?;
+    the_first_decision_counts(&Bed::make(fresh)).await?;
+    one_of_many_deciders_is_taken(&Bed::make(fresh)).await?;
+    a_decision_is_about_the_arguments_shown(&Bed::make(fresh)).await?;
+    a_question_ends_in_time(&Bed::make(fresh)).await?;
+    what_a_stop_took_back_is_not_revived(&Bed::make(fresh)).await?;
+    a_decision_that_came_first_stands(&Bed::make(fresh)).await
+}
+
+fn question(bed: &Bed, id: &str) -> NewApproval {
+    let now = bed.time.now();
+    NewApproval {
+        id: id.into(),
+        run: "run".into(),
+        call: "call".into(),
+        digest: format!("digest of {id}"),
+        expires: now.saturating_add(OPEN_FOR).unwrap_or(now),
+        bytes: b"may it run?".to_vec(),
+    }
+}
+
+pub(super) fn ask(bed: &Bed, id: &str) -> Write {
+    Write::OpenApproval(question(bed, id))
+}
+
+fn answer(id: &str, principal: &str) -> Decision {
+    Decision {
+        id: id.into(),
+        digest: format!("digest of {id}"),
+        principal: principal.into(),
+        bytes: format!("{principal} says yes").into_bytes(),
+    }
+}
+
+async fn state(bed: &Bed, id: &str) -> Result<Option<ApprovalState>, Broken> {
+    let row = bed.other.approval(&"a".into(), &ApprovalId::from(id)).await?;
+    Ok(row.map(|row| row.state))
+}
+
+async fn a_question_is_kept_whole(bed: &Bed) -> Result<(), Broken> {
+    let (session, lease) = bed.held("a").await?;
+    bed.append(&lease, vec![ask(bed, "q"), ask(bed, "r")]).await?;
+    let wanted =
+        |id: &str| ApprovalRow { asked: question(bed, id), at: bed.time.now(), state: ApprovalState::Open };
+    same("both", bed.other.approvals(&session).await?, vec![wanted("q"), wanted("r")])?;
+    same("one", bed.other.approval(&session, &"r".into()).await?, Some(wanted("r")))?;
+    same("none", bed.other.approval(&session, &"s".into()).await?, None)?;
+    let again = bed.append(&lease, vec![ask(bed, "q")]).await;
+    refused("a question asked twice", again, |error| matches!(error, Error::ApprovalExists(_)))?;
+    let elsewhere = bed.held("b").await?.1;
+    bed.append(&elsewhere, vec![ask(bed, "q")]).await?;
+    same(
+        "another session's answer",
+        bed.other.decide(&"b".into(), answer("q", "ann")).await?,
+        Decided::Taken,
+    )?;
+    same("does not reach this one", state(bed, "q").await?, Some(ApprovalState::Open))
+}
+
+async fn the_first_decision_counts(bed: &Bed) -> Result<(), Broken> {
+    let (session, lease) = bed.held("a").await?;
+    bed.append(&lease, vec![ask(bed, "q"), ask(bed, "r")]).await?;
+    let early = bed.append(&lease, vec![Write::CloseApproval("q".into(), Closed::Used)]).await;
+    refused("a decision acted on before there is one", early, |error| matches!(error, Error::NoApproval(_)))?;
+    same("the first", bed.other.decide(&session, answer("q", "ann")).await?, Decided::Taken)?;
+    let (principal, at, bytes) = ("ann".to_owned(), bed.time.now(), b"ann says yes".to_vec());
+    bed.time.pass(Duration::from_secs(1));
+    let first = Decided::AlreadyDecided { principal: principal.clone(), at, bytes: bytes.clone() };
+    same("the second is told who was", bed.store.decide(&session, answer("q", "bob")).await?, first.clone())?;
+    same("so is the first, again", bed.store.decide(&session, answer("q", "ann")).await?, first.clone())?;
+    let decided =
+        |used| ApprovalState::Decided { principal: principal.clone(), at, bytes: bytes.clone(), used };
+    same("it waits for the holder", state(bed, "q").await?, Some(decided(Use::Waiting)))?;
+    same("the other question is open", state(bed, "r").await?, Some(ApprovalState::Open))?;
+    for _ in 0..2 {
+        bed.append(&lease, vec![Write::CloseApproval("q".into(), Closed::Used)]).await?;
+        same("it is acted on", state(bed, "q").await?, Some(decided(Use::Used)))?;
+    }
+    same("it stays decided", bed.store.decide(&session, answer("q", "bob")).await?, first)?;
+    same("a question never asked", bed.store.decide(&session, answer("s", "bob")).await?, Decided::Unknown)
+}
+
+async fn one_of_many_deciders_is_taken(bed: &Bed) -> Result<(), Broken> {
+    const MANY: usize = 16;
+    let (session, lease) = bed.held("a").await?;
+    bed.append(&lease, vec![ask(bed, "q")]).await?;
+    let decide = (0..MANY).map(|number| {
+        let store = Arc::clone(if number % 2 == 0 { &bed.store } else { &bed.other });
+        let session = session.clone();
+        async move {
+            let who = format!("principal {number}");
+            Ok::<_, Broken>((who.clone(), store.decide(&session, answer("q", &who)).await?))
+        }
+    });
+    let decided = try_join_all(decide).await?;
+    let taken: Vec<&String> =
+        decided.iter().filter(|(_, came)| *came == Decided::Taken).map(|(who, _)| who).collect();
+    same("how many were taken", taken.len(), 1)?;
+    let told = |came: &Decided| match came {
+        Decided::AlreadyDecided { principal, .. } => *principal == *taken[0],
+        _ => false,
+    };
+    let others = decided.iter().filter(|(_, came)| told(came)).count();
+    same("how many were told who it was", others, MANY - 1)
+}
+
+async fn a_decision_is_about_the_arguments_shown(bed: &Bed) -> Result<(), Broken> {
+    let (session, lease) = bed.held("a").await?;
+    bed.append(&lease, vec![ask(bed, "q")]).await?;
+    let other = Decision { digest: "digest of what was shown before".into(), ..answer("q", "ann") };
+    let wanted = Decided::OtherArguments { digest: "digest of q".into() };
+    same("an answer about other arguments", bed.other.decide(&session, other).await?, wanted)?;
+    same("the question is open", state(bed, "q").await?, Some(ApprovalState::Open))?;
+    same("the right answer", bed.other.decide(&session, answer("q", "ann")).await?, Decided::Taken)
+}
+
+async fn a_question_ends_in_time(bed: &Bed) -> Result<(), Broken> {
+    let (session, lease) = bed.held("a").await?;
+    bed.append(&lease, vec![ask(bed, "q"), ask(bed, "r")]).await?;
+    bed.time.pass(OPEN_FOR - Duration::from_micros(1));
+    same("just in time", bed.other.decide(&session, answer("q", "ann")).await?, Decided::Taken)?;
+    bed.time.pass(Duration::from_micros(1));
+    same("just too late", bed.other.decide(&session, answer("r", "ann")).await?, Decided::Expired)?;
+    bed.append(&lease, vec![Write::CloseApproval("r".into(), Closed::Expired)]).await?;
+    same("it has expired", state(bed, "r").await?, Some(ApprovalState::Expired))?;
+    same("and stays so", bed.other.decide(&session, answer("r", "ann")).await?, Decided::Expired)
+}
+
+async fn what_a_stop_took_back_is_not_revived(bed: &Bed) -> Result<(), Broken> {
+    let (session, lease) = bed.held("a").await?;
+    bed.append(&lease, vec![ask(bed, "q"), ask(bed, "r")]).await?;
+    let closed = bed.append(&lease, vec![Write::CloseApproval("q".into(), Closed::Withdrawn)]).await?;
+    same("nothing was decided before", closed.decided, vec![])?;
+    bed.store.release(&lease).await?;
+    let run = StopIntent { approvals: Approvals::Withdrawn, ..wish("the run") };
+    bed.other.ask_stop(&session, run).await?;
+    for id in ["q", "r"] {
+        same(
+            "an answer after the stop",
+            bed.other.decide(&session, answer(id, "ann")).await?,
+            Decided::Withdrawn,
+        )?;
+        same("the question after it", state(bed, id).await?, Some(ApprovalState::Withdrawn))?;
+    }
+    let lease = bed.store.acquire(&session, super::owner(2), super::TTL).await?;
+    let used = bed.append(&lease, vec![Write::CloseApproval("q".into(), Closed::Used)]).await;
+    refused("a decision that never was", used, |error| matches!(error, Error::NoApproval(_)))?;
+    let none = bed.append(&lease, vec![Write::CloseApproval("s".into(), Closed::Withdrawn)]).await;
+    refused("a question that never was", none, |error| matches!(error, Error::NoApproval(_)))
+}
+
+async fn a_decision_that_came_first_stands(bed: &Bed) -> Result<(), Broken> {
+    let (session, lease) = bed.held("a").await?;
+    bed.append(&lease, vec![ask(bed, "q"), ask(bed, "r")]).await?;
+    bed.other.decide(&session, answer("q", "ann")).await?;
+    let close = |id: &str, how| Write::CloseApproval(id.into(), how);
+    let writes =
+        vec![close("q", Closed::Withdrawn), close("r", Closed::Withdrawn), close("q", Closed::Expired)];
+    let closed = bed.append(&lease, writes).await?;
+    same("the holder is told", closed.decided, vec!["q".into(), "q".into()])?;
+    let q = state(bed, "q").await?;
+    must("the decision stands", matches!(q, Some(ApprovalState::Decided { used: Use::Waiting, .. })))?;
+    same("the other is withdrawn", state(bed, "r").await?, Some(ApprovalState::Withdrawn))
+}

@@ -1,0 +1,142 @@
+//! Facts about the inbox: each item in exactly one place, whoever pushes (S6.2, S6.10, S6.12).
+
+use std::sync::Arc;
+
+use futures_util::future::try_join_all;
+use safepoint::store::{Error, Item, ItemState, Push, Pushed, Withdrawn, Write};
+
+use super::{Bed, Broken, Fresh, item, must, refused, same};
+
+/// Items are pushed by whoever, known by their client's id for good, and in exactly one place.
+///
+/// # Errors
+/// The first fact that does not hold.
+///
+/// # Cancel safety
+/// Nothing is lost but the check.
+pub async fn inbox(fresh: Fresh<'_>) -> Result<(), Broken> {
+    an_item_is_known_by_its_client_s_id(&Bed::make(fresh)).await?;
+    an_inbox_has_a_bound_and_a_door(&Bed::make(fresh)).await?;
+    an_item_is_in_one_place(&Bed::make(fresh)).await?;
+    a_withdrawn_item_is_not_taken(&Bed::make(fresh)).await?;
+    pushes_at_once_are_each_accepted_once(&Bed::make(fresh)).await
+}
+
+fn numbers(items: &[Item]) -> Vec<(u64, ItemState)> {
+    items.iter().map(|item| (item.number, item.state)).collect()
+}
+
+async fn an_item_is_known_by_its_client_s_id(bed: &Bed) -> Result<(), Broken> {
+    let session = bed.session("a").await?;
+    let push = |push| bed.other.push(&session, push);
+    same("a push before any owner", push(item("x", "hello")).await?, Pushed::Accepted(1))?;
+    same("the same again", push(item("x", "hello")).await?, Pushed::Same(1))?;
+    same("another content under the id", push(item("x", "other")).await?, Pushed::Conflict(1))?;
+    let nameless = Push { client_id: None, ..item("", "hello") };
+    same("one without an id", push(nameless.clone()).await?, Pushed::Accepted(2))?;
+    same("another without an id", push(nameless).await?, Pushed::Accepted(3))?;
+    same("one that is known, when all is full", push(item("x", "hello")).await?, Pushed::Same(1))?;
+    let first = bed.store.inbox(&session).await?.into_iter().next();
+    let wanted = Item {
+        number: 1,
+        client_id: Some("x".into()),
+        digest: item("x", "hello").digest,
+        state: ItemState::Waiting,
+        at: bed.time.now(),
+        bytes: b"hello".to_vec(),
+    };
+    same("the item as it is listed", first, Some(wanted))?;
+    let lease = bed.store.acquire(&session, super::owner(1), super::TTL).await?;
+    bed.append(&lease, vec![Write::TakeItem(1), Write::RemoveItem(1)]).await?;
+    same("an id whose item is long done", push(item("x", "hello")).await?, Pushed::Same(1))?;
+    same("another content, still", push(item("x", "other")).await?, Pushed::Conflict(1))?;
+    let elsewhere = bed.session("b").await?;
+    same(
+        "the id in another session",
+        bed.store.push(&elsewhere, item("x", "x")).await?,
+        Pushed::Accepted(1),
+    )?;
+    let none = bed.store.push(&"none".into(), item("x", "x")).await;
+    refused("a session that is not there", none, |error| matches!(error, Error::NoSession(_)))
+}
+
+async fn an_inbox_has_a_bound_and_a_door(bed: &Bed) -> Result<(), Broken> {
+    let (session, lease) = bed.held("a").await?;
+    let push = |id: &'static str| bed.other.push(&session, item(id, id));
+    for (id, number) in [("1", 1), ("2", 2), ("3", 3)] {
+        same("a push below the bound", push(id).await?, Pushed::Accepted(number))?;
+    }
+    let before = bed.store.open(&session).await?;
+    same("a push at the bound", push("4").await?, Pushed::Full)?;
+    bed.time.pass(super::TTL);
+    same("a refused push changes nothing", push("4").await?, Pushed::Full)?;
+    same("the session after it", bed.store.open(&session).await?, before)?;
+    bed.append(&lease, vec![Write::TakeItem(1)]).await?;
+    same("a taken item makes room", push("4").await?, Pushed::Accepted(4))?;
+    bed.append(&lease, vec![Write::CloseInbox]).await?;
+    same("a push at a closed door", push("5").await?, Pushed::Closed)?;
+    same("one that is known, at a closed door", push("4").await?, Pushed::Same(4))?;
+    bed.append(&lease, vec![Write::OpenInbox, Write::RemoveItem(2)]).await?;
+    same("the door is open again", push("5").await?, Pushed::Accepted(5))
+}
+
+async fn an_item_is_in_one_place(bed: &Bed) -> Result<(), Broken> {
+    use ItemState::{Taken, Waiting};
+    let (session, lease) = bed.held("a").await?;
+    for id in ["1", "2", "3"] {
+        bed.store.push(&session, item(id, id)).await?;
+    }
+    bed.append(&lease, vec![Write::TakeItem(1), Write::TakeItem(3)]).await?;
+    let list = bed.other.inbox(&session).await?;
+    same("two that are taken", numbers(&list), vec![(1, Taken), (2, Waiting), (3, Taken)])?;
+    bed.append(&lease, vec![Write::PutBackItem(1), Write::RemoveItem(3)]).await?;
+    let list = bed.other.inbox(&session).await?;
+    same("one at its old place, one done", numbers(&list), vec![(1, Waiting), (2, Waiting)])?;
+    same("its content is still there", list[0].bytes.as_slice(), b"1".as_slice())?;
+    for wrong in [
+        Write::TakeItem(3),
+        Write::PutBackItem(2),
+        Write::RemoveItem(3),
+        Write::TakeItem(9),
+        Write::TakeItem(0),
+    ] {
+        let answer = bed.append(&lease, vec![wrong]).await;
+        refused("an item that is elsewhere", answer, |error| matches!(error, Error::ItemElsewhere(_)))?;
+    }
+    same("nothing has moved", numbers(&bed.other.inbox(&session).await?), vec![(1, Waiting), (2, Waiting)])
+}
+
+async fn a_withdrawn_item_is_not_taken(bed: &Bed) -> Result<(), Broken> {
+    let (session, lease) = bed.held("a").await?;
+    for id in ["1", "2"] {
+        bed.store.push(&session, item(id, id)).await?;
+    }
+    bed.append(&lease, vec![Write::TakeItem(1)]).await?;
+    same("one that is taken", bed.other.withdraw(&session, 1).await?, Withdrawn::Taken)?;
+    let withdrawn = bed.other.withdraw(&session, 2).await?;
+    must("one that waits comes back whole", {
+        matches!(&withdrawn, Withdrawn::Item(item) if item.number == 2 && item.bytes == b"2")
+    })?;
+    same("the same again", bed.other.withdraw(&session, 2).await?, Withdrawn::Taken)?;
+    same("one that never was", bed.other.withdraw(&session, 3).await?, Withdrawn::Unknown)?;
+    let taken = bed.append(&lease, vec![Write::TakeItem(2)]).await;
+    refused("a withdrawn item", taken, |error| matches!(error, Error::ItemElsewhere(2)))?;
+    same("its id stays known", bed.other.push(&session, item("2", "2")).await?, Pushed::Same(2))
+}
+
+async fn pushes_at_once_are_each_accepted_once(bed: &Bed) -> Result<(), Broken> {
+    const TRIES: usize = 4;
+    const ITEMS: usize = 8;
+    let session = bed.session("a").await?;
+    let pushes = (0..TRIES * ITEMS).map(|number| {
+        let store = Arc::clone(if number % 2 == 0 { &bed.store } else { &bed.other });
+        let (session, id) = (session.clone(), (number % ITEMS).to_string());
+        async move { store.push(&session, Push { capacity: ITEMS, ..item(&id, &id) }).await }
+    });
+    let pushed = try_join_all(pushes).await?;
+    let accepted = pushed.iter().filter(|pushed| matches!(pushed, Pushed::Accepted(_))).count();
+    let known = pushed.iter().filter(|pushed| matches!(pushed, Pushed::Same(_))).count();
+    same("how many were accepted, and how many known", (accepted, known), (ITEMS, (TRIES - 1) * ITEMS))?;
+    let numbers: Vec<u64> = bed.store.inbox(&session).await?.iter().map(|item| item.number).collect();
+    same("their numbers", numbers, (1..=ITEMS as u64).collect())
+}

@@ -1,0 +1,136 @@
+//! Facts about journals: in order, all or nothing, and chained (S7.6, S7.7).
+
+use std::sync::Arc;
+
+use futures_util::future::try_join_all;
+use safepoint::store::{Chain, Class, Entry, Error, Flaw, Page, Record, Sound, Verdict, Write};
+
+use super::{Bed, Broken, Fresh, must, record, refused, same};
+
+/// Records stand in the order of their coming, as they were written; an append is whole or not at all; the chain holds.
+///
+/// # Errors
+/// The first fact that does not hold.
+///
+/// # Cancel safety
+/// Nothing is lost but the check.
+pub async fn journal(fresh: Fresh<'_>) -> Result<(), Broken> {
+    records_are_read_as_written(&Bed::make(fresh)).await?;
+    an_append_is_whole_or_not_at_all(&Bed::make(fresh)).await?;
+    the_chain_is_what_it_says(&Bed::make(fresh)).await?;
+    journals_do_not_mix(&Bed::make(fresh)).await?;
+    a_newer_record_says_so()
+}
+
+fn said(page: Page) -> Result<Vec<(u64, Record)>, Broken> {
+    let say = |Entry { position, record }: Entry| match record {
+        Ok(record) => Ok((position, record)),
+        Err(damage) => Err(Broken::new(format!("a sound record is said to be damaged: {damage}"))),
+    };
+    page.entries.into_iter().map(say).collect()
+}
+
+async fn records_are_read_as_written(bed: &Bed) -> Result<(), Broken> {
+    const LARGE: usize = 1 << 20;
+    let (session, lease) = bed.held("a").await?;
+    let records = vec![
+        record("one"),
+        Record { path: String::new(), kind: String::new(), version: 0, bytes: Vec::new() },
+        Record { path: "1/2".into(), kind: "\u{0}'ü✓".into(), version: u32::MAX, bytes: vec![0, 255, 10] },
+        Record { bytes: vec![7; LARGE], ..record("") },
+        record("last"),
+    ];
+    let writes = |range: std::ops::Range<usize>| records[range].iter().cloned().map(Write::Record).collect();
+    let first = bed.append(&lease, writes(0..2)).await?;
+    same("the positions of an append", (first.first, first.next), (0, 2))?;
+    let second = bed.store.append(&lease, writes(2..5), Class::Recorded).await?;
+    same("the positions of the next", (second.first, second.next), (2, 5))?;
+    let wanted: Vec<(u64, Record)> = (0..).zip(records).collect();
+    let all = bed.other.read(&session, 0, 10).await?;
+    same("where all of it goes on", all.next, None)?;
+    must("all of it, as written", said(all)? == wanted)?;
+    let (from, most) = (1, 2);
+    let page = bed.store.read(&session, from, most).await?;
+    same("where a page goes on", page.next, Some(3))?;
+    must("a page", said(page)? == wanted[1..3])?;
+    let rest = bed.store.read(&session, 3, 2).await?;
+    same("where the last page goes on", rest.next, None)?;
+    must("the last page", said(rest)? == wanted[3..])?;
+    for beyond in [5, 6, u64::from(u32::MAX)] {
+        same(
+            "beyond the end",
+            bed.store.read(&session, beyond, 2).await?,
+            Page { entries: vec![], next: None },
+        )?;
+    }
+    let none = bed.store.read(&"none".into(), 0, 1).await;
+    refused("a session that is not there", none, |error| matches!(error, Error::NoSession(_)))
+}
+
+async fn an_append_is_whole_or_not_at_all(bed: &Bed) -> Result<(), Broken> {
+    let (session, lease) = bed.held("a").await?;
+    bed.append(&lease, vec![Write::Record(record("one"))]).await?;
+    let before = bed.store.open(&session).await?;
+    let writes = vec![
+        Write::Record(record("two")),
+        Write::Label("changed".into()),
+        Write::CloseInbox,
+        Write::TakeItem(1),
+    ];
+    let answer = bed.append(&lease, writes).await;
+    refused("an append of which one write cannot be done", answer, |error| {
+        matches!(error, Error::ItemElsewhere(1))
+    })?;
+    same("the session after it", bed.store.open(&session).await?, before)?;
+    let pushed = bed.other.push(&session, super::item("1", "hello")).await?;
+    same("the inbox after it", pushed, safepoint::store::Pushed::Accepted(1))?;
+    let next = bed.append(&lease, vec![Write::Record(record("three"))]).await?;
+    same("the position that comes next", next.first, 1)
+}
+
+async fn the_chain_is_what_it_says(bed: &Bed) -> Result<(), Broken> {
+    let (session, lease) = bed.held("a").await?;
+    let mut chain = Chain::of(&session);
+    let sound = |records, head| Verdict::Sound(Sound { records, head });
+    same("a chain of nothing", bed.store.check(&session).await?, sound(0, chain))?;
+    for position in 0..20 {
+        let next = record(&format!("number {position}"));
+        chain = chain.then(position, &next);
+        let appended = bed.append(&lease, vec![Write::Record(next)]).await?;
+        same("the checksum of the newest record", appended.chain, chain)?;
+    }
+    same("the session's newest checksum", bed.other.open(&session).await?.chain, chain)?;
+    same("a check by another process", bed.other.check(&session).await?, sound(20, chain))
+}
+
+async fn journals_do_not_mix(bed: &Bed) -> Result<(), Broken> {
+    const SESSIONS: usize = 16;
+    const ROUNDS: u64 = 10;
+    let write = |number: usize| async move {
+        let (session, lease) = bed.held(&format!("session {number}")).await?;
+        for round in 0..ROUNDS {
+            let says = record(&format!("{number}, {round}"));
+            let store = if round % 2 == 0 { &bed.store } else { &bed.other };
+            let appended =
+                Arc::clone(store).append(&lease, vec![Write::Record(says)], Class::Durable).await?;
+            same("a position among many writers", appended.first, round)?;
+        }
+        let read = said(bed.store.read(&session, 0, SESSIONS).await?)?;
+        let wanted = (0..ROUNDS).map(|round| (round, record(&format!("{number}, {round}"))));
+        must("a journal among many", read == wanted.collect::<Vec<_>>())
+    };
+    try_join_all((0..SESSIONS).map(write)).await.map(drop)
+}
+
+fn a_newer_record_says_so() -> Result<(), Broken> {
+    let newer = Record { version: 3, ..record("what will be said") };
+    same("a version that is known", newer.known(7, 3).ok(), Some(newer.bytes.as_slice()))?;
+    let damage = newer.known(7, 2).err();
+    let flaw = damage.as_ref().map(|damage| (damage.position, damage.flaw.clone()));
+    let wanted = Flaw::Newer { kind: "said".into(), version: 3, known: 2 };
+    same("a version that is not", flaw, Some((7, wanted)))?;
+    let told = damage.map(|damage| damage.to_string()).unwrap_or_default();
+    must("the message names the place, the kind and both versions", {
+        ["7", "said", "3", "2"].iter().all(|part| told.contains(part))
+    })
+}

@@ -1,0 +1,126 @@
+//! Facts about leases: one can write at a time, and whoever was displaced writes nothing (S7.4).
+
+use std::{sync::Arc, time::Duration};
+
+use futures_util::future::join_all;
+use safepoint::{
+    ids::SessionId,
+    store::{Error, Lease, Life, Write},
+};
+
+use super::{Bed, Broken, Fresh, TTL, must, owner, record, refused, same};
+
+/// One holds a session at a time; who was displaced, or gave it back, can record nothing.
+///
+/// # Errors
+/// The first fact that does not hold.
+///
+/// # Cancel safety
+/// Nothing is lost but the check.
+pub async fn leases(fresh: Fresh<'_>) -> Result<(), Broken> {
+    the_others_are_told_who_holds(&Bed::make(fresh)).await?;
+    the_dead_are_displaced(&Bed::make(fresh)).await?;
+    who_wakes_late_records_nothing(&Bed::make(fresh)).await?;
+    a_lease_is_renewed_and_given_back(&Bed::make(fresh)).await?;
+    one_of_many_gets_it(&Bed::make(fresh)).await
+}
+
+/// Whether the error names this process as the holder.
+fn names(error: &Error, pid: u32) -> bool {
+    matches!(error, Error::Held(_, held) if held.owner == owner(pid))
+}
+
+async fn the_others_are_told_who_holds(bed: &Bed) -> Result<(), Broken> {
+    let (session, lease) = bed.held("a").await?;
+    same("the first epoch", lease.epoch(), 1)?;
+    must("the lease's time has begun", lease.left() <= TTL)?;
+    let other = bed.other.acquire(&session, owner(2), TTL).await;
+    refused("a session that is held", other, |error| names(error, 1))?;
+    let again = bed.store.acquire(&session, owner(1), TTL).await;
+    refused("a session that is held by oneself", again, |error| names(error, 1))?;
+    let row = bed.other.open(&session).await?;
+    let times = row.holder.as_ref().map(|held| (held.since, held.expires));
+    let now = bed.time.now();
+    same("since and until when", times, Some((now, now.saturating_add(TTL).unwrap_or(now))))?;
+    same("the epoch of the row", row.epoch, 1)?;
+    let none = bed.store.acquire(&"none".into(), owner(1), TTL).await;
+    refused("a session that is not there", none, |error| matches!(error, Error::NoSession(_)))?;
+    let (_, second) = bed.held("b").await?;
+    same("the epoch of the next lease of any session", second.epoch(), 2)
+}
+
+/// A displaced lease can do nothing, and what it tried has left no trace.
+async fn is_fenced(bed: &Bed, session: &SessionId, lease: &Lease) -> Result<(), Broken> {
+    let before = bed.other.open(session).await?;
+    let fenced = |error: &Error| matches!(error, Error::Fenced { epoch, newest, .. } if *epoch == lease.epoch() && *newest == before.epoch);
+    refused(
+        "an append of a stale lease",
+        bed.append(lease, vec![Write::Record(record("late"))]).await,
+        fenced,
+    )?;
+    refused("an append of nothing by a stale lease", bed.append(lease, vec![]).await, fenced)?;
+    refused("a renewal of a stale lease", bed.store.renew(lease).await, fenced)?;
+    refused("a release of a stale lease", bed.store.release(lease).await, fenced)?;
+    same("the session after a stale lease's tries", bed.other.open(session).await?, before)
+}
+
+async fn the_dead_are_displaced(bed: &Bed) -> Result<(), Broken> {
+    let (session, lease) = bed.held("a").await?;
+    bed.lives.say(1, Life::Unknown);
+    let unknown = bed.other.acquire(&session, owner(2), TTL).await;
+    refused("a holder of whom nobody can tell", unknown, |error| names(error, 1))?;
+    bed.lives.say(1, Life::Dead);
+    let taken = bed.other.acquire(&session, owner(2), TTL).await?;
+    must("the epoch grows", taken.epoch() > lease.epoch())?;
+    is_fenced(bed, &session, &lease).await?;
+    bed.other.append(&taken, vec![Write::Record(record("mine"))], safepoint::store::Class::Recorded).await?;
+    is_fenced(bed, &session, &lease).await
+}
+
+async fn who_wakes_late_records_nothing(bed: &Bed) -> Result<(), Broken> {
+    let (session, lease) = bed.held("a").await?;
+    bed.append(&lease, vec![Write::Record(record("in time"))]).await?;
+    bed.time.pass(TTL + Duration::from_secs(1));
+    let early = bed.other.acquire(&session, owner(2), TTL).await;
+    refused("a lease that is over, within the margin", early, |error| names(error, 1))?;
+    bed.append(&lease, vec![Write::Record(record("over, and nobody took it"))]).await?;
+    bed.time.pass(Duration::from_secs(4));
+    bed.time.pass(Duration::from_micros(1));
+    let taken = bed.other.acquire(&session, owner(2), TTL).await?;
+    must("the epoch grows", taken.epoch() > lease.epoch())?;
+    is_fenced(bed, &session, &lease).await?;
+    same("what was recorded", bed.other.open(&session).await?.head, 2)
+}
+
+async fn a_lease_is_renewed_and_given_back(bed: &Bed) -> Result<(), Broken> {
+    let (session, lease) = bed.held("a").await?;
+    bed.time.pass(TTL);
+    let renewed = bed.store.renew(&lease).await?;
+    same("the epoch of a renewed lease", renewed.epoch(), lease.epoch())?;
+    bed.time.pass(TTL);
+    let other = bed.other.acquire(&session, owner(2), TTL).await;
+    refused("a lease that was renewed", other, |error| names(error, 1))?;
+    bed.append(&renewed, vec![]).await?;
+    bed.store.release(&renewed).await?;
+    is_fenced(bed, &session, &renewed).await?;
+    same("nobody holds it", bed.other.open(&session).await?.holder, None)?;
+    let next = bed.other.acquire(&session, owner(2), TTL).await?;
+    must("the epoch grows", next.epoch() > lease.epoch())
+}
+
+async fn one_of_many_gets_it(bed: &Bed) -> Result<(), Broken> {
+    const MANY: u32 = 16;
+    let session = bed.session("a").await?;
+    let tries = (1..=MANY).map(|pid| {
+        let store = if pid % 2 == 0 { Arc::clone(&bed.store) } else { Arc::clone(&bed.other) };
+        let session = session.clone();
+        async move { store.acquire(&session, owner(pid), TTL).await }
+    });
+    let tries = join_all(tries).await;
+    let holder = bed.store.open(&session).await?.holder.map(|held| held.owner.pid).unwrap_or_default();
+    same("how many got it", tries.iter().filter(|answer| answer.is_ok()).count(), 1)?;
+    for answer in tries.into_iter().filter(Result::is_err) {
+        refused("the others", answer, |error| names(error, holder))?;
+    }
+    Ok(())
+}

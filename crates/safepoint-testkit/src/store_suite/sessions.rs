@@ -1,0 +1,108 @@
+//! Facts about sessions: made once, listed newest first, removed with all that is theirs.
+
+use std::time::Duration;
+
+use safepoint::store::{Error, Life, NewSession, SessionRow, Write};
+
+use super::{Bed, Broken, Fresh, TTL, item, must, owner, record, refused, same, wish};
+
+/// Sessions are made once, found, listed newest first, and removed with all that is theirs.
+///
+/// # Errors
+/// The first fact that does not hold.
+///
+/// # Cancel safety
+/// Nothing is lost but the check.
+pub async fn sessions(fresh: Fresh<'_>) -> Result<(), Broken> {
+    made_once(&Bed::make(fresh)).await?;
+    newest_first(&Bed::make(fresh)).await?;
+    removed_entirely(&Bed::make(fresh)).await?;
+    not_removed_while_held(&Bed::make(fresh)).await
+}
+
+async fn made_once(bed: &Bed) -> Result<(), Broken> {
+    let new = |title: &str| NewSession { title: title.into(), label: "new".into(), ..NewSession::of("a") };
+    let made = bed.store.create(new("first")).await?;
+    same("a new session's title", made.title.as_str(), "first")?;
+    same("a new session's label", made.label.as_str(), "new")?;
+    same("a new session's head and epoch", (made.head, made.epoch), (0, 0))?;
+    same("a new session's times", (made.created, made.updated), (bed.time.now(), bed.time.now()))?;
+    same("a session found by another process", bed.other.open(&made.id).await?, made.clone())?;
+    let again = bed.other.create(new("second")).await;
+    refused(
+        "a session made twice",
+        again,
+        |error| matches!(error, Error::SessionExists(id) if *id == made.id),
+    )?;
+    same("a session whose name was wanted again", bed.store.open(&made.id).await?, made)?;
+    let none = bed.store.open(&"none".into()).await;
+    refused("a session that is not there", none, |error| matches!(error, Error::NoSession(_)))
+}
+
+fn names(rows: &[SessionRow]) -> Vec<&str> {
+    rows.iter().map(|row| row.id.as_str()).collect()
+}
+
+async fn newest_first(bed: &Bed) -> Result<(), Broken> {
+    const SECOND: Duration = Duration::from_secs(1);
+    same("a list of nothing", names(&bed.store.list(10, None).await?), vec![])?;
+    for id in ["a", "b", "c", "d", "e"] {
+        bed.session(id).await?;
+        if id != "c" {
+            // The third and the fourth are of the same moment: their names order them.
+            bed.time.pass(SECOND);
+        }
+    }
+    same("the newest", names(&bed.store.list(3, None).await?), vec!["e", "d", "c"])?;
+    same("none of them", names(&bed.store.list(0, None).await?), vec![])?;
+    let mut seen = Vec::new();
+    let mut older = None;
+    loop {
+        let page = bed.other.list(2, older).await?;
+        let Some(last) = page.last() else { break };
+        older = Some(last.older());
+        seen.extend(page.iter().map(|row| row.id.as_str().to_owned()));
+    }
+    same("all of them, by pages", seen.join(" "), "e d c b a".into())?;
+    bed.other.push(&"b".into(), item("1", "hello")).await?;
+    same("one that was pushed to", names(&bed.store.list(1, None).await?), vec!["b"])?;
+    bed.time.pass(SECOND);
+    let lease = bed.store.acquire(&"a".into(), owner(1), TTL).await?;
+    same("one that is only held", names(&bed.store.list(1, None).await?), vec!["b"])?;
+    bed.append(&lease, vec![Write::Label("runs".into()), Write::Title("words".into())]).await?;
+    let newest = bed.store.list(2, None).await?;
+    same("one that was written", names(&newest), vec!["a", "b"])?;
+    let shown = newest.first().map(|row| (row.label.as_str(), row.title.as_str(), row.holder.is_some()));
+    same("what is shown of it", shown, Some(("runs", "words", true)))
+}
+
+async fn removed_entirely(bed: &Bed) -> Result<(), Broken> {
+    let (session, lease) = bed.held("a").await?;
+    bed.append(&lease, vec![Write::Record(record("one"))]).await?;
+    bed.store.push(&session, item("1", "hello")).await?;
+    bed.store.ask_stop(&session, wish("stop")).await?;
+    bed.store.release(&lease).await?;
+    bed.session("b").await?;
+    bed.other.remove(&session).await?;
+    same("a list after a removal", names(&bed.store.list(10, None).await?), vec!["b"])?;
+    for gone in [bed.store.open(&session).await.map(drop), bed.store.remove(&session).await] {
+        refused("what was removed", gone, |error| matches!(error, Error::NoSession(_)))?;
+    }
+    bed.session("a").await?;
+    same("its records", bed.store.read(&session, 0, 10).await?.entries.len(), 0)?;
+    same("its items", bed.store.inbox(&session).await?.len(), 0)?;
+    same("its stops", bed.store.stops(&session, 0).await?.len(), 0)?;
+    bed.store.acquire(&session, owner(2), TTL).await?;
+    let late = bed.append(&lease, vec![Write::Record(record("late"))]).await;
+    refused("a lease on what was removed and made again", late, |error| matches!(error, Error::Fenced { .. }))
+}
+
+async fn not_removed_while_held(bed: &Bed) -> Result<(), Broken> {
+    let (session, _) = bed.held("a").await?;
+    let removed = bed.other.remove(&session).await;
+    let named = |error: &Error| matches!(error, Error::Held(_, held) if held.owner == owner(1));
+    refused("a session that is held", removed, named)?;
+    must("it is still there", bed.store.open(&session).await.is_ok())?;
+    bed.lives.say(1, Life::Dead);
+    Ok(bed.other.remove(&session).await?)
+}

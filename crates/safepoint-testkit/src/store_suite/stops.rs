@@ -1,0 +1,64 @@
+//! Facts about stop intents: asked by whoever, holding until they are seen to (S7.5).
+
+use safepoint::store::{ApprovalState, Approvals, Error, StopIntent, Write};
+
+use super::{Bed, Broken, Fresh, TTL, approvals::ask, owner, refused, same, wish};
+
+/// Stop intents are numbered, hold until the holder has seen to them, and reach approvals if they are to.
+///
+/// # Errors
+/// The first fact that does not hold.
+///
+/// # Cancel safety
+/// Nothing is lost but the check.
+pub async fn stops(fresh: Fresh<'_>) -> Result<(), Broken> {
+    a_wish_holds_until_it_is_seen_to(&Bed::make(fresh)).await?;
+    a_wish_reaches_approvals_if_it_is_to(&Bed::make(fresh)).await
+}
+
+async fn shown(bed: &Bed, after: u64) -> Result<Vec<(u64, bool, String)>, Broken> {
+    let stops = bed.store.stops(&"a".into(), after).await?;
+    let show = |stop: safepoint::store::StopRow| {
+        (stop.number, stop.seen, String::from_utf8_lossy(&stop.bytes).into_owned())
+    };
+    Ok(stops.into_iter().map(show).collect())
+}
+
+async fn a_wish_holds_until_it_is_seen_to(bed: &Bed) -> Result<(), Broken> {
+    let session = bed.session("a").await?;
+    same("a wish before any owner", bed.other.ask_stop(&session, wish("one")).await?, 1)?;
+    let lease = bed.store.acquire(&session, owner(1), TTL).await?;
+    same("a wish while there is one", bed.other.ask_stop(&session, wish("two")).await?, 2)?;
+    let (first, second) = ((1, false, "one".to_owned()), (2, false, "two".to_owned()));
+    same("both", shown(bed, 0).await?, vec![first.clone(), second.clone()])?;
+    same("those after the first", shown(bed, 1).await?, vec![second.clone()])?;
+    same("those after the last", shown(bed, 2).await?, vec![])?;
+    let at = bed.store.stops(&session, 0).await?.first().map(|stop| stop.at);
+    same("when it was asked", at, Some(bed.time.now()))?;
+    bed.append(&lease, vec![Write::StopSeen(1)]).await?;
+    let first = (1, true, first.2);
+    same("one is seen to", shown(bed, 0).await?, vec![first.clone(), second.clone()])?;
+    bed.append(&lease, vec![Write::StopSeen(0)]).await?;
+    let beyond = bed.append(&lease, vec![Write::Label("x".into()), Write::StopSeen(3)]).await;
+    refused("one that was not asked", beyond, |error| matches!(error, Error::NoStop(3)))?;
+    same("nothing seen to is forgotten", shown(bed, 0).await?, vec![first.clone(), second.clone()])?;
+    bed.store.release(&lease).await?;
+    same("a wish after the owner", bed.other.ask_stop(&session, wish("three")).await?, 3)?;
+    same("it holds for the next owner", shown(bed, 2).await?, vec![(3, false, "three".into())])?;
+    let none = bed.store.ask_stop(&"none".into(), wish("x")).await;
+    refused("a session that is not there", none, |error| matches!(error, Error::NoSession(_)))
+}
+
+async fn a_wish_reaches_approvals_if_it_is_to(bed: &Bed) -> Result<(), Broken> {
+    let (session, lease) = bed.held("a").await?;
+    bed.append(&lease, vec![ask(bed, "q"), ask(bed, "r")]).await?;
+    let states = || async {
+        let rows = bed.store.approvals(&session).await?;
+        Ok::<_, Broken>(rows.into_iter().map(|row| row.state).collect::<Vec<_>>())
+    };
+    bed.other.ask_stop(&session, wish("the loop")).await?;
+    same("they stay", states().await?, vec![ApprovalState::Open, ApprovalState::Open])?;
+    let run = StopIntent { approvals: Approvals::Withdrawn, ..wish("the run") };
+    bed.other.ask_stop(&session, run).await?;
+    same("they are withdrawn", states().await?, vec![ApprovalState::Withdrawn, ApprovalState::Withdrawn])
+}

@@ -1,0 +1,52 @@
+//! The store in memory is a store: S6.2, S6.12, S7.4-S7.7, S8.1-S8.3 as far as they speak of what is kept.
+
+use std::sync::Arc;
+
+use safepoint::store::{MemoryStore, Outside, Store};
+use safepoint_testkit::store_suite::{self, Broken};
+
+fn fresh(outside: Outside) -> [Arc<dyn Store>; 2] {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new(outside));
+    [Arc::clone(&store), store]
+}
+
+#[tokio::test]
+async fn sessions_are_made_listed_and_removed() -> Result<(), Broken> {
+    store_suite::sessions(&fresh).await
+}
+
+/// S7.4
+#[tokio::test]
+async fn one_holds_a_session_at_a_time() -> Result<(), Broken> {
+    store_suite::leases(&fresh).await
+}
+
+/// S7.6, S7.7
+#[tokio::test]
+async fn journals_are_whole_and_chained() -> Result<(), Broken> {
+    store_suite::journal(&fresh).await
+}
+
+/// S6.2, S6.12
+#[tokio::test]
+async fn items_are_in_one_place() -> Result<(), Broken> {
+    store_suite::inbox(&fresh).await
+}
+
+/// S7.5
+#[tokio::test]
+async fn wishes_hold_until_they_are_seen_to() -> Result<(), Broken> {
+    store_suite::stops(&fresh).await
+}
+
+/// S8.1-S8.3, S8.5
+#[tokio::test]
+async fn approvals_are_decided_once() -> Result<(), Broken> {
+    store_suite::approvals(&fresh).await
+}
+
+/// S1.5, S7.5
+#[tokio::test]
+async fn what_others_do_is_noticed() -> Result<(), Broken> {
+    store_suite::notices(&fresh).await
+}

@@ -1,0 +1,46 @@
+//! What a store asks of the world outside: what time it is, and whether an owner lives.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use jiff::Timestamp;
+
+use super::owner::{Life, Owner};
+
+/// Tells the time of day.
+pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+/// Tells whether an owner is alive.
+pub type Witness = Arc<dyn Fn(&Owner) -> Life + Send + Sync>;
+
+/// The world outside of a store; tests put their own in its place.
+#[derive(Clone)]
+pub struct Outside {
+    /// The time of day, by which leases and approvals end.
+    pub clock: Clock,
+    /// Whether an owner is alive.
+    pub witness: Witness,
+    /// How long a lease must be over before somebody else takes the session without proof. Default 5 s.
+    pub margin: Duration,
+}
+
+impl Default for Outside {
+    fn default() -> Self {
+        const MARGIN: Duration = Duration::from_secs(5);
+        Self { clock: Arc::new(Timestamp::now), witness: Arc::new(Owner::life), margin: MARGIN }
+    }
+}
+
+impl Outside {
+    /// The time of day.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        // Stores keep microseconds: what is told now equals what is read later.
+        let now = (self.clock)();
+        Timestamp::from_microsecond(now.as_microsecond()).unwrap_or(now)
+    }
+}
+
+impl fmt::Debug for Outside {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Outside").field("margin", &self.margin).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,130 @@
+//! Who holds a session, said so precisely that others can tell whether it is still alive.
+
+use std::{fmt, fs, process};
+
+/// A process, on a machine, since a start. Two owners that differ in any part are different processes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Owner {
+    /// The machine's name.
+    pub host: String,
+    /// Names this start of the machine; empty where that is not known.
+    pub boot: String,
+    /// Names the space that the process id counts in; empty where that is not known.
+    pub space: String,
+    /// The process id.
+    pub pid: u32,
+    /// When the process started, in ticks since the machine did; 0 where that is not known.
+    pub started: u64,
+    /// Where its owner listens for wishes, if it does.
+    pub socket: Option<String>,
+}
+
+/// Whether an owner is alive. Exhaustive: proof either way, or none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Life {
+    /// It is.
+    Alive,
+    /// It is provably not.
+    Dead,
+    /// Nobody here can tell.
+    Unknown,
+}
+
+impl Owner {
+    /// This process.
+    #[must_use]
+    pub fn here() -> Self {
+        let pid = process::id();
+        Self {
+            host: word("/proc/sys/kernel/hostname"),
+            boot: word("/proc/sys/kernel/random/boot_id"),
+            space: space(),
+            pid,
+            started: started(pid).unwrap_or(0),
+            socket: None,
+        }
+    }
+
+    /// Says where it listens.
+    #[must_use]
+    pub fn listening_at(mut self, socket: impl Into<String>) -> Self {
+        self.socket = Some(socket.into());
+        self
+    }
+
+    /// Whether it is alive, as far as it can be told from this process: only of processes on the same machine, by the
+    /// machine's start, the process id and the process's start.
+    #[must_use]
+    pub fn life(&self) -> Life {
+        let here = Self::here();
+        if self.boot.is_empty() || self.host != here.host {
+            return Life::Unknown;
+        }
+        if self.boot != here.boot {
+            return Life::Dead;
+        }
+        if self.space.is_empty() || self.space != here.space || self.started == 0 {
+            return Life::Unknown;
+        }
+        match started(self.pid) {
+            Some(started) if started == self.started => Life::Alive,
+            Some(_) | None => Life::Dead,
+        }
+    }
+}
+
+impl fmt::Display for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "process {} on {}",
+            self.pid,
+            if self.host.is_empty() { "this machine" } else { &self.host }
+        )
+    }
+}
+
+fn word(path: &str) -> String {
+    fs::read_to_string(path).map(|text| text.trim().to_owned()).unwrap_or_default()
+}
+
+fn space() -> String {
+    fs::read_link("/proc/self/ns/pid").map(|link| link.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+/// When the process started, unless it has ended: what awaits its parent as a zombie can write nothing more.
+fn started(pid: u32) -> Option<u64> {
+    /// Counted from the field after the name, which is the third.
+    const START: usize = 19;
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name may hold anything, parentheses and spaces included; what follows its last one does not.
+    let (_, fields) = stat.rsplit_once(')')?;
+    let mut fields = fields.split_ascii_whitespace();
+    let state = fields.clone().next()?;
+    if matches!(state, "Z" | "X") {
+        return None;
+    }
+    fields.nth(START)?.parse().ok()
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    /// S7.4: proof of death is the pid and the start time together.
+    #[test]
+    fn a_process_is_known_by_its_id_and_its_start() {
+        let here = Owner::here();
+        assert_eq!(here.life(), Life::Alive);
+        assert_eq!(
+            Owner { started: here.started + 1, ..here.clone() }.life(),
+            Life::Dead,
+            "the id was reused"
+        );
+        assert_eq!(Owner { pid: u32::MAX, ..here.clone() }.life(), Life::Dead);
+        assert_eq!(Owner { boot: "an earlier one".into(), ..here.clone() }.life(), Life::Dead);
+        assert_eq!(Owner { host: "elsewhere".into(), ..here.clone() }.life(), Life::Unknown);
+        assert_eq!(Owner { space: "another".into(), ..here.clone() }.life(), Life::Unknown, "a container");
+        assert_eq!(Owner { started: 0, ..here }.life(), Life::Unknown);
+    }
+}
