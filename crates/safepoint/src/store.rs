@@ -48,8 +48,8 @@ pub type Answer<'a, T> = BoxFuture<'a, Result<T, Error>>;
 /// changed then.
 ///
 /// # Cancel safety
-/// Dropping a future of a method that only reads loses nothing. Dropping one that writes leaves open whether it was
-/// written: it is, entirely, or it is not.
+/// Dropping a future of a method that only reads loses nothing. Dropping one that writes, even before it was polled,
+/// leaves open whether it was written: it is, entirely, or it is not.
 pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// Makes a session. It is *recorded*: the first durable write makes it durable too.
     fn create(&self, session: NewSession) -> Answer<'_, SessionRow>;

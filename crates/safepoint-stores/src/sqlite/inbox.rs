@@ -145,7 +145,7 @@ pub(super) fn change(
     to: ItemState,
 ) -> Result<(), Fail> {
     let elsewhere = || Fail::from(Error::ItemElsewhere(number));
-    let place = place(key, number).map_err(|_| elsewhere())?;
+    let Ok(place) = place(key, number) else { return Err(elsewhere()) };
     let mut select = connection.prepare_cached("SELECT state FROM items WHERE place = ?1")?;
     let found = select.query_row([place], |row| Ok(state(row.get(0)?))).optional()?;
     if !found.is_some_and(|found| from.contains(&found)) {

@@ -71,16 +71,17 @@ impl Writer {
         work: impl FnMut(&Connection) -> Result<T, Fail> + Send + 'static,
     ) -> Answer<'static, T> {
         let (reply, told) = oneshot::channel();
-        let sent = match &self.jobs {
-            Ok(jobs) => {
-                jobs.send(Box::new(Request { class, work, answer: None, reply })).map_err(|_| Error::Gone)
+        let jobs = match &self.jobs {
+            Ok(jobs) => jobs,
+            Err(why) => {
+                let why = why.clone();
+                return Box::pin(async move { Err(why) });
             }
-            Err(why) => Err(why.clone()),
         };
-        Box::pin(async move {
-            sent?;
-            told.await.unwrap_or(Err(Error::Gone))
-        })
+        if jobs.send(Box::new(Request { class, work, answer: None, reply })).is_err() {
+            // What could not be sent is dropped, and with it `reply`: `told` says that the store is gone.
+        }
+        Box::pin(async move { told.await.unwrap_or(Err(Error::Gone)) })
     }
 
     pub(super) fn commits(&self) -> Commits {
