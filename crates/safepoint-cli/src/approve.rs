@@ -19,10 +19,14 @@ pub(crate) fn under(
     tools: &[Arc<dyn Tool>],
     screen: &Arc<Screen>,
 ) -> AgentBuilder {
-    for tool in tools {
-        if tool.spec().effect != EffectClass::ReadOnly {
-            builder = builder.rule(Rule::on(tool.spec().name.clone(), Ruling::Ask));
-        }
+    let changing: Vec<&str> = tools
+        .iter()
+        .map(|tool| tool.spec())
+        .filter(|spec| spec.effect != EffectClass::ReadOnly)
+        .map(|spec| spec.name.as_str())
+        .collect();
+    for name in &changing {
+        builder = builder.rule(Rule::on(*name, Ruling::Ask));
     }
     builder.approvals(match mode {
         Approve::Auto => Approvals::Auto,
@@ -31,7 +35,15 @@ pub(crate) fn under(
             let terminal = Terminal { screen: Arc::clone(screen), one_at_a_time: Arc::default() };
             Approvals::Ask(Some(Arc::new(terminal)), Unanswered::Deny)
         }
-        Approve::Ask => Approvals::Ask(None, Unanswered::Deny),
+        Approve::Ask => {
+            if !changing.is_empty() {
+                let names = changing.join(", ");
+                screen.note(&format!(
+                    "safepoint: nobody can be asked here, so calls of {names} are denied (--approve auto lets them run)"
+                ));
+            }
+            Approvals::Ask(None, Unanswered::Deny)
+        }
     })
 }
 

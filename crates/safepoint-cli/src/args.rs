@@ -8,16 +8,37 @@ use crate::duration::parse as duration;
 
 /// Agents that can be stopped, and that tell the truth about what was stopped.
 #[derive(Debug, Parser)]
-#[command(name = "safepoint", version, about)]
+#[command(name = "safepoint", version, after_help = TOP)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
 }
 
+const TOP: &str = "\
+Try it without a key:
+  safepoint demo
+  safepoint run --tools all \"run: sleep 100\"     then Ctrl-C, once or twice
+
+Exit codes of run: 0 done, 1 failed, 2 wrong usage, 10 stopped by a limit or a lost reader, 11 suspended,
+130 stopped by Ctrl-C, 143 by SIGTERM.";
+
+const RUN: &str = "\
+Which model, where --model does not say: the config file's, else by OPENAI_API_KEY, OPENAI_BASE_URL or
+ANTHROPIC_API_KEY, else a local server on port 11434, else the built-in practice model (a script).
+
+Config file: $XDG_CONFIG_HOME/safepoint/config.toml or ~/.config/safepoint/config.toml, with model, base_url,
+api_key_env, system, max_tokens, temperature, tools, parallel, approve, max_rounds. The command line outranks it.
+
+Ctrl-C stops at the next safe point, within --grace; a second one stops now. NO_COLOR is honoured.
+
+Exit codes: 0 done, 1 failed, 2 wrong usage, 10 stopped by a limit or a lost reader, 11 suspended,
+130 stopped by Ctrl-C, 143 by SIGTERM.";
+
 /// The commands. Exhaustive: `main` runs each.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// One turn, or several with --then; text goes to stdout, everything else to stderr
+    #[command(after_help = RUN)]
     Run(Box<RunArgs>),
     /// A tour of under a minute, offline: what a stop does, and what its receipt says
     Demo,
@@ -39,31 +60,32 @@ pub(crate) struct RunArgs {
     /// The part of the server's address before /chat/completions, /responses or /messages; it includes /v1
     #[arg(long, value_name = "URL")]
     pub(crate) base_url: Option<String>,
-    /// The variable that holds the API key
+    /// The variable that holds the API key, where it is not the usual one of the wire
     #[arg(long, value_name = "NAME")]
     pub(crate) api_key_env: Option<String>,
     /// Instructions for the model
     #[arg(long, value_name = "TEXT")]
     pub(crate) system: Option<String>,
-    /// The most tokens of one reply
+    /// The most tokens of one reply; default: the provider's
     #[arg(long, value_name = "N")]
     pub(crate) max_tokens: Option<u64>,
-    /// The temperature
+    /// The temperature; default: the provider's
     #[arg(long, value_name = "X")]
     pub(crate) temperature: Option<f64>,
-    /// Tools by name with commas between, `all` or `none`
+    /// Tools by name with commas between, `all` or `none` (the default): shell, read_file, write_file, edit_file,
+    /// list_dir, search, http_get, sleep
     #[arg(long, value_name = "LIST")]
     pub(crate) tools: Option<String>,
-    /// The directory that file tools are confined to, and in which commands run
+    /// The directory that file tools are confined to, and in which commands run; default: this one
     #[arg(long, value_name = "DIR")]
     pub(crate) root: Option<PathBuf>,
-    /// Calls that may run at once
+    /// Calls that may run at once; default 8
     #[arg(long, value_name = "N")]
     pub(crate) parallel: Option<usize>,
-    /// The time limit of a call
+    /// The time limit of a call; default: none
     #[arg(long, value_name = "DUR", value_parser = duration)]
     pub(crate) tool_timeout: Option<Duration>,
-    /// Who decides about calls that change something: a person at the terminal, nobody, or nobody and never
+    /// Who decides about calls that change something; default: ask
     #[arg(long, value_enum)]
     pub(crate) approve: Option<Approve>,
     /// The config file
@@ -72,16 +94,16 @@ pub(crate) struct RunArgs {
     /// One JSON object a line on stdout, nothing else there
     #[arg(long)]
     pub(crate) json: bool,
-    /// Model calls of one turn
+    /// The most model calls of one turn; default 100
     #[arg(long, value_name = "N")]
     pub(crate) max_rounds: Option<u32>,
-    /// Wall time of one turn
+    /// The most wall time of one turn; default: none
     #[arg(long, value_name = "DUR", value_parser = duration)]
     pub(crate) timeout: Option<Duration>,
     /// How long the first Ctrl-C waits for a safe point; 0 = now
     #[arg(long, value_name = "DUR", value_parser = duration, default_value = "5s")]
     pub(crate) grace: Duration,
-    /// The bound over all clean-up times of a stop
+    /// The bound over all clean-up times of a stop together
     #[arg(long, value_name = "DUR", value_parser = duration, default_value = "10s")]
     pub(crate) cleanup_cap: Duration,
     /// What a closed stdout or a hang-up does
@@ -93,7 +115,7 @@ pub(crate) struct RunArgs {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Approve {
-    /// A person; denied where nobody can be asked
+    /// A person at the terminal; denied where nobody can be asked
     Ask,
     /// Everything may run
     Auto,

@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Context as _;
 use serde::Deserialize;
 
 use crate::args::{Approve, RunArgs, Usage};
@@ -33,9 +32,13 @@ impl Config {
         };
         let text = std::fs::read_to_string(&path)
             .map_err(|error| Usage(format!("the config {} cannot be read: {error}", path.display())))?;
-        toml::from_str(&text)
-            .map_err(|error| Usage(format!("the config {} is not right: {error}", path.display())))
-            .context("mend it, or name another with --config")
+        toml::from_str(&text).map_err(|error| {
+            let why = error.to_string();
+            let why = why.trim_end();
+            let path = path.display();
+            Usage(format!("the config {path} is not right; mend it, or name another with --config\n{why}"))
+                .into()
+        })
     }
 
     /// Fills in what the command line left open.

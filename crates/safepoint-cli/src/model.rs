@@ -120,7 +120,7 @@ async fn practice_model() -> anyhow::Result<Chosen> {
         builder: Agent::builder(model),
         notice: Some(
             "no key and no local server: this is the built-in practice model, a script (set OPENAI_API_KEY or \
-             ANTHROPIC_API_KEY for a real one)"
+             ANTHROPIC_API_KEY for a real one; with --tools all it runs commands: try \"run: ls\")"
                 .into(),
         ),
         _server: Some(Arc::new(server)),

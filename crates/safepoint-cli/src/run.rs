@@ -185,20 +185,22 @@ fn exit_code(outcome: &Outcome, pressed: Pressed) -> ExitCode {
     })
 }
 
+const NO_PROMPT: &str = "what should it do? safepoint run \"PROMPT\", or the prompt on stdin";
+
 fn prompts(args: &RunArgs) -> anyhow::Result<Vec<String>> {
     let first = match args.prompt.as_deref() {
         Some(prompt) if prompt != "-" => prompt.to_owned(),
         None if std::io::stdin().is_terminal() => {
-            return Err(Usage("what should it do? safepoint run \"PROMPT\"".into()).into());
+            return Err(Usage(NO_PROMPT.into()).into());
         }
         Some(_) | None => {
             let mut text = String::new();
             std::io::stdin().read_to_string(&mut text).context("the prompt could not be read from stdin")?;
-            text
+            text.trim_end_matches(['\r', '\n']).to_owned()
         }
     };
     if first.trim().is_empty() {
-        return Err(Usage("the prompt is empty".into()).into());
+        return Err(Usage(format!("the prompt is empty; {NO_PROMPT}")).into());
     }
     Ok(std::iter::once(first).chain(args.then.iter().cloned()).collect())
 }

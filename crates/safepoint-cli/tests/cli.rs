@@ -404,7 +404,7 @@ fn errors_say_what_to_do() {
         (vec!["run", "--config", wrong, "hi"], 2, "modle"),
         (vec!["run", "--model", "openai:x", "--api-key-env", "NO_SUCH", "hi"], 2, "NO_SUCH"),
         (vec!["run", "--grace", "5", "hi"], 2, "500ms"),
-        (vec!["run", ""], 2, "empty"),
+        (vec!["run", ""], 2, "what should it do?"),
         (vec!["practice", "--script", "/no/such/file"], 2, "cannot be read"),
     ] {
         let output = safepoint(&args).output().unwrap();

@@ -52,7 +52,7 @@ pub(crate) fn is_worth_a_retry(status: u16) -> bool {
 
 /// A failure of the transport before the answer.
 pub(crate) fn unreachable(url: &str, error: &reqwest::Error) -> ModelError {
-    ModelError::new(ModelErrorKind::Unreachable, format!("could not reach {url}: {}", chain(error)))
+    ModelError::new(ModelErrorKind::Unreachable, format!("could not reach {url}: {}", innermost(error)))
         .hint("check the base URL, and that the server is running and can be reached from here")
 }
 
@@ -97,4 +97,13 @@ fn chain(error: &dyn std::error::Error) -> String {
         source = cause.source();
     }
     text
+}
+
+/// The cause of causes: of a connection that was not made it says all, and what stands around it says nothing more.
+fn innermost(error: &dyn std::error::Error) -> String {
+    let mut cause = error;
+    while let Some(deeper) = cause.source() {
+        cause = deeper;
+    }
+    cause.to_string()
 }
