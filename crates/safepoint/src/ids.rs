@@ -41,10 +41,6 @@ macro_rules! id {
 }
 
 id! {
-    /// One durable session, unique within its store.
-    SessionId
-}
-id! {
     /// One run: an agent's execution on one input, over all its attempts.
     RunId
 }
@@ -161,14 +157,6 @@ pub struct NotAnId {
 id! {
     /// One session: a conversation with an inbox.
     SessionId
-}
-
-impl SessionId {
-    /// A fresh id; ids sort by the time of their making.
-    #[must_use]
-    pub fn fresh() -> Self {
-        Self(format!("ses_{}", uuid::Uuid::now_v7().simple()).into())
-    }
 }
 
 impl SessionId {
