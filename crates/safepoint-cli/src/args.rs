@@ -54,10 +54,10 @@ pub(crate) struct RunArgs {
     /// A further turn on the same history, also after a stopped one (repeatable)
     #[arg(long = "then", value_name = "PROMPT")]
     pub(crate) then: Vec<String>,
-    /// The model: openai:NAME, responses:NAME or anthropic:NAME
+    /// The model: openai:NAME, responses:NAME, anthropic:NAME or gemini:NAME
     #[arg(long, value_name = "WIRE:NAME")]
     pub(crate) model: Option<String>,
-    /// The part of the server's address before /chat/completions, /responses or /messages; it includes /v1
+    /// The part of the server's address before /chat/completions, /responses, /messages or /models; it includes /v1
     #[arg(long, value_name = "URL")]
     pub(crate) base_url: Option<String>,
     /// The variable that holds the API key, where it is not the usual one of the wire

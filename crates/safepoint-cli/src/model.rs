@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use safepoint::{Agent, AgentBuilder};
-use safepoint_models::{anthropic, openai, responses};
+use safepoint_models::{anthropic, gemini, openai, responses};
 use safepoint_testkit::{script::Script, server::ModelServer};
 use secrecy::SecretString;
 use tokio::{
@@ -15,7 +15,7 @@ use tokio::{
 use crate::args::{RunArgs, Usage};
 
 /// How a model is named.
-const WIRES: &str = "openai:NAME, responses:NAME or anthropic:NAME";
+const WIRES: &str = "openai:NAME, responses:NAME, anthropic:NAME or gemini:NAME";
 
 /// A model that was chosen, and what must live as long as it is used.
 pub(crate) struct Chosen {
@@ -45,6 +45,9 @@ pub(crate) async fn choose(args: &RunArgs) -> anyhow::Result<Chosen> {
     }
     if set("ANTHROPIC_API_KEY") {
         return named_model(args, "anthropic:claude-sonnet-4-5");
+    }
+    if set("GEMINI_API_KEY") {
+        return named_model(args, "gemini:gemini-3-pro-preview");
     }
     if let Some(name) = local_model().await {
         let local = RunArgs { base_url: Some(LOCAL_URL.into()), ..args.clone() };
@@ -76,6 +79,7 @@ fn named_model(args: &RunArgs, named: &str) -> anyhow::Result<Chosen> {
     Ok(Chosen::plain(match wire {
         "openai" => Agent::builder(configured!(openai, name, args, "OPENAI_API_KEY")),
         "responses" => Agent::builder(configured!(responses, name, args, "OPENAI_API_KEY")),
+        "gemini" => Agent::builder(configured!(gemini, name, args, "GEMINI_API_KEY")),
         "anthropic" => Agent::builder(configured!(anthropic, name, args, "ANTHROPIC_API_KEY").cache()),
         other => return Err(Usage(format!("there is no wire `{other}`; write {WIRES}")).into()),
     }))
@@ -119,8 +123,8 @@ async fn practice_model() -> anyhow::Result<Chosen> {
     Ok(Chosen {
         builder: Agent::builder(model),
         notice: Some(
-            "no key and no local server: this is the built-in practice model, a script (set OPENAI_API_KEY or \
-             ANTHROPIC_API_KEY for a real one; with --tools all it runs commands: try \"run: ls\")"
+            "no key and no local server: this is the built-in practice model, a script (set OPENAI_API_KEY, \
+             ANTHROPIC_API_KEY or GEMINI_API_KEY for a real one; with --tools all it runs commands: try \"run: ls\")"
                 .into(),
         ),
         _server: Some(Arc::new(server)),

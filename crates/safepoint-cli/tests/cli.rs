@@ -118,8 +118,8 @@ fn until(reader: &mut BufReader<ChildStdout>, kind: &str) -> Vec<Value> {
 
 const STREAM: &str = r#"{"replies":[{"text":"a long text that streams slowly enough to be cut somewhere in its middle","chunk_chars":4,"delay_ms":30},{"text":"and on"}]}"#;
 
-fn wires() -> [&'static str; 3] {
-    ["openai:x", "anthropic:x", "responses:x"]
+fn wires() -> [&'static str; 4] {
+    ["openai:x", "anthropic:x", "responses:x", "gemini:x"]
 }
 
 /// S3.1: done is 0, the text is on stdout and nothing else.

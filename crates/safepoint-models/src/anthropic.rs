@@ -12,7 +12,8 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     config::{Auth, ConfigError, Endpoint, Fields, ToolChoice},
-    http::{Outgoing, Patience, exchange},
+    http::{Patience, exchange},
+    outgoing::Outgoing,
 };
 
 mod encode;

@@ -11,6 +11,7 @@ use std::{
 
 use bytes::{Bytes, BytesMut};
 use http_body::{Body, Frame, SizeHint};
+use serde_json::Value;
 
 /// An encoded prefix that only grows.
 #[derive(Debug, Default)]
@@ -90,4 +91,17 @@ impl Body for Parts {
 /// Writes a string as JSON.
 pub(crate) fn json_str(out: &mut Vec<u8>, text: &str) {
     serde_json::to_writer(out, text).expect("writing a string to memory cannot fail");
+}
+
+/// Writes a call's arguments for a wire that takes only objects; what else the model wrote is kept inside one.
+pub(crate) fn json_object(out: &mut Vec<u8>, args: &str) {
+    match serde_json::from_str::<Value>(args) {
+        Ok(Value::Object(_)) => out.extend_from_slice(args.as_bytes()),
+        Ok(_) | Err(_) if args.trim().is_empty() => out.extend_from_slice(b"{}"),
+        Ok(_) | Err(_) => {
+            out.extend_from_slice(b"{\"_raw\":");
+            json_str(out, args);
+            out.push(b'}');
+        }
+    }
 }

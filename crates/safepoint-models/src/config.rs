@@ -11,7 +11,10 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde::{Serialize, Serializer, ser::SerializeMap as _};
 use serde_json::{Map, Value};
 
-use crate::http::{Outgoing, Patience, client};
+use crate::{
+    http::Patience,
+    outgoing::{Outgoing, client},
+};
 
 /// A model cannot be configured so, and what to do instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,7 +34,7 @@ impl fmt::Display for ConfigError {
 
 impl StdError for ConfigError {}
 
-/// Which tool the model must use. Exhaustive: the choices that both wires have.
+/// Which tool the model must use. Exhaustive: the choices that every wire has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ToolChoice {
     /// As it likes.
@@ -44,7 +47,7 @@ pub enum ToolChoice {
     Tool(String),
 }
 
-/// Where requests go and how: the same for both wires.
+/// Where requests go and how: the same for every wire.
 #[derive(Clone, Debug)]
 pub(crate) struct Endpoint {
     pub(crate) base_url: String,
@@ -84,6 +87,7 @@ impl Endpoint {
             let (name, value) = match auth {
                 Auth::Bearer => ("authorization", format!("Bearer {}", key.expose_secret())),
                 Auth::ApiKey => ("x-api-key", key.expose_secret().to_owned()),
+                Auth::GoogKey => ("x-goog-api-key", key.expose_secret().to_owned()),
             };
             let mut value = HeaderValue::from_str(&value).map_err(|_unprintable| {
                 bad("the API key has characters that no header can hold".to_owned())
@@ -101,11 +105,12 @@ impl Endpoint {
     }
 }
 
-/// How a key is sent. Exhaustive: the two wires.
+/// How a key is sent. Exhaustive: the ways of the wires.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Auth {
     Bearer,
     ApiKey,
+    GoogKey,
 }
 
 fn bad(message: String) -> ModelError {

@@ -3,7 +3,7 @@
 use safepoint::model::{ModelError, ModelErrorKind};
 use serde::Deserialize;
 
-/// The error body that both wires share: `{"error": {"message": …, "type": …}}`.
+/// The error body that the wires share: `{"error": {"message": …, "type": …}}`.
 #[derive(Deserialize)]
 struct ErrorBody {
     error: ErrorDetail,
@@ -29,9 +29,11 @@ pub(crate) fn provider_words(body: &[u8]) -> Option<String> {
 pub(crate) fn of_status(status: u16, body: &[u8], url: &str) -> ModelError {
     let words = provider_words(body).unwrap_or_else(|| "no reason was given".to_owned());
     let (kind, hint) = match status {
-        401 | 403 => (
+        // Gemini answers 400 to a key that it does not know.
+        401 | 403 | 400 if status != 400 || words.contains("API key not valid") => (
             ModelErrorKind::Unauthorized,
-            "check the API key: the variable named by --api-key-env, OPENAI_API_KEY or ANTHROPIC_API_KEY"
+            "check the API key: the variable named by --api-key-env, OPENAI_API_KEY, ANTHROPIC_API_KEY or \
+             GEMINI_API_KEY"
                 .to_owned(),
         ),
         404 => (

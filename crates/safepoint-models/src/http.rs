@@ -4,20 +4,20 @@
 //! where its stream broke, which asks for nothing); every wait is an await of the stream, so dropping the stream ends
 //! it and releases the connection.
 
-use std::{collections::VecDeque, fmt, sync::OnceLock, time::Duration};
+use std::{collections::VecDeque, time::Duration};
 
 use futures_util::{StreamExt as _, stream};
 use reqwest::{
-    Client, RequestBuilder, Response, Url,
+    RequestBuilder, Response,
     header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER},
 };
-use safepoint::model::{Delta, DeltaStream, ModelError, ModelErrorKind};
+use safepoint::model::{Delta, DeltaStream, ModelError};
 use safepoint::usage::{Usage, UsageSource};
 use tokio::time::{sleep, timeout};
 
 use crate::{
-    body::Parts,
     error,
+    outgoing::Outgoing,
     retry::Retry,
     sse::{SseDecoder, SseEvent},
 };
@@ -53,60 +53,6 @@ pub(crate) trait Wire: Send + Sync + 'static {
     fn resume(&self) -> Option<String> {
         None
     }
-}
-
-/// What is sent.
-#[derive(Clone)]
-pub(crate) struct Outgoing {
-    pub(crate) client: Client,
-    pub(crate) url: Url,
-    pub(crate) headers: HeaderMap,
-    pub(crate) body: Parts,
-    pub(crate) patience: Patience,
-}
-
-impl Outgoing {
-    /// An address beside the request's own.
-    fn beside(&self, address: &str) -> Result<Url, ModelError> {
-        Url::parse(&format!("{}{address}", self.url)).map_err(error::malformed)
-    }
-}
-
-/// Tells the provider something about a reply, beside its stream; what it answers changes nothing.
-///
-/// # Cancel safety
-/// Dropping it may leave the provider untold.
-pub(crate) async fn tell(outgoing: Outgoing, address: String) {
-    let Ok(url) = outgoing.beside(&address) else { return };
-    let told = outgoing.client.post(url).headers(outgoing.headers).send();
-    if let Ok(Ok(response)) = timeout(outgoing.patience.idle, told).await {
-        finish(response);
-    }
-}
-
-/// The process's client: one pool of connections, no total time limit, no retries of its own.
-///
-/// # Errors
-/// If the TLS roots of this machine cannot be loaded.
-pub(crate) fn client() -> Result<Client, ModelError> {
-    static CLIENT: OnceLock<Result<Client, String>> = OnceLock::new();
-    CLIENT
-        .get_or_init(|| {
-            const CONNECT: Duration = Duration::from_secs(10);
-            if rustls::crypto::ring::default_provider().install_default().is_err() {
-                // The host program chose a provider before us; its choice stands.
-            }
-            Client::builder()
-                .connect_timeout(CONNECT)
-                .retry(reqwest::retry::never())
-                .build()
-                .map_err(|error| error.to_string())
-        })
-        .clone()
-        .map_err(|error| {
-            ModelError::new(ModelErrorKind::Unreachable, format!("could not set up HTTP: {error}"))
-                .hint("are the system's certificates installed (ca-certificates)?")
-        })
 }
 
 /// One exchange as a stream of deltas; nothing is sent before it is polled.
@@ -239,7 +185,7 @@ impl<W: Wire> Exchange<W> {
     /// Asks for what the provider kept of a reply whose stream broke.
     async fn rest(&mut self, address: &str) -> Result<(), ModelError> {
         let Outgoing { client, headers, .. } = &self.outgoing;
-        let request = client.get(self.outgoing.beside(address)?).headers(headers.clone());
+        let request = client.get(self.outgoing.below(address)?).headers(headers.clone());
         match self.send(request).await {
             Ok(response) => {
                 // What was cut of an event is sent again.
@@ -374,11 +320,4 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     }
     let at = httpdate::parse_http_date(value).ok()?;
     Some(at.duration_since(std::time::SystemTime::now()).unwrap_or_default())
-}
-
-impl fmt::Debug for Outgoing {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The headers hold the key.
-        f.debug_struct("Outgoing").field("url", &self.url.as_str()).finish_non_exhaustive()
-    }
 }

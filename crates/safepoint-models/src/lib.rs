@@ -1,5 +1,5 @@
 //! Model wires for Safepoint: [OpenAI chat completions](openai), which most servers speak, [OpenAI
-//! Responses](responses) and [Anthropic messages](anthropic).
+//! Responses](responses), [Anthropic messages](anthropic) and [Gemini](gemini).
 //!
 //! All stream. A stop drops the response: the connection closes, or the HTTP/2 stream is reset, and no wait inside
 //! (connecting, headers, silence, back-off) outlives the drop. Another try is made only before the first byte.
@@ -9,9 +9,11 @@ mod body;
 mod config;
 mod cursor;
 mod error;
+pub mod gemini;
 mod grown;
 mod http;
 pub mod openai;
+mod outgoing;
 pub mod responses;
 mod retry;
 mod sse;

@@ -223,7 +223,10 @@ impl Conversation for Talk {
     fn stream(&mut self, history: &History) -> DeltaStream {
         let body = self.encode(history);
         let outgoing = self.endpoint.prepare("chat/completions", Auth::Bearer);
-        exchange(outgoing.map(|outgoing| crate::http::Outgoing { body, ..outgoing }), read::Reader::default())
+        exchange(
+            outgoing.map(|outgoing| crate::outgoing::Outgoing { body, ..outgoing }),
+            read::Reader::default(),
+        )
     }
 }
 

@@ -16,7 +16,8 @@ use serde_json::{Map, Value, json};
 use crate::{
     config::{Auth, ConfigError, Endpoint, Fields, ToolChoice},
     grown::Grown,
-    http::{self, Outgoing, Patience, exchange},
+    http::{Patience, exchange},
+    outgoing::{self, Outgoing},
 };
 
 mod encode;
@@ -229,7 +230,7 @@ impl Conversation for Talk {
     fn part(&mut self) -> Option<BoxFuture<'static, ()>> {
         let id = self.latest.take()?;
         let outgoing = self.prepare().ok()?;
-        Some(Box::pin(http::tell(outgoing, format!("/{id}/cancel"))))
+        Some(Box::pin(outgoing::tell(outgoing, format!("/{id}/cancel"))))
     }
 }
 

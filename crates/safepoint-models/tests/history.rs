@@ -12,7 +12,7 @@ use safepoint::{
     message::{AssistantMessage, Block, CallResult, Reasoning, ToolCall, Verdict},
     model::{Delta, ModelSpec},
 };
-use safepoint_models::{anthropic, openai, responses};
+use safepoint_models::{anthropic, gemini, openai, responses};
 use safepoint_testkit::{
     oracle::{self, Violation},
     script::{Reply, Script},
@@ -34,7 +34,7 @@ struct Wire {
     ask: fn() -> Value,
 }
 
-const WIRES: [Wire; 3] = [
+const WIRES: [Wire; 4] = [
     Wire {
         path: "/chat/completions",
         encode: |histories| openai::encoded(&openai::model("m"), &spec(), histories),
@@ -55,6 +55,13 @@ const WIRES: [Wire; 3] = [
         judge: oracle::responses,
         model: |url| Box::new(responses::model("m").base_url(url)),
         ask: || json!({"model": "m", "stream": true, "input": "go"}),
+    },
+    Wire {
+        path: "/models/gemini-3-pro:streamGenerateContent?alt=sse",
+        encode: |histories| gemini::encoded(&gemini::model("gemini-3-pro"), &spec(), histories),
+        judge: oracle::gemini,
+        model: |url| Box::new(gemini::model("gemini-3-pro").base_url(url)),
+        ask: || json!({"contents": [{"role": "user", "parts": [{"text": "go"}]}]}),
     },
 ];
 

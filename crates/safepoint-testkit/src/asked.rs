@@ -21,6 +21,12 @@ impl Asked {
         for tool in body["tools"].as_array().into_iter().flatten() {
             let name = tool["function"]["name"].as_str().or(tool["name"].as_str());
             asked.tools.extend(name.map(ToOwned::to_owned));
+            for declared in tool["functionDeclarations"].as_array().into_iter().flatten() {
+                asked.tools.extend(declared["name"].as_str().map(ToOwned::to_owned));
+            }
+        }
+        for content in body["contents"].as_array().into_iter().flatten() {
+            asked.content(content);
         }
         for item in body["input"].as_array().into_iter().flatten() {
             asked.item(item);
@@ -43,6 +49,24 @@ impl Asked {
             ("message", Some("user")) => self.said(&text_of(&item["content"])),
             _ => {}
         }
+    }
+
+    /// A content of Gemini: what the user says, or the responses of functions, each an object.
+    fn content(&mut self, content: &Value) {
+        if content["role"] == "model" {
+            return;
+        }
+        let mut said = String::new();
+        for part in content["parts"].as_array().into_iter().flatten() {
+            let response = &part["functionResponse"]["response"];
+            if let Some(told) = response["output"].as_str().or(response["error"].as_str()) {
+                self.results.push(told.to_owned());
+            } else if response.is_object() {
+                self.results.push(response.to_string());
+            }
+            said.push_str(part["text"].as_str().unwrap_or_default());
+        }
+        self.said(&said);
     }
 
     fn said(&mut self, text: &str) {

@@ -18,10 +18,12 @@
 use serde_json::{Value, json};
 
 mod anthropic;
+mod gemini;
 mod openai;
 mod responses;
 
 pub use anthropic::judge as anthropic;
+pub use gemini::judge as gemini;
 pub use openai::judge as openai;
 pub use responses::judge as responses;
 
@@ -104,6 +106,12 @@ impl Violation {
     #[must_use]
     pub fn openai_body(&self) -> Value {
         json!({"error": {"message": self.message, "type": "invalid_request_error", "param": self.param, "code": null}})
+    }
+
+    /// The body of Gemini's 400.
+    #[must_use]
+    pub fn gemini_body(&self) -> Value {
+        json!({"error": {"code": 400, "message": self.message, "status": "INVALID_ARGUMENT"}})
     }
 
     /// The body of Anthropic's 400.

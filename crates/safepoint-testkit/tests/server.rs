@@ -4,6 +4,8 @@
 
 #[path = "server/faults.rs"]
 mod faults;
+#[path = "server/gemini.rs"]
+mod gemini;
 #[path = "server/load.rs"]
 mod load;
 #[path = "server/peer.rs"]

@@ -12,7 +12,7 @@ use safepoint::{
 use serde_json::Value;
 
 use crate::{
-    body::{Growing, Parts, json_str},
+    body::{Growing, Parts, json_object, json_str},
     cursor::{Cursor, Fresh},
 };
 
@@ -157,16 +157,7 @@ fn call_block(out: &mut Vec<u8>, call: &ToolCall) {
     out.extend_from_slice(b",\"name\":");
     json_str(out, &call.name);
     out.extend_from_slice(b",\"input\":");
-    match serde_json::from_str::<Value>(&call.args) {
-        Ok(Value::Object(_)) => out.extend_from_slice(call.args.as_bytes()),
-        // This wire takes only objects; what the model wrote is kept inside one.
-        Ok(_) | Err(_) if call.args.trim().is_empty() => out.extend_from_slice(b"{}"),
-        Ok(_) | Err(_) => {
-            out.extend_from_slice(b"{\"_raw\":");
-            json_str(out, &call.args);
-            out.push(b'}');
-        }
-    }
+    json_object(out, &call.args);
 }
 
 fn result_block(out: &mut Vec<u8>, result: &CallResult) {

@@ -4,6 +4,9 @@ use serde_json::{Value, json};
 
 use super::{Rule, anthropic, openai};
 
+mod gemini;
+mod responses;
+
 fn chat(messages: Value) -> Value {
     json!({ "messages": messages })
 }

@@ -24,8 +24,8 @@ pub(super) fn reply(asked: &Asked) -> Reply {
         ([], None) => format!(
             "I am the practice model: a script, not a language model. You said: \"{}\". \
              I understand `run: COMMAND`, `read: FILE`, `list: FOLDER` and `sleep: SECONDS`, and I stream slowly \
-             enough to be stopped. Try Ctrl-C. For real answers, set OPENAI_API_KEY or ANTHROPIC_API_KEY, \
-             or name a server with --base-url.",
+             enough to be stopped. Try Ctrl-C. For real answers, set OPENAI_API_KEY, ANTHROPIC_API_KEY or \
+             GEMINI_API_KEY, or name a server with --base-url.",
             shortened(&asked.user)
         ),
         (results, _) => {

@@ -71,6 +71,8 @@ fn not_json(wire: Wire, error: &serde_json::Error) -> Value {
             &format!("We could not parse the JSON body of your request: {error}."),
             "invalid_json",
         ),
+        Wire::Gemini => json!({"error": {"code": 400, "status": "INVALID_ARGUMENT",
+            "message": format!("Invalid JSON payload received. {error}")}}),
         Wire::Anthropic => json!({"type": "error", "error": {"type": "invalid_request_error",
             "message": format!("The request body is not valid JSON: {error}")}}),
     }

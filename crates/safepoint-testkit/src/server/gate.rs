@@ -79,7 +79,7 @@ impl Gate {
     /// Before the request has arrived.
     pub fn script(&mut self, reply: &Reply) -> usize {
         let exchange = self.exchange.as_ref().expect("the request has arrived");
-        let how = How::of(exchange.wire, &exchange.body);
+        let how = How::of(exchange.wire, &exchange.path, &exchange.body);
         self.chunks = render::chunks(&how, reply).into();
         if how.is_kept() {
             self.shared.keep(self.chunks.iter().cloned().collect(), exchange.fate.clone());

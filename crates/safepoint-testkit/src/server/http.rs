@@ -20,16 +20,19 @@ pub enum Wire {
     Anthropic,
     /// `…/responses`.
     Responses,
+    /// `…/models/NAME:generateContent` and `…:streamGenerateContent`.
+    Gemini,
 }
 
 impl Wire {
-    /// Its name: `openai`, `anthropic`, `responses`.
+    /// Its name: `openai`, `anthropic`, `responses` or `gemini`.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::OpenAi => "openai",
             Self::Anthropic => "anthropic",
             Self::Responses => "responses",
+            Self::Gemini => "gemini",
         }
     }
 
@@ -40,10 +43,14 @@ impl Wire {
             Self::OpenAi => oracle::openai(body).err().map(|violation| violation.openai_body()),
             Self::Anthropic => oracle::anthropic(body).err().map(|violation| violation.anthropic_body()),
             Self::Responses => oracle::responses(body).err().map(|violation| violation.openai_body()),
+            Self::Gemini => oracle::gemini(body).err().map(|violation| violation.gemini_body()),
         }
     }
 
     fn of(path: &str) -> Option<Self> {
+        if Gemini::of(path).is_some() {
+            return Some(Self::Gemini);
+        }
         let path = path.split('?').next().unwrap_or_default();
         if path.ends_with("/chat/completions") {
             return Some(Self::OpenAi);
@@ -52,6 +59,26 @@ impl Wire {
             return Some(Self::Responses);
         }
         path.ends_with("/messages").then_some(Self::Anthropic)
+    }
+}
+
+/// What Gemini says in the path: the model, and whether it streams.
+pub(super) struct Gemini<'p> {
+    pub(super) model: &'p str,
+    pub(super) streams: bool,
+}
+
+impl<'p> Gemini<'p> {
+    pub(super) fn of(path: &'p str) -> Option<Self> {
+        let path = path.split('?').next().unwrap_or_default();
+        let (_, model) = path.rsplit_once("/models/")?;
+        let (model, verb) = model.split_once(':')?;
+        let streams = match verb {
+            "streamGenerateContent" => true,
+            "generateContent" => false,
+            _ => return None,
+        };
+        Some(Self { model, streams })
     }
 }
 

@@ -5,9 +5,10 @@ use std::{fmt::Write as _, sync::Arc, time::Duration};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::http::Wire;
+use super::http::{Gemini, Wire};
 use crate::script::{Fault, Reply};
 
+mod gemini;
 mod message;
 mod responses;
 mod stream;
@@ -64,16 +65,20 @@ struct StreamOptions {
 }
 
 impl How {
-    pub(super) fn of(wire: Wire, body: &Value) -> Self {
+    pub(super) fn of(wire: Wire, path: &str, body: &Value) -> Self {
         // What is not of these types is as if it were not there.
-        Self::new(wire, Glance::deserialize(body).unwrap_or_default())
+        Self::new(wire, path, Glance::deserialize(body).unwrap_or_default())
     }
 
-    pub(super) fn at_a_glance(wire: Wire, body: &[u8]) -> Result<Self, serde_json::Error> {
-        Ok(Self::new(wire, serde_json::from_slice(body)?))
+    pub(super) fn at_a_glance(wire: Wire, path: &str, body: &[u8]) -> Result<Self, serde_json::Error> {
+        Ok(Self::new(wire, path, serde_json::from_slice(body)?))
     }
 
-    fn new(wire: Wire, glance: Glance) -> Self {
+    fn new(wire: Wire, path: &str, mut glance: Glance) -> Self {
+        if let Some(gemini) = Gemini::of(path) {
+            glance.model = Some(gemini.model.to_owned());
+            glance.stream = Some(gemini.streams);
+        }
         let usage = glance.stream_options.and_then(|options| options.include_usage);
         let shape = match (wire, glance.stream, glance.background, usage) {
             (_, None | Some(false), ..) => Shape::Message,
@@ -232,6 +237,7 @@ pub(super) fn json(status: u16, body: &Value) -> Vec<u8> {
 pub(super) fn of_status(wire: Wire, status: u16) -> Value {
     let message = format!("scripted {status}");
     match wire {
+        Wire::Gemini => gemini::of_status(status, &message),
         Wire::OpenAi | Wire::Responses => {
             let (kind, code) = match status {
                 401 => ("invalid_request_error", json!("invalid_api_key")),

@@ -17,8 +17,7 @@ use tokio::{
 use super::{
     Options, Recording, Strictness,
     exchange::{Exchange, Fate},
-    gate,
-    http::{self, Wire},
+    gate, http,
     kept::{self, Kept},
     render::{self, How, Step},
 };
@@ -106,15 +105,16 @@ impl Shared {
     /// Notes a request, and says how it is answered. A body that is not JSON is none of its provider's business.
     pub(super) fn take(&self, request: http::Request) -> Result<(Noted, Answer), serde_json::Error> {
         if self.needs_only_a_glance() {
-            let how = How::at_a_glance(request.wire, &request.body)?;
+            let how = How::at_a_glance(request.wire, &request.path, &request.body)?;
             let noted = Noted { id: 0, fate: watch::channel(Fate::default()).0 };
             let steps = self.scripted(&how, &Asked::default(), &noted);
             return Ok((noted, Answer::Steps(steps)));
         }
         let body: Value = serde_json::from_slice(&request.body)?;
         let (wire, body) = (request.wire, Arc::new(body));
+        let how = How::of(wire, &request.path, &body);
         let noted = self.note(request, &body);
-        let answer = self.answer(wire, &body, &noted);
+        let answer = self.answer(&how, &body, &noted);
         Ok((noted, answer))
     }
 
@@ -152,16 +152,16 @@ impl Shared {
         Noted { id, fate: sender }
     }
 
-    fn answer(&self, wire: Wire, body: &Value, noted: &Noted) -> Answer {
+    fn answer(&self, how: &How, body: &Value, noted: &Noted) -> Answer {
         if self.strictness == Strictness::Strict
-            && let Some(refusal) = wire.judge(body)
+            && let Some(refusal) = how.wire.judge(body)
         {
             return Answer::Steps(vec![render::whole(400, &refusal)]);
         }
         if let Some(steps) = self.lock().gates.pop_front() {
             return Answer::Gated(steps);
         }
-        Answer::Steps(self.scripted(&How::of(wire, body), &Asked::of(body), noted))
+        Answer::Steps(self.scripted(how, &Asked::of(body), noted))
     }
 
     /// The steps of the reply that is due. A plain one is encoded once.

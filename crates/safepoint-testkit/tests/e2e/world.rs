@@ -10,7 +10,7 @@ use safepoint::{
     receipt::{Ending, Receipt},
     tool::{self, EffectClass, FnTool},
 };
-use safepoint_models::{anthropic, openai, responses};
+use safepoint_models::{anthropic, gemini, openai, responses};
 use safepoint_testkit::{
     closing::Closing,
     ledger::{self, Mark},
@@ -19,7 +19,7 @@ use safepoint_testkit::{
 };
 use tokio::sync::Semaphore;
 
-pub(crate) const WIRES: [Wire; 3] = [Wire::OpenAi, Wire::Anthropic, Wire::Responses];
+pub(crate) const WIRES: [Wire; 4] = [Wire::OpenAi, Wire::Anthropic, Wire::Responses, Wire::Gemini];
 
 pub(crate) async fn server(replies: impl IntoIterator<Item = Reply>) -> ModelServer {
     ModelServer::start(Script::of(replies)).await.unwrap()
@@ -31,6 +31,7 @@ pub(crate) fn builder(server: &ModelServer, wire: Wire) -> AgentBuilder {
         Wire::OpenAi => Agent::builder(openai::model("m").base_url(server.url()).patience(patience)),
         Wire::Anthropic => Agent::builder(anthropic::model("m").base_url(server.url()).patience(patience)),
         Wire::Responses => Agent::builder(responses::model("m").base_url(server.url()).patience(patience)),
+        Wire::Gemini => Agent::builder(gemini::model("m").base_url(server.url()).patience(patience)),
     }
     .approvals(Approvals::Auto)
 }

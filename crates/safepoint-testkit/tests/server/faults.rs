@@ -95,7 +95,13 @@ fn open_call() -> Value {
     json!({"max_tokens": 9, "messages": [{"role": "user", "content": "hi"},
         {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "f", "input": {}}],
             "tool_calls": [{"id": "t", "type": "function", "function": {"name": "f", "arguments": "{}"}}]},
-        {"role": "user", "content": "and?"}]})
+        {"role": "user", "content": "and?"}],
+        "input": [{"role": "user", "content": "hi"},
+            {"type": "function_call", "call_id": "t", "name": "f", "arguments": "{}"},
+            {"role": "user", "content": "and?"}],
+        "contents": [{"role": "user", "parts": [{"text": "hi"}]},
+            {"role": "model", "parts": [{"functionCall": {"name": "f", "args": {}}}]},
+            {"role": "user", "parts": [{"text": "and?"}]}]})
 }
 
 /// S5.1: an invalid history is refused with the provider's own 400, uses no reply up, and a lenient server takes it.
@@ -106,7 +112,13 @@ async fn invalid_histories_are_refused() {
         let mut peer = Peer::to(server.address()).await;
         let refused = peer.exchange(wire, &open_call()).await;
         assert_eq!(refused.status, 400);
-        assert_eq!(refused.json()["error"]["type"], "invalid_request_error");
+        let error = &refused.json()["error"];
+        match wire {
+            Wire::Gemini => assert_eq!(error["status"], "INVALID_ARGUMENT"),
+            Wire::OpenAi | Wire::Anthropic | Wire::Responses => {
+                assert_eq!(error["type"], "invalid_request_error")
+            }
+        }
         assert_eq!(server.requests()[0].fate_now().status, 400);
         assert!(peer.exchange(wire, &ask("hi")).await.text().contains("fine"));
 

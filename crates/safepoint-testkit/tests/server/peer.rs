@@ -9,7 +9,7 @@ use tokio::{
     net::TcpStream,
 };
 
-pub(crate) const WIRES: [Wire; 3] = [Wire::OpenAi, Wire::Anthropic, Wire::Responses];
+pub(crate) const WIRES: [Wire; 4] = [Wire::OpenAi, Wire::Anthropic, Wire::Responses, Wire::Gemini];
 
 pub(crate) struct Peer {
     pub(crate) socket: TcpStream,
@@ -37,13 +37,15 @@ pub(crate) fn path(wire: Wire) -> &'static str {
         Wire::OpenAi => "/v1/chat/completions",
         Wire::Anthropic => "/v1/messages?beta=true",
         Wire::Responses => "/v1/responses",
+        Wire::Gemini => "/v1beta/models/m:streamGenerateContent?alt=sse",
     }
 }
 
 /// A request with one user message, as each wire says it.
 pub(crate) fn ask(text: &str) -> Value {
     json!({"model": "m", "max_tokens": 9, "stream": true, "stream_options": {"include_usage": true},
-        "messages": [{"role": "user", "content": text}], "input": [{"role": "user", "content": text}]})
+        "messages": [{"role": "user", "content": text}], "input": [{"role": "user", "content": text}],
+        "contents": [{"role": "user", "parts": [{"text": text}]}]})
 }
 
 impl Peer {
@@ -58,7 +60,11 @@ impl Peer {
     }
 
     pub(crate) async fn exchange(&mut self, wire: Wire, body: &Value) -> Response {
-        self.send(path(wire), body).await;
+        let path = match (wire, body["stream"].as_bool()) {
+            (Wire::Gemini, Some(false)) => "/v1beta/models/m:generateContent",
+            (wire, _) => path(wire),
+        };
+        self.send(path, body).await;
         self.response().await
     }
 

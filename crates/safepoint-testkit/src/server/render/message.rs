@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::{Value, json};
 
-use super::{How, responses};
+use super::{How, gemini, responses};
 use crate::{
     script::{Call, Reply},
     server::Wire,
@@ -23,6 +23,7 @@ pub(super) fn of(how: &How, reply: &Reply) -> Value {
         Wire::OpenAi => openai(how, reply),
         Wire::Anthropic => anthropic(how, reply),
         Wire::Responses => responses::whole(how, reply),
+        Wire::Gemini => gemini::whole(how, reply),
     }
 }
 
@@ -73,6 +74,7 @@ pub(super) fn finish(wire: Wire, reply: &Reply) -> String {
         (Wire::Anthropic, true) => "end_turn",
         (Wire::Anthropic, false) => "tool_use",
         (Wire::Responses, _) => "completed",
+        (Wire::Gemini, _) => "STOP",
     };
     reply.finish.clone().unwrap_or_else(|| natural.to_owned())
 }
@@ -87,6 +89,9 @@ pub(super) fn usage(wire: Wire, reply: &Reply) -> Value {
         Wire::Responses => json!({"input_tokens": input, "input_tokens_details": {"cached_tokens": 0},
             "output_tokens": output, "output_tokens_details": {"reasoning_tokens": 0},
             "total_tokens": input + output}),
+        Wire::Gemini => {
+            json!({"promptTokenCount": input, "candidatesTokenCount": output, "totalTokenCount": input + output})
+        }
     }
 }
 

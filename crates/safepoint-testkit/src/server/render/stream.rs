@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{How, Shape, message, of_status, responses};
+use super::{How, Shape, gemini, message, of_status, responses};
 use crate::{
     script::{self, Reply},
     server::Wire,
@@ -14,6 +14,7 @@ pub(in crate::server) fn chunks(how: &How, reply: &Reply) -> Vec<Vec<u8>> {
         Wire::OpenAi => openai(how, reply),
         Wire::Anthropic => anthropic(how, reply),
         Wire::Responses => responses::chunks(how, reply),
+        Wire::Gemini => gemini::chunks(how, reply),
     }
 }
 
@@ -23,6 +24,7 @@ pub(super) fn error(wire: Wire) -> Vec<u8> {
         Wire::OpenAi => data(&of_status(wire, 500)),
         Wire::Anthropic => named(&of_status(wire, 529)),
         Wire::Responses => responses::error(),
+        Wire::Gemini => data(&of_status(wire, 503)),
     }
 }
 

@@ -1,0 +1,187 @@
+//! History as Gemini wants it: as many function responses as calls, in a content of their own directly behind; a
+//! signature back on the part that it came with; no two contents of the model in a row.
+//!
+//! **Invariants**: what is encoded is open at its end (the part list and the content list are not closed), so that the
+//! next entry of the same kind joins its content.
+
+use safepoint::{
+    history::Entry,
+    ids::CallId,
+    message::{AssistantMessage, Block, CallResult, ToolCall, Verdict},
+};
+use serde_json::Value;
+
+use super::read::is_made;
+use crate::{
+    body::{json_object, json_str},
+    grown::Entries,
+};
+
+/// What a first call carries that this wire gave no signature for, such as one of another provider's model: the value
+/// that the provider names for it.
+const FOREIGN: &str = "skip_thought_signature_validator";
+
+#[derive(Clone, Debug)]
+pub(super) struct Contents {
+    open: Option<Kind>,
+    unsigned: Unsigned,
+}
+
+/// What the open content holds. Exhaustive: results stand apart from what the user said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Said,
+    Results,
+    Model,
+}
+
+/// What is done with a first call that has no signature. Exhaustive: the model wants one or it does not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unsigned {
+    /// It goes as it is.
+    Bare,
+    /// It gets the value for foreign calls.
+    Marked,
+}
+
+impl Unsigned {
+    /// Models from Gemini 3 on want a signature; older ones never ask, and others of this wire have none.
+    pub(super) fn of(model: &str) -> Self {
+        const FIRST: u32 = 3;
+        let version = model.strip_prefix("gemini-").unwrap_or_default();
+        let digits = version.split(|letter: char| !letter.is_ascii_digit()).next().unwrap_or_default();
+        match digits.parse::<u32>() {
+            Ok(major) if major >= FIRST => Self::Marked,
+            Ok(_) | Err(_) => Self::Bare,
+        }
+    }
+}
+
+impl Entries for Contents {
+    fn entry(&mut self, out: &mut Vec<u8>, entry: &Entry) {
+        match entry {
+            Entry::User(message) if message.text.trim().is_empty() => {}
+            Entry::User(message) => {
+                self.part(out, Kind::Said);
+                text_part(out, &message.text, None);
+            }
+            // A conversation begins with the user; an answer to nothing is not sent.
+            Entry::Assistant(_) | Entry::Results { .. } if self.open.is_none() => {}
+            Entry::Assistant(message) if message.is_blank() => {}
+            Entry::Assistant(message) => self.model(out, message),
+            Entry::Results { results } => {
+                for result in results {
+                    self.part(out, Kind::Results);
+                    response_part(out, result);
+                }
+            }
+        }
+    }
+
+    fn tail(&self) -> &'static [u8] {
+        if self.open.is_some() { b"]}]}" } else { b"]}" }
+    }
+}
+
+impl Contents {
+    pub(super) fn new(unsigned: Unsigned) -> Self {
+        Self { open: None, unsigned }
+    }
+
+    fn model(&mut self, out: &mut Vec<u8>, message: &AssistantMessage) {
+        let mut waiting: Option<&str> = None;
+        let mut blocks = message.blocks.iter().peekable();
+        let mut calls = 0;
+        while let Some(block) = blocks.next() {
+            match block {
+                Block::Reasoning(reasoning) => {
+                    waiting = reasoning.seal.as_ref().and_then(|seal| signature(seal, "call")).or(waiting);
+                }
+                Block::Text { text } if text.trim().is_empty() => {}
+                Block::Text { text } => {
+                    let behind = blocks.peek().and_then(|next| match next {
+                        Block::Reasoning(reasoning) => signature(reasoning.seal.as_ref()?, "text"),
+                        Block::Text { .. } | Block::Call(_) => None,
+                    });
+                    self.part(out, Kind::Model);
+                    text_part(out, text, behind);
+                }
+                Block::Call(call) => {
+                    let foreign = (calls == 0 && self.unsigned == Unsigned::Marked).then_some(FOREIGN);
+                    calls += 1;
+                    self.part(out, Kind::Model);
+                    call_part(out, call, waiting.take().or(foreign));
+                }
+            }
+        }
+    }
+
+    /// Begins a part of this kind: in the content that is open, or in a new one.
+    fn part(&mut self, out: &mut Vec<u8>, kind: Kind) {
+        match self.open {
+            Some(open) if open == kind => out.push(b','),
+            open => {
+                if open.is_some() {
+                    out.extend_from_slice(b"]},");
+                }
+                out.extend_from_slice(match kind {
+                    Kind::Said | Kind::Results => b"{\"role\":\"user\",\"parts\":[".as_slice(),
+                    Kind::Model => b"{\"role\":\"model\",\"parts\":[".as_slice(),
+                });
+                self.open = Some(kind);
+            }
+        }
+    }
+}
+
+/// The signature in a seal of this wire that came with such a part; a history may come from another wire.
+fn signature<'s>(seal: &'s Value, of: &str) -> Option<&'s str> {
+    (seal["type"] == "thought_signature" && seal["of"] == of).then(|| seal["signature"].as_str()).flatten()
+}
+
+fn text_part(out: &mut Vec<u8>, text: &str, signature: Option<&str>) {
+    out.extend_from_slice(b"{\"text\":");
+    json_str(out, text);
+    signed(out, signature);
+}
+
+fn call_part(out: &mut Vec<u8>, call: &ToolCall, signature: Option<&str>) {
+    out.extend_from_slice(b"{\"functionCall\":{");
+    id(out, &call.id);
+    out.extend_from_slice(b"\"name\":");
+    json_str(out, &call.name);
+    out.extend_from_slice(b",\"args\":");
+    json_object(out, &call.args);
+    out.push(b'}');
+    signed(out, signature);
+}
+
+fn response_part(out: &mut Vec<u8>, result: &CallResult) {
+    out.extend_from_slice(b"{\"functionResponse\":{");
+    id(out, &result.call_id);
+    out.extend_from_slice(b"\"name\":");
+    json_str(out, &result.name);
+    out.extend_from_slice(match result.verdict {
+        Verdict::Good => b",\"response\":{\"output\":".as_slice(),
+        Verdict::Bad => b",\"response\":{\"error\":".as_slice(),
+    });
+    json_str(out, &result.text);
+    out.extend_from_slice(b"}}}");
+}
+
+/// An id goes back only where one came; otherwise calls and responses belong together by their order.
+fn id(out: &mut Vec<u8>, id: &CallId) {
+    if !is_made(id) {
+        out.extend_from_slice(b"\"id\":");
+        json_str(out, id.as_str());
+        out.push(b',');
+    }
+}
+
+fn signed(out: &mut Vec<u8>, signature: Option<&str>) {
+    if let Some(signature) = signature {
+        out.extend_from_slice(b",\"thoughtSignature\":");
+        json_str(out, signature);
+    }
+    out.push(b'}');
+}

@@ -1,0 +1,246 @@
+//! A reply's chunks as deltas: each part is whole in its chunk, and a signature seals the part that it came with.
+
+use std::{borrow::Cow, collections::VecDeque};
+
+use safepoint::{
+    ids::CallId,
+    message::ToolCall,
+    model::{Delta, Finish, ModelError},
+    usage::{Usage, UsageSource},
+};
+use serde::Deserialize;
+use serde_json::{json, value::RawValue};
+
+use crate::{error, http::Wire, sse::SseEvent};
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Chunk<'a> {
+    #[serde(default, borrow)]
+    candidates: Vec<Candidate<'a>>,
+    #[serde(default)]
+    usage_metadata: Option<ChunkUsage>,
+    #[serde(default, borrow)]
+    prompt_feedback: Option<Feedback<'a>>,
+    #[serde(default, borrow)]
+    response_id: Option<Cow<'a, str>>,
+    #[serde(default, borrow)]
+    error: Option<ChunkError<'a>>,
+}
+
+#[derive(Deserialize)]
+struct ChunkError<'a> {
+    #[serde(default, borrow)]
+    message: Option<Cow<'a, str>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Feedback<'a> {
+    #[serde(default, borrow)]
+    block_reason: Option<Cow<'a, str>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Candidate<'a> {
+    #[serde(default, borrow)]
+    content: Option<Content<'a>>,
+    #[serde(default, borrow)]
+    finish_reason: Option<Cow<'a, str>>,
+}
+
+#[derive(Deserialize)]
+struct Content<'a> {
+    #[serde(default, borrow)]
+    parts: Vec<Part<'a>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Part<'a> {
+    #[serde(default, borrow)]
+    text: Option<Cow<'a, str>>,
+    #[serde(default)]
+    thought: bool,
+    #[serde(default, borrow)]
+    function_call: Option<FunctionCall<'a>>,
+    #[serde(default, borrow)]
+    thought_signature: Option<Cow<'a, str>>,
+}
+
+#[derive(Deserialize)]
+struct FunctionCall<'a> {
+    #[serde(default, borrow)]
+    id: Option<Cow<'a, str>>,
+    #[serde(default, borrow)]
+    name: Cow<'a, str>,
+    #[serde(default, borrow)]
+    args: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ChunkUsage {
+    #[serde(default)]
+    prompt_token_count: u64,
+    #[serde(default)]
+    tool_use_prompt_token_count: u64,
+    #[serde(default)]
+    cached_content_token_count: u64,
+    #[serde(default)]
+    candidates_token_count: u64,
+    #[serde(default)]
+    thoughts_token_count: u64,
+}
+
+/// Reads one reply.
+#[derive(Debug, Default)]
+pub(super) struct Reader {
+    response: String,
+    calls: usize,
+    finish: Option<Finish>,
+    bill: Bill,
+    place: Place,
+}
+
+/// Whether usage came with the reason to finish or behind it.
+#[derive(Debug, Default, PartialEq, Eq)]
+enum Bill {
+    #[default]
+    Open,
+    Named,
+}
+
+/// Whether the end was told.
+#[derive(Debug, Default, PartialEq, Eq)]
+enum Place {
+    #[default]
+    Inside,
+    Told,
+}
+
+impl Wire for Reader {
+    fn event(&mut self, event: &SseEvent, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
+        let chunk: Chunk<'_> = serde_json::from_str(event.data.trim()).map_err(error::malformed)?;
+        if let Some(failed) = chunk.error {
+            return Err(error::in_stream(failed.message.as_deref().unwrap_or("no reason was given")));
+        }
+        if let Some(response) = chunk.response_id {
+            self.response = response.into_owned();
+        }
+        // A second candidate is never asked for.
+        if let Some(candidate) = chunk.candidates.into_iter().next() {
+            for part in candidate.content.map(|content| content.parts).unwrap_or_default() {
+                self.part(part, out);
+            }
+            if let Some(reason) = candidate.finish_reason.filter(|reason| !reason.is_empty()) {
+                self.finish = Some(finish(&reason)?);
+            }
+        }
+        if chunk.prompt_feedback.is_some_and(|feedback| feedback.block_reason.is_some()) {
+            self.finish = Some(Finish::Filtered);
+        }
+        if let Some(usage) = chunk.usage_metadata {
+            out.push_back(Delta::Usage(exact(&usage)));
+            if self.finish.is_some() {
+                self.bill = Bill::Named;
+            }
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
+        match (&self.place, self.finish.take()) {
+            (Place::Told, _) => Ok(()),
+            (Place::Inside, Some(finish)) => {
+                self.place = Place::Told;
+                out.push_back(Delta::Ended(finish));
+                Ok(())
+            }
+            (Place::Inside, None) => Err(error::ended_early()),
+        }
+    }
+
+    /// This wire names no end; a reason to finish and the bill are all that can come.
+    fn is_complete(&self) -> bool {
+        self.place == Place::Told || (self.finish.is_some() && self.bill == Bill::Named)
+    }
+}
+
+impl Reader {
+    fn part(&mut self, part: Part<'_>, out: &mut VecDeque<Delta>) {
+        if let Some(text) = part.text.filter(|text| !text.is_empty()) {
+            let text = text.into_owned();
+            out.push_back(if part.thought { Delta::Reasoning(text) } else { Delta::Text(text) });
+        }
+        let signature = part.thought_signature.filter(|signature| !signature.is_empty());
+        if let Some(signature) = signature {
+            let of = if part.function_call.is_some() { "call" } else { "text" };
+            out.push_back(Delta::Sealed(
+                json!({"type": "thought_signature", "of": of, "signature": signature}),
+            ));
+        }
+        if let Some(call) = part.function_call {
+            let id =
+                call.id.filter(|id| !id.is_empty()).map_or_else(|| self.make_id(), |id| CallId::from(&*id));
+            self.calls += 1;
+            let args = call.args.map_or("{}", RawValue::get).to_owned();
+            out.push_back(Delta::CallBegun { name: call.name.clone().into_owned() });
+            out.push_back(Delta::CallReady(ToolCall { id, name: call.name.into_owned(), args }));
+        }
+    }
+
+    /// Calls of this wire have no ids of their own: the reply's id and the call's place make one that is always the
+    /// same for this reply. Without a reply's id the engine gives one.
+    fn make_id(&self) -> CallId {
+        if self.response.is_empty() {
+            return CallId::from("");
+        }
+        CallId::from(format!("{MADE}{}_{}", self.response, self.calls))
+    }
+}
+
+const MADE: &str = "gemini_";
+
+/// Whether an id is one that this wire never gave.
+pub(super) fn is_made(id: &CallId) -> bool {
+    id.as_str().starts_with(MADE)
+}
+
+fn finish(reason: &str) -> Result<Finish, ModelError> {
+    Ok(match reason {
+        "STOP" => Finish::Natural,
+        "MAX_TOKENS" => Finish::Length,
+        "SAFETY"
+        | "RECITATION"
+        | "LANGUAGE"
+        | "BLOCKLIST"
+        | "PROHIBITED_CONTENT"
+        | "SPII"
+        | "IMAGE_SAFETY"
+        | "IMAGE_PROHIBITED_CONTENT"
+        | "IMAGE_RECITATION"
+        | "MODEL_ARMOR" => Finish::Filtered,
+        // The model wrote a call that its own provider could not read: there is no message to go on with.
+        "MALFORMED_FUNCTION_CALL"
+        | "UNEXPECTED_TOOL_CALL"
+        | "TOO_MANY_TOOL_CALLS"
+        | "MISSING_THOUGHT_SIGNATURE" => {
+            return Err(error::in_stream(&format!("it finished with {reason}")));
+        }
+        other => Finish::Other(other.to_owned()),
+    })
+}
+
+/// Each chunk names the figures so far; the last are the bill.
+fn exact(usage: &ChunkUsage) -> Usage {
+    Usage {
+        input: usage.prompt_token_count + usage.tool_use_prompt_token_count,
+        cached_input: usage.cached_content_token_count,
+        output: usage.candidates_token_count + usage.thoughts_token_count,
+        reasoning: usage.thoughts_token_count,
+        source: UsageSource::Exact,
+        ..Usage::default()
+    }
+}

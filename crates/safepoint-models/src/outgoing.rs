@@ -1,0 +1,72 @@
+//! What is sent, and the client that sends it.
+
+use std::{fmt, sync::OnceLock, time::Duration};
+
+use reqwest::{Client, Url, header::HeaderMap};
+use safepoint::model::{ModelError, ModelErrorKind};
+use tokio::time::timeout;
+
+use crate::{body::Parts, error, http::Patience};
+
+/// One request.
+#[derive(Clone)]
+pub(crate) struct Outgoing {
+    pub(crate) client: Client,
+    pub(crate) url: Url,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Parts,
+    pub(crate) patience: Patience,
+}
+
+impl Outgoing {
+    /// An address below the request's own.
+    pub(crate) fn below(&self, address: &str) -> Result<Url, ModelError> {
+        Url::parse(&format!("{}{address}", self.url)).map_err(error::malformed)
+    }
+}
+
+/// Tells the provider something about a reply, beside its stream; what it answers changes nothing.
+///
+/// # Cancel safety
+/// Dropping it may leave the provider untold.
+pub(crate) async fn tell(outgoing: Outgoing, address: String) {
+    let Ok(url) = outgoing.below(&address) else { return };
+    let told = outgoing.client.post(url).headers(outgoing.headers).send();
+    if let Ok(Ok(answer)) = timeout(outgoing.patience.idle, told).await
+        && answer.bytes().await.is_err()
+    {
+        // It was told; its answer was only read so that the connection can be used again.
+    }
+}
+
+/// The process's client: one pool of connections, no total time limit, no retries of its own.
+///
+/// # Errors
+/// If the TLS roots of this machine cannot be loaded.
+pub(crate) fn client() -> Result<Client, ModelError> {
+    static CLIENT: OnceLock<Result<Client, String>> = OnceLock::new();
+    CLIENT
+        .get_or_init(|| {
+            const CONNECT: Duration = Duration::from_secs(10);
+            if rustls::crypto::ring::default_provider().install_default().is_err() {
+                // The host program chose a provider before us; its choice stands.
+            }
+            Client::builder()
+                .connect_timeout(CONNECT)
+                .retry(reqwest::retry::never())
+                .build()
+                .map_err(|error| error.to_string())
+        })
+        .clone()
+        .map_err(|error| {
+            ModelError::new(ModelErrorKind::Unreachable, format!("could not set up HTTP: {error}"))
+                .hint("are the system's certificates installed (ca-certificates)?")
+        })
+}
+
+impl fmt::Debug for Outgoing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The headers hold the key.
+        f.debug_struct("Outgoing").field("url", &self.url.as_str()).finish_non_exhaustive()
+    }
+}

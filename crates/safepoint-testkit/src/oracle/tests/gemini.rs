@@ -1,0 +1,126 @@
+//! Gemini's rules, each kept and broken.
+
+use serde_json::{Value, json};
+
+use crate::oracle::{Rule, gemini};
+
+fn contents(contents: &Value) -> Value {
+    json!({ "contents": contents })
+}
+
+fn user(parts: Value) -> Value {
+    json!({"role": "user", "parts": parts})
+}
+
+fn model(parts: Value) -> Value {
+    json!({"role": "model", "parts": parts})
+}
+
+fn hi() -> Value {
+    user(json!([{"text": "hi"}]))
+}
+
+fn call() -> Value {
+    json!({"functionCall": {"name": "f", "args": {}}, "thoughtSignature": "s"})
+}
+
+fn bare() -> Value {
+    json!({"functionCall": {"name": "f", "args": {}}})
+}
+
+fn response() -> Value {
+    json!({"functionResponse": {"name": "f", "response": {"output": "x"}}})
+}
+
+/// S5.1: what Gemini takes.
+#[test]
+fn good_contents_are_taken() {
+    for list in [
+        json!([{"parts": [{"text": "hi"}]}]),
+        json!([hi(), model(json!([{"text": "ho"}])), hi(), hi()]),
+        json!([hi(), model(json!([{"text": "t"}, call(), bare()])), user(json!([response(), response()]))]),
+        json!([hi(), model(json!([call()])), user(json!([response()])), hi()]),
+        json!([hi(), model(json!([call()])), user(json!([response(), {"text": "and"}]))]),
+        json!([
+            hi(),
+            model(json!([call()])),
+            user(json!([response()])),
+            model(json!([call()])),
+            user(json!([response()]))
+        ]),
+        json!([hi(), model(json!([{"text": "", "thoughtSignature": "s"}])), hi()]),
+        // An older turn's calls need no signature.
+        json!([hi(), model(json!([bare()])), user(json!([response()])), hi()]),
+    ] {
+        assert_eq!(gemini(&contents(&list)), Ok(()), "{list}");
+    }
+}
+
+/// S5.1, T1: what Gemini refuses, which rule it breaks, and where.
+#[test]
+fn bad_contents_are_refused() {
+    let one = || model(json!([call()]));
+    let back = || user(json!([response()]));
+    let of = |part: Value| json!([hi(), model(json!([part])), hi()]);
+    for (list, index, rule, words) in [
+        (json!([]), 0, Rule::SomeMessages, "not specified"),
+        (json!([hi(), {"role": "robot", "parts": [{"text": "x"}]}]), 1, Rule::KnownRole, "valid role"),
+        (json!([hi(), model(json!([])), hi()]), 1, Rule::SomeContent, "must not be empty"),
+        (of(json!({"text": ""})), 1, Rule::SomeText, "parts[0].data"),
+        (of(json!({})), 1, Rule::SomeText, "oneof"),
+        (json!([hi(), one()]), 1, Rule::CallUnanswered, "number of function response parts"),
+        (json!([hi(), one(), hi()]), 1, Rule::CallUnanswered, "number of function response parts"),
+        (
+            json!([hi(), model(json!([call(), bare()])), back()]),
+            1,
+            Rule::CallUnanswered,
+            "number of function response parts",
+        ),
+        (json!([hi(), back()]), 1, Rule::ResultWithoutCall, "immediately after a function call"),
+        (json!([hi(), one(), back(), back()]), 3, Rule::ResultWithoutCall, "immediately after"),
+        (json!([one(), back()]), 0, Rule::RolesAlternate, "immediately after a user turn"),
+        (
+            json!([hi(), model(json!([{"text": "t"}])), one(), back()]),
+            2,
+            Rule::RolesAlternate,
+            "immediately after a user turn",
+        ),
+        (json!([hi(), model(json!([{"text": "t"}]))]), 1, Rule::RolesAlternate, "end with a user role"),
+        (
+            of(json!({"functionCall": {"name": "f", "args": "{}"}})),
+            1,
+            Rule::WellFormedCall,
+            "function_call.args",
+        ),
+        (of(json!({"functionCall": {"args": {}}})), 1, Rule::WellFormedCall, "Name cannot be empty"),
+        (
+            json!([hi(), one(), user(json!([{"functionResponse": {"name": "f", "response": "x"}}]))]),
+            2,
+            Rule::SomeContent,
+            "function_response.response",
+        ),
+        (
+            json!([hi(), model(json!([bare()])), back()]),
+            1,
+            Rule::SignedThinking,
+            "`default_api:f` , position 2.",
+        ),
+        (
+            json!([
+                hi(),
+                one(),
+                back(),
+                model(json!([bare(), call()])),
+                user(json!([response(), response()]))
+            ]),
+            3,
+            Rule::SignedThinking,
+            "position 4.",
+        ),
+    ] {
+        let refused = gemini(&contents(&list)).expect_err(&list.to_string());
+        assert_eq!((refused.index, refused.rule), (index, rule), "{list}: {refused}");
+        assert!(refused.message.contains(words), "{list}: {refused}");
+        assert_eq!(refused.gemini_body()["error"]["status"], "INVALID_ARGUMENT");
+    }
+}
