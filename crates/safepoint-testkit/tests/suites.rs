@@ -9,3 +9,5 @@ mod broken;
 mod model;
 #[path = "suites/tools.rs"]
 mod tools;
+#[path = "suites/trees.rs"]
+mod trees;

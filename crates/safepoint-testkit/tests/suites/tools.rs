@@ -8,7 +8,7 @@ use safepoint::{
     receipt::{CallReport, CallStatus, Effect, Ending},
     tool::{EffectClass, FnTool},
 };
-use safepoint_models::{anthropic, openai};
+use safepoint_models::{anthropic, openai, responses};
 use safepoint_testkit::{
     closing::Closing,
     ledger::Mark,
@@ -18,7 +18,7 @@ use safepoint_testkit::{
 };
 use serde_json::json;
 
-const WIRES: [Wire; 2] = [Wire::OpenAi, Wire::Anthropic];
+const WIRES: [Wire; 3] = [Wire::OpenAi, Wire::Anthropic, Wire::Responses];
 
 struct World {
     server: ModelServer,
@@ -34,6 +34,7 @@ async fn world(wire: Wire, make: impl FnOnce(&GateTools) -> FnTool) -> World {
     let builder = match wire {
         Wire::OpenAi => Agent::builder(openai::model("m").base_url(server.url())),
         Wire::Anthropic => Agent::builder(anthropic::model("m").base_url(server.url())),
+        Wire::Responses => Agent::builder(responses::model("m").base_url(server.url())),
     };
     let agent = builder.approvals(Approvals::Auto).tool(make(&tools)).build();
     let handle = agent.run("go").detach();
