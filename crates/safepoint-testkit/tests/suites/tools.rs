@@ -8,7 +8,7 @@ use safepoint::{
     receipt::{CallReport, CallStatus, Effect, Ending},
     tool::{EffectClass, FnTool},
 };
-use safepoint_models::{anthropic, openai, responses};
+use safepoint_models::{anthropic, gemini, openai, responses};
 use safepoint_testkit::{
     closing::Closing,
     ledger::Mark,
@@ -35,6 +35,7 @@ async fn world(wire: Wire, make: impl FnOnce(&GateTools) -> FnTool) -> World {
         Wire::OpenAi => Agent::builder(openai::model("m").base_url(server.url())),
         Wire::Anthropic => Agent::builder(anthropic::model("m").base_url(server.url())),
         Wire::Responses => Agent::builder(responses::model("m").base_url(server.url())),
+        Wire::Gemini => Agent::builder(gemini::model("m").base_url(server.url())),
     };
     let agent = builder.approvals(Approvals::Auto).tool(make(&tools)).build();
     let handle = agent.run("go").detach();
