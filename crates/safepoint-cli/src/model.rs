@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use safepoint::{Agent, AgentBuilder};
-use safepoint_models::{anthropic, gemini, openai, responses};
+use safepoint_models::{HttpModel, Wire, anthropic, gemini, openai, responses};
 use safepoint_testkit::{script::Script, server::ModelServer};
 use secrecy::SecretString;
 use tokio::{
@@ -58,18 +58,24 @@ pub(crate) async fn choose(args: &RunArgs) -> anyhow::Result<Chosen> {
     practice_model().await
 }
 
-/// A model of this wire as the arguments say; its key from this variable where they name none.
-macro_rules! configured {
-    ($wire:ident, $name:expr, $args:expr, $variable:literal) => {{
-        let (args, named_key) = ($args, key($args)?);
-        let by_environment = args.base_url.is_none() && named_key.is_none();
-        let mut model = if by_environment { $wire::from_env($name)? } else { $wire::model($name) };
-        model = args.base_url.iter().fold(model, |model, base| model.base_url(base));
-        let key = named_key.or_else(|| from_env($variable));
-        model = key.into_iter().fold(model, |model, key| model.api_key(key));
-        model = args.max_tokens.into_iter().fold(model, |model, tokens| model.max_tokens(tokens));
-        args.temperature.into_iter().fold(model, |model, temperature| model.temperature(temperature))
-    }};
+/// A model of this wire as the arguments say; its key from the wire's variable where they name none.
+fn configured<W: Wire>(name: &str, args: &RunArgs) -> anyhow::Result<HttpModel<W>> {
+    let named_key = key(args)?;
+    let by_environment = args.base_url.is_none() && named_key.is_none();
+    let mut model = if by_environment { HttpModel::from_env(name)? } else { HttpModel::new(name) };
+    if let Some(base) = &args.base_url {
+        model = model.base_url(base);
+    }
+    if let Some(key) = named_key.or_else(|| from_env(W::KEY_VARIABLE)) {
+        model = model.api_key(key);
+    }
+    if let Some(tokens) = args.max_tokens {
+        model = model.max_tokens(tokens);
+    }
+    if let Some(temperature) = args.temperature {
+        model = model.temperature(temperature);
+    }
+    Ok(model)
 }
 
 fn named_model(args: &RunArgs, named: &str) -> anyhow::Result<Chosen> {
@@ -77,10 +83,10 @@ fn named_model(args: &RunArgs, named: &str) -> anyhow::Result<Chosen> {
         return Err(Usage(format!("--model {named}: write {WIRES}")).into());
     };
     Ok(Chosen::plain(match wire {
-        "openai" => Agent::builder(configured!(openai, name, args, "OPENAI_API_KEY")),
-        "responses" => Agent::builder(configured!(responses, name, args, "OPENAI_API_KEY")),
-        "gemini" => Agent::builder(configured!(gemini, name, args, "GEMINI_API_KEY")),
-        "anthropic" => Agent::builder(configured!(anthropic, name, args, "ANTHROPIC_API_KEY").cache()),
+        "openai" => Agent::builder(configured::<openai::Chat>(name, args)?),
+        "responses" => Agent::builder(configured::<responses::Stateless>(name, args)?),
+        "gemini" => Agent::builder(configured::<gemini::GenerateContent>(name, args)?),
+        "anthropic" => Agent::builder(configured::<anthropic::Messages>(name, args)?.cache()),
         other => return Err(Usage(format!("there is no wire `{other}`; write {WIRES}")).into()),
     }))
 }

@@ -4,16 +4,16 @@
 //! call are exact (they are named at its start), output is what was named last or a floor.
 
 use safepoint::{
-    History, Model,
+    History,
     model::{Conversation, DeltaStream, ModelSpec},
 };
-use secrecy::SecretString;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    config::{Auth, ConfigError, Endpoint, Fields, ToolChoice},
-    http::{Patience, exchange},
+    config::{Auth, ConfigError, Endpoint, ToolChoice},
+    http::exchange,
     outgoing::Outgoing,
+    wired::{HttpModel, Wire, sealed::Sealed},
 };
 
 mod encode;
@@ -21,7 +21,6 @@ mod read;
 
 use encode::Encoder;
 
-const DEFAULT_BASE: &str = "https://api.anthropic.com/v1";
 const VERSION: &str = "2023-06-01";
 const DEFAULT_MAX_TOKENS: u64 = 8192;
 
@@ -30,32 +29,26 @@ const DEFAULT_MAX_TOKENS: u64 = 8192;
 /// ```
 /// let model = safepoint_models::anthropic::model("claude-sonnet-4-5").max_tokens(4096).cache();
 /// ```
-#[derive(Clone, Debug)]
-pub struct Anthropic {
-    wire_name: String,
-    name: String,
-    endpoint: Endpoint,
-    fields: Fields,
-    extra: Map<String, Value>,
+pub type Anthropic = HttpModel<Messages>;
+
+/// The wire of Anthropic messages.
+#[derive(Clone, Debug, Default)]
+pub struct Messages {
     caching: Caching,
 }
 
 /// Whether the stable prefix is marked for the provider's cache.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Caching {
+    #[default]
     Off,
     On,
 }
 
-/// A model by name, without a key; add one with [`Anthropic::api_key`] where the server wants it.
+/// A model by name, without a key; add one with [`HttpModel::api_key`] where the server wants it.
 #[must_use]
 pub fn model(name: impl Into<String>) -> Anthropic {
-    let wire_name = name.into();
-    let name = format!("anthropic:{wire_name}");
-    let endpoint = Endpoint::new(DEFAULT_BASE);
-    let mut fields = Fields::default();
-    fields.set("max_tokens", DEFAULT_MAX_TOKENS);
-    Anthropic { wire_name, name, endpoint, fields, extra: Map::new(), caching: Caching::Off }
+    HttpModel::new(name)
 }
 
 /// A model with the key of `ANTHROPIC_API_KEY` and, where it is set, the base URL of `ANTHROPIC_BASE_URL`.
@@ -63,95 +56,60 @@ pub fn model(name: impl Into<String>) -> Anthropic {
 /// # Errors
 /// If neither is set: without a base URL a key is needed.
 pub fn from_env(name: impl Into<String>) -> Result<Anthropic, ConfigError> {
-    let key = std::env::var("ANTHROPIC_API_KEY").ok().filter(|key| !key.is_empty());
-    let base = std::env::var("ANTHROPIC_BASE_URL").ok().filter(|base| !base.is_empty());
-    if key.is_none() && base.is_none() {
-        return Err(ConfigError::missing_key("ANTHROPIC_API_KEY"));
-    }
-    let mut model = model(name);
-    if let Some(base) = base {
-        model = model.base_url(base);
-    }
-    if let Some(key) = key {
-        model = model.api_key(SecretString::from(key));
-    }
-    Ok(model)
+    HttpModel::from_env(name)
 }
 
-impl Anthropic {
-    /// The part of the address before `/messages`; it includes `/v1`.
-    #[must_use]
-    pub fn base_url(mut self, url: impl Into<String>) -> Self {
-        self.endpoint.base_url = url.into();
-        self
+impl Sealed for Messages {}
+
+impl Wire for Messages {
+    const NAME: &'static str = "anthropic";
+    const DEFAULT_BASE: &'static str = "https://api.anthropic.com/v1";
+    const KEY_VARIABLE: &'static str = "ANTHROPIC_API_KEY";
+    const BASE_VARIABLE: &'static str = "ANTHROPIC_BASE_URL";
+
+    fn defaults() -> Map<String, Value> {
+        Map::from_iter([("max_tokens".to_owned(), json!(DEFAULT_MAX_TOKENS))])
     }
-    /// Sets the key.
-    #[must_use]
-    pub fn api_key(mut self, key: SecretString) -> Self {
-        self.endpoint.key = Some(key);
-        self
+
+    fn max_tokens(fields: &mut Map<String, Value>, tokens: u64) {
+        fields.insert("max_tokens".into(), tokens.into());
     }
-    /// Adds a header to each request.
-    #[must_use]
-    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
-        self.endpoint.headers.push((name.into(), value.into()));
-        self
-    }
-    /// Sets how long to wait and how often to try.
-    #[must_use]
-    pub fn patience(mut self, patience: Patience) -> Self {
-        self.endpoint.patience = patience;
-        self
-    }
-    /// Sets the temperature.
-    #[must_use]
-    pub fn temperature(mut self, temperature: f64) -> Self {
-        self.fields.set("temperature", temperature);
-        self
-    }
-    /// Sets the most tokens of one reply. Default 8,192: this wire wants a figure.
-    #[must_use]
-    pub fn max_tokens(mut self, tokens: u64) -> Self {
-        self.fields.set("max_tokens", tokens);
-        self
-    }
-    /// Lets the model think, for at most so many tokens.
-    #[must_use]
-    pub fn thinking(mut self, budget_tokens: u64) -> Self {
-        self.fields.set("thinking", json!({"type": "enabled", "budget_tokens": budget_tokens}));
-        self
-    }
-    /// Sets which tool it must use.
-    #[must_use]
-    pub fn tool_choice(mut self, choice: &ToolChoice) -> Self {
+
+    fn tool_choice(fields: &mut Map<String, Value>, choice: &ToolChoice) {
         let choice = match choice {
             ToolChoice::Auto => json!({"type": "auto"}),
             ToolChoice::None => json!({"type": "none"}),
             ToolChoice::Required => json!({"type": "any"}),
             ToolChoice::Tool(name) => json!({"type": "tool", "name": name}),
         };
-        self.fields.set("tool_choice", choice);
+        fields.insert("tool_choice".into(), choice);
+    }
+
+    fn open(model: &Anthropic, spec: &ModelSpec) -> Box<dyn Conversation> {
+        Box::new(model.talk(spec))
+    }
+}
+
+impl HttpModel<Messages> {
+    /// Lets the model think, for at most so many tokens.
+    #[must_use]
+    pub fn thinking(mut self, budget_tokens: u64) -> Self {
+        self.fields.insert("thinking".into(), json!({"type": "enabled", "budget_tokens": budget_tokens}));
         self
     }
     /// Marks instructions, tools and the newest message for the provider's prompt cache.
     #[must_use]
     pub fn cache(mut self) -> Self {
-        self.caching = Caching::On;
-        self
-    }
-    /// Adds a field to each request as it is, over what is set otherwise.
-    #[must_use]
-    pub fn extra(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
-        self.extra.insert(name.into(), value.into());
+        self.wire.caching = Caching::On;
         self
     }
 
     fn prefix(&self, spec: &ModelSpec) -> Vec<u8> {
-        let mut fields = self.fields.clone();
+        let mut fields = self.settings();
         fields.set("model", self.wire_name.as_str());
         fields.set("stream", true);
         let mark = |mut value: Value| {
-            if self.caching == Caching::On
+            if self.wire.caching == Caching::On
                 && let Some(object) = value.as_object_mut()
             {
                 object.insert("cache_control".into(), json!({"type": "ephemeral"}));
@@ -172,26 +130,13 @@ impl Anthropic {
             tools.push(mark(last));
             fields.set("tools", tools);
         }
-        fields.merge(&self.extra);
-        let mut bytes = fields.open();
-        bytes.extend_from_slice(b",\"messages\":[");
-        bytes
+        self.opened(fields, "messages")
     }
 
     fn talk(&self, spec: &ModelSpec) -> Talk {
         let mut endpoint = self.endpoint.clone();
         endpoint.headers.insert(0, ("anthropic-version".into(), VERSION.into()));
-        Talk { endpoint, encoder: Encoder::new(self.prefix(spec), self.caching == Caching::On) }
-    }
-}
-
-impl Model for Anthropic {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn open(&self, spec: ModelSpec) -> Box<dyn Conversation> {
-        Box::new(self.talk(&spec))
+        Talk { endpoint, encoder: Encoder::new(self.prefix(spec), self.wire.caching == Caching::On) }
     }
 }
 

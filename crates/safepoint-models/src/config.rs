@@ -121,6 +121,12 @@ fn bad(message: String) -> ModelError {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Fields(Map<String, Value>);
 
+impl From<Map<String, Value>> for Fields {
+    fn from(fields: Map<String, Value>) -> Self {
+        Self(fields)
+    }
+}
+
 impl Fields {
     pub(crate) fn set(&mut self, name: &str, value: impl Into<Value>) {
         self.0.insert(name.to_owned(), value.into());

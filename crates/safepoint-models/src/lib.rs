@@ -17,7 +17,9 @@ mod outgoing;
 pub mod responses;
 mod retry;
 mod sse;
+mod wired;
 
 pub use config::{ConfigError, ToolChoice};
 pub use http::Patience;
 pub use retry::Retry;
+pub use wired::{HttpModel, Wire};

@@ -4,50 +4,37 @@
 //! usage of a cut stream, so the figures of a cut call are a floor, marked estimated.
 
 use safepoint::{
-    History, Model,
+    History,
     model::{Conversation, DeltaStream, ModelSpec},
 };
-use secrecy::SecretString;
 use serde_json::{Map, Value, json};
 
 use crate::{
     body::Growing,
-    config::{Auth, ConfigError, Endpoint, Fields, ToolChoice},
+    config::{Auth, ConfigError, Endpoint, ToolChoice},
     cursor::{Cursor, Fresh},
-    http::{Patience, exchange},
+    http::exchange,
+    wired::{HttpModel, Wire, sealed::Sealed},
 };
 
 mod encode;
 mod read;
-
-const DEFAULT_BASE: &str = "https://api.openai.com/v1";
 
 /// A model that speaks OpenAI chat completions.
 ///
 /// ```
 /// let model = safepoint_models::openai::model("gpt-5.2").base_url("http://127.0.0.1:8080/v1").temperature(0.2);
 /// ```
-#[derive(Clone, Debug)]
-pub struct OpenAi {
-    wire_name: String,
-    name: String,
-    endpoint: Endpoint,
-    fields: Fields,
-    extra: Map<String, Value>,
-}
+pub type OpenAi = HttpModel<Chat>;
 
-/// A model by name, without a key; add one with [`OpenAi::api_key`] where the server wants it.
+/// The wire of OpenAI chat completions.
+#[derive(Clone, Debug, Default)]
+pub struct Chat(());
+
+/// A model by name, without a key; add one with [`HttpModel::api_key`] where the server wants it.
 #[must_use]
 pub fn model(name: impl Into<String>) -> OpenAi {
-    let wire_name = name.into();
-    let name = format!("openai:{wire_name}");
-    OpenAi {
-        name,
-        wire_name,
-        endpoint: Endpoint::new(DEFAULT_BASE),
-        fields: Fields::default(),
-        extra: Map::new(),
-    }
+    HttpModel::new(name)
 }
 
 /// A model with the key of `OPENAI_API_KEY` and, where it is set, the base URL of `OPENAI_BASE_URL`.
@@ -55,97 +42,58 @@ pub fn model(name: impl Into<String>) -> OpenAi {
 /// # Errors
 /// If neither is set: without a base URL a key is needed.
 pub fn from_env(name: impl Into<String>) -> Result<OpenAi, ConfigError> {
-    let key = std::env::var("OPENAI_API_KEY").ok().filter(|key| !key.is_empty());
-    let base = std::env::var("OPENAI_BASE_URL").ok().filter(|base| !base.is_empty());
-    let mut model = model(name);
-    match (key, base) {
-        (None, None) => return Err(ConfigError::missing_key("OPENAI_API_KEY")),
-        (key, base) => {
-            if let Some(base) = base {
-                model = model.base_url(base);
-            }
-            if let Some(key) = key {
-                model = model.api_key(SecretString::from(key));
-            }
-        }
-    }
-    Ok(model)
+    HttpModel::from_env(name)
 }
 
-impl OpenAi {
-    /// The part of the address before `/chat/completions`; it includes `/v1`.
-    #[must_use]
-    pub fn base_url(mut self, url: impl Into<String>) -> Self {
-        self.endpoint.base_url = url.into();
-        self
+impl Sealed for Chat {}
+
+impl Wire for Chat {
+    const NAME: &'static str = "openai";
+    const DEFAULT_BASE: &'static str = "https://api.openai.com/v1";
+    const KEY_VARIABLE: &'static str = "OPENAI_API_KEY";
+    const BASE_VARIABLE: &'static str = "OPENAI_BASE_URL";
+
+    fn defaults() -> Map<String, Value> {
+        Map::from_iter([("stream_options".to_owned(), json!({"include_usage": true}))])
     }
-    /// Sets the key.
-    #[must_use]
-    pub fn api_key(mut self, key: SecretString) -> Self {
-        self.endpoint.key = Some(key);
-        self
+
+    fn max_tokens(fields: &mut Map<String, Value>, tokens: u64) {
+        fields.insert("max_completion_tokens".into(), tokens.into());
     }
-    /// Adds a header to each request.
-    #[must_use]
-    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
-        self.endpoint.headers.push((name.into(), value.into()));
-        self
-    }
-    /// Sets how long to wait and how often to try.
-    #[must_use]
-    pub fn patience(mut self, patience: Patience) -> Self {
-        self.endpoint.patience = patience;
-        self
-    }
-    /// Sets the temperature.
-    #[must_use]
-    pub fn temperature(mut self, temperature: f64) -> Self {
-        self.fields.set("temperature", temperature);
-        self
-    }
-    /// Sets the most tokens of one reply. Sent as `max_completion_tokens`; for servers that know only the older
-    /// `max_tokens`, use [`OpenAi::extra`].
-    #[must_use]
-    pub fn max_tokens(mut self, tokens: u64) -> Self {
-        self.fields.set("max_completion_tokens", tokens);
-        self
-    }
-    /// Sets how hard the model thinks, in the provider's words: `low`, `medium`, `high`.
-    #[must_use]
-    pub fn reasoning_effort(mut self, effort: impl Into<String>) -> Self {
-        self.fields.set("reasoning_effort", effort.into());
-        self
-    }
-    /// Sets which tool it must use.
-    #[must_use]
-    pub fn tool_choice(mut self, choice: &ToolChoice) -> Self {
+
+    fn tool_choice(fields: &mut Map<String, Value>, choice: &ToolChoice) {
         let choice = match choice {
             ToolChoice::Auto => json!("auto"),
             ToolChoice::None => json!("none"),
             ToolChoice::Required => json!("required"),
             ToolChoice::Tool(name) => json!({"type": "function", "function": {"name": name}}),
         };
-        self.fields.set("tool_choice", choice);
+        fields.insert("tool_choice".into(), choice);
+    }
+
+    fn open(model: &OpenAi, spec: &ModelSpec) -> Box<dyn Conversation> {
+        Box::new(Talk::new(model, spec))
+    }
+}
+
+impl HttpModel<Chat> {
+    /// Sets how hard the model thinks, in the provider's words: `low`, `medium`, `high`.
+    #[must_use]
+    pub fn reasoning_effort(mut self, effort: impl Into<String>) -> Self {
+        self.fields.insert("reasoning_effort".into(), effort.into().into());
         self
     }
     /// Marks the stable prefix for the provider's prompt cache.
     #[must_use]
     pub fn prompt_cache_key(mut self, key: impl Into<String>) -> Self {
-        self.fields.set("prompt_cache_key", key.into());
-        self
-    }
-    /// Adds a field to each request as it is, over what is set otherwise.
-    #[must_use]
-    pub fn extra(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
-        self.extra.insert(name.into(), value.into());
+        self.fields.insert("prompt_cache_key".into(), key.into().into());
         self
     }
 
     fn prefix(&self, spec: &ModelSpec) -> Vec<u8> {
-        let mut fields = self.fields.clone();
+        let mut fields = self.settings();
         fields.set("model", self.wire_name.as_str());
         fields.set("stream", true);
-        fields.set("stream_options", json!({"include_usage": true}));
         let tools: Vec<Value> = spec
             .tools
             .iter()
@@ -157,23 +105,11 @@ impl OpenAi {
         if !tools.is_empty() {
             fields.set("tools", tools);
         }
-        fields.merge(&self.extra);
-        let mut bytes = fields.open();
-        bytes.extend_from_slice(b",\"messages\":[");
+        let mut bytes = self.opened(fields, "messages");
         if let Some(system) = &spec.system {
             encode::system(&mut bytes, system);
         }
         bytes
-    }
-}
-
-impl Model for OpenAi {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn open(&self, spec: ModelSpec) -> Box<dyn Conversation> {
-        Box::new(Talk::new(self, &spec))
     }
 }
 

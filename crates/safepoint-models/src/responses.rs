@@ -7,17 +7,17 @@
 
 use futures_util::future::BoxFuture;
 use safepoint::{
-    History, Model,
+    History,
     model::{Conversation, DeltaStream, ModelSpec},
 };
-use secrecy::SecretString;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    config::{Auth, ConfigError, Endpoint, Fields, ToolChoice},
+    config::{Auth, ConfigError, Endpoint, ToolChoice},
     grown::Grown,
-    http::{Patience, exchange},
+    http::exchange,
     outgoing::{self, Outgoing},
+    wired::{HttpModel, Wire, sealed::Sealed},
 };
 
 mod encode;
@@ -27,41 +27,24 @@ mod read;
 use encode::Items;
 use handle::{Handle, Keeps};
 
-const DEFAULT_BASE: &str = "https://api.openai.com/v1";
-
 /// A model that speaks OpenAI Responses.
 ///
 /// ```
 /// let model = safepoint_models::responses::model("gpt-5.2").reasoning_effort("low").background();
 /// ```
-#[derive(Clone, Debug)]
-pub struct Responses {
-    wire_name: String,
-    name: String,
-    endpoint: Endpoint,
-    fields: Fields,
+pub type Responses = HttpModel<Stateless>;
+
+/// The wire of OpenAI Responses, where each request carries the whole history.
+#[derive(Clone, Debug, Default)]
+pub struct Stateless {
     reasoning: Map<String, Value>,
-    extra: Map<String, Value>,
     keeps: Keeps,
 }
 
-/// A model by name, without a key; add one with [`Responses::api_key`] where the server wants it.
+/// A model by name, without a key; add one with [`HttpModel::api_key`] where the server wants it.
 #[must_use]
 pub fn model(name: impl Into<String>) -> Responses {
-    let wire_name = name.into();
-    let name = format!("responses:{wire_name}");
-    let mut fields = Fields::default();
-    fields.set("store", false);
-    fields.set("include", json!(["reasoning.encrypted_content"]));
-    Responses {
-        wire_name,
-        name,
-        endpoint: Endpoint::new(DEFAULT_BASE),
-        fields,
-        reasoning: Map::new(),
-        extra: Map::new(),
-        keeps: Keeps::Nothing,
-    }
+    HttpModel::new(name)
 }
 
 /// A model with the key of `OPENAI_API_KEY` and, where it is set, the base URL of `OPENAI_BASE_URL`.
@@ -69,102 +52,79 @@ pub fn model(name: impl Into<String>) -> Responses {
 /// # Errors
 /// If neither is set: without a base URL a key is needed.
 pub fn from_env(name: impl Into<String>) -> Result<Responses, ConfigError> {
-    let endpoint = Endpoint::from_env(DEFAULT_BASE, "OPENAI_API_KEY", "OPENAI_BASE_URL")?;
-    Ok(Responses { endpoint, ..model(name) })
+    HttpModel::from_env(name)
 }
 
-impl Responses {
-    /// The part of the address before `/responses`; it includes `/v1`.
-    #[must_use]
-    pub fn base_url(mut self, url: impl Into<String>) -> Self {
-        self.endpoint.base_url = url.into();
-        self
+impl Sealed for Stateless {}
+
+impl Wire for Stateless {
+    const NAME: &'static str = "responses";
+    const DEFAULT_BASE: &'static str = "https://api.openai.com/v1";
+    const KEY_VARIABLE: &'static str = "OPENAI_API_KEY";
+    const BASE_VARIABLE: &'static str = "OPENAI_BASE_URL";
+
+    fn defaults() -> Map<String, Value> {
+        let include = json!(["reasoning.encrypted_content"]);
+        Map::from_iter([("store".to_owned(), json!(false)), ("include".to_owned(), include)])
     }
-    /// Sets the key.
-    #[must_use]
-    pub fn api_key(mut self, key: SecretString) -> Self {
-        self.endpoint.key = Some(key);
-        self
+
+    fn max_tokens(fields: &mut Map<String, Value>, tokens: u64) {
+        fields.insert("max_output_tokens".into(), tokens.into());
     }
-    /// Adds a header to each request.
-    #[must_use]
-    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
-        self.endpoint.headers.push((name.into(), value.into()));
-        self
-    }
-    /// Sets how long to wait and how often to try.
-    #[must_use]
-    pub fn patience(mut self, patience: Patience) -> Self {
-        self.endpoint.patience = patience;
-        self
-    }
-    /// Sets the temperature.
-    #[must_use]
-    pub fn temperature(mut self, temperature: f64) -> Self {
-        self.fields.set("temperature", temperature);
-        self
-    }
-    /// Sets the most tokens of one reply, reasoning included.
-    #[must_use]
-    pub fn max_tokens(mut self, tokens: u64) -> Self {
-        self.fields.set("max_output_tokens", tokens);
-        self
-    }
-    /// Sets how hard the model thinks, in the provider's words: `low`, `medium`, `high`.
-    #[must_use]
-    pub fn reasoning_effort(mut self, effort: impl Into<String>) -> Self {
-        self.reasoning.insert("effort".into(), effort.into().into());
-        self
-    }
-    /// Asks for a summary of the reasoning, in the provider's words: `auto`, `concise`, `detailed`.
-    #[must_use]
-    pub fn reasoning_summary(mut self, summary: impl Into<String>) -> Self {
-        self.reasoning.insert("summary".into(), summary.into().into());
-        self
-    }
-    /// Sets which tool it must use.
-    #[must_use]
-    pub fn tool_choice(mut self, choice: &ToolChoice) -> Self {
+
+    fn tool_choice(fields: &mut Map<String, Value>, choice: &ToolChoice) {
         let choice = match choice {
             ToolChoice::Auto => json!("auto"),
             ToolChoice::None => json!("none"),
             ToolChoice::Required => json!("required"),
             ToolChoice::Tool(name) => json!({"type": "function", "name": name}),
         };
-        self.fields.set("tool_choice", choice);
+        fields.insert("tool_choice".into(), choice);
+    }
+
+    fn open(model: &Responses, spec: &ModelSpec) -> Box<dyn Conversation> {
+        Box::new(model.talk(spec))
+    }
+}
+
+impl HttpModel<Stateless> {
+    /// Sets how hard the model thinks, in the provider's words: `low`, `medium`, `high`.
+    #[must_use]
+    pub fn reasoning_effort(mut self, effort: impl Into<String>) -> Self {
+        self.wire.reasoning.insert("effort".into(), effort.into().into());
+        self
+    }
+    /// Asks for a summary of the reasoning, in the provider's words: `auto`, `concise`, `detailed`.
+    #[must_use]
+    pub fn reasoning_summary(mut self, summary: impl Into<String>) -> Self {
+        self.wire.reasoning.insert("summary".into(), summary.into().into());
         self
     }
     /// Marks the stable prefix for the provider's prompt cache.
     #[must_use]
     pub fn prompt_cache_key(mut self, key: impl Into<String>) -> Self {
-        self.fields.set("prompt_cache_key", key.into());
+        self.fields.insert("prompt_cache_key".into(), key.into().into());
         self
     }
     /// Lets the provider run each response in the background: it outlives its connection, so a connection that breaks
     /// is taken up again at the next event, and a stop sends the response's cancel. The provider stores the response.
     #[must_use]
     pub fn background(mut self) -> Self {
-        self.fields.set("background", true);
-        self.fields.set("store", true);
-        self.keeps = Keeps::Running;
-        self
-    }
-    /// Adds a field to each request as it is, over what is set otherwise.
-    #[must_use]
-    pub fn extra(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
-        self.extra.insert(name.into(), value.into());
+        self.fields.insert("background".into(), true.into());
+        self.fields.insert("store".into(), true.into());
+        self.wire.keeps = Keeps::Running;
         self
     }
 
     fn prefix(&self, spec: &ModelSpec) -> Vec<u8> {
-        let mut fields = self.fields.clone();
+        let mut fields = self.settings();
         fields.set("model", self.wire_name.as_str());
         fields.set("stream", true);
         if let Some(system) = &spec.system {
             fields.set("instructions", &**system);
         }
-        if !self.reasoning.is_empty() {
-            fields.set("reasoning", self.reasoning.clone());
+        if !self.wire.reasoning.is_empty() {
+            fields.set("reasoning", self.wire.reasoning.clone());
         }
         let tools: Vec<Value> = spec
             .tools
@@ -177,30 +137,17 @@ impl Responses {
         if !tools.is_empty() {
             fields.set("tools", tools);
         }
-        fields.merge(&self.extra);
-        let mut bytes = fields.open();
-        bytes.extend_from_slice(b",\"input\":[");
-        bytes
+        self.opened(fields, "input")
     }
 
     fn talk(&self, spec: &ModelSpec) -> Talk {
-        let (endpoint, keeps) = (self.endpoint.clone(), self.keeps);
+        let (endpoint, keeps) = (self.endpoint.clone(), self.wire.keeps);
         Talk {
             endpoint,
             keeps,
             latest: Handle::default(),
             encoder: Grown::new(self.prefix(spec), Items::default()),
         }
-    }
-}
-
-impl Model for Responses {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn open(&self, spec: ModelSpec) -> Box<dyn Conversation> {
-        Box::new(self.talk(&spec))
     }
 }
 

@@ -1,0 +1,181 @@
+//! A model behind HTTP: what every wire can be told, said once; a wire adds what only it knows.
+
+use std::fmt;
+
+use safepoint::{
+    Model,
+    model::{Conversation, ModelSpec},
+};
+use secrecy::SecretString;
+use serde_json::{Map, Value};
+
+use crate::{
+    config::{ConfigError, Endpoint, Fields, ToolChoice},
+    http::Patience,
+};
+
+/// A model that is reached over HTTP, on the wire `W`.
+#[derive(Clone, Debug)]
+pub struct HttpModel<W> {
+    /// The model's name as the provider knows it.
+    pub(crate) wire_name: String,
+    name: String,
+    pub(crate) endpoint: Endpoint,
+    pub(crate) fields: Map<String, Value>,
+    extra: Map<String, Value>,
+    pub(crate) wire: W,
+}
+
+/// A wire format: what differs between models behind HTTP. Sealed: the wires are those of this crate.
+pub trait Wire: sealed::Sealed + Clone + Default + fmt::Debug + Send + Sync + Sized + 'static {
+    /// Its name, as in `openai:gpt-5.2`.
+    const NAME: &'static str;
+    /// The part of the provider's address before the wire's own path.
+    const DEFAULT_BASE: &'static str;
+    /// The variable that holds the key.
+    const KEY_VARIABLE: &'static str;
+    /// The variable that holds another base URL.
+    const BASE_VARIABLE: &'static str;
+
+    /// The model's name as the provider knows it.
+    #[doc(hidden)]
+    fn wire_name(given: String) -> String {
+        given
+    }
+
+    /// The fields that are set from the start.
+    #[doc(hidden)]
+    fn defaults() -> Map<String, Value>;
+
+    /// Says the temperature.
+    #[doc(hidden)]
+    fn temperature(fields: &mut Map<String, Value>, temperature: f64) {
+        fields.insert("temperature".into(), temperature.into());
+    }
+
+    /// Says the most tokens of a reply.
+    #[doc(hidden)]
+    fn max_tokens(fields: &mut Map<String, Value>, tokens: u64);
+
+    /// Says which tool must be used.
+    #[doc(hidden)]
+    fn tool_choice(fields: &mut Map<String, Value>, choice: &ToolChoice);
+
+    /// Begins a conversation.
+    #[doc(hidden)]
+    fn open(model: &HttpModel<Self>, spec: &ModelSpec) -> Box<dyn Conversation>;
+}
+
+pub(crate) mod sealed {
+    /// Keeps the list of wires this crate's own.
+    #[expect(unnameable_types, reason = "nobody outside is to name it")]
+    pub trait Sealed {}
+}
+
+impl<W: Wire> HttpModel<W> {
+    /// A model by name, without a key; add one with [`HttpModel::api_key`] where the server wants it.
+    #[must_use]
+    pub fn new(name: impl Into<String>) -> Self {
+        let wire_name = W::wire_name(name.into());
+        Self {
+            name: format!("{}:{wire_name}", W::NAME),
+            wire_name,
+            endpoint: Endpoint::new(W::DEFAULT_BASE),
+            fields: W::defaults(),
+            extra: Map::new(),
+            wire: W::default(),
+        }
+    }
+
+    /// A model with the key and, where it is set, the base URL of the wire's variables.
+    ///
+    /// # Errors
+    /// If neither is set: without a base URL a key is needed.
+    pub fn from_env(name: impl Into<String>) -> Result<Self, ConfigError> {
+        let endpoint = Endpoint::from_env(W::DEFAULT_BASE, W::KEY_VARIABLE, W::BASE_VARIABLE)?;
+        Ok(Self { endpoint, ..Self::new(name) })
+    }
+
+    /// The part of the address before the wire's own path (`/chat/completions`, `/responses`, `/messages`, `/models`); it
+    /// includes `/v1`, or `/v1beta`.
+    #[must_use]
+    pub fn base_url(mut self, url: impl Into<String>) -> Self {
+        self.endpoint.base_url = url.into();
+        self
+    }
+
+    /// Sets the key.
+    #[must_use]
+    pub fn api_key(mut self, key: SecretString) -> Self {
+        self.endpoint.key = Some(key);
+        self
+    }
+
+    /// Adds a header to each request.
+    #[must_use]
+    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.endpoint.headers.push((name.into(), value.into()));
+        self
+    }
+
+    /// Sets how long to wait and how often to try.
+    #[must_use]
+    pub fn patience(mut self, patience: Patience) -> Self {
+        self.endpoint.patience = patience;
+        self
+    }
+
+    /// Sets the temperature.
+    #[must_use]
+    pub fn temperature(mut self, temperature: f64) -> Self {
+        W::temperature(&mut self.fields, temperature);
+        self
+    }
+
+    /// Sets the most tokens of one reply, reasoning included: `max_completion_tokens` of chat completions (for servers
+    /// that know only the older `max_tokens`, use [`HttpModel::extra`]), `max_output_tokens` of Responses,
+    /// `maxOutputTokens` of Gemini, `max_tokens` of messages, where it is 8,192 unless set: that wire wants a figure.
+    #[must_use]
+    pub fn max_tokens(mut self, tokens: u64) -> Self {
+        W::max_tokens(&mut self.fields, tokens);
+        self
+    }
+
+    /// Sets which tool it must use.
+    #[must_use]
+    pub fn tool_choice(mut self, choice: &ToolChoice) -> Self {
+        W::tool_choice(&mut self.fields, choice);
+        self
+    }
+
+    /// Adds a field to each request as it is, over what is set otherwise.
+    #[must_use]
+    pub fn extra(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.extra.insert(name.into(), value.into());
+        self
+    }
+
+    /// What is set, to which the wire adds what is of this conversation.
+    pub(crate) fn settings(&self) -> Fields {
+        Fields::from(self.fields.clone())
+    }
+
+    /// The body up to its list of messages, which comes last so that it can grow: what is extra over these fields.
+    pub(crate) fn opened(&self, mut fields: Fields, list: &str) -> Vec<u8> {
+        fields.merge(&self.extra);
+        let mut bytes = fields.open();
+        let comma = if bytes.len() > 1 { "," } else { "" };
+        bytes.extend_from_slice(format!("{comma}\"{list}\":[").as_bytes());
+        bytes
+    }
+}
+
+impl<W: Wire> Model for HttpModel<W> {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn open(&self, spec: ModelSpec) -> Box<dyn Conversation> {
+        W::open(self, &spec)
+    }
+}
