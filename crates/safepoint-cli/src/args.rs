@@ -23,8 +23,8 @@ Exit codes of run: 0 done, 1 failed, 2 wrong usage, 10 stopped by a limit or a l
 130 stopped by Ctrl-C, 143 by SIGTERM.";
 
 const RUN: &str = "\
-Which model, where --model does not say: the config file's, else by OPENAI_API_KEY, OPENAI_BASE_URL or
-ANTHROPIC_API_KEY, else a local server on port 11434, else the built-in practice model (a script).
+Which model, where --model does not say: the config file's, else by OPENAI_API_KEY, OPENAI_BASE_URL,
+ANTHROPIC_API_KEY or GEMINI_API_KEY, else a local server on port 11434, else the built-in practice model (a script).
 
 Config file: $XDG_CONFIG_HOME/safepoint/config.toml or ~/.config/safepoint/config.toml, with model, base_url,
 api_key_env, system, max_tokens, temperature, tools, parallel, approve, max_rounds. The command line outranks it.

@@ -155,3 +155,63 @@ fn elapsed(since: Instant, now: Instant, least: Duration) -> String {
         seconds => format!(" {} min {} s", seconds / 60, seconds % 60),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use safepoint::{
+        receipt::{ReasonReport, RequestReport},
+        tool::EffectClass,
+    };
+
+    use super::*;
+
+    fn asked(mode: &str, within_ms: Option<u64>) -> Fact {
+        let reason = ReasonReport { code: "user".into(), actor: "person".into(), text: String::new() };
+        let (at, reach) = (jiff::Timestamp::UNIX_EPOCH, "tree".to_owned());
+        let (mode, asked) = (mode.to_owned(), "first".to_owned());
+        Fact::StopAsked(RequestReport { seq: 0, at, reason, mode, reach, within_ms, asked })
+    }
+
+    fn started(name: &str) -> Fact {
+        Fact::CallStarted {
+            call_id: CallId::from(name),
+            name: name.to_owned(),
+            round: 1,
+            args: serde_json::Value::Null,
+            effect: EffectClass::ReadOnly,
+            key: String::new(),
+            at: jiff::Timestamp::UNIX_EPOCH,
+        }
+    }
+
+    fn line(status: &Status, now: Instant) -> String {
+        status.line(&[], now).map(|(text, _)| text).unwrap_or_default()
+    }
+
+    /// S1.4: requests join: the earlier deadline counts, and now is now.
+    #[test]
+    fn the_earlier_deadline_is_counted_down_and_now_is_now() {
+        let (mut status, now) = (Status::default(), Instant::now());
+        status.fact(&started("shell"), now);
+        assert_eq!(line(&status, now + Duration::from_secs(61)), "shell 1 min 1 s");
+        status.fact(&asked("after-model", None), now);
+        assert_eq!(line(&status, now), "stopping at the next safe point, waits for shell");
+        status.fact(&asked("after-model", Some(5000)), now);
+        status.fact(&asked("after-model", Some(9000)), now);
+        let later = now + Duration::from_secs(2);
+        assert_eq!(line(&status, later), "stopping, waits for shell 2 s; now in 3 s, or with another Ctrl-C");
+        status.fact(&asked("now", None), now);
+        status.fact(&asked("after-model", Some(1000)), now);
+        assert_eq!(line(&status, later), "stopping now, waits for shell 2 s");
+    }
+
+    /// A round of many calls is still one line.
+    #[test]
+    fn many_calls_are_counted() {
+        let (mut status, now) = (Status::default(), Instant::now());
+        for name in ["a", "b", "c", "d", "e"] {
+            status.fact(&started(name), now);
+        }
+        assert_eq!(line(&status, now), "a, b, c, 2 more");
+    }
+}

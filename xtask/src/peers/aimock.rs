@@ -1,4 +1,4 @@
-//! The peer `@copilotkit/aimock`, from npm: both wires, paced streams.
+//! The peer `@copilotkit/aimock`, from npm: every wire, paced streams.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ impl Peer for Aimock {
     }
 
     fn wires(&self) -> &'static [&'static str] {
-        &["openai", "anthropic"]
+        &["openai", "anthropic", "responses", "gemini"]
     }
 
     fn install(&self, cache: &Path) -> Result<(), Absent> {

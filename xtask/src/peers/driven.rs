@@ -29,7 +29,7 @@ impl Driven {
     pub(super) fn start(binary: &Path, wire: &str, server: &Serving, args: &[&str]) -> anyhow::Result<Self> {
         let model = format!("{wire}:x");
         let mut child = Command::new(binary)
-            .args(["run", "--json", "--model", &model, "--base-url", &server.base_url])
+            .args(["run", "--json", "--model", &model, "--base-url", &server.base_url(wire)])
             .args(args)
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())

@@ -12,7 +12,7 @@ use serde_json::Value;
 pub(super) struct Serving {
     child: Child,
     told: BufReader<ChildStdout>,
-    pub(super) base_url: String,
+    url: String,
 }
 
 impl Serving {
@@ -24,11 +24,17 @@ impl Serving {
             .spawn()
             .context("the server could not be started")?;
         let told = BufReader::new(child.stdout.take().expect("it was piped above"));
-        let mut serving = Self { child, told, base_url: String::new() };
+        let mut serving = Self { child, told, url: String::new() };
         let first = serving.line()?;
         let url = first["url"].as_str().context("the server did not say where it listens")?;
-        serving.base_url = format!("{url}/v1");
+        url.clone_into(&mut serving.url);
         Ok(serving)
+    }
+
+    /// The base URL of a wire.
+    pub(super) fn base_url(&self, wire: &str) -> String {
+        let version = if wire == "gemini" { "v1beta" } else { "v1" };
+        format!("{}/{version}", self.url)
     }
 
     /// The requests that it was sent: `{path, body, status}` each.
