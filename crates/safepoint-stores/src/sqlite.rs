@@ -78,6 +78,16 @@ impl SqliteStore {
         self.writer.commits()
     }
 
+    /// Waits until every request is settled and the file is closed; the last one to close it tidies it up. Blocks while
+    /// it does. A store that is dropped does the same later, without being waited for.
+    pub fn close(self) {
+        let Self { writer, short, long, .. } = self;
+        short.close();
+        long.close();
+        // The last one: a connection that cannot write could not tidy up.
+        writer.close();
+    }
+
     fn write<T: Send + 'static>(
         &self,
         class: Class,

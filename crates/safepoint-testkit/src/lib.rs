@@ -82,6 +82,8 @@ mod asked;
 #[cfg(feature = "suites")]
 pub mod closing;
 #[cfg(feature = "suites")]
+pub mod fault_store;
+#[cfg(feature = "suites")]
 pub mod ledger;
 pub mod oracle;
 #[cfg(feature = "suites")]

@@ -25,15 +25,18 @@ use safepoint::{
 };
 
 mod approvals;
+mod faults;
 mod inbox;
 mod journal;
 mod leases;
 mod notices;
 mod outside;
+pub mod play;
 mod sessions;
 mod stops;
 
 pub use approvals::approvals;
+pub use faults::faults;
 pub use inbox::inbox;
 pub use journal::journal;
 pub use leases::leases;

@@ -50,3 +50,9 @@ async fn approvals_are_decided_once() -> Result<(), Broken> {
 async fn what_others_do_is_noticed() -> Result<(), Broken> {
     store_suite::notices(&fresh).await
 }
+
+/// S7.6, S7.7
+#[tokio::test]
+async fn a_fault_leaves_all_of_it_or_nothing() -> Result<(), Broken> {
+    store_suite::faults(&fresh).await
+}

@@ -33,7 +33,7 @@ pub use inbox::{Item, ItemState, Push, Pushed, Withdrawn};
 pub use journal::{Appended, Class, Damage, Entry, Flaw, Page, Record, Write};
 pub use lease::{Held, Lease, is_free};
 pub use memory::MemoryStore;
-pub use outside::{Clock, Outside, Witness};
+pub use outside::{Clock, Outside, Witness, kept, of_micros};
 pub use owner::{Life, Owner};
 pub use session::{NewSession, Notice, Older, SessionRow, Stamp};
 pub use stop::{Approvals, StopIntent, StopRow};

@@ -1,6 +1,7 @@
 //! How values stand in columns.
 
 use jiff::Timestamp;
+pub(super) use safepoint::store::of_micros as time;
 use safepoint::store::{Cause, Error};
 
 /// Numbers of a session take the lower half of a place.
@@ -34,8 +35,4 @@ pub(super) fn count(int: i64) -> u64 {
 
 pub(super) fn micros(at: Timestamp) -> i64 {
     at.as_microsecond()
-}
-
-pub(super) fn time(micros: i64) -> Timestamp {
-    Timestamp::from_microsecond(micros).unwrap_or(Timestamp::UNIX_EPOCH)
 }

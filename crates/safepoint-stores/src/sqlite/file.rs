@@ -9,7 +9,11 @@ use std::{
 use rusqlite::{Connection, OpenFlags};
 use safepoint::store::{Cause, Error};
 
-use super::{fail, options::Options, schema};
+use super::{
+    fail::{self, Fail},
+    options::Options,
+    schema,
+};
 
 /// An open file of the right version.
 #[derive(Debug)]
@@ -39,24 +43,27 @@ impl File {
         };
         match file.for_writing(options) {
             Ok(connection) => file.writer = Ok(connection),
-            Err(error) if may_be_read(&error) && path.exists() => file.for_reading(error)?,
-            Err(error) => return Err(fail::told(error)),
+            Err(Fail::Sqlite(error)) if may_be_read(&error) && path.exists() => file.for_reading(error)?,
+            Err(fail) => return Err(fail.into()),
         }
         let version = match &file.writer {
             Ok(connection) => schema::bring_up(connection),
             Err(_) => schema::must_be_known(&file.reader()?),
         };
-        version.map(|()| file)
+        version?;
+        Ok(file)
     }
 
-    fn for_writing(&self, options: &Options) -> rusqlite::Result<Connection> {
+    fn for_writing(&self, options: &Options) -> Result<Connection, Fail> {
         own(&self.path);
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
             | OpenFlags::SQLITE_OPEN_CREATE
             | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(&self.path, flags)?;
         connection.busy_timeout(self.busy)?;
-        // The first to touch the file: says whether it can be written at all.
+        // Before anything is changed: it may be somebody else's.
+        schema::must_be_ours(&connection)?;
+        // The first to write: says whether it can be written at all.
         connection.pragma_update(None, "journal_mode", "wal")?;
         // The writer looks after that itself, between commits; this bounds the file if it cannot.
         connection.pragma_update(None, "wal_autocheckpoint", LATEST_CHECKPOINT)?;

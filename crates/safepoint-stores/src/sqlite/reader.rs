@@ -14,14 +14,23 @@ type Question = Box<dyn FnOnce(&Connection) + Send>;
 #[derive(Debug)]
 pub(super) struct Reader {
     questions: mpsc::Sender<Question>,
+    thread: thread::JoinHandle<()>,
 }
 
 impl Reader {
     pub(super) fn start(name: &str, connection: Connection) -> Result<Self, Error> {
         let (questions, asked) = mpsc::channel::<Question>();
         let read = move || asked.into_iter().for_each(|question| question(&connection));
-        thread::Builder::new().name(name.into()).spawn(read).map_err(|why| Error::Failed(Cause::new(why)))?;
-        Ok(Self { questions })
+        let thread = thread::Builder::new().name(name.into()).spawn(read);
+        Ok(Self { questions, thread: thread.map_err(|why| Error::Failed(Cause::new(why)))? })
+    }
+
+    /// Waits until every question is answered and the file is closed.
+    pub(super) fn close(self) {
+        drop(self.questions);
+        if self.thread.join().is_err() {
+            // Whoever asked when it panicked was told that the store is gone.
+        }
     }
 
     pub(super) fn ask<T: Send + 'static>(

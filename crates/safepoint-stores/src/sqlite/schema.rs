@@ -5,7 +5,7 @@
 use rusqlite::{Connection, TransactionBehavior};
 use safepoint::store::{Cause, Error};
 
-use super::fail::{self, Fail};
+use super::fail::Fail;
 
 /// Step `n` brings version `n` to `n + 1`; the last one's version is ours.
 const STEPS: [&str; 1] = [include_str!("schema/1.sql")];
@@ -13,35 +13,36 @@ const STEPS: [&str; 1] = [include_str!("schema/1.sql")];
 /// Tells our files from those of others.
 const OURS: i32 = 0x5361_6665;
 
+/// Fails if the file is another program's, or a later release's.
+pub(super) fn must_be_ours(connection: &Connection) -> Result<(), Fail> {
+    version(connection).map(drop)
+}
+
 /// Brings the file to our version, in one transaction, or leaves it as it is.
-pub(super) fn bring_up(connection: &Connection) -> Result<(), Error> {
+pub(super) fn bring_up(connection: &Connection) -> Result<(), Fail> {
     if version(connection)? == known() {
         return Ok(());
     }
-    let steps = || -> Result<(), Fail> {
-        let transaction = rusqlite::Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
-        // Another process may have done it in the meantime: what counts is seen inside.
-        let found = version(&transaction)?;
-        for step in STEPS.iter().skip(found as usize) {
-            transaction.execute_batch(step)?;
-        }
-        transaction.pragma_update(None, "application_id", OURS)?;
-        transaction.pragma_update(None, "user_version", known())?;
-        transaction.commit()?;
-        Ok(())
-    };
-    steps().map_err(Error::from)
+    let transaction = rusqlite::Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
+    // Another process may have done it in the meantime: what counts is seen inside.
+    let found = version(&transaction)?;
+    for step in STEPS.iter().skip(found as usize) {
+        transaction.execute_batch(step)?;
+    }
+    transaction.pragma_update(None, "application_id", OURS)?;
+    transaction.pragma_update(None, "user_version", known())?;
+    transaction.commit()?;
+    Ok(())
 }
 
 /// For a file that can only be read: it must be of our version already.
-pub(super) fn must_be_known(connection: &Connection) -> Result<(), Error> {
-    match version(connection)? {
-        found if found == known() => Ok(()),
-        found => {
-            let why = format!("it is of version {found}, and must be written to become version {}", known());
-            Err(Error::ReadOnly(Cause::new(why)))
-        }
+pub(super) fn must_be_known(connection: &Connection) -> Result<(), Fail> {
+    let found = version(connection)?;
+    if found == known() {
+        return Ok(());
     }
+    let why = format!("it is of version {found}, and must be written to become version {}", known());
+    Err(Error::ReadOnly(Cause::new(why)).into())
 }
 
 pub(super) fn can_be_read(connection: &Connection) -> bool {
@@ -53,16 +54,13 @@ fn known() -> u32 {
 }
 
 /// The version of the file; 0 if it is new.
-fn version(connection: &Connection) -> Result<u32, Error> {
+fn version(connection: &Connection) -> Result<u32, Fail> {
     let pragma = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
-    let found = pragma("user_version").map_err(fail::told)?;
-    let whose = pragma("application_id").map_err(fail::told)?;
-    let tables: i64 = connection
-        .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
-        .map_err(fail::told)?;
+    let (found, whose) = (pragma("user_version")?, pragma("application_id")?);
+    let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
     if whose != OURS && (found != 0 || tables != 0) {
-        return Err(Error::Failed(Cause::new("the file belongs to another program")));
+        return Err(Error::Failed(Cause::new("the file belongs to another program")).into());
     }
     let found = u32::try_from(found).unwrap_or(u32::MAX);
-    if found > known() { Err(Error::Newer { found, known: known() }) } else { Ok(found) }
+    if found > known() { Err(Error::Newer { found, known: known() }.into()) } else { Ok(found) }
 }

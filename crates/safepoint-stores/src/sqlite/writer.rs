@@ -30,8 +30,14 @@ const CHECKPOINT_AFTER: u32 = 256;
 #[derive(Debug)]
 pub(super) struct Writer {
     /// Or why nothing can be written.
-    jobs: Result<mpsc::Sender<Box<dyn Job>>, Error>,
+    thread: Result<Handle, Error>,
     counted: Arc<Counted>,
+}
+
+#[derive(Debug)]
+struct Handle {
+    jobs: mpsc::Sender<Box<dyn Job>>,
+    thread: thread::JoinHandle<()>,
 }
 
 #[derive(Debug, Default)]
@@ -54,14 +60,24 @@ impl Writer {
         let counted = Arc::<Counted>::default();
         let connection = match connection {
             Ok(connection) => connection,
-            Err(why) => return Ok(Self { jobs: Err(why), counted }),
+            Err(why) => return Ok(Self { thread: Err(why), counted }),
         };
         let (jobs, asked) = mpsc::channel();
         let thread =
             Thread { connection, options, synced: None, since_checkpoint: 0, counted: Arc::clone(&counted) };
         let builder = thread::Builder::new().name("safepoint-store-writer".into());
-        builder.spawn(move || thread.run(&asked)).map_err(|why| Error::Failed(Cause::new(why)))?;
-        Ok(Self { jobs: Ok(jobs), counted })
+        let thread =
+            builder.spawn(move || thread.run(&asked)).map_err(|why| Error::Failed(Cause::new(why)))?;
+        Ok(Self { thread: Ok(Handle { jobs, thread }), counted })
+    }
+
+    /// Waits until every request is settled and the file is closed.
+    pub(super) fn close(self) {
+        let Ok(Handle { jobs, thread }) = self.thread else { return };
+        drop(jobs);
+        if thread.join().is_err() {
+            // Whoever asked when it panicked was told that the store is gone.
+        }
     }
 
     /// The work may be done more than once; what it did before was undone then.
@@ -71,8 +87,8 @@ impl Writer {
         work: impl FnMut(&Connection) -> Result<T, Fail> + Send + 'static,
     ) -> Answer<'static, T> {
         let (reply, told) = oneshot::channel();
-        let jobs = match &self.jobs {
-            Ok(jobs) => jobs,
+        let jobs = match &self.thread {
+            Ok(Handle { jobs, .. }) => jobs,
             Err(why) => {
                 let why = why.clone();
                 return Box::pin(async move { Err(why) });

@@ -16,7 +16,7 @@ use crate::ids::{ApprovalId, SessionId};
 use super::{
     Answer, ApprovalRow, Class, Decided, Decision, Entry, Error, Held, Item, Lease, NewSession, Notice,
     Older, Outside, Owner, Page, Push, Pushed, Record, SessionRow, Stamp, StopIntent, StopRow, Store,
-    Verdict, Withdrawn, Write, is_free, journal::Appended,
+    Verdict, Withdrawn, Write, is_free, journal::Appended, kept,
 };
 
 mod append;
@@ -165,7 +165,7 @@ impl Store for MemoryStore {
 
     fn acquire(&self, session: &SessionId, owner: Owner, ttl: Duration) -> Answer<'_, Lease> {
         let (began, since) = (Instant::now(), self.outside.now());
-        let held = Held { owner, since, expires: since.saturating_add(ttl).unwrap_or(Timestamp::MAX) };
+        let held = Held { owner, since, expires: kept(since.saturating_add(ttl).unwrap_or(Timestamp::MAX)) };
         let epoch = self.lock().acquire(session, held, &self.outside);
         ready(epoch.map(|epoch| Lease::new(session.clone(), epoch, ttl, began)))
     }
@@ -174,7 +174,7 @@ impl Store for MemoryStore {
         let (began, now, mut state) = (Instant::now(), self.outside.now(), self.lock());
         let renewed = state.session_mut(lease.session()).and_then(|session| {
             let held = session.held_by(lease)?;
-            held.expires = now.saturating_add(lease.ttl()).unwrap_or(Timestamp::MAX);
+            held.expires = kept(now.saturating_add(lease.ttl()).unwrap_or(Timestamp::MAX));
             Ok(Lease::new(lease.session().clone(), lease.epoch(), lease.ttl(), began))
         });
         ready(renewed)

@@ -33,9 +33,7 @@ impl Outside {
     /// The time of day.
     #[must_use]
     pub fn now(&self) -> Timestamp {
-        // Stores keep microseconds: what is told now equals what is read later.
-        let now = (self.clock)();
-        Timestamp::from_microsecond(now.as_microsecond()).unwrap_or(now)
+        kept((self.clock)())
     }
 }
 
@@ -43,4 +41,17 @@ impl fmt::Debug for Outside {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Outside").field("margin", &self.margin).finish_non_exhaustive()
     }
+}
+
+/// A time as stores keep it: in microseconds, so that what is told now equals what is read later.
+#[must_use]
+pub fn kept(at: Timestamp) -> Timestamp {
+    of_micros(at.as_microsecond())
+}
+
+/// The time of so many microseconds since 1970, or the farthest there is.
+#[must_use]
+pub fn of_micros(micros: i64) -> Timestamp {
+    let farthest = if micros < 0 { Timestamp::MIN } else { Timestamp::MAX };
+    Timestamp::from_microsecond(micros).unwrap_or(farthest)
 }

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use crate::ids::ApprovalId;
 
 use super::{
-    super::{Appended, ApprovalRow, ApprovalState, Closed, Closing, Error, ItemState, NewApproval, Write},
+    super::{Appended, ApprovalRow, ApprovalState, Closed, Closing, Error, ItemState, NewApproval, Write, kept},
     session::{Door, Session, Side},
 };
 
@@ -93,6 +93,7 @@ impl Side {
         if self.approvals.iter().any(|row| row.asked.id == asked.id) {
             return Err(Error::ApprovalExists(asked.id));
         }
+        let asked = NewApproval { expires: kept(asked.expires), ..asked };
         self.approvals.push(ApprovalRow { asked, at, state: ApprovalState::Open });
         Ok(())
     }

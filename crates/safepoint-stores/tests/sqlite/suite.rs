@@ -1,30 +1,8 @@
 //! The store in a file is a store: S6.2, S6.12, S7.4-S7.7, S8.1-S8.3 as far as they speak of what is kept.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests, which clippy does not know as such")]
-
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
-};
-
-use safepoint::store::{Outside, Store};
-use safepoint_stores::{SqliteStore, sqlite::Options};
 use safepoint_testkit::store_suite::{self, Broken};
-use tempfile::TempDir;
 
-/// Makes stores in this folder, each open twice.
-fn fresh(folder: &TempDir) -> impl Fn(Outside) -> [Arc<dyn Store>; 2] + Sync {
-    let made = AtomicUsize::new(0);
-    move |outside| {
-        let path = folder.path().join(format!("{}.db", made.fetch_add(1, Ordering::Relaxed)));
-        [0, 1].map(|_| {
-            let mut options = Options::default();
-            options.outside = outside.clone();
-            let store: Arc<dyn Store> = Arc::new(SqliteStore::open_with(&path, options).unwrap());
-            store
-        })
-    }
-}
+use super::support::fresh;
 
 #[tokio::test]
 async fn sessions_are_made_listed_and_removed() -> Result<(), Broken> {
@@ -65,4 +43,10 @@ async fn approvals_are_decided_once() -> Result<(), Broken> {
 #[tokio::test]
 async fn what_others_do_is_noticed() -> Result<(), Broken> {
     store_suite::notices(&fresh(&tempfile::tempdir().unwrap())).await
+}
+
+/// S7.6, S7.7
+#[tokio::test]
+async fn a_fault_leaves_all_of_it_or_nothing() -> Result<(), Broken> {
+    store_suite::faults(&fresh(&tempfile::tempdir().unwrap())).await
 }

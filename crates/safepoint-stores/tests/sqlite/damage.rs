@@ -1,0 +1,222 @@
+//! Damage is found, placed, and alone: S7.6, S7.7.
+
+use std::{fs, path::PathBuf};
+
+use rusqlite::Connection;
+use safepoint::{
+    ids::SessionId,
+    store::{Chain, Class, Damage, Flaw, NewSession, Store, Verdict, Write},
+};
+use safepoint_stores::SqliteStore;
+use safepoint_testkit::store_suite::{owner, record};
+use tempfile::TempDir;
+
+const RECORDS: u64 = 20;
+/// The first session's key is 1, and its records stand from here on.
+const FIRST: u64 = 1 << 32;
+
+struct Bed {
+    folder: TempDir,
+    path: PathBuf,
+}
+
+impl Bed {
+    /// Two sessions of as many records, in a file that nobody has open.
+    async fn make() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.db");
+        let store = SqliteStore::open(&path).unwrap();
+        for id in ["a", "b"] {
+            let session = store.create(NewSession::of(id)).await.unwrap().id;
+            let lease = store.acquire(&session, owner(1), std::time::Duration::from_secs(1)).await.unwrap();
+            for number in 0..RECORDS {
+                let says = vec![Write::Record(record(&format!("number {number} of {id}")))];
+                store.append(&lease, says, Class::Recorded).await.unwrap();
+            }
+            store.release(&lease).await.unwrap();
+        }
+        store.close();
+        Self { folder, path }
+    }
+
+    fn change(&self, sql: &str) {
+        let changed = Connection::open(&self.path).unwrap().execute(sql, []).unwrap();
+        assert!(changed > 0, "{sql}");
+    }
+
+    /// What a check says of the first session, and which of its records cannot be read.
+    async fn look(&self) -> (Verdict, Vec<Damage>) {
+        let store = SqliteStore::open(&self.path).unwrap();
+        let (a, b) = (SessionId::from("a"), SessionId::from("b"));
+        let verdict = store.check(&a).await.unwrap();
+        let mut damages = Vec::new();
+        let mut from = Some(0);
+        while let Some(start) = from {
+            let page = store.read(&a, start, 7).await.unwrap();
+            for (position, entry) in (start..).zip(page.entries) {
+                assert_eq!(entry.position, position);
+                match entry.record {
+                    Ok(found) => assert_eq!(found, record(&format!("number {position} of a"))),
+                    Err(damage) => damages.push(damage),
+                }
+            }
+            from = page.next;
+        }
+        assert!(matches!(store.check(&b).await.unwrap(), Verdict::Sound(_)), "the other session is sound");
+        store.close();
+        (verdict, damages)
+    }
+}
+
+fn damage(position: u64, flaw: Flaw) -> Damage {
+    Damage { position, flaw }
+}
+
+/// S7.6, S7.7
+#[tokio::test]
+async fn what_is_whole_is_sound() {
+    let bed = Bed::make().await;
+    let (verdict, damages) = bed.look().await;
+    assert!(matches!(verdict, Verdict::Sound(sound) if sound.records == RECORDS));
+    assert_eq!(damages, []);
+}
+
+/// S7.7: one byte of any part of any record is placed exactly, and every other record stays readable.
+#[tokio::test]
+async fn a_changed_record_is_placed_exactly() {
+    for (position, change) in [
+        (0, "bytes = x'00'"),
+        (7, "bytes = cast('number 6 of a' AS BLOB)"),
+        (8, "path = '2'"),
+        (9, "kind = 'sung'"),
+        (13, "version = 2"),
+        (19, "bytes = cast('number 18 of a' AS BLOB)"),
+    ] {
+        let bed = Bed::make().await;
+        bed.change(&format!("UPDATE records SET {change} WHERE place = {}", FIRST + position));
+        let (verdict, damages) = bed.look().await;
+        let found = damage(position, Flaw::Altered);
+        assert_eq!(verdict, Verdict::Flawed(found.clone()), "{change}");
+        assert_eq!(damages, [found], "{change}");
+    }
+}
+
+/// S7.7: an edit that computes its own checksum is found at the next record, or at the session's row.
+#[tokio::test]
+async fn an_edit_with_a_checksum_of_its_own_is_found() {
+    for (position, wanted) in [(7, damage(8, Flaw::Altered)), (19, damage(19, Flaw::OtherHead))] {
+        let bed = Bed::make().await;
+        let mut chain = Chain::of(&"a".into());
+        for before in 0..position {
+            chain = chain.then(before, &record(&format!("number {before} of a")));
+        }
+        let edited = chain.then(position, &record("edited"));
+        let sql = format!(
+            "UPDATE records SET bytes = cast('edited' AS BLOB), chain = x'{edited}' WHERE place = {}",
+            FIRST + position
+        );
+        bed.change(&sql);
+        let store = SqliteStore::open(&bed.path).unwrap();
+        assert_eq!(store.check(&"a".into()).await.unwrap(), Verdict::Flawed(wanted));
+    }
+}
+
+/// S7.7
+#[tokio::test]
+async fn a_lost_record_a_lost_tail_and_one_too_many_are_told_apart() {
+    let gone = |from: u64, to: u64| {
+        format!("DELETE FROM records WHERE place BETWEEN {} AND {}", FIRST + from, FIRST + to)
+    };
+    let more = format!(
+        "INSERT INTO records SELECT place + 1, path, kind, version, bytes, chain FROM records WHERE place = {}",
+        FIRST + RECORDS - 1
+    );
+    let head = RECORDS;
+    for (sql, first, all) in [
+        (gone(5, 5), damage(5, Flaw::Missing), 1),
+        (gone(0, 2), damage(0, Flaw::Missing), 3),
+        (gone(17, 19), damage(17, Flaw::TailLost { head }), 3),
+        (gone(0, 19), damage(0, Flaw::TailLost { head }), 20),
+        (more, damage(head, Flaw::Unannounced), 0),
+        ("UPDATE sessions SET head = 12 WHERE id = 'a'".to_owned(), damage(12, Flaw::Unannounced), 0),
+        (
+            "UPDATE sessions SET chain = zeroblob(32) WHERE id = 'a'".to_owned(),
+            damage(19, Flaw::OtherHead),
+            0,
+        ),
+    ] {
+        let bed = Bed::make().await;
+        bed.change(&sql);
+        let (verdict, damages) = bed.look().await;
+        assert_eq!(verdict, Verdict::Flawed(first), "{sql}");
+        assert_eq!(damages.len(), all, "{sql}: {damages:?}");
+    }
+}
+
+/// S7.6: a record whose text is none is unreadable, by its position, and alone.
+#[tokio::test]
+async fn a_record_that_cannot_be_decoded_is_named_and_alone() {
+    let bed = Bed::make().await;
+    bed.change(&format!("UPDATE records SET kind = cast(x'ff' AS TEXT) WHERE place = {}", FIRST + 4));
+    let (verdict, damages) = bed.look().await;
+    assert!(
+        matches!(&verdict, Verdict::Flawed(Damage { position: 4, flaw: Flaw::Unreadable { .. } })),
+        "{verdict:?}"
+    );
+    assert_eq!(damages.len(), 1);
+    let told = damages[0].to_string();
+    assert!(told.starts_with("record 4 cannot be read"), "{told}");
+}
+
+/// S7.7: any byte of the file that is flipped, wherever it lies, is harmless, or found, or an error; it never gives
+/// another record than the one that was written.
+#[tokio::test]
+async fn a_flipped_byte_of_the_file_never_gives_another_record() {
+    const STEP: usize = 997;
+    let bed = Bed::make().await;
+    let file = fs::read(&bed.path).unwrap();
+    let mut found = 0;
+    for at in (0..file.len()).step_by(STEP) {
+        let mut bytes = file.clone();
+        bytes[at] ^= 0x10;
+        let path = bed.folder.path().join("flipped.db");
+        fs::write(&path, &bytes).unwrap();
+        let Ok(store) = SqliteStore::open(&path) else {
+            found += 1;
+            continue;
+        };
+        for id in ["a", "b"] {
+            let Ok(page) = store.read(&id.into(), 0, 100).await else {
+                found += 1;
+                continue;
+            };
+            let is_sound = matches!(store.check(&id.into()).await, Ok(Verdict::Sound(_)));
+            let mut whole = 0;
+            for entry in page.entries {
+                let Ok(says) = entry.record else { continue };
+                assert_eq!(says, record(&format!("number {} of {id}", entry.position)), "flipped at {at}");
+                whole += 1;
+            }
+            assert!(!is_sound || whole == RECORDS, "flipped at {at}: sound, and {whole} records");
+            found += usize::from(!is_sound);
+        }
+        store.close();
+    }
+    assert!(found > 0, "no flip was found");
+}
+
+/// S7.7: what is damaged can still be gone on with: nothing is destroyed.
+#[tokio::test]
+async fn a_damaged_journal_can_be_written_on() {
+    let bed = Bed::make().await;
+    bed.change(&format!("UPDATE records SET version = 9 WHERE place = {}", FIRST + 3));
+    let store = SqliteStore::open(&bed.path).unwrap();
+    let session = SessionId::from("a");
+    let lease = store.acquire(&session, owner(2), std::time::Duration::from_secs(1)).await.unwrap();
+    let next = vec![Write::Record(record("number 20 of a"))];
+    assert_eq!(store.append(&lease, next, Class::Durable).await.unwrap().first, RECORDS);
+    store.close();
+    let (verdict, damages) = bed.look().await;
+    assert_eq!(verdict, Verdict::Flawed(damage(3, Flaw::Altered)));
+    assert_eq!(damages, [damage(3, Flaw::Altered)]);
+}

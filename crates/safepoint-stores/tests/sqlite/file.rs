@@ -1,0 +1,215 @@
+//! The file itself: full, read-only, older, newer, somebody else's. S7.6.
+
+use std::{
+    fs,
+    os::unix::{fs::PermissionsExt as _, process::CommandExt as _},
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use rusqlite::Connection;
+use safepoint::store::{Class, Error, NewSession, Record, Store, Write};
+use safepoint_stores::{SqliteStore, sqlite::Options};
+use safepoint_testkit::store_suite::{
+    item, owner,
+    play::{Picture, Player, alike, script},
+    record,
+};
+
+use super::{
+    roles::{Process, command, say, this_program, told},
+    support::{course, open, options, runtime, world},
+};
+
+const TTL: Duration = Duration::from_secs(10);
+
+/// S7.6: each write that needs room says that there is none; nothing is half-written, and all stays readable.
+#[tokio::test]
+async fn a_full_store_says_so_at_the_write_that_needs_room() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.db");
+    let (_, _, outside) = world();
+    let mut bounded = options(&outside);
+    bounded.most_bytes = Some(512 << 10);
+    let store = SqliteStore::open_with(&path, bounded).unwrap();
+    let session = store.create(NewSession::of("a")).await.unwrap().id;
+    let lease = store.acquire(&session, owner(1), TTL).await.unwrap();
+    let large = || Record { bytes: vec![7; 20 << 10], ..record("") };
+    let append = |records: usize| {
+        let mut writes: Vec<Write> = (0..records).map(|_| Write::Record(large())).collect();
+        writes.push(Write::Label("written".into()));
+        store.append(&lease, writes, Class::Durable)
+    };
+    let mut written = 0;
+    let refused = loop {
+        match append(2).await {
+            Ok(appended) => written = appended.next,
+            Err(refused) => break refused,
+        }
+    };
+    assert!(matches!(refused, Error::Full(_)) && !refused.is_uncertain(), "{refused:?}");
+    assert!(written > 10, "{written}");
+    let before = Picture::of(&store).await.unwrap();
+    assert_eq!(store.open(&session).await.unwrap().head, written);
+    for number in 0..3 {
+        let push = safepoint::store::Push { bytes: vec![7; 60 << 10], ..item(&number.to_string(), "large") };
+        assert!(matches!(store.push(&session, push).await, Err(Error::Full(_))));
+        assert!(matches!(append(3).await, Err(Error::Full(_))));
+    }
+    alike("a full store", &Picture::of(&store).await.unwrap(), &before).unwrap();
+    // Somebody makes room: another handle may grow the file.
+    let roomy = open(&path, &outside);
+    assert_eq!(
+        roomy.append(&lease, vec![Write::Record(large())], Class::Durable).await.unwrap().first,
+        written
+    );
+    assert!(Picture::of(&roomy).await.unwrap().iter().all(Picture::is_sound));
+}
+
+/// Reads a store that it may not write, and says what becomes of each write.
+#[test]
+fn reader_role() {
+    let Some((path, _)) = told("reader") else { return };
+    let (_, _, outside) = world();
+    let store = match SqliteStore::open_with(&path, options(&outside)) {
+        Ok(store) => store,
+        Err(error) => return say(format!("closed: {error}")),
+    };
+    runtime().block_on(async {
+        let session = "a".into();
+        let pictures = Picture::of(&store).await.unwrap();
+        say(format!("reads {}", pictures.iter().filter(|picture| picture.is_sound()).count()));
+        let refusals = [
+            store.create(NewSession::of("c")).await.err(),
+            store.remove(&session).await.err(),
+            store.acquire(&session, owner(3), TTL).await.err(),
+            store.push(&session, item("9", "9")).await.err(),
+            store.withdraw(&session, 1).await.err(),
+        ];
+        let is_said = refusals.iter().all(|error| matches!(error, Some(Error::ReadOnly(_))));
+        say(if is_said { "refuses".to_owned() } else { format!("{refusals:?}") });
+    });
+}
+
+/// Somebody who may do nothing but read, where this test may become such a one.
+const NOBODY: u32 = 65_534;
+
+/// A process that may read the folder, and nothing more. This program is copied there, where it may be run.
+fn reader(folder: &Path, path: &Path) -> Process {
+    let program = folder.join("program");
+    if !program.exists() {
+        fs::copy(this_program(), &program).unwrap();
+    }
+    for (path, mode) in [(program.as_path(), 0o555), (path, 0o444), (folder, 0o555)] {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+    for beside in ["a.db-wal", "a.db-shm"] {
+        let beside = folder.join(beside);
+        if beside.exists() {
+            fs::set_permissions(beside, fs::Permissions::from_mode(0o444)).unwrap();
+        }
+    }
+    let mut command = command(&program, "file", "reader", path, "");
+    if rustix::process::geteuid().is_root() {
+        command.uid(NOBODY).gid(NOBODY);
+    }
+    Process::start(command)
+}
+
+async fn played(path: &Path) -> SqliteStore {
+    let (time, lives, outside) = world();
+    let store: Arc<dyn Store> = Arc::new(open(path, &outside));
+    let mut player = Player::of(Arc::clone(&store), &time, &lives);
+    for step in script() {
+        drop(player.play(&step).await);
+    }
+    drop((player, store));
+    open(path, &outside)
+}
+
+/// S7.6: a store that can only be read is read, whether it was closed or is in use; each write says why it cannot.
+#[tokio::test]
+async fn a_store_that_can_only_be_read_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.db");
+    let store = played(&path).await;
+    let sessions = store.list(10, None).await.unwrap().len();
+    let mut in_use = reader(folder.path(), &path);
+    assert_eq!(in_use.hear(), Some(format!("reads {sessions}")), "while another has it open");
+    assert_eq!(in_use.hear().as_deref(), Some("refuses"));
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+    store.close();
+    let beside = folder.path().join("a.db-wal");
+    while beside.exists() {
+        // The handle that played is closed by its own threads, soon.
+        open(&path, &world().2).close();
+    }
+    let mut closed = reader(folder.path(), &path);
+    assert_eq!(closed.hear(), Some(format!("reads {sessions}")), "when nobody has it open");
+    assert_eq!(closed.hear().as_deref(), Some("refuses"));
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+fn made(sql: &str) -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.db");
+    Connection::open(&path).unwrap().execute_batch(sql).unwrap();
+    (folder, path)
+}
+
+/// S7.6: a store that was written by an older release opens in this one, with everything that it held.
+#[tokio::test]
+async fn a_store_of_an_older_release_opens() {
+    let (_folder, path) = made(include_str!("../fixtures/1.sql"));
+    let (_, _, outside) = world();
+    let store = open(&path, &outside);
+    let course = course().await;
+    alike("what it held", &Picture::of(&store).await.unwrap(), course.last().unwrap()).unwrap();
+    let lease = store.acquire(&"a".into(), owner(5), TTL).await.unwrap();
+    store.append(&lease, vec![Write::Record(record("after"))], Class::Durable).await.unwrap();
+    store.close();
+    assert!(Picture::of(&open(&path, &outside)).await.unwrap().iter().all(Picture::is_sound));
+}
+
+/// S7.6: a store that was written by a later release is not opened, and not touched.
+#[tokio::test]
+async fn a_store_of_a_later_release_is_not_touched() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.db");
+    SqliteStore::open(&path).unwrap().close();
+    Connection::open(&path).unwrap().pragma_update(None, "user_version", 99).unwrap();
+    let before = fs::read(&path).unwrap();
+    let refused = SqliteStore::open(&path).unwrap_err();
+    assert!(matches!(refused, Error::Newer { found: 99, known } if known < 99), "{refused:?}");
+    assert_eq!(fs::read(&path).unwrap(), before);
+}
+
+/// S7.6, S7.7
+#[tokio::test]
+async fn a_file_of_another_program_is_not_touched() {
+    let (folder, path) = made("CREATE TABLE theirs (a); INSERT INTO theirs VALUES (1)");
+    let garbage = folder.path().join("garbage.db");
+    fs::write(&garbage, "this is no database, and never was one".repeat(100)).unwrap();
+    for path in [path, garbage] {
+        let before = fs::read(&path).unwrap();
+        let refused = SqliteStore::open(&path).unwrap_err();
+        assert!(matches!(refused, Error::Failed(_)), "{refused:?}");
+        assert_eq!(fs::read(&path).unwrap(), before, "{}", path.display());
+    }
+    let none = SqliteStore::open(folder.path().join("no such folder").join("a.db")).unwrap_err();
+    assert!(matches!(none, Error::Failed(_)), "{none:?}");
+}
+
+#[tokio::test]
+async fn a_new_store_is_its_owner_s_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a ?#%.db");
+    let store = SqliteStore::open_with(&path, Options::default()).unwrap();
+    store.create(NewSession::of("a")).await.unwrap();
+    for beside in ["", "-wal", "-shm"] {
+        let file = PathBuf::from(format!("{}{beside}", path.display()));
+        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o077, 0, "{}", file.display());
+    }
+}

@@ -1,0 +1,149 @@
+//! Real processes on one file: S7.4, S7.5, S8.2, S8.4 as far as the store goes.
+
+use std::{io::Read as _, path::Path, time::Duration};
+
+use safepoint::{
+    ids::SessionId,
+    store::{ApprovalState, Approvals, Class, Decided, Error, NewSession, Owner, StopIntent, Store, Write},
+};
+use safepoint_stores::SqliteStore;
+use safepoint_testkit::store_suite::{
+    item,
+    play::{ask, decision},
+    record,
+};
+
+use super::{
+    roles::{Process, command, say, this_program, told},
+    support::runtime,
+};
+
+const TTL: Duration = Duration::from_secs(600);
+
+fn session() -> SessionId {
+    "a".into()
+}
+
+fn start(role: &str, path: &Path, detail: &str) -> Process {
+    Process::start(command(&this_program(), "processes", role, path, detail))
+}
+
+/// Wants the session; who gets it writes, and holds it until its standard input ends.
+#[test]
+fn contend_role() {
+    let Some((path, says)) = told("contend") else { return };
+    let store = SqliteStore::open(path).unwrap();
+    runtime().block_on(async {
+        match store.acquire(&session(), Owner::here(), TTL).await {
+            Ok(lease) => {
+                let writes = vec![Write::Record(record(&says)), ask("q"), Write::OpenInbox];
+                match store.append(&lease, writes, Class::Durable).await {
+                    Ok(_) => say(format!("holds {}", std::process::id())),
+                    Err(refused) => say(refused),
+                }
+            }
+            Err(Error::Held(_, held)) => say(format!("conflict {}", held.owner.pid)),
+            Err(other) => say(other),
+        }
+    });
+    std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
+}
+
+/// Wants something of a session that it does not hold.
+#[test]
+fn outsider_role() {
+    let Some((path, wants)) = told("outsider") else { return };
+    let store = SqliteStore::open(path).unwrap();
+    let stop = StopIntent { bytes: b"stop".to_vec(), approvals: Approvals::Stay };
+    runtime().block_on(async {
+        match wants.as_str() {
+            "stop" => say(store.ask_stop(&session(), stop).await.unwrap()),
+            "push" => say(format!("{:?}", store.push(&session(), item("1", "hello")).await.unwrap())),
+            who => say(format!("{:?}", store.decide(&session(), decision("q", who)).await.unwrap())),
+        }
+    });
+}
+
+async fn made(path: &Path) -> SqliteStore {
+    let store = SqliteStore::open(path).unwrap();
+    store.create(NewSession::of(session())).await.unwrap();
+    store
+}
+
+/// S7.4: of processes that race, one works, the others are told who; once it is killed, the next takes over at once.
+#[tokio::test]
+async fn of_racing_processes_one_holds_and_a_killed_one_is_displaced() {
+    const RACERS: usize = 6;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.db");
+    let store = made(&path).await;
+    let mut racers: Vec<Process> = (0..RACERS).map(|_| start("contend", &path, "mine")).collect();
+    let words: Vec<String> = racers.iter_mut().map(|racer| racer.hear().unwrap()).collect();
+    let holder: Vec<usize> = (0..RACERS).filter(|number| words[*number].starts_with("holds")).collect();
+    assert_eq!(holder.len(), 1, "{words:?}");
+    let pid = racers[holder[0]].child.id();
+    for (number, word) in words.iter().enumerate().filter(|(number, _)| *number != holder[0]) {
+        assert_eq!(*word, format!("conflict {pid}"), "racer {number}");
+    }
+    let late = start("contend", &path, "too early").hear().unwrap();
+    assert_eq!(late, format!("conflict {pid}"));
+    racers[holder[0]].kill();
+    let mut next = start("contend", &path, "too early");
+    assert!(
+        next.hear().unwrap().contains("there is an approval q"),
+        "it holds, and is refused what is there"
+    );
+    assert_eq!(store.open(&session()).await.unwrap().holder.unwrap().owner.pid, next.child.id());
+    assert_eq!(store.open(&session()).await.unwrap().head, 1, "one has written, once");
+}
+
+/// S7.5, S1.5: what another process wants is seen at the next look, and is there after everybody was killed.
+#[tokio::test]
+async fn another_process_s_wish_is_noticed_and_holds() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.db");
+    let store = made(&path).await;
+    let mut owner = start("contend", &path, "mine");
+    assert!(owner.hear().unwrap().starts_with("holds"));
+    for (wants, says) in [("stop", "1"), ("push", "Accepted(1)"), ("stop", "2")] {
+        let before = store.stamp().await.unwrap();
+        assert_eq!(store.stamp().await.unwrap(), before);
+        assert_eq!(start("outsider", &path, wants).hear().unwrap(), says);
+        assert_ne!(store.stamp().await.unwrap(), before, "{wants} is noticed");
+    }
+    let notice = store.notice(&session()).await.unwrap();
+    assert_eq!((notice.stops, notice.items), (2, 1));
+    owner.kill();
+    store.close();
+    let store = SqliteStore::open(&path).unwrap();
+    let stops = store.stops(&session(), 0).await.unwrap();
+    assert_eq!(
+        stops.iter().map(|stop| (stop.number, stop.seen)).collect::<Vec<_>>(),
+        [(1, false), (2, false)]
+    );
+    assert_eq!(store.inbox(&session()).await.unwrap().len(), 1);
+}
+
+/// S8.2, S8.4, T9: of 16 processes that answer after the asker was killed, one is taken; the others are told who it was.
+#[tokio::test]
+async fn of_deciding_processes_one_is_taken() {
+    const DECIDERS: usize = 16;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.db");
+    let store = made(&path).await;
+    let mut owner = start("contend", &path, "mine");
+    assert!(owner.hear().unwrap().starts_with("holds"));
+    owner.kill();
+    let mut deciders: Vec<Process> =
+        (0..DECIDERS).map(|number| start("outsider", &path, &format!("principal {number}"))).collect();
+    let words: Vec<String> = deciders.iter_mut().map(|decider| decider.hear().unwrap()).collect();
+    let taken: Vec<usize> =
+        (0..DECIDERS).filter(|number| words[*number] == format!("{:?}", Decided::Taken)).collect();
+    assert_eq!(taken.len(), 1, "{words:?}");
+    let winner = format!("principal {}", taken[0]);
+    for (_, word) in words.iter().enumerate().filter(|(number, _)| *number != taken[0]) {
+        assert!(word.starts_with("AlreadyDecided") && word.contains(&winner), "{word}");
+    }
+    let state = store.approval(&session(), &"q".into()).await.unwrap().unwrap().state;
+    assert!(matches!(state, ApprovalState::Decided { principal, .. } if principal == winner));
+}

@@ -1,0 +1,114 @@
+//! Random requests to the file and to the model in memory: the same answers, and the same to be seen. S7.4-S7.7, S8.2.
+
+use std::{sync::Arc, time::Duration};
+
+use proptest::{collection::vec, prelude::*, sample::select};
+use safepoint::{
+    ids::SessionId,
+    store::{Approvals, Class, Closed, Decision, Life, Push, StopIntent, Store, Write},
+};
+use safepoint_testkit::store_suite::{
+    item,
+    play::{Picture, Player, Step, Which, alike, ask, decision},
+    record,
+};
+
+use super::support::{model, open, runtime, world};
+
+fn session() -> impl Strategy<Value = SessionId> {
+    select(vec!["a", "b"]).prop_map(SessionId::from)
+}
+
+fn word() -> impl Strategy<Value = &'static str> {
+    select(vec!["x", "y", "z"])
+}
+
+fn closed() -> impl Strategy<Value = Closed> {
+    select(vec![Closed::Used, Closed::Withdrawn, Closed::Expired])
+}
+
+fn write() -> impl Strategy<Value = Write> {
+    prop_oneof![
+        4 => word().prop_map(|says| Write::Record(record(says))),
+        2 => (1..4_u64).prop_map(Write::TakeItem),
+        1 => (1..4_u64).prop_map(Write::PutBackItem),
+        1 => (1..4_u64).prop_map(Write::RemoveItem),
+        1 => Just(Write::CloseInbox),
+        2 => Just(Write::OpenInbox),
+        1 => (0..3_u64).prop_map(Write::StopSeen),
+        2 => word().prop_map(ask),
+        2 => (word(), closed()).prop_map(|(id, closed)| Write::CloseApproval(id.into(), closed)),
+        1 => word().prop_map(|says| Write::Label(says.into())),
+        1 => word().prop_map(|says| Write::Title(says.into())),
+    ]
+}
+
+fn which() -> impl Strategy<Value = Which> {
+    prop_oneof![5 => Just(Which::Newest), 1 => Just(Which::First)]
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let class = select(vec![Class::Recorded, Class::Durable]);
+    let push = (word(), word(), any::<bool>()).prop_map(|(client, says, is_named)| {
+        let push = item(client, says);
+        Push { client_id: push.client_id.filter(|_| is_named), ..push }
+    });
+    let stop = select(vec![Approvals::Stay, Approvals::Withdrawn])
+        .prop_map(|approvals| StopIntent { bytes: b"stop".to_vec(), approvals });
+    let decide = (word(), word(), any::<bool>()).prop_map(|(id, who, is_right)| {
+        let decision = decision(id, who);
+        if is_right { decision } else { Decision { digest: "other".into(), ..decision } }
+    });
+    prop_oneof![
+        2 => session().prop_map(Step::Create),
+        1 => session().prop_map(Step::Remove),
+        4 => (session(), 1..3_u32).prop_map(|(session, pid)| Step::Acquire(session, pid)),
+        1 => (session(), which()).prop_map(|(session, which)| Step::Renew(session, which)),
+        1 => (session(), which()).prop_map(|(session, which)| Step::Release(session, which)),
+        12 => (session(), which(), vec(write(), 0..4), class)
+            .prop_map(|(session, which, writes, class)| Step::Append(session, which, writes, class)),
+        6 => (session(), push).prop_map(|(session, push)| Step::Push(session, push)),
+        2 => (session(), 1..4_u64).prop_map(|(session, item)| Step::Withdraw(session, item)),
+        2 => (session(), stop).prop_map(|(session, stop)| Step::AskStop(session, stop)),
+        4 => (session(), decide).prop_map(|(session, decision)| Step::Decide(session, decision)),
+        1 => select(vec![1, 6, 20]).prop_map(|seconds| Step::Pass(Duration::from_secs(seconds))),
+        1 => (1..3_u32, select(vec![Life::Alive, Life::Dead, Life::Unknown]))
+            .prop_map(|(pid, life)| Step::Say(pid, life)),
+    ]
+}
+
+async fn compare(steps: Vec<Step>) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("random.db");
+    let (time, lives, outside) = world();
+    let mut handle: Arc<dyn Store> = Arc::new(open(&path, &outside));
+    let mut player = Player::of(Arc::clone(&handle), &time, &lives);
+    let (mut model, _) = model();
+    for (number, step) in steps.iter().enumerate() {
+        if number % 8 == 7 {
+            // Another process goes on.
+            handle = Arc::new(open(&path, &outside));
+            player = player.on(Arc::clone(&handle));
+        }
+        let (is, should_be) = (player.play(step).await, model.play(step).await);
+        assert_eq!(format!("{is:?}"), format!("{should_be:?}"), "step {number}, {step:?}");
+    }
+    let (is, should_be) = (Picture::of(&*handle).await.unwrap(), Picture::of(&*model.store).await.unwrap());
+    assert!(is.iter().all(Picture::is_sound));
+    alike("at the end", &is, &should_be).unwrap();
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// S7.4, S7.6, S8.2, S6.2
+    #[test]
+    fn the_file_answers_as_the_model_does(
+        start in session(),
+        steps in vec(step(), 1..60),
+    ) {
+        // Most lives begin with a session that is held; some of these steps are refused again, by both.
+        let begun = vec![Step::Create(start.clone()), Step::Acquire(start, 1)];
+        runtime().block_on(compare(begun.into_iter().chain(steps).collect()));
+    }
+}

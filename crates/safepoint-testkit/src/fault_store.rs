@@ -1,0 +1,207 @@
+//! A store in which one operation goes wrong: for whoever builds on stores, and must live with that.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+use std::time::Duration;
+
+use safepoint::{
+    ids::{ApprovalId, SessionId},
+    store::{
+        Answer, Appended, ApprovalRow, Cause, Class, Decided, Decision, Error, Item, Lease, NewSession,
+        Notice, Older, Owner, Page, Push, Pushed, SessionRow, Stamp, StopIntent, StopRow, Store, Verdict,
+        Withdrawn, Write,
+    },
+};
+
+use crate::valve::Valve;
+
+/// What goes wrong with an operation.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Fault {
+    /// It fails, and is not done.
+    Refused,
+    /// It is done, and the answer says that nobody knows.
+    Unknown,
+    /// The store is gone before it is done, and stays so: the process has died, for all that can be seen.
+    GoneBefore,
+    /// The store is gone after it was done, and stays so.
+    GoneAfter,
+    /// It waits at this gate, and is done then.
+    Held(Valve),
+}
+
+/// A store that hands everything on to another one, but for one operation.
+#[derive(Debug)]
+pub struct FaultStore {
+    inner: Arc<dyn Store>,
+    at: usize,
+    fault: Fault,
+    done: AtomicUsize,
+}
+
+enum Course {
+    Well,
+    Refused,
+    Unknown,
+    Gone,
+    GoneAfter,
+    Held(Valve),
+}
+
+impl FaultStore {
+    /// Everything goes well but the operation of this number, counted from 0.
+    pub fn over(inner: Arc<dyn Store>, at: usize, fault: Fault) -> Self {
+        Self { inner, at, fault, done: AtomicUsize::new(0) }
+    }
+
+    /// How many operations were asked so far.
+    pub fn asked(&self) -> usize {
+        self.done.load(Ordering::SeqCst)
+    }
+
+    fn course(&self) -> Course {
+        let number = self.done.fetch_add(1, Ordering::SeqCst);
+        match &self.fault {
+            Fault::GoneBefore if number >= self.at => Course::Gone,
+            Fault::GoneAfter if number > self.at => Course::Gone,
+            Fault::GoneAfter if number == self.at => Course::GoneAfter,
+            Fault::Refused if number == self.at => Course::Refused,
+            Fault::Unknown if number == self.at => Course::Unknown,
+            Fault::Held(valve) if number == self.at => Course::Held(valve.clone()),
+            Fault::Refused | Fault::Unknown | Fault::GoneBefore | Fault::GoneAfter | Fault::Held(_) => {
+                Course::Well
+            }
+        }
+    }
+
+    fn ask<'a, T: Send + 'a>(
+        &'a self,
+        ask: impl FnOnce(&'a dyn Store) -> Answer<'a, T> + Send + 'a,
+    ) -> Answer<'a, T> {
+        let inner = &*self.inner;
+        match self.course() {
+            Course::Well => ask(inner),
+            Course::Refused => Box::pin(async { Err(Error::Failed(Cause::new("a fault was wanted here"))) }),
+            Course::Gone => Box::pin(async { Err(Error::Gone) }),
+            Course::Unknown => Box::pin(async move {
+                lost(ask(inner).await);
+                Err(Error::Unknown(Cause::new("a fault was wanted here")))
+            }),
+            Course::GoneAfter => Box::pin(async move {
+                lost(ask(inner).await);
+                Err(Error::Gone)
+            }),
+            Course::Held(valve) => Box::pin(async move {
+                valve.pass().await;
+                ask(inner).await
+            }),
+        }
+    }
+}
+
+/// Nobody learns of this answer, be it a refusal.
+fn lost<T>(answer: Result<T, Error>) {
+    drop(answer);
+}
+
+impl Store for FaultStore {
+    fn create(&self, session: NewSession) -> Answer<'_, SessionRow> {
+        self.ask(|store| store.create(session))
+    }
+
+    fn open(&self, session: &SessionId) -> Answer<'_, SessionRow> {
+        let session = session.clone();
+        self.ask(move |store| Box::pin(async move { store.open(&session).await }))
+    }
+
+    fn list(&self, most: usize, older: Option<Older>) -> Answer<'_, Vec<SessionRow>> {
+        self.ask(move |store| store.list(most, older))
+    }
+
+    fn remove(&self, session: &SessionId) -> Answer<'_, ()> {
+        let session = session.clone();
+        self.ask(move |store| Box::pin(async move { store.remove(&session).await }))
+    }
+
+    fn acquire(&self, session: &SessionId, owner: Owner, ttl: Duration) -> Answer<'_, Lease> {
+        let session = session.clone();
+        self.ask(move |store| Box::pin(async move { store.acquire(&session, owner, ttl).await }))
+    }
+
+    fn renew(&self, lease: &Lease) -> Answer<'_, Lease> {
+        let lease = lease.clone();
+        self.ask(move |store| Box::pin(async move { store.renew(&lease).await }))
+    }
+
+    fn release(&self, lease: &Lease) -> Answer<'_, ()> {
+        let lease = lease.clone();
+        self.ask(move |store| Box::pin(async move { store.release(&lease).await }))
+    }
+
+    fn append(&self, lease: &Lease, writes: Vec<Write>, class: Class) -> Answer<'_, Appended> {
+        let lease = lease.clone();
+        self.ask(move |store| Box::pin(async move { store.append(&lease, writes, class).await }))
+    }
+
+    fn read(&self, session: &SessionId, from: u64, most: usize) -> Answer<'_, Page> {
+        let session = session.clone();
+        self.ask(move |store| Box::pin(async move { store.read(&session, from, most).await }))
+    }
+
+    fn check(&self, session: &SessionId) -> Answer<'_, Verdict> {
+        let session = session.clone();
+        self.ask(move |store| Box::pin(async move { store.check(&session).await }))
+    }
+
+    fn push(&self, session: &SessionId, push: Push) -> Answer<'_, Pushed> {
+        let session = session.clone();
+        self.ask(move |store| Box::pin(async move { store.push(&session, push).await }))
+    }
+
+    fn inbox(&self, session: &SessionId) -> Answer<'_, Vec<Item>> {
+        let session = session.clone();
+        self.ask(move |store| Box::pin(async move { store.inbox(&session).await }))
+    }
+
+    fn withdraw(&self, session: &SessionId, item: u64) -> Answer<'_, Withdrawn> {
+        let session = session.clone();
+        self.ask(move |store| Box::pin(async move { store.withdraw(&session, item).await }))
+    }
+
+    fn ask_stop(&self, session: &SessionId, stop: StopIntent) -> Answer<'_, u64> {
+        let session = session.clone();
+        self.ask(move |store| Box::pin(async move { store.ask_stop(&session, stop).await }))
+    }
+
+    fn stops(&self, session: &SessionId, after: u64) -> Answer<'_, Vec<StopRow>> {
+        let session = session.clone();
+        self.ask(move |store| Box::pin(async move { store.stops(&session, after).await }))
+    }
+
+    fn decide(&self, session: &SessionId, decision: Decision) -> Answer<'_, Decided> {
+        let session = session.clone();
+        self.ask(move |store| Box::pin(async move { store.decide(&session, decision).await }))
+    }
+
+    fn approval(&self, session: &SessionId, id: &ApprovalId) -> Answer<'_, Option<ApprovalRow>> {
+        let (session, id) = (session.clone(), id.clone());
+        self.ask(move |store| Box::pin(async move { store.approval(&session, &id).await }))
+    }
+
+    fn approvals(&self, session: &SessionId) -> Answer<'_, Vec<ApprovalRow>> {
+        let session = session.clone();
+        self.ask(move |store| Box::pin(async move { store.approvals(&session).await }))
+    }
+
+    fn stamp(&self) -> Answer<'_, Stamp> {
+        self.ask(|store| store.stamp())
+    }
+
+    fn notice(&self, session: &SessionId) -> Answer<'_, Notice> {
+        let session = session.clone();
+        self.ask(move |store| Box::pin(async move { store.notice(&session).await }))
+    }
+}

@@ -1,0 +1,92 @@
+//! Facts about faults: whatever goes wrong with one operation, the store is as if it was done, or as if it was not.
+
+use std::sync::Arc;
+
+use futures_util::future::join;
+use safepoint::store::{Error, MemoryStore, NewSession, Store};
+
+use crate::{
+    fault_store::{Fault, FaultStore},
+    valve::Valve,
+};
+
+use super::{
+    Broken, Fresh, Lives, Time, outside,
+    play::{Picture, Player, Step, alike, script},
+    same,
+};
+
+/// An error, a lost answer, a death before and after, and a delay, at each operation of a long script; after each fault
+/// the store is exactly as if the operation was done or was not, as its answer says, and the script goes on to its end.
+///
+/// # Errors
+/// The first fact that does not hold.
+///
+/// # Cancel safety
+/// Nothing is lost but the check.
+pub async fn faults(fresh: Fresh<'_>) -> Result<(), Broken> {
+    for at in 0..script().iter().filter(|step| is_asked(step)).count() {
+        for fault in [Fault::Refused, Fault::Unknown, Fault::GoneBefore, Fault::GoneAfter] {
+            one_goes_wrong(fresh, at, fault).await?;
+        }
+    }
+    one_is_late(fresh).await
+}
+
+fn is_asked(step: &Step) -> bool {
+    !matches!(step, Step::Pass(_) | Step::Say(..))
+}
+
+/// The script, played to the store and to a model of it, in worlds of their own.
+async fn one_goes_wrong(fresh: Fresh<'_>, at: usize, fault: Fault) -> Result<(), Broken> {
+    let what = format!("{fault:?} at operation {at}");
+    let (time, lives) = (Time::default(), Lives::default());
+    let [store, other] = fresh(outside(&time, &lives));
+    let faulty: Arc<dyn Store> = Arc::new(FaultStore::over(store, at, fault.clone()));
+    let mut player = Player::of(faulty, &time, &lives);
+    let (time, lives) = (Time::default(), Lives::default());
+    let model: Arc<dyn Store> = Arc::new(MemoryStore::new(outside(&time, &lives)));
+    let mut model = Player::of(model, &time, &lives);
+    let mut faults = 0;
+    for step in script() {
+        let answer = player.play(&step).await;
+        let is_fault = matches!(answer, Err(Error::Failed(_) | Error::Unknown(_) | Error::Gone));
+        if !is_fault {
+            same(&what, shown(answer), shown(model.play(&step).await))?;
+            continue;
+        }
+        faults += 1;
+        player = player.on(Arc::clone(&other));
+        let is_done = matches!(fault, Fault::Unknown | Fault::GoneAfter);
+        if is_done {
+            // What the model answers is what was lost, be it a refusal.
+            drop(model.play(&step).await);
+            alike(&what, &Picture::of(&*other).await?, &Picture::of(&*model.store).await?)?;
+            // A lease that was given is known to the model.
+            player = model.on(Arc::clone(&other)).within(&player);
+        } else {
+            alike(&what, &Picture::of(&*other).await?, &Picture::of(&*model.store).await?)?;
+            same(&what, shown(player.play(&step).await), shown(model.play(&step).await))?;
+        }
+    }
+    same(&what, faults, 1)?;
+    alike(&what, &Picture::of(&*other).await?, &Picture::of(&*model.store).await?)
+}
+
+fn shown(answer: Result<String, Error>) -> String {
+    format!("{answer:?}")
+}
+
+async fn one_is_late(fresh: Fresh<'_>) -> Result<(), Broken> {
+    let [store, other] = fresh(outside(&Time::default(), &Lives::default()));
+    let valve = Valve::shut();
+    let late = FaultStore::over(store, 0, Fault::Held(valve.clone()));
+    let meanwhile = async {
+        valve.came(1).await;
+        let made = other.create(NewSession::of("in time")).await;
+        valve.open_for_all();
+        made
+    };
+    let (made, in_time) = join(late.create(NewSession::of("late")), meanwhile).await;
+    same("both are made", (made?.id.as_str(), in_time?.id.as_str()), ("late", "in time"))
+}

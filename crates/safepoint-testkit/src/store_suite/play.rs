@@ -1,0 +1,266 @@
+//! Requests as values: a list of them can be played to any store, again and again, and compared.
+
+use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
+
+use jiff::Timestamp;
+use safepoint::{
+    ids::SessionId,
+    store::{
+        ApprovalRow, Approvals, Class, Closed, Decision, Entry, Error, Item, Lease, Life, NewApproval,
+        NewSession, Notice, Push, SessionRow, StopIntent, StopRow, Store, Verdict, Write,
+    },
+};
+
+use super::{Broken, Lives, TTL, Time, item, owner, record};
+
+/// One request to a store, or one change of the world around it. Exhaustive: a player must do each.
+#[derive(Clone, Debug)]
+pub enum Step {
+    /// A session is made.
+    Create(SessionId),
+    /// A session is removed.
+    Remove(SessionId),
+    /// A process takes a session.
+    Acquire(SessionId, u32),
+    /// The lease is renewed.
+    Renew(SessionId, Which),
+    /// The lease is given back.
+    Release(SessionId, Which),
+    /// The holder writes.
+    Append(SessionId, Which, Vec<Write>, Class),
+    /// Somebody pushes.
+    Push(SessionId, Push),
+    /// Somebody takes an item back.
+    Withdraw(SessionId, u64),
+    /// Somebody asks for a stop.
+    AskStop(SessionId, StopIntent),
+    /// Somebody decides.
+    Decide(SessionId, Decision),
+    /// Time passes. Nothing is asked of the store.
+    Pass(Duration),
+    /// A process is said to live or to be dead. Nothing is asked of the store.
+    Say(u32, Life),
+}
+
+/// Which of the leases on a session that the player was given. Exhaustive: the two that matter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Which {
+    /// The last one.
+    Newest,
+    /// The first one, which is stale if there were more.
+    First,
+}
+
+/// Plays steps to a store, and keeps the leases that it was given.
+#[derive(Clone, Debug)]
+pub struct Player {
+    /// The store.
+    pub store: Arc<dyn Store>,
+    time: Time,
+    lives: Lives,
+    leases: HashMap<SessionId, Vec<Lease>>,
+}
+
+impl Player {
+    /// Plays to this store, in the world of these.
+    pub fn of(store: Arc<dyn Store>, time: &Time, lives: &Lives) -> Self {
+        Self { store, time: time.clone(), lives: lives.clone(), leases: HashMap::new() }
+    }
+
+    /// Goes on with another handle, and the leases of this player.
+    #[must_use]
+    pub fn on(&self, store: Arc<dyn Store>) -> Self {
+        Self { store, ..self.clone() }
+    }
+
+    /// Moves into the world of another player.
+    #[must_use]
+    pub fn within(self, other: &Self) -> Self {
+        Self { time: other.time.clone(), lives: other.lives.clone(), ..self }
+    }
+
+    fn lease(&self, session: &SessionId, which: Which) -> Lease {
+        let leases = self.leases.get(session).map(Vec::as_slice).unwrap_or_default();
+        let lease = match which {
+            Which::Newest => leases.last(),
+            Which::First => leases.first(),
+        };
+        // Whoever was given none tries with one of no epoch.
+        let none = || Lease::new(session.clone(), 0, TTL, tokio::time::Instant::now());
+        lease.cloned().unwrap_or_else(none)
+    }
+
+    /// Plays one step: the answer, in a form that can be compared.
+    ///
+    /// # Errors
+    /// The store's.
+    ///
+    /// # Cancel safety
+    /// As that of the store's method.
+    pub async fn play(&mut self, step: &Step) -> Result<String, Error> {
+        let store = &self.store;
+        match step {
+            Step::Create(session) => told(store.create(NewSession::of(session.clone())).await),
+            Step::Remove(session) => told(store.remove(session).await),
+            Step::Acquire(session, pid) => {
+                let lease = store.acquire(session, owner(*pid), TTL).await?;
+                let epoch = format!("epoch {}", lease.epoch());
+                self.leases.entry(session.clone()).or_default().push(lease);
+                Ok(epoch)
+            }
+            Step::Renew(session, which) => {
+                told(store.renew(&self.lease(session, *which)).await.map(|lease| lease.epoch()))
+            }
+            Step::Release(session, which) => told(store.release(&self.lease(session, *which)).await),
+            Step::Append(session, which, writes, class) => {
+                told(store.append(&self.lease(session, *which), writes.clone(), *class).await)
+            }
+            Step::Push(session, push) => told(store.push(session, push.clone()).await),
+            Step::Withdraw(session, item) => told(store.withdraw(session, *item).await),
+            Step::AskStop(session, stop) => told(store.ask_stop(session, stop.clone()).await),
+            Step::Decide(session, decision) => told(store.decide(session, decision.clone()).await),
+            Step::Pass(time) => {
+                self.time.pass(*time);
+                Ok(String::new())
+            }
+            Step::Say(pid, life) => {
+                self.lives.say(*pid, *life);
+                Ok(String::new())
+            }
+        }
+    }
+}
+
+fn told<T: fmt::Debug>(answer: Result<T, Error>) -> Result<String, Error> {
+    answer.map(|answer| format!("{answer:?}"))
+}
+
+/// Everything that can be seen of one session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Picture {
+    row: SessionRow,
+    records: Vec<Entry>,
+    verdict: Verdict,
+    items: Vec<Item>,
+    stops: Vec<StopRow>,
+    approvals: Vec<ApprovalRow>,
+    notice: Notice,
+}
+
+impl Picture {
+    /// Everything that can be seen of a store's sessions, in the order in which it lists them.
+    ///
+    /// # Errors
+    /// The store's.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub async fn of(store: &dyn Store) -> Result<Vec<Self>, Error> {
+        const MOST: usize = 1_000_000;
+        let mut pictures = Vec::new();
+        for row in store.list(MOST, None).await? {
+            let id = row.id.clone();
+            pictures.push(Self {
+                row,
+                records: store.read(&id, 0, MOST).await?.entries,
+                verdict: store.check(&id).await?,
+                items: store.inbox(&id).await?,
+                stops: store.stops(&id, 0).await?,
+                approvals: store.approvals(&id).await?,
+                notice: store.notice(&id).await?,
+            });
+        }
+        Ok(pictures)
+    }
+
+    /// Whether its journal's chain holds.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        matches!(self.verdict, Verdict::Sound(_))
+    }
+}
+
+/// A life of two sessions in which every request occurs that changes something, and some that are refused.
+#[must_use]
+pub fn script() -> Vec<Step> {
+    use Step::{Acquire, Append, AskStop, Create, Decide, Pass, Push, Release, Remove, Renew, Say, Withdraw};
+    use Which::{First, Newest};
+    let (a, b) = (SessionId::from("a"), SessionId::from("b"));
+    let write = |writes: Vec<Write>| Append(a.clone(), Newest, writes, Class::Durable);
+    let decide = |id: &str| Decide(a.clone(), decision(id, "ann"));
+    let run = StopIntent { bytes: b"the run".to_vec(), approvals: Approvals::Withdrawn };
+    vec![
+        Create(a.clone()),
+        Push(a.clone(), item("1", "hello")),
+        AskStop(a.clone(), StopIntent { bytes: b"early".to_vec(), approvals: Approvals::Stay }),
+        Acquire(a.clone(), 1),
+        write(vec![Write::StopSeen(1), Write::TakeItem(1), Write::Record(record("turn planned"))]),
+        Append(a.clone(), Newest, vec![Write::Record(record("model started"))], Class::Recorded),
+        Push(a.clone(), item("2", "and this")),
+        Push(a.clone(), item("2", "and this")),
+        Push(a.clone(), item("3", "never mind")),
+        Withdraw(a.clone(), 3),
+        Pass(Duration::from_secs(1)),
+        Create(b.clone()),
+        Acquire(b.clone(), 1),
+        Append(
+            b.clone(),
+            Newest,
+            vec![Write::Record(record("elsewhere")), Write::Label("x".into())],
+            Class::Durable,
+        ),
+        write(vec![ask("q"), ask("r"), ask("s"), Write::Label("suspended".into())]),
+        decide("q"),
+        write(vec![Write::CloseApproval("q".into(), Closed::Used), Write::Record(record("call started"))]),
+        write(vec![Write::CloseApproval("r".into(), Closed::Withdrawn)]),
+        decide("r"),
+        AskStop(a.clone(), run),
+        decide("s"),
+        Renew(a.clone(), Newest),
+        write(vec![Write::TakeItem(9), Write::Record(record("refused"))]),
+        write(vec![Write::PutBackItem(1), Write::TakeItem(2), Write::RemoveItem(2), Write::CloseInbox]),
+        Push(a.clone(), item("4", "too late")),
+        Say(1, Life::Dead),
+        Acquire(a.clone(), 2),
+        Append(a.clone(), First, vec![Write::Record(record("late"))], Class::Durable),
+        write(vec![Write::OpenInbox, Write::Title("a title".into()), Write::Record(record("resumed"))]),
+        Release(a.clone(), Newest),
+        Remove(b),
+        Push(a, item("5", "more")),
+    ]
+}
+
+/// An answer to a question of [`ask`].
+#[must_use]
+pub fn decision(id: &str, principal: &str) -> Decision {
+    Decision {
+        id: id.into(),
+        digest: format!("digest of {id}"),
+        principal: principal.into(),
+        bytes: b"yes".to_vec(),
+    }
+}
+
+/// A question that stays open.
+#[must_use]
+pub fn ask(id: &str) -> Write {
+    Write::OpenApproval(NewApproval {
+        id: id.into(),
+        run: "run".into(),
+        call: "call".into(),
+        digest: format!("digest of {id}"),
+        expires: Timestamp::MAX,
+        bytes: b"may it?".to_vec(),
+    })
+}
+
+/// Fails unless both are the same, and says where they first differ.
+///
+/// # Errors
+/// The difference.
+pub fn alike(what: &str, is: &[Picture], should_be: &[Picture]) -> Result<(), Broken> {
+    for (is, should_be) in is.iter().zip(should_be) {
+        super::same(what, is, should_be)?;
+    }
+    super::same(what, is.len(), should_be.len())
+}
