@@ -18,8 +18,8 @@ use crate::{
 
 mod feed;
 
-pub use feed::Events;
 pub(crate) use feed::Feed;
+pub use feed::{Events, Shown};
 
 /// One recorded step of a run: state is the fold of these (S7.1). Exhaustive: the machine must apply each.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -181,13 +181,13 @@ pub enum Answered {
 
 /// What a reader sees.
 #[derive(Clone, Debug)]
-pub struct Event {
+pub struct Event<K = EventKind> {
     /// Gapless within the stream.
     pub seq: u64,
     /// When it was shown.
     pub at: Timestamp,
     /// What happened.
-    pub kind: EventKind,
+    pub kind: K,
 }
 
 /// The kinds of event.
@@ -231,12 +231,14 @@ pub enum EventKind {
     Late(String),
 }
 
-impl EventKind {
-    /// Whether it may be dropped for readers that lag: what it says is recorded later.
-    pub(crate) fn is_provisional(&self) -> bool {
+impl Shown for EventKind {
+    fn is_provisional(&self) -> bool {
         matches!(
             self,
             Self::Text(_) | Self::Reasoning(_) | Self::CallBegun(_) | Self::Progress { .. } | Self::Usage(_)
         )
+    }
+    fn missed(count: u64) -> Self {
+        Self::Missed { count }
     }
 }

@@ -21,7 +21,7 @@ pub mod observe;
 pub mod outcome;
 pub mod receipt;
 mod run;
-mod session;
+pub mod session;
 mod shared;
 mod spans;
 pub mod steer;
@@ -41,6 +41,7 @@ pub use run::{Run, RunHandle};
 pub use safepoint_scope::{
     Asked, Code, Failure, Grace, Halt, Reach, Reason, SafePoints, Scope, Stop, StopRequest, secs,
 };
+pub use session::{Session, SessionHandle, SessionStop};
 pub use shared::DecideError;
 pub use steer::{Landed, Steer};
 pub use tool::{Cx, Tool, ToolResult};

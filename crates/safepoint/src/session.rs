@@ -1,3 +1,427 @@
-//! Sessions.
+//! A session: a conversation with an inbox, turn after turn, that can be talked to while it works (S6).
+//!
+//! ```no_run
+//! # use safepoint::{Agent, session::{Chat, Session, SessionStop, Policy, Push}};
+//! # async fn talk(agent: Agent) {
+//! let session: Session<String> = Session::builder(Chat::new(agent)).start();
+//! let first = session.push("What changed last week?".to_owned()).expect("an open session");
+//! session.push(Push::new("Only in the docs.".to_owned()).policy(Policy::steer())).expect("room");
+//! println!("{:?}", first.fate().await);
+//! session.stop(SessionStop::at_turn_end());
+//! let exit = session.done().await;
+//! assert!(exit.unhandled().is_empty());
+//! # }
+//! ```
+//!
+//! One task owns all of it; every push, stop, timer and turn end is one message to that task, and a pure machine says
+//! what follows. That machine is explored exhaustively in the tests.
+
+use std::{
+    fmt,
+    ops::Deref,
+    sync::{Arc, Mutex, OnceLock, PoisonError},
+    time::Duration,
+};
+
+use safepoint_scope::{Asked, Code, Reason, Scope, StopRequest};
+use tokio::sync::{Notify, oneshot};
+
+use crate::{
+    approval::Decision,
+    event::{Events, Feed},
+    history::History,
+    ids::{ApprovalId, ItemId, TurnId},
+    run::RunHandle,
+    shared::DecideError,
+};
+
+mod door;
+mod event;
+mod exit;
+mod item;
 mod machine;
+mod mail;
+mod owner;
+mod planner;
+mod reader;
+mod stop;
 mod words;
+
+pub use door::Late;
+pub use event::SessionEvent;
+pub use exit::{Exit, ExitReason, Open};
+pub use item::{Delivered, Item, Policy, Preempt, Push, PushError, Ticket};
+pub use machine::{Leftover, OnFailure};
+pub use planner::{Chat, Plan, Planner, Situation, TurnPlan, Waiting, Wanted};
+pub use reader::Reader;
+pub use stop::{After, SessionStop};
+pub use words::{Fate, Or, Preempted, Refusal};
+
+use door::Door;
+use machine::{Answer, Rules};
+use mail::{Mail, Mailbox};
+use owner::Owner;
+
+/// What a session is made with.
+struct Settings<T> {
+    planner: Arc<dyn Planner<T>>,
+    reader: Option<Arc<dyn Reader>>,
+    history: History,
+    rules: Rules,
+    strategy: Duration,
+    callback: Duration,
+    quiet: Duration,
+}
+
+/// What the owner and the handles both see.
+struct SharedSession<T> {
+    door: Door<T>,
+    mailbox: Mailbox<T>,
+    feed: Arc<Feed<SessionEvent>>,
+    view: Mutex<Option<TurnView>>,
+    exit: OnceLock<Arc<Exit<T>>>,
+    over: Notify,
+}
+
+/// The turn at work, as it was when it was looked at.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct TurnView {
+    /// Which.
+    pub turn: TurnId,
+    /// What it is about.
+    pub items: Vec<ItemId>,
+    /// Its run.
+    pub run: RunHandle,
+}
+
+/// A session in hand. Dropping it is [`SessionStop::now`] with reason `shutdown`; keep a [`SessionHandle`] to talk to it
+/// from elsewhere.
+pub struct Session<T: Item> {
+    handle: SessionHandle<T>,
+}
+
+/// Talks to a session. Cheap to clone; dropping it does nothing.
+pub struct SessionHandle<T: Item> {
+    shared: Arc<SharedSession<T>>,
+}
+
+/// Makes a [`Session`].
+#[must_use = "a session begins with `start`"]
+pub struct SessionBuilder<T> {
+    settings: Settings<T>,
+    inbox: usize,
+    late: Late,
+    retained_deltas: usize,
+}
+
+/// How many items may wait, unless it is said.
+const INBOX: usize = 1024;
+/// How many turns in a row may be preempted before one is protected, unless it is said.
+const PATIENCE: u32 = 3;
+/// How long a push strategy may take.
+const STRATEGY: Duration = Duration::from_secs(1);
+/// How long a reader may go on after its turn has ended.
+const CALLBACK: Duration = Duration::from_secs(5);
+/// How long the next turn waits for the last one to be quiet.
+const QUIET: Duration = Duration::from_secs(2);
+/// How many provisional events are kept for readers that lag.
+const RETAINED: usize = 4096;
+
+impl<T: Item> SessionBuilder<T> {
+    /// Sets how many items may wait. Default 1,024.
+    pub fn inbox(mut self, items: usize) -> Self {
+        self.inbox = items;
+        self
+    }
+    /// Goes on from a conversation.
+    pub fn history(mut self, history: History) -> Self {
+        self.settings.history = history;
+        self
+    }
+    /// Keeps what comes after the end, for [`Exit::take_late`].
+    pub fn keep_late(mut self) -> Self {
+        self.late = Late::Keep;
+        self
+    }
+    /// Sets who follows the events of each turn.
+    pub fn reader(mut self, reader: impl Reader) -> Self {
+        self.settings.reader = Some(Arc::new(reader));
+        self
+    }
+    /// Sets after how many preempted turns in a row one may finish its first round. Default 3.
+    pub fn patience(mut self, turns: u32) -> Self {
+        self.settings.rules.patience = turns;
+        self
+    }
+    /// Sets what a failed turn does to the items that wait. Default: they wait on.
+    pub fn on_failure(mut self, on_failure: OnFailure) -> Self {
+        self.settings.rules.on_failure = on_failure;
+        self
+    }
+    /// Sets how long a push strategy may take before its item is simply enqueued. Default 1 s.
+    pub fn strategy(mut self, bound: Duration) -> Self {
+        self.settings.strategy = bound;
+        self
+    }
+    /// Sets how long a reader may go on after its turn has ended. Default 5 s.
+    pub fn callback(mut self, bound: Duration) -> Self {
+        self.settings.callback = bound;
+        self
+    }
+    /// Sets how long the next turn waits for the last one to be quiet; what is alive then is named. Default 2 s.
+    pub fn quiet(mut self, bound: Duration) -> Self {
+        self.settings.quiet = bound;
+        self
+    }
+
+    /// Begins the session.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    #[must_use = "a session stops when it is dropped"]
+    pub fn start(self) -> Session<T> {
+        let (mailbox, received) = Mailbox::new();
+        let shared = Arc::new(SharedSession {
+            door: Door::new(mailbox.clone(), self.inbox, self.late),
+            mailbox,
+            feed: Arc::new(Feed::new(self.retained_deltas)),
+            view: Mutex::new(None),
+            exit: OnceLock::new(),
+            over: Notify::new(),
+        });
+        let owner = Owner::new(Arc::clone(&shared), Arc::new(self.settings), received);
+        let (engine, _nobody_stops_it) = Scope::root();
+        drop(engine.spawn("session", owner.own()));
+        Session { handle: SessionHandle { shared } }
+    }
+}
+
+impl<T: Item> Session<T> {
+    /// A session whose turns are planned by `planner`.
+    pub fn builder(planner: impl Planner<T>) -> SessionBuilder<T> {
+        let settings = Settings {
+            planner: Arc::new(planner),
+            reader: None,
+            history: History::new(),
+            rules: Rules { patience: PATIENCE, on_failure: OnFailure::Wait },
+            strategy: STRATEGY,
+            callback: CALLBACK,
+            quiet: QUIET,
+        };
+        SessionBuilder { settings, inbox: INBOX, late: Late::Refuse, retained_deltas: RETAINED }
+    }
+
+    /// What can talk to it from elsewhere.
+    #[must_use]
+    pub fn handle(&self) -> SessionHandle<T> {
+        self.handle.clone()
+    }
+}
+
+impl<T: Item> Deref for Session<T> {
+    type Target = SessionHandle<T>;
+    fn deref(&self) -> &SessionHandle<T> {
+        &self.handle
+    }
+}
+
+impl<T: Item> Drop for Session<T> {
+    fn drop(&mut self) {
+        let reason = Reason::new(Code::SHUTDOWN).saying("the session was dropped");
+        drop(self.handle.stop(SessionStop::now().reason(reason)));
+    }
+}
+
+impl<T: Item> SessionHandle<T> {
+    /// Hands the session an item; at once accepted, or back (S6.2).
+    ///
+    /// # Errors
+    /// [`PushError`], with the item.
+    pub fn push(&self, push: impl Into<Push<T>>) -> Result<Ticket<T>, PushError<T>> {
+        let Push { item, client_id, policy } = push.into();
+        self.shared.door.push(item, client_id, |item, slip| Mail::Push { item, slip, policy })
+    }
+
+    /// The same, but `strategy` looks at the turn at work and then chooses how the item comes, while no turn begins or
+    /// ends. Past its bound the item is simply enqueued; a panic ends the session (S6.4).
+    ///
+    /// # Errors
+    /// [`PushError`], with the item.
+    pub fn push_by(
+        &self,
+        item: T,
+        strategy: impl FnOnce(Option<&TurnView>) -> Policy + Send + 'static,
+    ) -> Result<Ticket<T>, PushError<T>> {
+        let strategy = Box::new(strategy);
+        self.shared.door.push(item, None, |item, slip| Mail::PushBy { item, slip, strategy })
+    }
+
+    /// Takes an item back that waits; none if a turn has it, or it is gone. It never touches a turn at work (S6.12).
+    ///
+    /// # Cancel safety
+    /// The item may be taken back although nobody waits for it; its ticket has it then.
+    pub async fn withdraw(&self, item: ItemId) -> Option<T> {
+        let (reply, answer) = oneshot::channel();
+        self.shared.mailbox.post(Mail::Withdraw { item, reply });
+        answer.await.ok().flatten()
+    }
+
+    /// Asks the session to stop (S6.7). Never blocks; callable from anywhere, any number of times.
+    pub fn stop(&self, stop: SessionStop) -> Asking {
+        let (reply, answer) = oneshot::channel();
+        self.shared.mailbox.post(Mail::Stop { stop, reply });
+        Asking(answer)
+    }
+
+    /// Asks the turn at work to stop, this one if named; the session goes on (S5.3). Never blocks.
+    pub fn stop_turn(&self, turn: Option<TurnId>, request: StopRequest) -> TurnAsking {
+        let (reply, answer) = oneshot::channel();
+        self.shared.mailbox.post(Mail::StopTurn { turn, request, reply });
+        TurnAsking(answer)
+    }
+
+    /// Takes a [`SessionStop::when_idle_for`] back.
+    pub fn keep_open(&self) {
+        self.shared.mailbox.post(Mail::KeepOpen);
+    }
+
+    /// Takes the last turn up again, if it ended early. True if so.
+    ///
+    /// # Cancel safety
+    /// The turn may be taken up although nobody waits for the answer.
+    pub async fn resume(&self) -> bool {
+        let (reply, answer) = oneshot::channel();
+        self.shared.mailbox.post(Mail::Resume { reply });
+        answer.await == Ok(Answer::Resuming)
+    }
+
+    /// Answers an open question of the turn at work, or of the suspended one, which then goes on.
+    ///
+    /// # Errors
+    /// [`DecideError`] if the question is not open any more, or the session has ended.
+    ///
+    /// # Cancel safety
+    /// The decision may be taken although nobody waits for the answer.
+    pub async fn decide(&self, id: &ApprovalId, decision: Decision) -> Result<(), DecideError> {
+        let (reply, answer) = oneshot::channel();
+        self.shared.mailbox.post(Mail::Decide { id: id.clone(), decision, reply });
+        answer.await.unwrap_or(Err(DecideError::RunEnded))
+    }
+
+    /// The turn at work.
+    #[must_use]
+    pub fn turn(&self) -> Option<TurnView> {
+        self.shared.view.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The session's events from the first on; the last is [`SessionEvent::Ended`].
+    #[must_use]
+    pub fn events(&self) -> Events<SessionEvent> {
+        self.shared.feed.read(0)
+    }
+
+    /// The same from a position on.
+    #[must_use]
+    pub fn events_from(&self, seq: u64) -> Events<SessionEvent> {
+        self.shared.feed.read(seq)
+    }
+
+    /// How it ended, as often as you like; everybody sees the same.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub async fn done(&self) -> Arc<Exit<T>> {
+        loop {
+            let over = self.shared.over.notified();
+            if let Some(exit) = self.shared.exit.get() {
+                return Arc::clone(exit);
+            }
+            over.await;
+        }
+    }
+
+    /// Whether it has ended.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        self.shared.exit.get().is_some()
+    }
+}
+
+impl<T> SharedSession<T> {
+    fn view(&self, view: Option<TurnView>) {
+        *self.view.lock().unwrap_or_else(PoisonError::into_inner) = view;
+    }
+
+    fn over(&self, exit: Exit<T>) {
+        if self.exit.set(Arc::new(exit)).is_ok() {
+            self.view(None);
+            self.feed.close(SessionEvent::Ended);
+            self.over.notify_waiters();
+        }
+    }
+}
+
+/// A stop that was asked; dropping this changes nothing.
+pub struct Asking(oneshot::Receiver<Answer>);
+
+impl Asking {
+    /// Whether it was the first, strengthened what was asked, added nothing, or came too late (S1.9).
+    ///
+    /// # Cancel safety
+    /// The stop is asked all the same.
+    pub async fn asked(self) -> Asked {
+        match self.0.await {
+            Ok(Answer::First) => Asked::First,
+            Ok(Answer::Strengthened) => Asked::Strengthened,
+            Ok(Answer::NothingAdded) => Asked::NothingAdded,
+            Ok(_) | Err(_) => Asked::TooLate,
+        }
+    }
+}
+
+/// A stop of one turn that was asked; dropping this changes nothing.
+pub struct TurnAsking(oneshot::Receiver<Answer>);
+
+/// Which turn a stop reached. Exhaustive: one, none, or not the one that was named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TurnAsked {
+    /// This one is asked to stop.
+    Stopping(TurnId),
+    /// No turn is at work.
+    NoTurn,
+    /// Another turn is at work.
+    Mismatch(TurnId),
+}
+
+impl TurnAsking {
+    /// What it reached.
+    ///
+    /// # Cancel safety
+    /// The stop is asked all the same.
+    pub async fn asked(self) -> TurnAsked {
+        match self.0.await {
+            Ok(Answer::StoppingTurn(turn)) => TurnAsked::Stopping(turn),
+            Ok(Answer::TurnMismatch(turn)) => TurnAsked::Mismatch(turn),
+            Ok(_) | Err(_) => TurnAsked::NoTurn,
+        }
+    }
+}
+
+impl<T: Item> Clone for SessionHandle<T> {
+    fn clone(&self) -> Self {
+        Self { shared: Arc::clone(&self.shared) }
+    }
+}
+
+macro_rules! opaque {
+    ($($name:ident $(<$($t:ident $(: $bound:ident)?),*>)?)*) => {$(
+        impl $(<$($t $(: $bound)?),*>)? fmt::Debug for $name $(<$($t),*>)? {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.debug_struct(stringify!($name)).finish_non_exhaustive()
+            }
+        }
+    )*};
+}
+
+opaque! { Session<T: Item> SessionHandle<T: Item> SessionBuilder<T> Asking TurnAsking }

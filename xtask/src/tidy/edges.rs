@@ -30,7 +30,7 @@ const EVERY: &[&str] = &[
 const APART: [&str; 3] = ["safepoint-models", "safepoint-tools", "safepoint-stores"];
 
 /// The engine's modules in reading order: each may use those before it. A new module takes its place here.
-const MODULES: [&str; 25] = [
+const MODULES: [&str; 26] = [
     "ids",
     "limits",
     "store",
@@ -56,6 +56,7 @@ const MODULES: [&str; 25] = [
     "conductor",
     "agent",
     "run",
+    "session",
 ];
 
 /// Who may know a later one: the conductor conducts a definition, an agent hands out runs.

@@ -13,35 +13,43 @@ use tokio::sync::Notify;
 
 use super::{Event, EventKind};
 
+/// What a feed shows.
+pub trait Shown: Clone {
+    /// Whether it may be dropped for readers that lag: what it says is recorded later.
+    fn is_provisional(&self) -> bool;
+    /// Tells a reader how many events it missed.
+    fn missed(count: u64) -> Self;
+}
+
 #[derive(Debug)]
-pub(crate) struct Feed {
-    state: Mutex<State>,
+pub(crate) struct Feed<K = EventKind> {
+    state: Mutex<State<K>>,
     grown: Notify,
     retained_deltas: usize,
 }
 
-#[derive(Debug, Default)]
-struct State {
-    events: VecDeque<Event>,
+#[derive(Debug)]
+struct State<K> {
+    events: VecDeque<Event<K>>,
     next: u64,
     deltas: usize,
     end: End,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    #[default]
     Open,
     Closed,
 }
 
-impl Feed {
+impl<K: Shown> Feed<K> {
     pub(crate) fn new(retained_deltas: usize) -> Self {
-        Self { state: Mutex::default(), grown: Notify::new(), retained_deltas }
+        let state = State { events: VecDeque::new(), next: 0, deltas: 0, end: End::Open };
+        Self { state: Mutex::new(state), grown: Notify::new(), retained_deltas }
     }
 
     /// Shows an event; after [`Feed::close`] nothing is shown any more.
-    pub(crate) fn push(&self, kind: EventKind) {
+    pub(crate) fn push(&self, kind: K) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.end == End::Closed {
             return;
@@ -53,7 +61,7 @@ impl Feed {
     }
 
     /// Shows the last event.
-    pub(crate) fn close(&self, last: EventKind) {
+    pub(crate) fn close(&self, last: K) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.end == End::Open {
             state.push(last);
@@ -63,13 +71,13 @@ impl Feed {
         self.grown.notify_waiters();
     }
 
-    pub(crate) fn read(self: &Arc<Self>, from: u64) -> Events {
+    pub(crate) fn read(self: &Arc<Self>, from: u64) -> Events<K> {
         Events { feed: Arc::clone(self), next: from }
     }
 }
 
-impl State {
-    fn push(&mut self, kind: EventKind) {
+impl<K: Shown> State<K> {
+    fn push(&mut self, kind: K) {
         self.deltas += usize::from(kind.is_provisional());
         self.events.push_back(Event { seq: self.next, at: Timestamp::now(), kind });
         self.next += 1;
@@ -92,17 +100,17 @@ impl State {
 
 /// A reader's place in a stream of events.
 #[derive(Clone, Debug)]
-pub struct Events {
-    feed: Arc<Feed>,
+pub struct Events<K = EventKind> {
+    feed: Arc<Feed<K>>,
     next: u64,
 }
 
-impl Events {
+impl<K: Shown> Events<K> {
     /// The next event, or none when the stream has ended: a run's stream ends with its one settling.
     ///
     /// # Cancel safety
     /// Nothing is lost: the reader's place moves only when an event is returned.
-    pub async fn next(&mut self) -> Option<Event> {
+    pub async fn next(&mut self) -> Option<Event<K>> {
         loop {
             let feed = Arc::clone(&self.feed);
             let grown = feed.grown.notified();
@@ -116,14 +124,14 @@ impl Events {
     }
 
     /// The next event that is there already.
-    pub fn now(&mut self) -> Option<Event> {
+    pub fn now(&mut self) -> Option<Event<K>> {
         match self.try_next() {
             Step::Event(event) => Some(event),
             Step::End | Step::NotYet => None,
         }
     }
 
-    fn try_next(&mut self) -> Step {
+    fn try_next(&mut self) -> Step<K> {
         let state = self.feed.state.lock().unwrap_or_else(PoisonError::into_inner);
         if self.next >= state.next {
             return if state.end == End::Closed { Step::End } else { Step::NotYet };
@@ -132,7 +140,7 @@ impl Events {
         let Some(event) = state.events.get(index) else { return Step::NotYet };
         if event.seq > self.next {
             let count = event.seq - self.next;
-            let missed = Event { seq: self.next, at: event.at, kind: EventKind::Missed { count } };
+            let missed = Event { seq: self.next, at: event.at, kind: K::missed(count) };
             self.next = event.seq;
             return Step::Event(missed);
         }
@@ -141,8 +149,8 @@ impl Events {
     }
 }
 
-enum Step {
-    Event(Event),
+enum Step<K> {
+    Event(Event<K>),
     End,
     NotYet,
 }

@@ -82,6 +82,8 @@ pub(crate) struct Running {
     /// What had come when a stop of this turn alone was asked.
     stopped_at: Option<ItemId>,
     record: Record,
+    /// Whether its reader has returned already.
+    read: Yet,
 }
 
 /// Whether a preempt may fire. Exhaustive: it may, or the turn is protected and its first round not begun, or begun.
@@ -168,8 +170,8 @@ impl Machine {
             Input::Began(turn) => self.began(now, turn, out),
             Input::SteerTaken { turn, item } => self.steer_taken(turn, item),
             Input::Settled { turn, end } => self.settled(turn, end, out),
-            Input::Quiet(turn) => self.wound_down(turn, |quiet, _| *quiet = Yet::Yes),
-            Input::Read(turn) => self.wound_down(turn, |_, read| *read = Yet::Yes),
+            Input::Quiet(turn) => self.quiet(turn),
+            Input::Read(turn) => self.read(turn),
             Input::Broke => self.broke(out),
             Input::Tick => {}
         }

@@ -17,6 +17,7 @@ use crate::{
     steer::When,
 };
 
+mod holds;
 mod world;
 
 use world::{Budget, World};

@@ -48,14 +48,9 @@ impl Preempt {
 }
 
 impl Machine {
-    pub(super) fn preempt(
-        &mut self,
-        now: Moment,
-        turn: TurnId,
-        item: ItemId,
-        wish: Wish,
-        out: &mut Vec<Effect>,
-    ) {
+    /// Binds a preempt to the turn that it finds.
+    pub(super) fn preempt(&mut self, now: Moment, item: ItemId, wish: Wish, out: &mut Vec<Effect>) {
+        let Some(turn) = self.target() else { return };
         let step = match wish.delay {
             Some(delay) => Step::Delayed { until: now.after(delay) },
             None => self.ask_preempt(now, turn, wish, out),

@@ -37,7 +37,7 @@ impl Machine {
         }
         self.waiting.push_back(item);
         match target {
-            Some(turn) => self.preempt(now, turn, item, wish, out),
+            Some(_) => self.preempt(now, item, wish, out),
             None => {
                 out.push(Effect::Resolve { item, preempted: Preempted::NoTarget });
                 self.replan_for_preempt(out);

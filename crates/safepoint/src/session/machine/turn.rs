@@ -112,6 +112,7 @@ impl Machine {
             session_stop: Yet::No,
             stopped_at: matches!(from, From::Withdrawal(Why::Asked)).then_some(self.next_item),
             record,
+            read: Yet::No,
         });
         out.push(Effect::Start { turn, from, watch });
     }
@@ -124,7 +125,7 @@ impl Machine {
         }
         self.return_steers(out);
         let fate = self.fate_of(running, end);
-        self.phase = Phase::Ending { turn, quiet: Yet::No, read: Yet::No };
+        self.phase = Phase::Ending { turn, quiet: Yet::No, read: running.read };
         if let Fate::Suspended(_) = fate {
             self.suspend(running, out);
         } else {
@@ -205,12 +206,24 @@ impl Machine {
         }
     }
 
-    /// One of the two things that the next turn waits for has happened.
-    pub(super) fn wound_down(&mut self, turn: TurnId, happened: impl FnOnce(&mut Yet, &mut Yet)) {
-        if let Phase::Ending { turn: ended, quiet, read } = &mut self.phase
+    pub(super) fn quiet(&mut self, turn: TurnId) {
+        if let Phase::Ending { turn: ended, quiet, .. } = &mut self.phase
             && *ended == turn
         {
-            happened(quiet, read);
+            *quiet = Yet::Yes;
+        }
+    }
+
+    /// A reader may return before its turn has ended.
+    pub(super) fn read(&mut self, turn: TurnId) {
+        match &mut self.phase {
+            Phase::Running(Running { turn: followed, read, .. })
+            | Phase::Ending { turn: followed, read, .. }
+                if *followed == turn =>
+            {
+                *read = Yet::Yes;
+            }
+            _ => {}
         }
     }
 }

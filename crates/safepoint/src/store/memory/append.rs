@@ -7,7 +7,9 @@ use jiff::Timestamp;
 use crate::ids::ApprovalId;
 
 use super::{
-    super::{Appended, ApprovalRow, ApprovalState, Closed, Closing, Error, ItemState, NewApproval, Write, kept},
+    super::{
+        Appended, ApprovalRow, ApprovalState, Closed, Closing, Error, ItemState, NewApproval, Write, kept,
+    },
     session::{Door, Session, Side},
 };
 

@@ -20,7 +20,7 @@ pub(super) struct Budget {
 
 /// Where the world believes an item to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Place {
+pub(super) enum Place {
     Waiting,
     Steering(TurnId),
     InTurn(TurnId),
@@ -30,27 +30,36 @@ enum Place {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Asked {
-    item: ItemId,
+pub(super) struct Asked {
+    pub(super) item: ItemId,
     /// The turn that was at work when it came.
     saw: Option<TurnId>,
-    answered: Option<Preempted>,
+    pub(super) answered: Option<Preempted>,
+}
+
+/// Whether the reader has returned before its turn ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Early {
+    No,
+    Read,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct World {
-    machine: Machine,
+    pub(super) machine: Machine,
     now: Moment,
     budget: Budget,
-    places: Vec<Place>,
-    preempts: Vec<Asked>,
-    plan: Option<(u64, Vec<ItemId>, Option<TurnId>)>,
-    run: Option<TurnId>,
+    pub(super) places: Vec<Place>,
+    pub(super) preempts: Vec<Asked>,
+    pub(super) plan: Option<(u64, Vec<ItemId>, Option<TurnId>)>,
+    pub(super) run: Option<TurnId>,
     /// Whether the run was asked to stop, and whether a preempt asked first.
-    stopping: Option<First>,
-    winding: Option<(TurnId, bool, bool)>,
-    stopped: Option<Strength>,
-    ended: bool,
+    pub(super) stopping: Option<First>,
+    /// The last turn, whether it is quiet, and whether its reader has returned.
+    pub(super) winding: Option<(TurnId, bool, bool)>,
+    early: Early,
+    pub(super) stopped: Option<Strength>,
+    pub(super) ended: bool,
 }
 
 impl World {
@@ -65,6 +74,7 @@ impl World {
             run: None,
             stopping: None,
             winding: None,
+            early: Early::No,
             stopped: None,
             ended: false,
         }
@@ -124,6 +134,7 @@ impl World {
         }
         if let Some(turn) = self.run {
             all.push(Input::Began(turn));
+            all.extend((self.early == Early::No).then_some(Input::Read(turn)));
             let mut ends = vec![End::Done, End::Failed, End::Suspended];
             let first = self.stopping.unwrap_or(First::Other);
             ends.push(End::Stopped { first, after: Leftover::Drop });
@@ -158,9 +169,11 @@ impl World {
             Input::Settled { turn, .. } => {
                 self.run = None;
                 self.stopping = None;
-                self.winding = Some((*turn, false, false));
+                self.winding = Some((*turn, false, self.early == Early::Read));
+                self.early = Early::No;
             }
             Input::Quiet(_) => self.winding = self.winding.map(|(turn, _, read)| (turn, true, read)),
+            Input::Read(_) if self.run.is_some() => self.early = Early::Read,
             Input::Read(_) => self.winding = self.winding.map(|(turn, quiet, _)| (turn, quiet, true)),
             Input::Stop(strength) => self.stopped = self.stopped.max(Some(*strength)),
             Input::Tick => self.now = self.machine.deadline().unwrap_or(self.now),
@@ -278,7 +291,7 @@ impl World {
         }
     }
 
-    fn place(&self, item: ItemId) -> Place {
+    pub(super) fn place(&self, item: ItemId) -> Place {
         self.places[usize::try_from(item.number()).expect("small")]
     }
     fn put(&mut self, item: ItemId, place: Place) {
@@ -287,64 +300,5 @@ impl World {
     }
     fn rest(&mut self, item: ItemId) {
         self.put(item, Place::AtRest);
-    }
-
-    /// What holds in every state.
-    fn check(&self, input: &Input) {
-        let waiting: Vec<ItemId> = self.machine.waiting().iter().copied().collect();
-        for (n, place) in self.places.iter().enumerate() {
-            let item = ItemId::new(n as u64);
-            let waits = waiting.iter().filter(|waiting| **waiting == item).count();
-            let works = self.machine.items().iter().filter(|at_work| **at_work == item).count();
-            let expected = match place {
-                Place::Waiting => (1, 0),
-                Place::InTurn(_) => (0, 1),
-                Place::Steering(_) | Place::Left(_) | Place::AtRest => (0, 0),
-            };
-            assert_eq!((waits, works), expected, "{item} is {place:?}, after {input:?}: {:?}", self.machine);
-        }
-        match self.machine.phase() {
-            Phase::Running(running) => assert_eq!(self.run, Some(running.turn)),
-            Phase::Planning { .. } => assert!(self.plan.is_some()),
-            Phase::Idle => {
-                assert!(self.stopped.is_none(), "idle, although it was stopped: {:?}", self.machine)
-            }
-            Phase::Over => {
-                assert!(self.run.is_none() && self.ended);
-                assert!(
-                    self.preempts.iter().all(|asked| asked.answered.is_some() || self.is_back(asked.item))
-                );
-            }
-            Phase::Ending { .. } => {}
-        }
-    }
-
-    /// Whether it never became a preempt: it named another turn.
-    fn is_back(&self, item: ItemId) -> bool {
-        self.place(item) == Place::AtRest
-    }
-
-    /// From here a stop leads to the end, with every item at rest or in a turn that is told.
-    pub(super) fn can_end(&self) {
-        let mut world = self.clone();
-        for _ in 0..8 {
-            if world.ended {
-                break;
-            }
-            let input = match (world.run, world.winding) {
-                _ if world.stopped < Some(Strength::Now) => Input::Stop(Strength::Now),
-                (Some(turn), _) => {
-                    let first = world.stopping.unwrap_or(First::Other);
-                    Input::Settled { turn, end: End::Stopped { first, after: Leftover::Drop } }
-                }
-                (None, Some((turn, false, _))) => Input::Quiet(turn),
-                (None, Some((turn, true, false))) => Input::Read(turn),
-                _ => Input::Tick,
-            };
-            world.take(&input);
-        }
-        assert!(world.ended, "no end from {:?}", self.machine);
-        let rests = |place: &Place| matches!(place, Place::AtRest | Place::Left(_));
-        assert!(world.places.iter().all(rests), "{:?}", world.places);
     }
 }

@@ -1,0 +1,187 @@
+//! Turn after turn: what a session does when nobody hurries.
+
+use std::time::Duration;
+
+use safepoint::{
+    Asked, SafePoints, StopRequest,
+    ids::TurnId,
+    session::{
+        Delivered, ExitReason, Fate, Policy, Preempt, Preempted, Push, PushError, Refusal, SessionEvent,
+        SessionStop, TurnAsked,
+    },
+};
+use safepoint_testkit::script::Reply;
+
+use super::world::{agent, chat, round, seen, server, texts};
+
+fn turn(number: u64) -> TurnId {
+    number.to_string().parse().unwrap()
+}
+
+/// S6.1, S6.2, S6.7, S6.10: messages are taken one turn at a time, and the session ends at the turn boundary.
+#[tokio::test]
+async fn messages_are_taken_one_turn_at_a_time() {
+    let server = server([Reply::text("one"), Reply::text("two")]).await;
+    let session = chat(agent(&server).build()).start();
+    let first = session.push("a".to_owned()).unwrap();
+    let second = session.push("b".to_owned()).unwrap();
+    assert_eq!((first.id().number(), second.id().number()), (0, 1));
+    assert_eq!(first.fate().await, Fate::Completed(turn(1)));
+    assert_eq!(second.fate().await, Fate::Completed(turn(2)));
+    assert_eq!(session.stop(SessionStop::at_turn_end()).asked().await, Asked::First);
+    let exit = session.done().await;
+    assert_eq!((exit.reason(), exit.unhandled().len()), (&ExitReason::Stopped, 0));
+    assert_eq!(exit.history().last_text().as_deref(), Some("two"));
+    let sent = server.requests()[1].body.to_string();
+    assert!(sent.contains("one"), "the second turn knows the first: {sent}");
+    assert!(matches!(session.push("c".to_owned()), Err(PushError::Closed(item)) if item == "c"));
+}
+
+/// S6.3, S5.5, S6.11: a preempt stops the turn at work; the next one answers the new item, and knows the old one.
+#[tokio::test]
+async fn a_preempt_stops_the_turn_and_the_next_one_answers() {
+    let server = server([Reply::text("done")]).await;
+    let mut gate = server.gate();
+    let session = chat(agent(&server).build()).start();
+    let old = session.push("old".to_owned()).unwrap();
+    let exchange = gate.request().await;
+    let new = session.push(Push::new("new".to_owned()).policy(Preempt::now())).unwrap();
+    exchange.peer_closed().await;
+    assert_eq!(new.preempted().await, Preempted::StoppedTurn(turn(1)));
+    assert_eq!(old.fate().await, Fate::Preempted(turn(1)));
+    assert_eq!(new.fate().await, Fate::Completed(turn(2)));
+    let sent = server.requests()[1].body.to_string();
+    assert!(sent.contains("old") && sent.contains("new"), "{sent}");
+}
+
+/// S6.5: a steer goes to the turn at work, and its ticket says where it was delivered.
+#[tokio::test]
+async fn a_steer_is_delivered_to_the_turn_at_work() {
+    let server = server([Reply::text("and that")]).await;
+    let mut gate = server.gate();
+    let session = chat(agent(&server).build()).start();
+    let first = session.push("this".to_owned()).unwrap();
+    gate.request().await;
+    let steer = session.push(Push::new("that".to_owned()).policy(Policy::steer())).unwrap();
+    gate.headers();
+    gate.script(&Reply::text("this it is"));
+    gate.finish();
+    assert_eq!(steer.delivered().await, Some(Delivered { turn: turn(1), round: 2 }));
+    assert_eq!(first.fate().await, Fate::Completed(turn(1)));
+    assert_eq!(steer.fate().await, Fate::Completed(turn(1)));
+    assert_eq!(server.requests().len(), 2);
+}
+
+/// S6.5: with nothing at work a steer waits, or comes back, as asked.
+#[tokio::test]
+async fn a_steer_with_nothing_at_work_waits_or_comes_back() {
+    let server = server([Reply::text("ok")]).await;
+    let session = chat(agent(&server).build()).start();
+    let policy = Policy::Steer(safepoint::steer::When::NextRequest, safepoint::session::Or::Return);
+    let steer = session.push(Push::new("x".to_owned()).policy(policy)).unwrap();
+    assert_eq!(steer.fate().await, Fate::Returned(Refusal::NoActiveTurn));
+    assert_eq!(steer.take_back().as_deref(), Some("x"));
+    let queued = session.push(Push::new("y".to_owned()).policy(Policy::steer())).unwrap();
+    assert_eq!(queued.fate().await, Fate::Completed(turn(1)));
+}
+
+/// S5.3: a turn that was stopped alone waits for a resume, or for an item pushed after the stop.
+#[tokio::test]
+async fn a_stopped_turn_waits_for_a_resume_or_a_newer_item() {
+    let server = server([Reply::text("resumed"), Reply::text("b"), Reply::text("c")]).await;
+    let mut gate = server.gate();
+    let session = chat(agent(&server).build()).start();
+    let a = session.push("a".to_owned()).unwrap();
+    gate.request().await;
+    let b = session.push("b".to_owned()).unwrap();
+    let asked = session.stop_turn(None, StopRequest::now()).asked().await;
+    assert_eq!(asked, TurnAsked::Stopping(turn(1)));
+    assert_eq!(a.fate().await, Fate::Interrupted(turn(1)));
+    seen(&session, |event| matches!(event, SessionEvent::TurnQuiet { .. })).await;
+    assert_eq!((server.requests().len(), b.fate_now()), (1, None), "an older item begins no turn");
+    assert!(session.resume().await);
+    seen(&session, |event| matches!(event, SessionEvent::TurnEnded { fate: Fate::Completed(_), .. })).await;
+    assert_eq!(a.fate_now(), Some(Fate::Completed(turn(1))));
+    assert_eq!(b.fate().await, Fate::Completed(turn(2)));
+}
+
+/// S6.7, S6.11, S6.10: now: the turn is cut, its item interrupted, what waited unhandled, the open turn handed out.
+#[tokio::test]
+async fn now_ends_the_turn_and_the_session() {
+    let server = server([]).await;
+    let mut gate = server.gate();
+    let session = chat(agent(&server).build()).start();
+    let a = session.push("a".to_owned()).unwrap();
+    let exchange = gate.request().await;
+    session.push("b".to_owned()).unwrap();
+    drop(session.stop(SessionStop::now().because("enough")));
+    exchange.peer_closed().await;
+    let exit = session.done().await;
+    assert_eq!((a.fate().await, texts(&exit)), (Fate::Interrupted(turn(1)), vec!["b".to_owned()]));
+    assert_eq!(exit.cause(), Some("enough"));
+    let open = exit.open().unwrap();
+    assert_eq!((open.turn, open.items.len()), (turn(1), 1));
+}
+
+/// S6.8: idle for long enough ends it, on a paused clock; an arrival restarts the clock.
+#[tokio::test(start_paused = true)]
+async fn it_ends_when_it_was_idle_for_long_enough() {
+    let server = server([Reply::text("hi")]).await;
+    let session = chat(agent(&server).build()).start();
+    drop(session.stop(SessionStop::when_idle_for(Duration::from_secs(60))));
+    let hi = session.push("hi".to_owned()).unwrap();
+    assert_eq!(hi.fate().await, Fate::Completed(turn(1)));
+    let exit = session.done().await;
+    assert_eq!(exit.reason(), &ExitReason::Idle);
+}
+
+/// S6.12: a waiting item is taken back, one in a turn is not.
+#[tokio::test]
+async fn a_waiting_item_can_be_taken_back() {
+    let server = server([]).await;
+    let mut gate = server.gate();
+    let session = chat(agent(&server).build()).start();
+    let a = session.push("a".to_owned()).unwrap();
+    gate.request().await;
+    let b = session.push("b".to_owned()).unwrap();
+    assert_eq!(session.withdraw(b.id()).await.as_deref(), Some("b"));
+    assert_eq!(session.withdraw(a.id()).await, None);
+    assert_eq!(b.fate().await, Fate::Withdrawn);
+    round(&session, 1, 1).await;
+}
+
+/// S6.2: the inbox is bounded; the same id again is the same item, and refused with other content.
+#[tokio::test]
+async fn the_inbox_is_bounded_and_knows_its_clients_ids() {
+    let server = server([]).await;
+    let mut gate = server.gate();
+    let session = chat(agent(&server).build()).inbox(2).start();
+    session.push("a".to_owned()).unwrap();
+    gate.request().await;
+    let b = session.push(Push::new("b".to_owned()).id("1")).unwrap();
+    assert_eq!(session.push(Push::new("b".to_owned()).id("1")).unwrap().id(), b.id());
+    assert!(matches!(session.push(Push::new("x".to_owned()).id("1")), Err(PushError::OtherContent(_))));
+    session.push("c".to_owned()).unwrap();
+    assert!(matches!(session.push("d".to_owned()), Err(PushError::Full(item)) if item == "d"));
+}
+
+/// S6.3: with points, the preempt waits for its safe point; naming another turn is refused.
+#[tokio::test]
+async fn a_preempt_may_name_its_turn_and_its_safe_point() {
+    let server = server([Reply::text("late")]).await;
+    let mut gate = server.gate();
+    let session = chat(agent(&server).build()).start();
+    session.push("a".to_owned()).unwrap();
+    gate.request().await;
+    let wrong = Preempt::now().of(turn(7));
+    let refused = session.push(Push::new("x".to_owned()).policy(wrong)).unwrap();
+    assert_eq!(refused.fate().await, Fate::Returned(Refusal::TurnMismatch));
+    let right = Preempt::at(SafePoints::AFTER_MODEL).of(turn(1));
+    let pushed = session.push(Push::new("y".to_owned()).policy(right)).unwrap();
+    gate.headers();
+    gate.script(&Reply::text("the end"));
+    gate.finish();
+    // A final answer is not a safe point.
+    assert_eq!(pushed.preempted().await, Preempted::TurnEndedFirst);
+    assert_eq!(pushed.fate().await, Fate::Completed(turn(2)));
+}

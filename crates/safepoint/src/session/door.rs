@@ -1,0 +1,120 @@
+//! The way into a session: decides at once whether an item is accepted, and gives it its position.
+//!
+//! **Invariants**: positions are the order of the mailbox; what was accepted is in the mailbox; once shut, nothing is
+//! accepted any more.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use super::{
+    item::{Item, PushError, Slip, Ticket, digest},
+    mail::{Mail, Mailbox},
+};
+use crate::ids::ItemId;
+
+/// What becomes of items that come after the end. Exhaustive: they go back, or are kept for the exit (S6.10).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Late {
+    /// They go back to their sender.
+    #[default]
+    Refuse,
+    /// They are kept, to be taken once.
+    Keep,
+}
+
+pub(super) struct Door<T> {
+    state: Mutex<State<T>>,
+    mailbox: Mailbox<T>,
+    capacity: usize,
+}
+
+struct State<T> {
+    leaf: Leaf,
+    next: u64,
+    /// Accepted, and not yet seen by the owner.
+    coming: usize,
+    /// Waiting, as the owner last said.
+    waiting: usize,
+    known: HashMap<String, ([u8; 32], Arc<Slip<T>>)>,
+    late: Vec<T>,
+    on_late: Late,
+}
+
+/// Exhaustive: a door is open or shut.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Leaf {
+    Open,
+    Shut,
+}
+
+impl<T: Item> Door<T> {
+    pub(super) fn new(mailbox: Mailbox<T>, capacity: usize, on_late: Late) -> Self {
+        let state = State {
+            leaf: Leaf::Open,
+            next: 0,
+            coming: 0,
+            waiting: 0,
+            known: HashMap::new(),
+            late: Vec::new(),
+            on_late,
+        };
+        Self { state: Mutex::new(state), mailbox, capacity }
+    }
+
+    /// Accepts an item, or gives it back. `letter` wraps it for the mailbox.
+    pub(super) fn push(
+        &self,
+        item: T,
+        client_id: Option<String>,
+        letter: impl FnOnce(T, Arc<Slip<T>>) -> Mail<T>,
+    ) -> Result<Ticket<T>, PushError<T>> {
+        let digest = match client_id.as_ref().map(|_id| digest(&item)).transpose() {
+            Ok(digest) => digest,
+            Err(error) => return Err(PushError::NotStorable(item, error.to_string())),
+        };
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if let (Some(id), Some(digest)) = (&client_id, &digest)
+            && let Some((known, slip)) = state.known.get(id)
+        {
+            let ticket = Ticket { slip: Arc::clone(slip) };
+            return if known == digest { Ok(ticket) } else { Err(PushError::OtherContent(item)) };
+        }
+        match (state.leaf, state.on_late) {
+            (Leaf::Open, _) => {}
+            (Leaf::Shut, Late::Refuse) => return Err(PushError::Closed(item)),
+            (Leaf::Shut, Late::Keep) => {
+                state.late.push(item);
+                return Err(PushError::KeptLate);
+            }
+        }
+        if state.waiting + state.coming >= self.capacity {
+            return Err(PushError::Full(item));
+        }
+        let slip = Arc::new(Slip::new(ItemId::new(state.next)));
+        state.next += 1;
+        state.coming += 1;
+        if let (Some(id), Some(digest)) = (client_id, digest) {
+            state.known.insert(id, (digest, Arc::clone(&slip)));
+        }
+        // Sent under the lock, so that positions are the order of the mailbox.
+        self.mailbox.post(letter(item, Arc::clone(&slip)));
+        Ok(Ticket { slip })
+    }
+
+    /// The owner has seen `came` more items, and so many wait now.
+    pub(super) fn note(&self, came: usize, waiting: usize) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.coming -= came;
+        state.waiting = waiting;
+    }
+
+    pub(super) fn shut(&self) {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).leaf = Leaf::Shut;
+    }
+
+    pub(super) fn take_late(&self) -> Vec<T> {
+        std::mem::take(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner).late)
+    }
+}

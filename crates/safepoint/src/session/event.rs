@@ -1,0 +1,97 @@
+//! What a session shows: one sequenced stream over all its turns (S11.1).
+
+use std::sync::Arc;
+
+use crate::{
+    event::{Event, Shown},
+    ids::{ItemId, RunId, TurnId},
+    receipt::Receipt,
+};
+
+use super::{
+    item::Delivered,
+    words::{Fate, Preempted},
+};
+
+/// The kinds of event of a session.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum SessionEvent {
+    /// An item was accepted.
+    Accepted(ItemId),
+    /// It waits again.
+    Requeued(ItemId),
+    /// The planner is asked.
+    Planning,
+    /// A turn is at work.
+    TurnStarted {
+        /// Which.
+        turn: TurnId,
+        /// What it is about.
+        items: Vec<ItemId>,
+        /// Its run.
+        run: RunId,
+    },
+    /// An event of the turn's run.
+    Run {
+        /// Which turn.
+        turn: TurnId,
+        /// The event.
+        event: Event,
+    },
+    /// The turn was steered with an item.
+    Steered {
+        /// With which.
+        item: ItemId,
+        /// And where it was delivered.
+        delivered: Delivered,
+    },
+    /// A preempt was answered.
+    Preempted {
+        /// The item that came with it.
+        item: ItemId,
+        /// What it came to.
+        preempted: Preempted,
+    },
+    /// An item came to rest.
+    Fate {
+        /// Which.
+        item: ItemId,
+        /// Where.
+        fate: Fate,
+    },
+    /// Somebody asked the session to stop.
+    StopAsked {
+        /// What was said.
+        cause: Option<String>,
+    },
+    /// A turn is settled.
+    TurnEnded {
+        /// Which.
+        turn: TurnId,
+        /// How.
+        fate: Fate,
+        /// The account.
+        receipt: Arc<Receipt>,
+    },
+    /// Nothing of the turn is alive, or what is has been named: the next one may start.
+    TurnQuiet {
+        /// Which.
+        turn: TurnId,
+        /// What is alive.
+        survivors: Vec<String>,
+    },
+    /// This reader lagged behind.
+    Missed(u64),
+    /// The session is over: the last event.
+    Ended,
+}
+
+impl Shown for SessionEvent {
+    fn is_provisional(&self) -> bool {
+        matches!(self, Self::Run { event, .. } if event.kind.is_provisional())
+    }
+    fn missed(count: u64) -> Self {
+        Self::Missed(count)
+    }
+}

@@ -1,0 +1,96 @@
+//! How a session ended, with every item accounted for (S6.10).
+
+use std::{fmt, sync::Arc};
+
+use super::{stop::After, words::Fate};
+use crate::{
+    event::ErrorReport,
+    history::History,
+    ids::{ItemId, TurnId},
+    outcome::Outcome,
+};
+
+/// Why a session is over. Exhaustive: it was asked, it was idle long enough, or something of its user's failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ExitReason {
+    /// It was asked to stop.
+    Stopped,
+    /// It was idle for as long as it might be.
+    Idle,
+    /// A planner, a strategy or a reader failed.
+    Failed(ErrorReport),
+}
+
+/// How a session ended. Everybody who waits sees the same.
+pub struct Exit<T> {
+    pub(super) reason: ExitReason,
+    pub(super) cause: Option<String>,
+    pub(super) after: After,
+    pub(super) unhandled: Vec<(ItemId, T)>,
+    pub(super) open: Option<Open<T>>,
+    pub(super) history: History,
+    pub(super) late: Arc<dyn Fn() -> Vec<T> + Send + Sync>,
+}
+
+/// The turn that ended early, and was not taken up again.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Open<T> {
+    /// Which.
+    pub turn: TurnId,
+    /// How it ended: interrupted, failed, preempted or suspended.
+    pub fate: Fate,
+    /// What it was about.
+    pub items: Vec<(ItemId, T)>,
+    /// Its outcome, from which it can be resumed.
+    pub outcome: Outcome,
+}
+
+impl<T> Exit<T> {
+    /// Why.
+    #[must_use]
+    pub fn reason(&self) -> &ExitReason {
+        &self.reason
+    }
+    /// What whoever stopped it first gave as the cause.
+    #[must_use]
+    pub fn cause(&self) -> Option<&str> {
+        self.cause.as_deref()
+    }
+    /// Whether the open turn may be resumed.
+    #[must_use]
+    pub fn after(&self) -> After {
+        self.after
+    }
+    /// Items whose turn never came, in their order.
+    #[must_use]
+    pub fn unhandled(&self) -> &[(ItemId, T)] {
+        &self.unhandled
+    }
+    /// The turn that ended early, if the last one did.
+    #[must_use]
+    pub fn open(&self) -> Option<&Open<T>> {
+        self.open.as_ref()
+    }
+    /// The conversation.
+    #[must_use]
+    pub fn history(&self) -> &History {
+        &self.history
+    }
+    /// Items that were pushed after the end, where the session keeps them; each is given out once.
+    #[must_use]
+    pub fn take_late(&self) -> Vec<T> {
+        (self.late)()
+    }
+}
+
+impl<T> fmt::Debug for Exit<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let unhandled: Vec<ItemId> = self.unhandled.iter().map(|(id, _)| *id).collect();
+        f.debug_struct("Exit")
+            .field("reason", &self.reason)
+            .field("unhandled", &unhandled)
+            .field("open", &self.open.as_ref().map(|open| open.turn))
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,326 @@
+//! Items, how they are pushed, and the tickets that tell what became of them.
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use safepoint_scope::{Grace, SafePoints};
+use serde::{Serialize, de::DeserializeOwned};
+use sha2::{Digest as _, Sha256};
+use tokio::sync::Notify;
+
+use super::{
+    machine::{How, Record, Wish},
+    words::{Fate, Or, Preempted},
+};
+use crate::{
+    ids::{ItemId, TurnId},
+    steer::When,
+};
+
+/// What can be pushed into a session: anything that can be stored.
+pub trait Item: Clone + Serialize + DeserializeOwned + Send + Sync + 'static {}
+
+impl<T: Clone + Serialize + DeserializeOwned + Send + Sync + 'static> Item for T {}
+
+/// One item on its way in.
+#[derive(Clone, Debug)]
+#[must_use = "hand it to `SessionHandle::push`"]
+pub struct Push<T> {
+    pub(super) item: T,
+    pub(super) client_id: Option<String>,
+    pub(super) policy: Policy,
+}
+
+impl<T> Push<T> {
+    /// An item that waits its turn.
+    pub fn new(item: T) -> Self {
+        Self { item, client_id: None, policy: Policy::Enqueue }
+    }
+
+    /// Says what happens if a turn is at work.
+    pub fn policy(mut self, policy: impl Into<Policy>) -> Self {
+        self.policy = policy.into();
+        self
+    }
+
+    /// Gives it an id of yours, unique for the session's life: the same again is the same item (S6.2).
+    pub fn id(mut self, id: impl Into<String>) -> Self {
+        self.client_id = Some(id.into());
+        self
+    }
+}
+
+impl<T> From<T> for Push<T> {
+    fn from(item: T) -> Self {
+        Self::new(item)
+    }
+}
+
+/// What happens when an item comes while a turn is at work (S6.6). With none at work it simply begins one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Policy {
+    /// It waits.
+    #[default]
+    Enqueue,
+    /// It is handed to the turn at work.
+    Steer(When, Or),
+    /// The turn at work is stopped for it.
+    Preempt(Preempt),
+    /// It goes back to its sender.
+    Reject,
+    /// The turn at work is stopped now, and its history forgotten.
+    Rollback,
+}
+
+impl Policy {
+    /// Steers with the next model request, or waits.
+    #[must_use]
+    pub const fn steer() -> Self {
+        Self::Steer(When::NextRequest, Or::Queue)
+    }
+
+    pub(super) fn how(self) -> How {
+        match self {
+            Self::Enqueue => How::Enqueue,
+            Self::Reject => How::Reject,
+            Self::Steer(when, or) => How::Steer { when, or },
+            Self::Preempt(preempt) => How::Preempt(preempt.0),
+            Self::Rollback => How::Preempt(Wish { record: Record::Forget, ..Preempt::now().0 }),
+        }
+    }
+}
+
+/// A stop of the turn at work, so that the next one can start with a newer item (S6.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "hand it to `Push::policy`"]
+pub struct Preempt(Wish);
+
+impl From<Preempt> for Policy {
+    fn from(preempt: Preempt) -> Self {
+        Self::Preempt(preempt)
+    }
+}
+
+impl Preempt {
+    /// At once.
+    pub fn now() -> Self {
+        Self(Wish { points: None, grace: None, delay: None, turn: None, record: Record::Keep })
+    }
+
+    /// At the first of these safe points.
+    pub fn at(points: SafePoints) -> Self {
+        Self(Wish { points: Some(points), ..Self::now().0 })
+    }
+
+    /// The same, but after `grace` at once, and on the whole tree.
+    pub fn at_within(points: SafePoints, grace: Grace) -> Self {
+        Self(Wish { grace: Some(micros(grace.as_duration())), ..Self::at(points).0 })
+    }
+
+    /// Asked only after `delay`; if the turn has ended by then, no other one is hit.
+    pub fn after(mut self, delay: Duration) -> Self {
+        self.0.delay = Some(micros(delay));
+        self
+    }
+
+    /// Means this turn and no other: if another is at work, the push is refused.
+    pub fn of(mut self, turn: TurnId) -> Self {
+        self.0.turn = Some(turn);
+        self
+    }
+}
+
+/// As the machine counts time.
+pub(super) fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}
+
+/// The same content gives the same digest.
+pub(super) fn digest<T: Serialize>(item: &T) -> Result<[u8; 32], serde_json::Error> {
+    Ok(Sha256::digest(serde_json::to_vec(item)?).into())
+}
+
+/// Why a push was not accepted; the item comes back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PushError<T> {
+    /// The inbox is full.
+    Full(T),
+    /// The session has ended.
+    Closed(T),
+    /// The session has ended, and keeps what comes late.
+    KeptLate,
+    /// The id was used before, for other content.
+    OtherContent(T),
+    /// The item cannot be stored.
+    NotStorable(T, String),
+}
+
+impl<T> PushError<T> {
+    /// The stable code.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Full(_) => "full",
+            Self::Closed(_) => "closed",
+            Self::KeptLate => "kept_late",
+            Self::OtherContent(_) => "other_content",
+            Self::NotStorable(..) => "not_storable",
+        }
+    }
+
+    /// The item, if it is not kept.
+    pub fn into_item(self) -> Option<T> {
+        match self {
+            Self::Full(item) | Self::Closed(item) | Self::OtherContent(item) | Self::NotStorable(item, _) => {
+                Some(item)
+            }
+            Self::KeptLate => None,
+        }
+    }
+}
+
+impl<T> fmt::Display for PushError<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Full(_) => f.write_str("the inbox is full: wait for a turn to end, or withdraw something"),
+            Self::Closed(_) => f.write_str("the session has ended: start or resume one first"),
+            Self::KeptLate => f.write_str("the session has ended: the item is kept for whoever takes it up"),
+            Self::OtherContent(_) => f.write_str("this id was used before for other content: give a new one"),
+            Self::NotStorable(_, why) => write!(f, "the item cannot be stored: {why}"),
+        }
+    }
+}
+
+impl<T: fmt::Debug> std::error::Error for PushError<T> {}
+
+/// An accepted item: where it is, and what became of it. Cheap to clone; dropping it changes nothing.
+pub struct Ticket<T> {
+    pub(super) slip: Arc<Slip<T>>,
+}
+
+/// What is told of one item.
+pub(super) struct Slip<T> {
+    id: ItemId,
+    told: Mutex<Told<T>>,
+    changed: Notify,
+}
+
+struct Told<T> {
+    fate: Option<Fate>,
+    preempted: Option<Preempted>,
+    delivered: Option<Delivered>,
+    back: Option<T>,
+}
+
+/// Where a steer was delivered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Delivered {
+    /// In which turn.
+    pub turn: TurnId,
+    /// Before which of its model calls, from 1.
+    pub round: u32,
+}
+
+impl<T> Slip<T> {
+    pub(super) fn new(id: ItemId) -> Self {
+        let told = Told { fate: None, preempted: None, delivered: None, back: None };
+        Self { id, told: Mutex::new(told), changed: Notify::new() }
+    }
+    fn tell(&self, write: impl FnOnce(&mut Told<T>)) {
+        write(&mut self.told.lock().unwrap_or_else(PoisonError::into_inner));
+        self.changed.notify_waiters();
+    }
+    pub(super) fn id(&self) -> ItemId {
+        self.id
+    }
+    pub(super) fn fate(&self, fate: Fate) {
+        self.tell(|told| told.fate = Some(fate));
+    }
+    pub(super) fn preempted(&self, preempted: Preempted) {
+        self.tell(|told| told.preempted = Some(preempted));
+    }
+    pub(super) fn delivered(&self, delivered: Delivered) {
+        self.tell(|told| told.delivered = Some(delivered));
+    }
+    pub(super) fn back(&self, item: T, fate: Fate) {
+        self.tell(|told| {
+            told.back = Some(item);
+            told.fate = Some(fate);
+        });
+    }
+    fn look<R>(&self, look: impl FnOnce(&mut Told<T>) -> R) -> R {
+        look(&mut self.told.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+    async fn wait<R>(&self, mut look: impl FnMut(&mut Told<T>) -> Option<R>) -> R {
+        loop {
+            let changed = self.changed.notified();
+            if let Some(found) = self.look(&mut look) {
+                return found;
+            }
+            changed.await;
+        }
+    }
+}
+
+impl<T> Ticket<T> {
+    /// The item's position: its place in the order of acceptance.
+    #[must_use]
+    pub fn id(&self) -> ItemId {
+        self.slip.id
+    }
+
+    /// Where the item came to rest, first of all: a turn that ended early may be resumed, and its items with it;
+    /// [`Ticket::fate_now`] and the events tell the latest.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub async fn fate(&self) -> Fate {
+        self.slip.wait(|told| told.fate).await
+    }
+
+    /// The latest that is known of where it is; none while it waits or its turn is at work.
+    #[must_use]
+    pub fn fate_now(&self) -> Option<Fate> {
+        self.slip.look(|told| told.fate)
+    }
+
+    /// What a preempt came to. An item that was pushed without one gets no answer before its fate; then
+    /// [`Preempted::NoTarget`].
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub async fn preempted(&self) -> Preempted {
+        self.slip.wait(|told| told.preempted.or_else(|| told.fate.map(|_over| Preempted::NoTarget))).await
+    }
+
+    /// Where a steer was delivered; none if it came to rest otherwise.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub async fn delivered(&self) -> Option<Delivered> {
+        self.slip.wait(|told| told.delivered.map(Some).or_else(|| told.fate.map(|_over| None))).await
+    }
+
+    /// The item itself, if it came back ([`Fate::Returned`], [`Fate::Withdrawn`]); once.
+    #[must_use]
+    pub fn take_back(&self) -> Option<T> {
+        self.slip.look(|told| told.back.take())
+    }
+}
+
+impl<T> Clone for Ticket<T> {
+    fn clone(&self) -> Self {
+        Self { slip: Arc::clone(&self.slip) }
+    }
+}
+
+impl<T> fmt::Debug for Ticket<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ticket").field("id", &self.slip.id).finish_non_exhaustive()
+    }
+}

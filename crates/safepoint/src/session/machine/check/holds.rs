@@ -1,0 +1,67 @@
+//! What holds in every state of a session, and that from each of them it can end.
+
+use super::{
+    End, First, Input, ItemId, Leftover, Phase, Strength,
+    world::{Place, World},
+};
+
+impl World {
+    /// What holds in every state.
+    fn check(&self, input: &Input) {
+        let waiting: Vec<ItemId> = self.machine.waiting().iter().copied().collect();
+        for (n, place) in self.places.iter().enumerate() {
+            let item = ItemId::new(n as u64);
+            let waits = waiting.iter().filter(|waiting| **waiting == item).count();
+            let works = self.machine.items().iter().filter(|at_work| **at_work == item).count();
+            let expected = match place {
+                Place::Waiting => (1, 0),
+                Place::InTurn(_) => (0, 1),
+                Place::Steering(_) | Place::Left(_) | Place::AtRest => (0, 0),
+            };
+            assert_eq!((waits, works), expected, "{item} is {place:?}, after {input:?}: {:?}", self.machine);
+        }
+        match self.machine.phase() {
+            Phase::Running(running) => assert_eq!(self.run, Some(running.turn)),
+            Phase::Planning { .. } => assert!(self.plan.is_some()),
+            Phase::Idle => {
+                assert!(self.stopped.is_none(), "idle, although it was stopped: {:?}", self.machine)
+            }
+            Phase::Over => {
+                assert!(self.run.is_none() && self.ended);
+                assert!(
+                    self.preempts.iter().all(|asked| asked.answered.is_some() || self.is_back(asked.item))
+                );
+            }
+            Phase::Ending { .. } => {}
+        }
+    }
+
+    /// Whether it never became a preempt: it named another turn.
+    fn is_back(&self, item: ItemId) -> bool {
+        self.place(item) == Place::AtRest
+    }
+
+    /// From here a stop leads to the end, with every item at rest or in a turn that is told.
+    pub(super) fn can_end(&self) {
+        let mut world = self.clone();
+        for _ in 0..8 {
+            if world.ended {
+                break;
+            }
+            let input = match (world.run, world.winding) {
+                _ if world.stopped < Some(Strength::Now) => Input::Stop(Strength::Now),
+                (Some(turn), _) => {
+                    let first = world.stopping.unwrap_or(First::Other);
+                    Input::Settled { turn, end: End::Stopped { first, after: Leftover::Drop } }
+                }
+                (None, Some((turn, false, _))) => Input::Quiet(turn),
+                (None, Some((turn, true, false))) => Input::Read(turn),
+                _ => Input::Tick,
+            };
+            world.take(&input);
+        }
+        assert!(world.ended, "no end from {:?}", self.machine);
+        let rests = |place: &Place| matches!(place, Place::AtRest | Place::Left(_));
+        assert!(world.places.iter().all(rests), "{:?}", world.places);
+    }
+}

@@ -1,0 +1,67 @@
+//! What reaches the owner of a session: everything is one message to it, so that each interleaving is a sequence.
+
+use std::sync::Arc;
+
+use safepoint_scope::StopRequest;
+use tokio::sync::{mpsc, oneshot};
+
+use super::{
+    item::{Policy, Slip},
+    machine::Answer,
+    planner::Plan,
+    stop::SessionStop,
+};
+use crate::{
+    approval::Decision,
+    event::ErrorReport,
+    ids::{ApprovalId, ItemId, TurnId},
+    outcome::Outcome,
+    shared::DecideError,
+};
+
+/// One message. Exhaustive: the owner must act on each.
+pub(super) enum Mail<T> {
+    Push { item: T, slip: Arc<Slip<T>>, policy: Policy },
+    PushBy { item: T, slip: Arc<Slip<T>>, strategy: Strategy },
+    Withdraw { item: ItemId, reply: oneshot::Sender<Option<T>> },
+    Stop { stop: SessionStop, reply: oneshot::Sender<Answer> },
+    StopTurn { turn: Option<TurnId>, request: StopRequest, reply: oneshot::Sender<Answer> },
+    KeepOpen,
+    Resume { reply: oneshot::Sender<Answer> },
+    Decide { id: ApprovalId, decision: Decision, reply: oneshot::Sender<Result<(), DecideError>> },
+    Planned { plan: u64, made: Result<Plan, ErrorReport> },
+    Began(TurnId),
+    SteerTaken { turn: TurnId, item: ItemId, round: u32 },
+    Settled { turn: TurnId, outcome: Outcome },
+    Quiet { turn: TurnId, survivors: Vec<String> },
+    Read { turn: TurnId },
+    Broke(ErrorReport),
+}
+
+/// Looks at the turn at work, and chooses how an item comes (S6.4).
+pub(super) type Strategy = Box<dyn FnOnce(Option<&super::TurnView>) -> Policy + Send>;
+
+/// Where mail is put. Boxed, so that an idle session's mailbox is small.
+pub(super) struct Mailbox<T>(mpsc::UnboundedSender<Box<Mail<T>>>);
+
+/// Where the owner finds it.
+pub(super) type Received<T> = mpsc::UnboundedReceiver<Box<Mail<T>>>;
+
+impl<T> Mailbox<T> {
+    pub(super) fn new() -> (Self, Received<T>) {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        (Self(sender), receiver)
+    }
+
+    pub(super) fn post(&self, mail: Mail<T>) {
+        if self.0.send(Box::new(mail)).is_err() {
+            // The session is over, and nobody is left to tell; whoever waits for a reply sees it dropped.
+        }
+    }
+}
+
+impl<T> Clone for Mailbox<T> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}

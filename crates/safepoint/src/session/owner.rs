@@ -1,0 +1,350 @@
+//! The one task that owns a session: hears its mail, asks the machine, and does what it says.
+//!
+//! **Invariants**: nothing else changes the session's state; at most one run is at work; each item that the machine
+//! knows is held here until it comes to rest.
+
+use std::{collections::HashMap, future::Future, pin::Pin, sync::Arc, task::Poll};
+
+use futures_util::future::poll_fn;
+use safepoint_scope::{Dropper, Scope, StopRequest};
+use tokio::{
+    sync::oneshot,
+    time::{Instant, Sleep, sleep_until},
+};
+
+use super::{
+    Item, Settings, SharedSession,
+    event::SessionEvent,
+    exit::{Exit, ExitReason, Open},
+    item::{Delivered, Policy, Slip},
+    machine::{self, Answer, Effect, Input, Machine, Moment, Phase},
+    mail::{Mail, Received},
+    planner::TurnPlan,
+    stop::{After, How, SessionStop},
+    words::Fate,
+};
+use crate::{
+    agent::Agent,
+    approval::Decision,
+    event::ErrorReport,
+    history::History,
+    ids::{ApprovalId, ItemId, TurnId},
+    outcome::Outcome,
+    run::RunHandle,
+};
+
+mod plan;
+mod strategy;
+mod turn;
+
+pub(super) struct Owner<T> {
+    shared: Arc<SharedSession<T>>,
+    settings: Arc<Settings<T>>,
+    mail: Received<T>,
+    machine: Machine,
+    /// Where planners, followers and readers run.
+    scope: Scope,
+    began: Instant,
+    sleep: Option<Pin<Box<Sleep>>>,
+    items: HashMap<ItemId, Held<T>>,
+    history: History,
+    /// The planner at work, by its number.
+    planner: Option<Dropper>,
+    /// What it said, until the machine says what becomes of it.
+    planned: Option<TurnPlan>,
+    work: Option<Work>,
+    left: Option<(Work, Fate)>,
+    decisions: Vec<(ApprovalId, Decision)>,
+    error: Option<ErrorReport>,
+    cause: Option<String>,
+    after: After,
+    /// The request of whoever asks just now.
+    request: Option<StopRequest>,
+    answer: Option<Answer>,
+    unhandled: Vec<(ItemId, T)>,
+    ended: Option<machine::Exit>,
+}
+
+/// An item, and those who wait to hear of it.
+struct Held<T> {
+    item: T,
+    slip: Arc<Slip<T>>,
+}
+
+/// A turn at work, or one that ended early.
+struct Work {
+    turn: TurnId,
+    agent: Agent,
+    handle: RunHandle,
+    /// The conversation before it.
+    before: History,
+    items: Vec<ItemId>,
+    outcome: Option<Outcome>,
+}
+
+impl<T: Item> Owner<T> {
+    pub(super) fn new(shared: Arc<SharedSession<T>>, settings: Arc<Settings<T>>, mail: Received<T>) -> Self {
+        let (scope, _nobody_stops_it) = Scope::root();
+        Self {
+            shared,
+            machine: Machine::new(settings.rules),
+            history: settings.history.clone(),
+            settings,
+            mail,
+            scope,
+            began: Instant::now(),
+            sleep: None,
+            items: HashMap::new(),
+            planner: None,
+            planned: None,
+            work: None,
+            left: None,
+            decisions: Vec::new(),
+            error: None,
+            cause: None,
+            after: After::Resumable,
+            request: None,
+            answer: None,
+            unhandled: Vec::new(),
+            ended: None,
+        }
+    }
+
+    /// The whole life of a session.
+    pub(super) async fn own(mut self) {
+        while self.ended.is_none() {
+            match self.next().await {
+                Some(mail) => self.hear(*mail).await,
+                None => self.step(Input::Tick),
+            }
+        }
+        // What was accepted a moment before the end is unhandled too.
+        self.shared.door.shut();
+        while let Ok(mail) = self.mail.try_recv() {
+            self.hear(*mail).await;
+        }
+        self.finish();
+    }
+
+    /// The next message; none when only time has passed.
+    async fn next(&mut self) -> Option<Box<Mail<T>>> {
+        let wake = self
+            .machine
+            .deadline()
+            .map(|Moment(micros)| self.began + std::time::Duration::from_micros(micros));
+        match (&mut self.sleep, wake) {
+            (sleep, None) => *sleep = None,
+            (Some(sleep), Some(at)) if sleep.deadline() == at => {}
+            (Some(sleep), Some(at)) => sleep.as_mut().reset(at),
+            (sleep, Some(at)) => *sleep = Some(Box::pin(sleep_until(at))),
+        }
+        let Self { mail, sleep, .. } = self;
+        poll_fn(|cx| {
+            if let Poll::Ready(Some(mail)) = mail.poll_recv(cx) {
+                return Poll::Ready(Some(mail));
+            }
+            match sleep.as_mut().map(|sleep| sleep.as_mut().poll(cx)) {
+                Some(Poll::Ready(())) => Poll::Ready(None),
+                Some(Poll::Pending) | None => Poll::Pending,
+            }
+        })
+        .await
+    }
+
+    async fn hear(&mut self, mail: Mail<T>) {
+        match mail {
+            Mail::Push { item, slip, policy } => self.accept(item, slip, policy),
+            Mail::PushBy { item, slip, strategy } => {
+                let policy = self.ask_strategy(strategy).await;
+                self.accept(item, slip, policy);
+            }
+            Mail::Withdraw { item, reply } => self.withdraw(item, reply),
+            Mail::Stop { stop, reply } => self.stop(stop, reply),
+            Mail::StopTurn { turn, request, reply } => {
+                self.request = Some(request);
+                self.step_for(Input::StopTurn(turn), reply);
+            }
+            Mail::KeepOpen => self.step(Input::KeepOpen),
+            Mail::Resume { reply } => self.step_for(Input::Resume, reply),
+            Mail::Decide { id, decision, reply } => self.decide(id, decision, reply),
+            Mail::Planned { plan, made } => self.planned(plan, made),
+            Mail::Began(turn) => self.step(Input::Began(turn)),
+            Mail::SteerTaken { turn, item, round } => {
+                let delivered = Delivered { turn, round };
+                self.show(SessionEvent::Steered { item, delivered });
+                if let Some(held) = self.items.get(&item) {
+                    held.slip.delivered(delivered);
+                }
+                self.step(Input::SteerTaken { turn, item });
+            }
+            Mail::Settled { turn, outcome } => self.settled(turn, outcome),
+            Mail::Quiet { turn, survivors } => {
+                self.show(SessionEvent::TurnQuiet { turn, survivors });
+                self.step(Input::Quiet(turn));
+            }
+            Mail::Read { turn } => self.step(Input::Read(turn)),
+            Mail::Broke(error) => self.broke(error),
+        }
+    }
+
+    fn accept(&mut self, item: T, slip: Arc<Slip<T>>, policy: Policy) {
+        let id = slip.id();
+        self.items.insert(id, Held { item, slip });
+        self.show(SessionEvent::Accepted(id));
+        self.step(Input::Push { item: id, how: policy.how() });
+        self.shared.door.note(1, self.machine.waiting().len());
+    }
+
+    fn withdraw(&mut self, item: ItemId, reply: oneshot::Sender<Option<T>>) {
+        let content = self.items.get(&item).map(|held| held.item.clone());
+        self.step(Input::Withdraw(item));
+        let was_waiting = self.answer.take() == Some(Answer::Withdrawn);
+        if reply.send(content.filter(|_| was_waiting)).is_err() {
+            // Whoever took it back no longer waits; its ticket has it.
+        }
+    }
+
+    fn stop(&mut self, stop: SessionStop, reply: oneshot::Sender<Answer>) {
+        let SessionStop { how, request, cause, after } = stop;
+        if self.cause.is_none() {
+            self.cause = cause;
+        }
+        if after == After::Abandoned {
+            self.after = After::Abandoned;
+        }
+        self.show(SessionEvent::StopAsked { cause: self.cause.clone() });
+        self.request = Some(request);
+        let input = match how {
+            How::Strength(strength) => Input::Stop(strength),
+            How::WhenIdle(idle) => Input::StopWhenIdle(super::item::micros(idle)),
+        };
+        self.step_for(input, reply);
+    }
+
+    fn broke(&mut self, error: ErrorReport) {
+        self.error.get_or_insert(error);
+        self.step(Input::Broke);
+    }
+
+    /// Steps, and hands the answer to whoever asked.
+    fn step_for(&mut self, input: Input, reply: oneshot::Sender<Answer>) {
+        self.step(input);
+        if let Some(answer) = self.answer.take()
+            && reply.send(answer).is_err()
+        {
+            // Nobody waits for it.
+        }
+    }
+
+    /// Lets the machine take what happened, and does what it says.
+    fn step(&mut self, input: Input) {
+        let mut effects = Vec::new();
+        self.machine.step(self.now(), input, &mut effects);
+        let waited = self.machine.waiting().len();
+        for effect in effects {
+            self.perform(effect);
+        }
+        self.request = None;
+        self.shared.door.note(0, waited);
+        self.shared.view(self.view());
+    }
+
+    fn now(&self) -> Moment {
+        Moment(super::item::micros(self.began.elapsed()))
+    }
+
+    fn perform(&mut self, effect: Effect) {
+        match effect {
+            Effect::Plan { plan, waiting, left, wanted } => {
+                self.ask_planner(plan, &waiting, left, wanted.into())
+            }
+            Effect::DropPlan => {
+                if let Some(planner) = self.planner.take() {
+                    planner.drop_now();
+                }
+            }
+            Effect::Start { turn, from, watch } => self.start(turn, from, watch),
+            Effect::StopRun { turn, why } => self.stop_run(turn, why),
+            Effect::Steer { turn, item, when } => self.steer(turn, item, when),
+            Effect::Forget(_) => {
+                if let Some(work) = &self.work {
+                    self.history = work.before.clone();
+                }
+            }
+            Effect::Fate { item, fate } => self.rest(item, fate),
+            Effect::Requeued(item) => self.show(SessionEvent::Requeued(item)),
+            Effect::Return { item, why } => self.rest(item, Fate::Returned(why)),
+            Effect::Resolve { item, preempted } => {
+                self.show(SessionEvent::Preempted { item, preempted });
+                if let Some(held) = self.items.get(&item) {
+                    held.slip.preempted(preempted);
+                }
+            }
+            Effect::TurnEnded { turn, fate } => self.turn_ended(turn, fate),
+            Effect::Answer(answer) => self.answer = Some(answer),
+            Effect::End(exit) => self.ended = Some(exit),
+        }
+    }
+
+    /// Tells where an item is, and lets go of it unless its turn may be taken up again.
+    fn rest(&mut self, item: ItemId, fate: Fate) {
+        self.show(SessionEvent::Fate { item, fate });
+        let is_open =
+            matches!(fate, Fate::Interrupted(_) | Fate::Failed(_) | Fate::Preempted(_) | Fate::Suspended(_));
+        if is_open {
+            if let Some(held) = self.items.get(&item) {
+                held.slip.fate(fate);
+            }
+            return;
+        }
+        let Some(Held { item: content, slip }) = self.items.remove(&item) else { return };
+        match fate {
+            Fate::Returned(_) | Fate::Withdrawn => slip.back(content, fate),
+            Fate::Unhandled => {
+                self.unhandled.push((item, content));
+                slip.fate(fate);
+            }
+            _ => slip.fate(fate),
+        }
+    }
+
+    fn show(&self, event: SessionEvent) {
+        self.shared.feed.push(event);
+    }
+
+    fn finish(mut self) {
+        let open = self.left.take().and_then(|(work, fate)| {
+            let items = &mut self.items;
+            let held = |id: &ItemId| items.remove(id).map(|held| (*id, held.item));
+            let items = work.items.iter().filter_map(held).collect();
+            Some(Open { turn: work.turn, fate, items, outcome: work.outcome? })
+        });
+        let reason = match (self.ended, self.error.take()) {
+            (Some(machine::Exit::Broken), Some(error)) => ExitReason::Failed(error),
+            (Some(machine::Exit::Idle), _) => ExitReason::Idle,
+            _ => ExitReason::Stopped,
+        };
+        self.unhandled.sort_by_key(|(id, _)| *id);
+        let shared = Arc::clone(&self.shared);
+        let exit = Exit {
+            reason,
+            cause: self.cause.take(),
+            after: self.after,
+            unhandled: std::mem::take(&mut self.unhandled),
+            open,
+            history: self.history.clone(),
+            late: Arc::new(move || shared.door.take_late()),
+        };
+        self.shared.over(exit);
+    }
+
+    fn view(&self) -> Option<super::TurnView> {
+        let Phase::Running(running) = self.machine.phase() else { return None };
+        let work = self.work.as_ref()?;
+        Some(super::TurnView {
+            turn: running.turn,
+            items: self.machine.items().to_vec(),
+            run: work.handle.clone(),
+        })
+    }
+}

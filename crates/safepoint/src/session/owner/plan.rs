@@ -1,0 +1,69 @@
+//! The planner's part: asked in a task of its own, dropped by whatever overtakes it.
+
+use std::{any::Any, panic::AssertUnwindSafe};
+
+use futures_util::FutureExt as _;
+
+use super::{ErrorReport, Input, Item, ItemId, Mail, Owner, SessionEvent, TurnId};
+use crate::session::{
+    machine::Made,
+    planner::{Plan, Situation, Waiting, Wanted},
+};
+
+impl<T: Item> Owner<T> {
+    pub(super) fn ask_planner(
+        &mut self,
+        plan: u64,
+        waiting: &[ItemId],
+        left: Option<TurnId>,
+        wanted: Wanted,
+    ) {
+        self.show(SessionEvent::Planning);
+        let waiting = waiting
+            .iter()
+            .filter_map(|id| self.items.get(id).map(|held| Waiting { id: *id, item: held.item.clone() }))
+            .collect();
+        let situation = Situation { waiting, ended_early: left, wanted, history: self.history.clone() };
+        let planner = std::sync::Arc::clone(&self.settings.planner);
+        let mailbox = self.shared.mailbox.clone();
+        // The call itself stands inside, so that a panic before the first await is caught too.
+        let asked = self.scope.spawn("planner", async move {
+            let planned = AssertUnwindSafe(async { planner.plan(situation).await }).catch_unwind().await;
+            let made = match planned {
+                Ok(Ok(plan)) => Ok(plan),
+                Ok(Err(failure)) => Err(report("the planner failed", &failure.to_string())),
+                Err(panic) => Err(report("the planner panicked", &panic_message(&*panic))),
+            };
+            mailbox.post(Mail::Planned { plan, made });
+        });
+        self.planner = Some(asked.dropper());
+    }
+
+    pub(super) fn planned(&mut self, plan: u64, made: Result<Plan, ErrorReport>) {
+        if self.machine.phase() != (crate::session::machine::Phase::Planning { plan }) {
+            return;
+        }
+        self.planner = None;
+        let made = match made {
+            Err(error) => return self.broke(error),
+            Ok(Plan::Wait) => Made::Wait,
+            Ok(Plan::Resume) => Made::Resume,
+            Ok(Plan::Turn(turn)) => {
+                let made = Made::Turn { take: turn.take.clone(), drop: turn.drop.clone() };
+                self.planned = Some(turn);
+                made
+            }
+        };
+        self.step(Input::Planned { plan, made });
+        self.planned = None;
+    }
+}
+
+pub(super) fn report(what: &str, why: &str) -> ErrorReport {
+    ErrorReport { code: "callback".into(), message: format!("{what}: {why}"), hint: None }
+}
+
+pub(super) fn panic_message(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "it did not say why".into())
+}

@@ -1,0 +1,271 @@
+//! A turn's run: started, stopped, steered, followed, and its end told.
+
+use std::sync::Arc;
+
+use futures_util::FutureExt as _;
+use safepoint_scope::{Actor, Code, Grace, Reach, Reason, SafePoints, StopRequest};
+use tokio::{sync::oneshot, time::timeout};
+
+use super::{
+    Decision, Fate, Input, Item, ItemId, Mail, Outcome, Owner, RunHandle, SessionEvent, TurnId, Work,
+    plan::{panic_message, report},
+};
+use crate::{
+    event::{EventKind, Fact},
+    ids::{ApprovalId, SteerId},
+    run::Run,
+    session::{
+        SharedSession,
+        machine::{End, First, From, Leftover, Watch, Why},
+        reader::Reader,
+    },
+    shared::DecideError,
+    steer::{Steer, When},
+};
+
+impl<T: Item> Owner<T> {
+    pub(super) fn start(&mut self, turn: TurnId, from: From, watch: Watch) {
+        let Some((run, work)) = self.run_of(turn, from) else {
+            // The machine starts only what was planned or left, so there always is one.
+            return;
+        };
+        let run_id = run.handle().id().clone();
+        if let From::Withdrawal(why) = from {
+            // Before it starts: its questions are taken back, and nothing of it runs.
+            run.handle().stop(self.request_for(why).unwrap_or_else(StopRequest::now));
+        }
+        let handle = run.detach();
+        self.work = Some(Work { handle: handle.clone(), ..work });
+        self.show(SessionEvent::TurnStarted { turn, items: self.machine.items().to_vec(), run: run_id });
+        let shared = Arc::clone(&self.shared);
+        let follower = Follower { turn, watch, handle: handle.clone(), shared, bound: self.settings.quiet };
+        drop(self.scope.spawn("turn's follower", follower.follow()));
+        match &self.settings.reader {
+            None => self.shared.mailbox.post(Mail::Read { turn }),
+            Some(reader) => self.read(turn, Arc::clone(reader), handle),
+        }
+    }
+
+    fn run_of(&mut self, turn: TurnId, from: From) -> Option<(Run, Work)> {
+        if from == From::Plan {
+            let mut plan = self.planned.take()?;
+            let before = self.history.clone();
+            let mut history = before.clone();
+            history.close();
+            let last = plan.input.pop().unwrap_or_else(|| "".into());
+            for message in plan.input {
+                history.push(crate::history::Entry::User(message));
+            }
+            self.left = None;
+            self.decisions.clear();
+            let items = self.machine.items().to_vec();
+            let run = plan.agent.run_on(history, last);
+            let work = Work { turn, agent: plan.agent, handle: run.handle(), before, items, outcome: None };
+            return Some((run, work));
+        }
+        let (work, _) = self.left.take()?;
+        let outcome = work.outcome.clone()?;
+        let decisions = std::mem::take(&mut self.decisions);
+        let run = work.agent.resume_with(&outcome, decisions);
+        Some((run, work))
+    }
+
+    fn read(&mut self, turn: TurnId, reader: Arc<dyn Reader>, handle: RunHandle) {
+        let mailbox = self.shared.mailbox.clone();
+        let bound = self.settings.callback;
+        drop(self.scope.spawn("turn's reader", async move {
+            let events = handle.events();
+            let reading =
+                std::panic::AssertUnwindSafe(async { reader.read(turn, events).await }).catch_unwind();
+            let over = async {
+                drop(handle.done().await);
+                tokio::time::sleep(bound).await;
+            };
+            let read = futures_util::future::select(Box::pin(reading), Box::pin(over)).await;
+            match read {
+                futures_util::future::Either::Left((Ok(Ok(())), _)) => {
+                    // One that returns early has seen enough: the turn ends before the next one starts.
+                    let reason = Reason::new(Code::DISCONNECT).saying("the reader of its events returned");
+                    handle.stop(StopRequest::now().because(reason));
+                }
+                futures_util::future::Either::Left((Ok(Err(failure)), _)) => {
+                    mailbox.post(Mail::Broke(report("the reader failed", &failure.to_string())));
+                }
+                futures_util::future::Either::Left((Err(panic), _)) => {
+                    mailbox.post(Mail::Broke(report("the reader panicked", &panic_message(&*panic))));
+                }
+                // It had its time: the session goes on without it.
+                futures_util::future::Either::Right(((), _)) => {}
+            }
+            mailbox.post(Mail::Read { turn });
+        }));
+    }
+
+    pub(super) fn stop_run(&mut self, turn: TurnId, why: Why) {
+        let Some(request) = self.request_for(why) else { return };
+        if let Some(work) = self.work.as_ref().filter(|work| work.turn == turn) {
+            work.handle.stop(request);
+        }
+    }
+
+    fn request_for(&self, why: Why) -> Option<StopRequest> {
+        let preempted = |text: &'static str| Reason::new(Code::PREEMPTED).saying(text);
+        let request = match why {
+            Why::Asked | Why::Session(_) => self.request.clone()?,
+            Why::Preempt { points, grace } => {
+                let grace =
+                    grace.map(std::time::Duration::from_micros).and_then(|grace| Grace::try_from(grace).ok());
+                match (points, grace) {
+                    (None, _) => StopRequest::now(),
+                    (Some(points), None) => StopRequest::at(points),
+                    (Some(points), Some(grace)) => StopRequest::at_within(points, grace),
+                }
+                .because(preempted("a newer item came"))
+            }
+            Why::Escalated => StopRequest::now().reach(Reach::Tree).because(preempted("its grace is over")),
+            Why::Protected => StopRequest::at(SafePoints::AFTER_ALL_CALLS)
+                .because(preempted("newer items came; this turn may finish its first round")),
+            Why::Broken => StopRequest::now().reach(Reach::Tree).because(
+                Reason::new(Code::SHUTDOWN).by(Actor::Engine).saying("a callback of the session failed"),
+            ),
+        };
+        Some(request)
+    }
+
+    pub(super) fn steer(&mut self, turn: TurnId, item: ItemId, when: When) {
+        let Some(held) = self.items.get(&item) else { return };
+        let message = self.settings.planner.steer(&held.item);
+        let steer = Steer { id: SteerId::from(item.to_string()), message, when };
+        if let Some(work) = self.work.as_ref().filter(|work| work.turn == turn) {
+            // What becomes of it is seen in the run's events, in their order.
+            drop(work.handle.steer(steer));
+        }
+    }
+
+    pub(super) fn settled(&mut self, turn: TurnId, outcome: Outcome) {
+        let Some(mut work) = self.work.take_if(|work| work.turn == turn) else { return };
+        let end = match &outcome {
+            Outcome::Done(_) => End::Done,
+            Outcome::Failed(_) => End::Failed,
+            Outcome::Suspended(_) => End::Suspended,
+            Outcome::Stopped(stopped) => {
+                let stop = stopped.receipt().stop.as_ref();
+                let is_preempt = stop.is_some_and(|stop| stop.reason.code == Code::PREEMPTED.as_str());
+                let after = self.after_preempt(turn);
+                End::Stopped { first: if is_preempt { First::Preempt } else { First::Other }, after }
+            }
+        };
+        self.history = outcome.history().clone();
+        work.items = self.machine.items().to_vec();
+        work.outcome = Some(outcome);
+        self.work = Some(work);
+        self.step(Input::Settled { turn, end });
+    }
+
+    fn after_preempt(&mut self, turn: TurnId) -> Leftover {
+        let items = self.machine.items().to_vec();
+        let planner = &self.settings.planner;
+        let asked = std::panic::AssertUnwindSafe(|| planner.preempted(turn, &items));
+        match std::panic::catch_unwind(asked) {
+            Ok(after) => after,
+            Err(panic) => {
+                let error = report("the planner panicked", &panic_message(&*panic));
+                self.shared.mailbox.post(Mail::Broke(error));
+                Leftover::Drop
+            }
+        }
+    }
+
+    pub(super) fn turn_ended(&mut self, turn: TurnId, fate: Fate) {
+        let Some(work) = self.work.take_if(|work| work.turn == turn) else { return };
+        if let Some(outcome) = &work.outcome {
+            let receipt = Arc::clone(outcome.receipt());
+            self.show(SessionEvent::TurnEnded { turn, fate, receipt });
+        }
+        let gone = self.left.take().map(|(left, _)| left.items).unwrap_or_default();
+        if self.machine.left() == Some(turn) {
+            self.left = Some((work, fate));
+        }
+        // Items of an older turn that nobody can take up any more are no longer held.
+        for item in gone {
+            if !self.machine.waiting().contains(&item) {
+                self.items.remove(&item);
+            }
+        }
+    }
+
+    /// Hands a decision to the run at work, or keeps it for the suspended one and takes that up.
+    pub(super) fn decide(
+        &mut self,
+        id: ApprovalId,
+        decision: Decision,
+        reply: oneshot::Sender<Result<(), DecideError>>,
+    ) {
+        if let Some(work) = &self.work {
+            let handle = work.handle.clone();
+            drop(self.scope.spawn("decision", async move {
+                if reply.send(handle.decide(&id, decision).await).is_err() {
+                    // Whoever decided no longer waits.
+                }
+            }));
+            return;
+        }
+        let is_open = match self.left.as_ref().and_then(|(work, _)| work.outcome.as_ref()) {
+            Some(Outcome::Suspended(waiting)) => waiting.approvals().iter().any(|asked| asked.id == id),
+            _ => false,
+        };
+        let is_open = is_open && !self.decisions.iter().any(|(decided, _)| *decided == id);
+        if is_open {
+            self.decisions.push((id, decision));
+            self.step(Input::Decided);
+            self.answer = None;
+        }
+        if reply.send(if is_open { Ok(()) } else { Err(DecideError::NotOpen) }).is_err() {
+            // Whoever decided no longer waits.
+        }
+    }
+}
+
+/// Follows a run: its events into the session's stream, its end into the mail.
+struct Follower<T> {
+    turn: TurnId,
+    watch: Watch,
+    handle: RunHandle,
+    shared: Arc<SharedSession<T>>,
+    /// How long the next turn waits for this one to be quiet.
+    bound: std::time::Duration,
+}
+
+impl<T: Item> Follower<T> {
+    async fn follow(self) {
+        let turn = self.turn;
+        let mailbox = &self.shared.mailbox;
+        let mut events = self.handle.events();
+        let mut watch = self.watch;
+        while let Some(event) = events.next().await {
+            if let EventKind::Fact(fact) = &event.kind {
+                match &**fact {
+                    Fact::ModelStarted { .. } if watch == Watch::Beginning => {
+                        watch = Watch::No;
+                        mailbox.post(Mail::Began(turn));
+                    }
+                    Fact::SteerTaken { round, steers } => {
+                        for item in steers.iter().filter_map(|steer| steer.id.as_str().parse().ok()) {
+                            mailbox.post(Mail::SteerTaken { turn, item, round: *round });
+                        }
+                    }
+                    _ => {}
+                }
+            }
+            self.shared.feed.push(SessionEvent::Run { turn, event });
+        }
+        let outcome = self.handle.done().await;
+        mailbox.post(Mail::Settled { turn, outcome });
+        let survivors = match timeout(self.bound, self.handle.quiet()).await {
+            Ok(quiet) => quiet.receipt().survivors.clone(),
+            // They are fenced, and named; the next turn does not wait for them.
+            Err(_elapsed) => self.handle.alive(),
+        };
+        mailbox.post(Mail::Quiet { turn, survivors });
+    }
+}

@@ -1,0 +1,136 @@
+//! Who decides what a turn is about (S6.1).
+
+use futures_core::future::BoxFuture;
+use safepoint_scope::Failure;
+
+use super::{Item, Leftover, machine};
+use crate::{
+    agent::Agent,
+    history::History,
+    ids::{ItemId, TurnId},
+    message::UserMessage,
+};
+
+/// Turns waiting items into turns.
+///
+/// The default for chat is [`Chat`]: one message a turn. An error or a panic ends the session with every item
+/// accounted for (S6.9).
+pub trait Planner<T>: Send + Sync + 'static {
+    /// Says what comes next.
+    ///
+    /// # Errors
+    /// Any error ends the session.
+    ///
+    /// # Cancel safety
+    /// A stop of the session, a preempt, or a withdrawal drops the future; nothing was taken, and it is asked again.
+    fn plan(&self, situation: Situation<T>) -> BoxFuture<'_, Result<Plan, Failure>>;
+
+    /// What an item says to a turn that is steered with it.
+    fn steer(&self, item: &T) -> UserMessage;
+
+    /// What becomes of the items of a turn that was preempted. Their messages stay in the history in any case.
+    fn preempted(&self, turn: TurnId, items: &[ItemId]) -> Leftover {
+        let (_, _) = (turn, items);
+        Leftover::Drop
+    }
+}
+
+/// What a planner sees.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Situation<T> {
+    /// What waits, in the order in which it came.
+    pub waiting: Vec<Waiting<T>>,
+    /// The last turn, if it ended early and can be taken up again.
+    pub ended_early: Option<TurnId>,
+    /// Whether somebody asked for exactly that.
+    pub wanted: Wanted,
+    /// The conversation so far.
+    pub history: History,
+}
+
+/// One item that waits.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Waiting<T> {
+    /// Its position.
+    pub id: ItemId,
+    /// The item.
+    pub item: T,
+}
+
+/// What is asked of a planner. Exhaustive: whatever it likes, or a resume.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// Whatever it likes.
+    Any,
+    /// The turn that ended early.
+    Resume,
+}
+
+impl From<machine::Wanted> for Wanted {
+    fn from(wanted: machine::Wanted) -> Self {
+        match wanted {
+            machine::Wanted::Any => Self::Any,
+            machine::Wanted::Resume => Self::Resume,
+        }
+    }
+}
+
+/// What comes next. Exhaustive: a new turn, the last one again, or nothing before something is pushed.
+#[derive(Debug)]
+pub enum Plan {
+    /// A new turn. If it takes nothing, nothing happens before something is pushed.
+    Turn(TurnPlan),
+    /// The turn that ended early goes on where it was.
+    Resume,
+    /// Nothing.
+    Wait,
+}
+
+/// A turn to be.
+#[derive(Debug)]
+pub struct TurnPlan {
+    /// Who does it.
+    pub agent: Agent,
+    /// What it is told, as one or more messages of a person.
+    pub input: Vec<UserMessage>,
+    /// The items that it is about: they wait no more.
+    pub take: Vec<ItemId>,
+    /// Items that nobody handles.
+    pub drop: Vec<ItemId>,
+}
+
+/// One message a turn, always the same agent.
+#[derive(Clone, Debug)]
+pub struct Chat {
+    agent: Agent,
+}
+
+impl Chat {
+    /// A chat with this agent.
+    #[must_use]
+    pub fn new(agent: Agent) -> Self {
+        Self { agent }
+    }
+}
+
+impl<T: Item + Into<UserMessage>> Planner<T> for Chat {
+    fn plan(&self, situation: Situation<T>) -> BoxFuture<'_, Result<Plan, Failure>> {
+        let plan = match (situation.wanted, situation.waiting.into_iter().next()) {
+            (Wanted::Resume, _) => Plan::Resume,
+            (Wanted::Any, None) => Plan::Wait,
+            (Wanted::Any, Some(Waiting { id, item })) => Plan::Turn(TurnPlan {
+                agent: self.agent.clone(),
+                input: vec![item.into()],
+                take: vec![id],
+                drop: Vec::new(),
+            }),
+        };
+        Box::pin(std::future::ready(Ok(plan)))
+    }
+
+    fn steer(&self, item: &T) -> UserMessage {
+        item.clone().into()
+    }
+}

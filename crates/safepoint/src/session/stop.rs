@@ -1,0 +1,89 @@
+//! How a session is asked to stop (S6.7, S6.8).
+
+use std::time::Duration;
+
+use safepoint_scope::{Grace, Reach, Reason, StopRequest};
+
+use super::machine::Strength;
+
+/// A stop of a session. It can be asked many times; a later one strengthens, none weakens.
+#[derive(Clone, Debug)]
+#[must_use = "hand it to `SessionHandle::stop`"]
+pub struct SessionStop {
+    pub(super) how: How,
+    pub(super) request: StopRequest,
+    pub(super) cause: Option<String>,
+    pub(super) after: After,
+}
+
+/// Exhaustive: by strength, or once it was idle for long enough. Both at once cannot be written (S6.8).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum How {
+    Strength(Strength),
+    WhenIdle(Duration),
+}
+
+/// Whether the turn that is stopped may be resumed later. Exhaustive: it may, or it will not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum After {
+    /// It may.
+    #[default]
+    Resumable,
+    /// It will not: records and items stay, the turn is given up.
+    Abandoned,
+}
+
+impl SessionStop {
+    fn new(how: How, request: StopRequest) -> Self {
+        Self { how, request, cause: None, after: After::Resumable }
+    }
+
+    /// When the turn at work has ended by itself.
+    pub fn at_turn_end() -> Self {
+        Self::new(How::Strength(Strength::AtTurnEnd), StopRequest::graceful_unbounded())
+    }
+
+    /// At the next safe point of the turn at work, and of whatever it has begun.
+    pub fn graceful() -> Self {
+        Self::new(How::Strength(Strength::Graceful), StopRequest::graceful_unbounded())
+    }
+
+    /// The same, and after `grace` now.
+    pub fn graceful_within(grace: Grace) -> Self {
+        Self::new(How::Strength(Strength::Graceful), StopRequest::graceful(grace))
+    }
+
+    /// Now, everything.
+    pub fn now() -> Self {
+        Self::new(How::Strength(Strength::Now), StopRequest::now().reach(Reach::Tree))
+    }
+
+    /// Once it was idle for so long: no turn, nothing waiting, nothing suspended. A turn at work is not touched.
+    pub fn when_idle_for(idle: Duration) -> Self {
+        Self::new(How::WhenIdle(idle), StopRequest::graceful_unbounded())
+    }
+
+    /// Bounds all clean-ups of the turn at work.
+    pub fn cleanup_cap(mut self, cap: Duration) -> Self {
+        self.request = self.request.cleanup_cap(cap);
+        self
+    }
+
+    /// Who asks, and why, as the turn's receipt tells it.
+    pub fn reason(mut self, reason: Reason) -> Self {
+        self.request = self.request.because(reason);
+        self
+    }
+
+    /// Why, for people; the first that says something holds.
+    pub fn because(mut self, cause: impl Into<String>) -> Self {
+        self.cause = Some(cause.into()).filter(|cause| !cause.trim().is_empty());
+        self
+    }
+
+    /// Says that the turn at work will not be resumed. It holds whatever is asked later.
+    pub fn abandon(mut self) -> Self {
+        self.after = After::Abandoned;
+        self
+    }
+}
