@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::Context as _;
 use safepoint::{
-    Agent, History, Limits, Outcome, Tool,
+    Agent, History, Limits, Outcome, RunHandle, Tool,
     receipt::{Ending, Receipt},
 };
 use safepoint_tools::{Root, Toolbox, process::Processes};
@@ -37,6 +37,7 @@ pub(crate) async fn run(mut args: Box<RunArgs>) -> anyhow::Result<ExitCode> {
     let mut view = View::new(&args, Arc::clone(&screen));
     let mut history = History::new();
     let mut code = ExitCode::SUCCESS;
+    let mut earlier = Vec::new();
     let last = prompts.len() - 1;
     for (index, prompt) in prompts.into_iter().enumerate() {
         let run = agent.run_on(history, prompt);
@@ -49,10 +50,13 @@ pub(crate) async fn run(mut args: Box<RunArgs>) -> anyhow::Result<ExitCode> {
         let outcome = turn.handle.done().await;
         let is_last = index == last || turn.pressed.count > 1;
         if is_last {
-            turn.end_jobs(&processes);
+            turn.end_jobs(&processes, &earlier);
         }
         let receipt = turn.quiet(&outcome, is_last).await;
-        let pressed = turn.pressed;
+        let (pressed, handle) = (turn.pressed, turn.handle);
+        if receipt.quiet_at.is_none() && !is_last {
+            earlier.push(handle);
+        }
         view.end(&outcome, &receipt);
         history = outcome.history().clone();
         code = exit_code(&outcome, pressed);
@@ -60,13 +64,30 @@ pub(crate) async fn run(mut args: Box<RunArgs>) -> anyhow::Result<ExitCode> {
             break;
         }
     }
+    gone(&earlier, &mut signals).await;
     screen.finish();
     Ok(code)
 }
 
+/// Waits until nothing of these turns is alive: the jobs of an earlier one were told to end with the last. A signal ends
+/// the wait, and the end of this program ends the rest.
+async fn gone(turns: &[RunHandle], signals: &mut Signals) {
+    const PATIENCE: Duration = Duration::from_secs(7);
+    let began = Instant::now();
+    let mut ticks = ticks();
+    while turns.iter().any(|turn| !turn.alive().is_empty()) && began.elapsed() < PATIENCE {
+        tokio::select! {
+            biased;
+            // Nothing is lost: there is no run that it could stop.
+            _ = signals.next() => return,
+            _ = ticks.tick() => {}
+        }
+    }
+}
+
 /// One turn while it is watched.
 struct Turn<'a> {
-    handle: safepoint::RunHandle,
+    handle: RunHandle,
     signals: &'a mut Signals,
     pressed: Pressed,
     view: &'a mut View,
@@ -105,8 +126,9 @@ impl Turn<'_> {
     }
 
     /// Nothing outlives this program: a declared background job ends with the last turn, and that is said.
-    fn end_jobs(&self, processes: &Processes) {
-        for job in self.handle.alive().iter().filter(|label| is_job(label)) {
+    fn end_jobs(&self, processes: &Processes, earlier: &[RunHandle]) {
+        let alive = earlier.iter().chain([&self.handle]).flat_map(RunHandle::alive);
+        for job in alive.filter(|label| is_job(label)) {
             self.view.note(&format!("the {job} ends with this run"));
         }
         processes.end_jobs();

@@ -6,9 +6,9 @@ use std::{
     num::NonZero,
     os::unix::ffi::OsStrExt as _,
     process::{Child, Command, Stdio},
-    sync::{Arc, Mutex},
+    sync::{Arc, Condvar, Mutex},
     thread::JoinHandle,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use rustix::{
@@ -20,13 +20,14 @@ use crate::{BIN, Practice};
 
 const ROWS: u16 = 40;
 const COLUMNS: u16 = 100;
+const PATIENCE: Duration = Duration::from_secs(20);
 const CTRL_C: &str = "\x03";
 
 /// A `safepoint` in a terminal of its own, and what its screen shows.
 struct Terminal {
     child: Child,
     keys: File,
-    seen: Arc<Mutex<Seen>>,
+    seen: Arc<(Mutex<Seen>, Condvar)>,
     reader: Option<JoinHandle<()>>,
 }
 
@@ -66,14 +67,15 @@ impl Terminal {
         let keys = File::from(keys);
         let [rows, columns] = [ROWS, COLUMNS].map(|size| NonZero::new(size).unwrap());
         let seen = Seen { screen: vt100::Parser::new(rows, columns, 0), raw: Vec::new() };
-        let seen = Arc::new(Mutex::new(seen));
+        let seen = Arc::new((Mutex::new(seen), Condvar::new()));
         let (mut shown, told) = (keys.try_clone().unwrap(), Arc::clone(&seen));
         let reader = std::thread::spawn(move || {
             let mut bytes = [0; 4096];
             while let Ok(count @ 1..) = shown.read(&mut bytes) {
-                let mut seen = told.lock().unwrap();
+                let mut seen = told.0.lock().unwrap();
                 seen.screen.process(&bytes[..count]);
                 seen.raw.extend_from_slice(&bytes[..count]);
+                told.1.notify_all();
             }
         });
         Self { child, keys, seen, reader: Some(reader) }
@@ -84,11 +86,11 @@ impl Terminal {
     }
 
     fn screen(&self) -> String {
-        self.seen.lock().unwrap().screen.screen().contents()
+        self.seen.0.lock().unwrap().screen.screen().contents()
     }
 
     fn raw(&self) -> String {
-        String::from_utf8_lossy(&self.seen.lock().unwrap().raw).into_owned()
+        String::from_utf8_lossy(&self.seen.0.lock().unwrap().raw).into_owned()
     }
 
     /// Waits until the screen shows this.
@@ -97,11 +99,11 @@ impl Terminal {
     }
 
     fn until_it(&self, what: &str, is_it: impl Fn(&str) -> bool) {
-        let deadline = Instant::now() + Duration::from_secs(20);
-        while !is_it(&self.screen()) {
-            assert!(Instant::now() < deadline, "not seen: {what}; the screen:\n{}", self.screen());
-            std::thread::yield_now();
-        }
+        let (seen, changed) = &*self.seen;
+        let is_not_it = |seen: &mut Seen| !is_it(&seen.screen.screen().contents());
+        let waited = changed.wait_timeout_while(seen.lock().unwrap(), PATIENCE, is_not_it).unwrap();
+        let screen = waited.0.screen.screen().contents();
+        assert!(!waited.1.timed_out(), "not seen: {what}; the screen:\n{screen}");
     }
 
     /// Waits for the end: the exit code, and what the screen shows in the end.
@@ -126,6 +128,12 @@ fn shell(command: &str) -> String {
     serde_json::json!({"replies": [{"calls": calls}, {"text": "all done"}]}).to_string()
 }
 
+/// The seconds of the countdown; 0 where there is none any more.
+fn seconds_left(screen: &str) -> u32 {
+    let left = screen.split("; now in ").nth(1).and_then(|rest| rest.split(' ').next());
+    left.map_or(0, |seconds| seconds.parse().unwrap())
+}
+
 fn live_lines(screen: &str) -> Vec<&str> {
     screen.lines().filter(|line| line.starts_with("· ")).collect()
 }
@@ -139,11 +147,12 @@ fn a_live_line_says_what_runs_and_what_a_stop_waits_for() {
     let server = Practice::start(&shell("trap '' INT TERM; sleep 1000"));
     let mut terminal = Terminal::start(&server, &AUTO);
     terminal.until("▸ shell");
-    terminal.until("· shell 1 s");
+    terminal.until_it("seconds", |screen| screen.contains("· shell ") && screen.trim_end().ends_with(" s"));
     terminal.press(CTRL_C);
     terminal.until("· stopping, waits for shell");
-    terminal.until("now in 5 s, or with another Ctrl-C");
-    terminal.until("now in 4 s");
+    terminal.until("s, or with another Ctrl-C");
+    let first = seconds_left(&terminal.screen());
+    terminal.until_it("fewer seconds", |screen| seconds_left(screen) < first);
     assert_eq!(live_lines(&terminal.screen()).len(), 1, "{}", terminal.screen());
     terminal.press(CTRL_C);
     let (code, screen) = terminal.end();
@@ -188,12 +197,14 @@ fn a_plain_terminal_is_left_plain() {
     let server = Practice::start(&shell("sleep 1.5"));
     let dim = "\x1b[2m";
     let mut coloured = Terminal::start(&server, &AUTO);
-    coloured.until("· shell 1 s");
-    assert_eq!((coloured.end().0, coloured.raw().contains(dim)), (0, true));
+    assert_eq!(coloured.end().0, 0);
+    let raw = coloured.raw();
+    assert!(raw.contains("· shell 1 s") && raw.contains(dim), "{raw:?}");
     let server = Practice::start(&shell("sleep 1.5"));
     let mut plain = Terminal::start_with(&server, &AUTO, &[("TERM", "xterm"), ("NO_COLOR", "1")]);
-    plain.until("· shell 1 s");
-    assert_eq!((plain.end().0, plain.raw().contains(dim)), (0, false));
+    assert_eq!(plain.end().0, 0);
+    let raw = plain.raw();
+    assert!(raw.contains("· shell 1 s") && !raw.contains(dim), "{raw:?}");
     for (variables, args) in
         [(("TERM", "dumb"), &AUTO[..]), (("TERM", "xterm"), &[&AUTO[..], &["--json"]].concat())]
     {
