@@ -9,6 +9,11 @@ pub(crate) fn run(args: &[&str]) -> anyhow::Result<()> {
     step(Command::new(env!("CARGO")).args(args), args)
 }
 
+/// The same with the nightly toolchain.
+pub(crate) fn run_nightly(args: &[&str]) -> anyhow::Result<()> {
+    step(Command::new("cargo").arg("+nightly").args(args), args)
+}
+
 /// Builds the documentation, where a warning is a failure.
 pub(crate) fn doc(args: &[&str]) -> anyhow::Result<()> {
     step(Command::new(env!("CARGO")).args(args).env("RUSTDOCFLAGS", "-D warnings"), args)

@@ -1,6 +1,6 @@
 //! `check`: what CI runs, one step after the other, up to the first failure.
 
-use crate::{cargo, peers, spec, tidy};
+use crate::{cargo, fuzz, peers, spec, tidy};
 
 /// Runs what CI runs, save loom, which builds the world anew.
 pub(crate) fn check() -> anyhow::Result<()> {
@@ -8,6 +8,7 @@ pub(crate) fn check() -> anyhow::Result<()> {
     cargo::run(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])?;
     tidy::tidy()?;
     cargo::run(&["test", "--workspace"])?;
+    fuzz::fuzz(fuzz::Depth::Smoke)?;
     peers::peers()?;
     spec::spec(spec::Neither::Shows)?;
     cargo::doc(&["doc", "--workspace", "--no-deps"])

@@ -3,6 +3,7 @@
 mod bench;
 mod cargo;
 mod check;
+mod fuzz;
 mod peers;
 mod source;
 mod spec;
@@ -12,10 +13,11 @@ use std::process::ExitCode;
 
 const HELP: &str = "\
 cargo xtask RECIPE
-  check          what CI runs: format, clippy, tidy, tests, peers, spec, documentation (CI adds loom)
+  check          what CI runs: format, clippy, tidy, tests, fuzz --smoke, peers, spec, documentation (CI adds loom)
   tidy           style as tests: file sizes, words, docs, edges between crates and modules
   spec           each clause with the tests that cite it, or with what owes it; --strict fails on neither
   bench [ARGS]   the benchmarks, against a bare loop in the same run
+  fuzz           the fuzz targets, a minute each; --smoke, or without cargo-fuzz and nightly, under proptest
   peers          our binary against servers written by others; what cannot be had is listed as skipped";
 
 fn main() -> ExitCode {
@@ -27,6 +29,7 @@ fn main() -> ExitCode {
         "tidy" => tidy::tidy(),
         "spec" => spec::spec(spec::Neither::of(&rest)),
         "bench" => bench::bench(&rest),
+        "fuzz" => fuzz::fuzz(fuzz::Depth::of(&rest)),
         "peers" => peers::peers(),
         "" | "help" | "--help" => {
             println!("{HELP}");

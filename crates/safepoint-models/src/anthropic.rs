@@ -17,7 +17,7 @@ use crate::{
 };
 
 mod encode;
-mod read;
+pub(crate) mod read;
 
 use encode::Encoder;
 

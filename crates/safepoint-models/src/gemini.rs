@@ -18,7 +18,7 @@ use crate::{
 };
 
 mod encode;
-mod read;
+pub(crate) mod read;
 
 use encode::{Contents, Unsigned};
 

@@ -9,6 +9,9 @@ mod body;
 mod config;
 mod cursor;
 mod error;
+#[cfg(feature = "fuzz")]
+#[doc(hidden)]
+pub mod fuzz;
 pub mod gemini;
 mod grown;
 mod http;

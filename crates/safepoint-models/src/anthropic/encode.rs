@@ -77,6 +77,8 @@ impl Encoder {
                     text_block(out, &message.text);
                 }
             }
+            // A damaged history may begin with calls: they are not sent, so neither are their results.
+            Entry::Results { .. } if self.open.is_none() => {}
             Entry::Results { results } => {
                 for result in results {
                     self.block(out, Role::User);

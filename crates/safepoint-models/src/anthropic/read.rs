@@ -126,7 +126,7 @@ struct EventUsage {
 
 /// Reads one reply.
 #[derive(Debug, Default)]
-pub(super) struct Reader {
+pub(crate) struct Reader {
     block: Open,
     usage: Usage,
     finish: Option<Finish>,

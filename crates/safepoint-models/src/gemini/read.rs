@@ -96,7 +96,7 @@ struct ChunkUsage {
 
 /// Reads one reply.
 #[derive(Debug, Default)]
-pub(super) struct Reader {
+pub(crate) struct Reader {
     response: String,
     calls: usize,
     finish: Option<Finish>,

@@ -95,7 +95,7 @@ struct CompletionDetails {
 
 /// Reads one reply.
 #[derive(Debug, Default)]
-pub(super) struct Reader {
+pub(crate) struct Reader {
     calls: Vec<(u32, ToolCall)>,
     ready: usize,
     finish: Option<Finish>,
