@@ -33,6 +33,7 @@ use crate::{
     run::RunHandle,
 };
 
+mod items;
 mod plan;
 mod strategy;
 mod turn;
@@ -187,23 +188,6 @@ impl<T: Item> Owner<T> {
         }
     }
 
-    fn accept(&mut self, item: T, slip: Arc<Slip<T>>, policy: Policy) {
-        let id = slip.id();
-        self.items.insert(id, Held { item, slip });
-        self.show(SessionEvent::Accepted(id));
-        self.step(Input::Push { item: id, how: policy.how() });
-        self.shared.door.note(1, self.machine.waiting().len());
-    }
-
-    fn withdraw(&mut self, item: ItemId, reply: oneshot::Sender<Option<T>>) {
-        let content = self.items.get(&item).map(|held| held.item.clone());
-        self.step(Input::Withdraw(item));
-        let was_waiting = self.answer.take() == Some(Answer::Withdrawn);
-        if reply.send(content.filter(|_| was_waiting)).is_err() {
-            // Whoever took it back no longer waits; its ticket has it.
-        }
-    }
-
     fn stop(&mut self, stop: SessionStop, reply: oneshot::Sender<Answer>) {
         let SessionStop { how, request, cause, after } = stop;
         if self.cause.is_none() {
@@ -283,28 +267,6 @@ impl<T: Item> Owner<T> {
             Effect::TurnEnded { turn, fate } => self.turn_ended(turn, fate),
             Effect::Answer(answer) => self.answer = Some(answer),
             Effect::End(exit) => self.ended = Some(exit),
-        }
-    }
-
-    /// Tells where an item is, and lets go of it unless its turn may be taken up again.
-    fn rest(&mut self, item: ItemId, fate: Fate) {
-        self.show(SessionEvent::Fate { item, fate });
-        let is_open =
-            matches!(fate, Fate::Interrupted(_) | Fate::Failed(_) | Fate::Preempted(_) | Fate::Suspended(_));
-        if is_open {
-            if let Some(held) = self.items.get(&item) {
-                held.slip.fate(fate);
-            }
-            return;
-        }
-        let Some(Held { item: content, slip }) = self.items.remove(&item) else { return };
-        match fate {
-            Fate::Returned(_) | Fate::Withdrawn => slip.back(content, fate),
-            Fate::Unhandled => {
-                self.unhandled.push((item, content));
-                slip.fate(fate);
-            }
-            _ => slip.fate(fate),
         }
     }
 

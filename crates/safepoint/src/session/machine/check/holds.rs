@@ -7,7 +7,7 @@ use super::{
 
 impl World {
     /// What holds in every state.
-    fn check(&self, input: &Input) {
+    pub(super) fn check(&self, input: &Input) {
         let waiting: Vec<ItemId> = self.machine.waiting().iter().copied().collect();
         for (n, place) in self.places.iter().enumerate() {
             let item = ItemId::new(n as u64);

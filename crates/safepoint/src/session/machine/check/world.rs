@@ -1,8 +1,8 @@
 //! The world around the machine: what may happen next, and what must hold whatever did.
 
 use super::{
-    Answer, Effect, End, Fate, First, From, How, Input, ItemId, Leftover, Machine, Made, Moment, Phase,
-    Preempted, Rules, Strength, TurnId, Why,
+    Answer, Effect, End, Fate, First, From, How, Input, ItemId, Leftover, Machine, Made, Moment, Preempted,
+    Rules, Strength, TurnId, Why,
 };
 
 /// How often each thing may still happen.
