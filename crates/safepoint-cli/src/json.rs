@@ -1,9 +1,12 @@
 //! Events as lines of JSON: the contract of `--json`, described in `docs/schema/event.json`.
 
+use std::collections::HashMap;
+
 use jiff::Timestamp;
 use safepoint::{
     Outcome,
     event::{Answered, Event, EventKind, Extent, Fact, Wholeness},
+    ids::Path,
     outcome::Persisted,
     receipt::{Ending, Receipt, RequestReport},
 };
@@ -17,17 +20,27 @@ pub(crate) struct Lines {
     run: String,
     round: u32,
     reason: Value,
+    rounds: HashMap<Path, u32>,
 }
 
 impl Lines {
     pub(crate) fn new() -> Self {
         let session = format!("ses_{}", uuid::Uuid::now_v7().simple());
-        Self { session, seq: 0, turn: 0, run: String::new(), round: 0, reason: Value::Null }
+        Self {
+            session,
+            seq: 0,
+            turn: 0,
+            run: String::new(),
+            round: 0,
+            reason: Value::Null,
+            rounds: HashMap::new(),
+        }
     }
 
     pub(crate) fn turn(&mut self, run: &str) {
         self.turn += 1;
         self.round = 0;
+        self.rounds.clear();
         run.clone_into(&mut self.run);
         self.reason = Value::Null;
     }
@@ -58,6 +71,7 @@ impl Lines {
 
     fn fields(&mut self, kind: &EventKind) -> Option<(&'static str, Value)> {
         Some(match kind {
+            EventKind::Child { path, event } => return self.child(path, event),
             EventKind::Fact(fact) => return self.fact(fact),
             EventKind::Text(text) => ("text_delta", json!({"round": self.round, "text": text})),
             EventKind::Reasoning(text) => ("reasoning_delta", json!({"round": self.round, "text": text})),
@@ -75,6 +89,18 @@ impl Lines {
             }
             _ => return None,
         })
+    }
+
+    /// A child run's line is like the root's, with the path of the run, and rounds of its own.
+    fn child(&mut self, path: &Path, event: &EventKind) -> Option<(&'static str, Value)> {
+        let root = std::mem::replace(&mut self.round, self.rounds.get(path).copied().unwrap_or(0));
+        let reason = self.reason.clone();
+        let line = self.fields(event);
+        self.reason = reason;
+        self.rounds.insert(path.clone(), std::mem::replace(&mut self.round, root));
+        let (kind, mut fields) = line?;
+        fields["path"] = json!(path);
+        Some((kind, fields))
     }
 
     fn fact(&mut self, fact: &Fact) -> Option<(&'static str, Value)> {
@@ -115,6 +141,9 @@ impl Lines {
                     "truncated": truncated, "file": file,
                     "started_at": report.started_at, "ended_at": report.ended_at});
                 ("call_ended", fields)
+            }
+            Fact::ChildSuspended { call_id, child, .. } => {
+                ("call_suspended", json!({"call_id": call_id, "child": child.path}))
             }
             Fact::ApprovalAsked(request) => (
                 "approval_asked",

@@ -35,6 +35,7 @@ use crate::{
 };
 
 mod account;
+mod kin;
 mod world;
 
 /// How long, by the real clock, the server may take to see what is already so.
@@ -152,10 +153,12 @@ impl<'w> Closing<'w> {
         let facts = self.facts().await?.len();
         let recording = Recording::of(self.handle).await;
         let settled = account::one_settled(&recording, &outcome)?;
+        kin::settled_inside(&settled.receipt, &recording)?;
         self.stored(&outcome, &settled).await?;
         let quiet = self.handle.quiet().await;
         self.nothing_after(entries, facts, &recording).await?;
         world::settled_down(self.handle, &quiet)?;
+        kin::quiet_inside(&quiet, &recording)?;
         if let Some(server) = self.server {
             world::valid(server, self.first_request.unwrap_or(0))?;
             world::exchanges_over(server, self.first_request.unwrap_or(0)).await?;
@@ -165,6 +168,7 @@ impl<'w> Closing<'w> {
             account::ledger_agrees(ledger, &receipt, &recording)?;
         }
         account::a_stop_is_a_stop(&outcome, &settled, &receipt)?;
+        kin::a_call_is_what_its_run_is(&receipt)?;
         Ok(Closed { outcome, receipt, recording })
     }
 

@@ -1,15 +1,15 @@
 //! What a run showed: wait for a moment of it, or take all of it down.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use safepoint::{
     Receipt, RunHandle,
     event::{ErrorReport, Event, EventKind, Fact},
-    ids::CallId,
+    ids::{CallId, Path},
 };
 
 /// All events of an attempt, from the first to its settling.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Recording {
     /// The events.
     pub events: Vec<Event>,
@@ -48,6 +48,29 @@ impl Recording {
         })
     }
 
+    /// What each child run showed in this stream, at any depth; the numbers are those of this stream.
+    #[must_use]
+    pub fn runs(&self) -> BTreeMap<Path, Self> {
+        let mut runs: BTreeMap<Path, Self> = BTreeMap::new();
+        for event in &self.events {
+            if let EventKind::Child { path, event: shown } = &event.kind {
+                let kind = EventKind::clone(shown);
+                runs.entry(path.clone()).or_default().events.push(Event {
+                    seq: event.seq,
+                    at: event.at,
+                    kind,
+                });
+            }
+        }
+        runs
+    }
+
+    /// How many attempts began.
+    #[must_use]
+    pub fn attempts(&self) -> usize {
+        self.facts().filter(|fact| matches!(&***fact, Fact::AttemptOpened { .. })).count()
+    }
+
     /// Each `settled`; there must be one.
     #[must_use]
     pub fn settled(&self) -> Vec<Settled> {
@@ -71,9 +94,13 @@ impl Recording {
         })
     }
 
-    /// How many requests may have been sent to the model: its calls, and their further tries.
+    /// How many requests may have been sent to models: calls of the run and of its child runs, and their further tries.
     #[must_use]
     pub fn most_requests(&self) -> usize {
+        self.own_requests() + self.runs().values().map(Self::own_requests).sum::<usize>()
+    }
+
+    fn own_requests(&self) -> usize {
         let retries = self.events.iter().filter(|event| matches!(event.kind, EventKind::Retrying { .. }));
         let calls = self.facts().filter(|fact| matches!(&***fact, Fact::ModelStarted { .. }));
         retries.count() + calls.count()

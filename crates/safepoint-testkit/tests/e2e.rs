@@ -8,6 +8,8 @@ mod approvals;
 mod background;
 #[path = "e2e/before.rs"]
 mod before;
+#[path = "e2e/children.rs"]
+mod children;
 #[path = "e2e/faults.rs"]
 mod faults;
 #[path = "e2e/fence.rs"]

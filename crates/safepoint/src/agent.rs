@@ -4,10 +4,11 @@ use std::{error::Error as StdError, fmt, sync::Arc};
 
 use crate::{
     approval::{Approvals, Decision, Rule},
+    child::Child,
     conductor::Start,
     history::{Entry, History},
     hook::{Hooks, NoHooks},
-    ids::{ApprovalId, RunId},
+    ids::ApprovalId,
     limits::Limits,
     log::{Log, MemoryLog},
     message::UserMessage,
@@ -15,8 +16,9 @@ use crate::{
     observe::StopTimes,
     outcome::Outcome,
     run::Run,
+    shared::Place,
     tool::Tool,
-    toolset::Toolset,
+    toolset::{Toolset, Work},
     usage::Price,
 };
 
@@ -41,7 +43,7 @@ use crate::{
 /// ```
 #[derive(Clone)]
 pub struct Agent {
-    def: Arc<Definition>,
+    pub(crate) def: Arc<Definition>,
 }
 
 /// What all runs of an agent share.
@@ -84,7 +86,7 @@ impl Agent {
         history.close();
         history.push(Entry::User(input.into()));
         let log: Arc<dyn Log> = Arc::new(MemoryLog::default());
-        Run::new(Arc::clone(&self.def), RunId::fresh(), log, Start::Fresh(history))
+        Run::new(Arc::clone(&self.def), Place::root(), log, Start::Fresh(history))
     }
 
     /// A run whose facts are recorded in `log`.
@@ -96,7 +98,7 @@ impl Agent {
     ) -> Run {
         history.close();
         history.push(Entry::User(input.into()));
-        Run::new(Arc::clone(&self.def), RunId::fresh(), log, Start::Fresh(history))
+        Run::new(Arc::clone(&self.def), Place::root(), log, Start::Fresh(history))
     }
 
     /// Takes a run up again where it ended: calls that never began run, those that may run twice run again, of the
@@ -108,8 +110,8 @@ impl Agent {
     /// The same, with decisions for the approvals that a suspended run waits for.
     pub fn resume_with(&self, outcome: &Outcome, decisions: Vec<(ApprovalId, Decision)>) -> Run {
         let ended = outcome.ended();
-        let run = ended.receipt.run.clone();
-        Run::new(Arc::clone(&self.def), run, Arc::clone(&ended.log), Start::Resume(decisions))
+        let place = Place { run: ended.receipt.run.clone(), path: ended.receipt.path.clone() };
+        Run::new(Arc::clone(&self.def), place, Arc::clone(&ended.log), Start::Resume(decisions))
     }
 
     /// How long stops of this agent's runs took, by phase.
@@ -130,7 +132,7 @@ impl fmt::Debug for Agent {
 pub struct AgentBuilder {
     model: Arc<dyn Model>,
     system: Option<Arc<str>>,
-    tools: Vec<Arc<dyn Tool>>,
+    tools: Vec<Work>,
     limits: Limits,
     price: Option<Price>,
     on_cut: OnCut,
@@ -148,13 +150,19 @@ impl AgentBuilder {
 
     /// Adds a tool.
     pub fn tool(mut self, tool: impl Tool) -> Self {
-        self.tools.push(Arc::new(tool));
+        self.tools.push(Work::Body(Arc::new(tool)));
         self
     }
 
     /// Adds tools.
     pub fn tools(mut self, tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
-        self.tools.extend(tools);
+        self.tools.extend(tools.into_iter().map(Work::Body));
+        self
+    }
+
+    /// Adds an agent that this one can call like a tool: each call is a run of it, part of this run's tree (S9).
+    pub fn child(mut self, child: Child) -> Self {
+        self.tools.push(Work::Child(Arc::new(child)));
         self
     }
 

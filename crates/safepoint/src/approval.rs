@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::ids::{ApprovalId, CallId};
+use crate::ids::{ApprovalId, CallId, Path};
 
 /// What a rule says of a call. Exhaustive: a call runs, waits for a person, or does not run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -114,6 +114,9 @@ pub trait Approver: Send + Sync + 'static {
 pub struct ApprovalRequest {
     /// Names the question.
     pub id: ApprovalId,
+    /// Which run of the tree asks; the root's path is empty.
+    #[serde(default, skip_serializing_if = "Path::is_root")]
+    pub path: Path,
     /// The call that waits.
     pub call_id: CallId,
     /// The tool.

@@ -6,8 +6,6 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    future::Future,
-    pin::Pin,
     sync::Arc,
     task::Poll,
 };
@@ -15,10 +13,7 @@ use std::{
 use futures_util::future::poll_fn;
 use jiff::Timestamp;
 use safepoint_scope::{Actor, Code, Demand, Dropper, Reason, Scope, StopHandle, StopRequest};
-use tokio::{
-    sync::mpsc::UnboundedReceiver,
-    time::{Instant, Sleep, sleep_until, timeout},
-};
+use tokio::{sync::mpsc::UnboundedReceiver, time::timeout};
 
 use crate::{
     agent::Definition,
@@ -29,24 +24,32 @@ use crate::{
     ids::{ApprovalId, CallId},
     log::{self, Log, LogError, Recorded},
     machine::{Bounds, Due, Machine},
+    message::UserMessage,
     model::{Conversation, ModelSpec},
     outcome::Persisted,
     receipt::{CallReport, Ending, Receipt},
-    shared::{HookKey, Msg, Shared},
+    shared::{HookKey, Msg, Parking, Shared},
 };
 
 mod approvals;
 mod calls;
+mod children;
 mod hooks;
 mod host;
 mod model_call;
+mod opening;
+mod parent;
 mod settle;
 mod steering;
 mod stop;
+mod timers;
 
+use children::Kin;
 use model_call::Streaming;
+use parent::Up;
 use steering::Steers;
 use stop::StopWatch;
+use timers::{Over, Timers};
 
 /// What an attempt starts from.
 pub(crate) enum Start {
@@ -54,6 +57,8 @@ pub(crate) enum Start {
     Fresh(History),
     /// The log of a run that ended early, and decisions for what it waits for.
     Resume(Vec<(ApprovalId, Decision)>),
+    /// The work of a call: a new run on this input, or one that its tree remembers.
+    Child(UserMessage),
 }
 
 pub(crate) struct Conductor {
@@ -74,7 +79,9 @@ pub(crate) struct Conductor {
     hooks_running: HashMap<HookKey, Dropper>,
     steers: Steers,
     watch: StopWatch,
-    wall: Option<Pin<Box<Sleep>>>,
+    timers: Timers,
+    up: Option<Up>,
+    kin: Kin,
     started_at: Timestamp,
 }
 
@@ -118,7 +125,9 @@ impl Conductor {
             hooks_passed: HashSet::new(),
             hooks_running: HashMap::new(),
             steers: Steers::default(),
-            wall: None,
+            timers: Timers::default(),
+            up: None,
+            kin: Kin::default(),
             started_at: Timestamp::now(),
         }
     }
@@ -155,14 +164,20 @@ impl Conductor {
             let def = Arc::clone(&self.def);
             let steered = self.steers.urgency();
             let bounds = Bounds { limits: &def.limits, price: def.price.as_ref(), steered };
-            match self.machine.due(demand, &bounds) {
+            let due = self.machine.due(demand, &bounds);
+            match &due {
+                Due::Wait => self.rest(),
+                Due::Settle(Ending::Suspended) => {}
+                _ => self.say(Parking::Works),
+            }
+            match due {
                 Due::CallModel { gate } => self.call_model(gate).await?,
                 Due::CutModel(whole) => self.cut_model(whole).await?,
                 Due::TakeSteer => self.take_steers().await?,
                 Due::Judge(calls) => self.judge(calls).await?,
                 Due::StartCalls { calls, gate } => self.start_calls(calls, gate).await?,
                 Due::Limit { code, text } => self.stop_for_limit(code, text),
-                Due::Settle(Ending::Suspended) if !self.asking.is_empty() => self.wait().await?,
+                Due::Settle(Ending::Suspended) if !self.may_suspend() => self.wait().await?,
                 Due::Settle(ending) => return Ok(ending),
                 Due::Wait => {
                     if self.machine.failure().is_some() {
@@ -181,13 +196,10 @@ impl Conductor {
                 (Some(history), Vec::new(), repairs)
             }
             Start::Resume(decisions) => {
-                let path = &self.shared.path;
-                let mut runs = log::replay(&*self.log, path).await.map_err(Broken::Log)?;
-                for recorded in runs.remove(path).unwrap_or_default() {
-                    self.machine.apply(&recorded);
-                }
-                (None, decisions, Vec::new())
+                self.replay().await?;
+                (None, self.pass_down(decisions), Vec::new())
             }
+            Start::Child(input) => (self.take_up(input).await?, Vec::new(), Vec::new()),
         };
         let run = self.shared.run.clone();
         let attempt = self.machine.attempt() + 1;
@@ -195,7 +207,12 @@ impl Conductor {
         if !repairs.is_empty() {
             self.record(Fact::HistoryRepaired { repairs }).await?;
         }
-        self.wall = self.def.limits.wall_time.map(|limit| Box::pin(sleep_until(Instant::now() + limit)));
+        if let Some(limit) = self.up.as_ref().and_then(|up| up.limit) {
+            self.timers.arm(limit, Over::Call(limit));
+        }
+        if let Some(limit) = self.def.limits.wall_time {
+            self.timers.arm(limit, Over::Wall(limit));
+        }
         let expired = self.expire_overdue().await?;
         for (id, decision) in decisions {
             // A decision that comes after its question expired is too late: the model is told that it expired (S8.5).
@@ -206,7 +223,7 @@ impl Conductor {
                 self.fail("approval", format!("the decision on {id} was not taken: {error}"), None);
             }
         }
-        Ok(())
+        self.reopen_questions().await
     }
 
     /// Records a fact, applies it, shows it. The only way in which state changes.
@@ -227,7 +244,7 @@ impl Conductor {
 
     /// Parks until something happens: a message, a change of what is demanded, or the end of the wall time.
     async fn wait(&mut self) -> Result<(), Broken> {
-        let Self { mailbox, watch, wall, .. } = self;
+        let Self { mailbox, watch, timers, .. } = self;
         let woken = poll_fn(|cx| {
             if let Poll::Ready(msg) = mailbox.poll_recv(cx) {
                 return Poll::Ready(Woken::Msg(msg));
@@ -235,20 +252,23 @@ impl Conductor {
             if watch.poll_changed(cx).is_ready() {
                 return Poll::Ready(Woken::Demand);
             }
-            match wall.as_mut().map(|over| over.as_mut().poll(cx)) {
-                Some(Poll::Ready(())) => Poll::Ready(Woken::WallTime),
-                Some(Poll::Pending) | None => Poll::Pending,
-            }
+            timers.poll(cx).map(Woken::Over)
         })
         .await;
         match woken {
             Woken::Msg(Some(msg)) => Box::pin(self.handle(*msg)).await,
             // `shared` holds a sender, so the mailbox never closes while the conductor lives.
             Woken::Msg(None) | Woken::Demand => Ok(()),
-            Woken::WallTime => {
-                self.wall = None;
-                let limit = self.def.limits.wall_time.unwrap_or_default();
-                self.stop_for_limit(Code::WALL_TIME, format!("its limit of {limit:?} passed"));
+            Woken::Over(over) => {
+                match over {
+                    Over::Wall(limit) => {
+                        self.stop_for_limit(Code::WALL_TIME, format!("its limit of {limit:?} passed"))
+                    }
+                    Over::Call(limit) => {
+                        self.stop_for_limit(Code::TIMEOUT, format!("the call's limit of {limit:?} passed"))
+                    }
+                    Over::Grace => self.stop_for_grace(),
+                }
                 Ok(())
             }
         }
@@ -268,17 +288,19 @@ impl Conductor {
                 Ok(())
             }
             Msg::CallEnded { call_id, ending } => self.call_ended(call_id, ending).await,
-            Msg::Cleaned { .. } | Msg::Late { .. } => {
+            Msg::ChildSuspended { call_id, child, approvals } => {
+                self.child_suspended(call_id, child, approvals).await
+            }
+            Msg::Cleaned { .. }
+            | Msg::Late { .. }
+            | Msg::ChildSettled { .. }
+            | Msg::ChildQuiet { .. }
+            | Msg::Parked { .. }
+            | Msg::Suspend => {
                 self.take_late(msg);
                 Ok(())
             }
-            Msg::Decided { id, decision, reply } => {
-                let taken = self.decide(&id, decision).await?;
-                if reply.send(taken).is_err() {
-                    // Whoever decided no longer waits for the answer; the decision stands.
-                }
-                Ok(())
-            }
+            Msg::Decided { id, decision, reply } => self.decided(id, decision, reply).await,
             Msg::Expired { id } => self.expire(&id).await,
             Msg::Hooked { key, answer } => self.hooked(key, answer).await,
             Msg::Steer { steer, landed } => {
@@ -303,7 +325,7 @@ impl Conductor {
 enum Woken {
     Msg(Option<Box<Msg>>),
     Demand,
-    WallTime,
+    Over(Over),
 }
 
 /// The demand that the conductor last looked at.

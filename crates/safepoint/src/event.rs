@@ -9,17 +9,17 @@ use serde_json::Value;
 use crate::{
     approval::{ApprovalRequest, Decision},
     history::{History, Repair},
-    ids::{ApprovalId, CallId, RunId, SteerId},
+    ids::{ApprovalId, CallId, Path, RunId, SteerId},
     message::{AssistantMessage, CallResult, UserMessage},
-    receipt::{CallReport, ModelReport, Receipt, RequestReport},
+    receipt::{CallReport, ChildReport, ModelReport, Receipt, RequestReport, WorkKind},
     tool::EffectClass,
     usage::Usage,
 };
 
 mod feed;
 
-pub(crate) use feed::Feed;
 pub use feed::{Events, Shown};
+pub(crate) use feed::{Feed, Relay, Took};
 
 /// One recorded step of a run: state is the fold of these (S7.1). Exhaustive: the machine must apply each.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -76,6 +76,9 @@ pub enum Fact {
         effect: EffectClass,
         /// The same for every try.
         key: String,
+        /// What does it.
+        #[serde(default)]
+        work: WorkKind,
         /// When.
         at: Timestamp,
     },
@@ -87,6 +90,15 @@ pub enum Fact {
         result: CallResult,
         /// Whether the model is shown all of it, and where the rest is.
         extent: Extent,
+    },
+    /// The run that is a call's work waits for decisions, and nothing of it runs.
+    ChildSuspended {
+        /// The call.
+        call_id: CallId,
+        /// The run.
+        child: ChildReport,
+        /// What it, and its own child runs, wait for.
+        approvals: Vec<ApprovalRequest>,
     },
     /// A person was asked.
     ApprovalAsked(ApprovalRequest),
@@ -196,6 +208,13 @@ pub struct Event<K = EventKind> {
 pub enum EventKind {
     /// Something was recorded.
     Fact(Arc<Fact>),
+    /// What a child run showed, at any depth: its own stream holds the same.
+    Child {
+        /// Which run of the tree.
+        path: Path,
+        /// What it showed.
+        event: Arc<EventKind>,
+    },
     /// Provisional: more text of the message that streams.
     Text(String),
     /// Provisional: more reasoning.
@@ -233,10 +252,17 @@ pub enum EventKind {
 
 impl Shown for EventKind {
     fn is_provisional(&self) -> bool {
-        matches!(
-            self,
-            Self::Text(_) | Self::Reasoning(_) | Self::CallBegun(_) | Self::Progress { .. } | Self::Usage(_)
-        )
+        match self {
+            Self::Text(_)
+            | Self::Reasoning(_)
+            | Self::CallBegun(_)
+            | Self::Progress { .. }
+            | Self::Usage(_) => true,
+            Self::Child { event, .. } => event.is_provisional(),
+            Self::Fact(_) | Self::Retrying { .. } | Self::Missed { .. } | Self::Quiet(_) | Self::Late(_) => {
+                false
+            }
+        }
     }
     fn missed(count: u64) -> Self {
         Self::Missed { count }

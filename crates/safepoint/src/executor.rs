@@ -30,7 +30,7 @@ use crate::{
 mod ending;
 mod output;
 
-pub(crate) use ending::{Ending, answered, late, lost, not_begun};
+pub(crate) use ending::{Ending, answered, late, lost, not_begun, worked};
 
 /// The effect of running a tool.
 #[derive(Debug)]

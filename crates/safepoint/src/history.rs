@@ -176,6 +176,12 @@ pub mod note {
         "[stopped while running: its effects are unknown and may have happened. Check before repeating it.]";
     /// It only read, and was stopped.
     pub const STOPPED_HARMLESS: &str = "[stopped while running: it only reads, so nothing was changed.]";
+    /// It was a run of another agent, and had changed nothing.
+    pub const CHILD_STOPPED_HARMLESS: &str =
+        "[stopped while at work: this agent was ended early. It had not changed anything.]";
+    /// It was a run of another agent; every call that it made has a known end.
+    pub const CHILD_STOPPED: &str =
+        "[stopped while at work: this agent was ended early. What it did stands; the rest was not done.]";
     /// Its time limit passed.
     pub const TIMED_OUT: &str =
         "[timed out: its effects are unknown and may have happened. Check before repeating it.]";

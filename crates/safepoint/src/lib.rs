@@ -5,6 +5,7 @@
 
 mod agent;
 pub mod approval;
+pub mod child;
 mod conductor;
 mod draft;
 pub mod event;

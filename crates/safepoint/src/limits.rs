@@ -16,10 +16,10 @@ use std::time::Duration;
 pub struct Limits {
     /// Model calls of one run; the calls of the last round still finish. Default 100.
     pub max_rounds: u32,
-    /// Tokens of one run, input and output together; checked before each model call. Default: none.
+    /// Tokens of one run and its child runs, input and output together; checked before each model call. Default: none.
     pub max_tokens: Option<u64>,
-    /// Money of one run in the currency of the configured [`Price`](crate::Price); checked before each model call,
-    /// and only where a price is configured. Default: none.
+    /// Money of one run and its child runs in the currency of the configured [`Price`](crate::Price)s; checked before
+    /// each model call, and only where a price is configured. Default: none.
     pub max_cost: Option<f64>,
     /// Wall time of one attempt, less the time it waits for approvals; its end is a `Now`. Default: none.
     pub wall_time: Option<Duration>,
@@ -27,6 +27,9 @@ pub struct Limits {
     pub model_output_bytes: usize,
     /// Calls that may run at once; 1 is sequential. Further ones queue. Default 8.
     pub parallel_calls: usize,
+    /// How many levels of child runs there may be below a run; a call that would open a deeper one fails. The
+    /// tightest limit on the way from the root counts. Default 8.
+    pub nesting: u32,
     /// Time limit of a call whose tool names none. Default: none.
     pub call_timeout: Option<Duration>,
     /// Bytes of one call's output that the model is shown; the rest is spilled to a file. Default 64 KiB.
@@ -62,6 +65,7 @@ impl Default for Limits {
             wall_time: None,
             model_output_bytes: 16 << 20,
             parallel_calls: 8,
+            nesting: 8,
             call_timeout: None,
             call_output_bytes: 64 << 10,
             cleanup: Duration::from_secs(5),

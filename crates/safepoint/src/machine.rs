@@ -10,19 +10,24 @@ use safepoint_scope::{Demand, Mode, SafePoints};
 use crate::{
     event::{ErrorReport, Fact, Wholeness},
     history::{Entry, History, note},
-    ids::{ApprovalId, CallId},
+    ids::CallId,
     log::Recorded,
-    message::{AssistantMessage, ToolCall},
-    receipt::{CallReport, CallStatus, CleanupReport, Ending, ModelReport, ProcessReport},
+    message::{AssistantMessage, CallResult},
+    receipt::{CallReport, CallStatus, CleanupReport, Effect, Ending, ModelReport, ProcessReport, WorkKind},
     usage::Usage,
 };
 
 mod bounds;
+mod call;
+mod kin;
 mod round;
+mod tally;
 mod view;
 
 pub(crate) use bounds::{Bounds, Steered};
-pub(crate) use round::{Call, Round, Step};
+pub(crate) use call::{Call, Questions, Step};
+pub(crate) use kin::Below;
+pub(crate) use round::Round;
 
 /// A run's state: the fold of its recorded facts.
 #[derive(Debug)]
@@ -35,6 +40,8 @@ pub(crate) struct Machine {
     attempt: u32,
     usage: Usage,
     usage_before: Usage,
+    below: Below,
+    effect: Effect,
     model: Option<ModelReport>,
     calls: Vec<CallReport>,
     failure: Option<ErrorReport>,
@@ -87,6 +94,8 @@ impl Machine {
             attempt: 0,
             usage: Usage::default(),
             usage_before: Usage::default(),
+            below: Below::default(),
+            effect: Effect::None,
             model: None,
             calls: Vec::new(),
             failure: None,
@@ -114,20 +123,20 @@ impl Machine {
             Stage::Ready => self.due_ready(demand, bounds),
             Stage::Calls(round) => {
                 let gate = round.gate();
-                if demand.is_some_and(|demand| demand.fires_at(gate)) {
+                if round.is_closing() || demand.is_some_and(|demand| demand.fires_at(gate)) {
                     return self.wind_down(Ending::Stopped);
                 }
-                round.due(bounds.limits.parallel_calls, gate)
+                match round.due(bounds.limits.parallel_calls, gate) {
+                    // Suspended is a safe point for every set (S8.3).
+                    Due::Settle(Ending::Suspended) if demand.is_some() => Due::Settle(Ending::Stopped),
+                    due => due,
+                }
             }
         }
     }
 
     fn due_ready(&self, demand: Option<Demand>, bounds: &Bounds<'_>) -> Due {
-        // Before the first model call nothing has happened yet, so the state is whole for every set of points.
-        let gate = match self.model {
-            None => SafePoints::ANY,
-            Some(_) => SafePoints::AFTER_STARTED_CALLS | SafePoints::AFTER_ALL_CALLS,
-        };
+        let gate = self.ready_gate();
         if demand.is_some_and(|demand| demand.fires_at(gate)) {
             return Due::Settle(Ending::Stopped);
         }
@@ -135,6 +144,14 @@ impl Machine {
             (Some(limit), _) => limit,
             (None, Steered::No) => Due::CallModel { gate },
             (None, Steered::Waiting | Steered::AtOnce) => Due::TakeSteer,
+        }
+    }
+
+    /// Before the first model call nothing has happened yet, so the state is whole for every set of points.
+    fn ready_gate(&self) -> SafePoints {
+        match self.model {
+            None => SafePoints::ANY,
+            Some(_) => SafePoints::AFTER_STARTED_CALLS | SafePoints::AFTER_ALL_CALLS,
         }
     }
 
@@ -161,31 +178,24 @@ impl Machine {
                 }
                 self.stage = Stage::Ready;
             }
-            Fact::CallStarted { call_id, effect, .. } => {
-                if let Some(call) = self.call_mut(call_id) {
-                    call.effect = Some(*effect);
-                    call.step = Step::Running;
+            Fact::CallStarted { call_id, effect, work, args, .. } => self.change(call_id, |call| {
+                call.effect = Some(*effect);
+                call.step = Step::Running;
+                if *work != WorkKind::Body {
+                    call.run = Some(args.clone());
                 }
-            }
-            Fact::CallEnded { report, result, .. } => {
-                if let Some(call) = self.call_mut(&report.call_id) {
-                    if report.status == CallStatus::NotStarted {
-                        // It was announced and then not let pass: nothing of the round has begun with it.
-                        call.effect = None;
-                    }
-                    call.step = Step::Ended { report: report.clone(), result: result.clone() };
-                }
-                self.close_round();
+            }),
+            Fact::CallEnded { report, result, .. } => self.call_ended(report, result),
+            Fact::ChildSuspended { call_id, child, approvals } => {
+                let step = Step::Suspended { child: child.clone(), approvals: approvals.clone() };
+                self.used_below(child);
+                self.change(call_id, |call| call.step = step);
             }
             Fact::ApprovalAsked(request) => {
-                if let Some(call) = self.call_mut(&request.call_id) {
-                    call.step = Step::Asked(request.clone());
-                }
+                self.change(&request.call_id, |call| call.step = Step::Asked(request.clone()));
             }
-            Fact::ApprovalClosed { call_id, answer, .. } => {
-                if let Some(call) = self.call_mut(call_id) {
-                    call.answered(answer);
-                }
+            Fact::ApprovalClosed { id, call_id, answer } => {
+                self.change(call_id, |call| call.answered(id, answer));
             }
             Fact::HistoryRepaired { .. }
             | Fact::StopAsked(_)
@@ -206,12 +216,29 @@ impl Machine {
         self.calls.clear();
         self.model = None;
         self.usage = Usage::default();
+        self.below = Below::default();
         self.failure = None;
         match &mut self.stage {
             Stage::Cut(_) | Stage::Streaming => self.stage = Stage::Ready,
             Stage::Calls(round) => round.reopen(),
             Stage::Ready | Stage::Answered(_) => {}
         }
+        self.close_round();
+    }
+
+    fn call_ended(&mut self, report: &CallReport, result: &CallResult) {
+        self.effect = self.effect.and(report.effect);
+        if let Some(child) = &report.child {
+            self.used_below(child);
+        }
+        self.change(&report.call_id, |call| {
+            if report.status == CallStatus::NotStarted {
+                // It was announced and then not let pass: nothing of the round has begun with it.
+                call.effect = None;
+                call.run = None;
+            }
+            call.step = Step::Ended { report: report.clone(), result: result.clone() };
+        });
         self.close_round();
     }
 
@@ -263,45 +290,23 @@ impl Machine {
     /// The rules have spoken: this call may begin. Derived from recorded facts and the agent's definition, so it is
     /// not a fact itself.
     pub(crate) fn clear(&mut self, index: usize, args: serde_json::Value, overlaps: bool) {
+        if let Stage::Calls(round) = &mut self.stage {
+            round.change(index, |call| {
+                let questions = match call.step {
+                    Step::Again { questions, .. } => questions,
+                    _ => Questions::Keep,
+                };
+                call.step = Step::Cleared { args, questions };
+                call.overlaps = overlaps;
+            });
+        }
+    }
+
+    fn change(&mut self, id: &CallId, change: impl FnOnce(&mut Call)) {
         if let Stage::Calls(round) = &mut self.stage
-            && let Some(call) = round.at_mut(index)
+            && let Some(place) = round.place(id)
         {
-            call.clear(args, overlaps);
-        }
-    }
-
-    pub(crate) fn call(&self, index: usize) -> Option<&Call> {
-        match &self.stage {
-            Stage::Calls(round) => round.call(index),
-            Stage::Ready | Stage::Streaming | Stage::Cut(_) | Stage::Answered(_) => None,
-        }
-    }
-
-    pub(crate) fn open_calls(&self) -> Vec<Call> {
-        match &self.stage {
-            Stage::Calls(round) => round.open().cloned().collect(),
-            Stage::Ready | Stage::Streaming | Stage::Cut(_) | Stage::Answered(_) => Vec::new(),
-        }
-    }
-
-    /// The call of this id, if it runs.
-    pub(crate) fn running_call(&self, id: &CallId) -> Option<&ToolCall> {
-        match &self.stage {
-            Stage::Calls(round) => round.running_call(id),
-            Stage::Ready | Stage::Streaming | Stage::Cut(_) | Stage::Answered(_) => None,
-        }
-    }
-
-    pub(crate) fn asked(&self, id: &ApprovalId) -> Option<Call> {
-        self.open_calls()
-            .into_iter()
-            .find(|call| matches!(&call.step, Step::Asked(request) if request.id == *id))
-    }
-
-    fn call_mut(&mut self, id: &CallId) -> Option<&mut Call> {
-        match &mut self.stage {
-            Stage::Calls(round) => round.call_mut(id),
-            Stage::Ready | Stage::Streaming | Stage::Cut(_) | Stage::Answered(_) => None,
+            round.change(place, change);
         }
     }
 

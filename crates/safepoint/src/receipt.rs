@@ -7,11 +7,14 @@ use safepoint_scope::{Demand, Mode, Reach, Reason};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ids::{ApprovalId, CallId, RunId},
+    ids::{ApprovalId, CallId, Path, RunId},
     usage::Usage,
 };
 
+mod child;
 mod show;
+
+pub use child::{ChildReport, WorkKind};
 
 /// What a call came to (S4.1). Exhaustive: a reader must tell each of them apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -95,6 +98,9 @@ pub struct CallReport {
     pub processes: Vec<ProcessReport>,
     /// Its clean-ups.
     pub cleanups: Vec<CleanupReport>,
+    /// The run that was its work, where it was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub child: Option<ChildReport>,
 }
 
 /// Whose stop ended a call. Exhaustive: a resume runs the first again, never the second.
@@ -284,6 +290,9 @@ impl Ending {
 pub struct Receipt {
     /// The run.
     pub run: RunId,
+    /// Where it hangs in its tree; the root's is empty.
+    #[serde(default, skip_serializing_if = "Path::is_root")]
+    pub path: Path,
     /// Which attempt of it, from 1.
     pub attempt: u32,
     /// How it ended.
@@ -298,8 +307,14 @@ pub struct Receipt {
     pub calls: Vec<CallReport>,
     /// Approvals that the stop cancelled.
     pub approvals_cancelled: Vec<ApprovalId>,
-    /// What the attempt used.
+    /// Child runs that wait for decisions, as the run does.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waiting: Vec<ChildReport>,
+    /// What the attempt's own model calls used.
     pub usage: Usage,
+    /// The same, with what its child runs used.
+    #[serde(default)]
+    pub usage_total: Usage,
     /// When it began.
     pub started_at: Timestamp,
     /// When its outcome was fixed.

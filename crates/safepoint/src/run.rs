@@ -17,11 +17,11 @@ use crate::{
     approval::Decision,
     conductor::{Conductor, Start},
     event::Events,
-    ids::{ApprovalId, CallId, RunId},
+    ids::{ApprovalId, CallId, Path, RunId},
     log::Log,
     outcome::Outcome,
     receipt::Quiet,
-    shared::{DecideError, Msg, Shared},
+    shared::{DecideError, Msg, Place, Shared},
     spans,
     steer::{Steer, Steering},
 };
@@ -52,8 +52,8 @@ enum Fate {
 }
 
 impl Run {
-    pub(crate) fn new(def: Arc<Definition>, run: RunId, log: Arc<dyn Log>, start: Start) -> Self {
-        let (shared, mailbox) = Shared::new(run, &def.limits);
+    pub(crate) fn new(def: Arc<Definition>, place: Place, log: Arc<dyn Log>, start: Start) -> Self {
+        let (shared, mailbox) = Shared::new(place, &def.limits);
         let idle = Some(Box::new(Idle { def, log, mailbox, start }));
         Self { shared, idle, outcome: None, fate: Fate::StopWhenDropped }
     }
@@ -157,7 +157,28 @@ impl RunHandle {
     /// What of the run is alive, by name: what a stop waits for.
     #[must_use]
     pub fn alive(&self) -> Vec<String> {
-        self.shared.stop.alive()
+        self.shared.alive()
+    }
+
+    /// Where the run hangs in its tree; the root's path is empty.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.shared.path
+    }
+
+    /// The child runs that this run has begun, those that have ended included. A handle reaches one alone: stopped by
+    /// it, the child's call ends as stopped and this run goes on (S9.4).
+    #[must_use]
+    pub fn children(&self) -> Vec<RunHandle> {
+        self.shared.children().into_iter().map(|shared| RunHandle { shared }).collect()
+    }
+
+    /// The child run at `path`, at any depth below this one; none if there is no such run.
+    #[must_use]
+    pub fn child(&self, path: &Path) -> Option<RunHandle> {
+        let below = path.calls().strip_prefix(self.shared.path.calls())?;
+        let found = below.iter().try_fold(Arc::clone(&self.shared), |run, call| run.child_at(call))?;
+        Some(RunHandle { shared: found })
     }
 
     /// Whether the outcome is fixed.
@@ -218,7 +239,11 @@ impl RunHandle {
     pub async fn decide(&self, id: &ApprovalId, decision: Decision) -> Result<(), DecideError> {
         let (reply, taken) = oneshot::channel();
         let msg = Msg::Decided { id: id.clone(), decision, reply };
-        if self.shared.send(msg).is_err() {
+        let sent = match self.shared.tree.asker(id) {
+            Some(asker) => asker.send(Box::new(msg)).is_ok(),
+            None => self.shared.send(msg).is_ok(),
+        };
+        if !sent {
             return Err(DecideError::RunEnded);
         }
         taken.await.unwrap_or(Err(DecideError::RunEnded))

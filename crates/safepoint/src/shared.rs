@@ -1,24 +1,29 @@
 //! What a run's handle and its conductor both see: the ask, the feeds, the mailbox, and the cells of the outcome.
 
 use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, OnceLock, PoisonError},
+    collections::{BTreeMap, HashMap, HashSet},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
 };
 
 use safepoint_scope::{Asked, Scope, StopHandle, StopRequest};
 use tokio::sync::{Notify, mpsc, oneshot};
 
 use crate::{
-    approval::Decision,
-    event::{EventKind, Feed},
+    approval::{ApprovalRequest, Decision},
+    child::Child,
+    event::{EventKind, Feed, Relay, Took},
     executor::Ending,
     ids::{ApprovalId, CallId, Path, RunId},
     limits::Limits,
     model::ModelError,
     outcome::Outcome,
-    receipt::{CleanupReport, ProcessReport, Quiet},
+    receipt::{ChildReport, CleanupReport, ProcessReport, Quiet},
     steer::Steer,
 };
+
+mod tree;
+
+pub(crate) use tree::{Decided, Tree};
 
 /// One run, as seen from outside.
 pub(crate) struct Shared {
@@ -29,12 +34,29 @@ pub(crate) struct Shared {
     pub(crate) feed: Arc<Feed>,
     pub(crate) audit: Arc<Feed>,
     /// Boxed, since the mailbox keeps room for many at once, and ten thousand waiting runs have one each.
-    mailbox: mpsc::UnboundedSender<Box<Msg>>,
+    pub(crate) mailbox: mpsc::UnboundedSender<Box<Msg>>,
     /// Every call that was looked at. Those that are over are told so: a request then comes too late.
     calls: Mutex<HashMap<CallId, StopHandle>>,
+    pub(crate) children: Mutex<BTreeMap<CallId, Arc<Shared>>>,
+    pub(crate) tree: Arc<Tree>,
+    /// How many levels of child runs there may be below.
+    pub(crate) nesting: u32,
     outcome: OnceLock<Outcome>,
     quiet: OnceLock<Quiet>,
     published: Notify,
+}
+
+/// Which run, and where it hangs in its tree.
+pub(crate) struct Place {
+    pub(crate) run: RunId,
+    pub(crate) path: Path,
+}
+
+impl Place {
+    /// A new run at the root of a tree.
+    pub(crate) fn root() -> Self {
+        Self { run: RunId::fresh(), path: Path::default() }
+    }
 }
 
 /// What reaches the conductor. Exhaustive: it must act on each.
@@ -57,8 +79,25 @@ pub(crate) enum Msg {
     Hooked { key: HookKey, answer: HookAnswer },
     /// The run is steered; where it landed is answered when it is recorded.
     Steer { steer: Steer, landed: oneshot::Sender<u32> },
+    /// The run that is a call's work waits for a person inside, or no longer does.
+    Parked { call_id: CallId, parking: Parking },
+    /// To a run that waits for a person: everybody does, so suspend.
+    Suspend,
+    /// The run that is a call's work has suspended itself.
+    ChildSuspended { call_id: CallId, child: ChildReport, approvals: Vec<ApprovalRequest> },
+    /// A run in the background has settled; its call had ended long before.
+    ChildSettled { call_id: CallId, child: ChildReport },
+    /// A child run is quiet, or is not in time.
+    ChildQuiet { call_id: CallId, quiet: Quiet },
     /// A single call was asked to stop: look again.
     Look,
+}
+
+/// Whether a run does nothing but wait for a person. Exhaustive: it does or it works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Parking {
+    Waits,
+    Works,
 }
 
 /// Which hook answered.
@@ -91,24 +130,115 @@ pub enum DecideError {
     RunEnded,
 }
 
+/// Where a run stands: its scope, and the tree that it is part of.
+struct Ground {
+    scope: Scope,
+    stop: StopHandle,
+    tree: Arc<Tree>,
+    nesting: u32,
+}
+
+/// Shows what the run at `path` shows in the stream of its parent, or once that has ended in the parent's audit.
+fn relay(path: &Path, audit: &Arc<Feed>, feed: Option<&Arc<Feed>>) -> Relay<EventKind> {
+    let (path, audit, feed) = (path.clone(), Arc::clone(audit), feed.cloned());
+    Relay(Box::new(move |kind| {
+        let child = match kind {
+            EventKind::Child { .. } => kind.clone(),
+            own => EventKind::Child { path: path.clone(), event: Arc::new(own.clone()) },
+        };
+        if feed.as_ref().is_none_or(|feed| feed.offer(child.clone()) == Took::Nothing) {
+            audit.push(child);
+        }
+    }))
+}
+
+fn lock<T>(held: &Mutex<T>) -> MutexGuard<'_, T> {
+    held.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl Shared {
-    pub(crate) fn new(run: RunId, limits: &Limits) -> (Arc<Self>, mpsc::UnboundedReceiver<Box<Msg>>) {
+    /// A run at the root of its tree, or one that is taken up again without its parent.
+    pub(crate) fn new(place: Place, limits: &Limits) -> (Arc<Self>, mpsc::UnboundedReceiver<Box<Msg>>) {
         let (scope, stop) = Scope::root();
+        let feeds = [Feed::new(limits.retained_deltas), Feed::new(limits.retained_deltas)];
+        let tree = Tree::new(scope.clone());
+        Self::with(place, Ground { scope, stop, tree, nesting: limits.nesting }, feeds)
+    }
+
+    /// A run that is the work of one of this run's calls.
+    pub(crate) fn nest(
+        &self,
+        call: &CallId,
+        within: &Scope,
+        child: &Child,
+    ) -> (Arc<Self>, mpsc::UnboundedReceiver<Box<Msg>>) {
+        let (scope, stop) = within.child_run(child.link());
+        let path = self.path.of(call);
+        let before = lock(&self.children).get(call).map(|child| child.run.clone());
+        let run = before.or_else(|| self.tree.run_at(&path)).unwrap_or_else(RunId::fresh);
+        let limits = &child.def().limits;
+        let feeds = [
+            Feed::relayed(limits.retained_deltas, relay(&path, &self.audit, Some(&self.feed))),
+            Feed::relayed(limits.retained_deltas, relay(&path, &self.audit, None)),
+        ];
+        let nesting = limits.nesting.min(self.nesting.saturating_sub(1));
+        let ground = Ground { scope, stop, tree: Arc::clone(&self.tree), nesting };
+        let (shared, mailbox) = Self::with(Place { run, path }, ground, feeds);
+        lock(&self.children).insert(call.clone(), Arc::clone(&shared));
+        (shared, mailbox)
+    }
+
+    fn with(
+        place: Place,
+        ground: Ground,
+        feeds: [Feed; 2],
+    ) -> (Arc<Self>, mpsc::UnboundedReceiver<Box<Msg>>) {
         let (mailbox, received) = mpsc::unbounded_channel();
+        let [feed, audit] = feeds.map(Arc::new);
+        let Ground { scope, stop, tree, nesting } = ground;
         let shared = Self {
-            run,
-            path: Path::default(),
+            run: place.run,
+            path: place.path,
             scope,
             stop,
-            feed: Arc::new(Feed::new(limits.retained_deltas)),
-            audit: Arc::new(Feed::new(limits.retained_deltas)),
+            feed,
+            audit,
             mailbox,
             calls: Mutex::default(),
+            children: Mutex::default(),
+            tree,
+            nesting,
             outcome: OnceLock::new(),
             quiet: OnceLock::new(),
             published: Notify::new(),
         };
         (Arc::new(shared), received)
+    }
+
+    /// What of the run and of its child runs is alive, by name.
+    pub(crate) fn alive(&self) -> Vec<String> {
+        let mut alive = self.stop.alive();
+        if !self.path.is_root() {
+            alive.iter_mut().for_each(|what| *what = format!("{what} [{}]", self.path));
+        }
+        let children: Vec<_> = lock(&self.children).values().cloned().collect();
+        alive.extend(children.iter().flat_map(|child| child.alive()));
+        alive
+    }
+
+    /// All child runs that were begun, in the order of their calls' names.
+    pub(crate) fn children(&self) -> Vec<Arc<Self>> {
+        lock(&self.children).values().cloned().collect()
+    }
+
+    pub(crate) fn child_at(&self, call: &CallId) -> Option<Arc<Self>> {
+        lock(&self.children).get(call).cloned()
+    }
+
+    /// The runs that are the work of these calls.
+    pub(crate) fn children_of(&self, calls: &HashSet<CallId>) -> Vec<Arc<Self>> {
+        let children = lock(&self.children);
+        calls.iter().filter_map(|call| children.get(call).cloned()).collect()
     }
 
     pub(crate) fn post(&self, msg: Msg) {

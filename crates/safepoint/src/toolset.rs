@@ -5,7 +5,35 @@ use std::{collections::HashMap, sync::Arc};
 use jsonschema::Validator;
 use serde_json::Value;
 
-use crate::{model::ToolDecl, tool::Tool};
+use crate::{
+    child::Child,
+    model::ToolDecl,
+    receipt::WorkKind,
+    tool::{Tool, ToolSpec},
+};
+
+/// What does a call. A child is not a tool's future: it can suspend, and it resumes.
+#[derive(Clone)]
+pub(crate) enum Work {
+    Body(Arc<dyn Tool>),
+    Child(Arc<Child>),
+}
+
+impl Work {
+    pub(crate) fn spec(&self) -> &ToolSpec {
+        match self {
+            Self::Body(tool) => tool.spec(),
+            Self::Child(child) => child.spec(),
+        }
+    }
+
+    pub(crate) fn kind(&self) -> WorkKind {
+        match self {
+            Self::Body(_) => WorkKind::Body,
+            Self::Child(child) => child.kind(),
+        }
+    }
+}
 
 /// An agent's tools.
 #[derive(Default)]
@@ -15,7 +43,7 @@ pub(crate) struct Toolset {
 }
 
 struct Entry {
-    tool: Arc<dyn Tool>,
+    work: Work,
     schema: Validator,
 }
 
@@ -25,14 +53,14 @@ pub(crate) struct Misfit(pub(crate) String);
 impl Toolset {
     /// # Errors
     /// A name that two tools share, or a schema that is none.
-    pub(crate) fn new(all: Vec<Arc<dyn Tool>>) -> Result<Self, String> {
-        let decls: Arc<[ToolDecl]> = all.iter().map(|tool| tool.spec().decl()).collect();
+    pub(crate) fn new(all: Vec<Work>) -> Result<Self, String> {
+        let decls: Arc<[ToolDecl]> = all.iter().map(|work| work.spec().decl()).collect();
         let mut tools = HashMap::new();
-        for tool in all {
-            let name = tool.spec().name.clone();
-            let schema = jsonschema::validator_for(&tool.spec().parameters)
+        for work in all {
+            let name = work.spec().name.clone();
+            let schema = jsonschema::validator_for(&work.spec().parameters)
                 .map_err(|error| format!("the schema of tool `{name}` is not a JSON Schema: {error}"))?;
-            if tools.insert(name.clone(), Entry { tool, schema }).is_some() {
+            if tools.insert(name.clone(), Entry { work, schema }).is_some() {
                 return Err(format!("two tools are named `{name}`"));
             }
         }
@@ -43,12 +71,12 @@ impl Toolset {
         Arc::clone(&self.decls)
     }
 
-    pub(crate) fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
-        self.tools.get(name).map(|entry| &entry.tool)
+    pub(crate) fn get(&self, name: &str) -> Option<&Work> {
+        self.tools.get(name).map(|entry| &entry.work)
     }
 
     /// The tool of that name, if the arguments fit it (S4.11).
-    pub(crate) fn fit(&self, name: &str, args: &Value) -> Result<&Arc<dyn Tool>, Misfit> {
+    pub(crate) fn fit(&self, name: &str, args: &Value) -> Result<&Work, Misfit> {
         let entry = self.tools.get(name).ok_or_else(|| self.unknown(name))?;
         if let Err(error) = entry.schema.validate(args) {
             let place = match error.instance_path().as_str() {
@@ -59,7 +87,7 @@ impl Toolset {
                 "error: the arguments do not fit the tool `{name}`{place}: {error}. Mend them and call it again."
             )));
         }
-        Ok(&entry.tool)
+        Ok(&entry.work)
     }
 
     fn unknown(&self, name: &str) -> Misfit {

@@ -2,6 +2,16 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, also in its helpers")]
 
+#[path = "engine/children.rs"]
+mod children;
+#[path = "engine/children_background.rs"]
+mod children_background;
+#[path = "engine/children_crashes.rs"]
+mod children_crashes;
+#[path = "engine/children_stops.rs"]
+mod children_stops;
+#[path = "engine/children_waiting.rs"]
+mod children_waiting;
 #[path = "engine/contracts.rs"]
 mod contracts;
 #[path = "engine/outcomes.rs"]

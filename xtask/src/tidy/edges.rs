@@ -49,6 +49,7 @@ const MODULES: [&str; 26] = [
     "spans",
     "steer",
     "draft",
+    "child",
     "toolset",
     "machine",
     "executor",
@@ -60,7 +61,7 @@ const MODULES: [&str; 26] = [
 ];
 
 /// Who may know a later one: the conductor conducts a definition, an agent hands out runs.
-const KNOWN: [(&str, &str); 2] = [("conductor", "agent"), ("agent", "run")];
+const KNOWN: [(&str, &str); 3] = [("conductor", "agent"), ("agent", "run"), ("child", "agent")];
 
 pub(super) fn crate_edges(file: &File) -> Vec<Fault> {
     let Some(name) = file.path.strip_prefix("crates/").and_then(|path| path.strip_suffix("/Cargo.toml"))

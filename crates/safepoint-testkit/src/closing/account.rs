@@ -5,7 +5,8 @@ use std::collections::HashSet;
 use safepoint::tool::EffectClass;
 
 use super::{
-    Broken, CallStatus, Effect, Ending, Fact, Invariant, Ledger, Outcome, Receipt, Recording, Settled, must,
+    Broken, CallStatus, Effect, Ending, Fact, Invariant, Ledger, Outcome, Receipt, Recording, Settled, kin,
+    must,
 };
 
 /// I1: exactly one `settled`, the last event, equal to the returned outcome; the stream has no gap.
@@ -36,20 +37,35 @@ pub(super) fn one_settled(recording: &Recording, outcome: &Outcome) -> Result<Se
     Ok(settled)
 }
 
-/// I4: what began is reported as begun, what is reported as completed was committed, and no change is called none.
+/// I4: what began is reported as begun, what is reported as completed was committed, and no change is called none; of
+/// the run and of every child run.
 pub(super) fn ledger_agrees(ledger: &Ledger, receipt: &Receipt, recording: &Recording) -> Result<(), Broken> {
-    let started: HashSet<_> = recording.started().collect();
+    let kin = kin::members(receipt, recording);
     if receipt.attempt == 1 {
+        let inside = kin.iter().map(|member| (&*member.receipt, &member.recording));
+        let runs: Vec<_> = std::iter::once((receipt, recording)).chain(inside).collect();
+        let shown = recording.runs();
         for line in ledger.lines() {
-            must(Invariant::I4, started.contains(&line.call), || {
+            let announced = |recording: &Recording| recording.started().any(|call| *call == line.call);
+            must(Invariant::I4, announced(recording) || shown.values().any(announced), || {
                 format!("{} wrote {:?} and was never announced", line.call, line.mark)
             })?;
-            let told = receipt.calls.iter().any(|call| call.call_id == line.call);
-            must(Invariant::I4, told, || {
+            let told = runs.iter().any(|(run, _)| run.calls.iter().any(|call| call.call_id == line.call));
+            // A run in the background that has not settled has no account yet.
+            let unsettled = shown
+                .iter()
+                .any(|(path, shown)| announced(shown) && !runs.iter().any(|(run, _)| run.path == *path));
+            must(Invariant::I4, told || unsettled, || {
                 format!("{} wrote {:?} and is not in the receipt", line.call, line.mark)
             })?;
         }
     }
+    rows_agree(ledger, receipt, recording)?;
+    kin.iter().try_for_each(|member| rows_agree(ledger, &member.receipt, &member.recording))
+}
+
+fn rows_agree(ledger: &Ledger, receipt: &Receipt, recording: &Recording) -> Result<(), Broken> {
+    let started: HashSet<_> = recording.started().collect();
     let harmless: HashSet<_> = recording
         .facts()
         .filter_map(|fact| match &**fact {

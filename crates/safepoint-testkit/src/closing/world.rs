@@ -2,7 +2,9 @@
 
 use std::{path::Path, time::Instant};
 
-use super::{Broken, Invariant, ModelServer, PATIENCE, Quiet, RunHandle, must};
+use safepoint::receipt::ProcessReport;
+
+use super::{Broken, Invariant, ModelServer, PATIENCE, Quiet, Receipt, RunHandle, must};
 use crate::server::Exchange;
 
 /// I3: the provider would take each request.
@@ -33,7 +35,7 @@ pub(super) fn settled_down(handle: &RunHandle, quiet: &Quiet) -> Result<(), Brok
             })?;
         }
     }
-    for process in receipt.calls.iter().flat_map(|call| &call.processes) {
+    for process in processes(receipt) {
         let gone = !Path::new("/proc").join(process.pid.to_string()).exists();
         must(Invariant::I5, gone || !process.survivors.is_empty(), || {
             format!("process {} ({}) is alive and not named", process.pid, process.label)
@@ -59,4 +61,11 @@ pub(super) async fn exchanges_over(server: &ModelServer, first: usize) -> Result
 fn over(exchange: &Exchange) -> bool {
     let fate = exchange.fate_now();
     fate.completed.is_some() || fate.peer_closed.is_some() || exchange.fate.has_changed().is_err()
+}
+
+/// The processes of the run and of its child runs.
+fn processes(receipt: &Receipt) -> Vec<&ProcessReport> {
+    let inside = receipt.calls.iter().filter_map(|call| call.child.as_ref()?.receipt.as_deref());
+    let own = receipt.calls.iter().flat_map(|call| &call.processes);
+    own.chain(inside.flat_map(processes)).collect()
 }

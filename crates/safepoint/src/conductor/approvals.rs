@@ -14,11 +14,17 @@ use crate::{
     ids::ApprovalId,
     machine::{Call, Step},
     message::ToolCall,
-    receipt::CallStatus,
-    shared::{DecideError, Msg},
-    tool::Tool,
+    receipt::{CallStatus, WorkKind},
+    shared::{DecideError, Decided, Msg},
     toolset::{self, Misfit},
 };
+
+/// What the model is told of a call that would nest too deep (S12.1).
+const TOO_DEEP: &str =
+    "error: agents are nested as deep as they may be here. Do this without calling another agent.";
+
+/// Where it is told whether a decision was taken.
+type Reply = tokio::sync::oneshot::Sender<Result<(), DecideError>>;
 
 impl Conductor {
     /// Looks at calls that nobody has looked at: each ends, waits for a person, or may begin.
@@ -30,7 +36,18 @@ impl Conductor {
                 Step::Lost => self.end_call(&call, executor::lost()).await?,
                 Step::Approved(changed) => self.judge_approved(index, &call, changed).await?,
                 Step::Wanted => self.judge_wanted(index, &call).await?,
-                Step::Asked(_) | Step::Cleared(_) | Step::Running | Step::Ended { .. } => {}
+                Step::Again { args, .. } => match self.def.tools.fit(&call.name, &args) {
+                    Ok(work) => {
+                        let overlaps = work.spec().may_overlap();
+                        self.machine.clear(index, args, overlaps);
+                    }
+                    Err(Misfit(why)) => self.misfit(&call, why).await?,
+                },
+                Step::Asked(_)
+                | Step::Cleared { .. }
+                | Step::Running
+                | Step::Suspended { .. }
+                | Step::Ended { .. } => {}
             }
         }
         Ok(())
@@ -42,9 +59,12 @@ impl Conductor {
             Err(Misfit(why)) => return self.misfit(call, why).await,
         };
         let tool = match self.def.tools.fit(&call.name, &args) {
-            Ok(tool) => Arc::clone(tool),
+            Ok(work) => work.clone(),
             Err(Misfit(why)) => return self.misfit(call, why).await,
         };
+        if tool.kind() != WorkKind::Body && self.shared.nesting == 0 {
+            return self.misfit(call, TOO_DEEP.into()).await;
+        }
         let overlaps = tool.spec().may_overlap();
         match approval::rule(&self.def.rules, tool.spec().approval, &call.name, &args) {
             Ruling::Allow => self.machine.clear(index, args, overlaps),
@@ -114,6 +134,7 @@ impl Conductor {
             jiff::SignedDuration::try_from(self.def.limits.approval).unwrap_or(jiff::SignedDuration::MAX);
         let request = ApprovalRequest {
             id: ApprovalId::fresh(),
+            path: self.shared.path.clone(),
             call_id: call.id.clone(),
             tool: call.name.clone(),
             digest: approval::digest(&args),
@@ -121,6 +142,8 @@ impl Conductor {
             asked_at,
             expires_at: asked_at.checked_add(open_for).unwrap_or(Timestamp::MAX),
         };
+        // Before it is announced: whoever hears of it may answer at once.
+        self.shared.tree.asks(&request.id, &self.shared.mailbox);
         self.record(Fact::ApprovalAsked(request.clone())).await?;
         Ok(request)
     }
@@ -139,6 +162,22 @@ impl Conductor {
             shared.post(msg);
         });
         self.asking.insert(id, task.dropper());
+    }
+
+    /// Somebody has decided: about a call of this run, or of a child run that has suspended itself.
+    pub(super) async fn decided(
+        &mut self,
+        id: ApprovalId,
+        decision: Decision,
+        reply: Reply,
+    ) -> Result<(), Broken> {
+        let decided = Decided { decision, reply: Some(reply) };
+        let Err(Decided { decision, reply }) = self.decide_inside(&id, decided) else { return Ok(()) };
+        let taken = self.decide(&id, decision).await?;
+        if reply.is_some_and(|reply| reply.send(taken).is_err()) {
+            // Whoever decided no longer waits for the answer; the decision stands.
+        }
+        Ok(())
     }
 
     /// Takes the first answer to an open question; any later one is told that it came too late.
@@ -194,6 +233,7 @@ impl Conductor {
         if let Some(asker) = self.asking.remove(id) {
             asker.drop_now();
         }
+        self.shared.tree.asks_no_more(id);
         let call_id = call.call.id.clone();
         self.record(Fact::ApprovalClosed { id: id.clone(), call_id, answer }).await?;
         Ok(())

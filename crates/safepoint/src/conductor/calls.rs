@@ -7,41 +7,52 @@ use safepoint_scope::{Code, Mode, Reason, SafePoints, StopRequest};
 use serde_json::Value;
 use tracing::Instrument as _;
 
-use super::{Broken, Conductor, Site, host::RunHost};
+use super::{
+    Broken, Conductor, Site,
+    children::{Begin, Entry},
+    host::RunHost,
+};
 use crate::{
     event::Fact,
     executor::{self, Board, Ending, Job, RunCall},
     hook::HookedCall,
     ids::CallId,
-    machine::{Call, Step},
+    machine::{Call, Questions, Step},
     message::ToolCall,
     receipt::{CallReport, CallStatus, StoppedBy},
     shared::{HookKey, Msg},
     spans,
-    tool::{CallSite, Cx, EffectClass, OnFailure, Tool},
+    tool::{CallSite, Cx, EffectClass, OnFailure},
+    toolset::Work,
 };
 
 impl Conductor {
     pub(super) async fn start_calls(&mut self, calls: Vec<usize>, gate: SafePoints) -> Result<(), Broken> {
         let mut begun = 0;
         for index in calls {
-            let Some(Call { call, step: Step::Cleared(args), .. }) = self.machine.call(index).cloned() else {
-                continue;
-            };
+            let Some(due) = self.machine.call(index).cloned() else { continue };
+            let entry = entry_of(&due);
+            let Call { call, step: Step::Cleared { args, .. }, .. } = due else { continue };
             let key = HookKey::Call(call.id.clone());
             let hooked = HookedCall { call_id: call.id.clone(), name: call.name.clone(), args: args.clone() };
             if !self.hook_passed(key, |of| of.def.hooks.before_call(&hooked)) {
                 // Those after it may not overtake it.
                 break;
             }
-            self.start_call(&call, args, gate).await?;
+            self.start_call(&call, args, gate, entry).await?;
             begun += 1;
         }
         if begun == 0 { self.wait().await } else { Ok(()) }
     }
 
-    async fn start_call(&mut self, call: &ToolCall, args: Value, gate: SafePoints) -> Result<(), Broken> {
-        let Ok(tool) = self.def.tools.fit(&call.name, &args).map(Arc::clone) else { return Ok(()) };
+    async fn start_call(
+        &mut self,
+        call: &ToolCall,
+        args: Value,
+        gate: SafePoints,
+        entry: Entry,
+    ) -> Result<(), Broken> {
+        let Ok(work) = self.def.tools.fit(&call.name, &args).map(Clone::clone) else { return Ok(()) };
         let round = self.machine.rounds();
         let started_at = Timestamp::now();
         let key = format!("{}:{}", self.shared.run, call.id);
@@ -51,8 +62,9 @@ impl Conductor {
                 name: call.name.clone(),
                 round,
                 args: args.clone(),
-                effect: tool.spec().effect,
+                effect: work.spec().effect,
                 key: key.clone(),
+                work: work.kind(),
                 at: started_at,
             })
             .await?;
@@ -64,7 +76,14 @@ impl Conductor {
             Err(stop) => {
                 let reason = stop.reason().clone();
                 drop(stop);
-                return self.not_started(call, reason).await;
+                return self.not_started(call, reason, entry).await;
+            }
+        };
+        let tool = match work {
+            Work::Body(tool) => tool,
+            Work::Child(child) => {
+                let call = call.clone();
+                return self.start_child(Begin { permit, child, call, args, entry, started_at }).await;
             }
         };
         let host = RunHost::new(&self.shared, &site.board, self.def.limits.call_output_bytes);
@@ -109,7 +128,7 @@ impl Conductor {
         })
     }
 
-    async fn not_started(&mut self, call: &ToolCall, reason: Reason) -> Result<(), Broken> {
+    async fn not_started(&mut self, call: &ToolCall, reason: Reason, entry: Entry) -> Result<(), Broken> {
         let by = match self.scope.demand() {
             Some(demand) if demand.mode == Mode::Now || self.call_is_silent(&call.id) => {
                 self.observe(demand.mode).await?;
@@ -117,7 +136,8 @@ impl Conductor {
             }
             _ => StoppedBy::Call,
         };
-        let ending = executor::not_begun(CallStatus::NotStarted, "", Some((reason, by)));
+        let Some(of) = self.machine.find(&call.id) else { return Ok(()) };
+        let ending = self.unbegun(of, entry, (reason, by));
         self.end_call(call, ending).await
     }
 
@@ -129,8 +149,9 @@ impl Conductor {
 
     pub(super) async fn call_ended(&mut self, id: CallId, ending: Ending) -> Result<(), Broken> {
         let Some(call) = self.machine.running_call(&id).cloned() else { return Ok(()) };
+        self.child_ended(&id, &ending);
         let fatal = ending.status == CallStatus::Failed
-            && self.def.tools.get(&call.name).is_some_and(|tool| tool.spec().on_failure == OnFailure::EndRun);
+            && self.def.tools.get(&call.name).is_some_and(|work| work.spec().on_failure == OnFailure::EndRun);
         let (message, hint) = (ending.text.clone(), ending.hint.clone());
         if ending.stopped_by == Some(StoppedBy::Run)
             && let Some(demand) = self.scope.demand()
@@ -167,9 +188,11 @@ impl Conductor {
             let seen = self.unrecorded.iter().find(|row| row.call_id == open.call.id);
             let status = match open.step {
                 Step::Running | Step::Lost => CallStatus::LeftRunning,
-                Step::Wanted | Step::Approved(_) | Step::Cleared(_) => CallStatus::NotStarted,
+                Step::Wanted | Step::Approved(_) | Step::Cleared { .. } | Step::Again { .. } => {
+                    CallStatus::NotStarted
+                }
                 // It waits for a person, and is told as that.
-                Step::Asked(_) | Step::Ended { .. } => continue,
+                Step::Asked(_) | Step::Suspended { .. } | Step::Ended { .. } => continue,
             };
             rows.push(seen.cloned().unwrap_or_else(|| self.row_without_end(&open, status)));
         }
@@ -197,4 +220,13 @@ impl Conductor {
 /// Why the calls of a run that fails end.
 pub(super) fn run_failed() -> Reason {
     Reason::new(Code::PARENT).by(safepoint_scope::Actor::Engine).saying("the run failed")
+}
+
+/// Whether the call's run, if it has one, was begun before.
+pub(super) fn entry_of(call: &Call) -> Entry {
+    match (&call.step, call.has_run()) {
+        (_, false) => Entry::Anew,
+        (Step::Cleared { questions, .. } | Step::Again { questions, .. }, true) => Entry::Again(*questions),
+        (_, true) => Entry::Again(Questions::Keep),
+    }
 }

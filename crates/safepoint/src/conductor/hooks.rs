@@ -9,6 +9,7 @@ use super::{Broken, Conductor};
 use crate::{
     executor,
     hook::{Hooked, Verdict, Work},
+    machine::Step,
     message::AssistantMessage,
     receipt::{CallReport, CallStatus},
     shared::{HookAnswer, HookKey, Msg},
@@ -82,8 +83,8 @@ impl Conductor {
                 Ok(())
             }
             HookKey::Call(id) => {
-                let open = self.machine.open_calls();
-                match open.iter().find(|call| call.call.id == *id) {
+                let open = self.machine.find(id).filter(|call| !matches!(call.step, Step::Ended { .. }));
+                match open.cloned() {
                     Some(call) => {
                         let ending = executor::not_begun(CallStatus::Denied, why, None);
                         self.end_call(&call.call, ending).await

@@ -8,7 +8,10 @@ use safepoint_scope::DEFAULT_CLEANUP_CAP;
 use tokio::time::{Instant, timeout_at};
 use tracing::Span;
 
-use super::{Broken, Conductor, calls::run_failed};
+use super::{
+    Broken, Conductor,
+    calls::{entry_of, run_failed},
+};
 use crate::{
     event::{Answered, EventKind, Fact},
     executor,
@@ -16,9 +19,10 @@ use crate::{
     log::Record,
     machine::Step,
     outcome::{Answer, Ended, Outcome, Persisted, RunError, Stopped, Waiting},
-    receipt::{CallStatus, CleanupReport, Ending, ProcessReport, Quiet, Receipt, StoppedBy},
+    receipt::{CleanupReport, Ending, ProcessReport, Quiet, Receipt, StoppedBy},
     shared::Msg,
     spans,
+    usage::Usage,
 };
 
 impl Conductor {
@@ -26,6 +30,7 @@ impl Conductor {
     pub(super) async fn settle(&mut self, ending: Ending, mut persisted: Persisted) -> Arc<Receipt> {
         self.end_hooks();
         self.steers.hand_back();
+        let origin = self.origin();
         let mut withdrawn = Vec::new();
         if persisted == Persisted::Yes
             && let Err(broken) = self.close_open(ending, &mut withdrawn).await
@@ -53,7 +58,8 @@ impl Conductor {
         if ending == Ending::Stopped {
             self.tell(self.def.hooks.on_stop(&receipt));
         }
-        self.shared.publish(outcome, EventKind::Fact(settled));
+        self.shared.publish(outcome.clone(), EventKind::Fact(settled));
+        self.report_up(&outcome, origin);
         receipt
     }
 
@@ -75,8 +81,9 @@ impl Conductor {
                 withdrawn.push(request.id.clone());
                 self.close(&request.id, &call, Answered::Withdrawn).await?;
             }
+            withdrawn.extend(self.withdraw_inside(&call).await?);
             let stop = reason.clone().unwrap_or_else(run_failed);
-            let ending = executor::not_begun(CallStatus::NotStarted, "", Some((stop, StoppedBy::Run)));
+            let ending = self.unbegun(&call, entry_of(&call), (stop, StoppedBy::Run));
             self.end_call(&call.call, ending).await?;
         }
         Ok(())
@@ -93,8 +100,9 @@ impl Conductor {
     }
 
     fn receipt(&self, ending: Ending, approvals_cancelled: Vec<ApprovalId>) -> Receipt {
-        Receipt {
+        let mut receipt = Receipt {
             run: self.shared.run.clone(),
+            path: self.shared.path.clone(),
             attempt: self.machine.attempt(),
             ending,
             stop: self.stop_report(),
@@ -102,13 +110,17 @@ impl Conductor {
             model: self.machine.model().cloned(),
             calls: self.call_rows(),
             approvals_cancelled,
+            waiting: self.machine.suspended().cloned().collect(),
             usage: self.machine.usage().clone(),
+            usage_total: Usage::default(),
             started_at: self.started_at,
             settled_at: Timestamp::now(),
             quiet_at: None,
             survivors: Vec::new(),
             late: Vec::new(),
-        }
+        };
+        self.account_for_kin(&mut receipt);
+        receipt
     }
 
     fn outcome(&self, ending: Ending, receipt: &Arc<Receipt>, persisted: Persisted) -> Outcome {
@@ -128,9 +140,10 @@ impl Conductor {
                     .machine
                     .open_calls()
                     .into_iter()
-                    .filter_map(|call| match call.step {
-                        Step::Asked(request) => Some(request),
-                        _ => None,
+                    .flat_map(|call| match call.step {
+                        Step::Asked(request) => vec![request],
+                        Step::Suspended { approvals, .. } => approvals,
+                        _ => Vec::new(),
                     })
                     .collect();
                 Outcome::Suspended(Waiting { approvals, ended })
@@ -177,15 +190,23 @@ impl Conductor {
             self.late(*msg, &mut last);
         }
         self.learn_the_bill(&mut last);
-        let quiet = if is_quiet {
+        self.account_for_kin(&mut last);
+        let surviving_kin = self.surviving_kin();
+        let quiet = if is_quiet && surviving_kin.is_none() {
             last.quiet_at = Some(Timestamp::now());
             Quiet::Quiet(Arc::new(last))
         } else {
-            last.survivors = self.shared.stop.alive();
+            last.survivors = self.shared.alive();
+            last.survivors.extend(surviving_kin.into_iter().flatten());
+            last.survivors.sort_unstable();
+            last.survivors.dedup();
             Quiet::NotQuiet(Arc::new(last))
         };
         self.def.times.note_quiet(quiet.receipt());
-        self.shared.publish_quiet(quiet);
+        self.shared.publish_quiet(quiet.clone());
+        if let Some(up) = &self.up {
+            up.quiet(quiet);
+        }
     }
 
     /// A call that was read on for its bill: the account of it is corrected, and nothing else.
@@ -215,8 +236,13 @@ impl Conductor {
                     // Nobody waits for the answer.
                 }
             }
+            Msg::ChildQuiet { call_id, quiet } => self.child_quiet(call_id, quiet),
+            Msg::ChildSettled { call_id, child } => self.child_settled(call_id, child),
             Msg::ModelEnded { .. }
             | Msg::TooLong { .. }
+            | Msg::ChildSuspended { .. }
+            | Msg::Parked { .. }
+            | Msg::Suspend
             | Msg::Expired { .. }
             | Msg::Hooked { .. }
             // Dropped unanswered, so it comes back to whoever steered.
@@ -234,9 +260,18 @@ impl Conductor {
             Msg::Late { call_id, what } => {
                 self.shared.audit.push(EventKind::Late(executor::late(&call_id, &what)));
             }
+            Msg::ChildQuiet { call_id, quiet } => self.child_quiet(call_id, quiet),
+            Msg::ChildSettled { call_id, child } => self.child_settled(call_id, child),
+            Msg::Parked { call_id, parking } => self.parked(call_id, parking),
+            Msg::Suspend => {
+                if let Some(up) = &mut self.up {
+                    up.heard();
+                }
+            }
             Msg::ModelEnded { .. }
             | Msg::TooLong { .. }
             | Msg::CallEnded { .. }
+            | Msg::ChildSuspended { .. }
             | Msg::Decided { .. }
             | Msg::Expired { .. }
             | Msg::Hooked { .. }

@@ -21,7 +21,8 @@ pub(super) struct StopWatch {
     scope: Scope,
     seen: Seen,
     changed: Option<Pin<Box<dyn Future<Output = Demand> + Send>>>,
-    noticed: usize,
+    /// Requests of several nodes reach a child run, and a wider reach lets older ones through later.
+    noticed: Vec<Logged>,
     phase: Option<&'static str>,
     pub(super) observed: Option<Observed>,
     deadline_fired: Fired,
@@ -47,7 +48,7 @@ impl StopWatch {
             scope: scope.clone(),
             seen: None,
             changed: None,
-            noticed: 0,
+            noticed: Vec::new(),
             phase: None,
             observed: None,
             deadline_fired: Fired::No,
@@ -82,10 +83,15 @@ impl Conductor {
         self.watch.changed = None;
         self.watch.phase.get_or_insert(self.machine.phase());
         let requests = self.scope.requests();
-        for logged in requests.iter().skip(self.watch.noticed) {
-            self.record(Fact::StopAsked(report(logged))).await?;
+        for logged in &requests {
+            if !self.watch.noticed.iter().any(|noticed| is_same(noticed, logged)) {
+                self.record(Fact::StopAsked(report(logged))).await?;
+                self.watch.noticed.push(logged.clone());
+            }
         }
-        self.watch.noticed = requests.len();
+        if let Some(grace) = self.up.as_ref().and_then(|up| up.grace(&self.scope)) {
+            self.timers.arm_grace(grace);
+        }
         // `Now` that no request asked for is a grace that is over.
         let asked_now = requests.last().is_some_and(|last| last.joined.mode == Mode::Now);
         if demand.mode == Mode::Now && !asked_now && before.is_none_or(|before| before.mode != Mode::Now) {
@@ -129,6 +135,10 @@ impl Conductor {
             requests: requests.iter().map(report).collect(),
         })
     }
+}
+
+fn is_same(one: &Logged, other: &Logged) -> bool {
+    (one.seq, one.at, &one.reason) == (other.seq, other.at, &other.reason)
 }
 
 fn report(logged: &Logged) -> RequestReport {

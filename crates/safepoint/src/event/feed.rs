@@ -1,10 +1,12 @@
 //! A stream of events that any number of readers follow, each at its own pace, none of them holding up the run.
 //!
 //! **Invariants**: sequence numbers are gapless and events are kept in their order; only provisional events are ever
-//! dropped, oldest first, and a reader that was behind them is told how many it missed.
+//! dropped, oldest first, and a reader that was behind them is told how many it missed. What a child run shows is
+//! shown above in the same order; locks are taken upwards only.
 
 use std::{
     collections::VecDeque,
+    fmt,
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -26,6 +28,23 @@ pub(crate) struct Feed<K = EventKind> {
     state: Mutex<State<K>>,
     grown: Notify,
     retained_deltas: usize,
+    relay: Option<Relay<K>>,
+}
+
+/// Shows elsewhere what a feed shows, in the same order.
+pub(crate) struct Relay<K>(pub(crate) Box<dyn Fn(&K) + Send + Sync>);
+
+impl<K> fmt::Debug for Relay<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Relay").finish_non_exhaustive()
+    }
+}
+
+/// Whether an event was shown. Exhaustive: it was, or the stream had ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Took {
+    It,
+    Nothing,
 }
 
 #[derive(Debug)]
@@ -45,30 +64,43 @@ enum End {
 impl<K: Shown> Feed<K> {
     pub(crate) fn new(retained_deltas: usize) -> Self {
         let state = State { events: VecDeque::new(), next: 0, deltas: 0, end: End::Open };
-        Self { state: Mutex::new(state), grown: Notify::new(), retained_deltas }
+        Self { state: Mutex::new(state), grown: Notify::new(), retained_deltas, relay: None }
+    }
+
+    /// The same, and what it shows is shown elsewhere too.
+    pub(crate) fn relayed(retained_deltas: usize, relay: Relay<K>) -> Self {
+        Self { relay: Some(relay), ..Self::new(retained_deltas) }
     }
 
     /// Shows an event; after [`Feed::close`] nothing is shown any more.
     pub(crate) fn push(&self, kind: K) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if state.end == End::Closed {
-            return;
-        }
-        state.push(kind);
-        state.trim(self.retained_deltas);
-        drop(state);
-        self.grown.notify_waiters();
+        self.offer(kind);
+    }
+
+    /// The same, and says whether it was shown.
+    pub(crate) fn offer(&self, kind: K) -> Took {
+        self.show(kind, End::Open)
     }
 
     /// Shows the last event.
     pub(crate) fn close(&self, last: K) {
+        self.show(last, End::Closed);
+    }
+
+    fn show(&self, kind: K, end: End) -> Took {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if state.end == End::Open {
-            state.push(last);
-            state.end = End::Closed;
+        if state.end == End::Closed {
+            return Took::Nothing;
         }
+        if let Some(Relay(relay)) = &self.relay {
+            relay(&kind);
+        }
+        state.push(kind);
+        state.trim(self.retained_deltas);
+        state.end = end;
         drop(state);
         self.grown.notify_waiters();
+        Took::It
     }
 
     pub(crate) fn read(self: &Arc<Self>, from: u64) -> Events<K> {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use safepoint_scope::{Failure, Halt, Reason, Scope, TaskEnd};
+use safepoint_scope::{Failure, Halt, Reason, SafePoints, Scope, TaskEnd};
 
 use super::{effect_of, output};
 use crate::{
@@ -11,7 +11,9 @@ use crate::{
     history::note,
     ids::CallId,
     message::{CallResult, ToolCall, Verdict},
-    receipt::{CallReport, CallStatus, CleanupReport, Effect, ProcessReport, ReasonReport, StoppedBy},
+    receipt::{
+        CallReport, CallStatus, ChildReport, CleanupReport, Effect, ProcessReport, ReasonReport, StoppedBy,
+    },
     tool::{EffectClass, ToolResult},
 };
 
@@ -29,6 +31,10 @@ pub(crate) struct Ending {
     pub(crate) extent: Extent,
     /// What to do about a failure, if it said so.
     pub(crate) hint: Option<String>,
+    /// The run that was the call's work, where it was one.
+    pub(crate) child: Option<ChildReport>,
+    /// The safe points by which the run's stop ended it.
+    pub(crate) fired: Option<SafePoints>,
     said_none: SaidNone,
 }
 
@@ -52,6 +58,8 @@ impl Ending {
             processes: Vec::new(),
             extent: Extent::All,
             hint: None,
+            child: None,
+            fired: None,
             said_none: SaidNone::No,
         }
     }
@@ -124,8 +132,11 @@ impl Ending {
     }
 
     /// What the model is told: the result, or what was emitted so far and a note that says what is known.
-    pub(super) fn finish_text(&mut self, partial: &str) {
+    pub(crate) fn finish_text(&mut self, partial: &str) {
+        let stopped = matches!(self.status, CallStatus::Stopped | CallStatus::Killed);
         let note = match (self.status, self.stopped_by, self.effect) {
+            (_, _, Effect::None) if stopped && self.child.is_some() => note::CHILD_STOPPED_HARMLESS,
+            (_, _, Effect::Done) if stopped && self.child.is_some() => note::CHILD_STOPPED,
             (CallStatus::Stopped | CallStatus::Killed, Some(StoppedBy::Call), _) => note::STOPPED_ALONE,
             (CallStatus::Stopped | CallStatus::Killed, _, Effect::None) => note::STOPPED_HARMLESS,
             (CallStatus::Stopped | CallStatus::Killed, _, Effect::Done | Effect::Unknown) => {
@@ -152,9 +163,13 @@ impl Ending {
         self.text = text;
     }
 
+    pub(crate) fn is_within(&self, budget: usize) -> bool {
+        self.text.len() <= budget
+    }
+
     /// Shortens what is too long for the model; the rest is spilled to a file (S4.7).
     /// The wait for that is bounded, and by the clean-up cap too while the run is being stopped (S2.8).
-    pub(super) async fn fit(&mut self, budget: usize, bound: Duration, run: &Scope) {
+    pub(crate) async fn fit(&mut self, budget: usize, bound: Duration, run: &Scope) {
         if self.text.len() > budget {
             let cap = run.demand().filter(|_| run.is_stopping()).map(|demand| demand.cleanup_cap);
             let patience = cap.map_or(bound, |cap| cap.min(bound));
@@ -178,6 +193,7 @@ impl Ending {
             stopped_by: self.stopped_by,
             processes: self.processes,
             cleanups: self.cleanups,
+            child: self.child,
         };
         let result =
             CallResult { call_id: call.id.clone(), name: call.name.clone(), text: self.text, verdict };
@@ -198,6 +214,11 @@ pub(crate) fn not_begun(
     }
     ending.finish_text("");
     ending
+}
+
+/// The ending of a call whose work is a run.
+pub(crate) fn worked(status: CallStatus, text: String, effect: Effect, child: ChildReport) -> Ending {
+    Ending { effect, child: Some(child), ..Ending::new(status, text) }
 }
 
 /// The ending of a call that ran when its process ended (S7.3).

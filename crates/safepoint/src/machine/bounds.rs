@@ -24,22 +24,24 @@ pub(crate) enum Steered {
 impl Bounds<'_> {
     pub(super) fn reached(&self, machine: &Machine) -> Option<Due> {
         let limit = |code, text| Some(Due::Limit { code, text });
-        let used = machine.usage();
+        let (used, below) = (machine.usage(), machine.below());
+        let tokens = used.total().saturating_add(below.usage.total());
         if machine.rounds - machine.rounds_before >= self.limits.max_rounds {
             return limit(
                 Code::MAX_ROUNDS,
                 format!("the limit of {} rounds is reached", self.limits.max_rounds),
             );
         }
-        if let Some(max) = self.limits.max_tokens.filter(|max| used.total() >= *max) {
-            return limit(Code::MAX_TOKENS, format!("{} of {max} tokens are used", used.total()));
+        if let Some(max) = self.limits.max_tokens.filter(|max| tokens >= *max) {
+            return limit(Code::MAX_TOKENS, format!("{tokens} of {max} tokens are used"));
         }
-        if let (Some(max), Some(price)) = (self.limits.max_cost, self.price) {
-            let cost = price.of(used);
-            if cost >= max {
-                return limit(Code::MAX_COST, format!("{cost:.4} of {max:.4} is spent"));
+        let cost = self.price.map_or(0.0, |price| price.of(used)) + below.cost;
+        let is_priced = self.price.is_some() || below.cost > 0.0;
+        match self.limits.max_cost {
+            Some(max) if is_priced && cost >= max => {
+                limit(Code::MAX_COST, format!("{cost:.4} of {max:.4} is spent"))
             }
+            Some(_) | None => None,
         }
-        None
     }
 }

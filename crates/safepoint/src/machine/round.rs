@@ -1,19 +1,17 @@
 //! The calls of one message: which may begin now, which are over, and what they leave to a resume.
+//!
+//! **Invariants**: a call changes only through [`Round::change`], which keeps the tally and the index true.
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use safepoint_scope::SafePoints;
-use serde_json::Value;
 
-use super::Due;
+use super::{Call, Due, Step, tally::Tally};
 use crate::{
-    approval::{ApprovalRequest, Decision},
-    event::Answered,
-    history::{OpenCall, Tail, note},
+    history::{OpenCall, Tail},
     ids::CallId,
-    message::{AssistantMessage, CallResult, ToolCall, Verdict},
-    receipt::{CallReport, CallStatus, Ending, StoppedBy},
-    tool::EffectClass,
+    message::{AssistantMessage, CallResult, ToolCall},
+    receipt::{CallReport, Ending},
 };
 
 /// The calls of one message, in its order.
@@ -21,70 +19,17 @@ use crate::{
 pub(crate) struct Round {
     message: Arc<AssistantMessage>,
     calls: Vec<Call>,
-}
-
-/// One call and how far it is.
-#[derive(Clone, Debug)]
-pub(crate) struct Call {
-    pub(crate) call: ToolCall,
-    pub(crate) step: Step,
-    /// Known once it has begun.
-    pub(crate) effect: Option<EffectClass>,
-    /// Whether it may run beside others; known once it was looked at.
-    overlaps: bool,
-}
-
-/// How far a call is. Exhaustive: the round must place each.
-#[derive(Clone, Debug)]
-pub(crate) enum Step {
-    /// Nobody has looked at it.
-    Wanted,
-    /// A person was asked.
-    Asked(ApprovalRequest),
-    /// A person said yes, perhaps with other arguments; the rules have yet to speak of those.
-    Approved(Option<Value>),
-    /// It may begin, with these arguments.
-    Cleared(Value),
-    /// It runs.
-    Running,
-    /// It ran when its process ended, and may not run twice: what it did is unknown.
-    Lost,
-    /// It is over.
-    Ended { report: CallReport, result: CallResult },
-}
-
-impl Call {
-    pub(super) fn answered(&mut self, answer: &Answered) {
-        match answer {
-            Answered::Decided(Decision::Approve) => self.step = Step::Approved(None),
-            Answered::Decided(Decision::ApproveWith { args }) => {
-                self.step = Step::Approved(Some(args.clone()))
-            }
-            // The call's end follows as a fact of its own.
-            Answered::Decided(Decision::Deny { .. } | Decision::Respond { .. })
-            | Answered::Expired
-            | Answered::Withdrawn => {}
-        }
-    }
-
-    /// The rules have spoken: it may begin.
-    pub(super) fn clear(&mut self, args: Value, overlaps: bool) {
-        self.step = Step::Cleared(args);
-        self.overlaps = overlaps;
-    }
-
-    fn is_over(&self) -> bool {
-        matches!(self.step, Step::Ended { .. })
-    }
+    index: HashMap<CallId, usize>,
+    tally: Tally,
 }
 
 impl Round {
     pub(super) fn new(message: Arc<AssistantMessage>) -> Self {
-        let calls = message
-            .calls()
-            .map(|call| Call { call: call.clone(), step: Step::Wanted, effect: None, overlaps: false })
-            .collect();
-        Self { message, calls }
+        let calls: Vec<Call> = message.calls().map(|call| Call::new(call.clone())).collect();
+        let index = calls.iter().enumerate().map(|(place, call)| (call.call.id.clone(), place)).collect();
+        let mut tally = Tally::default();
+        calls.iter().for_each(|call| tally.add(call));
+        Self { message, calls, index, tally }
     }
 
     pub(super) fn message(&self) -> &AssistantMessage {
@@ -95,41 +40,59 @@ impl Round {
         self.calls.get(index)
     }
 
-    pub(super) fn at_mut(&mut self, index: usize) -> Option<&mut Call> {
-        self.calls.get_mut(index)
+    pub(super) fn place(&self, id: &CallId) -> Option<usize> {
+        self.index.get(id).copied()
     }
 
-    pub(super) fn call_mut(&mut self, id: &CallId) -> Option<&mut Call> {
-        self.calls.iter_mut().find(|call| call.call.id == *id)
+    /// The one way in which a call changes.
+    pub(super) fn change(&mut self, index: usize, change: impl FnOnce(&mut Call)) {
+        if let Some(call) = self.calls.get_mut(index) {
+            self.tally.remove(call);
+            change(call);
+            self.tally.add(call);
+        }
     }
 
     pub(super) fn open(&self) -> impl Iterator<Item = &Call> {
-        self.calls.iter().filter(|call| !call.is_over())
+        self.calls.iter().filter(|call| !matches!(call.step, Step::Ended { .. }))
     }
 
     pub(super) fn running_call(&self, id: &CallId) -> Option<&ToolCall> {
-        let found = self.calls.iter().find(|call| call.call.id == *id)?;
+        let found = self.place(id).and_then(|place| self.call(place))?;
         matches!(found.step, Step::Running).then_some(&found.call)
     }
 
     pub(super) fn is_running(&self) -> bool {
-        self.calls.iter().any(|call| matches!(call.step, Step::Running))
+        self.tally.running > 0
+    }
+
+    /// Whether a stop has ended a part of it: nothing more begins, what runs goes to its end (S9.3).
+    pub(super) fn is_closing(&self) -> bool {
+        self.tally.stopped > 0
+    }
+
+    /// Whether nothing would happen any more without a person, if so many of the running calls wait for one inside.
+    pub(super) fn is_resting(&self, parked: usize) -> bool {
+        parked > 0 && self.tally.running == parked && self.tally.unjudged == 0
+    }
+
+    /// Whether every open call waits for a person.
+    pub(super) fn only_questions(&self) -> bool {
+        self.tally.questions > 0 && self.tally.questions + self.tally.over == self.calls.len()
     }
 
     /// Whether every call has an end that stands. One that the run's stop ended may be taken up again, so the round
     /// stays open until it is resumed or a new turn closes it (S5.3).
     pub(super) fn is_complete(&self) -> bool {
-        self.calls.iter().all(|call| match &call.step {
-            Step::Ended { report, .. } => report.stopped_by != Some(StoppedBy::Run),
-            _ => false,
-        })
+        self.tally.over == self.calls.len() && self.tally.stopped == 0
     }
 
     pub(super) fn report_mut(&mut self, id: &CallId) -> Option<&mut CallReport> {
-        self.calls.iter_mut().find_map(|call| match &mut call.step {
-            Step::Ended { report, .. } if report.call_id == *id => Some(report),
+        let call = self.place(id).and_then(|place| self.calls.get_mut(place))?;
+        match &mut call.step {
+            Step::Ended { report, .. } => Some(report),
             _ => None,
-        })
+        }
     }
 
     /// The rows of the calls that are over, in the order of the calls.
@@ -142,8 +105,7 @@ impl Round {
 
     /// The boundary before the next call: until one has started it is also the one after the model (S1.3, S2.4).
     pub(super) fn gate(&self) -> SafePoints {
-        let started = self.calls.iter().any(|call| call.effect.is_some());
-        if started {
+        if self.tally.begun > 0 {
             SafePoints::AFTER_STARTED_CALLS
         } else {
             SafePoints::AFTER_MODEL | SafePoints::AFTER_STARTED_CALLS
@@ -151,31 +113,33 @@ impl Round {
     }
 
     pub(super) fn due(&self, parallel: usize, gate: SafePoints) -> Due {
-        let unjudged: Vec<usize> =
-            self.indices(|step| matches!(step, Step::Wanted | Step::Approved(_) | Step::Lost));
-        if !unjudged.is_empty() {
-            return Due::Judge(unjudged);
+        if self.tally.unjudged > 0 {
+            return Due::Judge(self.unjudged());
         }
         let calls = self.startable(parallel.max(1));
         if !calls.is_empty() {
             return Due::StartCalls { calls, gate };
         }
-        let only_questions = self.open().all(|call| matches!(call.step, Step::Asked(_)));
-        if only_questions { Due::Settle(Ending::Suspended) } else { Due::Wait }
+        if self.only_questions() { Due::Settle(Ending::Suspended) } else { Due::Wait }
     }
 
-    fn indices(&self, which: impl Fn(&Step) -> bool) -> Vec<usize> {
-        self.calls.iter().enumerate().filter(|(_, call)| which(&call.step)).map(|(index, _)| index).collect()
+    fn unjudged(&self) -> Vec<usize> {
+        let of =
+            |step: &Step| matches!(step, Step::Wanted | Step::Approved(_) | Step::Again { .. } | Step::Lost);
+        self.calls.iter().enumerate().filter(|(_, call)| of(&call.step)).map(|(index, _)| index).collect()
     }
 
     /// In the order of the calls: those that overlap go together up to the limit, any other goes alone. A call that
     /// waits for a person holds up nobody.
     fn startable(&self, parallel: usize) -> Vec<usize> {
-        let mut running = self.calls.iter().filter(|call| matches!(call.step, Step::Running)).count();
+        let mut running = self.tally.running;
+        if self.tally.cleared == 0 || running >= parallel {
+            return Vec::new();
+        }
         let mut alone = self.calls.iter().any(|call| matches!(call.step, Step::Running) && !call.overlaps);
         let mut calls = Vec::new();
         for (index, call) in self.calls.iter().enumerate() {
-            if !matches!(call.step, Step::Cleared(_)) {
+            if !matches!(call.step, Step::Cleared { .. }) {
                 continue;
             }
             let fits = if call.overlaps { !alone && running < parallel } else { running == 0 };
@@ -203,58 +167,14 @@ impl Round {
 
     /// What a new turn would close this round with.
     pub(super) fn tail(&self) -> Tail {
-        let calls = self
-            .calls
-            .iter()
-            .map(|call| OpenCall {
-                result: match &call.step {
-                    Step::Ended { result, .. } => result.clone(),
-                    Step::Running | Step::Lost => call.note(note::STOPPED_UNKNOWN),
-                    Step::Wanted | Step::Asked(_) | Step::Approved(_) | Step::Cleared(_) => {
-                        call.note(note::NOT_STARTED)
-                    }
-                },
-            })
-            .collect();
+        let calls = self.calls.iter().map(|call| OpenCall { result: call.result() }).collect();
         Tail::Open { message: (*self.message).clone(), calls }
     }
 
-    /// Takes a round up again: what never began is wanted, what may run twice runs again, the rest stays told (S5.3,
-    /// S7.3).
+    /// Takes a round up again (S5.3, S7.3).
     pub(super) fn reopen(&mut self) {
-        for call in &mut self.calls {
-            let twice = call.may_run_twice();
-            match &mut call.step {
-                Step::Ended { report, .. } if report.stopped_by == Some(StoppedBy::Run) => {
-                    if report.status == CallStatus::NotStarted || twice {
-                        call.step = Step::Wanted;
-                    } else {
-                        report.stopped_by = None;
-                    }
-                }
-                Step::Running if !twice => call.step = Step::Lost,
-                Step::Running | Step::Wanted | Step::Cleared(_) => call.step = Step::Wanted,
-                // A question that a suspension left open stays open, and a yes stays a yes.
-                Step::Ended { .. } | Step::Asked(_) | Step::Lost | Step::Approved(_) => {}
-            }
-        }
-    }
-}
-
-impl Call {
-    fn may_run_twice(&self) -> bool {
-        match self.effect {
-            None | Some(EffectClass::ReadOnly | EffectClass::Idempotent | EffectClass::Keyed) => true,
-            Some(EffectClass::Unsafe) => false,
-        }
-    }
-
-    fn note(&self, text: &str) -> CallResult {
-        CallResult {
-            call_id: self.call.id.clone(),
-            name: self.call.name.clone(),
-            text: text.into(),
-            verdict: Verdict::Bad,
+        for index in 0..self.calls.len() {
+            self.change(index, Call::reopen);
         }
     }
 }

@@ -1,11 +1,12 @@
 //! What can be seen of a run's state.
 
-use super::{Machine, Stage};
+use super::{Below, Call, Machine, Stage, Step};
 use crate::{
     event::ErrorReport,
     history::{History, Tail},
-    ids::CallId,
-    receipt::{CallReport, ModelReport},
+    ids::{ApprovalId, CallId},
+    message::ToolCall,
+    receipt::{CallReport, Effect, ModelReport},
     usage::Usage,
 };
 
@@ -46,6 +47,41 @@ impl Machine {
         }
     }
 
+    pub(crate) fn call(&self, index: usize) -> Option<&Call> {
+        match &self.stage {
+            Stage::Calls(round) => round.call(index),
+            Stage::Ready | Stage::Streaming | Stage::Cut(_) | Stage::Answered(_) => None,
+        }
+    }
+
+    pub(crate) fn find(&self, id: &CallId) -> Option<&Call> {
+        match &self.stage {
+            Stage::Calls(round) => round.place(id).and_then(|place| round.call(place)),
+            Stage::Ready | Stage::Streaming | Stage::Cut(_) | Stage::Answered(_) => None,
+        }
+    }
+
+    pub(crate) fn open_calls(&self) -> Vec<Call> {
+        match &self.stage {
+            Stage::Calls(round) => round.open().cloned().collect(),
+            Stage::Ready | Stage::Streaming | Stage::Cut(_) | Stage::Answered(_) => Vec::new(),
+        }
+    }
+
+    /// The call of this id, if it runs.
+    pub(crate) fn running_call(&self, id: &CallId) -> Option<&ToolCall> {
+        match &self.stage {
+            Stage::Calls(round) => round.running_call(id),
+            Stage::Ready | Stage::Streaming | Stage::Cut(_) | Stage::Answered(_) => None,
+        }
+    }
+
+    pub(crate) fn asked(&self, id: &ApprovalId) -> Option<Call> {
+        self.open_calls()
+            .into_iter()
+            .find(|call| matches!(&call.step, Step::Asked(request) if request.id == *id))
+    }
+
     pub(crate) fn is_taken(&self, id: &CallId) -> bool {
         self.taken.contains(id)
     }
@@ -60,6 +96,14 @@ impl Machine {
     }
     pub(crate) fn usage(&self) -> &Usage {
         &self.usage
+    }
+    /// What the child runs that have ended used and cost.
+    pub(crate) fn below(&self) -> &Below {
+        &self.below
+    }
+    /// What all calls of the run, over all attempts, did to the world.
+    pub(crate) fn effect(&self) -> Effect {
+        self.effect
     }
     /// What was used before the last model call.
     pub(crate) fn usage_before(&self) -> &Usage {

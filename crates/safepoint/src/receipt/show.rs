@@ -4,7 +4,7 @@ use std::fmt::{self, Display, Formatter};
 
 use jiff::Timestamp;
 
-use super::{CallReport, Effect, Ending, Escalated, ModelState, Receipt, StopReport};
+use super::{CallReport, ChildReport, Effect, Ending, Escalated, ModelState, Receipt, StopReport, WorkKind};
 use crate::usage::{Beyond, UsageSource};
 
 impl Display for Receipt {
@@ -16,6 +16,9 @@ impl Display for Receipt {
         self.model_line(f)?;
         for call in &self.calls {
             call.line(f)?;
+        }
+        for child in &self.waiting {
+            child.lines(f)?;
         }
         for approval in &self.approvals_cancelled {
             writeln!(f, "  approval {approval}: withdrawn, nothing ran")?;
@@ -63,7 +66,11 @@ impl Receipt {
             Beyond::Nothing => "",
             Beyond::Unknown => ", more may be billed",
         };
-        writeln!(f, "  tokens: {} in, {} out ({source}{beyond})", self.usage.input, self.usage.output)
+        writeln!(f, "  tokens: {} in, {} out ({source}{beyond})", self.usage.input, self.usage.output)?;
+        if self.usage_total == self.usage {
+            return Ok(());
+        }
+        writeln!(f, "  with its child runs: {} in, {} out", self.usage_total.input, self.usage_total.output)
     }
 
     fn last_line(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -127,7 +134,24 @@ impl CallReport {
         for cleanup in &self.cleanups {
             writeln!(f, "    clean-up {}: {:?}", cleanup.label, cleanup.end)?;
         }
-        Ok(())
+        self.child.as_ref().map_or(Ok(()), |child| child.lines(f))
+    }
+}
+
+impl ChildReport {
+    /// The child's own account, indented below its call.
+    fn lines(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let how = match self.work {
+            WorkKind::Body | WorkKind::Child => "child run",
+            WorkKind::Background => "background run",
+        };
+        let Some(receipt) = &self.receipt else {
+            return writeln!(f, "    {how} {}: still running", self.path);
+        };
+        let account = receipt.to_string();
+        let mut lines = account.lines();
+        writeln!(f, "    {how} {}: {}", self.path, lines.next().unwrap_or_default())?;
+        lines.try_for_each(|line| writeln!(f, "    {line}"))
     }
 }
 

@@ -1,0 +1,291 @@
+//! Child runs: begun as the work of a call, heard of by mail, and accounted for when they end (S9).
+//!
+//! **Invariants**: a child run reports its end to its parent exactly once, and its quiet once after that; it keeps
+//! its parent (or, in the background, the family) from being quiet until then.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
+
+use jiff::Timestamp;
+use safepoint_scope::{Hold, Link, Permit, SafePoints, Scope};
+use tokio::sync::mpsc::UnboundedReceiver;
+use tracing::Instrument as _;
+
+use super::{
+    Broken, Conductor, Start,
+    parent::{End, Up},
+};
+use crate::{
+    approval::ApprovalRequest,
+    child::Child,
+    event::{Answered, Fact},
+    executor::{self, Ending, RunCall},
+    ids::{ApprovalId, CallId},
+    log::Log,
+    machine::{Call, Questions, Step},
+    message::{ToolCall, UserMessage},
+    receipt::{CallStatus, ChildReport, Effect, Quiet, Receipt, StoppedBy, WorkKind},
+    shared::{Decided, Msg, Parking, Shared},
+    spans,
+    usage::Usage,
+};
+
+/// What a run knows of its child runs.
+#[derive(Default)]
+pub(super) struct Kin {
+    /// Calls whose runs do nothing but wait for a person.
+    parked: HashSet<CallId>,
+    /// The last account of each run that settled in this attempt.
+    settled: HashMap<CallId, ChildReport>,
+    quiets: HashMap<CallId, Quiet>,
+    /// The safe points at which this run's stop has ended child runs.
+    pub(super) closing: Option<SafePoints>,
+}
+
+/// A child run that is about to begin, or to go on.
+pub(super) struct Begin {
+    pub(super) permit: Permit<RunCall>,
+    pub(super) child: Arc<Child>,
+    pub(super) call: ToolCall,
+    pub(super) args: serde_json::Value,
+    pub(super) entry: Entry,
+    pub(super) started_at: Timestamp,
+}
+
+/// Whether a call's run is new. Exhaustive: it is, or it was begun before and goes on inside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Entry {
+    Anew,
+    Again(Questions),
+}
+
+impl Conductor {
+    pub(super) async fn start_child(&mut self, begin: Begin) -> Result<(), Broken> {
+        let Begin { permit, child, call, args, entry, started_at } = begin;
+        let (shared, mailbox) = self.shared.nest(&call.id, permit.scope(), &child);
+        let limit = child.spec().timeout.or(self.def.limits.call_timeout);
+        let up = Up {
+            call_id: call.id.clone(),
+            parent: self.shared.mailbox.clone(),
+            run: self.scope.clone(),
+            limits: Arc::clone(&self.def.limits),
+            _hold: self.hold_for(&child, &call),
+            path: shared.path.clone(),
+            end: End::Unreported,
+            limit,
+            entry,
+            started_at,
+            said: Parking::Works,
+            told: Parking::Works,
+            child: Arc::clone(&child),
+        };
+        // The permit is spent: from here on the run exists.
+        drop(permit.into_scope());
+        let path = shared.path.clone();
+        launch(shared, Arc::clone(&self.log), mailbox, up, child.input_of(&args));
+        if child.link() == Link::Background {
+            let said = format!("[started in the background as {path}: it goes on by itself]");
+            let report = ChildReport { path, work: WorkKind::Background, receipt: None, cost: 0.0 };
+            let mut ending = executor::worked(CallStatus::Completed, said, Effect::Done, report);
+            ending.started_at = Some(started_at);
+            self.end_call(&call, ending).await?;
+        }
+        Ok(())
+    }
+
+    fn hold_for(&self, child: &Child, call: &ToolCall) -> Hold {
+        let path = self.shared.path.of(&call.id);
+        match child.link() {
+            Link::Attached => self.scope.hold(format!("child run {} at {path}", call.name)),
+            Link::Background => {
+                self.shared.tree.family.hold(format!("background run {} at {path}", call.name))
+            }
+        }
+    }
+
+    /// The ending of an open call that does not begin, or does not go on.
+    pub(super) fn unbegun(
+        &self,
+        call: &Call,
+        entry: Entry,
+        stop: (safepoint_scope::Reason, StoppedBy),
+    ) -> Ending {
+        let (child, effect) = match (&call.step, entry) {
+            (Step::Suspended { child, .. }, _) => {
+                (child.clone(), child.receipt.as_deref().map_or(Effect::Unknown, effect_of))
+            }
+            (_, Entry::Again(_)) => {
+                let path = self.shared.path.of(&call.call.id);
+                let child = ChildReport { path, work: WorkKind::Child, receipt: None, cost: 0.0 };
+                (child, Effect::Unknown)
+            }
+            (_, Entry::Anew) => return executor::not_begun(CallStatus::NotStarted, "", Some(stop)),
+        };
+        let mut ending = executor::worked(CallStatus::Stopped, String::new(), effect, child);
+        (ending.reason, ending.stopped_by) = (Some(stop.0), Some(stop.1));
+        ending.finish_text("");
+        ending
+    }
+
+    /// Takes back the questions of a suspended child run; it asks again when it is taken up again (S8.3).
+    pub(super) async fn withdraw_inside(&mut self, call: &Call) -> Result<Vec<ApprovalId>, Broken> {
+        let Step::Suspended { approvals, .. } = &call.step else { return Ok(Vec::new()) };
+        let ids: Vec<ApprovalId> = approvals.iter().map(|request| request.id.clone()).collect();
+        for id in &ids {
+            self.close(id, call, Answered::Withdrawn).await?;
+        }
+        Ok(ids)
+    }
+
+    /// An attached child run has ended, and its call with it.
+    pub(super) fn child_ended(&mut self, id: &CallId, ending: &Ending) {
+        if let Some(child) = &ending.child {
+            self.kin.parked.remove(id);
+            self.kin.settled.insert(id.clone(), child.clone());
+            self.kin.closing = or(self.kin.closing, ending.fired);
+        }
+    }
+
+    pub(super) async fn child_suspended(
+        &mut self,
+        call_id: CallId,
+        child: ChildReport,
+        approvals: Vec<ApprovalRequest>,
+    ) -> Result<(), Broken> {
+        self.kin.parked.remove(&call_id);
+        self.kin.settled.insert(call_id.clone(), child.clone());
+        if let Some(site) = self.calls.remove(&call_id) {
+            site.scope.settle();
+        }
+        for request in &approvals {
+            self.shared.tree.asks(&request.id, &self.shared.mailbox);
+        }
+        self.record(Fact::ChildSuspended { call_id, child, approvals }).await?;
+        Ok(())
+    }
+
+    pub(super) fn parked(&mut self, call_id: CallId, parking: Parking) {
+        match parking {
+            Parking::Waits => self.kin.parked.insert(call_id),
+            Parking::Works => self.kin.parked.remove(&call_id),
+        };
+    }
+
+    pub(super) fn child_quiet(&mut self, call_id: CallId, quiet: Quiet) {
+        if let Some(child) = self.kin.settled.get_mut(&call_id) {
+            child.receipt = Some(Arc::clone(quiet.receipt()));
+        }
+        self.kin.quiets.insert(call_id, quiet);
+    }
+
+    pub(super) fn child_settled(&mut self, call_id: CallId, child: ChildReport) {
+        self.kin.settled.insert(call_id, child);
+    }
+
+    /// Hands a decision to the suspended child run that asked, by taking the run up again.
+    pub(super) fn decide_inside(&mut self, id: &ApprovalId, decided: Decided) -> Result<(), Decided> {
+        let Some(call) = self.machine.suspended_on(id) else { return Err(decided) };
+        self.shared.tree.leave(id.clone(), decided);
+        self.machine.wake(&call);
+        Ok(())
+    }
+
+    /// Nothing is due: if all that runs waits for a person inside, then so does this run.
+    pub(super) fn rest(&mut self) {
+        if !self.asking.is_empty() || !self.machine.is_resting(self.kin.parked.len()) {
+            self.say(Parking::Works);
+            return;
+        }
+        if self.may_suspend() {
+            let children = self.shared.children_of(&self.kin.parked);
+            children.iter().for_each(|child| child.post(Msg::Suspend));
+        }
+    }
+
+    /// Whether this run may suspend itself now: a child run first tells its parent, and waits until all wait.
+    pub(super) fn may_suspend(&mut self) -> bool {
+        if !self.asking.is_empty() {
+            return false;
+        }
+        self.say(Parking::Waits);
+        self.scope.demand().is_some() || self.up.as_ref().is_none_or(Up::lets_suspend)
+    }
+
+    /// Tells the parent whether this run does nothing but wait, when that has changed.
+    pub(super) fn say(&mut self, parking: Parking) {
+        if let Some(up) = &mut self.up {
+            up.say(parking);
+        }
+    }
+
+    /// Fills in the accounts of child runs as they stand.
+    pub(super) fn account_for_kin(&self, receipt: &mut Receipt) {
+        for call in &mut receipt.calls {
+            if let (Some(child), Some(known)) = (&mut call.child, self.kin.settled.get(&call.call_id)) {
+                *child = known.clone();
+            }
+        }
+        for child in &mut receipt.waiting {
+            let known = child.path.calls().last().and_then(|call| self.kin.settled.get(call));
+            if let Some(known) = known {
+                *child = known.clone();
+            }
+        }
+        receipt.usage_total = receipt.usage.clone();
+        for used in self.kin.settled.values().filter_map(total) {
+            receipt.usage_total.add(used);
+        }
+    }
+
+    /// What this attempt and its child runs cost, as their prices say.
+    pub(super) fn cost(&self, own: &Usage) -> f64 {
+        let below: f64 = self.kin.settled.values().map(|child| child.cost).sum();
+        self.def.price.as_ref().map_or(0.0, |price| price.of(own)) + below
+    }
+
+    /// What child runs that were not quiet in time named as alive.
+    pub(super) fn surviving_kin(&self) -> Option<Vec<String>> {
+        let mut late =
+            self.kin.quiets.values().filter(|quiet| matches!(quiet, Quiet::NotQuiet(_))).peekable();
+        late.peek()?;
+        Some(late.flat_map(|quiet| quiet.receipt().survivors.clone()).collect())
+    }
+}
+
+/// Both together.
+pub(super) fn or(one: Option<SafePoints>, other: Option<SafePoints>) -> Option<SafePoints> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one | other),
+        (one, other) => one.or(other),
+    }
+}
+
+/// What all calls of an attempt did.
+fn effect_of(receipt: &Receipt) -> Effect {
+    receipt.calls.iter().map(|call| call.effect).fold(Effect::None, Effect::and)
+}
+
+fn total(child: &ChildReport) -> Option<&Usage> {
+    child.receipt.as_ref().map(|receipt| &receipt.usage_total)
+}
+
+/// Starts a child run's conductor, which belongs to no scope that is stopped. Not an async function: that would make
+/// a conductor's future hold its child's.
+fn launch(
+    shared: Arc<Shared>,
+    log: Arc<dyn Log>,
+    mailbox: UnboundedReceiver<Box<Msg>>,
+    up: Up,
+    input: UserMessage,
+) {
+    let def = Arc::clone(up.child.def());
+    let span = spans::run(shared.run.as_str(), def.model.name());
+    let (engine, _nobody_stops_it) = Scope::root();
+    let work = async move {
+        let conductor = Conductor::new(shared, def, log, mailbox).under(up);
+        Box::new(conductor).conduct(Start::Child(input)).await;
+    };
+    drop(engine.spawn("conductor", Box::pin(work).instrument(span)));
+}

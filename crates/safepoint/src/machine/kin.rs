@@ -1,0 +1,78 @@
+//! What a run's machine knows of its child runs: what they used, which wait, and where this run stands for a stop above.
+
+use safepoint_scope::SafePoints;
+
+use super::{Call, Machine, Questions, Round, Stage, Step};
+use crate::{
+    ids::{ApprovalId, CallId},
+    receipt::ChildReport,
+    usage::Usage,
+};
+
+/// What the child runs of an attempt used and cost, as far as they have ended.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Below {
+    pub(crate) usage: Usage,
+    pub(crate) cost: f64,
+}
+
+impl Machine {
+    pub(super) fn used_below(&mut self, child: &ChildReport) {
+        if let Some(receipt) = &child.receipt {
+            self.below.usage.add(&receipt.usage_total);
+            self.below.cost += child.cost;
+        }
+    }
+
+    /// The run that is this call's work has its answer and is to go on; the answer is recorded by that run.
+    pub(crate) fn wake(&mut self, id: &CallId) {
+        self.change(id, |call| call.step = call.again(Questions::Keep));
+    }
+
+    /// The child runs that wait for decisions.
+    pub(crate) fn suspended(&self) -> impl Iterator<Item = &ChildReport> {
+        let round = match &self.stage {
+            Stage::Calls(round) => Some(round),
+            Stage::Ready | Stage::Streaming | Stage::Cut(_) | Stage::Answered(_) => None,
+        };
+        round.into_iter().flat_map(Round::open).filter_map(|call| match &call.step {
+            Step::Suspended { child, .. } => Some(child),
+            _ => None,
+        })
+    }
+
+    /// The call whose suspended run waits for this answer.
+    pub(crate) fn suspended_on(&self, id: &ApprovalId) -> Option<CallId> {
+        let waits = |call: &&Call| matches!(&call.step, Step::Suspended { approvals, .. } if approvals.iter().any(|of| of.id == *id));
+        match &self.stage {
+            Stage::Calls(round) => round.open().find(waits).map(|call| call.call.id.clone()),
+            Stage::Ready | Stage::Streaming | Stage::Cut(_) | Stage::Answered(_) => None,
+        }
+    }
+
+    /// Has the child runs that are to go on ask their open questions again.
+    pub(crate) fn ask_again(&mut self) {
+        for call in self.open_calls() {
+            self.change(&call.call.id, |call| {
+                if let Step::Again { questions, .. } = &mut call.step {
+                    *questions = Questions::AskAgain;
+                }
+            });
+        }
+    }
+
+    /// Whether nothing would happen any more without a person, if so many of the running calls wait for one inside.
+    pub(crate) fn is_resting(&self, parked: usize) -> bool {
+        matches!(&self.stage, Stage::Calls(round) if round.is_resting(parked))
+    }
+
+    /// The boundary at which the run stands: what a demand had to name to end it here, other than `Now`.
+    pub(crate) fn boundary(&self) -> Option<SafePoints> {
+        match &self.stage {
+            Stage::Ready => Some(self.ready_gate()),
+            Stage::Calls(round) if round.only_questions() => Some(SafePoints::ANY),
+            Stage::Calls(round) => Some(round.gate()),
+            Stage::Streaming | Stage::Cut(_) | Stage::Answered(_) => None,
+        }
+    }
+}

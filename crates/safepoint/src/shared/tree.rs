@@ -1,0 +1,86 @@
+//! What all runs of one tree share: who owns its background runs, who asked what, and what earlier attempts recorded.
+//!
+//! **Invariants**: the records of a run are taken once, by the attempt that takes it up again; a decision is taken
+//! once, by the run whose question it answers.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use safepoint_scope::Scope;
+use tokio::sync::{mpsc, oneshot};
+
+use super::{DecideError, Msg};
+use crate::{
+    approval::Decision,
+    event::Fact,
+    ids::{ApprovalId, Path, RunId},
+    log::Recorded,
+};
+
+/// A tree of runs.
+pub(crate) struct Tree {
+    /// Background runs keep this from being quiet. Without a session that is the root run.
+    pub(crate) family: Scope,
+    asked: Mutex<HashMap<ApprovalId, mpsc::UnboundedSender<Box<Msg>>>>,
+    past: Mutex<HashMap<Path, Vec<Recorded>>>,
+    decided: Mutex<HashMap<ApprovalId, Decided>>,
+}
+
+/// A decision on its way to the run that asked, and who wants to know whether it was taken.
+pub(crate) struct Decided {
+    pub(crate) decision: Decision,
+    pub(crate) reply: Option<oneshot::Sender<Result<(), DecideError>>>,
+}
+
+impl Tree {
+    pub(super) fn new(family: Scope) -> Arc<Self> {
+        Arc::new(Self { family, asked: Mutex::default(), past: Mutex::default(), decided: Mutex::default() })
+    }
+
+    /// What earlier attempts recorded of the runs below the one that is taken up again.
+    pub(crate) fn remember(&self, runs: HashMap<Path, Vec<Recorded>>) {
+        *lock(&self.past) = runs;
+    }
+
+    /// The records of the run at `path`; nothing if it is new.
+    pub(crate) fn past_of(&self, path: &Path) -> Vec<Recorded> {
+        lock(&self.past).remove(path).unwrap_or_default()
+    }
+
+    /// The run that was at `path` before.
+    pub(super) fn run_at(&self, path: &Path) -> Option<RunId> {
+        let past = lock(&self.past);
+        past.get(path)?.iter().find_map(|recorded| match &**recorded.fact() {
+            Fact::AttemptOpened { run, .. } => Some(run.clone()),
+            _ => None,
+        })
+    }
+
+    /// Who answers for an open question: the run that asked, or once that is suspended its parent.
+    pub(crate) fn asks(&self, id: &ApprovalId, mailbox: &mpsc::UnboundedSender<Box<Msg>>) {
+        lock(&self.asked).insert(id.clone(), mailbox.clone());
+    }
+
+    pub(crate) fn asks_no_more(&self, id: &ApprovalId) {
+        lock(&self.asked).remove(id);
+    }
+
+    pub(crate) fn asker(&self, id: &ApprovalId) -> Option<mpsc::UnboundedSender<Box<Msg>>> {
+        lock(&self.asked).get(id).cloned()
+    }
+
+    /// Leaves a decision for the run whose question it answers, which is about to be taken up again.
+    pub(crate) fn leave(&self, id: ApprovalId, decided: Decided) {
+        lock(&self.decided).insert(id, decided);
+    }
+
+    pub(crate) fn take(&self, id: &ApprovalId) -> Option<Decided> {
+        lock(&self.decided).remove(id)
+    }
+}
+
+fn lock<T>(held: &Mutex<T>) -> MutexGuard<'_, T> {
+    held.lock().unwrap_or_else(PoisonError::into_inner)
+}
