@@ -75,7 +75,8 @@ impl Conductor {
                 let stream = self.conversation.stream(self.machine.history());
                 let shared = Arc::clone(&self.shared);
                 let most = self.def.limits.model_output_bytes;
-                let performer = perform(permit, stream, Page { pen: Arc::clone(&pen), shared, round, most });
+                let page = Page { pen: Arc::clone(&pen), shared, round, most };
+                let performer = perform(permit, stream, page, self.def.on_cut);
                 Some(self.scope.spawn("model call", performer.instrument(span.clone())))
             }
             // The stop is in the scope's hands; the value has nowhere to unwind to but here.
@@ -210,29 +211,34 @@ struct Page {
 }
 
 /// Streams one message into its draft. Spends the permit; dropping it releases the exchange.
-async fn perform(permit: Permit<CallModel>, mut stream: DeltaStream, page: Page) {
-    let _spent = permit;
-    let mut error = None;
-    while let Some(delta) = stream.next().await {
-        match delta {
-            // The message is complete: a stream that then stays open is not waited for.
-            Ok(last @ Delta::Ended(_)) => {
-                page.write(last);
-                break;
-            }
-            Ok(delta) => {
-                page.write(delta);
-                // A stream that always has one more must not keep the stop from being heard.
-                tokio::task::coop::consume_budget().await;
-            }
-            Err(failed) => {
-                error = Some(failed);
-                break;
-            }
-        }
+async fn perform(permit: Permit<CallModel>, stream: DeltaStream, page: Page, on_cut: OnCut) {
+    let scope = permit.into_scope();
+    let reading = read(stream, &page);
+    let read = match on_cut {
+        // It hears the stop itself, so that the exchange is released while the conductor still records what was asked.
+        OnCut::Release => scope.run(reading).await,
+        OnCut::Drain => Ok(reading.await),
+    };
+    match read {
+        Ok(ended) => page.shared.post(Msg::ModelEnded { round: page.round, error: ended.err() }),
+        // The conductor hears the same stop, and cuts the message.
+        Err(stop) => drop(stop),
     }
-    drop(stream);
-    page.shared.post(Msg::ModelEnded { round: page.round, error });
+}
+
+async fn read(mut stream: DeltaStream, page: &Page) -> Result<(), ModelError> {
+    while let Some(delta) = stream.next().await {
+        let delta = delta?;
+        let is_last = matches!(delta, Delta::Ended(_));
+        page.write(delta);
+        // The message is complete: a stream that then stays open is not waited for.
+        if is_last {
+            break;
+        }
+        // A stream that always has one more must not keep the stop from being heard.
+        tokio::task::coop::consume_budget().await;
+    }
+    Ok(())
 }
 
 impl Page {
