@@ -4,6 +4,7 @@ use std::{
     future::poll_fn,
     hint::black_box,
     pin::{Pin, pin},
+    sync::Arc,
     task::{Context, Poll, Waker},
     time::{Duration, Instant},
 };
@@ -29,6 +30,17 @@ pub(crate) fn measure(table: &mut Table) {
         }
     });
     table.alone("`pass()` with nothing asked, one level deep", "ns", pass, 10.0);
+    let shared = Arc::new(());
+    let clone = repeat(|| {
+        for _ in 0..TIMES {
+            drop(black_box(Arc::clone(black_box(&shared))));
+        }
+    });
+    table.beside(
+        "of that, the share that a permit has in its scope: an `Arc` cloned and dropped",
+        "ns",
+        clone,
+    );
     let (mut scoped, mut bare) = (Vec::new(), Vec::new());
     for _ in 0..REPEATS {
         bare.push(polls(pin!(never_ready())));

@@ -64,6 +64,17 @@ impl Table {
         ]);
     }
 
+    /// A figure that explains the one above it.
+    pub(crate) fn beside(&mut self, what: &str, unit: &str, figure: f64) {
+        self.push([
+            what.to_owned(),
+            String::new(),
+            format!("{figure:.1} {unit}"),
+            String::new(),
+            "for comparison".to_owned(),
+        ]);
+    }
+
     fn push(&mut self, row: [String; 5]) {
         eprintln!("{}", row.join(" | "));
         self.0.push(row);

@@ -62,6 +62,7 @@ impl Core {
     }
 
     /// Acquire: pairs with the release below, so that a seen bit implies a readable log.
+    #[inline]
     pub(crate) fn word(&self) -> u32 {
         self.word.load(Ordering::Acquire)
     }

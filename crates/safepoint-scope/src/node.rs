@@ -123,10 +123,14 @@ impl Node {
     }
 
     /// The outermost node whose demand takes effect here: an enclosing stop outranks an inner one.
+    #[inline]
     pub(crate) fn firing(self: &Arc<Self>, gate: Option<SafePoints>) -> Option<&Arc<Self>> {
-        if self.is_silent() {
-            return None;
-        }
+        if self.is_silent() { None } else { self.firing_of_asked(gate) }
+    }
+
+    /// Apart, so that the silent path is small enough to stand where it is used.
+    #[cold]
+    fn firing_of_asked(self: &Arc<Self>, gate: Option<SafePoints>) -> Option<&Arc<Self>> {
         self.reaching(Instant::now())
             .filter(|(_, demand)| match gate {
                 Some(gate) => demand.fires_at(gate),
