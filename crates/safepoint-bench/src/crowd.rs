@@ -14,7 +14,7 @@ use safepoint_models::openai;
 use tokio::task::JoinHandle;
 
 use crate::{
-    bare,
+    bare, rounds,
     server::{Server, Serving},
     silent::Count,
     table::{Table, median},
@@ -23,19 +23,22 @@ use crate::{
 /// The hidden argument that makes this program a crowd.
 pub(crate) const CROWD: &str = "__crowd";
 
+/// KiB of one, context switches, milliseconds until told, until closed, and of this process's CPU.
+type Figures = [f64; 5];
+
 /// How long nothing may arrive, of both.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Alternating crowds; medians of them.
 pub(crate) fn measure(table: &mut Table) -> anyhow::Result<()> {
-    const REPEATS: usize = 3;
+    const REPEATS: usize = 5;
     let most = allow_files()?;
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for _ in 0..REPEATS {
         theirs.push(in_a_process("bare", most)?);
         ours.push(in_a_process("ours", most)?);
     }
-    let of = |all: &[[f64; 4]], index: usize| median(all.iter().map(|figures| figures[index]).collect());
+    let of = |all: &[Figures], index: usize| median(all.iter().map(|figures| figures[index]).collect());
     let mut row = |what: &str, unit: &str, index: usize, wanted: f64| {
         let pair = (of(&ours, index), of(&theirs, index));
         table.ratio(&format!("{most} on silent streams: {what}"), unit, pair, wanted);
@@ -43,6 +46,7 @@ pub(crate) fn measure(table: &mut Table) -> anyhow::Result<()> {
     row("memory of one", "KiB", 0, 1.2);
     row("context switches in 5 s of idling", "", 1, 1.0);
     row("all stopped, until every caller is told", "ms", 2, 1.3);
+    row("all stopped, CPU of the whole client", "ms", 4, 1.3);
     row("all stopped, until the server has seen every close", "ms", 3, 1.3);
     Ok(())
 }
@@ -57,7 +61,7 @@ fn allow_files() -> anyhow::Result<usize> {
     Ok(usize::try_from(room).unwrap_or(usize::MAX).min(WANTED))
 }
 
-fn in_a_process(kind: &str, most: usize) -> anyhow::Result<[f64; 4]> {
+fn in_a_process(kind: &str, most: usize) -> anyhow::Result<Figures> {
     let server = Server::start(Serving::Silence)?;
     let output = Command::new(std::env::current_exe()?)
         .args([CROWD, kind, &most.to_string(), &server.url, &server.control])
@@ -68,7 +72,7 @@ fn in_a_process(kind: &str, most: usize) -> anyhow::Result<[f64; 4]> {
     figures.try_into().map_err(|_figures| anyhow::anyhow!("a crowd said `{said}`"))
 }
 
-/// The crowd itself: prints its four figures.
+/// The crowd itself: prints its figures.
 pub(crate) async fn gather(mut args: impl Iterator<Item = String>) -> anyhow::Result<()> {
     let mut next = || args.next().ok_or_else(|| anyhow::anyhow!("an argument is missing"));
     let (kind, most, url, control) = (next()?, next()?.parse()?, next()?, next()?);
@@ -147,7 +151,7 @@ struct Place {
 
 impl Place {
     #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
-    async fn measure<K: Kind>(mut self, kind: K) -> anyhow::Result<[f64; 4]> {
+    async fn measure<K: Kind>(mut self, kind: K) -> anyhow::Result<Figures> {
         const IDLE: Duration = Duration::from_secs(5);
         const BATCH: usize = 250;
         // One first, for all that is made once.
@@ -165,17 +169,17 @@ impl Place {
         let switches = switches()?;
         tokio::time::sleep(IDLE).await;
         let switches = self::switches()? - switches;
-        let began = Instant::now();
+        let (began, cpu) = (Instant::now(), rounds::cpu_now());
         waiting.iter().for_each(K::stop);
         for one in waiting {
             K::ended(one).await;
         }
         let told = began.elapsed();
         self.count.reaches(1).await?;
-        let closed = began.elapsed();
+        let (closed, cpu) = (began.elapsed(), (rounds::cpu_now() - cpu) / 1e3);
         K::stop(&first);
         K::ended(first).await;
-        Ok([weight, switches, told.as_secs_f64() * 1e3, closed.as_secs_f64() * 1e3])
+        Ok([weight, switches, told.as_secs_f64() * 1e3, closed.as_secs_f64() * 1e3, cpu])
     }
 }
 

@@ -35,7 +35,7 @@ pub(crate) fn agent(model: impl Model) -> Agent {
 
 /// CPU time of this process, in microseconds.
 #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
-fn cpu_now() -> f64 {
+pub(crate) fn cpu_now() -> f64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     time.tv_sec as f64 * 1e6 + time.tv_nsec as f64 / 1e3
 }
