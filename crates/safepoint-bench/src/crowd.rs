@@ -31,7 +31,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Alternating crowds; medians of them.
 pub(crate) fn measure(table: &mut Table) -> anyhow::Result<()> {
-    const REPEATS: usize = 5;
+    const REPEATS: usize = 3;
     let most = allow_files()?;
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for _ in 0..REPEATS {
