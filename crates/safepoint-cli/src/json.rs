@@ -79,6 +79,9 @@ impl Lines {
                 "model_retrying",
                 json!({"round": self.round, "failed": failed, "after_ms": after.as_millis() as u64, "error": error}),
             ),
+            EventKind::FailedOver { from, to, error } => {
+                ("model_failed_over", json!({"round": self.round, "from": from, "to": to, "error": error}))
+            }
             EventKind::Progress { call_id, text } => {
                 ("call_progress", json!({"call_id": call_id, "text": text}))
             }

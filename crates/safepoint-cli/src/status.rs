@@ -54,7 +54,9 @@ impl Status {
     pub(crate) fn on(&mut self, event: &Event, now: Instant) {
         match &event.kind {
             EventKind::Fact(fact) => self.fact(fact, now),
-            EventKind::Retrying { .. } => self.model = Some((Model::Retries, now)),
+            EventKind::Retrying { .. } | EventKind::FailedOver { .. } => {
+                self.model = Some((Model::Retries, now))
+            }
             EventKind::Text(_) | EventKind::Reasoning(_) | EventKind::CallBegun(_) => {
                 if let Some((model, _)) = &mut self.model {
                     *model = Model::Streams;

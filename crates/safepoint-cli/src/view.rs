@@ -49,6 +49,9 @@ impl View {
             EventKind::Retrying { failed, after, error } => {
                 self.screen.note(&format!("try {failed} failed ({error}); again in {after:.1?}"));
             }
+            EventKind::FailedOver { from, to, error } => {
+                self.screen.note(&format!("{from} could not answer ({error}); asking {to}"));
+            }
             EventKind::Fact(fact) => self.fact(fact),
             _ => {}
         }

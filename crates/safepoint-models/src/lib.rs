@@ -9,6 +9,7 @@ mod body;
 mod config;
 mod cursor;
 mod error;
+mod failover;
 #[cfg(feature = "fuzz")]
 #[doc(hidden)]
 pub mod fuzz;
@@ -23,6 +24,7 @@ mod sse;
 mod wired;
 
 pub use config::{ConfigError, ToolChoice};
+pub use failover::Failover;
 pub use http::Patience;
 pub use retry::Retry;
 pub use wired::{HttpModel, Wire};

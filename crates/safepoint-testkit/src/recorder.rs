@@ -94,14 +94,17 @@ impl Recording {
         })
     }
 
-    /// How many requests may have been sent to models: calls of the run and of its child runs, and their further tries.
+    /// How many requests may have been sent to models: calls of the run and of its child runs, and their further tries,
+    /// also with other models.
     #[must_use]
     pub fn most_requests(&self) -> usize {
         self.own_requests() + self.runs().values().map(Self::own_requests).sum::<usize>()
     }
 
     fn own_requests(&self) -> usize {
-        let retries = self.events.iter().filter(|event| matches!(event.kind, EventKind::Retrying { .. }));
+        let again =
+            |kind: &EventKind| matches!(kind, EventKind::Retrying { .. } | EventKind::FailedOver { .. });
+        let retries = self.events.iter().filter(|event| again(&event.kind));
         let calls = self.facts().filter(|fact| matches!(&***fact, Fact::ModelStarted { .. }));
         retries.count() + calls.count()
     }

@@ -10,6 +10,8 @@ mod background;
 mod before;
 #[path = "e2e/children.rs"]
 mod children;
+#[path = "e2e/failover.rs"]
+mod failover;
 #[path = "e2e/faults.rs"]
 mod faults;
 #[path = "e2e/fence.rs"]

@@ -1,5 +1,7 @@
 //! A model's message while it arrives: it lives outside the future that fills it, so a cut loses nothing of it.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use crate::{
@@ -17,6 +19,7 @@ pub(crate) struct Draft {
     usage: Option<Usage>,
     finish: Option<Finish>,
     sent: Sent,
+    model: Option<Arc<str>>,
 }
 
 /// Whether anything left this process. Exhaustive: it did or it did not.
@@ -42,6 +45,8 @@ impl Draft {
             Delta::Usage(usage) => self.used(usage.clone()),
             Delta::Ended(finish) => self.finish = Some(finish.clone()),
             Delta::Retrying { .. } => self.sent = Sent::No,
+            // What was sent to the model before may have cost something.
+            Delta::FailedOver { to, .. } => self.model = Some(Arc::clone(to)),
             Delta::CallBegun { .. } | Delta::Rejoining { .. } => {}
         }
     }
@@ -92,6 +97,11 @@ impl Draft {
 
     pub(crate) fn sent(&self) -> Sent {
         self.sent
+    }
+
+    /// The model that is asked now, where it is not the first.
+    pub(crate) fn model(&self) -> Option<Arc<str>> {
+        self.model.clone()
     }
 
     /// The message, every call under an id of its own: `is_taken` knows those of earlier messages.

@@ -230,6 +230,15 @@ pub enum EventKind {
         /// What went wrong.
         error: String,
     },
+    /// A model could not begin to answer; another one is asked instead.
+    FailedOver {
+        /// The model that could not.
+        from: Arc<str>,
+        /// The model that is asked now.
+        to: Arc<str>,
+        /// What went wrong.
+        error: String,
+    },
     /// A call tells how far it is.
     Progress {
         /// The call.

@@ -85,6 +85,15 @@ pub enum Delta {
         /// What went wrong, for people.
         error: String,
     },
+    /// A model could not begin to answer, and another one is asked instead.
+    FailedOver {
+        /// The model that could not.
+        from: Arc<str>,
+        /// The model that is asked now.
+        to: Arc<str>,
+        /// What went wrong, for people.
+        error: String,
+    },
     /// The stream broke where the provider keeps the reply: it is read on, from where it broke, after a wait. Nothing
     /// is asked for again.
     Rejoining {

@@ -172,14 +172,16 @@ impl Conductor {
         whole: Wholeness,
         state: ModelState,
     ) -> Result<(), Broken> {
-        let (message, usage, state) = {
+        let (message, usage, state, model) = {
             let mut pen = lock(&streaming.pen);
             pen.hand = Hand::Nobody;
             let state = if pen.draft.sent() == Sent::No { ModelState::NeverSent } else { state };
-            (pen.draft.message(|id| self.machine.is_taken(id)), pen.draft.usage(), state)
+            let model =
+                pen.draft.model().map_or_else(|| self.def.model.name().to_owned(), |to| to.to_string());
+            (pen.draft.message(|id| self.machine.is_taken(id)), pen.draft.usage(), state, model)
         };
         let report = ModelReport {
-            model: self.def.model.name().to_owned(),
+            model,
             round: streaming.round,
             state,
             usage,
@@ -260,6 +262,9 @@ impl Page {
             Delta::Usage(usage) => self.shared.feed.push(EventKind::Usage(usage)),
             Delta::Retrying { failed, after, error } | Delta::Rejoining { failed, after, error } => {
                 self.shared.feed.push(EventKind::Retrying { failed, after, error });
+            }
+            Delta::FailedOver { from, to, error } => {
+                self.shared.feed.push(EventKind::FailedOver { from, to, error });
             }
             Delta::Sent | Delta::Opened | Delta::Sealed(_) | Delta::CallReady(_) | Delta::Ended(_) => {}
         }

@@ -1,0 +1,130 @@
+//! Several models in a row: the next one is asked when one could not begin to answer.
+//!
+//! **Invariants**: a model is asked only before the first byte of the one before it, and after that one's own tries; a
+//! stop drops the stream, and with it every model that was not asked yet.
+
+use std::{collections::VecDeque, sync::Arc};
+
+use futures_util::{StreamExt as _, future::BoxFuture, stream};
+use safepoint::{
+    History, Model,
+    model::{Conversation, Delta, DeltaStream, ModelError, ModelErrorKind, ModelSpec},
+};
+
+/// A model that stands for several, on any wires: each call asks the first, and the next only if that one could not be
+/// reached, was too busy, failed or stayed silent before its first byte, after its own tries. A refused request or key
+/// is no such reason: the next model would only hide it. Each change is an event, and the report of the call names the
+/// model that was asked last.
+///
+/// ```
+/// use safepoint_models::{Failover, anthropic, gemini};
+/// let model = Failover::new(anthropic::model("claude-sonnet-4-5")).or(gemini::model("gemini-3-pro-preview"));
+/// ```
+#[derive(Clone)]
+pub struct Failover {
+    name: String,
+    models: Vec<Arc<dyn Model>>,
+}
+
+impl Failover {
+    /// A model that stands for itself, until another is [added](Failover::or).
+    #[must_use]
+    pub fn new(first: impl Model) -> Self {
+        Self { name: first.name().to_owned(), models: vec![Arc::new(first)] }
+    }
+
+    /// Adds the model that is asked when all before it could not begin to answer.
+    #[must_use]
+    pub fn or(mut self, next: impl Model) -> Self {
+        self.name = format!("{} or {}", self.name, next.name());
+        self.models.push(Arc::new(next));
+        self
+    }
+}
+
+impl std::fmt::Debug for Failover {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Failover").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl Model for Failover {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn open(&self, spec: ModelSpec) -> Box<dyn Conversation> {
+        let open = |model: &Arc<dyn Model>| (Arc::from(model.name()), model.open(spec.clone()));
+        Box::new(Talk { talks: self.models.iter().map(open).collect() })
+    }
+}
+
+/// One conversation a model. Each encodes the history as it grows, so that none has to catch up when it is needed.
+struct Talk {
+    talks: Vec<(Arc<str>, Box<dyn Conversation>)>,
+}
+
+impl Conversation for Talk {
+    fn stream(&mut self, history: &History) -> DeltaStream {
+        // Nothing is sent before a stream is polled: those that are not needed are only dropped.
+        let mut streams: VecDeque<(Arc<str>, DeltaStream)> =
+            self.talks.iter_mut().map(|(name, talk)| (Arc::clone(name), talk.stream(history))).collect();
+        let Some((name, current)) = streams.pop_front() else { return stream::empty().boxed() };
+        let line = Line { name, current, place: Place::Before, rest: streams };
+        stream::unfold(line, |mut line| async move {
+            let next = line.next().await?;
+            Some((next, line))
+        })
+        .boxed()
+    }
+
+    fn part(&mut self) -> Option<BoxFuture<'static, ()>> {
+        // Only the model that was asked last can have a reply under way.
+        self.talks.iter_mut().find_map(|(_, talk)| talk.part())
+    }
+}
+
+/// A call as it moves from model to model.
+struct Line {
+    name: Arc<str>,
+    current: DeltaStream,
+    place: Place,
+    rest: VecDeque<(Arc<str>, DeltaStream)>,
+}
+
+/// Whether anything of the reply is here. Exhaustive: it is or it is not.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Before,
+    Inside,
+}
+
+impl Line {
+    async fn next(&mut self) -> Option<Result<Delta, ModelError>> {
+        let next = self.current.next().await?;
+        match &next {
+            Ok(Delta::Sent | Delta::Retrying { .. }) => {}
+            Ok(_) => self.place = Place::Inside,
+            Err(error) if self.place == Place::Before && is_no_beginning(error.kind()) => {
+                if let Some((name, stream)) = self.rest.pop_front() {
+                    let from = std::mem::replace(&mut self.name, Arc::clone(&name));
+                    self.current = stream;
+                    return Some(Ok(Delta::FailedOver { from, to: name, error: error.to_string() }));
+                }
+            }
+            Err(_) => {}
+        }
+        Some(next)
+    }
+}
+
+/// Whether another model may be able to answer where this one did not begin to.
+fn is_no_beginning(kind: ModelErrorKind) -> bool {
+    matches!(
+        kind,
+        ModelErrorKind::Unreachable
+            | ModelErrorKind::RateLimited
+            | ModelErrorKind::Provider
+            | ModelErrorKind::StreamIdle
+    )
+}
