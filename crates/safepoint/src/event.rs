@@ -268,9 +268,12 @@ impl Shown for EventKind {
             | Self::Progress { .. }
             | Self::Usage(_) => true,
             Self::Child { event, .. } => event.is_provisional(),
-            Self::Fact(_) | Self::Retrying { .. } | Self::Missed { .. } | Self::Quiet(_) | Self::Late(_) => {
-                false
-            }
+            Self::Fact(_)
+            | Self::Retrying { .. }
+            | Self::FailedOver { .. }
+            | Self::Missed { .. }
+            | Self::Quiet(_)
+            | Self::Late(_) => false,
         }
     }
     fn missed(count: u64) -> Self {
