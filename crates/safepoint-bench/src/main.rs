@@ -8,6 +8,7 @@ mod rounds;
 mod server;
 mod silent;
 mod stops;
+mod store;
 mod table;
 
 use crate::{
@@ -54,6 +55,9 @@ async fn bench(only: &str) -> anyhow::Result<()> {
     }
     if wanted("crowd") {
         crowd::measure(&mut table)?;
+    }
+    if wanted("store") {
+        store::measure(&mut table).await?;
     }
     println!("{table}");
     Ok(())

@@ -112,8 +112,9 @@ pub(super) fn close(
 
 /// How many were withdrawn.
 pub(super) fn withdraw_open(connection: &Connection, key: i64) -> Result<u64, Fail> {
-    const UPDATE: &str = "UPDATE approvals SET state = ?2 WHERE session = ?1 AND state = ?3";
-    let withdrawn = connection.prepare_cached(UPDATE)?.execute([key, code::WITHDRAWN, code::OPEN])?;
+    // Open is written out: only so is its index used.
+    const UPDATE: &str = "UPDATE approvals SET state = ?2 WHERE session = ?1 AND state = 0";
+    let withdrawn = connection.prepare_cached(UPDATE)?.execute([key, code::WITHDRAWN])?;
     Ok(withdrawn as u64)
 }
 

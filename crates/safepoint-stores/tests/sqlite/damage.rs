@@ -5,7 +5,7 @@ use std::{fs, path::PathBuf};
 use rusqlite::Connection;
 use safepoint::{
     ids::SessionId,
-    store::{Chain, Class, Damage, Flaw, NewSession, Store, Verdict, Write},
+    store::{self, Chain, Class, Damage, Flaw, NewSession, Store, Verdict, Write},
 };
 use safepoint_stores::SqliteStore;
 use safepoint_testkit::store_suite::{owner, record};
@@ -203,6 +203,24 @@ async fn a_flipped_byte_of_the_file_never_gives_another_record() {
         store.close();
     }
     assert!(found > 0, "no flip was found");
+}
+
+/// S7.6: what can be read is handed out, and what cannot is told in its place.
+#[tokio::test]
+async fn an_export_hands_out_what_can_be_read() {
+    let bed = Bed::make().await;
+    bed.change(&format!("DELETE FROM records WHERE place = {}", FIRST + 3));
+    let store = SqliteStore::open(&bed.path).unwrap();
+    let mut entries = Vec::new();
+    store::export(&store, &"a".into(), |entry| entries.push(entry)).await.unwrap();
+    assert_eq!(entries.len() as u64, RECORDS);
+    for entry in entries {
+        let wanted = match entry.position {
+            3 => Err(damage(3, Flaw::Missing)),
+            position => Ok(record(&format!("number {position} of a"))),
+        };
+        assert_eq!(entry.record, wanted);
+    }
 }
 
 /// S7.7: what is damaged can still be gone on with: nothing is destroyed.

@@ -159,18 +159,43 @@ fn made(sql: &str) -> (tempfile::TempDir, PathBuf) {
     (folder, path)
 }
 
+fn version(path: &Path) -> i64 {
+    Connection::open(path).unwrap().pragma_query_value(None, "user_version", |row| row.get(0)).unwrap()
+}
+
 /// S7.6: a store that was written by an older release opens in this one, with everything that it held.
 #[tokio::test]
 async fn a_store_of_an_older_release_opens() {
     let (_folder, path) = made(include_str!("../fixtures/1.sql"));
+    assert_eq!(version(&path), 1);
     let (_, _, outside) = world();
-    let store = open(&path, &outside);
+    // Two processes may find it so at once.
+    let (path, other) = (&path, &outside);
+    let stores = std::thread::scope(|scope| {
+        [0, 1].map(|_| scope.spawn(|| open(path, other))).map(|opened| opened.join().unwrap())
+    });
+    let store = &stores[0];
+    assert_eq!(version(path), 2);
     let course = course().await;
-    alike("what it held", &Picture::of(&store).await.unwrap(), course.last().unwrap()).unwrap();
+    alike("what it held", &Picture::of(store).await.unwrap(), course.last().unwrap()).unwrap();
     let lease = store.acquire(&"a".into(), owner(5), TTL).await.unwrap();
     store.append(&lease, vec![Write::Record(record("after"))], Class::Durable).await.unwrap();
-    store.close();
-    assert!(Picture::of(&open(&path, &outside)).await.unwrap().iter().all(Picture::is_sound));
+    assert!(Picture::of(&stores[1]).await.unwrap().iter().all(Picture::is_sound));
+}
+
+/// S7.6: a step that fails is undone: the store is as the older release left it, and opens once the cause is gone.
+#[tokio::test]
+async fn a_step_that_fails_leaves_the_older_store_as_it_was() {
+    let (_folder, path) = made(include_str!("../fixtures/1.sql"));
+    // The second step makes an index of this name.
+    Connection::open(&path).unwrap().execute_batch("CREATE TABLE approvals_open (a)").unwrap();
+    let refused = SqliteStore::open(&path).unwrap_err();
+    assert!(matches!(refused, Error::Failed(_)), "{refused:?}");
+    assert_eq!(version(&path), 1);
+    Connection::open(&path).unwrap().execute_batch("DROP TABLE approvals_open").unwrap();
+    let course = course().await;
+    let store = open(&path, &world().2);
+    alike("what it held", &Picture::of(&store).await.unwrap(), course.last().unwrap()).unwrap();
 }
 
 /// S7.6: a store that was written by a later release is not opened, and not touched.

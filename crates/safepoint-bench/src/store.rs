@@ -1,0 +1,200 @@
+//! The store in a file: what a round costs, how sessions share commits, and what opening costs among a million.
+
+use std::{
+    fs::File,
+    io::Write as _,
+    path::Path,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use anyhow::ensure;
+use futures_util::future::try_join_all;
+use safepoint::store::{Class, Lease, NewSession, Owner, Record, Store, Verdict, Write};
+use safepoint_stores::SqliteStore;
+
+use crate::table::{Table, median};
+
+/// A lease that outlasts the benchmark.
+const TTL: Duration = Duration::from_secs(3600);
+/// About the size of a short message or of a call with its arguments.
+const BYTES: usize = 600;
+
+pub(crate) async fn measure(table: &mut Table) -> anyhow::Result<()> {
+    let folder = tempfile::tempdir()?;
+    let path = |name: &str| folder.path().join(name);
+    one_at_a_time(table, &path("one.db"), &path("bare")).await?;
+    many_at_once(table, &path("many.db")).await?;
+    long_session(table, &path("long.db")).await?;
+    among_a_million(table, &path("million.db")).await
+}
+
+fn fact(kind: &str) -> Write {
+    let bytes = (0..BYTES).map(|at| b"abcdefghij klmnopqrst\n"[at % 22]).collect();
+    Write::Record(Record { path: "1".into(), kind: kind.into(), version: 1, bytes })
+}
+
+/// What the log of a round with one unsafe call asks of the store, as the engine asks it.
+async fn round(store: &dyn Store, lease: &Lease) -> anyhow::Result<()> {
+    store.append(lease, vec![fact("model started")], Class::Recorded).await?;
+    store.append(lease, vec![fact("model ended")], Class::Recorded).await?;
+    store.append(lease, vec![fact("call started")], Class::Durable).await?;
+    store.append(lease, vec![fact("call ended")], Class::Durable).await?;
+    Ok(())
+}
+
+async fn held(store: &dyn Store, id: &str) -> anyhow::Result<Lease> {
+    let session = store.create(NewSession::of(id)).await?.id;
+    Ok(store.acquire(&session, Owner::here(), TTL).await?)
+}
+
+fn micros(began: Instant) -> f64 {
+    began.elapsed().as_secs_f64() * 1e6
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a figure for people")]
+async fn one_at_a_time(table: &mut Table, path: &Path, bare: &Path) -> anyhow::Result<()> {
+    const ROUNDS: usize = 1000;
+    const PAGES: usize = 4;
+    let store = SqliteStore::open(path)?;
+    let lease = held(&store, "one").await?;
+    let mut file = File::create(bare)?;
+    let (mut ours, mut syncs, mut appends) = (Vec::new(), Vec::new(), Vec::new());
+    let before = store.commits();
+    for _ in 0..ROUNDS {
+        let began = Instant::now();
+        file.write_all(&[7; 4096 * PAGES])?;
+        file.sync_data()?;
+        syncs.push(micros(began));
+        let began = Instant::now();
+        round(&store, &lease).await?;
+        ours.push(micros(began));
+    }
+    let durable = (store.commits().durable - before.durable) as f64 / ROUNDS as f64;
+    for _ in 0..ROUNDS {
+        let began = Instant::now();
+        store.append(&lease, vec![fact("recorded")], Class::Recorded).await?;
+        appends.push(micros(began));
+    }
+    let sync = median(syncs);
+    // 0.4 ms where a sync costs 0.13 ms.
+    table.ratio(
+        "store: a round with one unsafe call, beside one bare sync",
+        "µs",
+        (median(ours), sync),
+        0.4 / 0.13,
+    );
+    table.alone("store: syncs of such a round", "syncs", durable, 2.0);
+    table.alone("store: one append that is recorded", "µs", median(appends), 100.0);
+    Ok(())
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a figure for people")]
+async fn many_at_once(table: &mut Table, path: &Path) -> anyhow::Result<()> {
+    const SESSIONS: usize = 64;
+    const ROUNDS: usize = 100;
+    let store = Arc::new(SqliteStore::open(path)?);
+    let leases = try_join_all((0..SESSIONS).map(|number| {
+        let store = Arc::clone(&store);
+        async move { held(&*store, &format!("session {number}")).await }
+    }))
+    .await?;
+    let before = store.commits();
+    let began = Instant::now();
+    let mut running = tokio::task::JoinSet::new();
+    for lease in leases {
+        let store = Arc::clone(&store);
+        running.spawn(async move {
+            for _ in 0..ROUNDS {
+                round(&*store, &lease).await?;
+            }
+            anyhow::Ok(())
+        });
+    }
+    while let Some(ended) = running.join_next().await {
+        ended??;
+    }
+    let each = micros(began) / (SESSIONS * ROUNDS) as f64;
+    let durable = (store.commits().durable - before.durable) as f64 / (SESSIONS * ROUNDS) as f64;
+    table.alone("store: syncs of a round, 64 sessions at once", "syncs", durable, 0.5);
+    table.alone("store: time of a round, 64 sessions at once, over all", "µs", each, 400.0);
+    Ok(())
+}
+
+async fn long_session(table: &mut Table, path: &Path) -> anyhow::Result<()> {
+    const EVENTS: usize = 10_000;
+    const STRETCH: usize = 100;
+    const REPEATS: usize = 11;
+    let store = SqliteStore::open(path)?;
+    let lease = held(&store, "long").await?;
+    for _ in 0..EVENTS / STRETCH {
+        let facts = (0..STRETCH).map(|_| fact("said")).collect();
+        store.append(&lease, facts, Class::Recorded).await?;
+    }
+    store.close();
+    let (mut opened, mut checked) = (Vec::new(), Vec::new());
+    for _ in 0..REPEATS {
+        let began = Instant::now();
+        let store = SqliteStore::open(path)?;
+        ensure!(read(&store, "long").await? == EVENTS, "a record is missing");
+        opened.push(micros(began) / 1e3);
+        let began = Instant::now();
+        ensure!(matches!(store.check(&"long".into()).await?, Verdict::Sound(_)), "it is damaged");
+        checked.push(micros(began) / 1e3);
+        store.close();
+    }
+    table.alone("store: opening the file and a session of 10,000 records", "ms", median(opened), 50.0);
+    table.alone("store: checking its chain", "ms", median(checked), 50.0);
+    Ok(())
+}
+
+/// How many records there are, all of them read.
+async fn read(store: &dyn Store, id: &str) -> anyhow::Result<usize> {
+    const MOST: usize = 1000;
+    let session = store.open(&id.into()).await?.id;
+    let (mut from, mut count) = (Some(0), 0);
+    while let Some(start) = from {
+        let page = store.read(&session, start, MOST).await?;
+        count += page.entries.iter().filter(|entry| entry.record.is_ok()).count();
+        from = page.next;
+    }
+    Ok(count)
+}
+
+async fn among_a_million(table: &mut Table, path: &Path) -> anyhow::Result<()> {
+    const SESSIONS: usize = 1_000_000;
+    const AT_ONCE: usize = 5_000;
+    const NEWEST: usize = 50;
+    const REPEATS: usize = 21;
+    let store = SqliteStore::open(path)?;
+    for first in (0..SESSIONS).step_by(AT_ONCE) {
+        let make = |number: usize| {
+            let label = "suspended".to_owned();
+            store.create(NewSession { label, ..NewSession::of(format!("session {number}")) })
+        };
+        try_join_all((first..first + AT_ONCE).map(make)).await?;
+    }
+    let one = format!("session {}", SESSIONS / 3);
+    let lease = store.acquire(&one.as_str().into(), Owner::here(), TTL).await?;
+    store.append(&lease, vec![fact("said")], Class::Durable).await?;
+    store.release(&lease).await?;
+    store.close();
+    let (mut listed, mut opened) = (Vec::new(), Vec::new());
+    for _ in 0..REPEATS {
+        let began = Instant::now();
+        let store = SqliteStore::open(path)?;
+        ensure!(store.list(NEWEST, None).await?.len() == NEWEST, "sessions are missing");
+        listed.push(micros(began) / 1e3);
+        store.close();
+        let began = Instant::now();
+        let store = SqliteStore::open(path)?;
+        let lease = store.acquire(&one.as_str().into(), Owner::here(), TTL).await?;
+        ensure!(read(&store, &one).await? == 1, "its record is missing");
+        opened.push(micros(began) / 1e3);
+        store.release(&lease).await?;
+        store.close();
+    }
+    table.alone("store: opening a file of a million sessions, and its newest 50", "ms", median(listed), 50.0);
+    table.alone("store: opening it, and taking and reading one of them", "ms", median(opened), 50.0);
+    Ok(())
+}
