@@ -1,6 +1,7 @@
 //! Safepoint against a bare `reqwest` loop, alternately and in the same run: medians and ratios.
 
 mod bare;
+mod children;
 mod crowd;
 mod load;
 mod primitives;
@@ -49,6 +50,9 @@ async fn bench(only: &str) -> anyhow::Result<()> {
     }
     if wanted("stops") {
         stops::measure(&mut table).await?;
+    }
+    if wanted("children") {
+        children::measure(&mut table).await;
     }
     if wanted("load") {
         load::measure(&mut table).await?;

@@ -52,7 +52,7 @@ impl Conductor {
         gate: SafePoints,
         entry: Entry,
     ) -> Result<(), Broken> {
-        let Ok(work) = self.def.tools.fit(&call.name, &args).map(Clone::clone) else { return Ok(()) };
+        let Ok(work) = self.def.tools.fit(&call.name, &args).cloned() else { return Ok(()) };
         let round = self.machine.rounds();
         let started_at = Timestamp::now();
         let key = format!("{}:{}", self.shared.run, call.id);

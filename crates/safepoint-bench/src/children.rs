@@ -1,0 +1,222 @@
+//! What a child run costs beside a plain call, and how fast a stop reaches a wide fan and a deep tree of them.
+
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use futures_util::{StreamExt as _, stream};
+use safepoint::{
+    Agent, AgentBuilder, History, Limits, Model, Reach, StopRequest,
+    approval::Approvals,
+    child::Child,
+    history::Entry,
+    message::ToolCall,
+    model::{Conversation, Delta, DeltaStream, Finish, ModelSpec},
+    tool::{self, EffectClass},
+};
+use tokio::sync::Notify;
+
+use crate::table::{Table, median};
+
+const REPEATS: usize = 5;
+/// Children of a fan, and of each node of a tree.
+const FAN: usize = 10_000;
+const BRANCHES: usize = 10;
+const LEVELS: u32 = 4;
+
+pub(crate) async fn measure(table: &mut Table) {
+    cost(table).await;
+    let fan = || (wide(FAN), FAN);
+    stop(table, "a fan of 10,000 children", fan).await;
+    let tenth = || (wide(FAN / 10), FAN / 10);
+    stop(table, "a fan of 1,000 children", tenth).await;
+    let deep = || {
+        let leaves = Arc::new(Leaves::default());
+        (Tree { root: branch(LEVELS, &leaves), leaves }, BRANCHES.pow(LEVELS))
+    };
+    stop(table, "a tree of four levels of ten, 11,110 runs", deep).await;
+}
+
+/// An agent whose leaves wait on streams that never speak.
+struct Tree {
+    root: Agent,
+    leaves: Arc<Leaves>,
+}
+
+/// Counts the streams that wait, and notes when the last one was dropped.
+#[derive(Default)]
+struct Leaves {
+    waiting: AtomicUsize,
+    changed: Notify,
+    last: Mutex<Option<Instant>>,
+}
+
+struct Waits(Arc<Leaves>);
+
+impl Drop for Waits {
+    fn drop(&mut self) {
+        if self.0.waiting.fetch_sub(1, Ordering::SeqCst) == 1 {
+            *self.0.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+            self.0.changed.notify_waiters();
+        }
+    }
+}
+
+/// Never says anything.
+#[derive(Clone)]
+struct Silent(Arc<Leaves>);
+
+impl Model for Silent {
+    fn name(&self) -> &str {
+        "silent"
+    }
+    fn open(&self, _: ModelSpec) -> Box<dyn Conversation> {
+        Box::new(self.clone())
+    }
+}
+
+impl Conversation for Silent {
+    fn stream(&mut self, _: &History) -> DeltaStream {
+        self.0.waiting.fetch_add(1, Ordering::SeqCst);
+        self.0.changed.notify_waiters();
+        let waits = Waits(Arc::clone(&self.0));
+        stream::iter([Ok(Delta::Sent)])
+            .chain(stream::pending())
+            .map(move |delta| {
+                let _held = &waits;
+                delta
+            })
+            .boxed()
+    }
+}
+
+/// Asks for so many calls of `work` a round, for so many rounds, and then answers.
+#[derive(Clone)]
+struct Asks {
+    calls: usize,
+    rounds: usize,
+}
+
+impl Model for Asks {
+    fn name(&self) -> &str {
+        "asks"
+    }
+    fn open(&self, _: ModelSpec) -> Box<dyn Conversation> {
+        Box::new(self.clone())
+    }
+}
+
+impl Conversation for Asks {
+    fn stream(&mut self, history: &History) -> DeltaStream {
+        let done =
+            history.entries().iter().filter(|entry| matches!(&***entry, Entry::Results { .. })).count();
+        let mut reply = vec![Ok(Delta::Sent), Ok(Delta::Opened)];
+        if done < self.rounds {
+            reply.extend((0..self.calls).map(|n| {
+                let id = format!("c{done}-{n}").into();
+                Ok(Delta::CallReady(ToolCall { id, name: "work".into(), args: r#"{"task":"it"}"#.into() }))
+            }));
+        } else {
+            reply.push(Ok(Delta::Text("done".into())));
+        }
+        reply.push(Ok(Delta::Ended(Finish::Natural)));
+        stream::iter(reply).boxed()
+    }
+}
+
+fn asks(calls: usize, rounds: usize) -> AgentBuilder {
+    let limits = Limits { parallel_calls: calls, max_rounds: u32::MAX, ..Limits::default() };
+    Agent::builder(Asks { calls, rounds }).approvals(Approvals::Auto).limits(limits)
+}
+
+fn wide(children: usize) -> Tree {
+    let leaves = Arc::new(Leaves::default());
+    let leaf = Agent::builder(Silent(Arc::clone(&leaves))).build();
+    Tree { root: asks(children, 1).child(Child::new("work", "works", &leaf)).build(), leaves }
+}
+
+fn branch(levels: u32, leaves: &Arc<Leaves>) -> Agent {
+    let below = match levels {
+        1 => Agent::builder(Silent(Arc::clone(leaves))).build(),
+        _ => branch(levels - 1, leaves),
+    };
+    asks(BRANCHES, 1).child(Child::new("work", "works", &below)).build()
+}
+
+/// Microseconds a leaf until the last leaf's exchange was dropped, and until the root has its outcome.
+async fn stop(table: &mut Table, what: &str, tree: impl Fn() -> (Tree, usize)) {
+    let (mut reached, mut settled) = (Vec::new(), Vec::new());
+    for _ in 0..REPEATS {
+        let (Tree { root, leaves }, count) = tree();
+        let handle = root.run("go").detach();
+        while leaves.waiting.load(Ordering::SeqCst) < count {
+            let changed = leaves.changed.notified();
+            if leaves.waiting.load(Ordering::SeqCst) < count {
+                changed.await;
+            }
+        }
+        let asked = Instant::now();
+        handle.stop(StopRequest::now().reach(Reach::Tree));
+        drop(handle.done().await);
+        settled.push(per(asked.elapsed(), count));
+        while leaves.waiting.load(Ordering::SeqCst) > 0 {
+            tokio::task::yield_now().await;
+        }
+        let last = *leaves.last.lock().unwrap_or_else(PoisonError::into_inner);
+        reached.push(per(last.map_or(Duration::ZERO, |last| last.duration_since(asked)), count));
+        handle.quiet().await;
+    }
+    table.alone(
+        &format!("stop of {what}: until the last exchange is dropped, a leaf"),
+        "µs",
+        median(reached),
+        5.0,
+    );
+    table.alone(
+        &format!("stop of {what}: until the root has its outcome, a leaf"),
+        "µs",
+        median(settled),
+        100.0,
+    );
+}
+
+/// A child run beside a plain call, both without the model calls around and inside.
+async fn cost(table: &mut Table) {
+    const CALLS: usize = 200;
+    let plain = || {
+        tool::from_fn("work", "works", |_cx, _: serde_json::Value| async { Ok("done") })
+            .with(|spec| spec.effect(EffectClass::ReadOnly))
+    };
+    let rounds = asks(1, CALLS).tool(plain()).build();
+    let plain = asks(CALLS, 1).tool(plain()).build();
+    let child = Child::new("work", "works", &asks(0, 0).build());
+    let children = asks(CALLS, 1).child(child).build();
+    let (mut plains, mut kids) = (Vec::new(), Vec::new());
+    for _ in 0..REPEATS * 3 {
+        let (one, all, nested) = (time(&plain).await, time(&rounds).await, time(&children).await);
+        let model = (all - one) / (CALLS - 1) as f64;
+        let call = |whole: f64| (whole - 2.0 * model) / CALLS as f64;
+        plains.push(call(one));
+        kids.push(call(nested) - model);
+    }
+    let pair = (median(kids), median(plains));
+    table.ratio("a child run beside a plain call, model calls not counted", "µs", pair, 2.0);
+}
+
+/// Microseconds of one run, until its outcome.
+async fn time(agent: &Agent) -> f64 {
+    let began = Instant::now();
+    let outcome = agent.run("go").await;
+    let took = per(began.elapsed(), 1);
+    assert!(outcome.answer().is_some(), "{outcome:?}");
+    took
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a figure for people")]
+fn per(took: Duration, count: usize) -> f64 {
+    took.as_secs_f64() * 1e6 / count as f64
+}
