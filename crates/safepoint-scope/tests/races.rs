@@ -1,6 +1,13 @@
 //! What a scope promises when much happens at once, or late, or in the wrong order.
 
-use std::{future::pending, sync::Arc, time::Duration};
+use std::{
+    future::{Future as _, pending, poll_fn},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use safepoint_scope::{
     Asked, Code, Effect, Link, Reach, Reason, SafePoints, Scope, StopRequest, TaskEnd, secs,
@@ -215,4 +222,39 @@ async fn a_task_dropped_before_it_began_never_begins() {
     task.dropper().drop_now();
     assert_eq!(task.await, Err(TaskEnd::Dropped));
     assert!(began.await.is_err() && handle.alive().is_empty());
+}
+
+/// S9.6: a stop wakes each waiter below it a bounded number of times, and a part's end wakes none of the others: what a
+/// stop costs is linear in what is live.
+#[tokio::test]
+async fn a_stop_costs_what_is_live() {
+    for many in [10, 1_000] {
+        let (run, handle) = Scope::root();
+        let polls = Arc::new(AtomicUsize::new(0));
+        let (mut calls, mut tasks) = (Vec::new(), Vec::new());
+        for _ in 0..many {
+            let (call, _) = run.child();
+            let (child, _) = call.child_run(Link::Attached);
+            let (counted, mut waits) = (Arc::clone(&polls), Box::pin(async move { child.stopped().await }));
+            let counted = poll_fn(move |cx| {
+                counted.fetch_add(1, Ordering::SeqCst);
+                waits.as_mut().poll(cx).map(drop)
+            });
+            tasks.push(run.spawn("waits", counted));
+            calls.push(call);
+        }
+        while polls.load(Ordering::SeqCst) < many {
+            tokio::task::yield_now().await;
+        }
+        for call in &calls {
+            call.settle();
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(polls.load(Ordering::SeqCst), many, "an end is nobody else's affair");
+        handle.stop(StopRequest::now());
+        for task in tasks {
+            task.await.unwrap();
+        }
+        assert!(polls.load(Ordering::SeqCst) <= 3 * many);
+    }
 }

@@ -330,3 +330,41 @@ async fn a_child_tells_what_it_did() {
     history.close();
     assert!(format!("{history:?}").contains("It had not changed anything"));
 }
+
+/// S9.6: any width and any depth: every run below is told once, and settles once.
+#[tokio::test(start_paused = true)]
+async fn a_stop_reaches_any_width_and_any_depth() {
+    const WIDE: usize = 300;
+    const DEEP: usize = 40;
+    let limits = Limits { parallel_calls: WIDE, nesting: u32::MAX, ..Limits::default() };
+    let leaf = agent([]).build();
+    let wide = with(agent([hire(&["ask"; WIDE])]), "ask", &leaf).limits(limits.clone()).build();
+    let deep = (0..DEEP).fold(agent([]).limits(limits.clone()).build(), |below, _| {
+        with(agent([hire(&["ask"])]), "ask", &below).limits(limits.clone()).build()
+    });
+    for (root, count) in [(wide, WIDE), (deep, DEEP)] {
+        let handle = root.run("go").detach();
+        let mut events = handle.events();
+        let mut speaking = 0;
+        while speaking < if count == WIDE { WIDE } else { 1 } {
+            let event = events.next().await.expect("the leaves speak");
+            speaking += usize::from(
+                matches!(&event.kind, EventKind::Child { event, .. } if matches!(**event, EventKind::Text(_))),
+            );
+        }
+        handle.stop(tree(SafePoints::ANY));
+        handle.stop(StopRequest::now());
+        assert_eq!(handle.done().await.ending(), Ending::Stopped);
+        let mut settled = std::collections::HashMap::new();
+        let mut events = handle.events();
+        while let Some(event) = events.next().await {
+            if let EventKind::Child { path, event } = event.kind
+                && matches!(&*event, EventKind::Fact(fact) if matches!(**fact, Fact::Settled { .. }))
+            {
+                *settled.entry(path).or_insert(0) += 1;
+            }
+        }
+        assert_eq!((settled.len(), settled.values().all(|times| *times == 1)), (count, true));
+        assert!(handle.quiet().await.receipt().quiet_at.is_some());
+    }
+}
