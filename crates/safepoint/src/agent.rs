@@ -8,7 +8,7 @@ use crate::{
     conductor::Start,
     history::{Entry, History},
     hook::{Hooks, NoHooks},
-    ids::ApprovalId,
+    ids::{ApprovalId, Path, RunId},
     limits::Limits,
     log::{Log, MemoryLog},
     message::UserMessage,
@@ -112,6 +112,17 @@ impl Agent {
         let ended = outcome.ended();
         let place = Place { run: ended.receipt.run.clone(), path: ended.receipt.path.clone() };
         Run::new(Arc::clone(&self.def), place, Arc::clone(&ended.log), Start::Resume(decisions))
+    }
+
+    /// Takes a run up again from the log that remembers it, in whatever process.
+    pub(crate) fn resume_recorded(
+        &self,
+        run: RunId,
+        log: Arc<dyn Log>,
+        decisions: Vec<(ApprovalId, Decision)>,
+    ) -> Run {
+        let place = Place { run, path: Path::default() };
+        Run::new(Arc::clone(&self.def), place, log, Start::Resume(decisions))
     }
 
     /// How long stops of this agent's runs took, by phase.

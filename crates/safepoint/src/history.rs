@@ -96,6 +96,11 @@ impl History {
         self.entries.push(Arc::new(entry));
     }
 
+    /// Adds an entry that another history has too.
+    pub(crate) fn push_shared(&mut self, entry: Arc<Entry>) {
+        self.entries.push(entry);
+    }
+
     /// Sets the open end.
     pub(crate) fn leave_open(&mut self, tail: Tail) {
         self.tail = tail;

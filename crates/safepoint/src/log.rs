@@ -89,6 +89,11 @@ pub(crate) async fn replay(log: &dyn Log, path: &Path) -> Result<HashMap<Path, V
     Ok(runs)
 }
 
+/// A fact that a store gave back: it was recorded by whoever wrote it.
+pub(crate) fn read_back(fact: Arc<Fact>) -> Recorded {
+    Recorded { fact }
+}
+
 /// A log that lives and dies with its process.
 #[derive(Debug, Default)]
 pub struct MemoryLog {

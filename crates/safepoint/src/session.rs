@@ -39,6 +39,7 @@ mod door;
 mod event;
 mod exit;
 mod item;
+mod journal;
 mod machine;
 mod mail;
 mod owner;

@@ -116,7 +116,7 @@ impl<T: Item> Owner<T> {
         while self.ended.is_none() {
             match self.next().await {
                 Some(mail) => self.hear(*mail).await,
-                None => self.step(Input::Tick),
+                None => self.step(Input::Tick).await,
             }
         }
         // What was accepted a moment before the end is unhandled too.
@@ -154,41 +154,41 @@ impl<T: Item> Owner<T> {
 
     async fn hear(&mut self, mail: Mail<T>) {
         match mail {
-            Mail::Push { item, slip, policy } => self.accept(item, slip, policy),
+            Mail::Push { item, slip, policy } => self.accept(item, slip, policy).await,
             Mail::PushBy { item, slip, strategy } => {
                 let policy = self.ask_strategy(strategy).await;
-                self.accept(item, slip, policy);
+                self.accept(item, slip, policy).await;
             }
-            Mail::Withdraw { item, reply } => self.withdraw(item, reply),
-            Mail::Stop { stop, reply } => self.stop(stop, reply),
+            Mail::Withdraw { item, reply } => self.withdraw(item, reply).await,
+            Mail::Stop { stop, reply } => self.stop(stop, reply).await,
             Mail::StopTurn { turn, request, reply } => {
                 self.request = Some(request);
-                self.step_for(Input::StopTurn(turn), reply);
+                self.step_for(Input::StopTurn(turn), reply).await;
             }
-            Mail::KeepOpen => self.step(Input::KeepOpen),
-            Mail::Resume { reply } => self.step_for(Input::Resume, reply),
-            Mail::Decide { id, decision, reply } => self.decide(id, decision, reply),
-            Mail::Planned { plan, made } => self.planned(plan, made),
-            Mail::Began(turn) => self.step(Input::Began(turn)),
+            Mail::KeepOpen => self.step(Input::KeepOpen).await,
+            Mail::Resume { reply } => self.step_for(Input::Resume, reply).await,
+            Mail::Decide { id, decision, reply } => self.decide(id, decision, reply).await,
+            Mail::Planned { plan, made } => self.planned(plan, made).await,
+            Mail::Began(turn) => self.step(Input::Began(turn)).await,
             Mail::SteerTaken { turn, item, round } => {
                 let delivered = Delivered { turn, round };
                 self.show(SessionEvent::Steered { item, delivered });
                 if let Some(held) = self.items.get(&item) {
                     held.slip.delivered(delivered);
                 }
-                self.step(Input::SteerTaken { turn, item });
+                self.step(Input::SteerTaken { turn, item }).await;
             }
-            Mail::Settled { turn, outcome } => self.settled(turn, outcome),
+            Mail::Settled { turn, outcome } => self.settled(turn, outcome).await,
             Mail::Quiet { turn, survivors } => {
                 self.show(SessionEvent::TurnQuiet { turn, survivors });
-                self.step(Input::Quiet(turn));
+                self.step(Input::Quiet(turn)).await;
             }
-            Mail::Read { turn } => self.step(Input::Read(turn)),
-            Mail::Broke(error) => self.broke(error),
+            Mail::Read { turn } => self.step(Input::Read(turn)).await,
+            Mail::Broke(error) => self.broke(error).await,
         }
     }
 
-    fn stop(&mut self, stop: SessionStop, reply: oneshot::Sender<Answer>) {
+    async fn stop(&mut self, stop: SessionStop, reply: oneshot::Sender<Answer>) {
         let SessionStop { how, request, cause, after } = stop;
         if self.cause.is_none() {
             self.cause = cause;
@@ -202,17 +202,17 @@ impl<T: Item> Owner<T> {
             How::Strength(strength) => Input::Stop(strength),
             How::WhenIdle(idle) => Input::StopWhenIdle(super::item::micros(idle)),
         };
-        self.step_for(input, reply);
+        self.step_for(input, reply).await;
     }
 
-    fn broke(&mut self, error: ErrorReport) {
+    async fn broke(&mut self, error: ErrorReport) {
         self.error.get_or_insert(error);
-        self.step(Input::Broke);
+        self.step(Input::Broke).await;
     }
 
     /// Steps, and hands the answer to whoever asked.
-    fn step_for(&mut self, input: Input, reply: oneshot::Sender<Answer>) {
-        self.step(input);
+    async fn step_for(&mut self, input: Input, reply: oneshot::Sender<Answer>) {
+        self.step(input).await;
         if let Some(answer) = self.answer.take()
             && reply.send(answer).is_err()
         {
@@ -221,7 +221,7 @@ impl<T: Item> Owner<T> {
     }
 
     /// Lets the machine take what happened, and does what it says.
-    fn step(&mut self, input: Input) {
+    async fn step(&mut self, input: Input) {
         let mut effects = Vec::new();
         self.machine.step(self.now(), input, &mut effects);
         let waited = self.machine.waiting().len();

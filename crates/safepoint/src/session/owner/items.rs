@@ -7,17 +7,17 @@ use tokio::sync::oneshot;
 use super::{Answer, Fate, Held, Input, Item, ItemId, Owner, Policy, SessionEvent, Slip};
 
 impl<T: Item> Owner<T> {
-    pub(super) fn accept(&mut self, item: T, slip: Arc<Slip<T>>, policy: Policy) {
+    pub(super) async fn accept(&mut self, item: T, slip: Arc<Slip<T>>, policy: Policy) {
         let id = slip.id();
         self.items.insert(id, Held { item, slip });
         self.show(SessionEvent::Accepted(id));
-        self.step(Input::Push { item: id, how: policy.how() });
+        self.step(Input::Push { item: id, how: policy.how() }).await;
         self.shared.door.note(1, self.machine.waiting().len());
     }
 
-    pub(super) fn withdraw(&mut self, item: ItemId, reply: oneshot::Sender<Option<T>>) {
+    pub(super) async fn withdraw(&mut self, item: ItemId, reply: oneshot::Sender<Option<T>>) {
         let content = self.items.get(&item).map(|held| held.item.clone());
-        self.step(Input::Withdraw(item));
+        self.step(Input::Withdraw(item)).await;
         let was_waiting = self.answer.take() == Some(Answer::Withdrawn);
         if reply.send(content.filter(|_| was_waiting)).is_err() {
             // Whoever took it back no longer waits; its ticket has it.

@@ -39,13 +39,13 @@ impl<T: Item> Owner<T> {
         self.planner = Some(asked.dropper());
     }
 
-    pub(super) fn planned(&mut self, plan: u64, made: Result<Plan, ErrorReport>) {
+    pub(super) async fn planned(&mut self, plan: u64, made: Result<Plan, ErrorReport>) {
         if self.machine.phase() != (crate::session::machine::Phase::Planning { plan }) {
             return;
         }
         self.planner = None;
         let made = match made {
-            Err(error) => return self.broke(error),
+            Err(error) => return self.broke(error).await,
             Ok(Plan::Wait) => Made::Wait,
             Ok(Plan::Resume) => Made::Resume,
             Ok(Plan::Turn(turn)) => {
@@ -54,7 +54,7 @@ impl<T: Item> Owner<T> {
                 made
             }
         };
-        self.step(Input::Planned { plan, made });
+        self.step(Input::Planned { plan, made }).await;
         self.planned = None;
     }
 }

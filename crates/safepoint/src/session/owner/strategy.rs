@@ -14,7 +14,7 @@ impl<T: Item> Owner<T> {
             Ok(Ok(policy)) => policy,
             Ok(Err(TaskEnd::Dropped)) => Policy::Enqueue,
             Ok(Err(TaskEnd::Panicked(why))) => {
-                self.broke(report("a push strategy panicked", &why));
+                self.broke(report("a push strategy panicked", &why)).await;
                 Policy::Enqueue
             }
             Err(_elapsed) => Policy::Enqueue,

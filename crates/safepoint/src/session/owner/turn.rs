@@ -142,7 +142,7 @@ impl<T: Item> Owner<T> {
         }
     }
 
-    pub(super) fn settled(&mut self, turn: TurnId, outcome: Outcome) {
+    pub(super) async fn settled(&mut self, turn: TurnId, outcome: Outcome) {
         let Some(mut work) = self.work.take_if(|work| work.turn == turn) else { return };
         let end = match &outcome {
             Outcome::Done(_) => End::Done,
@@ -159,7 +159,7 @@ impl<T: Item> Owner<T> {
         work.items = self.machine.items().to_vec();
         work.outcome = Some(outcome);
         self.work = Some(work);
-        self.step(Input::Settled { turn, end });
+        self.step(Input::Settled { turn, end }).await;
     }
 
     fn after_preempt(&mut self, turn: TurnId) -> Leftover {
@@ -195,7 +195,7 @@ impl<T: Item> Owner<T> {
     }
 
     /// Hands a decision to the run at work, or keeps it for the suspended one and takes that up.
-    pub(super) fn decide(
+    pub(super) async fn decide(
         &mut self,
         id: ApprovalId,
         decision: Decision,
@@ -217,7 +217,7 @@ impl<T: Item> Owner<T> {
         let is_open = is_open && !self.decisions.iter().any(|(decided, _)| *decided == id);
         if is_open {
             self.decisions.push((id, decision));
-            self.step(Input::Decided);
+            self.step(Input::Decided).await;
             self.answer = None;
         }
         if reply.send(if is_open { Ok(()) } else { Err(DecideError::NotOpen) }).is_err() {

@@ -1,0 +1,96 @@
+//! A session's journal in a store: what its owner records, and what another owner finds there.
+//!
+//! **Invariants**: nothing is written without a lease that holds for a margin more; what a fact changes of the inbox
+//! or of an approval is written in the same transaction as the fact.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use crate::{
+    ids::{ItemId, SessionId},
+    store::{self, Appended, Class, Lease, Store, Write},
+};
+
+mod line;
+mod recover;
+mod turn_log;
+
+pub(super) use line::Line;
+pub(super) use recover::{Found, LeftTurn, recover};
+pub(super) use turn_log::TurnLog;
+
+/// A lease must hold for so much more before anything begins (S7.4).
+const MARGIN: Duration = Duration::from_millis(500);
+
+/// How long a lease holds without being renewed.
+pub(super) const LEASE: Duration = Duration::from_secs(10);
+
+/// The owner's hold on its session.
+pub(super) struct Journal {
+    store: Arc<dyn Store>,
+    session: SessionId,
+    lease: Mutex<Lease>,
+    numbers: Mutex<Numbers>,
+}
+
+/// Which number of the store is which item here.
+#[derive(Default)]
+struct Numbers {
+    of: HashMap<ItemId, u64>,
+    items: HashMap<u64, ItemId>,
+}
+
+impl Journal {
+    pub(super) fn new(store: Arc<dyn Store>, session: SessionId, lease: Lease) -> Self {
+        Self { store, session, lease: Mutex::new(lease), numbers: Mutex::default() }
+    }
+
+    pub(super) fn store(&self) -> &Arc<dyn Store> {
+        &self.store
+    }
+
+    pub(super) fn session(&self) -> &SessionId {
+        &self.session
+    }
+
+    pub(super) fn lease(&self) -> Lease {
+        self.lease.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Holds on to the session.
+    pub(super) async fn renew(&self) -> Result<(), store::Error> {
+        let renewed = self.store.renew(&self.lease()).await?;
+        *self.lease.lock().unwrap_or_else(PoisonError::into_inner) = renewed;
+        Ok(())
+    }
+
+    pub(super) async fn release(&self) -> Result<(), store::Error> {
+        self.store.release(&self.lease()).await
+    }
+
+    pub(super) async fn append(&self, writes: Vec<Write>, class: Class) -> Result<Appended, store::Error> {
+        let lease = self.lease();
+        if lease.left() < MARGIN {
+            self.renew().await?;
+        }
+        self.store.append(&self.lease(), writes, class).await
+    }
+
+    /// Remembers which item of the store this is.
+    pub(super) fn number(&self, item: ItemId, number: u64) {
+        let mut numbers = self.numbers.lock().unwrap_or_else(PoisonError::into_inner);
+        numbers.of.insert(item, number);
+        numbers.items.insert(number, item);
+    }
+
+    pub(super) fn number_of(&self, item: ItemId) -> Option<u64> {
+        self.numbers.lock().unwrap_or_else(PoisonError::into_inner).of.get(&item).copied()
+    }
+
+    pub(super) fn item_of(&self, number: u64) -> Option<ItemId> {
+        self.numbers.lock().unwrap_or_else(PoisonError::into_inner).items.get(&number).copied()
+    }
+}

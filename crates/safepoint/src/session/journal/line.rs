@@ -1,0 +1,67 @@
+//! One record of a session's journal, in its stable form.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    event::Fact,
+    history::Entry,
+    ids::{Path, TurnId},
+    session::words::Fate,
+    store::{Damage, Flaw, Record, Write},
+};
+
+/// The newest version of a line that this release reads and writes.
+const VERSION: u32 = 1;
+
+/// What happened to a session. Exhaustive: recovery must fold each.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "line", rename_all = "snake_case")]
+pub(in crate::session) enum Line {
+    /// A turn is about to begin on these items of the inbox.
+    Planned { turn: TurnId, items: Vec<u64> },
+    /// A fact of the turn's run, or of a child run of it.
+    Fact {
+        turn: TurnId,
+        #[serde(default, skip_serializing_if = "Path::is_root")]
+        path: Path,
+        fact: Arc<Fact>,
+        /// What the turn's history adds to the one before: a history is never written twice.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        grown: Option<Grown>,
+    },
+    /// The turn is over, or waits.
+    Ended { turn: TurnId, fate: Fate },
+    /// The turn's history is forgotten.
+    Forgotten { turn: TurnId },
+}
+
+/// A history by what it adds to another.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(in crate::session) struct Grown {
+    /// So many entries of the other one.
+    pub(in crate::session) base: usize,
+    /// And then these.
+    pub(in crate::session) entries: Vec<Arc<Entry>>,
+}
+
+impl Line {
+    pub(in crate::session) fn write(&self) -> Result<Write, serde_json::Error> {
+        let (kind, path) = match self {
+            Self::Planned { turn, .. } => ("planned", turn.to_string()),
+            Self::Fact { turn, path, .. } => ("fact", format!("{turn}/{path}")),
+            Self::Ended { turn, .. } => ("ended", turn.to_string()),
+            Self::Forgotten { turn } => ("forgotten", turn.to_string()),
+        };
+        let bytes = serde_json::to_vec(self)?;
+        Ok(Write::Record(Record { path, kind: kind.into(), version: VERSION, bytes }))
+    }
+
+    /// Reads what stands at `position`.
+    pub(in crate::session) fn read(position: u64, record: &Record) -> Result<Self, Damage> {
+        let bytes = record.known(position, VERSION)?;
+        serde_json::from_slice(bytes)
+            .map_err(|error| Damage { position, flaw: Flaw::Unreadable { why: error.to_string() } })
+    }
+}

@@ -1,0 +1,166 @@
+//! What another owner finds: the conversation, and the turn that was left open, folded from the records.
+
+use std::sync::Arc;
+
+use super::{Journal, Line, TurnLog, turn_log::restore};
+use crate::{
+    event::Fact,
+    history::History,
+    ids::{RunId, TurnId},
+    log::{self, Log},
+    machine::Machine,
+    receipt::Ending,
+    session::words::Fate,
+    store,
+};
+
+/// How many records are read at once.
+const PAGE: usize = 1024;
+
+/// What the records say.
+pub(in crate::session) struct Found {
+    pub(in crate::session) history: History,
+    /// How many turns there were.
+    pub(in crate::session) turns: u64,
+    pub(in crate::session) left: Option<LeftTurn>,
+    /// Items of a turn that never began: they wait again.
+    pub(in crate::session) put_back: Vec<u64>,
+    /// Items of a turn whose end was recorded, and theirs not.
+    pub(in crate::session) done: Vec<u64>,
+}
+
+/// A turn that can be taken up again.
+pub(in crate::session) struct LeftTurn {
+    pub(in crate::session) turn: TurnId,
+    pub(in crate::session) items: Vec<u64>,
+    pub(in crate::session) fate: Fate,
+    pub(in crate::session) run: RunId,
+    /// The conversation before it.
+    pub(in crate::session) before: History,
+    pub(in crate::session) log: Arc<dyn Log>,
+}
+
+/// One turn as it is folded.
+struct Turn {
+    turn: TurnId,
+    from: u64,
+    items: Vec<u64>,
+    before: History,
+    machine: Machine,
+    run: Option<RunId>,
+    ending: Option<Ending>,
+    fate: Option<Fate>,
+}
+
+impl Turn {
+    fn new(turn: TurnId, from: u64, items: Vec<u64>, before: History) -> Self {
+        let machine = Machine::new();
+        Self { turn, from, items, before, machine, run: None, ending: None, fate: None }
+    }
+
+    fn take(&mut self, fact: Arc<Fact>) {
+        match &*fact {
+            Fact::AttemptOpened { run, .. } => {
+                self.run = Some(run.clone());
+                self.ending = None;
+            }
+            Fact::Settled { receipt, .. } => self.ending = Some(receipt.ending),
+            _ => {}
+        }
+        self.machine.apply(&log::read_back(fact));
+    }
+
+    /// The conversation after it.
+    fn after(&self) -> History {
+        if self.run.is_some() { self.machine.history_now() } else { self.before.clone() }
+    }
+
+    /// How it stands. What has no recorded end was cut by the end of its process.
+    fn fate(&self) -> Fate {
+        match (self.fate, self.ending) {
+            (Some(fate), _) => fate,
+            (None, Some(Ending::Done)) => Fate::Completed(self.turn),
+            (None, Some(Ending::Failed)) => Fate::Failed(self.turn),
+            (None, Some(Ending::Suspended)) => Fate::Suspended(self.turn),
+            (None, Some(Ending::Stopped) | None) => Fate::Interrupted(self.turn),
+        }
+    }
+}
+
+/// Folds everything. An unreadable record is an error that says where, and nothing is changed.
+pub(in crate::session) async fn recover(journal: &Arc<Journal>) -> Result<Found, store::Error> {
+    let mut history = History::new();
+    let mut turn: Option<Turn> = None;
+    let mut from = Some(0);
+    while let Some(position) = from {
+        let page = journal.store().read(journal.session(), position, PAGE).await?;
+        for entry in page.entries {
+            let damaged = |damage| store::Error::Damaged(journal.session().clone(), damage);
+            let record = entry.record.map_err(damaged)?;
+            match Line::read(entry.position, &record).map_err(damaged)? {
+                Line::Planned { turn: next, items } => {
+                    if let Some(last) = turn.take() {
+                        history = last.after();
+                    }
+                    let mut before = history.clone();
+                    before.close();
+                    turn = Some(Turn::new(next, entry.position, items, before));
+                }
+                Line::Fact { turn: of, path, fact, grown } => {
+                    if let Some(turn) = turn.as_mut().filter(|turn| turn.turn == of && path.is_root()) {
+                        // A resumed turn is at work again.
+                        turn.fate = None;
+                        turn.take(restore(&turn.before, fact, grown));
+                    }
+                }
+                Line::Ended { turn: of, fate } => {
+                    if let Some(turn) = turn.as_mut().filter(|turn| turn.turn == of) {
+                        turn.fate = Some(fate);
+                    }
+                }
+                Line::Forgotten { turn: of } => {
+                    if let Some(last) = turn.take_if(|turn| turn.turn == of) {
+                        history = last.before;
+                        turn = Some(Turn::new(of, entry.position, last.items, history.clone()));
+                        if let Some(turn) = &mut turn {
+                            turn.fate = Some(Fate::RolledBack(of));
+                        }
+                    }
+                }
+            }
+        }
+        from = page.next;
+    }
+    Ok(found(journal, history, turn))
+}
+
+fn found(journal: &Arc<Journal>, history: History, turn: Option<Turn>) -> Found {
+    let mut found = Found { history, turns: 0, left: None, put_back: Vec::new(), done: Vec::new() };
+    let Some(turn) = turn else { return found };
+    found.turns = turn.turn.number();
+    found.history = turn.after();
+    let fate = turn.fate();
+    let Some(run) = turn.run else {
+        if matches!(fate, Fate::RolledBack(_)) {
+            found.done = turn.items;
+        } else {
+            found.put_back = turn.items;
+        }
+        return found;
+    };
+    match fate {
+        Fate::Interrupted(_) | Fate::Failed(_) | Fate::Preempted(_) | Fate::Suspended(_) => {
+            let log = TurnLog::new(Arc::clone(journal), turn.turn, turn.before.clone(), turn.from);
+            found.left = Some(LeftTurn {
+                turn: turn.turn,
+                items: turn.items,
+                fate,
+                run,
+                before: turn.before,
+                log: Arc::new(log),
+            });
+        }
+        _ => found.done = turn.items,
+    }
+    found
+}

@@ -1,0 +1,199 @@
+//! The log of one turn's run, inside its session's journal.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use futures_core::future::BoxFuture;
+
+use super::{Journal, Line, line::Grown};
+use crate::{
+    approval::ApprovalRequest,
+    event::{Answered, Fact},
+    history::History,
+    ids::{ApprovalId, CallId, ItemId, Path, RunId, TurnId},
+    log::{Log, LogError, Record},
+    store::{self, Class, Closed, NewApproval, Write},
+    tool::EffectClass,
+};
+
+/// How many records are read at once.
+const PAGE: usize = 1024;
+
+/// Records the facts of one turn.
+pub(in crate::session) struct TurnLog {
+    journal: Arc<Journal>,
+    turn: TurnId,
+    /// The conversation before the turn, closed.
+    base: History,
+    /// Where in the journal the turn may begin.
+    from: u64,
+    seen: Mutex<Seen>,
+}
+
+/// What the facts so far say, as far as later ones need it.
+#[derive(Default)]
+struct Seen {
+    run: Option<RunId>,
+    calls: HashMap<CallId, EffectClass>,
+}
+
+impl TurnLog {
+    pub(in crate::session) fn new(journal: Arc<Journal>, turn: TurnId, base: History, from: u64) -> Self {
+        Self { journal, turn, base, from, seen: Mutex::default() }
+    }
+
+    fn line(&self, record: &Record) -> Line {
+        let Record { path, fact } = record;
+        let (fact, grown) = match &**fact {
+            Fact::AttemptOpened { run, attempt, history: Some(history), at } if path.is_root() => {
+                let shared =
+                    history.entries().iter().zip(self.base.entries()).take_while(|(one, other)| one == other);
+                let base = shared.count();
+                let entries = history.entries()[base..].to_vec();
+                let fact =
+                    Fact::AttemptOpened { run: run.clone(), attempt: *attempt, history: None, at: *at };
+                (Arc::new(fact), Some(Grown { base, entries }))
+            }
+            _ => (Arc::clone(fact), None),
+        };
+        Line::Fact { turn: self.turn, path: path.clone(), fact, grown }
+    }
+
+    /// What must hold before the fact is answered for, and what it changes beside the journal.
+    fn weigh(&self, fact: &Fact) -> (Class, Option<Write>) {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        match fact {
+            Fact::AttemptOpened { run, .. } => {
+                seen.run.get_or_insert_with(|| run.clone());
+                (Class::Recorded, None)
+            }
+            Fact::CallStarted { call_id, effect, .. } => {
+                seen.calls.insert(call_id.clone(), *effect);
+                let class = if *effect == EffectClass::ReadOnly { Class::Recorded } else { Class::Durable };
+                (class, None)
+            }
+            Fact::CallEnded { report, .. } => {
+                let class = match seen.calls.get(&report.call_id) {
+                    Some(EffectClass::Unsafe | EffectClass::Keyed) => Class::Durable,
+                    Some(EffectClass::ReadOnly | EffectClass::Idempotent) | None => Class::Recorded,
+                };
+                (class, None)
+            }
+            Fact::ApprovalAsked(asked) => {
+                let run = seen.run.clone().unwrap_or_else(RunId::fresh);
+                (Class::Durable, Some(Write::OpenApproval(opened(asked, run))))
+            }
+            Fact::ApprovalClosed { id, answer, .. } => {
+                let closed = match answer {
+                    Answered::Decided(_) => Closed::Used,
+                    Answered::Expired => Closed::Expired,
+                    Answered::Withdrawn => Closed::Withdrawn,
+                };
+                (Class::Durable, Some(Write::CloseApproval(id.clone(), closed)))
+            }
+            _ => (Class::Recorded, None),
+        }
+    }
+
+    /// A decision that was taken here, by somebody at this process's own terminal, is put into the store first, so
+    /// that it is consumed once like any other.
+    async fn decide_first(&self, id: &ApprovalId, answer: &Answered) -> Result<(), LogError> {
+        let Answered::Decided(decision) = answer else { return Ok(()) };
+        let journal = &self.journal;
+        let row = journal.store().approval(journal.session(), id).await.map_err(LogError::new)?;
+        let Some(row) = row else { return Ok(()) };
+        if let store::ApprovalState::Decided { .. } = row.state {
+            return Ok(());
+        }
+        let decision = store::Decision {
+            id: id.clone(),
+            digest: row.asked.digest,
+            principal: "the owner's approver".into(),
+            bytes: serde_json::to_vec(decision).map_err(LogError::new)?,
+        };
+        journal.store().decide(journal.session(), decision).await.map_err(LogError::new)?;
+        Ok(())
+    }
+
+    async fn write(&self, record: Record) -> Result<u64, LogError> {
+        if let Fact::ApprovalClosed { id, answer, .. } = &*record.fact {
+            self.decide_first(id, answer).await?;
+        }
+        let (class, beside) = self.weigh(&record.fact);
+        let mut writes = vec![self.line(&record).write().map_err(LogError::new)?];
+        writes.extend(beside);
+        if let Fact::SteerTaken { steers, .. } = &*record.fact {
+            // The item is delivered and taken in one: never lost, never twice.
+            let items = steers.iter().filter_map(|steer| steer.id.as_str().parse::<ItemId>().ok());
+            writes.extend(items.filter_map(|item| self.journal.number_of(item)).map(Write::TakeItem));
+        }
+        let appended = self.journal.append(writes, class).await.map_err(LogError::new)?;
+        Ok(appended.first)
+    }
+
+    async fn read_all(&self) -> Result<Vec<Record>, LogError> {
+        let mut records = Vec::new();
+        let mut from = Some(self.from);
+        while let Some(position) = from {
+            let page = self
+                .journal
+                .store()
+                .read(self.journal.session(), position, PAGE)
+                .await
+                .map_err(LogError::new)?;
+            for entry in page.entries {
+                let record = entry.record.map_err(LogError::new)?;
+                let line = Line::read(entry.position, &record).map_err(LogError::new)?;
+                if let Line::Fact { turn, path, fact, grown } = line
+                    && turn == self.turn
+                {
+                    records.push(Record { path, fact: restore(&self.base, fact, grown) });
+                }
+            }
+            from = page.next;
+        }
+        Ok(records)
+    }
+}
+
+impl Log for TurnLog {
+    fn append(&self, record: Record) -> BoxFuture<'_, Result<u64, LogError>> {
+        Box::pin(self.write(record))
+    }
+
+    fn read(&self) -> BoxFuture<'_, Result<Vec<Record>, LogError>> {
+        Box::pin(self.read_all())
+    }
+}
+
+/// Puts a history together again.
+pub(super) fn restore(base: &History, fact: Arc<Fact>, grown: Option<Grown>) -> Arc<Fact> {
+    let (Fact::AttemptOpened { run, attempt, at, .. }, Some(grown)) = (&*fact, grown) else { return fact };
+    let mut history = History::new();
+    for entry in base.entries().iter().take(grown.base).cloned().chain(grown.entries) {
+        history.push_shared(entry);
+    }
+    Arc::new(Fact::AttemptOpened { run: run.clone(), attempt: *attempt, history: Some(history), at: *at })
+}
+
+fn opened(asked: &ApprovalRequest, run: RunId) -> NewApproval {
+    NewApproval {
+        id: asked.id.clone(),
+        run,
+        call: asked.call_id.clone(),
+        digest: asked.digest.clone(),
+        expires: asked.expires_at,
+        bytes: serde_json::to_vec(asked).unwrap_or_default(),
+    }
+}
+
+impl std::fmt::Debug for TurnLog {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TurnLog")
+            .field("turn", &self.turn)
+            .field("path", &Path::default())
+            .finish_non_exhaustive()
+    }
+}
