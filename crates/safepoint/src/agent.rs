@@ -110,7 +110,8 @@ impl Agent {
     /// The same, with decisions for the approvals that a suspended run waits for.
     pub fn resume_with(&self, outcome: &Outcome, decisions: Vec<(ApprovalId, Decision)>) -> Run {
         let ended = outcome.ended();
-        let place = Place { run: ended.receipt.run.clone(), path: ended.receipt.path.clone() };
+        let (run, path) = (ended.receipt.run.clone(), ended.receipt.path.clone());
+        let place = Place { run, path, family: None };
         Run::new(Arc::clone(&self.def), place, Arc::clone(&ended.log), Start::Resume(decisions))
     }
 

@@ -58,6 +58,23 @@ impl Run {
         Self { shared, idle, outcome: None, fate: Fate::StopWhenDropped }
     }
 
+    /// Makes it a part of a family before it starts: what is asked of `family` reaches it as a child run, and its
+    /// background runs belong to the family instead of to it (S9.1). Handles that were taken before are of no use.
+    ///
+    /// # Panics
+    /// If it has started.
+    pub fn within(mut self, family: &Scope) -> Self {
+        let mut idle = self.idle.take().expect("a run is put into a family before it starts");
+        let place = Place {
+            run: self.shared.run.clone(),
+            path: self.shared.path.clone(),
+            family: Some(family.clone()),
+        };
+        (self.shared, idle.mailbox) = Shared::new(place, &idle.def.limits);
+        self.idle = Some(idle);
+        self
+    }
+
     /// Starts it without waiting for it.
     ///
     /// # Panics

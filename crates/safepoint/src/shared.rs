@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
 };
 
-use safepoint_scope::{Asked, Scope, StopHandle, StopRequest};
+use safepoint_scope::{Asked, Link, Scope, StopHandle, StopRequest};
 use tokio::sync::{Notify, mpsc, oneshot};
 
 use crate::{
@@ -17,7 +17,7 @@ use crate::{
     limits::Limits,
     model::ModelError,
     outcome::Outcome,
-    receipt::{ChildReport, CleanupReport, ProcessReport, Quiet},
+    receipt::{ChildReport, CleanupReport, ProcessReport, Quiet, WorkKind},
     steer::Steer,
 };
 
@@ -29,6 +29,7 @@ pub(crate) use tree::{Decided, Tree};
 pub(crate) struct Shared {
     pub(crate) run: RunId,
     pub(crate) path: Path,
+    kind: WorkKind,
     pub(crate) scope: Scope,
     pub(crate) stop: StopHandle,
     pub(crate) feed: Arc<Feed>,
@@ -50,12 +51,14 @@ pub(crate) struct Shared {
 pub(crate) struct Place {
     pub(crate) run: RunId,
     pub(crate) path: Path,
+    /// What the run is a part of, and what owns its background runs; none = the run itself.
+    pub(crate) family: Option<Scope>,
 }
 
 impl Place {
     /// A new run at the root of a tree.
     pub(crate) fn root() -> Self {
-        Self { run: RunId::fresh(), path: Path::default() }
+        Self { run: RunId::fresh(), path: Path::default(), family: None }
     }
 }
 
@@ -132,6 +135,7 @@ pub enum DecideError {
 
 /// Where a run stands: its scope, and the tree that it is part of.
 struct Ground {
+    kind: WorkKind,
     scope: Scope,
     stop: StopHandle,
     tree: Arc<Tree>,
@@ -159,10 +163,14 @@ fn lock<T>(held: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Shared {
     /// A run at the root of its tree, or one that is taken up again without its parent.
     pub(crate) fn new(place: Place, limits: &Limits) -> (Arc<Self>, mpsc::UnboundedReceiver<Box<Msg>>) {
-        let (scope, stop) = Scope::root();
+        let (scope, stop) = match &place.family {
+            Some(family) => family.child_run(Link::Attached),
+            None => Scope::root(),
+        };
+        let family = place.family.clone().unwrap_or_else(|| scope.clone());
         let feeds = [Feed::new(limits.retained_deltas), Feed::new(limits.retained_deltas)];
-        let tree = Tree::new(scope.clone());
-        Self::with(place, Ground { scope, stop, tree, nesting: limits.nesting }, feeds)
+        let tree = Tree::new(family);
+        Self::with(place, Ground { kind: WorkKind::Body, scope, stop, tree, nesting: limits.nesting }, feeds)
     }
 
     /// A run that is the work of one of this run's calls.
@@ -182,8 +190,8 @@ impl Shared {
             Feed::relayed(limits.retained_deltas, relay(&path, &self.audit, None)),
         ];
         let nesting = limits.nesting.min(self.nesting.saturating_sub(1));
-        let ground = Ground { scope, stop, tree: Arc::clone(&self.tree), nesting };
-        let (shared, mailbox) = Self::with(Place { run, path }, ground, feeds);
+        let ground = Ground { kind: child.kind(), scope, stop, tree: Arc::clone(&self.tree), nesting };
+        let (shared, mailbox) = Self::with(Place { run, path, family: None }, ground, feeds);
         lock(&self.children).insert(call.clone(), Arc::clone(&shared));
         (shared, mailbox)
     }
@@ -195,10 +203,11 @@ impl Shared {
     ) -> (Arc<Self>, mpsc::UnboundedReceiver<Box<Msg>>) {
         let (mailbox, received) = mpsc::unbounded_channel();
         let [feed, audit] = feeds.map(Arc::new);
-        let Ground { scope, stop, tree, nesting } = ground;
+        let Ground { kind, scope, stop, tree, nesting } = ground;
         let shared = Self {
             run: place.run,
             path: place.path,
+            kind,
             scope,
             stop,
             feed,
@@ -221,7 +230,9 @@ impl Shared {
         if !self.path.is_root() {
             alive.iter_mut().for_each(|what| *what = format!("{what} [{}]", self.path));
         }
-        let children: Vec<_> = lock(&self.children).values().cloned().collect();
+        // A background run stands among what its family holds.
+        let attached = |child: &&Arc<Self>| child.kind == WorkKind::Child;
+        let children: Vec<_> = lock(&self.children).values().filter(attached).cloned().collect();
         alive.extend(children.iter().flat_map(|child| child.alive()));
         alive
     }

@@ -9,7 +9,7 @@ use std::{
 };
 
 use safepoint::{
-    Agent, Reach, RunHandle, StopRequest,
+    Agent, Reach, RunHandle, Scope, StopRequest,
     child::Child,
     event::EventKind,
     receipt::{CallStatus, Ending, Quiet, WorkKind},
@@ -111,4 +111,27 @@ async fn a_background_run_below_a_child_is_spared() {
     assert!(survivors.iter().any(|what| what.contains("root/h0/h0")), "{survivors:?}");
     leaf.stop(StopRequest::now());
     assert_eq!(leaf.done().await.ending(), Ending::Stopped);
+}
+
+/// S9.1: runs of one family: its stop reaches each of them and what they began in the background, also after they have
+/// settled; a background run holds up the family's quiet, and not that of the run that began it.
+#[tokio::test(start_paused = true)]
+async fn a_family_owns_what_its_runs_began() {
+    let (family, stop) = Scope::root();
+    let (gate, ran) = (Arc::new(Semaphore::new(0)), Arc::new(AtomicU32::new(0)));
+    let child = agent([ask(&["work"])]).tool(gated("work", &gate, &ran)).build();
+    let look = Child::new("look", "looks", &child).background();
+    let first = agent([hire(&["look"]), say("ok")]).child(look).build().run("go").within(&family).detach();
+    let second = agent([]).build().run("go").within(&family).detach();
+    assert_eq!(first.done().await.answer(), Some("ok"));
+    assert!(matches!(first.quiet().await, Quiet::Quiet(_)), "the family waits for it");
+    assert!(first.alive().is_empty(), "{:?}", first.alive());
+    let own = first.child(&at(&["h0"])).unwrap();
+    assert!(family.alive().iter().any(|what| what.contains("background run look")), "{:?}", family.alive());
+    stop.stop(StopRequest::now().reach(Reach::Tree));
+    for handle in [&own, &second] {
+        assert_eq!(handle.done().await.ending(), Ending::Stopped);
+    }
+    family.settle();
+    stop.quiet().await;
 }
