@@ -122,7 +122,7 @@ impl Agent {
         log: Arc<dyn Log>,
         decisions: Vec<(ApprovalId, Decision)>,
     ) -> Run {
-        let place = Place { run, path: Path::default() };
+        let place = Place { run, path: Path::default(), family: None };
         Run::new(Arc::clone(&self.def), place, log, Start::Resume(decisions))
     }
 

@@ -75,6 +75,13 @@ impl Toolset {
         self.tools.get(name).map(|entry| &entry.work)
     }
 
+    pub(crate) fn children(&self) -> impl Iterator<Item = &Arc<Child>> {
+        self.tools.values().filter_map(|entry| match &entry.work {
+            Work::Body(_) => None,
+            Work::Child(child) => Some(child),
+        })
+    }
+
     /// The tool of that name, if the arguments fit it (S4.11).
     pub(crate) fn fit(&self, name: &str, args: &Value) -> Result<&Work, Misfit> {
         let entry = self.tools.get(name).ok_or_else(|| self.unknown(name))?;

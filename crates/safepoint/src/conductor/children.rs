@@ -6,6 +6,7 @@
 use std::{
     collections::{HashMap, HashSet},
     sync::Arc,
+    time::Duration,
 };
 
 use jiff::Timestamp;
@@ -18,6 +19,7 @@ use super::{
     parent::{End, Up},
 };
 use crate::{
+    agent::Definition,
     approval::ApprovalRequest,
     child::Child,
     event::{Answered, Fact},
@@ -26,6 +28,7 @@ use crate::{
     log::Log,
     machine::{Call, Questions, Step},
     message::{ToolCall, UserMessage},
+    model::OnCut,
     receipt::{CallStatus, ChildReport, Effect, Quiet, Receipt, StoppedBy, WorkKind},
     shared::{Decided, Msg, Parking, Shared},
     spans,
@@ -40,8 +43,17 @@ pub(super) struct Kin {
     /// The last account of each run that settled in this attempt.
     settled: HashMap<CallId, ChildReport>,
     quiets: HashMap<CallId, Quiet>,
+    patience: Patience,
     /// The safe points at which this run's stop has ended child runs.
     pub(super) closing: Option<SafePoints>,
+}
+
+/// Whether this run has waited longer to be quiet, for its child runs. Exhaustive: once or not yet.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Patience {
+    #[default]
+    Left,
+    Spent,
 }
 
 /// A child run that is about to begin, or to go on.
@@ -245,6 +257,18 @@ impl Conductor {
         self.def.price.as_ref().map_or(0.0, |price| price.of(own)) + below
     }
 
+    /// How much longer than this run itself its child runs may take to be quiet, where one has not said that it is:
+    /// granted once.
+    pub(super) fn patience_with_kin(&mut self) -> Option<Duration> {
+        let kin = &mut self.kin;
+        let awaited = kin
+            .settled
+            .iter()
+            .any(|(call, child)| child.work == WorkKind::Child && !kin.quiets.contains_key(call));
+        (awaited && std::mem::replace(&mut kin.patience, Patience::Spent) == Patience::Left)
+            .then(|| patience_with(&self.def))
+    }
+
     /// What child runs that were not quiet in time named as alive.
     pub(super) fn surviving_kin(&self) -> Option<Vec<String>> {
         let mut late =
@@ -260,6 +284,16 @@ pub(super) fn or(one: Option<SafePoints>, other: Option<SafePoints>) -> Option<S
         (Some(one), Some(other)) => Some(one | other),
         (one, other) => one.or(other),
     }
+}
+
+/// The longest that child runs of an agent take to be quiet, beyond the clean-up cap.
+fn patience_with(def: &Definition) -> Duration {
+    let longest = def.tools.children().map(|child| {
+        let (def, limits) = (child.def(), &child.def().limits);
+        let drain = if def.on_cut == OnCut::Drain { limits.drain } else { Duration::ZERO };
+        limits.quiet + drain + patience_with(def)
+    });
+    longest.max().unwrap_or_default()
 }
 
 /// What all calls of an attempt did.

@@ -164,7 +164,7 @@ impl Conductor {
     pub(super) async fn quieten(mut self: Box<Self>, receipt: Arc<Receipt>) {
         let cap = self.scope.demand().map_or(DEFAULT_CLEANUP_CAP, |demand| demand.cleanup_cap);
         let drain = self.draining.as_ref().map_or(Duration::ZERO, |_| self.def.limits.drain);
-        let deadline = Instant::now() + cap + drain + self.def.limits.quiet;
+        let mut deadline = Instant::now() + cap + drain + self.def.limits.quiet;
         // The conversation may hold a connection's buffers; it is not needed any more.
         drop(std::mem::replace(&mut self.conversation, Box::new(Nothing)));
         let mut last = Receipt::clone(&receipt);
@@ -183,7 +183,10 @@ impl Conductor {
             match next {
                 Ok(None) => break true,
                 Ok(Some(msg)) => self.late(*msg, &mut last),
-                Err(_elapsed) => break false,
+                Err(_elapsed) => match self.patience_with_kin() {
+                    Some(more) => deadline += more,
+                    None => break false,
+                },
             }
         };
         while let Ok(msg) = self.mailbox.try_recv() {

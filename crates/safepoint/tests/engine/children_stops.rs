@@ -9,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+use futures_util::{StreamExt as _, stream};
 use safepoint::{
     Hooks, Limits, Outcome, Reach, SafePoints, StopRequest,
     child::Child,
@@ -366,5 +367,52 @@ async fn a_stop_reaches_any_width_and_any_depth() {
         }
         assert_eq!((settled.len(), settled.values().all(|times| *times == 1)), (count, true));
         assert!(handle.quiet().await.receipt().quiet_at.is_some());
+    }
+}
+
+/// S3.6, S3.9: a child that reads its cut call on for the bill is waited for: the parent is quiet after it, and tells
+/// the bill.
+#[tokio::test(start_paused = true)]
+async fn a_parent_is_quiet_after_a_child_that_drains() {
+    let child = safepoint::Agent::builder(Drains).on_cut(safepoint::OnCut::Drain).build();
+    let handle = with(agent([hire(&["ask"])]), "ask", &child).build().run("go").detach();
+    until(
+        &handle,
+        |kind| matches!(kind, EventKind::Child { event, .. } if matches!(**event, EventKind::Text(_))),
+    )
+    .await;
+    handle.stop(StopRequest::now());
+    let stopped = handle.done().await;
+    let quiet = handle.quiet().await;
+    let receipt = quiet.receipt();
+    assert!(receipt.quiet_at.is_some(), "{:?}", receipt.survivors);
+    assert_eq!(receipt.usage_total.output, receipt.usage.output + 77);
+    assert!(stopped.receipt().usage_total.output < 77);
+}
+
+/// Says a little, and twenty seconds later what it cost.
+#[derive(Clone)]
+struct Drains;
+
+impl safepoint::Model for Drains {
+    fn name(&self) -> &str {
+        "drains"
+    }
+    fn open(&self, _: safepoint::model::ModelSpec) -> Box<dyn safepoint::model::Conversation> {
+        Box::new(self.clone())
+    }
+}
+
+impl safepoint::model::Conversation for Drains {
+    fn stream(&mut self, _: &History) -> safepoint::model::DeltaStream {
+        use safepoint::model::{Delta, Finish};
+        let bill = safepoint::Usage { output: 77, ..safepoint::Usage::default() };
+        stream::iter([Ok(Delta::Sent), Ok(Delta::Text("well".into()))])
+            .chain(stream::once(async move {
+                tokio::time::sleep(Duration::from_secs(20)).await;
+                Ok(Delta::Usage(bill))
+            }))
+            .chain(stream::iter([Ok(Delta::Ended(Finish::Natural))]))
+            .boxed()
     }
 }
