@@ -30,5 +30,7 @@ mod steer;
 mod stops;
 #[path = "e2e/swallow.rs"]
 mod swallow;
+#[path = "e2e/wires.rs"]
+mod wires;
 #[path = "e2e/world.rs"]
 mod world;

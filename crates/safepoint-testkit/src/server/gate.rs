@@ -94,6 +94,14 @@ impl Gate {
         true
     }
 
+    /// Sends the next chunk of the scripted reply; true when it held these bytes, or when there is none left.
+    pub fn send_next_until(&mut self, bytes: &[u8]) -> bool {
+        let holds = |chunk: &Vec<u8>| chunk.windows(bytes.len().max(1)).any(|window| window == bytes);
+        let held = self.chunks.front().is_none_or(holds);
+        self.send_next();
+        held
+    }
+
     /// Sends these bytes as one chunk of the body.
     pub fn send(&self, bytes: &[u8]) -> &Self {
         self.step(Step::Write(render::framed(bytes)));
