@@ -118,7 +118,7 @@ fn entry() -> impl Strategy<Value = Entry> {
 }
 
 proptest! {
-    /// S5.1, T1: any stored history at all is repaired so that every provider accepts it; the second repair finds nothing.
+    /// S5.1: any stored history at all is repaired so that every provider accepts it; the second repair finds nothing.
     /// langchain-ai/langgraph#4289, microsoft/agent-framework#5814: an invalid history stays invalid until somebody
     /// repairs it by hand.
     #[test]
@@ -216,7 +216,7 @@ fn cut_history(message: AssistantMessage) -> History {
     history
 }
 
-/// S5.1, S5.4, S5.2, T1: a stream cut at every byte, on each wire: what arrived is kept, closed, and accepted by every
+/// S5.1, S5.4, S5.2: a stream cut at every byte, on each wire: what arrived is kept, closed, and accepted by every
 /// provider.
 /// livekit/agents#5092 and #995: a cut message leaves calls apart from their results; vercel/ai#10638: a message that
 /// was cut while it reasoned is refused.

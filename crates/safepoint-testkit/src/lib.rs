@@ -72,7 +72,7 @@
 //!
 //! # What there is
 //!
-//! [`server`] and [`script`]: both wires on a real socket, by a script or step by step, with the moment in which the peer
+//! [`server`] and [`script`]: every wire on a real socket, by a script or step by step, with the moment in which the peer
 //! closed. [`oracle`]: which histories a provider accepts. [`scripted`]: the same scripts without a socket. [`tools`],
 //! [`valve`] and [`ledger`]: tools that behave and tools that do not. [`trees`]: is the tree of a command gone?
 //! [`recorder`] and [`closing`]: what a run showed, and what must hold of it.

@@ -1,4 +1,4 @@
-//! The assembled product: real sockets, both wires, every phase of a stop. Closed by I1–I6.
+//! The assembled product: real sockets, every wire, every phase of a stop. Closed by I1–I6.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, also in its helpers")]
 

@@ -1,4 +1,4 @@
-//! A stop in each phase, on both wires.
+//! A stop in each phase, on every wire.
 
 use std::{sync::Arc, time::Duration};
 

@@ -47,7 +47,7 @@ async fn an_answer_and_then_a_close_are_told_apart() {
     assert!(exchange.peer_closed().await >= completed);
 }
 
-/// S13: requests are recorded with head and bytes; one connection serves many, on both wires.
+/// S13: requests are recorded with head and bytes; one connection serves many, on every wire.
 #[tokio::test]
 async fn requests_are_recorded_on_a_kept_connection() {
     let server = ModelServer::start(Script::default()).await.unwrap();

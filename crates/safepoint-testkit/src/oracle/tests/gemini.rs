@@ -56,7 +56,7 @@ fn good_contents_are_taken() {
     }
 }
 
-/// S5.1, T1: what Gemini refuses, which rule it breaks, and where.
+/// S5.1: what Gemini refuses, which rule it breaks, and where.
 #[test]
 fn bad_contents_are_refused() {
     let one = || model(json!([call()]));

@@ -51,7 +51,7 @@ fn good_inputs_are_taken() {
     assert_eq!(responses(&stored), Ok(()));
 }
 
-/// S5.1, T1: what Responses refuses, which rule it breaks, and where.
+/// S5.1: what Responses refuses, which rule it breaks, and where.
 #[test]
 fn bad_inputs_are_refused() {
     for (items, index, rule, words) in [
