@@ -51,3 +51,26 @@ pub(super) fn told_of_commit(error: rusqlite::Error) -> Error {
         certain => certain,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::{Error as Below, ffi};
+
+    use super::*;
+
+    fn below(code: i32) -> Below {
+        Below::SqliteFailure(ffi::Error::new(code), None)
+    }
+
+    /// S3.4, S7.6: a commit that failed for want of room is not there; one whose sync failed may be.
+    #[test]
+    fn a_failed_commit_is_uncertain_unless_its_end_cannot_have_been_written() {
+        assert!(matches!(told_of_commit(below(ffi::SQLITE_FULL)), Error::Full(_)));
+        assert!(matches!(told_of_commit(below(ffi::SQLITE_READONLY)), Error::ReadOnly(_)));
+        assert!(matches!(told_of_commit(below(ffi::SQLITE_BUSY)), Error::Busy(_)));
+        for code in [ffi::SQLITE_IOERR_FSYNC, ffi::SQLITE_IOERR_WRITE, ffi::SQLITE_CORRUPT] {
+            assert!(told_of_commit(below(code)).is_uncertain(), "{code}");
+            assert!(!told(below(code)).is_uncertain(), "before the commit, {code} has written nothing");
+        }
+    }
+}

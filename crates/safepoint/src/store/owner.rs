@@ -127,4 +127,19 @@ mod tests {
         assert_eq!(Owner { space: "another".into(), ..here.clone() }.life(), Life::Unknown, "a container");
         assert_eq!(Owner { started: 0, ..here }.life(), Life::Unknown);
     }
+    /// S7.4: what was killed and not yet waited for can record nothing more.
+    #[test]
+    fn a_process_that_only_awaits_its_parent_is_dead() {
+        let mut child = process::Command::new("cat").stdin(process::Stdio::piped()).spawn().unwrap();
+        let owner = Owner { pid: child.id(), started: started(child.id()).unwrap(), ..Owner::here() };
+        assert_eq!(owner.life(), Life::Alive);
+        child.kill().unwrap();
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        while owner.life() != Life::Dead {
+            assert!(std::time::Instant::now() < deadline, "it was killed long ago");
+            std::thread::yield_now();
+        }
+        child.wait().unwrap();
+        assert_eq!(owner.life(), Life::Dead);
+    }
 }
