@@ -4,5 +4,7 @@
 
 #[path = "session/basics.rs"]
 mod basics;
+#[path = "session/durable.rs"]
+mod durable;
 #[path = "session/world.rs"]
 mod world;

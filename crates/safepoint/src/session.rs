@@ -23,7 +23,7 @@ use std::{
     time::Duration,
 };
 
-use safepoint_scope::{Asked, Code, Reason, Scope, StopRequest};
+use safepoint_scope::{Code, Reason, Scope, StopRequest};
 use tokio::sync::{Notify, oneshot};
 
 use crate::{
@@ -35,22 +35,30 @@ use crate::{
     shared::DecideError,
 };
 
+mod asking;
 mod door;
+mod envelope;
 mod event;
 mod exit;
+mod intent;
 mod item;
 mod journal;
 mod machine;
 mod mail;
+mod open;
 mod owner;
 mod planner;
 mod reader;
 mod stop;
+mod watch;
 mod words;
 
+pub use asking::{Asking, TurnAsked, TurnAsking};
 pub use door::Late;
+pub use envelope::{seal, unseal};
 pub use event::SessionEvent;
 pub use exit::{Exit, ExitReason, Open};
+pub use intent::{Intent, UnreadableIntent};
 pub use item::{Delivered, Item, Policy, Preempt, Push, PushError, Ticket};
 pub use machine::{Leftover, OnFailure};
 pub use planner::{Chat, Plan, Planner, Situation, TurnPlan, Waiting, Wanted};
@@ -59,8 +67,8 @@ pub use stop::{After, SessionStop};
 pub use words::{Fate, Or, Preempted, Refusal};
 
 use door::Door;
-use machine::{Answer, Rules};
-use mail::{Mail, Mailbox};
+use machine::{Answer, Machine, Rules};
+use mail::{Mail, Mailbox, Received};
 use owner::Owner;
 
 /// What a session is made with.
@@ -72,6 +80,7 @@ struct Settings<T> {
     strategy: Duration,
     callback: Duration,
     quiet: Duration,
+    inbox: usize,
 }
 
 /// What the owner and the handles both see.
@@ -82,6 +91,8 @@ struct SharedSession<T> {
     view: Mutex<Option<TurnView>>,
     exit: OnceLock<Arc<Exit<T>>>,
     over: Notify,
+    /// Somebody says that another process wrote into the store.
+    nudged: Notify,
 }
 
 /// The turn at work, as it was when it was looked at.
@@ -111,7 +122,6 @@ pub struct SessionHandle<T: Item> {
 #[must_use = "a session begins with `start`"]
 pub struct SessionBuilder<T> {
     settings: Settings<T>,
-    inbox: usize,
     late: Late,
     retained_deltas: usize,
 }
@@ -132,7 +142,7 @@ const RETAINED: usize = 4096;
 impl<T: Item> SessionBuilder<T> {
     /// Sets how many items may wait. Default 1,024.
     pub fn inbox(mut self, items: usize) -> Self {
-        self.inbox = items;
+        self.settings.inbox = items;
         self
     }
     /// Goes on from a conversation.
@@ -182,19 +192,26 @@ impl<T: Item> SessionBuilder<T> {
     /// Outside a tokio runtime.
     #[must_use = "a session stops when it is dropped"]
     pub fn start(self) -> Session<T> {
+        let (shared, received) = self.shared();
+        let machine = Machine::new(self.settings.rules);
+        let owner = Owner::new(Arc::clone(&shared), Arc::new(self.settings), received, machine);
+        let (engine, _nobody_stops_it) = Scope::root();
+        drop(engine.spawn("session", owner.own()));
+        Session { handle: SessionHandle { shared } }
+    }
+
+    fn shared(&self) -> (Arc<SharedSession<T>>, Received<T>) {
         let (mailbox, received) = Mailbox::new();
-        let shared = Arc::new(SharedSession {
-            door: Door::new(mailbox.clone(), self.inbox, self.late),
+        let shared = SharedSession {
+            door: Door::new(mailbox.clone(), self.settings.inbox, self.late),
             mailbox,
             feed: Arc::new(Feed::new(self.retained_deltas)),
             view: Mutex::new(None),
             exit: OnceLock::new(),
             over: Notify::new(),
-        });
-        let owner = Owner::new(Arc::clone(&shared), Arc::new(self.settings), received);
-        let (engine, _nobody_stops_it) = Scope::root();
-        drop(engine.spawn("session", owner.own()));
-        Session { handle: SessionHandle { shared } }
+            nudged: Notify::new(),
+        };
+        (Arc::new(shared), received)
     }
 }
 
@@ -209,8 +226,9 @@ impl<T: Item> Session<T> {
             strategy: STRATEGY,
             callback: CALLBACK,
             quiet: QUIET,
+            inbox: INBOX,
         };
-        SessionBuilder { settings, inbox: INBOX, late: Late::Refuse, retained_deltas: RETAINED }
+        SessionBuilder { settings, late: Late::Refuse, retained_deltas: RETAINED }
     }
 
     /// What can talk to it from elsewhere.
@@ -241,7 +259,12 @@ impl<T: Item> SessionHandle<T> {
     /// [`PushError`], with the item.
     pub fn push(&self, push: impl Into<Push<T>>) -> Result<Ticket<T>, PushError<T>> {
         let Push { item, client_id, policy } = push.into();
-        self.shared.door.push(item, client_id, |item, slip| Mail::Push { item, slip, policy })
+        self.shared.door.push(item, client_id, |item, slip, client_id| Mail::Push {
+            item,
+            slip,
+            policy,
+            client_id,
+        })
     }
 
     /// The same, but `strategy` looks at the turn at work and then chooses how the item comes, while no turn begins or
@@ -255,7 +278,7 @@ impl<T: Item> SessionHandle<T> {
         strategy: impl FnOnce(Option<&TurnView>) -> Policy + Send + 'static,
     ) -> Result<Ticket<T>, PushError<T>> {
         let strategy = Box::new(strategy);
-        self.shared.door.push(item, None, |item, slip| Mail::PushBy { item, slip, strategy })
+        self.shared.door.push(item, None, |item, slip, _| Mail::PushBy { item, slip, strategy })
     }
 
     /// Takes an item back that waits; none if a turn has it, or it is gone. It never touches a turn at work (S6.12).
@@ -328,6 +351,11 @@ impl<T: Item> SessionHandle<T> {
         self.shared.feed.read(seq)
     }
 
+    /// Says that somebody else wrote into the store: the owner looks at once, and not only after a while.
+    pub fn look(&self) {
+        self.shared.nudged.notify_one();
+    }
+
     /// How it ended, as often as you like; everybody sees the same.
     ///
     /// # Cancel safety
@@ -363,52 +391,6 @@ impl<T> SharedSession<T> {
     }
 }
 
-/// A stop that was asked; dropping this changes nothing.
-pub struct Asking(oneshot::Receiver<Answer>);
-
-impl Asking {
-    /// Whether it was the first, strengthened what was asked, added nothing, or came too late (S1.9).
-    ///
-    /// # Cancel safety
-    /// The stop is asked all the same.
-    pub async fn asked(self) -> Asked {
-        match self.0.await {
-            Ok(Answer::First) => Asked::First,
-            Ok(Answer::Strengthened) => Asked::Strengthened,
-            Ok(Answer::NothingAdded) => Asked::NothingAdded,
-            Ok(_) | Err(_) => Asked::TooLate,
-        }
-    }
-}
-
-/// A stop of one turn that was asked; dropping this changes nothing.
-pub struct TurnAsking(oneshot::Receiver<Answer>);
-
-/// Which turn a stop reached. Exhaustive: one, none, or not the one that was named.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TurnAsked {
-    /// This one is asked to stop.
-    Stopping(TurnId),
-    /// No turn is at work.
-    NoTurn,
-    /// Another turn is at work.
-    Mismatch(TurnId),
-}
-
-impl TurnAsking {
-    /// What it reached.
-    ///
-    /// # Cancel safety
-    /// The stop is asked all the same.
-    pub async fn asked(self) -> TurnAsked {
-        match self.0.await {
-            Ok(Answer::StoppingTurn(turn)) => TurnAsked::Stopping(turn),
-            Ok(Answer::TurnMismatch(turn)) => TurnAsked::Mismatch(turn),
-            Ok(_) | Err(_) => TurnAsked::NoTurn,
-        }
-    }
-}
-
 impl<T: Item> Clone for SessionHandle<T> {
     fn clone(&self) -> Self {
         Self { shared: Arc::clone(&self.shared) }
@@ -425,4 +407,4 @@ macro_rules! opaque {
     )*};
 }
 
-opaque! { Session<T: Item> SessionHandle<T: Item> SessionBuilder<T> Asking TurnAsking }
+opaque! { Session<T: Item> SessionHandle<T: Item> SessionBuilder<T> }

@@ -68,7 +68,7 @@ impl<T: Item> Door<T> {
         &self,
         item: T,
         client_id: Option<String>,
-        letter: impl FnOnce(T, Arc<Slip<T>>) -> Mail<T>,
+        letter: impl FnOnce(T, Arc<Slip<T>>, Option<String>) -> Mail<T>,
     ) -> Result<Ticket<T>, PushError<T>> {
         let digest = match client_id.as_ref().map(|_id| digest(&item)).transpose() {
             Ok(digest) => digest,
@@ -95,12 +95,20 @@ impl<T: Item> Door<T> {
         let slip = Arc::new(Slip::new(ItemId::new(state.next)));
         state.next += 1;
         state.coming += 1;
-        if let (Some(id), Some(digest)) = (client_id, digest) {
-            state.known.insert(id, (digest, Arc::clone(&slip)));
+        if let (Some(id), Some(digest)) = (&client_id, digest) {
+            state.known.insert(id.clone(), (digest, Arc::clone(&slip)));
         }
         // Sent under the lock, so that positions are the order of the mailbox.
-        self.mailbox.post(letter(item, Arc::clone(&slip)));
+        self.mailbox.post(letter(item, Arc::clone(&slip), client_id));
         Ok(Ticket { slip })
+    }
+
+    /// A slip for an item that is in the store already, and needs no room here.
+    pub(super) fn adopt(&self) -> Arc<Slip<T>> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let slip = Arc::new(Slip::new(ItemId::new(state.next)));
+        state.next += 1;
+        slip
     }
 
     /// The owner has seen `came` more items, and so many wait now.

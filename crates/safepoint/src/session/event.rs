@@ -81,6 +81,13 @@ pub enum SessionEvent {
         /// What is alive.
         survivors: Vec<String>,
     },
+    /// Something in the store that this release cannot read. It stays there.
+    Unreadable {
+        /// Its number.
+        number: u64,
+        /// Why.
+        why: String,
+    },
     /// This reader lagged behind.
     Missed(u64),
     /// The session is over: the last event.

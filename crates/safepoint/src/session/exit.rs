@@ -7,7 +7,7 @@ use crate::{
     event::ErrorReport,
     history::History,
     ids::{ItemId, TurnId},
-    outcome::Outcome,
+    outcome::{Outcome, Persisted},
 };
 
 /// Why a session is over. Exhaustive: it was asked, it was idle long enough, or something of its user's failed.
@@ -29,6 +29,7 @@ pub struct Exit<T> {
     pub(super) unhandled: Vec<(ItemId, T)>,
     pub(super) open: Option<Open<T>>,
     pub(super) history: History,
+    pub(super) persisted: Persisted,
     pub(super) late: Arc<dyn Fn() -> Vec<T> + Send + Sync>,
 }
 
@@ -42,8 +43,8 @@ pub struct Open<T> {
     pub fate: Fate,
     /// What it was about.
     pub items: Vec<(ItemId, T)>,
-    /// Its outcome, from which it can be resumed.
-    pub outcome: Outcome,
+    /// Its outcome, from which it can be resumed; none if another process began it.
+    pub outcome: Option<Outcome>,
 }
 
 impl<T> Exit<T> {
@@ -76,6 +77,11 @@ impl<T> Exit<T> {
     #[must_use]
     pub fn history(&self) -> &History {
         &self.history
+    }
+    /// Whether all of it is recorded, in a session with a store.
+    #[must_use]
+    pub fn persisted(&self) -> &Persisted {
+        &self.persisted
     }
     /// Items that were pushed after the end, where the session keeps them; each is given out once.
     #[must_use]

@@ -121,6 +121,14 @@ impl Preempt {
         Self(Wish { grace: Some(micros(grace.as_duration())), ..Self::at(points).0 })
     }
 
+    pub(super) fn wish(self) -> Wish {
+        self.0
+    }
+
+    pub(super) fn of_wish(wish: Wish) -> Self {
+        Self(wish)
+    }
+
     /// Asked only after `delay`; if the turn has ended by then, no other one is hit.
     pub fn after(mut self, delay: Duration) -> Self {
         self.0.delay = Some(micros(delay));
@@ -214,6 +222,7 @@ struct Told<T> {
     fate: Option<Fate>,
     preempted: Option<Preempted>,
     delivered: Option<Delivered>,
+    recorded: Option<u64>,
     back: Option<T>,
 }
 
@@ -228,7 +237,7 @@ pub struct Delivered {
 
 impl<T> Slip<T> {
     pub(super) fn new(id: ItemId) -> Self {
-        let told = Told { fate: None, preempted: None, delivered: None, back: None };
+        let told = Told { fate: None, preempted: None, delivered: None, recorded: None, back: None };
         Self { id, told: Mutex::new(told), changed: Notify::new() }
     }
     fn tell(&self, write: impl FnOnce(&mut Told<T>)) {
@@ -246,6 +255,9 @@ impl<T> Slip<T> {
     }
     pub(super) fn delivered(&self, delivered: Delivered) {
         self.tell(|told| told.delivered = Some(delivered));
+    }
+    pub(super) fn recorded(&self, number: u64) {
+        self.tell(|told| told.recorded = Some(number));
     }
     pub(super) fn back(&self, item: T, fate: Fate) {
         self.tell(|told| {
@@ -272,6 +284,21 @@ impl<T> Ticket<T> {
     #[must_use]
     pub fn id(&self) -> ItemId {
         self.slip.id
+    }
+
+    /// The durable promise (S6.2): resolves when the item is recorded, to its number in the store. None if it came back
+    /// instead. A session without a store promises no more than its own memory, and numbers from 0.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub async fn recorded(&self) -> Option<u64> {
+        self.slip
+            .wait(|told| {
+                told.recorded
+                    .map(Some)
+                    .or_else(|| matches!(told.fate, Some(Fate::Returned(_))).then_some(None))
+            })
+            .await
     }
 
     /// Where the item came to rest, first of all: a turn that ended early may be resumed, and its items with it;

@@ -5,7 +5,10 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -33,6 +36,7 @@ pub(super) struct Journal {
     store: Arc<dyn Store>,
     session: SessionId,
     lease: Mutex<Lease>,
+    head: AtomicU64,
     numbers: Mutex<Numbers>,
 }
 
@@ -44,8 +48,14 @@ struct Numbers {
 }
 
 impl Journal {
-    pub(super) fn new(store: Arc<dyn Store>, session: SessionId, lease: Lease) -> Self {
-        Self { store, session, lease: Mutex::new(lease), numbers: Mutex::default() }
+    pub(super) fn new(store: Arc<dyn Store>, session: SessionId, lease: Lease, head: u64) -> Self {
+        Self {
+            store,
+            session,
+            lease: Mutex::new(lease),
+            head: AtomicU64::new(head),
+            numbers: Mutex::default(),
+        }
     }
 
     pub(super) fn store(&self) -> &Arc<dyn Store> {
@@ -76,7 +86,15 @@ impl Journal {
         if lease.left() < MARGIN {
             self.renew().await?;
         }
-        self.store.append(&self.lease(), writes, class).await
+        let appended = self.store.append(&self.lease(), writes, class).await?;
+        self.head.fetch_max(appended.next, Ordering::Relaxed);
+        Ok(appended)
+    }
+
+    /// The position of the next record, or one before it.
+    pub(super) fn head(&self) -> u64 {
+        // Relaxed: a lower one only makes a later reader read more.
+        self.head.load(Ordering::Relaxed)
     }
 
     /// Remembers which item of the store this is.

@@ -116,6 +116,13 @@ enum Ended {
     Suspended,
 }
 
+/// How a turn was left by another owner. Exhaustive: as [`Ended`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Recovered {
+    Early,
+    Suspended,
+}
+
 /// What is wanted of the turn that ended early, as soon as the session is between turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Want {
@@ -154,6 +161,32 @@ impl Machine {
         }
     }
 
+    /// A session as another owner left it, before anything of this one: so many turns, and one that can be taken up
+    /// again.
+    pub(crate) fn recovered(
+        rules: Rules,
+        turns: u64,
+        left: Option<(TurnId, Vec<ItemId>, Recovered)>,
+    ) -> Self {
+        let left = left.map(|(turn, items, how)| {
+            let how = match how {
+                Recovered::Early => Ended::Early,
+                Recovered::Suspended => Ended::Suspended,
+            };
+            Left { turn, items, how }
+        });
+        // What waits from before waits on: a turn that ended early is resumed by a person, or by a newer item.
+        let barrier = left.as_ref().map(|_| ItemId::new(u64::MAX));
+        Self { turns, left, barrier, ..Self::new(rules) }
+    }
+
+    /// All that was left by the last owner is here: what comes now is new.
+    pub(crate) fn adopted(&mut self) {
+        if self.barrier.is_some() {
+            self.barrier = Some(self.next_item);
+        }
+    }
+
     /// Takes what happened, and appends what is to be done to `out`. Total: nothing is illegal, only too late.
     pub(crate) fn step(&mut self, now: Moment, input: Input, out: &mut Vec<Effect>) {
         self.pass_time(now, out);
@@ -172,6 +205,7 @@ impl Machine {
             Input::Settled { turn, end } => self.settled(turn, end, out),
             Input::Quiet(turn) => self.quiet(turn),
             Input::Read(turn) => self.read(turn),
+            Input::Unstarted(turn) => self.unstarted(turn),
             Input::Broke => self.broke(out),
             Input::Tick => {}
         }

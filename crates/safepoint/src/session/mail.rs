@@ -6,6 +6,7 @@ use safepoint_scope::StopRequest;
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
+    intent::Intent,
     item::{Policy, Slip},
     machine::Answer,
     planner::Plan,
@@ -21,20 +22,87 @@ use crate::{
 
 /// One message. Exhaustive: the owner must act on each.
 pub(super) enum Mail<T> {
-    Push { item: T, slip: Arc<Slip<T>>, policy: Policy },
-    PushBy { item: T, slip: Arc<Slip<T>>, strategy: Strategy },
-    Withdraw { item: ItemId, reply: oneshot::Sender<Option<T>> },
-    Stop { stop: SessionStop, reply: oneshot::Sender<Answer> },
-    StopTurn { turn: Option<TurnId>, request: StopRequest, reply: oneshot::Sender<Answer> },
+    Push {
+        item: T,
+        slip: Arc<Slip<T>>,
+        policy: Policy,
+        client_id: Option<String>,
+    },
+    /// Somebody else put it into the store.
+    Adopt {
+        number: u64,
+        item: T,
+        policy: Policy,
+    },
+    /// All that was left by the last owner is in the mail.
+    Adopted,
+    /// Somebody else took it out again.
+    Gone {
+        number: u64,
+    },
+    /// Somebody else asked for a stop.
+    Intent {
+        number: u64,
+        intent: Intent,
+    },
+    /// Something in the store that this release cannot read; it stays there.
+    Unreadable {
+        number: u64,
+        why: String,
+    },
+    /// A decision that the store has taken.
+    Decided {
+        id: ApprovalId,
+        decision: Decision,
+    },
+    PushBy {
+        item: T,
+        slip: Arc<Slip<T>>,
+        strategy: Strategy,
+    },
+    Withdraw {
+        item: ItemId,
+        reply: oneshot::Sender<Option<T>>,
+    },
+    Stop {
+        stop: SessionStop,
+        reply: oneshot::Sender<Answer>,
+    },
+    StopTurn {
+        turn: Option<TurnId>,
+        request: StopRequest,
+        reply: oneshot::Sender<Answer>,
+    },
     KeepOpen,
-    Resume { reply: oneshot::Sender<Answer> },
-    Decide { id: ApprovalId, decision: Decision, reply: oneshot::Sender<Result<(), DecideError>> },
-    Planned { plan: u64, made: Result<Plan, ErrorReport> },
+    Resume {
+        reply: oneshot::Sender<Answer>,
+    },
+    Decide {
+        id: ApprovalId,
+        decision: Decision,
+        reply: oneshot::Sender<Result<(), DecideError>>,
+    },
+    Planned {
+        plan: u64,
+        made: Result<Plan, ErrorReport>,
+    },
     Began(TurnId),
-    SteerTaken { turn: TurnId, item: ItemId, round: u32 },
-    Settled { turn: TurnId, outcome: Outcome },
-    Quiet { turn: TurnId, survivors: Vec<String> },
-    Read { turn: TurnId },
+    SteerTaken {
+        turn: TurnId,
+        item: ItemId,
+        round: u32,
+    },
+    Settled {
+        turn: TurnId,
+        outcome: Outcome,
+    },
+    Quiet {
+        turn: TurnId,
+        survivors: Vec<String>,
+    },
+    Read {
+        turn: TurnId,
+    },
     Broke(ErrorReport),
 }
 

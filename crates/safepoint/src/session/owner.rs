@@ -3,7 +3,13 @@
 //! **Invariants**: nothing else changes the session's state; at most one run is at work; each item that the machine
 //! knows is held here until it comes to rest.
 
-use std::{collections::HashMap, future::Future, pin::Pin, sync::Arc, task::Poll};
+use std::{
+    collections::{HashMap, HashSet},
+    future::Future,
+    pin::Pin,
+    sync::Arc,
+    task::Poll,
+};
 
 use futures_util::future::poll_fn;
 use safepoint_scope::{Dropper, Scope, StopRequest};
@@ -15,8 +21,8 @@ use tokio::{
 use super::{
     Item, Settings, SharedSession,
     event::SessionEvent,
-    exit::{Exit, ExitReason, Open},
     item::{Delivered, Policy, Slip},
+    journal::Journal,
     machine::{self, Answer, Effect, Input, Machine, Moment, Phase},
     mail::{Mail, Received},
     planner::TurnPlan,
@@ -28,13 +34,18 @@ use crate::{
     approval::Decision,
     event::ErrorReport,
     history::History,
-    ids::{ApprovalId, ItemId, TurnId},
-    outcome::Outcome,
+    ids::{ApprovalId, ItemId, RunId, TurnId},
+    log::Log,
+    outcome::{Outcome, Persisted},
     run::RunHandle,
 };
 
+mod bounds;
+mod decisions;
 mod items;
+mod others;
 mod plan;
+mod records;
 mod strategy;
 mod turn;
 
@@ -64,6 +75,12 @@ pub(super) struct Owner<T> {
     answer: Option<Answer>,
     unhandled: Vec<(ItemId, T)>,
     ended: Option<machine::Exit>,
+    journal: Option<Arc<Journal>>,
+    /// Items that the store knows as taken.
+    taken: HashSet<ItemId>,
+    /// Numbers of items that somebody else took out.
+    gone: HashSet<u64>,
+    persisted: Persisted,
 }
 
 /// An item, and those who wait to hear of it.
@@ -75,8 +92,12 @@ struct Held<T> {
 /// A turn at work, or one that ended early.
 struct Work {
     turn: TurnId,
-    agent: Agent,
-    handle: RunHandle,
+    /// None: another owner began it, and nobody has said yet who goes on.
+    agent: Option<Agent>,
+    /// None: nothing of it runs in this process.
+    handle: Option<RunHandle>,
+    run: RunId,
+    log: Arc<dyn Log>,
     /// The conversation before it.
     before: History,
     items: Vec<ItemId>,
@@ -84,11 +105,16 @@ struct Work {
 }
 
 impl<T: Item> Owner<T> {
-    pub(super) fn new(shared: Arc<SharedSession<T>>, settings: Arc<Settings<T>>, mail: Received<T>) -> Self {
+    pub(super) fn new(
+        shared: Arc<SharedSession<T>>,
+        settings: Arc<Settings<T>>,
+        mail: Received<T>,
+        machine: Machine,
+    ) -> Self {
         let (scope, _nobody_stops_it) = Scope::root();
         Self {
             shared,
-            machine: Machine::new(settings.rules),
+            machine,
             history: settings.history.clone(),
             settings,
             mail,
@@ -108,6 +134,10 @@ impl<T: Item> Owner<T> {
             answer: None,
             unhandled: Vec::new(),
             ended: None,
+            journal: None,
+            taken: HashSet::new(),
+            gone: HashSet::new(),
+            persisted: Persisted::Yes,
         }
     }
 
@@ -115,15 +145,17 @@ impl<T: Item> Owner<T> {
     pub(super) async fn own(mut self) {
         while self.ended.is_none() {
             match self.next().await {
-                Some(mail) => self.hear(*mail).await,
+                // Boxed, so that an idle session carries no room for what it does not do.
+                Some(mail) => Box::pin(self.hear(*mail)).await,
                 None => self.step(Input::Tick).await,
             }
         }
         // What was accepted a moment before the end is unhandled too.
         self.shared.door.shut();
         while let Ok(mail) = self.mail.try_recv() {
-            self.hear(*mail).await;
+            Box::pin(self.hear(*mail)).await;
         }
+        self.let_go().await;
         self.finish();
     }
 
@@ -154,11 +186,25 @@ impl<T: Item> Owner<T> {
 
     async fn hear(&mut self, mail: Mail<T>) {
         match mail {
-            Mail::Push { item, slip, policy } => self.accept(item, slip, policy).await,
+            Mail::Push { item, slip, policy, client_id } => {
+                if let Some(item) = self.store_item(item, &slip, policy, client_id).await {
+                    self.accept(item, slip, policy).await;
+                }
+                self.shared.door.note(1, self.machine.waiting().len());
+            }
             Mail::PushBy { item, slip, strategy } => {
                 let policy = self.ask_strategy(strategy).await;
-                self.accept(item, slip, policy).await;
+                if let Some(item) = self.store_item(item, &slip, policy, None).await {
+                    self.accept(item, slip, policy).await;
+                }
+                self.shared.door.note(1, self.machine.waiting().len());
             }
+            Mail::Adopt { number, item, policy } => self.adopt(number, item, policy).await,
+            Mail::Unreadable { number, why } => self.show(SessionEvent::Unreadable { number, why }),
+            Mail::Adopted => self.machine.adopted(),
+            Mail::Gone { number } => self.vanish(number).await,
+            Mail::Intent { number, intent } => self.heed(number, intent).await,
+            Mail::Decided { id, decision } => self.take_up_decision(id, decision).await,
             Mail::Withdraw { item, reply } => self.withdraw(item, reply).await,
             Mail::Stop { stop, reply } => self.stop(stop, reply).await,
             Mail::StopTurn { turn, request, reply } => {
@@ -173,6 +219,8 @@ impl<T: Item> Owner<T> {
             Mail::SteerTaken { turn, item, round } => {
                 let delivered = Delivered { turn, round };
                 self.show(SessionEvent::Steered { item, delivered });
+                // The run's log has taken it together with the fact.
+                self.taken.insert(item);
                 if let Some(held) = self.items.get(&item) {
                     held.slip.delivered(delivered);
                 }
@@ -224,6 +272,7 @@ impl<T: Item> Owner<T> {
     async fn step(&mut self, input: Input) {
         let mut effects = Vec::new();
         self.machine.step(self.now(), input, &mut effects);
+        self.record(&mut effects).await;
         let waited = self.machine.waiting().len();
         for effect in effects {
             self.perform(effect);
@@ -274,39 +323,13 @@ impl<T: Item> Owner<T> {
         self.shared.feed.push(event);
     }
 
-    fn finish(mut self) {
-        let open = self.left.take().and_then(|(work, fate)| {
-            let items = &mut self.items;
-            let held = |id: &ItemId| items.remove(id).map(|held| (*id, held.item));
-            let items = work.items.iter().filter_map(held).collect();
-            Some(Open { turn: work.turn, fate, items, outcome: work.outcome? })
-        });
-        let reason = match (self.ended, self.error.take()) {
-            (Some(machine::Exit::Broken), Some(error)) => ExitReason::Failed(error),
-            (Some(machine::Exit::Idle), _) => ExitReason::Idle,
-            _ => ExitReason::Stopped,
-        };
-        self.unhandled.sort_by_key(|(id, _)| *id);
-        let shared = Arc::clone(&self.shared);
-        let exit = Exit {
-            reason,
-            cause: self.cause.take(),
-            after: self.after,
-            unhandled: std::mem::take(&mut self.unhandled),
-            open,
-            history: self.history.clone(),
-            late: Arc::new(move || shared.door.take_late()),
-        };
-        self.shared.over(exit);
-    }
-
     fn view(&self) -> Option<super::TurnView> {
         let Phase::Running(running) = self.machine.phase() else { return None };
         let work = self.work.as_ref()?;
         Some(super::TurnView {
             turn: running.turn,
             items: self.machine.items().to_vec(),
-            run: work.handle.clone(),
+            run: work.handle.clone()?,
         })
     }
 }

@@ -28,6 +28,12 @@ pub trait Planner<T>: Send + Sync + 'static {
     /// What an item says to a turn that is steered with it.
     fn steer(&self, item: &T) -> UserMessage;
 
+    /// Who takes up a turn that another process began. None: it cannot be taken up here.
+    fn resumes(&self, turn: TurnId) -> Option<Agent> {
+        let _ = turn;
+        None
+    }
+
     /// What becomes of the items of a turn that was preempted. Their messages stay in the history in any case.
     fn preempted(&self, turn: TurnId, items: &[ItemId]) -> Leftover {
         let (_, _) = (turn, items);
@@ -132,5 +138,9 @@ impl<T: Item + Into<UserMessage>> Planner<T> for Chat {
 
     fn steer(&self, item: &T) -> UserMessage {
         item.clone().into()
+    }
+
+    fn resumes(&self, _turn: TurnId) -> Option<Agent> {
+        Some(self.agent.clone())
     }
 }

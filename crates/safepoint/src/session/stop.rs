@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use safepoint_scope::{Grace, Reach, Reason, StopRequest};
+use serde::{Deserialize, Serialize};
 
 use super::machine::Strength;
 
@@ -24,7 +25,8 @@ pub(super) enum How {
 }
 
 /// Whether the turn that is stopped may be resumed later. Exhaustive: it may, or it will not.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum After {
     /// It may.
     #[default]

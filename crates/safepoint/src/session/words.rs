@@ -49,6 +49,14 @@ pub enum Refusal {
     Blank,
     /// The session has ended.
     Closed,
+    /// The inbox in the store is full.
+    Full,
+    /// Its client id is known: the item came before, and is not taken twice.
+    Known,
+    /// Its client id is known, for other content.
+    OtherContent,
+    /// The store did not take it.
+    NotRecorded,
 }
 
 impl Refusal {
@@ -62,6 +70,10 @@ impl Refusal {
             Self::NotDelivered => "not_delivered",
             Self::Blank => "blank",
             Self::Closed => "closed",
+            Self::Full => "full",
+            Self::Known => "known",
+            Self::OtherContent => "other_content",
+            Self::NotRecorded => "not_recorded",
         }
     }
 }
@@ -75,6 +87,10 @@ impl fmt::Display for Refusal {
             Self::NotDelivered => "the turn ended before its next model request",
             Self::Blank => "a steer must say something",
             Self::Closed => "the session has ended",
+            Self::Full => "the inbox is full",
+            Self::Known => "this item came before",
+            Self::OtherContent => "this id was used before for other content",
+            Self::NotRecorded => "the store did not take it",
         })
     }
 }

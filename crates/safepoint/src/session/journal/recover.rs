@@ -25,14 +25,11 @@ pub(in crate::session) struct Found {
     pub(in crate::session) left: Option<LeftTurn>,
     /// Items of a turn that never began: they wait again.
     pub(in crate::session) put_back: Vec<u64>,
-    /// Items of a turn whose end was recorded, and theirs not.
-    pub(in crate::session) done: Vec<u64>,
 }
 
 /// A turn that can be taken up again.
 pub(in crate::session) struct LeftTurn {
     pub(in crate::session) turn: TurnId,
-    pub(in crate::session) items: Vec<u64>,
     pub(in crate::session) fate: Fate,
     pub(in crate::session) run: RunId,
     /// The conversation before it.
@@ -135,15 +132,13 @@ pub(in crate::session) async fn recover(journal: &Arc<Journal>) -> Result<Found,
 }
 
 fn found(journal: &Arc<Journal>, history: History, turn: Option<Turn>) -> Found {
-    let mut found = Found { history, turns: 0, left: None, put_back: Vec::new(), done: Vec::new() };
+    let mut found = Found { history, turns: 0, left: None, put_back: Vec::new() };
     let Some(turn) = turn else { return found };
     found.turns = turn.turn.number();
     found.history = turn.after();
     let fate = turn.fate();
     let Some(run) = turn.run else {
-        if matches!(fate, Fate::RolledBack(_)) {
-            found.done = turn.items;
-        } else {
+        if !matches!(fate, Fate::RolledBack(_)) {
             found.put_back = turn.items;
         }
         return found;
@@ -151,16 +146,11 @@ fn found(journal: &Arc<Journal>, history: History, turn: Option<Turn>) -> Found 
     match fate {
         Fate::Interrupted(_) | Fate::Failed(_) | Fate::Preempted(_) | Fate::Suspended(_) => {
             let log = TurnLog::new(Arc::clone(journal), turn.turn, turn.before.clone(), turn.from);
-            found.left = Some(LeftTurn {
-                turn: turn.turn,
-                items: turn.items,
-                fate,
-                run,
-                before: turn.before,
-                log: Arc::new(log),
-            });
+            found.left =
+                Some(LeftTurn { turn: turn.turn, fate, run, before: turn.before, log: Arc::new(log) });
         }
-        _ => found.done = turn.items,
+        // What it was about is done with.
+        _ => {}
     }
     found
 }

@@ -9,7 +9,7 @@ use crate::{
 
 impl Machine {
     pub(super) fn push(&mut self, now: Moment, item: ItemId, how: How, out: &mut Vec<Effect>) {
-        self.next_item = ItemId::new(item.number() + 1);
+        self.next_item = self.next_item.max(ItemId::new(item.number() + 1));
         self.idleness.busy();
         if self.phase == Phase::Over {
             // It was accepted a moment before the end.
@@ -17,9 +17,9 @@ impl Machine {
             return;
         }
         match how {
-            How::Enqueue => self.waiting.push_back(item),
+            How::Enqueue => self.wait_again(item),
             How::Reject if self.is_busy() => out.push(Effect::Return { item, why: Refusal::Busy }),
-            How::Reject => self.waiting.push_back(item),
+            How::Reject => self.wait_again(item),
             How::Preempt(wish) => self.push_preempt(now, item, wish, out),
             How::Steer { when, or } => self.push_steer(item, when, or, out),
         }
@@ -35,7 +35,7 @@ impl Machine {
             out.push(Effect::Return { item, why: Refusal::TurnMismatch });
             return;
         }
-        self.waiting.push_back(item);
+        self.wait_again(item);
         match target {
             Some(_) => self.preempt(now, item, wish, out),
             None => {
@@ -60,7 +60,7 @@ impl Machine {
                 self.steering.push((item, or));
                 out.push(Effect::Steer { turn: running.turn, item, when });
             }
-            (_, Or::Queue) => self.waiting.push_back(item),
+            (_, Or::Queue) => self.wait_again(item),
             (_, Or::Return) => out.push(Effect::Return { item, why: Refusal::NoActiveTurn }),
         }
     }

@@ -226,4 +226,16 @@ impl Machine {
             _ => {}
         }
     }
+
+    /// Nothing of it happened.
+    pub(super) fn unstarted(&mut self, turn: TurnId) {
+        if let Phase::Running(running) = self.phase
+            && running.turn == turn
+        {
+            self.phase = Phase::Idle;
+            for item in std::mem::take(&mut self.items) {
+                self.wait_again(item);
+            }
+        }
+    }
 }

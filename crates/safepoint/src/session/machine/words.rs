@@ -1,6 +1,7 @@
 //! What the session's machine is told, and what it wants done.
 
 use safepoint_scope::SafePoints;
+use serde::{Deserialize, Serialize};
 
 use crate::{
     ids::{ItemId, TurnId},
@@ -72,7 +73,8 @@ pub(crate) enum Record {
 }
 
 /// How strongly a session was asked to stop; a later one only strengthens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum Strength {
     AtTurnEnd,
     Graceful,
@@ -115,6 +117,8 @@ pub(crate) enum Input {
     Quiet(TurnId),
     /// The reader of the turn's events has returned.
     Read(TurnId),
+    /// The turn could not be begun: what it was about waits again.
+    Unstarted(TurnId),
     /// Something of the user's failed: a planner, a strategy, a reader.
     Broke,
     /// Time has passed.

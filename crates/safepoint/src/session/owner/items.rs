@@ -12,7 +12,6 @@ impl<T: Item> Owner<T> {
         self.items.insert(id, Held { item, slip });
         self.show(SessionEvent::Accepted(id));
         self.step(Input::Push { item: id, how: policy.how() }).await;
-        self.shared.door.note(1, self.machine.waiting().len());
     }
 
     pub(super) async fn withdraw(&mut self, item: ItemId, reply: oneshot::Sender<Option<T>>) {

@@ -63,6 +63,10 @@ pub(super) fn report(what: &str, why: &str) -> ErrorReport {
     ErrorReport { code: "callback".into(), message: format!("{what}: {why}"), hint: None }
 }
 
+pub(super) fn store_report(error: &crate::store::Error) -> ErrorReport {
+    ErrorReport { code: "store".into(), message: error.to_string(), hint: None }
+}
+
 pub(super) fn panic_message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "it did not say why".into())

@@ -4,22 +4,23 @@ use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use safepoint_scope::{Actor, Code, Grace, Reach, Reason, SafePoints, StopRequest};
-use tokio::{sync::oneshot, time::timeout};
+use tokio::time::timeout;
 
 use super::{
-    Decision, Fate, Input, Item, ItemId, Mail, Outcome, Owner, RunHandle, SessionEvent, TurnId, Work,
+    Fate, Input, Item, ItemId, Mail, Outcome, Owner, RunHandle, SessionEvent, TurnId, Work,
     plan::{panic_message, report},
 };
 use crate::{
     event::{EventKind, Fact},
-    ids::{ApprovalId, SteerId},
+    ids::SteerId,
+    log::{Log, MemoryLog},
     run::Run,
     session::{
         SharedSession,
+        journal::TurnLog,
         machine::{End, First, From, Leftover, Watch, Why},
         reader::Reader,
     },
-    shared::DecideError,
     steer::{Steer, When},
 };
 
@@ -35,7 +36,7 @@ impl<T: Item> Owner<T> {
             run.handle().stop(self.request_for(why).unwrap_or_else(StopRequest::now));
         }
         let handle = run.detach();
-        self.work = Some(Work { handle: handle.clone(), ..work });
+        self.work = Some(Work { handle: Some(handle.clone()), ..work });
         self.show(SessionEvent::TurnStarted { turn, items: self.machine.items().to_vec(), run: run_id });
         let shared = Arc::clone(&self.shared);
         let follower = Follower { turn, watch, handle: handle.clone(), shared, bound: self.settings.quiet };
@@ -59,15 +60,25 @@ impl<T: Item> Owner<T> {
             self.left = None;
             self.decisions.clear();
             let items = self.machine.items().to_vec();
-            let run = plan.agent.run_on(history, last);
-            let work = Work { turn, agent: plan.agent, handle: run.handle(), before, items, outcome: None };
+            let log = self.log_of(turn, &before);
+            let run = plan.agent.run_recorded(Arc::clone(&log), history, last);
+            let id = run.handle().id().clone();
+            let agent = Some(plan.agent);
+            let work = Work { turn, agent, handle: None, run: id, log, before, items, outcome: None };
             return Some((run, work));
         }
         let (work, _) = self.left.take()?;
-        let outcome = work.outcome.clone()?;
+        let agent = work.agent.clone().or_else(|| self.settings.planner.resumes(turn))?;
         let decisions = std::mem::take(&mut self.decisions);
-        let run = work.agent.resume_with(&outcome, decisions);
-        Some((run, work))
+        let run = agent.resume_recorded(work.run.clone(), Arc::clone(&work.log), decisions);
+        Some((run, Work { agent: Some(agent), ..work }))
+    }
+
+    fn log_of(&self, turn: TurnId, before: &crate::history::History) -> Arc<dyn Log> {
+        let Some(journal) = &self.journal else { return Arc::new(MemoryLog::default()) };
+        let mut base = before.clone();
+        base.close();
+        Arc::new(TurnLog::new(Arc::clone(journal), turn, base, journal.head()))
     }
 
     fn read(&mut self, turn: TurnId, reader: Arc<dyn Reader>, handle: RunHandle) {
@@ -103,8 +114,8 @@ impl<T: Item> Owner<T> {
 
     pub(super) fn stop_run(&mut self, turn: TurnId, why: Why) {
         let Some(request) = self.request_for(why) else { return };
-        if let Some(work) = self.work.as_ref().filter(|work| work.turn == turn) {
-            work.handle.stop(request);
+        if let Some(handle) = self.at_work(turn) {
+            handle.stop(request);
         }
     }
 
@@ -136,10 +147,14 @@ impl<T: Item> Owner<T> {
         let Some(held) = self.items.get(&item) else { return };
         let message = self.settings.planner.steer(&held.item);
         let steer = Steer { id: SteerId::from(item.to_string()), message, when };
-        if let Some(work) = self.work.as_ref().filter(|work| work.turn == turn) {
+        if let Some(handle) = self.at_work(turn) {
             // What becomes of it is seen in the run's events, in their order.
-            drop(work.handle.steer(steer));
+            drop(handle.steer(steer));
         }
+    }
+
+    fn at_work(&self, turn: TurnId) -> Option<&RunHandle> {
+        self.work.as_ref().filter(|work| work.turn == turn)?.handle.as_ref()
     }
 
     pub(super) async fn settled(&mut self, turn: TurnId, outcome: Outcome) {
@@ -191,37 +206,6 @@ impl<T: Item> Owner<T> {
             if !self.machine.waiting().contains(&item) {
                 self.items.remove(&item);
             }
-        }
-    }
-
-    /// Hands a decision to the run at work, or keeps it for the suspended one and takes that up.
-    pub(super) async fn decide(
-        &mut self,
-        id: ApprovalId,
-        decision: Decision,
-        reply: oneshot::Sender<Result<(), DecideError>>,
-    ) {
-        if let Some(work) = &self.work {
-            let handle = work.handle.clone();
-            drop(self.scope.spawn("decision", async move {
-                if reply.send(handle.decide(&id, decision).await).is_err() {
-                    // Whoever decided no longer waits.
-                }
-            }));
-            return;
-        }
-        let is_open = match self.left.as_ref().and_then(|(work, _)| work.outcome.as_ref()) {
-            Some(Outcome::Suspended(waiting)) => waiting.approvals().iter().any(|asked| asked.id == id),
-            _ => false,
-        };
-        let is_open = is_open && !self.decisions.iter().any(|(decided, _)| *decided == id);
-        if is_open {
-            self.decisions.push((id, decision));
-            self.step(Input::Decided).await;
-            self.answer = None;
-        }
-        if reply.send(if is_open { Ok(()) } else { Err(DecideError::NotOpen) }).is_err() {
-            // Whoever decided no longer waits.
         }
     }
 }

@@ -1,0 +1,103 @@
+//! An item as the store's inbox keeps it: what it is, and how it is to come.
+
+use std::time::Duration;
+
+use safepoint_scope::SafePoints;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    item::{Item, Policy, Preempt, digest},
+    machine::{Record, Wish},
+    words::Or,
+};
+use crate::{ids::TurnId, steer::When, store};
+
+/// The stable form.
+#[derive(Serialize, Deserialize)]
+struct Envelope<T> {
+    item: T,
+    #[serde(default, skip_serializing_if = "How::is_plain")]
+    how: How,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "policy", rename_all = "snake_case")]
+enum How {
+    #[default]
+    Enqueue,
+    Reject,
+    Rollback,
+    Steer {
+        when: When,
+        or: Or,
+    },
+    Preempt {
+        /// None: now.
+        points: Option<String>,
+        grace_us: Option<u64>,
+        delay_us: Option<u64>,
+        turn: Option<TurnId>,
+    },
+}
+
+impl How {
+    fn is_plain(&self) -> bool {
+        *self == Self::Enqueue
+    }
+
+    fn of(policy: Policy) -> Self {
+        match policy {
+            Policy::Enqueue => Self::Enqueue,
+            Policy::Reject => Self::Reject,
+            Policy::Rollback => Self::Rollback,
+            Policy::Steer(when, or) => Self::Steer { when, or },
+            Policy::Preempt(preempt) => {
+                let Wish { points, grace, delay, turn, .. } = preempt.wish();
+                let points = points.map(|points| points.to_string());
+                Self::Preempt { points, grace_us: grace, delay_us: delay, turn }
+            }
+        }
+    }
+
+    fn policy(self) -> Policy {
+        match self {
+            Self::Enqueue => Policy::Enqueue,
+            Self::Reject => Policy::Reject,
+            Self::Rollback => Policy::Rollback,
+            Self::Steer { when, or } => Policy::Steer(when, or),
+            Self::Preempt { points, grace_us, delay_us, turn } => {
+                // Points of a later release are as good as any: the push must not be lost for them.
+                let points = points.map(|names| names.parse().unwrap_or(SafePoints::ANY));
+                let wish = Wish { points, grace: grace_us, delay: delay_us, turn, record: Record::Keep };
+                Policy::Preempt(Preempt::of_wish(wish))
+            }
+        }
+    }
+}
+
+/// Seals an item for the store.
+///
+/// # Errors
+/// If the item cannot be written as JSON.
+pub fn seal<T: Item>(
+    item: &T,
+    policy: Policy,
+    client_id: Option<String>,
+    capacity: usize,
+) -> Result<store::Push, serde_json::Error> {
+    let digest = digest(item)?.iter().map(|byte| format!("{byte:02x}")).collect();
+    let bytes = serde_json::to_vec(&Envelope { item, how: How::of(policy) })?;
+    Ok(store::Push { client_id, digest, bytes, capacity })
+}
+
+/// Opens what [`seal`] has made.
+///
+/// # Errors
+/// If it is nothing of the kind.
+pub fn unseal<T: Item>(bytes: &[u8]) -> Result<(T, Policy), serde_json::Error> {
+    let Envelope { item, how } = serde_json::from_slice(bytes)?;
+    Ok((item, how.policy()))
+}
+
+/// How often an owner without a nudge looks whether somebody else wrote (S1.5).
+pub(super) const LOOK: Duration = Duration::from_millis(200);

@@ -1,0 +1,146 @@
+//! A stop that another process asks, in the form in which the store keeps it.
+
+use std::time::Duration;
+
+use safepoint_scope::{Grace, InvalidRequest, Mode, Reach, Reason, SafePoints, StopRequest};
+use serde::{Deserialize, Serialize};
+
+use super::{
+    machine::Strength,
+    stop::{After, How, SessionStop},
+};
+use crate::ids::TurnId;
+
+/// A wish that somebody else puts into the store of a session, whether its owner lives or not (S7.5).
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Intent {
+    /// The session is to stop.
+    Session(SessionStop),
+    /// The turn at work is to stop, this one if named; the session goes on.
+    Turn(Option<TurnId>, StopRequest),
+}
+
+/// The stable form of an [`Intent`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Wire {
+    to: To,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    strength: Option<Strength>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    when_idle_ms: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    turn: Option<TurnId>,
+    /// None: now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    points: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    within_ms: Option<u64>,
+    reach: Extent,
+    cleanup_cap_ms: u64,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    text: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    cause: Option<String>,
+    after: After,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum To {
+    Session,
+    Turn,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Extent {
+    Root,
+    Tree,
+}
+
+/// Why an intent could not be read.
+#[derive(Debug, thiserror::Error)]
+#[error("the stop intent cannot be read: {0}")]
+pub struct UnreadableIntent(String);
+
+impl Intent {
+    /// The form in which it is stored.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let wire = match self {
+            Self::Turn(turn, request) => Wire { turn: *turn, ..wire(To::Turn, request) },
+            Self::Session(stop) => {
+                let (strength, when_idle_ms) = match stop.how {
+                    How::Strength(strength) => (Some(strength), None),
+                    How::WhenIdle(idle) => (None, Some(millis(idle))),
+                };
+                let to = wire(To::Session, &stop.request);
+                Wire { strength, when_idle_ms, cause: stop.cause.clone(), after: stop.after, ..to }
+            }
+        };
+        serde_json::to_vec(&wire).unwrap_or_default()
+    }
+
+    /// Reads the stored form.
+    ///
+    /// # Errors
+    /// If it is not one, or asks for what cannot be asked.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, UnreadableIntent> {
+        let wire: Wire =
+            serde_json::from_slice(bytes).map_err(|error| UnreadableIntent(error.to_string()))?;
+        let request = wire.request().map_err(|error| UnreadableIntent(error.to_string()))?;
+        let how = match (wire.strength, wire.when_idle_ms) {
+            (Some(strength), None) => How::Strength(strength),
+            (None, Some(idle)) => How::WhenIdle(Duration::from_millis(idle)),
+            (None, None) if wire.to == To::Turn => return Ok(Self::Turn(wire.turn, request)),
+            _ => return Err(UnreadableIntent("it must have a strength, or a time to be idle".into())),
+        };
+        Ok(Self::Session(SessionStop { how, request, cause: wire.cause, after: wire.after }))
+    }
+}
+
+impl Wire {
+    fn request(&self) -> Result<StopRequest, InvalidRequest> {
+        let points = self.points.as_deref().map(str::parse::<SafePoints>).transpose()?;
+        let within = self.within_ms.map(Duration::from_millis).map(Grace::try_from).transpose()?;
+        let request = match (points, within) {
+            (None, _) => StopRequest::now(),
+            (Some(points), None) => StopRequest::at(points),
+            (Some(points), Some(grace)) => StopRequest::at_within(points, grace),
+        };
+        let reach = match self.reach {
+            Extent::Root => Reach::Root,
+            Extent::Tree => Reach::Tree,
+        };
+        let cap = Duration::from_millis(self.cleanup_cap_ms);
+        Ok(request.reach(reach).cleanup_cap(cap).because(Reason::user(self.text.clone())))
+    }
+}
+
+fn wire(to: To, request: &StopRequest) -> Wire {
+    Wire {
+        to,
+        strength: None,
+        when_idle_ms: None,
+        turn: None,
+        points: match request.mode() {
+            Mode::Now => None,
+            Mode::At(points) => Some(points.to_string()),
+        },
+        within_ms: request.grace().map(|grace| millis(grace.as_duration())),
+        reach: match request.reach_of() {
+            Reach::Root => Extent::Root,
+            Reach::Tree => Extent::Tree,
+        },
+        cleanup_cap_ms: millis(request.cap()),
+        text: request.reason().map(|reason| reason.text().to_owned()).unwrap_or_default(),
+        cause: None,
+        after: After::Resumable,
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

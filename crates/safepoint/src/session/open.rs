@@ -1,0 +1,108 @@
+//! Opening a session that a store keeps: becoming its one owner, and finding what the last one left (S7).
+
+use std::sync::Arc;
+
+use safepoint_scope::Scope;
+
+use super::{
+    Item, Session, SessionBuilder, SessionHandle, SharedSession,
+    journal::{Found, Journal, LEASE, LeftTurn, recover},
+    machine::{Machine, Recovered},
+    owner::Owner,
+    watch::Watcher,
+    words::Fate,
+};
+use crate::{
+    ids::{ItemId, SessionId},
+    store::{self, Class, Error, ItemState, NewSession, Store, Write},
+};
+
+impl<T: Item> SessionBuilder<T> {
+    /// Opens the session of this id in `store`, and makes it if there is none.
+    ///
+    /// What the last owner left is there again: the conversation, what waits, the turn that ended early or was cut by
+    /// the end of its process, and the questions that are open. Nothing of it runs by itself: a turn that ended early
+    /// is taken up by [`SessionHandle::resume`], or closed by a newer item; a decision that was taken meanwhile takes
+    /// the suspended turn up. A stop that was asked meanwhile is seen to first.
+    ///
+    /// # Errors
+    /// [`Error::Held`] names who has it; [`Error::Damaged`] says where a record cannot be read, and changes nothing.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    ///
+    /// # Cancel safety
+    /// The lease may have been taken; it lapses by itself.
+    pub async fn open(
+        mut self,
+        store: Arc<dyn Store>,
+        id: SessionId,
+        owner: store::Owner,
+    ) -> Result<Session<T>, Error> {
+        let row = match store.open(&id).await {
+            Err(Error::NoSession(_)) => match store.create(NewSession::of(id.clone())).await {
+                // Somebody else made it in between: then there is one.
+                Err(Error::SessionExists(_)) => store.open(&id).await?,
+                made => made?,
+            },
+            found => found?,
+        };
+        let lease = store.acquire(&id, owner, LEASE).await?;
+        let journal = Arc::new(Journal::new(store, id, lease, row.head));
+        let found = match recover(&journal).await {
+            Ok(found) => found,
+            Err(error) => {
+                journal.release().await?;
+                return Err(error);
+            }
+        };
+        let (shared, received) = self.shared();
+        let (items, machine) = self.take_over(&shared, &journal, &found).await?;
+        self.settings.history = found.history.clone();
+        let mut owner = Owner::new(Arc::clone(&shared), Arc::new(self.settings), received, machine);
+        owner.inherit(Arc::clone(&journal), found.left, items);
+        // What was there before is in the mail before anything that comes now.
+        let mut watcher = Watcher::new(&shared, journal);
+        watcher.look().await?;
+        shared.mailbox.post(super::mail::Mail::Adopted);
+        let (engine, _nobody_stops_it) = Scope::root();
+        drop(engine.spawn("session", owner.own()));
+        drop(engine.spawn("session's watcher", watcher.watch()));
+        Ok(Session { handle: SessionHandle { shared } })
+    }
+
+    /// Puts the inbox in order, and makes the machine as it was left.
+    async fn take_over(
+        &self,
+        shared: &Arc<SharedSession<T>>,
+        journal: &Arc<Journal>,
+        found: &Found,
+    ) -> Result<(Vec<(ItemId, T)>, Machine), Error> {
+        let rows = journal.store().inbox(journal.session()).await?;
+        let mut writes: Vec<Write> = Vec::new();
+        let mut items = Vec::new();
+        for row in rows.iter().filter(|row| row.state == ItemState::Taken) {
+            if found.put_back.contains(&row.number) {
+                writes.push(Write::PutBackItem(row.number));
+            } else if found.left.is_some() {
+                // The turn's own, or what it was steered with.
+                if let Ok((item, _policy)) = super::unseal::<T>(&row.bytes) {
+                    let slip = shared.door.adopt();
+                    journal.number(slip.id(), row.number);
+                    items.push((slip.id(), item));
+                }
+            } else {
+                writes.push(Write::RemoveItem(row.number));
+            }
+        }
+        if !writes.is_empty() {
+            journal.append(writes, Class::Recorded).await?;
+        }
+        let left = found.left.as_ref().map(|LeftTurn { turn, fate, .. }| {
+            let how =
+                if matches!(fate, Fate::Suspended(_)) { Recovered::Suspended } else { Recovered::Early };
+            (*turn, items.iter().map(|(id, _)| *id).collect(), how)
+        });
+        Ok((items, Machine::recovered(self.settings.rules, found.turns, left)))
+    }
+}

@@ -1,0 +1,58 @@
+//! The two ends of an owner's time: what it takes over, and the account that it leaves.
+
+use std::sync::Arc;
+
+use super::{Held, Item, ItemId, Owner, Slip, Work};
+use crate::session::{
+    exit::{Exit, ExitReason, Open},
+    journal::{Journal, LeftTurn},
+    machine,
+};
+
+impl<T: Item> Owner<T> {
+    /// Takes over what another owner left.
+    pub(in crate::session) fn inherit(
+        &mut self,
+        journal: Arc<Journal>,
+        left: Option<LeftTurn>,
+        items: Vec<(ItemId, T)>,
+    ) {
+        self.journal = Some(journal);
+        let ids: Vec<ItemId> = items.iter().map(|(id, _)| *id).collect();
+        self.taken.extend(&ids);
+        for (id, item) in items {
+            self.items.insert(id, Held { item, slip: Arc::new(Slip::new(id)) });
+        }
+        self.left = left.map(|LeftTurn { turn, fate, run, before, log }| {
+            let work = Work { turn, agent: None, handle: None, run, log, before, items: ids, outcome: None };
+            (work, fate)
+        });
+    }
+
+    pub(super) fn finish(mut self) {
+        let open = self.left.take().map(|(work, fate)| {
+            let items = &mut self.items;
+            let held = |id: &ItemId| items.remove(id).map(|held| (*id, held.item));
+            let items = work.items.iter().filter_map(held).collect();
+            Open { turn: work.turn, fate, items, outcome: work.outcome }
+        });
+        let reason = match (self.ended, self.error.take()) {
+            (Some(machine::Exit::Broken), Some(error)) => ExitReason::Failed(error),
+            (Some(machine::Exit::Idle), _) => ExitReason::Idle,
+            _ => ExitReason::Stopped,
+        };
+        self.unhandled.sort_by_key(|(id, _)| *id);
+        let shared = Arc::clone(&self.shared);
+        let exit = Exit {
+            reason,
+            cause: self.cause.take(),
+            after: self.after,
+            unhandled: std::mem::take(&mut self.unhandled),
+            open,
+            history: self.history.clone(),
+            persisted: self.persisted.clone(),
+            late: Arc::new(move || shared.door.take_late()),
+        };
+        self.shared.over(exit);
+    }
+}

@@ -1,0 +1,84 @@
+//! Decisions on open questions: put to the run at work, or kept for the suspended one, which is then taken up.
+
+use std::sync::Arc;
+
+use tokio::sync::oneshot;
+
+use super::{Decision, Input, Item, Mail, Outcome, Owner};
+use crate::{ids::ApprovalId, session::journal::Journal, shared::DecideError, store};
+
+/// Who decides, where nothing else is known: whoever holds the session's handle.
+const HERE: &str = "the owner";
+
+impl<T: Item> Owner<T> {
+    pub(super) async fn decide(
+        &mut self,
+        id: ApprovalId,
+        decision: Decision,
+        reply: oneshot::Sender<Result<(), DecideError>>,
+    ) {
+        if let Some(journal) = self.journal.clone() {
+            // The store takes exactly one decision, from whichever process; then it is as if it came from there.
+            let taken = take(&journal, &id, &decision).await;
+            let is_taken = taken.is_ok();
+            answer(reply, taken);
+            if is_taken {
+                self.take_up_decision(id, decision).await;
+            }
+            return;
+        }
+        if let Some(handle) = self.work.as_ref().and_then(|work| work.handle.clone()) {
+            drop(self.scope.spawn("decision", async move {
+                answer(reply, handle.decide(&id, decision).await);
+            }));
+            return;
+        }
+        let is_open = match self.left.as_ref().and_then(|(work, _)| work.outcome.as_ref()) {
+            Some(Outcome::Suspended(waiting)) => waiting.approvals().iter().any(|asked| asked.id == id),
+            _ => false,
+        };
+        let is_open = is_open && !self.decisions.iter().any(|(decided, _)| *decided == id);
+        answer(reply, if is_open { Ok(()) } else { Err(DecideError::NotOpen) });
+        if is_open {
+            self.take_up_decision(id, decision).await;
+        }
+    }
+
+    /// Acts on a decision that counts.
+    pub(super) async fn take_up_decision(&mut self, id: ApprovalId, decision: Decision) {
+        if let Some(handle) = self.work.as_ref().and_then(|work| work.handle.clone()) {
+            let mailbox = self.shared.mailbox.clone();
+            drop(self.scope.spawn("decision", async move {
+                // A run that has just suspended is taken up again with it.
+                if handle.decide(&id, decision.clone()).await == Err(DecideError::RunEnded) {
+                    mailbox.post(Mail::Decided { id, decision });
+                }
+            }));
+            return;
+        }
+        if self.machine.is_suspended() && !self.decisions.iter().any(|(decided, _)| *decided == id) {
+            self.decisions.push((id, decision));
+            self.step(Input::Decided).await;
+            self.answer = None;
+        }
+    }
+}
+
+async fn take(journal: &Arc<Journal>, id: &ApprovalId, decision: &Decision) -> Result<(), DecideError> {
+    let lost = |_: store::Error| DecideError::NotOpen;
+    let row =
+        journal.store().approval(journal.session(), id).await.map_err(lost)?.ok_or(DecideError::NotOpen)?;
+    let bytes = serde_json::to_vec(decision).unwrap_or_default();
+    let decision =
+        store::Decision { id: id.clone(), digest: row.asked.digest, principal: HERE.into(), bytes };
+    match journal.store().decide(journal.session(), decision).await.map_err(lost)? {
+        store::Decided::Taken => Ok(()),
+        _ => Err(DecideError::NotOpen),
+    }
+}
+
+fn answer(reply: oneshot::Sender<Result<(), DecideError>>, answer: Result<(), DecideError>) {
+    if reply.send(answer).is_err() {
+        // Whoever decided no longer waits.
+    }
+}

@@ -1,0 +1,92 @@
+//! What other processes put into the store: items, withdrawals, stops; and what this owner puts there for its own.
+
+use std::sync::Arc;
+
+use tokio::sync::oneshot;
+
+use super::{Fate, Input, Item, Owner, Policy, SessionEvent, Slip, plan};
+use crate::session::{envelope::seal, intent::Intent, words::Refusal};
+use crate::store::{Class, Pushed, Write};
+
+impl<T: Item> Owner<T> {
+    /// Makes an item durable before anybody is told that it is in (S6.2); none if it went back to its sender.
+    pub(super) async fn store_item(
+        &mut self,
+        item: T,
+        slip: &Arc<Slip<T>>,
+        policy: Policy,
+        client_id: Option<String>,
+    ) -> Option<T> {
+        let Some(journal) = self.journal.clone() else {
+            slip.recorded(slip.id().number());
+            return Some(item);
+        };
+        let why = match seal(&item, policy, client_id, self.settings.inbox) {
+            Err(_not_json) => Refusal::NotRecorded,
+            Ok(push) => match journal.store().push(journal.session(), push).await {
+                Ok(Pushed::Accepted(number)) => {
+                    journal.number(slip.id(), number);
+                    slip.recorded(number);
+                    return Some(item);
+                }
+                Ok(Pushed::Same(_)) => Refusal::Known,
+                Ok(Pushed::Conflict(_)) => Refusal::OtherContent,
+                Ok(Pushed::Full) => Refusal::Full,
+                Ok(Pushed::Closed) => Refusal::Closed,
+                Err(_lost) => Refusal::NotRecorded,
+            },
+        };
+        let fate = Fate::Returned(why);
+        self.show(SessionEvent::Fate { item: slip.id(), fate });
+        slip.back(item, fate);
+        None
+    }
+
+    /// Takes an item in that is in the store.
+    pub(super) async fn adopt(&mut self, number: u64, item: T, policy: Policy) {
+        let Some(journal) = self.journal.clone() else { return };
+        if journal.item_of(number).is_some() {
+            return;
+        }
+        let slip = self.shared.door.adopt();
+        journal.number(slip.id(), number);
+        slip.recorded(number);
+        self.accept(item, slip, policy).await;
+    }
+
+    /// Somebody else took an item back.
+    pub(super) async fn vanish(&mut self, number: u64) {
+        let item = self.journal.as_ref().and_then(|journal| journal.item_of(number));
+        if let Some(item) = item
+            && self.machine.waiting().contains(&item)
+        {
+            self.gone.insert(number);
+            self.step(Input::Withdraw(item)).await;
+            self.answer = None;
+        }
+    }
+
+    /// Does what somebody else asked, and notes that it was seen to.
+    pub(super) async fn heed(&mut self, number: u64, intent: Intent) {
+        let (reply, _nobody) = oneshot::channel();
+        match intent {
+            Intent::Session(stop) => self.stop(stop, reply).await,
+            Intent::Turn(turn, request) => {
+                self.request = Some(request);
+                self.step_for(Input::StopTurn(turn), reply).await;
+            }
+        }
+        let Some(journal) = self.journal.clone() else { return };
+        if let Err(error) = journal.append(vec![Write::StopSeen(number)], Class::Recorded).await {
+            self.broke(plan::store_report(&error)).await;
+        }
+    }
+
+    /// Gives the session back to the store.
+    pub(super) async fn let_go(&mut self) {
+        let Some(journal) = self.journal.clone() else { return };
+        if let Err(_lost) = journal.release().await {
+            // It lapses by itself.
+        }
+    }
+}

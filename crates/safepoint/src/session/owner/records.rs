@@ -1,0 +1,146 @@
+//! What the owner records before it does anything: a turn's beginning, its end, and where its items are.
+//!
+//! **Invariants**: no turn starts that is not recorded; after a failed write nothing more is written.
+
+use super::{Effect, Fate, Input, Item, ItemId, Owner, plan};
+use crate::{
+    outcome::Persisted,
+    session::{journal::Line, machine::From},
+    store::{self, Class, Write},
+};
+
+impl<T: Item> Owner<T> {
+    /// Records what these effects announce. What could not be recorded does not happen: a turn does not begin, and
+    /// the session ends.
+    pub(super) async fn record(&mut self, effects: &mut Vec<Effect>) {
+        let Some(journal) = self.journal.clone() else { return };
+        if self.persisted != Persisted::Yes {
+            return;
+        }
+        loop {
+            let writes = match self.writes(effects) {
+                Ok(writes) if writes.is_empty() => return,
+                Ok(writes) => writes,
+                Err(error) => {
+                    return self.lose(&store::Error::Failed(store::Cause::new(error.to_string())), effects);
+                }
+            };
+            match journal.append(writes, Class::Recorded).await {
+                Ok(_) => return self.note_taken(effects),
+                // Somebody took the item back while the turn was planned: it is planned anew, without it.
+                Err(store::Error::ItemElsewhere(number)) if self.take_back(number, effects) => {}
+                Err(error) => return self.lose(&error, effects),
+            }
+        }
+    }
+
+    /// What these effects say, as writes of one transaction.
+    fn writes(&self, effects: &[Effect]) -> Result<Vec<Write>, serde_json::Error> {
+        let number = |item: &ItemId| {
+            let number = self.journal.as_ref().and_then(|journal| journal.number_of(*item));
+            number.filter(|number| !self.gone.contains(number))
+        };
+        let mut writes = Vec::new();
+        for effect in effects {
+            match effect {
+                Effect::Start { turn, from: From::Plan, .. } => {
+                    let left = self.left.iter().flat_map(|(work, _)| &work.items);
+                    writes.extend(
+                        left.filter(|item| self.taken.contains(item))
+                            .filter_map(number)
+                            .map(Write::RemoveItem),
+                    );
+                    let items: Vec<u64> = self.machine.items().iter().filter_map(number).collect();
+                    writes.push(Line::Planned { turn: *turn, items: items.clone() }.write()?);
+                    writes.extend(items.into_iter().map(Write::TakeItem));
+                    writes.push(Write::Label("running".into()));
+                }
+                Effect::Start { .. } => writes.push(Write::Label("running".into())),
+                Effect::Forget(turn) => writes.push(Line::Forgotten { turn: *turn }.write()?),
+                Effect::TurnEnded { turn, fate } => {
+                    writes.push(Line::Ended { turn: *turn, fate: *fate }.write()?);
+                    writes.push(Write::Label(label(*fate).into()));
+                }
+                Effect::Requeued(item) if self.taken.contains(item) => {
+                    writes.extend(number(item).map(Write::PutBackItem));
+                }
+                Effect::Return { item, .. } => writes.extend(number(item).map(Write::RemoveItem)),
+                Effect::Fate { item, fate } if is_over(*fate) => {
+                    writes.extend(number(item).map(Write::RemoveItem))
+                }
+                _ => {}
+            }
+        }
+        Ok(writes)
+    }
+
+    fn note_taken(&mut self, effects: &[Effect]) {
+        for effect in effects {
+            match effect {
+                Effect::Start { from: From::Plan, .. } => self.taken.extend(self.machine.items()),
+                Effect::Requeued(item) | Effect::Return { item, .. } => {
+                    self.taken.remove(item);
+                }
+                Effect::Fate { item, fate } if is_over(*fate) => {
+                    self.taken.remove(item);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Takes an item out that is not in the store's inbox any more; false if it is not about to be taken.
+    fn take_back(&mut self, number: u64, effects: &mut Vec<Effect>) -> bool {
+        let Some(item) = self.journal.as_ref().and_then(|journal| journal.item_of(number)) else {
+            return false;
+        };
+        let Some(turn) = begun(effects) else { return false };
+        effects.retain(|effect| !matches!(effect, Effect::Start { .. }));
+        let now = self.now();
+        self.gone.insert(number);
+        // The machine may plan at once; that plan is dropped by the withdrawal, and made anew.
+        self.machine.step(now, Input::Unstarted(turn), effects);
+        self.machine.step(now, Input::Withdraw(item), effects);
+        true
+    }
+
+    /// The store does not take what must be recorded: nothing begins any more, and the session ends.
+    fn lose(&mut self, error: &store::Error, effects: &mut Vec<Effect>) {
+        self.persisted =
+            if error.is_uncertain() { Persisted::Unknown } else { Persisted::No(error.to_string()) };
+        self.error.get_or_insert(plan::store_report(error));
+        let now = self.now();
+        if let Some(turn) = begun(effects) {
+            effects.retain(|effect| !matches!(effect, Effect::Start { .. }));
+            self.machine.step(now, Input::Broke, effects);
+            self.machine.step(now, Input::Unstarted(turn), effects);
+        } else {
+            self.machine.step(now, Input::Broke, effects);
+        }
+    }
+}
+
+fn begun(effects: &[Effect]) -> Option<crate::ids::TurnId> {
+    effects.iter().find_map(|effect| match effect {
+        Effect::Start { turn, .. } => Some(*turn),
+        _ => None,
+    })
+}
+
+/// Whether the item is done with: no turn takes it up again.
+fn is_over(fate: Fate) -> bool {
+    matches!(
+        fate,
+        Fate::Completed(_) | Fate::RolledBack(_) | Fate::Dropped | Fate::Withdrawn | Fate::Returned(_)
+    )
+}
+
+/// The session's state for those who list it.
+fn label(fate: Fate) -> &'static str {
+    match fate {
+        Fate::Suspended(_) => "suspended",
+        Fate::Interrupted(_) | Fate::Preempted(_) => "stopped",
+        Fate::Failed(_) => "failed",
+        _ => "idle",
+    }
+}

@@ -1,0 +1,161 @@
+//! Looks at the store for what others wrote, and holds on to the lease, while the session lives.
+
+use std::sync::{Arc, Weak};
+
+use tokio::time::{Instant, sleep_until};
+
+use super::{
+    Item, SharedSession,
+    envelope::{LOOK, unseal},
+    intent::Intent,
+    journal::{Journal, LEASE},
+    mail::Mail,
+};
+use crate::{
+    approval::Decision,
+    event::ErrorReport,
+    store::{ApprovalState, Error, ItemState, Notice, Stamp, Use},
+};
+
+/// A part of the lease after which it is renewed.
+const RENEW: u32 = 3;
+
+/// Watches one session's rows.
+pub(super) struct Watcher<T> {
+    shared: Weak<SharedSession<T>>,
+    journal: Arc<Journal>,
+    stamp: Option<Stamp>,
+    seen: Notice,
+    known: std::collections::HashSet<u64>,
+    stops: u64,
+}
+
+impl<T: Item> Watcher<T> {
+    pub(super) fn new(shared: &Arc<SharedSession<T>>, journal: Arc<Journal>) -> Self {
+        Self {
+            shared: Arc::downgrade(shared),
+            journal,
+            stamp: None,
+            seen: Notice::default(),
+            known: std::collections::HashSet::new(),
+            stops: 0,
+        }
+    }
+
+    /// Until the session is over, or is not ours any more.
+    pub(super) async fn watch(mut self) {
+        let mut renew_at = Instant::now() + LEASE / RENEW;
+        loop {
+            if let Err(error) = self.look().await {
+                self.tell_lost(&error);
+                if !error.is_uncertain() {
+                    return;
+                }
+            }
+            let Some(shared) = self.shared.upgrade() else { return };
+            if shared.exit.get().is_some() {
+                return;
+            }
+            let nudged = async { shared.nudged.notified().await };
+            let soon = sleep_until((Instant::now() + LOOK).min(renew_at));
+            futures_util::future::select(Box::pin(nudged), Box::pin(soon)).await;
+            if Instant::now() >= renew_at {
+                if let Err(error @ (Error::Fenced { .. } | Error::NoSession(_))) = self.journal.renew().await
+                {
+                    self.tell_lost(&error);
+                    return;
+                }
+                renew_at = Instant::now() + LEASE / RENEW;
+            }
+        }
+    }
+
+    fn post(&self, mail: Mail<T>) {
+        if let Some(shared) = self.shared.upgrade() {
+            shared.mailbox.post(mail);
+        }
+    }
+
+    fn tell_lost(&self, error: &Error) {
+        let hint = match error {
+            Error::Fenced { .. } => {
+                Some("another process has taken the session over; talk to that one".into())
+            }
+            _ => None,
+        };
+        self.post(Mail::Broke(ErrorReport { code: "store".into(), message: error.to_string(), hint }));
+    }
+
+    /// Takes in whatever is new.
+    pub(super) async fn look(&mut self) -> Result<(), Error> {
+        let journal = Arc::clone(&self.journal);
+        let (store, session) = (journal.store(), journal.session());
+        let stamp = store.stamp().await?;
+        if self.stamp == Some(stamp) {
+            return Ok(());
+        }
+        let notice = store.notice(session).await?;
+        let epoch = journal.lease().epoch();
+        if notice.epoch != epoch {
+            return Err(Error::Fenced { session: session.clone(), epoch, newest: notice.epoch });
+        }
+        if self.stamp.is_none() || notice.items != self.seen.items {
+            self.look_at_items().await?;
+        }
+        if self.stamp.is_none() || notice.stops != self.seen.stops {
+            self.look_at_stops().await?;
+        }
+        if self.stamp.is_none() || notice.decisions != self.seen.decisions {
+            self.look_at_decisions().await?;
+        }
+        self.stamp = Some(stamp);
+        self.seen = notice;
+        Ok(())
+    }
+
+    async fn look_at_items(&mut self) -> Result<(), Error> {
+        let rows = self.journal.store().inbox(self.journal.session()).await?;
+        let mut there = std::collections::HashSet::new();
+        for row in rows {
+            there.insert(row.number);
+            if row.state == ItemState::Waiting && self.known.insert(row.number) {
+                match unseal::<T>(&row.bytes) {
+                    Ok((item, policy)) => self.post(Mail::Adopt { number: row.number, item, policy }),
+                    // It stays where it is, for a release that can read it.
+                    Err(error) => self.post(Mail::Unreadable { number: row.number, why: error.to_string() }),
+                }
+            }
+        }
+        let gone: Vec<u64> = self.known.difference(&there).copied().collect();
+        for number in gone {
+            self.known.remove(&number);
+            self.post(Mail::Gone { number });
+        }
+        Ok(())
+    }
+
+    async fn look_at_stops(&mut self) -> Result<(), Error> {
+        for row in self.journal.store().stops(self.journal.session(), self.stops).await? {
+            self.stops = row.number;
+            if row.seen {
+                continue;
+            }
+            match Intent::from_bytes(&row.bytes) {
+                Ok(intent) => self.post(Mail::Intent { number: row.number, intent }),
+                Err(error) => self.post(Mail::Unreadable { number: row.number, why: error.to_string() }),
+            }
+        }
+        Ok(())
+    }
+
+    async fn look_at_decisions(&mut self) -> Result<(), Error> {
+        for row in self.journal.store().approvals(self.journal.session()).await? {
+            if let ApprovalState::Decided { bytes, used: Use::Waiting, .. } = &row.state
+                && let Ok(decision) = serde_json::from_slice::<Decision>(bytes)
+            {
+                self.post(Mail::Decided { id: row.asked.id.clone(), decision });
+            }
+        }
+        Ok(())
+    }
+}
