@@ -8,7 +8,7 @@ use safepoint::{
 };
 
 use super::{
-    column::{micros, time},
+    column::{micros, text, time},
     fail::Fail,
     sessions,
 };
@@ -27,16 +27,16 @@ mod code {
 
 fn row(row: &Row<'_>) -> rusqlite::Result<ApprovalRow> {
     let asked = NewApproval {
-        id: ApprovalId::from(row.get::<_, String>(0)?),
-        run: RunId::from(row.get::<_, String>(1)?),
-        call: CallId::from(row.get::<_, String>(2)?),
-        digest: row.get(3)?,
+        id: ApprovalId::from(text(row, 0)?),
+        run: RunId::from(text(row, 1)?),
+        call: CallId::from(text(row, 2)?),
+        digest: text(row, 3)?,
         expires: time(row.get(4)?),
         bytes: row.get(5)?,
     };
     let decided = |used| -> rusqlite::Result<ApprovalState> {
         Ok(ApprovalState::Decided {
-            principal: row.get(8)?,
+            principal: text(row, 8)?,
             at: time(row.get(9)?),
             bytes: row.get(10)?,
             used,

@@ -1,6 +1,7 @@
 //! How values stand in columns.
 
 use jiff::Timestamp;
+use rusqlite::Row;
 pub(super) use safepoint::store::of_micros as time;
 use safepoint::store::{Cause, Error};
 
@@ -35,4 +36,14 @@ pub(super) fn count(int: i64) -> u64 {
 
 pub(super) fn micros(at: Timestamp) -> i64 {
     at.as_microsecond()
+}
+
+/// A text of a row that no checksum covers: what is no text in it is replaced, so that one bad letter hides no row.
+pub(super) fn text(row: &Row<'_>, column: usize) -> rusqlite::Result<String> {
+    Ok(optional_text(row, column)?.unwrap_or_default())
+}
+
+pub(super) fn optional_text(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<String>> {
+    let text = row.get_ref(column)?.as_bytes_or_null()?;
+    Ok(text.map(|text| String::from_utf8_lossy(text).into_owned()))
 }

@@ -8,7 +8,7 @@ use safepoint::{
 };
 
 use super::{
-    column::{int, micros, number, place, places, time},
+    column::{int, micros, number, optional_text, place, places, text, time},
     fail::Fail,
     sessions,
 };
@@ -18,8 +18,8 @@ const COLUMNS: &str = "SELECT place, client, digest, state, at, bytes FROM items
 fn item(row: &Row<'_>) -> rusqlite::Result<Item> {
     Ok(Item {
         number: number(row.get(0)?),
-        client_id: row.get(1)?,
-        digest: row.get(2)?,
+        client_id: optional_text(row, 1)?,
+        digest: text(row, 2)?,
         state: state(row.get(3)?),
         at: time(row.get(4)?),
         bytes: row.get(5)?,

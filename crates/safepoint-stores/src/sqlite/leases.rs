@@ -8,21 +8,21 @@ use safepoint::{
 };
 
 use super::{
-    column::{count, int, micros, time},
+    column::{count, int, micros, optional_text, text, time},
     fail::Fail,
     sessions,
 };
 
 /// The holder, from eight columns of which the first is at `from`; they are null where nobody holds.
 pub(super) fn held(row: &Row<'_>, from: usize) -> rusqlite::Result<Option<Held>> {
-    let Some(host) = row.get::<_, Option<String>>(from)? else { return Ok(None) };
+    let Some(host) = optional_text(row, from)? else { return Ok(None) };
     let owner = Owner {
         host,
-        boot: row.get(from + 1)?,
-        space: row.get(from + 2)?,
+        boot: text(row, from + 1)?,
+        space: text(row, from + 2)?,
         pid: row.get(from + 3)?,
         started: count(row.get(from + 4)?),
-        socket: row.get(from + 5)?,
+        socket: optional_text(row, from + 5)?,
     };
     Ok(Some(Held { owner, since: time(row.get(from + 6)?), expires: time(row.get(from + 7)?) }))
 }

@@ -8,7 +8,7 @@ use safepoint::{
 };
 
 use super::{
-    column::{count, int, micros, places, time},
+    column::{count, int, micros, places, text, time},
     fail::Fail,
     leases,
 };
@@ -21,13 +21,13 @@ const ROW: &str = "SELECT s.id, s.created, s.updated, s.label, s.title, s.head, 
 const LEASE: usize = 8;
 
 fn row(row: &Row<'_>) -> rusqlite::Result<SessionRow> {
-    let id = SessionId::from(row.get::<_, String>(0)?);
+    let id = SessionId::from(text(row, 0)?);
     let chain: Vec<u8> = row.get(6)?;
     Ok(SessionRow {
         created: time(row.get(1)?),
         updated: time(row.get(2)?),
-        label: row.get(3)?,
-        title: row.get(4)?,
+        label: text(row, 3)?,
+        title: text(row, 4)?,
         head: count(row.get(5)?),
         // One that does not look like a checksum fits no record: a check places that.
         chain: Chain::from_bytes(&chain).unwrap_or_else(|| Chain::of(&id)),

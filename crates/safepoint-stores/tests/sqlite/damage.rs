@@ -223,6 +223,17 @@ async fn an_export_hands_out_what_can_be_read() {
     }
 }
 
+/// S7.6: a bad letter in one session's title hides neither that session nor any other.
+#[tokio::test]
+async fn a_title_that_is_no_text_hides_nothing() {
+    let bed = Bed::make().await;
+    bed.change("UPDATE sessions SET title = cast(x'41ff42' AS TEXT) WHERE id = 'a'");
+    let store = SqliteStore::open(&bed.path).unwrap();
+    let rows = store.list(10, None).await.unwrap();
+    let titles: Vec<&str> = rows.iter().map(|row| row.title.as_str()).collect();
+    assert_eq!(titles, ["", "A\u{fffd}B"]);
+}
+
 /// S7.7: what is damaged can still be gone on with: nothing is destroyed.
 #[tokio::test]
 async fn a_damaged_journal_can_be_written_on() {

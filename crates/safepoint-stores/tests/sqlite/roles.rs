@@ -5,10 +5,14 @@
 use std::{
     env,
     ffi::OsStr,
-    io::{BufRead, BufReader},
+    io::{BufRead, BufReader, ErrorKind},
     path::{Path, PathBuf},
     process::{Child, ChildStdout, Command, Stdio},
+    time::{Duration, Instant},
 };
+
+/// How long anything may take on a busy machine before a test gives up on it.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 const ROLE: &str = "SAFEPOINT_STORE_ROLE";
 const STORE: &str = "SAFEPOINT_STORE_PATH";
@@ -55,7 +59,16 @@ pub(crate) struct Process {
 
 impl Process {
     pub(crate) fn start(mut command: Command) -> Self {
-        let mut child = command.spawn().unwrap();
+        let deadline = Instant::now() + PATIENCE;
+        let mut child = loop {
+            match command.spawn() {
+                // A program that was just copied is still open for writing in whatever another test forked meanwhile.
+                Err(busy) if busy.kind() == ErrorKind::ExecutableFileBusy && Instant::now() < deadline => {
+                    std::thread::yield_now();
+                }
+                spawned => break spawned.unwrap(),
+            }
+        };
         let said = BufReader::new(child.stdout.take().unwrap());
         Self { child, said }
     }

@@ -107,7 +107,8 @@ fn started(pid: u32) -> Option<u64> {
     fields.nth(START)?.parse().ok()
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
+#[cfg(target_os = "linux")]
 mod tests {
     use super::*;
 
