@@ -107,8 +107,8 @@ fn started(pid: u32) -> Option<u64> {
     fields.nth(START)?.parse().ok()
 }
 
-#[cfg(test)]
 #[cfg(target_os = "linux")]
+#[cfg(test)]
 mod tests {
     use super::*;
 
