@@ -15,7 +15,7 @@ use crate::{args::Approve, keyboard::Keyboard, screen::Screen};
 /// Puts every tool that changes something under the mode.
 pub(crate) fn under(
     mut builder: AgentBuilder,
-    mode: Approve,
+    (mode, unanswered): (Approve, Unanswered),
     tools: &[Arc<dyn Tool>],
     screen: &Arc<Screen>,
 ) -> AgentBuilder {
@@ -35,6 +35,7 @@ pub(crate) fn under(
             let terminal = Terminal { screen: Arc::clone(screen), one_at_a_time: Arc::default() };
             Approvals::Ask(Some(Arc::new(terminal)), Unanswered::Deny)
         }
+        Approve::Ask if unanswered == Unanswered::Suspend => Approvals::Ask(None, Unanswered::Suspend),
         Approve::Ask => {
             if !changing.is_empty() {
                 let names = changing.join(", ");

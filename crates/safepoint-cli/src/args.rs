@@ -4,7 +4,10 @@ use std::{fmt, net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::duration::parse as duration;
+use crate::{
+    duration::parse as duration,
+    kept::{ApprovalsArgs, DecideArgs, StoreCommand},
+};
 
 /// Agents that can be stopped, and that tell the truth about what was stopped.
 #[derive(Debug, Parser)]
@@ -40,6 +43,19 @@ pub(crate) enum Command {
     /// One turn, or several with --then; text goes to stdout, everything else to stderr
     #[command(after_help = RUN)]
     Run(Box<RunArgs>),
+    /// Go on with a kept session: a stopped, suspended or crashed turn is taken up where it was
+    Resume(Box<ResumeArgs>),
+    /// The approvals of a kept session
+    Approvals(ApprovalsArgs),
+    /// Let a call run that waits for approval, perhaps with other arguments
+    Approve(DecideArgs),
+    /// Do not let it run; the model is told
+    Deny(DecideArgs),
+    /// Give the call's result yourself instead of letting it run
+    Respond(DecideArgs),
+    /// The file in which sessions are kept
+    #[command(subcommand)]
+    Store(StoreCommand),
     /// A tour of under a minute, offline: what a stop does, and what its receipt says
     Demo,
     /// The scripted model server, for trying things without a key
@@ -91,6 +107,12 @@ pub(crate) struct RunArgs {
     /// The config file
     #[arg(long, value_name = "PATH")]
     pub(crate) config: Option<PathBuf>,
+    /// Keep the conversation as this session, or go on with it
+    #[arg(long, value_name = "ID")]
+    pub(crate) session: Option<String>,
+    /// Keep it in this file; default with --session: $XDG_DATA_HOME/safepoint/store.db, or under ~/.local/share
+    #[arg(long, value_name = "PATH")]
+    pub(crate) store: Option<PathBuf>,
     /// One JSON object a line on stdout, nothing else there
     #[arg(long)]
     pub(crate) json: bool,
@@ -109,6 +131,16 @@ pub(crate) struct RunArgs {
     /// What a closed stdout or a hang-up does
     #[arg(long, value_enum, default_value = "stop")]
     pub(crate) on_disconnect: OnDisconnect,
+}
+
+/// `safepoint resume`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ResumeArgs {
+    /// The session
+    #[arg(value_name = "SESSION")]
+    pub(crate) resumed: String,
+    #[command(flatten)]
+    pub(crate) run: RunArgs,
 }
 
 /// Who decides. Exhaustive: the three modes.

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use safepoint::{
     Outcome,
     event::{Answered, Event, EventKind, Extent, Fact, Wholeness},
-    ids::Path,
+    ids::{Path, SessionId},
     outcome::Persisted,
     receipt::{Ending, Receipt, RequestReport},
 };
@@ -14,7 +14,9 @@ use serde_json::{Map, Value, json};
 
 /// Numbers lines without a gap and stamps them.
 pub(crate) struct Lines {
-    session: String,
+    session: SessionId,
+    /// Whether what is recorded survives this process.
+    keeps: bool,
     seq: u64,
     turn: u32,
     run: String,
@@ -24,9 +26,11 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    pub(crate) fn new() -> Self {
-        let session = format!("ses_{}", uuid::Uuid::now_v7().simple());
+    /// Lines of this session, if it is kept; else of one that lives in memory.
+    pub(crate) fn new(kept: Option<&SessionId>) -> Self {
+        let session = kept.cloned().unwrap_or_else(SessionId::fresh);
         Self {
+            keeps: kept.is_some(),
             session,
             seq: 0,
             turn: 0,
@@ -186,7 +190,8 @@ impl Lines {
         };
         let persisted = match outcome.persisted() {
             // The log of this command lives in memory: it does not survive the process, and is not said to.
-            Persisted::Yes => json!("no"),
+            Persisted::Yes if !self.keeps => json!("no"),
+            Persisted::Yes => json!("yes"),
             Persisted::No(error) => json!({"no": error}),
             Persisted::Unknown => json!("unknown"),
         };

@@ -3,9 +3,11 @@
 mod approve;
 mod args;
 mod config;
+mod conversation;
 mod demo;
 mod duration;
 mod json;
+mod kept;
 mod keyboard;
 mod model;
 mod practice;
@@ -20,7 +22,10 @@ use std::{process::ExitCode, time::Duration};
 
 use clap::Parser as _;
 
-use crate::args::{Cli, Command};
+use crate::{
+    args::{Cli, Command},
+    kept::{StoreCommand, Verb},
+};
 
 fn main() -> ExitCode {
     // First: a guard forks, and only a process with one thread can do that safely.
@@ -38,6 +43,12 @@ fn main() -> ExitCode {
         match cli.command {
             None => Ok(help()),
             Some(Command::Run(args)) => run::run(args).await,
+            Some(Command::Resume(args)) => run::resume(args).await,
+            Some(Command::Approvals(args)) => kept::approvals(args).await,
+            Some(Command::Approve(args)) => kept::decide(Verb::Approve, args).await,
+            Some(Command::Deny(args)) => kept::decide(Verb::Deny, args).await,
+            Some(Command::Respond(args)) => kept::decide(Verb::Respond, args).await,
+            Some(Command::Store(StoreCommand::Check(place))) => kept::check(place).await,
             Some(Command::Demo) => demo::demo().await,
             Some(Command::Practice(args)) => practice::practice(args).await,
         }
@@ -58,5 +69,11 @@ fn help() -> ExitCode {
 fn failed(error: &anyhow::Error) -> ExitCode {
     eprintln!("safepoint: {error:#}");
     let usage = error.is::<args::Usage>() || error.chain().any(|cause| cause.is::<args::Usage>());
-    ExitCode::from(if usage { 2 } else { 1 })
+    let elsewhere = error.is::<conversation::Elsewhere>();
+    ExitCode::from(match (usage, elsewhere, error.is::<conversation::NoSession>()) {
+        (true, ..) => 2,
+        (false, _, true) => 3,
+        (false, true, false) => 5,
+        (false, false, false) => 1,
+    })
 }

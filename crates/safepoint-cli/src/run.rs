@@ -9,7 +9,8 @@ use std::{
 
 use anyhow::Context as _;
 use safepoint::{
-    Agent, History, Limits, Outcome, RunHandle, Tool,
+    Agent, Limits, Outcome, RunHandle, Tool,
+    approval::Unanswered,
     receipt::{Ending, Receipt},
 };
 use safepoint_tools::{Root, Toolbox, process::Processes};
@@ -17,8 +18,9 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use crate::{
     approve,
-    args::{Approve, RunArgs, Usage},
+    args::{Approve, ResumeArgs, RunArgs, Usage},
     config::Config,
+    conversation::{Conversation, Must},
     model::{self, Chosen},
     screen::Screen,
     signals::{Got, LAST_CAP, Pressed, Signals, disconnect},
@@ -30,22 +32,51 @@ pub(crate) async fn run(mut args: Box<RunArgs>) -> anyhow::Result<ExitCode> {
     let config = Config::load(args.config.as_deref())?;
     config.fill(&mut args);
     let prompts = prompts(&args)?;
+    turns(&args, prompts.into_iter().map(Begin::Prompt).collect()).await
+}
+
+/// Goes on with a kept session, and then takes the prompts, if there are any.
+pub(crate) async fn resume(args: Box<ResumeArgs>) -> anyhow::Result<ExitCode> {
+    let ResumeArgs { resumed, run: mut args } = *args;
+    let config = Config::load(args.config.as_deref())?;
+    config.fill(&mut args);
+    args.session = Some(resumed);
+    let prompts = args.prompt.iter().chain(&args.then).cloned().map(Begin::Prompt);
+    let begins = std::iter::once(Begin::Again).chain(prompts).collect();
+    turns(&args, begins).await
+}
+
+/// How a turn begins. Exhaustive: with something new, or where the last one was.
+enum Begin {
+    Prompt(String),
+    Again,
+}
+
+async fn turns(args: &RunArgs, begins: Vec<Begin>) -> anyhow::Result<ExitCode> {
+    let is_there = if matches!(begins[..], [Begin::Again, ..]) { Must::Exist } else { Must::BeMade };
     let screen = Screen::start(args.json);
     let processes = Processes::new(format!("run_{}", uuid::Uuid::now_v7().simple()));
-    let (agent, _server) = agent(&args, &screen, &processes).await?;
+    let (agent, _server) = agent(args, &screen, &processes).await?;
     let mut signals = Signals::listen()?;
-    let mut view = View::new(&args, Arc::clone(&screen));
-    let mut history = History::new();
+    let mut conversation = Conversation::open(args, agent, is_there).await?;
+    let mut view = View::new(args, Arc::clone(&screen), conversation.id());
     let mut code = ExitCode::SUCCESS;
     let mut earlier = Vec::new();
-    let last = prompts.len() - 1;
-    for (index, prompt) in prompts.into_iter().enumerate() {
-        let run = agent.run_on(history, prompt);
-        let handle = run.handle();
+    let last = begins.len() - 1;
+    for (index, begin) in begins.into_iter().enumerate() {
+        let handle = match begin {
+            Begin::Prompt(prompt) => conversation.begin(prompt).await?,
+            Begin::Again => match conversation.resume().await? {
+                Some(handle) => handle,
+                None => {
+                    code = nothing_to_resume(&conversation, &screen).await;
+                    continue;
+                }
+            },
+        };
         view.begin(&handle);
-        let _running = run.start();
         let mut turn =
-            Turn { handle, signals: &mut signals, pressed: Pressed::default(), view: &mut view, args: &args };
+            Turn { handle, signals: &mut signals, pressed: Pressed::default(), view: &mut view, args };
         turn.follow().await;
         let outcome = turn.handle.done().await;
         let is_last = index == last || turn.pressed.count > 1;
@@ -58,15 +89,33 @@ pub(crate) async fn run(mut args: Box<RunArgs>) -> anyhow::Result<ExitCode> {
             earlier.push(handle);
         }
         view.end(&outcome, &receipt);
-        history = outcome.history().clone();
+        conversation.after(&outcome);
         code = exit_code(&outcome, pressed);
         if pressed.count > 1 {
             break;
         }
     }
     gone(&earlier, &mut signals).await;
+    conversation.close().await;
     screen.finish();
     Ok(code)
+}
+
+/// Says what a session waits for that cannot be taken up: 11 if it waits for a decision.
+async fn nothing_to_resume(conversation: &Conversation, screen: &Screen) -> ExitCode {
+    let Some(id) = conversation.id() else { return ExitCode::SUCCESS };
+    match conversation.open_questions().await {
+        0 => {
+            screen.note(&format!("safepoint: nothing of {id} is left to take up"));
+            ExitCode::SUCCESS
+        }
+        open => {
+            screen.note(&format!(
+                "safepoint: {id} waits for {open} decision(s): safepoint approvals {id}, then approve, deny or respond"
+            ));
+            ExitCode::from(11)
+        }
+    }
 }
 
 /// Waits until nothing of these turns is alive: the jobs of an earlier one were told to end with the last. A signal ends
@@ -248,7 +297,9 @@ async fn agent(
     if let Some(system) = &args.system {
         builder = builder.system(system.as_str());
     }
-    builder = approve::under(builder, args.approve.unwrap_or(Approve::Ask), &tools, screen);
+    let keeps = args.session.is_some() || args.store.is_some();
+    let unanswered = if keeps { Unanswered::Suspend } else { Unanswered::Deny };
+    builder = approve::under(builder, (args.approve.unwrap_or(Approve::Ask), unanswered), &tools, screen);
     Ok((builder.tools(tools).try_build()?, _server))
 }
 

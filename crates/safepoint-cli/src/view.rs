@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Instant};
 use safepoint::{
     Outcome, RunHandle,
     event::{Event, EventKind, Fact},
+    ids::SessionId,
     receipt::Receipt,
 };
 use serde_json::json;
@@ -19,8 +20,8 @@ pub(crate) struct View {
 }
 
 impl View {
-    pub(crate) fn new(args: &RunArgs, screen: Arc<Screen>) -> Self {
-        Self { screen, lines: args.json.then(Lines::new), status: Status::default() }
+    pub(crate) fn new(args: &RunArgs, screen: Arc<Screen>, kept: Option<&SessionId>) -> Self {
+        Self { screen, lines: args.json.then(|| Lines::new(kept)), status: Status::default() }
     }
 
     /// Resolves when nobody reads stdout any more.

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use crate::{
     event::{Event, Shown},
-    ids::{ItemId, RunId, TurnId},
+    ids::{ItemId, TurnId},
     receipt::Receipt,
+    run::RunHandle,
 };
 
 use super::{
@@ -30,7 +31,7 @@ pub enum SessionEvent {
         /// What it is about.
         items: Vec<ItemId>,
         /// Its run.
-        run: RunId,
+        run: RunHandle,
     },
     /// An event of the turn's run.
     Run {

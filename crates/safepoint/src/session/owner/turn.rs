@@ -30,14 +30,17 @@ impl<T: Item> Owner<T> {
             // The machine starts only what was planned or left, so there always is one.
             return;
         };
-        let run_id = run.handle().id().clone();
         if let From::Withdrawal(why) = from {
             // Before it starts: its questions are taken back, and nothing of it runs.
             run.handle().stop(self.request_for(why).unwrap_or_else(StopRequest::now));
         }
         let handle = run.detach();
         self.work = Some(Work { handle: Some(handle.clone()), ..work });
-        self.show(SessionEvent::TurnStarted { turn, items: self.machine.items().to_vec(), run: run_id });
+        self.show(SessionEvent::TurnStarted {
+            turn,
+            items: self.machine.items().to_vec(),
+            run: handle.clone(),
+        });
         let shared = Arc::clone(&self.shared);
         let follower = Follower { turn, watch, handle: handle.clone(), shared, bound: self.settings.quiet };
         drop(self.scope.spawn("turn's follower", follower.follow()));

@@ -1,0 +1,205 @@
+//! Commands on kept sessions, through the store alone: they work before, while and after an owner lives.
+
+use std::{path::PathBuf, process::ExitCode, sync::Arc};
+
+use anyhow::Context as _;
+use clap::{Args, Subcommand};
+use safepoint::{
+    approval::{ApprovalRequest, Decision},
+    ids::{ApprovalId, SessionId},
+    store::{self, ApprovalState, Decided, Error, Store, Verdict},
+};
+use serde_json::{Value, json};
+
+use crate::{args::Usage, conversation::open_store};
+
+/// Exit codes of control commands.
+mod code {
+    pub(super) const NO_SUCH: u8 = 3;
+    pub(super) const TOO_LATE: u8 = 4;
+    pub(super) const CONFLICT: u8 = 5;
+}
+
+/// Where, and in which form.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Where {
+    /// The store's file; default: $XDG_DATA_HOME/safepoint/store.db, or the same under ~/.local/share
+    #[arg(long, value_name = "PATH")]
+    pub(crate) store: Option<PathBuf>,
+    /// One JSON object a line on stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `safepoint approvals`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ApprovalsArgs {
+    /// The session
+    session: String,
+    #[command(flatten)]
+    place: Where,
+}
+
+/// `safepoint approve`, `deny`, `respond`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct DecideArgs {
+    /// The session
+    session: String,
+    /// The approval, as `safepoint approvals` names it
+    approval: String,
+    /// Other arguments instead, as JSON (approve)
+    #[arg(long, value_name = "JSON")]
+    args: Option<String>,
+    /// What the model is told (deny, respond)
+    #[arg(long, value_name = "TEXT")]
+    message: Option<String>,
+    #[command(flatten)]
+    place: Where,
+}
+
+/// `safepoint store`.
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum StoreCommand {
+    /// Verifies the chain of every session, and names the first bad record of each
+    Check(Where),
+}
+
+/// What a decision is. Exhaustive: the three commands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verb {
+    Approve,
+    Deny,
+    Respond,
+}
+
+/// Lists the approvals of a session, the open ones first.
+pub(crate) async fn approvals(args: ApprovalsArgs) -> anyhow::Result<ExitCode> {
+    let store = open_store(args.place.store)?;
+    let session = SessionId::from(args.session);
+    let rows = match store.approvals(&session).await {
+        Err(Error::NoSession(_)) => return Ok(no_session(&session)),
+        rows => rows?,
+    };
+    for row in rows {
+        let asked: Option<ApprovalRequest> = serde_json::from_slice(&row.asked.bytes).ok();
+        let state = match &row.state {
+            ApprovalState::Open if row.asked.expires <= jiff::Timestamp::now() => "expired".to_owned(),
+            ApprovalState::Open => "open".to_owned(),
+            ApprovalState::Decided { principal, .. } => format!("decided by {principal}"),
+            ApprovalState::Withdrawn => "withdrawn".to_owned(),
+            ApprovalState::Expired => "expired".to_owned(),
+        };
+        let (tool, arguments) = asked.map_or((String::new(), Value::Null), |asked| (asked.tool, asked.args));
+        if args.place.json {
+            println!(
+                "{}",
+                json!({"v": 1, "type": "approval", "session": session, "approval_id": row.asked.id, "state": state,
+                    "tool": tool, "args": arguments, "digest": row.asked.digest, "asked_at": row.at,
+                    "expires_at": row.asked.expires})
+            );
+        } else {
+            println!("{}  {state}  {tool} {arguments}", row.asked.id);
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Decides one approval; the first decision counts, from whichever process.
+pub(crate) async fn decide(verb: Verb, args: DecideArgs) -> anyhow::Result<ExitCode> {
+    let decision = decision(verb, &args)?;
+    let store = open_store(args.place.store)?;
+    let (session, id) = (SessionId::from(args.session), ApprovalId::from(args.approval));
+    let row = match store.approval(&session, &id).await {
+        Err(Error::NoSession(_)) => return Ok(no_session(&session)),
+        Ok(None) => {
+            eprintln!("safepoint: no approval {id} in {session}; `safepoint approvals {session}` lists them");
+            return Ok(ExitCode::from(code::NO_SUCH));
+        }
+        Ok(Some(row)) => row,
+        Err(error) => return Err(error.into()),
+    };
+    let bytes = serde_json::to_vec(&decision)?;
+    let principal = std::env::var("USER").unwrap_or_else(|_unset| "somebody at a terminal".into());
+    let answer =
+        store::Decision { id: id.clone(), digest: row.asked.digest, principal, bytes: bytes.clone() };
+    let (code, said) = match store.decide(&session, answer).await? {
+        Decided::Taken => (0, format!("taken; `safepoint resume {session}` goes on, unless its owner lives")),
+        Decided::AlreadyDecided { bytes: other, principal, .. } if other == bytes => {
+            (0, format!("already so, by {principal}"))
+        }
+        Decided::AlreadyDecided { principal, at, .. } => {
+            (code::TOO_LATE, format!("already decided otherwise by {principal} at {at}"))
+        }
+        Decided::Withdrawn => (code::TOO_LATE, "a stop took this question back".into()),
+        Decided::Expired => (code::TOO_LATE, "this question has expired".into()),
+        Decided::OtherArguments { .. } => {
+            (code::CONFLICT, "the question is about other arguments now".into())
+        }
+        Decided::Unknown => (code::NO_SUCH, "there is no such question".into()),
+    };
+    if args.place.json {
+        println!(
+            "{}",
+            json!({"v": 1, "type": "decided", "session": session, "approval_id": id, "code": code, "said": said})
+        );
+    } else {
+        eprintln!("safepoint: {said}");
+    }
+    Ok(ExitCode::from(code))
+}
+
+fn decision(verb: Verb, args: &DecideArgs) -> anyhow::Result<Decision> {
+    let message = args.message.clone();
+    Ok(match (verb, &args.args) {
+        (Verb::Approve, None) => Decision::Approve,
+        (Verb::Approve, Some(text)) => {
+            let args =
+                serde_json::from_str(text).map_err(|error| Usage(format!("--args is not JSON: {error}")))?;
+            Decision::ApproveWith { args }
+        }
+        (_, Some(_)) => return Err(Usage("--args belongs to approve".into()).into()),
+        (Verb::Deny, None) => Decision::Deny { message: message.unwrap_or_default() },
+        (Verb::Respond, None) => Decision::Respond {
+            result: message.ok_or_else(|| Usage("respond needs --message: the result of the call".into()))?,
+        },
+    })
+}
+
+/// `safepoint store check`.
+pub(crate) async fn check(place: Where) -> anyhow::Result<ExitCode> {
+    let store = open_store(place.store)?;
+    let mut older = None;
+    let mut bad = 0;
+    loop {
+        let rows = store.list(PAGE, older.take()).await.context("the sessions cannot be listed")?;
+        for row in &rows {
+            bad += usize::from(!is_sound(&store, &row.id, place.json).await?);
+        }
+        match rows.last() {
+            Some(last) if rows.len() == PAGE => older = Some(last.older()),
+            _ => break,
+        }
+    }
+    Ok(ExitCode::from(u8::from(bad > 0)))
+}
+
+/// How many sessions are listed at once.
+const PAGE: usize = 256;
+
+async fn is_sound(store: &Arc<dyn Store>, session: &SessionId, as_json: bool) -> anyhow::Result<bool> {
+    let (sound, said) = match store.check(session).await? {
+        Verdict::Sound(sound) => (true, format!("{} records, sound", sound.records)),
+        Verdict::Flawed(damage) => (false, damage.to_string()),
+    };
+    if as_json {
+        println!("{}", json!({"v": 1, "type": "checked", "session": session, "sound": sound, "said": said}));
+    } else {
+        println!("{session}  {said}");
+    }
+    Ok(sound)
+}
+
+fn no_session(session: &SessionId) -> ExitCode {
+    eprintln!("safepoint: there is no session {session}; `safepoint sessions ls` lists them");
+    ExitCode::from(code::NO_SUCH)
+}
