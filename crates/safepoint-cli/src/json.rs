@@ -7,8 +7,9 @@ use safepoint::{
     Outcome,
     event::{Answered, Event, EventKind, Extent, Fact, Wholeness},
     ids::{Path, SessionId},
+    message::CallResult,
     outcome::Persisted,
-    receipt::{Ending, Receipt, RequestReport},
+    receipt::{CallReport, Ending, Receipt, RequestReport},
 };
 use serde_json::{Map, Value, json};
 
@@ -138,17 +139,7 @@ impl Lines {
                 "call_started",
                 json!({"call_id": call_id, "name": name, "round": round, "args": args, "effect": effect}),
             ),
-            Fact::CallEnded { report, result, extent } => {
-                let (truncated, file) = match extent {
-                    Extent::All => (false, None),
-                    Extent::Truncated { file, .. } => (true, file.as_ref()),
-                };
-                let fields = json!({"call_id": report.call_id, "name": report.name, "round": report.round,
-                    "status": report.status, "effect": report.effect, "output": result.text,
-                    "truncated": truncated, "file": file,
-                    "started_at": report.started_at, "ended_at": report.ended_at});
-                ("call_ended", fields)
-            }
+            Fact::CallEnded { report, result, extent } => ("call_ended", call_ended(report, result, extent)),
             Fact::ChildSuspended { call_id, child, .. } => {
                 ("call_suspended", json!({"call_id": call_id, "child": child.path}))
             }
@@ -215,4 +206,14 @@ fn asked(request: &RequestReport) -> Value {
     let mode = if points.is_empty() { "now" } else { "at" };
     json!({"mode": mode, "points": points, "scope": request.reach, "within_ms": request.within_ms,
         "reason": request.reason, "asked": request.asked})
+}
+
+fn call_ended(report: &CallReport, result: &CallResult, extent: &Extent) -> Value {
+    let (truncated, file) = match extent {
+        Extent::All => (false, None),
+        Extent::Truncated { file, .. } => (true, file.as_ref()),
+    };
+    json!({"call_id": report.call_id, "name": report.name, "round": report.round, "status": report.status,
+        "effect": report.effect, "output": result.text, "truncated": truncated, "file": file,
+        "started_at": report.started_at, "ended_at": report.ended_at})
 }

@@ -182,6 +182,7 @@ mod tests {
             args: serde_json::Value::Null,
             effect: EffectClass::ReadOnly,
             key: String::new(),
+            work: safepoint::receipt::WorkKind::Body,
             at: jiff::Timestamp::UNIX_EPOCH,
         }
     }

@@ -86,6 +86,18 @@ fn bad_contents_are_refused() {
             "immediately after a user turn",
         ),
         (json!([hi(), model(json!([{"text": "t"}]))]), 1, Rule::RolesAlternate, "end with a user role"),
+    ] {
+        is_refused(&list, index, rule, words);
+    }
+}
+
+/// S5.1: what Gemini refuses of calls, their results and their seals.
+#[test]
+fn bad_calls_are_refused() {
+    let one = || model(json!([call()]));
+    let back = || user(json!([response()]));
+    let of = |part: Value| json!([hi(), model(json!([part])), hi()]);
+    for (list, index, rule, words) in [
         (
             of(json!({"functionCall": {"name": "f", "args": "{}"}})),
             1,
@@ -118,9 +130,13 @@ fn bad_contents_are_refused() {
             "position 4.",
         ),
     ] {
-        let refused = gemini(&contents(&list)).expect_err(&list.to_string());
-        assert_eq!((refused.index, refused.rule), (index, rule), "{list}: {refused}");
-        assert!(refused.message.contains(words), "{list}: {refused}");
-        assert_eq!(refused.gemini_body()["error"]["status"], "INVALID_ARGUMENT");
+        is_refused(&list, index, rule, words);
     }
+}
+
+fn is_refused(list: &Value, index: usize, rule: Rule, words: &str) {
+    let refused = gemini(&contents(list)).expect_err(&list.to_string());
+    assert_eq!((refused.index, refused.rule), (index, rule), "{list}: {refused}");
+    assert!(refused.message.contains(words), "{list}: {refused}");
+    assert_eq!(refused.gemini_body()["error"]["status"], "INVALID_ARGUMENT");
 }
