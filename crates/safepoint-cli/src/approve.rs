@@ -19,14 +19,9 @@ pub(crate) fn under(
     tools: &[Arc<dyn Tool>],
     screen: &Arc<Screen>,
 ) -> AgentBuilder {
-    let changing: Vec<&str> = tools
-        .iter()
-        .map(|tool| tool.spec())
-        .filter(|spec| spec.effect != EffectClass::ReadOnly)
-        .map(|spec| spec.name.as_str())
-        .collect();
+    let changing = changing(tools);
     for name in &changing {
-        builder = builder.rule(Rule::on(*name, Ruling::Ask));
+        builder = builder.rule(Rule::on(name, Ruling::Ask));
     }
     builder.approvals(match mode {
         Approve::Auto => Approvals::Auto,
@@ -46,6 +41,12 @@ pub(crate) fn under(
             Approvals::Ask(None, Unanswered::Deny)
         }
     })
+}
+
+/// The names of the tools that change something: they are asked about.
+pub(crate) fn changing(tools: &[Arc<dyn Tool>]) -> Vec<String> {
+    let specs = tools.iter().map(|tool| tool.spec());
+    specs.filter(|spec| spec.effect != EffectClass::ReadOnly).map(|spec| spec.name.clone()).collect()
 }
 
 /// The person at the terminal.

@@ -5,6 +5,7 @@ use std::{fmt, net::SocketAddr, path::PathBuf, time::Duration};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::{
+    control::args::{PushArgs, SessionsCommand, SteerArgs, StopArgs, WithdrawArgs},
     duration::parse as duration,
     kept::{ApprovalsArgs, DecideArgs, StoreCommand},
 };
@@ -19,6 +20,7 @@ pub(crate) struct Cli {
 
 const TOP: &str = "\
 Try it without a key:
+  safepoint                                      a conversation, with the built-in practice model
   safepoint demo
   safepoint run --tools all \"run: sleep 100\"     then Ctrl-C, once or twice
 
@@ -37,9 +39,22 @@ Ctrl-C stops at the next safe point, within --grace; a second one stops now. NO_
 Exit codes: 0 done, 1 failed, 2 wrong usage, 10 stopped by a limit or a lost reader, 11 suspended,
 130 stopped by Ctrl-C, 143 by SIGTERM.";
 
+const CHAT: &str = "\
+Enter sends, and steers while the agent works; Alt-Enter or Tab queues; Esc stops at the next safe point, again: now.
+Ctrl-C stops what runs, clears the input, or quits; twice ends within a second. /help lists the rest.
+
+Not on a terminal it reads lines from stdin, one turn each, and answers on stdout.";
+
+const CONTROL: &str = "\
+Exit codes: 0 accepted, or already so; 1 other; 2 wrong usage; 3 no such session, run or call; 4 too late;
+5 conflict; 6 inbox full or closed; 7 --wait timed out.";
+
 /// The commands. Exhaustive: `main` runs each.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// A conversation on the terminal: steer, queue and stop while it works; what `safepoint` alone does
+    #[command(after_help = CHAT)]
+    Chat(Box<AgentArgs>),
     /// One turn, or several with --then; text goes to stdout, everything else to stderr
     #[command(after_help = RUN)]
     Run(Box<RunArgs>),
@@ -56,6 +71,21 @@ pub(crate) enum Command {
     /// The file in which sessions are kept
     #[command(subcommand)]
     Store(StoreCommand),
+    /// Says something to a session that runs in another terminal
+    #[command(after_help = CONTROL)]
+    Push(PushArgs),
+    /// Says something to the turn at work there, without stopping it
+    #[command(after_help = CONTROL)]
+    Steer(SteerArgs),
+    /// Takes something back that waits there
+    #[command(after_help = CONTROL)]
+    Withdraw(WithdrawArgs),
+    /// Stops a session or a run in another terminal: at the next safe point, after 5 s now
+    #[command(after_help = CONTROL)]
+    Stop(StopArgs),
+    /// The sessions that run
+    #[command(subcommand, after_help = CONTROL)]
+    Sessions(SessionsCommand),
     /// A tour of under a minute, offline: what a stop does, and what its receipt says
     Demo,
     /// The scripted model server, for trying things without a key
@@ -70,6 +100,25 @@ pub(crate) struct RunArgs {
     /// A further turn on the same history, also after a stopped one (repeatable)
     #[arg(long = "then", value_name = "PROMPT")]
     pub(crate) then: Vec<String>,
+    /// Keep the conversation as this session, or go on with it
+    #[arg(long, value_name = "ID")]
+    pub(crate) session: Option<String>,
+    /// Keep it in this file; default with --session: $XDG_DATA_HOME/safepoint/store.db, or under ~/.local/share
+    #[arg(long, value_name = "PATH")]
+    pub(crate) store: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) agent: AgentArgs,
+    /// One JSON object a line on stdout, nothing else there
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// What a closed stdout or a hang-up does
+    #[arg(long, value_enum, default_value = "stop")]
+    pub(crate) on_disconnect: OnDisconnect,
+}
+
+/// What works, and under which limits: the same for `run` and `chat`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct AgentArgs {
     /// The model: openai:NAME, responses:NAME, anthropic:NAME or gemini:NAME
     #[arg(long, value_name = "WIRE:NAME")]
     pub(crate) model: Option<String>,
@@ -88,7 +137,7 @@ pub(crate) struct RunArgs {
     /// The temperature; default: the provider's
     #[arg(long, value_name = "X")]
     pub(crate) temperature: Option<f64>,
-    /// Tools by name with commas between, `all` or `none` (the default): shell, read_file, write_file, edit_file,
+    /// Tools by name with commas between, `all` (as in chat) or `none` (as in run): shell, read_file, write_file, edit_file,
     /// list_dir, search, http_get, sleep
     #[arg(long, value_name = "LIST")]
     pub(crate) tools: Option<String>,
@@ -107,15 +156,6 @@ pub(crate) struct RunArgs {
     /// The config file
     #[arg(long, value_name = "PATH")]
     pub(crate) config: Option<PathBuf>,
-    /// Keep the conversation as this session, or go on with it
-    #[arg(long, value_name = "ID")]
-    pub(crate) session: Option<String>,
-    /// Keep it in this file; default with --session: $XDG_DATA_HOME/safepoint/store.db, or under ~/.local/share
-    #[arg(long, value_name = "PATH")]
-    pub(crate) store: Option<PathBuf>,
-    /// One JSON object a line on stdout, nothing else there
-    #[arg(long)]
-    pub(crate) json: bool,
     /// The most model calls of one turn; default 100
     #[arg(long, value_name = "N")]
     pub(crate) max_rounds: Option<u32>,
@@ -128,9 +168,20 @@ pub(crate) struct RunArgs {
     /// The bound over all clean-up times of a stop together
     #[arg(long, value_name = "DUR", value_parser = duration, default_value = "10s")]
     pub(crate) cleanup_cap: Duration,
-    /// What a closed stdout or a hang-up does
-    #[arg(long, value_enum, default_value = "stop")]
-    pub(crate) on_disconnect: OnDisconnect,
+}
+
+/// As if nothing was said.
+#[derive(Debug, Parser)]
+struct Unsaid {
+    #[command(flatten)]
+    agent: AgentArgs,
+}
+
+impl AgentArgs {
+    /// What holds where nothing is said.
+    pub(crate) fn usual() -> Self {
+        Unsaid::parse_from(["safepoint"]).agent
+    }
 }
 
 /// `safepoint resume`.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use crate::args::{Approve, RunArgs, Usage};
+use crate::args::{AgentArgs, Approve, Usage};
 
 /// What a config file may say. The command line outranks it.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -42,7 +42,7 @@ impl Config {
     }
 
     /// Fills in what the command line left open.
-    pub(crate) fn fill(self, args: &mut RunArgs) {
+    pub(crate) fn fill(self, args: &mut AgentArgs) {
         args.model = args.model.take().or(self.model);
         args.base_url = args.base_url.take().or(self.base_url);
         args.api_key_env = args.api_key_env.take().or(self.api_key_env);

@@ -27,12 +27,11 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    /// Lines of this session, if it is kept; else of one that lives in memory.
-    pub(crate) fn new(kept: Option<&SessionId>) -> Self {
-        let session = kept.cloned().unwrap_or_else(SessionId::fresh);
+    /// Lines of this session, which is kept or lives in memory.
+    pub(crate) fn new(session: &SessionId, kept: Option<&SessionId>) -> Self {
         Self {
             keeps: kept.is_some(),
-            session,
+            session: session.clone(),
             seq: 0,
             turn: 0,
             run: String::new(),

@@ -2,7 +2,9 @@
 
 mod approve;
 mod args;
+mod chat;
 mod config;
+mod control;
 mod conversation;
 mod demo;
 mod duration;
@@ -23,7 +25,7 @@ use std::{process::ExitCode, time::Duration};
 use clap::Parser as _;
 
 use crate::{
-    args::{Cli, Command},
+    args::{AgentArgs, Cli, Command},
     kept::{StoreCommand, Verb},
 };
 
@@ -41,7 +43,14 @@ fn main() -> ExitCode {
     };
     let code = runtime.block_on(async {
         match cli.command {
+            None if chat::is_on_terminal() => chat::chat(AgentArgs::usual()).await,
             None => Ok(help()),
+            Some(Command::Chat(args)) => chat::chat(*args).await,
+            Some(Command::Push(args)) => control::client::push(args).await,
+            Some(Command::Steer(args)) => control::client::steer(args).await,
+            Some(Command::Withdraw(args)) => control::client::withdraw(args).await,
+            Some(Command::Stop(args)) => control::client::stop(args).await,
+            Some(Command::Sessions(command)) => control::client::sessions(command).await,
             Some(Command::Run(args)) => run::run(args).await,
             Some(Command::Resume(args)) => run::resume(args).await,
             Some(Command::Approvals(args)) => kept::approvals(args).await,

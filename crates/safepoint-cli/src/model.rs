@@ -12,7 +12,7 @@ use tokio::{
     time::timeout,
 };
 
-use crate::args::{RunArgs, Usage};
+use crate::args::{AgentArgs, Usage};
 
 /// How a model is named.
 const WIRES: &str = "openai:NAME, responses:NAME, anthropic:NAME or gemini:NAME";
@@ -20,19 +20,24 @@ const WIRES: &str = "openai:NAME, responses:NAME, anthropic:NAME or gemini:NAME"
 /// A model that was chosen, and what must live as long as it is used.
 pub(crate) struct Chosen {
     pub(crate) builder: AgentBuilder,
+    /// As `--model` would name it.
+    pub(crate) name: String,
     /// What the user should know about the choice.
     pub(crate) notice: Option<String>,
     pub(crate) _server: Option<Arc<ModelServer>>,
 }
 
 impl Chosen {
-    fn plain(builder: AgentBuilder) -> Self {
-        Self { builder, notice: None, _server: None }
+    fn plain(name: &str, builder: AgentBuilder) -> Self {
+        Self { builder, name: name.to_owned(), notice: None, _server: None }
     }
 }
 
 /// Chooses in the order of the contract.
-pub(crate) async fn choose(args: &RunArgs) -> anyhow::Result<Chosen> {
+pub(crate) async fn choose(args: &AgentArgs) -> anyhow::Result<Chosen> {
+    if args.model.as_deref() == Some("practice") {
+        return Ok(Chosen { notice: None, ..practice_model().await? });
+    }
     if let Some(named) = &args.model {
         return named_model(args, named);
     }
@@ -50,7 +55,7 @@ pub(crate) async fn choose(args: &RunArgs) -> anyhow::Result<Chosen> {
         return named_model(args, "gemini:gemini-3-pro-preview");
     }
     if let Some(name) = local_model().await {
-        let local = RunArgs { base_url: Some(LOCAL_URL.into()), ..args.clone() };
+        let local = AgentArgs { base_url: Some(LOCAL_URL.into()), ..args.clone() };
         let mut chosen = named_model(&local, &format!("openai:{name}"))?;
         chosen.notice = Some(format!("using the local model {name} at {LOCAL_URL}"));
         return Ok(chosen);
@@ -59,7 +64,7 @@ pub(crate) async fn choose(args: &RunArgs) -> anyhow::Result<Chosen> {
 }
 
 /// A model of this wire as the arguments say; its key from the wire's variable where they name none.
-fn configured<W: Wire>(name: &str, args: &RunArgs) -> anyhow::Result<HttpModel<W>> {
+fn configured<W: Wire>(name: &str, args: &AgentArgs) -> anyhow::Result<HttpModel<W>> {
     let named_key = key(args)?;
     let by_environment = args.base_url.is_none() && named_key.is_none();
     let mut model = if by_environment { HttpModel::from_env(name)? } else { HttpModel::new(name) };
@@ -78,20 +83,23 @@ fn configured<W: Wire>(name: &str, args: &RunArgs) -> anyhow::Result<HttpModel<W
     Ok(model)
 }
 
-fn named_model(args: &RunArgs, named: &str) -> anyhow::Result<Chosen> {
+fn named_model(args: &AgentArgs, named: &str) -> anyhow::Result<Chosen> {
     let Some((wire, name)) = named.split_once(':').filter(|(_, name)| !name.is_empty()) else {
         return Err(Usage(format!("--model {named}: write {WIRES}")).into());
     };
-    Ok(Chosen::plain(match wire {
-        "openai" => Agent::builder(configured::<openai::Chat>(name, args)?),
-        "responses" => Agent::builder(configured::<responses::Stateless>(name, args)?),
-        "gemini" => Agent::builder(configured::<gemini::GenerateContent>(name, args)?),
-        "anthropic" => Agent::builder(configured::<anthropic::Messages>(name, args)?.cache()),
-        other => return Err(Usage(format!("there is no wire `{other}`; write {WIRES}")).into()),
-    }))
+    Ok(Chosen::plain(
+        named,
+        match wire {
+            "openai" => Agent::builder(configured::<openai::Chat>(name, args)?),
+            "responses" => Agent::builder(configured::<responses::Stateless>(name, args)?),
+            "gemini" => Agent::builder(configured::<gemini::GenerateContent>(name, args)?),
+            "anthropic" => Agent::builder(configured::<anthropic::Messages>(name, args)?.cache()),
+            other => return Err(Usage(format!("there is no wire `{other}`; write {WIRES}")).into()),
+        },
+    ))
 }
 
-fn key(args: &RunArgs) -> Result<Option<SecretString>, Usage> {
+fn key(args: &AgentArgs) -> Result<Option<SecretString>, Usage> {
     let Some(variable) = &args.api_key_env else { return Ok(None) };
     match from_env(variable) {
         Some(key) => Ok(Some(key)),
@@ -128,6 +136,7 @@ async fn practice_model() -> anyhow::Result<Chosen> {
     let model = openai::model("practice").base_url(server.url());
     Ok(Chosen {
         builder: Agent::builder(model),
+        name: "practice".into(),
         notice: Some(
             "no key and no local server: this is the built-in practice model, a script (set OPENAI_API_KEY, \
              ANTHROPIC_API_KEY or GEMINI_API_KEY for a real one; with --tools all it runs commands: try \"run: ls\")"

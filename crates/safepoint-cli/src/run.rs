@@ -11,6 +11,7 @@ use anyhow::Context as _;
 use safepoint::{
     Agent, Limits, Outcome, RunHandle, Tool,
     approval::Unanswered,
+    ids::SessionId,
     receipt::{Ending, Receipt},
 };
 use safepoint_tools::{Root, Toolbox, process::Processes};
@@ -18,8 +19,9 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use crate::{
     approve,
-    args::{Approve, ResumeArgs, RunArgs, Usage},
+    args::{AgentArgs, Approve, ResumeArgs, RunArgs, Usage},
     config::Config,
+    control::{self, Turns},
     conversation::{Conversation, Must},
     model::{self, Chosen},
     screen::Screen,
@@ -29,8 +31,8 @@ use crate::{
 
 /// Runs the turns; the exit code is the last one's.
 pub(crate) async fn run(mut args: Box<RunArgs>) -> anyhow::Result<ExitCode> {
-    let config = Config::load(args.config.as_deref())?;
-    config.fill(&mut args);
+    let config = Config::load(args.agent.config.as_deref())?;
+    config.fill(&mut args.agent);
     let prompts = prompts(&args)?;
     turns(&args, prompts.into_iter().map(Begin::Prompt).collect()).await
 }
@@ -38,8 +40,8 @@ pub(crate) async fn run(mut args: Box<RunArgs>) -> anyhow::Result<ExitCode> {
 /// Goes on with a kept session, and then takes the prompts, if there are any.
 pub(crate) async fn resume(args: Box<ResumeArgs>) -> anyhow::Result<ExitCode> {
     let ResumeArgs { resumed, run: mut args } = *args;
-    let config = Config::load(args.config.as_deref())?;
-    config.fill(&mut args);
+    let config = Config::load(args.agent.config.as_deref())?;
+    config.fill(&mut args.agent);
     args.session = Some(resumed);
     let prompts = args.prompt.iter().chain(&args.then).cloned().map(Begin::Prompt);
     let begins = std::iter::once(Begin::Again).chain(prompts).collect();
@@ -59,7 +61,13 @@ async fn turns(args: &RunArgs, begins: Vec<Begin>) -> anyhow::Result<ExitCode> {
     let (agent, _server) = agent(args, &screen, &processes).await?;
     let mut signals = Signals::listen()?;
     let mut conversation = Conversation::open(args, agent, is_there).await?;
-    let mut view = View::new(args, Arc::clone(&screen), conversation.id());
+    let session = conversation.id().cloned().unwrap_or_else(SessionId::fresh);
+    let turns = Arc::new(Turns::default());
+    let socket = control::open_run(session.as_str(), &turns, args.agent.model.clone().unwrap_or_default());
+    if let Err(error) = &socket {
+        screen.note(&format!("safepoint: no other terminal can reach this run: {error:#}"));
+    }
+    let mut view = View::new(args, Arc::clone(&screen), &session, conversation.id());
     let mut code = ExitCode::SUCCESS;
     let mut earlier = Vec::new();
     let last = begins.len() - 1;
@@ -75,11 +83,12 @@ async fn turns(args: &RunArgs, begins: Vec<Begin>) -> anyhow::Result<ExitCode> {
             },
         };
         view.begin(&handle);
+        turns.begin(&handle);
         let mut turn =
             Turn { handle, signals: &mut signals, pressed: Pressed::default(), view: &mut view, args };
         turn.follow().await;
         let outcome = turn.handle.done().await;
-        let is_last = index == last || turn.pressed.count > 1;
+        let is_last = index == last || turn.pressed.count > 1 || turns.is_ending();
         if is_last {
             turn.end_jobs(&processes, &earlier);
         }
@@ -91,13 +100,16 @@ async fn turns(args: &RunArgs, begins: Vec<Begin>) -> anyhow::Result<ExitCode> {
         view.end(&outcome, &receipt);
         conversation.after(&outcome);
         code = exit_code(&outcome, pressed);
-        if pressed.count > 1 {
+        if pressed.count > 1 || turns.is_ending() {
             break;
         }
     }
     gone(&earlier, &mut signals).await;
     conversation.close().await;
     screen.finish();
+    if let Ok(socket) = socket {
+        socket.finish().await;
+    }
     Ok(code)
 }
 
@@ -281,29 +293,33 @@ async fn agent(
     screen: &Arc<Screen>,
     processes: &Processes,
 ) -> anyhow::Result<(Agent, Option<Arc<safepoint_testkit::server::ModelServer>>)> {
-    let tools = tools(args, processes)?;
-    let Chosen { mut builder, notice, _server } = model::choose(args).await?;
+    let tools = tools(&args.agent, processes)?;
+    let Chosen { mut builder, notice, _server, .. } = model::choose(&args.agent).await?;
     if let Some(notice) = notice {
         screen.note(&format!("safepoint: {notice}"));
     }
+    builder = builder.limits(limits(&args.agent));
+    if let Some(system) = &args.agent.system {
+        builder = builder.system(system.as_str());
+    }
+    let keeps = args.session.is_some() || args.store.is_some();
+    let unanswered = if keeps { Unanswered::Suspend } else { Unanswered::Deny };
+    builder = approve::under(builder, (args.agent.approve.unwrap_or(Approve::Ask), unanswered), &tools, screen);
+    Ok((builder.tools(tools).try_build()?, _server))
+}
+
+pub(crate) fn limits(args: &AgentArgs) -> Limits {
     let defaults = Limits::default();
-    builder = builder.limits(Limits {
+    Limits {
         max_rounds: args.max_rounds.unwrap_or(defaults.max_rounds),
         wall_time: args.timeout,
         parallel_calls: args.parallel.unwrap_or(defaults.parallel_calls),
         call_timeout: args.tool_timeout,
         ..defaults
-    });
-    if let Some(system) = &args.system {
-        builder = builder.system(system.as_str());
     }
-    let keeps = args.session.is_some() || args.store.is_some();
-    let unanswered = if keeps { Unanswered::Suspend } else { Unanswered::Deny };
-    builder = approve::under(builder, (args.approve.unwrap_or(Approve::Ask), unanswered), &tools, screen);
-    Ok((builder.tools(tools).try_build()?, _server))
 }
 
-fn tools(args: &RunArgs, processes: &Processes) -> anyhow::Result<Vec<Arc<dyn Tool>>> {
+pub(crate) fn tools(args: &AgentArgs, processes: &Processes) -> anyhow::Result<Vec<Arc<dyn Tool>>> {
     let list = args.tools.as_deref().unwrap_or("none");
     if matches!(list.trim(), "none" | "") {
         return Ok(Vec::new());

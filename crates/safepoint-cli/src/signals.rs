@@ -73,9 +73,9 @@ impl Pressed {
         }
         self.count += 1;
         self.first.get_or_insert(got);
-        let request = match (self.count, Grace::try_from(args.grace)) {
-            (1, Ok(grace)) => StopRequest::graceful(grace).cleanup_cap(args.cleanup_cap),
-            (1, Err(_zero)) => StopRequest::now().cleanup_cap(args.cleanup_cap),
+        let request = match (self.count, Grace::try_from(args.agent.grace)) {
+            (1, Ok(grace)) => StopRequest::graceful(grace).cleanup_cap(args.agent.cleanup_cap),
+            (1, Err(_zero)) => StopRequest::now().cleanup_cap(args.agent.cleanup_cap),
             _ => StopRequest::now().cleanup_cap(LAST_CAP),
         };
         handle.stop(request.because(Reason::user(got.name())));
@@ -88,7 +88,7 @@ pub(crate) fn disconnect(handle: &RunHandle, args: &RunArgs, why: &'static str) 
         OnDisconnect::Detach => {}
         OnDisconnect::Stop => {
             let reason = Reason::new(Code::DISCONNECT).saying(why);
-            handle.stop(StopRequest::now().cleanup_cap(args.cleanup_cap).because(reason));
+            handle.stop(StopRequest::now().cleanup_cap(args.agent.cleanup_cap).because(reason));
         }
     }
 }

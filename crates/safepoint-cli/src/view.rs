@@ -20,8 +20,14 @@ pub(crate) struct View {
 }
 
 impl View {
-    pub(crate) fn new(args: &RunArgs, screen: Arc<Screen>, kept: Option<&SessionId>) -> Self {
-        Self { screen, lines: args.json.then(|| Lines::new(kept)), status: Status::default() }
+    pub(crate) fn new(
+        args: &RunArgs,
+        screen: Arc<Screen>,
+        session: &SessionId,
+        kept: Option<&SessionId>,
+    ) -> Self {
+        let lines = args.json.then(|| Lines::new(session, kept));
+        Self { screen, lines, status: Status::default() }
     }
 
     /// Resolves when nobody reads stdout any more.

@@ -1,0 +1,271 @@
+//! The loop of a chat on a terminal: keys, events and time into the state, acts out to the session, frames to the screen.
+
+use std::{
+    process::ExitCode,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use crossterm::event::{Event as Key, EventStream};
+use futures_util::StreamExt as _;
+use safepoint::{
+    Grace, Reason, SafePoints, SessionStop, StopRequest,
+    event::{Event, Events},
+    session::{Policy, SessionEvent},
+};
+use safepoint_tools::process::Processes;
+use tokio::{
+    sync::mpsc::{self, UnboundedReceiver, UnboundedSender},
+    time::{MissedTickBehavior, interval},
+};
+
+use super::{
+    crew::Crew,
+    hear::Heard,
+    host::Host,
+    items::{How, Origin},
+    pane,
+    state::{Act, Hardness, Leave, State, Tone},
+    surface::Surface,
+    terminal::Terminal,
+};
+use crate::signals::{Got, LAST_CAP, Signals};
+
+/// How a stop is asked.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Times {
+    pub(super) grace: Duration,
+    pub(super) cleanup_cap: Duration,
+}
+
+/// What acts come to, once it is known.
+enum Came {
+    Back(String),
+    Told(Tone, String),
+    Model(String),
+}
+
+pub(super) struct Driver {
+    pub(super) state: State,
+    pub(super) surface: Surface,
+    pub(super) terminal: Terminal,
+    pub(super) host: Arc<Host>,
+    pub(super) crew: Arc<Crew>,
+    pub(super) processes: Processes,
+    pub(super) times: Times,
+    came: (UnboundedSender<Came>, UnboundedReceiver<Came>),
+    /// When to go, whatever is alive.
+    go: Option<Instant>,
+    code: u8,
+}
+
+/// What woke the loop. Exhaustive: each is taken in.
+enum Woke {
+    Signal(Got),
+    Key(Option<std::io::Result<Key>>),
+    Event(Option<Event<SessionEvent>>),
+    Came(Came),
+    Time,
+}
+
+const TICK: Duration = Duration::from_millis(200);
+
+impl Driver {
+    pub(super) fn new(
+        (state, surface, terminal): (State, Surface, Terminal),
+        (host, crew): (Arc<Host>, Arc<Crew>),
+        processes: Processes,
+        times: Times,
+    ) -> Self {
+        let came = mpsc::unbounded_channel();
+        Self { state, surface, terminal, host, crew, processes, times, came, go: None, code: 0 }
+    }
+
+    /// Until the session has ended, or it is time to go.
+    pub(super) async fn drive(mut self) -> anyhow::Result<ExitCode> {
+        let mut signals = Signals::listen()?;
+        let mut keys = EventStream::new();
+        let mut events = self.host.session.events();
+        let mut ticks = interval(TICK);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        self.draw();
+        loop {
+            let woke = tokio::select! {
+                biased;
+                // Losing this branch loses nothing: the signal stays pending.
+                got = signals.next() => Woke::Signal(got),
+                // Losing this one loses nothing: a key stays in the stream.
+                key = keys.next() => Woke::Key(key),
+                // Losing this one loses nothing: the message stays in the channel.
+                Some(came) = self.came.1.recv() => Woke::Came(came),
+                // Losing this one loses nothing: the reader's place moves only when an event is returned.
+                event = events.next() => Woke::Event(event),
+                // Losing these loses nothing: the screen is looked at again in any case.
+                () = self.terminal.written() => Woke::Time,
+                _ = ticks.tick() => Woke::Time,
+            };
+            let is_over = matches!(woke, Woke::Event(None));
+            self.take(woke, &mut events);
+            if is_over || self.go.is_some_and(|go| Instant::now() >= go) {
+                break;
+            }
+            self.draw();
+        }
+        self.end().await
+    }
+
+    fn take(&mut self, woke: Woke, events: &mut Events<SessionEvent>) {
+        match woke {
+            Woke::Signal(Got::Interrupt) => self.quit(Leave::AtOnce, 130),
+            Woke::Signal(Got::Terminate) => self.quit(Leave::AtOnce, 143),
+            Woke::Signal(Got::Hangup) | Woke::Key(None | Some(Err(_))) => self.quit(Leave::AtOnce, 1),
+            Woke::Key(Some(Ok(key))) => self.key(key),
+            Woke::Event(event) => {
+                const AT_ONCE: usize = 512;
+                let more = std::iter::from_fn(|| events.now()).take(AT_ONCE);
+                for event in event.into_iter().chain(more) {
+                    self.hear(event);
+                }
+            }
+            Woke::Came(Came::Back(text)) => self.state.back(&text),
+            Woke::Came(Came::Told(tone, text)) => self.state.tell(tone, &text),
+            Woke::Came(Came::Model(name)) => {
+                self.state.tell(Tone::Aside, &format!("the model is {name} from the next turn on"));
+                self.state.model = name;
+            }
+            Woke::Time => {}
+        }
+    }
+
+    fn key(&mut self, key: Key) {
+        let now = Instant::now();
+        match key {
+            Key::Key(key) => {
+                let acts = self.state.key(key, now);
+                self.act(acts);
+            }
+            Key::Paste(text) => self.state.paste(&text, now),
+            Key::Resize(columns, rows) => {
+                self.surface.resize((columns, rows));
+                self.state.resize(self.surface.columns());
+            }
+            _ => {}
+        }
+    }
+
+    fn hear(&mut self, event: Event<SessionEvent>) {
+        let heard = match event.kind {
+            SessionEvent::Accepted(id) => match self.host.pushed(id) {
+                Some(item) => Heard::Accepted { id, item },
+                None => return,
+            },
+            _ => Heard::Event(event),
+        };
+        let acts = self.state.hear(heard, Instant::now());
+        self.act(acts);
+    }
+
+    fn act(&mut self, acts: Vec<Act>) {
+        for act in acts {
+            match act {
+                Act::Push { text, how } => self.push(text, how),
+                Act::Stop(hardness) => self.stop(hardness),
+                Act::Quit(leave) => self.quit(leave, if leave == Leave::AtOnce { 130 } else { 0 }),
+                Act::Withdraw(_) | Act::Resume | Act::Decide(..) | Act::Model(_) => self.later(act),
+            }
+        }
+    }
+
+    fn push(&mut self, text: String, how: How) {
+        let policy = if how == How::Steer { Policy::steer() } else { Policy::Enqueue };
+        if let Err(error) = self.host.push(text, policy, None, Origin::Here) {
+            self.state.tell(Tone::Bad, &error.to_string());
+            self.state.back(&error.into_item().unwrap_or_default());
+        }
+    }
+
+    fn stop(&self, hardness: Hardness) {
+        let request = match (hardness, Grace::try_from(self.times.grace)) {
+            (Hardness::AtSafePoint, Ok(grace)) => StopRequest::at_within(SafePoints::ANY, grace),
+            _ => StopRequest::now(),
+        };
+        let request = request.cleanup_cap(self.times.cleanup_cap).because(Reason::user("at the terminal"));
+        // The run's events tell what it reached.
+        drop(self.host.session.stop_turn(None, request));
+    }
+
+    /// What the session answers is not waited for here: keys come first.
+    fn later(&self, act: Act) {
+        let (host, crew, came) = (Arc::clone(&self.host), Arc::clone(&self.crew), self.came.0.clone());
+        tokio::spawn(async move {
+            let answer = match act {
+                Act::Withdraw(item) => host.session.withdraw(item).await.map(Came::Back),
+                Act::Resume => {
+                    let none = || Came::Told(Tone::Aside, "no turn can be taken up again".into());
+                    (!host.session.resume().await).then(none)
+                }
+                Act::Decide(id, decision) => match host.session.decide(&id, decision).await {
+                    Ok(()) => None,
+                    Err(error) => Some(Came::Told(Tone::Aside, error.to_string())),
+                },
+                Act::Model(name) => Some(match crew.take_model(&name).await {
+                    Ok(()) => Came::Model(name),
+                    Err(error) => Came::Told(Tone::Bad, format!("{error:#}")),
+                }),
+                Act::Push { .. } | Act::Stop(_) | Act::Quit(_) => None,
+            };
+            if let Some(answer) = answer
+                && came.send(answer).is_err()
+            {
+                // The chat is over.
+            }
+        });
+    }
+
+    /// Ends the session; at once means within a second, whatever is alive.
+    fn quit(&mut self, leave: Leave, code: u8) {
+        self.state.leaving = Some(leave);
+        self.code = self.code.max(code);
+        self.processes.end_jobs();
+        let cap = match leave {
+            Leave::Tidily => self.times.cleanup_cap,
+            Leave::AtOnce => {
+                self.go.get_or_insert(Instant::now() + LAST_CAP);
+                // What is left after that, the guard ends with this program.
+                LAST_CAP.mul_f64(0.75)
+            }
+        };
+        let stop = SessionStop::now().cleanup_cap(cap).reason(Reason::user("at the terminal"));
+        drop(self.host.session.stop(stop));
+    }
+
+    fn draw(&mut self) {
+        if !self.terminal.is_free() {
+            return;
+        }
+        let above = self.state.take_above();
+        let pane = pane::pane(&self.state, self.surface.rows(), Instant::now());
+        if let Some(frame) = self.surface.frame(&above, pane) {
+            self.terminal.write(frame);
+        }
+    }
+
+    /// What is left to say goes up, the pane goes away.
+    async fn end(mut self) -> anyhow::Result<ExitCode> {
+        self.state.end_text();
+        let typed = self.state.input.take();
+        if !typed.trim().is_empty() {
+            self.state.tell(Tone::Aside, &format!("not sent: {typed}"));
+        }
+        if let Some(exit) = self.host.session.is_done().then(|| self.host.session.done())
+            && let safepoint::session::ExitReason::Failed(error) = exit.await.reason()
+        {
+            self.state.tell(Tone::Bad, &format!("the session failed: {}", error.message));
+            self.code = self.code.max(1);
+        }
+        let above = self.state.take_above();
+        let last = self.surface.frame(&above, super::surface::Pane::default());
+        self.terminal.leave(last);
+        Ok(ExitCode::from(self.code))
+    }
+}

@@ -1,0 +1,237 @@
+//! What the session's events change on the screen.
+
+use std::{sync::Arc, time::Instant};
+
+use safepoint::{
+    Receipt,
+    approval::Decision,
+    event::{Answered, Event, EventKind, Fact, Wholeness},
+    ids::ItemId,
+    session::{Fate, SessionEvent},
+};
+
+use super::{
+    items::{How, Pushed, Turn},
+    state::{Act, Asked, Mode, State, Tone},
+    trace,
+    work::{Stage, Work, brief},
+};
+
+/// What is heard of the session. Exhaustive: an item with its words, or any other event.
+#[derive(Clone, Debug)]
+pub(super) enum Heard {
+    Accepted { id: ItemId, item: Pushed },
+    Event(Event<SessionEvent>),
+}
+
+impl State {
+    pub(super) fn hear(&mut self, heard: Heard, now: Instant) -> Vec<Act> {
+        let event = match heard {
+            Heard::Accepted { id, item } => {
+                let at_work = self.work.as_ref().is_some_and(|work| work.stage == Stage::Works);
+                self.items.accepted(id, item, if at_work { Turn::AtWork } else { Turn::None });
+                return Vec::new();
+            }
+            Heard::Event(event) => event,
+        };
+        match event.kind {
+            SessionEvent::TurnStarted { items, .. } => self.begin(&items),
+            SessionEvent::Run { event, .. } => self.run_event(&event, now),
+            SessionEvent::Steered { item, delivered } => {
+                if let Some(item) = self.items.take(item) {
+                    self.end_text();
+                    self.said(&item.text, &format!("steered, in request {}", delivered.round));
+                }
+            }
+            SessionEvent::Requeued(item) => self.items.requeue(item),
+            SessionEvent::Fate { item, fate } => self.fate(item, fate),
+            SessionEvent::TurnEnded { fate, receipt, .. } => return self.ended(fate, receipt, now),
+            SessionEvent::TurnQuiet { survivors, .. } => return self.quiet(&survivors, event.at),
+            SessionEvent::StopAsked { cause } => {
+                let cause = cause.map_or(String::new(), |cause| format!(": {cause}"));
+                if self.leaving.is_none() {
+                    self.tell(Tone::Aside, &format!("the session was asked to stop{cause}"));
+                }
+            }
+            SessionEvent::Missed(count) => {
+                self.tell(
+                    Tone::Aside,
+                    &format!("({count} pieces of text are not shown: the terminal was slow)"),
+                );
+            }
+            _ => {}
+        }
+        Vec::new()
+    }
+
+    fn begin(&mut self, items: &[ItemId]) {
+        let taken: Vec<Pushed> = items.iter().filter_map(|id| self.items.take(*id)).collect();
+        let is_new = !taken.is_empty();
+        for item in taken {
+            let label = if item.how == How::Preempt { "instead of the turn before" } else { "" };
+            self.said(&item.text, label);
+            self.last_message = Some(item.text);
+        }
+        if is_new {
+            self.trace.clear();
+        } else {
+            self.tell(Tone::Aside, "going on");
+        }
+        self.work = Some(Work::new());
+        self.ctrl_c = 0;
+    }
+
+    fn run_event(&mut self, event: &Event, now: Instant) {
+        if let Some(work) = &mut self.work {
+            work.on(&event.kind, now);
+        }
+        match &event.kind {
+            EventKind::Text(text) => self.text(text),
+            EventKind::Retrying { failed, after, error } => {
+                self.tell(Tone::Aside, &format!("try {failed} failed ({error}); again in {after:.1?}"));
+            }
+            EventKind::Missed { count } => {
+                self.tell(Tone::Aside, &format!("({count} pieces of text are not shown)"));
+            }
+            EventKind::Fact(fact) => {
+                self.trace.push((event.at, trace::line(fact)));
+                self.fact(fact, now);
+            }
+            _ => {}
+        }
+    }
+
+    fn fact(&mut self, fact: &Fact, now: Instant) {
+        match fact {
+            Fact::ModelEnded { whole, .. } => {
+                self.end_text();
+                match whole {
+                    Wholeness::Cut => self.tell(Tone::Aside, "(cut here)"),
+                    Wholeness::Steered => self.tell(Tone::Aside, "(cut here by your message)"),
+                    Wholeness::Whole | Wholeness::Failed(_) => {}
+                }
+            }
+            Fact::CallStarted { name, args, .. } => {
+                self.tell(Tone::Aside, &format!("▸ {name} {}", brief(args)));
+            }
+            Fact::CallEnded { report, result, .. } => {
+                let status = report.status.as_str().replace('_', " ");
+                self.tell(Tone::Aside, &format!("▪ {}: {status}", report.name));
+                self.output(&result.text);
+            }
+            Fact::ApprovalAsked(question) => {
+                self.end_text();
+                self.tell(Tone::Plain, &format!("? {} wants to run with", question.tool));
+                self.tell(Tone::Plain, &exactly(&question.args));
+                self.questions.push_back(Asked { question: question.clone(), since: now });
+            }
+            Fact::ApprovalClosed { id, answer, .. } => {
+                if self.questions.front().is_some_and(|asked| asked.question.id == *id) {
+                    self.end_denial();
+                }
+                self.questions.retain(|asked| asked.question.id != *id);
+                self.tell(Tone::Aside, answered(answer));
+            }
+            Fact::StopEscalated => self.tell(Tone::Aside, "the grace is over: stopping now"),
+            Fact::Settled { error: Some(error), .. } => {
+                self.end_text();
+                self.tell(Tone::Bad, &format!("failed: {}", error.message));
+                if let Some(hint) = &error.hint {
+                    self.tell(Tone::Aside, &format!("  hint: {hint}"));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The first lines of what a call came to.
+    fn output(&mut self, output: &str) {
+        const SHOWN: usize = 5;
+        let lines: Vec<&str> = output.lines().collect();
+        for line in lines.iter().take(SHOWN) {
+            self.tell(Tone::Aside, &format!("  {line}"));
+        }
+        if lines.len() > SHOWN {
+            self.tell(Tone::Aside, &format!("  … {} more lines", lines.len() - SHOWN));
+        }
+    }
+
+    fn fate(&mut self, id: ItemId, fate: Fate) {
+        let item = self.items.forget(id);
+        let (Some(item), why) = (item, fate) else { return };
+        match why {
+            Fate::Unhandled => self.tell(Tone::Aside, &format!("not sent: {}", item.text)),
+            Fate::Dropped => self.tell(Tone::Aside, &format!("dropped: {}", item.text)),
+            Fate::Returned(refusal) => {
+                self.tell(Tone::Bad, &format!("not taken ({refusal}): {}", item.text));
+            }
+            _ => {}
+        }
+    }
+
+    fn ended(&mut self, fate: Fate, receipt: Arc<Receipt>, now: Instant) -> Vec<Act> {
+        self.end_text();
+        self.end_denial();
+        self.mode = Mode::Typing;
+        self.questions.clear();
+        self.settled_at = Some(now);
+        if let Some(work) = &mut self.work {
+            work.stage = Stage::Settled(now);
+        }
+        if receipt.stop.is_some() {
+            self.tell(Tone::Plain, &few_lines(&receipt));
+        }
+        self.last = Some(receipt);
+        match fate {
+            Fate::Failed(_) => self.tell(Tone::Aside, "  /resume goes on from there, /retry sends it again"),
+            Fate::Suspended(_) => self.tell(Tone::Aside, "  it waits for a decision; /resume asks again"),
+            _ => {}
+        }
+        // A queue that would wait for ever is the sender's again.
+        let is_over = matches!(fate, Fate::Interrupted(_)) && self.leaving.is_none();
+        if is_over { self.items.queued_here().into_iter().map(Act::Withdraw).collect() } else { Vec::new() }
+    }
+
+    fn quiet(&mut self, survivors: &[String], at: jiff::Timestamp) -> Vec<Act> {
+        let was_stopped = self.last.as_ref().is_some_and(|receipt| receipt.stop.is_some());
+        if !survivors.is_empty() {
+            self.tell(Tone::Bad, &format!("  NOT QUIET, still alive: {}", survivors.join(", ")));
+        } else if was_stopped {
+            self.tell(Tone::Plain, "  quiet: nothing of it is running");
+        }
+        if let Some(receipt) = &mut self.last {
+            let receipt = Arc::make_mut(receipt);
+            receipt.quiet_at = survivors.is_empty().then_some(at);
+            receipt.survivors = survivors.to_vec();
+        }
+        self.work = None;
+        Vec::new()
+    }
+}
+
+/// All of the arguments, as they are: whatever could disguise them is shown as what it is.
+fn exactly(args: &serde_json::Value) -> String {
+    format!("{args:#}").lines().map(|line| format!("    {line}")).collect::<Vec<_>>().join("\n")
+}
+
+fn answered(answer: &Answered) -> &'static str {
+    match answer {
+        Answered::Decided(Decision::Approve | Decision::ApproveWith { .. }) => "  allowed",
+        Answered::Decided(Decision::Deny { .. }) => "  denied",
+        Answered::Decided(Decision::Respond { .. }) => "  answered instead",
+        Answered::Expired => "  nobody answered in time: denied",
+        Answered::Withdrawn => "  (the question is withdrawn)",
+    }
+}
+
+/// The receipt without its last line, which is told once it is known; long lists are cut.
+fn few_lines(receipt: &Receipt) -> String {
+    const SHOWN: usize = 9;
+    let text = receipt.to_string();
+    let mut lines: Vec<&str> = text.lines().collect();
+    lines.pop();
+    let more = lines.len().saturating_sub(SHOWN);
+    lines.truncate(SHOWN);
+    let more = if more > 0 { format!("\n  … {more} more lines: /receipt") } else { String::new() };
+    format!("{}{more}", lines.join("\n"))
+}

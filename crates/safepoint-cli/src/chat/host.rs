@@ -1,0 +1,76 @@
+//! A session that is talked to from here and from elsewhere: who pushed what, so that every list can say it.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use safepoint::{
+    SessionHandle,
+    ids::{ItemId, SessionId},
+    session::{Policy, Push, PushError, Ticket},
+};
+
+use super::items::{How, Origin, Pushed};
+
+/// The session of this process.
+pub(crate) struct Host {
+    pub(crate) session: SessionHandle<String>,
+    pub(crate) id: SessionId,
+    pushed: Mutex<HashMap<ItemId, (Pushed, Ticket<String>)>>,
+}
+
+impl Host {
+    pub(crate) fn new(session: SessionHandle<String>) -> Self {
+        Self { session, id: SessionId::fresh(), pushed: Mutex::default() }
+    }
+
+    /// Pushes, and remembers by whom.
+    ///
+    /// # Errors
+    /// [`PushError`], with the text.
+    pub(crate) fn push(
+        &self,
+        text: String,
+        policy: Policy,
+        client_id: Option<String>,
+        origin: Origin,
+    ) -> Result<Ticket<String>, PushError<String>> {
+        let how = match policy {
+            Policy::Steer(..) => How::Steer,
+            Policy::Preempt(_) | Policy::Rollback => How::Preempt,
+            _ => How::Queue,
+        };
+        let mut push = Push::new(text.clone()).policy(policy);
+        if let Some(id) = client_id {
+            push = push.id(id);
+        }
+        // Under the lock: whoever hears that it was accepted finds it here.
+        let mut pushed = self.lock();
+        let ticket = self.session.push(push)?;
+        pushed.entry(ticket.id()).or_insert_with(|| (Pushed { text, how, origin }, ticket.clone()));
+        Ok(ticket)
+    }
+
+    pub(crate) fn pushed(&self, id: ItemId) -> Option<Pushed> {
+        self.lock().get(&id).map(|(item, _)| item.clone())
+    }
+
+    /// What no turn has yet, in order.
+    pub(crate) fn waiting(&self) -> Vec<(ItemId, String)> {
+        let taken = self.session.turn().map(|turn| turn.items).unwrap_or_default();
+        let waits = |id: &ItemId, ticket: &Ticket<String>| ticket.fate_now().is_none() && !taken.contains(id);
+        let pushed = self.lock();
+        let mut waiting: Vec<_> = pushed
+            .iter()
+            .filter(|(id, (_, ticket))| waits(id, ticket))
+            .map(|(id, (item, _))| (*id, item.text.clone()))
+            .collect();
+        waiting.sort();
+        waiting
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<ItemId, (Pushed, Ticket<String>)>> {
+        self.pushed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

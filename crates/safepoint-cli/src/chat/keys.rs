@@ -1,0 +1,190 @@
+//! What a key does: it depends on whether a turn is at work, a question stands, and what is typed.
+
+use std::time::{Duration, Instant};
+
+use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use safepoint::approval::Decision;
+
+use super::{
+    input::Way,
+    items::How,
+    slash,
+    state::{Act, Hardness, Leave, Mode, State},
+    work::Stage,
+};
+
+/// How long no key must have been pressed before one answers a question.
+pub(super) const CALM: Duration = Duration::from_millis(600);
+/// For so long after a turn has ended a Ctrl-C was meant for it.
+const JUST_ENDED: Duration = Duration::from_secs(1);
+
+impl State {
+    /// A key was pressed.
+    pub(super) fn key(&mut self, key: KeyEvent, now: Instant) -> Vec<Act> {
+        if key.kind == KeyEventKind::Release {
+            return Vec::new();
+        }
+        let may_answer = self.may_answer(now);
+        self.pressed = Some(now);
+        let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        if control && key.code == KeyCode::Char('c') {
+            return self.ctrl_c(now);
+        }
+        self.ctrl_c = 0;
+        match key.code {
+            KeyCode::Esc => self.escape(),
+            KeyCode::Char('d') if control && self.input.is_empty() => self.quit(Leave::Tidily),
+            _ if self.leaving.is_some() => Vec::new(),
+            _ if self.mode == Mode::Denying => self.denial(key),
+            KeyCode::Char(letter) if may_answer && !control => self.answer(letter),
+            _ => self.typed(key),
+        }
+    }
+
+    /// Text was pasted; it answers nothing.
+    pub(super) fn paste(&mut self, text: &str, now: Instant) {
+        self.pressed = Some(now);
+        self.ctrl_c = 0;
+        if self.leaving.is_none() {
+            self.input.insert(text);
+        }
+    }
+
+    /// Whether the next key answers the question: it could be read, and nobody is typing.
+    pub(super) fn may_answer(&self, now: Instant) -> bool {
+        let Some(asked) = self.questions.front() else { return false };
+        let since = self.pressed.map_or(asked.since, |pressed| pressed.max(asked.since));
+        self.mode == Mode::Typing && now.saturating_duration_since(since) >= CALM
+    }
+
+    fn typed(&mut self, key: KeyEvent) -> Vec<Act> {
+        let alt = key.modifiers.contains(KeyModifiers::ALT);
+        match key.code {
+            KeyCode::Enter if alt => self.send(How::Queue),
+            KeyCode::Enter => self.send(How::Steer),
+            KeyCode::Tab => match slash::complete(self.input.text()) {
+                Some(whole) => {
+                    self.input.set(whole);
+                    Vec::new()
+                }
+                None => self.send(How::Queue),
+            },
+            KeyCode::Up if self.input.is_unedited() => self.up(),
+            KeyCode::Down => {
+                self.input.recall(Way::Forth);
+                Vec::new()
+            }
+            _ => {
+                self.input.key(key);
+                Vec::new()
+            }
+        }
+    }
+
+    /// The last queued message comes back into the input; else an earlier one is recalled.
+    fn up(&mut self) -> Vec<Act> {
+        if self.input.is_empty()
+            && let Some(last) = self.items.queued_here().pop()
+        {
+            return vec![Act::Withdraw(last)];
+        }
+        self.input.recall(Way::Back);
+        Vec::new()
+    }
+
+    fn send(&mut self, how: How) -> Vec<Act> {
+        if self.input.text().trim().is_empty() {
+            return Vec::new();
+        }
+        let text = self.input.take();
+        if let Some(command) = text.strip_prefix('/') {
+            return self.command(command.trim());
+        }
+        let is_at_work =
+            self.work.as_ref().is_some_and(|work| work.stage == Stage::Works && work.stop.is_none());
+        vec![Act::Push { text, how: if is_at_work { how } else { How::Queue } }]
+    }
+
+    fn answer(&mut self, letter: char) -> Vec<Act> {
+        match letter {
+            'y' | 'Y' => self.decide(Decision::Approve),
+            'n' | 'N' => self.decide(Decision::Deny { message: String::new() }),
+            'm' | 'M' => {
+                self.draft = self.input.text().to_owned();
+                self.input.clear();
+                self.mode = Mode::Denying;
+                Vec::new()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn denial(&mut self, key: KeyEvent) -> Vec<Act> {
+        if key.code != KeyCode::Enter {
+            self.input.key(key);
+            return Vec::new();
+        }
+        let why = self.input.text().trim().to_owned();
+        self.end_denial();
+        let message = if why.is_empty() { String::new() } else { format!("[denied by the user: {why}]") };
+        self.decide(Decision::Deny { message })
+    }
+
+    /// The input is the message to the agent again.
+    pub(super) fn end_denial(&mut self) {
+        if self.mode == Mode::Denying {
+            self.mode = Mode::Typing;
+            let draft = std::mem::take(&mut self.draft);
+            self.input.set(draft);
+        }
+    }
+
+    fn decide(&mut self, decision: Decision) -> Vec<Act> {
+        let Some(asked) = self.questions.pop_front() else { return Vec::new() };
+        vec![Act::Decide(asked.question.id, decision)]
+    }
+
+    fn escape(&mut self) -> Vec<Act> {
+        if self.mode == Mode::Denying {
+            self.end_denial();
+            return Vec::new();
+        }
+        self.stop()
+    }
+
+    /// Stops the turn at the next safe point; if that was asked already, now.
+    pub(super) fn stop(&mut self) -> Vec<Act> {
+        match &self.work {
+            Some(work) if work.stage == Stage::Works => {
+                vec![Act::Stop(if work.stop.is_none() { Hardness::AtSafePoint } else { Hardness::Now })]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn ctrl_c(&mut self, now: Instant) -> Vec<Act> {
+        self.ctrl_c += 1;
+        if self.ctrl_c > 1 || self.leaving.is_some() {
+            return self.quit(Leave::AtOnce);
+        }
+        let works = self.stop();
+        if !works.is_empty() {
+            return works;
+        }
+        if !self.input.is_empty() {
+            self.end_denial();
+            self.input.clear();
+            return Vec::new();
+        }
+        let just_ended = self.settled_at.is_some_and(|at| now.saturating_duration_since(at) < JUST_ENDED);
+        if just_ended { Vec::new() } else { self.quit(Leave::Tidily) }
+    }
+
+    pub(super) fn quit(&mut self, leave: Leave) -> Vec<Act> {
+        if self.leaving == Some(Leave::AtOnce) || self.leaving == Some(leave) {
+            return Vec::new();
+        }
+        self.leaving = Some(leave);
+        vec![Act::Quit(leave)]
+    }
+}

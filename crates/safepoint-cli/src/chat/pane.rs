@@ -1,0 +1,150 @@
+//! The pane below the scrollback: the text that streams, what runs, what a stop waits for, the lists, and the input.
+//!
+//! **Invariants**: a function of the state, the size and the time; the input is always whole in it or around its cursor.
+
+use std::time::Instant;
+
+use ratatui::{
+    style::{Color, Modifier, Style},
+    text::{Line, Span},
+};
+
+use super::{
+    items::{How, Items, Origin, Pushed},
+    markdown::DIM,
+    state::{Leave, Mode, State},
+    surface::Pane,
+    work::{CallState, Stage, Stop, Work, elapsed},
+};
+use crate::screen;
+
+const STOPPING: Style = Style::new().fg(Color::Yellow).add_modifier(Modifier::BOLD);
+const LABEL: Style = Style::new().fg(Color::Blue);
+const PROMPT: Style = Style::new().fg(Color::Green);
+/// Rows of a list, of the input and of the text that streams, at most.
+const LISTED: usize = 4;
+const TYPED: usize = 6;
+const STREAMED: usize = 8;
+
+/// What stands below the scrollback now.
+pub(super) fn pane(state: &State, rows: usize, now: Instant) -> Pane {
+    let mut lines = Vec::new();
+    if let Some(work) = &state.work {
+        running(work, now, &mut lines);
+        stopping(work, now, &mut lines);
+    }
+    lists(&state.items, &mut lines);
+    let (typed, cursor) = input(state);
+    let top = lines.len();
+    lines.extend(typed);
+    lines.push(Line::styled(hint(state, now), DIM));
+    let mut partial = state.partial();
+    let shown = rows.saturating_sub(lines.len() + 1).min(STREAMED);
+    partial.drain(..partial.len().saturating_sub(shown));
+    // A blank row keeps what is said apart from what is going on.
+    partial.push(Line::default());
+    let above = partial.len();
+    partial.extend(lines);
+    Pane { lines: partial, cursor: (cursor.0, above + top + cursor.1) }
+}
+
+fn running(work: &Work, now: Instant, lines: &mut Vec<Line<'static>>) {
+    if let Some(since) = work.model() {
+        lines.push(Line::from(vec![
+            Span::styled("● ", LABEL),
+            Span::raw(format!("the model  {}", elapsed(since, now))),
+        ]));
+    }
+    for call in work.calls.iter().take(LISTED) {
+        let what = if call.state == CallState::Asked { "waits for your answer  " } else { "" };
+        let what = format!("{}  {what}{}  ", call.name, call.elapsed(now));
+        let detail = if call.progress.is_empty() { &call.args } else { &call.progress };
+        let detail = one_line(detail);
+        lines.push(Line::from(vec![Span::styled("● ", LABEL), Span::raw(what), Span::styled(detail, DIM)]));
+    }
+    if work.calls.len() > LISTED {
+        lines.push(Line::styled(format!("  and {} more calls", work.calls.len() - LISTED), DIM));
+    }
+    if let Stage::Settled(since) = work.stage {
+        let text = format!("the turn has ended; what it started is still ending  {}", elapsed(since, now));
+        lines.push(Line::styled(text, DIM));
+    }
+}
+
+/// At once what a stop waits for, and when it becomes now.
+fn stopping(work: &Work, now: Instant, lines: &mut Vec<Line<'static>>) {
+    let Some(stop) = work.stop.filter(|_| work.stage == Stage::Works) else { return };
+    let waits = work.waits_for();
+    let text = match stop {
+        Stop::Now => format!("Stopping now… waits for {waits}"),
+        Stop::AtSafePoint(None) => format!("Stopping… at the next safe point, waits for {waits} (Esc: now)"),
+        Stop::AtSafePoint(Some(deadline)) => {
+            let left = deadline.saturating_duration_since(now).as_secs_f64().ceil();
+            format!("Stopping… waits for {waits}; now in {left:.0} s (Esc: at once)")
+        }
+    };
+    lines.push(Line::styled(text, STOPPING));
+}
+
+fn lists(items: &Items, lines: &mut Vec<Line<'static>>) {
+    let steers: Vec<&Pushed> = items.steers().map(|(_, item)| item).collect();
+    list("steers, with the next request:", &steers, lines);
+    let queue: Vec<&Pushed> = items.queue().map(|(_, item)| item).collect();
+    list("queue, for the next turns (Up takes the last one back):", &queue, lines);
+}
+
+fn list(label: &'static str, items: &[&Pushed], lines: &mut Vec<Line<'static>>) {
+    if items.is_empty() {
+        return;
+    }
+    lines.push(Line::styled(label, LABEL));
+    // The last ones: they are what was just typed, and what Up takes back.
+    let hidden = items.len().saturating_sub(LISTED);
+    if hidden > 0 {
+        lines.push(Line::styled(format!("  {hidden} before these"), DIM));
+    }
+    for (index, item) in items.iter().enumerate().skip(hidden) {
+        let mark = if item.how == How::Preempt { " (instead of the turn at work)" } else { "" };
+        let from = if item.origin == Origin::Elsewhere { " (from elsewhere)" } else { "" };
+        lines.push(Line::raw(format!("  {}. {}{mark}{from}", index + 1, one_line(&item.text))));
+    }
+}
+
+/// The rows of the input around its cursor.
+fn input(state: &State) -> (Vec<Line<'static>>, (usize, usize)) {
+    const LEAD: usize = 2;
+    let (rows, (column, row)) = state.input.rows(state.columns().saturating_sub(LEAD + 1).max(1));
+    let first = (row + 1).saturating_sub(TYPED);
+    let lead = if state.mode == Mode::Denying { "✗ " } else { "› " };
+    let shown = rows.into_iter().enumerate().skip(first).take(TYPED).map(|(index, text)| {
+        Line::from(vec![Span::styled(if index == 0 { lead } else { "  " }, PROMPT), Span::raw(text)])
+    });
+    (shown.collect(), (column + LEAD, row - first))
+}
+
+fn hint(state: &State, now: Instant) -> String {
+    let works = state.work.as_ref().is_some_and(|work| work.stage == Stage::Works);
+    match (state.leaving, state.mode, state.questions.front()) {
+        (Some(Leave::Tidily), ..) => "ending… Ctrl-C ends within a second".to_owned(),
+        (Some(Leave::AtOnce), ..) => "ending now…".to_owned(),
+        (None, Mode::Denying, _) => "say why not · Enter denies with this message · Esc back".to_owned(),
+        (None, Mode::Typing, Some(asked)) => {
+            let more = state.questions.len() - 1;
+            let more = if more > 0 { format!(" · {more} more after this") } else { String::new() };
+            let tool = &asked.question.tool;
+            if state.may_answer(now) {
+                format!("may {tool} run?  y yes · n no · m no, with a message · Esc stops{more}")
+            } else {
+                format!("{tool} wants to run: a question for you when you pause{more}")
+            }
+        }
+        (None, Mode::Typing, None) if works => {
+            "Enter steers · Alt-Enter queues · Esc stops · /help".to_owned()
+        }
+        (None, Mode::Typing, None) => format!("{} · Enter sends · /help · Ctrl-D quits", state.model),
+    }
+}
+
+fn one_line(text: &str) -> String {
+    screen::plain(text).replace(['\n', '\t'], " ")
+}

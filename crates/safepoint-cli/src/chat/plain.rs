@@ -1,0 +1,166 @@
+//! A chat where there is no terminal: lines from stdin, one turn each, text to stdout, everything else to stderr.
+
+use std::{process::ExitCode, sync::Arc};
+
+use safepoint::{
+    Grace, Reason, Receipt, SessionStop, StopRequest,
+    event::{EventKind, Fact},
+    session::{Fate, Policy, SessionEvent},
+};
+use safepoint_tools::process::Processes;
+use tokio::io::{AsyncBufReadExt as _, BufReader, Lines, Stdin};
+
+use super::{driver::Times, host::Host, items::Origin, work::brief};
+use crate::{
+    screen::Screen,
+    signals::{Got, LAST_CAP, Signals},
+};
+
+/// One turn for each line, until the input or the session ends.
+pub(super) async fn chat(
+    host: &Arc<Host>,
+    screen: &Arc<Screen>,
+    processes: &Processes,
+    times: Times,
+) -> anyhow::Result<ExitCode> {
+    let mut lines = BufReader::new(tokio::io::stdin()).lines();
+    let mut turns = Turns { host, screen, times, signals: Signals::listen()?, pressed: 0, code: 0 };
+    let mut events = host.session.events();
+    loop {
+        let Some(line) = turns.line(&mut lines).await? else { break };
+        if line.trim().is_empty() {
+            continue;
+        }
+        if let Err(error) = host.push(line, Policy::Enqueue, None, Origin::Here) {
+            screen.note(&format!("safepoint: {error}"));
+            break;
+        }
+        if turns.follow(&mut events).await == After::Leave {
+            break;
+        }
+    }
+    processes.end_jobs();
+    let cap = if turns.pressed > 0 { LAST_CAP } else { times.cleanup_cap };
+    drop(host.session.stop(SessionStop::now().cleanup_cap(cap)));
+    drop(host.session.done().await);
+    screen.finish();
+    Ok(ExitCode::from(turns.code))
+}
+
+struct Turns<'a> {
+    host: &'a Arc<Host>,
+    screen: &'a Arc<Screen>,
+    times: Times,
+    signals: Signals,
+    pressed: u32,
+    code: u8,
+}
+
+/// Exhaustive: another line may come, or it is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum After {
+    Next,
+    Leave,
+}
+
+impl Turns<'_> {
+    /// The next line; none at the end of input, at a signal, or when the session is over.
+    async fn line(&mut self, lines: &mut Lines<BufReader<Stdin>>) -> anyhow::Result<Option<String>> {
+        tokio::select! {
+            biased;
+            // Losing this branch loses nothing: the signal stays pending.
+            got = self.signals.next() => {
+                self.code = code(got);
+                Ok(None)
+            }
+            // Losing this one loses nothing: everybody sees the same end.
+            _ = self.host.session.done() => Ok(None),
+            // Losing this one loses a line that nobody will answer any more.
+            line = lines.next_line() => Ok(line?),
+        }
+    }
+
+    /// Shows a turn until it is quiet.
+    async fn follow(&mut self, events: &mut safepoint::event::Events<SessionEvent>) -> After {
+        loop {
+            let event = tokio::select! {
+                biased;
+                // Losing this branch loses nothing: the signal stays pending.
+                got = self.signals.next() => {
+                    self.stop(got);
+                    continue;
+                }
+                // Losing this one loses nothing: the reader's place moves only when an event is returned.
+                event = events.next() => event,
+            };
+            let Some(event) = event else { return After::Leave };
+            match event.kind {
+                SessionEvent::Run { event, .. } => self.show(&event.kind),
+                SessionEvent::TurnEnded { fate, receipt, .. } => self.ended(fate, &receipt),
+                SessionEvent::TurnQuiet { .. } if self.pressed == 0 => return After::Next,
+                SessionEvent::TurnQuiet { .. } => return After::Leave,
+                _ => {}
+            }
+        }
+    }
+
+    fn stop(&mut self, got: Got) {
+        self.pressed += 1;
+        self.code = code(got);
+        let request = match (self.pressed, Grace::try_from(self.times.grace)) {
+            (1, Ok(grace)) if got != Got::Hangup => {
+                StopRequest::graceful(grace).cleanup_cap(self.times.cleanup_cap)
+            }
+            _ => StopRequest::now().cleanup_cap(LAST_CAP),
+        };
+        self.screen.note("stopping…");
+        drop(self.host.session.stop_turn(None, request.because(Reason::user("a signal"))));
+    }
+
+    fn show(&self, kind: &EventKind) {
+        match kind {
+            EventKind::Text(text) => self.screen.text(text),
+            EventKind::Fact(fact) => match &**fact {
+                Fact::ModelEnded { .. } => self.screen.end_line(),
+                Fact::CallStarted { name, args, .. } => {
+                    self.screen.note(&format!("▸ {name} {}", brief(args)));
+                }
+                Fact::CallEnded { report, .. } => {
+                    let status = report.status.as_str().replace('_', " ");
+                    self.screen.note(&format!("▪ {}: {status}", report.name));
+                }
+                Fact::Settled { error: Some(error), .. } => {
+                    self.screen.note(&format!("safepoint: {}", error.message));
+                    if let Some(hint) = &error.hint {
+                        self.screen.note(&format!("  hint: {hint}"));
+                    }
+                }
+                _ => {}
+            },
+            _ => {}
+        }
+    }
+
+    fn ended(&mut self, fate: Fate, receipt: &Receipt) {
+        self.screen.end_line();
+        match fate {
+            Fate::Completed(_) => self.code = 0,
+            Fate::Failed(_) => self.code = 1,
+            _ => {
+                self.screen.note(&receipt.to_string());
+                if self.pressed == 0 {
+                    const STOPPED: u8 = 10;
+                    self.code = STOPPED;
+                }
+            }
+        }
+    }
+}
+
+fn code(got: Got) -> u8 {
+    match got {
+        Got::Interrupt => 130,
+        Got::Terminate => 143,
+        Got::Hangup => 10,
+    }
+}

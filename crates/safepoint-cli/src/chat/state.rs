@@ -1,0 +1,217 @@
+//! The screen as a pure model: keys and events in, acts and lines out. No terminal, no clock, no session in it.
+//!
+//! **Invariants**
+//! - What is in `above` goes into the scrollback once, in order, and is never changed after that.
+//! - A question is answered by a key only when no key was pressed for a moment since it could be read.
+
+use std::{collections::VecDeque, sync::Arc, time::Instant};
+
+use jiff::Timestamp;
+use ratatui::text::{Line, Span};
+use safepoint::{
+    Receipt,
+    approval::{ApprovalRequest, Decision},
+    ids::{ApprovalId, ItemId},
+};
+
+use super::{
+    input::Input,
+    items::{How, Items},
+    markdown::{self, Block, DIM},
+    work::Work,
+};
+use crate::screen;
+
+/// What is to be done. Exhaustive: the driver does each.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Act {
+    /// Hand the session a message.
+    Push { text: String, how: How },
+    /// Take a waiting one back into the input.
+    Withdraw(ItemId),
+    /// Stop the turn at work.
+    Stop(Hardness),
+    /// Take the last turn up again.
+    Resume,
+    /// Answer a question.
+    Decide(ApprovalId, Decision),
+    /// Use another model from the next turn on.
+    Model(String),
+    /// End the session and the program.
+    Quit(Leave),
+}
+
+/// Exhaustive: at the next safe point, or now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Hardness {
+    AtSafePoint,
+    Now,
+}
+
+/// How the program ends. Exhaustive: once the turn is stopped and quiet, or within a second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Leave {
+    Tidily,
+    AtOnce,
+}
+
+/// Whether keys answer a question, edit the input, or write the message of a denial. Exhaustive: the three.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Mode {
+    #[default]
+    Typing,
+    Denying,
+}
+
+/// What does not change while the program runs.
+#[derive(Debug, Default)]
+pub(super) struct About {
+    pub(super) session: String,
+    pub(super) tools: Vec<String>,
+}
+
+/// Everything the screen shows.
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) about: About,
+    pub(super) model: String,
+    pub(super) input: Input,
+    pub(super) draft: String,
+    pub(super) mode: Mode,
+    pub(super) items: Items,
+    pub(super) work: Option<Work>,
+    pub(super) questions: VecDeque<Asked>,
+    pub(super) last: Option<Arc<Receipt>>,
+    pub(super) last_message: Option<String>,
+    pub(super) trace: Vec<(Timestamp, String)>,
+    pub(super) leaving: Option<Leave>,
+    /// When a key was last pressed, and how often in a row that was Ctrl-C.
+    pub(super) pressed: Option<Instant>,
+    pub(super) ctrl_c: u32,
+    pub(super) settled_at: Option<Instant>,
+    above: Vec<Line<'static>>,
+    partial: String,
+    block: Block,
+    columns: usize,
+}
+
+/// A question, and since when it can be read.
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub(super) question: ApprovalRequest,
+    pub(super) since: Instant,
+}
+
+/// How a line is said. Exhaustive: an aside, a good end, a bad one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tone {
+    Aside,
+    Plain,
+    Bad,
+}
+
+impl State {
+    pub(super) fn new(about: About, model: String, columns: usize) -> Self {
+        Self {
+            about,
+            model,
+            input: Input::default(),
+            draft: String::new(),
+            mode: Mode::Typing,
+            items: Items::default(),
+            work: None,
+            questions: VecDeque::new(),
+            last: None,
+            last_message: None,
+            trace: Vec::new(),
+            leaving: None,
+            pressed: None,
+            ctrl_c: 0,
+            settled_at: None,
+            above: Vec::new(),
+            partial: String::new(),
+            block: Block::Prose,
+            columns,
+        }
+    }
+
+    pub(super) fn resize(&mut self, columns: usize) {
+        self.columns = columns;
+    }
+
+    pub(super) fn columns(&self) -> usize {
+        self.columns
+    }
+
+    /// What goes up into the scrollback now.
+    pub(super) fn take_above(&mut self) -> Vec<Line<'static>> {
+        std::mem::take(&mut self.above)
+    }
+
+    /// More of the model's text. Whole lines go up; the rest is shown in the pane.
+    pub(super) fn text(&mut self, text: &str) {
+        self.partial.push_str(text);
+        while let Some(end) = self.partial.find('\n') {
+            let line: String = self.partial.drain(..=end).collect();
+            self.text_line(line.trim_end_matches(['\n', '\r']));
+        }
+    }
+
+    /// The line of text that has begun, as rows.
+    pub(super) fn partial(&self) -> Vec<Line<'static>> {
+        if self.partial.is_empty() {
+            return Vec::new();
+        }
+        markdown::rows(&self.partial, &mut self.block.clone(), self.columns)
+    }
+
+    /// The message is over, however it ended.
+    pub(super) fn end_text(&mut self) {
+        let rest = std::mem::take(&mut self.partial);
+        if !rest.is_empty() {
+            self.text_line(&rest);
+        }
+        self.block = Block::Prose;
+    }
+
+    fn text_line(&mut self, line: &str) {
+        let rows = markdown::rows(line, &mut self.block, self.columns);
+        self.above.extend(rows);
+    }
+
+    /// Something to tell, in rows of its own.
+    pub(super) fn tell(&mut self, tone: Tone, text: &str) {
+        for line in screen::plain(text).lines() {
+            let lead = line.len() - line.trim_start().len();
+            let span = match tone {
+                Tone::Aside => Span::styled(line.to_owned(), DIM),
+                Tone::Plain => Span::raw(line.to_owned()),
+                Tone::Bad => Span::styled(line.to_owned(), ratatui::style::Color::Red),
+            };
+            self.above.extend(markdown::wrap(vec![span], self.columns, lead));
+        }
+    }
+
+    /// What a person said, as it enters the conversation.
+    pub(super) fn said(&mut self, text: &str, label: &str) {
+        let style = ratatui::style::Style::new().fg(ratatui::style::Color::Green);
+        self.above.push(Line::default());
+        let label = if label.is_empty() { String::new() } else { format!("  ({label})") };
+        let text = format!("{}{label}", screen::plain(text));
+        for (index, line) in text.lines().enumerate() {
+            let lead = if index == 0 { "› " } else { "  " };
+            let spans = vec![Span::styled(lead, style), Span::styled(line.to_owned(), style)];
+            self.above.extend(markdown::wrap(spans, self.columns, 2));
+        }
+        self.above.push(Line::default());
+    }
+
+    pub(super) fn is_busy(&self) -> bool {
+        self.work.is_some()
+    }
+
+    /// A message taken back: into the input, before what is typed.
+    pub(super) fn back(&mut self, text: &str) {
+        self.input.put_before(text);
+    }
+}

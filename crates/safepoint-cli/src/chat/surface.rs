@@ -1,0 +1,190 @@
+//! The inline part of the screen: lines that go up into the scrollback, and below them a pane that is drawn again.
+//!
+//! The terminal is never asked where its cursor is, so nothing waits for an answer over a slow line; all moves are
+//! relative to where the pane was drawn. The pane may change its height at any time.
+//!
+//! **Invariants**: the pane is never higher than the screen and no line of it wider; what is above it is never touched.
+
+use ratatui::{
+    style::{Color, Modifier, Style},
+    text::Line,
+};
+use unicode_segmentation::UnicodeSegmentation as _;
+use unicode_width::UnicodeWidthStr as _;
+
+/// What is drawn below the scrollback, and where the cursor stands in it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Pane {
+    pub(super) lines: Vec<Line<'static>>,
+    /// Column and row.
+    pub(super) cursor: (usize, usize),
+}
+
+/// Whether styles are shown. Exhaustive: they are, or `NO_COLOR` is set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Paint {
+    Styled,
+    Plain,
+}
+
+/// What is on the screen.
+#[derive(Debug)]
+pub(super) struct Surface {
+    paint: Paint,
+    columns: usize,
+    rows: usize,
+    drawn: Pane,
+}
+
+const BEGIN: &str = "\x1b[?2026h\x1b[?25l";
+const END: &str = "\x1b[?25h\x1b[?2026l";
+const CLEAR_LINE: &str = "\x1b[2K";
+const CLEAR_BELOW: &str = "\x1b[J";
+const RESET: &str = "\x1b[0m";
+
+impl Surface {
+    pub(super) fn new(paint: Paint, (columns, rows): (u16, u16)) -> Self {
+        let mut surface = Self { paint, columns: 0, rows: 0, drawn: Pane::default() };
+        surface.size((columns, rows));
+        surface
+    }
+
+    /// Columns that lines may use.
+    pub(super) fn columns(&self) -> usize {
+        self.columns
+    }
+
+    /// Rows that a pane may have: one less than the screen, so that the scrollback is never touched.
+    pub(super) fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// The terminal has another size. A narrower one has broken the pane's lines into more rows.
+    pub(super) fn resize(&mut self, size: (u16, u16)) {
+        self.size(size);
+        let (column, row) = self.drawn.cursor;
+        let above: usize =
+            self.drawn.lines.iter().take(row).map(|line| line.width().max(1).div_ceil(self.columns)).sum();
+        self.drawn.cursor = (column % self.columns, (above + column / self.columns).min(self.rows));
+        // Whatever stands there is drawn anew.
+        self.drawn.lines.clear();
+    }
+
+    fn size(&mut self, (columns, rows): (u16, u16)) {
+        const LEAST: (usize, usize) = (10, 3);
+        self.columns = usize::from(columns).max(LEAST.0);
+        self.rows = usize::from(rows).max(LEAST.1) - 1;
+    }
+
+    /// What to write so that `above` goes into the scrollback and `pane` stands below it; none if nothing changes.
+    pub(super) fn frame(&mut self, above: &[Line<'static>], pane: Pane) -> Option<String> {
+        let mut pane = self.fitted(pane);
+        if above.is_empty() && pane == self.drawn {
+            return None;
+        }
+        if pane.lines.is_empty() {
+            pane.cursor = (0, 0);
+        }
+        let mut bytes = String::from(BEGIN);
+        self.to_top(&mut bytes);
+        // A line that fills its row leaves the cursor on it, so what is below is cleared first, never after.
+        if !above.is_empty() || pane.lines.len() != self.drawn.lines.len() {
+            bytes.push_str(CLEAR_BELOW);
+        }
+        for line in above {
+            self.line(line, &mut bytes);
+            bytes.push_str("\r\n");
+        }
+        for (index, line) in pane.lines.iter().enumerate() {
+            if index > 0 {
+                bytes.push_str("\r\n");
+            }
+            bytes.push_str(CLEAR_LINE);
+            self.line(line, &mut bytes);
+        }
+        bytes.push('\r');
+        up(pane.lines.len().saturating_sub(1 + pane.cursor.1), &mut bytes);
+        right(pane.cursor.0, &mut bytes);
+        bytes.push_str(END);
+        self.drawn = pane;
+        Some(bytes)
+    }
+
+    fn to_top(&self, bytes: &mut String) {
+        bytes.push('\r');
+        up(self.drawn.cursor.1, bytes);
+    }
+
+    fn fitted(&self, mut pane: Pane) -> Pane {
+        let over = pane.lines.len().saturating_sub(self.rows);
+        pane.lines.drain(..over);
+        pane.cursor.1 = pane.cursor.1.saturating_sub(over);
+        pane.cursor.0 = pane.cursor.0.min(self.columns - 1);
+        for line in &mut pane.lines {
+            if line.width() > self.columns {
+                *line = cut(line, self.columns);
+            }
+        }
+        pane
+    }
+
+    fn line(&self, line: &Line<'_>, bytes: &mut String) {
+        for span in &line.spans {
+            let style = line.style.patch(span.style);
+            let codes = if self.paint == Paint::Plain { String::new() } else { codes(style) };
+            if codes.is_empty() {
+                bytes.push_str(&span.content);
+            } else {
+                bytes.push_str(&format!("\x1b[{codes}m{}{RESET}", span.content));
+            }
+        }
+    }
+}
+
+fn up(rows: usize, bytes: &mut String) {
+    if rows > 0 {
+        bytes.push_str(&format!("\x1b[{rows}A"));
+    }
+}
+
+fn right(columns: usize, bytes: &mut String) {
+    if columns > 0 {
+        bytes.push_str(&format!("\x1b[{columns}C"));
+    }
+}
+
+/// As much of a line as a row holds.
+fn cut(line: &Line<'static>, width: usize) -> Line<'static> {
+    let mut left = width.saturating_sub(1);
+    let mut spans = Vec::new();
+    for span in &line.spans {
+        let mut kept = String::new();
+        for cluster in span.content.graphemes(true) {
+            if cluster.width() > left {
+                kept.push('…');
+                spans.push(ratatui::text::Span::styled(kept, span.style));
+                return Line::from(spans).style(line.style);
+            }
+            left -= cluster.width();
+            kept.push_str(cluster);
+        }
+        spans.push(ratatui::text::Span::styled(kept, span.style));
+    }
+    Line::from(spans).style(line.style)
+}
+
+fn codes(style: Style) -> String {
+    let modifiers =
+        [(Modifier::BOLD, "1"), (Modifier::DIM, "2"), (Modifier::ITALIC, "3"), (Modifier::REVERSED, "7")];
+    let colour = match style.fg {
+        Some(Color::Red) => Some("31"),
+        Some(Color::Green) => Some("32"),
+        Some(Color::Yellow) => Some("33"),
+        Some(Color::Blue) => Some("34"),
+        Some(Color::Magenta) => Some("35"),
+        Some(Color::Cyan) => Some("36"),
+        _ => None,
+    };
+    let modifiers = modifiers.iter().filter(|(modifier, _)| style.add_modifier.contains(*modifier));
+    modifiers.map(|(_, code)| *code).chain(colour).collect::<Vec<_>>().join(";")
+}

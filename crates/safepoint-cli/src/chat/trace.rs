@@ -1,0 +1,40 @@
+//! One recorded fact in one line, for `/trace`.
+
+use safepoint::event::{Answered, Fact, Wholeness};
+
+use super::work::brief;
+
+pub(super) fn line(fact: &Fact) -> String {
+    match fact {
+        Fact::AttemptOpened { run, attempt, .. } => format!("attempt {attempt} of {run}"),
+        Fact::HistoryRepaired { repairs } => format!("history mended: {} repairs", repairs.len()),
+        Fact::ModelStarted { round } => format!("request {round} to the model"),
+        Fact::ModelEnded { whole, report, .. } => {
+            let whole = match whole {
+                Wholeness::Whole => "complete",
+                Wholeness::Cut => "cut by a stop",
+                Wholeness::Steered => "cut by a steer",
+                Wholeness::Failed(error) => &format!("failed: {}", error.message),
+            };
+            format!("message {whole}; {} tokens in, {} out", report.usage.input, report.usage.output)
+        }
+        Fact::SteerTaken { round, steers } => format!("{} steered in, for request {round}", steers.len()),
+        Fact::CallStarted { name, call_id, args, .. } => format!("{name} {call_id} begins: {}", brief(args)),
+        Fact::CallEnded { report, .. } => {
+            let effect = format!("{:?}", report.effect).to_lowercase();
+            format!("{} {}: {}, effect {effect}", report.name, report.call_id, report.status.as_str())
+        }
+        Fact::ApprovalAsked(question) => format!("asked whether {} may run", question.tool),
+        Fact::ApprovalClosed { answer, .. } => match answer {
+            Answered::Decided(decision) => format!("answered: {decision:?}"),
+            Answered::Expired => "the question expired".to_owned(),
+            Answered::Withdrawn => "the question was withdrawn".to_owned(),
+        },
+        Fact::StopAsked(request) => {
+            format!("stop asked: {} ({}), {}", request.mode, request.reach, request.reason.text)
+        }
+        Fact::StopEscalated => "the grace is over: now".to_owned(),
+        Fact::StopObserved { .. } => "the stop takes effect".to_owned(),
+        Fact::Settled { receipt, .. } => format!("settled: {}", receipt.ending.as_str()),
+    }
+}

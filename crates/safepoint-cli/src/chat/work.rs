@@ -1,0 +1,154 @@
+//! The turn at work: what the model and the calls do, since when, and what a stop waits for.
+//!
+//! **Invariants**: a fold of events; it reads no clock.
+
+use std::time::{Duration, Instant};
+
+use safepoint::{
+    event::{EventKind, Fact},
+    ids::CallId,
+    receipt::RequestReport,
+};
+
+/// What is known of the turn at work.
+#[derive(Debug)]
+pub(super) struct Work {
+    model: Option<Instant>,
+    pub(super) calls: Vec<Call>,
+    pub(super) stop: Option<Stop>,
+    pub(super) stage: Stage,
+}
+
+/// Whether the turn is at work, or over and not yet quiet. Exhaustive: one of the two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    Works,
+    /// Settled; what it started may be alive.
+    Settled(Instant),
+}
+
+/// A call that runs, or that a person is asked about.
+#[derive(Debug)]
+pub(super) struct Call {
+    id: CallId,
+    pub(super) name: String,
+    pub(super) args: String,
+    pub(super) state: CallState,
+    since: Instant,
+    /// What it last told of itself.
+    pub(super) progress: String,
+}
+
+/// Exhaustive: it waits for an answer, or it runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CallState {
+    Asked,
+    Runs,
+}
+
+/// A stop that was asked. Exhaustive: at a safe point, at the latest then; or now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stop {
+    AtSafePoint(Option<Instant>),
+    Now,
+}
+
+impl Work {
+    pub(super) fn new() -> Self {
+        Self { model: None, calls: Vec::new(), stop: None, stage: Stage::Works }
+    }
+
+    pub(super) fn on(&mut self, kind: &EventKind, now: Instant) {
+        match kind {
+            EventKind::Fact(fact) => self.fact(fact, now),
+            EventKind::Progress { call_id, text } => {
+                if let Some(call) = self.calls.iter_mut().find(|call| call.id == *call_id) {
+                    call.progress.clone_from(text);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn fact(&mut self, fact: &Fact, now: Instant) {
+        match fact {
+            Fact::ModelStarted { .. } => self.model = Some(now),
+            Fact::ModelEnded { .. } => self.model = None,
+            Fact::CallStarted { call_id, name, args, .. } => {
+                self.call(call_id, name, args, CallState::Runs, now);
+            }
+            Fact::ApprovalAsked(asked) => {
+                self.call(&asked.call_id, &asked.tool, &asked.args, CallState::Asked, now);
+            }
+            Fact::ApprovalClosed { call_id, .. } => self.calls.retain(|call| call.id != *call_id),
+            Fact::CallEnded { report, .. } => self.calls.retain(|call| call.id != report.call_id),
+            Fact::StopAsked(request) => self.stopping(request, now),
+            Fact::StopEscalated => self.stop = Some(Stop::Now),
+            Fact::Settled { .. } => {
+                self.model = None;
+                self.calls.clear();
+            }
+            _ => {}
+        }
+    }
+
+    /// Requests join: the earlier deadline counts, and now is now.
+    fn stopping(&mut self, request: &RequestReport, now: Instant) {
+        let within = request.within_ms.map(|within| now + Duration::from_millis(within));
+        self.stop = Some(match (self.stop, request.mode.as_str()) {
+            (Some(Stop::Now), _) | (_, "now") => Stop::Now,
+            (Some(Stop::AtSafePoint(before)), _) => Stop::AtSafePoint(before.into_iter().chain(within).min()),
+            (None, _) => Stop::AtSafePoint(within),
+        });
+    }
+
+    fn call(&mut self, id: &CallId, name: &str, args: &serde_json::Value, state: CallState, since: Instant) {
+        self.calls.retain(|call| call.id != *id);
+        let (id, name, args) = (id.clone(), name.to_owned(), brief(args));
+        self.calls.push(Call { id, name, args, state, since, progress: String::new() });
+    }
+
+    /// What a stop waits for, in a few words.
+    pub(super) fn waits_for(&self) -> String {
+        const SHOWN: usize = 3;
+        let model = self.model.map(|_since| "the model's message");
+        let mut names: Vec<&str> =
+            model.into_iter().chain(self.calls.iter().map(|call| call.name.as_str())).collect();
+        let more = names.len().saturating_sub(SHOWN);
+        names.truncate(SHOWN);
+        match (names.is_empty(), more) {
+            (true, _) => "the turn to settle".to_owned(),
+            (false, 0) => names.join(", "),
+            (false, more) => format!("{} and {more} more", names.join(", ")),
+        }
+    }
+
+    pub(super) fn model(&self) -> Option<Instant> {
+        self.model
+    }
+}
+
+impl Call {
+    pub(super) fn elapsed(&self, now: Instant) -> String {
+        elapsed(self.since, now)
+    }
+}
+
+/// `0 s`, `12 s`, `3 min 5 s`.
+pub(super) fn elapsed(since: Instant, now: Instant) -> String {
+    match now.saturating_duration_since(since).as_secs() {
+        seconds @ 0..60 => format!("{seconds} s"),
+        seconds => format!("{} min {} s", seconds / 60, seconds % 60),
+    }
+}
+
+/// Arguments in one line: the value alone where there is one.
+pub(super) fn brief(args: &serde_json::Value) -> String {
+    let only = args.as_object().filter(|fields| fields.len() == 1).and_then(|fields| fields.values().next());
+    let text = match only {
+        Some(serde_json::Value::String(text)) => text.clone(),
+        Some(value) => value.to_string(),
+        None => args.to_string(),
+    };
+    crate::screen::plain(&text).replace(['\n', '\t'], " ")
+}

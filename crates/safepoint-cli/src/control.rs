@@ -1,0 +1,39 @@
+//! Talking to a running session from another terminal: a local socket of its owner, and the commands that use it.
+//!
+//! **Invariants**: only the same user reaches a session; whatever comes over the socket is bounded and may be wrong.
+
+use std::sync::Arc;
+
+mod about;
+pub(crate) mod args;
+pub(crate) mod client;
+mod place;
+mod request;
+mod run;
+mod server;
+mod session;
+mod wire;
+
+pub(crate) use run::Turns;
+pub(crate) use server::Server;
+
+use crate::chat::Host;
+use about::About;
+
+/// Opens the socket of a chat.
+///
+/// # Errors
+/// If it cannot be opened.
+pub(crate) fn open_chat(host: &Arc<Host>, model: String) -> anyhow::Result<Server> {
+    let target = session::ChatTarget { host: Arc::clone(host), about: About::new("chat", model) };
+    Server::open(host.id.as_str(), Arc::new(target))
+}
+
+/// Opens the socket of a run.
+///
+/// # Errors
+/// If it cannot be opened.
+pub(crate) fn open_run(session: &str, turns: &Arc<Turns>, model: String) -> anyhow::Result<Server> {
+    let target = run::RunTarget { turns: Arc::clone(turns), about: About::new("run", model) };
+    Server::open(session, Arc::new(target))
+}

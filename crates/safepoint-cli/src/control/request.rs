@@ -1,0 +1,124 @@
+//! A stop or a policy as it came over the socket, as the engine takes it.
+
+use std::time::Duration;
+
+use safepoint::{
+    Grace, Reach, Reason, SafePoints, SessionStop, StopRequest,
+    session::{Or, Policy, Preempt, Refusal},
+    steer::When,
+};
+
+use super::wire::{Afterwards, ModeWord, OrWord, PolicyWord, PushAsk, ScopeWord, StopAsk, code};
+
+impl PushAsk {
+    pub(super) fn policy(&self) -> Result<Policy, String> {
+        Ok(match self.policy {
+            PolicyWord::Enqueue => Policy::Enqueue,
+            PolicyWord::Reject => Policy::Reject,
+            PolicyWord::Rollback => Policy::Rollback,
+            PolicyWord::Steer => Policy::Steer(
+                When::NextRequest,
+                match self.or {
+                    OrWord::Queue => Or::Queue,
+                    OrWord::Return => Or::Return,
+                },
+            ),
+            PolicyWord::Preempt => {
+                let points = self.at.as_deref().map(points).transpose()?;
+                let mut preempt = match (points, self.within_ms.and_then(grace)) {
+                    (None, _) => Preempt::now(),
+                    (Some(points), None) => Preempt::at(points),
+                    (Some(points), Some(grace)) => Preempt::at_within(points, grace),
+                };
+                if let Some(delay) = self.delay_ms {
+                    preempt = preempt.after(Duration::from_millis(delay));
+                }
+                if let Some(turn) = &self.turn {
+                    preempt = preempt.of(turn.parse().map_err(|error| format!("{error}"))?);
+                }
+                preempt.into()
+            }
+        })
+    }
+}
+
+impl StopAsk {
+    /// As a request to a run.
+    pub(super) fn request(&self) -> Result<StopRequest, String> {
+        let grace = self.within_ms.and_then(grace);
+        let request = match (&self.mode, grace) {
+            (ModeWord::Now, _) => StopRequest::now(),
+            (ModeWord::Points(_) | ModeWord::TurnEnd | ModeWord::WhenIdle { .. }, _)
+                if self.within_ms == Some(0) =>
+            {
+                StopRequest::now()
+            }
+            (ModeWord::Points(names), Some(grace)) => StopRequest::at_within(points(names)?, grace),
+            (ModeWord::Points(names), None) => StopRequest::at(points(names)?),
+            (ModeWord::TurnEnd | ModeWord::WhenIdle { .. }, _) => {
+                return Err("a turn's end and idleness are a session's; name safe points, or now".to_owned());
+            }
+        };
+        let request = request.reach(match self.scope {
+            ScopeWord::Root => Reach::Root,
+            ScopeWord::Tree => Reach::Tree,
+        });
+        let request = match self.cleanup_cap_ms {
+            Some(cap) => request.cleanup_cap(Duration::from_millis(cap)),
+            None => request,
+        };
+        Ok(request.because(self.reason()))
+    }
+
+    pub(super) fn reason(&self) -> Reason {
+        Reason::user(self.because.clone().unwrap_or_else(|| "from another terminal".to_owned()))
+    }
+
+    /// As a stop of the whole session, and of the turn at work where the session's own words do not say it all.
+    pub(super) fn session_stop(&self) -> Result<(SessionStop, Option<StopRequest>), String> {
+        let is_tree = self.scope == ScopeWord::Tree;
+        let (stop, turn) = match &self.mode {
+            ModeWord::Now if is_tree => (SessionStop::now(), None),
+            ModeWord::TurnEnd => (SessionStop::at_turn_end(), None),
+            ModeWord::WhenIdle { ms } => (SessionStop::when_idle_for(Duration::from_millis(*ms)), None),
+            ModeWord::Points(names) if is_tree && points(names)? == SafePoints::ANY => {
+                match (self.within_ms, self.within_ms.and_then(grace)) {
+                    (None, _) => (SessionStop::graceful(), None),
+                    (Some(_), Some(grace)) => (SessionStop::graceful_within(grace), None),
+                    (Some(_zero), None) => (SessionStop::now(), None),
+                }
+            }
+            ModeWord::Now | ModeWord::Points(_) => (SessionStop::at_turn_end(), Some(self.request()?)),
+        };
+        let mut stop = stop.reason(self.reason());
+        if let Some(cap) = self.cleanup_cap_ms {
+            stop = stop.cleanup_cap(Duration::from_millis(cap));
+        }
+        if let Some(because) = &self.because {
+            stop = stop.because(because.clone());
+        }
+        if self.afterwards == Afterwards::Abandoned {
+            stop = stop.abandon();
+        }
+        Ok((stop, turn))
+    }
+}
+
+/// The exit code for an item that came back.
+pub(super) fn refused(refusal: Refusal) -> u8 {
+    match refusal {
+        Refusal::Busy | Refusal::TurnMismatch => code::CONFLICT,
+        Refusal::NoActiveTurn | Refusal::NotDelivered => code::TOO_LATE,
+        Refusal::Closed => code::NO_ROOM,
+        Refusal::Blank => code::USAGE,
+        _ => code::OTHER,
+    }
+}
+
+fn points(names: &str) -> Result<SafePoints, String> {
+    names.parse().map_err(|error| format!("{error}"))
+}
+
+fn grace(ms: u64) -> Option<Grace> {
+    Grace::try_from(Duration::from_millis(ms)).ok()
+}

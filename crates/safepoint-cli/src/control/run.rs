@@ -1,0 +1,143 @@
+//! A `safepoint run` as it is talked to from elsewhere: it can be stopped and steered; its turns are those that it was
+//! started with.
+
+use std::sync::{
+    Arc, Mutex, PoisonError,
+    atomic::{AtomicBool, Ordering},
+};
+
+use futures_util::future::BoxFuture;
+use safepoint::{Landed, RunHandle, Steer, ids::CallId};
+use serde_json::json;
+
+use super::{
+    about::About,
+    server::{Say, Target},
+    session::asked_reply,
+    wire::{Ask, ModeWord, PolicyWord, PushAsk, Reply, StopAsk, Wait, code},
+};
+
+/// The turn at work, as the run's loop says it.
+#[derive(Default)]
+pub(crate) struct Turns {
+    at_work: Mutex<Option<RunHandle>>,
+    is_ending: AtomicBool,
+}
+
+impl Turns {
+    /// This turn is at work from now on.
+    pub(crate) fn begin(&self, handle: &RunHandle) {
+        *self.at_work.lock().unwrap_or_else(PoisonError::into_inner) = Some(handle.clone());
+    }
+
+    /// Whether the session was asked to stop: no further turn begins.
+    pub(crate) fn is_ending(&self) -> bool {
+        self.is_ending.load(Ordering::Acquire)
+    }
+
+    fn at_work(&self) -> Option<RunHandle> {
+        self.at_work.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+pub(super) struct RunTarget {
+    pub(super) turns: Arc<Turns>,
+    pub(super) about: About,
+}
+
+impl Target for RunTarget {
+    fn answer(self: Arc<Self>, ask: Ask, say: Say) -> BoxFuture<'static, ()> {
+        Box::pin(async move {
+            match ask {
+                Ask::Show => say.last(self.show()),
+                Ask::Push(push) => self.steer(&push, &say).await,
+                Ask::Withdraw { .. } => {
+                    say.last(Reply::new(code::TOO_LATE, "too_late", "nothing waits in a single run"));
+                }
+                Ask::Stop(stop) => self.stop(&stop, &say).await,
+            }
+        })
+    }
+}
+
+impl RunTarget {
+    fn show(&self) -> Reply {
+        let run = self.turns.at_work();
+        let detail = self.about.detail(json!({
+            "run": run.as_ref().map(|run| run.id().as_str().to_owned()),
+            "alive": run.as_ref().map(RunHandle::alive).unwrap_or_default(),
+        }));
+        Reply::new(code::ACCEPTED, "running", self.about.to_string()).detail(detail)
+    }
+
+    async fn steer(&self, push: &PushAsk, say: &Say) {
+        let steer = match (push.policy, Steer::new(push.text.as_str())) {
+            (PolicyWord::Steer, Ok(steer)) => steer,
+            (_, Err(blank)) => return say.last(Reply::new(code::USAGE, "blank", blank.to_string())),
+            _ => {
+                let why = "a single run takes the turns that it was started with, and steers; nothing can wait in it";
+                return say.last(Reply::new(code::NO_ROOM, "closed", why));
+            }
+        };
+        let Some(run) = self.turns.at_work().filter(|run| !run.is_done()) else {
+            return say.last(Reply::new(code::TOO_LATE, "no_active_turn", "no turn is at work"));
+        };
+        let steering = run.steer(steer);
+        if push.wait == Wait::No {
+            return say.last(Reply::new(
+                code::ACCEPTED,
+                "accepted",
+                "it goes with the next request, if there is one",
+            ));
+        }
+        say.last(match steering.landed().await {
+            Landed::Delivered { round } => {
+                Reply::new(code::ACCEPTED, "delivered", format!("delivered with request {round}"))
+                    .detail(json!({ "round": round }))
+            }
+            Landed::Returned(_) => {
+                Reply::new(code::TOO_LATE, "not_delivered", "the turn ended before its next request")
+            }
+        });
+    }
+
+    async fn stop(&self, stop: &StopAsk, say: &Say) {
+        let run = self.turns.at_work();
+        let is_it = |run: &RunHandle| stop.run.as_deref().is_none_or(|id| id == run.id().as_str());
+        if stop.run.is_none() && stop.call.is_none() {
+            self.turns.is_ending.store(true, Ordering::Release);
+            if matches!(stop.mode, ModeWord::TurnEnd | ModeWord::WhenIdle { .. }) {
+                return say.last(Reply::new(code::ACCEPTED, "first", "it ends with its turn"));
+            }
+        }
+        let request = match stop.request() {
+            Ok(request) => request,
+            Err(why) => return say.last(Reply::new(code::USAGE, "refused", why)),
+        };
+        let Some(run) = run.filter(is_it) else {
+            return say.last(Reply::new(code::NONE_SUCH, "no_such_run", "no such run is at work"));
+        };
+        let asked = match &stop.call {
+            None => run.stop(request),
+            Some(call) => match run.stop_call(&CallId::from(call.as_str()), request) {
+                Some(asked) => asked,
+                None => {
+                    return say.last(Reply::new(code::NONE_SUCH, "no_such_call", "there is no such call"));
+                }
+            },
+        };
+        let reply = asked_reply(asked);
+        if stop.wait == Wait::No || reply.code != code::ACCEPTED || stop.call.is_some() {
+            return say.last(reply);
+        }
+        say.first(reply);
+        let outcome = run.done().await;
+        if stop.wait == Wait::Quiet {
+            drop(run.quiet().await);
+        }
+        let ending = outcome.ending().as_str();
+        say.last(
+            Reply::new(code::ACCEPTED, ending, ending).detail(json!({ "receipt": **outcome.receipt() })),
+        );
+    }
+}

@@ -1,0 +1,161 @@
+//! The owner's end of the socket: each connection asks once and is answered. What comes in is not trusted.
+
+use std::{
+    path::PathBuf,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use futures_util::future::BoxFuture;
+use tokio::{
+    io::BufReader,
+    net::{UnixListener, UnixStream},
+    sync::{Semaphore, mpsc},
+    time::timeout,
+};
+
+use super::{
+    place,
+    wire::{self, Ask, Reply, Request, VERSION, code},
+};
+
+/// Who is talked to.
+pub(super) trait Target: Send + Sync + 'static {
+    /// Answers, with as many replies as it takes; the last one says so.
+    fn answer(self: Arc<Self>, ask: Ask, say: Say) -> BoxFuture<'static, ()>;
+}
+
+/// Where replies go.
+#[derive(Clone, Debug)]
+pub(super) struct Say(mpsc::UnboundedSender<Reply>);
+
+impl Say {
+    /// The last reply.
+    pub(super) fn last(&self, reply: Reply) {
+        self.send(Reply { last: true, ..reply });
+    }
+
+    /// One reply; another follows.
+    pub(super) fn first(&self, reply: Reply) {
+        self.send(Reply { last: false, ..reply });
+    }
+
+    /// Resolves when nobody waits for replies any more.
+    pub(super) async fn hung_up(&self) {
+        self.0.closed().await;
+    }
+
+    fn send(&self, reply: Reply) {
+        if self.0.send(reply).is_err() {
+            // Whoever asked has gone.
+        }
+    }
+}
+
+/// An open socket; removed when dropped.
+pub(crate) struct Server {
+    path: PathBuf,
+    accepting: tokio::task::JoinHandle<()>,
+    places: Arc<Semaphore>,
+}
+
+/// How many may be connected at once.
+const CONNECTIONS: u32 = 32;
+/// How long somebody who has connected may take to ask.
+const TO_ASK: Duration = Duration::from_secs(5);
+
+impl Server {
+    /// Opens the socket of `session` for `target`.
+    ///
+    /// # Errors
+    /// If it cannot be opened.
+    pub(super) fn open(session: &str, target: Arc<impl Target>) -> anyhow::Result<Self> {
+        let (listener, path) = place::bind(session)?;
+        let places = Arc::new(Semaphore::new(CONNECTIONS as usize));
+        let accepting = tokio::spawn(accept(listener, session.to_owned(), target, Arc::clone(&places)));
+        Ok(Self { path, accepting, places })
+    }
+
+    /// Lets those who are connected hear their last reply, within a moment.
+    pub(crate) async fn finish(self) {
+        const PATIENCE: Duration = Duration::from_millis(300);
+        self.accepting.abort();
+        if timeout(PATIENCE, self.places.acquire_many(CONNECTIONS)).await.is_err() {
+            // They hear that the connection is over.
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.accepting.abort();
+        if std::fs::remove_file(&self.path).is_err() {
+            // It is gone already.
+        }
+    }
+}
+
+async fn accept(listener: UnixListener, session: String, target: Arc<impl Target>, places: Arc<Semaphore>) {
+    loop {
+        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
+        let Ok((stream, _)) = listener.accept().await else {
+            // Too many open files, for a moment: not at full speed.
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            continue;
+        };
+        let (session, target) = (session.clone(), Arc::clone(&target));
+        tokio::spawn(async move {
+            serve(stream, &session, target).await;
+            drop(place);
+        });
+    }
+}
+
+async fn serve(mut stream: UnixStream, session: &str, target: Arc<impl Target>) {
+    let ours = rustix::process::getuid().as_raw();
+    let is_ours = stream.peer_cred().is_ok_and(|peer| peer.uid() == ours || peer.uid() == 0);
+    if !is_ours {
+        return;
+    }
+    let began = Instant::now();
+    let (read, mut write) = stream.split();
+    let mut reader = BufReader::new(read);
+    let ask = match timeout(TO_ASK, wire::read_line(&mut reader)).await {
+        Ok(Ok(Some(line))) => understood(&line),
+        Ok(Err(error)) => Err(error.to_string()),
+        Ok(Ok(None)) | Err(_) => return,
+    };
+    let (say, mut replies) = mpsc::unbounded_channel();
+    let say = Say(say);
+    match ask {
+        Ok(ask) => drop(tokio::spawn(target.answer(ask, say))),
+        Err(why) => say.last(Reply::new(code::USAGE, "refused", why)),
+    }
+    loop {
+        let mut more = [0];
+        let reply = tokio::select! {
+            biased;
+            // Losing this branch loses nothing: a reply stays in the channel.
+            reply = replies.recv() => reply,
+            // Losing this one loses bytes that nobody asked for. The end of them: whoever asked has gone.
+            read = tokio::io::AsyncReadExt::read(&mut reader, &mut more) => match read {
+                Ok(1..) if began.elapsed() < Duration::from_secs(3600) => continue,
+                _ => return,
+            },
+        };
+        let Some(reply) = reply else { return };
+        let reply = Reply { session: session.to_owned(), ..reply };
+        if wire::write(&mut write, &reply).await.is_err() || reply.last {
+            return;
+        }
+    }
+}
+
+fn understood(line: &[u8]) -> Result<Ask, String> {
+    let request: Request =
+        serde_json::from_slice(line).map_err(|error| format!("the request is not understood: {error}"))?;
+    if request.v != VERSION {
+        return Err(format!("the request has version {}, and this session speaks {VERSION}", request.v));
+    }
+    Ok(request.ask)
+}

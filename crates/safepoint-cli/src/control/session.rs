@@ -1,0 +1,222 @@
+//! A chat as it is talked to from elsewhere.
+
+use std::{sync::Arc, time::Instant};
+
+use futures_util::future::BoxFuture;
+use safepoint::{
+    Asked,
+    ids::{CallId, ItemId},
+    session::{Fate, PushError, SessionEvent, Ticket, TurnAsked, TurnView},
+};
+use serde_json::json;
+
+use super::{
+    about::About,
+    request::refused,
+    server::{Say, Target},
+    wire::{Ask, ModeWord, PushAsk, Reply, StopAsk, Wait, code},
+};
+use crate::chat::{Host, Origin};
+
+/// The session of a chat.
+pub(super) struct ChatTarget {
+    pub(super) host: Arc<Host>,
+    pub(super) about: About,
+}
+
+impl Target for ChatTarget {
+    fn answer(self: Arc<Self>, ask: Ask, say: Say) -> BoxFuture<'static, ()> {
+        Box::pin(async move {
+            match ask {
+                Ask::Show => say.last(self.show()),
+                Ask::Push(push) => self.push(push, &say).await,
+                Ask::Withdraw { item } => say.last(self.withdraw(&item).await),
+                Ask::Stop(stop) => self.stop(stop, &say).await,
+            }
+        })
+    }
+}
+
+impl ChatTarget {
+    fn show(&self) -> Reply {
+        let turn = self.host.session.turn();
+        let waiting: Vec<_> = self
+            .host
+            .waiting()
+            .into_iter()
+            .map(|(id, text)| json!({ "item": id.to_string(), "text": text }))
+            .collect();
+        let detail = self.about.detail(json!({
+            "turn": turn.as_ref().map(|turn| turn.turn.to_string()),
+            "run": turn.as_ref().map(|turn| turn.run.id().as_str().to_owned()),
+            "alive": turn.as_ref().map(|turn| turn.run.alive()).unwrap_or_default(),
+            "waiting": waiting,
+        }));
+        let state = turn.map_or("idle".to_owned(), |turn| format!("{} at work", turn.turn));
+        Reply::new(code::ACCEPTED, "running", format!("{}, {state}", self.about)).detail(detail)
+    }
+
+    async fn push(&self, push: PushAsk, say: &Say) {
+        let policy = match push.policy() {
+            Ok(policy) => policy,
+            Err(why) => return say.last(Reply::new(code::USAGE, "refused", why)),
+        };
+        let ticket = match self.host.push(push.text, policy, push.client_id, Origin::Elsewhere) {
+            Ok(ticket) => ticket,
+            Err(error) => {
+                let number = match &error {
+                    PushError::Full(_) | PushError::Closed(_) => code::NO_ROOM,
+                    PushError::OtherContent(_) => code::CONFLICT,
+                    _ => code::OTHER,
+                };
+                return say.last(Reply::new(number, error.code(), error.to_string()));
+            }
+        };
+        self.barrier().await;
+        let accepted = item_reply(&ticket, "accepted");
+        match ticket.fate_now() {
+            Some(Fate::Returned(_)) => say.last(fate_reply(&ticket, ticket.fate().await)),
+            _ if push.wait == Wait::No => say.last(accepted),
+            _ => {
+                say.first(accepted);
+                tokio::select! {
+                    biased;
+                    // Losing this branch loses nothing: the ticket tells as often as it is asked.
+                    fate = ticket.fate() => say.last(fate_reply(&ticket, fate)),
+                    () = say.hung_up() => {}
+                }
+            }
+        }
+    }
+
+    /// Whatever was said before has been heard by the session once this returns: it answers in the order of its mail.
+    async fn barrier(&self) {
+        const NONE: u64 = u64::MAX;
+        if let Ok(none) = NONE.to_string().parse::<ItemId>() {
+            drop(self.host.session.withdraw(none).await);
+        }
+    }
+
+    async fn withdraw(&self, item: &str) -> Reply {
+        let id = match item.parse::<ItemId>() {
+            Ok(id) => id,
+            Err(error) => return Reply::new(code::USAGE, "refused", error.to_string()),
+        };
+        if self.host.pushed(id).is_none() {
+            return Reply::new(code::NONE_SUCH, "no_such_item", format!("there never was an {id}"));
+        }
+        match self.host.session.withdraw(id).await {
+            Some(text) => Reply::new(code::ACCEPTED, "withdrawn", format!("{id} is withdrawn"))
+                .detail(json!({ "item": id.to_string(), "text": text })),
+            None => Reply::new(
+                code::TOO_LATE,
+                "too_late",
+                format!("{id} does not wait: a turn has it, or it is gone"),
+            ),
+        }
+    }
+
+    async fn stop(&self, stop: StopAsk, say: &Say) {
+        let turn = self.host.session.turn();
+        if stop.run.is_some() || stop.call.is_some() {
+            return self.stop_part(stop, turn, say).await;
+        }
+        let (request, of_turn) = match stop.session_stop() {
+            Ok(asked) => asked,
+            Err(why) => return say.last(Reply::new(code::USAGE, "refused", why)),
+        };
+        let asked = self.host.session.stop(request).asked().await;
+        if let Some(request) = of_turn {
+            self.host.session.stop_turn(None, request).asked().await;
+        }
+        let reply = asked_reply(asked);
+        let is_idle_wait = matches!(stop.mode, ModeWord::WhenIdle { .. });
+        if stop.wait == Wait::No || asked == Asked::TooLate && !is_idle_wait {
+            return say.last(reply);
+        }
+        say.first(reply);
+        let began = Instant::now();
+        tokio::select! {
+            biased;
+            // Losing this branch loses nothing: everybody sees the same end.
+            _ = self.host.session.done() => {
+                say.last(Reply::new(code::ACCEPTED, "ended", format!("ended after {:.1?}", began.elapsed())));
+            }
+            () = say.hung_up() => {}
+        }
+    }
+
+    /// One run or one call of it; the session goes on.
+    async fn stop_part(&self, stop: StopAsk, turn: Option<TurnView>, say: &Say) {
+        let request = match stop.request() {
+            Ok(request) => request,
+            Err(why) => return say.last(Reply::new(code::USAGE, "refused", why)),
+        };
+        let is_it = |turn: &TurnView| stop.run.as_deref().is_none_or(|run| run == turn.run.id().as_str());
+        let Some(turn) = turn.filter(is_it) else {
+            return say.last(Reply::new(code::NONE_SUCH, "no_such_run", "no such run is at work"));
+        };
+        let asked = match &stop.call {
+            Some(call) => match turn.run.stop_call(&CallId::from(call.as_str()), request) {
+                Some(asked) => asked,
+                None => {
+                    return say.last(Reply::new(code::NONE_SUCH, "no_such_call", "there is no such call"));
+                }
+            },
+            None => match self.host.session.stop_turn(Some(turn.turn), request).asked().await {
+                TurnAsked::Stopping(_) => Asked::First,
+                TurnAsked::NoTurn | TurnAsked::Mismatch(_) => Asked::TooLate,
+            },
+        };
+        let reply = asked_reply(asked);
+        if stop.wait == Wait::No || asked == Asked::TooLate || stop.call.is_some() {
+            return say.last(reply);
+        }
+        say.first(reply);
+        let mut events = self.host.session.events();
+        while let Some(event) = events.next().await {
+            let is_over = match event.kind {
+                SessionEvent::TurnEnded { turn: ended, .. } => {
+                    stop.wait == Wait::Settled && ended == turn.turn
+                }
+                SessionEvent::TurnQuiet { turn: quiet, .. } => quiet == turn.turn,
+                _ => false,
+            };
+            if is_over {
+                break;
+            }
+        }
+        say.last(Reply::new(code::ACCEPTED, "ended", format!("{} has ended", turn.turn)));
+    }
+}
+
+pub(super) fn asked_reply(asked: Asked) -> Reply {
+    match asked {
+        Asked::First => Reply::new(code::ACCEPTED, "first", "asked to stop"),
+        Asked::Strengthened => Reply::new(code::ACCEPTED, "strengthened", "asked to stop sooner"),
+        Asked::NothingAdded => Reply::new(code::ACCEPTED, "nothing_added", "that was asked already"),
+        Asked::TooLate => Reply::new(code::TOO_LATE, "too_late", "it has ended already"),
+    }
+}
+
+fn item_reply(ticket: &Ticket<String>, status: &str) -> Reply {
+    let item = ticket.id().to_string();
+    Reply::new(code::ACCEPTED, status, format!("{item} is accepted")).detail(json!({ "item": item }))
+}
+
+fn fate_reply(ticket: &Ticket<String>, fate: Fate) -> Reply {
+    let item = ticket.id().to_string();
+    let (number, message) = match fate {
+        Fate::Returned(refusal) => (refused(refusal), format!("{item} came back: {refusal}")),
+        Fate::Unhandled => (code::TOO_LATE, format!("{item} was not handled: the session ended first")),
+        Fate::Withdrawn => (code::TOO_LATE, format!("{item} was withdrawn")),
+        Fate::Completed(turn) => (code::ACCEPTED, format!("{item} is answered in {turn}")),
+        Fate::Failed(turn) => (code::OTHER, format!("{turn} failed, and {item} with it")),
+        other => (code::ACCEPTED, format!("{item}: {other:?}")),
+    };
+    let status = match fate {
+        Fate::Returned(refusal) => refusal.code(),
+        _ => "settled",
+    };
+    Reply::new(number, status, message).detail(json!({ "item": item, "fate": fate }))
+}

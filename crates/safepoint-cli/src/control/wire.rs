@@ -1,0 +1,196 @@
+//! What goes over the socket: one request, then replies, each a line of JSON.
+//!
+//! **Invariants**: no line is longer than [`LONGEST`]; a reply with `last` is the last one.
+
+use std::io;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tokio::io::{
+    AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader,
+};
+
+/// The version of these lines.
+pub(super) const VERSION: u32 = 1;
+/// The longest line that is read: 1 MiB.
+const LONGEST: u64 = 1 << 20;
+
+/// A request: one of a connection.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Request {
+    pub(super) v: u32,
+    pub(super) ask: Ask,
+}
+
+/// What is asked. Exhaustive: a session answers each.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "do", rename_all = "snake_case", deny_unknown_fields)]
+pub(super) enum Ask {
+    Show,
+    Push(PushAsk),
+    Withdraw { item: String },
+    Stop(StopAsk),
+}
+
+/// A message on its way in.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PushAsk {
+    pub(super) text: String,
+    pub(super) policy: PolicyWord,
+    /// Safe points for a preempt; none: now.
+    pub(super) at: Option<String>,
+    pub(super) within_ms: Option<u64>,
+    pub(super) delay_ms: Option<u64>,
+    pub(super) turn: Option<String>,
+    pub(super) client_id: Option<String>,
+    pub(super) or: OrWord,
+    pub(super) wait: Wait,
+}
+
+/// As the command line names the policies. Exhaustive: S6.6.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum PolicyWord {
+    /// It waits its turn
+    Enqueue,
+    /// It goes to the turn at work, with its next request
+    Steer,
+    /// The turn at work is stopped for it
+    Preempt,
+    /// It is refused while a turn is at work
+    Reject,
+    /// The turn at work is stopped now, and forgotten
+    Rollback,
+}
+
+/// Where a steer goes that cannot be delivered. Exhaustive: into the queue, or back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum OrWord {
+    /// It waits for a turn
+    Queue,
+    /// It comes back
+    Return,
+}
+
+/// What is waited for. Exhaustive: nothing, the outcome, or that nothing is alive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Wait {
+    No,
+    Settled,
+    Quiet,
+}
+
+/// A stop as the command line asks it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct StopAsk {
+    pub(super) mode: ModeWord,
+    /// Milliseconds of grace; none: for ever.
+    pub(super) within_ms: Option<u64>,
+    pub(super) scope: ScopeWord,
+    pub(super) run: Option<String>,
+    pub(super) call: Option<String>,
+    pub(super) cleanup_cap_ms: Option<u64>,
+    pub(super) afterwards: Afterwards,
+    pub(super) because: Option<String>,
+    pub(super) wait: Wait,
+}
+
+/// Exhaustive: the modes of `stop`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum ModeWord {
+    Now,
+    TurnEnd,
+    Points(String),
+    WhenIdle { ms: u64 },
+}
+
+/// Exhaustive: this run alone, or all below it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum ScopeWord {
+    /// The session's own run
+    Root,
+    /// It and all below it
+    Tree,
+}
+
+/// Exhaustive: the turn may be resumed, or it is given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Afterwards {
+    Resumable,
+    Abandoned,
+}
+
+/// One answer.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Reply {
+    pub(super) v: u32,
+    /// The exit code of whoever asked.
+    pub(super) code: u8,
+    pub(super) status: String,
+    pub(super) session: String,
+    /// For people.
+    pub(super) message: String,
+    pub(super) detail: Value,
+    pub(super) last: bool,
+}
+
+/// The exit codes of the control commands.
+pub(crate) mod code {
+    pub(crate) const ACCEPTED: u8 = 0;
+    pub(crate) const OTHER: u8 = 1;
+    pub(crate) const USAGE: u8 = 2;
+    pub(crate) const NONE_SUCH: u8 = 3;
+    pub(crate) const TOO_LATE: u8 = 4;
+    pub(crate) const CONFLICT: u8 = 5;
+    pub(crate) const NO_ROOM: u8 = 6;
+    pub(crate) const TIMED_OUT: u8 = 7;
+}
+
+impl Reply {
+    pub(super) fn new(code: u8, status: &str, message: impl Into<String>) -> Self {
+        let (status, session) = (status.to_owned(), String::new());
+        Self { v: VERSION, code, status, session, message: message.into(), detail: json!({}), last: true }
+    }
+
+    pub(super) fn detail(mut self, detail: Value) -> Self {
+        self.detail = detail;
+        self
+    }
+}
+
+/// Writes a value as a line.
+///
+/// # Errors
+/// If the other end is gone.
+pub(super) async fn write(out: &mut (impl AsyncWrite + Unpin), value: &impl Serialize) -> io::Result<()> {
+    let mut line = serde_json::to_vec(value)?;
+    line.push(b'\n');
+    out.write_all(&line).await?;
+    out.flush().await
+}
+
+/// Reads a line; none at the end.
+///
+/// # Errors
+/// If the line is too long, is cut, or the other end is gone.
+pub(super) async fn read_line<R: AsyncRead + Unpin>(
+    reader: &mut BufReader<R>,
+) -> io::Result<Option<Vec<u8>>> {
+    let mut line = Vec::new();
+    let count = reader.take(LONGEST).read_until(b'\n', &mut line).await?;
+    match line.pop() {
+        None => Ok(None),
+        Some(b'\n') => Ok(Some(line)),
+        Some(_) if count as u64 >= LONGEST => {
+            Err(io::Error::new(io::ErrorKind::InvalidData, format!("a line is longer than {LONGEST} bytes")))
+        }
+        Some(_) => Err(io::Error::new(io::ErrorKind::UnexpectedEof, "a line has no end")),
+    }
+}
