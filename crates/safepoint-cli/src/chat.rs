@@ -25,7 +25,7 @@ mod work;
 pub(crate) use host::Host;
 pub(crate) use items::Origin;
 
-use crate::{args::AgentArgs, config::Config, control, screen::Screen};
+use crate::{args::AgentArgs, config::Config, control, model, screen::Screen};
 use crew::{Asking, Crew, CrewPlanner};
 use driver::{Driver, Times};
 use state::{About, State, Tone};
@@ -47,6 +47,9 @@ pub(crate) async fn chat(mut args: AgentArgs) -> anyhow::Result<ExitCode> {
     let (crew, notice) = Crew::choose(args, &processes, asking).await?;
     let session = Session::builder(CrewPlanner(Arc::clone(&crew))).start();
     let host = Arc::new(Host::new(session.handle()));
+    let practice = "no key, no local server: the built-in practice model, a script (try: run: ls)";
+    let is_practice = crew.model() == model::PRACTICE;
+    let notice = notice.map(|notice| if is_practice { practice.to_owned() } else { notice });
     let notice = notice.map(|notice| format!("safepoint: {notice}"));
     let socket = control::open_chat(&host, crew.model());
     let unreachable =
@@ -61,7 +64,9 @@ pub(crate) async fn chat(mut args: AgentArgs) -> anyhow::Result<ExitCode> {
     let surface = Surface::new(paint(), terminal::size());
     let about = About { session: host.id.as_str().to_owned(), tools: crew.tools() };
     let mut state = State::new(about, crew.model(), surface.columns());
-    state.tell(Tone::Plain, &format!("safepoint {}", env!("CARGO_PKG_VERSION")));
+    if notices.is_empty() {
+        state.tell(Tone::Aside, &format!("safepoint {}, with {}", env!("CARGO_PKG_VERSION"), crew.model()));
+    }
     notices.iter().for_each(|notice| state.tell(Tone::Aside, notice));
     let driver = Driver::new((state, surface, Terminal::enter()?), (host, crew), processes, times);
     let code = driver.drive().await;

@@ -17,6 +17,9 @@ use crate::args::{AgentArgs, Usage};
 /// How a model is named.
 const WIRES: &str = "openai:NAME, responses:NAME, anthropic:NAME or gemini:NAME";
 
+/// The name of the built-in one.
+pub(crate) const PRACTICE: &str = "practice";
+
 /// A model that was chosen, and what must live as long as it is used.
 pub(crate) struct Chosen {
     pub(crate) builder: AgentBuilder,
@@ -35,7 +38,7 @@ impl Chosen {
 
 /// Chooses in the order of the contract.
 pub(crate) async fn choose(args: &AgentArgs) -> anyhow::Result<Chosen> {
-    if args.model.as_deref() == Some("practice") {
+    if args.model.as_deref() == Some(PRACTICE) {
         return Ok(Chosen { notice: None, ..practice_model().await? });
     }
     if let Some(named) = &args.model {
@@ -136,7 +139,7 @@ async fn practice_model() -> anyhow::Result<Chosen> {
     let model = openai::model("practice").base_url(server.url());
     Ok(Chosen {
         builder: Agent::builder(model),
-        name: "practice".into(),
+        name: PRACTICE.into(),
         notice: Some(
             "no key and no local server: this is the built-in practice model, a script (set OPENAI_API_KEY, \
              ANTHROPIC_API_KEY or GEMINI_API_KEY for a real one; with --tools all it runs commands: try \"run: ls\")"

@@ -199,7 +199,13 @@ impl Driver {
         let (host, crew, came) = (Arc::clone(&self.host), Arc::clone(&self.crew), self.came.0.clone());
         tokio::spawn(async move {
             let answer = match act {
-                Act::Withdraw(item) => host.session.withdraw(item).await.map(Came::Back),
+                Act::Withdraw(items) => {
+                    let mut texts = Vec::new();
+                    for item in items {
+                        texts.extend(host.session.withdraw(item).await);
+                    }
+                    (!texts.is_empty()).then(|| Came::Back(texts.join("\n")))
+                }
                 Act::Resume => {
                     let none = || Came::Told(Tone::Aside, "no turn can be taken up again".into());
                     (!host.session.resume().await).then(none)

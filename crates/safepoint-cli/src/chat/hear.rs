@@ -37,12 +37,6 @@ impl State {
         match event.kind {
             SessionEvent::TurnStarted { items, .. } => self.begin(&items),
             SessionEvent::Run { event, .. } => self.run_event(&event, now),
-            SessionEvent::Steered { item, delivered } => {
-                if let Some(item) = self.items.take(item) {
-                    self.end_text();
-                    self.said(&item.text, &format!("steered, in request {}", delivered.round));
-                }
-            }
             SessionEvent::Requeued(item) => self.items.requeue(item),
             SessionEvent::Fate { item, fate } => self.fate(item, fate),
             SessionEvent::TurnEnded { fate, receipt, .. } => return self.ended(fate, receipt, now),
@@ -111,13 +105,24 @@ impl State {
                     Wholeness::Whole | Wholeness::Failed(_) => {}
                 }
             }
+            Fact::SteerTaken { round, steers } => {
+                for steer in steers {
+                    if let Ok(id) = steer.id.as_str().parse() {
+                        self.items.take(id);
+                    }
+                    self.said(&steer.message.text, &format!("steered, in request {round}"));
+                }
+            }
             Fact::CallStarted { name, args, .. } => {
                 self.tell(Tone::Aside, &format!("▸ {name} {}", brief(args)));
             }
             Fact::CallEnded { report, result, .. } => {
                 let status = report.status.as_str().replace('_', " ");
                 self.tell(Tone::Aside, &format!("▪ {}: {status}", report.name));
-                self.output(&result.text);
+                // Of a call that was stopped the receipt speaks.
+                if report.stopped_by.is_none() {
+                    self.output(&result.text);
+                }
             }
             Fact::ApprovalAsked(question) => {
                 self.end_text();
@@ -189,7 +194,8 @@ impl State {
         }
         // A queue that would wait for ever is the sender's again.
         let is_over = matches!(fate, Fate::Interrupted(_)) && self.leaving.is_none();
-        if is_over { self.items.queued_here().into_iter().map(Act::Withdraw).collect() } else { Vec::new() }
+        let queued = self.items.queued_here();
+        if is_over && !queued.is_empty() { vec![Act::Withdraw(queued)] } else { Vec::new() }
     }
 
     fn quiet(&mut self, survivors: &[String], at: jiff::Timestamp) -> Vec<Act> {

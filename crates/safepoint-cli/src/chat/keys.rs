@@ -86,7 +86,7 @@ impl State {
         if self.input.is_empty()
             && let Some(last) = self.items.queued_here().pop()
         {
-            return vec![Act::Withdraw(last)];
+            return vec![Act::Withdraw(vec![last])];
         }
         self.input.recall(Way::Back);
         Vec::new()

@@ -9,10 +9,12 @@ use ratatui::{
     text::{Line, Span},
 };
 
+use safepoint::receipt::Ending;
+
 use super::{
     items::{How, Items, Origin, Pushed},
     markdown::DIM,
-    state::{Leave, Mode, State},
+    state::{Edge, Leave, Mode, State},
     surface::Pane,
     work::{CallState, Stage, Stop, Work, elapsed},
 };
@@ -42,7 +44,9 @@ pub(super) fn pane(state: &State, rows: usize, now: Instant) -> Pane {
     let shown = rows.saturating_sub(lines.len() + 1).min(STREAMED);
     partial.drain(..partial.len().saturating_sub(shown));
     // A blank row keeps what is said apart from what is going on.
-    partial.push(Line::default());
+    if !partial.is_empty() || state.edge() != Edge::Blank {
+        partial.push(Line::default());
+    }
     let above = partial.len();
     partial.extend(lines);
     Pane { lines: partial, cursor: (cursor.0, above + top + cursor.1) }
@@ -141,7 +145,12 @@ fn hint(state: &State, now: Instant) -> String {
         (None, Mode::Typing, None) if works => {
             "Enter steers · Alt-Enter queues · Esc stops · /help".to_owned()
         }
-        (None, Mode::Typing, None) => format!("{} · Enter sends · /help · Ctrl-D quits", state.model),
+        (None, Mode::Typing, None) if state.work.is_some() => "Enter queues · /help".to_owned(),
+        (None, Mode::Typing, None) => {
+            let is_open = state.last.as_ref().is_some_and(|receipt| receipt.ending != Ending::Done);
+            let resume = if is_open { " · /resume goes on" } else { "" };
+            format!("{} · Enter sends{resume} · /help · Ctrl-D quits", state.model)
+        }
     }
 }
 

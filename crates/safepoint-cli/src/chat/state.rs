@@ -27,8 +27,8 @@ use crate::screen;
 pub(super) enum Act {
     /// Hand the session a message.
     Push { text: String, how: How },
-    /// Take a waiting one back into the input.
-    Withdraw(ItemId),
+    /// Take waiting ones back into the input, in this order.
+    Withdraw(Vec<ItemId>),
     /// Stop the turn at work.
     Stop(Hardness),
     /// Take the last turn up again.
@@ -90,6 +90,7 @@ pub(super) struct State {
     pub(super) ctrl_c: u32,
     pub(super) settled_at: Option<Instant>,
     above: Vec<Line<'static>>,
+    edge: Edge,
     partial: String,
     block: Block,
     columns: usize,
@@ -100,6 +101,14 @@ pub(super) struct State {
 pub(super) struct Asked {
     pub(super) question: ApprovalRequest,
     pub(super) since: Instant,
+}
+
+/// What the last row of the scrollback is. Exhaustive: something of a message, something else, or blank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Edge {
+    Text,
+    Note,
+    Blank,
 }
 
 /// How a line is said. Exhaustive: an aside, a good end, a bad one.
@@ -129,6 +138,7 @@ impl State {
             ctrl_c: 0,
             settled_at: None,
             above: Vec::new(),
+            edge: Edge::Blank,
             partial: String::new(),
             block: Block::Prose,
             columns,
@@ -172,11 +182,28 @@ impl State {
             self.text_line(&rest);
         }
         self.block = Block::Prose;
+        if self.edge == Edge::Text {
+            self.gap();
+        }
+    }
+
+    /// What the last row of the scrollback is.
+    pub(super) fn edge(&self) -> Edge {
+        self.edge
+    }
+
+    /// A blank row, unless there is one.
+    fn gap(&mut self) {
+        if self.edge != Edge::Blank {
+            self.above.push(Line::default());
+            self.edge = Edge::Blank;
+        }
     }
 
     fn text_line(&mut self, line: &str) {
         let rows = markdown::rows(line, &mut self.block, self.columns);
         self.above.extend(rows);
+        self.edge = Edge::Text;
     }
 
     /// Something to tell, in rows of its own.
@@ -189,13 +216,15 @@ impl State {
                 Tone::Bad => Span::styled(line.to_owned(), ratatui::style::Color::Red),
             };
             self.above.extend(markdown::wrap(vec![span], self.columns, lead));
+            self.edge = Edge::Note;
         }
     }
 
     /// What a person said, as it enters the conversation.
     pub(super) fn said(&mut self, text: &str, label: &str) {
         let style = ratatui::style::Style::new().fg(ratatui::style::Color::Green);
-        self.above.push(Line::default());
+        self.end_text();
+        self.gap();
         let label = if label.is_empty() { String::new() } else { format!("  ({label})") };
         let text = format!("{}{label}", screen::plain(text));
         for (index, line) in text.lines().enumerate() {
@@ -203,7 +232,8 @@ impl State {
             let spans = vec![Span::styled(lead, style), Span::styled(line.to_owned(), style)];
             self.above.extend(markdown::wrap(spans, self.columns, 2));
         }
-        self.above.push(Line::default());
+        self.edge = Edge::Note;
+        self.gap();
     }
 
     pub(super) fn is_busy(&self) -> bool {
