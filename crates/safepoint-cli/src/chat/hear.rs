@@ -87,6 +87,15 @@ impl State {
             EventKind::Missed { count } => {
                 self.tell(Tone::Aside, &format!("({count} pieces of text are not shown)"));
             }
+            // Of a run below this one only the questions: its call is listed, and its text is not the answer.
+            EventKind::Child { event, .. } => match &**event {
+                EventKind::Fact(fact)
+                    if matches!(**fact, Fact::ApprovalAsked(_) | Fact::ApprovalClosed { .. }) =>
+                {
+                    self.fact(fact, now);
+                }
+                _ => {}
+            },
             EventKind::Fact(fact) => {
                 self.trace.push((event.at, trace::line(fact)));
                 self.fact(fact, now);

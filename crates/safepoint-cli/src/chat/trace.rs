@@ -24,6 +24,9 @@ pub(super) fn line(fact: &Fact) -> String {
             let effect = format!("{:?}", report.effect).to_lowercase();
             format!("{} {}: {}, effect {effect}", report.name, report.call_id, report.status.as_str())
         }
+        Fact::ChildSuspended { call_id, approvals, .. } => {
+            format!("the run of {call_id} waits for {} decisions", approvals.len())
+        }
         Fact::ApprovalAsked(question) => format!("asked whether {} may run", question.tool),
         Fact::ApprovalClosed { answer, .. } => match answer {
             Answered::Decided(decision) => format!("answered: {decision:?}"),
