@@ -19,6 +19,8 @@ mod slash;
 mod state;
 mod surface;
 mod terminal;
+#[cfg(test)]
+mod tests;
 mod trace;
 mod work;
 

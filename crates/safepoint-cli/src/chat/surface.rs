@@ -188,3 +188,89 @@ fn codes(style: Style) -> String {
     let modifiers = modifiers.iter().filter(|(modifier, _)| style.add_modifier.contains(*modifier));
     modifiers.map(|(_, code)| *code).chain(colour).collect::<Vec<_>>().join(";")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SIZE: (u16, u16) = (20, 6);
+
+    struct Seen {
+        surface: Surface,
+        screen: vt100::Parser,
+    }
+
+    impl Seen {
+        fn new(paint: Paint) -> Self {
+            const KEPT: usize = 100;
+            Self { surface: Surface::new(paint, SIZE), screen: vt100::Parser::new(SIZE.1, SIZE.0, KEPT) }
+        }
+
+        fn draw(&mut self, above: &[&str], pane: &[&str], cursor: (usize, usize)) -> String {
+            let above: Vec<Line<'static>> = above.iter().map(|line| Line::raw((*line).to_owned())).collect();
+            let lines = pane.iter().map(|line| Line::raw((*line).to_owned())).collect();
+            let frame = self.surface.frame(&above, Pane { lines, cursor }).unwrap_or_default();
+            self.screen.process(frame.as_bytes());
+            self.screen.screen().contents()
+        }
+    }
+
+    #[test]
+    fn what_was_said_stays_and_the_pane_moves_below_it() {
+        let mut seen = Seen::new(Paint::Plain);
+        assert_eq!(seen.draw(&["a"], &["one", "two", "> x"], (2, 2)), "a\none\ntwo\n> x");
+        assert_eq!(seen.screen.screen().cursor_position(), (3, 2));
+        assert_eq!(seen.draw(&["b"], &["> x"], (2, 0)), "a\nb\n> x");
+        assert_eq!(seen.draw(&[], &["1", "2", "> x"], (0, 1)), "a\nb\n1\n2\n> x");
+        assert_eq!(seen.draw(&["c", "d", "e"], &["> x", "hint"], (0, 0)), "b\nc\nd\ne\n> x\nhint");
+        assert_eq!(seen.draw(&[], &[], (0, 0)), "b\nc\nd\ne");
+    }
+
+    #[test]
+    fn nothing_is_written_when_nothing_changes() {
+        let mut surface = Surface::new(Paint::Plain, SIZE);
+        let pane = Pane { lines: vec![Line::raw("x")], cursor: (0, 0) };
+        assert!(surface.frame(&[], pane.clone()).is_some());
+        assert!(surface.frame(&[], pane).is_none());
+    }
+
+    #[test]
+    fn a_line_that_fills_its_row_keeps_its_last_letter() {
+        let mut seen = Seen::new(Paint::Plain);
+        let full = "abcdefghijklmnopqrst";
+        seen.draw(&[], &[full, "x"], (0, 1));
+        assert_eq!(seen.draw(&[], &["y", full], (0, 1)), format!("y\n{full}"));
+        assert_eq!(seen.draw(&[full], &["z"], (0, 0)), format!("{full}\nz"));
+        assert_eq!(
+            seen.draw(&[], &["abcdefghijklmnopqrstuvw"], (0, 0)),
+            format!("{full}\nabcdefghijklmnopqrs…")
+        );
+    }
+
+    #[test]
+    fn a_pane_is_never_higher_than_the_screen() {
+        let mut seen = Seen::new(Paint::Plain);
+        let shown = seen.draw(&["kept"], &["1", "2", "3", "4", "5", "6", "7"], (0, 6));
+        assert_eq!(shown, "kept\n3\n4\n5\n6\n7");
+    }
+
+    #[test]
+    fn colours_are_shown_unless_none_are_wanted() {
+        let line = Line::styled("x", Style::new().fg(Color::Red));
+        let frame = |paint| {
+            Surface::new(paint, SIZE).frame(std::slice::from_ref(&line), Pane::default()).unwrap_or_default()
+        };
+        assert!(frame(Paint::Styled).contains("\x1b[31mx\x1b[0m"));
+        assert!(!frame(Paint::Plain).contains("\x1b[31m"));
+    }
+
+    #[test]
+    fn a_narrower_terminal_has_broken_the_pane_into_more_rows() {
+        let mut surface = Surface::new(Paint::Plain, SIZE);
+        let pane = Pane { lines: vec![Line::raw("abcdefghijklmno"), Line::raw("> x")], cursor: (3, 1) };
+        surface.frame(&[], pane.clone());
+        surface.resize((10, 6));
+        let frame = surface.frame(&[], pane).unwrap_or_default();
+        assert!(frame.contains("\r\x1b[2A\x1b[J"), "up over both rows of the first line: {frame:?}");
+    }
+}

@@ -1,0 +1,447 @@
+//! The screen's model without a terminal: keys and events in, acts and lines out.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use jiff::Timestamp;
+use ratatui::{Terminal, backend::TestBackend, text::Line, widgets::Paragraph};
+use safepoint::{
+    Receipt, Usage,
+    approval::{ApprovalRequest, Decision},
+    event::{Answered, Event, EventKind, Fact, TakenSteer},
+    ids::{CallId, ItemId, RunId, TurnId},
+    receipt::{Ending, Escalated, ReasonReport, RequestReport, StopReport},
+    session::{Fate, SessionEvent},
+    tool::EffectClass,
+};
+
+use super::{
+    hear::Heard,
+    items::{How, Origin, Pushed},
+    keys::CALM,
+    pane,
+    state::{About, Act, Hardness, Leave, State},
+};
+
+const COLUMNS: u16 = 80;
+const ROWS: u16 = 24;
+
+/// A screen, and what time it is there.
+struct World {
+    state: State,
+    above: Vec<Line<'static>>,
+    now: Instant,
+    pushed: u64,
+}
+
+impl World {
+    fn new() -> Self {
+        let about = About { session: "ses_1".into(), tools: vec!["shell       asks first".into()] };
+        let state = State::new(about, "practice".into(), COLUMNS.into());
+        Self { state, above: Vec::new(), now: Instant::now(), pushed: 0 }
+    }
+
+    fn wait(&mut self, time: Duration) {
+        self.now += time;
+    }
+
+    fn press(&mut self, code: KeyCode, modifiers: KeyModifiers) -> Vec<Act> {
+        self.state.key(KeyEvent::new(code, modifiers), self.now)
+    }
+
+    fn tap(&mut self, code: KeyCode) -> Vec<Act> {
+        self.press(code, KeyModifiers::NONE)
+    }
+
+    fn control(&mut self, letter: char) -> Vec<Act> {
+        self.press(KeyCode::Char(letter), KeyModifiers::CONTROL)
+    }
+
+    fn type_in(&mut self, text: &str) {
+        for letter in text.chars() {
+            assert_eq!(self.tap(KeyCode::Char(letter)), []);
+        }
+    }
+
+    fn say(&mut self, text: &str) -> Vec<Act> {
+        self.type_in(text);
+        self.tap(KeyCode::Enter)
+    }
+
+    fn hear(&mut self, kind: SessionEvent) -> Vec<Act> {
+        let event = Event { seq: 0, at: Timestamp::UNIX_EPOCH, kind };
+        self.state.hear(Heard::Event(event), self.now)
+    }
+
+    fn fact(&mut self, fact: Fact) -> Vec<Act> {
+        self.run(EventKind::Fact(Arc::new(fact)))
+    }
+
+    fn run(&mut self, kind: EventKind) -> Vec<Act> {
+        let event = Event { seq: 0, at: Timestamp::UNIX_EPOCH, kind };
+        self.hear(SessionEvent::Run { turn: turn(1), event })
+    }
+
+    fn accepted(&mut self, text: &str, how: How) -> ItemId {
+        let id = item(self.pushed);
+        self.pushed += 1;
+        let pushed = Pushed { text: text.into(), how, origin: Origin::Here };
+        assert_eq!(self.state.hear(Heard::Accepted { id, item: pushed }, self.now), []);
+        id
+    }
+
+    /// A turn at work on one message, with a call that runs.
+    fn at_work() -> Self {
+        let mut world = Self::new();
+        let id = world.accepted("book a table", How::Queue);
+        world.hear(SessionEvent::TurnStarted { turn: turn(1), items: vec![id], run: RunId::from("run_1") });
+        world.fact(started("shell", "sleep 100"));
+        world
+    }
+
+    fn asked(&mut self, mode: &str, within_ms: Option<u64>) {
+        self.fact(Fact::StopAsked(request(mode, within_ms)));
+    }
+
+    fn question(&mut self) -> ApprovalRequest {
+        let question = ApprovalRequest {
+            id: "apr_1".into(),
+            call_id: CallId::from("call_2"),
+            tool: "shell".into(),
+            args: serde_json::json!({"command": "rm \u{202e}x", "timeout": 5}),
+            digest: String::new(),
+            asked_at: Timestamp::UNIX_EPOCH,
+            expires_at: Timestamp::UNIX_EPOCH,
+        };
+        self.fact(Fact::ApprovalAsked(question.clone()));
+        question
+    }
+
+    fn ended(&mut self, fate: Fate) -> Vec<Act> {
+        self.hear(SessionEvent::TurnEnded { turn: turn(1), fate, receipt: Arc::new(receipt()) })
+    }
+
+    /// What a person sees: all that was said, and the pane below it.
+    fn screen(&mut self) -> String {
+        self.above.extend(self.state.take_above());
+        let mut lines = self.above.clone();
+        lines.extend(pane::pane(&self.state, usize::from(ROWS) - 1, self.now).lines);
+        let over = lines.len().saturating_sub(ROWS.into());
+        lines.drain(..over);
+        let mut terminal = Terminal::new(TestBackend::new(COLUMNS, ROWS)).unwrap();
+        terminal.draw(|frame| frame.render_widget(Paragraph::new(lines), frame.area())).unwrap();
+        terminal.backend().to_string()
+    }
+
+    fn shows(&mut self, text: &str) {
+        let screen = self.screen();
+        assert!(screen.contains(text), "not seen: {text}\n{screen}");
+    }
+
+    fn hides(&mut self, text: &str) {
+        let screen = self.screen();
+        assert!(!screen.contains(text), "seen: {text}\n{screen}");
+    }
+}
+
+fn item(number: u64) -> ItemId {
+    number.to_string().parse().unwrap()
+}
+
+fn turn(number: u64) -> TurnId {
+    number.to_string().parse().unwrap()
+}
+
+fn started(name: &str, command: &str) -> Fact {
+    Fact::CallStarted {
+        call_id: CallId::from(name),
+        name: name.into(),
+        round: 1,
+        args: serde_json::json!({ "command": command }),
+        effect: EffectClass::ReadOnly,
+        key: String::new(),
+        at: Timestamp::UNIX_EPOCH,
+    }
+}
+
+fn reason() -> ReasonReport {
+    ReasonReport { code: "user".into(), actor: "person".into(), text: "at the terminal".into() }
+}
+
+fn request(mode: &str, within_ms: Option<u64>) -> RequestReport {
+    let (mode, reach, asked) = (mode.to_owned(), "tree".to_owned(), "first".to_owned());
+    RequestReport { seq: 0, at: Timestamp::UNIX_EPOCH, reason: reason(), mode, reach, within_ms, asked }
+}
+
+fn receipt() -> Receipt {
+    let at = Timestamp::UNIX_EPOCH;
+    let stop = StopReport {
+        reason: reason(),
+        asked: "after-model".into(),
+        fired: Some("after-model".into()),
+        escalated: Escalated::No,
+        requested_at: at,
+        observed_at: Some(at),
+        phase: "calls were running".into(),
+        requests: vec![request("after-model", None)],
+    };
+    Receipt {
+        run: RunId::from("run_1"),
+        attempt: 1,
+        ending: Ending::Stopped,
+        stop: Some(stop),
+        rounds: 1,
+        model: None,
+        calls: Vec::new(),
+        approvals_cancelled: Vec::new(),
+        usage: Usage::default(),
+        started_at: at,
+        settled_at: at,
+        quiet_at: None,
+        survivors: Vec::new(),
+        late: Vec::new(),
+    }
+}
+
+fn push(text: &str, how: How) -> Vec<Act> {
+    vec![Act::Push { text: text.into(), how }]
+}
+
+/// Enter sends, and steers a turn at work; Alt-Enter and Tab queue; a steer that comes too late for the turn is a message.
+#[test]
+fn enter_steers_a_turn_at_work_and_alt_enter_queues() {
+    let mut world = World::new();
+    assert_eq!(world.say("hi"), push("hi", How::Queue));
+    let mut world = World::at_work();
+    assert_eq!(world.say("use b"), push("use b", How::Steer));
+    world.type_in("later");
+    assert_eq!(world.press(KeyCode::Enter, KeyModifiers::ALT), push("later", How::Queue));
+    world.type_in("later");
+    assert_eq!(world.tap(KeyCode::Tab), push("later", How::Queue));
+    assert_eq!(world.tap(KeyCode::Enter), [], "nothing typed, nothing sent");
+    world.ended(Fate::Completed(turn(1)));
+    assert_eq!(world.say("too late"), push("too late", How::Queue));
+}
+
+/// S6.5: both lists are shown and labelled; what was steered in is shown where it was taken.
+#[test]
+fn both_lists_are_shown_until_a_turn_takes_them() {
+    let mut world = World::at_work();
+    let steer = world.accepted("use b", How::Steer);
+    world.accepted("and then c", How::Queue);
+    world.shows("steers, with the next request:");
+    world.shows("1. use b");
+    world.shows("queue, for the next turns (Up takes the last one back):");
+    world.shows("1. and then c");
+    let taken = TakenSteer { id: steer.to_string().into(), message: "use b".into() };
+    world.fact(Fact::SteerTaken { round: 2, steers: vec![taken] });
+    world.shows("› use b  (steered, in request 2)");
+    world.hides("steers, with the next request:");
+    // One that was not taken waits for a turn.
+    let late = world.accepted("too late", How::Steer);
+    world.hear(SessionEvent::Requeued(late));
+    world.shows("2. too late");
+    world.hides("steers,");
+}
+
+/// S6.12: Up takes the last queued message back into the input, and only what was typed here.
+#[test]
+fn up_takes_the_last_queued_message_back() {
+    let mut world = World::at_work();
+    world.accepted("one", How::Queue);
+    let two = world.accepted("two", How::Queue);
+    let pushed = Pushed { text: "from afar".into(), how: How::Queue, origin: Origin::Elsewhere };
+    world.state.hear(Heard::Accepted { id: item(9), item: pushed }, world.now);
+    world.shows("3. from afar (from elsewhere)");
+    assert_eq!(world.tap(KeyCode::Up), vec![Act::Withdraw(vec![two])]);
+    world.hear(SessionEvent::Fate { item: two, fate: Fate::Withdrawn });
+    world.state.back("two");
+    world.shows("› two");
+    world.hides("2. two");
+}
+
+/// S1.5, S1.7: Esc stops at the next safe point and again now; what it waits for is said at once, with a countdown.
+#[test]
+fn escape_stops_and_says_what_it_waits_for() {
+    let mut world = World::at_work();
+    assert_eq!(world.tap(KeyCode::Esc), [Act::Stop(Hardness::AtSafePoint)]);
+    world.asked("after-model", Some(5000));
+    world.shows("Stopping… waits for shell; now in 5 s (Esc: at once)");
+    world.wait(Duration::from_millis(3500));
+    world.shows("now in 2 s");
+    world.shows("● shell  3 s  sleep 100");
+    assert_eq!(world.tap(KeyCode::Esc), [Act::Stop(Hardness::Now)]);
+    world.asked("now", None);
+    world.shows("Stopping now… waits for shell");
+    world.ended(Fate::Interrupted(turn(1)));
+    world.hides("Stopping");
+    world.shows("stopped: user (person): at the terminal");
+    world.hides("quiet:");
+    world.hear(SessionEvent::TurnQuiet { turn: turn(1), survivors: Vec::new() });
+    world.shows("quiet: nothing of it is running");
+    assert_eq!(world.tap(KeyCode::Esc), [], "nothing is at work");
+}
+
+/// S3.6: what is still alive is named, and not called quiet.
+#[test]
+fn what_is_still_alive_is_named() {
+    let mut world = World::at_work();
+    world.ended(Fate::Interrupted(turn(1)));
+    world.hear(SessionEvent::TurnQuiet { turn: turn(1), survivors: vec!["command (pid 7)".into()] });
+    world.shows("NOT QUIET, still alive: command (pid 7)");
+    world.hides("quiet: nothing");
+    world.say("/receipt");
+    world.shows("NOT QUIET, still alive: command (pid 7)\"");
+}
+
+/// S5.3: the queue is handed back on a stop, in its order; and only then.
+#[test]
+fn a_stop_hands_the_queue_back_in_its_order() {
+    let mut world = World::at_work();
+    let (one, two) = (world.accepted("one", How::Queue), world.accepted("two", How::Steer));
+    world.hear(SessionEvent::Requeued(two));
+    assert_eq!(world.ended(Fate::Interrupted(turn(1))), [Act::Withdraw(vec![one, two])]);
+    let mut world = World::at_work();
+    world.accepted("one", How::Queue);
+    assert_eq!(world.ended(Fate::Completed(turn(1))), []);
+}
+
+/// S8.2: a question shows exactly what would run, and is answered by one key.
+#[test]
+fn a_question_shows_what_would_run_and_one_key_answers() {
+    for (letter, decision) in [('y', Decision::Approve), ('n', Decision::Deny { message: String::new() })] {
+        let mut world = World::at_work();
+        let question = world.question();
+        world.shows("? shell wants to run with");
+        world.shows("\"command\": \"rm \\u{202e}x\"");
+        world.shows("\"timeout\": 5");
+        world.shows("shell  waits for your answer");
+        world.wait(CALM);
+        world.shows("may shell run?  y yes · n no · m no, with a message");
+        assert_eq!(world.tap(KeyCode::Char(letter)), [Act::Decide(question.id.clone(), decision.clone())]);
+        let answer = Answered::Decided(decision);
+        world.fact(Fact::ApprovalClosed { id: question.id, call_id: CallId::from("call_2"), answer });
+        world.hides("may shell run?");
+    }
+}
+
+/// Whoever is typing when a question comes up has answered nothing with it.
+#[test]
+fn what_is_being_typed_answers_nothing() {
+    let mut world = World::at_work();
+    world.type_in("wh");
+    world.question();
+    world.type_in("y not");
+    assert_eq!(world.state.input.text(), "why not");
+    world.wait(CALM / 2);
+    world.type_in("y");
+    world.wait(CALM / 2);
+    world.type_in("y");
+    assert_eq!(world.state.input.text(), "why notyy");
+    world.wait(CALM);
+    world.state.paste("y", world.now);
+    assert_eq!(world.state.questions.len(), 1, "nor does what is pasted");
+}
+
+/// A denial may say why, and what was being typed comes back after it.
+#[test]
+fn a_denial_may_say_why() {
+    let mut world = World::at_work();
+    world.type_in("draft");
+    let question = world.question();
+    world.wait(CALM);
+    assert_eq!(world.tap(KeyCode::Char('m')), []);
+    world.shows("say why not · Enter denies with this message · Esc back");
+    let denied = world.say("use ls");
+    let message = "[denied by the user: use ls]".to_owned();
+    assert_eq!(denied, [Act::Decide(question.id, Decision::Deny { message })]);
+    assert_eq!(world.state.input.text(), "draft");
+}
+
+/// Ctrl-C stops what runs; idle it clears the input, then quits; twice is always the end.
+#[test]
+fn ctrl_c_stops_clears_and_quits() {
+    let mut world = World::at_work();
+    assert_eq!(world.control('c'), [Act::Stop(Hardness::AtSafePoint)]);
+    assert_eq!(world.control('c'), [Act::Quit(Leave::AtOnce)]);
+    let mut world = World::new();
+    world.type_in("x");
+    assert_eq!(world.control('c'), []);
+    assert!(world.state.input.is_empty());
+    assert_eq!(world.control('c'), [Act::Quit(Leave::AtOnce)]);
+    let mut world = World::new();
+    assert_eq!(world.control('c'), [Act::Quit(Leave::Tidily)]);
+    assert_eq!(world.control('c'), [Act::Quit(Leave::AtOnce)]);
+}
+
+/// A Ctrl-C that was meant for a turn that has just ended does not end the program.
+#[test]
+fn a_late_ctrl_c_does_not_quit() {
+    let mut world = World::at_work();
+    world.ended(Fate::Completed(turn(1)));
+    world.hear(SessionEvent::TurnQuiet { turn: turn(1), survivors: Vec::new() });
+    assert_eq!(world.control('c'), []);
+    assert_eq!(world.control('d'), [Act::Quit(Leave::Tidily)]);
+}
+
+/// Text goes up line by line; the line that has begun is shown below; nothing of it is lost at a cut.
+#[test]
+fn text_streams_and_a_cut_loses_none_of_it() {
+    let mut world = World::at_work();
+    world.run(EventKind::Text("one **two**\nthr".into()));
+    world.shows("one two");
+    world.shows("thr");
+    assert!(world.above.iter().all(|line| !line.to_string().contains("thr")), "not yet in the scrollback");
+    world.ended(Fate::Interrupted(turn(1)));
+    world.screen();
+    assert!(world.above.iter().any(|line| line.to_string() == "thr"));
+}
+
+/// Nothing is wider than the terminal, however much there is of everything.
+#[test]
+fn everything_fits_into_a_small_terminal() {
+    let mut world = World::at_work();
+    for number in 0..30 {
+        world.accepted(&format!("{number} {}", "long ".repeat(50)), How::Queue);
+        world.accepted(&"steer ".repeat(50), How::Steer);
+        world.fact(started(&format!("tool{number}"), "x"));
+    }
+    world.type_in(&"typed ".repeat(100));
+    let pane = pane::pane(&world.state, usize::from(ROWS) - 1, world.now);
+    assert!(pane.lines.len() < usize::from(ROWS), "{}", pane.lines.len());
+    let cursor = &pane.lines[pane.cursor.1];
+    assert!(cursor.to_string().contains("typed"), "the cursor is in the input: {cursor}");
+    world.shows("and 27 more calls");
+    world.shows("30. 29 long");
+}
+
+/// Commands: completed with Tab, unknown ones are said to be so, and each tells what it should.
+#[test]
+fn commands_do_what_they_say() {
+    let mut world = World::new();
+    world.type_in("/rec");
+    assert_eq!(world.tap(KeyCode::Tab), []);
+    assert_eq!(world.tap(KeyCode::Enter), []);
+    world.shows("no turn has ended yet");
+    world.say("/nonsense");
+    world.shows("there is no command /nonsense; /help lists them");
+    world.say("/tools");
+    world.shows("asks first");
+    world.say("/session");
+    world.shows("ses_1");
+    assert_eq!(world.say("/resume"), [Act::Resume]);
+    assert_eq!(world.say("/model openai:x"), [Act::Model("openai:x".into())]);
+    assert_eq!(world.say("/stop"), []);
+    world.shows("no turn is at work");
+    let mut world = World::at_work();
+    assert_eq!(world.say("/stop now"), [Act::Stop(Hardness::Now)]);
+    assert_eq!(world.say("/retry"), push("book a table", How::Queue));
+    world.say("/trace");
+    world.shows("shell shell begins: sleep 100");
+    world.say("/help");
+    world.shows("stop the turn at the next safe point");
+    assert_eq!(world.say("/quit"), [Act::Quit(Leave::Tidily)]);
+}
