@@ -53,7 +53,7 @@ pub(crate) async fn chat(mut args: AgentArgs) -> anyhow::Result<ExitCode> {
     let is_practice = crew.model() == model::PRACTICE;
     let notice = notice.map(|notice| if is_practice { practice.to_owned() } else { notice });
     let notice = notice.map(|notice| format!("safepoint: {notice}"));
-    let socket = control::open_chat(&host, crew.model());
+    let socket = control::open_chat(&host, crew.model()).await;
     let unreachable =
         socket.as_ref().err().map(|error| format!("safepoint: no other terminal can reach this: {error:#}"));
     let notices: Vec<String> = notice.into_iter().chain(unreachable).collect();

@@ -24,16 +24,22 @@ use about::About;
 ///
 /// # Errors
 /// If it cannot be opened.
-pub(crate) fn open_chat(host: &Arc<Host>, model: String) -> anyhow::Result<Server> {
+///
+/// # Cancel safety
+/// A socket that was opened is closed again.
+pub(crate) async fn open_chat(host: &Arc<Host>, model: String) -> anyhow::Result<Server> {
     let target = session::ChatTarget { host: Arc::clone(host), about: About::new("chat", model) };
-    Server::open(host.id.as_str(), Arc::new(target))
+    Server::open(host.id.as_str(), Arc::new(target)).await
 }
 
 /// Opens the socket of a run.
 ///
 /// # Errors
 /// If it cannot be opened.
-pub(crate) fn open_run(session: &str, turns: &Arc<Turns>, model: String) -> anyhow::Result<Server> {
+///
+/// # Cancel safety
+/// A socket that was opened is closed again.
+pub(crate) async fn open_run(session: &str, turns: &Arc<Turns>, model: String) -> anyhow::Result<Server> {
     let target = run::RunTarget { turns: Arc::clone(turns), about: About::new("run", model) };
-    Server::open(session, Arc::new(target))
+    Server::open(session, Arc::new(target)).await
 }

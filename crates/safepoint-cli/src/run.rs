@@ -63,7 +63,8 @@ async fn turns(args: &RunArgs, begins: Vec<Begin>) -> anyhow::Result<ExitCode> {
     let mut conversation = Conversation::open(args, agent, is_there).await?;
     let session = conversation.id().cloned().unwrap_or_else(SessionId::fresh);
     let turns = Arc::new(Turns::default());
-    let socket = control::open_run(session.as_str(), &turns, args.agent.model.clone().unwrap_or_default());
+    let socket =
+        control::open_run(session.as_str(), &turns, args.agent.model.clone().unwrap_or_default()).await;
     if let Err(error) = &socket {
         screen.note(&format!("safepoint: no other terminal can reach this run: {error:#}"));
     }
@@ -304,7 +305,8 @@ async fn agent(
     }
     let keeps = args.session.is_some() || args.store.is_some();
     let unanswered = if keeps { Unanswered::Suspend } else { Unanswered::Deny };
-    builder = approve::under(builder, (args.agent.approve.unwrap_or(Approve::Ask), unanswered), &tools, screen);
+    builder =
+        approve::under(builder, (args.agent.approve.unwrap_or(Approve::Ask), unanswered), &tools, screen);
     Ok((builder.tools(tools).try_build()?, _server))
 }
 

@@ -191,6 +191,8 @@ fn codes(style: Style) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::num::NonZero;
+
     use super::*;
 
     const SIZE: (u16, u16) = (20, 6);
@@ -203,7 +205,14 @@ mod tests {
     impl Seen {
         fn new(paint: Paint) -> Self {
             const KEPT: usize = 100;
-            Self { surface: Surface::new(paint, SIZE), screen: vt100::Parser::new(SIZE.1, SIZE.0, KEPT) }
+            Self {
+                surface: Surface::new(paint, SIZE),
+                screen: vt100::Parser::new(
+                    NonZero::new(SIZE.1).unwrap(),
+                    NonZero::new(SIZE.0).unwrap(),
+                    KEPT,
+                ),
+            }
         }
 
         fn draw(&mut self, above: &[&str], pane: &[&str], cursor: (usize, usize)) -> String {

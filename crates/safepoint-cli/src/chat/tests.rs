@@ -12,8 +12,8 @@ use safepoint::{
     Receipt, Usage,
     approval::{ApprovalRequest, Decision},
     event::{Answered, Event, EventKind, Fact, TakenSteer},
-    ids::{CallId, ItemId, RunId, TurnId},
-    receipt::{Ending, Escalated, ReasonReport, RequestReport, StopReport},
+    ids::{CallId, ItemId, Path, RunId, TurnId},
+    receipt::{Ending, Escalated, ReasonReport, RequestReport, StopReport, WorkKind},
     session::{Fate, SessionEvent},
     tool::EffectClass,
 };
@@ -110,6 +110,7 @@ impl World {
         let question = ApprovalRequest {
             id: "apr_1".into(),
             call_id: CallId::from("call_2"),
+            path: Path::default(),
             tool: "shell".into(),
             args: serde_json::json!({"command": "rm \u{202e}x", "timeout": 5}),
             digest: String::new(),
@@ -163,6 +164,7 @@ fn started(name: &str, command: &str) -> Fact {
         args: serde_json::json!({ "command": command }),
         effect: EffectClass::ReadOnly,
         key: String::new(),
+        work: WorkKind::Body,
         at: Timestamp::UNIX_EPOCH,
     }
 }
@@ -190,6 +192,7 @@ fn receipt() -> Receipt {
     };
     Receipt {
         run: RunId::from("run_1"),
+        path: Path::default(),
         attempt: 1,
         ending: Ending::Stopped,
         stop: Some(stop),
@@ -197,7 +200,9 @@ fn receipt() -> Receipt {
         model: None,
         calls: Vec::new(),
         approvals_cancelled: Vec::new(),
+        waiting: Vec::new(),
         usage: Usage::default(),
+        usage_total: Usage::default(),
         started_at: at,
         settled_at: at,
         quiet_at: None,

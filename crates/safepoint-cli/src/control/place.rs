@@ -43,20 +43,42 @@ pub(super) fn folder() -> anyhow::Result<PathBuf> {
     Ok(folder)
 }
 
-/// Opens the socket of a session.
+/// Opens the socket of a session. One that was left behind is replaced.
 ///
 /// # Errors
-/// If it cannot be opened.
-pub(super) fn bind(session: &str) -> anyhow::Result<(UnixListener, PathBuf)> {
-    let path = folder()?.join(format!("{session}{ENDING}"));
+/// If it cannot be opened, or another process has it open.
+pub(super) async fn bind(session: &str) -> anyhow::Result<(UnixListener, PathBuf)> {
+    let path = folder()?.join(format!("{}{ENDING}", name(session)));
     let shown = path.display();
-    anyhow::ensure!(
-        path.as_os_str().len() <= LONGEST_PATH,
-        "{shown} is too long for a socket: set XDG_RUNTIME_DIR"
-    );
+    let is_short = path.as_os_str().len() <= LONGEST_PATH;
+    anyhow::ensure!(is_short, "{shown} is too long for a socket: set XDG_RUNTIME_DIR to a shorter one");
+    if path.exists() {
+        let other = connect(&path).await;
+        anyhow::ensure!(other.is_none(), "another process has {shown} open");
+    }
     let listener = UnixListener::bind(&path).with_context(|| format!("{shown} cannot be opened"))?;
     fs::set_permissions(&path, Permissions::from_mode(0o600))?;
     Ok((listener, path))
+}
+
+/// A session's id as the name of a file, whatever is in it.
+fn name(session: &str) -> String {
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    let written =
+        |byte: u8| if is_plain(&byte) { char::from(byte).to_string() } else { format!("%{byte:02x}") };
+    session.bytes().map(written).collect()
+}
+
+/// The id whose name this is; none if it is no session's.
+fn id(name: &str) -> Option<String> {
+    let mut parts = name.split('%');
+    let mut bytes = parts.next()?.as_bytes().to_vec();
+    for part in parts {
+        let (code, rest) = part.split_at_checked(2)?;
+        bytes.push(u8::from_str_radix(code, 16).ok()?);
+        bytes.extend_from_slice(rest.as_bytes());
+    }
+    String::from_utf8(bytes).ok()
 }
 
 /// Every session that may be running, by id, oldest first.
@@ -70,7 +92,7 @@ pub(super) fn sessions() -> anyhow::Result<Vec<(String, PathBuf)>> {
         .flatten()
         .filter_map(|entry| {
             let name = entry.file_name().into_string().ok()?;
-            Some((name.strip_suffix(ENDING)?.to_owned(), entry.path()))
+            Some((id(name.strip_suffix(ENDING)?)?, entry.path()))
         })
         .collect();
     found.sort();
@@ -87,5 +109,21 @@ pub(super) async fn connect(path: &Path) -> Option<UnixStream> {
             }
             None
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_id_has_a_name_of_its_own_that_leads_nowhere_else() {
+        for session in ["ses_01a", "../../x", "a b%2f", "grüße", "."] {
+            let named = name(session);
+            assert!(!named.contains(['/', '.', ' ']), "{named}");
+            assert_eq!(id(&named).as_deref(), Some(session));
+        }
+        assert_eq!(id("a%zz"), None);
+        assert_eq!(id("a%2"), None);
     }
 }

@@ -69,8 +69,8 @@ impl Server {
     ///
     /// # Errors
     /// If it cannot be opened.
-    pub(super) fn open(session: &str, target: Arc<impl Target>) -> anyhow::Result<Self> {
-        let (listener, path) = place::bind(session)?;
+    pub(super) async fn open(session: &str, target: Arc<impl Target>) -> anyhow::Result<Self> {
+        let (listener, path) = place::bind(session).await?;
         let places = Arc::new(Semaphore::new(CONNECTIONS as usize));
         let accepting = tokio::spawn(accept(listener, session.to_owned(), target, Arc::clone(&places)));
         Ok(Self { path, accepting, places })
