@@ -193,6 +193,8 @@ impl<W: Wire> Exchange<W> {
                 self.phase = Phase::Read(Box::new(response));
                 Ok(())
             }
+            // The provider does not keep it, or does not let us have it.
+            Err(miss) if miss.again == Again::Pointless && miss.error.status().is_some() => Err(miss.error),
             Err(miss) => self.broke(miss.error),
         }
     }

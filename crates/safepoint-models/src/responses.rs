@@ -22,7 +22,7 @@ use crate::{
 
 mod encode;
 mod handle;
-mod read;
+pub(crate) mod read;
 
 use encode::Items;
 use handle::{Handle, Keeps};

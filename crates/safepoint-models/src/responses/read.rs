@@ -106,7 +106,7 @@ struct OutputDetails {
 
 /// Reads one reply.
 #[derive(Debug, Default)]
-pub(super) struct Reader {
+pub(crate) struct Reader {
     handle: Handle,
     seen: Option<u64>,
     args: String,

@@ -14,6 +14,8 @@ use safepoint_testkit::{
     server::{ModelServer, What},
 };
 
+use serde_json::json;
+
 use super::world::{Ledger, close, first_text, goes_on, server};
 
 fn agent(server: &ModelServer, tries: u32) -> Agent {
@@ -95,6 +97,20 @@ async fn a_stop_before_the_rest_reads_no_more() {
     assert_eq!((outcome.ending(), outcome.partial_text()), (Ending::Stopped, "once"));
     let asked: Vec<What> = server.asked_about().iter().map(|ask| ask.what).collect();
     assert_eq!(asked, [What::Cancel]);
+}
+
+/// S2.13: what the provider does not keep is not asked for again and again.
+#[tokio::test]
+async fn a_response_that_is_not_kept_is_a_failure_at_once() {
+    let created = json!({"type": "response.created", "sequence_number": 0, "response": {"id": "resp_none"}});
+    let said = json!({"type": "response.output_text.delta", "sequence_number": 1, "delta": "so far"});
+    let body = format!("data: {created}\n\ndata: {said}\n\n");
+    let server = server([Reply::default().fault(Fault::Raw(body.into_bytes()))]).await;
+    let handle = agent(&server, 4).run("tell").detach();
+    let (outcome, _) = close(&server, &handle, &Ledger::default()).await;
+    assert_eq!((outcome.ending(), outcome.partial_text()), (Ending::Failed, "so far"));
+    let asked: Vec<What> = server.asked_about().iter().map(|ask| ask.what).collect();
+    assert_eq!(asked, [What::Rest { after: Some(1) }, What::Cancel]);
 }
 
 /// S2.13: a stream that breaks and may not be read on is a failure, and the response does not run on unheard.
