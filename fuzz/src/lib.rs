@@ -13,7 +13,9 @@ use safepoint::{
     receipt::CallStatus,
     tool::{self, FnTool},
 };
-use safepoint_models::{anthropic as messages, fuzz, openai as chat};
+use safepoint_models::{
+    anthropic as messages, fuzz, gemini as generate, openai as chat, responses as stateless,
+};
 use safepoint_testkit::{oracle, script::Script, scripted::ScriptedModel};
 
 /// Cuts a stream by its first byte: whole, byte by byte, or in pieces of that size.
@@ -54,7 +56,12 @@ pub fn gemini(data: &[u8]) {
     wire(fuzz::gemini, data);
 }
 
-/// Any history that a store may hold is repaired, once, so that both providers accept it.
+/// A Responses stream.
+pub fn responses(data: &[u8]) {
+    wire(fuzz::responses, data);
+}
+
+/// Any history that a store may hold is repaired, once, so that every provider accepts it.
 pub fn history(data: &[u8]) {
     let Ok(entries) = serde_json::from_slice::<Vec<Entry>>(data) else { return };
     let mut history = History::new();
@@ -71,6 +78,14 @@ pub fn history(data: &[u8]) {
     for body in messages::encoded(&messages::model("m"), &spec, &[&history]) {
         let body = serde_json::from_slice(&body).expect("a body is JSON");
         assert_eq!(oracle::anthropic(&body), Ok(()), "{body}");
+    }
+    for body in stateless::encoded(&stateless::model("m"), &spec, &[&history]) {
+        let body = serde_json::from_slice(&body).expect("a body is JSON");
+        assert_eq!(oracle::responses(&body), Ok(()), "{body}");
+    }
+    for body in generate::encoded(&generate::model("gemini-3-m"), &spec, &[&history]) {
+        let body = serde_json::from_slice(&body).expect("a body is JSON");
+        assert_eq!(oracle::gemini(&body), Ok(()), "{body}");
     }
 }
 

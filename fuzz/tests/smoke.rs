@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-const STREAMS: [&str; 3] = [
+const STREAMS: [&str; 4] = [
     concat!(
         "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"}}]}\n\n",
         "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"a\",\"function\":{\"name\":\"pay\",\"arguments\":\"{}\"}}]}}]}\r\n\r\n",
@@ -18,6 +18,12 @@ const STREAMS: [&str; 3] = [
         "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n",
     ),
     "data: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"hi\"}]},\"finishReason\":\"STOP\"}],\"usageMetadata\":{\"promptTokenCount\":3}}\n\n",
+    concat!(
+        "event: response.created\ndata: {\"type\":\"response.created\",\"sequence_number\":0,\"response\":{\"id\":\"r\"}}\n\n",
+        "event: response.output_text.delta\ndata: {\"type\":\"response.output_text.delta\",\"sequence_number\":1,\"delta\":\"hi\"}\n\n",
+        "event: response.output_item.done\ndata: {\"type\":\"response.output_item.done\",\"sequence_number\":2,\"item\":{\"type\":\"function_call\",\"call_id\":\"a\",\"name\":\"pay\",\"arguments\":\"{}\"}}\n\n",
+        "event: response.completed\ndata: {\"type\":\"response.completed\",\"sequence_number\":3,\"response\":{\"status\":\"completed\"}}\n\n",
+    ),
 ];
 
 /// A stream of one of the wires with a part taken out, a part said twice, and a byte changed; first the size of a piece.
@@ -111,6 +117,11 @@ proptest! {
     }
 
     #[test]
+    fn responses(data in bytes()) {
+        safepoint_fuzz::responses(&data);
+    }
+
+    #[test]
     fn history(data in entries()) {
         safepoint_fuzz::history(&data);
     }
@@ -125,8 +136,13 @@ proptest! {
 #[test]
 fn the_recorded_streams_are_good() {
     use safepoint_models::fuzz;
-    let [chat, messages, gemini] = STREAMS.map(str::as_bytes);
-    for deltas in [fuzz::openai(&[chat]), fuzz::anthropic(&[messages]), fuzz::gemini(&[gemini])] {
+    let [chat, messages, gemini, responses] = STREAMS.map(str::as_bytes);
+    for deltas in [
+        fuzz::openai(&[chat]),
+        fuzz::anthropic(&[messages]),
+        fuzz::gemini(&[gemini]),
+        fuzz::responses(&[responses]),
+    ] {
         assert!(deltas.iter().all(Result::is_ok) && deltas.len() > 1, "{deltas:?}");
     }
 }

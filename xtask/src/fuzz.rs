@@ -6,7 +6,7 @@ use crate::cargo;
 
 /// How long each target is driven, in seconds.
 const SECONDS: &str = "-max_total_time=60";
-const TARGETS: [&str; 6] = ["sse", "openai", "anthropic", "gemini", "history", "arguments"];
+const TARGETS: [&str; 7] = ["sse", "openai", "anthropic", "gemini", "responses", "history", "arguments"];
 
 /// What was asked for. Exhaustive: the targets proper, or the short run of every toolchain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

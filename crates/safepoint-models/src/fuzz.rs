@@ -7,7 +7,7 @@ use safepoint::model::{Delta, ModelError};
 use crate::{
     anthropic, gemini,
     http::Wire,
-    openai,
+    openai, responses,
     sse::{SseDecoder, SseEvent},
 };
 
@@ -45,6 +45,12 @@ pub fn anthropic(pieces: &[&[u8]]) -> Vec<Result<Delta, ModelError>> {
 #[must_use]
 pub fn gemini(pieces: &[&[u8]]) -> Vec<Result<Delta, ModelError>> {
     read(pieces, gemini::read::Reader::default())
+}
+
+/// The deltas of a Responses stream.
+#[must_use]
+pub fn responses(pieces: &[&[u8]]) -> Vec<Result<Delta, ModelError>> {
+    read(pieces, responses::read::Reader::default())
 }
 
 /// As an exchange reads it: event by event until the message is complete or broken, then its end.
