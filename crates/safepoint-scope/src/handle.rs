@@ -87,6 +87,14 @@ impl StopHandle {
         self.node.run.tracker.idle().await;
     }
 
+    /// Waits until nothing that the scope's run has started is alive, whether its end is fixed or not: more may start.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub async fn idle(&self) {
+        self.node.run.tracker.idle().await;
+    }
+
     /// What of the scope's run is alive, by name.
     #[must_use]
     pub fn alive(&self) -> Vec<String> {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use safepoint::{
     Asked, SafePoints, StopRequest,
+    child::Child,
     ids::TurnId,
     session::{
         Delivered, ExitReason, Fate, Policy, Preempt, Preempted, Push, PushError, Refusal, SessionEvent,
@@ -11,6 +12,7 @@ use safepoint::{
     },
 };
 use safepoint_testkit::script::Reply;
+use serde_json::json;
 
 use super::world::{agent, chat, round, seen, server, texts};
 
@@ -184,4 +186,26 @@ async fn a_preempt_may_name_its_turn_and_its_safe_point() {
     // A final answer is not a safe point.
     assert_eq!(pushed.preempted().await, Preempted::TurnEndedFirst);
     assert_eq!(pushed.fate().await, Fate::Completed(turn(2)));
+}
+
+/// S9.1, S9.2: a background run belongs to the session: it outlives the turn that began it, holds up no later one, and
+/// ends with the session.
+#[tokio::test]
+async fn a_background_run_belongs_to_the_session() {
+    let inner = server([]).await;
+    let mut gate = inner.gate();
+    let aside = Child::new("aside", "does it aside", &agent(&inner).build()).background();
+    let outer =
+        server([Reply::call("aside", json!({"task": "dig"})), Reply::text("begun"), Reply::text("and?")])
+            .await;
+    let session = chat(agent(&outer).child(aside).build()).start();
+    let first = session.push("dig aside".to_owned()).unwrap();
+    let exchange = gate.request().await;
+    assert_eq!(first.fate().await, Fate::Completed(turn(1)));
+    let second = session.push("meanwhile?".to_owned()).unwrap();
+    assert_eq!(second.fate().await, Fate::Completed(turn(2)));
+    assert_eq!(inner.open_connections(), 1, "it goes on beside the turns");
+    drop(session.stop(SessionStop::now()));
+    exchange.peer_closed().await;
+    assert!(session.done().await.unhandled().is_empty());
 }

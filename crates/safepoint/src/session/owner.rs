@@ -12,7 +12,7 @@ use std::{
 };
 
 use futures_util::future::poll_fn;
-use safepoint_scope::{Dropper, Scope, StopRequest};
+use safepoint_scope::{Dropper, Scope, StopHandle, StopRequest};
 use tokio::{
     sync::oneshot,
     time::{Instant, Sleep, sleep_until},
@@ -56,6 +56,11 @@ pub(super) struct Owner<T> {
     machine: Machine,
     /// Where planners, followers and readers run.
     scope: Scope,
+    /// The runs of all turns, and the background runs that they began (S9.1).
+    family: Scope,
+    family_stop: StopHandle,
+    /// What was last asked of the whole session.
+    last_request: Option<StopRequest>,
     began: Instant,
     sleep: Option<Pin<Box<Sleep>>>,
     items: HashMap<ItemId, Held<T>>,
@@ -112,6 +117,7 @@ impl<T: Item> Owner<T> {
         machine: Machine,
     ) -> Self {
         let (scope, _nobody_stops_it) = Scope::root();
+        let (family, family_stop) = Scope::root();
         Self {
             shared,
             machine,
@@ -119,6 +125,9 @@ impl<T: Item> Owner<T> {
             settings,
             mail,
             scope,
+            family,
+            family_stop,
+            last_request: None,
             began: Instant::now(),
             sleep: None,
             items: HashMap::new(),
@@ -155,6 +164,7 @@ impl<T: Item> Owner<T> {
         while let Ok(mail) = self.mail.try_recv() {
             Box::pin(self.hear(*mail)).await;
         }
+        self.end_family().await;
         self.let_go().await;
         self.finish();
     }

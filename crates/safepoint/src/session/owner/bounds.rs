@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use safepoint_scope::{Actor, Code, Reach, Reason, StopRequest};
+use tokio::time::timeout;
+
 use super::{Held, Item, ItemId, Owner, Slip, Work};
 use crate::session::{
     exit::{Exit, ExitReason, Open},
@@ -27,6 +30,21 @@ impl<T: Item> Owner<T> {
             let work = Work { turn, agent: None, handle: None, run, log, before, items: ids, outcome: None };
             (work, fate)
         });
+    }
+
+    /// Ends what the turns began in the background: as the session was asked to, and else now, for nobody owns it any
+    /// more. Waits for that within the bound of a turn.
+    pub(super) async fn end_family(&mut self) {
+        let reason = Reason::new(Code::SHUTDOWN).by(Actor::Engine).saying("the session has ended");
+        let now = StopRequest::now().reach(Reach::Tree).because(reason);
+        let first = self.last_request.take().unwrap_or_else(|| now.clone()).reach(Reach::Tree);
+        for request in [first, now] {
+            self.family_stop.stop(request);
+            if timeout(self.settings.quiet, self.family_stop.idle()).await.is_ok() {
+                break;
+            }
+        }
+        self.family.settle();
     }
 
     pub(super) fn finish(mut self) {

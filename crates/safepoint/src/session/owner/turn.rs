@@ -30,6 +30,7 @@ impl<T: Item> Owner<T> {
             // The machine starts only what was planned or left, so there always is one.
             return;
         };
+        let run = run.within(&self.family);
         if let From::Withdrawal(why) = from {
             // Before it starts: its questions are taken back, and nothing of it runs.
             run.handle().stop(self.request_for(why).unwrap_or_else(StopRequest::now));
@@ -117,6 +118,9 @@ impl<T: Item> Owner<T> {
 
     pub(super) fn stop_run(&mut self, turn: TurnId, why: Why) {
         let Some(request) = self.request_for(why) else { return };
+        if let Why::Session(_) | Why::Broken = why {
+            self.last_request = Some(request.clone());
+        }
         if let Some(handle) = self.at_work(turn) {
             handle.stop(request);
         }
