@@ -263,11 +263,6 @@ impl<T: Item> Owner<T> {
         self.step_for(input, reply).await;
     }
 
-    async fn broke(&mut self, error: ErrorReport) {
-        self.error.get_or_insert(error);
-        self.step(Input::Broke).await;
-    }
-
     /// Steps, and hands the answer to whoever asked.
     async fn step_for(&mut self, input: Input, reply: oneshot::Sender<Answer>) {
         self.step(input).await;

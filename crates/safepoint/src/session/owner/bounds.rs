@@ -5,7 +5,7 @@ use std::sync::Arc;
 use safepoint_scope::{Actor, Code, Reach, Reason, StopRequest};
 use tokio::time::timeout;
 
-use super::{Held, Item, ItemId, Owner, Slip, Work};
+use super::{ErrorReport, Held, Input, Item, ItemId, Owner, Slip, Work};
 use crate::session::{
     exit::{Exit, ExitReason, Open},
     journal::{Journal, LeftTurn},
@@ -72,5 +72,11 @@ impl<T: Item> Owner<T> {
             late: Arc::new(move || shared.door.take_late()),
         };
         self.shared.over(exit);
+    }
+
+    /// Something of the user's, or the store, failed: the session ends.
+    pub(super) async fn broke(&mut self, error: ErrorReport) {
+        self.error.get_or_insert(error);
+        self.step(Input::Broke).await;
     }
 }
