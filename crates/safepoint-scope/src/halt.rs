@@ -30,6 +30,7 @@ pub struct Failure {
 enum Cause {
     Error,
     TimeLimit,
+    Unreachable,
 }
 
 /// What a failure left behind in the world.
@@ -61,6 +62,21 @@ impl Failure {
     #[must_use]
     pub fn is_by_time_limit(&self) -> bool {
         self.cause == Cause::TimeLimit
+    }
+
+    /// Says that whoever was to do the work could not be reached, so that nothing was sent and nothing was done: the
+    /// call is then *unreachable*, not *failed* (S4.1).
+    #[must_use]
+    pub fn unreachable(mut self) -> Self {
+        self.cause = Cause::Unreachable;
+        self.trace = Trace::None;
+        self
+    }
+
+    /// Whether whoever was to do the work could not be reached.
+    #[must_use]
+    pub fn is_unreachable(&self) -> bool {
+        self.cause == Cause::Unreachable
     }
 
     /// Says what to do about it: told beside the message, to the model and to people.

@@ -1,6 +1,8 @@
-//! Tools for Safepoint agents: commands under a guard that leaves nothing behind, files, search, http.
+//! Tools for Safepoint agents: commands under a guard that leaves nothing behind, files, search, http, and the tools
+//! of MCP servers.
 
 pub mod limits;
+pub mod mcp;
 pub mod process;
 
 mod files;

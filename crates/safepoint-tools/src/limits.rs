@@ -69,3 +69,38 @@ pub const SLEEP_SECONDS: f64 = 24.0 * 60.0 * 60.0;
 pub(crate) const SNIFF_BYTES: usize = 8 << 10;
 /// How often opening a path is tried again when somebody renames parts of it meanwhile.
 pub(crate) const OPEN_TRIES: usize = 16;
+
+/// How long an MCP server may take to start and to tell its tools.
+pub const MCP_START: Duration = Duration::from_secs(30);
+/// The largest message of an MCP server that is read; a larger one is a failed call.
+pub const MCP_MESSAGE_BYTES: usize = 16 << 20;
+/// Bytes of an MCP server's standard error that are kept, half of them its head and half its tail.
+pub const MCP_ERROR_BYTES: usize = 16 << 10;
+/// How long an MCP server may take to end by itself after its input was closed, before it gets SIGINT.
+pub const MCP_EXIT: Duration = Duration::from_millis(500);
+/// How long the ladder of an MCP server that did not end by itself may take in all.
+pub const MCP_LADDER: Duration = Duration::from_secs(2);
+/// How long what an MCP server wrote before it ended may still be read.
+pub const MCP_LAST_WORDS: Duration = Duration::from_millis(200);
+/// How often a lost MCP server is started or reached again for one call.
+pub const MCP_TRIES: u32 = 4;
+/// The pause before the first such try; it doubles up to [`MCP_PAUSE_LONG`].
+pub const MCP_PAUSE: Duration = Duration::from_millis(100);
+/// The longest such pause.
+pub const MCP_PAUSE_LONG: Duration = Duration::from_secs(5);
+/// An MCP server that lived this long is well: when it is lost, it is started again without a pause.
+pub const MCP_WELL: Duration = Duration::from_secs(5);
+/// Tools that one MCP server may have; further ones are not offered.
+pub const MCP_TOOLS: usize = 512;
+/// Pages in which an MCP server may tell its tools.
+pub const MCP_PAGES: usize = 64;
+/// Bytes of a tool's description that a model is shown.
+pub const MCP_DESCRIPTION_BYTES: usize = 4 << 10;
+/// The largest schema of one tool's arguments.
+pub const MCP_SCHEMA_BYTES: usize = 64 << 10;
+/// The longest name of a tool that every provider takes.
+pub const MCP_NAME_BYTES: usize = 64;
+/// Progress notices of one call that are passed on.
+pub const MCP_NOTICES: usize = 1000;
+/// Bytes of one progress notice that are passed on.
+pub const MCP_NOTICE_BYTES: usize = 1000;

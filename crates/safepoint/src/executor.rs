@@ -322,7 +322,7 @@ fn effect_of(class: EffectClass, status: CallStatus, said_none: bool) -> Done {
         (EffectClass::ReadOnly, _) => Done::None,
         (_, CallStatus::NotStarted | CallStatus::Denied | CallStatus::Expired) => Done::None,
         (_, CallStatus::Completed) => Done::Done,
-        (_, CallStatus::Failed) if said_none => Done::None,
+        (_, CallStatus::Failed | CallStatus::Unreachable) if said_none => Done::None,
         (
             _,
             CallStatus::Failed

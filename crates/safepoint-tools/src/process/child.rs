@@ -2,6 +2,8 @@
 
 use std::{fmt, sync::Arc, time::Duration, time::SystemTime};
 
+use tokio::net::unix::pipe;
+
 use super::{
     SpawnError,
     group::Group,
@@ -10,7 +12,7 @@ use super::{
     output::Capture,
     report::{Containment, Exit, Member, ProcessRecord, ProcessReport},
     spec::{CommandSpec, Ladder},
-    stdio::{self, Reader},
+    stdio::{self, Reader, Talk},
     wire::{Account, Rungs},
 };
 
@@ -22,6 +24,7 @@ use super::{
 pub struct Process {
     holder: Holder,
     reader: Reader,
+    talk: Talk,
     started: Started,
     label: String,
     ladder: Ladder,
@@ -54,19 +57,33 @@ pub(super) enum End {
 
 impl Process {
     pub(super) async fn under(guard: Arc<Guard>, run: &str, spec: CommandSpec) -> Result<Self, SpawnError> {
-        let (theirs, reader) = stdio::set_up(&spec.stdin, &spec.output).map_err(SpawnError::Io)?;
+        let stdio::Stdio { theirs, reader, talk } =
+            stdio::set_up(&spec.stdin, &spec.output).map_err(SpawnError::Io)?;
         let (held, started) = Held::start(guard, run, &spec, theirs).await?;
-        Ok(Self::new(Holder::Keeper(held), reader, started, spec))
+        Ok(Self::new(Holder::Keeper(held), (reader, talk), started, spec))
     }
 
     pub(super) fn in_group(run: &str, spec: CommandSpec) -> Result<Self, SpawnError> {
-        let (theirs, reader) = stdio::set_up(&spec.stdin, &spec.output).map_err(SpawnError::Io)?;
+        let stdio::Stdio { theirs, reader, talk } =
+            stdio::set_up(&spec.stdin, &spec.output).map_err(SpawnError::Io)?;
         let (group, started) = Group::start(run, &spec, theirs)?;
-        Ok(Self::new(Holder::Group(Box::new(group)), reader, started, spec))
+        Ok(Self::new(Holder::Group(Box::new(group)), (reader, talk), started, spec))
     }
 
-    fn new(holder: Holder, reader: Reader, started: Started, spec: CommandSpec) -> Self {
-        Self { holder, reader, started, label: spec.label, ladder: spec.ladder, report: None }
+    fn new(holder: Holder, (reader, talk): (Reader, Talk), started: Started, spec: CommandSpec) -> Self {
+        Self { holder, reader, talk, started, label: spec.label, ladder: spec.ladder, report: None }
+    }
+
+    /// What it reads, if it was started with [`Stdin::Pipe`](super::Stdin::Pipe) and this was not taken before.
+    /// Dropping it is the end of what it reads.
+    pub fn take_stdin(&mut self) -> Option<pipe::Sender> {
+        self.talk.stdin.take()
+    }
+
+    /// What it writes to standard output, if it was started with [`Output::Pipe`](super::Output::Pipe) and this was
+    /// not taken before. A command whose pipe nobody reads stands still once it is full.
+    pub fn take_stdout(&mut self) -> Option<pipe::Receiver> {
+        self.talk.stdout.take()
     }
 
     /// The process id of the command.

@@ -11,7 +11,7 @@ pub const RUN_MARK: &str = "SAFEPOINT_RUN";
 /// The environment variable that marks every process of one command.
 pub const COMMAND_MARK: &str = "SAFEPOINT_COMMAND";
 
-/// What a command reads. Exhaustive: nothing, or what it is given.
+/// What a command reads. Exhaustive: nothing, what it is given, or what is written while it runs.
 #[derive(Clone, Debug, Default)]
 pub enum Stdin {
     /// Nothing: the end of the file at once.
@@ -19,6 +19,8 @@ pub enum Stdin {
     Null,
     /// These bytes, then the end.
     Bytes(Vec<u8>),
+    /// What is written into [`Process::take_stdin`](super::Process::take_stdin), until that is dropped.
+    Pipe,
 }
 
 /// What becomes of what a command leaves behind. Exhaustive: it is killed or kept.
@@ -41,7 +43,8 @@ pub enum ControlGroups {
     LeaveAlone,
 }
 
-/// Where a command writes, standard output and standard error together, in the order in which it writes.
+/// Where a command writes: standard output and standard error together, in the order in which it writes, unless they
+/// are told apart.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Output {
@@ -52,6 +55,12 @@ pub enum Output {
     },
     /// To the end of this file, made for its owner alone if it is not there. For background jobs: nobody need read.
     File(PathBuf),
+    /// Standard output into [`Process::take_stdout`](super::Process::take_stdout); standard error to its
+    /// [`Process`](super::Process), which keeps this many bytes of it and no file. For commands that are talked to.
+    Pipe {
+        /// Bytes of standard error kept in memory: half of them the head, half the tail.
+        errors: usize,
+    },
 }
 
 impl Default for Output {

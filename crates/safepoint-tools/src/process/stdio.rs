@@ -11,7 +11,7 @@ use rustix::{
     fs::{MemfdFlags, memfd_create},
     pipe::{PipeFlags, pipe_with},
 };
-use tokio::net::unix::pipe::Receiver;
+use tokio::net::unix::pipe::{Receiver, Sender};
 
 use super::{
     output::Capture,
@@ -40,25 +40,57 @@ pub(super) struct Reader {
     pub(super) on_chunk: Option<OnChunk>,
 }
 
-/// Both sides. Standard output and standard error are one pipe, so that what was written first is read first.
-pub(super) fn set_up(stdin: &Stdin, output: &Output) -> io::Result<(Theirs, Reader)> {
+/// Our side of a command that is talked to. Each end is closed when it is dropped.
+#[derive(Debug, Default)]
+pub(super) struct Talk {
+    pub(super) stdin: Option<Sender>,
+    pub(super) stdout: Option<Receiver>,
+}
+
+/// Everything that is set up for a command before it starts.
+pub(super) struct Stdio {
+    pub(super) theirs: Theirs,
+    pub(super) reader: Reader,
+    pub(super) talk: Talk,
+}
+
+/// All sides. Where both are captured, standard output and standard error are one pipe, so that what was written first
+/// is read first.
+pub(super) fn set_up(stdin: &Stdin, output: &Output) -> io::Result<Stdio> {
+    let mut talk = Talk::default();
     let stdin = match stdin {
         Stdin::Null => std::fs::File::open("/dev/null")?.into(),
         Stdin::Bytes(bytes) => in_memory(bytes)?,
-    };
-    let (stdout, pipe, budget) = match output {
-        Output::Capture { budget } => {
+        Stdin::Pipe => {
             let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
-            (write, Some(Receiver::from_owned_fd(read)?), *budget)
+            talk.stdin = Some(Sender::from_owned_fd(write)?);
+            read
+        }
+    };
+    let (stdout, stderr, pipe, capture) = match output {
+        Output::Capture { budget } => {
+            let (read, write) = pipe()?;
+            (write.try_clone()?, write, Some(read), Capture::new(*budget))
         }
         Output::File(path) => {
             let file = OpenOptions::new().append(true).create(true).mode(OWNER_ONLY).open(path)?;
-            (OwnedFd::from(file), None, 0)
+            (file.try_clone()?.into(), OwnedFd::from(file), None, Capture::new(0))
+        }
+        Output::Pipe { errors } => {
+            let (said, stdout) = pipe()?;
+            talk.stdout = Some(said);
+            let (read, stderr) = pipe()?;
+            (stdout, stderr, Some(read), Capture::in_memory(*errors))
         }
     };
-    let stderr = stdout.try_clone()?;
-    let reader = Reader { pipe, chunk: Vec::new(), capture: Capture::new(budget), on_chunk: None };
-    Ok((Theirs { stdin, stdout, stderr }, reader))
+    let reader = Reader { pipe, chunk: Vec::new(), capture, on_chunk: None };
+    Ok(Stdio { theirs: Theirs { stdin, stdout, stderr }, reader, talk })
+}
+
+/// A pipe that we read.
+fn pipe() -> io::Result<(Receiver, OwnedFd)> {
+    let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
+    Ok((Receiver::from_owned_fd(read)?, write))
 }
 
 /// A file that has no name, so that a command which never reads holds up nobody.

@@ -85,7 +85,8 @@ impl Ending {
         if failure.is_by_time_limit() {
             return Self::new(CallStatus::TimedOut, failure.to_string());
         }
-        let mut ending = Self::new(CallStatus::Failed, format!("error: {failure}"));
+        let status = if failure.is_unreachable() { CallStatus::Unreachable } else { CallStatus::Failed };
+        let mut ending = Self::new(status, format!("error: {failure}"));
         if let Some(hint) = failure.hint() {
             ending.text.push_str(&format!("\nhint: {hint}"));
             ending.hint = Some(hint.to_owned());

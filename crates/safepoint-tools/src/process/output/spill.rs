@@ -43,6 +43,11 @@ impl Spill {
         Self { directory, state: State::Unused }
     }
 
+    /// No file at all.
+    pub(super) fn unwanted() -> Self {
+        Self { directory: PathBuf::new(), state: State::Failed("only its head and tail are".to_owned()) }
+    }
+
     pub(super) fn is_unused(&self) -> bool {
         matches!(self.state, State::Unused)
     }

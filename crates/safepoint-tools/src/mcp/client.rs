@@ -1,0 +1,232 @@
+//! A server in use: its tools, a call of one, and its end.
+
+use std::{fmt, sync::Arc};
+
+use safepoint::{Code, Failure, Reason, Scope, StopHandle, StopRequest, Tool};
+use serde_json::Value;
+use tokio::time::{sleep, timeout};
+
+use super::{
+    Error, Offer, Server,
+    error::Kind,
+    exchange::Fault,
+    link::{self, Link, Pauses},
+    listing,
+    notices::Sink,
+    reading::{self, Answer},
+    tool::McpTool,
+};
+use crate::{limits, process::ProcessReport};
+
+/// A server that was started or reached. Cheap to clone; its tools are clones of it too. When it is lost, the next call
+/// starts or reaches it again.
+///
+/// When the last clone and the last tool are gone, the server is ended; [`Client::close`] also waits for that.
+#[derive(Clone)]
+pub struct Client {
+    owner: Arc<Owner>,
+}
+
+struct Owner {
+    link: Arc<Link>,
+    stop: StopHandle,
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        end(&self.stop);
+    }
+}
+
+fn end(stop: &StopHandle) {
+    let reason = Reason::new(Code::SHUTDOWN).saying("nobody uses this server any more");
+    let _any_answer_will_do = stop.stop(StopRequest::now().because(reason));
+}
+
+/// What a tool answered, in its own words. Exhaustive: it did it, or it says that it could not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Called {
+    /// A result.
+    Good(String),
+    /// What the tool calls an error.
+    Bad(String),
+}
+
+/// What is left of a server after its end.
+#[derive(Clone, Debug, Default)]
+pub struct Closed {
+    /// The end of its process, with what may be alive of it; none for a server on the network.
+    pub process: Option<ProcessReport>,
+}
+
+impl Client {
+    pub(super) async fn connect(server: Server) -> Result<Self, Error> {
+        let (scope, stop) = Scope::root();
+        let link = Arc::new(Link::new(server));
+        let client = Self { owner: Arc::new(Owner { link: Arc::clone(&link), stop }) };
+        let label = format!("MCP server {}", link.server.name);
+        // It ends with its scope, which the owner stops.
+        drop(scope.clone().spawn(label, link::keep(Arc::clone(&link), scope)));
+        link.live().await?;
+        Ok(client)
+    }
+
+    /// The server's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.owner.link.server.name
+    }
+
+    /// The version of the protocol that is spoken; none while the server is lost.
+    #[must_use]
+    pub fn protocol(&self) -> Option<String> {
+        let info = self.owner.link.now()?.peer.peer_info()?;
+        Some(info.protocol_version.as_str().to_owned())
+    }
+
+    /// The process of the server; none on the network, or while it is lost.
+    #[must_use]
+    pub fn pid(&self) -> Option<i32> {
+        self.owner.link.pid()
+    }
+
+    /// How often the server has said that its tools changed. A run keeps the tools that it was given: ask for
+    /// [`Client::tools`] again before the next one.
+    #[must_use]
+    pub fn changes(&self) -> u64 {
+        *self.owner.link.changes.borrow()
+    }
+
+    /// Waits until [`Client::changes`] is more than `seen`, and gives it.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub async fn changed(&self, seen: u64) -> u64 {
+        let mut changes = self.owner.link.changes.subscribe();
+        match changes.wait_for(|count| *count > seen).await {
+            Ok(count) => *count,
+            // It cannot be: the sender is held by `self`.
+            Err(_) => seen,
+        }
+    }
+
+    /// The tools that an agent can be given, as the server has them now. What is refused is logged.
+    ///
+    /// # Errors
+    /// As [`Client::offer`].
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub async fn tools(&self) -> Result<Vec<Arc<dyn Tool>>, Error> {
+        let offer = self.offer().await?;
+        for refused in &offer.refused {
+            tracing::warn!(server = self.name(), tool = refused.name, why = refused.why, "tool not offered");
+        }
+        Ok(offer.tools)
+    }
+
+    /// The tools that an agent can be given, and those that it cannot.
+    ///
+    /// # Errors
+    /// An [`Error`], if the server is lost and cannot be had again, or gives no list in time.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub async fn offer(&self) -> Result<Offer, Error> {
+        let link = &self.owner.link;
+        let wrong = |kind, what: String| Error::new(self.name(), kind, what);
+        let live = link.live().await?;
+        let listed = timeout(link.server.start, listing::all(&live)).await;
+        let slow = |_elapsed| {
+            wrong(Kind::Slow, format!("did not tell its tools within {:?}", link.server.start))
+        };
+        let told = listed.map_err(slow)?.map_err(|fault| match fault {
+            Fault::NotSent(why) => wrong(Kind::Unreachable, format!("cannot be reached: {why}")),
+            Fault::Unauthorized => wrong(Kind::Wrong, link::UNAUTHORIZED.to_owned()),
+            Fault::Refused(why) | Fault::Lost(why) => {
+                wrong(Kind::Wrong, format!("did not tell its tools: {why}"))
+            }
+        })?;
+        let (good, refused) = listing::check(&link.server, told);
+        let tools = good.into_iter().map(|told| -> Arc<dyn Tool> {
+            Arc::new(McpTool::new(self.clone(), &link.server, told))
+        });
+        Ok(Offer { tools: tools.collect(), refused })
+    }
+
+    /// Calls a tool by the server's own name for it. `on_progress` gets a line for each notice.
+    ///
+    /// # Errors
+    /// A [`Failure`]: it is [unreachable](Failure::is_unreachable) where the call certainly was not sent.
+    ///
+    /// # Cancel safety
+    /// The server is told that nobody waits any more; what it does then is its affair, and is not known.
+    pub async fn call(
+        &self,
+        tool: &str,
+        args: Value,
+        on_progress: impl Fn(String) + Send + Sync + 'static,
+    ) -> Result<Called, Failure> {
+        self.exchange(tool, args, Sink::new(on_progress)).await
+    }
+
+    pub(super) async fn exchange(&self, tool: &str, args: Value, sink: Sink) -> Result<Called, Failure> {
+        let Value::Object(args) = args else {
+            return Err(Failure::new("the arguments of a tool are an object").without_effect());
+        };
+        let link = &self.owner.link;
+        let mut pauses = Pauses::default();
+        for _try in 0..limits::MCP_TRIES {
+            let live = link.live().await.map_err(Error::into_failure)?;
+            match live.call(tool, args.clone(), &sink).await {
+                Ok(result) => return self.said(reading::read(result)),
+                Err(Fault::NotSent(why)) => {
+                    tracing::debug!(server = self.name(), why, "a call was not sent");
+                    sleep(pauses.take()).await;
+                }
+                Err(Fault::Unauthorized) => {
+                    let what = Error::new(self.name(), Kind::Wrong, link::UNAUTHORIZED);
+                    return Err(Failure::new(what.to_string()).without_effect());
+                }
+                Err(Fault::Refused(why)) => {
+                    return Err(Failure::new(reading::fence(self.name(), &format!("error: {why}"))));
+                }
+                Err(Fault::Lost(why)) => {
+                    let why = link.why_lost(live.number).await.unwrap_or(why);
+                    let what = format!("was lost before it answered ({why}); what it did is not known");
+                    return Err(Failure::new(Error::new(self.name(), Kind::Wrong, what).to_string()));
+                }
+            }
+        }
+        let what = "cannot be reached; the call was not sent";
+        Err(Error::new(self.name(), Kind::Unreachable, what).into_failure())
+    }
+
+    fn said(&self, answer: Answer) -> Result<Called, Failure> {
+        match answer {
+            Answer::Good(text) => Ok(Called::Good(text)),
+            Answer::Bad(text) => Ok(Called::Bad(text)),
+            Answer::Nonsense(what) => {
+                let what = format!("answered, but {what}");
+                Err(Failure::new(Error::new(self.name(), Kind::Wrong, what).to_string()))
+            }
+        }
+    }
+
+    /// Ends the server, also for every clone and tool, and waits until it is gone or what is left of it is named. Its
+    /// input is closed first; then it climbs the ladder of any command.
+    ///
+    /// # Cancel safety
+    /// The end goes on.
+    pub async fn close(&self) -> Closed {
+        end(&self.owner.stop);
+        self.owner.stop.quiet().await;
+        Closed { process: self.owner.link.last_end() }
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client").field("server", &self.owner.link.server).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,118 @@
+//! One request on one connection, and what became of it.
+
+use futures_util::FutureExt as _;
+use rmcp::{
+    Peer, RoleClient,
+    model::{
+        CallToolRequest, CallToolRequestParams, CancelledNotification, CancelledNotificationParam,
+        ClientRequest, JsonObject, ListToolsRequest, PaginatedRequestParams, RequestId, ServerResult,
+    },
+    service::{PeerRequestOptions, RequestHandle, ServiceError},
+};
+
+use super::{
+    http::{self, Sent},
+    notices::{Notices, Sink},
+};
+
+/// A connection that can be used.
+#[derive(Clone, Debug)]
+pub(super) struct Live {
+    pub(super) peer: Peer<RoleClient>,
+    pub(super) notices: Notices,
+    /// Which connection to this server it is: the first, the second, …
+    pub(super) number: u64,
+}
+
+/// Why there is no result.
+#[derive(Debug)]
+pub(super) enum Fault {
+    /// It was not sent.
+    NotSent(String),
+    /// It was refused for who asks; nothing was done.
+    Unauthorized,
+    /// The server says that it failed.
+    Refused(String),
+    /// The connection was lost before an answer; what was done is not known.
+    Lost(String),
+}
+
+impl Live {
+    /// Calls a tool.
+    ///
+    /// # Cancel safety
+    /// The server is told that nobody waits any more, and what it answers is thrown away.
+    pub(super) async fn call(
+        &self,
+        tool: &str,
+        arguments: JsonObject,
+        sink: &Sink,
+    ) -> Result<ServerResult, Fault> {
+        let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
+        let mut call = CallToolRequest::new(params);
+        call.extensions.insert(sink.clone());
+        let result = self.ask(ClientRequest::CallToolRequest(call)).await;
+        result.map_err(|error| fault(&error, !sink.was_handed_over()))
+    }
+
+    /// One page of the list of tools.
+    ///
+    /// # Cancel safety
+    /// As [`Live::call`].
+    pub(super) async fn list(&self, cursor: Option<String>) -> Result<ServerResult, Fault> {
+        let params = cursor.map(|cursor| PaginatedRequestParams::default().with_cursor(Some(cursor)));
+        let list = ListToolsRequest { method: Default::default(), params, extensions: Default::default() };
+        let result = self.ask(ClientRequest::ListToolsRequest(list)).await;
+        result.map_err(|error| fault(&error, false))
+    }
+
+    async fn ask(&self, request: ClientRequest) -> Result<ServerResult, ServiceError> {
+        let options = PeerRequestOptions::no_options();
+        let handle = self.peer.send_cancellable_request(request, options).await?;
+        let mut abandoned = Abandoned { live: self, of: Some(handle.id.clone()) };
+        let token = handle.progress_token.clone();
+        let answer = RequestHandle::await_response(handle).await;
+        self.notices.forget(&token);
+        abandoned.of = None;
+        answer
+    }
+}
+
+/// Tells the server, when it is dropped before the answer, that nobody waits for it.
+struct Abandoned<'a> {
+    live: &'a Live,
+    of: Option<RequestId>,
+}
+
+impl Drop for Abandoned<'_> {
+    fn drop(&mut self) {
+        let Some(id) = self.of.take() else { return };
+        let why = "nobody waits for it any more".to_owned();
+        let notification = CancelledNotification::new(CancelledNotificationParam::new(Some(id), Some(why)));
+        // Polled once: that puts it into the connection's queue, and its being sent is not waited for. Without the
+        // budget of the task, which may be spent just now.
+        let send = tokio::task::unconstrained(self.live.peer.send_notification(notification.into()));
+        if send.now_or_never().is_some() {
+            // The connection is gone, and the server with it or told by that.
+        }
+    }
+}
+
+fn fault(error: &ServiceError, never_handed_over: bool) -> Fault {
+    match error {
+        ServiceError::McpError(error) => Fault::Refused(error.message.to_string()),
+        ServiceError::TransportClosed if never_handed_over => {
+            Fault::NotSent("the connection was lost".to_owned())
+        }
+        ServiceError::TransportSend(error) => {
+            let inner = error.error.as_ref();
+            match http::was_sent(inner) {
+                Some(Sent::Unauthorized) => Fault::Unauthorized,
+                Some(Sent::Perhaps) => Fault::Lost(http::in_full(inner)),
+                // Over pipes: a line that could not be written whole has not been read as one.
+                Some(Sent::No) | None => Fault::NotSent(http::in_full(inner)),
+            }
+        }
+        other => Fault::Lost(other.to_string()),
+    }
+}

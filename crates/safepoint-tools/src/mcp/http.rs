@@ -1,0 +1,88 @@
+//! Streamable HTTP: how a server on the network is reached.
+
+use std::collections::HashMap;
+
+use reqwest::{
+    Client, Url,
+    header::{HeaderName, HeaderValue},
+    redirect,
+};
+use rmcp::transport::streamable_http_client::{
+    StreamableHttpClientTransport, StreamableHttpClientTransportConfig, StreamableHttpError,
+};
+
+use crate::limits;
+
+/// A transport that has not sent anything yet; what is wrong with the address or a header, otherwise.
+///
+/// No redirect is followed: it could take the headers elsewhere, and no server of this protocol needs one.
+pub(super) fn transport(
+    url: &str,
+    headers: &[(String, String)],
+) -> Result<StreamableHttpClientTransport<Client>, String> {
+    let address = Url::parse(url).map_err(|error| format!("has an address that is none: {error}"))?;
+    if !matches!(address.scheme(), "http" | "https") {
+        return Err(format!("has an address that is not http: or https:, but {}:", address.scheme()));
+    }
+    let mut custom = HashMap::new();
+    for (name, value) in headers {
+        let wrong = |what| format!("has a header `{name}` with {what}");
+        let header = HeaderName::try_from(name.as_str()).map_err(|_invalid| wrong("a name that is none"))?;
+        let mut value =
+            HeaderValue::try_from(value.as_str()).map_err(|_invalid| wrong("a value that cannot be sent"))?;
+        value.set_sensitive(true);
+        custom.insert(header, value);
+    }
+    let config = StreamableHttpClientTransportConfig::with_uri(url)
+        .custom_headers(custom)
+        .max_sse_event_size(limits::MCP_MESSAGE_BYTES);
+    Ok(StreamableHttpClientTransport::with_client(client()?, config))
+}
+
+fn client() -> Result<Client, String> {
+    if rustls::crypto::ring::default_provider().install_default().is_err() {
+        // the host program chose a provider before us; its choice stands
+    }
+    Client::builder()
+        .connect_timeout(limits::HTTP_CONNECT)
+        .redirect(redirect::Policy::none())
+        .retry(reqwest::retry::never())
+        .tcp_nodelay(true)
+        .build()
+        .map_err(|error| format!("cannot be reached: HTTP could not be set up: {error}"))
+}
+
+/// What a failed request says of whether it was received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sent {
+    /// There was no connection that it could have gone over.
+    No,
+    /// It was refused for who asks, before it was looked at.
+    Unauthorized,
+    /// It may have been received.
+    Perhaps,
+}
+
+pub(super) fn was_sent(error: &(dyn std::error::Error + 'static)) -> Option<Sent> {
+    Some(match error.downcast_ref::<StreamableHttpError<reqwest::Error>>()? {
+        StreamableHttpError::Client(error) if error.is_connect() => Sent::No,
+        StreamableHttpError::AuthRequired(_) | StreamableHttpError::InsufficientScope(_) => {
+            Sent::Unauthorized
+        }
+        _ => Sent::Perhaps,
+    })
+}
+
+/// An error with everything behind it: reqwest's own words leave out what matters.
+pub(super) fn in_full(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut source = match error.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
+        Some(StreamableHttpError::Client(inner)) => std::error::Error::source(inner),
+        _ => error.source(),
+    };
+    while let Some(error) = source {
+        text.push_str(&format!(": {error}"));
+        source = error.source();
+    }
+    text
+}

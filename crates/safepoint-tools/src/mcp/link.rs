@@ -1,0 +1,206 @@
+//! The connection to one server, kept by one task: brought up, watched, ended, and brought up again when it is wanted.
+//!
+//! **Invariants**
+//! - There is at most one process of a server at a time: the next is started when the last is gone or its survivors
+//!   were named.
+//! - Nobody waits here without an end: bringing up is bounded, and whoever waits for it may be dropped.
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use safepoint::Scope;
+use tokio::{
+    sync::{Notify, watch},
+    time::{sleep, timeout},
+};
+
+use super::{
+    Error, Server,
+    error::Kind,
+    exchange::Live,
+};
+use crate::{
+    limits,
+    process::{ProcessReport, Processes},
+};
+
+mod connected;
+
+use connected::Connected;
+
+/// What is said of a server that wants to know who asks.
+pub(super) const UNAUTHORIZED: &str =
+    "asks for authorization: give it a header, such as `authorization = \"Bearer …\"`";
+
+/// One server and how it stands with it.
+pub(super) struct Link {
+    pub(super) server: Server,
+    processes: Option<Processes>,
+    state: watch::Sender<State>,
+    wanted: Notify,
+    pub(super) changes: watch::Sender<u64>,
+    end: Mutex<Option<ProcessReport>>,
+}
+
+/// How it stands. Exhaustive: it can be used, it cannot now, or never again.
+#[derive(Clone)]
+enum State {
+    Down { failures: u64, why: Option<Error> },
+    Up { live: Live, pid: Option<i32> },
+    Closed,
+}
+
+/// The pauses between tries: none, then longer and longer ones.
+#[derive(Debug, Default)]
+pub(super) struct Pauses {
+    next: Duration,
+}
+
+impl Pauses {
+    pub(super) fn take(&mut self) -> Duration {
+        let now = self.next;
+        self.next = (now * 2).clamp(limits::MCP_PAUSE, limits::MCP_PAUSE_LONG);
+        now
+    }
+
+    /// A server that was well may be tried again at once; one that dies early may not.
+    fn lived(&mut self, time: Duration) {
+        if time >= limits::MCP_WELL {
+            self.next = Duration::ZERO;
+        }
+    }
+}
+
+impl Link {
+    pub(super) fn new(server: Server) -> Self {
+        let mark = || Processes::new(format!("mcp_{}", uuid::Uuid::new_v4().simple()));
+        let processes = server.command().map(|_| server.processes.clone().unwrap_or_else(mark));
+        Self {
+            server,
+            processes,
+            state: watch::Sender::new(State::Down { failures: 0, why: None }),
+            wanted: Notify::new(),
+            changes: watch::Sender::new(0),
+            end: Mutex::new(None),
+        }
+    }
+
+    /// A connection that can be used; a lost one is brought up again.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub(super) async fn live(&self) -> Result<Live, Error> {
+        let mut state = self.state.subscribe();
+        let seen = match &*state.borrow() {
+            State::Down { failures, .. } => *failures,
+            State::Up { .. } | State::Closed => 0,
+        };
+        loop {
+            match state.borrow_and_update().clone() {
+                State::Up { live, .. } if !live.peer.is_transport_closed() => return Ok(live),
+                State::Down { failures, why: Some(why) } if failures > seen => return Err(why),
+                State::Closed => return Err(Error::new(&self.server.name, Kind::Closed, "was closed")),
+                State::Up { .. } | State::Down { .. } => self.wanted.notify_one(),
+            }
+            if state.changed().await.is_err() {
+                // It cannot be: the sender is held by `self`.
+            }
+        }
+    }
+
+    /// The connection, if it can be used now.
+    pub(super) fn now(&self) -> Option<Live> {
+        match &*self.state.borrow() {
+            State::Up { live, .. } => Some(live.clone()),
+            State::Down { .. } | State::Closed => None,
+        }
+    }
+
+    pub(super) fn pid(&self) -> Option<i32> {
+        match &*self.state.borrow() {
+            State::Up { pid, .. } => *pid,
+            State::Down { .. } | State::Closed => None,
+        }
+    }
+
+    /// Why that connection was lost, if that comes out soon.
+    pub(super) async fn why_lost(&self, number: u64) -> Option<String> {
+        let mut state = self.state.subscribe();
+        let is_over = |state: &State| !matches!(state, State::Up { live, .. } if live.number == number);
+        let over = timeout(limits::MCP_LAST_WORDS * 2, state.wait_for(is_over)).await;
+        match &*over.ok()?.ok()? {
+            State::Down { why, .. } => why.as_ref().map(|why| why.what().to_owned()),
+            State::Up { .. } | State::Closed => None,
+        }
+    }
+
+    /// How its last process ended.
+    pub(super) fn last_end(&self) -> Option<ProcessReport> {
+        self.end.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn failures(&self) -> u64 {
+        match &*self.state.borrow() {
+            State::Down { failures, .. } => *failures,
+            State::Up { .. } | State::Closed => 0,
+        }
+    }
+
+    /// Tries until it stands, or until trying has no point. The first time it has to stand at once.
+    async fn bring_up(&self, number: u64, pauses: &mut Pauses) -> Result<Connected, Error> {
+        let tries = if number == 1 { 1 } else { limits::MCP_TRIES };
+        let mut tried = 0;
+        loop {
+            sleep(pauses.take()).await;
+            tried += 1;
+            match connected::open(self, number).await {
+                Ok(connected) => return Ok(connected),
+                Err(error) if tried >= tries || error.is_timeout() || error.is_description() => {
+                    return Err(error);
+                }
+                Err(error) => tracing::debug!(%error, "tried again"),
+            }
+        }
+    }
+}
+
+/// Keeps the connection until its scope is stopped.
+pub(super) async fn keep(link: Arc<Link>, scope: Scope) {
+    let mut pauses = Pauses::default();
+    let mut number = 0;
+    loop {
+        number += 1;
+        match scope.run(link.bring_up(number, &mut pauses)).await {
+            Err(_absorbed_here) => break,
+            Ok(Err(why)) => {
+                let failures = link.failures() + 1;
+                link.state.send_replace(State::Down { failures, why: Some(why) });
+            }
+            Ok(Ok(mut connected)) => {
+                let began = Instant::now();
+                let (live, pid) = (connected.live.clone(), connected.pid());
+                link.state.send_replace(State::Up { live, pid });
+                let watched = scope.run(connected.watch()).await;
+                let why = match &watched {
+                    Ok(why) => Some(Error::new(&link.server.name, Kind::Unreachable, why.clone())),
+                    Err(_absorbed_here) => None,
+                };
+                link.state.send_replace(State::Down { failures: 0, why });
+                let end = connected.end().await;
+                *link.end.lock().unwrap_or_else(PoisonError::into_inner) = end;
+                if watched.is_err() {
+                    break;
+                }
+                pauses.lived(began.elapsed());
+            }
+        }
+        if scope.run(link.wanted.notified()).await.is_err() {
+            break;
+        }
+    }
+    link.state.send_replace(State::Closed);
+    // The task that settles its own scope is the last of it: whoever waits for quiet waits for this task's end.
+    let _first_and_only = scope.settle();
+}

@@ -1,0 +1,236 @@
+//! One connection: the handshake, the watch over process and line, and the end of both.
+
+use std::pin::pin;
+
+use futures_util::future::{BoxFuture, Either, FutureExt as _, select};
+use rmcp::{
+    RoleClient,
+    model::{ClientCapabilities, ClientConfig, Implementation, ProtocolVersion},
+    service::{
+        ClientInitializeError, ClientLifecycleMode, ClientServiceExt as _, RunningService,
+        RunningServiceCancellationToken,
+    },
+    transport::Transport,
+};
+use tokio::time::timeout;
+
+use super::{
+    super::{
+        exchange::Live,
+        http::{self, Sent},
+        notices::Notices,
+        server::{Endpoint, Protocol},
+        stdio::Pipes,
+        watched::Watched,
+    },
+    Error, Kind, Link, UNAUTHORIZED,
+};
+use crate::{
+    limits,
+    process::{Process, ProcessReport},
+};
+
+/// Bytes of a server's standard error that a message quotes.
+const QUOTED_BYTES: usize = 1000;
+
+type Running = RunningService<RoleClient, ClientConfig>;
+
+/// A connection that stands.
+pub(super) struct Connected {
+    pub(super) live: Live,
+    line: Line,
+    process: Option<Process>,
+}
+
+/// The line to the server.
+struct Line {
+    over: BoxFuture<'static, ()>,
+    cut: Option<RunningServiceCancellationToken>,
+}
+
+/// Starts or reaches the server. One that cannot be asked what it speaks is tried again in the older way.
+pub(super) async fn open(link: &Link, number: u64) -> Result<Connected, Error> {
+    let newest = vec![ProtocolVersion::V_2026_07_28];
+    match link.server.protocol {
+        Protocol::Initialize => once(link, number, ClientLifecycleMode::Initialize).await,
+        Protocol::Newest => {
+            once(link, number, ClientLifecycleMode::Discover { preferred_versions: newest }).await
+        }
+        Protocol::Auto => {
+            let auto = ClientLifecycleMode::Auto { preferred_versions: newest, legacy_version: None };
+            match once(link, number, auto).await {
+                Err(error) if error.is_wrong() => once(link, number, ClientLifecycleMode::Initialize).await,
+                other => other,
+            }
+        }
+    }
+}
+
+async fn once(link: &Link, number: u64, mode: ClientLifecycleMode) -> Result<Connected, Error> {
+    let wrong = |kind, what: String| Error::new(&link.server.name, kind, what);
+    let notices = Notices::default();
+    if let Endpoint::Http { url, headers } = &link.server.endpoint {
+        let transport = http::transport(url, headers).map_err(|what| wrong(Kind::Description, what))?;
+        let running = shake_hands(link, transport, &notices, mode).await?;
+        return Ok(Connected::new(running, notices, number, None));
+    }
+    let (Some(command), Some(processes)) = (link.server.command(), &link.processes) else {
+        return Err(wrong(Kind::Description, "is neither a program nor an address".to_owned()));
+    };
+    let started = processes.spawn(command).await;
+    let mut process =
+        started.map_err(|error| wrong(Kind::Unreachable, format!("could not be started: {error}")))?;
+    let (Some(stdin), Some(stdout)) = (process.take_stdin(), process.take_stdout()) else {
+        return Err(wrong(Kind::Unreachable, "could not be started: it has no pipes".to_owned()));
+    };
+    let shaken = {
+        let hands = pin!(shake_hands(link, Pipes::new(stdin, stdout), &notices, mode));
+        match select(hands, pin!(process.wait())).await {
+            Either::Left((shaken, _)) => shaken,
+            Either::Right((report, _)) => {
+                Err(wrong(Kind::Wrong, format!("ended ({}) before it could be used", report.exit)))
+            }
+        }
+    };
+    match shaken {
+        Ok(running) => Ok(Connected::new(running, notices, number, Some(process))),
+        Err(error) => {
+            end(&mut process).await;
+            Err(error.with_last_words(&last_words(&process)))
+        }
+    }
+}
+
+async fn shake_hands<T>(
+    link: &Link,
+    transport: T,
+    notices: &Notices,
+    mode: ClientLifecycleMode,
+) -> Result<Running, Error>
+where
+    T: Transport<RoleClient> + 'static,
+{
+    let watched = Watched { inner: transport, notices: notices.clone(), changes: link.changes.clone() };
+    let us = Implementation::new("safepoint", env!("CARGO_PKG_VERSION"));
+    let mut config = ClientConfig::new(ClientCapabilities::default(), us);
+    config.protocol_version = ProtocolVersion::V_2025_11_25;
+    let wrong = |kind, what: String| Error::new(&link.server.name, kind, what);
+    let limit = link.server.start;
+    match timeout(limit, config.serve_with_lifecycle(watched, mode)).await {
+        Ok(Ok(running)) => Ok(running),
+        Ok(Err(error)) => Err(refused(&link.server.name, &error)),
+        Err(_elapsed) => Err(wrong(Kind::Slow, format!("was not ready within {limit:?}"))),
+    }
+}
+
+/// What a failed handshake says.
+fn refused(server: &str, error: &ClientInitializeError) -> Error {
+    let error = match error {
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => &**fallback,
+        other => other,
+    };
+    let ClientInitializeError::TransportError { error: inner, .. } = error else {
+        return Error::new(server, Kind::Wrong, format!("could not agree with us: {error}"));
+    };
+    let why = http::in_full(inner.error.as_ref());
+    match http::was_sent(inner.error.as_ref()) {
+        Some(Sent::Unauthorized) => Error::new(server, Kind::Wrong, UNAUTHORIZED),
+        Some(Sent::No) => Error::new(server, Kind::Unreachable, format!("cannot be reached: {why}")),
+        Some(Sent::Perhaps) | None => Error::new(server, Kind::Wrong, format!("could not be talked to: {why}")),
+    }
+}
+
+impl Connected {
+    fn new(running: Running, notices: Notices, number: u64, process: Option<Process>) -> Self {
+        let live = Live { peer: running.peer().clone(), notices, number };
+        let cut = Some(running.cancellation_token());
+        let over = async move {
+            if let Err(error) = running.waiting().await {
+                tracing::debug!(%error, "the connection to an MCP server ended badly");
+            }
+        };
+        Self { live, line: Line { over: over.boxed(), cut }, process }
+    }
+
+    pub(super) fn pid(&self) -> Option<i32> {
+        self.process.as_ref().map(Process::pid)
+    }
+
+    /// Waits until it is lost, and says how.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub(super) async fn watch(&mut self) -> String {
+        let Self { line, process, .. } = self;
+        let Some(process) = process else {
+            line.end().await;
+            return "the connection was closed".to_owned();
+        };
+        let ended = match select(pin!(line.end()), pin!(process.wait())).await {
+            Either::Left(((), waiting)) => timeout(limits::MCP_LAST_WORDS, waiting).await.ok(),
+            Either::Right((report, reading)) => {
+                // What it wrote before its end is still read: a result that was written is a result.
+                if timeout(limits::MCP_LAST_WORDS, reading).await.is_err() {
+                    // Somebody else holds its pipe; the line is cut below.
+                }
+                Some(report)
+            }
+        };
+        let words = last_words(process);
+        match ended {
+            Some(report) => format!("ended ({}){words}", report.exit),
+            None => format!("closed its output{words}"),
+        }
+    }
+
+    /// Ends the line, then the process: its input is closed, and what does not end by itself climbs the ladder.
+    pub(super) async fn end(self) -> Option<ProcessReport> {
+        let Self { mut line, process, .. } = self;
+        line.cut().await;
+        drop(line);
+        match process {
+            Some(mut process) => Some(end(&mut process).await),
+            None => None,
+        }
+    }
+}
+
+impl Line {
+    /// Resolves when the line is over; never again after that.
+    async fn end(&mut self) {
+        if self.cut.is_none() {
+            return std::future::pending().await;
+        }
+        (&mut self.over).await;
+        self.cut = None;
+    }
+
+    async fn cut(&mut self) {
+        let Some(cut) = self.cut.take() else { return };
+        cut.cancel();
+        if timeout(limits::MCP_EXIT, &mut self.over).await.is_err() {
+            // A farewell that takes long is not waited for.
+        }
+    }
+}
+
+async fn end(process: &mut Process) -> ProcessReport {
+    match timeout(limits::MCP_EXIT, process.wait()).await {
+        Ok(report) => report,
+        Err(_elapsed) => process.stop(limits::MCP_LADDER).await,
+    }
+}
+
+/// The end of what it wrote to standard error.
+fn last_words(process: &Process) -> String {
+    let text = process.output().text();
+    let text = text.trim();
+    if text.is_empty() {
+        return String::new();
+    }
+    let mut from = text.len().saturating_sub(QUOTED_BYTES);
+    while !text.is_char_boundary(from) {
+        from += 1;
+    }
+    format!("; it last wrote: {}", &text[from..])
+}

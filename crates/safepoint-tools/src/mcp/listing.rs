@@ -1,0 +1,174 @@
+//! The list of a server's tools: read leniently, checked one by one, so that one wrong tool does not cost the others.
+
+use std::{collections::HashSet, sync::Arc};
+
+use rmcp::model::ServerResult;
+use safepoint::Tool;
+use serde_json::{Value, json};
+
+use super::{
+    exchange::{Fault, Live},
+    names,
+    server::Server,
+};
+use crate::limits;
+
+/// What a server offers.
+#[derive(Clone, Default)]
+pub struct Offer {
+    /// What an agent can be given.
+    pub tools: Vec<Arc<dyn Tool>>,
+    /// What it cannot be given, and why.
+    pub refused: Vec<Refused>,
+}
+
+/// A tool that is not offered to a model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// Its name as the server told it.
+    pub name: String,
+    /// What is wrong with it.
+    pub why: String,
+}
+
+impl std::fmt::Debug for Offer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let names: Vec<&str> = self.tools.iter().map(|tool| tool.spec().name.as_str()).collect();
+        f.debug_struct("Offer").field("tools", &names).field("refused", &self.refused).finish()
+    }
+}
+
+/// A tool as its server told it, checked.
+#[derive(Clone, Debug)]
+pub(super) struct Told {
+    /// The server's name for it.
+    pub(super) name: String,
+    /// The name under which it is offered.
+    pub(super) offered: String,
+    pub(super) description: String,
+    pub(super) schema: Value,
+    pub(super) hints: Hints,
+}
+
+/// What the server says of the tool's effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Hints {
+    ReadOnly,
+    Idempotent,
+    Nothing,
+}
+
+/// Asks for all pages; what a server tells without end is cut off.
+///
+/// # Cancel safety
+/// The server is told that nobody waits any more.
+pub(super) async fn all(live: &Live) -> Result<Vec<Value>, Fault> {
+    let mut told = Vec::new();
+    let mut cursor = None;
+    for _page in 0..limits::MCP_PAGES {
+        let next;
+        (told, next) = page(live.list(cursor).await?, told)?;
+        if next.is_none() || told.len() > limits::MCP_TOOLS {
+            break;
+        }
+        cursor = next;
+    }
+    Ok(told)
+}
+
+/// Adds a page, which may hold a tool that is not as the protocol says.
+fn page(result: ServerResult, mut told: Vec<Value>) -> Result<(Vec<Value>, Option<String>), Fault> {
+    let wrong = || Fault::Refused("its list of tools is none".to_owned());
+    let mut raw = match result {
+        ServerResult::ListToolsResult(page) => serde_json::to_value(page).map_err(|_unwritable| wrong())?,
+        ServerResult::CustomResult(raw) => raw.0,
+        _ => return Err(wrong()),
+    };
+    let Some(Value::Array(tools)) = raw.get_mut("tools").map(Value::take) else { return Err(wrong()) };
+    told.extend(tools);
+    Ok((told, raw["nextCursor"].as_str().map(str::to_owned)))
+}
+
+/// Checks every tool that is wanted.
+pub(super) fn check(server: &Server, told: Vec<Value>) -> (Vec<Told>, Vec<Refused>) {
+    let mut good = Vec::new();
+    let mut refused = Vec::new();
+    let mut taken = HashSet::new();
+    for raw in told {
+        let name = raw["name"].as_str().unwrap_or_default().to_owned();
+        if !server.pick.takes(&name) {
+            continue;
+        }
+        let checked = match one(server, name.clone(), &raw) {
+            _ if good.len() >= limits::MCP_TOOLS => Err(format!("only {} tools are taken", limits::MCP_TOOLS)),
+            Ok(tool) if !taken.insert(tool.offered.clone()) => {
+                Err(format!("another tool of this server is offered as `{}`", tool.offered))
+            }
+            other => other,
+        };
+        match checked {
+            Ok(tool) => good.push(tool),
+            Err(why) => refused.push(Refused { name, why }),
+        }
+    }
+    (good, refused)
+}
+
+fn one(server: &Server, name: String, raw: &Value) -> Result<Told, String> {
+    if name.is_empty() {
+        return Err("it has no name".to_owned());
+    }
+    let offered = match server.pick.rename.get(&name) {
+        Some(chosen) if names::is_tool_name(chosen) => chosen.clone(),
+        Some(chosen) => return Err(format!("no provider takes the name `{chosen}` that was chosen for it")),
+        None => names::offered(&server.name, &name),
+    };
+    Ok(Told {
+        offered,
+        description: description(server, raw),
+        schema: schema(&raw["inputSchema"])?,
+        hints: hints(&raw["annotations"]),
+        name,
+    })
+}
+
+/// A schema that the engine can check arguments by, and that every provider takes: one of an object.
+fn schema(raw: &Value) -> Result<Value, String> {
+    let Value::Object(fields) = raw else {
+        return Err("its arguments have no schema".to_owned());
+    };
+    let mut schema = fields.clone();
+    if schema.entry("type").or_insert_with(|| json!("object")) != "object" {
+        return Err("its arguments are no object".to_owned());
+    }
+    schema.remove("$schema");
+    let schema = Value::Object(schema);
+    if schema.to_string().len() > limits::MCP_SCHEMA_BYTES {
+        return Err(format!("its schema is larger than {} bytes", limits::MCP_SCHEMA_BYTES));
+    }
+    match jsonschema::validator_for(&schema) {
+        Ok(_) => Ok(schema),
+        Err(error) => Err(format!("its schema is not a JSON Schema: {error}")),
+    }
+}
+
+/// The server's words, bounded, and whose they are.
+fn description(server: &Server, raw: &Value) -> String {
+    let told = raw["description"].as_str().or_else(|| raw["title"].as_str()).unwrap_or_default();
+    let mut end = told.len().min(limits::MCP_DESCRIPTION_BYTES);
+    while !told.is_char_boundary(end) {
+        end -= 1;
+    }
+    format!("{}\n(a tool of the MCP server {})", told[..end].trim(), server.name).trim().to_owned()
+}
+
+fn hints(raw: &Value) -> Hints {
+    let says = |hint: &str| raw[hint] == true;
+    if says("readOnlyHint") {
+        Hints::ReadOnly
+    } else if says("idempotentHint") {
+        Hints::Idempotent
+    } else {
+        Hints::Nothing
+    }
+}

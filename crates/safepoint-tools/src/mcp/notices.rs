@@ -1,0 +1,104 @@
+//! Progress of calls under way: who is told of what a server says of a call that it still works on.
+//!
+//! **Invariants** A call is known here from before it is sent until nobody waits for it; what is told of any other is
+//! thrown away.
+
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+};
+
+use rmcp::model::{ProgressNotificationParam, ProgressToken};
+
+use crate::limits;
+
+/// Where the notices of one call go.
+#[derive(Clone)]
+pub(super) struct Sink(Arc<Inner>);
+
+struct Inner {
+    tell: Box<dyn Fn(String) + Send + Sync>,
+    left: AtomicUsize,
+    handed_over: AtomicBool,
+}
+
+impl Sink {
+    pub(super) fn new(tell: impl Fn(String) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(Inner {
+            tell: Box::new(tell),
+            left: AtomicUsize::new(limits::MCP_NOTICES),
+            handed_over: AtomicBool::new(false),
+        }))
+    }
+
+    /// Whether the call was handed to the transport: before that it certainly was not sent.
+    pub(super) fn was_handed_over(&self) -> bool {
+        self.0.handed_over.load(Ordering::SeqCst)
+    }
+
+    fn tell(&self, notice: &ProgressNotificationParam) {
+        let spend = |left: usize| left.checked_sub(1);
+        if self.0.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, spend).is_ok() {
+            (self.0.tell)(text(notice));
+        }
+    }
+}
+
+impl fmt::Debug for Sink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sink").finish_non_exhaustive()
+    }
+}
+
+/// A line: how far it is, and what the server says of it.
+fn text(notice: &ProgressNotificationParam) -> String {
+    let mut line = match notice.total {
+        Some(total) => format!("{}/{total}", notice.progress),
+        None => notice.progress.to_string(),
+    };
+    if let Some(message) = notice.message.as_deref().filter(|message| !message.is_empty()) {
+        let mut end = message.len().min(limits::MCP_NOTICE_BYTES);
+        while !message.is_char_boundary(end) {
+            end -= 1;
+        }
+        line.push(' ');
+        line.push_str(&message[..end]);
+    }
+    line.push('\n');
+    line
+}
+
+/// The calls under way on one connection.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Notices {
+    calls: Arc<Mutex<HashMap<ProgressToken, Sink>>>,
+}
+
+impl Notices {
+    /// The call is about to be sent.
+    pub(super) fn hand_over(&self, token: ProgressToken, sink: &Sink) {
+        sink.0.handed_over.store(true, Ordering::SeqCst);
+        self.lock().insert(token, sink.clone());
+    }
+
+    /// Nobody waits for the call any more.
+    pub(super) fn forget(&self, token: &ProgressToken) {
+        self.lock().remove(token);
+    }
+
+    pub(super) fn tell(&self, notice: &ProgressNotificationParam) {
+        // Not under the lock: whoever is told may do anything.
+        let sink = self.lock().get(&notice.progress_token).cloned();
+        if let Some(sink) = sink {
+            sink.tell(notice);
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<ProgressToken, Sink>> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,234 @@
+//! The description of a server: where it is, which of its tools are wanted, and how far it is trusted.
+
+use std::{ffi::OsString, fmt, path::PathBuf, time::Duration};
+
+use super::{
+    Client, Error,
+    error::Kind,
+    names::{self, Pick},
+};
+use crate::{
+    limits,
+    process::{CommandSpec, Output, Processes, Stdin},
+};
+
+/// Variables of the runtime's environment that a server process gets; the others, keys among them, it does not.
+const PASSED: [&str; 9] = ["HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "USER"];
+
+/// Which protocol is spoken with a server.
+///
+/// Exhaustive: the newest, the ones before it, or what the server understands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Protocol {
+    /// The newest if the server knows it, else the older handshake.
+    #[default]
+    Auto,
+    /// The older handshake, of 2025-11-25 and before: `initialize`.
+    Initialize,
+    /// Only 2026-07-28, which has no handshake.
+    Newest,
+}
+
+/// What a server's word on its own tools is worth.
+///
+/// Exhaustive: it is believed or it is not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Annotations {
+    /// Every tool may change anything, whatever the server says.
+    #[default]
+    Ignored,
+    /// A tool that is annotated as read-only or idempotent is taken as that: it may run without a question, beside
+    /// others, and again after a crash.
+    Trusted,
+}
+
+/// A server, described. [`Server::connect`] starts or reaches it.
+#[derive(Clone)]
+pub struct Server {
+    pub(super) name: String,
+    pub(super) endpoint: Endpoint,
+    pub(super) pick: Pick,
+    pub(super) protocol: Protocol,
+    pub(super) annotations: Annotations,
+    pub(super) start: Duration,
+    pub(super) call: Option<Duration>,
+    pub(super) processes: Option<Processes>,
+}
+
+/// Where it is. Exhaustive: a process of ours, or an address.
+#[derive(Clone)]
+pub(super) enum Endpoint {
+    Stdio { program: OsString, args: Vec<OsString>, env: Vec<(OsString, OsString)>, cwd: Option<PathBuf> },
+    Http { url: String, headers: Vec<(String, String)> },
+}
+
+impl Server {
+    /// A program that is started, and talked to over its standard input and output.
+    #[must_use]
+    pub fn stdio(name: impl Into<String>, program: impl Into<OsString>) -> Self {
+        let program = program.into();
+        Self::at(name.into(), Endpoint::Stdio { program, args: Vec::new(), env: Vec::new(), cwd: None })
+    }
+
+    /// A server on the network, reached over Streamable HTTP.
+    #[must_use]
+    pub fn http(name: impl Into<String>, url: impl Into<String>) -> Self {
+        Self::at(name.into(), Endpoint::Http { url: url.into(), headers: Vec::new() })
+    }
+
+    fn at(name: String, endpoint: Endpoint) -> Self {
+        Self {
+            name,
+            endpoint,
+            pick: Pick::default(),
+            protocol: Protocol::default(),
+            annotations: Annotations::default(),
+            start: limits::MCP_START,
+            call: None,
+            processes: None,
+        }
+    }
+
+    /// Adds arguments of the program. Nothing for a server on the network.
+    #[must_use]
+    pub fn args(mut self, more: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
+        if let Endpoint::Stdio { args, .. } = &mut self.endpoint {
+            args.extend(more.into_iter().map(Into::into));
+        }
+        self
+    }
+
+    /// Sets a variable of the program's environment. Beside these it gets only harmless ones of the runtime's, such as
+    /// `PATH` and `HOME`. Nothing for a server on the network.
+    #[must_use]
+    pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+        if let Endpoint::Stdio { env, .. } = &mut self.endpoint {
+            env.push((name.into(), value.into()));
+        }
+        self
+    }
+
+    /// Sets where the program runs. Nothing for a server on the network.
+    #[must_use]
+    pub fn cwd(mut self, place: impl Into<PathBuf>) -> Self {
+        if let Endpoint::Stdio { cwd, .. } = &mut self.endpoint {
+            *cwd = Some(place.into());
+        }
+        self
+    }
+
+    /// Sets a header of every request, such as `authorization`. Nothing for a program.
+    #[must_use]
+    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        if let Endpoint::Http { headers, .. } = &mut self.endpoint {
+            headers.push((name.into(), value.into()));
+        }
+        self
+    }
+
+    /// Offers only tools whose own names fit one of these patterns, in which `*` is any text.
+    #[must_use]
+    pub fn include(mut self, patterns: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.pick.include.extend(patterns.into_iter().map(Into::into));
+        self
+    }
+
+    /// Offers no tool whose own name fits one of these patterns.
+    #[must_use]
+    pub fn exclude(mut self, patterns: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.pick.exclude.extend(patterns.into_iter().map(Into::into));
+        self
+    }
+
+    /// Offers a tool under exactly this name. The others are offered as `SERVER__TOOL`.
+    #[must_use]
+    pub fn rename(mut self, tool: impl Into<String>, name: impl Into<String>) -> Self {
+        self.pick.rename.insert(tool.into(), name.into());
+        self
+    }
+
+    /// Sets which protocol is spoken.
+    #[must_use]
+    pub fn protocol(mut self, protocol: Protocol) -> Self {
+        self.protocol = protocol;
+        self
+    }
+
+    /// Sets what the server's word on its own tools is worth.
+    #[must_use]
+    pub fn annotations(mut self, annotations: Annotations) -> Self {
+        self.annotations = annotations;
+        self
+    }
+
+    /// Sets how long it may take to start, and to tell its tools. Default: 30 s.
+    #[must_use]
+    pub fn start_within(mut self, limit: Duration) -> Self {
+        self.start = limit;
+        self
+    }
+
+    /// Sets the time limit of each call. Default: the run's.
+    #[must_use]
+    pub fn call_within(mut self, limit: Duration) -> Self {
+        self.call = Some(limit);
+        self
+    }
+
+    /// Sets who holds the process: share one, and all servers and commands of a program have one guard.
+    #[must_use]
+    pub fn under(mut self, processes: &Processes) -> Self {
+        self.processes = Some(processes.clone());
+        self
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Starts or reaches it, and waits until it can be used.
+    ///
+    /// # Errors
+    /// An [`Error`] that says what could not be done. Nothing is left of the server then.
+    ///
+    /// # Panics
+    /// If there is no tokio runtime with IO and time.
+    ///
+    /// # Cancel safety
+    /// What had been started is ended.
+    pub async fn connect(self) -> Result<Client, Error> {
+        if !names::is_server_name(&self.name) {
+            let rule = "cannot have that name: up to 32 letters, digits, `-` and single `_`";
+            return Err(Error::new(&self.name, Kind::Description, rule));
+        }
+        Client::connect(self).await
+    }
+
+    /// How its process is started.
+    pub(super) fn command(&self) -> Option<CommandSpec> {
+        let Endpoint::Stdio { program, args, env, cwd } = &self.endpoint else { return None };
+        let errors = limits::MCP_ERROR_BYTES;
+        let mut command =
+            CommandSpec::new(program).args(args).stdin(Stdin::Pipe).output(Output::Pipe { errors });
+        command.label = format!("MCP server {}", self.name);
+        command.cwd.clone_from(cwd);
+        let ours = std::env::vars_os().map(|(variable, _)| variable);
+        let withheld = ours.filter(|variable| !PASSED.iter().any(|passed| variable == passed));
+        command.env = withheld.map(|variable| (variable, None)).collect();
+        command.env.extend(env.iter().map(|(name, value)| (name.clone(), Some(value.clone()))));
+        Some(command)
+    }
+}
+
+/// Without its secrets: neither the environment nor the headers are shown.
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let place = match &self.endpoint {
+            Endpoint::Stdio { program, .. } => program.to_string_lossy().into_owned(),
+            Endpoint::Http { url, .. } => url.split(['?', '#']).next().unwrap_or_default().to_owned(),
+        };
+        f.debug_struct("Server").field("name", &self.name).field("at", &place).finish_non_exhaustive()
+    }
+}

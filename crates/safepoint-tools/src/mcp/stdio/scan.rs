@@ -1,0 +1,138 @@
+//! Which call a message answers, found without keeping the message.
+
+/// Looks for `id` and `method` at the top of a JSON object, byte by byte. What is not JSON gives nothing or nonsense, but
+/// never fails; an id that is nobody's is thrown away later.
+#[derive(Debug, Default)]
+pub(super) struct Scan {
+    depth: usize,
+    string: Option<Escape>,
+    place: Place,
+    word: Vec<u8>,
+    is_id: bool,
+    id: Option<i64>,
+    asks: Asks,
+}
+
+/// Within a string: whether the next byte is escaped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Escape {
+    Off,
+    On,
+}
+
+/// Where in the top object.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Place {
+    #[default]
+    Key,
+    Value,
+}
+
+/// Whether it asks something, and so answers nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Asks {
+    #[default]
+    No,
+    Yes,
+}
+
+/// Longer than any key or id that is looked for.
+const WORD_BYTES: usize = 24;
+const TOP: usize = 1;
+
+impl Scan {
+    pub(super) fn feed(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.take(*byte);
+        }
+    }
+
+    /// The number of the call, if this is an answer.
+    pub(super) fn answers(&self) -> Option<i64> {
+        self.id.filter(|_| self.asks == Asks::No)
+    }
+
+    fn take(&mut self, byte: u8) {
+        if let Some(escape) = self.string {
+            self.string = match (escape, byte) {
+                (Escape::Off, b'\\') => Some(Escape::On),
+                (Escape::Off, b'"') => None,
+                (Escape::Off | Escape::On, _) => {
+                    self.push(byte);
+                    Some(Escape::Off)
+                }
+            };
+            return;
+        }
+        match byte {
+            b'"' => self.string = Some(Escape::Off),
+            b'{' | b'[' => self.depth += 1,
+            b'}' | b']' => {
+                self.end_of_value();
+                self.depth = self.depth.saturating_sub(1);
+            }
+            b':' if self.depth == TOP && self.place == Place::Key => {
+                self.is_id = self.word == b"id";
+                if self.word == b"method" {
+                    self.asks = Asks::Yes;
+                }
+                self.place = Place::Value;
+                self.word.clear();
+            }
+            b',' if self.depth == TOP => {
+                self.end_of_value();
+                self.place = Place::Key;
+                self.word.clear();
+            }
+            _ if byte.is_ascii_whitespace() => {}
+            _ => self.push(byte),
+        }
+    }
+
+    fn push(&mut self, byte: u8) {
+        if self.depth == TOP && self.word.len() < WORD_BYTES {
+            self.word.push(byte);
+        }
+    }
+
+    fn end_of_value(&mut self) {
+        if self.depth == TOP && self.is_id {
+            self.is_id = false;
+            self.id = std::str::from_utf8(&self.word).ok().and_then(|word| word.parse().ok());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answers(text: &str) -> Option<i64> {
+        let mut scan = Scan::default();
+        for byte in text.bytes() {
+            scan.feed(&[byte]);
+        }
+        scan.answers()
+    }
+
+    #[test]
+    fn the_id_is_found_wherever_it_stands() {
+        assert_eq!(answers(r#"{"jsonrpc":"2.0","id":7,"result":{"id":8,"x":["id",9]}}"#), Some(7));
+        assert_eq!(answers(r#"{ "result": {"a":"}\"id\":3,"}, "id" : "12" }"#), Some(12));
+        assert_eq!(answers(r#"{"result":[[[{"id":1}]]],"id":-4}"#), Some(-4));
+    }
+
+    #[test]
+    fn a_question_a_notice_and_noise_answer_nothing() {
+        for text in [
+            r#"{"id":7,"method":"ping"}"#,
+            r#"{"method":"notifications/progress","params":{"id":7}}"#,
+            "Listening on id: 7",
+            r#"{"id":null,"error":{}}"#,
+            "",
+            "]]}}",
+        ] {
+            assert_eq!(answers(text), None, "{text}");
+        }
+    }
+}
