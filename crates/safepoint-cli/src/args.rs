@@ -8,6 +8,7 @@ use crate::{
     control::args::{PushArgs, SessionsCommand, SteerArgs, StopArgs, WithdrawArgs},
     duration::parse as duration,
     kept::{ApprovalsArgs, DecideArgs, StoreCommand},
+    mcp::{McpArgs, Servers},
 };
 
 /// Agents that can be stopped, and that tell the truth about what was stopped.
@@ -33,6 +34,7 @@ ANTHROPIC_API_KEY or GEMINI_API_KEY, else a local server on port 11434, else the
 
 Config file: $XDG_CONFIG_HOME/safepoint/config.toml or ~/.config/safepoint/config.toml, with model, base_url,
 api_key_env, system, max_tokens, temperature, tools, parallel, approve, max_rounds. The command line outranks it.
+Its [mcp.NAME] are servers of tools: `command`, `args`, `env`, `cwd`, or `url`, `headers`; see `safepoint mcp ls`.
 
 Ctrl-C stops at the next safe point, within --grace; a second one stops now. NO_COLOR is honoured.
 
@@ -88,6 +90,8 @@ pub(crate) enum Command {
     Sessions(SessionsCommand),
     /// A tour of under a minute, offline: what a stop does, and what its receipt says
     Demo,
+    /// Try the servers of tools that the config file names as [mcp.NAME]
+    Mcp(McpArgs),
     /// The scripted model server, for trying things without a key
     Practice(PracticeArgs),
 }
@@ -119,6 +123,9 @@ pub(crate) struct RunArgs {
 /// What works, and under which limits: the same for `run` and `chat`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct AgentArgs {
+    /// What the config file says of servers of tools.
+    #[arg(skip)]
+    pub(crate) servers: Servers,
     /// The model: openai:NAME, responses:NAME, anthropic:NAME or gemini:NAME
     #[arg(long, value_name = "WIRE:NAME")]
     pub(crate) model: Option<String>,
@@ -138,7 +145,7 @@ pub(crate) struct AgentArgs {
     #[arg(long, value_name = "X")]
     pub(crate) temperature: Option<f64>,
     /// Tools by name with commas between, `all` (as in chat) or `none` (as in run): shell, read_file, write_file, edit_file,
-    /// list_dir, search, http_get, sleep
+    /// list_dir, search, http_get, sleep; and `mcp` or mcp:NAME for those of the config file's servers
     #[arg(long, value_name = "LIST")]
     pub(crate) tools: Option<String>,
     /// The directory that file tools are confined to, and in which commands run; default: this one

@@ -4,7 +4,10 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use crate::args::{AgentArgs, Approve, Usage};
+use crate::{
+    args::{AgentArgs, Approve, Usage},
+    mcp::Servers,
+};
 
 /// What a config file may say. The command line outranks it.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -20,6 +23,7 @@ pub(crate) struct Config {
     parallel: Option<usize>,
     approve: Option<Approve>,
     max_rounds: Option<u32>,
+    mcp: Servers,
 }
 
 impl Config {
@@ -53,6 +57,11 @@ impl Config {
         args.parallel = args.parallel.or(self.parallel);
         args.approve = args.approve.or(self.approve);
         args.max_rounds = args.max_rounds.or(self.max_rounds);
+        args.servers = self.mcp;
+    }
+
+    pub(crate) fn into_servers(self) -> Servers {
+        self.mcp
     }
 }
 

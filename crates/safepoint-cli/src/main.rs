@@ -11,6 +11,7 @@ mod duration;
 mod json;
 mod kept;
 mod keyboard;
+mod mcp;
 mod model;
 mod practice;
 mod printer;
@@ -18,6 +19,7 @@ mod run;
 mod screen;
 mod signals;
 mod status;
+mod tools;
 mod view;
 
 use std::{process::ExitCode, time::Duration};
@@ -59,6 +61,7 @@ fn main() -> ExitCode {
             Some(Command::Respond(args)) => kept::decide(Verb::Respond, args).await,
             Some(Command::Store(StoreCommand::Check(place))) => kept::check(place).await,
             Some(Command::Demo) => demo::demo().await,
+            Some(Command::Mcp(args)) => mcp::mcp(args).await,
             Some(Command::Practice(args)) => practice::practice(args).await,
         }
     });

@@ -9,12 +9,12 @@ use std::{
 
 use anyhow::Context as _;
 use safepoint::{
-    Agent, Limits, Outcome, RunHandle, Tool,
+    Agent, Limits, Outcome, RunHandle,
     approval::Unanswered,
     ids::SessionId,
     receipt::{Ending, Receipt},
 };
-use safepoint_tools::{Root, Toolbox, process::Processes};
+use safepoint_tools::process::Processes;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use crate::{
@@ -23,9 +23,11 @@ use crate::{
     config::Config,
     control::{self, Turns},
     conversation::{Conversation, Must},
+    mcp::Used,
     model::{self, Chosen},
     screen::Screen,
     signals::{Got, LAST_CAP, Pressed, Signals, disconnect},
+    tools,
     view::View,
 };
 
@@ -58,7 +60,7 @@ async fn turns(args: &RunArgs, begins: Vec<Begin>) -> anyhow::Result<ExitCode> {
     let is_there = if matches!(begins[..], [Begin::Again, ..]) { Must::Exist } else { Must::BeMade };
     let screen = Screen::start(args.json);
     let processes = Processes::new(format!("run_{}", uuid::Uuid::now_v7().simple()));
-    let (agent, _server) = agent(args, &screen, &processes).await?;
+    let (agent, needs) = agent(args, &screen, &processes).await?;
     let mut signals = Signals::listen()?;
     let mut conversation = Conversation::open(args, agent, is_there).await?;
     let session = conversation.id().cloned().unwrap_or_else(SessionId::fresh);
@@ -107,6 +109,7 @@ async fn turns(args: &RunArgs, begins: Vec<Begin>) -> anyhow::Result<ExitCode> {
     }
     gone(&earlier, &mut signals).await;
     conversation.close().await;
+    needs.servers.close().await;
     screen.finish();
     if let Ok(socket) = socket {
         socket.finish().await;
@@ -289,12 +292,19 @@ fn prompts(args: &RunArgs) -> anyhow::Result<Vec<String>> {
     Ok(std::iter::once(first).chain(args.then.iter().cloned()).collect())
 }
 
+/// What a run needs beside its agent, for as long as it lasts.
+struct Needs {
+    servers: Used,
+    _practice: Option<Arc<safepoint_testkit::server::ModelServer>>,
+}
+
 async fn agent(
     args: &RunArgs,
     screen: &Arc<Screen>,
     processes: &Processes,
-) -> anyhow::Result<(Agent, Option<Arc<safepoint_testkit::server::ModelServer>>)> {
-    let tools = tools(&args.agent, processes)?;
+) -> anyhow::Result<(Agent, Needs)> {
+    let (tools, servers) =
+        tools::chosen(&args.agent, |word| screen.note(&format!("safepoint: {word}")), processes).await?;
     let Chosen { mut builder, notice, _server, .. } = model::choose(&args.agent).await?;
     if let Some(notice) = notice {
         screen.note(&format!("safepoint: {notice}"));
@@ -307,7 +317,7 @@ async fn agent(
     let unanswered = if keeps { Unanswered::Suspend } else { Unanswered::Deny };
     builder =
         approve::under(builder, (args.agent.approve.unwrap_or(Approve::Ask), unanswered), &tools, screen);
-    Ok((builder.tools(tools).try_build()?, _server))
+    Ok((builder.tools(tools).try_build()?, Needs { servers, _practice: _server }))
 }
 
 pub(crate) fn limits(args: &AgentArgs) -> Limits {
@@ -319,20 +329,4 @@ pub(crate) fn limits(args: &AgentArgs) -> Limits {
         call_timeout: args.tool_timeout,
         ..defaults
     }
-}
-
-pub(crate) fn tools(args: &AgentArgs, processes: &Processes) -> anyhow::Result<Vec<Arc<dyn Tool>>> {
-    let list = args.tools.as_deref().unwrap_or("none");
-    if matches!(list.trim(), "none" | "") {
-        return Ok(Vec::new());
-    }
-    let root = match &args.root {
-        Some(root) => root.clone(),
-        None => {
-            std::env::current_dir().context("the working directory cannot be used; name one with --root")?
-        }
-    };
-    let root = Root::open(root).map_err(|error| Usage(format!("--root: {error}")))?;
-    let toolbox = Toolbox::new(root, processes.clone());
-    Ok(toolbox.select(list).map_err(|error| Usage(format!("--tools: {error}")))?)
 }

@@ -16,7 +16,7 @@ use crate::{
     approve,
     args::{AgentArgs, Approve},
     model::{self, Chosen},
-    run,
+    run, tools,
 };
 
 /// Who works, and what is needed to put another in their place.
@@ -44,9 +44,14 @@ impl Crew {
         asking: Asking,
     ) -> anyhow::Result<(Arc<Self>, Option<String>)> {
         args.tools.get_or_insert_with(|| "all".to_owned());
-        let tools = run::tools(&args, processes)?;
+        let words = Mutex::new(Vec::new());
+        let note = |word: &str| words.lock().unwrap_or_else(PoisonError::into_inner).push(word.to_owned());
+        // The tools keep their servers, until the last of them is gone.
+        let (tools, _servers) = tools::chosen(&args, note, processes).await?;
         let chosen = model::choose(&args).await?;
-        let notice = chosen.notice.clone();
+        let mut words = words.into_inner().unwrap_or_else(PoisonError::into_inner);
+        words.extend(chosen.notice.clone());
+        let notice = Some(words.join("\n")).filter(|words| !words.is_empty());
         let name = Mutex::new(chosen.name.clone());
         let (agent, server) = build(chosen, &args, &tools, asking)?;
         let crew = Self { args, tools, asking, name, agent: Mutex::new(agent), server: Mutex::new(server) };

@@ -137,9 +137,8 @@ impl Client {
         let wrong = |kind, what: String| Error::new(self.name(), kind, what);
         let live = link.live().await?;
         let listed = timeout(link.server.start, listing::all(&live)).await;
-        let slow = |_elapsed| {
-            wrong(Kind::Slow, format!("did not tell its tools within {:?}", link.server.start))
-        };
+        let slow =
+            |_elapsed| wrong(Kind::Slow, format!("did not tell its tools within {:?}", link.server.start));
         let told = listed.map_err(slow)?.map_err(|fault| match fault {
             Fault::NotSent(why) => wrong(Kind::Unreachable, format!("cannot be reached: {why}")),
             Fault::Unauthorized => wrong(Kind::Wrong, link::UNAUTHORIZED.to_owned()),
@@ -148,9 +147,9 @@ impl Client {
             }
         })?;
         let (good, refused) = listing::check(&link.server, told);
-        let tools = good.into_iter().map(|told| -> Arc<dyn Tool> {
-            Arc::new(McpTool::new(self.clone(), &link.server, told))
-        });
+        let tools = good
+            .into_iter()
+            .map(|told| -> Arc<dyn Tool> { Arc::new(McpTool::new(self.clone(), &link.server, told)) });
         Ok(Offer { tools: tools.collect(), refused })
     }
 

@@ -16,11 +16,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use super::{
-    Error, Server,
-    error::Kind,
-    exchange::Live,
-};
+use super::{Error, Server, error::Kind, exchange::Live};
 use crate::{
     limits,
     process::{ProcessReport, Processes},

@@ -100,7 +100,9 @@ pub(super) fn check(server: &Server, told: Vec<Value>) -> (Vec<Told>, Vec<Refuse
             continue;
         }
         let checked = match one(server, name.clone(), &raw) {
-            _ if good.len() >= limits::MCP_TOOLS => Err(format!("only {} tools are taken", limits::MCP_TOOLS)),
+            _ if good.len() >= limits::MCP_TOOLS => {
+                Err(format!("only {} tools are taken", limits::MCP_TOOLS))
+            }
             Ok(tool) if !taken.insert(tool.offered.clone()) => {
                 Err(format!("another tool of this server is offered as `{}`", tool.offered))
             }

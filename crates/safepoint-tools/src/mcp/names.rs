@@ -95,7 +95,9 @@ mod tests {
         };
         assert!(pick(&[], &[]).takes("anything"));
         assert!(pick(&["read*", "list"], &[]).takes("read_file") && !pick(&["read*"], &[]).takes("write"));
-        assert!(!pick(&["*"], &["*_file"]).takes("read_file") && pick(&["*"], &["*_file"]).takes("read_files"));
+        assert!(
+            !pick(&["*"], &["*_file"]).takes("read_file") && pick(&["*"], &["*_file"]).takes("read_files")
+        );
         assert!(pick(&["a*b*c"], &[]).takes("a-b-b-c") && !pick(&["a*b*c"], &[]).takes("acb"));
     }
 

@@ -19,7 +19,9 @@ pub(super) fn read(result: ServerResult) -> Answer {
         ServerResult::InputRequiredResult(_) => {
             Answer::Nonsense("it asked for further input, which cannot be given here")
         }
-        ServerResult::CreateTaskResult(_) => Answer::Nonsense("it made a task of it, which was not asked for"),
+        ServerResult::CreateTaskResult(_) => {
+            Answer::Nonsense("it made a task of it, which was not asked for")
+        }
         // An empty object: a result without content.
         ServerResult::EmptyResult(_) => Answer::Good(String::new()),
         _ => Answer::Nonsense("its answer is no result of a tool"),

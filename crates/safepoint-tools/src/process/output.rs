@@ -55,13 +55,7 @@ impl Capture {
 
     /// Keeps `budget` bytes in memory, and nothing else anywhere.
     pub(crate) fn in_memory(budget: usize) -> Self {
-        Self {
-            head: Vec::new(),
-            tail: VecDeque::new(),
-            half: budget / 2,
-            total: 0,
-            spill: Spill::unwanted(),
-        }
+        Self { head: Vec::new(), tail: VecDeque::new(), half: budget / 2, total: 0, spill: Spill::unwanted() }
     }
 
     /// Takes a chunk.

@@ -136,7 +136,9 @@ fn refused(server: &str, error: &ClientInitializeError) -> Error {
     match http::was_sent(inner.error.as_ref()) {
         Some(Sent::Unauthorized) => Error::new(server, Kind::Wrong, UNAUTHORIZED),
         Some(Sent::No) => Error::new(server, Kind::Unreachable, format!("cannot be reached: {why}")),
-        Some(Sent::Perhaps) | None => Error::new(server, Kind::Wrong, format!("could not be talked to: {why}")),
+        Some(Sent::Perhaps) | None => {
+            Error::new(server, Kind::Wrong, format!("could not be talked to: {why}"))
+        }
     }
 }
 

@@ -1,0 +1,260 @@
+//! `safepoint mcp`: trying a server of tools by hand.
+
+mod config;
+
+use std::{
+    io::Write as _,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    time::Duration,
+};
+
+use anyhow::Context as _;
+use clap::{Args, Subcommand};
+use futures_util::future::join_all;
+use safepoint::tool::EffectClass;
+use safepoint_tools::{
+    mcp::{Called, Client, Error, Offer, Server},
+    process::Processes,
+};
+use serde_json::{Value, json};
+
+pub(crate) use config::Servers;
+
+use crate::{args::Usage, config::Config, duration::parse as duration};
+
+/// `safepoint mcp`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct McpArgs {
+    #[command(subcommand)]
+    command: McpCommand,
+}
+
+/// What to do with a server. Exhaustive: `mcp` does each.
+#[derive(Clone, Debug, Subcommand)]
+enum McpCommand {
+    /// Start or reach the servers of the config file, and list their tools
+    Ls(LsArgs),
+    /// Call one tool of one server, and print what it answers
+    Call(CallArgs),
+}
+
+#[derive(Clone, Debug, Args)]
+struct LsArgs {
+    /// Only this server
+    name: Option<String>,
+    /// The config file
+    #[arg(long, value_name = "PATH")]
+    config: Option<PathBuf>,
+    /// One JSON object a line on stdout, nothing else there
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Debug, Args)]
+struct CallArgs {
+    /// The server, as the config file names it
+    name: String,
+    /// The tool, as the server names it
+    tool: String,
+    /// The arguments, as a JSON object
+    #[arg(long, value_name = "JSON", default_value = "{}")]
+    args: String,
+    /// The time limit of the call; default: none
+    #[arg(long, value_name = "DUR", value_parser = duration)]
+    timeout: Option<Duration>,
+    /// The config file
+    #[arg(long, value_name = "PATH")]
+    config: Option<PathBuf>,
+    /// One JSON object a line on stdout, nothing else there
+    #[arg(long)]
+    json: bool,
+}
+
+/// Does it. The exit code is 0, or 1 if a server or a tool failed.
+pub(crate) async fn mcp(args: McpArgs) -> anyhow::Result<ExitCode> {
+    // Ctrl-C ends the program as it does any other, and the guard ends the servers.
+    match args.command {
+        McpCommand::Ls(args) => ls(args).await,
+        McpCommand::Call(args) => call(args).await,
+    }
+}
+
+fn servers(config: Option<&Path>) -> anyhow::Result<Servers> {
+    Ok(Config::load(config)?.into_servers())
+}
+
+fn processes() -> Processes {
+    Processes::new(format!("mcp_{}", uuid::Uuid::now_v7().simple()))
+}
+
+async fn ls(args: LsArgs) -> anyhow::Result<ExitCode> {
+    let servers = servers(args.config.as_deref())?;
+    let chosen = match &args.name {
+        Some(name) => vec![servers.one(name)?],
+        None => servers.all()?,
+    };
+    if chosen.is_empty() {
+        let how = "the config file has no [mcp.NAME] with a `command` or a `url`";
+        return Err(Usage(format!("there is no server: {how}")).into());
+    }
+    let processes = processes();
+    let looked = join_all(chosen.into_iter().map(|server| look(server.under(&processes)))).await;
+    let mut code = ExitCode::SUCCESS;
+    for (name, found) in looked {
+        if found.is_err() {
+            code = ExitCode::FAILURE;
+        }
+        let shown = if args.json { as_json(&name, &found) } else { for_people(&name, &found) };
+        say(&shown)?;
+    }
+    Ok(code)
+}
+
+/// What was found of one server.
+struct Found {
+    protocol: Option<String>,
+    offer: Offer,
+}
+
+async fn look(server: Server) -> (String, Result<Found, Error>) {
+    let name = server.name().to_owned();
+    let found = async {
+        let client = server.connect().await?;
+        let offer = client.offer().await?;
+        let protocol = client.protocol();
+        client.close().await;
+        Ok(Found { protocol, offer })
+    };
+    (name, found.await)
+}
+
+fn effect(class: EffectClass) -> &'static str {
+    match class {
+        EffectClass::ReadOnly => "read-only",
+        EffectClass::Idempotent => "idempotent",
+        EffectClass::Keyed => "keyed",
+        EffectClass::Unsafe => "unsafe",
+    }
+}
+
+fn for_people(name: &str, found: &Result<Found, Error>) -> String {
+    let found = match found {
+        Ok(found) => found,
+        Err(error) => return format!("{name}: {error}"),
+    };
+    let mut text = format!("{name} (protocol {})", found.protocol.as_deref().unwrap_or("unknown"));
+    for tool in &found.offer.tools {
+        let spec = tool.spec();
+        let what = spec.description.lines().next().unwrap_or_default();
+        text.push_str(&format!("\n  {} [{}] {}", spec.name, effect(spec.effect), plain(what)));
+    }
+    for refused in &found.offer.refused {
+        text.push_str(&format!("\n  refused: {:?}, since {}", refused.name, plain(&refused.why)));
+    }
+    text
+}
+
+fn as_json(name: &str, found: &Result<Found, Error>) -> String {
+    let line = match found {
+        Ok(Found { protocol, offer }) => {
+            let tools = offer.tools.iter().map(|tool| {
+                let spec = tool.spec();
+                json!({
+                    "name": spec.name,
+                    "description": spec.description,
+                    "parameters": spec.parameters,
+                    "effect": effect(spec.effect),
+                })
+            });
+            let refused =
+                offer.refused.iter().map(|refused| json!({"name": refused.name, "why": refused.why}));
+            json!({
+                "v": 1, "type": "mcp_server", "name": name, "protocol": protocol,
+                "tools": tools.collect::<Value>(), "refused": refused.collect::<Value>(),
+            })
+        }
+        Err(error) => json!({"v": 1, "type": "mcp_server", "name": name, "error": error.to_string()}),
+    };
+    line.to_string()
+}
+
+async fn call(args: CallArgs) -> anyhow::Result<ExitCode> {
+    let arguments: Value = serde_json::from_str(&args.args)
+        .ok()
+        .filter(Value::is_object)
+        .ok_or_else(|| Usage(format!("--args: `{}` is not a JSON object", args.args)))?;
+    let server = servers(args.config.as_deref())?.one(&args.name)?;
+    let client = server.under(&processes()).connect().await?;
+    let called = client.call(&args.tool, arguments, |notice| eprint!("{}", plain(&notice)));
+    let called = match args.timeout {
+        Some(limit) => tokio::time::timeout(limit, called).await,
+        None => Ok(called.await),
+    };
+    client.close().await;
+    let (status, text) = match called {
+        Ok(Ok(Called::Good(text))) => ("completed", text),
+        Ok(Ok(Called::Bad(text))) => ("failed", text),
+        Ok(Err(failure)) if failure.is_unreachable() => ("unreachable", failure.to_string()),
+        Ok(Err(failure)) => ("failed", failure.to_string()),
+        Err(_elapsed) => ("timed_out", "it took too long; what it did is not known".to_owned()),
+    };
+    let is_good = status == "completed";
+    if args.json {
+        let (server, tool) = (&args.name, &args.tool);
+        let line = json!({"v": 1, "type": "mcp_call", "server": server, "tool": tool, "status": status, "output": text});
+        say(&line.to_string())?;
+    } else if is_good {
+        say(&plain(&text))?;
+    } else {
+        eprintln!("safepoint: {status}: {}", plain(&text));
+    }
+    Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// A stranger's text without what a terminal would obey.
+fn plain(text: &str) -> String {
+    let shown = |c: char| if c.is_control() && !matches!(c, '\n' | '\t') { '\u{fffd}' } else { c };
+    text.chars().map(shown).collect()
+}
+
+fn say(line: &str) -> anyhow::Result<()> {
+    writeln!(std::io::stdout(), "{line}").context("stdout cannot be written")
+}
+
+/// The servers that a run uses, until it is over.
+#[derive(Default)]
+pub(crate) struct Used {
+    clients: Vec<Client>,
+}
+
+impl Used {
+    /// Starts or reaches servers, all at once, and adds what they offer. Each that failed is given to `failed`.
+    pub(crate) async fn start(
+        servers: Vec<Server>,
+        tools: &mut Vec<std::sync::Arc<dyn safepoint::Tool>>,
+        mut failed: impl FnMut(&Error),
+    ) -> Self {
+        let started = join_all(servers.into_iter().map(|server| async {
+            let client = server.connect().await?;
+            let offered = client.tools().await?;
+            Ok::<_, Error>((client, offered))
+        }));
+        let mut used = Self::default();
+        for result in started.await {
+            match result {
+                Ok((client, offered)) => {
+                    tools.extend(offered);
+                    used.clients.push(client);
+                }
+                Err(error) => failed(&error),
+            }
+        }
+        used
+    }
+
+    /// Ends them, all at once.
+    pub(crate) async fn close(self) {
+        join_all(self.clients.iter().map(Client::close)).await;
+    }
+}

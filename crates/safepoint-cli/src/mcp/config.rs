@@ -1,0 +1,156 @@
+//! The servers of the config file: `[mcp.NAME]` with a `command` or a `url`.
+
+use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+
+use safepoint_tools::mcp::{Annotations, Protocol, Server};
+use serde::Deserialize;
+
+use crate::{args::Usage, duration};
+
+/// Every `[mcp.NAME]`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Servers {
+    by_name: BTreeMap<String, Entry>,
+}
+
+/// One `[mcp.NAME]`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Entry {
+    command: Option<String>,
+    args: Vec<String>,
+    env: BTreeMap<String, String>,
+    cwd: Option<PathBuf>,
+    url: Option<String>,
+    headers: BTreeMap<String, String>,
+    include: Vec<String>,
+    exclude: Vec<String>,
+    rename: BTreeMap<String, String>,
+    protocol: Option<Spoken>,
+    trust_annotations: bool,
+    start_timeout: Option<String>,
+    timeout: Option<String>,
+}
+
+/// Exhaustive: the three ways to choose.
+#[derive(Clone, Copy, Debug, Deserialize)]
+enum Spoken {
+    #[serde(rename = "auto")]
+    Auto,
+    #[serde(rename = "2025-11-25")]
+    Older,
+    #[serde(rename = "2026-07-28")]
+    Newest,
+}
+
+impl Servers {
+    pub(crate) fn all(&self) -> Result<Vec<Server>, Usage> {
+        self.by_name.iter().map(|(name, entry)| entry.server(name)).collect()
+    }
+
+    pub(crate) fn one(&self, name: &str) -> Result<Server, Usage> {
+        match self.by_name.get(name) {
+            Some(entry) => entry.server(name),
+            None if self.by_name.is_empty() => {
+                Err(Usage(format!("there is no server `{name}`: the config file has no [mcp.{name}]")))
+            }
+            None => {
+                let known: Vec<&str> = self.by_name.keys().map(String::as_str).collect();
+                Err(Usage(format!("there is no server `{name}`; there are {}", known.join(", "))))
+            }
+        }
+    }
+}
+
+impl Entry {
+    fn server(&self, name: &str) -> Result<Server, Usage> {
+        let wrong = |what: String| Usage(format!("[mcp.{name}] {what}"));
+        let mut server = match (&self.command, &self.url) {
+            (Some(command), None) => Server::stdio(name, command).args(&self.args),
+            (None, Some(url)) => Server::http(name, url),
+            (None, None) => return Err(wrong("needs a `command` or a `url`".into())),
+            (Some(_), Some(_)) => return Err(wrong("has both a `command` and a `url`".into())),
+        };
+        for (variable, value) in &self.env {
+            server = server.env(variable, expand(value).map_err(wrong)?);
+        }
+        for (header, value) in &self.headers {
+            server = server.header(header, expand(value).map_err(wrong)?);
+        }
+        if let Some(cwd) = &self.cwd {
+            server = server.cwd(cwd);
+        }
+        for (tool, offered) in &self.rename {
+            server = server.rename(tool, offered);
+        }
+        if let Some(limit) = time(self.start_timeout.as_deref()).map_err(wrong)? {
+            server = server.start_within(limit);
+        }
+        if let Some(limit) = time(self.timeout.as_deref()).map_err(wrong)? {
+            server = server.call_within(limit);
+        }
+        if self.trust_annotations {
+            server = server.annotations(Annotations::Trusted);
+        }
+        let protocol = match self.protocol {
+            None | Some(Spoken::Auto) => Protocol::Auto,
+            Some(Spoken::Older) => Protocol::Initialize,
+            Some(Spoken::Newest) => Protocol::Newest,
+        };
+        Ok(server.include(&self.include).exclude(&self.exclude).protocol(protocol))
+    }
+}
+
+fn time(text: Option<&str>) -> Result<Option<Duration>, String> {
+    text.map(duration::parse).transpose()
+}
+
+/// Puts variables of the environment in for `${NAME}`, so that no secret need stand in the file.
+fn expand(value: &str) -> Result<String, String> {
+    let mut text = String::new();
+    let mut rest = value;
+    while let Some((before, after)) = rest.split_once("${") {
+        let Some((variable, behind)) = after.split_once('}') else {
+            return Err(format!("has a value with `${{` and no `}}`: {value}"));
+        };
+        let found = std::env::var(variable).map_err(|_unset| {
+            format!("needs the variable {variable} of the environment, which is not set")
+        })?;
+        text.push_str(before);
+        text.push_str(&found);
+        rest = behind;
+    }
+    text.push_str(rest);
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn servers(text: &str) -> Servers {
+        toml::from_str(text).unwrap()
+    }
+
+    #[test]
+    fn an_entry_is_a_program_or_an_address() {
+        let servers =
+            servers("[a]\ncommand = 'x'\nargs = ['y']\n[b]\nurl = 'http://x/'\nheaders = { a = 'b' }\n");
+        assert_eq!(servers.all().unwrap().len(), 2);
+        for wrong in ["[a]\n", "[a]\ncommand = 'x'\nurl = 'y'\n", "[a]\ncommand = 'x'\ntimeout = 'soon'\n"] {
+            let wrong: Servers = toml::from_str(wrong).unwrap();
+            assert!(wrong.one("a").unwrap_err().to_string().starts_with("[mcp.a] ") || wrong.all().is_err());
+        }
+        assert!(servers.one("c").unwrap_err().to_string().contains("there are a, b"));
+    }
+
+    #[test]
+    fn a_variable_is_put_in_and_a_missing_one_is_named() {
+        assert_eq!(expand("plain").unwrap(), "plain");
+        let path = std::env::var("PATH").unwrap();
+        assert_eq!(expand("a ${PATH} b").unwrap(), format!("a {path} b"));
+        assert!(expand("${NO_SUCH_VARIABLE_HERE}").unwrap_err().contains("NO_SUCH_VARIABLE_HERE"));
+        assert!(expand("${open").is_err());
+    }
+}

@@ -1,0 +1,136 @@
+//! MCP servers that behave badly, over pipes and over HTTP: for testing what an agent does with tools of strangers.
+//!
+//! A server over pipes is a process, so a test program is its own server: it calls [`serve_if_asked`] before anything
+//! else, and is started again with [`ASKED`] set to a [`Manners`] as JSON. A [`HttpServer`] lives in the test itself.
+//!
+//! Its tools are named for what they do when they are called; [`TOOLS`] says what that is.
+
+use std::{
+    fs::OpenOptions,
+    io::Write as _,
+    path::PathBuf,
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+mod brain;
+mod http;
+mod stdio;
+
+pub use brain::TOOLS;
+pub use http::{HttpServer, Seen};
+
+/// The variable that makes a server of a process that calls [`serve_if_asked`].
+pub const ASKED: &str = "SAFEPOINT_TEST_MCP";
+
+/// How a server behaves.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Manners {
+    /// From its start on.
+    pub start: Start,
+    /// In the list of its tools.
+    pub list: List,
+    /// Which handshake it knows.
+    pub speaks: Speaks,
+    /// Where it writes down what it received, a JSON object a line: `{at_ns, got}`.
+    pub log: Option<PathBuf>,
+}
+
+/// What it does from its start on. Exhaustive: a server is told one of these.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Start {
+    /// It starts as it should.
+    #[default]
+    Well,
+    /// It takes requests and never answers.
+    Hang,
+    /// It says why on standard error and ends with code 7.
+    Die,
+    /// It writes many megabytes to standard error, before and between its answers.
+    Flood,
+    /// It ends at the first call, the first time it is started; its log says whether that was before.
+    DieOnce,
+    /// It reads nothing more after its first list of tools, and goes on running.
+    Wedge,
+    /// It ignores the end of its input and every polite signal.
+    Stubborn,
+}
+
+/// What its list of tools is like. Exhaustive: a server is told one of these.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum List {
+    /// [`TOOLS`], and nothing is wrong with them.
+    #[default]
+    Plain,
+    /// `echo`, and others that no agent should be given.
+    Odd,
+    /// A list that has always one page more.
+    Endless,
+}
+
+/// Which handshake it knows. Exhaustive: the two that there are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Speaks {
+    /// `initialize`, of 2025-11-25.
+    #[default]
+    Older,
+    /// `server/discover`, of 2026-07-28.
+    Newest,
+}
+
+/// Serves over standard input and output until the input ends, and then ends the process, if [`ASKED`] is set; else
+/// returns at once.
+///
+/// # Panics
+/// If what is asked is no [`Manners`].
+pub fn serve_if_asked() {
+    let Ok(manners) = std::env::var(ASKED) else { return };
+    let manners = serde_json::from_str(&manners).expect("the variable holds manners");
+    stdio::serve(manners);
+}
+
+impl Manners {
+    /// What [`ASKED`] is to be set to.
+    ///
+    /// # Panics
+    /// Never: manners can be written as JSON.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).expect("manners can be written as JSON")
+    }
+
+    /// Writes down what was received.
+    fn note(&self, got: &Value) {
+        let Some(path) = &self.log else { return };
+        let line = json!({"at_ns": now_ns(), "got": got});
+        let written = OpenOptions::new()
+            .append(true)
+            .create(true)
+            .open(path)
+            .and_then(|mut file| file.write_all(format!("{line}\n").as_bytes()));
+        if let Err(error) = written {
+            eprintln!("the log cannot be written: {error}");
+        }
+    }
+}
+
+/// What is in a log so far: what was received, with the time of the world's clock in nanoseconds.
+#[must_use]
+pub fn read_log(path: &std::path::Path) -> Vec<(u64, Value)> {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    let lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    lines.map(|mut line| (line["at_ns"].as_u64().unwrap_or_default(), line["got"].take())).collect()
+}
+
+/// The time of the world's clock, in nanoseconds, as logs have it.
+#[must_use]
+pub fn now_ns() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or_default()
+}

@@ -1,0 +1,218 @@
+//! What a server says to what it is told: the same over pipes and over HTTP.
+
+use serde_json::{Value, json};
+
+use super::{List, Manners, Speaks, Start};
+
+/// Its tools, and what each does when it is called.
+pub const TOOLS: [(&str, &str); 14] = [
+    ("echo", "answers with its argument `text`"),
+    ("look", "the same, and is annotated as read-only"),
+    ("deaf", "never answers"),
+    ("late", "answers when it is told that nobody waits"),
+    ("twice", "answers twice, differently"),
+    ("progress", "gives three notices, then answers"),
+    ("big", "answers with as many bytes as its argument `bytes` says"),
+    ("fail", "answers with an error of its own"),
+    ("refuse", "answers with an error of the protocol"),
+    ("broken", "answers with no valid message"),
+    ("noise", "writes lines that are no messages, then answers"),
+    ("crash", "says why on standard error and ends the server with code 3"),
+    ("grow", "says that its tools changed, and has one more from then on"),
+    ("env", "answers with the variable of its environment that its argument `name` names"),
+];
+
+/// What is to be done.
+#[derive(Debug)]
+pub(super) enum Step {
+    Say(Value),
+    /// A line that is not JSON.
+    Raw(String),
+    /// Words on standard error, then the end of the server.
+    Die(&'static str, i32),
+}
+
+/// A server's mind.
+#[derive(Debug)]
+pub(super) struct Brain {
+    pub(super) manners: Manners,
+    grown: usize,
+    late: Vec<Value>,
+    pub(super) lists: usize,
+}
+
+impl Brain {
+    pub(super) fn new(manners: Manners) -> Self {
+        Self { manners, grown: 0, late: Vec::new(), lists: 0 }
+    }
+
+    pub(super) fn hear(&mut self, message: &Value) -> Vec<Step> {
+        self.manners.note(message);
+        if self.manners.start == Start::Hang {
+            return Vec::new();
+        }
+        let id = &message["id"];
+        match (message["method"].as_str().unwrap_or_default(), self.manners.speaks) {
+            ("initialize", Speaks::Older) => vec![result(id, self.initialized())],
+            ("server/discover", Speaks::Newest) => vec![result(id, discovered())],
+            ("tools/list", _) => {
+                self.lists += 1;
+                vec![result(id, self.listed(&message["params"]["cursor"]))]
+            }
+            ("tools/call", _) => self.call(id, &message["params"]),
+            ("notifications/cancelled", _) => self.cancelled(&message["params"]["requestId"]),
+            ("ping", _) => vec![result(id, json!({}))],
+            _ if id.is_null() => Vec::new(),
+            _ => vec![error(id, -32601, "there is no such method")],
+        }
+    }
+
+    fn initialized(&self) -> Value {
+        json!({
+            "protocolVersion": "2025-11-25",
+            "capabilities": {"tools": {"listChanged": true}},
+            "serverInfo": {"name": "test", "version": "1"},
+        })
+    }
+
+    fn listed(&self, cursor: &Value) -> Value {
+        match self.manners.list {
+            List::Plain => {
+                let mut tools: Vec<Value> = TOOLS.iter().map(|(name, what)| plain(name, what)).collect();
+                tools.extend((0..self.grown).map(|number| plain(&format!("grown{number}"), "is new")));
+                json!({"tools": tools, "resultType": "complete"})
+            }
+            List::Odd => json!({"tools": odd()}),
+            List::Endless => {
+                let page = cursor.as_str().and_then(|page| page.parse().ok()).unwrap_or(0_u64);
+                let tools = [plain(&format!("page{page}"), "is on a page")];
+                json!({"tools": tools, "nextCursor": (page + 1).to_string()})
+            }
+        }
+    }
+
+    fn call(&mut self, id: &Value, params: &Value) -> Vec<Step> {
+        let args = &params["arguments"];
+        let text = args["text"].as_str().unwrap_or_default();
+        if self.manners.start == Start::DieOnce && self.is_first_life() {
+            return vec![Step::Die("my first life is over", 3)];
+        }
+        match params["name"].as_str().unwrap_or_default() {
+            "echo" | "look" => vec![said(id, text)],
+            "deaf" => Vec::new(),
+            "late" => {
+                self.late.push(id.clone());
+                Vec::new()
+            }
+            "twice" => vec![said(id, "once"), said(id, "twice")],
+            "progress" => {
+                let token = &params["_meta"]["progressToken"];
+                (1..=3).map(|step| notice(token, step)).chain([said(id, "after three")]).collect()
+            }
+            "big" => {
+                let bytes = args["bytes"].as_u64().and_then(|bytes| usize::try_from(bytes).ok());
+                vec![said(id, &"x".repeat(bytes.unwrap_or_default()))]
+            }
+            "fail" => vec![result(
+                id,
+                json!({"content": [{"type": "text", "text": "I could not"}], "isError": true}),
+            )],
+            "refuse" => vec![error(id, -32602, "not like this")],
+            "broken" => vec![Step::Say(json!({"jsonrpc": "2.0", "id": id}))],
+            "noise" => {
+                vec![Step::Raw("Listening on {port".into()), Step::Raw(String::new()), said(id, "heard")]
+            }
+            "crash" => vec![Step::Die("the disk is on fire", 3)],
+            "grow" => {
+                self.grown += 1;
+                let changed = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"});
+                vec![Step::Say(changed), said(id, "grown")]
+            }
+            "env" => {
+                let value = std::env::var(args["name"].as_str().unwrap_or_default());
+                vec![said(id, &value.unwrap_or_else(|_| "unset".into()))]
+            }
+            _ if self.grown > 0 => vec![said(id, "I am new")],
+            _ => vec![error(id, -32602, "there is no such tool")],
+        }
+    }
+
+    fn cancelled(&mut self, id: &Value) -> Vec<Step> {
+        let Some(at) = self.late.iter().position(|late| late == id) else { return Vec::new() };
+        vec![said(&self.late.remove(at), "too late")]
+    }
+
+    /// Whether no earlier process wrote a handshake into the log.
+    fn is_first_life(&self) -> bool {
+        let Some(log) = &self.manners.log else { return true };
+        let is_start = |message: &Value| {
+            let method = &message["method"];
+            method == "tools/call"
+        };
+        super::read_log(log).iter().filter(|(_, got)| is_start(got)).count() <= 1
+    }
+}
+
+fn discovered() -> Value {
+    json!({
+        "resultType": "complete",
+        "supportedVersions": ["2026-07-28"],
+        "capabilities": {"tools": {"listChanged": true}},
+        "serverInfo": {"name": "test", "version": "1"},
+        "ttlMs": 0,
+        "cacheScope": "private",
+    })
+}
+
+fn plain(name: &str, what: &str) -> Value {
+    let properties =
+        json!({"text": {"type": "string"}, "bytes": {"type": "integer"}, "name": {"type": "string"}});
+    let schema = json!({"type": "object", "properties": properties});
+    json!({
+        "name": name,
+        "description": what,
+        "inputSchema": schema,
+        "annotations": {"readOnlyHint": name == "look"},
+    })
+}
+
+fn odd() -> Vec<Value> {
+    let with = |name: &str, schema: Value| json!({"name": name, "inputSchema": schema});
+    let object = json!({"type": "object"});
+    vec![
+        plain("echo", &"very long ".repeat(10_000)),
+        with("no-schema", Value::Null),
+        with("bad-schema", json!({"type": "object", "properties": {"a": {"type": "no such type"}}})),
+        with("text-schema", json!("object")),
+        with("list-schema", json!({"type": "array"})),
+        with("far-schema", json!({"type": "object", "$ref": "http://192.0.2.1/schema.json"})),
+        with("huge-schema", json!({"type": "object", "description": "x".repeat(100_000)})),
+        with("a/b", object.clone()),
+        with("a.b", object.clone()),
+        with("echo", object.clone()),
+        with("", object.clone()),
+        json!({"inputSchema": object.clone()}),
+        json!("a tool?"),
+        with(&"long".repeat(50), object),
+    ]
+}
+
+fn notice(token: &Value, step: u64) -> Step {
+    Step::Say(json!({
+        "jsonrpc": "2.0",
+        "method": "notifications/progress",
+        "params": {"progressToken": token, "progress": step, "total": 3, "message": format!("step {step}")},
+    }))
+}
+
+fn said(id: &Value, text: &str) -> Step {
+    result(id, json!({"content": [{"type": "text", "text": text}], "resultType": "complete"}))
+}
+
+fn result(id: &Value, result: Value) -> Step {
+    Step::Say(json!({"jsonrpc": "2.0", "id": id, "result": result}))
+}
+
+fn error(id: &Value, code: i64, message: &str) -> Step {
+    Step::Say(json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}}))
+}

@@ -1,0 +1,201 @@
+//! A server over Streamable HTTP, in the test's own process.
+
+use std::{
+    io,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::{TcpListener, TcpStream},
+    task::{JoinHandle, JoinSet},
+};
+
+use super::{
+    Manners, Speaks,
+    brain::{Brain, Step},
+    now_ns,
+};
+
+/// A server that listens until it is dropped.
+#[derive(Debug)]
+pub struct HttpServer {
+    url: String,
+    mind: Arc<Mind>,
+    task: JoinHandle<()>,
+}
+
+#[derive(Debug)]
+struct Mind {
+    brain: Mutex<Brain>,
+    seen: Mutex<Vec<(u64, Seen)>>,
+}
+
+/// What the server saw. Exhaustive: a message, or the end of an exchange before its answer.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Seen {
+    /// A message.
+    Got(Value),
+    /// The client gave up the exchange of this request.
+    GaveUp(Value),
+}
+
+impl HttpServer {
+    /// Starts one on a free port.
+    ///
+    /// # Errors
+    /// If there is no port.
+    pub async fn start(manners: Manners) -> io::Result<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let url = format!("http://{}/mcp", listener.local_addr()?);
+        let mind = Arc::new(Mind { brain: Mutex::new(Brain::new(manners)), seen: Mutex::new(Vec::new()) });
+        let for_task = Arc::clone(&mind);
+        let task = tokio::spawn(async move {
+            // Dropped with this task: a server that is gone answers on no connection that it still had.
+            let mut connections = JoinSet::new();
+            while let Ok((socket, _)) = listener.accept().await {
+                let mind = Arc::clone(&for_task);
+                connections.spawn(async move {
+                    if serve(socket, &mind).await.is_err() {
+                        // The client is gone.
+                    }
+                });
+            }
+        });
+        Ok(Self { url, mind, task })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// What it saw so far, with the time of the world's clock in nanoseconds.
+    #[must_use]
+    pub fn seen(&self) -> Vec<(u64, Seen)> {
+        self.mind.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Drop for HttpServer {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Mind {
+    fn note(&self, seen: Seen) {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).push((now_ns(), seen));
+    }
+
+    fn hear(&self, message: &Value) -> Vec<Step> {
+        self.note(Seen::Got(message.clone()));
+        self.brain.lock().unwrap_or_else(PoisonError::into_inner).hear(message)
+    }
+
+    fn speaks(&self) -> Speaks {
+        self.brain.lock().unwrap_or_else(PoisonError::into_inner).manners.speaks
+    }
+}
+
+async fn serve(mut socket: TcpStream, mind: &Mind) -> io::Result<()> {
+    socket.set_nodelay(true)?;
+    let mut buffer = Vec::new();
+    while let Some((method, body)) = request(&mut socket, &mut buffer).await? {
+        match method.as_str() {
+            "POST" => answer(&mut socket, mind, &body).await?,
+            "DELETE" => socket.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await?,
+            _ => {
+                socket.write_all(b"HTTP/1.1 405 Method Not Allowed\r\ncontent-length: 0\r\n\r\n").await?;
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn answer(socket: &mut TcpStream, mind: &Mind, body: &[u8]) -> io::Result<()> {
+    let Ok(message) = serde_json::from_slice::<Value>(body) else {
+        return socket.write_all(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n").await;
+    };
+    let steps = mind.hear(&message);
+    if message["id"].is_null() {
+        return socket.write_all(b"HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n").await;
+    }
+    if message["method"] == "tools/call" {
+        return stream(socket, mind, &message, steps).await;
+    }
+    let said = steps.into_iter().find_map(|step| match step {
+        Step::Say(said) => Some(said),
+        Step::Raw(_) | Step::Die(..) => None,
+    });
+    let Some(said) = said else { return gave_up(socket, mind, &message).await };
+    let session = match mind.speaks() {
+        Speaks::Older if message["method"] == "initialize" => "mcp-session-id: one\r\n",
+        Speaks::Older | Speaks::Newest => "",
+    };
+    let text = said.to_string();
+    let head = format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n{session}content-length: {}\r\n\r\n",
+        text.len()
+    );
+    socket.write_all((head + &text).as_bytes()).await
+}
+
+/// Answers a call with a stream of events; where there is no answer, the stream stays open, and silent.
+async fn stream(socket: &mut TcpStream, mind: &Mind, call: &Value, steps: Vec<Step>) -> io::Result<()> {
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
+    socket.write_all(head.as_bytes()).await?;
+    let mut is_over = false;
+    for step in steps {
+        match step {
+            Step::Say(said) => {
+                is_over |= !said["id"].is_null();
+                let event = format!("event: message\ndata: {said}\n\n");
+                socket.write_all(format!("{:x}\r\n{event}\r\n", event.len()).as_bytes()).await?;
+            }
+            Step::Raw(_) => {}
+            // A server that ends: the connection is lost.
+            Step::Die(..) => return Err(io::ErrorKind::ConnectionReset.into()),
+        }
+    }
+    if is_over { socket.write_all(b"0\r\n\r\n").await } else { gave_up(socket, mind, call).await }
+}
+
+/// Waits until the client gives up.
+async fn gave_up(socket: &mut TcpStream, mind: &Mind, request: &Value) -> io::Result<()> {
+    let mut byte = [0; 1];
+    let ended = socket.read(&mut byte).await;
+    mind.note(Seen::GaveUp(json!({"id": request["id"], "method": request["method"]})));
+    ended.and(Err(io::ErrorKind::ConnectionAborted.into()))
+}
+
+const MOST_HEADERS: usize = 64;
+
+/// The next request's method and body; none at the end.
+async fn request(socket: &mut TcpStream, buffer: &mut Vec<u8>) -> io::Result<Option<(String, Vec<u8>)>> {
+    loop {
+        let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
+        let mut head = httparse::Request::new(&mut headers);
+        let parsed = head.parse(buffer).map_err(io::Error::other)?;
+        if let httparse::Status::Complete(end) = parsed {
+            let method = head.method.unwrap_or_default().to_owned();
+            let length =
+                head.headers.iter().find(|header| header.name.eq_ignore_ascii_case("content-length"));
+            let length = length.and_then(|header| std::str::from_utf8(header.value).ok()?.parse().ok());
+            let whole = end + length.unwrap_or(0_usize);
+            while buffer.len() < whole {
+                if socket.read_buf(buffer).await? == 0 {
+                    return Ok(None);
+                }
+            }
+            let body = buffer[end..whole].to_vec();
+            buffer.drain(..whole);
+            return Ok(Some((method, body)));
+        }
+        if socket.read_buf(buffer).await? == 0 {
+            return Ok(None);
+        }
+    }
+}

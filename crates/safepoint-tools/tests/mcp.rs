@@ -1,0 +1,12 @@
+//! Tools of MCP servers that behave badly, over pipes and HTTP: what a model is told, what a stop does, what is left.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod mcp {
+    pub(crate) mod support;
+
+    mod calls;
+    mod listing;
+    mod stdio;
+    mod stops;
+}

@@ -1,0 +1,146 @@
+//! A stop while a call of a server runs: who waits, who is told, what is said of it.
+
+use std::time::Duration;
+
+use safepoint::receipt::{CallStatus, Effect};
+use safepoint_testkit::mcp::{HttpServer, Manners, Seen, Speaks, Start};
+use safepoint_tools::mcp::{Annotations, Server};
+
+use crate::mcp::support::{Place, Running, Told, agent, call, got, no_args, start, stdio, until};
+
+/// Far less than any server takes that is waited for.
+const AT_ONCE: Duration = Duration::from_millis(500);
+
+fn is_stopped(told: &Told, effect: Effect) {
+    assert_eq!((told.report.status, told.report.effect), (CallStatus::Stopped, effect), "{}", told.text);
+}
+
+/// S4.10, S2.7, S3.8. T13, modelcontextprotocol/python-sdk#2507: the server is told; nobody waits for it.
+#[tokio::test]
+async fn over_pipes_a_stop_sends_cancelled_and_waits_for_nothing() {
+    for speaks in [Speaks::Older, Speaks::Newest] {
+        let place = Place::new();
+        let client = place.server(Manners { speaks, ..Manners::default() }).connect().await.unwrap();
+        let running = start(&client, "deaf", no_args()).await;
+        until("the call is there", || place.received("tools/call") == 1).await;
+        let (told, took) = running.stop().await;
+        is_stopped(&told, Effect::Unknown);
+        assert!(took < AT_ONCE, "{took:?}");
+        until("the server is told", || place.received("notifications/cancelled") == 1).await;
+        let log = safepoint_testkit::mcp::read_log(&place.log());
+        let of = |method: &str| log.iter().find(|(_, got)| got["method"] == method).unwrap().1.clone();
+        assert_eq!(of("notifications/cancelled")["params"]["requestId"], of("tools/call")["id"]);
+    }
+}
+
+/// S4.10: over HTTP the newest protocol has the close of the request's stream as its only word for it.
+#[tokio::test]
+async fn over_http_the_newest_protocol_closes_the_requests_stream() {
+    let http = HttpServer::start(Manners { speaks: Speaks::Newest, ..Manners::default() }).await.unwrap();
+    let client = Server::http("test", http.url()).connect().await.unwrap();
+    let running = start(&client, "deaf", no_args()).await;
+    got(&http, "tools/call").await;
+    let (told, took) = running.stop().await;
+    is_stopped(&told, Effect::Unknown);
+    assert!(took < AT_ONCE, "{took:?}");
+    let gave_up = |seen: &Seen| matches!(seen, Seen::GaveUp(request) if request["method"] == "tools/call");
+    until("the stream is closed", || http.seen().iter().any(|(_, seen)| gave_up(seen))).await;
+    let is_notice =
+        |seen: &Seen| matches!(seen, Seen::Got(message) if message["method"] == "notifications/cancelled");
+    assert!(!http.seen().iter().any(|(_, seen)| is_notice(seen)), "and no notification");
+}
+
+/// S4.10: over HTTP the older protocol is told by a notification, since a lost stream means nothing there.
+#[tokio::test]
+async fn over_http_the_older_protocol_sends_the_notification() {
+    let http = HttpServer::start(Manners::default()).await.unwrap();
+    let client = Server::http("test", http.url()).connect().await.unwrap();
+    let running = start(&client, "deaf", no_args()).await;
+    got(&http, "tools/call").await;
+    let (told, took) = running.stop().await;
+    is_stopped(&told, Effect::Unknown);
+    assert!(took < AT_ONCE, "{took:?}");
+    got(&http, "notifications/cancelled").await;
+}
+
+/// S4.10, S3.5. T13, openai/codex#20925: a late answer is nobody's, the next call is answered by its own.
+#[tokio::test]
+async fn an_answer_after_the_stop_is_nobodys() {
+    let place = Place::new();
+    let client = place.server(Manners::default()).connect().await.unwrap();
+    let running = start(&client, "late", no_args()).await;
+    until("the call is there", || place.received("tools/call") == 1).await;
+    let (told, _) = running.stop().await;
+    is_stopped(&told, Effect::Unknown);
+    assert!(!told.text.contains("too late"), "{}", told.text);
+    until("the server is told", || place.received("notifications/cancelled") == 1).await;
+    let next = call(&client, "echo", serde_json::json!({"text": "next"})).await.good();
+    assert!(next.contains("next") && !next.contains("too late"), "{next}");
+}
+
+/// S4.10. T13, aaif-goose/goose#4125: a server that reads nothing any more delays no stop.
+#[tokio::test]
+async fn a_server_that_reads_nothing_delays_no_stop() {
+    let place = Place::new();
+    let client = place.server(Manners { start: Start::Wedge, ..Manners::default() }).connect().await.unwrap();
+    let mut running = start(&client, "deaf", no_args()).await;
+    running.called().await;
+    let (told, took) = running.stop().await;
+    is_stopped(&told, Effect::Unknown);
+    assert!(took < AT_ONCE, "{took:?}");
+    client.close().await;
+}
+
+/// S3.8: a tool that the server says only reads, and that is believed, has done nothing when it is stopped.
+#[tokio::test]
+async fn a_stopped_call_that_only_reads_had_no_effect() {
+    let place = Place::new();
+    let wedged = Manners { start: Start::Wedge, ..Manners::default() };
+    let server = place.server(wedged).annotations(Annotations::Trusted);
+    let client = server.connect().await.unwrap();
+    let mut running = start(&client, "look", no_args()).await;
+    running.called().await;
+    is_stopped(&running.stop().await.0, Effect::None);
+}
+
+/// S2.8, S4.10: a stop ends the wait for a server that is being started again.
+#[tokio::test]
+async fn a_stop_ends_the_wait_for_a_lost_server() {
+    let place = Place::new();
+    let client = place.server(Manners::default()).connect().await.unwrap();
+    let agent = agent(&client, "test__deaf", no_args()).await;
+    assert!(client.call("crash", no_args(), |_| {}).await.is_err());
+    let mut running = Running::of(agent.run("do it").detach());
+    running.called().await;
+    assert_eq!(client.pid(), None, "it is lost, and waits before it is started again");
+    let (told, took) = running.stop().await;
+    assert!(took < AT_ONCE, "{took:?}");
+    is_stopped(&told, Effect::Unknown);
+    assert_eq!(place.received("tools/call"), 1);
+}
+
+/// T13, turnstonelabs/turnstone#951: calls that were stopped wedge nothing: a hundred of them, then one that works.
+#[tokio::test]
+async fn a_hundred_stopped_calls_leave_a_server_that_works() {
+    let place = Place::new();
+    let client = place.server(Manners::default()).connect().await.unwrap();
+    for round in 1..=100 {
+        let running = start(&client, "deaf", no_args()).await;
+        until("the call is there", || place.received("tools/call") == round).await;
+        let _asked = running.handle.stop(safepoint::StopRequest::now());
+        assert!(matches!(running.handle.done().await, safepoint::Outcome::Stopped(_)));
+    }
+    assert!(call(&client, "echo", serde_json::json!({"text": "on"})).await.good().contains("on"));
+    until("each was told", || place.received("notifications/cancelled") == 100).await;
+}
+
+/// What is dropped in the middle of a call by hand is told to the server too.
+#[tokio::test]
+async fn a_call_that_is_dropped_is_told() {
+    let place = Place::new();
+    let client = place.server(Manners::default()).connect().await.unwrap();
+    let call = client.call("deaf", no_args(), |_| {});
+    assert!(tokio::time::timeout(Duration::from_millis(50), call).await.is_err());
+    until("the server is told", || place.received("notifications/cancelled") == 1).await;
+    drop(stdio(&Manners::default()));
+}
