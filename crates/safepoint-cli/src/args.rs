@@ -33,7 +33,8 @@ Which model, where --model does not say: the config file's, else by OPENAI_API_K
 ANTHROPIC_API_KEY or GEMINI_API_KEY, else a local server on port 11434, else the built-in practice model (a script).
 
 Config file: $XDG_CONFIG_HOME/safepoint/config.toml or ~/.config/safepoint/config.toml, with model, base_url,
-api_key_env, system, max_tokens, temperature, tools, parallel, approve, max_rounds. The command line outranks it.
+api_key_env, system, max_tokens, temperature, window, on_full, tools, parallel, approve, max_rounds. The command
+line outranks it.
 Its [mcp.NAME] are servers of tools: `command`, `args`, `env`, `cwd`, or `url`, `headers`; see `safepoint mcp ls`.
 
 Ctrl-C stops at the next safe point, within --grace; a second one stops now. NO_COLOR is honoured.
@@ -144,6 +145,12 @@ pub(crate) struct AgentArgs {
     /// The temperature; default: the provider's
     #[arg(long, value_name = "X")]
     pub(crate) temperature: Option<f64>,
+    /// The model's window in tokens, request and answer together; default: nothing is measured
+    #[arg(long, value_name = "TOKENS")]
+    pub(crate) window: Option<u64>,
+    /// What happens when the conversation outgrows --window; default: refuse
+    #[arg(long, value_enum)]
+    pub(crate) on_full: Option<OnFull>,
     /// Tools by name with commas between, `all` (as in chat) or `none` (as in run): shell, read_file, write_file, edit_file,
     /// list_dir, search, http_get, sleep; and `mcp` or mcp:NAME for those of the config file's servers
     #[arg(long, value_name = "LIST")]
@@ -211,6 +218,18 @@ pub(crate) enum Approve {
     Auto,
     /// Nothing that would be asked may run
     Deny,
+}
+
+/// What happens to a conversation that outgrows the model's window. Exhaustive: the three policies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum OnFull {
+    /// The run fails before anything is sent
+    Refuse,
+    /// The oldest rounds are not sent any more; a note says so
+    Drop,
+    /// The same, with a summary that the model writes in their place
+    Summarise,
 }
 
 /// What a lost reader does. Exhaustive: stop or go on.

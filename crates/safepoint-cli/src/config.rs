@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use crate::{
-    args::{AgentArgs, Approve, Usage},
+    args::{AgentArgs, Approve, OnFull, Usage},
     mcp::Servers,
 };
 
@@ -19,6 +19,8 @@ pub(crate) struct Config {
     system: Option<String>,
     max_tokens: Option<u64>,
     temperature: Option<f64>,
+    window: Option<u64>,
+    on_full: Option<OnFull>,
     tools: Option<String>,
     parallel: Option<usize>,
     approve: Option<Approve>,
@@ -53,6 +55,8 @@ impl Config {
         args.system = args.system.take().or(self.system);
         args.max_tokens = args.max_tokens.or(self.max_tokens);
         args.temperature = args.temperature.or(self.temperature);
+        args.window = args.window.or(self.window);
+        args.on_full = args.on_full.or(self.on_full);
         args.tools = args.tools.take().or(self.tools);
         args.parallel = args.parallel.or(self.parallel);
         args.approve = args.approve.or(self.approve);

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use safepoint::{
     Outcome,
     event::{Answered, Event, EventKind, Extent, Fact, Wholeness},
+    history::Shortened,
     ids::{Path, SessionId},
     message::CallResult,
     outcome::Persisted,
@@ -119,13 +120,7 @@ impl Lines {
                 ("model_started", json!({"round": round}))
             }
             Fact::ModelEnded { whole, report, message } => {
-                let status = match whole {
-                    Wholeness::Whole => "completed",
-                    Wholeness::Cut => "stopped",
-                    Wholeness::Steered => "steered",
-                    Wholeness::Failed(_) => "failed",
-                };
-                let fields = json!({"round": report.round, "name": report.model, "status": status,
+                let fields = json!({"round": report.round, "name": report.model, "status": status(whole),
                     "state": report.state, "usage": report.usage, "text": message.text()});
                 ("model_ended", fields)
             }
@@ -133,6 +128,14 @@ impl Lines {
                 let steers: Vec<Value> =
                     steers.iter().map(|steer| json!({"id": steer.id, "text": steer.message.text})).collect();
                 ("steer_delivered", json!({"round": round, "steers": steers}))
+            }
+            Fact::HistoryShortened(shortened) => ("history_shortened", shortened_by(shortened)),
+            Fact::SummaryStarted { round } => ("summary_started", json!({"round": round})),
+            Fact::SummaryEnded { whole, report, shortened } => {
+                let fields = json!({"round": report.round, "name": report.model, "status": status(whole),
+                    "state": report.state, "usage": report.usage,
+                    "shortened": shortened.as_ref().map(shortened_by)});
+                ("summary_ended", fields)
             }
             Fact::CallStarted { call_id, name, round, args, effect, .. } => (
                 "call_started",
@@ -197,6 +200,21 @@ fn quiet_named(receipt: &Receipt) -> Value {
     let mut value = json!(receipt);
     value["quiet"] = json!(receipt.quiet_at);
     value
+}
+
+fn status(whole: &Wholeness) -> &'static str {
+    match whole {
+        Wholeness::Whole => "completed",
+        Wholeness::Cut => "stopped",
+        Wholeness::Steered => "steered",
+        Wholeness::Failed(_) => "failed",
+    }
+}
+
+fn shortened_by(shortened: &Shortened) -> Value {
+    let omitted = &shortened.omitted;
+    json!({"by": omitted.by, "entries": omitted.entries, "rounds": omitted.rounds, "text": omitted.text(),
+        "tokens_before": shortened.tokens_before, "tokens_after": shortened.tokens_after})
 }
 
 fn asked(request: &RequestReport) -> Value {

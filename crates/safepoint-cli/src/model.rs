@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use safepoint::{Agent, AgentBuilder};
+use safepoint::{Agent, AgentBuilder, Window};
 use safepoint_models::{HttpModel, Wire, anthropic, gemini, openai, responses};
 use safepoint_testkit::{script::Script, server::ModelServer};
 use secrecy::SecretString;
@@ -12,7 +12,7 @@ use tokio::{
     time::timeout,
 };
 
-use crate::args::{AgentArgs, Usage};
+use crate::args::{AgentArgs, OnFull, Usage};
 
 /// How a model is named.
 const WIRES: &str = "openai:NAME, responses:NAME, anthropic:NAME or gemini:NAME";
@@ -36,8 +36,17 @@ impl Chosen {
     }
 }
 
-/// Chooses in the order of the contract.
+/// Chooses in the order of the contract, with the window that the arguments name.
 pub(crate) async fn choose(args: &AgentArgs) -> anyhow::Result<Chosen> {
+    let window = window(args)?;
+    let mut chosen = pick(args).await?;
+    if let Some(window) = window {
+        chosen.builder = chosen.builder.window(window);
+    }
+    Ok(chosen)
+}
+
+async fn pick(args: &AgentArgs) -> anyhow::Result<Chosen> {
     if args.model.as_deref() == Some(PRACTICE) {
         return Ok(Chosen { notice: None, ..practice_model().await? });
     }
@@ -100,6 +109,28 @@ fn named_model(args: &AgentArgs, named: &str) -> anyhow::Result<Chosen> {
             other => return Err(Usage(format!("there is no wire `{other}`; write {WIRES}")).into()),
         },
     ))
+}
+
+/// The model's window, and what happens when the conversation outgrows it.
+fn window(args: &AgentArgs) -> Result<Option<Window>, Usage> {
+    let Some(tokens) = args.window else {
+        return match args.on_full {
+            None => Ok(None),
+            Some(_) => Err(Usage("--on-full needs --window TOKENS: how much the model takes".into())),
+        };
+    };
+    let mut window = Window::of(tokens);
+    if let Some(answer) = args.max_tokens {
+        window = window.keep_for_answer(answer);
+    }
+    if window.room() == 0 {
+        return Err(Usage("--window leaves no room: what is kept for the answer is all of it".into()));
+    }
+    Ok(Some(match args.on_full.unwrap_or(OnFull::Refuse) {
+        OnFull::Refuse => window,
+        OnFull::Drop => window.drop_oldest(),
+        OnFull::Summarise => window.summarise(),
+    }))
 }
 
 fn key(args: &AgentArgs) -> Result<Option<SecretString>, Usage> {

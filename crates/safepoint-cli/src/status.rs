@@ -24,6 +24,7 @@ pub(crate) struct Status {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Model {
     Streams,
+    Summarises,
     Retries,
 }
 
@@ -69,7 +70,8 @@ impl Status {
     fn fact(&mut self, fact: &Fact, now: Instant) {
         match fact {
             Fact::ModelStarted { .. } => self.model = Some((Model::Streams, now)),
-            Fact::ModelEnded { .. } => self.model = None,
+            Fact::SummaryStarted { .. } => self.model = Some((Model::Summarises, now)),
+            Fact::ModelEnded { .. } | Fact::SummaryEnded { .. } => self.model = None,
             Fact::CallStarted { call_id, name, .. } => self.call(call_id, name, CallState::Runs, now),
             Fact::ApprovalAsked(asked) => self.call(&asked.call_id, &asked.tool, CallState::Asked, now),
             Fact::ApprovalClosed { call_id, .. } => self.calls.retain(|call| call.id != *call_id),
@@ -126,7 +128,11 @@ impl Status {
     fn running(&self, now: Instant) -> String {
         const SHOWN: usize = 3;
         let model = self.model.map(|(model, since)| {
-            let what = if model == Model::Retries { "the model (waits to try again)" } else { "the model" };
+            let what = match model {
+                Model::Streams => "the model",
+                Model::Summarises => "a summary of the oldest rounds",
+                Model::Retries => "the model (waits to try again)",
+            };
             format!("{what}{}", elapsed(since, now, Duration::ZERO))
         });
         let calls = self.calls.iter().map(|call| {

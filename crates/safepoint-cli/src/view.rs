@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Instant};
 use safepoint::{
     Outcome, RunHandle,
     event::{Event, EventKind, Fact},
+    history::StandIn,
     ids::SessionId,
     receipt::Receipt,
 };
@@ -73,6 +74,16 @@ impl View {
             Fact::CallEnded { report, .. } => {
                 let status = report.status.as_str().replace('_', " ");
                 self.screen.note(&format!("▪ {}: {status}", report.name));
+            }
+            Fact::HistoryShortened(shortened) | Fact::SummaryEnded { shortened: Some(shortened), .. } => {
+                let place = match shortened.omitted.by {
+                    StandIn::Note => "are not sent any more",
+                    StandIn::Summary => "are sent as a summary from now on",
+                };
+                self.screen.note(&format!(
+                    "the model's window is full: its first {} messages {place} (about {} tokens instead of {})",
+                    shortened.omitted.rounds, shortened.tokens_after, shortened.tokens_before
+                ));
             }
             Fact::StopEscalated => self.screen.note("the grace is over: stopping now"),
             Fact::ModelEnded { .. } => self.screen.end_line(),

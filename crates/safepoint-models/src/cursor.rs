@@ -8,6 +8,7 @@ use safepoint::history::{Entry, History};
 #[derive(Debug, Default)]
 pub(crate) struct Cursor {
     encoded: usize,
+    first: Option<Arc<Entry>>,
     last: Option<Arc<Entry>>,
 }
 
@@ -20,12 +21,17 @@ pub(crate) enum Fresh<'h> {
 impl Cursor {
     pub(crate) fn advance<'h>(&mut self, history: &'h History) -> Fresh<'h> {
         let entries = history.entries();
-        let grew = match &self.last {
-            None => self.encoded == 0,
-            Some(last) => entries.get(self.encoded - 1).is_some_and(|entry| Arc::ptr_eq(entry, last)),
+        let same = |entry: Option<&Arc<Entry>>, known| entry.is_some_and(|entry| Arc::ptr_eq(entry, known));
+        let grew = match (&self.first, &self.last) {
+            // The first one too: one that was shortened can have its last entry where it was.
+            (Some(first), Some(last)) => {
+                same(entries.first(), first) && same(entries.get(self.encoded - 1), last)
+            }
+            (None, _) | (_, None) => self.encoded == 0,
         };
         let from = if grew { self.encoded } else { 0 };
         self.encoded = entries.len();
+        self.first = entries.first().cloned();
         self.last = entries.last().cloned();
         if grew { Fresh::Rest(&entries[from..]) } else { Fresh::All(entries) }
     }

@@ -2,6 +2,7 @@
 
 use safepoint::model::{ModelError, ModelErrorKind};
 use serde::Deserialize;
+use serde_json::Value;
 
 /// The error body that the wires share: `{"error": {"message": …, "type": …}}`.
 #[derive(Deserialize)]
@@ -12,7 +13,7 @@ struct ErrorBody {
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum ErrorDetail {
-    Full { message: String },
+    Full { message: String, code: Option<Value>, r#type: Option<String> },
     Text(String),
 }
 
@@ -20,14 +21,55 @@ enum ErrorDetail {
 pub(crate) fn provider_words(body: &[u8]) -> Option<String> {
     const MOST: usize = 1000;
     let words = match serde_json::from_slice::<ErrorBody>(body).ok()?.error {
-        ErrorDetail::Full { message } | ErrorDetail::Text(message) => message,
+        ErrorDetail::Full { message, .. } | ErrorDetail::Text(message) => message,
     };
     Some(words.chars().take(MOST).collect())
+}
+
+/// What providers and servers say of a conversation that does not fit: as a code, as a type, or only in words.
+const TOO_LONG: [&str; 10] = [
+    "context_length_exceeded",
+    "exceed_context_size_error",
+    "maximum context length",
+    "prompt is too long",
+    "exceed context limit",
+    "exceeds the context window",
+    "exceed context window",
+    "available context size",
+    "context size has been exceeded",
+    "exceeds the maximum number of tokens",
+];
+
+/// Whether an error body says that the conversation does not fit the model's window.
+fn is_too_long(body: &[u8]) -> bool {
+    let Ok(ErrorBody { error }) = serde_json::from_slice(body) else { return false };
+    match error {
+        ErrorDetail::Text(message) => says_too_long(&message),
+        ErrorDetail::Full { message, code, r#type } => {
+            let code = code.as_ref().and_then(Value::as_str).unwrap_or_default();
+            [&message, code, r#type.as_deref().unwrap_or_default()].into_iter().any(says_too_long)
+        }
+    }
+}
+
+fn says_too_long(words: &str) -> bool {
+    let words = words.to_lowercase();
+    TOO_LONG.iter().any(|known| words.contains(known))
+}
+
+fn too_long(said: String) -> ModelError {
+    ModelError::new(ModelErrorKind::ContextWindow, said).hint(
+        "the conversation does not fit the model: say its window (--window, AgentBuilder::window) and let it drop or \
+         summarise its oldest rounds, take a model with a larger one, or begin a new conversation",
+    )
 }
 
 /// An answer that is not a success.
 pub(crate) fn of_status(status: u16, body: &[u8], url: &str) -> ModelError {
     let words = provider_words(body).unwrap_or_else(|| "no reason was given".to_owned());
+    if !matches!(status, 401 | 403 | 404 | 429) && is_too_long(body) {
+        return too_long(format!("the provider answered {status}: {words}")).with_status(status);
+    }
     let (kind, hint) = match status {
         // Gemini answers 400 to a key that it does not know.
         401 | 403 | 400 if status != 400 || words.contains("API key not valid") => (
@@ -81,6 +123,9 @@ pub(crate) fn malformed(what: impl std::fmt::Display) -> ModelError {
 }
 
 pub(crate) fn in_stream(message: &str) -> ModelError {
+    if says_too_long(message) {
+        return too_long(format!("the provider failed while it answered: {message}"));
+    }
     ModelError::new(ModelErrorKind::Provider, format!("the provider failed while it answered: {message}"))
         .hint("what had arrived is kept; ask again to go on")
 }

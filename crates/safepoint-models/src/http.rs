@@ -11,7 +11,7 @@ use reqwest::{
     RequestBuilder, Response,
     header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER},
 };
-use safepoint::model::{Delta, DeltaStream, ModelError};
+use safepoint::model::{Delta, DeltaStream, ModelError, ModelErrorKind};
 use safepoint::usage::{Usage, UsageSource};
 use tokio::time::{sleep, timeout};
 
@@ -235,8 +235,12 @@ impl<W: Wire> Exchange<W> {
         }
         let wait = retry_after(response.headers());
         let body = read_some(response, patience.idle).await;
-        let again = if error::is_worth_a_retry(status.as_u16()) { Again::MayHelp } else { Again::Pointless };
-        Err(Miss { error: error::of_status(status.as_u16(), &body, url.as_str()), wait, again })
+        let error = error::of_status(status.as_u16(), &body, url.as_str());
+        // Some servers answer 500 to what does not fit their window.
+        let may_help =
+            error::is_worth_a_retry(status.as_u16()) && error.kind() != ModelErrorKind::ContextWindow;
+        let again = if may_help { Again::MayHelp } else { Again::Pointless };
+        Err(Miss { error, wait, again })
     }
 
     /// A success that is not a stream of events is none: an error body, a login page, a whole message.

@@ -2,12 +2,15 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, also in its helpers")]
 
-use std::sync::{Arc, Mutex};
+use std::{
+    cell::Cell,
+    sync::{Arc, Mutex},
+};
 
 use futures_util::StreamExt as _;
-use proptest::prelude::*;
+use proptest::{prelude::*, test_runner::TestRunner};
 use safepoint::{
-    History, Model,
+    Agent, History, Model, Window,
     history::Entry,
     message::{AssistantMessage, Block, CallResult, Reasoning, ToolCall, Verdict},
     model::{Delta, ModelSpec},
@@ -16,6 +19,7 @@ use safepoint_models::{anthropic, gemini, openai, responses};
 use safepoint_testkit::{
     oracle::{self, Violation},
     script::{Reply, Script},
+    scripted::ScriptedModel,
     server::ModelServer,
 };
 use serde_json::{Value, json};
@@ -152,6 +156,67 @@ proptest! {
             let anew = (wire.encode)(&steps[steps.len() - 1..]);
             prop_assert_eq!(grown.last(), anew.last(), "{}", wire.path);
         }
+    }
+}
+
+/// What a run sends under a window of so many tokens, request by request, and the history that it leaves.
+async fn sent_under(window: Window, history: History, rounds: usize) -> (Vec<History>, History) {
+    let replies = (0..rounds).map(|_| Reply::text("hm").and_call("f", json!({"a": 1})).usage(0, 0));
+    let model = ScriptedModel::new(Script::of(replies.chain([Reply::text("done")])));
+    let agent = Agent::builder(model.clone()).window(window).build();
+    let outcome = agent.run_on(history, "and now?").await;
+    (model.requests(), outcome.history().clone())
+}
+
+/// S5.1, S12.2: whatever is left out of whatever conversation, every provider takes what is sent; what was just asked is
+/// in it; nothing of the conversation is lost; and a body that grew has the bytes of one that is encoded anew.
+#[test]
+fn what_is_left_out_leaves_a_valid_history() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let shortened = Cell::new(0);
+    let inputs = (proptest::collection::vec(entry(), 0..14), 90_u64..260, 0_usize..4, any::<bool>());
+    let checked = TestRunner::default().run(&inputs, |(entries, tokens, rounds, drops)| {
+        let mut history = History::new();
+        history.push(Entry::User("first".into()));
+        entries.into_iter().for_each(|entry| history.push(entry));
+        let _told = history.repair();
+        let window = Window::of(tokens).keep_for_answer(10);
+        let in_short = Script { repeat: true, ..Script::of([Reply::text("in short")]) };
+        let window = match drops {
+            true => window.drop_oldest(),
+            false => window.summarise_with(ScriptedModel::new(in_short)),
+        };
+        let (sent, left) = runtime.block_on(sent_under(window, history.clone(), rounds));
+        prop_assert_eq!(&left.entries()[..history.entries().len()], history.entries());
+        shortened.set(shortened.get() + u32::from(left.omitted().is_some() && !sent.is_empty()));
+        for history in &sent {
+            accepted(history)?;
+            prop_assert!(history.entries().iter().any(|entry| **entry == Entry::User("and now?".into())));
+        }
+        let sent: Vec<&History> = sent.iter().collect();
+        for wire in WIRES.iter().filter(|_| !sent.is_empty()) {
+            let anew = (wire.encode)(&sent[sent.len() - 1..]);
+            prop_assert_eq!((wire.encode)(&sent).last(), anew.last(), "{}", wire.path);
+        }
+        Ok(())
+    });
+    checked.unwrap();
+    assert!(shortened.get() > 20, "hardly anything was left out: {}", shortened.get());
+}
+
+/// S12.2: what was shortened can have its last entry where it had it before, and is encoded anew all the same.
+#[tokio::test]
+async fn a_shortened_history_of_the_same_length_is_encoded_anew() {
+    let mut before = History::new();
+    before.push(Entry::User("an old question ".repeat(20).as_str().into()));
+    before.push(Entry::Assistant(AssistantMessage::of_text("an old answer")));
+    let (sent, _) = sent_under(Window::of(150).keep_for_answer(10).drop_oldest(), before.clone(), 0).await;
+    let after = sent[0].clone();
+    let mut whole = before;
+    whole.push(Entry::User("and now?".into()));
+    assert_eq!(whole.entries().len(), after.entries().len());
+    for wire in WIRES {
+        assert_eq!((wire.encode)(&[&whole, &after])[1], (wire.encode)(&[&after])[0], "{}", wire.path);
     }
 }
 

@@ -105,7 +105,9 @@ impl Recording {
         let again =
             |kind: &EventKind| matches!(kind, EventKind::Retrying { .. } | EventKind::FailedOver { .. });
         let retries = self.events.iter().filter(|event| again(&event.kind));
-        let calls = self.facts().filter(|fact| matches!(&***fact, Fact::ModelStarted { .. }));
+        let begins =
+            |fact: &&Arc<Fact>| matches!(***fact, Fact::ModelStarted { .. } | Fact::SummaryStarted { .. });
+        let calls = self.facts().filter(begins);
         retries.count() + calls.count()
     }
 

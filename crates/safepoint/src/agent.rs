@@ -12,7 +12,7 @@ use crate::{
     limits::Limits,
     log::{Log, MemoryLog},
     message::UserMessage,
-    model::{Model, OnCut},
+    model::{Model, ModelSpec, OnCut},
     observe::StopTimes,
     outcome::Outcome,
     run::Run,
@@ -20,6 +20,7 @@ use crate::{
     tool::Tool,
     toolset::{Toolset, Work},
     usage::Price,
+    window::{Gauge, Window},
 };
 
 /// A definition: model, instructions, tools, limits. Its runs share nothing but this (S1.8). Cheap to clone.
@@ -58,6 +59,7 @@ pub(crate) struct Definition {
     pub(crate) rules: Vec<Rule>,
     pub(crate) hooks: Arc<dyn Hooks>,
     pub(crate) times: StopTimes,
+    pub(crate) gauge: Option<Gauge>,
 }
 
 impl Agent {
@@ -73,6 +75,7 @@ impl Agent {
             approvals: Approvals::Ask(None, crate::approval::Unanswered::Deny),
             rules: Vec::new(),
             hooks: Arc::new(NoHooks),
+            window: None,
         }
     }
 
@@ -151,6 +154,7 @@ pub struct AgentBuilder {
     approvals: Approvals,
     rules: Vec<Rule>,
     hooks: Arc<dyn Hooks>,
+    window: Option<Window>,
 }
 
 impl AgentBuilder {
@@ -208,6 +212,13 @@ impl AgentBuilder {
         self
     }
 
+    /// Sets the model's window, and what happens when a conversation outgrows it. Default: nothing is measured, and
+    /// the provider refuses what it does not take.
+    pub fn window(mut self, window: Window) -> Self {
+        self.window = Some(window);
+        self
+    }
+
     /// Sets the hooks.
     pub fn hooks(mut self, hooks: impl Hooks) -> Self {
         self.hooks = Arc::new(hooks);
@@ -229,9 +240,14 @@ impl AgentBuilder {
     /// Makes the agent.
     ///
     /// # Errors
-    /// If two tools share a name, or a tool's schema is not a JSON Schema.
+    /// If two tools share a name, a tool's schema is not a JSON Schema, or the answer takes all of the window.
     pub fn try_build(self) -> Result<Agent, BuildError> {
         let tools = Toolset::new(self.tools).map_err(BuildError)?;
+        let spec = ModelSpec { system: self.system.clone(), tools: tools.decls() };
+        let gauge = match self.window {
+            None => None,
+            Some(window) => Some(Gauge::new(window, &spec).ok_or_else(no_room)?),
+        };
         Ok(Agent {
             def: Arc::new(Definition {
                 model: self.model,
@@ -244,6 +260,7 @@ impl AgentBuilder {
                 rules: self.rules,
                 hooks: self.hooks,
                 times: StopTimes::default(),
+                gauge,
             }),
         })
     }
@@ -258,6 +275,10 @@ impl fmt::Debug for AgentBuilder {
 /// Why an agent cannot be made, and of which tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BuildError(String);
+
+fn no_room() -> BuildError {
+    BuildError("the window leaves no room: what is kept for the answer is all of it".into())
+}
 
 impl fmt::Display for BuildError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

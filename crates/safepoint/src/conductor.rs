@@ -43,6 +43,7 @@ mod settle;
 mod steering;
 mod stop;
 mod timers;
+mod window;
 
 use children::Kin;
 use model_call::Streaming;
@@ -163,7 +164,8 @@ impl Conductor {
             let demand = self.scope.demand();
             let def = Arc::clone(&self.def);
             let steered = self.steers.urgency();
-            let bounds = Bounds { limits: &def.limits, price: def.price.as_ref(), steered };
+            let bounds =
+                Bounds { limits: &def.limits, price: def.price.as_ref(), gauge: def.gauge.as_ref(), steered };
             let due = self.machine.due(demand, &bounds);
             match &due {
                 Due::Wait => self.rest(),
@@ -172,6 +174,9 @@ impl Conductor {
             }
             match due {
                 Due::CallModel { gate } => self.call_model(gate).await?,
+                Due::Shorten(cut) => self.shorten(&cut).await?,
+                Due::Summarise { cut, gate } => Box::pin(self.summarise(cut, gate)).await?,
+                Due::Refuse(text) => self.refuse(text),
                 Due::CutModel(whole) => self.cut_model(whole).await?,
                 Due::TakeSteer => self.take_steers().await?,
                 Due::Judge(calls) => self.judge(calls).await?,

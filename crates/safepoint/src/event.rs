@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::{
     approval::{ApprovalRequest, Decision},
-    history::{History, Repair},
+    history::{History, Repair, Shortened},
     ids::{ApprovalId, CallId, Path, RunId, SteerId},
     message::{AssistantMessage, CallResult, UserMessage},
     receipt::{CallReport, ChildReport, ModelReport, Receipt, RequestReport, WorkKind},
@@ -61,6 +61,22 @@ pub enum Fact {
         round: u32,
         /// The messages, in the order in which they came.
         steers: Vec<TakenSteer>,
+    },
+    /// The oldest rounds are not sent any more: the history does not fit the model's window.
+    HistoryShortened(Shortened),
+    /// A model call that summarises the oldest rounds is about to begin, before the model call of this round.
+    SummaryStarted {
+        /// The next round, from 1.
+        round: u32,
+    },
+    /// It ended, by itself or not.
+    SummaryEnded {
+        /// Whether it is all.
+        whole: Wholeness,
+        /// The account.
+        report: ModelReport,
+        /// What is left out from now on; none if it was cut or failed, and then nothing has changed.
+        shortened: Option<Shortened>,
     },
     /// A call is about to begin.
     CallStarted {

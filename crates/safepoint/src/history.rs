@@ -13,8 +13,11 @@ use crate::{
 };
 
 mod repair;
+mod shorten;
 
 pub use repair::Repair;
+pub use shorten::{Omitted, Shortened, StandIn};
+pub(crate) use shorten::{View, bytes, bytes_of, said_from, tokens_of};
 
 /// One step of a conversation. Exhaustive: every wire must place each of them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -40,6 +43,8 @@ pub struct History {
     entries: Vec<Arc<Entry>>,
     #[serde(default)]
     tail: Tail,
+    #[serde(default, skip_serializing_if = "View::is_all")]
+    view: View,
 }
 
 /// The open end of a conversation: what a stop, a limit or a failure left. Exhaustive: closing must handle each.
@@ -77,7 +82,7 @@ impl History {
         Self::default()
     }
 
-    /// The closed part, oldest first.
+    /// The closed part, oldest first, what is [left out](History::omitted) of what a model is sent included.
     #[must_use]
     pub fn entries(&self) -> &[Arc<Entry>] {
         &self.entries

@@ -30,6 +30,7 @@ pub mod store;
 pub mod tool;
 mod toolset;
 pub mod usage;
+pub mod window;
 
 pub use agent::{Agent, AgentBuilder, BuildError};
 pub use history::History;
@@ -47,3 +48,4 @@ pub use shared::DecideError;
 pub use steer::{Landed, Steer};
 pub use tool::{Cx, Tool, ToolResult};
 pub use usage::{Price, Usage};
+pub use window::Window;

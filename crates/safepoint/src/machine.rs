@@ -14,7 +14,8 @@ use crate::{
     log::Recorded,
     message::{AssistantMessage, CallResult},
     receipt::{CallReport, CallStatus, CleanupReport, Effect, Ending, ModelReport, ProcessReport, WorkKind},
-    usage::Usage,
+    usage::{Usage, UsageSource},
+    window::Cut,
 };
 
 mod bounds;
@@ -43,6 +44,7 @@ pub(crate) struct Machine {
     below: Below,
     effect: Effect,
     model: Option<ModelReport>,
+    summaries: Vec<ModelReport>,
     calls: Vec<CallReport>,
     failure: Option<ErrorReport>,
 }
@@ -52,6 +54,8 @@ pub(crate) struct Machine {
 enum Stage {
     /// A model call is next.
     Ready,
+    /// Its history is being summarised first, because it does not fit.
+    Summarising,
     /// The model streams.
     Streaming,
     /// The message was cut: what had arrived.
@@ -67,6 +71,12 @@ enum Stage {
 pub(crate) enum Due {
     /// Begin a model call, if this gate lets it pass.
     CallModel { gate: SafePoints },
+    /// Leave the oldest rounds out of what is sent.
+    Shorten(Cut),
+    /// The same, with a summary in their place, if this gate lets its model call pass.
+    Summarise { cut: Cut, gate: SafePoints },
+    /// The history does not fit, and nothing may be left out: fail.
+    Refuse(String),
     /// End the model call that streams, for a stop or for a steer.
     CutModel(Wholeness),
     /// Make what the run was steered with part of its history.
@@ -97,6 +107,7 @@ impl Machine {
             below: Below::default(),
             effect: Effect::None,
             model: None,
+            summaries: Vec::new(),
             calls: Vec::new(),
             failure: None,
         }
@@ -121,6 +132,11 @@ impl Machine {
                 (_, Steered::No | Steered::Waiting) => Due::Wait,
             },
             Stage::Ready => self.due_ready(demand, bounds),
+            // Nothing has changed since the boundary before it, so the run still stands there (S12.2).
+            Stage::Summarising if demand.is_some_and(|demand| demand.fires_at(self.ready_gate())) => {
+                Due::CutModel(Wholeness::Cut)
+            }
+            Stage::Summarising => Due::Wait,
             Stage::Calls(round) => {
                 let gate = round.gate();
                 if round.is_closing() || demand.is_some_and(|demand| demand.fires_at(gate)) {
@@ -142,7 +158,7 @@ impl Machine {
         }
         match (bounds.reached(self), bounds.steered) {
             (Some(limit), _) => limit,
-            (None, Steered::No) => Due::CallModel { gate },
+            (None, Steered::No) => bounds.fitted(self, gate),
             (None, Steered::Waiting | Steered::AtOnce) => Due::TakeSteer,
         }
     }
@@ -158,7 +174,7 @@ impl Machine {
     fn wind_down(&self, ending: Ending) -> Due {
         match &self.stage {
             Stage::Calls(round) if round.is_running() => Due::Wait,
-            Stage::Streaming => Due::CutModel(Wholeness::Cut),
+            Stage::Streaming | Stage::Summarising => Due::CutModel(Wholeness::Cut),
             _ => Due::Settle(ending),
         }
     }
@@ -170,6 +186,18 @@ impl Machine {
             Fact::ModelStarted { round } => {
                 self.rounds = *round;
                 self.stage = Stage::Streaming;
+            }
+            Fact::HistoryShortened(shortened) => self.history.shorten(shortened),
+            Fact::SummaryStarted { .. } => self.stage = Stage::Summarising,
+            Fact::SummaryEnded { whole, report, shortened } => {
+                self.usage.add(&report.usage);
+                self.summaries.push(report.clone());
+                self.stage = Stage::Ready;
+                match (shortened, whole) {
+                    (Some(shortened), _) => self.history.shorten(shortened),
+                    (None, Wholeness::Failed(error)) => self.fail(error.clone()),
+                    (None, Wholeness::Whole | Wholeness::Cut | Wholeness::Steered) => {}
+                }
             }
             Fact::ModelEnded { message, whole, report } => self.model_ended(message, whole, report),
             Fact::SteerTaken { steers, .. } => {
@@ -215,11 +243,12 @@ impl Machine {
         }
         self.calls.clear();
         self.model = None;
+        self.summaries.clear();
         self.usage = Usage::default();
         self.below = Below::default();
         self.failure = None;
         match &mut self.stage {
-            Stage::Cut(_) | Stage::Streaming => self.stage = Stage::Ready,
+            Stage::Cut(_) | Stage::Streaming | Stage::Summarising => self.stage = Stage::Ready,
             Stage::Calls(round) => round.reopen(),
             Stage::Ready | Stage::Answered(_) => {}
         }
@@ -245,6 +274,9 @@ impl Machine {
     fn model_ended(&mut self, message: &Arc<AssistantMessage>, whole: &Wholeness, report: &ModelReport) {
         self.usage_before = self.usage.clone();
         self.usage.add(&report.usage);
+        if *whole == Wholeness::Whole && report.usage.source == UsageSource::Exact {
+            self.history.measure(report.usage.input);
+        }
         self.model = Some(report.clone());
         self.stage = match whole {
             Wholeness::Cut => Stage::Cut(Arc::clone(message)),
@@ -319,7 +351,7 @@ impl Machine {
     ) {
         let open = match &mut self.stage {
             Stage::Calls(round) => round.report_mut(id),
-            Stage::Ready | Stage::Streaming | Stage::Cut(_) | Stage::Answered(_) => None,
+            Stage::Ready | Stage::Summarising | Stage::Streaming | Stage::Cut(_) | Stage::Answered(_) => None,
         };
         if let Some(report) = open.or_else(|| self.calls.iter_mut().find(|report| report.call_id == *id)) {
             report.cleanups.extend(cleanups);

@@ -162,6 +162,8 @@ pub enum ModelErrorKind {
     NotFound,
     /// The request was refused (other 4xx).
     Refused,
+    /// The conversation does not fit the model's window.
+    ContextWindow,
     /// Too many requests, retries exhausted (429).
     RateLimited,
     /// The provider failed, retries exhausted (5xx, or an error in its stream).
@@ -224,6 +226,7 @@ impl ModelError {
             ModelErrorKind::StreamIdle => "stream_idle",
             ModelErrorKind::ContentFilter => "content_filter",
             ModelErrorKind::Truncated => "truncated",
+            ModelErrorKind::ContextWindow => "context_window",
             ModelErrorKind::Unreachable
             | ModelErrorKind::Unauthorized
             | ModelErrorKind::NotFound

@@ -303,6 +303,9 @@ pub struct Receipt {
     pub rounds: u32,
     /// The last model call, if there was one.
     pub model: Option<ModelReport>,
+    /// The model calls that summarised the history because it did not fit the model's window.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub summaries: Vec<ModelReport>,
     /// Every call of this attempt's open or last round, and every earlier call whose effect matters.
     pub calls: Vec<CallReport>,
     /// Approvals that the stop cancelled.

@@ -38,6 +38,7 @@ const MODULES: [&str; 27] = [
     "message",
     "history",
     "model",
+    "window",
     "approval",
     "receipt",
     "tool",

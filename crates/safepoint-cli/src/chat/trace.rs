@@ -18,6 +18,16 @@ pub(super) fn line(fact: &Fact) -> String {
             };
             format!("message {whole}; {} tokens in, {} out", report.usage.input, report.usage.output)
         }
+        Fact::HistoryShortened(shortened) => format!(
+            "the window is full: {} messages of the model are not sent any more; about {} tokens instead of {}",
+            shortened.omitted.rounds, shortened.tokens_after, shortened.tokens_before
+        ),
+        Fact::SummaryStarted { round } => format!("request for a summary, before request {round}"),
+        Fact::SummaryEnded { shortened, report, .. } => {
+            let taken =
+                if shortened.is_some() { "takes the place of the oldest rounds" } else { "is not used" };
+            format!("the summary {taken}; {} tokens in, {} out", report.usage.input, report.usage.output)
+        }
         Fact::SteerTaken { round, steers } => format!("{} steered in, for request {round}", steers.len()),
         Fact::CallStarted { name, call_id, args, .. } => format!("{name} {call_id} begins: {}", brief(args)),
         Fact::CallEnded { report, .. } => {

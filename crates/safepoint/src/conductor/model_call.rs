@@ -8,7 +8,7 @@ use safepoint_scope::{Effect, Permit, SafePoints, Task};
 use tokio::time::timeout;
 use tracing::{Instrument as _, Span};
 
-use super::{Broken, Conductor};
+use super::{Broken, Conductor, window::Summing};
 use crate::{
     draft::{Draft, Sent},
     event::{ErrorReport, EventKind, Fact, Wholeness},
@@ -31,10 +31,17 @@ impl Effect for CallModel {
 /// A model call that is under way.
 pub(super) struct Streaming {
     round: u32,
+    purpose: Purpose,
     started_at: Timestamp,
     pen: Arc<Mutex<Pen>>,
     task: Option<Task<()>>,
     span: Span,
+}
+
+/// What a model call is for. Exhaustive: a round, or the summary of a history before one.
+pub(super) enum Purpose {
+    Round,
+    Summary(Box<Summing>),
 }
 
 /// The draft, and whether it may still be written: taken away when the call is cut, so that a chunk that arrives a
@@ -53,6 +60,12 @@ enum Hand {
 }
 
 impl Streaming {
+    pub(super) fn new(model: &str, round: u32, purpose: Purpose) -> Self {
+        let pen = Arc::new(Mutex::new(Pen { draft: Draft::default(), hand: Hand::Performer }));
+        let span = spans::model_call(model, round);
+        Self { round, purpose, started_at: Timestamp::now(), pen, task: None, span }
+    }
+
     pub(super) fn round(&self) -> u32 {
         self.round
     }
@@ -66,57 +79,67 @@ impl Conductor {
         {
             return self.wait().await;
         }
-        let started_at = Timestamp::now();
         let announced = self.record(Fact::ModelStarted { round }).await?;
-        let span = spans::model_call(self.def.model.name(), round);
-        let pen = Arc::new(Mutex::new(Pen { draft: Draft::default(), hand: Hand::Performer }));
-        let task = match self.scope.pass::<CallModel>(gate, &announced) {
+        let streaming = Streaming::new(self.def.model.name(), round, Purpose::Round);
+        self.stream(streaming, gate, &announced).await
+    }
+
+    /// Begins what was announced, if the gate lets it pass.
+    pub(super) async fn stream(
+        &mut self,
+        mut streaming: Streaming,
+        gate: SafePoints,
+        announced: &Recorded,
+    ) -> Result<(), Broken> {
+        match self.scope.pass::<CallModel>(gate, announced) {
             Ok(permit) => {
-                let stream = self.conversation.stream(self.machine.history());
-                let shared = Arc::clone(&self.shared);
+                let (stream, shown) = match &mut streaming.purpose {
+                    Purpose::Round => (self.conversation.stream(&self.machine.history().sent()), Shown::All),
+                    Purpose::Summary(summing) => (summing.stream(), Shown::OnlyRetries),
+                };
+                let (pen, shared) = (Arc::clone(&streaming.pen), Arc::clone(&self.shared));
                 let most = self.def.limits.model_output_bytes;
-                let page = Page { pen: Arc::clone(&pen), shared, round, most };
+                let page = Page { pen, shared, round: streaming.round, most, shown };
                 let performer = perform(permit, stream, page, self.def.on_cut);
-                Some(self.scope.spawn("model call", performer.instrument(span.clone())))
+                let span = streaming.span.clone();
+                streaming.task = Some(self.scope.spawn("model call", performer.instrument(span)));
             }
             // The stop is in the scope's hands; the value has nowhere to unwind to but here.
-            Err(stop) => {
-                drop(stop);
-                None
-            }
-        };
-        let refused = task.is_none();
-        self.streaming = Some(Streaming { round, started_at, pen, task, span });
+            Err(stop) => drop(stop),
+        }
+        let refused = streaming.task.is_none();
+        self.streaming = Some(streaming);
         if refused { self.cut_model(Wholeness::Cut).await } else { Ok(()) }
     }
 
     /// Ends the exchange at our end, and keeps what had arrived. One that a steer cuts is released in any case.
     pub(super) async fn cut_model(&mut self, whole: Wholeness) -> Result<(), Broken> {
-        let Some(streaming) = self.streaming.take() else { return Ok(()) };
+        let Some(mut streaming) = self.streaming.take() else { return Ok(()) };
         if whole == Wholeness::Cut
             && let Some(demand) = self.scope.demand()
         {
             self.observe(demand.mode).await?;
         }
-        match (&streaming.task, self.def.on_cut) {
-            (Some(_), OnCut::Drain) if whole == Wholeness::Cut => {
-                self.end_model(&streaming, Wholeness::Cut, ModelState::Draining).await?;
-                self.drain(streaming);
-                Ok(())
-            }
-            (task, OnCut::Drain | OnCut::Release) => {
-                if let Some(task) = task {
-                    task.dropper().drop_now();
-                }
-                self.part();
-                self.end_model(&streaming, whole, ModelState::Closed).await
-            }
+        let is_drained = self.def.on_cut == OnCut::Drain && whole == Wholeness::Cut;
+        if is_drained && streaming.task.is_some() && matches!(streaming.purpose, Purpose::Round) {
+            self.end_model(&mut streaming, Wholeness::Cut, ModelState::Draining).await?;
+            self.drain(streaming);
+            return Ok(());
         }
+        if let Some(task) = &streaming.task {
+            task.dropper().drop_now();
+        }
+        self.part(&mut streaming);
+        self.end_model(&mut streaming, whole, ModelState::Closed).await
     }
 
     /// Tells the provider that the reply is not wanted, where the drop does not say so. Nothing waits for it but quiet.
-    fn part(&mut self) {
-        if let Some(parting) = self.conversation.part() {
+    fn part(&mut self, streaming: &mut Streaming) {
+        let parting = match &mut streaming.purpose {
+            Purpose::Round => self.conversation.part(),
+            Purpose::Summary(summing) => summing.part(),
+        };
+        if let Some(parting) = parting {
             let bound = self.def.limits.parting;
             drop(self.scope.spawn("telling the provider", async move {
                 if timeout(bound, parting).await.is_err() {
@@ -149,11 +172,11 @@ impl Conductor {
     }
 
     pub(super) async fn model_ended(&mut self, round: u32, error: Option<ModelError>) -> Result<(), Broken> {
-        let Some(streaming) = self.streaming.take_if(|streaming| streaming.round == round) else {
+        let Some(mut streaming) = self.streaming.take_if(|streaming| streaming.round == round) else {
             return Ok(());
         };
         if error.is_some() {
-            self.part();
+            self.part(&mut streaming);
         }
         let finish = lock(&streaming.pen).draft.finish().cloned();
         let (whole, state) = match (error, finish) {
@@ -163,12 +186,12 @@ impl Conductor {
             (None, Some(Finish::Natural | Finish::Other(_))) => (Wholeness::Whole, ModelState::Completed),
             (None, None) => (Wholeness::Failed(endless()), ModelState::Closed),
         };
-        self.end_model(&streaming, whole, state).await
+        self.end_model(&mut streaming, whole, state).await
     }
 
     async fn end_model(
         &mut self,
-        streaming: &Streaming,
+        streaming: &mut Streaming,
         whole: Wholeness,
         state: ModelState,
     ) -> Result<(), Broken> {
@@ -177,7 +200,7 @@ impl Conductor {
             pen.hand = Hand::Nobody;
             let state = if pen.draft.sent() == Sent::No { ModelState::NeverSent } else { state };
             let model =
-                pen.draft.model().map_or_else(|| self.def.model.name().to_owned(), |to| to.to_string());
+                pen.draft.model().map_or_else(|| self.model_of(streaming).to_owned(), |to| to.to_string());
             (pen.draft.message(|id| self.machine.is_taken(id)), pen.draft.usage(), state, model)
         };
         let report = ModelReport {
@@ -198,9 +221,19 @@ impl Conductor {
         streaming.span.record("gen_ai.usage.input_tokens", report.usage.input);
         streaming.span.record("gen_ai.usage.output_tokens", report.usage.output);
         let message = Arc::new(message);
+        if let Purpose::Summary(summing) = &mut streaming.purpose {
+            return Box::pin(self.summarised(summing, &message, (whole, report))).await;
+        }
         self.after_model(streaming.round, &message, &report.usage);
         self.record(Fact::ModelEnded { message, whole, report }).await?;
         Ok(())
+    }
+
+    fn model_of<'s>(&'s self, streaming: &'s Streaming) -> &'s str {
+        match &streaming.purpose {
+            Purpose::Round => self.def.model.name(),
+            Purpose::Summary(summing) => summing.model(),
+        }
     }
 }
 
@@ -210,6 +243,14 @@ struct Page {
     shared: Arc<Shared>,
     round: u32,
     most: usize,
+    shown: Shown,
+}
+
+/// What readers are shown of a message as it arrives. Exhaustive: a summary is not said to anybody.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shown {
+    All,
+    OnlyRetries,
 }
 
 /// Streams one message into its draft. Spends the permit; dropping it releases the exchange.
@@ -256,6 +297,8 @@ impl Page {
         let over = pen.draft.bytes() > self.most;
         // Shown under the lock, so that nothing of a message is shown after it was cut.
         match delta {
+            Delta::Text(_) | Delta::Reasoning(_) | Delta::CallBegun { .. } | Delta::Usage(_)
+                if self.shown == Shown::OnlyRetries => {}
             Delta::Text(text) => self.shared.feed.push(EventKind::Text(text)),
             Delta::Reasoning(text) => self.shared.feed.push(EventKind::Reasoning(text)),
             Delta::CallBegun { name } => self.shared.feed.push(EventKind::CallBegun(name)),

@@ -108,6 +108,7 @@ impl Conductor {
             stop: self.stop_report(),
             rounds: self.machine.rounds(),
             model: self.machine.model().cloned(),
+            summaries: self.machine.summaries().to_vec(),
             calls: self.call_rows(),
             approvals_cancelled,
             waiting: self.machine.suspended().cloned().collect(),

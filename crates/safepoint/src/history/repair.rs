@@ -35,6 +35,8 @@ pub enum Repair {
         /// The id that was taken.
         call_id: CallId,
     },
+    /// What was to be left out of what a model is sent did not end before a message; all of it is sent again.
+    RestoredOmitted,
 }
 
 impl History {
@@ -42,7 +44,7 @@ impl History {
     /// the engine made, nothing the second time.
     pub fn repair(&mut self) -> Vec<Repair> {
         if is_whole(&self.entries) {
-            return Vec::new();
+            return self.repair_omitted();
         }
         let mut mender = Mender::default();
         for entry in std::mem::take(&mut self.entries) {
@@ -50,7 +52,19 @@ impl History {
         }
         mender.answer_open();
         self.entries = mender.entries.into_iter().map(Arc::new).collect();
+        // Entries may have moved, so nobody knows any more what was meant to be left out.
+        let had_omitted = self.omitted().is_some();
+        self.restore_omitted();
+        mender.repairs.extend(had_omitted.then_some(Repair::RestoredOmitted));
         mender.repairs
+    }
+
+    fn repair_omitted(&mut self) -> Vec<Repair> {
+        if self.omits_whole_rounds() {
+            return Vec::new();
+        }
+        self.restore_omitted();
+        vec![Repair::RestoredOmitted]
     }
 }
 

@@ -1,15 +1,20 @@
 //! What bounds a run's next act: the limits that are checked before a model call, and what it was steered with.
 
-use safepoint_scope::Code;
+use safepoint_scope::{Code, SafePoints};
 
 use super::{Due, Machine};
-use crate::{limits::Limits, usage::Price};
+use crate::{
+    limits::Limits,
+    usage::Price,
+    window::{Fit, Gauge},
+};
 
 /// What is known beside the facts when the next act is chosen: the limits (S12.1), and whether a steer waits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds<'a> {
     pub(crate) limits: &'a Limits,
     pub(crate) price: Option<&'a Price>,
+    pub(crate) gauge: Option<&'a Gauge>,
     pub(crate) steered: Steered,
 }
 
@@ -22,6 +27,17 @@ pub(crate) enum Steered {
 }
 
 impl Bounds<'_> {
+    /// The model call, or what must come before it so that the conversation fits its window (S12.2).
+    pub(super) fn fitted(&self, machine: &Machine, gate: SafePoints) -> Due {
+        let Some(gauge) = self.gauge else { return Due::CallModel { gate } };
+        match (gauge.fit(machine.history()), gauge.summariser()) {
+            (Fit::Fits, _) => Due::CallModel { gate },
+            (Fit::Shorten(cut), None) => Due::Shorten(cut),
+            (Fit::Shorten(cut), Some(_)) => Due::Summarise { cut, gate },
+            (Fit::Never(text), _) => Due::Refuse(text),
+        }
+    }
+
     pub(super) fn reached(&self, machine: &Machine) -> Option<Due> {
         let limit = |code, text| Some(Due::Limit { code, text });
         let (used, below) = (machine.usage(), machine.below());

@@ -33,7 +33,7 @@ impl Machine {
     pub(crate) fn suspended(&self) -> impl Iterator<Item = &ChildReport> {
         let round = match &self.stage {
             Stage::Calls(round) => Some(round),
-            Stage::Ready | Stage::Streaming | Stage::Cut(_) | Stage::Answered(_) => None,
+            Stage::Ready | Stage::Summarising | Stage::Streaming | Stage::Cut(_) | Stage::Answered(_) => None,
         };
         round.into_iter().flat_map(Round::open).filter_map(|call| match &call.step {
             Step::Suspended { child, .. } => Some(child),
@@ -46,7 +46,7 @@ impl Machine {
         let waits = |call: &&Call| matches!(&call.step, Step::Suspended { approvals, .. } if approvals.iter().any(|of| of.id == *id));
         match &self.stage {
             Stage::Calls(round) => round.open().find(waits).map(|call| call.call.id.clone()),
-            Stage::Ready | Stage::Streaming | Stage::Cut(_) | Stage::Answered(_) => None,
+            Stage::Ready | Stage::Summarising | Stage::Streaming | Stage::Cut(_) | Stage::Answered(_) => None,
         }
     }
 
@@ -69,7 +69,7 @@ impl Machine {
     /// The boundary at which the run stands: what a demand had to name to end it here, other than `Now`.
     pub(crate) fn boundary(&self) -> Option<SafePoints> {
         match &self.stage {
-            Stage::Ready => Some(self.ready_gate()),
+            Stage::Ready | Stage::Summarising => Some(self.ready_gate()),
             Stage::Calls(round) if round.only_questions() => Some(SafePoints::ANY),
             Stage::Calls(round) => Some(round.gate()),
             Stage::Streaming | Stage::Cut(_) | Stage::Answered(_) => None,

@@ -17,7 +17,7 @@ impl Machine {
         match &self.stage {
             Stage::Cut(message) => history.leave_open(Tail::Cut { message: (**message).clone() }),
             Stage::Calls(round) => history.leave_open(round.tail()),
-            Stage::Ready | Stage::Streaming | Stage::Answered(_) => {}
+            Stage::Ready | Stage::Summarising | Stage::Streaming | Stage::Answered(_) => {}
         }
         history
     }
@@ -32,7 +32,9 @@ impl Machine {
         match &self.stage {
             Stage::Cut(message) | Stage::Answered(message) => message.text(),
             Stage::Calls(round) => round.message().text(),
-            Stage::Ready | Stage::Streaming => self.history.last_text().unwrap_or_default(),
+            Stage::Ready | Stage::Summarising | Stage::Streaming => {
+                self.history.last_text().unwrap_or_default()
+            }
         }
     }
 
@@ -41,6 +43,7 @@ impl Machine {
         match &self.stage {
             Stage::Ready if self.model.is_none() => "not yet started",
             Stage::Ready => "between rounds",
+            Stage::Summarising => "its history was being summarised",
             Stage::Streaming | Stage::Cut(_) => "the model was streaming",
             Stage::Calls(_) => "calls were running",
             Stage::Answered(_) => "it was ending",
@@ -50,21 +53,23 @@ impl Machine {
     pub(crate) fn call(&self, index: usize) -> Option<&Call> {
         match &self.stage {
             Stage::Calls(round) => round.call(index),
-            Stage::Ready | Stage::Streaming | Stage::Cut(_) | Stage::Answered(_) => None,
+            Stage::Ready | Stage::Summarising | Stage::Streaming | Stage::Cut(_) | Stage::Answered(_) => None,
         }
     }
 
     pub(crate) fn find(&self, id: &CallId) -> Option<&Call> {
         match &self.stage {
             Stage::Calls(round) => round.place(id).and_then(|place| round.call(place)),
-            Stage::Ready | Stage::Streaming | Stage::Cut(_) | Stage::Answered(_) => None,
+            Stage::Ready | Stage::Summarising | Stage::Streaming | Stage::Cut(_) | Stage::Answered(_) => None,
         }
     }
 
     pub(crate) fn open_calls(&self) -> Vec<Call> {
         match &self.stage {
             Stage::Calls(round) => round.open().cloned().collect(),
-            Stage::Ready | Stage::Streaming | Stage::Cut(_) | Stage::Answered(_) => Vec::new(),
+            Stage::Ready | Stage::Summarising | Stage::Streaming | Stage::Cut(_) | Stage::Answered(_) => {
+                Vec::new()
+            }
         }
     }
 
@@ -72,7 +77,7 @@ impl Machine {
     pub(crate) fn running_call(&self, id: &CallId) -> Option<&ToolCall> {
         match &self.stage {
             Stage::Calls(round) => round.running_call(id),
-            Stage::Ready | Stage::Streaming | Stage::Cut(_) | Stage::Answered(_) => None,
+            Stage::Ready | Stage::Summarising | Stage::Streaming | Stage::Cut(_) | Stage::Answered(_) => None,
         }
     }
 
@@ -108,6 +113,10 @@ impl Machine {
     /// What was used before the last model call.
     pub(crate) fn usage_before(&self) -> &Usage {
         &self.usage_before
+    }
+    /// The calls of this attempt that summarised its history.
+    pub(crate) fn summaries(&self) -> &[ModelReport] {
+        &self.summaries
     }
     pub(crate) fn model(&self) -> Option<&ModelReport> {
         self.model.as_ref()

@@ -4,7 +4,10 @@ use std::fmt::{self, Display, Formatter};
 
 use jiff::Timestamp;
 
-use super::{CallReport, ChildReport, Effect, Ending, Escalated, ModelState, Receipt, StopReport, WorkKind};
+use super::{
+    CallReport, ChildReport, Effect, Ending, Escalated, ModelReport, ModelState, Receipt, StopReport,
+    WorkKind,
+};
 use crate::usage::{Beyond, UsageSource};
 
 impl Display for Receipt {
@@ -44,18 +47,16 @@ impl Receipt {
     }
 
     fn model_line(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        for summary in &self.summaries {
+            let (model, state) = (&summary.model, state_of(summary));
+            writeln!(f, "  summary by {model}, before round {}: {state}", summary.round)?;
+        }
         let Some(model) = &self.model else { return writeln!(f, "  model: not called") };
-        let state = match model.state {
-            ModelState::NeverSent => "never sent",
-            ModelState::Closed => "cut; released at our end (what the provider bills beyond is unknown)",
-            ModelState::Draining => "being read to its end for the bill",
-            ModelState::Completed => "complete",
-        };
-        writeln!(f, "  model {}, round {}: {state}", model.model, model.round)
+        writeln!(f, "  model {}, round {}: {}", model.model, model.round, state_of(model))
     }
 
     fn usage_line(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        if self.model.is_none() {
+        if self.model.is_none() && self.summaries.is_empty() {
             return Ok(());
         }
         let source = match self.usage.source {
@@ -165,5 +166,14 @@ fn span(from: Timestamp, to: Timestamp) -> String {
         m if m < SECOND => format!("{:.1} ms", m as f64 / MILLI as f64),
         #[expect(clippy::cast_precision_loss, reason = "shown with one digit")]
         m => format!("{:.1} s", m as f64 / SECOND as f64),
+    }
+}
+
+fn state_of(model: &ModelReport) -> &'static str {
+    match model.state {
+        ModelState::NeverSent => "never sent",
+        ModelState::Closed => "cut; released at our end (what the provider bills beyond is unknown)",
+        ModelState::Draining => "being read to its end for the bill",
+        ModelState::Completed => "complete",
     }
 }

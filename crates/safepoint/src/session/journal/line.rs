@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     event::Fact,
-    history::Entry,
+    history::{Entry, View},
     ids::{Path, TurnId},
     session::words::Fate,
     store::{Damage, Flaw, Record, Write},
@@ -44,6 +44,9 @@ pub(in crate::session) struct Grown {
     pub(in crate::session) base: usize,
     /// And then these.
     pub(in crate::session) entries: Vec<Arc<Entry>>,
+    /// What of it is sent.
+    #[serde(default, skip_serializing_if = "View::is_all")]
+    pub(in crate::session) view: View,
 }
 
 impl Line {

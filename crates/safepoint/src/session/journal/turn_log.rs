@@ -54,7 +54,7 @@ impl TurnLog {
                 let entries = history.entries()[base..].to_vec();
                 let fact =
                     Fact::AttemptOpened { run: run.clone(), attempt: *attempt, history: None, at: *at };
-                (Arc::new(fact), Some(Grown { base, entries }))
+                (Arc::new(fact), Some(Grown { base, entries, view: history.view().clone() }))
             }
             _ => (Arc::clone(fact), None),
         };
@@ -175,6 +175,7 @@ pub(super) fn restore(base: &History, fact: Arc<Fact>, grown: Option<Grown>) -> 
     for entry in base.entries().iter().take(grown.base).cloned().chain(grown.entries) {
         history.push_shared(entry);
     }
+    history.see(grown.view);
     Arc::new(Fact::AttemptOpened { run: run.clone(), attempt: *attempt, history: Some(history), at: *at })
 }
 
