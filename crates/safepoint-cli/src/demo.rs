@@ -16,16 +16,21 @@ use safepoint_testkit::{
 };
 use serde_json::json;
 
+mod talking;
+
 /// Walks through the scenes; each prints its receipt and shows that the conversation goes on.
 pub(crate) async fn demo() -> anyhow::Result<ExitCode> {
-    println!("Safepoint in five scenes. The model is a script behind a real socket; the rest is real.\n");
+    println!("Safepoint in seven scenes. The model is a script behind a real socket; the rest is real.\n");
     at_a_safe_point().await?;
     now_mid_stream().await?;
     a_process_tree().await?;
     one_call_alone().await?;
     a_swallowing_tool().await?;
+    talking::a_steer().await?;
+    talking::a_preempt().await?;
     println!("Every conversation went on with a history that a strict server accepts.");
-    println!("Next: safepoint run \"hello\"   (Ctrl-C once: graceful; twice: now)");
+    println!("Next: safepoint   (a conversation: type while it works, Esc to stop)");
+    println!("      safepoint run \"hello\"   (Ctrl-C once: graceful; twice: now)");
     Ok(ExitCode::SUCCESS)
 }
 

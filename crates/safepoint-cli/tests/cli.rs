@@ -12,6 +12,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 mod cli {
+    mod chat;
+    mod control;
     mod terminal;
 }
 

@@ -159,6 +159,7 @@ impl Driver {
                 Some(item) => Heard::Accepted { id, item },
                 None => return,
             },
+            SessionEvent::TurnStarted { items, .. } => Heard::Started(items),
             _ => Heard::Event(event),
         };
         let acts = self.state.hear(heard, Instant::now());

@@ -17,10 +17,11 @@ use super::{
     work::{Stage, Work, brief},
 };
 
-/// What is heard of the session. Exhaustive: an item with its words, or any other event.
+/// What is heard of the session. Exhaustive: an item with its words, a turn on items, or any other event.
 #[derive(Clone, Debug)]
 pub(super) enum Heard {
     Accepted { id: ItemId, item: Pushed },
+    Started(Vec<ItemId>),
     Event(Event<SessionEvent>),
 }
 
@@ -32,10 +33,13 @@ impl State {
                 self.items.accepted(id, item, if at_work { Turn::AtWork } else { Turn::None });
                 return Vec::new();
             }
+            Heard::Started(items) => {
+                self.begin(&items);
+                return Vec::new();
+            }
             Heard::Event(event) => event,
         };
         match event.kind {
-            SessionEvent::TurnStarted { items, .. } => self.begin(&items),
             SessionEvent::Run { event, .. } => self.run_event(&event, now),
             SessionEvent::Requeued(item) => self.items.requeue(item),
             SessionEvent::Fate { item, fate } => self.fate(item, fate),

@@ -24,8 +24,8 @@ const STOPPING: Style = Style::new().fg(Color::Yellow).add_modifier(Modifier::BO
 const LABEL: Style = Style::new().fg(Color::Blue);
 const PROMPT: Style = Style::new().fg(Color::Green);
 /// Rows of a list, of the input and of the text that streams, at most.
-const LISTED: usize = 4;
-const TYPED: usize = 6;
+const LISTED: usize = 3;
+const TYPED: usize = 5;
 const STREAMED: usize = 8;
 
 /// What stands below the scrollback now.

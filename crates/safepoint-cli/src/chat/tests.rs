@@ -97,7 +97,7 @@ impl World {
     fn at_work() -> Self {
         let mut world = Self::new();
         let id = world.accepted("book a table", How::Queue);
-        world.hear(SessionEvent::TurnStarted { turn: turn(1), items: vec![id], run: RunId::from("run_1") });
+        assert_eq!(world.state.hear(Heard::Started(vec![id]), world.now), []);
         world.fact(started("shell", "sleep 100"));
         world
     }
@@ -299,7 +299,7 @@ fn what_is_still_alive_is_named() {
     world.shows("NOT QUIET, still alive: command (pid 7)");
     world.hides("quiet: nothing");
     world.say("/receipt");
-    world.shows("NOT QUIET, still alive: command (pid 7)\"");
+    assert_eq!(world.screen().matches("NOT QUIET, still alive: command (pid 7)").count(), 2);
 }
 
 /// S5.3: the queue is handed back on a stop, in its order; and only then.
@@ -419,7 +419,7 @@ fn everything_fits_into_a_small_terminal() {
     assert!(pane.lines.len() < usize::from(ROWS), "{}", pane.lines.len());
     let cursor = &pane.lines[pane.cursor.1];
     assert!(cursor.to_string().contains("typed"), "the cursor is in the input: {cursor}");
-    world.shows("and 27 more calls");
+    world.shows("and 28 more calls");
     world.shows("30. 29 long");
 }
 

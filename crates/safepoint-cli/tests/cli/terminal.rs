@@ -18,13 +18,13 @@ use rustix::{
 
 use crate::{BIN, Practice};
 
-const ROWS: u16 = 40;
+pub(crate) const ROWS: u16 = 40;
 const COLUMNS: u16 = 100;
 const PATIENCE: Duration = Duration::from_secs(20);
-const CTRL_C: &str = "\x03";
+pub(crate) const CTRL_C: &str = "\x03";
 
 /// A `safepoint` in a terminal of its own, and what its screen shows.
-struct Terminal {
+pub(crate) struct Terminal {
     child: Child,
     keys: File,
     seen: Arc<(Mutex<Seen>, Condvar)>,
@@ -42,6 +42,12 @@ impl Terminal {
     }
 
     fn start_with(server: &Practice, args: &[&str], variables: &[(&str, &str)]) -> Self {
+        let run = ["run", "--base-url", &server.url, "--model", "openai:x"];
+        Self::spawn(&[&run[..], args].concat(), variables)
+    }
+
+    /// Any command of the program.
+    pub(crate) fn spawn(args: &[&str], variables: &[(&str, &str)]) -> Self {
         let keys = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&keys).unwrap();
         unlockpt(&keys).unwrap();
@@ -54,7 +60,7 @@ impl Terminal {
         };
         // `setsid --ctty` makes the terminal the controlling one, so that keys are signals, and then is the program.
         let child = Command::new("setsid")
-            .args(["--ctty", BIN, "run", "--base-url", &server.url, "--model", "openai:x"])
+            .args(["--ctty", BIN])
             .args(args)
             .env_clear()
             .env("PATH", std::env::var("PATH").unwrap_or_default())
@@ -81,24 +87,24 @@ impl Terminal {
         Self { child, keys, seen, reader: Some(reader) }
     }
 
-    fn press(&mut self, keys: &str) {
+    pub(crate) fn press(&mut self, keys: &str) {
         self.keys.write_all(keys.as_bytes()).unwrap();
     }
 
-    fn screen(&self) -> String {
+    pub(crate) fn screen(&self) -> String {
         self.seen.0.lock().unwrap().screen.screen().contents()
     }
 
-    fn raw(&self) -> String {
+    pub(crate) fn raw(&self) -> String {
         String::from_utf8_lossy(&self.seen.0.lock().unwrap().raw).into_owned()
     }
 
     /// Waits until the screen shows this.
-    fn until(&self, text: &str) {
+    pub(crate) fn until(&self, text: &str) {
         self.until_it(text, |screen| screen.contains(text));
     }
 
-    fn until_it(&self, what: &str, is_it: impl Fn(&str) -> bool) {
+    pub(crate) fn until_it(&self, what: &str, is_it: impl Fn(&str) -> bool) {
         let (seen, changed) = &*self.seen;
         let is_not_it = |seen: &mut Seen| !is_it(&seen.screen.screen().contents());
         let waited = changed.wait_timeout_while(seen.lock().unwrap(), PATIENCE, is_not_it).unwrap();
@@ -107,7 +113,7 @@ impl Terminal {
     }
 
     /// Waits for the end: the exit code, and what the screen shows in the end.
-    fn end(&mut self) -> (i32, String) {
+    pub(crate) fn end(&mut self) -> (i32, String) {
         let code = self.child.wait().unwrap().code().unwrap();
         // It ends when nobody holds the terminal any more, and everything has been read.
         self.reader.take().unwrap().join().unwrap();

@@ -1,0 +1,89 @@
+//! The scenes of a session: a message for a turn at work, and a newer one in its place.
+
+use safepoint::{
+    Session, SessionStop,
+    event::{EventKind, Fact},
+    session::{Chat, Policy, Preempt, Push, SessionEvent},
+};
+use safepoint_testkit::script::Reply;
+use serde_json::json;
+
+use super::{builder, indented, scene, server};
+
+/// Waits for an event of the session.
+async fn until(session: &Session<String>, mut is_it: impl FnMut(&SessionEvent) -> bool) {
+    let mut events = session.events();
+    while let Some(event) = events.next().await {
+        if is_it(&event.kind) {
+            return;
+        }
+    }
+}
+
+fn is_call(event: &SessionEvent) -> bool {
+    matches!(event, SessionEvent::Run { event, .. }
+        if matches!(&event.kind, EventKind::Fact(fact) if matches!(**fact, Fact::CallStarted { .. })))
+}
+
+pub(super) async fn a_steer() -> anyhow::Result<()> {
+    scene(
+        6,
+        "A steer",
+        "The agent is looking something up; you have a better idea. Nothing is stopped: it reads that next.",
+    );
+    let server = server(vec![
+        Reply::call("sleep", json!({ "seconds": 0.5 })),
+        Reply::text("Then I look in the kitchen."),
+    ])
+    .await?;
+    let tools = safepoint_tools::toolbox(std::env::temp_dir())?.select("sleep")?;
+    let agent = builder(&server).tools(tools).build();
+    let session: Session<String> = Session::builder(Chat::new(agent)).start();
+    let first = session.push("Where is my key?".to_owned())?;
+    until(&session, is_call).await;
+    let steer = session.push(Push::new("Try the kitchen.".to_owned()).policy(Policy::steer()))?;
+    println!("  you, while it works: Try the kitchen.");
+    match steer.delivered().await {
+        Some(at) => println!("  delivered in {}, before request {} to the model", at.turn, at.round),
+        None => println!("  not delivered"),
+    }
+    println!("  the first message: {:?}; the steer: {:?}", first.fate().await, steer.fate().await);
+    drop(session.stop(SessionStop::at_turn_end()));
+    let answer = session.done().await.history().last_text().unwrap_or_default();
+    println!("  model: {answer}\n");
+    Ok(())
+}
+
+pub(super) async fn a_preempt() -> anyhow::Result<()> {
+    scene(
+        7,
+        "A preempt",
+        "What it does is not wanted any more: the turn stops, and the next one answers the newer message.",
+    );
+    let server = server(vec![
+        Reply::call("sleep", json!({ "seconds": 300 })),
+        Reply::text("Dinner is booked; the report I left."),
+    ])
+    .await?;
+    let tools = safepoint_tools::toolbox(std::env::temp_dir())?.select("sleep")?;
+    let agent = builder(&server).tools(tools).build();
+    let session: Session<String> = Session::builder(Chat::new(agent)).start();
+    let old = session.push("Write the long report.".to_owned())?;
+    until(&session, is_call).await;
+    let new = session.push(Push::new("Book dinner instead.".to_owned()).policy(Preempt::now()))?;
+    println!("  you, while it works: Book dinner instead.");
+    println!("  the preempt: {:?}; the old message: {:?}", new.preempted().await, old.fate().await);
+    until(&session, |event| match event {
+        SessionEvent::TurnEnded { receipt, .. } => {
+            println!("\n{}\n", indented(&receipt.to_string()));
+            true
+        }
+        _ => false,
+    })
+    .await;
+    println!("  the newer message: {:?}", new.fate().await);
+    drop(session.stop(SessionStop::at_turn_end()));
+    let exit = session.done().await;
+    println!("  model: {}\n", exit.history().last_text().unwrap_or_default());
+    Ok(())
+}

@@ -1,0 +1,236 @@
+//! The chat in a real terminal: streaming, stop and receipt, steer while busy, the queue, and its ends.
+
+use std::{
+    io::{Read as _, Write as _},
+    process::Stdio,
+    time::{Duration, Instant},
+};
+
+use super::terminal::{CTRL_C, Terminal};
+use crate::{Practice, safepoint};
+
+const ESC: &str = "\x1b";
+const ALT_ENTER: &str = "\x1b\r";
+const UP: &str = "\x1b[A";
+const IDLE: &str = "Enter sends";
+
+/// A chat with a directory of its own.
+struct Chat {
+    terminal: Terminal,
+    folder: tempfile::TempDir,
+}
+
+impl Chat {
+    fn start(server: &Practice, args: &[&str]) -> Self {
+        Self::start_with(server, args, &[])
+    }
+
+    fn start_with(server: &Practice, args: &[&str], more: &[(&str, &str)]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let chat = ["chat", "--base-url", &server.url, "--model", "openai:x"];
+        let home = folder.path().to_str().unwrap();
+        let variables = [("TERM", "xterm"), ("HOME", home), ("XDG_RUNTIME_DIR", home)];
+        let terminal = Terminal::spawn(&[&chat[..], args].concat(), &[&variables[..], more].concat());
+        terminal.until(IDLE);
+        Self { terminal, folder }
+    }
+
+    fn say(&mut self, text: &str) {
+        self.terminal.press(text);
+        // What is typed is seen before it is sent: no key is taken for another's.
+        self.terminal.until(text);
+        self.terminal.press("\r");
+    }
+}
+
+/// Whether a process with this word in its command line lives.
+fn lives(word: &str) -> bool {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    processes.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok()).any(|line| {
+        String::from_utf8_lossy(&line).contains(word) && !String::from_utf8_lossy(&line).contains("safepoint")
+    })
+}
+
+fn until(what: &str, mut is_it: impl FnMut() -> bool) {
+    const PATIENCE: Duration = Duration::from_secs(20);
+    let began = Instant::now();
+    while !is_it() {
+        assert!(began.elapsed() < PATIENCE, "not so: {what}");
+        std::thread::yield_now();
+    }
+}
+
+fn calling(command: &str, then: &[&str]) -> String {
+    let calls = serde_json::json!([{"name": "shell", "args": {"command": command}}]);
+    let mut replies = vec![serde_json::json!({ "calls": calls })];
+    replies.extend(then.iter().map(|text| serde_json::json!({ "text": text })));
+    serde_json::json!({ "replies": replies }).to_string()
+}
+
+/// The text stands as it was said, the input line below it; Ctrl-D ends, and leaves the text in the scrollback.
+#[test]
+fn text_streams_above_the_input_and_stays() {
+    let script = r#"{"replies":[{"text":"one **two** three\nfour","chunk_chars":3,"delay_ms":20}]}"#;
+    let server = Practice::start(script);
+    let mut chat = Chat::start(&server, &[]);
+    chat.say("hello");
+    chat.terminal.until("● the model");
+    chat.terminal.until("four");
+    chat.terminal.until(IDLE);
+    chat.terminal.press("\x04");
+    let (code, screen) = chat.terminal.end();
+    assert_eq!(code, 0, "{screen}");
+    assert!(screen.contains("› hello\n\none two three\nfour"), "{screen}");
+    assert!(!screen.contains(IDLE) && !screen.contains("●"), "{screen}");
+}
+
+/// S1.5, S5.3: Esc stops at a safe point and says at once what it waits for; Esc again now; then the receipt; and the
+/// session goes on.
+#[test]
+fn escape_stops_the_turn_shows_its_receipt_and_the_session_goes_on() {
+    let server = Practice::start(&calling("sleep 1000", &["and on"]));
+    let mut chat = Chat::start(&server, &["--approve", "auto"]);
+    chat.say("go");
+    chat.terminal.until("● shell");
+    chat.terminal.press(ESC);
+    chat.terminal.until("Stopping… waits for shell; now in");
+    chat.terminal.press(ESC);
+    chat.terminal.until("stopped: user (person): at the terminal");
+    chat.terminal.until("shell call");
+    chat.terminal.until("quiet: nothing of it is running");
+    chat.say("next");
+    chat.terminal.until("and on");
+    chat.terminal.until(IDLE);
+    chat.terminal.press(CTRL_C);
+    chat.terminal.press(CTRL_C);
+    chat.terminal.end();
+}
+
+/// S6.5, S6.12: Enter steers a turn at work, Alt-Enter queues for the next; Up takes the last back; both are seen.
+#[test]
+fn enter_steers_and_alt_enter_queues() {
+    let folder = tempfile::tempdir().unwrap();
+    let gate = folder.path().join("gate");
+    let wait = format!("until [ -e {} ]; do sleep 0.05; done", gate.display());
+    let server = Practice::start(&calling(&wait, &["steered", "third answer"]));
+    let mut chat = Chat::start(&server, &["--approve", "auto"]);
+    chat.say("go");
+    chat.terminal.until("● shell");
+    chat.say("use b instead");
+    chat.terminal.until("steers, with the next request:");
+    chat.terminal.until("1. use b instead");
+    for text in ["queued one", "queued two"] {
+        chat.terminal.press(text);
+        chat.terminal.until(text);
+        chat.terminal.press(ALT_ENTER);
+        chat.terminal.until(&format!(". {text}"));
+    }
+    chat.terminal.press(UP);
+    chat.terminal.until("› queued two");
+    chat.terminal.until_it("it waits no more", |screen| !screen.contains("2. queued two"));
+    std::fs::write(&gate, "").unwrap();
+    chat.terminal.until("› use b instead  (steered, in request 2)");
+    chat.terminal.until("third answer");
+    chat.terminal.until(IDLE);
+    let screen = chat.terminal.screen();
+    assert!(screen.contains("› queued one\n\nthird answer"), "{screen}");
+    assert!(screen.contains("\n› queued two"), "it is in the input: {screen}");
+    let log = server.logged().iter().map(ToString::to_string).collect::<String>();
+    assert!(log.contains("use b instead") && !log.contains("queued two"), "{log}");
+}
+
+/// The queue is handed back to the input by a stop: nothing is sent that was not seen.
+#[test]
+fn a_stop_hands_the_queue_back() {
+    let server = Practice::start(&calling("sleep 1000", &["never asked"]));
+    let mut chat = Chat::start(&server, &["--approve", "auto"]);
+    chat.say("go");
+    chat.terminal.until("● shell");
+    chat.terminal.press("later");
+    chat.terminal.until("› later");
+    chat.terminal.press(ALT_ENTER);
+    chat.terminal.until("1. later");
+    chat.terminal.press(ESC);
+    chat.terminal.until("Stopping");
+    chat.terminal.press(ESC);
+    chat.terminal.until("quiet: nothing of it is running");
+    chat.terminal.until("› later");
+    chat.terminal.until("/resume goes on");
+    assert!(!chat.terminal.screen().contains("never asked"));
+}
+
+/// S8.2: a question shows exactly what would run; nothing ran before it; yes lets it.
+#[test]
+fn a_question_is_asked_inline() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("made");
+    let server = Practice::start(&calling(&format!("touch {}", file.display()), &["all done"]));
+    let mut chat = Chat::start(&server, &[]);
+    chat.say("go");
+    chat.terminal.until("? shell wants to run with");
+    chat.terminal.until("may shell run?  y yes");
+    assert!(!file.exists());
+    chat.terminal.press("y");
+    chat.terminal.until("all done");
+    assert!(file.exists() && chat.terminal.screen().contains("allowed"), "{}", chat.terminal.screen());
+}
+
+/// Twice Ctrl-C ends within a second, whatever runs and however deaf it is; nothing stays behind.
+#[test]
+fn ctrl_c_twice_ends_within_a_second_and_leaves_nothing() {
+    let deaf = "trap '' INT TERM; setsid sh -c \"trap '' INT TERM; sleep 87651\" & sleep 87651";
+    let server = Practice::start(&calling(deaf, &[]));
+    let mut chat = Chat::start(&server, &["--approve", "auto"]);
+    chat.say("go");
+    chat.terminal.until("● shell");
+    until("it runs", || lives("sleep\x0087651"));
+    chat.terminal.press(CTRL_C);
+    chat.terminal.until("Stopping");
+    let pressed = Instant::now();
+    chat.terminal.press(CTRL_C);
+    let (code, screen) = chat.terminal.end();
+    let took = pressed.elapsed();
+    assert_eq!(code, 130, "{screen}");
+    // A second on a machine that does nothing else.
+    assert!(took < Duration::from_secs(3), "{took:?}");
+    until("nothing of it lives", || !lives("sleep\x0087651"));
+    assert_eq!(
+        std::fs::read_dir(chat.folder.path().join("safepoint")).unwrap().count(),
+        0,
+        "the socket is gone"
+    );
+}
+
+/// Without colours nothing is coloured, and the mode of the terminal is given back.
+#[test]
+fn without_colours_nothing_is_coloured() {
+    let server = Practice::start(r#"{"replies":[{"text":"**bold** `code`"}]}"#);
+    let mut chat = Chat::start_with(&server, &[], &[("NO_COLOR", "1")]);
+    chat.say("hi");
+    chat.terminal.until("bold code");
+    chat.terminal.press("\x04");
+    assert_eq!(chat.terminal.end().0, 0);
+    let raw = chat.terminal.raw();
+    let is_style = |part: &str| {
+        part.split(['H', 'J', 'K', 'A', 'B', 'C', 'h', 'l']).next().is_some_and(|code| code.contains('m'))
+    };
+    assert!(!raw.split("\x1b[").skip(1).any(is_style), "{raw:?}");
+    assert!(raw.ends_with("\x1b[?2004l\x1b[?25h"), "{raw:?}");
+}
+
+/// Where there is no terminal: one turn for each line, text to stdout, the rest to stderr.
+#[test]
+fn without_a_terminal_each_line_is_a_turn() {
+    let server = Practice::start(r#"{"replies":[{"text":"one"},{"text":"two"}]}"#);
+    let folder = tempfile::tempdir().unwrap();
+    let mut child = safepoint(&["chat", "--base-url", &server.url, "--model", "openai:x"])
+        .env("XDG_RUNTIME_DIR", folder.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(b"a\n\nb\n").unwrap();
+    let mut said = String::new();
+    child.stdout.take().unwrap().read_to_string(&mut said).unwrap();
+    assert_eq!((child.wait().unwrap().code(), said.as_str()), (Some(0), "one\ntwo\n"));
+}
