@@ -452,5 +452,7 @@ fn the_demo_goes_through() {
     let text = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{text}");
     assert_eq!(text.matches("next message accepted").count(), 5, "{text}");
-    assert_eq!(text.matches("quiet: nothing of it is running").count(), 5, "{text}");
+    assert_eq!(text.matches("quiet: nothing of it is running").count(), 6, "{text}");
+    assert!(text.contains("delivered in turn-1, before request 2 to the model"), "{text}");
+    assert!(text.contains("the preempt: StoppedTurn(turn-1); the old message: Preempted(turn-1)"), "{text}");
 }

@@ -75,10 +75,14 @@ impl Work {
             Fact::ModelStarted { .. } => self.model = Some(now),
             Fact::ModelEnded { .. } => self.model = None,
             Fact::CallStarted { call_id, name, args, .. } => {
-                self.call(call_id, name, args, CallState::Runs, now);
+                let (id, name, args) = (call_id.clone(), name.clone(), brief(args));
+                let state = CallState::Runs;
+                self.call(Call { id, name, args, state, since: now, progress: String::new() });
             }
             Fact::ApprovalAsked(asked) => {
-                self.call(&asked.call_id, &asked.tool, &asked.args, CallState::Asked, now);
+                let (id, name, args) = (asked.call_id.clone(), asked.tool.clone(), brief(&asked.args));
+                let state = CallState::Asked;
+                self.call(Call { id, name, args, state, since: now, progress: String::new() });
             }
             Fact::ApprovalClosed { call_id, .. } => self.calls.retain(|call| call.id != *call_id),
             Fact::CallEnded { report, .. } => self.calls.retain(|call| call.id != report.call_id),
@@ -102,10 +106,9 @@ impl Work {
         });
     }
 
-    fn call(&mut self, id: &CallId, name: &str, args: &serde_json::Value, state: CallState, since: Instant) {
-        self.calls.retain(|call| call.id != *id);
-        let (id, name, args) = (id.clone(), name.to_owned(), brief(args));
-        self.calls.push(Call { id, name, args, state, since, progress: String::new() });
+    fn call(&mut self, call: Call) {
+        self.calls.retain(|other| other.id != call.id);
+        self.calls.push(call);
     }
 
     /// What a stop waits for, in a few words.

@@ -1,7 +1,7 @@
 //! The scenes of a session: a message for a turn at work, and a newer one in its place.
 
 use safepoint::{
-    Session, SessionStop,
+    RunHandle, Session, SessionStop,
     event::{EventKind, Fact},
     session::{Chat, Policy, Preempt, Push, SessionEvent},
 };
@@ -23,6 +23,19 @@ async fn until(session: &Session<String>, mut is_it: impl FnMut(&SessionEvent) -
 fn is_call(event: &SessionEvent) -> bool {
     matches!(event, SessionEvent::Run { event, .. }
         if matches!(&event.kind, EventKind::Fact(fact) if matches!(**fact, Fact::CallStarted { .. })))
+}
+
+/// The run of the session's first turn.
+async fn first_run(session: &Session<String>) -> Option<RunHandle> {
+    let mut first = None;
+    until(session, |event| {
+        if let SessionEvent::TurnStarted { run, .. } = event {
+            first = Some(run.clone());
+        }
+        first.is_some()
+    })
+    .await;
+    first
 }
 
 pub(super) async fn a_steer() -> anyhow::Result<()> {
@@ -73,14 +86,9 @@ pub(super) async fn a_preempt() -> anyhow::Result<()> {
     let new = session.push(Push::new("Book dinner instead.".to_owned()).policy(Preempt::now()))?;
     println!("  you, while it works: Book dinner instead.");
     println!("  the preempt: {:?}; the old message: {:?}", new.preempted().await, old.fate().await);
-    until(&session, |event| match event {
-        SessionEvent::TurnEnded { receipt, .. } => {
-            println!("\n{}\n", indented(&receipt.to_string()));
-            true
-        }
-        _ => false,
-    })
-    .await;
+    if let Some(run) = first_run(&session).await {
+        println!("\n{}\n", indented(&run.quiet().await.receipt().to_string()));
+    }
     println!("  the newer message: {:?}", new.fate().await);
     drop(session.stop(SessionStop::at_turn_end()));
     let exit = session.done().await;
