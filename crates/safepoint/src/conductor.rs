@@ -37,6 +37,7 @@ mod children;
 mod hooks;
 mod host;
 mod model_call;
+mod model_errors;
 mod opening;
 mod parent;
 mod settle;

@@ -13,7 +13,7 @@ use crate::{
     ids::CallId,
     log::Recorded,
     message::{AssistantMessage, CallResult},
-    receipt::{CallReport, CallStatus, CleanupReport, Effect, Ending, ModelReport, ProcessReport, WorkKind},
+    receipt::{CallReport, CallStatus, Effect, Ending, ModelReport, WorkKind},
     usage::{Usage, UsageSource},
     window::Cut,
 };
@@ -22,6 +22,7 @@ mod bounds;
 mod call;
 mod kin;
 mod round;
+mod rows;
 mod tally;
 mod view;
 
@@ -339,23 +340,6 @@ impl Machine {
             && let Some(place) = round.place(id)
         {
             round.change(place, change);
-        }
-    }
-
-    /// Rows that came after a call's end was recorded: for the receipt, they change nothing else.
-    pub(crate) fn add_rows(
-        &mut self,
-        id: &CallId,
-        cleanups: Vec<CleanupReport>,
-        processes: Vec<ProcessReport>,
-    ) {
-        let open = match &mut self.stage {
-            Stage::Calls(round) => round.report_mut(id),
-            Stage::Ready | Stage::Summarising | Stage::Streaming | Stage::Cut(_) | Stage::Answered(_) => None,
-        };
-        if let Some(report) = open.or_else(|| self.calls.iter_mut().find(|report| report.call_id == *id)) {
-            report.cleanups.extend(cleanups);
-            report.processes.extend(processes);
         }
     }
 }

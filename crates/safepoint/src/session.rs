@@ -30,9 +30,10 @@ use crate::{
     approval::Decision,
     event::{Events, Feed},
     history::History,
-    ids::{ApprovalId, ItemId, TurnId},
+    ids::{ApprovalId, ItemId, Path, TurnId},
     run::RunHandle,
     shared::DecideError,
+    steer::{Steer, Steering},
 };
 
 mod asking;
@@ -279,6 +280,13 @@ impl<T: Item> SessionHandle<T> {
     ) -> Result<Ticket<T>, PushError<T>> {
         let strategy = Box::new(strategy);
         self.shared.door.push(item, None, |item, slip, _| Mail::PushBy { item, slip, strategy })
+    }
+
+    /// Steers a child run of the turn at work. None: there is no such run, or it has ended (S6.5).
+    #[must_use]
+    pub fn steer_child(&self, child: &Path, steer: Steer) -> Option<Steering> {
+        let child = self.turn()?.run.child(child)?;
+        (!child.is_done()).then(|| child.steer(steer))
     }
 
     /// Takes an item back that waits; none if a turn has it, or it is gone. It never touches a turn at work (S6.12).

@@ -198,6 +198,7 @@ fn receipt() -> Receipt {
         stop: Some(stop),
         rounds: 1,
         model: None,
+        summaries: Vec::new(),
         calls: Vec::new(),
         approvals_cancelled: Vec::new(),
         waiting: Vec::new(),

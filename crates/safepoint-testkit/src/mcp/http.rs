@@ -46,6 +46,9 @@ impl HttpServer {
     ///
     /// # Errors
     /// If there is no port.
+    ///
+    /// # Cancel safety
+    /// Nothing is left behind.
     pub async fn start(manners: Manners) -> io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let url = format!("http://{}/mcp", listener.local_addr()?);

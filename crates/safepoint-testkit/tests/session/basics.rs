@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use safepoint::{
-    Asked, SafePoints, StopRequest,
+    Asked, Landed, SafePoints, Steer, StopRequest,
     child::Child,
     ids::TurnId,
     session::{
@@ -208,4 +208,28 @@ async fn a_background_run_belongs_to_the_session() {
     drop(session.stop(SessionStop::now()));
     exchange.peer_closed().await;
     assert!(session.done().await.unhandled().is_empty());
+}
+
+/// S6.5: a steer may name a child run; an unknown one is no target.
+#[tokio::test]
+async fn a_steer_may_name_a_child_run() {
+    let inner = server([Reply::text("deeper, then")]).await;
+    let mut gate = inner.gate();
+    let helper = Child::new("helper", "helps", &agent(&inner).build());
+    let outer = server([Reply::call("helper", json!({"task": "dig"})), Reply::text("done")]).await;
+    let session = chat(agent(&outer).child(helper).build()).start();
+    let item = session.push("dig".to_owned()).unwrap();
+    gate.request().await;
+    let run = session.turn().unwrap().run;
+    let path = run.children().first().unwrap().path().clone();
+    let unknown = path.of(&"nobody".into());
+    assert!(session.steer_child(&unknown, Steer::new("x").unwrap()).is_none());
+    let steering = session.steer_child(&path, Steer::new("deeper").unwrap()).unwrap();
+    gate.headers();
+    gate.script(&Reply::text("dug"));
+    gate.finish();
+    assert_eq!(steering.landed().await, Landed::Delivered { round: 2 });
+    assert_eq!(item.fate().await, Fate::Completed(turn(1)));
+    assert!(inner.requests()[1].body.to_string().contains("deeper"));
+    assert!(session.steer_child(&path, Steer::new("too late").unwrap()).is_none());
 }

@@ -8,10 +8,14 @@ use safepoint_scope::{Effect, Permit, SafePoints, Task};
 use tokio::time::timeout;
 use tracing::{Instrument as _, Span};
 
-use super::{Broken, Conductor, window::Summing};
+use super::{
+    Broken, Conductor,
+    model_errors::{endless, filtered, report, too_long},
+    window::Summing,
+};
 use crate::{
     draft::{Draft, Sent},
-    event::{ErrorReport, EventKind, Fact, Wholeness},
+    event::{EventKind, Fact, Wholeness},
     log::Recorded,
     model::{Delta, DeltaStream, Finish, ModelError, OnCut},
     receipt::{ModelReport, ModelState},
@@ -320,36 +324,4 @@ impl Page {
 
 fn lock(pen: &Mutex<Pen>) -> MutexGuard<'_, Pen> {
     pen.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn report(error: &ModelError) -> ErrorReport {
-    ErrorReport {
-        code: error.code().to_owned(),
-        message: error.to_string(),
-        hint: error.advice().map(ToOwned::to_owned),
-    }
-}
-
-fn too_long() -> ErrorReport {
-    ErrorReport {
-        code: "truncated".into(),
-        message: "the model's message was cut by its own output limit".into(),
-        hint: Some("allow more output tokens, or ask for less at once".into()),
-    }
-}
-
-fn filtered() -> ErrorReport {
-    ErrorReport {
-        code: "content_filter".into(),
-        message: "the provider's filter cut the model's message".into(),
-        hint: None,
-    }
-}
-
-fn endless() -> ErrorReport {
-    ErrorReport {
-        code: "provider".into(),
-        message: "the model's stream ended without its end".into(),
-        hint: None,
-    }
 }

@@ -1,0 +1,35 @@
+//! What a failed model call is reported as.
+
+use crate::{event::ErrorReport, model::ModelError};
+
+pub(super) fn report(error: &ModelError) -> ErrorReport {
+    ErrorReport {
+        code: error.code().to_owned(),
+        message: error.to_string(),
+        hint: error.advice().map(ToOwned::to_owned),
+    }
+}
+
+pub(super) fn too_long() -> ErrorReport {
+    ErrorReport {
+        code: "truncated".into(),
+        message: "the model's message was cut by its own output limit".into(),
+        hint: Some("allow more output tokens, or ask for less at once".into()),
+    }
+}
+
+pub(super) fn filtered() -> ErrorReport {
+    ErrorReport {
+        code: "content_filter".into(),
+        message: "the provider's filter cut the model's message".into(),
+        hint: None,
+    }
+}
+
+pub(super) fn endless() -> ErrorReport {
+    ErrorReport {
+        code: "provider".into(),
+        message: "the model's stream ended without its end".into(),
+        hint: None,
+    }
+}
