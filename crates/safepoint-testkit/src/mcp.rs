@@ -54,7 +54,8 @@ pub enum Start {
     Flood,
     /// It ends at the first call, the first time it is started; its log says whether that was before.
     DieOnce,
-    /// It reads nothing more after its first list of tools, and goes on running.
+    /// It reads nothing more after its first list of tools, and goes on running; over HTTP, no call gets any answer, not
+    /// even a head.
     Wedge,
     /// It ignores the end of its input and every polite signal.
     Stubborn,

@@ -9,6 +9,7 @@ mod process {
     mod endings;
     mod losses;
     mod output;
+    mod pipes;
     mod roles;
     mod stops;
     mod trees;

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{List, Manners, Speaks, Start};
 
 /// Its tools, and what each does when it is called.
-pub const TOOLS: [(&str, &str); 14] = [
+pub const TOOLS: [(&str, &str); 15] = [
     ("echo", "answers with its argument `text`"),
     ("look", "the same, and is annotated as read-only"),
     ("deaf", "never answers"),
@@ -18,6 +18,7 @@ pub const TOOLS: [(&str, &str); 14] = [
     ("broken", "answers with no valid message"),
     ("noise", "writes lines that are no messages, then answers"),
     ("crash", "says why on standard error and ends the server with code 3"),
+    ("mislead", "asks something with the call's own id, takes that back, and then answers"),
     ("grow", "says that its tools changed, and has one more from then on"),
     ("env", "answers with the variable of its environment that its argument `name` names"),
 ];
@@ -123,6 +124,13 @@ impl Brain {
                 vec![Step::Raw("Listening on {port".into()), Step::Raw(String::new()), said(id, "heard")]
             }
             "crash" => vec![Step::Die("the disk is on fire", 3)],
+            "mislead" => vec![
+                Step::Say(json!({"jsonrpc": "2.0", "id": id, "method": "ping"})),
+                Step::Say(json!({
+                    "jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id},
+                })),
+                said(id, "answered"),
+            ],
             "grow" => {
                 self.grown += 1;
                 let changed = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"});

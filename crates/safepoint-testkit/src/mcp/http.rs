@@ -13,7 +13,7 @@ use tokio::{
 };
 
 use super::{
-    Manners, Speaks,
+    Manners, Speaks, Start,
     brain::{Brain, Step},
     now_ns,
 };
@@ -98,6 +98,10 @@ impl Mind {
         self.brain.lock().unwrap_or_else(PoisonError::into_inner).hear(message)
     }
 
+    fn start(&self) -> Start {
+        self.brain.lock().unwrap_or_else(PoisonError::into_inner).manners.start
+    }
+
     fn speaks(&self) -> Speaks {
         self.brain.lock().unwrap_or_else(PoisonError::into_inner).manners.speaks
     }
@@ -148,6 +152,9 @@ async fn answer(socket: &mut TcpStream, mind: &Mind, body: &[u8]) -> io::Result<
 
 /// Answers a call with a stream of events; where there is no answer, the stream stays open, and silent.
 async fn stream(socket: &mut TcpStream, mind: &Mind, call: &Value, steps: Vec<Step>) -> io::Result<()> {
+    if mind.start() == Start::Wedge {
+        return gave_up(socket, mind, call).await;
+    }
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
     socket.write_all(head.as_bytes()).await?;
     let mut is_over = false;

@@ -96,6 +96,13 @@ async fn of_two_answers_the_first_counts() {
     assert!(call(&client, "echo", json!({"text": "on"})).await.good().contains("on"));
 }
 
+/// T13, modelcontextprotocol/rust-sdk#1251: what a server takes back of its own, under the same id, is not our call.
+#[tokio::test]
+async fn a_server_that_takes_its_own_request_back_does_not_end_our_call() {
+    let client = stdio(&Manners::default()).connect().await.unwrap();
+    assert!(call(&client, "mislead", no_args()).await.good().contains("answered"));
+}
+
 /// S4.10: a server that ends in the middle of a call fails that call, with its last words; the next call finds it
 /// started again.
 #[tokio::test]

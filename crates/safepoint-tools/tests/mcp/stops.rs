@@ -63,6 +63,27 @@ async fn over_http_the_older_protocol_sends_the_notification() {
     got(&http, "notifications/cancelled").await;
 }
 
+/// S4.10. T13, modelcontextprotocol/rust-sdk PR#1194: a stop waits for no first byte of an answer either.
+#[tokio::test]
+async fn over_http_a_call_without_any_answer_yet_is_stopped_at_once() {
+    for speaks in [Speaks::Older, Speaks::Newest] {
+        let manners = Manners { speaks, start: Start::Wedge, ..Manners::default() };
+        let http = HttpServer::start(manners).await.unwrap();
+        let client = Server::http("test", http.url()).connect().await.unwrap();
+        let running = start(&client, "deaf", no_args()).await;
+        got(&http, "tools/call").await;
+        let (told, took) = running.stop().await;
+        is_stopped(&told, Effect::Unknown);
+        assert!(took < AT_ONCE, "{took:?}");
+        let told = |seen: &Seen| match (seen, speaks) {
+            (Seen::GaveUp(request), Speaks::Newest) => request["method"] == "tools/call",
+            (Seen::Got(message), Speaks::Older) => message["method"] == "notifications/cancelled",
+            _ => false,
+        };
+        until("the server is told", || http.seen().iter().any(|(_, seen)| told(seen))).await;
+    }
+}
+
 /// S4.10, S3.5. T13, openai/codex#20925: a late answer is nobody's, the next call is answered by its own.
 #[tokio::test]
 async fn an_answer_after_the_stop_is_nobodys() {

@@ -1,0 +1,223 @@
+//! Servers of tools as a user meets them: the config file, `safepoint mcp`, a run with their tools, and what is left of
+//! them when the program is killed.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking, also in its helpers")]
+
+use std::{
+    fs,
+    path::PathBuf,
+    process::{Child, Command, Output, Stdio},
+    time::{Duration, Instant},
+};
+
+use rustix::process::{Pid, Signal, kill_process};
+use safepoint_testkit::mcp::{self, ASKED, Manners};
+use serde_json::Value;
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// This very program, started again, is the server: it holds no test then.
+#[test]
+fn this_program_is_a_server_when_it_is_asked_to_be() {
+    mcp::serve_if_asked();
+    assert!(std::env::var(ASKED).is_err(), "a server never returns");
+}
+
+/// A config file, and the logs of its servers.
+struct Place {
+    folder: tempfile::TempDir,
+}
+
+impl Place {
+    fn new(servers: usize) -> Self {
+        let place = Self { folder: tempfile::tempdir().unwrap() };
+        let text: String = (0..servers).map(|number| place.entry(number)).collect();
+        fs::write(place.config(), text).unwrap();
+        place
+    }
+
+    fn config(&self) -> PathBuf {
+        self.folder.path().join("config.toml")
+    }
+
+    fn log(&self, number: usize) -> PathBuf {
+        self.folder.path().join(format!("log{number}"))
+    }
+
+    /// A server that leaves a process in a session of its own beside it.
+    fn entry(&self, number: usize) -> String {
+        let server = std::env::current_exe().unwrap();
+        let manners = Manners { log: Some(self.log(number)), ..Manners::default() };
+        let shell = "setsid sleep 1000 </dev/null >/dev/null 2>&1 & exec \"$0\" \"$@\"";
+        format!(
+            "[mcp.s{number}]\ncommand = '/bin/sh'\nargs = ['-c', '{shell}', '{}', '--exact', \
+             'this_program_is_a_server_when_it_is_asked_to_be', '--nocapture']\nenv = {{ {ASKED} = '{}' }}\n",
+            server.display(),
+            manners.to_json(),
+        )
+    }
+
+    fn safepoint(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_safepoint"));
+        command.args(args).arg("--config").arg(self.config());
+        command.env_clear().env("PATH", std::env::var("PATH").unwrap_or_default()).stdin(Stdio::null());
+        command
+    }
+
+    fn output(&self, args: &[&str]) -> Output {
+        self.safepoint(args).output().unwrap()
+    }
+
+    /// What of its servers is alive: by the folder of their logs, which is in their environment.
+    fn alive(&self) -> Vec<i32> {
+        let mark = self.folder.path().to_str().unwrap().as_bytes().to_vec();
+        let entries = fs::read_dir("/proc").unwrap();
+        let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+        let is_ours = |pid: &i32| {
+            let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            environ.windows(mark.len()).any(|part| part == mark)
+        };
+        pids.filter(is_ours).collect()
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn until(what: &str, mut holds: impl FnMut() -> bool) -> Duration {
+    let began = Instant::now();
+    while !holds() {
+        assert!(began.elapsed() < PATIENCE, "not so in time: {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    began.elapsed()
+}
+
+#[test]
+fn servers_are_listed_with_their_tools_and_nothing_is_left() {
+    let place = Place::new(2);
+    let shown = place.output(&["mcp", "ls"]);
+    assert!(shown.status.success(), "{}", text(&shown.stderr));
+    let shown = text(&shown.stdout);
+    assert!(shown.contains("s0 (protocol 2025-11-25)\n  s0__echo [unsafe] answers with"), "{shown}");
+    assert!(shown.contains("s1__echo"), "{shown}");
+    let lines = text(&place.output(&["mcp", "ls", "s1", "--json"]).stdout);
+    let line: Value = serde_json::from_str(lines.trim()).unwrap();
+    assert_eq!((&line["name"], &line["tools"][0]["name"]), (&Value::from("s1"), &Value::from("s1__echo")));
+    assert!(place.alive().is_empty());
+}
+
+#[test]
+fn a_tool_is_called_by_hand() {
+    let place = Place::new(1);
+    let said = place.output(&["mcp", "call", "s0", "echo", "--args", r#"{"text":"hello"}"#]);
+    assert_eq!((said.status.code(), text(&said.stdout).as_str()), (Some(0), "hello\n"));
+    let failed = place.output(&["mcp", "call", "s0", "fail", "--json"]);
+    let line: Value = serde_json::from_slice(&failed.stdout).unwrap();
+    assert_eq!((failed.status.code(), &line["status"]), (Some(1), &Value::from("failed")));
+    let slow = place.output(&["mcp", "call", "s0", "deaf", "--timeout", "200ms"]);
+    assert!(slow.status.code() == Some(1) && text(&slow.stderr).contains("timed_out"));
+    assert!(mcp::read_log(&place.log(0)).iter().any(|(_, got)| got["method"] == "notifications/cancelled"));
+}
+
+#[test]
+fn a_wrong_name_or_entry_is_wrong_usage() {
+    let place = Place::new(1);
+    for (args, words) in [
+        (vec!["mcp", "ls", "nobody"], "there are s0"),
+        (vec!["mcp", "call", "s0", "echo", "--args", "[]"], "not a JSON object"),
+        (vec!["run", "go", "--tools", "mcp:nobody", "--model", "openai:x"], "there is no server `nobody`"),
+    ] {
+        let output = place.output(&args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        assert!(text(&output.stderr).contains(words), "{args:?}: {}", text(&output.stderr));
+    }
+    fs::write(place.config(), "[mcp.a]\nargs = ['x']\n").unwrap();
+    let output = place.output(&["mcp", "ls"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("[mcp.a] needs a `command` or a `url`"));
+}
+
+/// The scripted model, ended when dropped.
+struct Practice(Child, String);
+
+impl Practice {
+    fn start(place: &Place, script: &str) -> Self {
+        use std::io::BufRead as _;
+        let file = place.folder.path().join("script.json");
+        fs::write(&file, script).unwrap();
+        let mut child = Command::new(env!("CARGO_BIN_EXE_safepoint"))
+            .args(["practice", "--script", file.to_str().unwrap()])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        std::io::BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        let url = serde_json::from_str::<Value>(&line).unwrap()["listening"].as_str().unwrap().to_owned();
+        Self(child, format!("{url}/v1"))
+    }
+}
+
+impl Drop for Practice {
+    fn drop(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+/// S4.10: a run has the tools of the servers, asks for them as for any that changes something, and leaves nothing.
+#[test]
+fn a_run_has_the_tools_of_the_configured_servers() {
+    let place = Place::new(1);
+    let practice = Practice::start(
+        &place,
+        r#"{"replies":[{"calls":[{"name":"s0__echo","args":{"text":"hello"}}]},{"text":"done"}]}"#,
+    );
+    for (approve, status) in [("auto", "completed"), ("deny", "denied")] {
+        let practice = if approve == "auto" {
+            &practice
+        } else {
+            &Practice::start(&place, &fs::read_to_string(place.folder.path().join("script.json")).unwrap())
+        };
+        let args = [
+            "run",
+            "go",
+            "--json",
+            "--tools",
+            "mcp",
+            "--approve",
+            approve,
+            "--model",
+            "openai:x",
+            "--base-url",
+        ];
+        let output = place.output(&[&args[..], &[practice.1.as_str()]].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        let lines: Vec<Value> =
+            text(&output.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let ended = lines.iter().find(|line| line["type"] == "call_ended").unwrap();
+        assert_eq!((&ended["name"], &ended["status"]), (&Value::from("s0__echo"), &Value::from(status)));
+        assert!(place.alive().is_empty());
+    }
+}
+
+/// S4.9, S4.10. T5, anthropics/claude-code#1935: twenty servers, each with a process that left its session, and a call
+/// under way; the program is killed with SIGKILL; a second later nothing of them is there.
+#[test]
+fn twenty_servers_are_gone_a_second_after_the_runtime_was_killed() {
+    let place = Place::new(20);
+    let practice = Practice::start(&place, r#"{"replies":[{"calls":[{"name":"s7__deaf","args":{}}]}]}"#);
+    let args = ["run", "go", "--tools", "mcp", "--approve", "auto", "--model", "openai:x", "--base-url"];
+    let mut run = place.safepoint(&[&args[..], &[practice.1.as_str()]].concat());
+    let mut run = run.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let is_called = || mcp::read_log(&place.log(7)).iter().any(|(_, got)| got["method"] == "tools/call");
+    until("the call is under way", is_called);
+    until("all are there", || place.alive().len() >= 40);
+    kill_process(Pid::from_child(&run), Signal::KILL).unwrap();
+    let killed = Instant::now();
+    run.wait().unwrap();
+    until("nothing is left", || place.alive().is_empty());
+    assert!(killed.elapsed() < Duration::from_secs(1), "{:?}", killed.elapsed());
+}
