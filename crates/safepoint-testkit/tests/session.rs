@@ -1,10 +1,22 @@
-//! Sessions over a real socket: turns, pushes, steers, preempts, stops, and where every item came to rest.
+//! Sessions over a real socket and in process: turns, pushes, steers, preempts, stops, and where every item came to rest.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, also in its helpers")]
 
 #[path = "session/basics.rs"]
 mod basics;
+#[path = "session/callbacks.rs"]
+mod callbacks;
+#[path = "session/desk.rs"]
+mod desk;
+#[path = "session/dice.rs"]
+mod dice;
 #[path = "session/durable.rs"]
 mod durable;
+#[path = "session/fire.rs"]
+mod fire;
+#[path = "session/races.rs"]
+mod races;
+#[path = "session/suspended.rs"]
+mod suspended;
 #[path = "session/world.rs"]
 mod world;

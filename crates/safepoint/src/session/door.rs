@@ -39,6 +39,8 @@ struct State<T> {
     waiting: usize,
     known: HashMap<String, ([u8; 32], Arc<Slip<T>>)>,
     late: Vec<T>,
+    /// What came late under an id of its sender.
+    late_ids: HashMap<String, [u8; 32]>,
     on_late: Late,
 }
 
@@ -47,6 +49,24 @@ struct State<T> {
 enum Leaf {
     Open,
     Shut,
+}
+
+impl<T> State<T> {
+    /// Keeps it, unless the same is kept already.
+    fn keep(&mut self, item: T, known_as: Option<(String, [u8; 32])>) -> PushError<T> {
+        if let Some((id, digest)) = known_as {
+            match self.late_ids.insert(id.clone(), digest) {
+                Some(before) if before == digest => return PushError::KeptLate,
+                Some(before) => {
+                    self.late_ids.insert(id, before);
+                    return PushError::OtherContent(item);
+                }
+                None => {}
+            }
+        }
+        self.late.push(item);
+        PushError::KeptLate
+    }
 }
 
 impl<T: Item> Door<T> {
@@ -58,6 +78,7 @@ impl<T: Item> Door<T> {
             waiting: 0,
             known: HashMap::new(),
             late: Vec::new(),
+            late_ids: HashMap::new(),
             on_late,
         };
         Self { state: Mutex::new(state), mailbox, capacity }
@@ -84,10 +105,7 @@ impl<T: Item> Door<T> {
         match (state.leaf, state.on_late) {
             (Leaf::Open, _) => {}
             (Leaf::Shut, Late::Refuse) => return Err(PushError::Closed(item)),
-            (Leaf::Shut, Late::Keep) => {
-                state.late.push(item);
-                return Err(PushError::KeptLate);
-            }
+            (Leaf::Shut, Late::Keep) => return Err(state.keep(item, client_id.zip(digest))),
         }
         if state.waiting + state.coming >= self.capacity {
             return Err(PushError::Full(item));

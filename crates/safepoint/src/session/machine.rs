@@ -60,6 +60,7 @@ pub(crate) enum Phase {
     Idle,
     Planning {
         plan: u64,
+        wanted: Wanted,
     },
     Running(Running),
     /// The turn is settled; the next one waits until it is quiet and its reader has returned.
@@ -129,7 +130,8 @@ enum Want {
     Nothing,
     Resume,
     Decision,
-    Withdrawal(Why),
+    /// And what had come when it was asked.
+    Withdrawal(Why, ItemId),
 }
 
 /// Whether what the user gave us works. Exhaustive: it does, or it failed and the session must end.
@@ -240,7 +242,9 @@ impl Machine {
         }
         if let Some(exit) = self.exit() {
             self.end(exit, out);
-        } else if !self.take_up(out) && !self.plan(out) {
+        } else if self.take_up(out) || self.plan(out) {
+            self.idleness.busy();
+        } else {
             let is_idle = self.waiting.is_empty() && !self.is_suspended();
             self.idleness.idle(is_idle.then_some(now));
             if self.idleness.over_at().is_some_and(|over| over <= now) {
@@ -279,6 +283,12 @@ impl Machine {
 
     pub(crate) fn is_suspended(&self) -> bool {
         self.left.as_ref().is_some_and(|left| left.how == Ended::Suspended)
+    }
+
+    /// Whether a stop that a preempt asked first makes the turn a preempted one.
+    pub(crate) fn would_be_preempted(&self) -> bool {
+        let end = End::Stopped { first: First::Preempt, after: Leftover::Drop };
+        matches!(self.phase, Phase::Running(running) if matches!(self.fate_of(running, end), Fate::Preempted(_)))
     }
 
     /// The turn that can be taken up again.

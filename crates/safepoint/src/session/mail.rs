@@ -103,6 +103,10 @@ pub(super) enum Mail<T> {
     Read {
         turn: TurnId,
     },
+    /// The reader had enough before the turn's end.
+    ReadEnough {
+        turn: TurnId,
+    },
     Broke(ErrorReport),
 }
 

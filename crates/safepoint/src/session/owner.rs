@@ -4,7 +4,7 @@
 //! knows is held here until it comes to rest.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{HashMap, HashSet, VecDeque},
     future::Future,
     pin::Pin,
     sync::Arc,
@@ -36,6 +36,7 @@ use crate::{
     history::History,
     ids::{ApprovalId, ItemId, RunId, TurnId},
     log::Log,
+    message::UserMessage,
     outcome::{Outcome, Persisted},
     run::RunHandle,
 };
@@ -45,7 +46,9 @@ mod decisions;
 mod items;
 mod others;
 mod plan;
+mod read;
 mod records;
+mod steer;
 mod strategy;
 mod turn;
 
@@ -77,6 +80,14 @@ pub(super) struct Owner<T> {
     after: After,
     /// The request of whoever asks just now.
     request: Option<StopRequest>,
+    /// That of whoever asked for the end of the turn alone, until it has ended.
+    turn_request: Option<StopRequest>,
+    /// What the steer at hand says.
+    steering: Option<UserMessage>,
+    /// The decision at hand.
+    deciding: Option<(ApprovalId, Decision)>,
+    /// Mail that was opened while a push strategy was asked.
+    ahead: VecDeque<Box<Mail<T>>>,
     answer: Option<Answer>,
     unhandled: Vec<(ItemId, T)>,
     ended: Option<machine::Exit>,
@@ -140,6 +151,10 @@ impl<T: Item> Owner<T> {
             cause: None,
             after: After::Resumable,
             request: None,
+            turn_request: None,
+            steering: None,
+            deciding: None,
+            ahead: VecDeque::new(),
             answer: None,
             unhandled: Vec::new(),
             ended: None,
@@ -161,7 +176,7 @@ impl<T: Item> Owner<T> {
         }
         // What was accepted a moment before the end is unhandled too.
         self.shared.door.shut();
-        while let Ok(mail) = self.mail.try_recv() {
+        while let Some(mail) = self.ahead.pop_front().or_else(|| self.mail.try_recv().ok()) {
             Box::pin(self.hear(*mail)).await;
         }
         self.end_family().await;
@@ -180,6 +195,9 @@ impl<T: Item> Owner<T> {
             (Some(sleep), Some(at)) if sleep.deadline() == at => {}
             (Some(sleep), Some(at)) => sleep.as_mut().reset(at),
             (sleep, Some(at)) => *sleep = Some(Box::pin(sleep_until(at))),
+        }
+        if let Some(mail) = self.ahead.pop_front() {
+            return Some(mail);
         }
         let Self { mail, sleep, .. } = self;
         poll_fn(|cx| {
@@ -217,10 +235,7 @@ impl<T: Item> Owner<T> {
             Mail::Decided { id, decision } => self.take_up_decision(id, decision).await,
             Mail::Withdraw { item, reply } => self.withdraw(item, reply).await,
             Mail::Stop { stop, reply } => self.stop(stop, reply).await,
-            Mail::StopTurn { turn, request, reply } => {
-                self.request = Some(request);
-                self.step_for(Input::StopTurn(turn), reply).await;
-            }
+            Mail::StopTurn { turn, request, reply } => self.stop_turn(turn, request, reply).await,
             Mail::KeepOpen => self.step(Input::KeepOpen).await,
             Mail::Resume { reply } => self.step_for(Input::Resume, reply).await,
             Mail::Decide { id, decision, reply } => self.decide(id, decision, reply).await,
@@ -242,6 +257,7 @@ impl<T: Item> Owner<T> {
                 self.step(Input::Quiet(turn)).await;
             }
             Mail::Read { turn } => self.step(Input::Read(turn)).await,
+            Mail::ReadEnough { turn } => self.read_enough(turn).await,
             Mail::Broke(error) => self.broke(error).await,
         }
     }
@@ -266,6 +282,10 @@ impl<T: Item> Owner<T> {
     /// Steps, and hands the answer to whoever asked.
     async fn step_for(&mut self, input: Input, reply: oneshot::Sender<Answer>) {
         self.step(input).await;
+        self.reply(reply);
+    }
+
+    fn reply(&mut self, reply: oneshot::Sender<Answer>) {
         if let Some(answer) = self.answer.take()
             && reply.send(answer).is_err()
         {
@@ -319,7 +339,12 @@ impl<T: Item> Owner<T> {
                 }
             }
             Effect::TurnEnded { turn, fate } => self.turn_ended(turn, fate),
-            Effect::Answer(answer) => self.answer = Some(answer),
+            Effect::Answer(answer) => {
+                if answer == Answer::Resuming {
+                    self.decisions.extend(self.deciding.take());
+                }
+                self.answer = Some(answer);
+            }
             Effect::End(exit) => self.ended = Some(exit),
         }
     }

@@ -63,7 +63,7 @@ impl Machine {
         let plain = Why::Preempt { points: wish.points, grace: wish.grace };
         let Phase::Running(running) = &mut self.phase else {
             // It waits for a decision, which is a safe point for every set (S8.3).
-            self.want = Want::Withdrawal(plain);
+            self.want = Want::Withdrawal(plain, self.next_item);
             return Step::Asked { escalates: None };
         };
         let why = match running.guard {

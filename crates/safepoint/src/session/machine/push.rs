@@ -20,6 +20,7 @@ impl Machine {
             How::Enqueue => self.wait_again(item),
             How::Reject if self.is_busy() => out.push(Effect::Return { item, why: Refusal::Busy }),
             How::Reject => self.wait_again(item),
+            How::Refused(why) => out.push(Effect::Return { item, why }),
             How::Preempt(wish) => self.push_preempt(now, item, wish, out),
             How::Steer { when, or } => self.push_steer(item, when, or, out),
         }
@@ -103,6 +104,6 @@ impl Machine {
         out.push(Effect::Fate { item, fate: Fate::Withdrawn });
         out.push(Effect::Answer(Answer::Withdrawn));
         // A plan may be about it already.
-        self.drop_plan(out);
+        self.plan_anew(out);
     }
 }

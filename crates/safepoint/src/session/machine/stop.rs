@@ -104,7 +104,11 @@ impl Machine {
             running.stopped_at.get_or_insert(self.next_item);
             out.push(Effect::StopRun { turn: target, why: Why::Asked });
         } else {
-            self.want = Want::Withdrawal(Why::Asked);
+            let asked_at = match self.want {
+                Want::Withdrawal(Why::Asked, asked_at) => asked_at,
+                Want::Withdrawal(..) | Want::Nothing | Want::Resume | Want::Decision => self.next_item,
+            };
+            self.want = Want::Withdrawal(Why::Asked, asked_at);
         }
     }
 
@@ -115,9 +119,8 @@ impl Machine {
         }
         self.health = Health::Broken;
         self.drop_plan(out);
-        if let Phase::Running(running) = &mut self.phase
-            && running.session_stop == Yet::No
-        {
+        // Also if a gentler stop was asked before: there is nothing left to wait for.
+        if let Phase::Running(running) = &mut self.phase {
             running.session_stop = Yet::Yes;
             out.push(Effect::StopRun { turn: running.turn, why: Why::Broken });
         }
@@ -134,7 +137,7 @@ impl Machine {
     }
 
     pub(super) fn resume(&mut self, out: &mut Vec<Effect>) {
-        let can = self.phase != Phase::Over
+        let can = self.goes_on()
             && self.left.as_ref().is_some_and(|left| left.how == Ended::Early)
             && self.want == Want::Nothing;
         if can {
@@ -145,10 +148,20 @@ impl Machine {
     }
 
     pub(super) fn decided(&mut self, out: &mut Vec<Effect>) {
-        let can = self.phase != Phase::Over && self.is_suspended() && self.want == Want::Nothing;
-        if can {
-            self.want = Want::Decision;
-        }
-        out.push(Effect::Answer(if can { Answer::Resuming } else { Answer::NothingToResume }));
+        // Several may be decided before it goes on; one that is to be ended takes none any more (S8.3).
+        let can = self.is_suspended() && matches!(self.want, Want::Nothing | Want::Decision);
+        out.push(Effect::Answer(match (self.goes_on(), can) {
+            (true, true) => {
+                self.want = Want::Decision;
+                Answer::Resuming
+            }
+            (true, false) => Answer::NothingToResume,
+            (false, _) => Answer::TooLate,
+        }));
+    }
+
+    /// Whether a turn may still start.
+    fn goes_on(&self) -> bool {
+        self.phase != Phase::Over && self.exit().is_none()
     }
 }

@@ -22,7 +22,13 @@ impl Machine {
                 return true;
             }
             Want::Decision => From::Decision,
-            Want::Withdrawal(why) => From::Withdrawal(why),
+            Want::Withdrawal(why, asked_at) => {
+                let started = self.start_left(From::Withdrawal(why), out);
+                if let Phase::Running(running) = &mut self.phase {
+                    running.stopped_at = (why == Why::Asked).then_some(asked_at);
+                }
+                return started;
+            }
         };
         self.start_left(from, out)
     }
@@ -48,11 +54,22 @@ impl Machine {
     }
 
     fn ask_planner(&mut self, wanted: Wanted, out: &mut Vec<Effect>) {
-        self.barrier = None;
         self.plans += 1;
-        self.phase = Phase::Planning { plan: self.plans };
+        self.phase = Phase::Planning { plan: self.plans, wanted };
         let waiting = self.waiting.iter().copied().collect();
         out.push(Effect::Plan { plan: self.plans, waiting, left: self.left(), wanted });
+    }
+
+    pub(crate) fn is_planning(&self, number: u64) -> bool {
+        matches!(self.phase, Phase::Planning { plan, .. } if plan == number)
+    }
+
+    /// Stops asking, to ask again: a resume that was promised still holds.
+    pub(super) fn plan_anew(&mut self, out: &mut Vec<Effect>) {
+        if let Phase::Planning { wanted: Wanted::Resume, .. } = self.phase {
+            self.want = Want::Resume;
+        }
+        self.drop_plan(out);
     }
 
     /// Stops asking; what waited waits on.
@@ -64,7 +81,7 @@ impl Machine {
     }
 
     pub(super) fn planned(&mut self, plan: u64, made: &Made, out: &mut Vec<Effect>) {
-        if self.phase != (Phase::Planning { plan }) {
+        if !self.is_planning(plan) {
             return;
         }
         self.phase = Phase::Idle;
@@ -106,11 +123,12 @@ impl Machine {
             if protects { (Guard::Unbegun, Watch::Beginning) } else { (Guard::Open, Watch::No) };
         let forgets = self.preempts.iter().any(|preempt| preempt.is_asked() && preempt.forgets());
         let record = if forgets { Record::Forget } else { Record::Keep };
+        self.barrier = None;
         self.phase = Phase::Running(Running {
             turn,
             guard,
             session_stop: Yet::No,
-            stopped_at: matches!(from, From::Withdrawal(Why::Asked)).then_some(self.next_item),
+            stopped_at: None,
             record,
             read: Yet::No,
         });
@@ -136,7 +154,7 @@ impl Machine {
 
     /// S6.11: a failure is a failure, a natural end first is complete, a stop of the session interrupts whatever else
     /// was asked, and only a preempt alone preempts.
-    fn fate_of(&self, running: Running, end: End) -> Fate {
+    pub(super) fn fate_of(&self, running: Running, end: End) -> Fate {
         let turn = running.turn;
         let is_preempted = self.preempts.iter().any(super::Preempt::is_asked);
         match end {
@@ -161,9 +179,9 @@ impl Machine {
         self.left = Some(Left { turn: running.turn, items, how: Ended::Suspended });
         self.preempts.iter_mut().for_each(super::Preempt::ask_if_held);
         if self.preempts.iter().any(super::Preempt::is_asked) {
-            self.want = Want::Withdrawal(Why::Preempt { points: None, grace: None });
-        } else if running.stopped_at.is_some() {
-            self.want = Want::Withdrawal(Why::Asked);
+            self.want = Want::Withdrawal(Why::Preempt { points: None, grace: None }, self.next_item);
+        } else if let Some(asked_at) = running.stopped_at {
+            self.want = Want::Withdrawal(Why::Asked, asked_at);
         }
     }
 

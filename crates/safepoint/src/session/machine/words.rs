@@ -44,6 +44,8 @@ pub(crate) enum How {
     Enqueue,
     /// Not at all while a turn is at work.
     Reject,
+    /// Not at all.
+    Refused(Refusal),
     Preempt(Wish),
     Steer {
         when: When,

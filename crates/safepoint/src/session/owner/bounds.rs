@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use safepoint_scope::{Actor, Code, Reach, Reason, StopRequest};
-use tokio::time::timeout;
+use tokio::{sync::oneshot, time::timeout};
 
-use super::{ErrorReport, Held, Input, Item, ItemId, Owner, Slip, Work};
+use super::{Answer, ErrorReport, Held, Input, Item, ItemId, Owner, Slip, TurnId, Work};
 use crate::session::{
     exit::{Exit, ExitReason, Open},
     journal::{Journal, LeftTurn},
@@ -72,6 +72,20 @@ impl<T: Item> Owner<T> {
             late: Arc::new(move || shared.door.take_late()),
         };
         self.shared.over(exit);
+    }
+
+    pub(super) async fn stop_turn(
+        &mut self,
+        turn: Option<TurnId>,
+        request: StopRequest,
+        reply: oneshot::Sender<Answer>,
+    ) {
+        self.request = Some(request.clone());
+        self.step(Input::StopTurn(turn)).await;
+        if let Some(Answer::StoppingTurn(_)) = self.answer {
+            self.turn_request.get_or_insert(request);
+        }
+        self.reply(reply);
     }
 
     /// Something of the user's, or the store, failed: the session ends.

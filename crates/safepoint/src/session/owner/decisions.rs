@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-use super::{Decision, Input, Item, Mail, Outcome, Owner};
+use super::{Answer, Decision, Input, Item, Mail, Outcome, Owner};
 use crate::{ids::ApprovalId, session::journal::Journal, shared::DecideError, store};
 
 /// Who decides, where nothing else is known: whoever holds the session's handle.
@@ -28,19 +28,39 @@ impl<T: Item> Owner<T> {
             return;
         }
         if let Some(handle) = self.work.as_ref().and_then(|work| work.handle.clone()) {
+            let mailbox = self.shared.mailbox.clone();
             drop(self.scope.spawn("decision", async move {
-                answer(reply, handle.decide(&id, decision).await);
+                match handle.decide(&id, decision.clone()).await {
+                    // It may have suspended on this very question: asked again when that is heard.
+                    Err(DecideError::RunEnded) => {
+                        drop(handle.done().await);
+                        mailbox.post(Mail::Decide { id, decision, reply });
+                    }
+                    taken => answer(reply, taken),
+                }
             }));
             return;
         }
-        let is_open = match self.left.as_ref().and_then(|(work, _)| work.outcome.as_ref()) {
+        let taken = self.decide_suspended(id, decision).await;
+        answer(reply, taken);
+    }
+
+    async fn decide_suspended(&mut self, id: ApprovalId, decision: Decision) -> Result<(), DecideError> {
+        let is_asked = match self.left.as_ref().and_then(|(work, _)| work.outcome.as_ref()) {
             Some(Outcome::Suspended(waiting)) => waiting.approvals().iter().any(|asked| asked.id == id),
             _ => false,
         };
-        let is_open = is_open && !self.decisions.iter().any(|(decided, _)| *decided == id);
-        answer(reply, if is_open { Ok(()) } else { Err(DecideError::NotOpen) });
-        if is_open {
-            self.take_up_decision(id, decision).await;
+        if !is_asked || self.decisions.iter().any(|(decided, _)| *decided == id) {
+            return Err(DecideError::NotOpen);
+        }
+        // The step may take the turn up, with the decision if it is accepted.
+        self.deciding = Some((id, decision));
+        self.step(Input::Decided).await;
+        self.deciding = None;
+        match self.answer.take() {
+            Some(Answer::Resuming) => Ok(()),
+            Some(Answer::TooLate) => Err(DecideError::RunEnded),
+            _ => Err(DecideError::NotOpen),
         }
     }
 
@@ -57,8 +77,9 @@ impl<T: Item> Owner<T> {
             return;
         }
         if self.machine.is_suspended() && !self.decisions.iter().any(|(decided, _)| *decided == id) {
-            self.decisions.push((id, decision));
+            self.deciding = Some((id, decision));
             self.step(Input::Decided).await;
+            self.deciding = None;
             self.answer = None;
         }
     }

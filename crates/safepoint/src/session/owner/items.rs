@@ -11,7 +11,9 @@ impl<T: Item> Owner<T> {
         let id = slip.id();
         self.items.insert(id, Held { item, slip });
         self.show(SessionEvent::Accepted(id));
-        self.step(Input::Push { item: id, how: policy.how() }).await;
+        let how = self.how(id, policy).await;
+        self.step(Input::Push { item: id, how }).await;
+        self.steering = None;
     }
 
     pub(super) async fn withdraw(&mut self, item: ItemId, reply: oneshot::Sender<Option<T>>) {

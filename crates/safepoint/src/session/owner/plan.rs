@@ -28,10 +28,14 @@ impl<T: Item> Owner<T> {
         let mailbox = self.shared.mailbox.clone();
         // The call itself stands inside, so that a panic before the first await is caught too.
         let asked = self.scope.spawn("planner", async move {
-            let planned = AssertUnwindSafe(async { planner.plan(situation).await }).catch_unwind().await;
-            let made = match planned {
-                Ok(Ok(plan)) => Ok(plan),
-                Ok(Err(failure)) => Err(report("the planner failed", &failure.to_string())),
+            let planned = async {
+                planner
+                    .plan(situation)
+                    .await
+                    .map_err(|failure| report("the planner failed", &failure.to_string()))
+            };
+            let made = match AssertUnwindSafe(planned).catch_unwind().await {
+                Ok(made) => made,
                 Err(panic) => Err(report("the planner panicked", &panic_message(&*panic))),
             };
             mailbox.post(Mail::Planned { plan, made });
@@ -40,7 +44,7 @@ impl<T: Item> Owner<T> {
     }
 
     pub(super) async fn planned(&mut self, plan: u64, made: Result<Plan, ErrorReport>) {
-        if self.machine.phase() != (crate::session::machine::Phase::Planning { plan }) {
+        if !self.machine.is_planning(plan) {
             return;
         }
         self.planner = None;

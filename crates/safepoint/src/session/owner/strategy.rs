@@ -1,23 +1,45 @@
 //! Push strategies: asked while nothing else happens, so that what they saw still holds when they have chosen (S6.4).
 
+use futures_util::future::{Either, select};
 use safepoint_scope::TaskEnd;
 
-use super::{Item, Owner, plan::report};
-use crate::session::{item::Policy, mail::Strategy};
+use super::{Item, Mail, Owner, plan::report};
+use crate::session::{item::Policy, mail::Strategy, stop::How};
 
 impl<T: Item> Owner<T> {
-    /// Asks off the async threads. Past its bound the item simply waits; a panic ends the session.
+    /// Asks off the async threads. Past its bound the item simply waits; a panic ends the session. What comes meanwhile
+    /// is heard afterwards, in its order; a stop of the session does not wait for the strategy (S2.8).
     pub(super) async fn ask_strategy(&mut self, strategy: Strategy) -> Policy {
         let view = self.view();
         let asked = self.scope.spawn_blocking("push strategy", move || strategy(view.as_ref()));
-        match tokio::time::timeout(self.settings.strategy, asked).await {
-            Ok(Ok(policy)) => policy,
-            Ok(Err(TaskEnd::Dropped)) => Policy::Enqueue,
-            Ok(Err(TaskEnd::Panicked(why))) => {
-                self.broke(report("a push strategy panicked", &why)).await;
-                Policy::Enqueue
+        let mut asked = Box::pin(tokio::time::timeout(self.settings.strategy, asked));
+        loop {
+            // Nothing is lost: receiving is cancel-safe, and the strategy is asked on.
+            let next = match select(&mut asked, Box::pin(self.mail.recv())).await {
+                Either::Left((chosen, _)) => Either::Left(chosen),
+                Either::Right((mail, _)) => Either::Right(mail),
+            };
+            match next {
+                Either::Left(Ok(Ok(policy))) => return policy,
+                Either::Left(Ok(Err(TaskEnd::Panicked(why)))) => {
+                    self.broke(report("a push strategy panicked", &why)).await;
+                    return Policy::Enqueue;
+                }
+                Either::Left(Ok(Err(TaskEnd::Dropped)) | Err(_)) | Either::Right(None) => {
+                    return Policy::Enqueue;
+                }
+                Either::Right(Some(mail)) => {
+                    let ends_it = is_stop(&mail);
+                    self.ahead.push_back(mail);
+                    if ends_it {
+                        return Policy::Enqueue;
+                    }
+                }
             }
-            Err(_elapsed) => Policy::Enqueue,
         }
     }
+}
+
+fn is_stop<T>(mail: &Mail<T>) -> bool {
+    matches!(mail, Mail::Stop { stop, .. } if matches!(stop.how, How::Strength(_)))
 }

@@ -2,26 +2,22 @@
 
 use std::sync::Arc;
 
-use futures_util::FutureExt as _;
-use safepoint_scope::{Actor, Code, Grace, Reach, Reason, SafePoints, StopRequest};
+use safepoint_scope::{Actor, Asked, Code, Grace, Mode, Reach, Reason, SafePoints, StopRequest};
 use tokio::time::timeout;
 
 use super::{
-    Fate, Input, Item, ItemId, Mail, Outcome, Owner, RunHandle, SessionEvent, TurnId, Work,
+    Answer, ErrorReport, Fate, Input, Item, Mail, Outcome, Owner, RunHandle, SessionEvent, TurnId, Work,
     plan::{panic_message, report},
 };
 use crate::{
     event::{EventKind, Fact},
-    ids::SteerId,
     log::{Log, MemoryLog},
     run::Run,
     session::{
         SharedSession,
         journal::TurnLog,
         machine::{End, First, From, Leftover, Watch, Why},
-        reader::Reader,
     },
-    steer::{Steer, When},
 };
 
 impl<T: Item> Owner<T> {
@@ -33,7 +29,7 @@ impl<T: Item> Owner<T> {
         let run = run.within(&self.family);
         if let From::Withdrawal(why) = from {
             // Before it starts: its questions are taken back, and nothing of it runs.
-            run.handle().stop(self.request_for(why).unwrap_or_else(StopRequest::now));
+            run.handle().stop(at_any(self.request_for(why).unwrap_or_else(StopRequest::now)));
         }
         let handle = run.detach();
         self.work = Some(Work { handle: Some(handle.clone()), ..work });
@@ -61,7 +57,10 @@ impl<T: Item> Owner<T> {
             for message in plan.input {
                 history.push(crate::history::Entry::User(message));
             }
-            self.left = None;
+            // Nobody can take that one up any more.
+            if let Some((left, _)) = self.left.take() {
+                left.items.iter().for_each(|item| drop(self.items.remove(item)));
+            }
             self.decisions.clear();
             let items = self.machine.items().to_vec();
             let log = self.log_of(turn, &before);
@@ -85,51 +84,28 @@ impl<T: Item> Owner<T> {
         Arc::new(TurnLog::new(Arc::clone(journal), turn, base, journal.head()))
     }
 
-    fn read(&mut self, turn: TurnId, reader: Arc<dyn Reader>, handle: RunHandle) {
-        let mailbox = self.shared.mailbox.clone();
-        let bound = self.settings.callback;
-        drop(self.scope.spawn("turn's reader", async move {
-            let events = handle.events();
-            let reading =
-                std::panic::AssertUnwindSafe(async { reader.read(turn, events).await }).catch_unwind();
-            let over = async {
-                drop(handle.done().await);
-                tokio::time::sleep(bound).await;
-            };
-            let read = futures_util::future::select(Box::pin(reading), Box::pin(over)).await;
-            match read {
-                futures_util::future::Either::Left((Ok(Ok(())), _)) => {
-                    // One that returns early has seen enough: the turn ends before the next one starts.
-                    let reason = Reason::new(Code::DISCONNECT).saying("the reader of its events returned");
-                    handle.stop(StopRequest::now().because(reason));
-                }
-                futures_util::future::Either::Left((Ok(Err(failure)), _)) => {
-                    mailbox.post(Mail::Broke(report("the reader failed", &failure.to_string())));
-                }
-                futures_util::future::Either::Left((Err(panic), _)) => {
-                    mailbox.post(Mail::Broke(report("the reader panicked", &panic_message(&*panic))));
-                }
-                // It had its time: the session goes on without it.
-                futures_util::future::Either::Right(((), _)) => {}
-            }
-            mailbox.post(Mail::Read { turn });
-        }));
-    }
-
     pub(super) fn stop_run(&mut self, turn: TurnId, why: Why) {
         let Some(request) = self.request_for(why) else { return };
         if let Why::Session(_) | Why::Broken = why {
             self.last_request = Some(request.clone());
         }
         if let Some(handle) = self.at_work(turn) {
-            handle.stop(request);
+            let asked = handle.stop(request);
+            // It may be of the same strength, and sooner.
+            if let (Why::Session(_), Asked::Strengthened, Some(Answer::NothingAdded)) =
+                (why, asked, self.answer)
+            {
+                self.answer = Some(Answer::Strengthened);
+            }
         }
     }
 
     fn request_for(&self, why: Why) -> Option<StopRequest> {
         let preempted = |text: &'static str| Reason::new(Code::PREEMPTED).saying(text);
         let request = match why {
-            Why::Asked | Why::Session(_) => self.request.clone()?,
+            // A suspended turn is ended only when it is quiet: its asker is remembered until then.
+            Why::Asked => self.request.clone().or_else(|| self.turn_request.clone())?,
+            Why::Session(_) => self.request.clone()?,
             Why::Preempt { points, grace } => {
                 let grace =
                     grace.map(std::time::Duration::from_micros).and_then(|grace| Grace::try_from(grace).ok());
@@ -150,22 +126,13 @@ impl<T: Item> Owner<T> {
         Some(request)
     }
 
-    pub(super) fn steer(&mut self, turn: TurnId, item: ItemId, when: When) {
-        let Some(held) = self.items.get(&item) else { return };
-        let message = self.settings.planner.steer(&held.item);
-        let steer = Steer { id: SteerId::from(item.to_string()), message, when };
-        if let Some(handle) = self.at_work(turn) {
-            // What becomes of it is seen in the run's events, in their order.
-            drop(handle.steer(steer));
-        }
-    }
-
-    fn at_work(&self, turn: TurnId) -> Option<&RunHandle> {
+    pub(super) fn at_work(&self, turn: TurnId) -> Option<&RunHandle> {
         self.work.as_ref().filter(|work| work.turn == turn)?.handle.as_ref()
     }
 
     pub(super) async fn settled(&mut self, turn: TurnId, outcome: Outcome) {
         let Some(mut work) = self.work.take_if(|work| work.turn == turn) else { return };
+        let mut panicked = None;
         let end = match &outcome {
             Outcome::Done(_) => End::Done,
             Outcome::Failed(_) => End::Failed,
@@ -173,8 +140,14 @@ impl<T: Item> Owner<T> {
             Outcome::Stopped(stopped) => {
                 let stop = stopped.receipt().stop.as_ref();
                 let is_preempt = stop.is_some_and(|stop| stop.reason.code == Code::PREEMPTED.as_str());
-                let after = self.after_preempt(turn);
-                End::Stopped { first: if is_preempt { First::Preempt } else { First::Other }, after }
+                let first = if is_preempt { First::Preempt } else { First::Other };
+                let asked =
+                    (is_preempt && self.machine.would_be_preempted()).then(|| self.after_preempt(turn));
+                let after = asked.unwrap_or(Ok(Leftover::Drop)).unwrap_or_else(|error| {
+                    panicked = Some(error);
+                    Leftover::Drop
+                });
+                End::Stopped { first, after }
             }
         };
         self.history = outcome.history().clone();
@@ -182,20 +155,17 @@ impl<T: Item> Owner<T> {
         work.outcome = Some(outcome);
         self.work = Some(work);
         self.step(Input::Settled { turn, end }).await;
+        if let Some(error) = panicked {
+            self.broke(error).await;
+        }
     }
 
-    fn after_preempt(&mut self, turn: TurnId) -> Leftover {
+    fn after_preempt(&self, turn: TurnId) -> Result<Leftover, ErrorReport> {
         let items = self.machine.items().to_vec();
         let planner = &self.settings.planner;
         let asked = std::panic::AssertUnwindSafe(|| planner.preempted(turn, &items));
-        match std::panic::catch_unwind(asked) {
-            Ok(after) => after,
-            Err(panic) => {
-                let error = report("the planner panicked", &panic_message(&*panic));
-                self.shared.mailbox.post(Mail::Broke(error));
-                Leftover::Drop
-            }
-        }
+        std::panic::catch_unwind(asked)
+            .map_err(|panic| report("the planner panicked", &panic_message(&*panic)))
     }
 
     pub(super) fn turn_ended(&mut self, turn: TurnId, fate: Fate) {
@@ -203,6 +173,9 @@ impl<T: Item> Owner<T> {
         if let Some(outcome) = &work.outcome {
             let receipt = Arc::clone(outcome.receipt());
             self.show(SessionEvent::TurnEnded { turn, fate, receipt });
+        }
+        if !matches!(fate, Fate::Suspended(_)) {
+            self.turn_request = None;
         }
         let gone = self.left.take().map(|(left, _)| left.items).unwrap_or_default();
         if self.machine.left() == Some(turn) {
@@ -214,6 +187,18 @@ impl<T: Item> Owner<T> {
                 self.items.remove(&item);
             }
         }
+    }
+}
+
+/// Waiting for a decision is a safe point for every set (S8.3). Asked at another one, the turn would only suspend again.
+fn at_any(request: StopRequest) -> StopRequest {
+    if request.mode() == Mode::Now {
+        return request;
+    }
+    let at = StopRequest::at(SafePoints::ANY).reach(request.reach_of()).cleanup_cap(request.cap());
+    match request.reason() {
+        Some(reason) => at.because(reason.clone()),
+        None => at,
     }
 }
 

@@ -20,6 +20,8 @@ impl World {
             };
             assert_eq!((waits, works), expected, "{item} is {place:?}, after {input:?}: {:?}", self.machine);
         }
+        let steered = |place: &&Place| matches!(place, Place::Steering(turn) if self.run != Some(*turn));
+        assert_eq!(self.places.iter().find(steered), None, "a steer whose turn is over is forgotten");
         match self.machine.phase() {
             Phase::Running(running) => assert_eq!(self.run, Some(running.turn)),
             Phase::Planning { .. } => assert!(self.plan.is_some()),

@@ -2,7 +2,7 @@
 
 use super::{
     Answer, Effect, End, Fate, First, From, How, Input, ItemId, Leftover, Machine, Made, Moment, Preempted,
-    Rules, Strength, TurnId, Why,
+    Record, Rules, Strength, TurnId, Why, witness::Witness,
 };
 
 /// How often each thing may still happen.
@@ -33,7 +33,10 @@ pub(super) enum Place {
 pub(super) struct Asked {
     pub(super) item: ItemId,
     /// The turn that was at work when it came.
-    saw: Option<TurnId>,
+    pub(super) saw: Option<TurnId>,
+    /// When it may be asked, and when it may escalate.
+    pub(super) due: (Moment, Option<Moment>),
+    pub(super) record: Record,
     pub(super) answered: Option<Preempted>,
 }
 
@@ -47,7 +50,7 @@ enum Early {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct World {
     pub(super) machine: Machine,
-    now: Moment,
+    pub(super) now: Moment,
     budget: Budget,
     pub(super) places: Vec<Place>,
     pub(super) preempts: Vec<Asked>,
@@ -60,6 +63,7 @@ pub(super) struct World {
     early: Early,
     pub(super) stopped: Option<Strength>,
     pub(super) ended: bool,
+    pub(super) witness: Witness,
 }
 
 impl World {
@@ -77,6 +81,7 @@ impl World {
             early: Early::No,
             stopped: None,
             ended: false,
+            witness: Witness::new(rules),
         }
     }
 
@@ -153,13 +158,22 @@ impl World {
 
     /// Lets it happen, and checks what the machine makes of it.
     pub(super) fn take(&mut self, input: &Input) {
+        self.foresee(input);
         self.spend(input);
         let target = self.run.or_else(|| self.machine.left().filter(|_| self.machine.is_suspended()));
         match input {
             Input::Push { item, how } => {
                 self.places.push(Place::Waiting);
-                if let (How::Preempt(_), false) = (how, self.ended) {
-                    self.preempts.push(Asked { item: *item, saw: target, answered: None });
+                if let (How::Preempt(wish), false) = (how, self.ended) {
+                    let from = self.now.after(wish.delay.unwrap_or(0));
+                    let due = (from, wish.grace.map(|grace| from.after(grace)));
+                    self.preempts.push(Asked {
+                        item: *item,
+                        saw: target,
+                        due,
+                        record: wish.record,
+                        answered: None,
+                    });
                 }
             }
             Input::Planned { plan, .. } => {
@@ -183,7 +197,9 @@ impl World {
         self.machine.step(self.now, input.clone(), &mut effects);
         for effect in &effects {
             self.see(effect, input);
+            self.bear_witness(effect, input);
         }
+        self.look_back(input, &effects);
         self.check(input);
     }
 
@@ -220,14 +236,7 @@ impl World {
                 } else {
                     First::Other
                 };
-                if first == First::Preempt {
-                    let bound = self
-                        .preempts
-                        .iter()
-                        .any(|asked| asked.saw == Some(*turn) && asked.answered.is_none());
-                    let pushed = matches!(input, Input::Push { .. });
-                    assert!(bound || pushed, "a preempt of the wrong turn");
-                }
+                self.is_bound(*turn, *why);
                 self.stopping.get_or_insert(first);
             }
             Effect::Steer { turn, item, .. } => self.put(*item, Place::Steering(*turn)),

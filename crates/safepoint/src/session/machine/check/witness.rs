@@ -1,0 +1,284 @@
+//! What a witness remembers of a session beside its items, by rules of its own: who may be stopped by whom, how a turn
+//! must end, what begins a turn, and what was promised.
+
+use super::Record;
+use super::{
+    Answer, Effect, End, Fate, First, From, How, Input, ItemId, Moment, OnFailure, Phase, Rules, Strength,
+    TurnId, Why,
+    world::{Asked, World},
+};
+use crate::session::machine::{Exit, Wanted, Watch};
+
+/// Exhaustive: the first model call of a protected turn has begun, or not, or the turn is not protected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Protection {
+    None,
+    Unbegun,
+    Begun,
+}
+
+/// What the session owes somebody whom it told so. Exhaustive: nothing, a plan of a resume, or a decision's turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Promise {
+    Nothing,
+    Resume,
+    Decision,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[expect(clippy::struct_excessive_bools, reason = "a witness notes what it saw, each for itself")]
+pub(super) struct Witness {
+    rules: Rules,
+    protection: Protection,
+    /// How many turns or plans in a row were preempted.
+    streak: u32,
+    /// Whether a stop of the session, or its breaking, was asked of the run at work.
+    session_asked: bool,
+    /// How many items there were when a stop of the turn alone was asked.
+    stopped_at: Option<ItemId>,
+    /// Whether a preempt was bound to the turn that was just settled.
+    was_wanted: bool,
+    /// Items before this one begin no turn.
+    barrier: Option<ItemId>,
+    /// Whether the suspended turn is only to be ended.
+    withdrawn: bool,
+    promise: Promise,
+    broken: bool,
+    /// When it was asked to stop when idle, and for how long.
+    idle_asked: Option<(Moment, u64)>,
+    /// When it was last not idle, or something came.
+    busy_at: Moment,
+    /// How the turn that was just settled must end.
+    expected: Option<Fate>,
+}
+
+impl Witness {
+    pub(super) fn new(rules: Rules) -> Self {
+        Self {
+            rules,
+            protection: Protection::None,
+            streak: 0,
+            session_asked: false,
+            stopped_at: None,
+            was_wanted: false,
+            barrier: None,
+            withdrawn: false,
+            promise: Promise::Nothing,
+            broken: false,
+            idle_asked: None,
+            busy_at: Moment::default(),
+            expected: None,
+        }
+    }
+}
+
+impl World {
+    /// What must follow from it, before it happens.
+    pub(super) fn foresee(&mut self, input: &Input) {
+        let count = ItemId::new(self.places.len() as u64);
+        let is_preempt = matches!(input, Input::Push { how: How::Preempt(_), .. });
+        match input {
+            Input::Push { .. } => self.witness.busy_at = self.now,
+            Input::Broke => self.witness.broken = true,
+            Input::Began(_) if self.witness.protection == Protection::Unbegun => {
+                self.witness.protection = Protection::Begun;
+            }
+            Input::StopWhenIdle(micros) if self.stopped.is_none() && !self.ended => {
+                self.witness.idle_asked.get_or_insert((self.now, *micros));
+            }
+            Input::KeepOpen | Input::Stop(_) => self.witness.idle_asked = None,
+            Input::StopTurn(wanted) => {
+                let suspended = self.machine.left().filter(|_| self.machine.is_suspended());
+                let target = self.run.or(suspended);
+                if target.is_some() && (wanted.is_none() || *wanted == target) {
+                    self.witness.stopped_at.get_or_insert(count);
+                } else if self.plan.is_some() && wanted.is_none() {
+                    self.witness.barrier = Some(count);
+                }
+            }
+            Input::Settled { turn, end } if self.run == Some(*turn) => {
+                self.witness.expected = Some(self.must_end(*turn, *end));
+                let was_wanted = self.bound(*turn).next().is_some();
+                self.witness.was_wanted = was_wanted;
+            }
+            _ => {}
+        }
+        let overtakes = is_preempt || matches!(input, Input::Stop(_) | Input::Broke | Input::StopTurn(_));
+        let planned = matches!(input, Input::Planned { plan, .. } if matches!(self.machine.phase(), Phase::Planning { plan: asked, .. } if asked == *plan));
+        if overtakes || planned {
+            self.witness.promise = Promise::Nothing;
+        }
+        if planned {
+            // Unless a turn starts of it.
+            self.witness.barrier = Some(count);
+        }
+    }
+
+    /// S6.11.
+    fn must_end(&self, turn: TurnId, end: End) -> Fate {
+        match end {
+            End::Done => Fate::Completed(turn),
+            End::Failed => Fate::Failed(turn),
+            End::Suspended => Fate::Suspended(turn),
+            End::Stopped { .. } if self.witness.session_asked => Fate::Interrupted(turn),
+            End::Stopped { first: First::Preempt, .. } if self.forgets(turn) => Fate::RolledBack(turn),
+            End::Stopped { first: First::Preempt, .. } => Fate::Preempted(turn),
+            End::Stopped { first: First::Other, .. } => Fate::Interrupted(turn),
+        }
+    }
+
+    fn forgets(&self, turn: TurnId) -> bool {
+        let asked = |asked: &Asked| asked.due.0 <= self.now && self.witness.protection != Protection::Unbegun;
+        self.bound(turn).any(|preempt| preempt.record == Record::Forget && asked(preempt))
+    }
+
+    /// The preempts that found this turn and are not answered.
+    fn bound(&self, turn: TurnId) -> impl Iterator<Item = &Asked> {
+        self.preempts.iter().filter(move |asked| asked.saw == Some(turn) && asked.answered.is_none())
+    }
+
+    /// A stop of a run has somebody who may ask it.
+    pub(super) fn is_bound(&self, turn: TurnId, why: Why) {
+        let mut bound = self.bound(turn);
+        let begun = self.witness.protection;
+        let may = match why {
+            Why::Preempt { .. } => begun == Protection::None && bound.any(|asked| asked.due.0 <= self.now),
+            Why::Protected => begun == Protection::Begun && bound.any(|asked| asked.due.0 <= self.now),
+            Why::Escalated => bound.any(|asked| asked.due.1.is_some_and(|due| due <= self.now)),
+            Why::Session(strength) => self.stopped >= Some(strength),
+            Why::Broken => self.witness.broken,
+            Why::Asked => self.witness.stopped_at.is_some(),
+        };
+        assert!(may, "{why:?} of {turn} by nobody who may: {:?}", self.witness);
+    }
+
+    pub(super) fn bear_witness(&mut self, effect: &Effect, input: &Input) {
+        let witness = &mut self.witness;
+        match effect {
+            Effect::Plan { waiting, wanted, .. } => {
+                assert!(!self.machine.is_suspended(), "a plan while a decision is waited for");
+                assert!(!witness.broken, "a plan after something broke");
+                let fresh = waiting.iter().any(|item| witness.barrier.is_none_or(|barrier| *item >= barrier));
+                assert!(fresh || *wanted == Wanted::Resume, "an old item begins a turn, by {input:?}");
+                assert!(
+                    *wanted == Wanted::Resume || witness.promise != Promise::Resume,
+                    "a resume is forgotten"
+                );
+            }
+            Effect::DropPlan if matches!(input, Input::Push { .. }) => witness.streak += 1,
+            Effect::Start { from, watch, .. } => witness.starts(*from, *watch),
+            Effect::StopRun { why: Why::Session(_) | Why::Broken, .. } => witness.session_asked = true,
+            Effect::TurnEnded { fate, .. } => self.turn_ended(*fate),
+            Effect::Answer(Answer::Resuming) => {
+                assert!(self.stopped.is_none() && !witness.broken, "a promise that cannot be kept");
+                assert!(!witness.withdrawn, "a decision for a turn that is to be ended");
+                let is_decision = matches!(input, Input::Decided);
+                witness.promise = if is_decision { Promise::Decision } else { Promise::Resume };
+            }
+            Effect::End(exit) => self.ends(*exit, input),
+            _ => {}
+        }
+    }
+
+    fn turn_ended(&mut self, fate: Fate) {
+        let count = ItemId::new(self.places.len() as u64);
+        let witness = &mut self.witness;
+        assert_eq!(witness.expected.take(), Some(fate), "S6.11: {witness:?}");
+        if matches!(fate, Fate::Suspended(_)) {
+            return;
+        }
+        let preempted = matches!(fate, Fate::Preempted(_) | Fate::RolledBack(_));
+        let counts = preempted && witness.protection == Protection::None;
+        witness.streak = if counts { witness.streak + 1 } else { 0 };
+        let waits = match fate {
+            Fate::Interrupted(_) => true,
+            Fate::Failed(_) => witness.rules.on_failure == OnFailure::Wait,
+            _ => false,
+        };
+        witness.barrier = (waits && !witness.was_wanted).then(|| witness.stopped_at.unwrap_or(count));
+        witness.stopped_at = None;
+    }
+
+    fn ends(&self, exit: Exit, input: &Input) {
+        let witness = &self.witness;
+        let fits = match exit {
+            Exit::Broken => witness.broken,
+            Exit::Stopped => self.stopped.is_some() && !witness.broken,
+            Exit::Idle => {
+                let over =
+                    |(asked, micros): (Moment, u64)| asked.max(witness.busy_at).after(micros) <= self.now;
+                witness.idle_asked.is_some_and(over)
+            }
+        };
+        assert!(fits, "{exit:?} by {input:?}: {witness:?}");
+        assert_eq!(witness.promise, Promise::Nothing, "ended with a promise to keep");
+    }
+
+    /// What must have followed.
+    pub(super) fn look_back(&mut self, input: &Input, effects: &[Effect]) {
+        let asks = |wanted: fn(&Why) -> bool| {
+            effects.iter().any(|effect| matches!(effect, Effect::StopRun { why, .. } if wanted(why)))
+        };
+        let runs = matches!(self.machine.phase(), Phase::Running(_));
+        match input {
+            Input::Stop(strength) if runs && *strength > Strength::AtTurnEnd => {
+                assert!(asks(|why| matches!(why, Why::Session(_))), "a stop that does not reach the run");
+            }
+            Input::Broke if runs => assert!(asks(|why| *why == Why::Broken), "a run goes on after a break"),
+            _ => {}
+        }
+        if self.machine.phase() == Phase::Idle {
+            assert_eq!(
+                self.witness.promise,
+                Promise::Nothing,
+                "idle with a promise to keep, after {input:?}"
+            );
+        }
+        let at_rest = self.machine.phase() == Phase::Idle
+            && self.machine.waiting().is_empty()
+            && !self.machine.is_suspended();
+        if !at_rest && !self.ended {
+            self.witness.busy_at = self.now;
+        }
+        let over = |(asked, micros): (Moment, u64)| asked.max(self.witness.busy_at).after(micros) <= self.now;
+        assert!(
+            !(at_rest && self.witness.idle_asked.is_some_and(over)),
+            "idle for too long, after {input:?}"
+        );
+        let suspended = self.machine.is_suspended() && !runs;
+        let withdraws = matches!(input, Input::StopTurn(_))
+            && effects.iter().any(|effect| matches!(effect, Effect::Answer(Answer::StoppingTurn(_))));
+        let asked = |due: Moment| due <= self.now;
+        let target = self.machine.left();
+        let preempted = self.preempts.iter().any(|preempt| {
+            preempt.answered.is_none()
+                && preempt.saw.is_some()
+                && preempt.saw == target
+                && asked(preempt.due.0)
+        });
+        self.witness.withdrawn = suspended
+            && (self.witness.withdrawn || withdraws || preempted || self.witness.stopped_at.is_some());
+    }
+}
+
+impl Witness {
+    fn starts(&mut self, from: From, watch: Watch) {
+        assert!(!self.broken, "a turn after something broke");
+        let protects = self.streak >= self.rules.patience && !matches!(from, From::Withdrawal(_));
+        assert_eq!(watch == Watch::Beginning, protects, "S6.12: {self:?}");
+        self.protection = if protects { Protection::Unbegun } else { Protection::None };
+        match (self.promise, from) {
+            // A preempt whose time has come may overtake it.
+            (Promise::Decision, From::Decision | From::Withdrawal(Why::Preempt { .. })) => {
+                self.promise = Promise::Nothing
+            }
+            (Promise::Nothing, _) => {}
+            (promise, from) => panic!("{promise:?} was promised, and there comes {from:?}"),
+        }
+        self.session_asked = false;
+        let is_stop = matches!(from, From::Withdrawal(Why::Asked));
+        self.stopped_at = self.stopped_at.filter(|_| is_stop);
+        self.barrier = None;
+        self.withdrawn = false;
+    }
+}

@@ -1,0 +1,58 @@
+//! The reader of a turn's events: followed in a task of its own, bounded, and what it comes to told.
+
+use std::{panic::AssertUnwindSafe, sync::Arc};
+
+use futures_util::{
+    FutureExt as _,
+    future::{Either, select},
+};
+use safepoint_scope::{Code, Reason, StopRequest};
+
+use super::{
+    ErrorReport, Input, Item, Mail, Owner, RunHandle, TurnId,
+    plan::{panic_message, report},
+};
+use crate::session::{machine::Phase, reader::Reader};
+
+impl<T: Item> Owner<T> {
+    pub(super) fn read(&self, turn: TurnId, reader: Arc<dyn Reader>, handle: RunHandle) {
+        let mailbox = self.shared.mailbox.clone();
+        let bound = self.settings.callback;
+        drop(self.scope.spawn("turn's reader", async move {
+            let over = async {
+                drop(handle.done().await);
+                tokio::time::sleep(bound).await;
+            };
+            let read = select(Box::pin(followed(reader, turn, &handle)), Box::pin(over)).await;
+            match read {
+                // One that returns before the turn's end has seen enough.
+                Either::Left((Ok(()), _)) if !handle.is_done() => mailbox.post(Mail::ReadEnough { turn }),
+                Either::Left((Err(error), _)) => mailbox.post(Mail::Broke(error)),
+                // It saw the end, or it had its time: the session goes on without it.
+                Either::Left((Ok(()), _)) | Either::Right(((), _)) => {}
+            }
+            mailbox.post(Mail::Read { turn });
+        }));
+    }
+
+    /// The turn ends before the next one starts. One that waits for a decision has ended.
+    pub(super) async fn read_enough(&mut self, turn: TurnId) {
+        if matches!(self.machine.phase(), Phase::Running(running) if running.turn == turn) {
+            let reason = Reason::new(Code::DISCONNECT).saying("the reader of its events returned");
+            self.request = Some(StopRequest::now().because(reason));
+            self.step(Input::StopTurn(Some(turn))).await;
+            self.answer = None;
+        }
+    }
+}
+
+/// The call itself stands inside, so that a panic before the first await is caught too.
+async fn followed(reader: Arc<dyn Reader>, turn: TurnId, handle: &RunHandle) -> Result<(), ErrorReport> {
+    let events = handle.events();
+    let reading = async {
+        let read = reader.read(turn, events).await;
+        read.map_err(|failure| report("the reader failed", &failure.to_string()))
+    };
+    let read = AssertUnwindSafe(reading).catch_unwind().await;
+    read.unwrap_or_else(|panic| Err(report("the reader panicked", &panic_message(&*panic))))
+}

@@ -1,0 +1,42 @@
+//! Steers: what an item says is asked of the planner when it comes, and handed to the run at work.
+
+use std::panic::AssertUnwindSafe;
+
+use super::{
+    Item, ItemId, Owner, TurnId,
+    plan::{panic_message, report},
+};
+use crate::{
+    ids::SteerId,
+    session::{item::Policy, machine::How, words::Refusal},
+    steer::{Steer, When},
+};
+
+impl<T: Item> Owner<T> {
+    /// How an item comes, by its policy; for a steer the planner says what it says, and that must be something (S6.5).
+    pub(super) async fn how(&mut self, item: ItemId, policy: Policy) -> How {
+        if let Policy::Steer(..) = policy {
+            let Some(held) = self.items.get(&item) else { return policy.how() };
+            let planner = &self.settings.planner;
+            let said = std::panic::catch_unwind(AssertUnwindSafe(|| planner.steer(&held.item)));
+            match said.map_err(|panic| panic_message(&*panic)) {
+                Ok(message) if message.is_blank() => return How::Refused(Refusal::Blank),
+                Ok(message) => self.steering = Some(message),
+                Err(why) => {
+                    self.broke(report("the planner panicked", &why)).await;
+                    return How::Enqueue;
+                }
+            }
+        }
+        policy.how()
+    }
+
+    pub(super) fn steer(&mut self, turn: TurnId, item: ItemId, when: When) {
+        let Some(message) = self.steering.take() else { return };
+        let steer = Steer { id: SteerId::from(item.to_string()), message, when };
+        if let Some(handle) = self.at_work(turn) {
+            // What becomes of it is seen in the run's events, in their order.
+            drop(handle.steer(steer));
+        }
+    }
+}
