@@ -5,6 +5,7 @@ mod cargo;
 mod check;
 mod fuzz;
 mod peers;
+mod picture;
 mod source;
 mod spec;
 mod tidy;
@@ -18,7 +19,8 @@ cargo xtask RECIPE
   spec           each clause with the tests that cite it, or with what owes it; --strict fails on neither
   bench [ARGS]   the benchmarks, against a bare loop in the same run
   fuzz           the fuzz targets, a minute each; --smoke, or without cargo-fuzz and nightly, under proptest
-  peers          our binary against servers written by others; what cannot be had is listed as skipped";
+  peers          our binary against servers written by others; what cannot be had is listed as skipped
+  picture A B T  a captured terminal (tmux capture-pane -e -p) as an SVG with a title: docs/pictures/capture.sh";
 
 fn main() -> ExitCode {
     let mut args = std::env::args().skip(1);
@@ -31,6 +33,7 @@ fn main() -> ExitCode {
         "bench" => bench::bench(&rest),
         "fuzz" => fuzz::fuzz(fuzz::Depth::of(&rest)),
         "peers" => peers::peers(),
+        "picture" => picture::draw(&rest),
         "" | "help" | "--help" => {
             println!("{HELP}");
             return ExitCode::SUCCESS;
