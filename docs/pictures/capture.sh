@@ -32,11 +32,12 @@ until_seen 'Shall I' 0.5
 until_seen 'Enter sends'
 picture idle 'idle'
 key 'Yes, and run the slow tests.' Enter
-until_seen 'may shell run' 0.3
+until_seen 'y yes' 0.3
 picture question 'a question'
 key y
-until_seen 'allowed' 0.8
-until_seen 'may shell run' 0.1
+until_seen 'allowed' 0.2
+until_seen 'half 2' 0.1
+until_seen 'y yes' 0.2
 key y
 until_seen 'Esc stops' 3.2
 picture busy 'busy'

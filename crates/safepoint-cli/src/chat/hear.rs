@@ -6,7 +6,7 @@ use safepoint::{
     Receipt,
     approval::Decision,
     event::{Answered, Event, EventKind, Fact, Wholeness},
-    ids::ItemId,
+    ids::{ApprovalId, ItemId},
     session::{Fate, SessionEvent},
 };
 
@@ -139,17 +139,12 @@ impl State {
             }
             Fact::ApprovalAsked(question) => {
                 self.end_text();
-                self.tell(Tone::Plain, &format!("? {} wants to run with", question.tool));
-                self.tell(Tone::Plain, &exactly(&question.args));
                 self.questions.push_back(Asked { question: question.clone(), since: now });
-            }
-            Fact::ApprovalClosed { id, answer, .. } => {
-                if self.questions.front().is_some_and(|asked| asked.question.id == *id) {
-                    self.end_denial();
+                if self.questions.len() == 1 {
+                    self.put_question(now);
                 }
-                self.questions.retain(|asked| asked.question.id != *id);
-                self.tell(Tone::Aside, answered(answer));
             }
+            Fact::ApprovalClosed { id, answer, .. } => self.closed(id, answer, now),
             Fact::StopEscalated => self.tell(Tone::Aside, "the grace is over: stopping now"),
             Fact::Settled { error: Some(error), .. } => {
                 self.end_text();
@@ -159,6 +154,32 @@ impl State {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// Shows all of the question that is to be answered now: one at a time, so that it is clear which.
+    fn put_question(&mut self, now: Instant) {
+        let Some(asked) = self.questions.front_mut() else { return };
+        asked.since = now;
+        let (tool, args) = (asked.question.tool.clone(), exactly(&asked.question.args));
+        self.tell(Tone::Plain, &format!("? {tool} wants to run with"));
+        self.tell(Tone::Plain, &args);
+    }
+
+    fn closed(&mut self, id: &ApprovalId, answer: &Answered, now: Instant) {
+        let was_put = match self.questions.front() {
+            Some(asked) if asked.question.id == *id => {
+                self.end_denial();
+                self.questions.pop_front();
+                true
+            }
+            // Its answer was given here, and it is not in the list any more.
+            _ => self.deciding.take_if(|deciding| deciding == id).is_some(),
+        };
+        self.questions.retain(|asked| asked.question.id != *id);
+        if was_put {
+            self.tell(Tone::Aside, answered(answer));
+            self.put_question(now);
         }
     }
 
@@ -192,6 +213,7 @@ impl State {
         self.end_denial();
         self.mode = Mode::Typing;
         self.questions.clear();
+        self.deciding = None;
         self.settled_at = Some(now);
         if let Some(work) = &mut self.work {
             work.stage = Stage::Settled(now);

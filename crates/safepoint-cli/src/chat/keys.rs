@@ -52,7 +52,8 @@ impl State {
 
     /// Whether the next key answers the question: it could be read, and nobody is typing.
     pub(super) fn may_answer(&self, now: Instant) -> bool {
-        let Some(asked) = self.questions.front() else { return false };
+        // Before the next one is put, the last answer must have been taken.
+        let Some(asked) = self.questions.front().filter(|_| self.deciding.is_none()) else { return false };
         let since = self.pressed.map_or(asked.since, |pressed| pressed.max(asked.since));
         self.mode == Mode::Typing && now.saturating_duration_since(since) >= CALM
     }
@@ -141,6 +142,7 @@ impl State {
 
     fn decide(&mut self, decision: Decision) -> Vec<Act> {
         let Some(asked) = self.questions.pop_front() else { return Vec::new() };
+        self.deciding = Some(asked.question.id.clone());
         vec![Act::Decide(asked.question.id, decision)]
     }
 

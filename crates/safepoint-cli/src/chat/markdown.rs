@@ -30,7 +30,7 @@ pub(super) fn rows(line: &str, block: &mut Block, width: usize) -> Vec<Line<'sta
     match (*block, is_fence) {
         (_, true) => {
             *block = if *block == Block::Code { Block::Prose } else { Block::Code };
-            vec![Line::styled(line, DIM)]
+            Vec::new()
         }
         (Block::Code, false) => vec![Line::styled(line, CODE)],
         (Block::Prose, false) => prose(&line, width),
@@ -179,7 +179,7 @@ mod tests {
     #[test]
     fn code_is_left_as_it_is() {
         let code = "```sh\necho **a** | wc -l   # a long line\n```\n**b**";
-        assert_eq!(shown(code, 10), ["```sh", "echo **a** | wc -l   # a long line", "```", "b"]);
+        assert_eq!(shown(code, 10), ["echo **a** | wc -l   # a long line", "b"]);
     }
 
     #[test]

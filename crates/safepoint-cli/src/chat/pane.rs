@@ -16,7 +16,7 @@ use super::{
     markdown::DIM,
     state::{Edge, Leave, Mode, State},
     surface::Pane,
-    work::{CallState, Stage, Stop, Work, elapsed},
+    work::{CallState, Stage, Stop, Work, brief, elapsed},
 };
 use crate::screen;
 
@@ -25,7 +25,7 @@ const LABEL: Style = Style::new().fg(Color::Blue);
 const PROMPT: Style = Style::new().fg(Color::Green);
 /// Rows of a list, of the input and of the text that streams, at most.
 const LISTED: usize = 3;
-const TYPED: usize = 5;
+const TYPED: usize = 4;
 const STREAMED: usize = 8;
 
 /// What stands below the scrollback now.
@@ -36,6 +36,10 @@ pub(super) fn pane(state: &State, rows: usize, now: Instant) -> Pane {
         stopping(work, now, &mut lines);
     }
     lists(&state.items, &mut lines);
+    if let Some(asked) = state.questions.front().filter(|_| state.deciding.is_none()) {
+        let (tool, args) = (&asked.question.tool, one_line(&brief(&asked.question.args)));
+        lines.push(Line::styled(format!("? may {tool} run: {args}"), STOPPING));
+    }
     let (typed, cursor) = input(state);
     let top = lines.len();
     lines.extend(typed);
@@ -60,7 +64,11 @@ fn running(work: &Work, now: Instant, lines: &mut Vec<Line<'static>>) {
         ]));
     }
     for call in work.calls.iter().take(LISTED) {
-        let what = if call.state == CallState::Asked { "waits for your answer  " } else { "" };
+        let what = match call.state {
+            CallState::Asked => "waits for your answer  ",
+            CallState::Allowed => "waits its turn  ",
+            CallState::Runs => "",
+        };
         let what = format!("{}  {what}{}  ", call.name, call.elapsed(now));
         let detail = if call.progress.is_empty() { &call.args } else { &call.progress };
         let detail = one_line(detail);
@@ -128,19 +136,19 @@ fn input(state: &State) -> (Vec<Line<'static>>, (usize, usize)) {
 
 fn hint(state: &State, now: Instant) -> String {
     let works = state.work.as_ref().is_some_and(|work| work.stage == Stage::Works);
+    let is_stopping = works && state.work.as_ref().is_some_and(|work| work.stop.is_some());
     match (state.leaving, state.mode, state.questions.front()) {
         (Some(Leave::Tidily), ..) => "ending… Ctrl-C ends within a second".to_owned(),
         (Some(Leave::AtOnce), ..) => "ending now…".to_owned(),
         (None, Mode::Denying, _) => "say why not · Enter denies with this message · Esc back".to_owned(),
-        (None, Mode::Typing, Some(asked)) => {
+        (None, Mode::Typing, Some(_)) if state.may_answer(now) => {
             let more = state.questions.len() - 1;
-            let more = if more > 0 { format!(" · {more} more after this") } else { String::new() };
-            let tool = &asked.question.tool;
-            if state.may_answer(now) {
-                format!("may {tool} run?  y yes · n no · m no, with a message · Esc stops{more}")
-            } else {
-                format!("{tool} wants to run: a question for you when you pause{more}")
-            }
+            let more = if more > 0 { format!(" · {more} more after it") } else { String::new() };
+            format!("y yes · n no · m no, saying why · Esc stops{more}")
+        }
+        (None, Mode::Typing, Some(_)) => "a question for you, when you pause typing".to_owned(),
+        (None, Mode::Typing, None) if is_stopping => {
+            "Esc stops at once · what waits comes back to you · Ctrl-C ends".to_owned()
         }
         (None, Mode::Typing, None) if works => {
             "Enter steers · Alt-Enter queues · Esc stops · /help".to_owned()

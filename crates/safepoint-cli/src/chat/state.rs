@@ -81,6 +81,8 @@ pub(super) struct State {
     pub(super) items: Items,
     pub(super) work: Option<Work>,
     pub(super) questions: VecDeque<Asked>,
+    /// The question that was answered here, until the session has taken the answer.
+    pub(super) deciding: Option<ApprovalId>,
     pub(super) last: Option<Arc<Receipt>>,
     pub(super) last_message: Option<String>,
     pub(super) trace: Vec<(Timestamp, String)>,
@@ -130,6 +132,7 @@ impl State {
             items: Items::default(),
             work: None,
             questions: VecDeque::new(),
+            deciding: None,
             last: None,
             last_message: None,
             trace: Vec::new(),

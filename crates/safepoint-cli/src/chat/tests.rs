@@ -204,6 +204,7 @@ fn receipt() -> Receipt {
         waiting: Vec::new(),
         usage: Usage::default(),
         usage_total: Usage::default(),
+        summaries: Vec::new(),
         started_at: at,
         settled_at: at,
         quiet_at: None,
@@ -326,12 +327,38 @@ fn a_question_shows_what_would_run_and_one_key_answers() {
         world.shows("\"timeout\": 5");
         world.shows("shell  waits for your answer");
         world.wait(CALM);
-        world.shows("may shell run?  y yes · n no · m no, with a message");
+        world.shows("? may shell run: {");
+        world.shows("y yes · n no · m no, saying why");
         assert_eq!(world.tap(KeyCode::Char(letter)), [Act::Decide(question.id.clone(), decision.clone())]);
         let answer = Answered::Decided(decision);
         world.fact(Fact::ApprovalClosed { id: question.id, call_id: CallId::from("call_2"), answer });
-        world.hides("may shell run?");
+        world.hides("may shell run");
     }
+}
+
+/// S8.2: of several questions one is put at a time, and it is the one that is answered; a key in a hurry answers none.
+#[test]
+fn questions_are_put_one_at_a_time() {
+    let mut world = World::at_work();
+    let first = world.question();
+    let second =
+        ApprovalRequest { id: "apr_2".into(), args: serde_json::json!({"command": "two"}), ..first.clone() };
+    world.fact(Fact::ApprovalAsked(second.clone()));
+    world.shows("\"timeout\": 5");
+    world.hides("\"two\"");
+    world.wait(CALM);
+    world.shows("1 more after it");
+    assert_eq!(world.tap(KeyCode::Char('y')), [Act::Decide(first.id.clone(), Decision::Approve)]);
+    world.wait(CALM);
+    assert_eq!(world.tap(KeyCode::Char('y')), [], "the second was not put yet");
+    world.state.input.clear();
+    let answer = Answered::Decided(Decision::Approve);
+    world.fact(Fact::ApprovalClosed { id: first.id, call_id: first.call_id, answer });
+    world.shows("? may shell run: two");
+    world.shows("waits its turn");
+    assert_eq!(world.tap(KeyCode::Char('y')), [], "nor could it be read yet");
+    world.wait(CALM);
+    assert_eq!(world.tap(KeyCode::Char('n')).len(), 1);
 }
 
 /// Whoever is typing when a question comes up has answered nothing with it.

@@ -5,7 +5,8 @@
 use std::time::{Duration, Instant};
 
 use safepoint::{
-    event::{EventKind, Fact},
+    approval::Decision,
+    event::{Answered, EventKind, Fact},
     ids::CallId,
     receipt::RequestReport,
 };
@@ -39,10 +40,11 @@ pub(super) struct Call {
     pub(super) progress: String,
 }
 
-/// Exhaustive: it waits for an answer, or it runs.
+/// Exhaustive: it waits for an answer, for its turn among the calls, or it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CallState {
     Asked,
+    Allowed,
     Runs,
 }
 
@@ -84,7 +86,14 @@ impl Work {
                 let state = CallState::Asked;
                 self.call(Call { id, name, args, state, since: now, progress: String::new() });
             }
-            Fact::ApprovalClosed { call_id, .. } => self.calls.retain(|call| call.id != *call_id),
+            Fact::ApprovalClosed { call_id, answer, .. } => {
+                let is_allowed =
+                    matches!(answer, Answered::Decided(Decision::Approve | Decision::ApproveWith { .. }));
+                self.calls.retain(|call| is_allowed || call.id != *call_id);
+                for call in self.calls.iter_mut().filter(|call| call.id == *call_id) {
+                    call.state = CallState::Allowed;
+                }
+            }
             Fact::CallEnded { report, .. } => self.calls.retain(|call| call.id != report.call_id),
             Fact::StopAsked(request) => self.stopping(request, now),
             Fact::StopEscalated => self.stop = Some(Stop::Now),
@@ -115,8 +124,9 @@ impl Work {
     pub(super) fn waits_for(&self) -> String {
         const SHOWN: usize = 3;
         let model = self.model.map(|_since| "the model's message");
-        let mut names: Vec<&str> =
-            model.into_iter().chain(self.calls.iter().map(|call| call.name.as_str())).collect();
+        let running =
+            self.calls.iter().filter(|call| call.state == CallState::Runs).map(|call| call.name.as_str());
+        let mut names: Vec<&str> = model.into_iter().chain(running).collect();
         let more = names.len().saturating_sub(SHOWN);
         names.truncate(SHOWN);
         match (names.is_empty(), more) {

@@ -168,7 +168,7 @@ fn a_question_is_asked_inline() {
     let mut chat = Chat::start(&server, &[]);
     chat.say("go");
     chat.terminal.until("? shell wants to run with");
-    chat.terminal.until("may shell run?  y yes");
+    chat.terminal.until("y yes · n no");
     assert!(!file.exists());
     chat.terminal.press("y");
     chat.terminal.until("all done");
