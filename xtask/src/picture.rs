@@ -100,7 +100,9 @@ fn draw_line(line: &str, y: f64, style: &mut Style, out: &mut String) {
     let mut parts = line.split('\x1b');
     draw_run(parts.next().unwrap_or_default(), y, &mut column, *style, out);
     for part in parts {
-        let Some((codes, text)) = part.strip_prefix('[').and_then(|part| part.split_once('m')) else { continue };
+        let Some((codes, text)) = part.strip_prefix('[').and_then(|part| part.split_once('m')) else {
+            continue;
+        };
         if codes.is_empty() {
             *style = Style::default();
         }
@@ -121,7 +123,8 @@ fn draw_run(text: &str, y: f64, column: &mut usize, style: Style, out: &mut Stri
     let weight = if style.weight == Weight::Bold { " font-weight=\"bold\"" } else { "" };
     let slant = if style.slant == Slant::Italic { " font-style=\"italic\"" } else { "" };
     let (fill, words) = (style.fill(), escaped(words.trim_start()).replace(' ', "\u{a0}"));
-    if writeln!(out, "<text x=\"{x:.1}\" y=\"{y:.1}\" fill=\"{fill}\"{weight}{slant}>{words}</text>").is_err() {
+    if writeln!(out, "<text x=\"{x:.1}\" y=\"{y:.1}\" fill=\"{fill}\"{weight}{slant}>{words}</text>").is_err()
+    {
         // Writing to a string does not fail.
     }
 }

@@ -16,7 +16,7 @@ use super::{
     markdown::DIM,
     state::{Edge, Leave, Mode, State},
     surface::Pane,
-    work::{CallState, Stage, Stop, Work, brief, elapsed},
+    work::{Call, CallState, Stage, Stop, Work, brief, elapsed},
 };
 use crate::screen;
 
@@ -63,7 +63,10 @@ fn running(work: &Work, now: Instant, lines: &mut Vec<Line<'static>>) {
             Span::raw(format!("the model  {}", elapsed(since, now))),
         ]));
     }
-    for call in work.calls.iter().take(LISTED) {
+    // What runs comes before what waits.
+    let mut calls: Vec<&Call> = work.calls.iter().collect();
+    calls.sort_by_key(|call| call.state != CallState::Runs);
+    for call in calls.into_iter().take(LISTED) {
         let what = match call.state {
             CallState::Asked => "waits for your answer  ",
             CallState::Allowed => "waits its turn  ",
