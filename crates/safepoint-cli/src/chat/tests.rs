@@ -204,7 +204,6 @@ fn receipt() -> Receipt {
         waiting: Vec::new(),
         usage: Usage::default(),
         usage_total: Usage::default(),
-        summaries: Vec::new(),
         started_at: at,
         settled_at: at,
         quiet_at: None,
