@@ -50,6 +50,8 @@ pub(super) struct Witness {
     busy_at: Moment,
     /// How the turn that was just settled must end.
     expected: Option<Fate>,
+    /// What whoever asked for a stop just now must be told.
+    told: Option<Answer>,
 }
 
 impl Witness {
@@ -68,6 +70,7 @@ impl Witness {
             idle_asked: None,
             busy_at: Moment::default(),
             expected: None,
+            told: None,
         }
     }
 }
@@ -86,7 +89,15 @@ impl World {
             Input::StopWhenIdle(micros) if self.stopped.is_none() && !self.ended => {
                 self.witness.idle_asked.get_or_insert((self.now, *micros));
             }
-            Input::KeepOpen | Input::Stop(_) => self.witness.idle_asked = None,
+            Input::KeepOpen => self.witness.idle_asked = None,
+            Input::Stop(strength) => {
+                self.witness.idle_asked = None;
+                self.witness.told = Some(match self.stopped {
+                    None => Answer::First,
+                    Some(before) if before < *strength => Answer::Strengthened,
+                    Some(_) => Answer::NothingAdded,
+                });
+            }
             Input::StopTurn(wanted) => {
                 let suspended = self.machine.left().filter(|_| self.machine.is_suspended());
                 let target = self.run.or(suspended);
@@ -220,6 +231,9 @@ impl World {
             effects.iter().any(|effect| matches!(effect, Effect::StopRun { why, .. } if wanted(why)))
         };
         let runs = matches!(self.machine.phase(), Phase::Running(_));
+        if let Some(told) = self.witness.told.take() {
+            assert!(effects.contains(&Effect::Answer(told)), "a stop that is weakened: {effects:?}");
+        }
         match input {
             Input::Stop(strength) if runs && *strength > Strength::AtTurnEnd => {
                 assert!(asks(|why| matches!(why, Why::Session(_))), "a stop that does not reach the run");
