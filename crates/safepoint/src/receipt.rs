@@ -182,6 +182,23 @@ pub struct ModelReport {
     pub started_at: Timestamp,
     /// When it ended.
     pub ended_at: Timestamp,
+    /// The tries that failed before, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub retries: Vec<RetryReport>,
+}
+
+/// One try of a model call that failed, and what came of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RetryReport {
+    /// When it was known to have failed.
+    pub at: Timestamp,
+    /// What went wrong.
+    pub error: String,
+    /// How long the next try waited, in milliseconds.
+    pub after_ms: u64,
+    /// The model that was asked instead; none if it was the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instead: Option<String>,
 }
 
 /// A reason in its stable form.

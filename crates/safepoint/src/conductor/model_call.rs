@@ -18,7 +18,7 @@ use crate::{
     event::{EventKind, Fact, Wholeness},
     log::Recorded,
     model::{Delta, DeltaStream, Finish, ModelError, OnCut},
-    receipt::{ModelReport, ModelState},
+    receipt::{ModelReport, ModelState, RetryReport},
     shared::{HookKey, Msg, Shared},
     spans,
     usage::Usage,
@@ -50,14 +50,17 @@ pub(super) enum Purpose {
 
 /// The draft, and whether it may still be written: taken away when the call is cut, so that a chunk that arrives a
 /// moment later changes nothing and is shown to nobody.
+#[derive(Default)]
 struct Pen {
     draft: Draft,
     hand: Hand,
+    retries: Vec<RetryReport>,
 }
 
 /// Who may write. Exhaustive: the performer, nobody any more, or the performer, but only the bill.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum Hand {
+    #[default]
     Performer,
     Nobody,
     Clerk,
@@ -65,7 +68,7 @@ enum Hand {
 
 impl Streaming {
     pub(super) fn new(model: &str, round: u32, purpose: Purpose) -> Self {
-        let pen = Arc::new(Mutex::new(Pen { draft: Draft::default(), hand: Hand::Performer }));
+        let pen = Arc::new(Mutex::new(Pen::default()));
         let span = spans::model_call(model, round);
         Self { round, purpose, started_at: Timestamp::now(), pen, task: None, span }
     }
@@ -199,7 +202,7 @@ impl Conductor {
         whole: Wholeness,
         state: ModelState,
     ) -> Result<(), Broken> {
-        let (message, usage, state, model) = {
+        let (message, usage, state, model, retries) = {
             let mut pen = lock(&streaming.pen);
             pen.hand = Hand::Nobody;
             let state = if pen.draft.sent() == Sent::No { ModelState::NeverSent } else { state };
@@ -214,6 +217,7 @@ impl Conductor {
             usage,
             started_at: streaming.started_at,
             ended_at: Timestamp::now(),
+            retries,
         };
         let (ending, status) = match &whole {
             Wholeness::Whole => ("completed", spans::Status::Ok),
@@ -298,6 +302,7 @@ impl Page {
             (Hand::Clerk | Hand::Nobody, _) => return,
         }
         pen.draft.take(&delta);
+        pen.retries.extend(retry(&delta));
         let over = pen.draft.bytes() > self.most;
         // Shown under the lock, so that nothing of a message is shown after it was cut.
         match delta {
@@ -319,6 +324,22 @@ impl Page {
         if over {
             self.shared.post(Msg::TooLong { round: self.round });
         }
+    }
+}
+
+/// What is kept of a try that failed.
+fn retry(delta: &Delta) -> Option<RetryReport> {
+    let at = Timestamp::now();
+    match delta {
+        Delta::Retrying { after, error, .. } | Delta::Rejoining { after, error, .. } => {
+            let after_ms = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
+            Some(RetryReport { at, error: error.clone(), after_ms, instead: None })
+        }
+        Delta::FailedOver { to, error, .. } => {
+            let instead = Some(to.to_string());
+            Some(RetryReport { at, error: error.clone(), after_ms: 0, instead })
+        }
+        _ => None,
     }
 }
 

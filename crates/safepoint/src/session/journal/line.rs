@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -20,7 +21,13 @@ const VERSION: u32 = 1;
 #[serde(tag = "line", rename_all = "snake_case")]
 pub(in crate::session) enum Line {
     /// A turn is about to begin on these items of the inbox.
-    Planned { turn: TurnId, items: Vec<u64> },
+    Planned {
+        turn: TurnId,
+        items: Vec<u64>,
+        /// When it was written; records of an early release do not say.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        at: Option<Timestamp>,
+    },
     /// A fact of the turn's run, or of a child run of it.
     Fact {
         turn: TurnId,
@@ -30,11 +37,29 @@ pub(in crate::session) enum Line {
         /// What the turn's history adds to the one before: a history is never written twice.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         grown: Option<Grown>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        at: Option<Timestamp>,
     },
     /// The turn is over, or waits.
-    Ended { turn: TurnId, fate: Fate },
+    Ended {
+        turn: TurnId,
+        fate: Fate,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        at: Option<Timestamp>,
+    },
     /// The turn's history is forgotten.
-    Forgotten { turn: TurnId },
+    Forgotten {
+        turn: TurnId,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        at: Option<Timestamp>,
+    },
+    /// Nothing of the turn is alive, or what is has been named.
+    Quiet {
+        turn: TurnId,
+        at: Timestamp,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        survivors: Vec<String>,
+    },
 }
 
 /// A history by what it adds to another.
@@ -50,12 +75,29 @@ pub(in crate::session) struct Grown {
 }
 
 impl Line {
+    pub(in crate::session) fn planned(turn: TurnId, items: Vec<u64>) -> Self {
+        Self::Planned { turn, items, at: Some(Timestamp::now()) }
+    }
+
+    pub(in crate::session) fn fact(turn: TurnId, path: Path, fact: Arc<Fact>, grown: Option<Grown>) -> Self {
+        Self::Fact { turn, path, fact, grown, at: Some(Timestamp::now()) }
+    }
+
+    pub(in crate::session) fn ended(turn: TurnId, fate: Fate) -> Self {
+        Self::Ended { turn, fate, at: Some(Timestamp::now()) }
+    }
+
+    pub(in crate::session) fn forgotten(turn: TurnId) -> Self {
+        Self::Forgotten { turn, at: Some(Timestamp::now()) }
+    }
+
     pub(in crate::session) fn write(&self) -> Result<Write, serde_json::Error> {
         let (kind, path) = match self {
             Self::Planned { turn, .. } => ("planned", turn.to_string()),
             Self::Fact { turn, path, .. } => ("fact", format!("{turn}/{path}")),
             Self::Ended { turn, .. } => ("ended", turn.to_string()),
-            Self::Forgotten { turn } => ("forgotten", turn.to_string()),
+            Self::Forgotten { turn, .. } => ("forgotten", turn.to_string()),
+            Self::Quiet { turn, .. } => ("quiet", turn.to_string()),
         };
         let bytes = serde_json::to_vec(self)?;
         Ok(Write::Record(Record { path, kind: kind.into(), version: VERSION, bytes }))

@@ -95,7 +95,7 @@ pub(in crate::session) async fn recover(journal: &Arc<Journal>) -> Result<Found,
             let damaged = |damage| store::Error::Damaged(journal.session().clone(), damage);
             let record = entry.record.map_err(damaged)?;
             match Line::read(entry.position, &record).map_err(damaged)? {
-                Line::Planned { turn: next, items } => {
+                Line::Planned { turn: next, items, .. } => {
                     if let Some(last) = turn.take() {
                         history = last.after();
                     }
@@ -103,19 +103,19 @@ pub(in crate::session) async fn recover(journal: &Arc<Journal>) -> Result<Found,
                     before.close();
                     turn = Some(Turn::new(next, entry.position, items, before));
                 }
-                Line::Fact { turn: of, path, fact, grown } => {
+                Line::Fact { turn: of, path, fact, grown, .. } => {
                     if let Some(turn) = turn.as_mut().filter(|turn| turn.turn == of && path.is_root()) {
                         // A resumed turn is at work again.
                         turn.fate = None;
                         turn.take(restore(&turn.before, fact, grown));
                     }
                 }
-                Line::Ended { turn: of, fate } => {
+                Line::Ended { turn: of, fate, .. } => {
                     if let Some(turn) = turn.as_mut().filter(|turn| turn.turn == of) {
                         turn.fate = Some(fate);
                     }
                 }
-                Line::Forgotten { turn: of } => {
+                Line::Forgotten { turn: of, .. } => {
                     if let Some(last) = turn.take_if(|turn| turn.turn == of) {
                         history = last.before;
                         turn = Some(Turn::new(of, entry.position, last.items, history.clone()));
@@ -124,6 +124,8 @@ pub(in crate::session) async fn recover(journal: &Arc<Journal>) -> Result<Found,
                         }
                     }
                 }
+                // Only for those who look back.
+                Line::Quiet { .. } => {}
             }
         }
         from = page.next;

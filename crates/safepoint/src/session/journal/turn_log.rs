@@ -58,7 +58,7 @@ impl TurnLog {
             }
             _ => (Arc::clone(fact), None),
         };
-        Line::Fact { turn: self.turn, path: path.clone(), fact, grown }
+        Line::fact(self.turn, path.clone(), fact, grown)
     }
 
     /// What must hold before the fact is answered for, and what it changes beside the journal.
@@ -146,7 +146,7 @@ impl TurnLog {
             for entry in page.entries {
                 let record = entry.record.map_err(LogError::new)?;
                 let line = Line::read(entry.position, &record).map_err(LogError::new)?;
-                if let Line::Fact { turn, path, fact, grown } = line
+                if let Line::Fact { turn, path, fact, grown, .. } = line
                     && turn == self.turn
                 {
                     records.push(Record { path, fact: restore(&self.base, fact, grown) });

@@ -51,14 +51,14 @@ impl<T: Item> Owner<T> {
                             .map(Write::RemoveItem),
                     );
                     let items: Vec<u64> = self.machine.items().iter().filter_map(number).collect();
-                    writes.push(Line::Planned { turn: *turn, items: items.clone() }.write()?);
+                    writes.push(Line::planned(*turn, items.clone()).write()?);
                     writes.extend(items.into_iter().map(Write::TakeItem));
                     writes.push(Write::Label("running".into()));
                 }
                 Effect::Start { .. } => writes.push(Write::Label("running".into())),
-                Effect::Forget(turn) => writes.push(Line::Forgotten { turn: *turn }.write()?),
+                Effect::Forget(turn) => writes.push(Line::forgotten(*turn).write()?),
                 Effect::TurnEnded { turn, fate } => {
-                    writes.push(Line::Ended { turn: *turn, fate: *fate }.write()?);
+                    writes.push(Line::ended(*turn, *fate).write()?);
                     writes.push(Write::Label(label(*fate).into()));
                 }
                 Effect::Requeued(item) if self.taken.contains(item) => {

@@ -1,0 +1,108 @@
+//! Looking back on a session through its store alone: no lease is taken, and nothing is changed.
+//!
+//! **Invariants**: every position of the journal is handed over once, in order; one that cannot be read says so in its
+//! place, and what follows it is read all the same.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::{journal::Line, words::Fate};
+use crate::{
+    event::Fact,
+    history::Entry,
+    ids::{Path, SessionId, TurnId},
+    store::{self, Damage, Store, export},
+};
+
+/// What stands at one position of a session's journal.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Past {
+    /// Counted from 0.
+    pub position: u64,
+    /// When it was written; records of an early release do not say.
+    pub at: Option<Timestamp>,
+    /// What was recorded, or what is wrong with the record.
+    pub what: Result<Happened, Damage>,
+}
+
+/// What was recorded of a session.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Happened {
+    /// A turn was about to begin, on these items of the store's inbox.
+    Planned {
+        /// Which.
+        turn: TurnId,
+        /// The items, by their numbers in the store.
+        items: Vec<u64>,
+    },
+    /// A fact of the turn's run, or of a child run of it.
+    Fact {
+        /// Which turn.
+        turn: TurnId,
+        /// Which run of the tree.
+        path: Path,
+        /// What is so. That of a turn's first attempt has no history: `grown` has what the turn adds to it.
+        fact: Arc<Fact>,
+        /// What the conversation grew by as the turn began: what closed the one before, and what was asked.
+        grown: Vec<Arc<Entry>>,
+    },
+    /// The turn was over, or began to wait.
+    Ended {
+        /// Which.
+        turn: TurnId,
+        /// How.
+        fate: Fate,
+    },
+    /// The turn was taken out of the conversation.
+    Forgotten {
+        /// Which.
+        turn: TurnId,
+    },
+    /// Nothing of the turn was alive any more, or what was had been named.
+    Quiet {
+        /// Which.
+        turn: TurnId,
+        /// What was alive.
+        survivors: Vec<String>,
+    },
+}
+
+/// Hands over everything that was recorded of a session, oldest first, whether somebody owns it or not.
+///
+/// # Errors
+/// The store's, if the journal cannot be read at all, or there is no such session; what is wrong with one record is told
+/// in its place.
+///
+/// # Cancel safety
+/// Nothing is lost; what was handed over was handed over.
+pub async fn look_back(
+    store: &dyn Store,
+    session: &SessionId,
+    mut each: impl FnMut(Past) + Send,
+) -> Result<(), store::Error> {
+    export(store, session, |entry| {
+        let position = entry.position;
+        let line = entry.record.and_then(|record| Line::read(position, &record));
+        each(match line {
+            Ok(line) => past(position, line),
+            Err(damage) => Past { position, at: None, what: Err(damage) },
+        });
+    })
+    .await
+}
+
+fn past(position: u64, line: Line) -> Past {
+    let (at, what) = match line {
+        Line::Planned { turn, items, at } => (at, Happened::Planned { turn, items }),
+        Line::Fact { turn, path, fact, grown, at } => {
+            let grown = grown.map(|grown| grown.entries).unwrap_or_default();
+            (at, Happened::Fact { turn, path, fact, grown })
+        }
+        Line::Ended { turn, fate, at } => (at, Happened::Ended { turn, fate }),
+        Line::Forgotten { turn, at } => (at, Happened::Forgotten { turn }),
+        Line::Quiet { turn, at, survivors } => (Some(at), Happened::Quiet { turn, survivors }),
+    };
+    Past { position, at, what: Ok(what) }
+}
