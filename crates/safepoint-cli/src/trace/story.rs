@@ -1,0 +1,187 @@
+//! What a session's journal tells, as steps on a line of time: what text, JSON and the page all show.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use safepoint::{
+    Usage,
+    ids::{SessionId, TurnId},
+    session::{Fate, look_back},
+    store::{self, SessionRow, Store},
+};
+use serde_json::{Map, Value};
+
+use super::fold::Folder;
+
+/// A session, looked back on.
+pub(crate) struct Story {
+    pub(crate) row: SessionRow,
+    pub(crate) turns: Vec<Turn>,
+    /// The runs, in the order of their coming. The root run of every turn is the first.
+    pub(crate) runs: Vec<Lane>,
+    /// Turn by turn, and within a turn in the order of their beginning.
+    pub(crate) steps: Vec<Step>,
+}
+
+/// One turn.
+pub(crate) struct Turn {
+    pub(crate) id: TurnId,
+    /// What it was asked.
+    pub(crate) asked: String,
+    /// How it stands; none while it is at work, or if its process ended under it.
+    pub(crate) fate: Option<Fate>,
+    pub(crate) from: Option<Timestamp>,
+    pub(crate) to: Option<Timestamp>,
+    /// Of all its runs.
+    pub(crate) usage: Usage,
+    pub(crate) rounds: u32,
+}
+
+/// One run's place in the tree of its turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Lane {
+    /// The agent's name, with a number if another has it; empty for the root.
+    pub(crate) name: String,
+    pub(crate) path: Vec<String>,
+}
+
+/// One thing that happened.
+#[derive(Clone, Debug)]
+pub(crate) struct Step {
+    /// Where in the journal it begins.
+    pub(crate) position: u64,
+    pub(crate) turn: Option<TurnId>,
+    /// Which of the story's runs.
+    pub(crate) run: usize,
+    pub(crate) round: Option<u32>,
+    pub(crate) kind: Kind,
+    pub(crate) tone: Tone,
+    pub(crate) from: Option<Timestamp>,
+    /// When it was over, of what lasts; none if it has no recorded end.
+    pub(crate) to: Option<Timestamp>,
+    /// What it is.
+    pub(crate) title: String,
+    /// How it went.
+    pub(crate) said: String,
+    /// Everything else, by its name in JSON.
+    pub(crate) fields: Map<String, Value>,
+}
+
+/// What a step is. Exhaustive: each has a name and a look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Attempt,
+    Model,
+    Retry,
+    Call,
+    Child,
+    Approval,
+    Steer,
+    StopAsked,
+    StopEscalated,
+    StopObserved,
+    Settled,
+    Quiet,
+    TurnEnded,
+    Other,
+    Damaged,
+}
+
+/// How a step looks. Exhaustive: five looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tone {
+    Plain,
+    Good,
+    Bad,
+    Stopped,
+    /// It has no recorded end.
+    Open,
+}
+
+impl Kind {
+    /// Its name in JSON.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Attempt => "attempt",
+            Self::Model => "model",
+            Self::Retry => "retry",
+            Self::Call => "call",
+            Self::Child => "child",
+            Self::Approval => "approval",
+            Self::Steer => "steer",
+            Self::StopAsked => "stop_requested",
+            Self::StopEscalated => "stop_escalated",
+            Self::StopObserved => "stop_observed",
+            Self::Settled => "settled",
+            Self::Quiet => "quiet",
+            Self::TurnEnded => "turn_ended",
+            Self::Other => "other",
+            Self::Damaged => "damaged",
+        }
+    }
+
+    /// Whether it lasts.
+    pub(crate) fn is_span(self) -> bool {
+        matches!(
+            self,
+            Self::Attempt | Self::Model | Self::Retry | Self::Call | Self::Child | Self::Approval
+        )
+    }
+}
+
+impl Tone {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Plain => "plain",
+            Self::Good => "good",
+            Self::Bad => "bad",
+            Self::Stopped => "stopped",
+            Self::Open => "open",
+        }
+    }
+}
+
+impl Story {
+    /// Reads a session's whole journal.
+    ///
+    /// # Errors
+    /// The store's; a damaged record is a step of the story.
+    pub(crate) async fn read(store: &Arc<dyn Store>, session: &SessionId) -> Result<Self, store::Error> {
+        let row = store.open(session).await?;
+        let mut folder = Folder::default();
+        look_back(&**store, session, |past| folder.take(past)).await?;
+        Ok(folder.story(row))
+    }
+
+    /// How many records could not be read.
+    pub(crate) fn damaged(&self) -> usize {
+        self.steps.iter().filter(|step| step.kind == Kind::Damaged).count()
+    }
+
+    /// Of all turns.
+    pub(crate) fn usage(&self) -> Usage {
+        let mut usage = Usage::default();
+        self.turns.iter().for_each(|turn| usage.add(&turn.usage));
+        usage
+    }
+}
+
+impl Lane {
+    pub(crate) fn depth(&self) -> usize {
+        self.path.len()
+    }
+}
+
+/// How a turn stands, for people.
+pub(crate) fn standing(fate: Option<Fate>) -> &'static str {
+    match fate {
+        None => "no recorded end",
+        Some(Fate::Completed(_)) => "completed",
+        Some(Fate::Preempted(_)) => "preempted",
+        Some(Fate::Failed(_)) => "failed",
+        Some(Fate::Interrupted(_)) => "stopped",
+        Some(Fate::Suspended(_)) => "suspended",
+        Some(Fate::RolledBack(_)) => "forgotten",
+        Some(Fate::Dropped | Fate::Withdrawn | Fate::Returned(_) | Fate::Unhandled) => "not run",
+    }
+}

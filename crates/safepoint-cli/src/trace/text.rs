@@ -1,0 +1,189 @@
+//! A story as text: readable at 80 columns, one line a step, in the order of time.
+
+use std::fmt::Write as _;
+
+use jiff::{Timestamp, tz::TimeZone};
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+
+use super::story::{Kind, Step, Story, Turn, standing};
+use crate::screen::plain;
+
+/// How wide the text is.
+const WIDTH: usize = 80;
+/// What stands before the words of a step: when, and for how long.
+const TIMES: usize = 22;
+
+/// The whole story.
+pub(super) fn text(story: &Story) -> String {
+    let mut out = String::new();
+    head(story, &mut out);
+    let mut steps = story.steps.as_slice();
+    let before = steps.iter().take_while(|step| step.turn.is_none()).count();
+    let (early, rest) = steps.split_at(before);
+    steps = rest;
+    early.iter().for_each(|step| line(story, step, None, &mut out));
+    for turn in &story.turns {
+        turn_head(turn, &mut out);
+        let count = steps.iter().take_while(|step| step.turn == Some(turn.id)).count();
+        let (of_turn, rest) = steps.split_at(count);
+        steps = rest;
+        of_turn.iter().for_each(|step| line(story, step, turn.from, &mut out));
+    }
+    out
+}
+
+fn head(story: &Story, out: &mut String) {
+    let row = &story.row;
+    let (usage, damaged) = (story.usage(), story.damaged());
+    let label = if row.label.is_empty() { "new" } else { &row.label };
+    push(out, &cut(&format!("session {}: {label}", row.id), WIDTH));
+    push(out, &format!("made {}, last changed {}", moment(row.created), moment(row.updated)));
+    push(
+        out,
+        &format!(
+            "{} turns, {} records, {} tokens in, {} out",
+            story.turns.len(),
+            row.head,
+            usage.input,
+            usage.output
+        ),
+    );
+    if damaged > 0 {
+        push(out, &format!("{damaged} RECORDS CANNOT BE READ; they are told in their places"));
+    }
+}
+
+fn turn_head(turn: &Turn, out: &mut String) {
+    let took = match (turn.from, turn.to) {
+        (Some(from), Some(to)) => format!(", {}", span(from, to)),
+        _ => String::new(),
+    };
+    let at = turn.from.map(|from| format!(", {}", moment(from))).unwrap_or_default();
+    out.push('\n');
+    push(out, &format!("{}: {}{took}{at}", turn.id, standing(turn.fate)));
+    if !turn.asked.is_empty() {
+        push(out, &cut(&format!("  > {}", one_line(&turn.asked)), WIDTH));
+    }
+}
+
+fn line(story: &Story, step: &Step, from: Option<Timestamp>, out: &mut String) {
+    let when = match (from, step.from) {
+        (Some(from), Some(at)) => elapsed(from, at),
+        _ => String::new(),
+    };
+    let took = match (step.kind.is_span(), step.from, step.to) {
+        (true, Some(from), Some(to)) => span(from, to),
+        (true, _, None) => "…".to_owned(),
+        _ => String::new(),
+    };
+    let lane = &story.runs[step.run];
+    let depth = lane.depth() + usize::from(step.kind != Kind::Attempt && !is_mark(step.kind));
+    let whose = if lane.name.is_empty() { String::new() } else { format!("[{}] ", lane.name) };
+    let words = format!("{}{whose}{}", "  ".repeat(depth), words(step));
+    push(out, &cut(&format!("{when:>10}  {took:>8}  {}", cut(&words, WIDTH - TIMES)), WIDTH));
+}
+
+/// What concerns the whole run stands as far left as the run does.
+fn is_mark(kind: Kind) -> bool {
+    matches!(
+        kind,
+        Kind::StopAsked
+            | Kind::StopEscalated
+            | Kind::StopObserved
+            | Kind::Settled
+            | Kind::Quiet
+            | Kind::TurnEnded
+            | Kind::Damaged
+    )
+}
+
+/// How much of the arguments a line shows at most, so that there is room for how it went.
+const ARGUMENTS: usize = 28;
+
+fn words(step: &Step) -> String {
+    let mark = match step.kind {
+        Kind::StopAsked | Kind::StopEscalated | Kind::StopObserved => "■ ",
+        Kind::Damaged => "! ",
+        Kind::Steer => "> ",
+        Kind::Approval => "? ",
+        _ => "",
+    };
+    let arguments = match (step.kind, step.fields.get("args")) {
+        (Kind::Call | Kind::Child, Some(args)) => {
+            format!(" {}", cut(&one_line(&args.to_string()), ARGUMENTS))
+        }
+        _ => String::new(),
+    };
+    let title = one_line(&step.title);
+    match step.said.as_str() {
+        "" => format!("{mark}{title}{arguments}"),
+        said => format!("{mark}{title}{arguments}: {}", one_line(said)),
+    }
+}
+
+fn push(out: &mut String, line: &str) {
+    out.push_str(line.trim_end());
+    out.push('\n');
+}
+
+/// Shown, not obeyed, and on one line.
+pub(crate) fn one_line(text: &str) -> String {
+    plain(text).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// As much of it as so many columns hold.
+pub(crate) fn cut(text: &str, width: usize) -> String {
+    if text.width() <= width {
+        return text.to_owned();
+    }
+    let mut room = width.saturating_sub(1);
+    let fits = |c: &char| {
+        let wide = c.width().unwrap_or(0);
+        let fits = wide <= room;
+        room = room.saturating_sub(wide);
+        fits
+    };
+    let mut kept: String = text.chars().take_while(fits).collect();
+    kept.push('…');
+    kept
+}
+
+/// How long after the turn began.
+fn elapsed(from: Timestamp, at: Timestamp) -> String {
+    const HOUR: i128 = 3_600_000;
+    const MINUTE: i128 = 60_000;
+    const SECOND: i128 = 1_000;
+    let millis = at.duration_since(from).as_millis();
+    let (sign, millis) = if millis < 0 { ('-', -millis) } else { ('+', millis) };
+    let (seconds, rest) = (millis / SECOND, millis % SECOND);
+    match millis {
+        HOUR.. => format!("{sign}{}:{:02}:{:02}", millis / HOUR, millis % HOUR / MINUTE, seconds % 60),
+        _ => format!("{sign}{seconds}.{rest:03}"),
+    }
+}
+
+/// How long it took.
+pub(crate) fn span(from: Timestamp, to: Timestamp) -> String {
+    const MILLI: i128 = 1_000;
+    const SECOND: i128 = 1_000 * MILLI;
+    const MINUTE: i128 = 60 * SECOND;
+    const HOUR: i128 = 60 * MINUTE;
+    const DAY: i128 = 24 * HOUR;
+    let micros = to.duration_since(from).as_micros().max(0);
+    match micros {
+        DAY.. => format!("{}d {}h", micros / DAY, micros % DAY / HOUR),
+        HOUR.. => format!("{}h {:02}m", micros / HOUR, micros % HOUR / MINUTE),
+        MINUTE.. => format!("{}m {:02}s", micros / MINUTE, micros % MINUTE / SECOND),
+        SECOND.. => format!("{}.{} s", micros / SECOND, micros % SECOND * 10 / SECOND),
+        MILLI.. => format!("{} ms", micros / MILLI),
+        _ => format!("{micros} µs"),
+    }
+}
+
+/// A moment for people, in UTC.
+pub(crate) fn moment(at: Timestamp) -> String {
+    let at = at.to_zoned(TimeZone::UTC);
+    let mut text = String::new();
+    let _written = write!(text, "{}", at.strftime("%Y-%m-%d %H:%M:%S UTC"));
+    text
+}
