@@ -5,10 +5,12 @@ use std::{fmt, net::SocketAddr, path::PathBuf, time::Duration};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::{
-    control::args::{PushArgs, SessionsCommand, SteerArgs, StopArgs, WithdrawArgs},
+    control::args::{PushArgs, SteerArgs, StopArgs, WithdrawArgs},
     duration::parse as duration,
     kept::{ApprovalsArgs, DecideArgs, StoreCommand},
     mcp::{McpArgs, Servers},
+    sessions::SessionsCommand,
+    trace::TraceArgs,
 };
 
 /// Agents that can be stopped, and that tell the truth about what was stopped.
@@ -86,9 +88,12 @@ pub(crate) enum Command {
     /// Stops a session or a run in another terminal: at the next safe point, after 5 s now
     #[command(after_help = CONTROL)]
     Stop(StopArgs),
-    /// The sessions that run
+    /// The sessions: those that are kept, and those that run
     #[command(subcommand, after_help = CONTROL)]
     Sessions(SessionsCommand),
+    /// Looks back on a kept session: what was done when, and what a stop did, as text, JSON or a page
+    #[command(after_help = CONTROL)]
+    Trace(TraceArgs),
     /// A tour of under a minute, offline: what a stop does, and what its receipt says
     Demo,
     /// Try the servers of tools that the config file names as [mcp.NAME]

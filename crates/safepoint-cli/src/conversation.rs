@@ -167,6 +167,18 @@ pub(crate) fn open_store(path: Option<PathBuf>) -> anyhow::Result<Arc<dyn Store>
     Ok(Arc::new(store))
 }
 
+/// The same, but where there is no such file, or no place for one, it is not made: there is none.
+///
+/// # Errors
+/// If it cannot be used.
+pub(crate) fn existing_store(path: Option<PathBuf>) -> anyhow::Result<Option<Arc<dyn Store>>> {
+    let path = match path.map_or_else(usual_store, Ok) {
+        Ok(path) => path,
+        Err(_no_home) => return Ok(None),
+    };
+    if path.exists() { open_store(Some(path)).map(Some) } else { Ok(None) }
+}
+
 /// `$XDG_DATA_HOME/safepoint/store.db`, or the same under `~/.local/share`.
 fn usual_store() -> anyhow::Result<PathBuf> {
     let data = std::env::var_os("XDG_DATA_HOME").map(PathBuf::from).filter(|path| path.is_absolute());

@@ -1,23 +1,26 @@
 //! Commands on kept sessions, through the store alone: they work before, while and after an owner lives.
 
-use std::{path::PathBuf, process::ExitCode, sync::Arc};
+use std::{io::Write as _, path::PathBuf, process::ExitCode, sync::Arc};
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use safepoint::{
     approval::{ApprovalRequest, Decision},
     ids::{ApprovalId, SessionId},
-    store::{self, ApprovalState, Decided, Error, Store, Verdict},
+    store::{self, ApprovalState, Decided, Entry, Error, Store, Verdict},
 };
 use serde_json::{Value, json};
 
-use crate::{args::Usage, conversation::open_store};
+use crate::{
+    args::Usage,
+    conversation::{existing_store, open_store},
+};
 
 /// Exit codes of control commands.
-mod code {
-    pub(super) const NO_SUCH: u8 = 3;
-    pub(super) const TOO_LATE: u8 = 4;
-    pub(super) const CONFLICT: u8 = 5;
+pub(crate) mod code {
+    pub(crate) const NO_SUCH: u8 = 3;
+    pub(crate) const TOO_LATE: u8 = 4;
+    pub(crate) const CONFLICT: u8 = 5;
 }
 
 /// Where, and in which form.
@@ -62,6 +65,18 @@ pub(crate) struct DecideArgs {
 pub(crate) enum StoreCommand {
     /// Verifies the chain of every session, and names the first bad record of each
     Check(Where),
+    /// What is readable of a session's journal: one JSON object a record, a damaged one in its place
+    Export(ExportArgs),
+}
+
+/// `safepoint store export`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ExportArgs {
+    /// The session
+    session: String,
+    /// The store's file; default: $XDG_DATA_HOME/safepoint/store.db, or the same under ~/.local/share
+    #[arg(long, value_name = "PATH")]
+    store: Option<PathBuf>,
 }
 
 /// What a decision is. Exhaustive: the three commands.
@@ -199,7 +214,48 @@ async fn is_sound(store: &Arc<dyn Store>, session: &SessionId, as_json: bool) ->
     Ok(sound)
 }
 
-fn no_session(session: &SessionId) -> ExitCode {
+/// `safepoint store export`: nothing else is on stdout.
+pub(crate) async fn export(args: ExportArgs) -> anyhow::Result<ExitCode> {
+    let session = SessionId::from(args.session);
+    let Some(store) = existing_store(args.store)? else { return Ok(no_session(&session)) };
+    let mut out = std::io::BufWriter::new(std::io::stdout());
+    let (mut damaged, mut written) = (0, Ok(()));
+    let done = store::export(&*store, &session, |entry| {
+        damaged += usize::from(entry.record.is_err());
+        if written.is_ok() {
+            written = writeln!(out, "{}", exported(&session, entry));
+        }
+    });
+    match done.await {
+        Err(Error::NoSession(_)) => return Ok(no_session(&session)),
+        done => done?,
+    }
+    written.and_then(|()| out.flush()).context("stdout cannot be written")?;
+    if damaged > 0 {
+        eprintln!("safepoint: {damaged} records cannot be read; they are told in their places");
+    }
+    Ok(ExitCode::from(u8::from(damaged > 0)))
+}
+
+fn exported(session: &SessionId, entry: Entry) -> Value {
+    let mut line = json!({"v": 1, "type": "record", "session": session, "position": entry.position});
+    let (name, value) = match entry.record {
+        Err(damage) => ("damage", json!(damage.to_string())),
+        Ok(record) => {
+            line["path"] = json!(record.path);
+            line["kind"] = json!(record.kind);
+            line["version"] = json!(record.version);
+            match serde_json::from_slice::<Value>(&record.bytes) {
+                Ok(value) => ("record", value),
+                Err(_not_json) => ("bytes", json!(record.bytes)),
+            }
+        }
+    };
+    line[name] = value;
+    line
+}
+
+pub(crate) fn no_session(session: &SessionId) -> ExitCode {
     eprintln!("safepoint: there is no session {session}; `safepoint sessions ls` lists them");
     ExitCode::from(code::NO_SUCH)
 }

@@ -17,9 +17,11 @@ mod practice;
 mod printer;
 mod run;
 mod screen;
+mod sessions;
 mod signals;
 mod status;
 mod tools;
+mod trace;
 mod view;
 
 use std::{process::ExitCode, time::Duration};
@@ -52,7 +54,7 @@ fn main() -> ExitCode {
             Some(Command::Steer(args)) => control::client::steer(args).await,
             Some(Command::Withdraw(args)) => control::client::withdraw(args).await,
             Some(Command::Stop(args)) => control::client::stop(args).await,
-            Some(Command::Sessions(command)) => control::client::sessions(command).await,
+            Some(Command::Sessions(command)) => sessions::sessions(command).await,
             Some(Command::Run(args)) => run::run(args).await,
             Some(Command::Resume(args)) => run::resume(args).await,
             Some(Command::Approvals(args)) => kept::approvals(args).await,
@@ -60,6 +62,8 @@ fn main() -> ExitCode {
             Some(Command::Deny(args)) => kept::decide(Verb::Deny, args).await,
             Some(Command::Respond(args)) => kept::decide(Verb::Respond, args).await,
             Some(Command::Store(StoreCommand::Check(place))) => kept::check(place).await,
+            Some(Command::Store(StoreCommand::Export(args))) => kept::export(args).await,
+            Some(Command::Trace(args)) => trace::trace(args).await,
             Some(Command::Demo) => demo::demo().await,
             Some(Command::Mcp(args)) => mcp::mcp(args).await,
             Some(Command::Practice(args)) => practice::practice(args).await,

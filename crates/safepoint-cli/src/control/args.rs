@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use clap::{Args, Subcommand};
+use clap::Args;
 
 use super::{
     client::millis,
@@ -120,19 +120,6 @@ pub(crate) struct StopArgs {
     #[arg(long, value_name = "FOR", num_args = 0..=1, require_equals = true, default_missing_value = "settled",
         value_parser = ["settled", "quiet"])]
     wait: Option<String>,
-}
-
-/// `safepoint sessions`. Exhaustive: the client does each.
-#[derive(Clone, Debug, Subcommand)]
-pub(crate) enum SessionsCommand {
-    /// The sessions that run, oldest first
-    Ls {
-        /// One JSON object a line
-        #[arg(long)]
-        json: bool,
-    },
-    /// What one is doing, and what waits in it
-    Show(Common),
 }
 
 const USUAL_GRACE: Duration = Duration::from_secs(5);

@@ -13,7 +13,7 @@ use tokio::{
 };
 
 use super::{
-    args::{Common, PushArgs, SessionsCommand, SteerArgs, StopArgs, WithdrawArgs},
+    args::{Common, PushArgs, SteerArgs, StopArgs, WithdrawArgs},
     place,
     wire::{self, Ask, OrWord, PolicyWord, PushAsk, Reply, Request, VERSION, Wait, code},
 };
@@ -64,27 +64,29 @@ pub(crate) async fn stop(args: StopArgs) -> anyhow::Result<ExitCode> {
     talk(&args.common, Ask::Stop(stop), wait).await
 }
 
-/// Lists the sessions that run, or shows one.
-pub(crate) async fn sessions(command: SessionsCommand) -> anyhow::Result<ExitCode> {
-    match command {
-        SessionsCommand::Show(common) => talk(&common, Ask::Show, Wait::No).await,
-        SessionsCommand::Ls { json } => {
-            let mut shown = 0;
-            for (id, path) in place::sessions()? {
-                let Some(reply) = shown_of(&path).await else { continue };
-                shown += 1;
-                if json {
-                    println!("{}", serde_json::to_string(&reply)?);
-                } else {
-                    println!("{id}  {}", crate::screen::plain(&reply.message));
-                }
-            }
-            if shown == 0 && !json {
-                eprintln!("no session is running");
-            }
-            Ok(ExitCode::SUCCESS)
+/// What one session that runs says of itself.
+pub(crate) struct Running {
+    pub(crate) session: String,
+    /// In one line.
+    pub(crate) said: String,
+    pub(crate) detail: serde_json::Value,
+}
+
+/// Every session that runs, oldest first.
+///
+/// # Errors
+/// If the directory of the sockets cannot be used.
+///
+/// # Cancel safety
+/// Nothing is lost.
+pub(crate) async fn running() -> anyhow::Result<Vec<Running>> {
+    let mut found = Vec::new();
+    for (session, path) in place::sessions()? {
+        if let Some(reply) = shown_of(&path).await {
+            found.push(Running { session, said: reply.message, detail: reply.detail });
         }
     }
+    Ok(found)
 }
 
 /// What a session says of itself; none if it is gone or does not answer.
@@ -177,7 +179,7 @@ fn show(common: &Common, reply: &Reply) -> anyhow::Result<()> {
 }
 
 /// The details that say more than the message does.
-fn details(detail: &serde_json::Value) -> Vec<String> {
+pub(crate) fn details(detail: &serde_json::Value) -> Vec<String> {
     let Some(fields) = detail.as_object().filter(|fields| fields.contains_key("pid")) else {
         return Vec::new();
     };

@@ -44,6 +44,17 @@ impl Folder {
             Fact::ModelEnded { message, whole, report } => {
                 self.model_ended(&moment, message, whole, report);
             }
+            Fact::SummaryStarted { round } => {
+                let step = self.begin_step(Open::Summary(moment.path.clone()), Kind::Model, &moment);
+                step.round = Some(*round);
+                step.title = format!("summary before round {round}");
+            }
+            Fact::SummaryEnded { whole, report, shortened } => {
+                let open = Open::Summary(moment.path.clone());
+                if let Some(at) = self.exchange_ended(&moment, &open, whole, report) {
+                    self.steps[at].fields.insert("shortened".into(), json!(shortened));
+                }
+            }
             Fact::SteerTaken { round, steers } => self.steered(&moment, *round, steers),
             Fact::CallStarted { .. } => self.call_started(&moment, fact),
             Fact::CallEnded { report, result, extent } => self.call_ended(&moment, report, result, extent),
@@ -98,15 +109,33 @@ impl Folder {
         whole: &Wholeness,
         report: &ModelReport,
     ) {
-        self.retried(moment, report);
-        if let Some(turn) = self.turn(moment.turn) {
-            turn.usage.add(&report.usage);
-        }
         let open = Open::Model(moment.path.clone());
         if !self.is_open(&open) {
             self.model_started(moment, report.round);
         }
-        let Some(step) = self.end_step(&open) else { return };
+        let Some(at) = self.exchange_ended(moment, &open, whole, report) else { return };
+        let step = &mut self.steps[at];
+        let calls: Vec<Value> = message
+            .calls()
+            .map(|call| json!({"call_id": call.id, "name": call.name, "args": call.args}))
+            .collect();
+        step.fields.insert("text".into(), json!(message.text()));
+        step.fields.insert("calls".into(), Value::Array(calls));
+    }
+
+    /// The place of the step that ends here.
+    fn exchange_ended(
+        &mut self,
+        moment: &Moment,
+        open: &Open,
+        whole: &Wholeness,
+        report: &ModelReport,
+    ) -> Option<usize> {
+        if let Some(turn) = self.turn(moment.turn) {
+            turn.usage.add(&report.usage);
+        }
+        let at = self.end_step(open)?;
+        let step = &mut self.steps[at];
         step.from = Some(report.started_at);
         step.to = Some(report.ended_at);
         let (how, tone) = match whole {
@@ -118,19 +147,15 @@ impl Folder {
         step.tone = tone;
         let usage = &report.usage;
         step.said = format!("{}, {how}, {} in, {} out", report.model, usage.input, usage.output);
-        let calls: Vec<Value> = message
-            .calls()
-            .map(|call| json!({"call_id": call.id, "name": call.name, "args": call.args}))
-            .collect();
         let fields = [
             ("name", json!(report.model)),
             ("state", json!(report.state)),
             ("whole", json!(whole)),
             ("usage", json!(usage)),
-            ("text", json!(message.text())),
-            ("calls", Value::Array(calls)),
         ];
         step.fields.extend(fields.map(|(name, value)| (name.to_owned(), value)));
+        self.retried(moment, report);
+        Some(at)
     }
 
     fn retried(&mut self, moment: &Moment, report: &ModelReport) {
@@ -198,7 +223,8 @@ impl Folder {
             step.fields.insert("call_id".into(), json!(report.call_id));
             step.fields.insert("name".into(), json!(report.name));
         }
-        let Some(step) = self.end_step(&open) else { return };
+        let Some(at) = self.end_step(&open) else { return };
+        let step = &mut self.steps[at];
         step.from = report.started_at.or(step.from);
         step.to = report.ended_at.or(moment.at);
         step.tone = tone(report.status);
@@ -237,7 +263,8 @@ impl Folder {
     }
 
     fn answered(&mut self, moment: &Moment, id: &str, answer: &Answered) {
-        let Some(step) = self.end_step(&Open::Approval(id.to_owned())) else { return };
+        let Some(at) = self.end_step(&Open::Approval(id.to_owned())) else { return };
+        let step = &mut self.steps[at];
         step.to = moment.at;
         let (how, tone) = match answer {
             Answered::Decided(Decision::Approve) => ("approved".to_owned(), Tone::Good),
@@ -283,7 +310,8 @@ impl Folder {
             Ending::Failed => Tone::Bad,
             Ending::Suspended => Tone::Plain,
         };
-        if let Some(attempt) = self.end_step(&Open::Attempt(moment.path.clone())) {
+        if let Some(at) = self.end_step(&Open::Attempt(moment.path.clone())) {
+            let attempt = &mut self.steps[at];
             attempt.to = Some(receipt.settled_at);
             attempt.said.clone_from(&how);
             attempt.tone = tone;

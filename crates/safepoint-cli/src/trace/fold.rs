@@ -177,10 +177,9 @@ impl Folder {
         self.step(kind, moment)
     }
 
-    /// The step that was begun as this, and is over now.
-    pub(super) fn end_step(&mut self, open: &Open) -> Option<&mut Step> {
-        let at = self.open.remove(open)?;
-        self.steps.get_mut(at)
+    /// The place of the step that was begun as this, and is over now.
+    pub(super) fn end_step(&mut self, open: &Open) -> Option<usize> {
+        self.open.remove(open)
     }
 
     /// Whether something was begun as this.
@@ -210,7 +209,8 @@ impl Folder {
         let name = name.unwrap_or("child");
         let same = self.lanes.iter().filter(|((of, _), lane)| {
             let known = &self.runs[**lane].name;
-            *of == turn && (known == name || known.strip_prefix(name).is_some_and(|rest| rest.starts_with('#')))
+            *of == turn
+                && (known == name || known.strip_prefix(name).is_some_and(|rest| rest.starts_with('#')))
         });
         let name = match same.count() {
             0 => name.to_owned(),

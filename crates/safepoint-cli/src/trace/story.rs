@@ -122,10 +122,7 @@ impl Kind {
 
     /// Whether it lasts.
     pub(crate) fn is_span(self) -> bool {
-        matches!(
-            self,
-            Self::Attempt | Self::Model | Self::Retry | Self::Call | Self::Child | Self::Approval
-        )
+        matches!(self, Self::Attempt | Self::Model | Self::Retry | Self::Call | Self::Child | Self::Approval)
     }
 }
 

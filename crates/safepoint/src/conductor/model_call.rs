@@ -208,7 +208,8 @@ impl Conductor {
             let state = if pen.draft.sent() == Sent::No { ModelState::NeverSent } else { state };
             let model =
                 pen.draft.model().map_or_else(|| self.model_of(streaming).to_owned(), |to| to.to_string());
-            (pen.draft.message(|id| self.machine.is_taken(id)), pen.draft.usage(), state, model)
+            let message = pen.draft.message(|id| self.machine.is_taken(id));
+            (message, pen.draft.usage(), state, model, std::mem::take(&mut pen.retries))
         };
         let report = ModelReport {
             model,
