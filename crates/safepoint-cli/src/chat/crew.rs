@@ -91,7 +91,7 @@ impl Crew {
         let line = |tool: &Arc<dyn Tool>| {
             let spec = tool.spec();
             let asks = if changing.contains(&spec.name) { asks } else { "only reads" };
-            let what = spec.description.lines().next().unwrap_or_default();
+            let what = spec.description.split(['.', '\n']).next().unwrap_or_default();
             format!("{:<11} {asks:<13} {what}", spec.name)
         };
         self.tools.iter().map(line).collect()

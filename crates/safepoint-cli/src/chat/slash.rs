@@ -38,6 +38,8 @@ pub(super) fn complete(text: &str) -> Option<String> {
 
 impl State {
     pub(super) fn command(&mut self, command: &str) -> Vec<Act> {
+        self.gap();
+        self.tell(Tone::Aside, &format!("/{command}"));
         let (name, rest) = command.split_once(' ').map_or((command, ""), |(name, rest)| (name, rest.trim()));
         match (name, rest) {
             ("help" | "?", _) => self.help(),

@@ -196,7 +196,7 @@ impl State {
     }
 
     /// A blank row, unless there is one.
-    fn gap(&mut self) {
+    pub(super) fn gap(&mut self) {
         if self.edge != Edge::Blank {
             self.above.push(Line::default());
             self.edge = Edge::Blank;
