@@ -275,6 +275,8 @@ fn escape_stops_and_says_what_it_waits_for() {
     let mut world = World::at_work();
     assert_eq!(world.tap(KeyCode::Esc), [Act::Stop(Hardness::AtSafePoint)]);
     world.asked("after-model", Some(5000));
+    // A later request never makes it later.
+    world.asked("after-model", Some(9000));
     world.shows("Stopping… waits for shell; now in 5 s (Esc: at once)");
     world.wait(Duration::from_millis(3500));
     world.shows("now in 2 s");
