@@ -5,6 +5,7 @@
 
 mod aimock;
 mod driven;
+mod mcp;
 mod node;
 mod scenarios;
 mod serving;
@@ -51,6 +52,29 @@ struct Tally {
     skipped: u32,
 }
 
+impl Tally {
+    /// A scenario that cannot be run here.
+    fn skip(&mut self, title: &str, reason: &str) {
+        println!("peers: skipped  {title}: {reason}");
+        self.skipped += 1;
+    }
+
+    /// Runs a scenario.
+    fn take(&mut self, title: &str, scenario: impl FnOnce() -> anyhow::Result<()>) {
+        let began = Instant::now();
+        match scenario() {
+            Ok(()) => {
+                println!("peers: ok       {title} ({:.1?})", began.elapsed());
+                self.passed += 1;
+            }
+            Err(error) => {
+                println!("peers: FAILED   {title}: {error:#}");
+                self.failed += 1;
+            }
+        }
+    }
+}
+
 /// Runs every scenario on every wire of every peer.
 pub(crate) fn peers() -> anyhow::Result<()> {
     let binary = built()?;
@@ -62,25 +86,14 @@ pub(crate) fn peers() -> anyhow::Result<()> {
         for wire in peer.wires() {
             for (name, scenario) in SCENARIOS {
                 let title = format!("{} on {wire}: {name}", peer.name());
-                if let Err(Absent(reason)) = &installed {
-                    println!("peers: skipped  {title}: {reason}");
-                    tally.skipped += 1;
-                    continue;
-                }
-                let began = Instant::now();
-                match peer.serve(&cache).and_then(|mut server| scenario(&binary, wire, &mut server)) {
-                    Ok(()) => {
-                        println!("peers: ok       {title} ({:.1?})", began.elapsed());
-                        tally.passed += 1;
-                    }
-                    Err(error) => {
-                        println!("peers: FAILED   {title}: {error:#}");
-                        tally.failed += 1;
-                    }
+                match &installed {
+                    Err(Absent(reason)) => tally.skip(&title, reason),
+                    Ok(()) => tally.take(&title, || scenario(&binary, wire, &mut peer.serve(&cache)?)),
                 }
             }
         }
     }
+    mcp::peers(&binary, &mut tally)?;
     let Tally { passed, failed, skipped } = tally;
     println!("peers: {passed} passed, {failed} failed, {skipped} skipped");
     if failed > 0 {

@@ -4,6 +4,7 @@ mod bare;
 mod children;
 mod crowd;
 mod load;
+mod mcp;
 mod primitives;
 mod rounds;
 mod server;
@@ -18,6 +19,7 @@ use crate::{
 };
 
 fn main() -> anyhow::Result<()> {
+    safepoint_testkit::mcp::serve_if_asked();
     if rustls::crypto::ring::default_provider().install_default().is_err() {
         // Already there: it is the same one.
     }
@@ -56,6 +58,9 @@ async fn bench(only: &str) -> anyhow::Result<()> {
     }
     if wanted("load") {
         load::measure(&mut table).await?;
+    }
+    if wanted("mcp") {
+        mcp::measure(&mut table).await?;
     }
     if wanted("crowd") {
         crowd::measure(&mut table)?;

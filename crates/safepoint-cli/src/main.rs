@@ -37,10 +37,7 @@ fn main() -> ExitCode {
     // First: a guard forks, and only a process with one thread can do that safely.
     safepoint_tools::process::guard_main_if_asked();
     let cli = Cli::parse();
-    tracing_subscriber::fmt()
-        .with_env_filter(tracing_subscriber::EnvFilter::from_env("SAFEPOINT_LOG"))
-        .with_writer(std::io::stderr)
-        .init();
+    tracing_subscriber::fmt().with_env_filter(logged()).with_writer(std::io::stderr).init();
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return failed(&anyhow::Error::new(error).context("the runtime could not be started")),
@@ -72,6 +69,12 @@ fn main() -> ExitCode {
     // A thread that waits at a prompt must not hold up the end.
     runtime.shutdown_timeout(Duration::from_millis(50));
     code.unwrap_or_else(|error| failed(&error))
+}
+
+/// What `SAFEPOINT_LOG` says; else our own errors, and not what a library says of a server that we tell of ourselves.
+fn logged() -> tracing_subscriber::EnvFilter {
+    use tracing_subscriber::EnvFilter;
+    EnvFilter::try_from_env("SAFEPOINT_LOG").unwrap_or_else(|_unset| EnvFilter::new("error,rmcp=off"))
 }
 
 fn help() -> ExitCode {

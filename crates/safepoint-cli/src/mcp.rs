@@ -186,6 +186,11 @@ async fn call(args: CallArgs) -> anyhow::Result<ExitCode> {
         .ok_or_else(|| Usage(format!("--args: `{}` is not a JSON object", args.args)))?;
     let server = servers(args.config.as_deref())?.one(&args.name)?;
     let client = server.under(&processes()).connect().await?;
+    let names = client.offer().await?.names;
+    if !names.contains(&args.tool) {
+        let (tool, known) = (&args.tool, plain(&names.join(", ")));
+        return Err(Usage(format!("there is no tool `{tool}` at `{}`; there are {known}", args.name)).into());
+    }
     let called = client.call(&args.tool, arguments, |notice| eprint!("{}", plain(&notice)));
     let called = match args.timeout {
         Some(limit) => tokio::time::timeout(limit, called).await,

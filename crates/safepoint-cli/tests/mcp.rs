@@ -127,6 +127,7 @@ fn a_wrong_name_or_entry_is_wrong_usage() {
     for (args, words) in [
         (vec!["mcp", "ls", "nobody"], "there are s0"),
         (vec!["mcp", "call", "s0", "echo", "--args", "[]"], "not a JSON object"),
+        (vec!["mcp", "call", "s0", "nothing"], "there is no tool `nothing` at `s0`; there are echo,"),
         (vec!["run", "go", "--tools", "mcp:nobody", "--model", "openai:x"], "there is no server `nobody`"),
     ] {
         let output = place.output(&args);

@@ -146,11 +146,12 @@ impl Client {
                 wrong(Kind::Wrong, format!("did not tell its tools: {why}"))
             }
         })?;
+        let names = told.iter().filter_map(|tool| tool["name"].as_str()).map(str::to_owned).collect();
         let (good, refused) = listing::check(&link.server, told);
         let tools = good
             .into_iter()
             .map(|told| -> Arc<dyn Tool> { Arc::new(McpTool::new(self.clone(), &link.server, told)) });
-        Ok(Offer { tools: tools.collect(), refused })
+        Ok(Offer { tools: tools.collect(), refused, names })
     }
 
     /// Calls a tool by the server's own name for it. `on_progress` gets a line for each notice.

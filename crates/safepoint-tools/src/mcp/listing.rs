@@ -20,6 +20,8 @@ pub struct Offer {
     pub tools: Vec<Arc<dyn Tool>>,
     /// What it cannot be given, and why.
     pub refused: Vec<Refused>,
+    /// All names that the server told, wanted or not, as it told them.
+    pub names: Vec<String>,
 }
 
 /// A tool that is not offered to a model.

@@ -1,0 +1,222 @@
+//! Tools of MCP servers: a call beside one of the protocol's library alone, and a stop while a call runs.
+//!
+//! The server is this program, started again, or a task of it; both sides talk to the same kind.
+
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use futures_util::future::BoxFuture;
+use rmcp::{
+    RoleClient, ServiceExt as _,
+    model::CallToolRequestParams,
+    service::RunningService,
+    transport::{StreamableHttpClientTransport, TokioChildProcess},
+};
+use safepoint::{
+    Agent, RunHandle, StopRequest,
+    event::{EventKind, Fact},
+    receipt::Ending,
+};
+use safepoint_testkit::{
+    mcp::{self, ASKED, HttpServer, Manners, Seen, Speaks},
+    script::{Reply, Script},
+    scripted::ScriptedModel,
+};
+use safepoint_tools::{
+    mcp::{Client, Server},
+    process::Processes,
+};
+use serde_json::json;
+
+use crate::table::{Table, median};
+
+const CALLS: usize = 2000;
+const BATCH: usize = 100;
+const STOPS: usize = 100;
+const MOST: f64 = 1.2;
+const TOLD_US: f64 = 1000.0;
+const SERVER_TOLD_US: f64 = 3000.0;
+
+pub(crate) async fn measure(table: &mut Table) -> anyhow::Result<()> {
+    calls(table, "over pipes", &Place::Pipes).await?;
+    let http = HttpServer::start(Manners::default()).await?;
+    calls(table, "over HTTP", &Place::Http(http)).await?;
+    stop_over_pipes(table).await?;
+    for (name, speaks) in [("2025-11-25", Speaks::Older), ("2026-07-28", Speaks::Newest)] {
+        stop_over_http(table, name, speaks).await?;
+    }
+    Ok(())
+}
+
+enum Place {
+    Pipes,
+    Http(HttpServer),
+}
+
+type Bare = RunningService<RoleClient, ()>;
+
+async fn bare(place: &Place) -> anyhow::Result<Bare> {
+    Ok(match place {
+        Place::Pipes => {
+            let mut command = tokio::process::Command::new(std::env::current_exe()?);
+            command.env(ASKED, Manners::default().to_json());
+            ().serve(TokioChildProcess::new(command)?).await?
+        }
+        Place::Http(http) => ().serve(StreamableHttpClientTransport::from_uri(http.url().to_owned())).await?,
+    })
+}
+
+async fn ours(place: &Place, manners: &Manners) -> anyhow::Result<Client> {
+    let server = match place {
+        Place::Pipes => Server::stdio("bench", std::env::current_exe()?)
+            .env(ASKED, manners.to_json())
+            .under(&Processes::unguarded("bench")),
+        Place::Http(http) => Server::http("bench", http.url()),
+    };
+    Ok(server.connect().await?)
+}
+
+/// The time of a call, in turns of a hundred, so that both meet the same machine.
+async fn calls(table: &mut Table, name: &str, place: &Place) -> anyhow::Result<()> {
+    let (bare, ours) = (bare(place).await?, ours(place, &Manners::default()).await?);
+    let (mut of_bare, mut of_ours) = (Vec::new(), Vec::new());
+    for _ in 0..CALLS / BATCH {
+        for _ in 0..BATCH {
+            let mut params = CallToolRequestParams::new("echo");
+            params.arguments = json!({"text": "hello"}).as_object().cloned();
+            let began = Instant::now();
+            let result = bare.call_tool(params).await?;
+            of_bare.push(micros(began.elapsed()));
+            anyhow::ensure!(result.content.len() == 1, "{result:?}");
+        }
+        for _ in 0..BATCH {
+            let began = Instant::now();
+            let called = ours.call("echo", json!({"text": "hello"}), |_| {}).await;
+            of_ours.push(micros(began.elapsed()));
+            called.map_err(|failure| anyhow::anyhow!("{failure}"))?;
+        }
+    }
+    let what = format!("a call of an MCP server {name}");
+    table.ratio(&what, "µs", (median(of_ours), median(of_bare)), MOST);
+    ours.close().await;
+    bare.cancel().await?;
+    Ok(())
+}
+
+async fn stop_over_pipes(table: &mut Table) -> anyhow::Result<()> {
+    let folder = tempfile::tempdir()?;
+    let log = folder.path().join("log");
+    let manners = Manners { log: Some(log.clone()), ..Manners::default() };
+    let client = ours(&Place::Pipes, &manners).await?;
+    let mut times = Times::default();
+    for number in 0..STOPS {
+        let called = || count(&log, "tools/call") > number;
+        let told = || at(&log, "notifications/cancelled", number);
+        times.push(stop(&client, called, told).await?);
+    }
+    client.close().await;
+    times.show(table, "over pipes");
+    Ok(())
+}
+
+async fn stop_over_http(table: &mut Table, name: &str, speaks: Speaks) -> anyhow::Result<()> {
+    let http = HttpServer::start(Manners { speaks, ..Manners::default() }).await?;
+    let client = Server::http("bench", http.url()).connect().await?;
+    let mut times = Times::default();
+    for number in 0..STOPS {
+        let of = |wanted: &dyn Fn(&Seen) -> bool| {
+            http.seen().into_iter().filter(|(_, seen)| wanted(seen)).nth(number).map(|(at, _)| at)
+        };
+        let is_call = |seen: &Seen| matches!(seen, Seen::Got(got) if got["method"] == "tools/call");
+        let is_told = |seen: &Seen| match (seen, speaks) {
+            (Seen::Got(got), Speaks::Older) => got["method"] == "notifications/cancelled",
+            (Seen::GaveUp(call), Speaks::Newest) => call["method"] == "tools/call",
+            _ => false,
+        };
+        times.push(stop(&client, || of(&is_call).is_some(), || of(&is_told)).await?);
+    }
+    client.close().await;
+    times.show(table, &format!("over HTTP, {name}"));
+    Ok(())
+}
+
+#[derive(Default)]
+struct Times {
+    caller: Vec<f64>,
+    server: Vec<f64>,
+}
+
+impl Times {
+    fn push(&mut self, (caller, server): (f64, f64)) {
+        self.caller.push(caller);
+        self.server.push(server);
+    }
+
+    fn show(self, table: &mut Table, name: &str) {
+        let what = format!("stop during a call of an MCP server {name}");
+        table.alone(&format!("{what}: caller has the outcome"), "µs", median(self.caller), TOLD_US);
+        table.alone(&format!("{what}: the server is told"), "µs", median(self.server), SERVER_TOLD_US);
+    }
+}
+
+/// Stops a call that is never answered: until the caller has the outcome, and until the server was told.
+async fn stop(
+    client: &Client,
+    is_called: impl Fn() -> bool,
+    told_at: impl Fn() -> Option<u64>,
+) -> anyhow::Result<(f64, f64)> {
+    let model = ScriptedModel::new(Script::of([Reply::call("bench__deaf", json!({}))]));
+    let agent = Agent::builder(model).tools(client.tools().await?).build();
+    let handle = agent.run("go").detach();
+    started(&handle).await;
+    until(is_called).await;
+    settle_down().await;
+    let (asked_ns, asked) = (mcp::now_ns(), Instant::now());
+    handle.stop(StopRequest::now());
+    let outcome = handle.done().await;
+    let caller = micros(asked.elapsed());
+    anyhow::ensure!(outcome.ending() == Ending::Stopped, "{outcome:?}");
+    until(|| told_at().is_some()).await;
+    let told = told_at().unwrap_or(asked_ns).saturating_sub(asked_ns);
+    Ok((caller, micros(Duration::from_nanos(told))))
+}
+
+fn started(handle: &RunHandle) -> BoxFuture<'static, ()> {
+    let mut events = handle.events();
+    Box::pin(async move {
+        while let Some(event) = events.next().await {
+            if let EventKind::Fact(fact) = &event.kind
+                && matches!(**fact, Fact::CallStarted { .. })
+            {
+                return;
+            }
+        }
+    })
+}
+
+fn count(log: &Path, method: &str) -> usize {
+    mcp::read_log(log).iter().filter(|(_, got)| got["method"] == method).count()
+}
+
+fn at(log: &Path, method: &str, number: usize) -> Option<u64> {
+    let log = mcp::read_log(log);
+    log.iter().filter(|(_, got)| got["method"] == method).nth(number).map(|(at, _)| *at)
+}
+
+/// Polls a condition of the real world.
+async fn until(holds: impl Fn() -> bool) {
+    const LOOK: Duration = Duration::from_millis(1);
+    while !holds() {
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+async fn settle_down() {
+    tokio::time::sleep(Duration::from_millis(2)).await;
+}
+
+fn micros(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e6
+}
