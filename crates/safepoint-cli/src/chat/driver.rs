@@ -68,6 +68,9 @@ enum Woke {
     Time,
 }
 
+/// The exit code where somebody else has stopped the session.
+const STOPPED: u8 = 10;
+
 const TICK: Duration = Duration::from_millis(200);
 
 impl Driver {
@@ -269,6 +272,8 @@ impl Driver {
         {
             self.state.tell(Tone::Bad, &format!("the session failed: {}", error.message));
             self.code = self.code.max(1);
+        } else if self.state.leaving.is_none() {
+            self.code = STOPPED;
         }
         let above = self.state.take_above();
         let last = self.surface.frame(&above, super::surface::Pane::default());
