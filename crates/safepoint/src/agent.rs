@@ -3,7 +3,7 @@
 use std::{error::Error as StdError, fmt, sync::Arc};
 
 use crate::{
-    approval::{Approvals, Decision, Rule},
+    approval::{Approvals, Decision, OnUnknown, Rule},
     child::Child,
     conductor::Start,
     history::{Entry, History},
@@ -56,6 +56,7 @@ pub(crate) struct Definition {
     pub(crate) price: Option<Price>,
     pub(crate) on_cut: OnCut,
     pub(crate) approvals: Approvals,
+    pub(crate) on_unknown: OnUnknown,
     pub(crate) rules: Vec<Rule>,
     pub(crate) hooks: Arc<dyn Hooks>,
     pub(crate) times: StopTimes,
@@ -73,6 +74,7 @@ impl Agent {
             price: None,
             on_cut: OnCut::default(),
             approvals: Approvals::Ask(None, crate::approval::Unanswered::Deny),
+            on_unknown: OnUnknown::Tell,
             rules: Vec::new(),
             hooks: Arc::new(NoHooks),
             window: None,
@@ -152,6 +154,7 @@ pub struct AgentBuilder {
     price: Option<Price>,
     on_cut: OnCut,
     approvals: Approvals,
+    on_unknown: OnUnknown,
     rules: Vec<Rule>,
     hooks: Arc<dyn Hooks>,
     window: Option<Window>,
@@ -206,6 +209,13 @@ impl AgentBuilder {
         self
     }
 
+    /// Sets what becomes of unsafe calls that began and whose end is not known, when a run is taken up again. Default:
+    /// the model is told (S7.3).
+    pub fn on_unknown(mut self, on_unknown: OnUnknown) -> Self {
+        self.on_unknown = on_unknown;
+        self
+    }
+
     /// Adds a rule on a tool and its arguments; the first that fits decides.
     pub fn rule(mut self, rule: Rule) -> Self {
         self.rules.push(rule);
@@ -257,6 +267,7 @@ impl AgentBuilder {
                 price: self.price,
                 on_cut: self.on_cut,
                 approvals: self.approvals,
+                on_unknown: self.on_unknown,
                 rules: self.rules,
                 hooks: self.hooks,
                 times: StopTimes::default(),

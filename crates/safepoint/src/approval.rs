@@ -100,6 +100,43 @@ impl fmt::Debug for Approvals {
     }
 }
 
+/// What becomes, when a run is taken up again, of an unsafe call that began and whose end is not known (S7.3).
+/// Exhaustive: it is never run again unasked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnUnknown {
+    /// The model is told that its effect is unknown.
+    #[default]
+    Tell,
+    /// A person is asked, as [`Question::MayHaveRun`]. Where nobody can be asked, the model is told; where every call
+    /// that asks may run, too, for nobody has looked whether it happened.
+    Ask,
+}
+
+impl OnUnknown {
+    pub(crate) fn is_default(&self) -> bool {
+        *self == Self::Tell
+    }
+}
+
+/// What a person is asked about a call. Exhaustive: before it, or after it may have happened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Question {
+    /// May it run?
+    #[default]
+    MayRun,
+    /// It began, and nobody knows whether it happened. Approving runs it (again), responding says that it is done, with
+    /// this result, and denying gives it up: the model is told that its effect is unknown.
+    MayHaveRun,
+}
+
+impl Question {
+    fn is_default(&self) -> bool {
+        *self == Self::MayRun
+    }
+}
+
 /// Somebody who can be asked while the run waits.
 pub trait Approver: Send + Sync + 'static {
     /// Puts the question; the answer may take as long as it takes.
@@ -117,6 +154,9 @@ pub struct ApprovalRequest {
     /// Which run of the tree asks; the root's path is empty.
     #[serde(default, skip_serializing_if = "Path::is_root")]
     pub path: Path,
+    /// What is asked about the call.
+    #[serde(default, skip_serializing_if = "Question::is_default")]
+    pub question: Question,
     /// The call that waits.
     pub call_id: CallId,
     /// The tool.

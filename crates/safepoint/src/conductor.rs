@@ -209,7 +209,8 @@ impl Conductor {
         };
         let run = self.shared.run.clone();
         let attempt = self.machine.attempt() + 1;
-        self.record(Fact::AttemptOpened { run, attempt, history, at: self.started_at }).await?;
+        let (at, on_unknown) = (self.started_at, self.def.on_unknown);
+        self.record(Fact::AttemptOpened { run, attempt, history, at, on_unknown }).await?;
         if !repairs.is_empty() {
             self.record(Fact::HistoryRepaired { repairs }).await?;
         }

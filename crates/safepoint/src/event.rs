@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    approval::{ApprovalRequest, Decision},
+    approval::{ApprovalRequest, Decision, OnUnknown},
     history::{History, Repair, Shortened},
     ids::{ApprovalId, CallId, Path, RunId, SteerId},
     message::{AssistantMessage, CallResult, UserMessage},
@@ -35,6 +35,9 @@ pub enum Fact {
         history: Option<History>,
         /// When.
         at: Timestamp,
+        /// What becomes of calls whose effect is unknown.
+        #[serde(default, skip_serializing_if = "OnUnknown::is_default")]
+        on_unknown: OnUnknown,
     },
     /// A broken history was mended before use.
     HistoryRepaired {

@@ -30,7 +30,7 @@ use crate::{
 mod ending;
 mod output;
 
-pub(crate) use ending::{Ending, answered, late, lost, not_begun, worked};
+pub(crate) use ending::{Ending, answered, done_before, doubted, late, lost, not_begun, worked};
 
 /// The effect of running a tool.
 #[derive(Debug)]

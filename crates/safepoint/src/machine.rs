@@ -8,6 +8,7 @@ use std::{collections::HashSet, sync::Arc};
 use safepoint_scope::{Demand, Mode, SafePoints};
 
 use crate::{
+    approval::OnUnknown,
     event::{ErrorReport, Fact, Wholeness},
     history::{Entry, History, note},
     ids::CallId,
@@ -27,7 +28,7 @@ mod tally;
 mod view;
 
 pub(crate) use bounds::{Bounds, Steered};
-pub(crate) use call::{Call, Questions, Step};
+pub(crate) use call::{Call, Questions, Shown, Step};
 pub(crate) use kin::Below;
 pub(crate) use round::Round;
 
@@ -183,7 +184,9 @@ impl Machine {
     /// Folds one recorded fact into the state.
     pub(crate) fn apply(&mut self, recorded: &Recorded) {
         match &**recorded.fact() {
-            Fact::AttemptOpened { attempt, history, .. } => self.open(*attempt, history.as_ref()),
+            Fact::AttemptOpened { attempt, history, on_unknown, .. } => {
+                self.open(*attempt, history.as_ref(), *on_unknown);
+            }
             Fact::ModelStarted { round } => {
                 self.rounds = *round;
                 self.stage = Stage::Streaming;
@@ -209,6 +212,7 @@ impl Machine {
             }
             Fact::CallStarted { call_id, effect, work, args, .. } => self.change(call_id, |call| {
                 call.effect = Some(*effect);
+                call.given = Some(args.clone());
                 call.step = Step::Running;
                 if *work != WorkKind::Body {
                     call.run = Some(args.clone());
@@ -235,7 +239,7 @@ impl Machine {
     }
 
     /// A start takes its history; a resume takes up what the last attempt left (S5.3).
-    fn open(&mut self, attempt: u32, history: Option<&History>) {
+    fn open(&mut self, attempt: u32, history: Option<&History>, on_unknown: OnUnknown) {
         self.attempt = attempt;
         self.rounds_before = self.rounds;
         if let Some(history) = history {
@@ -250,7 +254,7 @@ impl Machine {
         self.failure = None;
         match &mut self.stage {
             Stage::Cut(_) | Stage::Streaming | Stage::Summarising => self.stage = Stage::Ready,
-            Stage::Calls(round) => round.reopen(),
+            Stage::Calls(round) => round.reopen(on_unknown),
             Stage::Ready | Stage::Answered(_) => {}
         }
         self.close_round();

@@ -8,11 +8,13 @@ use tokio::time::timeout;
 
 use super::{Broken, Conductor};
 use crate::{
-    approval::{self, ApprovalRequest, Approvals, Approver, Decision, Ruling, Unanswered},
+    approval::{
+        self, ApprovalRequest, Approvals, Approver, Decision, OnUnknown, Question, Ruling, Unanswered,
+    },
     event::{Answered, Fact},
     executor,
     ids::ApprovalId,
-    machine::{Call, Step},
+    machine::{Call, Shown, Step},
     message::ToolCall,
     receipt::{CallStatus, WorkKind},
     shared::{DecideError, Decided, Msg},
@@ -33,8 +35,8 @@ impl Conductor {
             let Some(Call { call, step, .. }) = self.machine.call(index).cloned() else { continue };
             self.site(&call.id);
             match step {
-                Step::Lost => self.end_call(&call, executor::lost()).await?,
-                Step::Approved(changed) => self.judge_approved(index, &call, changed).await?,
+                Step::Lost => self.judge_lost(index, &call).await?,
+                Step::Approved { args, shown } => self.judge_approved(index, &call, (args, shown)).await?,
                 Step::Wanted => self.judge_wanted(index, &call).await?,
                 Step::Again { args, .. } => match self.def.tools.fit(&call.name, &args) {
                     Ok(work) => {
@@ -76,9 +78,11 @@ impl Conductor {
                     let why = "[denied: this call needs a person's approval, and nobody can be asked here.]";
                     self.deny(call, why.into()).await?;
                 }
-                Approvals::Ask(None, Unanswered::Suspend) => drop(self.ask(call, args).await?),
+                Approvals::Ask(None, Unanswered::Suspend) => {
+                    drop(self.ask(call, args, Question::MayRun).await?)
+                }
                 Approvals::Ask(Some(approver), _) => {
-                    let request = self.ask(call, args).await?;
+                    let request = self.ask(call, args, Question::MayRun).await?;
                     self.put(approver, request);
                 }
             },
@@ -92,49 +96,75 @@ impl Conductor {
         &mut self,
         index: usize,
         call: &ToolCall,
-        changed: Option<Value>,
+        (args, shown): (Value, Shown),
     ) -> Result<(), Broken> {
-        let is_changed = changed.is_some();
-        let args = match changed.map_or_else(|| toolset::parse_args(&call.name, &call.args), Ok) {
-            Ok(args) => args,
-            Err(Misfit(why)) => return self.misfit(call, why).await,
-        };
         let overlaps = match self.def.tools.fit(&call.name, &args) {
             Ok(tool) => tool.spec().may_overlap(),
             Err(Misfit(why)) => return self.misfit(call, why).await,
         };
         let ruling = approval::rule(&self.def.rules, approval::Approval::NotNeeded, &call.name, &args);
-        match (is_changed, ruling) {
-            (true, Ruling::Deny(why)) => self.deny(call, why).await,
-            (true, Ruling::Ask) => {
-                let request = self.ask(call, args).await?;
+        match (shown, ruling) {
+            (Shown::Others, Ruling::Deny(why)) => self.deny(call, why).await,
+            (Shown::Others, Ruling::Ask) => {
+                let request = self.ask(call, args, Question::MayRun).await?;
                 if let Approvals::Ask(Some(approver), _) = self.def.approvals.clone() {
                     self.put(approver, request);
                 }
                 Ok(())
             }
-            (true, Ruling::Allow) | (false, _) => {
+            (Shown::Others, Ruling::Allow) | (Shown::Exactly, _) => {
                 self.machine.clear(index, args, overlaps);
                 Ok(())
             }
         }
     }
 
+    /// It ran when its process ended, or when it was stopped, and nobody but a person may say what becomes of it.
+    async fn judge_lost(&mut self, index: usize, call: &ToolCall) -> Result<(), Broken> {
+        let given = self.machine.call(index).and_then(Call::given).cloned();
+        let asks = match (self.def.on_unknown, self.def.approvals.clone()) {
+            (OnUnknown::Ask, Approvals::Ask(None, Unanswered::Suspend)) => given.map(|args| (args, None)),
+            (OnUnknown::Ask, Approvals::Ask(Some(approver), _)) => given.map(|args| (args, Some(approver))),
+            _ => None,
+        };
+        let Some((args, approver)) = asks else { return self.end_call(call, executor::lost("")).await };
+        let request = self.ask(call, args, Question::MayHaveRun).await?;
+        if let Some(approver) = approver {
+            self.put(approver, request);
+        }
+        Ok(())
+    }
+
     async fn misfit(&mut self, call: &ToolCall, why: String) -> Result<(), Broken> {
-        self.end_call(call, executor::not_begun(CallStatus::Failed, why, None)).await
+        self.refuse(call, CallStatus::Failed, why).await
     }
 
     async fn deny(&mut self, call: &ToolCall, why: String) -> Result<(), Broken> {
-        self.end_call(call, executor::not_begun(CallStatus::Denied, why, None)).await
+        self.refuse(call, CallStatus::Denied, why).await
     }
 
-    async fn ask(&mut self, call: &ToolCall, args: Value) -> Result<ApprovalRequest, Broken> {
+    /// It does not begin; where an earlier attempt may have done it, the model is told that, and not that nothing was
+    /// done.
+    async fn refuse(&mut self, call: &ToolCall, status: CallStatus, why: String) -> Result<(), Broken> {
+        let is_in_doubt = self.machine.find(&call.id).is_some_and(Call::is_in_doubt);
+        let ending =
+            if is_in_doubt { executor::lost(why) } else { executor::not_begun(status, why, None) };
+        self.end_call(call, ending).await
+    }
+
+    async fn ask(
+        &mut self,
+        call: &ToolCall,
+        args: Value,
+        question: Question,
+    ) -> Result<ApprovalRequest, Broken> {
         let asked_at = Timestamp::now();
         let open_for =
             jiff::SignedDuration::try_from(self.def.limits.approval).unwrap_or(jiff::SignedDuration::MAX);
         let request = ApprovalRequest {
             id: ApprovalId::fresh(),
             path: self.shared.path.clone(),
+            question,
             call_id: call.id.clone(),
             tool: call.name.clone(),
             digest: approval::digest(&args),
@@ -197,7 +227,14 @@ impl Conductor {
         match decision {
             Decision::Approve | Decision::ApproveWith { .. } => {}
             Decision::Deny { message } => self.deny(&call.call, message).await?,
-            Decision::Respond { result } => self.end_call(&call.call, executor::answered(result)).await?,
+            Decision::Respond { result } => {
+                let ending = if call.is_in_doubt() {
+                    executor::done_before(result)
+                } else {
+                    executor::answered(result)
+                };
+                self.end_call(&call.call, ending).await?;
+            }
         }
         Ok(Ok(()))
     }
@@ -205,7 +242,7 @@ impl Conductor {
     pub(super) async fn expire(&mut self, id: &ApprovalId) -> Result<(), Broken> {
         let Some(call) = self.machine.asked(id) else { return Ok(()) };
         self.close(id, &call, Answered::Expired).await?;
-        self.end_call(&call.call, executor::not_begun(CallStatus::Expired, "", None)).await
+        self.refuse(&call.call, CallStatus::Expired, String::new()).await
     }
 
     /// Ends the calls whose question expired while nobody was there, and names the questions.

@@ -187,8 +187,10 @@ impl Conductor {
         for open in self.machine.open_calls() {
             let seen = self.unrecorded.iter().find(|row| row.call_id == open.call.id);
             let status = match open.step {
-                Step::Running | Step::Lost => CallStatus::LeftRunning,
-                Step::Wanted | Step::Approved(_) | Step::Cleared { .. } | Step::Again { .. } => {
+                Step::Running => CallStatus::LeftRunning,
+                Step::Lost => CallStatus::Stopped,
+                _ if open.is_in_doubt() => CallStatus::Stopped,
+                Step::Wanted | Step::Approved { .. } | Step::Cleared { .. } | Step::Again { .. } => {
                     CallStatus::NotStarted
                 }
                 // It waits for a person, and is told as that.

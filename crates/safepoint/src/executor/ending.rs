@@ -222,12 +222,22 @@ pub(crate) fn worked(status: CallStatus, text: String, effect: Effect, child: Ch
     Ending { effect, child: Some(child), ..Ending::new(status, text) }
 }
 
-/// The ending of a call that ran when its process ended (S7.3).
-pub(crate) fn lost() -> Ending {
-    let mut ending = Ending::new(CallStatus::Stopped, "");
+/// The ending of a call that ran when its process ended, and what a person says of it (S7.3).
+pub(crate) fn lost(said: impl Into<String>) -> Ending {
+    let mut ending = Ending::new(CallStatus::Stopped, said);
     ending.effect = Effect::Unknown;
     ending.finish_text("");
     ending
+}
+
+/// The ending of a call that may have run before, when a stop keeps it from going on.
+pub(crate) fn doubted(stop: (Reason, StoppedBy)) -> Ending {
+    Ending { reason: Some(stop.0), stopped_by: Some(stop.1), ..lost("") }
+}
+
+/// The result of a person who says that the call was done before.
+pub(crate) fn done_before(text: String) -> Ending {
+    Ending { effect: Effect::Done, ..answered(text) }
 }
 
 /// The result of a person who answered instead of the tool.

@@ -3,12 +3,12 @@
 use serde_json::Value;
 
 use crate::{
-    approval::{ApprovalRequest, Decision},
+    approval::{ApprovalRequest, Decision, OnUnknown},
     event::Answered,
     history::note,
     ids::ApprovalId,
     message::{CallResult, ToolCall, Verdict},
-    receipt::{CallReport, CallStatus, ChildReport, StoppedBy},
+    receipt::{CallReport, CallStatus, ChildReport, Effect, StoppedBy},
     tool::EffectClass,
 };
 
@@ -23,6 +23,19 @@ pub(crate) struct Call {
     pub(super) overlaps: bool,
     /// What the run that is its work was given, once that has begun: a resume of it needs no other approval.
     pub(super) run: Option<Value>,
+    /// What it was last given.
+    pub(super) given: Option<Value>,
+    /// A person's yes, which stands whatever becomes of the process (S7.2).
+    allowed: Option<(Value, Shown)>,
+    doubt: Doubt,
+}
+
+/// Whether a call that stands open may have done something already. Exhaustive: it may, or it did not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Doubt {
+    None,
+    /// An earlier attempt began it, and its end is not known.
+    MayHaveRun,
 }
 
 /// How far a call is. Exhaustive: the round must place each.
@@ -32,8 +45,8 @@ pub(crate) enum Step {
     Wanted,
     /// A person was asked.
     Asked(ApprovalRequest),
-    /// A person said yes, perhaps with other arguments; the rules have yet to speak of those.
-    Approved(Option<Value>),
+    /// A person said yes.
+    Approved { args: Value, shown: Shown },
     /// Its run is to be taken up again where it is: the call was allowed before.
     Again { args: Value, questions: Questions },
     /// It may begin, with these arguments.
@@ -48,6 +61,14 @@ pub(crate) enum Step {
     Ended { report: CallReport, result: CallResult },
 }
 
+/// What a person who said yes was shown. Exhaustive: exactly these arguments, or others, which they changed into these:
+/// then the rules have yet to speak.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shown {
+    Exactly,
+    Others,
+}
+
 /// What a child run that is taken up again does with its open questions. Exhaustive: a suspension keeps them, a stop
 /// took them back, and they are asked again under new ids (S8.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +79,16 @@ pub(crate) enum Questions {
 
 impl Call {
     pub(super) fn new(call: ToolCall) -> Self {
-        Self { call, step: Step::Wanted, effect: None, overlaps: false, run: None }
+        Self {
+            call,
+            step: Step::Wanted,
+            effect: None,
+            overlaps: false,
+            run: None,
+            given: None,
+            allowed: None,
+            doubt: Doubt::None,
+        }
     }
 
     pub(super) fn answered(&mut self, id: &ApprovalId, answer: &Answered) {
@@ -70,28 +100,41 @@ impl Call {
             return;
         }
         match answer {
-            Answered::Decided(Decision::Approve) => self.step = Step::Approved(None),
+            Answered::Decided(Decision::Approve) => {
+                // Exactly what was asked, which need not be what the model wanted.
+                if let Step::Asked(request) = &self.step {
+                    self.allowed = Some((request.args.clone(), Shown::Exactly));
+                }
+                self.step = self.wanted();
+            }
             Answered::Decided(Decision::ApproveWith { args }) => {
-                self.step = Step::Approved(Some(args.clone()))
+                self.allowed = Some((args.clone(), Shown::Others));
+                self.step = self.wanted();
             }
             // Where the call itself ends, that follows as a fact of its own.
-            Answered::Withdrawn => self.step = Step::Wanted,
+            Answered::Withdrawn => {
+                self.step = if self.is_lost() { Step::Lost } else { self.wanted() };
+            }
             Answered::Decided(Decision::Deny { .. } | Decision::Respond { .. }) | Answered::Expired => {}
         }
     }
 
     /// Takes it up again: what never began is wanted, a child run goes on inside, what may run twice runs again, the
-    /// rest stays told (S5.3, S7.3).
-    pub(super) fn reopen(&mut self) {
+    /// rest stays told, or is put to a person (S5.3, S7.3).
+    pub(super) fn reopen(&mut self, on_unknown: OnUnknown) {
         let (child, twice) = (self.run.is_some(), self.may_run_twice());
         match &mut self.step {
             Step::Ended { report, .. } if report.stopped_by == Some(StoppedBy::Run) => {
                 if report.status == CallStatus::NotStarted {
-                    self.step = Step::Wanted;
+                    self.step = self.wanted();
                 } else if child {
                     self.step = self.again(Questions::AskAgain);
                 } else if twice {
-                    self.step = Step::Wanted;
+                    self.begin_to_doubt();
+                    self.step = self.wanted();
+                } else if on_unknown == OnUnknown::Ask && report.effect == Effect::Unknown {
+                    self.begin_to_doubt();
+                    self.step = Step::Lost;
                 } else {
                     report.stopped_by = None;
                 }
@@ -100,13 +143,45 @@ impl Call {
             Step::Cleared { args, questions } if child => {
                 self.step = Step::Again { args: args.clone(), questions: *questions };
             }
-            Step::Running if !twice => self.step = Step::Lost,
-            Step::Running | Step::Suspended { .. } | Step::Wanted | Step::Cleared { .. } => {
-                self.step = Step::Wanted;
+            Step::Running => {
+                self.begin_to_doubt();
+                self.step = if twice { self.wanted() } else { Step::Lost };
             }
+            Step::Suspended { .. } | Step::Wanted | Step::Cleared { .. } => self.step = self.wanted(),
             // A question that a suspension left open stays open, and a yes stays a yes.
-            Step::Ended { .. } | Step::Asked(_) | Step::Lost | Step::Approved(_) | Step::Again { .. } => {}
+            Step::Ended { .. } | Step::Asked(_) | Step::Lost | Step::Approved { .. } | Step::Again { .. } => {}
         }
+    }
+
+    /// To be looked at: a yes that was given once is not asked for again.
+    fn wanted(&self) -> Step {
+        match self.allowed.clone() {
+            Some((args, shown)) => Step::Approved { args, shown },
+            None => Step::Wanted,
+        }
+    }
+
+    fn begin_to_doubt(&mut self) {
+        self.doubt = match self.effect {
+            None | Some(EffectClass::ReadOnly) => Doubt::None,
+            Some(EffectClass::Idempotent | EffectClass::Keyed | EffectClass::Unsafe) => Doubt::MayHaveRun,
+        };
+    }
+
+    /// Whether an earlier attempt may have done what it is for: whatever ends it now, nobody may say that nothing was
+    /// done.
+    pub(crate) fn is_in_doubt(&self) -> bool {
+        self.doubt == Doubt::MayHaveRun
+    }
+
+    /// Whether nobody but a person may begin it again.
+    fn is_lost(&self) -> bool {
+        self.is_in_doubt() && !self.may_run_twice()
+    }
+
+    /// What it was given when it began.
+    pub(crate) fn given(&self) -> Option<&Value> {
+        self.given.as_ref()
     }
 
     /// Its run is to go on.
@@ -137,7 +212,8 @@ impl Call {
                 self.note(note::STOPPED_UNKNOWN)
             }
             Step::Cleared { .. } if self.run.is_some() => self.note(note::STOPPED_UNKNOWN),
-            Step::Wanted | Step::Asked(_) | Step::Approved(_) | Step::Cleared { .. } => {
+            _ if self.is_in_doubt() => self.note(note::STOPPED_UNKNOWN),
+            Step::Wanted | Step::Asked(_) | Step::Approved { .. } | Step::Cleared { .. } => {
                 self.note(note::NOT_STARTED)
             }
         }

@@ -8,6 +8,7 @@ use safepoint_scope::SafePoints;
 
 use super::{Call, Due, Step, tally::Tally};
 use crate::{
+    approval::OnUnknown,
     history::{OpenCall, Tail},
     ids::CallId,
     message::{AssistantMessage, CallResult, ToolCall},
@@ -125,7 +126,7 @@ impl Round {
 
     fn unjudged(&self) -> Vec<usize> {
         let of =
-            |step: &Step| matches!(step, Step::Wanted | Step::Approved(_) | Step::Again { .. } | Step::Lost);
+            |step: &Step| matches!(step, Step::Wanted | Step::Approved { .. } | Step::Again { .. } | Step::Lost);
         self.calls.iter().enumerate().filter(|(_, call)| of(&call.step)).map(|(index, _)| index).collect()
     }
 
@@ -172,9 +173,9 @@ impl Round {
     }
 
     /// Takes a round up again (S5.3, S7.3).
-    pub(super) fn reopen(&mut self) {
+    pub(super) fn reopen(&mut self, on_unknown: OnUnknown) {
         for index in 0..self.calls.len() {
-            self.change(index, Call::reopen);
+            self.change(index, |call| call.reopen(on_unknown));
         }
     }
 }

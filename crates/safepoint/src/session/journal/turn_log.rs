@@ -36,7 +36,8 @@ pub(in crate::session) struct TurnLog {
 #[derive(Default)]
 struct Seen {
     run: Option<RunId>,
-    calls: HashMap<CallId, EffectClass>,
+    /// By run too: runs of one tree may name calls alike.
+    calls: HashMap<(Path, CallId), EffectClass>,
 }
 
 impl TurnLog {
@@ -47,13 +48,19 @@ impl TurnLog {
     fn line(&self, record: &Record) -> Line {
         let Record { path, fact } = record;
         let (fact, grown) = match &**fact {
-            Fact::AttemptOpened { run, attempt, history: Some(history), at } if path.is_root() => {
+            Fact::AttemptOpened { run, attempt, history: Some(history), at, on_unknown } if path.is_root() => {
                 let shared =
                     history.entries().iter().zip(self.base.entries()).take_while(|(one, other)| one == other);
                 let base = shared.count();
                 let entries = history.entries()[base..].to_vec();
                 let fact =
-                    Fact::AttemptOpened { run: run.clone(), attempt: *attempt, history: None, at: *at };
+                    Fact::AttemptOpened {
+                    run: run.clone(),
+                    attempt: *attempt,
+                    history: None,
+                    at: *at,
+                    on_unknown: *on_unknown,
+                };
                 (Arc::new(fact), Some(Grown { base, entries, view: history.view().clone() }))
             }
             _ => (Arc::clone(fact), None),
@@ -62,7 +69,7 @@ impl TurnLog {
     }
 
     /// What must hold before the fact is answered for, and what it changes beside the journal.
-    fn weigh(&self, fact: &Fact) -> (Class, Option<Write>) {
+    fn weigh(&self, path: &Path, fact: &Fact) -> (Class, Option<Write>) {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         match fact {
             Fact::AttemptOpened { run, .. } => {
@@ -70,12 +77,12 @@ impl TurnLog {
                 (Class::Recorded, None)
             }
             Fact::CallStarted { call_id, effect, .. } => {
-                seen.calls.insert(call_id.clone(), *effect);
+                seen.calls.insert((path.clone(), call_id.clone()), *effect);
                 let class = if *effect == EffectClass::ReadOnly { Class::Recorded } else { Class::Durable };
                 (class, None)
             }
             Fact::CallEnded { report, .. } => {
-                let class = match seen.calls.get(&report.call_id) {
+                let class = match seen.calls.get(&(path.clone(), report.call_id.clone())) {
                     Some(EffectClass::Unsafe | EffectClass::Keyed) => Class::Durable,
                     Some(EffectClass::ReadOnly | EffectClass::Idempotent) | None => Class::Recorded,
                 };
@@ -121,7 +128,7 @@ impl TurnLog {
         if let Fact::ApprovalClosed { id, answer, .. } = &*record.fact {
             self.decide_first(id, answer).await?;
         }
-        let (class, beside) = self.weigh(&record.fact);
+        let (class, beside) = self.weigh(&record.path, &record.fact);
         let mut writes = vec![self.line(&record).write().map_err(LogError::new)?];
         writes.extend(beside);
         if let Fact::SteerTaken { steers, .. } = &*record.fact {
@@ -170,13 +177,21 @@ impl Log for TurnLog {
 
 /// Puts a history together again.
 pub(super) fn restore(base: &History, fact: Arc<Fact>, grown: Option<Grown>) -> Arc<Fact> {
-    let (Fact::AttemptOpened { run, attempt, at, .. }, Some(grown)) = (&*fact, grown) else { return fact };
+    let (Fact::AttemptOpened { run, attempt, at, on_unknown, .. }, Some(grown)) = (&*fact, grown) else {
+        return fact;
+    };
     let mut history = History::new();
     for entry in base.entries().iter().take(grown.base).cloned().chain(grown.entries) {
         history.push_shared(entry);
     }
     history.see(grown.view);
-    Arc::new(Fact::AttemptOpened { run: run.clone(), attempt: *attempt, history: Some(history), at: *at })
+    Arc::new(Fact::AttemptOpened {
+        run: run.clone(),
+        attempt: *attempt,
+        history: Some(history),
+        at: *at,
+        on_unknown: *on_unknown,
+    })
 }
 
 fn opened(asked: &ApprovalRequest, run: RunId) -> NewApproval {
