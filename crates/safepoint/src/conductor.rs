@@ -141,7 +141,7 @@ impl Conductor {
             Ok(ending) => (ending, Persisted::Yes),
             Err(Broken::Log(error)) => {
                 self.fail("store", error.to_string(), None);
-                (Ending::Failed, Persisted::No(error.to_string()))
+                (Ending::Failed, settle::persisted(&error))
             }
             Err(Broken::Silent) => {
                 self.fail("store", "the log did not answer in time".into(), None);

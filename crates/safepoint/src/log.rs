@@ -37,24 +37,45 @@ pub trait Log: Send + Sync + 'static {
 
 /// Why a log could not do what it was asked.
 #[derive(Debug)]
-pub struct LogError(Box<dyn StdError + Send + Sync>);
+pub struct LogError {
+    cause: Box<dyn StdError + Send + Sync>,
+    certainty: Certainty,
+}
+
+/// Whether it is known that nothing was recorded. Exhaustive: it is, or nobody knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Certainty {
+    NotRecorded,
+    Unknown,
+}
 
 impl LogError {
     /// Wraps the cause.
     pub fn new(cause: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
-        Self(cause.into())
+        Self { cause: cause.into(), certainty: Certainty::NotRecorded }
+    }
+
+    /// The same, where the record may be there all the same (S3.4).
+    pub fn unknown(cause: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        Self { cause: cause.into(), certainty: Certainty::Unknown }
+    }
+
+    /// Whether what was to be appended may be recorded all the same.
+    #[must_use]
+    pub fn is_uncertain(&self) -> bool {
+        self.certainty == Certainty::Unknown
     }
 }
 
 impl fmt::Display for LogError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the log could not be used: {}", self.0)
+        write!(f, "the log could not be used: {}", self.cause)
     }
 }
 
 impl StdError for LogError {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
-        Some(&*self.0)
+        Some(&*self.cause)
     }
 }
 

@@ -147,8 +147,7 @@ impl Conductor {
     /// done.
     async fn refuse(&mut self, call: &ToolCall, status: CallStatus, why: String) -> Result<(), Broken> {
         let is_in_doubt = self.machine.find(&call.id).is_some_and(Call::is_in_doubt);
-        let ending =
-            if is_in_doubt { executor::lost(why) } else { executor::not_begun(status, why, None) };
+        let ending = if is_in_doubt { executor::lost(why) } else { executor::not_begun(status, why, None) };
         self.end_call(call, ending).await
     }
 

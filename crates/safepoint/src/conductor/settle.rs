@@ -16,7 +16,7 @@ use crate::{
     event::{Answered, EventKind, Fact},
     executor,
     ids::{ApprovalId, CallId},
-    log::Record,
+    log::{LogError, Record},
     machine::Step,
     outcome::{Answer, Ended, Outcome, Persisted, RunError, Stopped, Waiting},
     receipt::{CleanupReport, Ending, ProcessReport, Quiet, Receipt, StoppedBy},
@@ -94,7 +94,7 @@ impl Conductor {
         let appended = tokio::time::timeout(self.def.limits.append, self.log.append(record)).await;
         match appended {
             Ok(Ok(_place)) => Persisted::Yes,
-            Ok(Err(error)) => Persisted::No(error.to_string()),
+            Ok(Err(error)) => persisted(&error),
             Err(_elapsed) => Persisted::Unknown,
         }
     }
@@ -308,4 +308,9 @@ impl crate::model::Conversation for Nothing {
     fn stream(&mut self, _: &crate::history::History) -> crate::model::DeltaStream {
         Box::pin(futures_util::stream::empty())
     }
+}
+
+/// What is known of a record that the log did not take.
+pub(super) fn persisted(error: &LogError) -> Persisted {
+    if error.is_uncertain() { Persisted::Unknown } else { Persisted::No(error.to_string()) }
 }

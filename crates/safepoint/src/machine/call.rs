@@ -149,7 +149,8 @@ impl Call {
             }
             Step::Suspended { .. } | Step::Wanted | Step::Cleared { .. } => self.step = self.wanted(),
             // A question that a suspension left open stays open, and a yes stays a yes.
-            Step::Ended { .. } | Step::Asked(_) | Step::Lost | Step::Approved { .. } | Step::Again { .. } => {}
+            Step::Ended { .. } | Step::Asked(_) | Step::Lost | Step::Approved { .. } | Step::Again { .. } => {
+            }
         }
     }
 

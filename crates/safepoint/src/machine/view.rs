@@ -81,6 +81,11 @@ impl Machine {
         }
     }
 
+    /// Whether a run that is a call's work was cut by the end of its process.
+    pub(crate) fn has_cut_child(&self) -> bool {
+        self.open_calls().iter().any(|call| call.has_run() && matches!(call.step, Step::Running))
+    }
+
     pub(crate) fn asked(&self, id: &ApprovalId) -> Option<Call> {
         self.open_calls()
             .into_iter()

@@ -28,8 +28,19 @@ pub(super) use turn_log::TurnLog;
 /// A lease must hold for so much more before anything begins (S7.4).
 const MARGIN: Duration = Duration::from_millis(500);
 
+/// How long the store may take for what is recorded outside a run.
+const APPEND: Duration = Duration::from_secs(5);
+
 /// How long a lease holds without being renewed.
 pub(super) const LEASE: Duration = Duration::from_secs(10);
+
+/// Waits for the store, but not for ever.
+pub(super) async fn in_time<T>(
+    asked: impl Future<Output = Result<T, store::Error>>,
+) -> Result<T, store::Error> {
+    let late = |_elapsed| store::Error::Unknown(store::Cause::new("the store did not answer in time"));
+    tokio::time::timeout(APPEND, asked).await.unwrap_or_else(|elapsed| Err(late(elapsed)))
+}
 
 /// The owner's hold on its session.
 pub(super) struct Journal {
@@ -82,13 +93,26 @@ impl Journal {
     }
 
     pub(super) async fn append(&self, writes: Vec<Write>, class: Class) -> Result<Appended, store::Error> {
-        let lease = self.lease();
-        if lease.left() < MARGIN {
-            self.renew().await?;
-        }
+        self.hold().await?;
         let appended = self.store.append(&self.lease(), writes, class).await?;
         self.head.fetch_max(appended.next, Ordering::Relaxed);
+        // What this announces begins now, however long the store took: the lease holds for it, or it does not begin.
+        self.hold().await?;
         Ok(appended)
+    }
+
+    /// The same, for a caller with no deadline of its own: it hears of it in time, and then nobody knows (S3.4).
+    pub(super) async fn append_in_time(
+        &self,
+        writes: Vec<Write>,
+        class: Class,
+    ) -> Result<Appended, store::Error> {
+        in_time(self.append(writes, class)).await
+    }
+
+    /// Makes sure that the lease holds for a margin more (S7.4).
+    async fn hold(&self) -> Result<(), store::Error> {
+        if self.lease().left() < MARGIN { self.renew().await } else { Ok(()) }
     }
 
     /// The position of the next record, or one before it.

@@ -34,7 +34,7 @@ impl<T: Item> SessionBuilder<T> {
     /// # Cancel safety
     /// The lease may have been taken; it lapses by itself.
     pub async fn open(
-        mut self,
+        self,
         store: Arc<dyn Store>,
         id: SessionId,
         owner: store::Owner,
@@ -49,20 +49,26 @@ impl<T: Item> SessionBuilder<T> {
         };
         let lease = store.acquire(&id, owner, LEASE).await?;
         let journal = Arc::new(Journal::new(store, id, lease, row.head));
-        let found = match recover(&journal).await {
-            Ok(found) => found,
+        match self.own(&journal).await {
+            Ok(session) => Ok(session),
             Err(error) => {
-                journal.release().await?;
-                return Err(error);
+                // The next one need not wait until the lease is over; what went wrong is told, whatever comes of this.
+                drop(journal.release().await);
+                Err(error)
             }
-        };
+        }
+    }
+
+    /// Finds what the last owner left, and begins.
+    async fn own(mut self, journal: &Arc<Journal>) -> Result<Session<T>, Error> {
+        let found = recover(journal).await?;
         let (shared, received) = self.shared();
-        let (items, machine) = self.take_over(&shared, &journal, &found).await?;
+        let (items, machine) = self.take_over(&shared, journal, &found).await?;
         self.settings.history = found.history.clone();
         let mut owner = Owner::new(Arc::clone(&shared), Arc::new(self.settings), received, machine);
-        owner.inherit(Arc::clone(&journal), found.left, items);
+        owner.inherit(Arc::clone(journal), found.left, items);
         // What was there before is in the mail before anything that comes now.
-        let mut watcher = Watcher::new(&shared, journal);
+        let mut watcher = Watcher::new(&shared, Arc::clone(journal));
         watcher.look().await?;
         shared.mailbox.post(super::mail::Mail::Adopted);
         let (engine, _nobody_stops_it) = Scope::root();

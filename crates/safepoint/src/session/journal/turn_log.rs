@@ -48,13 +48,14 @@ impl TurnLog {
     fn line(&self, record: &Record) -> Line {
         let Record { path, fact } = record;
         let (fact, grown) = match &**fact {
-            Fact::AttemptOpened { run, attempt, history: Some(history), at, on_unknown } if path.is_root() => {
+            Fact::AttemptOpened { run, attempt, history: Some(history), at, on_unknown }
+                if path.is_root() =>
+            {
                 let shared =
                     history.entries().iter().zip(self.base.entries()).take_while(|(one, other)| one == other);
                 let base = shared.count();
                 let entries = history.entries()[base..].to_vec();
-                let fact =
-                    Fact::AttemptOpened {
+                let fact = Fact::AttemptOpened {
                     run: run.clone(),
                     attempt: *attempt,
                     history: None,
@@ -136,7 +137,7 @@ impl TurnLog {
             let items = steers.iter().filter_map(|steer| steer.id.as_str().parse::<ItemId>().ok());
             writes.extend(items.filter_map(|item| self.journal.number_of(item)).map(Write::TakeItem));
         }
-        let appended = self.journal.append(writes, class).await.map_err(LogError::new)?;
+        let appended = self.journal.append(writes, class).await.map_err(unrecorded)?;
         Ok(appended.first)
     }
 
@@ -173,6 +174,10 @@ impl Log for TurnLog {
     fn read(&self) -> BoxFuture<'_, Result<Vec<Record>, LogError>> {
         Box::pin(self.read_all())
     }
+}
+
+fn unrecorded(error: store::Error) -> LogError {
+    if error.is_uncertain() { LogError::unknown(error) } else { LogError::new(error) }
 }
 
 /// Puts a history together again.

@@ -76,11 +76,17 @@ impl<T: Item> Owner<T> {
             }));
             return;
         }
-        if self.machine.is_suspended() && !self.decisions.iter().any(|(decided, _)| *decided == id) {
+        if self.left.is_none() || self.decisions.iter().any(|(decided, _)| *decided == id) {
+            return;
+        }
+        if self.machine.is_suspended() {
             self.deciding = Some((id, decision));
             self.step(Input::Decided).await;
             self.deciding = None;
             self.answer = None;
+        } else {
+            // A turn that was cut while it waited: the decision is there when it is taken up again.
+            self.decisions.push((id, decision));
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 use super::{Fate, Input, Item, Owner, Policy, SessionEvent, Slip, plan};
-use crate::session::{envelope::seal, intent::Intent, words::Refusal};
+use crate::session::{envelope::seal, intent::Intent, journal::in_time, words::Refusal};
 use crate::store::{Class, Pushed, Write};
 
 impl<T: Item> Owner<T> {
@@ -23,7 +23,7 @@ impl<T: Item> Owner<T> {
         };
         let why = match seal(&item, policy, client_id, self.settings.inbox) {
             Err(_not_json) => Refusal::NotRecorded,
-            Ok(push) => match journal.store().push(journal.session(), push).await {
+            Ok(push) => match in_time(journal.store().push(journal.session(), push)).await {
                 Ok(Pushed::Accepted(number)) => {
                     journal.number(slip.id(), number);
                     slip.recorded(number);
@@ -77,7 +77,7 @@ impl<T: Item> Owner<T> {
             }
         }
         let Some(journal) = self.journal.clone() else { return };
-        if let Err(error) = journal.append(vec![Write::StopSeen(number)], Class::Recorded).await {
+        if let Err(error) = journal.append_in_time(vec![Write::StopSeen(number)], Class::Recorded).await {
             self.broke(plan::store_report(&error)).await;
         }
     }
@@ -85,7 +85,7 @@ impl<T: Item> Owner<T> {
     /// Gives the session back to the store.
     pub(super) async fn let_go(&mut self) {
         let Some(journal) = self.journal.clone() else { return };
-        if let Err(_lost) = journal.release().await {
+        if let Err(_lost) = in_time(journal.release()).await {
             // It lapses by itself.
         }
     }

@@ -25,7 +25,7 @@ impl<T: Item> Owner<T> {
                     return self.lose(&store::Error::Failed(store::Cause::new(error.to_string())), effects);
                 }
             };
-            match journal.append(writes, Class::Recorded).await {
+            match journal.append_in_time(writes, Class::Recorded).await {
                 Ok(_) => return self.note_taken(effects),
                 // Somebody took the item back while the turn was planned: it is planned anew, without it.
                 Err(store::Error::ItemElsewhere(number)) if self.take_back(number, effects) => {}

@@ -1,0 +1,123 @@
+//! Other processes that tests need: this very test program, started again with a task.
+
+use std::{
+    env,
+    io::{BufRead, BufReader, Write},
+    path::PathBuf,
+    process::{Child, ChildStdout, Command, Stdio},
+};
+
+use serde::{Deserialize, Serialize};
+
+const TASK: &str = "SAFEPOINT_CRASH_TASK";
+/// What a process says stands behind this: the test program has words of its own.
+const SAYS: &str = "says: ";
+
+/// What a process is told.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Task {
+    pub(crate) store: PathBuf,
+    pub(crate) ledger: PathBuf,
+    pub(crate) url: String,
+    pub(crate) job: Job,
+    pub(crate) death: Option<Death>,
+    /// By how many seconds its clock is ahead.
+    pub(crate) ahead: u64,
+}
+
+/// Exhaustive: what a process is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Job {
+    /// Goes on until nothing is left to do, and takes up whatever it finds.
+    Work,
+    /// Opens the session, says so, and goes on when it is told to.
+    Take,
+}
+
+/// When it kills itself, counted from 0. Exhaustive: in the store, or in a tool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Death {
+    Moment(usize),
+    Effect(usize),
+}
+
+/// The task of this process, if it has one.
+pub(crate) fn task() -> Option<Task> {
+    serde_json::from_str(&env::var(TASK).ok()?).unwrap()
+}
+
+pub(crate) fn say(word: impl std::fmt::Display) {
+    println!("{SAYS}{word}");
+}
+
+/// Waits until it is told to go on.
+pub(crate) fn listen() {
+    std::io::stdin().read_line(&mut String::new()).unwrap();
+}
+
+/// A process with a task. It is killed with this.
+pub(crate) struct Process {
+    child: Child,
+    said: BufReader<ChildStdout>,
+}
+
+impl Process {
+    pub(crate) fn start(task: &Task) -> Self {
+        let mut child = Command::new(env::current_exe().unwrap())
+            .args(["world::work_role", "--exact", "--nocapture", "--test-threads", "1"])
+            .env(TASK, serde_json::to_string(task).unwrap())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit())
+            .spawn()
+            .unwrap();
+        let said = BufReader::new(child.stdout.take().unwrap());
+        Self { child, said }
+    }
+
+    /// The next thing it says; `None` once it has ended.
+    pub(crate) fn hear(&mut self) -> Option<String> {
+        loop {
+            let mut line = String::new();
+            if self.said.read_line(&mut line).unwrap() == 0 {
+                return None;
+            }
+            if let Some((_, word)) = line.trim_end().split_once(SAYS) {
+                return Some(word.to_owned());
+            }
+        }
+    }
+
+    /// Everything that it says until its end.
+    pub(crate) fn hear_all(&mut self) -> Vec<String> {
+        std::iter::from_fn(|| self.hear()).collect()
+    }
+
+    pub(crate) fn tell_to_go_on(&mut self) {
+        self.child.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
+    }
+
+    pub(crate) fn signal(&self, signal: rustix::process::Signal) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, signal).unwrap();
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Kills it, and waits until it is gone: `kill -9`.
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if self.child.kill().is_err() {
+            // It has ended by itself.
+        }
+        self.child.wait().unwrap();
+    }
+}
