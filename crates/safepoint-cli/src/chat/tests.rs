@@ -109,6 +109,7 @@ impl World {
     fn question(&mut self) -> ApprovalRequest {
         let question = ApprovalRequest {
             id: "apr_1".into(),
+            question: safepoint::approval::Question::MayRun,
             call_id: CallId::from("call_2"),
             path: Path::default(),
             tool: "shell".into(),

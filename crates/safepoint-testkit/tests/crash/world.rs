@@ -121,7 +121,7 @@ fn agent(task: &Task) -> Agent {
         .approvals(Approvals::Ask(None, Unanswered::Suspend))
         .tool(ledger.tool("look", EffectClass::ReadOnly, Approval::NotNeeded))
         .tool(ledger.tool("set", EffectClass::Idempotent, Approval::NotNeeded))
-        .tool(ledger.tool("bill", EffectClass::Keyed, Approval::NotNeeded))
+        .tool(ledger.tool("bill", EffectClass::Keyed, Approval::Needed))
         .tool(pay.with(|spec| spec.effect(EffectClass::Unsafe)))
         .tool(ledger.tool("send", EffectClass::Unsafe, Approval::Needed))
         .build()
@@ -186,8 +186,9 @@ async fn drive(session: &Session<String>, task: &Task) {
     while !session.is_done() {
         for row in eyes.approvals(&self::session()).await.unwrap() {
             if row.state == ApprovalState::Open {
-                // It may be closed meanwhile.
-                drop(session.decide(&row.asked.id, Decision::Approve).await);
+                if session.decide(&row.asked.id, Decision::Approve).await.is_err() {
+                    // It was closed meanwhile.
+                }
             }
         }
         if !steers && has_begun(&task.ledger) {
