@@ -26,7 +26,7 @@ pub(super) struct Moment {
 impl Folder {
     pub(super) fn fact(&mut self, moment: Moment, fact: &Fact) {
         match fact {
-            Fact::AttemptOpened { run, attempt, history, at } => {
+            Fact::AttemptOpened { run, attempt, history, at, .. } => {
                 self.forget_open(&moment.path);
                 let asked = history.as_ref().and_then(|history| {
                     history.entries().iter().rev().find_map(|entry| said(entry).map(ToOwned::to_owned))

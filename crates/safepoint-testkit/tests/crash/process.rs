@@ -2,7 +2,7 @@
 
 use std::{
     env,
-    io::{BufRead, BufReader, Write},
+    io::{BufRead, BufReader},
     path::PathBuf,
     process::{Child, ChildStdout, Command, Stdio},
 };
@@ -30,7 +30,7 @@ pub(crate) struct Task {
 pub(crate) enum Job {
     /// Goes on until nothing is left to do, and takes up whatever it finds.
     Work,
-    /// Opens the session, says so, and goes on when it is told to.
+    /// Opens the session, says so, and holds it.
     Take,
 }
 
@@ -50,8 +50,8 @@ pub(crate) fn say(word: impl std::fmt::Display) {
     println!("{SAYS}{word}");
 }
 
-/// Waits until it is told to go on.
-pub(crate) fn listen() {
+/// Holds on until it is killed.
+pub(crate) fn stay() {
     std::io::stdin().read_line(&mut String::new()).unwrap();
 }
 
@@ -91,10 +91,6 @@ impl Process {
     /// Everything that it says until its end.
     pub(crate) fn hear_all(&mut self) -> Vec<String> {
         std::iter::from_fn(|| self.hear()).collect()
-    }
-
-    pub(crate) fn tell_to_go_on(&mut self) {
-        self.child.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
     }
 
     pub(crate) fn signal(&self, signal: rustix::process::Signal) {

@@ -27,7 +27,7 @@ use safepoint_stores::{
 use safepoint_testkit::script::{Reply, Script};
 use serde_json::json;
 
-use super::process::{Death, Job, Task, listen, say, task};
+use super::process::{Death, Job, Task, say, stay, task};
 
 /// How often whoever waits for another process looks.
 const LOOK: Duration = Duration::from_millis(5);
@@ -164,7 +164,7 @@ async fn work(task: Task) {
     };
     say("open");
     if task.job == Job::Take {
-        listen();
+        stay();
     }
     drive(&session, &task).await;
     drop(session.stop(SessionStop::at_turn_end()));

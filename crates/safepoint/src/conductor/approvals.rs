@@ -136,16 +136,16 @@ impl Conductor {
     }
 
     async fn misfit(&mut self, call: &ToolCall, why: String) -> Result<(), Broken> {
-        self.refuse(call, CallStatus::Failed, why).await
+        self.end_unrun(call, CallStatus::Failed, why).await
     }
 
     async fn deny(&mut self, call: &ToolCall, why: String) -> Result<(), Broken> {
-        self.refuse(call, CallStatus::Denied, why).await
+        self.end_unrun(call, CallStatus::Denied, why).await
     }
 
     /// It does not begin; where an earlier attempt may have done it, the model is told that, and not that nothing was
     /// done.
-    async fn refuse(&mut self, call: &ToolCall, status: CallStatus, why: String) -> Result<(), Broken> {
+    async fn end_unrun(&mut self, call: &ToolCall, status: CallStatus, why: String) -> Result<(), Broken> {
         let is_in_doubt = self.machine.find(&call.id).is_some_and(Call::is_in_doubt);
         let ending = if is_in_doubt { executor::lost(why) } else { executor::not_begun(status, why, None) };
         self.end_call(call, ending).await
@@ -241,7 +241,7 @@ impl Conductor {
     pub(super) async fn expire(&mut self, id: &ApprovalId) -> Result<(), Broken> {
         let Some(call) = self.machine.asked(id) else { return Ok(()) };
         self.close(id, &call, Answered::Expired).await?;
-        self.refuse(&call.call, CallStatus::Expired, String::new()).await
+        self.end_unrun(&call.call, CallStatus::Expired, String::new()).await
     }
 
     /// Ends the calls whose question expired while nobody was there, and names the questions.
