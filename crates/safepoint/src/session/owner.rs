@@ -5,17 +5,14 @@
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
-    future::Future,
     pin::Pin,
     sync::Arc,
-    task::Poll,
 };
 
-use futures_util::future::poll_fn;
 use safepoint_scope::{Dropper, Scope, StopHandle, StopRequest};
 use tokio::{
     sync::oneshot,
-    time::{Instant, Sleep, sleep_until},
+    time::{Instant, Sleep},
 };
 
 use super::{
@@ -42,6 +39,7 @@ use crate::{
 };
 
 mod bounds;
+mod clock;
 mod decisions;
 mod items;
 mod others;
@@ -184,34 +182,6 @@ impl<T: Item> Owner<T> {
         self.finish();
     }
 
-    /// The next message; none when only time has passed.
-    async fn next(&mut self) -> Option<Box<Mail<T>>> {
-        let wake = self
-            .machine
-            .deadline()
-            .map(|Moment(micros)| self.began + std::time::Duration::from_micros(micros));
-        match (&mut self.sleep, wake) {
-            (sleep, None) => *sleep = None,
-            (Some(sleep), Some(at)) if sleep.deadline() == at => {}
-            (Some(sleep), Some(at)) => sleep.as_mut().reset(at),
-            (sleep, Some(at)) => *sleep = Some(Box::pin(sleep_until(at))),
-        }
-        if let Some(mail) = self.ahead.pop_front() {
-            return Some(mail);
-        }
-        let Self { mail, sleep, .. } = self;
-        poll_fn(|cx| {
-            if let Poll::Ready(Some(mail)) = mail.poll_recv(cx) {
-                return Poll::Ready(Some(mail));
-            }
-            match sleep.as_mut().map(|sleep| sleep.as_mut().poll(cx)) {
-                Some(Poll::Ready(())) => Poll::Ready(None),
-                Some(Poll::Pending) | None => Poll::Pending,
-            }
-        })
-        .await
-    }
-
     async fn hear(&mut self, mail: Mail<T>) {
         match mail {
             Mail::Push { item, slip, policy, client_id } => {
@@ -305,10 +275,6 @@ impl<T: Item> Owner<T> {
         self.request = None;
         self.shared.door.note(0, waited);
         self.shared.view(self.view());
-    }
-
-    fn now(&self) -> Moment {
-        Moment(super::item::micros(self.began.elapsed()))
     }
 
     fn perform(&mut self, effect: Effect) {
