@@ -80,7 +80,7 @@ pub const MCP_ERROR_BYTES: usize = 16 << 10;
 pub const MCP_EXIT: Duration = Duration::from_millis(500);
 /// How long the ladder of an MCP server that did not end by itself may take in all.
 pub const MCP_LADDER: Duration = Duration::from_secs(2);
-/// How long what an MCP server wrote before it ended may still be read.
+/// How long what an MCP server wrote before it ended may still be read, and what it is told before it is closed may take.
 pub const MCP_LAST_WORDS: Duration = Duration::from_millis(200);
 /// How often a lost MCP server is started or reached again for one call.
 pub const MCP_TRIES: u32 = 4;

@@ -1,6 +1,11 @@
 //! One request on one connection, and what became of it.
 
-use futures_util::FutureExt as _;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures_util::{
+    FutureExt as _,
+    future::{BoxFuture, join_all},
+};
 use rmcp::{
     Peer, RoleClient,
     model::{
@@ -16,10 +21,11 @@ use super::{
 };
 
 /// A connection that can be used.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(super) struct Live {
     pub(super) peer: Peer<RoleClient>,
     pub(super) notices: Notices,
+    pub(super) farewells: Farewells,
     /// Which connection to this server it is: the first, the second, …
     pub(super) number: u64,
 }
@@ -89,12 +95,38 @@ impl Drop for Abandoned<'_> {
         let Some(id) = self.of.take() else { return };
         let why = "nobody waits for it any more".to_owned();
         let notification = CancelledNotification::new(CancelledNotificationParam::new(Some(id), Some(why)));
-        // Polled once: that puts it into the connection's queue, and its being sent is not waited for. Without the
-        // budget of the task, which may be spent just now.
-        let send = tokio::task::unconstrained(self.live.peer.send_notification(notification.into()));
-        if send.now_or_never().is_some() {
-            // The connection is gone, and the server with it or told by that.
+        let peer = self.live.peer.clone();
+        let send = async move {
+            if peer.send_notification(notification.into()).await.is_err() {
+                // The connection is gone, and the server with it or told by that.
+            }
+        };
+        // Without the budget of the task, which may be spent just now.
+        self.live.farewells.begin(tokio::task::unconstrained(send).boxed());
+    }
+}
+
+/// Words to the server that nobody waits for, but that a connection should not be closed over.
+#[derive(Clone, Default)]
+pub(super) struct Farewells {
+    open: Arc<Mutex<Vec<BoxFuture<'static, ()>>>>,
+}
+
+impl Farewells {
+    /// Polls it once, which puts it into the connection's queue.
+    fn begin(&self, mut farewell: BoxFuture<'static, ()>) {
+        let is_open = |farewell: &mut BoxFuture<'static, ()>| farewell.now_or_never().is_none();
+        if is_open(&mut farewell) {
+            let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+            open.retain_mut(is_open);
+            open.push(farewell);
         }
+    }
+
+    /// Waits until all are sent.
+    pub(super) async fn sent(&self) {
+        let open = std::mem::take(&mut *self.open.lock().unwrap_or_else(PoisonError::into_inner));
+        join_all(open).await;
     }
 }
 

@@ -16,7 +16,7 @@ use tokio::time::timeout;
 
 use super::{
     super::{
-        exchange::Live,
+        exchange::{Farewells, Live},
         http::{self, Sent},
         notices::Notices,
         server::{Endpoint, Protocol},
@@ -144,7 +144,7 @@ fn refused(server: &str, error: &ClientInitializeError) -> Error {
 
 impl Connected {
     fn new(running: Running, notices: Notices, number: u64, process: Option<Process>) -> Self {
-        let live = Live { peer: running.peer().clone(), notices, number };
+        let live = Live { peer: running.peer().clone(), notices, farewells: Farewells::default(), number };
         let cut = Some(running.cancellation_token());
         let over = async move {
             if let Err(error) = running.waiting().await {
@@ -187,7 +187,10 @@ impl Connected {
 
     /// Ends the line, then the process: its input is closed, and what does not end by itself climbs the ladder.
     pub(super) async fn end(self) -> Option<ProcessReport> {
-        let Self { mut line, process, .. } = self;
+        let Self { live, mut line, process } = self;
+        if timeout(limits::MCP_LAST_WORDS, live.farewells.sent()).await.is_err() {
+            // A server that takes nothing any more is not waited for.
+        }
         line.cut().await;
         drop(line);
         match process {
