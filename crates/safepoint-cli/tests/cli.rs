@@ -15,6 +15,7 @@ mod cli {
     mod chat;
     mod control;
     mod terminal;
+    mod trace;
 }
 
 const BIN: &str = env!("CARGO_BIN_EXE_safepoint");

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use super::{
     fold::{Folder, Open, said},
     story::{Kind, Tone},
+    text::lasting,
 };
 
 /// Where and when something was recorded.
@@ -289,11 +290,15 @@ impl Folder {
         step.from = Some(request.at);
         step.tone = Tone::Stopped;
         step.title = "stop asked".into();
-        let within = request.within_ms.map(|ms| format!(" within {ms} ms")).unwrap_or_default();
+        let within = request
+            .within_ms
+            .map(|ms| format!(", now after {}", lasting(i128::from(ms) * 1_000)))
+            .unwrap_or_default();
+        let is_any = request.mode == safepoint::SafePoints::ANY.to_string();
+        let mode = if is_any { "at any safe point" } else { &request.mode };
         let reason = &request.reason;
         let text = if reason.text.is_empty() { String::new() } else { format!(": {}", reason.text) };
-        step.said =
-            format!("{} ({}){within}; {} ({}){text}", request.mode, request.reach, reason.code, reason.actor);
+        step.said = format!("{mode} ({}){within}; {} ({}){text}", request.reach, reason.code, reason.actor);
         if let Ok(Value::Object(fields)) = serde_json::to_value(request) {
             step.fields.extend(fields.into_iter().filter(|(name, _)| name != "at" && name != "seq"));
         }

@@ -36,7 +36,7 @@
     const turn = data.turns[step.t];
     if (turn && heads[step.t] < 0) {
       heads[step.t] = rows.length;
-      const words = `${turn.state}, ${turn.rounds} rounds, ${turn.in} tokens in, ${turn.out} out`;
+      const words = `${turn.state}, ${turn.rounds} round${turn.rounds === 1 ? "" : "s"}, ${turn.in} tokens in, ${turn.out} out`;
       rows.push({ k: "turn", c: turn.c, t: step.t, r: 0, a: turn.a, b: turn.b, s: 1, l: turn.asked || turn.id, w: words, d: { turn: turn.id, asked: turn.asked } });
     }
     const row = { ...step, e: step.b ?? (step.s ? last(turn) : step.a) };
@@ -103,7 +103,12 @@
     view.from -= pad; view.to += pad;
   }
 
-  function label(row, index) {
+  function brief(args) {
+    const text = (typeof args === "string" ? args : JSON.stringify(args)).replace(/\s+/g, " ");
+    return text.length > 48 ? `${text.slice(0, 47)}…` : text;
+  }
+
+  function label(row) {
     const node = make("div", "label");
     const lane = data.lanes[row.r] ?? { name: "", depth: 0 };
     const isMark = row.k === "turn" || row.k === "attempt" || !row.s && row.k !== "steer" && row.k !== "other";
@@ -111,6 +116,7 @@
     node.append(make("span", `g ${row.k === "steer" ? "c-steer" : row.c}`, GLYPH[row.k] ?? "·"));
     if (lane.name) node.append(make("span", "who", lane.name));
     node.append(make("span", "", row.l));
+    if ((row.k === "call" || row.k === "child") && row.d?.args !== undefined) node.append(make("span", "args", brief(row.d.args)));
     if (row.w) node.append(make("span", `said ${row.c === "bad" || row.c === "stopped" ? row.c : ""}`, row.w));
     return node;
   }
@@ -146,7 +152,7 @@
       }
     }
     track.prepend(inner);
-    node.append(label(row, index), track);
+    node.append(label(row), track);
     return node;
   }
 

@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::{
     story::{Step, Story, Tone, Turn, standing},
-    text::{moment, text},
+    text::{many, moment, text},
 };
 use crate::screen::plain;
 
@@ -63,9 +63,9 @@ fn body(story: &Story, title: &str) -> String {
     let (usage, damaged) = (story.usage(), story.damaged());
     let state = if row.label.is_empty() { "new" } else { &row.label };
     let counts = format!(
-        "made {}; {} turns, {} records, {} tokens in, {} out",
+        "made {}; {}, {} records, {} tokens in, {} out",
         moment(row.created),
-        story.turns.len(),
+        many(story.turns.len(), "turn"),
         row.head,
         usage.input,
         usage.output

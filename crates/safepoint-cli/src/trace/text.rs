@@ -1,7 +1,5 @@
 //! A story as text: readable at 80 columns, one line a step, in the order of time.
 
-use std::fmt::Write as _;
-
 use jiff::{Timestamp, tz::TimeZone};
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
@@ -41,8 +39,8 @@ fn head(story: &Story, out: &mut String) {
     push(
         out,
         &format!(
-            "{} turns, {} records, {} tokens in, {} out",
-            story.turns.len(),
+            "{}, {} records, {} tokens in, {} out",
+            many(story.turns.len(), "turn"),
             row.head,
             usage.input,
             usage.output
@@ -79,8 +77,37 @@ fn line(story: &Story, step: &Step, from: Option<Timestamp>, out: &mut String) {
     let lane = &story.runs[step.run];
     let depth = lane.depth() + usize::from(step.kind != Kind::Attempt && !is_mark(step.kind));
     let whose = if lane.name.is_empty() { String::new() } else { format!("[{}] ", lane.name) };
-    let words = format!("{}{whose}{}", "  ".repeat(depth), words(step));
-    push(out, &cut(&format!("{when:>10}  {took:>8}  {}", cut(&words, WIDTH - TIMES)), WIDTH));
+    let lead = format!("{}{whose}", "  ".repeat(depth));
+    let room = (WIDTH - TIMES).saturating_sub(lead.width()).max(LEAST);
+    let mut times = format!("{when:>10}  {took:>8}");
+    for words in rows(&words(step, room), room) {
+        push(out, &cut(&format!("{times}  {lead}{words}").replace('\u{a0}', " "), WIDTH));
+        times = " ".repeat(TIMES - 2);
+    }
+}
+
+/// The least room for words, however deep their run hangs.
+const LEAST: usize = 20;
+/// The most lines of one step.
+const ROWS: usize = 4;
+
+/// The words in rows of so much room, as few as hold them, but no more than [`ROWS`].
+fn rows(words: &str, room: usize) -> Vec<String> {
+    let mut rows = vec![String::new()];
+    for word in words.split(' ') {
+        let last = rows.len() - 1;
+        if rows[last].is_empty() {
+            rows[last] = cut(word, room);
+        } else if rows[last].width() + 1 + word.width() <= room {
+            rows[last] = format!("{} {word}", rows[last]);
+        } else if rows.len() < ROWS {
+            rows.push(format!("  {}", cut(word, room - 2)));
+        } else {
+            rows[last] = cut(&format!("{}…{}", rows[last], " ".repeat(room)), room);
+            break;
+        }
+    }
+    rows
 }
 
 /// What concerns the whole run stands as far left as the run does.
@@ -97,10 +124,11 @@ fn is_mark(kind: Kind) -> bool {
     )
 }
 
-/// How much of the arguments a line shows at most, so that there is room for how it went.
-const ARGUMENTS: usize = 28;
+/// The least of the arguments that a line shows.
+const ARGUMENTS: usize = 12;
 
-fn words(step: &Step) -> String {
+/// What it is, with as much of its arguments as leaves room for how it went.
+fn words(step: &Step, room: usize) -> String {
     let mark = match step.kind {
         Kind::StopAsked | Kind::StopEscalated | Kind::StopObserved => "■ ",
         Kind::Damaged => "! ",
@@ -108,13 +136,16 @@ fn words(step: &Step) -> String {
         Kind::Approval => "? ",
         _ => "",
     };
+    let title = one_line(&step.title);
+    let taken = title.width() + one_line(&step.said).width() + ": ".len() + 1;
     let arguments = match (step.kind, step.fields.get("args")) {
         (Kind::Call | Kind::Child, Some(args)) => {
-            format!(" {}", cut(&one_line(&args.to_string()), ARGUMENTS))
+            // One word, however long: it is not broken at its spaces.
+            let left = room.saturating_sub(taken).max(ARGUMENTS);
+            format!(" {}", cut(&one_line(&args.to_string()), left).replace(' ', "\u{a0}"))
         }
         _ => String::new(),
     };
-    let title = one_line(&step.title);
     match step.said.as_str() {
         "" => format!("{mark}{title}{arguments}"),
         said => format!("{mark}{title}{arguments}: {}", one_line(said)),
@@ -163,13 +194,17 @@ fn elapsed(from: Timestamp, at: Timestamp) -> String {
 }
 
 /// How long it took.
-pub(crate) fn span(from: Timestamp, to: Timestamp) -> String {
+fn span(from: Timestamp, to: Timestamp) -> String {
+    lasting(to.duration_since(from).as_micros().max(0))
+}
+
+/// So many microseconds, for people.
+pub(super) fn lasting(micros: i128) -> String {
     const MILLI: i128 = 1_000;
     const SECOND: i128 = 1_000 * MILLI;
     const MINUTE: i128 = 60 * SECOND;
     const HOUR: i128 = 60 * MINUTE;
     const DAY: i128 = 24 * HOUR;
-    let micros = to.duration_since(from).as_micros().max(0);
     match micros {
         DAY.. => format!("{}d {}h", micros / DAY, micros % DAY / HOUR),
         HOUR.. => format!("{}h {:02}m", micros / HOUR, micros % HOUR / MINUTE),
@@ -180,10 +215,13 @@ pub(crate) fn span(from: Timestamp, to: Timestamp) -> String {
     }
 }
 
+/// So many of them.
+pub(super) fn many(count: usize, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+}
+
 /// A moment for people, in UTC.
 pub(crate) fn moment(at: Timestamp) -> String {
     let at = at.to_zoned(TimeZone::UTC);
-    let mut text = String::new();
-    let _written = write!(text, "{}", at.strftime("%Y-%m-%d %H:%M:%S UTC"));
-    text
+    at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string()
 }

@@ -12,8 +12,10 @@ use std::{
     time::Duration,
 };
 
+use jiff::Timestamp;
+
 use crate::{
-    ids::{ItemId, SessionId},
+    ids::{ItemId, SessionId, TurnId},
     store::{self, Appended, Class, Lease, Store, Write},
 };
 
@@ -113,6 +115,17 @@ impl Journal {
     /// Makes sure that the lease holds for a margin more (S7.4).
     async fn hold(&self) -> Result<(), store::Error> {
         if self.lease().left() < MARGIN { self.renew().await } else { Ok(()) }
+    }
+
+    /// Tells those who look back that nothing of a turn is alive, or what is. Nothing depends on it: where it cannot be
+    /// written, they do not know.
+    pub(super) async fn tell_quiet(&self, turn: TurnId, survivors: Vec<String>) {
+        let line = Line::Quiet { turn, at: Timestamp::now(), survivors };
+        if let Ok(write) = line.write()
+            && self.append_in_time(vec![write], Class::Recorded).await.is_err()
+        {
+            // The owner meets the same trouble with what matters.
+        }
     }
 
     /// The position of the next record, or one before it.

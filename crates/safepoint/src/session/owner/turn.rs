@@ -15,7 +15,7 @@ use crate::{
     run::Run,
     session::{
         SharedSession,
-        journal::TurnLog,
+        journal::{Journal, TurnLog},
         machine::{End, First, From, Leftover, Watch, Why},
     },
 };
@@ -39,7 +39,8 @@ impl<T: Item> Owner<T> {
             run: handle.clone(),
         });
         let shared = Arc::clone(&self.shared);
-        let follower = Follower { turn, watch, handle: handle.clone(), shared, bound: self.settings.quiet };
+        let (bound, journal) = (self.settings.quiet, self.journal.clone());
+        let follower = Follower { turn, watch, handle: handle.clone(), shared, bound, journal };
         drop(self.scope.spawn("turn's follower", follower.follow()));
         match &self.settings.reader {
             None => self.shared.mailbox.post(Mail::Read { turn }),
@@ -210,6 +211,7 @@ struct Follower<T> {
     shared: Arc<SharedSession<T>>,
     /// How long the next turn waits for this one to be quiet.
     bound: std::time::Duration,
+    journal: Option<Arc<Journal>>,
 }
 
 impl<T: Item> Follower<T> {
@@ -242,6 +244,9 @@ impl<T: Item> Follower<T> {
             // They are fenced, and named; the next turn does not wait for them.
             Err(_elapsed) => self.handle.alive(),
         };
+        if let Some(journal) = &self.journal {
+            journal.tell_quiet(turn, survivors.clone()).await;
+        }
         mailbox.post(Mail::Quiet { turn, survivors });
     }
 }
