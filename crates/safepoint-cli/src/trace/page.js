@@ -139,7 +139,7 @@
       inner.append(bar);
       const end = at(row.e);
       if (end > 0 && end < 101) {
-        const text = make("span", "took", row.b == null && row.k !== "turn" ? "no recorded end" : took(row.e - row.a));
+        const text = make("span", "took", row.b == null && row.k !== "turn" ? "no end" : took(row.e - row.a));
         text.style.left = `${Math.max(0, end)}%`;
         track.append(text);
       }
@@ -167,7 +167,7 @@
   const lines = rows.filter((row) => row.k in LINES && row.r === 0);
 
   function marks(first, end) {
-    const layer = make("div", "track");
+    const layer = make("div", "track lines");
     const top = first * ROW, height = Math.min(end, view.shown.length) * ROW - top;
     layer.style.top = `${top}px`;
     layer.style.bottom = "auto";
@@ -177,14 +177,19 @@
       if (right < 0 || left > 100) continue;
       layer.append(place(make("div", "fold"), fold.a, fold.e));
     }
-    const visible = new Set(view.shown.slice(first, end).map((row) => row.t));
+    const ranges = new Map();
+    for (let i = first; i < Math.min(end, view.shown.length); i++) {
+      const known = ranges.get(view.shown[i].t);
+      if (known) known[1] = i; else ranges.set(view.shown[i].t, [i, i]);
+    }
     for (const line of lines) {
       const x = at(line.a);
-      if (x < 0 || x > 100 || !visible.has(line.t)) continue;
+      if (x < 0 || x > 100 || !ranges.has(line.t)) continue;
+      const own = ranges.get(line.t);
       const node = make("div", `mark ${LINES[line.k]}`);
       node.style.left = `${x}%`;
-      node.style.top = 0;
-      node.style.bottom = 0;
+      node.style.top = `${(own[0] - first) * ROW}px`;
+      node.style.height = `${(own[1] - own[0] + 1) * ROW}px`;
       layer.append(node);
     }
     return layer;

@@ -70,7 +70,8 @@ fn body(story: &Story, title: &str) -> String {
         usage.input,
         usage.output
     );
-    let damaged = if damaged > 0 { format!("{damaged} records cannot be read") } else { String::new() };
+    let damaged =
+        if damaged > 0 { format!("unreadable: {}", many(damaged, "record")) } else { String::new() };
     let legend: String = LEGEND
         .iter()
         .map(|(look, what)| format!("<span><i class=\"{look}\" aria-hidden=\"true\"></i>{what}</span>"))

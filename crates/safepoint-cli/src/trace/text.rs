@@ -47,7 +47,7 @@ fn head(story: &Story, out: &mut String) {
         ),
     );
     if damaged > 0 {
-        push(out, &format!("{damaged} RECORDS CANNOT BE READ; they are told in their places"));
+        push(out, &format!("UNREADABLE: {}, told in their places", many(damaged, "record")));
     }
 }
 

@@ -80,7 +80,7 @@ fn a_session_is_told_as_text() {
         ]
     );
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
-    assert!(text.contains("1 RECORDS CANNOT BE READ"), "{text}");
+    assert!(text.contains("UNREADABLE: 1 record"), "{text}");
 }
 
 /// S3.7, S7.7: the same for programs: numbered without a gap, nothing cut.
