@@ -5,8 +5,9 @@ use std::{error::Error as StdError, fmt, sync::Arc};
 use crate::{
     approval::{Approvals, Decision, OnUnknown, Rule},
     child::Child,
+    claim::Desk,
     conductor::Start,
-    history::{Entry, History},
+    history::History,
     hook::{Hooks, NoHooks},
     ids::{ApprovalId, Path, RunId},
     limits::Limits,
@@ -81,7 +82,8 @@ impl Agent {
         }
     }
 
-    /// A run on one input. Nothing happens before it is awaited or [started](Run::start).
+    /// A run on one input. Nothing happens before it is awaited or [started](Run::start). A blank input is refused: the
+    /// run fails with the code `input` before anything is sent (S5.1).
     pub fn run(&self, input: impl Into<UserMessage>) -> Run {
         self.run_on(History::new(), input)
     }
@@ -89,9 +91,8 @@ impl Agent {
     /// A run on one input that goes on from a conversation: its open end is closed first (S5.3).
     pub fn run_on(&self, mut history: History, input: impl Into<UserMessage>) -> Run {
         history.close();
-        history.push(Entry::User(input.into()));
         let log: Arc<dyn Log> = Arc::new(MemoryLog::default());
-        Run::new(Arc::clone(&self.def), Place::root(), log, Start::Fresh(history))
+        Run::new(Arc::clone(&self.def), Place::root(), log, Start::on(history, input.into()))
     }
 
     /// A run whose facts are recorded in `log`.
@@ -102,12 +103,12 @@ impl Agent {
         input: impl Into<UserMessage>,
     ) -> Run {
         history.close();
-        history.push(Entry::User(input.into()));
-        Run::new(Arc::clone(&self.def), Place::root(), log, Start::Fresh(history))
+        Run::new(Arc::clone(&self.def), Place::root(), log, Start::on(history, input.into()))
     }
 
     /// Takes a run up again where it ended: calls that never began run, those that may run twice run again, of the
-    /// others the model is told that their effect is unknown (S5.3, S7.3).
+    /// others the model is told that their effect is unknown (S5.3, S7.3). One attempt goes on at a time: while it does,
+    /// another fails with the code `conflict` and does nothing (S7.4).
     pub fn resume(&self, outcome: &Outcome) -> Run {
         self.resume_with(outcome, Vec::new())
     }
@@ -117,7 +118,12 @@ impl Agent {
         let ended = outcome.ended();
         let (run, path) = (ended.receipt.run.clone(), ended.receipt.path.clone());
         let place = Place { run, path, family: None };
-        Run::new(Arc::clone(&self.def), place, Arc::clone(&ended.log), Start::Resume(decisions))
+        Run::new(
+            Arc::clone(&self.def),
+            place,
+            Arc::clone(&ended.log),
+            Start::Resume(decisions, ended.desk.clone()),
+        )
     }
 
     /// Takes a run up again from the log that remembers it, in whatever process.
@@ -128,7 +134,7 @@ impl Agent {
         decisions: Vec<(ApprovalId, Decision)>,
     ) -> Run {
         let place = Place { run, path: Path::default(), family: None };
-        Run::new(Arc::clone(&self.def), place, log, Start::Resume(decisions))
+        Run::new(Arc::clone(&self.def), place, log, Start::Resume(decisions, Desk::default()))
     }
 
     /// How long stops of this agent's runs took, by phase.
@@ -169,13 +175,13 @@ impl AgentBuilder {
 
     /// Adds a tool.
     pub fn tool(mut self, tool: impl Tool) -> Self {
-        self.tools.push(Work::Body(Arc::new(tool)));
+        self.tools.push(Work::body(Arc::new(tool)));
         self
     }
 
     /// Adds tools.
     pub fn tools(mut self, tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
-        self.tools.extend(tools.into_iter().map(Work::Body));
+        self.tools.extend(tools.into_iter().map(Work::body));
         self
     }
 

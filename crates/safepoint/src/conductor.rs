@@ -18,9 +18,11 @@ use tokio::{sync::mpsc::UnboundedReceiver, time::timeout};
 use crate::{
     agent::Definition,
     approval::Decision,
+    callback::{self, Panicked},
+    claim::{Claim, Desk},
     event::{ErrorReport, EventKind, Fact},
     executor::Board,
-    history::History,
+    history::{Entry, History},
     ids::{ApprovalId, CallId},
     log::{self, Log, LogError, Recorded},
     machine::{Bounds, Due, Machine},
@@ -34,8 +36,10 @@ use crate::{
 mod approvals;
 mod calls;
 mod children;
+mod guarded;
 mod hooks;
 mod host;
+mod last_word;
 mod model_call;
 mod model_errors;
 mod opening;
@@ -57,13 +61,28 @@ use timers::{Over, Timers};
 pub(crate) enum Start {
     /// A new run on this conversation.
     Fresh(History),
+    /// The same, but nothing was said: it is refused (S5.1).
+    Blank(History),
     /// The log of a run that ended early, and decisions for what it waits for.
-    Resume(Vec<(ApprovalId, Decision)>),
+    Resume(Vec<(ApprovalId, Decision)>, Desk),
     /// The work of a call: a new run on this input, or one that its tree remembers.
     Child(UserMessage),
 }
 
+impl Start {
+    /// A run that goes on from `history` with `input`, unless that is blank.
+    pub(crate) fn on(mut history: History, input: UserMessage) -> Self {
+        if input.is_blank() {
+            return Self::Blank(history);
+        }
+        history.push(Entry::User(input));
+        Self::Fresh(history)
+    }
+}
+
 pub(crate) struct Conductor {
+    desk: Desk,
+    claim: Option<Claim>,
     shared: Arc<Shared>,
     def: Arc<Definition>,
     scope: Scope,
@@ -79,6 +98,8 @@ pub(crate) struct Conductor {
     unrecorded: Vec<CallReport>,
     hooks_passed: HashSet<HookKey>,
     hooks_running: HashMap<HookKey, Dropper>,
+    /// How many hooks are being told of something.
+    hooks_told: usize,
     steers: Steers,
     watch: StopWatch,
     timers: Timers,
@@ -97,6 +118,8 @@ struct Site {
 
 /// Why the conductor could not go on: the log failed, or did not answer in time.
 enum Broken {
+    /// Another attempt of the run goes on in this process.
+    Conflict,
     Log(LogError),
     Silent,
 }
@@ -111,7 +134,9 @@ impl Conductor {
         let spec = ModelSpec { system: def.system.clone(), tools: def.tools.decls() };
         let scope = shared.scope.clone();
         Self {
-            conversation: def.model.open(spec),
+            desk: Desk::default(),
+            claim: None,
+            conversation: guarded::open(&*def.model, spec),
             watch: StopWatch::new(&scope),
             scope,
             shared,
@@ -126,6 +151,7 @@ impl Conductor {
             unrecorded: Vec::new(),
             hooks_passed: HashSet::new(),
             hooks_running: HashMap::new(),
+            hooks_told: 0,
             steers: Steers::default(),
             timers: Timers::default(),
             up: None,
@@ -137,11 +163,24 @@ impl Conductor {
     /// The whole life of an attempt: until its outcome is fixed, and on until it is quiet. What it does now and then
     /// is boxed, so that a run that waits for its model carries no room for its beginning and its end.
     pub(crate) async fn conduct(mut self: Box<Self>, start: Start) {
-        let (ending, persisted) = match self.drive(start).await {
+        let driven = match callback::run(self.drive(start)).await {
+            Ok(driven) => driven,
+            Err(panic) => {
+                self.callback_panicked("something that the run's own task called", &panic);
+                self.end_running_calls();
+                Ok(Ending::Failed)
+            }
+        };
+        let (ending, persisted) = match driven {
             Ok(ending) => (ending, Persisted::Yes),
             Err(Broken::Log(error)) => {
                 self.fail("store", error.to_string(), None);
                 (Ending::Failed, settle::persisted(&error))
+            }
+            Err(Broken::Conflict) => {
+                let hint = "wait until the other attempt has settled, and resume what it came to";
+                self.fail("conflict", settle::TAKEN.into(), Some(hint.into()));
+                (Ending::Failed, Persisted::No(settle::TAKEN.into()))
             }
             Err(Broken::Silent) => {
                 self.fail("store", "the log did not answer in time".into(), None);
@@ -184,6 +223,7 @@ impl Conductor {
                 Due::StartCalls { calls, gate } => self.start_calls(calls, gate).await?,
                 Due::Limit { code, text } => self.stop_for_limit(code, text),
                 Due::Settle(Ending::Suspended) if !self.may_suspend() => self.wait().await?,
+                Due::Settle(Ending::Done) if self.is_telling() => self.wait().await?,
                 Due::Settle(ending) => return Ok(ending),
                 Due::Wait => {
                     if self.machine.failure().is_some() {
@@ -196,12 +236,17 @@ impl Conductor {
     }
 
     async fn open(&mut self, start: Start) -> Result<(), Broken> {
+        let is_blank = matches!(start, Start::Blank(_));
+        if let Start::Resume(_, desk) = &start {
+            self.desk = desk.clone();
+        }
+        self.claim = Some(self.desk.claim().ok_or(Broken::Conflict)?);
         let (history, decisions, repairs) = match start {
-            Start::Fresh(mut history) => {
+            Start::Fresh(mut history) | Start::Blank(mut history) => {
                 let repairs = history.repair();
                 (Some(history), Vec::new(), repairs)
             }
-            Start::Resume(decisions) => {
+            Start::Resume(decisions, _) => {
                 self.replay().await?;
                 (None, self.pass_down(decisions), Vec::new())
             }
@@ -213,6 +258,9 @@ impl Conductor {
         self.record(Fact::AttemptOpened { run, attempt, history, at, on_unknown }).await?;
         if !repairs.is_empty() {
             self.record(Fact::HistoryRepaired { repairs }).await?;
+        }
+        if is_blank || self.has_nothing_to_answer() {
+            self.fail("input", "the input is blank: there is nothing to answer".into(), None);
         }
         if let Some(limit) = self.up.as_ref().and_then(|up| up.limit) {
             self.timers.arm(limit, Over::Call(limit));
@@ -231,6 +279,17 @@ impl Conductor {
             }
         }
         self.reopen_questions().await
+    }
+
+    /// Whether no model has been asked yet, and none could be: nobody has said anything since the last answer.
+    fn has_nothing_to_answer(&self) -> bool {
+        let last = self.machine.history().entries().last();
+        self.machine.rounds() == 0
+            && last.is_none_or(|entry| match &**entry {
+                Entry::User(input) => input.is_blank(),
+                Entry::Assistant(_) => true,
+                Entry::Results { .. } => false,
+            })
     }
 
     /// Records a fact, applies it, shows it. The only way in which state changes.
@@ -310,6 +369,14 @@ impl Conductor {
             Msg::Decided { id, decision, reply } => self.decided(id, decision, reply).await,
             Msg::Expired { id } => self.expire(&id).await,
             Msg::Hooked { key, answer } => self.hooked(key, answer).await,
+            Msg::Told { panicked } => {
+                self.told(panicked);
+                Ok(())
+            }
+            Msg::AskingPanicked { message } => {
+                self.callback_panicked("the approver", &Panicked(message));
+                Ok(())
+            }
             Msg::Steer { steer, landed } => {
                 self.steers.add(steer, landed);
                 Ok(())

@@ -20,17 +20,20 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::{
     ids::CallId,
-    limits::Limits,
+    limits::{Limits, after},
     log::Recorded,
     receipt::{CallStatus, CleanupEnd, CleanupReport, Effect as Done, ProcessReport},
     spans,
-    tool::{Cx, EffectClass, OnStop, Tool, ToolResult},
+    tool::{Cx, EffectClass, OnStop, Threading, Tool, ToolResult, ToolSpec},
 };
 
 mod ending;
 mod output;
 
 pub(crate) use ending::{Ending, answered, done_before, doubted, late, lost, not_begun, worked};
+
+/// How long "at once" may look whether a body that was dropped is gone, before it is said to go on (S4.3).
+const AT_ONCE: Duration = Duration::from_millis(50);
 
 /// The effect of running a tool.
 #[derive(Debug)]
@@ -141,15 +144,21 @@ pub(crate) async fn supervise(
     let body_scope = job.permit.into_scope();
     let mut body = body_scope.spawn(format!("tool {}", spec.name), call_body(&job.tool, &job.cx, job.args));
     let way = first_way(&mut body, &scope, limit).await;
-    let watch =
-        Watch { scope: &scope, limits: &job.limits, on_stop: spec.on_stop, body, late: Box::new(late) };
+    let watch = Watch {
+        scope: &scope,
+        limits: &job.limits,
+        spec: &spec,
+        body,
+        call_id: &call_id,
+        late: Box::new(late),
+    };
     let mut ending = match way {
         Way::Returned(result) => Ending::returned(result, scope.reason().filter(|_| scope.is_stopping())),
-        Way::Stopped => watch.stopped(&call_id).await,
+        Way::Stopped => watch.stopped().await,
         Way::TimedOut => {
             let reason = Reason::new(Code::TIMEOUT).by(Actor::Engine).saying("its time limit passed");
             job.stop.stop(StopRequest::now().because(reason));
-            watch.timed_out(&call_id, limit.unwrap_or_default()).await
+            watch.timed_out(limit.unwrap_or_default()).await
         }
     };
     ending.name_stop(&scope, &job.run);
@@ -200,35 +209,67 @@ async fn first_way(body: &mut Task<ToolResult>, scope: &Scope, limit: Option<Dur
 struct Watch<'a> {
     scope: &'a Scope,
     limits: &'a Limits,
-    on_stop: OnStop,
+    spec: &'a ToolSpec,
+    call_id: &'a CallId,
     body: Task<ToolResult>,
     late: Box<dyn FnOnce(CallId, String) + Send>,
 }
 
+/// How a body ended whose time was over. Exhaustive: it gave something, it is gone, or it goes on.
+enum Gone {
+    Returned(Result<ToolResult, TaskEnd>),
+    Dropped,
+    GoesOn,
+}
+
 impl Watch<'_> {
-    async fn stopped(mut self, call_id: &CallId) -> Ending {
+    async fn stopped(self) -> Ending {
         let reason = self.scope.reason();
-        match self.on_stop {
-            OnStop::Drop => {
-                self.body.dropper().drop_now();
-                Ending::stopped(reason)
-            }
-            OnStop::Detach => {
-                self.leave(call_id.clone());
-                Ending::left_running(reason)
-            }
-            OnStop::Cooperate(time) => self.grant(time.unwrap_or(self.limits.cleanup), reason).await,
-            OnStop::Finish(time) => self.grant(time.unwrap_or(self.limits.finish_grace), reason).await,
+        match self.end().await {
+            Gone::Returned(result) => Ending::returned(result, reason),
+            Gone::Dropped => Ending::stopped(reason),
+            Gone::GoesOn => Ending::left_running(reason),
         }
     }
 
-    /// Gives the body its time, all under the clean-up cap, which a later request may shrink.
-    async fn grant(&mut self, time: Duration, reason: Option<Reason>) -> Ending {
-        match self.within(time).await {
-            Some(result) => Ending::returned(result, reason),
-            None => {
-                self.body.dropper().drop_now();
-                Ending::stopped(reason)
+    async fn timed_out(self, limit: Duration) -> Ending {
+        match self.end().await {
+            Gone::Returned(_) | Gone::Dropped => Ending::timed_out(limit),
+            Gone::GoesOn => Ending::timed_out(limit).going_on(),
+        }
+    }
+
+    /// Gives the body the time of its contract, and then has it gone, if it can be.
+    async fn end(mut self) -> Gone {
+        let time = match self.spec.on_stop {
+            OnStop::Drop => None,
+            OnStop::Detach => {
+                self.leave();
+                return Gone::GoesOn;
+            }
+            OnStop::Cooperate(time) => Some(time.unwrap_or(self.limits.cleanup)),
+            OnStop::Finish(time) => Some(time.unwrap_or(self.limits.finish_grace)),
+        };
+        if let Some(time) = time
+            && let Some(result) = self.within(time).await
+        {
+            return Gone::Returned(result);
+        }
+        self.drop_body().await
+    }
+
+    /// A body that yields is gone at its next poll. One that blocks its thread cannot be dropped: it goes on, and what
+    /// it comes to is told as late (S4.8). The look is for a moment, and only a body that blocks makes it take that long.
+    async fn drop_body(mut self) -> Gone {
+        if self.spec.threading == Threading::Async {
+            self.body.drop_now();
+        }
+        match timeout(AT_ONCE, &mut self.body).await {
+            Ok(Ok(result)) => Gone::Returned(Ok(result)),
+            Ok(Err(_gone)) => Gone::Dropped,
+            Err(_elapsed) => {
+                self.leave();
+                Gone::GoesOn
             }
         }
     }
@@ -238,7 +279,7 @@ impl Watch<'_> {
         let mut seen: Option<Demand> = self.scope.demand();
         loop {
             let time = time.min(seen.map_or(time, |demand| demand.cleanup_cap));
-            let over = pin!(sleep_until(began + time));
+            let over = pin!(sleep_until(after(began, time)));
             let changed = pin!(self.scope.changed(seen));
             let wait = select(over, changed);
             match select(&mut self.body, wait).await {
@@ -249,25 +290,10 @@ impl Watch<'_> {
         }
     }
 
-    async fn timed_out(mut self, call_id: &CallId, limit: Duration) -> Ending {
-        match self.on_stop {
-            OnStop::Drop => self.body.dropper().drop_now(),
-            OnStop::Detach => self.leave(call_id.clone()),
-            OnStop::Cooperate(time) => self.end_or_drop(time.unwrap_or(self.limits.cleanup)).await,
-            OnStop::Finish(time) => self.end_or_drop(time.unwrap_or(self.limits.finish_grace)).await,
-        }
-        Ending::timed_out(limit)
-    }
-
-    async fn end_or_drop(&mut self, time: Duration) {
-        if self.within(time).await.is_none() {
-            self.body.dropper().drop_now();
-        }
-    }
-
     /// Lets the body go on, and has its late result told.
-    fn leave(self, call_id: CallId) {
-        let Watch { scope, body, late, .. } = self;
+    fn leave(self) {
+        let Watch { scope, body, late, call_id, .. } = self;
+        let call_id = call_id.clone();
         let told = scope.spawn("a call that was left running", async move {
             let result = body.await;
             late(call_id, ending::describe(&result));

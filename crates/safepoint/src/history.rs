@@ -195,6 +195,9 @@ pub mod note {
     /// Its time limit passed.
     pub const TIMED_OUT: &str =
         "[timed out: its effects are unknown and may have happened. Check before repeating it.]";
+    /// Its time limit passed, and it could not be ended.
+    pub const TIMED_OUT_STILL_RUNNING: &str =
+        "[timed out and still running: this call could not be ended. Its effects may yet happen.]";
     /// It could not be stopped and goes on.
     pub const STILL_RUNNING: &str =
         "[still running: the run was stopped and this call could not be. Its effects may yet happen.]";

@@ -5,7 +5,9 @@
 
 mod agent;
 pub mod approval;
+mod callback;
 pub mod child;
+mod claim;
 mod conductor;
 mod draft;
 pub mod event;

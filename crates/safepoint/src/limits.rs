@@ -2,6 +2,16 @@
 
 use std::time::Duration;
 
+use tokio::time::Instant;
+
+/// What stands for "never" where a clock can hold no later moment.
+const NEVER: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
+
+/// The moment that is `time` after `from`; the longest times mean that it never comes.
+pub(crate) fn after(from: Instant, time: Duration) -> Instant {
+    from.checked_add(time.min(NEVER)).unwrap_or(from)
+}
+
 /// What a run may use up, and how long its parts may take.
 ///
 /// Reaching `max_rounds`, `max_tokens`, `max_cost`, `wall_time` or `model_output_bytes` is a *stop* whose reason

@@ -4,6 +4,7 @@ use std::{error::Error as StdError, fmt, sync::Arc};
 
 use crate::{
     approval::ApprovalRequest,
+    claim::Desk,
     history::History,
     log::Log,
     receipt::{Ending, Receipt},
@@ -32,6 +33,7 @@ pub(crate) struct Ended {
     pub(crate) partial: String,
     pub(crate) persisted: Persisted,
     pub(crate) log: Arc<dyn Log>,
+    pub(crate) desk: Desk,
 }
 
 impl fmt::Debug for Ended {

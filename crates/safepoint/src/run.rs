@@ -127,9 +127,12 @@ impl Drop for Run {
         if self.fate == Fate::StopWhenDropped && self.shared.outcome_now().is_none() {
             let reason = Reason::new(Code::DISCONNECT).saying("the run was dropped");
             self.shared.stop.stop(StopRequest::now().because(reason));
-            if self.idle.is_some() && tokio::runtime::Handle::try_current().is_ok() {
-                // Never started: it still settles, so that nobody who holds a handle waits for ever.
+            // Never started: it still settles, so that nobody who holds a handle waits for ever.
+            if tokio::runtime::Handle::try_current().is_ok() {
                 self.begin();
+            } else if let Some(idle) = self.idle.take() {
+                let Idle { def, log, mailbox, .. } = *idle;
+                drop(Conductor::new(Arc::clone(&self.shared), def, log, mailbox));
             }
         }
     }

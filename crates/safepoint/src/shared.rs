@@ -80,6 +80,10 @@ pub(crate) enum Msg {
     Expired { id: ApprovalId },
     /// A hook answered.
     Hooked { key: HookKey, answer: HookAnswer },
+    /// A hook that was told something has ended, perhaps by a panic.
+    Told { panicked: Option<String> },
+    /// Who was asked for a decision panicked.
+    AskingPanicked { message: String },
     /// The run is steered; where it landed is answered when it is recorded.
     Steer { steer: Steer, landed: oneshot::Sender<u32> },
     /// The run that is a call's work waits for a person inside, or no longer does.
@@ -277,6 +281,10 @@ impl Shared {
             self.audit.close(last);
             self.published.notify_waiters();
         }
+    }
+
+    pub(crate) fn is_quiet_published(&self) -> bool {
+        self.quiet.get().is_some()
     }
 
     pub(crate) fn outcome_now(&self) -> Option<&Outcome> {

@@ -12,6 +12,7 @@ mod from_fn;
 mod spec;
 
 pub use from_fn::{FnTool, from_blocking_fn, from_fn};
+pub(crate) use spec::Threading;
 pub use spec::{EffectClass, OnFailure, OnStop, Overlap, ToolSpec};
 
 /// What a tool's body returns: its output, or a [`Halt`] that keeps a stop and a failure apart.

@@ -2,6 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
+use futures_core::future::BoxFuture;
 use jsonschema::Validator;
 use serde_json::Value;
 
@@ -9,7 +10,7 @@ use crate::{
     child::Child,
     model::ToolDecl,
     receipt::WorkKind,
-    tool::{Tool, ToolSpec},
+    tool::{Cx, Tool, ToolResult, ToolSpec},
 };
 
 /// What does a call. A child is not a tool's future: it can suspend, and it resumes.
@@ -19,7 +20,26 @@ pub(crate) enum Work {
     Child(Arc<Child>),
 }
 
+/// A tool whose declaration was asked for once: what it says later changes nothing, and cannot panic in a run.
+struct Declared {
+    spec: ToolSpec,
+    tool: Arc<dyn Tool>,
+}
+
+impl Tool for Declared {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+    fn call(&self, cx: Cx, args: Value) -> BoxFuture<'static, ToolResult> {
+        self.tool.call(cx, args)
+    }
+}
+
 impl Work {
+    pub(crate) fn body(tool: Arc<dyn Tool>) -> Self {
+        Self::Body(Arc::new(Declared { spec: tool.spec().clone(), tool }))
+    }
+
     pub(crate) fn spec(&self) -> &ToolSpec {
         match self {
             Self::Body(tool) => tool.spec(),

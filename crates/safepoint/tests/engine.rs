@@ -14,8 +14,12 @@ mod children_stops;
 mod children_waiting;
 #[path = "engine/contracts.rs"]
 mod contracts;
+#[path = "engine/endurance.rs"]
+mod endurance;
 #[path = "engine/outcomes.rs"]
 mod outcomes;
+#[path = "engine/panics.rs"]
+mod panics;
 
 #[path = "engine/world.rs"]
 mod world;

@@ -11,6 +11,7 @@ use crate::{
     approval::{
         self, ApprovalRequest, Approvals, Approver, Decision, OnUnknown, Question, Ruling, Unanswered,
     },
+    callback::{self, Panicked},
     event::{Answered, Fact},
     executor,
     ids::ApprovalId,
@@ -68,7 +69,16 @@ impl Conductor {
             return self.misfit(call, TOO_DEEP.into()).await;
         }
         let overlaps = tool.spec().may_overlap();
-        match approval::rule(&self.def.rules, tool.spec().approval, &call.name, &args) {
+        let ruled =
+            callback::call(|| approval::rule(&self.def.rules, tool.spec().approval, &call.name, &args));
+        let ruling = match ruled {
+            Ok(ruling) => ruling,
+            Err(panic) => {
+                self.callback_panicked("a rule", &panic);
+                return Ok(());
+            }
+        };
+        match ruling {
             Ruling::Allow => self.machine.clear(index, args, overlaps),
             Ruling::Deny(why) => self.deny(call, why).await?,
             Ruling::Ask => match self.def.approvals.clone() {
@@ -102,7 +112,14 @@ impl Conductor {
             Ok(tool) => tool.spec().may_overlap(),
             Err(Misfit(why)) => return self.misfit(call, why).await,
         };
-        let ruling = approval::rule(&self.def.rules, approval::Approval::NotNeeded, &call.name, &args);
+        let not_needed = approval::Approval::NotNeeded;
+        let ruling = match callback::call(|| approval::rule(&self.def.rules, not_needed, &call.name, &args)) {
+            Ok(ruling) => ruling,
+            Err(panic) => {
+                self.callback_panicked("a rule", &panic);
+                return Ok(());
+            }
+        };
         match (shown, ruling) {
             (Shown::Others, Ruling::Deny(why)) => self.deny(call, why).await,
             (Shown::Others, Ruling::Ask) => {
@@ -184,8 +201,10 @@ impl Conductor {
         let id = request.id.clone();
         let task = self.scope.spawn("approval", async move {
             let id = request.id.clone();
-            let msg = match timeout(open_for, approver.ask(request)).await {
-                Ok(decision) => Msg::Decided { id, decision, reply: tokio::sync::oneshot::channel().0 },
+            let asking = callback::run(async move { approver.ask(request).await });
+            let msg = match timeout(open_for, asking).await {
+                Ok(Ok(decision)) => Msg::Decided { id, decision, reply: tokio::sync::oneshot::channel().0 },
+                Ok(Err(Panicked(message))) => Msg::AskingPanicked { message },
                 Err(_elapsed) => Msg::Expired { id },
             };
             shared.post(msg);

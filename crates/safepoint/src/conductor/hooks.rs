@@ -7,8 +7,9 @@ use tokio::time::timeout;
 
 use super::{Broken, Conductor};
 use crate::{
+    callback::{self, Panicked},
     executor,
-    hook::{Hooked, Verdict, Work},
+    hook::{Hooked, Hooks, Verdict, Work},
     machine::Step,
     message::AssistantMessage,
     receipt::{CallReport, CallStatus},
@@ -25,7 +26,16 @@ impl Conductor {
         if self.hooks_running.contains_key(&key) {
             return false;
         }
-        let Some(asked) = ask(self) else { return true };
+        let asked = match callback::call(|| ask(self)) {
+            Ok(None) => return true,
+            Ok(Some(asked)) => asked,
+            Err(panic) => {
+                self.callback_panicked("a hook", &panic);
+                // What it guards waits; the failure is looked at next.
+                self.shared.post(Msg::Look);
+                return false;
+            }
+        };
         let shared = Arc::clone(&self.shared);
         let bound = self.def.limits.callback;
         let answered = key.clone();
@@ -68,9 +78,7 @@ impl Conductor {
                 self.shared.stop.stop(request);
             }
             HookAnswer::Verdict(Verdict::Refuse(why)) => self.refused(&key, why).await?,
-            HookAnswer::Panicked(message) => {
-                self.fail("callback", format!("a hook panicked: {message}"), None)
-            }
+            HookAnswer::Panicked(message) => self.callback_panicked("a hook", &Panicked(message)),
         }
         self.hooks_passed.insert(key);
         Ok(())
@@ -95,27 +103,58 @@ impl Conductor {
         }
     }
 
-    /// Told, not waited for.
-    pub(super) fn after_model(&self, round: u32, message: &AssistantMessage, usage: &Usage) {
-        self.tell(self.def.hooks.after_model(round, message, usage));
+    /// Told; only the run's natural end waits for it.
+    pub(super) fn after_model(&mut self, round: u32, message: &AssistantMessage, usage: &Usage) {
+        self.tell(|hooks| hooks.after_model(round, message, usage));
     }
 
-    /// Told, not waited for.
-    pub(super) fn after_call(&self, report: &CallReport) {
-        self.tell(self.def.hooks.after_call(report));
+    /// Told; only the run's natural end waits for it.
+    pub(super) fn after_call(&mut self, report: &CallReport) {
+        self.tell(|hooks| hooks.after_call(report));
     }
 
-    pub(super) fn tell(&self, told: Hooked<()>) {
-        if let Some(told) = told {
-            let bound = self.def.limits.callback;
-            let mut told = self.begin(told);
-            drop(self.scope.spawn("hook's bound", async move {
-                if timeout(bound, &mut told).await.is_err() {
+    /// Has a hook told: what it does comes back by mail, whatever becomes of it.
+    pub(super) fn tell(&mut self, tell: impl FnOnce(&dyn Hooks) -> Hooked<()>) {
+        let told = match callback::call(|| tell(&*self.def.hooks)) {
+            Ok(None) => return,
+            Ok(Some(told)) => told,
+            Err(panic) => return self.callback_panicked("a hook", &panic),
+        };
+        let bound = self.def.limits.callback;
+        let shared = Arc::clone(&self.shared);
+        let mut told = self.begin(told);
+        self.hooks_told += 1;
+        drop(self.scope.spawn("hook's bound", async move {
+            let panicked = match timeout(bound, &mut told).await {
+                Ok(Ok(())) | Ok(Err(TaskEnd::Dropped)) => None,
+                Ok(Err(TaskEnd::Panicked(message))) => Some(message),
+                Err(_elapsed) => {
                     // Overdue: nobody waits for it any more.
                     told.dropper().drop_now();
+                    None
                 }
-            }));
+            };
+            shared.post(Msg::Told { panicked });
+        }));
+    }
+
+    /// A hook that was told has ended.
+    pub(super) fn told(&mut self, panicked: Option<String>) {
+        self.hooks_told = self.hooks_told.saturating_sub(1);
+        if let Some(message) = panicked {
+            self.callback_panicked("a hook", &Panicked(message));
         }
+    }
+
+    /// Whether a hook is still being told of something that came before the natural end, which waits for it: a panic
+    /// of it fails the run. A stop does not wait.
+    pub(super) fn is_telling(&self) -> bool {
+        self.hooks_told > 0 && !self.scope.is_stopping()
+    }
+
+    /// A panic in the code of others fails the run (S2.13).
+    pub(super) fn callback_panicked(&mut self, whose: &str, panic: &Panicked) {
+        self.fail("callback", format!("{whose} panicked: {}", panic.0), None);
     }
 
     /// Ends the hooks that still think: what they guard will not happen.

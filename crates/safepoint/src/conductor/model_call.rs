@@ -9,7 +9,7 @@ use tokio::time::timeout;
 use tracing::{Instrument as _, Span};
 
 use super::{
-    Broken, Conductor,
+    Broken, Conductor, guarded,
     model_errors::{endless, filtered, report, too_long},
     window::Summing,
 };
@@ -101,7 +101,10 @@ impl Conductor {
         match self.scope.pass::<CallModel>(gate, announced) {
             Ok(permit) => {
                 let (stream, shown) = match &mut streaming.purpose {
-                    Purpose::Round => (self.conversation.stream(&self.machine.history().sent()), Shown::All),
+                    Purpose::Round => {
+                        let sent = self.machine.history().sent();
+                        (guarded::stream(&mut *self.conversation, &sent), Shown::All)
+                    }
                     Purpose::Summary(summing) => (summing.stream(), Shown::OnlyRetries),
                 };
                 let (pen, shared) = (Arc::clone(&streaming.pen), Arc::clone(&self.shared));
@@ -143,7 +146,7 @@ impl Conductor {
     /// Tells the provider that the reply is not wanted, where the drop does not say so. Nothing waits for it but quiet.
     fn part(&mut self, streaming: &mut Streaming) {
         let parting = match &mut streaming.purpose {
-            Purpose::Round => self.conversation.part(),
+            Purpose::Round => guarded::part(&mut *self.conversation),
             Purpose::Summary(summing) => summing.part(),
         };
         if let Some(parting) = parting {

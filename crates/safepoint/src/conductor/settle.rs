@@ -16,6 +16,7 @@ use crate::{
     event::{Answered, EventKind, Fact},
     executor,
     ids::{ApprovalId, CallId},
+    limits::after,
     log::{LogError, Record},
     machine::Step,
     outcome::{Answer, Ended, Outcome, Persisted, RunError, Stopped, Waiting},
@@ -56,8 +57,10 @@ impl Conductor {
         );
         let outcome = self.outcome(ending, &receipt, persisted);
         if ending == Ending::Stopped {
-            self.tell(self.def.hooks.on_stop(&receipt));
+            self.tell(|hooks| hooks.on_stop(&receipt));
         }
+        // Given back before anybody can see the outcome, and take it up.
+        self.claim = None;
         self.shared.publish(outcome.clone(), EventKind::Fact(settled));
         self.report_up(&outcome, origin);
         receipt
@@ -99,7 +102,7 @@ impl Conductor {
         }
     }
 
-    fn receipt(&self, ending: Ending, approvals_cancelled: Vec<ApprovalId>) -> Receipt {
+    pub(super) fn receipt(&self, ending: Ending, approvals_cancelled: Vec<ApprovalId>) -> Receipt {
         let mut receipt = Receipt {
             run: self.shared.run.clone(),
             path: self.shared.path.clone(),
@@ -124,7 +127,7 @@ impl Conductor {
         receipt
     }
 
-    fn outcome(&self, ending: Ending, receipt: &Arc<Receipt>, persisted: Persisted) -> Outcome {
+    pub(super) fn outcome(&self, ending: Ending, receipt: &Arc<Receipt>, persisted: Persisted) -> Outcome {
         let text = self.machine.last_text();
         let ended = Arc::new(Ended {
             receipt: Arc::clone(receipt),
@@ -132,6 +135,7 @@ impl Conductor {
             partial: text.clone(),
             persisted,
             log: Arc::clone(&self.log),
+            desk: self.desk.clone(),
         });
         match ending {
             Ending::Done => Outcome::Done(Answer { text, ended }),
@@ -165,7 +169,8 @@ impl Conductor {
     pub(super) async fn quieten(mut self: Box<Self>, receipt: Arc<Receipt>) {
         let cap = self.scope.demand().map_or(DEFAULT_CLEANUP_CAP, |demand| demand.cleanup_cap);
         let drain = self.draining.as_ref().map_or(Duration::ZERO, |_| self.def.limits.drain);
-        let mut deadline = Instant::now() + cap + drain + self.def.limits.quiet;
+        let patience = cap.saturating_add(drain).saturating_add(self.def.limits.quiet);
+        let mut deadline = after(Instant::now(), patience);
         // The conversation may hold a connection's buffers; it is not needed any more.
         drop(std::mem::replace(&mut self.conversation, Box::new(Nothing)));
         let mut last = Receipt::clone(&receipt);
@@ -185,7 +190,7 @@ impl Conductor {
                 Ok(None) => break true,
                 Ok(Some(msg)) => self.late(*msg, &mut last),
                 Err(_elapsed) => match self.patience_with_kin() {
-                    Some(more) => deadline += more,
+                    Some(more) => deadline = after(deadline, more),
                     None => break false,
                 },
             }
@@ -240,9 +245,15 @@ impl Conductor {
                     // Nobody waits for the answer.
                 }
             }
+            Msg::Told { panicked: Some(message) } | Msg::AskingPanicked { message } => {
+                let what = format!("a callback panicked: {message}");
+                self.shared.audit.push(EventKind::Late(what.clone()));
+                receipt.late.push(what);
+            }
             Msg::ChildQuiet { call_id, quiet } => self.child_quiet(call_id, quiet),
             Msg::ChildSettled { call_id, child } => self.child_settled(call_id, child),
             Msg::ModelEnded { .. }
+            | Msg::Told { panicked: None }
             | Msg::TooLong { .. }
             | Msg::ChildSuspended { .. }
             | Msg::Parked { .. }
@@ -273,6 +284,8 @@ impl Conductor {
                 }
             }
             Msg::ModelEnded { .. }
+            | Msg::Told { .. }
+            | Msg::AskingPanicked { .. }
             | Msg::TooLong { .. }
             | Msg::CallEnded { .. }
             | Msg::ChildSuspended { .. }
@@ -296,10 +309,14 @@ impl From<Broken> for Persisted {
     fn from(broken: Broken) -> Self {
         match broken {
             Broken::Log(error) => Self::No(error.to_string()),
+            Broken::Conflict => Self::No(TAKEN.into()),
             Broken::Silent => Self::Unknown,
         }
     }
 }
+
+/// Why an attempt does nothing.
+pub(super) const TAKEN: &str = "another attempt of this run goes on in this process";
 
 /// Stands where the conversation was.
 struct Nothing;

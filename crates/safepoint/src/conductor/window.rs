@@ -6,7 +6,7 @@ use futures_core::future::BoxFuture;
 use safepoint_scope::SafePoints;
 
 use super::{
-    Broken, Conductor,
+    Broken, Conductor, guarded,
     model_call::{Purpose, Streaming},
 };
 use crate::{
@@ -31,11 +31,11 @@ pub(super) struct Summing {
 
 impl Summing {
     pub(super) fn stream(&mut self) -> DeltaStream {
-        self.conversation.stream(&self.input)
+        guarded::stream(&mut *self.conversation, &self.input)
     }
 
     pub(super) fn part(&mut self) -> Option<BoxFuture<'static, ()>> {
-        self.conversation.part()
+        guarded::part(&mut *self.conversation)
     }
 
     pub(super) fn model(&self) -> &str {
@@ -68,7 +68,7 @@ impl Conductor {
         let text = transcript(self.machine.history(), &cut, gauge.readable());
         input.push(Entry::User(text.into()));
         let spec = ModelSpec { system: Some(INSTRUCTIONS.into()), ..ModelSpec::default() };
-        let conversation = model.open(spec);
+        let conversation = guarded::open(&*model, spec);
         let name = model.name().to_owned();
         let summing = Box::new(Summing { cut, input, model, conversation });
         let streaming = Streaming::new(&name, round, Purpose::Summary(summing));

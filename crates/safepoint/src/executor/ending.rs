@@ -36,6 +36,14 @@ pub(crate) struct Ending {
     /// The safe points by which the run's stop ended it.
     pub(crate) fired: Option<SafePoints>,
     said_none: SaidNone,
+    body: Body,
+}
+
+/// What became of a timed-out call's body. Exhaustive: it is gone, or it goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Body {
+    Gone,
+    GoesOn,
 }
 
 /// Whether a failure said that it left no effect.
@@ -61,6 +69,7 @@ impl Ending {
             child: None,
             fired: None,
             said_none: SaidNone::No,
+            body: Body::Gone,
         }
     }
 
@@ -109,6 +118,12 @@ impl Ending {
         Self::new(CallStatus::TimedOut, format!("its limit of {limit:?} passed"))
     }
 
+    /// It is over for its caller, and could not be ended.
+    pub(super) fn going_on(mut self) -> Self {
+        self.body = Body::GoesOn;
+        self
+    }
+
     /// Says whose stop it was: the run's outranks the call's own.
     pub(super) fn name_stop(&mut self, call: &Scope, run: &Scope) {
         if self.stopped_by.is_some() {
@@ -143,6 +158,7 @@ impl Ending {
             (CallStatus::Stopped | CallStatus::Killed, _, Effect::Done | Effect::Unknown) => {
                 note::STOPPED_UNKNOWN
             }
+            (CallStatus::TimedOut, _, _) if self.body == Body::GoesOn => note::TIMED_OUT_STILL_RUNNING,
             (CallStatus::TimedOut, _, _) => note::TIMED_OUT,
             (CallStatus::LeftRunning, _, _) => note::STILL_RUNNING,
             (CallStatus::NotStarted, _, _) => note::NOT_STARTED,

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{Cx, OnStop, Output, Tool, ToolResult, ToolSpec};
+use super::{Cx, OnStop, Output, Threading, Tool, ToolResult, ToolSpec};
 
 type Body = dyn Fn(Cx, Value) -> BoxFuture<'static, ToolResult> + Send + Sync;
 
@@ -92,7 +92,10 @@ where
 {
     let body = Arc::new(body);
     FnTool {
-        spec: spec_of::<A>(name.into(), description.into()).on_stop(OnStop::Detach),
+        spec: ToolSpec {
+            threading: Threading::Blocking,
+            ..spec_of::<A>(name.into(), description.into()).on_stop(OnStop::Detach)
+        },
         body: Arc::new(move |cx, args| {
             let body = Arc::clone(&body);
             Box::pin(async move {

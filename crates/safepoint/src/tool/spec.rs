@@ -36,6 +36,16 @@ pub struct ToolSpec {
     pub on_failure: OnFailure,
     /// Bytes of output that the model is shown; none = the run's `call_output_bytes`.
     pub output_bytes: Option<usize>,
+    /// Where its body runs.
+    pub(crate) threading: Threading,
+}
+
+/// Where a body runs. Exhaustive: dropping ends what is async, and nothing ends a thread.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Threading {
+    #[default]
+    Async,
+    Blocking,
 }
 
 /// What running a call may change (S4.4). Exhaustive: a resume must know what to do with each.
@@ -102,6 +112,7 @@ impl ToolSpec {
             approval: Approval::default(),
             on_failure: OnFailure::default(),
             output_bytes: None,
+            threading: Threading::Async,
         }
     }
 
