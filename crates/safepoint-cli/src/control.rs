@@ -12,6 +12,7 @@ mod request;
 mod run;
 mod server;
 mod session;
+mod stored;
 mod wire;
 
 pub(crate) use run::Turns;

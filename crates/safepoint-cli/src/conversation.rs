@@ -77,6 +77,17 @@ impl Conversation {
         }
     }
 
+    /// What has it look at its store at once, where it has one.
+    pub(crate) fn looker(&self) -> Option<impl Fn() + Send + Sync + use<>> {
+        match self {
+            Self::Bare { .. } => None,
+            Self::Kept(kept) => {
+                let session = kept.session.handle();
+                Some(move || session.look())
+            }
+        }
+    }
+
     /// Begins a turn on this prompt. The run goes on until its handle stops it.
     pub(crate) async fn begin(&mut self, prompt: String) -> anyhow::Result<RunHandle> {
         match self {
@@ -109,6 +120,11 @@ impl Conversation {
         let Self::Kept(kept) = self else { return 0 };
         let rows = kept.store.approvals(&kept.id).await.unwrap_or_default();
         rows.iter().filter(|row| row.state == ApprovalState::Open).count()
+    }
+
+    /// Whether somebody has stopped the session: no further turn begins.
+    pub(crate) fn is_over(&self) -> bool {
+        matches!(self, Self::Kept(kept) if kept.session.is_done())
     }
 
     /// The turn is over.
@@ -177,6 +193,14 @@ pub(crate) fn existing_store(path: Option<PathBuf>) -> anyhow::Result<Option<Arc
         Err(_no_home) => return Ok(None),
     };
     if path.exists() { open_store(Some(path)).map(Some) } else { Ok(None) }
+}
+
+/// Whether there is such a file: commands that only look do not make one.
+pub(crate) fn store_is_there(path: Option<&std::path::Path>) -> bool {
+    match path {
+        Some(path) => path.exists(),
+        None => usual_store().is_ok_and(|path| path.exists()),
+    }
 }
 
 /// `$XDG_DATA_HOME/safepoint/store.db`, or the same under `~/.local/share`.

@@ -65,6 +65,9 @@ async fn turns(args: &RunArgs, begins: Vec<Begin>) -> anyhow::Result<ExitCode> {
     let mut conversation = Conversation::open(args, agent, is_there).await?;
     let session = conversation.id().cloned().unwrap_or_else(SessionId::fresh);
     let turns = Arc::new(Turns::default());
+    if let Some(look) = conversation.looker() {
+        turns.on_look(look);
+    }
     let socket =
         control::open_run(session.as_str(), &turns, args.agent.model.clone().unwrap_or_default()).await;
     if let Err(error) = &socket {
@@ -91,7 +94,8 @@ async fn turns(args: &RunArgs, begins: Vec<Begin>) -> anyhow::Result<ExitCode> {
             Turn { handle, signals: &mut signals, pressed: Pressed::default(), view: &mut view, args };
         turn.follow().await;
         let outcome = turn.handle.done().await;
-        let is_last = index == last || turn.pressed.count > 1 || turns.is_ending();
+        let is_last =
+            index == last || turn.pressed.count > 1 || (turns.is_ending() || conversation.is_over());
         if is_last {
             turn.end_jobs(&processes, &earlier);
         }
@@ -103,7 +107,7 @@ async fn turns(args: &RunArgs, begins: Vec<Begin>) -> anyhow::Result<ExitCode> {
         view.end(&outcome, &receipt);
         conversation.after(&outcome);
         code = exit_code(&outcome, pressed);
-        if pressed.count > 1 || turns.is_ending() {
+        if pressed.count > 1 || turns.is_ending() || conversation.is_over() {
             break;
         }
     }

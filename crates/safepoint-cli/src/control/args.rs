@@ -1,6 +1,6 @@
 //! The command line of the commands that talk to a running session.
 
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 
 use clap::Args;
 
@@ -18,6 +18,9 @@ pub(crate) struct Common {
     /// One JSON object a line on stdout, nothing else there
     #[arg(long)]
     pub(super) json: bool,
+    /// Where kept sessions are; default: $XDG_DATA_HOME/safepoint/store.db, or the same under ~/.local/share
+    #[arg(long, value_name = "PATH")]
+    pub(super) store: Option<PathBuf>,
     /// How long to wait for its answer; with --wait, for the end. Exit code 7 after that
     #[arg(long, value_name = "DUR", value_parser = duration)]
     pub(super) timeout: Option<Duration>,

@@ -14,7 +14,7 @@ use tokio::{
 
 use super::{
     args::{Common, PushArgs, SteerArgs, StopArgs, WithdrawArgs},
-    place,
+    place, stored,
     wire::{self, Ask, OrWord, PolicyWord, PushAsk, Reply, Request, VERSION, Wait, code},
 };
 use crate::args::Usage;
@@ -89,6 +89,20 @@ pub(crate) async fn running() -> anyhow::Result<Vec<Running>> {
     Ok(found)
 }
 
+/// Has the owner of a kept session look at its store at once, if one lives here; else it finds out by itself.
+pub(super) async fn nudge(session: &str) {
+    const PATIENCE: Duration = Duration::from_millis(200);
+    let asked = async {
+        let (_, path) = place::sessions().ok()?.into_iter().find(|(id, _)| id == session)?;
+        let mut stream = place::connect(&path).await?;
+        wire::write(&mut stream, &Request { v: VERSION, ask: Ask::Look }).await.ok()?;
+        wire::read_line(&mut BufReader::new(stream)).await.ok()
+    };
+    if timeout(PATIENCE, asked).await.is_err() {
+        // It looks by itself before long.
+    }
+}
+
 /// What a session says of itself; none if it is gone or does not answer.
 async fn shown_of(path: &Path) -> Option<Reply> {
     const PATIENCE: Duration = Duration::from_secs(1);
@@ -120,6 +134,10 @@ fn meant(named: &str) -> anyhow::Result<Option<PathBuf>> {
 
 /// Asks, and shows each reply; the exit code is the last one's.
 async fn talk(common: &Common, ask: Ask, wait: Wait) -> anyhow::Result<ExitCode> {
+    if let Some(reply) = stored::through_store(common, &ask, wait).await? {
+        show(common, &reply)?;
+        return Ok(ExitCode::from(reply.code));
+    }
     let stream = match meant(&common.session)? {
         Some(path) => place::connect(&path).await,
         None => None,

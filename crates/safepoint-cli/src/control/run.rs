@@ -2,7 +2,7 @@
 //! started with.
 
 use std::sync::{
-    Arc, Mutex, PoisonError,
+    Arc, Mutex, OnceLock, PoisonError,
     atomic::{AtomicBool, Ordering},
 };
 
@@ -22,12 +22,26 @@ use super::{
 pub(crate) struct Turns {
     at_work: Mutex<Option<RunHandle>>,
     is_ending: AtomicBool,
+    /// Has a kept session look at its store.
+    look: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
 
 impl Turns {
     /// This turn is at work from now on.
     pub(crate) fn begin(&self, handle: &RunHandle) {
         *self.at_work.lock().unwrap_or_else(PoisonError::into_inner) = Some(handle.clone());
+    }
+
+    /// What has the kept session look at its store.
+    pub(crate) fn on_look(&self, look: impl Fn() + Send + Sync + 'static) {
+        // Set once, when the conversation is opened.
+        drop(self.look.set(Box::new(look)));
+    }
+
+    fn look(&self) {
+        if let Some(look) = self.look.get() {
+            look();
+        }
     }
 
     /// Whether the session was asked to stop: no further turn begins.
@@ -50,6 +64,10 @@ impl Target for RunTarget {
         Box::pin(async move {
             match ask {
                 Ask::Show => say.last(self.show()),
+                Ask::Look => {
+                    self.turns.look();
+                    say.last(Reply::new(code::ACCEPTED, "looking", "it looks at its store"));
+                }
                 Ask::Push(push) => self.steer(&push, &say).await,
                 Ask::Withdraw { .. } => {
                     say.last(Reply::new(code::TOO_LATE, "too_late", "nothing waits in a single run"));

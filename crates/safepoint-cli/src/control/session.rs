@@ -28,6 +28,8 @@ impl Target for ChatTarget {
     fn answer(self: Arc<Self>, ask: Ask, say: Say) -> BoxFuture<'static, ()> {
         Box::pin(async move {
             match ask {
+                // A chat has no store of its own.
+                Ask::Look => say.last(Reply::new(code::ACCEPTED, "looking", "it has no store")),
                 Ask::Show => say.last(self.show()),
                 Ask::Push(push) => self.push(push, &say).await,
                 Ask::Withdraw { item } => say.last(self.withdraw(&item).await),

@@ -27,8 +27,12 @@ pub(super) struct Request {
 #[serde(tag = "do", rename_all = "snake_case", deny_unknown_fields)]
 pub(super) enum Ask {
     Show,
+    /// Somebody wrote into the store of this kept session: look at once.
+    Look,
     Push(PushAsk),
-    Withdraw { item: String },
+    Withdraw {
+        item: String,
+    },
     Stop(StopAsk),
 }
 
