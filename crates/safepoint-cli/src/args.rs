@@ -201,6 +201,29 @@ impl AgentArgs {
     pub(crate) fn usual() -> Self {
         Unsaid::parse_from(["safepoint"]).agent
     }
+
+    /// Whether what was said can be meant, on the command line or in the config file.
+    pub(crate) fn check(&self) -> Result<(), Usage> {
+        if let Some(temperature) = self.temperature.filter(|it| !it.is_finite() || *it < 0.0) {
+            return Err(Usage(format!("--temperature {temperature}: it is a number, 0 or more")));
+        }
+        if self.parallel == Some(0) {
+            return Err(Usage("--parallel 0: no call could run; 1 runs them one after the other".into()));
+        }
+        if let Some(root) = self.root.as_ref().filter(|root| !root.is_dir()) {
+            return Err(Usage(format!("--root {}: there is no such directory", root.display())));
+        }
+        let is_http = |url: &&String| {
+            let rest = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"));
+            rest.is_some_and(|rest| !rest.is_empty() && !rest.starts_with('/'))
+        };
+        match self.base_url.as_ref() {
+            Some(url) if !is_http(&url) => {
+                Err(Usage(format!("--base-url {url}: write it like http://127.0.0.1:8080/v1")))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
 }
 
 /// `safepoint resume`.

@@ -38,6 +38,7 @@ impl Chosen {
 
 /// Chooses in the order of the contract, with the window that the arguments name.
 pub(crate) async fn choose(args: &AgentArgs) -> anyhow::Result<Chosen> {
+    args.check()?;
     let window = window(args)?;
     let mut chosen = pick(args).await?;
     if let Some(window) = window {
@@ -79,7 +80,12 @@ async fn pick(args: &AgentArgs) -> anyhow::Result<Chosen> {
 fn configured<W: Wire>(name: &str, args: &AgentArgs) -> anyhow::Result<HttpModel<W>> {
     let named_key = key(args)?;
     let by_environment = args.base_url.is_none() && named_key.is_none();
-    let mut model = if by_environment { HttpModel::from_env(name)? } else { HttpModel::new(name) };
+    let mut model = match by_environment {
+        true => {
+            HttpModel::from_env(name).map_err(|error| Usage(format!("{:#}", anyhow::Error::new(error))))?
+        }
+        false => HttpModel::new(name),
+    };
     if let Some(base) = &args.base_url {
         model = model.base_url(base);
     }

@@ -22,6 +22,13 @@ pub(crate) async fn practice(args: PracticeArgs) -> anyhow::Result<ExitCode> {
                 .map_err(|error| Usage(format!("the script {} is not right: {error}", path.display())))?
         }
     };
+    let file = match &args.log {
+        None => None,
+        Some(path) => Some(
+            std::fs::File::create(path)
+                .map_err(|error| Usage(format!("the log {} cannot be written: {error}", path.display())))?,
+        ),
+    };
     let (log, told) = mpsc::unbounded_channel();
     let log = args.log.as_ref().map(|_| log);
     // What is asked goes to the log, if anywhere: a server that runs for days must not keep it all.
@@ -33,9 +40,7 @@ pub(crate) async fn practice(args: PracticeArgs) -> anyhow::Result<ExitCode> {
     println!("{}", serde_json::json!({ "listening": format!("http://{address}") }));
     std::io::stdout().flush()?;
     eprintln!("try: safepoint run --base-url http://{address}/v1 --model openai:practice \"hello\"");
-    if let Some(path) = &args.log {
-        let file = std::fs::File::create(path)
-            .with_context(|| format!("the log {} cannot be written", path.display()))?;
+    if let Some(file) = file {
         std::thread::spawn(move || write_log(told, file));
     }
     Signals::listen()?.next().await;

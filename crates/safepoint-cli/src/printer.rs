@@ -96,6 +96,14 @@ impl Printer {
         }
     }
 
+    /// Resolves when all of it is written, or nobody reads it any more: a reader that pauses loses nothing.
+    pub(crate) fn written(&self) -> impl Future<Output = ()> + use<> {
+        // The thread ends when there is no more to write, and with it goes the sender of `gone`.
+        drop(self.lock().take());
+        let mut gone = self.gone.clone();
+        async move { while gone.changed().await.is_ok() {} }
+    }
+
     fn send(&self, piece: Piece) {
         if let Some(writer) = self.lock().as_ref()
             && writer.pieces.send(piece).is_err()

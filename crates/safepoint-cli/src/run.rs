@@ -26,28 +26,42 @@ use crate::{
     mcp::Used,
     model::{self, Chosen},
     screen::Screen,
-    signals::{Got, LAST_CAP, Pressed, Signals, disconnect},
+    signals::{LAST_CAP, Pressed, Signals},
     tools,
     view::View,
 };
 
 /// Runs the turns; the exit code is the last one's.
 pub(crate) async fn run(mut args: Box<RunArgs>) -> anyhow::Result<ExitCode> {
+    // First: a signal from now on is answered with an account.
+    let mut signals = Signals::listen()?;
     let config = Config::load(args.agent.config.as_deref())?;
     config.fill(&mut args.agent);
-    let prompts = prompts(&args)?;
-    turns(&args, prompts.into_iter().map(Begin::Prompt).collect()).await
+    let asked = Arc::new(RunArgs::clone(&args));
+    let read = tokio::task::spawn_blocking(move || prompts(&asked));
+    let prompts = tokio::select! {
+        biased;
+        read = read => read.context("the prompt could not be read")??,
+        // What was read so far is lost, and there is no run that could keep it.
+        got = signals.next() => {
+            eprintln!("safepoint: stopped before the prompt was read; no run began");
+            return Ok(ExitCode::from(got.exit_code()));
+        }
+    };
+    turns(&args, prompts.into_iter().map(Begin::Prompt).collect(), signals).await
 }
 
 /// Goes on with a kept session, and then takes the prompts, if there are any.
 pub(crate) async fn resume(args: Box<ResumeArgs>) -> anyhow::Result<ExitCode> {
     let ResumeArgs { resumed, run: mut args } = *args;
+    let signals = Signals::listen()?;
     let config = Config::load(args.agent.config.as_deref())?;
     config.fill(&mut args.agent);
+    says_something(args.prompt.iter().chain(&args.then))?;
     args.session = Some(resumed);
     let prompts = args.prompt.iter().chain(&args.then).cloned().map(Begin::Prompt);
     let begins = std::iter::once(Begin::Again).chain(prompts).collect();
-    turns(&args, begins).await
+    turns(&args, begins, signals).await
 }
 
 /// How a turn begins. Exhaustive: with something new, or where the last one was.
@@ -56,12 +70,11 @@ enum Begin {
     Again,
 }
 
-async fn turns(args: &RunArgs, begins: Vec<Begin>) -> anyhow::Result<ExitCode> {
+async fn turns(args: &RunArgs, begins: Vec<Begin>, mut signals: Signals) -> anyhow::Result<ExitCode> {
     let is_there = if matches!(begins[..], [Begin::Again, ..]) { Must::Exist } else { Must::BeMade };
     let screen = Screen::start(args.json);
     let processes = Processes::new(format!("run_{}", uuid::Uuid::now_v7().simple()));
     let (agent, needs) = agent(args, &screen, &processes).await?;
-    let mut signals = Signals::listen()?;
     let mut conversation = Conversation::open(args, agent, is_there).await?;
     let session = conversation.id().cloned().unwrap_or_else(SessionId::fresh);
     let turns = Arc::new(Turns::default());
@@ -114,11 +127,21 @@ async fn turns(args: &RunArgs, begins: Vec<Begin>) -> anyhow::Result<ExitCode> {
     gone(&earlier, &mut signals).await;
     conversation.close().await;
     needs.servers.close().await;
-    screen.finish();
+    code = written(&screen, &mut signals, code).await;
     if let Ok(socket) = socket {
         socket.finish().await;
     }
     Ok(code)
+}
+
+/// Waits until all is written, however slowly it is read. A signal ends that, and then the exit code says so.
+async fn written(screen: &Screen, signals: &mut Signals, code: ExitCode) -> ExitCode {
+    tokio::select! {
+        biased;
+        () = screen.written() => code,
+        // What is not yet written is lost.
+        got = signals.next() => if code == ExitCode::SUCCESS { ExitCode::from(got.exit_code()) } else { code },
+    }
 }
 
 /// Says what a session waits for that cannot be taken up: 11 if it waits for a decision.
@@ -175,13 +198,14 @@ impl Turn<'_> {
                 biased;
                 // Losing this branch loses nothing: the signal stays pending.
                 got = self.signals.next() => {
-                    self.pressed.ask(got, &self.handle, self.args);
-                    self.view.asked(&self.handle);
+                    if let Some(strength) = self.pressed.ask(got, &self.handle, self.args) {
+                        self.view.asked(strength);
+                    }
                 }
                 // Losing this one loses nothing: the flag stays set.
                 () = &mut closed, if reader == Reader::There => {
                     reader = Reader::Gone;
-                    disconnect(&self.handle, self.args, "stdout was closed");
+                    self.pressed.disconnect(&self.handle, self.args, "stdout was closed");
                 }
                 // Losing this one loses nothing: the reader's place moves only when an event is returned.
                 event = events.next() => match event {
@@ -270,9 +294,8 @@ fn exit_code(outcome: &Outcome, pressed: Pressed) -> ExitCode {
         (Ending::Done, _) => 0,
         (Ending::Failed, _) => 1,
         (Ending::Suspended, _) => 11,
-        (Ending::Stopped, Some(Got::Interrupt)) => 130,
-        (Ending::Stopped, Some(Got::Terminate)) => 143,
-        (Ending::Stopped, Some(Got::Hangup) | None) => 10,
+        (Ending::Stopped, Some(got)) => got.exit_code(),
+        (Ending::Stopped, None) => 10,
     })
 }
 
@@ -293,7 +316,15 @@ fn prompts(args: &RunArgs) -> anyhow::Result<Vec<String>> {
     if first.trim().is_empty() {
         return Err(Usage(format!("the prompt is empty; {NO_PROMPT}")).into());
     }
+    says_something(&args.then)?;
     Ok(std::iter::once(first).chain(args.then.iter().cloned()).collect())
+}
+
+fn says_something<'a>(prompts: impl IntoIterator<Item = &'a String>) -> Result<(), Usage> {
+    match prompts.into_iter().any(|prompt| prompt.trim().is_empty()) {
+        true => Err(Usage("a prompt is empty: each turn needs something to do".into())),
+        false => Ok(()),
+    }
 }
 
 /// What a run needs beside its agent, for as long as it lasts.

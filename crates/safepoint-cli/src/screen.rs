@@ -186,6 +186,12 @@ impl Screen {
         self.printer.finish();
     }
 
+    /// Resolves when what is left is written, however slowly it is read, or when nobody reads it any more.
+    pub(crate) fn written(&self) -> impl Future<Output = ()> + use<> {
+        self.live(None);
+        self.printer.written()
+    }
+
     fn tell(&self, state: &mut State, text: &str) {
         self.tell_part(state, text);
         self.printer.tell("\n");

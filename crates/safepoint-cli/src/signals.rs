@@ -2,7 +2,7 @@
 
 use std::{io, time::Duration};
 
-use safepoint::{Code, Grace, Reason, RunHandle, StopRequest};
+use safepoint::{Asked, Code, Grace, Reason, RunHandle, StopRequest};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::args::{OnDisconnect, RunArgs};
@@ -48,13 +48,29 @@ impl Signals {
 /// What has been asked of a turn because of signals.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Pressed {
-    /// The first that asked for a stop.
+    /// The one that was the first to ask for a stop, of all who can ask: the run's reason is that.
     pub(crate) first: Option<Got>,
-    /// How many did.
+    /// How many asked: signals, and a reader that went away.
     pub(crate) count: u32,
 }
 
+/// How soon a stop that was asked comes. Exhaustive: at a safe point, or now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Strength {
+    AtSafePoint,
+    Now,
+}
+
 impl Got {
+    /// What a program that this has ended exits with.
+    pub(crate) fn exit_code(self) -> u8 {
+        match self {
+            Self::Interrupt => 130,
+            Self::Terminate => 143,
+            Self::Hangup => 10,
+        }
+    }
+
     fn name(self) -> &'static str {
         match self {
             Self::Interrupt => "ctrl-c",
@@ -66,29 +82,39 @@ impl Got {
 
 impl Pressed {
     /// The first is graceful, the second is now with a small cap; a hang-up is a disconnect.
-    pub(crate) fn ask(&mut self, got: Got, handle: &RunHandle, args: &RunArgs) {
+    /// Says what it asked; none if nothing.
+    pub(crate) fn ask(&mut self, got: Got, handle: &RunHandle, args: &RunArgs) -> Option<Strength> {
         if got == Got::Hangup {
-            disconnect(handle, args, got.name());
-            return;
+            return self.disconnect(handle, args, got.name());
         }
         self.count += 1;
-        self.first.get_or_insert(got);
         let request = match (self.count, Grace::try_from(args.agent.grace)) {
             (1, Ok(grace)) => StopRequest::graceful(grace).cleanup_cap(args.agent.cleanup_cap),
             (1, Err(_zero)) => StopRequest::now().cleanup_cap(args.agent.cleanup_cap),
             _ => StopRequest::now().cleanup_cap(LAST_CAP),
         };
-        handle.stop(request.because(Reason::user(got.name())));
+        if handle.stop(request.because(Reason::user(got.name()))) == Asked::First {
+            self.first = Some(got);
+        }
+        let at_safe_point = self.count == 1 && !args.agent.grace.is_zero();
+        Some(if at_safe_point { Strength::AtSafePoint } else { Strength::Now })
     }
-}
 
-/// Nobody watches any more.
-pub(crate) fn disconnect(handle: &RunHandle, args: &RunArgs, why: &'static str) {
-    match args.on_disconnect {
-        OnDisconnect::Detach => {}
-        OnDisconnect::Stop => {
-            let reason = Reason::new(Code::DISCONNECT).saying(why);
-            handle.stop(StopRequest::now().cleanup_cap(args.agent.cleanup_cap).because(reason));
+    /// Nobody watches any more. Says what that asked; none if nothing.
+    pub(crate) fn disconnect(
+        &mut self,
+        handle: &RunHandle,
+        args: &RunArgs,
+        why: &'static str,
+    ) -> Option<Strength> {
+        match args.on_disconnect {
+            OnDisconnect::Detach => None,
+            OnDisconnect::Stop => {
+                self.count += 1;
+                let reason = Reason::new(Code::DISCONNECT).saying(why);
+                handle.stop(StopRequest::now().cleanup_cap(args.agent.cleanup_cap).because(reason));
+                Some(Strength::Now)
+            }
         }
     }
 }

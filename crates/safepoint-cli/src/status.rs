@@ -125,7 +125,7 @@ impl Status {
     }
 
     /// What runs, with how long it has.
-    fn running(&self, now: Instant) -> String {
+    pub(crate) fn running(&self, now: Instant) -> String {
         const SHOWN: usize = 3;
         let model = self.model.map(|(model, since)| {
             let what = match model {

@@ -11,7 +11,7 @@ use safepoint::{
 };
 use serde_json::json;
 
-use crate::{args::RunArgs, json::Lines, screen::Screen, status::Status};
+use crate::{args::RunArgs, json::Lines, screen::Screen, signals::Strength, status::Status};
 
 /// What the user sees.
 pub(crate) struct View {
@@ -100,16 +100,16 @@ impl View {
     }
 
     /// Says at once that a stop was asked, and what it waits for; a live line says it by itself.
-    pub(crate) fn asked(&self, handle: &RunHandle) {
+    pub(crate) fn asked(&self, strength: Strength) {
         if self.screen.is_live() {
             return;
         }
-        match handle.alive().as_slice() {
-            [] => self.screen.note("stopping…"),
-            alive => {
-                self.screen.note(&format!("stopping… waits for {} (again to stop now)", alive.join(", ")))
-            }
-        }
+        let running = self.status.running(Instant::now());
+        let waits = if running.is_empty() { String::new() } else { format!(" waits for {running}") };
+        self.screen.note(&match strength {
+            Strength::Now => format!("stopping now…{waits}"),
+            Strength::AtSafePoint => format!("stopping…{waits} (again to stop now)"),
+        });
     }
 
     /// Says what a turn that has ended still waits for.

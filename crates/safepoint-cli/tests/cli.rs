@@ -15,6 +15,7 @@ mod cli {
     mod chat;
     mod control;
     mod terminal;
+    mod told;
     mod trace;
 }
 
@@ -388,10 +389,10 @@ fn errors_say_what_to_do() {
     std::fs::write(wrong.path(), "modle = 'x'").unwrap();
     let wrong = wrong.path().to_str().unwrap();
     for (args, code, says) in [
-        (vec!["run", "--model", "openai:x", "hi"], 1, "OPENAI_API_KEY"),
+        (vec!["run", "--model", "openai:x", "hi"], 2, "OPENAI_API_KEY"),
         (vec!["run", "--model", "x", "hi"], 2, "openai:NAME"),
         (vec!["run", "--model", "cohere:x", "hi"], 2, "no wire"),
-        (vec!["run", "--base-url", "nonsense", "--model", "openai:x", "hi"], 1, "http://127.0.0.1:8080/v1"),
+        (vec!["run", "--base-url", "nonsense", "--model", "openai:x", "hi"], 2, "http://127.0.0.1:8080/v1"),
         (
             vec!["run", "--base-url", "http://127.0.0.1:1/v1", "--model", "openai:x", "hi"],
             1,
@@ -408,6 +409,12 @@ fn errors_say_what_to_do() {
         (vec!["run", "--model", "openai:x", "--api-key-env", "NO_SUCH", "hi"], 2, "NO_SUCH"),
         (vec!["run", "--grace", "5", "hi"], 2, "500ms"),
         (vec!["run", ""], 2, "what should it do?"),
+        (vec!["run", "hi", "--then", " "], 2, "a prompt is empty"),
+        (vec!["resume", "s", ""], 2, "a prompt is empty"),
+        (vec!["run", "--model", "practice", "--temperature", "nan", "hi"], 2, "--temperature"),
+        (vec!["run", "--model", "practice", "--parallel", "0", "hi"], 2, "--parallel"),
+        (vec!["run", "--model", "practice", "--root", "/no/such", "hi"], 2, "--root"),
+        (vec!["practice", "--log", "/no/such/file"], 2, "cannot be written"),
         (vec!["practice", "--script", "/no/such/file"], 2, "cannot be read"),
     ] {
         let output = safepoint(&args).output().unwrap();

@@ -1,0 +1,128 @@
+//! What is told is whole and true: slow readers, early signals, and exit codes that agree with the outcome.
+
+use std::{
+    io::{BufReader, Read as _},
+    process::Stdio,
+    time::{Duration, Instant},
+};
+
+use rustix::process::Signal;
+
+use crate::{Practice, STREAM, check, lines, safepoint, signal, until};
+
+/// S3.6: a reader that pauses gets all of it, and the exit code is the outcome's.
+#[test]
+fn a_reader_that_pauses_loses_nothing() {
+    let text = "x".repeat(200_000);
+    let server = Practice::start(&serde_json::json!({"replies": [{"text": text}]}).to_string());
+    let mut child = safepoint(&["run", "--base-url", &server.url, "--model", "openai:x", "--json", "hi"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let deadline = Instant::now() + Duration::from_millis(2500);
+    while Instant::now() < deadline && child.try_wait().unwrap().is_none() {
+        std::thread::yield_now();
+    }
+    let mut all = Vec::new();
+    child.stdout.take().unwrap().read_to_end(&mut all).unwrap();
+    check(&lines(&all), 1);
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+/// S1.4, S3.1: the exit code is that of the primary reason, not of what was pressed after it.
+#[test]
+fn an_interrupt_after_a_hangup_or_a_limit_is_10() {
+    let script =
+        r#"{"replies":[{"calls":[{"name":"shell","args":{"command":"trap '' INT TERM HUP; sleep 50"}}]}]}"#;
+    for (limit, code) in [("60s", "disconnect"), ("1s", "wall_time")] {
+        let server = Practice::start(script);
+        let args = ["run", "--base-url", &server.url, "--model", "openai:x", "--tools", "shell", "--approve"];
+        let mut child = safepoint(&[&args[..], &["auto", "--timeout", limit, "--json", "go"]].concat())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut reader = BufReader::new(child.stdout.take().unwrap());
+        until(&mut reader, "call_started");
+        if code == "disconnect" {
+            signal(&child, Signal::HUP);
+        }
+        until(&mut reader, "stop_requested");
+        let asked = Instant::now();
+        signal(&child, Signal::INT);
+        let outcome = until(&mut reader, "outcome").pop().unwrap();
+        assert_eq!(outcome["reason"]["code"], code);
+        assert_eq!(child.wait().unwrap().code(), Some(10), "{code}");
+        // B7: after a hang-up an interrupt is the second request: it has the small cap.
+        assert!(code != "disconnect" || asked.elapsed() < Duration::from_secs(3), "{:?}", asked.elapsed());
+    }
+}
+
+/// S2.1: a signal while the prompt is still read is answered, and no run begins.
+#[test]
+fn an_interrupt_while_the_prompt_is_read_is_130() {
+    let mut child = safepoint(&["run", "--model", "practice"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // Held: an end of stdin would be an answer too.
+    let _stdin = child.stdin.take();
+    let status = format!("/proc/{}/status", child.id());
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while !listens(&std::fs::read_to_string(&status).unwrap()) {
+        assert!(Instant::now() < deadline, "it never listened");
+        std::thread::yield_now();
+    }
+    signal(&child, Signal::INT);
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let mut told = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut told).unwrap();
+    assert!(told.contains("no run began"), "{told}");
+}
+
+/// Whether SIGINT is caught.
+fn listens(status: &str) -> bool {
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
+    u64::from_str_radix(caught.trim(), 16).unwrap() & 2 != 0
+}
+
+/// S3.3: where a lost terminal detaches, nothing was asked and nothing says that it was; and what is now is not
+/// asked for again.
+#[test]
+fn a_hangup_that_detaches_is_not_told_as_a_stop() {
+    let server = Practice::start(STREAM);
+    let args = ["run", "--base-url", &server.url, "--model", "openai:x", "--on-disconnect", "detach"];
+    let mut child = safepoint(&[&args[..], &["hi"]].concat())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut first = [0; 1];
+    child.stdout.as_mut().unwrap().read_exact(&mut first).unwrap();
+    signal(&child, Signal::HUP);
+    let output = child.wait_with_output().unwrap();
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert_eq!((output.status.code(), told.contains("stopping")), (Some(0), false), "{told}");
+}
+
+/// S1.2: a stop that is now already is not offered again.
+#[test]
+fn a_stop_that_is_now_is_not_offered_again() {
+    let server = Practice::start(STREAM);
+    let mut child =
+        safepoint(&["run", "--base-url", &server.url, "--model", "openai:x", "--grace", "0", "hi"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+    let mut first = [0; 1];
+    child.stdout.as_mut().unwrap().read_exact(&mut first).unwrap();
+    signal(&child, Signal::INT);
+    let output = child.wait_with_output().unwrap();
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(told.contains("stopping now") && !told.contains("again to stop now"), "{told}");
+    assert_eq!(output.status.code(), Some(130));
+}
