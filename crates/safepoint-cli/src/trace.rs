@@ -15,6 +15,7 @@ use crate::{
     kept::{Where, no_session},
 };
 
+mod calls;
 mod facts;
 mod fold;
 mod lines;

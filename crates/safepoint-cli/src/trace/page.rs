@@ -190,7 +190,7 @@ fn cut(text: &str, head: usize) -> String {
     if text.len() <= head {
         return text.to_owned();
     }
-    let kept = text.floor_char_boundary(head);
+    let kept = (0..=head).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
     format!("{}\n… {} bytes more; `safepoint trace --json` has all of it", &text[..kept], text.len() - kept)
 }
 
@@ -246,4 +246,23 @@ fn base64(bytes: &[u8]) -> String {
         }
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn checksums_are_written_as_policies_expect_them() {
+        let known = [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foobar", "Zm9vYmFy")];
+        for (text, written) in known {
+            assert_eq!(base64(text.as_bytes()), written);
+        }
+    }
+
+    #[test]
+    fn a_long_text_is_cut_between_letters() {
+        assert!(cut("ääää", 3).starts_with("ä\n… 6 bytes more"), "{}", cut("ääää", 3));
+        assert_eq!(cut("ää", 4), "ää");
+    }
 }

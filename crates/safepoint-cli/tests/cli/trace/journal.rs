@@ -123,6 +123,15 @@ impl Journal {
 /// by the end of its process, with a record that is damaged.
 pub(crate) fn eventful() -> Journal {
     let mut all = Journal::new();
+    at_work(&mut all);
+    stopped(&mut all);
+    all.begin(60_000, 2, "and now");
+    all.garbage();
+    all.fact(60_010, 2, &[], json!({"fact": "model_started", "round": 1}));
+    all
+}
+
+fn at_work(all: &mut Journal) {
     all.begin(0, 1, &format!("look {HOSTILE}"));
     all.fact(2, 1, &[], json!({"fact": "model_started", "round": 1}));
     let report = json!({"model": "m", "round": 1, "state": "completed", "usage": usage(100, 20), "started_at": at(2),
@@ -157,6 +166,9 @@ pub(crate) fn eventful() -> Journal {
         json!({"fact": "attempt_opened", "run": "run_2", "attempt": 1, "history": null, "at": at(940)}),
     );
     all.model(1, &["c3"], 1, (950, 1_450));
+}
+
+fn stopped(all: &mut Journal) {
     all.called(
         1,
         &[],
@@ -200,8 +212,4 @@ pub(crate) fn eventful() -> Journal {
     all.settled(4_520, 1, &[], "stopped");
     all.line(4_521, json!({"line": "ended", "turn": 1, "fate": {"fate": "interrupted", "turn": 1}}));
     all.line(4_540, json!({"line": "quiet", "turn": 1}));
-    all.begin(60_000, 2, "and now");
-    all.garbage();
-    all.fact(60_010, 2, &[], json!({"fact": "model_started", "round": 1}));
-    all
 }

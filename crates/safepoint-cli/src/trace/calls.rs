@@ -1,0 +1,132 @@
+//! What the facts of calls, and of the questions whether they may run, say in a story.
+
+use safepoint::{
+    approval::{ApprovalRequest, Decision},
+    event::{Answered, Extent, Fact},
+    message::CallResult,
+    receipt::{CallReport, CallStatus, Effect, WorkKind},
+};
+use serde_json::json;
+
+use super::{
+    facts::Moment,
+    fold::{Folder, Open},
+    story::{Kind, Tone},
+};
+
+impl Folder {
+    pub(super) fn call_started(&mut self, moment: &Moment, fact: &Fact) {
+        let Fact::CallStarted { call_id, name, round, args, effect, key, work, at } = fact else { return };
+        let kind = match work {
+            WorkKind::Body => Kind::Call,
+            WorkKind::Child | WorkKind::Background => {
+                self.lane(moment.turn, &moment.path.of(call_id), Some(name));
+                Kind::Child
+            }
+        };
+        let open = Open::Call(moment.path.clone(), call_id.as_str().to_owned());
+        let step = self.begin_step(open, kind, moment);
+        step.round = Some(*round);
+        step.from = Some(*at);
+        step.title.clone_from(name);
+        let fields = [
+            ("call_id", json!(call_id)),
+            ("name", json!(name)),
+            ("args", args.clone()),
+            ("effect_class", json!(effect)),
+            ("key", json!(key)),
+            ("work", json!(work)),
+        ];
+        step.fields.extend(fields.map(|(name, value)| (name.to_owned(), value)));
+    }
+
+    pub(super) fn call_ended(
+        &mut self,
+        moment: &Moment,
+        report: &CallReport,
+        result: &CallResult,
+        extent: &Extent,
+    ) {
+        let open = Open::Call(moment.path.clone(), report.call_id.as_str().to_owned());
+        if !self.is_open(&open) {
+            // It never began: denied, expired, or not started because of a stop.
+            let step = self.begin_step(open.clone(), Kind::Call, moment);
+            step.round = Some(report.round);
+            step.title.clone_from(&report.name);
+            step.fields.insert("call_id".into(), json!(report.call_id));
+            step.fields.insert("name".into(), json!(report.name));
+        }
+        let Some(at) = self.end_step(&open) else { return };
+        let step = &mut self.steps[at];
+        step.from = report.started_at.or(step.from);
+        step.to = report.ended_at.or(moment.at);
+        step.tone = tone(report.status);
+        let effect = match report.effect {
+            Effect::None => "",
+            Effect::Done => ", effect done",
+            Effect::Unknown => ", EFFECT UNKNOWN",
+        };
+        step.said = format!("{}{effect}", report.status.as_str().replace('_', " "));
+        let fields = [
+            ("status", json!(report.status)),
+            ("effect", json!(report.effect)),
+            ("reason", json!(report.reason)),
+            ("stopped_by", json!(report.stopped_by)),
+            ("processes", json!(report.processes)),
+            ("cleanups", json!(report.cleanups)),
+            ("output", json!(result.text)),
+            ("extent", json!(extent)),
+        ];
+        step.fields.extend(fields.map(|(name, value)| (name.to_owned(), value)));
+    }
+
+    pub(super) fn asked(&mut self, moment: &Moment, asked: &ApprovalRequest) {
+        let step = self.begin_step(Open::Approval(asked.id.as_str().to_owned()), Kind::Approval, moment);
+        step.from = Some(asked.asked_at);
+        step.title = format!("may {} run?", asked.tool);
+        let fields = [
+            ("approval_id", json!(asked.id)),
+            ("call_id", json!(asked.call_id)),
+            ("name", json!(asked.tool)),
+            ("args", asked.args.clone()),
+            ("digest", json!(asked.digest)),
+            ("expires_at", json!(asked.expires_at)),
+        ];
+        step.fields.extend(fields.map(|(name, value)| (name.to_owned(), value)));
+    }
+
+    pub(super) fn answered(&mut self, moment: &Moment, id: &str, answer: &Answered) {
+        let Some(at) = self.end_step(&Open::Approval(id.to_owned())) else { return };
+        let step = &mut self.steps[at];
+        step.to = moment.at;
+        let (how, tone) = match answer {
+            Answered::Decided(Decision::Approve) => ("approved".to_owned(), Tone::Good),
+            Answered::Decided(Decision::ApproveWith { .. }) => {
+                ("approved with other arguments".to_owned(), Tone::Good)
+            }
+            Answered::Decided(Decision::Deny { message }) if message.is_empty() => {
+                ("denied".to_owned(), Tone::Bad)
+            }
+            Answered::Decided(Decision::Deny { message }) => (format!("denied: {message}"), Tone::Bad),
+            Answered::Decided(Decision::Respond { .. }) => ("answered instead".to_owned(), Tone::Good),
+            Answered::Expired => ("expired".to_owned(), Tone::Bad),
+            Answered::Withdrawn => ("withdrawn by a stop".to_owned(), Tone::Stopped),
+        };
+        step.said = how;
+        step.tone = tone;
+        step.fields.insert("answer".into(), json!(answer));
+    }
+}
+
+fn tone(status: CallStatus) -> Tone {
+    match status {
+        CallStatus::Completed => Tone::Good,
+        CallStatus::Failed
+        | CallStatus::Denied
+        | CallStatus::Expired
+        | CallStatus::TimedOut
+        | CallStatus::LeftRunning
+        | CallStatus::Unreachable => Tone::Bad,
+        CallStatus::NotStarted | CallStatus::Stopped | CallStatus::Killed => Tone::Stopped,
+    }
+}
