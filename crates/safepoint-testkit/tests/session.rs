@@ -12,6 +12,8 @@ mod desk;
 mod dice;
 #[path = "session/durable.rs"]
 mod durable;
+#[path = "session/durable_doubt.rs"]
+mod durable_doubt;
 #[path = "session/fire.rs"]
 mod fire;
 #[path = "session/races.rs"]
