@@ -12,7 +12,10 @@ use safepoint::{
 };
 use safepoint_stores::SqliteStore;
 
-use crate::args::{RunArgs, Usage};
+use crate::{
+    args::{RunArgs, Usage},
+    survivors,
+};
 
 /// Turns one after the other. Exhaustive: kept in memory, or in a store.
 pub(crate) enum Conversation {
@@ -58,6 +61,7 @@ impl Conversation {
         {
             return Err(NoSession(id).into());
         }
+        let dead = store.open(&id).await.ok().as_ref().and_then(survivors::dead_holder);
         // The next prompt is typed by somebody who has seen that the last turn failed.
         let builder = Session::builder(Chat::new(agent)).on_failure(OnFailure::GoOn);
         let session = match builder.open(Arc::clone(&store), id.clone(), store::Owner::here()).await {
@@ -65,6 +69,10 @@ impl Conversation {
             Err(error @ store::Error::Held(..)) => return Err(Elsewhere(error, id).into()),
             Err(error) => return Err(error).context(format!("the session {id} cannot be opened")),
         };
+        // The session is ours: nobody else looks for them.
+        if let Some(dead) = dead {
+            survivors::reap(dead).await;
+        }
         let events = session.events();
         Ok(Self::Kept(Box::new(Kept { session, events, id, store })))
     }

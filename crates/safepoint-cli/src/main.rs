@@ -20,6 +20,7 @@ mod screen;
 mod sessions;
 mod signals;
 mod status;
+mod survivors;
 mod tools;
 mod trace;
 mod view;

@@ -27,7 +27,7 @@ use crate::{
     model::{self, Chosen},
     screen::Screen,
     signals::{LAST_CAP, Pressed, Signals},
-    tools,
+    survivors, tools,
     view::View,
 };
 
@@ -73,7 +73,7 @@ enum Begin {
 async fn turns(args: &RunArgs, begins: Vec<Begin>, mut signals: Signals) -> anyhow::Result<ExitCode> {
     let is_there = if matches!(begins[..], [Begin::Again, ..]) { Must::Exist } else { Must::BeMade };
     let screen = Screen::start(args.json);
-    let processes = Processes::new(format!("run_{}", uuid::Uuid::now_v7().simple()));
+    let processes = Processes::new(survivors::mark());
     let (agent, needs) = agent(args, &screen, &processes).await?;
     let mut conversation = Conversation::open(args, agent, is_there).await?;
     let session = conversation.id().cloned().unwrap_or_else(SessionId::fresh);

@@ -14,6 +14,8 @@ mod dice;
 mod durable;
 #[path = "session/durable_doubt.rs"]
 mod durable_doubt;
+#[path = "session/durable_faults.rs"]
+mod durable_faults;
 #[path = "session/fire.rs"]
 mod fire;
 #[path = "session/races.rs"]

@@ -1,0 +1,48 @@
+//! What an owner of a session left running when it was killed together with the guard of its commands: found by their
+//! mark when the session is opened again, and killed (S4.9).
+
+use safepoint::store::{Life, Owner, SessionRow};
+use safepoint_tools::process::{ProcessRecord, Reaped, reap_survivors};
+
+/// The mark of every command of this process. The store knows the process from its lease before the first command
+/// begins, so that nothing else has to be recorded.
+pub(crate) fn mark() -> String {
+    mark_of(&Owner::here())
+}
+
+fn mark_of(owner: &Owner) -> String {
+    format!("run_{}_{}_{}", owner.boot, owner.pid, owner.started)
+}
+
+/// Who held the session, if that process is provably dead: whatever carries its mark belongs to nobody.
+pub(crate) fn dead_holder(row: &SessionRow) -> Option<Owner> {
+    let owner = row.holder.as_ref()?.owner.clone();
+    (owner.life() == Life::Dead && owner.boot == Owner::here().boot).then_some(owner)
+}
+
+/// Kills what it left, and says so.
+pub(crate) async fn reap(dead: Owner) {
+    let Ok(pid) = i32::try_from(dead.pid) else { return };
+    let record = ProcessRecord { run: mark_of(&dead), pid, start: dead.started };
+    let reaped = tokio::task::spawn_blocking(move || reap_survivors(&[record])).await;
+    let Ok(Reaped { killed, survivors }) = reaped else { return };
+    if !killed.is_empty() {
+        eprintln!("safepoint: killed {} that a killed run had left: {}", count(killed.len()), pids(&killed));
+    }
+    if !survivors.is_empty() {
+        eprintln!(
+            "safepoint: {} of a killed run could not be killed: {}",
+            count(survivors.len()),
+            pids(&survivors)
+        );
+    }
+}
+
+fn count(processes: usize) -> String {
+    if processes == 1 { "1 process".into() } else { format!("{processes} processes") }
+}
+
+fn pids(members: &[safepoint_tools::process::Member]) -> String {
+    let pids: Vec<String> = members.iter().map(|member| member.pid.to_string()).collect();
+    pids.join(", ")
+}

@@ -1,0 +1,93 @@
+//! What outlives a runtime and its guard, from the session's next start.
+
+use std::{
+    fs,
+    time::{Duration, Instant},
+};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::super::{BIN, Practice, safepoint};
+
+fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !holds() {
+        assert!(Instant::now() < deadline, "{what}");
+        std::thread::yield_now();
+    }
+}
+
+/// The process and its descendants that run this program: the runtime, its guard, and who keeps each command.
+fn ours(root: u32) -> Vec<Pid> {
+    let mut family = vec![root];
+    let mut place = 0;
+    while let Some(parent) = family.get(place).copied() {
+        place += 1;
+        for entry in fs::read_dir("/proc").unwrap().flatten() {
+            let Ok(pid) = entry.file_name().to_string_lossy().parse::<u32>() else { continue };
+            let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            let rest = stat.rsplit_once(") ").map(|(_, rest)| rest.to_owned()).unwrap_or_default();
+            if rest.split(' ').nth(1) == Some(&parent.to_string()) && !family.contains(&pid) {
+                family.push(pid);
+            }
+        }
+    }
+    let is_ours = |pid: &u32| {
+        fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| exe == fs::canonicalize(BIN).unwrap())
+    };
+    let pids = family.into_iter().filter(is_ours);
+    pids.map(|pid| Pid::from_raw(i32::try_from(pid).unwrap()).unwrap()).collect()
+}
+
+/// S4.9: the runtime, its guard and the keeper of a command are killed at once; the command that is left is found by its
+/// mark when the session is opened again, and killed.
+#[test]
+fn what_outlived_its_runtime_and_guard_is_killed_at_the_next_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let (pid_file, store) = (folder.path().join("pid"), folder.path().join("s.db"));
+    let command = format!("sleep 300 & echo $! > {0}.new; mv {0}.new {0}; wait", pid_file.display());
+    let script = serde_json::json!({"replies": [{"calls": [{"name": "shell", "args": {"command": command}}]},
+        {"text": "done"}]});
+    let practice = Practice::start(&script.to_string());
+    let store = store.to_str().unwrap();
+    let root = folder.path().to_str().unwrap();
+    let args = [
+        "--session",
+        "s",
+        "--store",
+        store,
+        "--model",
+        "openai:m",
+        "--base-url",
+        &practice.url,
+        "--tools",
+        "shell",
+        "--root",
+        root,
+        "--approve",
+        "auto",
+    ];
+    let mut first = safepoint(&["run"]).args(args).arg("go").spawn().unwrap();
+    until("the command begins", || pid_file.exists());
+    let left: i32 = fs::read_to_string(&pid_file).unwrap().trim().parse().unwrap();
+    let left = Pid::from_raw(left).unwrap();
+    let ours = ours(first.id());
+    assert!(ours.len() >= 3, "{ours:?}");
+    for signal in [Signal::STOP, Signal::KILL] {
+        for pid in &ours {
+            kill_process(*pid, signal).unwrap();
+        }
+    }
+    first.wait().unwrap();
+    assert!(!is_gone(left), "it outlived them");
+    let next = safepoint(&["resume", "s"]).args(&args[2..]).output().unwrap();
+    let said = String::from_utf8_lossy(&next.stderr).into_owned();
+    assert!(said.contains("killed 1 process that a killed run had left"), "{said}");
+    until("it is gone", || is_gone(left));
+}
+
+/// Gone, or dead and not yet waited for.
+fn is_gone(pid: Pid) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
+    stat.map_or(true, |stat| stat.contains(") Z"))
+}
