@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use jiff::Timestamp;
 use safepoint::{
     ids::SessionId,
-    store::{ApprovalState, Error, Life, SessionRow, Store},
+    store::{ApprovalState, Error, ItemState, Life, SessionRow, Store},
 };
 use serde_json::{Value, json};
 
@@ -244,7 +244,8 @@ async fn show(args: OneArgs) -> anyhow::Result<ExitCode> {
     let mut shown = one.json();
     if let (Some(store), true) = (&store, one.is_kept()) {
         let id = SessionId::from(one.id.as_str());
-        let waiting = store.inbox(&id).await?.len();
+        let items = store.inbox(&id).await?;
+        let waiting = items.iter().filter(|item| item.state == ItemState::Waiting).count();
         let approvals = store.approvals(&id).await?;
         let open: Vec<_> = approvals
             .iter()

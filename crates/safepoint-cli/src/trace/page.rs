@@ -61,7 +61,7 @@ fn source(text: &str) -> String {
 fn body(story: &Story, title: &str) -> String {
     let row = &story.row;
     let (usage, damaged) = (story.usage(), story.damaged());
-    let state = if row.label.is_empty() { "new" } else { &row.label };
+    let state = story.state();
     let counts = format!(
         "made {}; {}, {} records, {} tokens in, {} out",
         moment(row.created),

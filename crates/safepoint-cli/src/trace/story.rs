@@ -7,7 +7,7 @@ use safepoint::{
     Usage,
     ids::{SessionId, TurnId},
     session::{Fate, look_back},
-    store::{self, SessionRow, Store},
+    store::{self, Life, SessionRow, Store},
 };
 use serde_json::{Map, Value};
 
@@ -148,6 +148,16 @@ impl Story {
         let mut folder = Folder::default();
         look_back(&**store, session, |past| folder.take(past)).await?;
         Ok(folder.story(row))
+    }
+
+    /// How the session stands.
+    pub(crate) fn state(&self) -> &str {
+        let is_dead = self.row.holder.as_ref().is_none_or(|held| held.owner.life() == Life::Dead);
+        match self.row.label.as_str() {
+            "" => "new",
+            "running" if is_dead => "crashed",
+            label => label,
+        }
     }
 
     /// How many records could not be read.

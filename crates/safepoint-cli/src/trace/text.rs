@@ -33,8 +33,7 @@ pub(super) fn text(story: &Story) -> String {
 fn head(story: &Story, out: &mut String) {
     let row = &story.row;
     let (usage, damaged) = (story.usage(), story.damaged());
-    let label = if row.label.is_empty() { "new" } else { &row.label };
-    push(out, &cut(&format!("session {}: {label}", row.id), WIDTH));
+    push(out, &cut(&one_line(&format!("session {}: {}", row.id, story.state())), WIDTH));
     push(out, &format!("made {}, last changed {}", moment(row.created), moment(row.updated)));
     push(
         out,
