@@ -138,3 +138,10 @@ async fn a_store_that_hangs_does_not_hold_up_a_stop() {
         assert!(exit.is_ok(), "held at {at}");
     }
 }
+/// S3.4, S7.2, S7.6, S7.7 / T10: an operation that the store refuses, whichever it is, repeats nothing, loses no item, and
+/// where it had to be recorded ends the session with an error that says so.
+#[tokio::test]
+async fn a_refusal_anywhere_loses_nothing() {
+    let ends = everywhere(|| Fault::Refused).await;
+    assert!(ends.iter().filter(|end| matches!(end, Persisted::No(_))).count() > 4, "{ends:?}");
+}

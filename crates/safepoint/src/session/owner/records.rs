@@ -2,7 +2,7 @@
 //!
 //! **Invariants**: no turn starts that is not recorded; after a failed write nothing more is written.
 
-use super::{Effect, Fate, Input, Item, ItemId, Owner, plan};
+use super::{Effect, ErrorReport, Fate, Input, Item, ItemId, Outcome, Owner, plan};
 use crate::{
     outcome::Persisted,
     session::{journal::Line, machine::From},
@@ -72,6 +72,21 @@ impl<T: Item> Owner<T> {
             }
         }
         Ok(writes)
+    }
+
+    /// What a run could not record is not recorded around it either: this owner writes nothing more, and the next one goes
+    /// on from what is there (S3.4).
+    pub(super) fn note_lost(&mut self, outcome: &Outcome) -> Option<ErrorReport> {
+        let persisted = outcome.persisted();
+        if self.journal.is_none() || *persisted == Persisted::Yes {
+            return None;
+        }
+        self.persisted = persisted.clone();
+        let why = match persisted {
+            Persisted::No(why) => why.as_str(),
+            _ => "nobody knows whether the end of the turn was recorded",
+        };
+        Some(ErrorReport { code: "store".into(), message: why.to_owned(), hint: None })
     }
 
     fn note_taken(&mut self, effects: &[Effect]) {

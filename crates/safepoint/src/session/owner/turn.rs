@@ -151,11 +151,15 @@ impl<T: Item> Owner<T> {
                 End::Stopped { first, after }
             }
         };
+        let lost = self.note_lost(&outcome);
         self.history = outcome.history().clone();
         work.items = self.machine.items().to_vec();
         work.outcome = Some(outcome);
         self.work = Some(work);
         self.step(Input::Settled { turn, end }).await;
+        if let Some(error) = lost {
+            self.broke(error).await;
+        }
         if let Some(error) = panicked {
             self.broke(error).await;
         }
