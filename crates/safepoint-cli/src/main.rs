@@ -15,6 +15,7 @@ mod mcp;
 mod model;
 mod practice;
 mod printer;
+mod prompts;
 mod run;
 mod screen;
 mod sessions;

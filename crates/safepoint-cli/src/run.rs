@@ -1,7 +1,6 @@
 //! `safepoint run`: turns one after the other, each shown as it happens, each with its outcome.
 
 use std::{
-    io::{IsTerminal as _, Read as _},
     process::ExitCode,
     sync::Arc,
     time::{Duration, Instant},
@@ -19,12 +18,13 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use crate::{
     approve,
-    args::{AgentArgs, Approve, ResumeArgs, RunArgs, Usage},
+    args::{AgentArgs, Approve, ResumeArgs, RunArgs},
     config::Config,
     control::{self, Turns},
     conversation::{Conversation, Must},
     mcp::Used,
     model::{self, Chosen},
+    prompts::{prompts, says_something},
     screen::Screen,
     signals::{LAST_CAP, Pressed, Signals},
     survivors, tools,
@@ -77,15 +77,7 @@ async fn turns(args: &RunArgs, begins: Vec<Begin>, mut signals: Signals) -> anyh
     let (agent, needs) = agent(args, &screen, &processes).await?;
     let mut conversation = Conversation::open(args, agent, is_there).await?;
     let session = conversation.id().cloned().unwrap_or_else(SessionId::fresh);
-    let turns = Arc::new(Turns::default());
-    if let Some(look) = conversation.looker() {
-        turns.on_look(look);
-    }
-    let socket =
-        control::open_run(session.as_str(), &turns, args.agent.model.clone().unwrap_or_default()).await;
-    if let Err(error) = &socket {
-        screen.note(&format!("safepoint: no other terminal can reach this run: {error:#}"));
-    }
+    let (turns, socket) = reachable(&session, &conversation, args, &screen).await;
     let mut view = View::new(args, Arc::clone(&screen), &session, conversation.id());
     let mut code = ExitCode::SUCCESS;
     let mut earlier = Vec::new();
@@ -128,10 +120,31 @@ async fn turns(args: &RunArgs, begins: Vec<Begin>, mut signals: Signals) -> anyh
     conversation.close().await;
     needs.servers.close().await;
     code = written(&screen, &mut signals, code).await;
-    if let Ok(socket) = socket {
+    if let Some(socket) = socket {
         socket.finish().await;
     }
     Ok(code)
+}
+
+/// Opens the socket over which other terminals reach the turns; without one the run goes on, and says so.
+async fn reachable(
+    session: &SessionId,
+    conversation: &Conversation,
+    args: &RunArgs,
+    screen: &Screen,
+) -> (Arc<Turns>, Option<control::Server>) {
+    let turns = Arc::new(Turns::default());
+    if let Some(look) = conversation.looker() {
+        turns.on_look(look);
+    }
+    let model = args.agent.model.clone().unwrap_or_default();
+    match control::open_run(session.as_str(), &turns, model).await {
+        Ok(socket) => (turns, Some(socket)),
+        Err(error) => {
+            screen.note(&format!("safepoint: no other terminal can reach this run: {error:#}"));
+            (turns, None)
+        }
+    }
 }
 
 /// Waits until all is written, however slowly it is read. A signal ends that, and then the exit code says so.
@@ -297,34 +310,6 @@ fn exit_code(outcome: &Outcome, pressed: Pressed) -> ExitCode {
         (Ending::Stopped, Some(got)) => got.exit_code(),
         (Ending::Stopped, None) => 10,
     })
-}
-
-const NO_PROMPT: &str = "what should it do? safepoint run \"PROMPT\", or the prompt on stdin";
-
-fn prompts(args: &RunArgs) -> anyhow::Result<Vec<String>> {
-    let first = match args.prompt.as_deref() {
-        Some(prompt) if prompt != "-" => prompt.to_owned(),
-        None if std::io::stdin().is_terminal() => {
-            return Err(Usage(NO_PROMPT.into()).into());
-        }
-        Some(_) | None => {
-            let mut text = String::new();
-            std::io::stdin().read_to_string(&mut text).context("the prompt could not be read from stdin")?;
-            text.trim_end_matches(['\r', '\n']).to_owned()
-        }
-    };
-    if first.trim().is_empty() {
-        return Err(Usage(format!("the prompt is empty; {NO_PROMPT}")).into());
-    }
-    says_something(&args.then)?;
-    Ok(std::iter::once(first).chain(args.then.iter().cloned()).collect())
-}
-
-fn says_something<'a>(prompts: impl IntoIterator<Item = &'a String>) -> Result<(), Usage> {
-    match prompts.into_iter().any(|prompt| prompt.trim().is_empty()) {
-        true => Err(Usage("a prompt is empty: each turn needs something to do".into())),
-        false => Ok(()),
-    }
 }
 
 /// What a run needs beside its agent, for as long as it lasts.

@@ -7,10 +7,8 @@
 use std::{
     collections::{HashMap, HashSet},
     sync::Arc,
-    task::Poll,
 };
 
-use futures_util::future::poll_fn;
 use jiff::Timestamp;
 use safepoint_scope::{Actor, Code, Demand, Dropper, Reason, Scope, StopHandle, StopRequest};
 use tokio::{sync::mpsc::UnboundedReceiver, time::timeout};
@@ -18,7 +16,7 @@ use tokio::{sync::mpsc::UnboundedReceiver, time::timeout};
 use crate::{
     agent::Definition,
     approval::Decision,
-    callback::{self, Panicked},
+    callback,
     claim::{Claim, Desk},
     event::{ErrorReport, EventKind, Fact},
     executor::Board,
@@ -34,12 +32,14 @@ use crate::{
 };
 
 mod approvals;
+mod beginning;
 mod calls;
 mod children;
 mod guarded;
 mod hooks;
 mod host;
 mod last_word;
+mod mail;
 mod model_call;
 mod model_errors;
 mod opening;
@@ -55,7 +55,7 @@ use model_call::Streaming;
 use parent::Up;
 use steering::Steers;
 use stop::StopWatch;
-use timers::{Over, Timers};
+use timers::Timers;
 
 /// What an attempt starts from.
 pub(crate) enum Start {
@@ -235,63 +235,6 @@ impl Conductor {
         }
     }
 
-    async fn open(&mut self, start: Start) -> Result<(), Broken> {
-        let is_blank = matches!(start, Start::Blank(_));
-        if let Start::Resume(_, desk) = &start {
-            self.desk = desk.clone();
-        }
-        self.claim = Some(self.desk.claim().ok_or(Broken::Conflict)?);
-        let (history, decisions, repairs) = match start {
-            Start::Fresh(mut history) | Start::Blank(mut history) => {
-                let repairs = history.repair();
-                (Some(history), Vec::new(), repairs)
-            }
-            Start::Resume(decisions, _) => {
-                self.replay().await?;
-                (None, self.pass_down(decisions), Vec::new())
-            }
-            Start::Child(input) => (self.take_up(input).await?, Vec::new(), Vec::new()),
-        };
-        let run = self.shared.run.clone();
-        let attempt = self.machine.attempt() + 1;
-        let (at, on_unknown) = (self.started_at, self.def.on_unknown);
-        self.record(Fact::AttemptOpened { run, attempt, history, at, on_unknown }).await?;
-        if !repairs.is_empty() {
-            self.record(Fact::HistoryRepaired { repairs }).await?;
-        }
-        if is_blank || self.has_nothing_to_answer() {
-            self.fail("input", "the input is blank: there is nothing to answer".into(), None);
-        }
-        if let Some(limit) = self.up.as_ref().and_then(|up| up.limit) {
-            self.timers.arm(limit, Over::Call(limit));
-        }
-        if let Some(limit) = self.def.limits.wall_time {
-            self.timers.arm(limit, Over::Wall(limit));
-        }
-        let expired = self.expire_overdue().await?;
-        for (id, decision) in decisions {
-            // A decision that comes after its question expired is too late: the model is told that it expired (S8.5).
-            if expired.contains(&id) {
-                continue;
-            }
-            if let Err(error) = self.decide(&id, decision).await? {
-                self.fail("approval", format!("the decision on {id} was not taken: {error}"), None);
-            }
-        }
-        self.reopen_questions().await
-    }
-
-    /// Whether no model has been asked yet, and none could be: nobody has said anything since the last answer.
-    fn has_nothing_to_answer(&self) -> bool {
-        let last = self.machine.history().entries().last();
-        self.machine.rounds() == 0
-            && last.is_none_or(|entry| match &**entry {
-                Entry::User(input) => input.is_blank(),
-                Entry::Assistant(_) => true,
-                Entry::Results { .. } => false,
-            })
-    }
-
     /// Records a fact, applies it, shows it. The only way in which state changes.
     fn record(&mut self, fact: Fact) -> impl Future<Output = Result<Recorded, Broken>> + Send {
         // Shared before there is a future, so that a run that waits has no room for facts in any of its futures.
@@ -308,83 +251,6 @@ impl Conductor {
         }
     }
 
-    /// Parks until something happens: a message, a change of what is demanded, or the end of the wall time.
-    async fn wait(&mut self) -> Result<(), Broken> {
-        let Self { mailbox, watch, timers, .. } = self;
-        let woken = poll_fn(|cx| {
-            if let Poll::Ready(msg) = mailbox.poll_recv(cx) {
-                return Poll::Ready(Woken::Msg(msg));
-            }
-            if watch.poll_changed(cx).is_ready() {
-                return Poll::Ready(Woken::Demand);
-            }
-            timers.poll(cx).map(Woken::Over)
-        })
-        .await;
-        match woken {
-            Woken::Msg(Some(msg)) => Box::pin(self.handle(*msg)).await,
-            // `shared` holds a sender, so the mailbox never closes while the conductor lives.
-            Woken::Msg(None) | Woken::Demand => Ok(()),
-            Woken::Over(over) => {
-                match over {
-                    Over::Wall(limit) => {
-                        self.stop_for_limit(Code::WALL_TIME, format!("its limit of {limit:?} passed"))
-                    }
-                    Over::Call(limit) => {
-                        self.stop_for_limit(Code::TIMEOUT, format!("the call's limit of {limit:?} passed"))
-                    }
-                    Over::Grace => self.stop_for_grace(),
-                }
-                Ok(())
-            }
-        }
-    }
-
-    async fn handle(&mut self, msg: Msg) -> Result<(), Broken> {
-        match msg {
-            Msg::ModelEnded { round, error } => self.model_ended(round, error).await,
-            Msg::TooLong { round } => {
-                if self.streaming.as_ref().is_some_and(|streaming| streaming.round() == round) {
-                    let limit = self.def.limits.model_output_bytes;
-                    self.stop_for_limit(
-                        Code::OUTPUT_BYTES,
-                        format!("the model said more than {limit} bytes"),
-                    );
-                }
-                Ok(())
-            }
-            Msg::CallEnded { call_id, ending } => self.call_ended(call_id, ending).await,
-            Msg::ChildSuspended { call_id, child, approvals } => {
-                self.child_suspended(call_id, child, approvals).await
-            }
-            Msg::Cleaned { .. }
-            | Msg::Late { .. }
-            | Msg::ChildSettled { .. }
-            | Msg::ChildQuiet { .. }
-            | Msg::Parked { .. }
-            | Msg::Suspend => {
-                self.take_late(msg);
-                Ok(())
-            }
-            Msg::Decided { id, decision, reply } => self.decided(id, decision, reply).await,
-            Msg::Expired { id } => self.expire(&id).await,
-            Msg::Hooked { key, answer } => self.hooked(key, answer).await,
-            Msg::Told { panicked } => {
-                self.told(panicked);
-                Ok(())
-            }
-            Msg::AskingPanicked { message } => {
-                self.callback_panicked("the approver", &Panicked(message));
-                Ok(())
-            }
-            Msg::Steer { steer, landed } => {
-                self.steers.add(steer, landed);
-                Ok(())
-            }
-            Msg::Look => Ok(()),
-        }
-    }
-
     fn fail(&mut self, code: &str, message: String, hint: Option<String>) {
         self.machine.fail(ErrorReport { code: code.to_owned(), message, hint });
     }
@@ -393,13 +259,6 @@ impl Conductor {
         let reason = Reason::new(code).by(Actor::Engine).saying(text);
         self.shared.stop.stop(StopRequest::now().because(reason));
     }
-}
-
-/// What ended a wait.
-enum Woken {
-    Msg(Option<Box<Msg>>),
-    Demand,
-    Over(Over),
 }
 
 /// The demand that the conductor last looked at.

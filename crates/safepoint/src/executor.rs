@@ -22,15 +22,18 @@ use crate::{
     ids::CallId,
     limits::{Limits, after},
     log::Recorded,
-    receipt::{CallStatus, CleanupEnd, CleanupReport, Effect as Done, ProcessReport},
+    receipt::{CleanupEnd, CleanupReport, ProcessReport},
     spans,
-    tool::{Cx, EffectClass, OnStop, Threading, Tool, ToolResult, ToolSpec},
+    tool::{Cx, OnStop, Threading, Tool, ToolResult, ToolSpec},
 };
 
 mod ending;
+mod judge;
 mod output;
 
 pub(crate) use ending::{Ending, answered, done_before, doubted, late, lost, not_begun, worked};
+
+use judge::{effect_of, status_of};
 
 /// How long "at once" may look whether a body that was dropped is gone, before it is said to go on (S4.3).
 const AT_ONCE: Duration = Duration::from_millis(50);
@@ -325,38 +328,5 @@ async fn bounded(scope: &Scope, label: &str, work: BoxFuture<'static, ()>, left:
             task.dropper().drop_now();
             CleanupEnd::TimedOut
         }
-    }
-}
-
-/// A stopped call is neither ok nor an error.
-fn status_of(status: CallStatus) -> spans::Status {
-    match status {
-        CallStatus::Completed => spans::Status::Ok,
-        CallStatus::Failed | CallStatus::TimedOut | CallStatus::Unreachable => spans::Status::Error,
-        CallStatus::Denied
-        | CallStatus::Expired
-        | CallStatus::NotStarted
-        | CallStatus::Stopped
-        | CallStatus::Killed
-        | CallStatus::LeftRunning => spans::Status::Unset,
-    }
-}
-
-/// Whether a call of this class, started and not ended well, may have done something (S3.8).
-fn effect_of(class: EffectClass, status: CallStatus, said_none: bool) -> Done {
-    match (class, status) {
-        (EffectClass::ReadOnly, _) => Done::None,
-        (_, CallStatus::NotStarted | CallStatus::Denied | CallStatus::Expired) => Done::None,
-        (_, CallStatus::Completed) => Done::Done,
-        (_, CallStatus::Failed | CallStatus::Unreachable) if said_none => Done::None,
-        (
-            _,
-            CallStatus::Failed
-            | CallStatus::TimedOut
-            | CallStatus::Stopped
-            | CallStatus::Killed
-            | CallStatus::LeftRunning
-            | CallStatus::Unreachable,
-        ) => Done::Unknown,
     }
 }

@@ -36,7 +36,10 @@ impl State {
             KeyCode::Char('d') if control && self.input.is_empty() => self.quit(Leave::Tidily),
             _ if self.leaving.is_some() => Vec::new(),
             _ if self.mode == Mode::Denying => self.denial(key),
-            KeyCode::Char(letter) if may_answer && !control => self.answer(letter),
+            // A word that is being typed answers nothing, and no other letter is swallowed.
+            KeyCode::Char(letter @ ('y' | 'Y' | 'n' | 'N' | 'm' | 'M')) if may_answer && !control => {
+                self.answer(letter)
+            }
             _ => self.typed(key),
         }
     }
@@ -55,7 +58,7 @@ impl State {
         // Before the next one is put, the last answer must have been taken.
         let Some(asked) = self.questions.front().filter(|_| self.deciding.is_none()) else { return false };
         let since = self.pressed.map_or(asked.since, |pressed| pressed.max(asked.since));
-        self.mode == Mode::Typing && now.saturating_duration_since(since) >= CALM
+        self.mode == Mode::Typing && self.input.is_empty() && now.saturating_duration_since(since) >= CALM
     }
 
     fn typed(&mut self, key: KeyEvent) -> Vec<Act> {

@@ -10,7 +10,7 @@ use tracing::{Instrument as _, Span};
 
 use super::{
     Broken, Conductor, guarded,
-    model_errors::{endless, filtered, report, too_long},
+    model_errors::{endless, filtered, report, retry, too_long},
     window::Summing,
 };
 use crate::{
@@ -18,7 +18,7 @@ use crate::{
     event::{EventKind, Fact, Wholeness},
     log::Recorded,
     model::{Delta, DeltaStream, Finish, ModelError, OnCut},
-    receipt::{ModelReport, ModelState, RetryReport},
+    receipt::{ModelReport, ModelState},
     shared::{HookKey, Msg, Shared},
     spans,
     usage::Usage,
@@ -328,22 +328,6 @@ impl Page {
         if over {
             self.shared.post(Msg::TooLong { round: self.round });
         }
-    }
-}
-
-/// What is kept of a try that failed.
-fn retry(delta: &Delta) -> Option<RetryReport> {
-    let at = Timestamp::now();
-    match delta {
-        Delta::Retrying { after, error, .. } | Delta::Rejoining { after, error, .. } => {
-            let after_ms = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
-            Some(RetryReport { at, error: error.clone(), after_ms, instead: None })
-        }
-        Delta::FailedOver { to, error, .. } => {
-            let instead = Some(to.to_string());
-            Some(RetryReport { at, error: error.clone(), after_ms: 0, instead })
-        }
-        _ => None,
     }
 }
 

@@ -1,6 +1,12 @@
 //! What a failed model call is reported as.
 
-use crate::{event::ErrorReport, model::ModelError};
+use jiff::Timestamp;
+
+use crate::{
+    event::ErrorReport,
+    model::{Delta, ModelError},
+    receipt::RetryReport,
+};
 
 pub(super) fn report(error: &ModelError) -> ErrorReport {
     ErrorReport {
@@ -31,5 +37,21 @@ pub(super) fn endless() -> ErrorReport {
         code: "provider".into(),
         message: "the model's stream ended without its end".into(),
         hint: None,
+    }
+}
+
+/// What is kept of a try that failed.
+pub(super) fn retry(delta: &Delta) -> Option<RetryReport> {
+    let at = Timestamp::now();
+    match delta {
+        Delta::Retrying { after, error, .. } | Delta::Rejoining { after, error, .. } => {
+            let after_ms = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
+            Some(RetryReport { at, error: error.clone(), after_ms, instead: None })
+        }
+        Delta::FailedOver { to, error, .. } => {
+            let instead = Some(to.to_string());
+            Some(RetryReport { at, error: error.clone(), after_ms: 0, instead })
+        }
+        _ => None,
     }
 }

@@ -276,6 +276,11 @@ impl Machine {
         &self.waiting
     }
 
+    /// How many items have been accepted, and no turn has them yet.
+    pub(crate) fn room_taken(&self) -> usize {
+        self.waiting.len() + self.steering.len()
+    }
+
     /// The items of the turn at work.
     pub(crate) fn items(&self) -> &[ItemId] {
         &self.items

@@ -188,14 +188,14 @@ impl<T: Item> Owner<T> {
                 if let Some(item) = self.store_item(item, &slip, policy, client_id).await {
                     self.accept(item, slip, policy).await;
                 }
-                self.shared.door.note(1, self.machine.waiting().len());
+                self.shared.door.note(1, self.machine.room_taken());
             }
             Mail::PushBy { item, slip, strategy } => {
                 let policy = self.ask_strategy(strategy).await;
                 if let Some(item) = self.store_item(item, &slip, policy, None).await {
                     self.accept(item, slip, policy).await;
                 }
-                self.shared.door.note(1, self.machine.waiting().len());
+                self.shared.door.note(1, self.machine.room_taken());
             }
             Mail::Adopt { number, item, policy } => self.adopt(number, item, policy).await,
             Mail::Unreadable { number, why } => self.show(SessionEvent::Unreadable { number, why }),
@@ -268,7 +268,7 @@ impl<T: Item> Owner<T> {
         let mut effects = Vec::new();
         self.machine.step(self.now(), input, &mut effects);
         self.record(&mut effects).await;
-        let waited = self.machine.waiting().len();
+        let waited = self.machine.room_taken();
         for effect in effects {
             self.perform(effect);
         }

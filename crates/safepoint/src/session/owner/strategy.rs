@@ -10,6 +10,10 @@ impl<T: Item> Owner<T> {
     /// Asks off the async threads. Past its bound the item simply waits; a panic ends the session. What comes meanwhile
     /// is heard afterwards, in its order; a stop of the session does not wait for the strategy (S2.8).
     pub(super) async fn ask_strategy(&mut self, strategy: Strategy) -> Policy {
+        // Nobody waits for a strategy of a session that ends: its item is unhandled, however it would have come.
+        if self.ended.is_some() || self.ahead.iter().any(|mail| is_stop(mail)) {
+            return Policy::Enqueue;
+        }
         let view = self.view();
         let asked = self.scope.spawn_blocking("push strategy", move || strategy(view.as_ref()));
         let mut asked = Box::pin(tokio::time::timeout(self.settings.strategy, asked));

@@ -1,0 +1,95 @@
+//! What wakes a conductor: its mail, a change of what is demanded, and the times that it set itself.
+
+use std::task::Poll;
+
+use futures_util::future::poll_fn;
+use safepoint_scope::Code;
+
+use super::{Broken, Conductor, timers::Over};
+use crate::{callback::Panicked, shared::Msg};
+
+impl Conductor {
+    /// Parks until something happens: a message, a change of what is demanded, or the end of the wall time.
+    pub(super) async fn wait(&mut self) -> Result<(), Broken> {
+        let Self { mailbox, watch, timers, .. } = self;
+        let woken = poll_fn(|cx| {
+            if let Poll::Ready(msg) = mailbox.poll_recv(cx) {
+                return Poll::Ready(Woken::Msg(msg));
+            }
+            if watch.poll_changed(cx).is_ready() {
+                return Poll::Ready(Woken::Demand);
+            }
+            timers.poll(cx).map(Woken::Over)
+        })
+        .await;
+        match woken {
+            Woken::Msg(Some(msg)) => Box::pin(self.handle(*msg)).await,
+            // `shared` holds a sender, so the mailbox never closes while the conductor lives.
+            Woken::Msg(None) | Woken::Demand => Ok(()),
+            Woken::Over(over) => {
+                match over {
+                    Over::Wall(limit) => {
+                        self.stop_for_limit(Code::WALL_TIME, format!("its limit of {limit:?} passed"))
+                    }
+                    Over::Call(limit) => {
+                        self.stop_for_limit(Code::TIMEOUT, format!("the call's limit of {limit:?} passed"))
+                    }
+                    Over::Grace => self.stop_for_grace(),
+                }
+                Ok(())
+            }
+        }
+    }
+
+    pub(super) async fn handle(&mut self, msg: Msg) -> Result<(), Broken> {
+        match msg {
+            Msg::ModelEnded { round, error } => self.model_ended(round, error).await,
+            Msg::TooLong { round } => {
+                if self.streaming.as_ref().is_some_and(|streaming| streaming.round() == round) {
+                    let limit = self.def.limits.model_output_bytes;
+                    self.stop_for_limit(
+                        Code::OUTPUT_BYTES,
+                        format!("the model said more than {limit} bytes"),
+                    );
+                }
+                Ok(())
+            }
+            Msg::CallEnded { call_id, ending } => self.call_ended(call_id, ending).await,
+            Msg::ChildSuspended { call_id, child, approvals } => {
+                self.child_suspended(call_id, child, approvals).await
+            }
+            Msg::Cleaned { .. }
+            | Msg::Late { .. }
+            | Msg::ChildSettled { .. }
+            | Msg::ChildQuiet { .. }
+            | Msg::Parked { .. }
+            | Msg::Suspend => {
+                self.take_late(msg);
+                Ok(())
+            }
+            Msg::Decided { id, decision, reply } => self.decided(id, decision, reply).await,
+            Msg::Expired { id } => self.expire(&id).await,
+            Msg::Hooked { key, answer } => self.hooked(key, answer).await,
+            Msg::Told { panicked } => {
+                self.told(panicked);
+                Ok(())
+            }
+            Msg::AskingPanicked { message } => {
+                self.callback_panicked("the approver", &Panicked(message));
+                Ok(())
+            }
+            Msg::Steer { steer, landed } => {
+                self.steers.add(steer, landed);
+                Ok(())
+            }
+            Msg::Look => Ok(()),
+        }
+    }
+}
+
+/// What ended a wait.
+enum Woken {
+    Msg(Option<Box<Msg>>),
+    Demand,
+    Over(Over),
+}

@@ -1,0 +1,40 @@
+//! What a status means: for spans, and for what may have happened.
+
+use crate::{
+    receipt::{CallStatus, Effect as Done},
+    spans,
+    tool::EffectClass,
+};
+
+/// A stopped call is neither ok nor an error.
+pub(super) fn status_of(status: CallStatus) -> spans::Status {
+    match status {
+        CallStatus::Completed => spans::Status::Ok,
+        CallStatus::Failed | CallStatus::TimedOut | CallStatus::Unreachable => spans::Status::Error,
+        CallStatus::Denied
+        | CallStatus::Expired
+        | CallStatus::NotStarted
+        | CallStatus::Stopped
+        | CallStatus::Killed
+        | CallStatus::LeftRunning => spans::Status::Unset,
+    }
+}
+
+/// Whether a call of this class, started and not ended well, may have done something (S3.8).
+pub(super) fn effect_of(class: EffectClass, status: CallStatus, said_none: bool) -> Done {
+    match (class, status) {
+        (EffectClass::ReadOnly, _) => Done::None,
+        (_, CallStatus::NotStarted | CallStatus::Denied | CallStatus::Expired) => Done::None,
+        (_, CallStatus::Completed) => Done::Done,
+        (_, CallStatus::Failed | CallStatus::Unreachable) if said_none => Done::None,
+        (
+            _,
+            CallStatus::Failed
+            | CallStatus::TimedOut
+            | CallStatus::Stopped
+            | CallStatus::Killed
+            | CallStatus::LeftRunning
+            | CallStatus::Unreachable,
+        ) => Done::Unknown,
+    }
+}
