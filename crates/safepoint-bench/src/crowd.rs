@@ -183,18 +183,18 @@ impl Place {
     }
 }
 
-async fn come_to_rest() {
+pub(crate) async fn come_to_rest() {
     const REST: Duration = Duration::from_secs(1);
     tokio::time::sleep(REST).await;
 }
 
 /// KiB of this process in memory.
-fn resident() -> anyhow::Result<f64> {
+pub(crate) fn resident() -> anyhow::Result<f64> {
     figure(&fs::read_to_string("/proc/self/status")?, "VmRSS:")
 }
 
 /// Times that any thread of this process was put to sleep or pushed aside.
-fn switches() -> anyhow::Result<f64> {
+pub(crate) fn switches() -> anyhow::Result<f64> {
     let mut all = 0.0;
     for thread in fs::read_dir("/proc/self/task")? {
         let status = fs::read_to_string(thread?.path().join("status"))?;

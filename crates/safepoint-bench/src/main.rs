@@ -8,6 +8,7 @@ mod mcp;
 mod primitives;
 mod rounds;
 mod server;
+mod sessions;
 mod silent;
 mod stops;
 mod store;
@@ -28,6 +29,7 @@ fn main() -> anyhow::Result<()> {
     match args.next().as_deref() {
         Some(server::SERVE) => runtime.block_on(server::serve(&args.next().unwrap_or_default())),
         Some(crowd::CROWD) => runtime.block_on(crowd::gather(args)),
+        Some(sessions::IDLE) => runtime.block_on(sessions::gather(&args.next().unwrap_or_default())),
         only => runtime.block_on(bench(only.unwrap_or_default())),
     }
 }
@@ -55,6 +57,9 @@ async fn bench(only: &str) -> anyhow::Result<()> {
     }
     if wanted("children") {
         children::measure(&mut table).await;
+    }
+    if wanted("sessions") {
+        sessions::measure(&mut table).await?;
     }
     if wanted("load") {
         load::measure(&mut table).await?;

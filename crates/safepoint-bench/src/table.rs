@@ -64,6 +64,31 @@ impl Table {
         ]);
     }
 
+    /// A figure beside that of the same without, and how much more it may be.
+    pub(crate) fn added(&mut self, what: &str, unit: &str, (ours, without): (f64, f64), most: f64) {
+        let added = ours - without;
+        let met = if added <= most { "met" } else { "**not met**" };
+        self.push([
+            what.to_owned(),
+            format!("{ours:.1} {unit}"),
+            format!("{without:.1} {unit}"),
+            format!("+{added:.1}"),
+            format!("≤ +{most} {unit}: {met}"),
+        ]);
+    }
+
+    /// A figure alone, and what is wanted at the least.
+    pub(crate) fn least(&mut self, what: &str, unit: &str, ours: f64, least: f64) {
+        let met = if ours >= least { "met" } else { "**not met**" };
+        self.push([
+            what.to_owned(),
+            format!("{ours:.0} {unit}"),
+            String::new(),
+            String::new(),
+            format!("≥ {least} {unit}: {met}"),
+        ]);
+    }
+
     /// A figure that explains the one above it.
     pub(crate) fn beside(&mut self, what: &str, unit: &str, figure: f64) {
         self.push([

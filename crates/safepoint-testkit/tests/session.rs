@@ -16,6 +16,8 @@ mod durable;
 mod durable_doubt;
 #[path = "session/durable_faults.rs"]
 mod durable_faults;
+#[path = "session/expired.rs"]
+mod expired;
 #[path = "session/fire.rs"]
 mod fire;
 #[path = "session/races.rs"]

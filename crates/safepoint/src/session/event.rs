@@ -22,6 +22,13 @@ pub enum SessionEvent {
     Accepted(ItemId),
     /// It waits again.
     Requeued(ItemId),
+    /// An item waits behind a turn that is suspended until somebody decides (S8.1).
+    Behind {
+        /// Which.
+        item: ItemId,
+        /// The suspended turn.
+        turn: TurnId,
+    },
     /// The planner is asked.
     Planning,
     /// A turn is at work.

@@ -222,6 +222,7 @@ struct Told<T> {
     fate: Option<Fate>,
     preempted: Option<Preempted>,
     delivered: Option<Delivered>,
+    behind: Option<TurnId>,
     recorded: Option<u64>,
     back: Option<T>,
 }
@@ -237,7 +238,14 @@ pub struct Delivered {
 
 impl<T> Slip<T> {
     pub(super) fn new(id: ItemId) -> Self {
-        let told = Told { fate: None, preempted: None, delivered: None, recorded: None, back: None };
+        let told = Told {
+            fate: None,
+            preempted: None,
+            delivered: None,
+            behind: None,
+            recorded: None,
+            back: None,
+        };
         Self { id, told: Mutex::new(told), changed: Notify::new() }
     }
     fn tell(&self, write: impl FnOnce(&mut Told<T>)) {
@@ -255,6 +263,9 @@ impl<T> Slip<T> {
     }
     pub(super) fn delivered(&self, delivered: Delivered) {
         self.tell(|told| told.delivered = Some(delivered));
+    }
+    pub(super) fn behind(&self, turn: Option<TurnId>) {
+        self.tell(|told| told.behind = turn);
     }
     pub(super) fn recorded(&self, number: u64) {
         self.tell(|told| told.recorded = Some(number));
@@ -314,6 +325,13 @@ impl<T> Ticket<T> {
     #[must_use]
     pub fn fate_now(&self) -> Option<Fate> {
         self.slip.look(|told| told.fate)
+    }
+
+    /// The suspended turn that the item waits behind, until somebody decides; none if it waits for nothing of the kind.
+    /// [`SessionEvent::Behind`](super::SessionEvent::Behind) says so as it happens.
+    #[must_use]
+    pub fn behind(&self) -> Option<TurnId> {
+        self.slip.look(|told| told.behind.filter(|_| told.fate.is_none()))
     }
 
     /// What a preempt came to. An item that was pushed without one gets no answer before its fate; then

@@ -49,6 +49,7 @@ mod records;
 mod steer;
 mod strategy;
 mod turn;
+mod waits;
 
 pub(super) struct Owner<T> {
     shared: Arc<SharedSession<T>>,
@@ -73,6 +74,10 @@ pub(super) struct Owner<T> {
     work: Option<Work>,
     left: Option<(Work, Fate)>,
     decisions: Vec<(ApprovalId, Decision)>,
+    /// When the open questions of the suspended turn are to be looked at.
+    overdue: Option<waits::Overdue>,
+    /// What was told that it waits behind that turn.
+    behind: Vec<ItemId>,
     error: Option<ErrorReport>,
     cause: Option<String>,
     after: After,
@@ -145,6 +150,8 @@ impl<T: Item> Owner<T> {
             work: None,
             left: None,
             decisions: Vec::new(),
+            overdue: None,
+            behind: Vec::new(),
             error: None,
             cause: None,
             after: After::Resumable,
@@ -169,7 +176,7 @@ impl<T: Item> Owner<T> {
             match self.next().await {
                 // Boxed, so that an idle session carries no room for what it does not do.
                 Some(mail) => Box::pin(self.hear(*mail)).await,
-                None => self.step(Input::Tick).await,
+                None => Box::pin(self.pass_time()).await,
             }
         }
         // What was accepted a moment before the end is unhandled too.

@@ -10,10 +10,7 @@ use super::{Item, Mail, Moment, Owner};
 impl<T: Item> Owner<T> {
     /// The next message; none when only time has passed.
     pub(super) async fn next(&mut self) -> Option<Box<Mail<T>>> {
-        let wake = self
-            .machine
-            .deadline()
-            .map(|Moment(micros)| self.began + std::time::Duration::from_micros(micros));
+        let wake = self.wake();
         match (&mut self.sleep, wake) {
             (sleep, None) => *sleep = None,
             (Some(sleep), Some(at)) if sleep.deadline() == at => {}

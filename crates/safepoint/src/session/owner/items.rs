@@ -14,6 +14,7 @@ impl<T: Item> Owner<T> {
         let how = self.how(id, policy).await;
         self.step(Input::Push { item: id, how }).await;
         self.steering = None;
+        self.tell_if_behind(id);
     }
 
     pub(super) async fn withdraw(&mut self, item: ItemId, reply: oneshot::Sender<Option<T>>) {

@@ -26,6 +26,7 @@ impl<T: Item> Owner<T> {
             // The machine starts only what was planned or left, so there always is one.
             return;
         };
+        self.tell_no_longer_behind();
         let run = run.within(&self.family);
         if let From::Withdrawal(why) = from {
             // Before it starts: its questions are taken back, and nothing of it runs.
@@ -178,6 +179,10 @@ impl<T: Item> Owner<T> {
         if let Some(outcome) = &work.outcome {
             let receipt = Arc::clone(outcome.receipt());
             self.show(SessionEvent::TurnEnded { turn, fate, receipt });
+        }
+        if let Fate::Suspended(_) = fate {
+            self.watch_questions(work.outcome.as_ref());
+            self.tell_all_behind(turn);
         }
         if !matches!(fate, Fate::Suspended(_)) {
             self.turn_request = None;

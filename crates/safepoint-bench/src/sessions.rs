@@ -1,0 +1,280 @@
+//! What a session adds to a run: from a push to the planner and the model, from a stop to the outcome; how many pushes a
+//! second one takes; and what ten thousand idle ones weigh, in a process of their own.
+
+use std::{
+    process::Command,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use futures_util::{StreamExt as _, future::BoxFuture, stream};
+use safepoint::{
+    Agent, Failure, History, Model, StopRequest,
+    ids::TurnId,
+    message::UserMessage,
+    model::{Conversation, Delta, DeltaStream, ModelSpec},
+    session::{Chat, Plan, Planner, Session, SessionStop, Situation},
+};
+use tokio::sync::mpsc;
+
+use crate::{
+    crowd::{come_to_rest, resident, switches},
+    table::{Table, median},
+};
+
+/// The hidden argument that makes this program a crowd of idle sessions, or of idle tasks.
+pub(crate) const IDLE: &str = "__idle";
+
+const REPEATS: usize = 501;
+/// The first ones are not counted: everything is cold.
+const WARM: usize = 50;
+const PUSHES: usize = 100_000;
+const SESSIONS: usize = 10_000;
+
+pub(crate) async fn measure(table: &mut Table) -> anyhow::Result<()> {
+    talk(table).await?;
+    pushes(table).await?;
+    idle(table)
+}
+
+/// Says when it was asked, and then nothing.
+#[derive(Clone)]
+struct Silent(mpsc::UnboundedSender<Instant>);
+
+impl Model for Silent {
+    fn name(&self) -> &str {
+        "silent"
+    }
+    fn open(&self, _: ModelSpec) -> Box<dyn Conversation> {
+        Box::new(self.clone())
+    }
+}
+
+impl Conversation for Silent {
+    fn stream(&mut self, _: &History) -> DeltaStream {
+        if self.0.send(Instant::now()).is_err() {
+            // Nobody measures any more.
+        }
+        stream::iter([Ok(Delta::Sent)]).chain(stream::pending()).boxed()
+    }
+}
+
+/// Chat, that notes when it was asked.
+struct Noting(Chat, Arc<Mutex<Option<Instant>>>);
+
+impl Planner<String> for Noting {
+    fn plan(&self, situation: Situation<String>) -> BoxFuture<'_, Result<Plan, Failure>> {
+        self.1.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(Instant::now);
+        self.0.plan(situation)
+    }
+    fn steer(&self, item: &String) -> UserMessage {
+        Planner::<String>::steer(&self.0, item)
+    }
+    fn resumes(&self, turn: TurnId) -> Option<Agent> {
+        Planner::<String>::resumes(&self.0, turn)
+    }
+}
+
+#[derive(Default)]
+struct Talk {
+    planned: Vec<f64>,
+    asked: Vec<f64>,
+    stopped: Vec<f64>,
+}
+
+/// The same run with a session and without one, in turns.
+async fn talk(table: &mut Table) -> anyhow::Result<()> {
+    let (sender, mut asked) = mpsc::unbounded_channel();
+    let agent = Agent::builder(Silent(sender)).build();
+    let (mut plain, mut within) = (Talk::default(), Talk::default());
+    for _ in 0..WARM + REPEATS {
+        without(&agent, &mut asked, &mut plain).await?;
+        inside(&agent, &mut asked, &mut within).await?;
+    }
+    let of = |all: Vec<f64>| median(all.into_iter().skip(WARM).collect());
+    table.alone("push: until the planner is asked", "µs", of(within.planned), ADDED);
+    let pair = (of(within.asked), of(plain.asked));
+    table.added("push: until the model is asked, beside `run` without a session", "µs", pair, ADDED);
+    let pair = (of(within.stopped), of(plain.stopped));
+    table.added("stop of a session: until its exit, beside a run's outcome", "µs", pair, ADDED);
+    Ok(())
+}
+
+/// Microseconds that a session may add.
+const ADDED: f64 = 20.0;
+
+async fn without(agent: &Agent, asked: &mut mpsc::UnboundedReceiver<Instant>, talk: &mut Talk) -> Asked {
+    let began = Instant::now();
+    let handle = agent.run("go").detach();
+    talk.asked.push(between(began, asked.recv().await)?);
+    tokio::task::yield_now().await;
+    let began = Instant::now();
+    handle.stop(StopRequest::now());
+    drop(handle.done().await);
+    talk.stopped.push(micros(began.elapsed()));
+    handle.quiet().await;
+    Ok(())
+}
+
+type Asked = anyhow::Result<()>;
+
+async fn inside(agent: &Agent, asked: &mut mpsc::UnboundedReceiver<Instant>, talk: &mut Talk) -> Asked {
+    let planned = Arc::new(Mutex::new(None));
+    let session = Session::builder(Noting(Chat::new(agent.clone()), Arc::clone(&planned))).start();
+    tokio::task::yield_now().await;
+    let began = Instant::now();
+    let pushed = session.push("go".to_owned()).map(|_ticket| ());
+    anyhow::ensure!(pushed.is_ok(), "{pushed:?}");
+    talk.asked.push(between(began, asked.recv().await)?);
+    talk.planned.push(between(began, *planned.lock().unwrap_or_else(PoisonError::into_inner))?);
+    tokio::task::yield_now().await;
+    let began = Instant::now();
+    drop(session.stop(SessionStop::now()));
+    drop(session.done().await);
+    talk.stopped.push(micros(began.elapsed()));
+    Ok(())
+}
+
+fn between(began: Instant, then: Option<Instant>) -> anyhow::Result<f64> {
+    let then = then.ok_or_else(|| anyhow::anyhow!("nobody was asked"))?;
+    Ok(micros(then.duration_since(began)))
+}
+
+fn micros(took: Duration) -> f64 {
+    took.as_secs_f64() * 1e6
+}
+
+/// Pushes while a turn is at work, until the last one is accepted by the owner.
+#[expect(clippy::cast_precision_loss, reason = "a figure for people")]
+async fn pushes(table: &mut Table) -> anyhow::Result<()> {
+    const TIMES: usize = 5;
+    let (mut rates, mut ends) = (Vec::new(), Vec::new());
+    for _ in 0..TIMES {
+        let (sender, mut asked) = mpsc::unbounded_channel();
+        let agent = Agent::builder(Silent(sender)).build();
+        let session: Session<String> =
+            Session::builder(Chat::new(agent)).inbox(PUSHES + 1).start();
+        session.push("go".to_owned())?;
+        asked.recv().await;
+        let began = Instant::now();
+        let mut last = None;
+        for _ in 0..PUSHES {
+            last = Some(session.push("more".to_owned())?);
+        }
+        if let Some(last) = last {
+            last.recorded().await;
+        }
+        rates.push(PUSHES as f64 / began.elapsed().as_secs_f64());
+        let began = Instant::now();
+        drop(session.stop(SessionStop::now()));
+        let exit = session.done().await;
+        ends.push(began.elapsed().as_secs_f64() * 1e3);
+        anyhow::ensure!(exit.unhandled().len() == PUSHES, "an item is lost");
+    }
+    table.least("pushes into one session while a turn is at work", "a second", median(rates), 100_000.0);
+    table.beside("the end of a session with 100,000 items unhandled, each of them told", "ms", median(ends));
+    Ok(())
+}
+
+/// KiB of one, and context switches while all are idle.
+type Figures = [f64; 2];
+
+fn idle(table: &mut Table) -> anyhow::Result<()> {
+    const TIMES: usize = 3;
+    let (mut tasks, mut fresh, mut used) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..TIMES {
+        tasks.push(in_a_process("tasks")?);
+        fresh.push(in_a_process("sessions")?);
+        used.push(in_a_process("used")?);
+    }
+    let of = |all: &[Figures], index: usize| median(all.iter().map(|figures| figures[index]).collect());
+    let task = of(&tasks, 0);
+    let pair = (of(&fresh, 0), task);
+    table.added("10,000 idle sessions: memory of one, above an idle task", "KiB", pair, 4.0);
+    table.beside("the same after one turn: its events, its run's log and its conversation", "KiB", of(&used, 0));
+    let most = of(&tasks, 1).max(STRAY);
+    table.alone("10,000 idle sessions: context switches in 2 s", "", of(&fresh, 1), most);
+    table.alone("10,000 idle sessions after one turn: context switches in 2 s", "", of(&used, 1), most);
+    Ok(())
+}
+
+/// Context switches that the measuring task makes by itself: it sleeps, and wakes.
+const STRAY: f64 = 8.0;
+
+fn in_a_process(kind: &str) -> anyhow::Result<Figures> {
+    let output = Command::new(std::env::current_exe()?).args([IDLE, kind]).output()?;
+    anyhow::ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let said = String::from_utf8(output.stdout)?;
+    let figures: Vec<f64> = said.split_whitespace().map(str::parse).collect::<Result<_, _>>()?;
+    figures.try_into().map_err(|_figures| anyhow::anyhow!("a crowd said `{said}`"))
+}
+
+/// The crowd itself: prints its figures.
+pub(crate) async fn gather(kind: &str) -> anyhow::Result<()> {
+    let figures = match kind {
+        "tasks" => weigh(async || drop(tokio::spawn(std::future::pending::<()>()))).await?,
+        "used" => weigh(async || one(Use::Once).await).await?,
+        _ => weigh(async || one(Use::Never).await).await?,
+    };
+    println!("{} {}", figures[0], figures[1]);
+    Ok(())
+}
+
+/// Whether a session has had a turn. Exhaustive: it has had one, or none.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Use {
+    Never,
+    Once,
+}
+
+/// One idle session.
+async fn one(uses: Use) -> Option<Session<String>> {
+    let agent = Agent::builder(Says).build();
+    let session = Session::builder(Chat::new(agent)).start();
+    if uses == Use::Once {
+        session.push("go".to_owned()).ok()?.fate().await;
+    }
+    Some(session)
+}
+
+/// Answers at once.
+#[derive(Clone)]
+struct Says;
+
+impl Model for Says {
+    fn name(&self) -> &str {
+        "says"
+    }
+    fn open(&self, _: ModelSpec) -> Box<dyn Conversation> {
+        Box::new(self.clone())
+    }
+}
+
+impl Conversation for Says {
+    fn stream(&mut self, _: &History) -> DeltaStream {
+        use safepoint::model::Finish;
+        let reply = [Delta::Sent, Delta::Opened, Delta::Text("done".into()), Delta::Ended(Finish::Natural)];
+        stream::iter(reply.map(Ok)).boxed()
+    }
+}
+
+/// Makes a crowd, one after the other, and looks at it while nobody does anything.
+#[expect(clippy::cast_precision_loss, reason = "a figure for people")]
+async fn weigh<O>(make: impl AsyncFn() -> O) -> anyhow::Result<Figures> {
+    const WATCHED: Duration = Duration::from_secs(2);
+    let mut all = Vec::with_capacity(SESSIONS + 1);
+    // One first, for all that is made once.
+    all.push(make().await);
+    let before = resident()?;
+    for _ in 0..SESSIONS {
+        all.push(make().await);
+    }
+    come_to_rest().await;
+    let weight = (resident()? - before) / SESSIONS as f64;
+    let switched = switches()?;
+    tokio::time::sleep(WATCHED).await;
+    let switched = switches()? - switched;
+    // Nobody is asked to stop: the process simply ends.
+    std::mem::forget(all);
+    Ok([weight, switched])
+}

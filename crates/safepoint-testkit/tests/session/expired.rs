@@ -1,0 +1,140 @@
+//! Questions that nobody answers in time while the turn is suspended, and those who wait behind it.
+
+use std::{sync::Arc, time::Duration};
+
+use safepoint::{
+    Agent, Limits,
+    approval::{Approvals, Decision, Rule, Ruling, Unanswered},
+    event::{Answered, Fact},
+    ids::SessionId,
+    receipt::CallStatus,
+    session::{Chat, Fate, Policy, Push, Session, SessionEvent, SessionHandle, SessionStop},
+    store::{MemoryStore, Owner, Store},
+};
+use safepoint_testkit::script::Reply;
+
+use super::{
+    desk::{Desk, accounted, asks, is_fact, one_after_the_other, said, turn},
+    world::seen,
+};
+
+/// Real time, for questions go by the wall clock; short enough to be waited for.
+const SOON: Duration = Duration::from_millis(30);
+
+fn agent(desk: &Desk, approval: Duration) -> Agent {
+    Agent::builder(desk.model.clone())
+        .approvals(Approvals::Ask(None, Unanswered::Suspend))
+        .rule(Rule::on("ask", Ruling::Ask))
+        .limits(Limits { approval, ..Limits::default() })
+        .tool(desk.tools.gated("ask"))
+        .build()
+}
+
+fn told(event: &SessionEvent) -> bool {
+    is_fact(event, |fact| matches!(fact, Fact::ApprovalClosed { answer: Answered::Expired, .. }))
+}
+
+/// The last model call was told that nobody decided.
+fn model_was_told(desk: &Desk) {
+    let requests = desk.model.requests();
+    let last = format!("{:?}", requests.last().unwrap().entries());
+    assert!(last.contains("expired"), "{last}");
+}
+
+/// Two calls that ask, in one round.
+fn asks_twice() -> Reply {
+    asks().and_call("ask", serde_json::json!({"other": true}))
+}
+
+/// S8.5, S6.11: nobody decides: the session wakes by itself, the model is told, the turn goes on to its natural end, and
+/// so does what waited behind it. Nothing ran.
+#[tokio::test]
+async fn an_expired_question_lets_the_turn_go_on() {
+    for reply in [asks(), asks_twice()] {
+        let desk = Desk::new([reply, Reply::text("then not")]);
+        let session: Session<String> = Session::builder(Chat::new(agent(&desk, SOON))).start();
+        let asked = session.push("may I?".to_owned()).unwrap();
+        let queued = session.push("queued".to_owned()).unwrap();
+        assert_eq!(asked.fate().await, Fate::Suspended(turn(1)));
+        seen(&session, told).await;
+        assert_eq!(queued.fate().await, Fate::Completed(turn(2)));
+        assert_eq!(asked.fate_now(), Some(Fate::Completed(turn(1))));
+        assert!(desk.tools.ledger().lines().is_empty(), "nothing ran");
+        let ended = seen(&session, |event| {
+            matches!(event, SessionEvent::TurnEnded { fate: Fate::Completed(ended), .. } if *ended == turn(1))
+        });
+        let SessionEvent::TurnEnded { receipt, .. } = ended.await else { panic!("another event") };
+        assert!(receipt.calls.iter().all(|call| call.status == CallStatus::Expired), "{receipt:?}");
+        session.stop(SessionStop::at_turn_end());
+        let exit = accounted(&session, &[asked, queued]).await;
+        one_after_the_other(&session).await;
+        assert_eq!(said(exit.history()), ["may I?", "queued"]);
+    }
+}
+
+/// S8.5: the model sees that its call expired, as the call's result.
+#[tokio::test]
+async fn the_model_is_told_that_nobody_decided() {
+    let desk = Desk::new([asks(), Reply::text("then not")]);
+    let session: Session<String> = Session::builder(Chat::new(agent(&desk, SOON))).start();
+    session.push("may I?".to_owned()).unwrap();
+    seen(&session, |event| matches!(event, SessionEvent::TurnEnded { fate: Fate::Completed(_), .. })).await;
+    model_was_told(&desk);
+}
+
+/// S8.5, S7.2: the next owner of a suspended session wakes for the expiry too.
+#[tokio::test]
+async fn the_next_owner_wakes_for_an_expired_question() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+    let desk = Desk::new([asks(), Reply::text("then not")]);
+    let open = async || {
+        let builder = Session::<String>::builder(Chat::new(agent(&desk, SOON)));
+        builder.open(Arc::clone(&store), SessionId::from("s"), Owner::here()).await.unwrap()
+    };
+    let first = open().await;
+    assert!(matches!(first.push("may I?".to_owned()).unwrap().fate().await, Fate::Suspended(_)));
+    first.stop(SessionStop::now());
+    first.done().await;
+    let next = open().await;
+    seen(&next, |event| matches!(event, SessionEvent::TurnEnded { fate: Fate::Completed(_), .. })).await;
+    model_was_told(&desk);
+    assert_eq!(desk.model.requests().len(), 2, "each model call was made once");
+}
+
+async fn behind(session: &SessionHandle<String>, wanted: safepoint::ids::ItemId) {
+    seen(session, |event| {
+        matches!(event, SessionEvent::Behind { item, turn: at } if *item == wanted && *at == turn(1))
+    })
+    .await;
+}
+
+/// S8.1: what waits when the turn suspends, and what comes later, is told that it waits behind it; no longer once
+/// somebody has decided. What does not wait is not told.
+#[tokio::test]
+async fn what_waits_behind_a_decision_is_told_so() {
+    let desk = Desk::new([asks(), Reply::text("after the decision")]);
+    desk.tools.valve().open_for_all();
+    let session: Session<String> =
+        Session::builder(Chat::new(agent(&desk, Duration::from_secs(3600)))).start();
+    let asked = session.push("may I?".to_owned()).unwrap();
+    let before = session.push("before".to_owned()).unwrap();
+    assert_eq!(asked.fate().await, Fate::Suspended(turn(1)));
+    let later = session.push("later".to_owned()).unwrap();
+    let rejected = session.push(Push::new("rejected".to_owned()).policy(Policy::Reject)).unwrap();
+    for ticket in [&before, &later] {
+        behind(&session, ticket.id()).await;
+        assert_eq!(ticket.behind(), Some(turn(1)));
+    }
+    assert!(matches!(rejected.fate().await, Fate::Returned(_)));
+    assert_eq!((asked.behind(), rejected.behind()), (None, None));
+    let event = seen(&session, |event| is_fact(event, |fact| matches!(fact, Fact::ApprovalAsked(_)))).await;
+    let SessionEvent::Run { event, .. } = event else { panic!("{event:?}") };
+    let safepoint::event::EventKind::Fact(fact) = event.kind else { panic!("no fact") };
+    let Fact::ApprovalAsked(question) = &*fact else { panic!("{fact:?}") };
+    session.decide(&question.id, Decision::Approve).await.unwrap();
+    assert_eq!(later.behind(), None, "it was told, and the turn went on");
+    assert!(matches!(later.fate().await, Fate::Completed(_)));
+    assert_eq!(before.behind(), None);
+    session.stop(SessionStop::at_turn_end());
+    accounted(&session, &[asked, before, later, rejected]).await;
+}

@@ -1,0 +1,118 @@
+//! A turn that waits for decisions: woken when a question's time is over, and those who wait behind it are told.
+//!
+//! **Invariants**: at most one wake-up is set; none without a suspended turn.
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use tokio::time::Instant;
+
+use super::{Input, Item, ItemId, Owner, SessionEvent, TurnId};
+use crate::{
+    outcome::Outcome,
+    session::machine::Moment,
+    store::{ApprovalState, Error},
+};
+
+/// How often the wall clock is looked at while a question is open: it may be set, and the machine may have slept.
+const LOOK: Duration = Duration::from_secs(60);
+
+/// Questions go by the wall clock, which other processes share; the task's own clock only says when to look at it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Overdue {
+    /// When the first open question expires.
+    at: Timestamp,
+    pub(super) look: Instant,
+}
+
+impl Overdue {
+    fn new(at: Timestamp) -> Self {
+        let left = Duration::try_from(at.duration_since(Timestamp::now()).max(SignedDuration::ZERO));
+        // Never before it, by what the clocks round away.
+        let left = left.unwrap_or_default().min(LOOK) + Duration::from_millis(1);
+        Self { at, look: Instant::now() + left }
+    }
+}
+
+impl<T: Item> Owner<T> {
+    /// When the owner must wake without mail.
+    pub(super) fn wake(&self) -> Option<Instant> {
+        let machine =
+            self.machine.deadline().map(|Moment(micros)| self.began + Duration::from_micros(micros));
+        match (machine, self.overdue) {
+            (Some(machine), Some(overdue)) => Some(machine.min(overdue.look)),
+            (machine, overdue) => machine.or(overdue.map(|overdue| overdue.look)),
+        }
+    }
+
+    /// Time has passed: a question may have expired. The turn is taken up, and its model is told (S8.5).
+    pub(super) async fn pass_time(&mut self) {
+        let Some(overdue) = self.overdue.filter(|overdue| overdue.look <= Instant::now()) else {
+            return self.step(Input::Tick).await;
+        };
+        self.overdue = None;
+        if !self.machine.is_suspended() {
+            return self.step(Input::Tick).await;
+        }
+        if Timestamp::now() < overdue.at {
+            self.overdue = Some(Overdue::new(overdue.at));
+            return self.step(Input::Tick).await;
+        }
+        // No decision goes with it: whatever is overdue expires when the run goes on, and the rest stays open.
+        self.step(Input::Decided).await;
+        self.answer = None;
+    }
+
+    /// Sees to the questions of a turn that was suspended just now.
+    pub(super) fn watch_questions(&mut self, outcome: Option<&Outcome>) {
+        self.overdue = match outcome {
+            Some(Outcome::Suspended(waiting)) => {
+                waiting.approvals().iter().map(|asked| asked.expires_at).min().map(Overdue::new)
+            }
+            _ => None,
+        };
+    }
+
+    /// Sees to the questions of a turn that another owner left suspended: only the store knows them.
+    pub(in crate::session) async fn watch_recovered(&mut self) -> Result<(), Error> {
+        let Some(journal) = self.journal.clone().filter(|_| self.machine.is_suspended()) else { return Ok(()) };
+        let rows = journal.store().approvals(journal.session()).await?;
+        let open = rows.iter().filter(|row| matches!(row.state, ApprovalState::Open));
+        self.overdue = open.map(|row| row.asked.expires).min().map(Overdue::new);
+        Ok(())
+    }
+
+    /// Tells everything that waits that it waits behind a decision (S8.1).
+    pub(super) fn tell_all_behind(&mut self, turn: TurnId) {
+        for item in self.machine.waiting().iter().copied().collect::<Vec<_>>() {
+            self.tell_behind(item, turn);
+        }
+    }
+
+    /// Tells one that came while the turn was suspended.
+    pub(super) fn tell_if_behind(&mut self, item: ItemId) {
+        if self.machine.is_suspended()
+            && let Some(turn) = self.machine.left()
+            && self.machine.waiting().contains(&item)
+        {
+            self.tell_behind(item, turn);
+        }
+    }
+
+    fn tell_behind(&mut self, item: ItemId, turn: TurnId) {
+        let Some(held) = self.items.get(&item) else { return };
+        held.slip.behind(Some(turn));
+        self.behind.push(item);
+        self.show(SessionEvent::Behind { item, turn });
+    }
+
+    /// The turn goes on, or is over: nothing waits for its decision any more.
+    pub(super) fn tell_no_longer_behind(&mut self) {
+        self.overdue = None;
+        for item in std::mem::take(&mut self.behind) {
+            if let Some(held) = self.items.get(&item) {
+                held.slip.behind(None);
+            }
+        }
+    }
+}
