@@ -152,8 +152,7 @@ async fn pushes(table: &mut Table) -> anyhow::Result<()> {
     for _ in 0..TIMES {
         let (sender, mut asked) = mpsc::unbounded_channel();
         let agent = Agent::builder(Silent(sender)).build();
-        let session: Session<String> =
-            Session::builder(Chat::new(agent)).inbox(PUSHES + 1).start();
+        let session: Session<String> = Session::builder(Chat::new(agent)).inbox(PUSHES + 1).start();
         session.push("go".to_owned())?;
         asked.recv().await;
         let began = Instant::now();
@@ -191,7 +190,11 @@ fn idle(table: &mut Table) -> anyhow::Result<()> {
     let task = of(&tasks, 0);
     let pair = (of(&fresh, 0), task);
     table.added("10,000 idle sessions: memory of one, above an idle task", "KiB", pair, 4.0);
-    table.beside("the same after one turn: its events, its run's log and its conversation", "KiB", of(&used, 0));
+    table.beside(
+        "the same after one turn: its events, its run's log and its conversation",
+        "KiB",
+        of(&used, 0),
+    );
     let most = of(&tasks, 1).max(STRAY);
     table.alone("10,000 idle sessions: context switches in 2 s", "", of(&fresh, 1), most);
     table.alone("10,000 idle sessions after one turn: context switches in 2 s", "", of(&used, 1), most);

@@ -24,5 +24,7 @@ mod fire;
 mod races;
 #[path = "session/suspended.rs"]
 mod suspended;
+#[path = "session/walk.rs"]
+mod walk;
 #[path = "session/world.rs"]
 mod world;

@@ -60,9 +60,10 @@ async fn an_expired_question_lets_the_turn_go_on() {
         assert_eq!(queued.fate().await, Fate::Completed(turn(2)));
         assert_eq!(asked.fate_now(), Some(Fate::Completed(turn(1))));
         assert!(desk.tools.ledger().lines().is_empty(), "nothing ran");
-        let ended = seen(&session, |event| {
-            matches!(event, SessionEvent::TurnEnded { fate: Fate::Completed(ended), .. } if *ended == turn(1))
-        });
+        let ended = seen(
+            &session,
+            |event| matches!(event, SessionEvent::TurnEnded { fate: Fate::Completed(ended), .. } if *ended == turn(1)),
+        );
         let SessionEvent::TurnEnded { receipt, .. } = ended.await else { panic!("another event") };
         assert!(receipt.calls.iter().all(|call| call.status == CallStatus::Expired), "{receipt:?}");
         session.stop(SessionStop::at_turn_end());
@@ -102,9 +103,10 @@ async fn the_next_owner_wakes_for_an_expired_question() {
 }
 
 async fn behind(session: &SessionHandle<String>, wanted: safepoint::ids::ItemId) {
-    seen(session, |event| {
-        matches!(event, SessionEvent::Behind { item, turn: at } if *item == wanted && *at == turn(1))
-    })
+    seen(
+        session,
+        |event| matches!(event, SessionEvent::Behind { item, turn: at } if *item == wanted && *at == turn(1)),
+    )
     .await;
 }
 

@@ -238,14 +238,8 @@ pub struct Delivered {
 
 impl<T> Slip<T> {
     pub(super) fn new(id: ItemId) -> Self {
-        let told = Told {
-            fate: None,
-            preempted: None,
-            delivered: None,
-            behind: None,
-            recorded: None,
-            back: None,
-        };
+        let told =
+            Told { fate: None, preempted: None, delivered: None, behind: None, recorded: None, back: None };
         Self { id, told: Mutex::new(told), changed: Notify::new() }
     }
     fn tell(&self, write: impl FnOnce(&mut Told<T>)) {

@@ -75,7 +75,9 @@ impl<T: Item> Owner<T> {
 
     /// Sees to the questions of a turn that another owner left suspended: only the store knows them.
     pub(in crate::session) async fn watch_recovered(&mut self) -> Result<(), Error> {
-        let Some(journal) = self.journal.clone().filter(|_| self.machine.is_suspended()) else { return Ok(()) };
+        let Some(journal) = self.journal.clone().filter(|_| self.machine.is_suspended()) else {
+            return Ok(());
+        };
         let rows = journal.store().approvals(journal.session()).await?;
         let open = rows.iter().filter(|row| matches!(row.state, ApprovalState::Open));
         self.overdue = open.map(|row| row.asked.expires).min().map(Overdue::new);

@@ -1,0 +1,442 @@
+//! The reference: what the specification says of each step, where nothing is under way between two of them.
+//!
+//! **Invariants**: an item is in the turn, waiting, on its way as a steer, or has a fate.
+
+use safepoint::session::{Fate, Preempted, Refusal};
+
+use super::steps::Step;
+use crate::desk::turn;
+
+/// What the reference believes. Exhaustive: all that is so, or one rule is wrong, to see that the walk finds it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Belief {
+    Sound,
+    RejectsAreQueued,
+}
+
+/// What is known of an item.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Known {
+    pub(super) fate: Option<Fate>,
+    pub(super) preempted: Option<Preempted>,
+}
+
+/// Who asked first that the turn stop at a safe point. Exhaustive: a preempt, or somebody else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum First {
+    Preempt,
+    Other,
+}
+
+/// How a turn's end is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Asked {
+    Now,
+    AtAny,
+}
+
+/// One preempt, and how far it is.
+#[derive(Clone, Copy, Debug)]
+struct Preempt {
+    item: usize,
+    due: Option<u64>,
+    grace: Option<u64>,
+    rollback: bool,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Turn {
+    number: u64,
+    items: Vec<usize>,
+    /// Those that may go back to their sender are so marked.
+    steers: Vec<(usize, bool)>,
+    pending: Option<First>,
+    stopped_at: Option<usize>,
+    protected: bool,
+    session_stop: bool,
+    rollback: bool,
+}
+
+/// A turn that ended early.
+#[derive(Clone, Debug)]
+struct Left {
+    number: u64,
+    items: Vec<usize>,
+    suspended: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Expected {
+    belief: Belief,
+    pub(super) items: Vec<Known>,
+    pub(super) over: bool,
+    waiting: Vec<usize>,
+    turn: Option<Turn>,
+    left: Option<Left>,
+    preempts: Vec<Preempt>,
+    barrier: usize,
+    turns: u64,
+    streak: u32,
+    stopping: bool,
+    /// When it was asked, and since when it is idle.
+    idle_asked: Option<u64>,
+    idle_since: u64,
+    now: u64,
+}
+
+/// Milliseconds.
+pub(super) const HOUR: u64 = 3_600_000;
+/// How many turns in a row are preempted before one is protected.
+const PATIENCE: u32 = 3;
+
+impl Expected {
+    pub(super) fn new(belief: Belief) -> Self {
+        Self {
+            belief,
+            items: Vec::new(),
+            over: false,
+            waiting: Vec::new(),
+            turn: None,
+            left: None,
+            preempts: Vec::new(),
+            barrier: 0,
+            turns: 0,
+            streak: 0,
+            stopping: false,
+            idle_asked: None,
+            idle_since: 0,
+            now: 0,
+        }
+    }
+
+    /// The turn at work, and its items.
+    pub(super) fn at_work(&self) -> Option<(u64, Vec<usize>)> {
+        self.turn.as_ref().map(|turn| (turn.number, turn.items.clone()))
+    }
+
+    pub(super) fn unhandled(&self) -> Vec<usize> {
+        (0..self.items.len()).filter(|item| self.items[*item].fate == Some(Fate::Unhandled)).collect()
+    }
+
+    fn is_suspended(&self) -> bool {
+        self.left.as_ref().is_some_and(|left| left.suspended)
+    }
+
+    /// Takes a step that happened at `now`, and all that follows from it.
+    pub(super) fn take(&mut self, step: Step, now: u64) {
+        self.pass_to(now);
+        if self.over {
+            return;
+        }
+        match step {
+            Step::Enqueue
+            | Step::Reject
+            | Step::SteerOrQueue
+            | Step::SteerOrReturn
+            | Step::PreemptNow
+            | Step::PreemptAtAny
+            | Step::PreemptWithin
+            | Step::PreemptLater
+            | Step::PreemptOther
+            | Step::Rollback => self.push(step),
+            Step::Withdraw(wanted) => self.withdraw(wanted),
+            Step::StopTurnNow => self.stop_turn(Asked::Now),
+            Step::StopTurnAtAny => self.stop_turn(Asked::AtAny),
+            Step::Resume => self.resume(),
+            Step::Approve => self.approve(),
+            Step::Answer => self.end_if_at_work(|number| Fate::Completed(turn(number))),
+            Step::Fail => self.end_if_at_work(|number| Fate::Failed(turn(number))),
+            Step::Round => self.round(),
+            Step::Ask => self.ask(),
+            Step::StopAtTurnEnd => self.stop(None),
+            Step::StopGraceful => self.stop(Some(Asked::AtAny)),
+            Step::StopNow => self.stop(Some(Asked::Now)),
+            Step::StopWhenIdle if !self.stopping => {
+                self.idle_asked.get_or_insert(self.now);
+            }
+            Step::KeepOpen => self.idle_asked = None,
+            Step::StopWhenIdle | Step::StopTurnOther | Step::Wait => {}
+        }
+        self.go_on();
+    }
+
+    /// Between turns: the end, or the next turn, or nothing.
+    fn go_on(&mut self) {
+        if self.over || self.turn.is_some() {
+            return;
+        }
+        if self.stopping {
+            return self.end();
+        }
+        let fresh = self.waiting.iter().any(|item| *item >= self.barrier);
+        if fresh && !self.is_suspended() {
+            let item = self.waiting.remove(0);
+            self.turns += 1;
+            self.left = None;
+            self.begin(self.turns, vec![item]);
+        }
+    }
+
+    fn begin(&mut self, number: u64, items: Vec<usize>) {
+        self.barrier = 0;
+        self.turn = Some(Turn { number, items, protected: self.streak >= PATIENCE, ..Turn::default() });
+    }
+
+    fn end(&mut self) {
+        self.over = true;
+        for preempt in std::mem::take(&mut self.preempts) {
+            self.items[preempt.item].preempted = Some(Preempted::SupersededByStop);
+        }
+        for item in std::mem::take(&mut self.waiting) {
+            self.items[item].fate = Some(Fate::Unhandled);
+        }
+    }
+
+    fn back(&mut self, item: usize, why: Refusal) {
+        self.items[item].fate = Some(Fate::Returned(why));
+    }
+
+    fn wait(&mut self, item: usize) {
+        let place = self.waiting.partition_point(|waiting| *waiting < item);
+        self.waiting.insert(place, item);
+    }
+
+    fn push(&mut self, step: Step) {
+        let item = self.items.len();
+        self.items.push(Known::default());
+        self.idle_since = self.now;
+        let busy = self.turn.is_some() || self.is_suspended();
+        match step {
+            Step::Reject if busy && self.belief == Belief::Sound => self.back(item, Refusal::Busy),
+            Step::PreemptOther => self.back(item, Refusal::TurnMismatch),
+            Step::SteerOrQueue | Step::SteerOrReturn => self.steer(item, step == Step::SteerOrReturn),
+            Step::Enqueue | Step::Reject => self.wait(item),
+            preempt => {
+                self.wait(item);
+                if busy {
+                    self.preempt(item, preempt)
+                } else {
+                    self.items[item].preempted = Some(Preempted::NoTarget);
+                }
+            }
+        }
+    }
+
+    fn steer(&mut self, item: usize, returns: bool) {
+        match (&mut self.turn, returns) {
+            (Some(turn), _) => turn.steers.push((item, returns)),
+            (None, false) => self.wait(item),
+            (None, true) => self.back(item, Refusal::NoActiveTurn),
+        }
+    }
+
+    fn preempt(&mut self, item: usize, step: Step) {
+        let rollback = step == Step::Rollback;
+        let due = (step == Step::PreemptLater).then_some(self.now + HOUR);
+        let grace = (step == Step::PreemptWithin).then_some(self.now + HOUR);
+        self.preempts.push(Preempt { item, due, grace, rollback });
+        if due.is_none() {
+            let points = matches!(step, Step::PreemptAtAny | Step::PreemptWithin);
+            self.fire(if points { Asked::AtAny } else { Asked::Now }, rollback);
+        }
+    }
+
+    /// A preempt asks: a suspended turn ends at once, a protected one after its round.
+    fn fire(&mut self, asked: Asked, rollback: bool) {
+        match &mut self.turn {
+            Some(turn) => {
+                turn.rollback |= rollback;
+                let first = *turn.pending.get_or_insert(First::Preempt);
+                if turn.protected {
+                    // No grace either: its round is promised to it.
+                    self.preempts.iter_mut().for_each(|preempt| preempt.grace = None);
+                } else if asked == Asked::Now {
+                    self.stopped(first);
+                }
+            }
+            None => self.end_suspended(First::Preempt),
+        }
+    }
+
+    /// The suspended turn is ended: nobody waits for its decision any more.
+    fn end_suspended(&mut self, first: First) {
+        let Some(left) = self.left.take() else { return };
+        let asked = |preempt: &Preempt| preempt.due.is_none();
+        let rollback = self.preempts.iter().any(|preempt| asked(preempt) && preempt.rollback);
+        self.turn = Some(Turn { number: left.number, items: left.items, rollback, ..Turn::default() });
+        if first == First::Other
+            && let Some(turn) = &mut self.turn
+        {
+            turn.stopped_at = Some(self.items.len());
+        }
+        self.stopped(first);
+    }
+
+    /// The turn at work stops, first asked by `first`.
+    fn stopped(&mut self, first: First) {
+        let Some(at_work) = &self.turn else { return };
+        let number = turn(at_work.number);
+        let asked = self.preempts.iter().any(|preempt| preempt.due.is_none());
+        let fate = match first {
+            First::Preempt if at_work.session_stop || !asked => Fate::Interrupted(number),
+            First::Preempt if at_work.rollback => Fate::RolledBack(number),
+            First::Preempt => Fate::Preempted(number),
+            First::Other => Fate::Interrupted(number),
+        };
+        self.close(fate);
+    }
+
+    fn end_if_at_work(&mut self, fate: impl Fn(u64) -> Fate) {
+        if let Some(turn) = &self.turn {
+            self.close(fate(turn.number));
+        }
+    }
+
+    fn close(&mut self, fate: Fate) {
+        let Some(turn) = self.turn.take() else { return };
+        self.return_steers(&turn);
+        let came_to = match fate {
+            Fate::Preempted(number) | Fate::RolledBack(number) => Preempted::StoppedTurn(number),
+            Fate::Interrupted(_) if turn.session_stop => Preempted::SupersededByStop,
+            _ => Preempted::TurnEndedFirst,
+        };
+        let wanted = !self.preempts.is_empty();
+        for preempt in std::mem::take(&mut self.preempts) {
+            self.items[preempt.item].preempted = Some(came_to);
+        }
+        for item in &turn.items {
+            self.items[*item].fate = Some(fate);
+        }
+        self.barrier = match fate {
+            Fate::Interrupted(_) if !wanted => turn.stopped_at.unwrap_or(self.items.len()),
+            Fate::Failed(_) if !wanted => self.items.len(),
+            _ => 0,
+        };
+        let preempted = matches!(fate, Fate::Preempted(_) | Fate::RolledBack(_));
+        self.streak = if preempted && !turn.protected { self.streak + 1 } else { 0 };
+        let is_open = matches!(fate, Fate::Interrupted(_) | Fate::Failed(_) | Fate::Preempted(_));
+        let Turn { number, items, .. } = turn;
+        self.left = is_open.then_some(Left { number, items, suspended: false });
+        self.idle_since = self.now;
+    }
+
+    fn return_steers(&mut self, turn: &Turn) {
+        for (item, returns) in &turn.steers {
+            if *returns { self.back(*item, Refusal::NotDelivered) } else { self.wait(*item) }
+        }
+    }
+
+    fn withdraw(&mut self, wanted: usize) {
+        if self.items.is_empty() {
+            return;
+        }
+        let wanted = wanted % self.items.len();
+        if let Some(place) = self.waiting.iter().position(|item| *item == wanted) {
+            self.waiting.remove(place);
+            self.items[wanted].fate = Some(Fate::Withdrawn);
+        }
+    }
+
+    fn stop_turn(&mut self, asked: Asked) {
+        let count = self.items.len();
+        match &mut self.turn {
+            Some(turn) => {
+                turn.stopped_at.get_or_insert(count);
+                let first = *turn.pending.get_or_insert(First::Other);
+                if asked == Asked::Now {
+                    self.stopped(first);
+                }
+            }
+            None if self.is_suspended() => self.end_suspended(First::Other),
+            None => {}
+        }
+    }
+
+    fn resume(&mut self) {
+        if self.stopping || self.turn.is_some() {
+            return;
+        }
+        if let Some(left) = self.left.take_if(|left| !left.suspended) {
+            self.begin(left.number, left.items);
+        }
+    }
+
+    fn approve(&mut self) {
+        if let Some(left) = self.left.take_if(|left| left.suspended) {
+            self.begin(left.number, left.items);
+        }
+    }
+
+    /// The model asks for a call: a stop that was asked finds its safe point, or the next request takes the steers.
+    fn round(&mut self) {
+        let Some(turn) = &mut self.turn else { return };
+        if let Some(first) = turn.pending {
+            return self.stopped(first);
+        }
+        let steers = std::mem::take(&mut turn.steers);
+        turn.items.extend(steers.iter().map(|(item, _)| *item));
+    }
+
+    fn ask(&mut self) {
+        let Some(turn) = &self.turn else { return };
+        // A protected turn is not stopped before its calls, and waiting is a safe point for every set.
+        if let Some(first) = turn.pending {
+            return self.stopped(first);
+        }
+        let Some(turn) = self.turn.take() else { return };
+        self.return_steers(&turn);
+        for item in &turn.items {
+            self.items[*item].fate = Some(Fate::Suspended(crate::desk::turn(turn.number)));
+        }
+        self.left = Some(Left { number: turn.number, items: turn.items, suspended: true });
+    }
+
+    fn stop(&mut self, asked: Option<Asked>) {
+        self.stopping = true;
+        self.idle_asked = None;
+        let Some(turn) = &mut self.turn else { return };
+        if let Some(asked) = asked {
+            turn.session_stop = true;
+            let first = *turn.pending.get_or_insert(First::Other);
+            if asked == Asked::Now {
+                self.stopped(first);
+            }
+        }
+    }
+
+    /// Lets time pass: preempts come due one after the other, and idleness ends the session.
+    fn pass_to(&mut self, now: u64) {
+        loop {
+            let due = self.preempts.iter().filter_map(|preempt| preempt.due.or(preempt.grace)).min();
+            let idle = self.turn.is_none() && !self.is_suspended() && self.waiting.is_empty();
+            let over = self.idle_asked.filter(|_| idle).map(|asked| asked.max(self.idle_since) + HOUR);
+            let next = due.into_iter().chain(over).min().filter(|next| *next <= now && !self.over);
+            let Some(next) = next else { break };
+            self.now = next;
+            if Some(next) == over {
+                self.over = true;
+                self.end();
+            } else {
+                self.pass_preempts(next);
+                self.go_on();
+            }
+        }
+        self.now = now;
+    }
+
+    fn pass_preempts(&mut self, now: u64) {
+        let Some(place) = self
+            .preempts
+            .iter()
+            .position(|preempt| preempt.due.or(preempt.grace).is_some_and(|due| due <= now))
+        else {
+            return;
+        };
+        let Preempt { due, rollback, .. } = self.preempts[place];
+        self.preempts[place].due = None;
+        self.preempts[place].grace = None;
+        if due.is_some() || self.turn.is_some() {
+            self.fire(Asked::Now, rollback);
+        }
+    }
+}
