@@ -55,6 +55,7 @@ struct Turn {
     protected: bool,
     session_stop: bool,
     rollback: bool,
+    asks: bool,
 }
 
 /// A turn that ended early.
@@ -63,6 +64,8 @@ struct Left {
     number: u64,
     items: Vec<usize>,
     suspended: bool,
+    /// Whether it asks a person as soon as it goes on.
+    asks: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -144,7 +147,7 @@ impl Expected {
             Step::StopTurnAtAny => self.stop_turn(Asked::AtAny),
             Step::Resume => self.resume(),
             Step::Approve => self.approve(),
-            Step::Answer => self.end_if_at_work(|number| Fate::Completed(turn(number))),
+            Step::Answer => self.answer(),
             Step::Fail => self.end_if_at_work(|number| Fate::Failed(turn(number))),
             Step::Round => self.round(),
             Step::Ask => self.ask(),
@@ -263,7 +266,8 @@ impl Expected {
         let Some(left) = self.left.take() else { return };
         let asked = |preempt: &Preempt| preempt.due.is_none();
         let rollback = self.preempts.iter().any(|preempt| asked(preempt) && preempt.rollback);
-        self.turn = Some(Turn { number: left.number, items: left.items, rollback, ..Turn::default() });
+        let Left { number, items, .. } = left;
+        self.turn = Some(Turn { number, items, rollback, asks: true, ..Turn::default() });
         if first == First::Other
             && let Some(turn) = &mut self.turn
         {
@@ -292,6 +296,15 @@ impl Expected {
         }
     }
 
+    /// A natural end, unless a steer is still to be delivered: the turn is asked again with it.
+    fn answer(&mut self) {
+        match &self.turn {
+            Some(turn) if turn.pending.is_none() && !turn.steers.is_empty() => self.round(),
+            Some(turn) => self.close(Fate::Completed(crate::desk::turn(turn.number))),
+            None => {}
+        }
+    }
+
     fn close(&mut self, fate: Fate) {
         let Some(turn) = self.turn.take() else { return };
         self.return_steers(&turn);
@@ -315,8 +328,8 @@ impl Expected {
         let preempted = matches!(fate, Fate::Preempted(_) | Fate::RolledBack(_));
         self.streak = if preempted && !turn.protected { self.streak + 1 } else { 0 };
         let is_open = matches!(fate, Fate::Interrupted(_) | Fate::Failed(_) | Fate::Preempted(_));
-        let Turn { number, items, .. } = turn;
-        self.left = is_open.then_some(Left { number, items, suspended: false });
+        let Turn { number, items, asks, .. } = turn;
+        self.left = is_open.then_some(Left { number, items, suspended: false, asks });
         self.idle_since = self.now;
     }
 
@@ -338,7 +351,7 @@ impl Expected {
     }
 
     fn stop_turn(&mut self, asked: Asked) {
-        let count = self.items.len();
+        let (count, suspended) = (self.items.len(), self.is_suspended());
         match &mut self.turn {
             Some(turn) => {
                 turn.stopped_at.get_or_insert(count);
@@ -347,7 +360,7 @@ impl Expected {
                     self.stopped(first);
                 }
             }
-            None if self.is_suspended() => self.end_suspended(First::Other),
+            None if suspended => self.end_suspended(First::Other),
             None => {}
         }
     }
@@ -358,6 +371,9 @@ impl Expected {
         }
         if let Some(left) = self.left.take_if(|left| !left.suspended) {
             self.begin(left.number, left.items);
+            if left.asks {
+                self.ask();
+            }
         }
     }
 
@@ -378,7 +394,8 @@ impl Expected {
     }
 
     fn ask(&mut self) {
-        let Some(turn) = &self.turn else { return };
+        let Some(turn) = &mut self.turn else { return };
+        turn.asks = true;
         // A protected turn is not stopped before its calls, and waiting is a safe point for every set.
         if let Some(first) = turn.pending {
             return self.stopped(first);
@@ -388,7 +405,7 @@ impl Expected {
         for item in &turn.items {
             self.items[*item].fate = Some(Fate::Suspended(crate::desk::turn(turn.number)));
         }
-        self.left = Some(Left { number: turn.number, items: turn.items, suspended: true });
+        self.left = Some(Left { number: turn.number, items: turn.items, suspended: true, asks: true });
     }
 
     fn stop(&mut self, asked: Option<Asked>) {
