@@ -18,7 +18,7 @@ use crate::{
     event::{EventKind, Fact, Wholeness},
     log::Recorded,
     model::{Delta, DeltaStream, Finish, ModelError, OnCut},
-    receipt::{ModelReport, ModelState},
+    receipt::{ModelReport, ModelState, RetryReport},
     shared::{HookKey, Msg, Shared},
     spans,
     usage::Usage,
