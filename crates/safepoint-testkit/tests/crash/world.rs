@@ -185,10 +185,10 @@ async fn drive(session: &Session<String>, task: &Task) {
     went.recorded().await;
     while !session.is_done() {
         for row in eyes.approvals(&self::session()).await.unwrap() {
-            if row.state == ApprovalState::Open {
-                if session.decide(&row.asked.id, Decision::Approve).await.is_err() {
-                    // It was closed meanwhile.
-                }
+            if row.state == ApprovalState::Open
+                && session.decide(&row.asked.id, Decision::Approve).await.is_err()
+            {
+                // It was closed meanwhile.
             }
         }
         if !steers && has_begun(&task.ledger) {
