@@ -85,6 +85,19 @@ impl Wire for Messages {
         fields.insert("tool_choice".into(), choice);
     }
 
+    /// It refuses to be made to call a tool while it thinks.
+    fn may_force(fields: &Map<String, Value>) -> bool {
+        !fields.contains_key("thinking")
+    }
+
+    fn one_call(fields: &mut Map<String, Value>) {
+        let choice = fields.entry("tool_choice").or_insert_with(|| json!({"type": "auto"}));
+        // The provider refuses it beside `none`.
+        if choice["type"] != "none" {
+            choice["disable_parallel_tool_use"] = true.into();
+        }
+    }
+
     fn open(model: &Anthropic, spec: &ModelSpec) -> Box<dyn Conversation> {
         Box::new(model.talk(spec))
     }
@@ -105,7 +118,7 @@ impl HttpModel<Messages> {
     }
 
     fn prefix(&self, spec: &ModelSpec) -> Vec<u8> {
-        let mut fields = self.settings();
+        let mut fields = self.settings(spec);
         fields.set("model", self.wire_name.as_str());
         fields.set("stream", true);
         let mark = |mut value: Value| {

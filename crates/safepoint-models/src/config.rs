@@ -6,6 +6,7 @@ use reqwest::{
     Url,
     header::{HeaderMap, HeaderName, HeaderValue},
 };
+pub use safepoint::model::ToolChoice;
 use safepoint::model::{ModelError, ModelErrorKind};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::{Serialize, Serializer, ser::SerializeMap as _};
@@ -33,19 +34,6 @@ impl fmt::Display for ConfigError {
 }
 
 impl StdError for ConfigError {}
-
-/// Which tool the model must use. Exhaustive: the choices that every wire has.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ToolChoice {
-    /// As it likes.
-    Auto,
-    /// None.
-    None,
-    /// At least one.
-    Required,
-    /// This one.
-    Tool(String),
-}
 
 /// Where requests go and how: the same for every wire.
 #[derive(Clone, Debug)]

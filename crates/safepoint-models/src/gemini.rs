@@ -81,6 +81,10 @@ impl Wire for GenerateContent {
         fields.insert("toolConfig".into(), json!({ "functionCallingConfig": config }));
     }
 
+    fn one_call(_fields: &mut Map<String, Value>) {
+        // The provider has no such setting.
+    }
+
     fn open(model: &Gemini, spec: &ModelSpec) -> Box<dyn Conversation> {
         Box::new(model.talk(spec))
     }
@@ -125,7 +129,7 @@ impl HttpModel<GenerateContent> {
     }
 
     fn prefix(&self, spec: &ModelSpec) -> Vec<u8> {
-        let mut fields = self.settings();
+        let mut fields = self.settings(spec);
         if let Some(system) = spec.system.as_deref().filter(|system| !system.trim().is_empty()) {
             fields.set("systemInstruction", json!({"parts": [{"text": system}]}));
         }

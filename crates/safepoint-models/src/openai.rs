@@ -71,6 +71,10 @@ impl Wire for Chat {
         fields.insert("tool_choice".into(), choice);
     }
 
+    fn one_call(fields: &mut Map<String, Value>) {
+        fields.insert("parallel_tool_calls".into(), false.into());
+    }
+
     fn open(model: &OpenAi, spec: &ModelSpec) -> Box<dyn Conversation> {
         Box::new(Talk::new(model, spec))
     }
@@ -91,7 +95,7 @@ impl HttpModel<Chat> {
     }
 
     fn prefix(&self, spec: &ModelSpec) -> Vec<u8> {
-        let mut fields = self.settings();
+        let mut fields = self.settings(spec);
         fields.set("model", self.wire_name.as_str());
         fields.set("stream", true);
         let tools: Vec<Value> = spec

@@ -82,6 +82,10 @@ impl Wire for Stateless {
         fields.insert("tool_choice".into(), choice);
     }
 
+    fn one_call(fields: &mut Map<String, Value>) {
+        fields.insert("parallel_tool_calls".into(), false.into());
+    }
+
     fn open(model: &Responses, spec: &ModelSpec) -> Box<dyn Conversation> {
         Box::new(model.talk(spec))
     }
@@ -117,7 +121,7 @@ impl HttpModel<Stateless> {
     }
 
     fn prefix(&self, spec: &ModelSpec) -> Vec<u8> {
-        let mut fields = self.settings();
+        let mut fields = self.settings(spec);
         fields.set("model", self.wire_name.as_str());
         fields.set("stream", true);
         if let Some(system) = &spec.system {

@@ -23,7 +23,17 @@ pub struct HttpModel<W> {
     pub(crate) endpoint: Endpoint,
     pub(crate) fields: Map<String, Value>,
     extra: Map<String, Value>,
+    choice: Option<ToolChoice>,
+    parallel: Parallel,
     pub(crate) wire: W,
+}
+
+/// Whether a reply may ask for several calls. Exhaustive: as the provider has it, or one only.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Parallel {
+    #[default]
+    AsItLikes,
+    No,
 }
 
 /// A wire format: what differs between models behind HTTP. Sealed: the wires are those of this crate.
@@ -61,6 +71,16 @@ pub trait Wire: sealed::Sealed + Clone + Default + fmt::Debug + Send + Sync + Si
     #[doc(hidden)]
     fn tool_choice(fields: &mut Map<String, Value>, choice: &ToolChoice);
 
+    /// Whether the provider takes a choice that forces a tool, beside these settings.
+    #[doc(hidden)]
+    fn may_force(_fields: &Map<String, Value>) -> bool {
+        true
+    }
+
+    /// Says that a reply may ask for one call only.
+    #[doc(hidden)]
+    fn one_call(fields: &mut Map<String, Value>);
+
     /// Begins a conversation.
     #[doc(hidden)]
     fn open(model: &HttpModel<Self>, spec: &ModelSpec) -> Box<dyn Conversation>;
@@ -83,6 +103,8 @@ impl<W: Wire> HttpModel<W> {
             endpoint: Endpoint::new(W::DEFAULT_BASE),
             fields: W::defaults(),
             extra: Map::new(),
+            choice: None,
+            parallel: Parallel::default(),
             wire: W::default(),
         }
     }
@@ -145,6 +167,16 @@ impl<W: Wire> HttpModel<W> {
     #[must_use]
     pub fn tool_choice(mut self, choice: &ToolChoice) -> Self {
         W::tool_choice(&mut self.fields, choice);
+        self.choice = Some(choice.clone());
+        self
+    }
+
+    /// Lets a reply ask for one call only: `parallel_tool_calls` of chat completions and Responses,
+    /// `disable_parallel_tool_use` of messages. Gemini has no such setting, and is not told. How many calls run at once
+    /// is another matter: see [`Limits::parallel_calls`](safepoint::Limits).
+    #[must_use]
+    pub fn one_call_at_a_time(mut self) -> Self {
+        self.parallel = Parallel::No;
         self
     }
 
@@ -156,8 +188,17 @@ impl<W: Wire> HttpModel<W> {
     }
 
     /// What is set, to which the wire adds what is of this conversation.
-    pub(crate) fn settings(&self) -> Fields {
-        Fields::from(self.fields.clone())
+    pub(crate) fn settings(&self, spec: &ModelSpec) -> Fields {
+        let mut fields = self.fields.clone();
+        if !spec.tools.is_empty() {
+            if let (None, Some(choice), true) = (&self.choice, &spec.choice, W::may_force(&fields)) {
+                W::tool_choice(&mut fields, choice);
+            }
+            if self.parallel == Parallel::No {
+                W::one_call(&mut fields);
+            }
+        }
+        Fields::from(fields)
     }
 
     /// The body up to its list of messages, which comes last so that it can grow: what is extra over these fields.

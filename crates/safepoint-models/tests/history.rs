@@ -25,7 +25,7 @@ use safepoint_testkit::{
 use serde_json::{Value, json};
 
 fn spec() -> ModelSpec {
-    ModelSpec { system: Some("be brief".into()), tools: Arc::from([]) }
+    ModelSpec { system: Some("be brief".into()), tools: Arc::from([]), choice: None }
 }
 
 /// A wire: how it encodes, who judges it, and where it is served.

@@ -30,6 +30,8 @@ mod steer;
 mod stops;
 #[path = "e2e/swallow.rs"]
 mod swallow;
+#[path = "e2e/typed.rs"]
+mod typed;
 #[path = "e2e/window.rs"]
 mod window;
 #[path = "e2e/wires.rs"]

@@ -3,6 +3,7 @@
 use std::{error::Error as StdError, fmt, sync::Arc};
 
 use crate::{
+    answer::Form,
     approval::{Approvals, Decision, OnUnknown, Rule},
     child::Child,
     claim::Desk,
@@ -49,6 +50,7 @@ pub struct Agent {
 }
 
 /// What all runs of an agent share.
+#[derive(Clone)]
 pub(crate) struct Definition {
     pub(crate) model: Arc<dyn Model>,
     pub(crate) system: Option<Arc<str>>,
@@ -60,8 +62,31 @@ pub(crate) struct Definition {
     pub(crate) on_unknown: OnUnknown,
     pub(crate) rules: Vec<Rule>,
     pub(crate) hooks: Arc<dyn Hooks>,
-    pub(crate) times: StopTimes,
+    pub(crate) times: Arc<StopTimes>,
     pub(crate) gauge: Option<Gauge>,
+    /// What its answers must look like; none where they are text.
+    pub(crate) form: Option<Arc<Form>>,
+}
+
+impl Definition {
+    /// What a conversation with its model begins with.
+    pub(crate) fn spec(&self) -> ModelSpec {
+        let tools = self.tools.decls();
+        let choice = self.form.as_ref().map(|form| form.choice(tools.len() - 1));
+        ModelSpec { system: self.system.clone(), tools, choice }
+    }
+
+    /// The same with answers of a form, in place of what form they had.
+    pub(crate) fn answering(&self, form: Arc<Form>) -> Self {
+        let mut tools = self.tools.clone();
+        if let Some(before) = &self.form {
+            tools.remove(before.name());
+        }
+        tools.add_form(&form);
+        let mut changed = Self { tools, form: Some(form), ..self.clone() };
+        changed.gauge = self.gauge.as_ref().map(|gauge| gauge.of(&changed.spec()));
+        changed
+    }
 }
 
 impl Agent {
@@ -259,7 +284,7 @@ impl AgentBuilder {
     /// If two tools share a name, a tool's schema is not a JSON Schema, or the answer takes all of the window.
     pub fn try_build(self) -> Result<Agent, BuildError> {
         let tools = Toolset::new(self.tools).map_err(BuildError)?;
-        let spec = ModelSpec { system: self.system.clone(), tools: tools.decls() };
+        let spec = ModelSpec { system: self.system.clone(), tools: tools.decls(), choice: None };
         let gauge = match self.window {
             None => None,
             Some(window) => Some(Gauge::new(window, &spec).ok_or_else(no_room)?),
@@ -276,8 +301,9 @@ impl AgentBuilder {
                 on_unknown: self.on_unknown,
                 rules: self.rules,
                 hooks: self.hooks,
-                times: StopTimes::default(),
+                times: Arc::new(StopTimes::default()),
                 gauge,
+                form: None,
             }),
         })
     }

@@ -25,7 +25,7 @@ use crate::{
     log::{self, Log, LogError, Recorded},
     machine::{Bounds, Due, Machine},
     message::UserMessage,
-    model::{Conversation, ModelSpec},
+    model::Conversation,
     outcome::Persisted,
     receipt::{CallReport, Ending, Receipt},
     shared::{HookKey, Msg, Parking, Shared},
@@ -131,8 +131,9 @@ impl Conductor {
         log: Arc<dyn Log>,
         mailbox: UnboundedReceiver<Box<Msg>>,
     ) -> Self {
-        let spec = ModelSpec { system: def.system.clone(), tools: def.tools.decls() };
+        let spec = def.spec();
         let scope = shared.scope.clone();
+        let machine = Machine::answering(def.form.clone());
         Self {
             desk: Desk::default(),
             claim: None,
@@ -142,7 +143,7 @@ impl Conductor {
             shared,
             def,
             log,
-            machine: Machine::new(),
+            machine,
             mailbox,
             streaming: None,
             draining: None,

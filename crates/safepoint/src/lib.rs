@@ -4,6 +4,7 @@
 //! Begin with [`Agent`]; stop a run through its [`RunHandle`]; read its [`Outcome`] and its [`receipt`].
 
 mod agent;
+mod answer;
 pub mod approval;
 mod callback;
 pub mod child;
@@ -31,6 +32,7 @@ pub mod steer;
 pub mod store;
 pub mod tool;
 mod toolset;
+pub mod typed;
 pub mod usage;
 pub mod window;
 
@@ -49,5 +51,6 @@ pub use session::{Session, SessionHandle, SessionStop};
 pub use shared::DecideError;
 pub use steer::{Landed, Steer};
 pub use tool::{Cx, Tool, ToolResult};
+pub use typed::{Typed, TypedAgent, TypedRun};
 pub use usage::{Price, Usage};
 pub use window::Window;

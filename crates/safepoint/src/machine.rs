@@ -8,6 +8,7 @@ use std::{collections::HashSet, sync::Arc};
 use safepoint_scope::{Demand, Mode, SafePoints};
 
 use crate::{
+    answer::Form,
     approval::OnUnknown,
     event::{ErrorReport, Fact, Wholeness},
     history::{Entry, History, note},
@@ -19,6 +20,7 @@ use crate::{
     window::Cut,
 };
 
+mod answer;
 mod bounds;
 mod call;
 mod kin;
@@ -49,6 +51,9 @@ pub(crate) struct Machine {
     summaries: Vec<ModelReport>,
     calls: Vec<CallReport>,
     failure: Option<ErrorReport>,
+    form: Option<Arc<Form>>,
+    /// Answers that did not fit, in this attempt.
+    missed: u32,
 }
 
 /// Where a run is. Exhaustive: each phase of S2 is one of them.
@@ -112,7 +117,14 @@ impl Machine {
             summaries: Vec::new(),
             calls: Vec::new(),
             failure: None,
+            form: None,
+            missed: 0,
         }
+    }
+
+    /// One whose answers must have a form.
+    pub(crate) fn answering(form: Option<Arc<Form>>) -> Self {
+        Self { form, ..Self::new() }
     }
 
     /// What is due under `demand`, which the caller has held against the clock.
@@ -252,6 +264,7 @@ impl Machine {
         self.usage = Usage::default();
         self.below = Below::default();
         self.failure = None;
+        self.missed = 0;
         match &mut self.stage {
             Stage::Cut(_) | Stage::Streaming | Stage::Summarising => self.stage = Stage::Ready,
             Stage::Calls(round) => round.reopen(on_unknown),
@@ -298,7 +311,7 @@ impl Machine {
                 if !message.is_blank() {
                     self.history.push(Entry::Assistant((**message).clone()));
                 }
-                Stage::Answered(Arc::clone(message))
+                self.answered(message)
             }
             Wholeness::Whole => {
                 self.taken.extend(message.calls().map(|call| call.id.clone()));
@@ -313,9 +326,9 @@ impl Machine {
         {
             self.calls.extend(round.reports().cloned());
             let (message, results) = round.closed();
+            self.stage = self.after_calls(&message, &results);
             self.history.push(Entry::Assistant(message));
             self.history.push(Entry::Results { results });
-            self.stage = Stage::Ready;
         }
     }
 

@@ -48,6 +48,21 @@ pub struct ModelSpec {
     pub system: Option<Arc<str>>,
     /// The tools that the model may ask for.
     pub tools: Arc<[ToolDecl]>,
+    /// Which tool it must use, where the wire can say so and the model's own settings do not.
+    pub choice: Option<ToolChoice>,
+}
+
+/// Which tool a model must use. Exhaustive: the choices that every wire has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ToolChoice {
+    /// As it likes.
+    Auto,
+    /// None.
+    None,
+    /// At least one.
+    Required,
+    /// This one.
+    Tool(String),
 }
 
 /// A tool as the model sees it.

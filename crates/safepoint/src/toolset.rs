@@ -7,6 +7,7 @@ use jsonschema::Validator;
 use serde_json::Value;
 
 use crate::{
+    answer::Form,
     child::Child,
     model::ToolDecl,
     receipt::WorkKind,
@@ -56,15 +57,16 @@ impl Work {
 }
 
 /// An agent's tools.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Toolset {
     tools: HashMap<String, Entry>,
     decls: Arc<[ToolDecl]>,
 }
 
+#[derive(Clone)]
 struct Entry {
     work: Work,
-    schema: Validator,
+    schema: Arc<Validator>,
 }
 
 /// Why a call cannot be given to its tool; the model is told.
@@ -80,11 +82,23 @@ impl Toolset {
             let name = work.spec().name.clone();
             let schema = jsonschema::validator_for(&work.spec().parameters)
                 .map_err(|error| format!("the schema of tool `{name}` is not a JSON Schema: {error}"))?;
-            if tools.insert(name.clone(), Entry { work, schema }).is_some() {
+            if tools.insert(name.clone(), Entry { work, schema: Arc::new(schema) }).is_some() {
                 return Err(format!("two tools are named `{name}`"));
             }
         }
         Ok(Self { tools, decls })
+    }
+
+    /// Adds the tool by which a model answers; its name is not taken.
+    pub(crate) fn add_form(&mut self, form: &Arc<Form>) {
+        self.decls = self.decls.iter().cloned().chain([form.spec().decl()]).collect();
+        let entry = Entry { work: Work::Body(Arc::clone(form) as Arc<dyn Tool>), schema: form.schema() };
+        self.tools.insert(form.name().to_owned(), entry);
+    }
+
+    pub(crate) fn remove(&mut self, name: &str) {
+        self.tools.remove(name);
+        self.decls = self.decls.iter().filter(|decl| decl.name != name).cloned().collect();
     }
 
     pub(crate) fn decls(&self) -> Arc<[ToolDecl]> {

@@ -117,13 +117,22 @@ pub(crate) struct Gauge {
 impl Gauge {
     /// None if the answer takes all of the window.
     pub(crate) fn new(window: Window, spec: &ModelSpec) -> Option<Self> {
+        (window.room() > 0).then(|| Self { window, fixed: Self::fixed(spec) })
+    }
+
+    fn fixed(spec: &ModelSpec) -> u64 {
         let system = spec.system.as_ref().map_or(0, |text| text.len());
         let tools: usize = spec
             .tools
             .iter()
             .map(|tool| tool.name.len() + tool.description.len() + tool.parameters.to_string().len())
             .sum();
-        (window.room() > 0).then_some(Self { window, fixed: (system + tools) as u64 })
+        (system + tools) as u64
+    }
+
+    /// The same window with requests of this spec.
+    pub(crate) fn of(&self, spec: &ModelSpec) -> Self {
+        Self { window: self.window.clone(), fixed: Self::fixed(spec) }
     }
 
     /// Who writes summaries: none where that is not the policy.

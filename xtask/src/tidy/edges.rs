@@ -53,6 +53,7 @@ const MODULES: &[&str] = &[
     "steer",
     "draft",
     "child",
+    "answer",
     "toolset",
     "machine",
     "executor",
@@ -60,6 +61,7 @@ const MODULES: &[&str] = &[
     "conductor",
     "agent",
     "run",
+    "typed",
     "session",
 ];
 

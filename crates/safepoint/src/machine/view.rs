@@ -30,7 +30,8 @@ impl Machine {
     /// The text of the last message, whole or not.
     pub(crate) fn last_text(&self) -> String {
         match &self.stage {
-            Stage::Cut(message) | Stage::Answered(message) => message.text(),
+            Stage::Answered(message) => self.answer_of(message),
+            Stage::Cut(message) => message.text(),
             Stage::Calls(round) => round.message().text(),
             Stage::Ready | Stage::Summarising | Stage::Streaming => {
                 self.history.last_text().unwrap_or_default()
