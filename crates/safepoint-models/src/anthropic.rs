@@ -13,6 +13,7 @@ use crate::{
     config::{Auth, ConfigError, Endpoint, ToolChoice},
     http::exchange,
     outgoing::Outgoing,
+    parts,
     wired::{HttpModel, Wire, sealed::Sealed},
 };
 
@@ -162,7 +163,8 @@ struct Talk {
 impl Conversation for Talk {
     fn stream(&mut self, history: &History) -> DeltaStream {
         let body = self.encoder.encode(history);
-        let outgoing = self.endpoint.prepare("messages", Auth::ApiKey);
+        let outgoing = parts::fit(history, Messages::NAME, parts::anthropic)
+            .and_then(|()| self.endpoint.prepare("messages", Auth::ApiKey));
         exchange(outgoing.map(|outgoing| Outgoing { body, ..outgoing }), read::Reader::default())
     }
 }

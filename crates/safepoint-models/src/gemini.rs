@@ -14,6 +14,7 @@ use crate::{
     grown::Grown,
     http::exchange,
     outgoing::Outgoing,
+    parts,
     wired::{HttpModel, Wire, sealed::Sealed},
 };
 
@@ -164,7 +165,8 @@ struct Talk {
 impl Conversation for Talk {
     fn stream(&mut self, history: &History) -> DeltaStream {
         let body = self.encoder.encode(history);
-        let outgoing = self.endpoint.prepare(&self.path, Auth::GoogKey);
+        let outgoing = parts::fit(history, GenerateContent::NAME, parts::gemini)
+            .and_then(|()| self.endpoint.prepare(&self.path, Auth::GoogKey));
         exchange(outgoing.map(|outgoing| Outgoing { body, ..outgoing }), read::Reader::default())
     }
 }

@@ -18,6 +18,7 @@ mod grown;
 mod http;
 pub mod openai;
 mod outgoing;
+mod parts;
 pub mod responses;
 mod retry;
 mod sse;

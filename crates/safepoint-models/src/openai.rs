@@ -14,6 +14,7 @@ use crate::{
     config::{Auth, ConfigError, Endpoint, ToolChoice},
     cursor::{Cursor, Fresh},
     http::exchange,
+    parts,
     wired::{HttpModel, Wire, sealed::Sealed},
 };
 
@@ -162,7 +163,8 @@ impl Talk {
 impl Conversation for Talk {
     fn stream(&mut self, history: &History) -> DeltaStream {
         let body = self.encode(history);
-        let outgoing = self.endpoint.prepare("chat/completions", Auth::Bearer);
+        let outgoing = parts::fit(history, Chat::NAME, parts::chat)
+            .and_then(|()| self.endpoint.prepare("chat/completions", Auth::Bearer));
         exchange(
             outgoing.map(|outgoing| crate::outgoing::Outgoing { body, ..outgoing }),
             read::Reader::default(),

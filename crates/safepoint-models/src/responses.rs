@@ -17,6 +17,7 @@ use crate::{
     grown::Grown,
     http::exchange,
     outgoing::{self, Outgoing},
+    parts,
     wired::{HttpModel, Wire, sealed::Sealed},
 };
 
@@ -174,7 +175,8 @@ impl Conversation for Talk {
         let body = self.encoder.encode(history);
         self.latest = Handle::new(self.keeps);
         let reader = read::Reader::new(self.latest.clone());
-        exchange(self.prepare().map(|outgoing| Outgoing { body, ..outgoing }), reader)
+        let outgoing = parts::fit(history, Stateless::NAME, parts::responses).and_then(|()| self.prepare());
+        exchange(outgoing.map(|outgoing| Outgoing { body, ..outgoing }), reader)
     }
 
     /// A response in the background is called off at its own address.

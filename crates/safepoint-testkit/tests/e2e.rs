@@ -20,6 +20,8 @@ mod fence;
 mod field;
 #[path = "e2e/history.rs"]
 mod history;
+#[path = "e2e/parts.rs"]
+mod parts;
 #[path = "e2e/points.rs"]
 mod points;
 #[path = "e2e/records.rs"]

@@ -5,24 +5,46 @@ use serde_json::Value;
 
 use crate::ids::CallId;
 
+mod part;
+
+pub use part::{MOST_BYTES, Part, PartKind, Source, TooLarge};
+
 /// What a person (or a program on their behalf) said.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UserMessage {
     /// The text.
     pub text: String,
+    /// What goes with it, behind the text.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<Part>,
 }
 
 impl UserMessage {
     /// Whether there is nothing in it that a model could answer.
     #[must_use]
     pub fn is_blank(&self) -> bool {
-        self.text.trim().is_empty()
+        self.text.trim().is_empty() && self.parts.is_empty()
+    }
+
+    /// Adds an image or a file. A wire that does not take it refuses the run's next model call before anything is sent.
+    ///
+    /// ```
+    /// use safepoint::message::{Part, UserMessage};
+    /// let photo = Part::image("image/png", &[137, 80, 78, 71])?;
+    /// let message = UserMessage::from("what is this?").with(photo).with(Part::image_at("https://example.com/a.png"));
+    /// assert_eq!(message.parts.len(), 2);
+    /// # Ok::<(), safepoint::message::TooLarge>(())
+    /// ```
+    #[must_use]
+    pub fn with(mut self, part: Part) -> Self {
+        self.parts.push(part);
+        self
     }
 }
 
 impl<T: Into<String>> From<T> for UserMessage {
     fn from(text: T) -> Self {
-        Self { text: text.into() }
+        Self { text: text.into(), parts: Vec::new() }
     }
 }
 

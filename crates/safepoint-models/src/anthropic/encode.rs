@@ -14,6 +14,7 @@ use serde_json::Value;
 use crate::{
     body::{Growing, Parts, json_object, json_str},
     cursor::{Cursor, Fresh},
+    parts,
 };
 
 #[derive(Debug)]
@@ -75,6 +76,11 @@ impl Encoder {
                 if !message.text.trim().is_empty() {
                     self.block(out, Role::User);
                     text_block(out, &message.text);
+                }
+                for part in message.parts.iter().filter_map(|part| parts::anthropic(part).ok()) {
+                    self.block(out, Role::User);
+                    // Without its closing brace, as any block.
+                    sealed_block(out, &part);
                 }
             }
             // A damaged history may begin with calls: they are not sent, so neither are their results.

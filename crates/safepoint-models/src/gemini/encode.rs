@@ -7,7 +7,7 @@
 use safepoint::{
     history::Entry,
     ids::CallId,
-    message::{AssistantMessage, Block, CallResult, ToolCall, Verdict},
+    message::{AssistantMessage, Block, CallResult, ToolCall, UserMessage, Verdict},
 };
 use serde_json::Value;
 
@@ -15,6 +15,7 @@ use super::read::is_made;
 use crate::{
     body::{json_object, json_str},
     grown::Entries,
+    parts,
 };
 
 /// What a first call carries that this wire gave no signature for, such as one of another provider's model: the value
@@ -60,11 +61,7 @@ impl Unsigned {
 impl Entries for Contents {
     fn entry(&mut self, out: &mut Vec<u8>, entry: &Entry) {
         match entry {
-            Entry::User(message) if message.text.trim().is_empty() => {}
-            Entry::User(message) => {
-                self.part(out, Kind::Said);
-                text_part(out, &message.text, None);
-            }
+            Entry::User(message) => self.said(out, message),
             // A conversation begins with the user; an answer to nothing is not sent.
             Entry::Assistant(_) | Entry::Results { .. } if self.open.is_none() => {}
             Entry::Assistant(message) if message.is_blank() => {}
@@ -86,6 +83,17 @@ impl Entries for Contents {
 impl Contents {
     pub(super) fn new(unsigned: Unsigned) -> Self {
         Self { open: None, unsigned }
+    }
+
+    fn said(&mut self, out: &mut Vec<u8>, message: &UserMessage) {
+        if !message.text.trim().is_empty() {
+            self.part(out, Kind::Said);
+            text_part(out, &message.text, None);
+        }
+        for part in message.parts.iter().filter_map(|part| parts::gemini(part).ok()) {
+            self.part(out, Kind::Said);
+            serde_json::to_writer(&mut *out, &part).expect("writing JSON to memory cannot fail");
+        }
     }
 
     fn model(&mut self, out: &mut Vec<u8>, message: &AssistantMessage) {

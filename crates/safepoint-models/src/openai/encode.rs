@@ -2,10 +2,10 @@
 
 use safepoint::{
     history::Entry,
-    message::{AssistantMessage, CallResult},
+    message::{AssistantMessage, CallResult, UserMessage},
 };
 
-use crate::body::json_str;
+use crate::{body::json_str, parts};
 
 pub(super) fn system(out: &mut Vec<u8>, text: &str) {
     out.extend_from_slice(b"{\"role\":\"system\",\"content\":");
@@ -19,7 +19,7 @@ pub(super) fn entry(out: &mut Vec<u8>, entry: &Entry, started: bool) -> bool {
         Entry::User(message) => {
             comma(out, started);
             out.extend_from_slice(b"{\"role\":\"user\",\"content\":");
-            json_str(out, &message.text);
+            content(out, message);
             out.push(b'}');
             true
         }
@@ -36,6 +36,14 @@ pub(super) fn entry(out: &mut Vec<u8>, entry: &Entry, started: bool) -> bool {
             true
         }),
     }
+}
+
+/// A string, or a list where something goes with it.
+fn content(out: &mut Vec<u8>, message: &UserMessage) {
+    if message.parts.is_empty() {
+        return json_str(out, &message.text);
+    }
+    parts::list(out, message, "text", parts::chat);
 }
 
 fn comma(out: &mut Vec<u8>, started: bool) {

@@ -3,11 +3,11 @@
 
 use safepoint::{
     history::Entry,
-    message::{AssistantMessage, Block, CallResult, ToolCall},
+    message::{AssistantMessage, Block, CallResult, ToolCall, UserMessage},
 };
 use serde_json::Value;
 
-use crate::{body::json_str, grown::Entries};
+use crate::{body::json_str, grown::Entries, parts};
 
 /// What stands in the list already.
 #[derive(Clone, Debug, Default)]
@@ -25,7 +25,8 @@ enum Place {
 impl Entries for Items {
     fn entry(&mut self, out: &mut Vec<u8>, entry: &Entry) {
         match entry {
-            Entry::User(message) => self.said(out, "user", &message.text),
+            Entry::User(message) if message.parts.is_empty() => self.said(out, "user", &message.text),
+            Entry::User(message) => self.shown(out, message),
             Entry::Assistant(message) => self.assistant(out, message),
             Entry::Results { results } => {
                 for result in results {
@@ -76,6 +77,14 @@ impl Items {
         json_str(out, role);
         out.extend_from_slice(b",\"content\":");
         json_str(out, text);
+        out.push(b'}');
+    }
+
+    /// What a person says with something beside it.
+    fn shown(&mut self, out: &mut Vec<u8>, message: &UserMessage) {
+        self.comma(out);
+        out.extend_from_slice(b"{\"type\":\"message\",\"role\":\"user\",\"content\":");
+        parts::list(out, message, "input_text", parts::responses);
         out.push(b'}');
     }
 

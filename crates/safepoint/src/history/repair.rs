@@ -74,7 +74,7 @@ fn is_whole(entries: &[Arc<Entry>]) -> bool {
     let mut entries = entries.iter().peekable();
     while let Some(entry) = entries.next() {
         match &**entry {
-            Entry::User(message) if message.text.trim().is_empty() => return false,
+            Entry::User(message) if message.is_blank() => return false,
             Entry::User(_) => {}
             Entry::Results { .. } => return false,
             Entry::Assistant(message) if message.is_blank() => return false,
@@ -117,7 +117,7 @@ impl Mender {
             Entry::Results { results } => self.take_results(results),
             Entry::User(message) => {
                 self.answer_open();
-                if message.text.trim().is_empty() {
+                if message.is_blank() {
                     self.repairs.push(Repair::DroppedEmpty);
                 } else {
                     self.entries.push(Entry::User(message));

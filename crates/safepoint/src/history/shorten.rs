@@ -8,7 +8,7 @@ use std::{borrow::Cow, sync::Arc};
 use serde::{Deserialize, Serialize};
 
 use super::{Entry, History};
-use crate::message::{AssistantMessage, Block};
+use crate::message::{AssistantMessage, Block, Part};
 
 /// What of a conversation a model is not sent any more, and what it is sent in its place.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -171,7 +171,9 @@ pub(crate) fn bytes_of(tokens: u64) -> u64 {
 pub(crate) fn bytes(entry: &Entry) -> u64 {
     const FRAME: u64 = 16;
     let sum = match entry {
-        Entry::User(message) => message.text.len() as u64,
+        Entry::User(message) => {
+            message.text.len() as u64 + message.parts.iter().map(Part::weight).sum::<u64>()
+        }
         Entry::Assistant(message) => of_message(message),
         Entry::Results { results } => results
             .iter()

@@ -112,7 +112,7 @@ impl Gauge {
 
     fn shortened(&self, history: &History, cut: &Cut, by: StandIn, text: String) -> Shortened {
         let left_out = &history.entries()[..cut.entries];
-        let entry = Arc::new(Entry::User(UserMessage { text }));
+        let entry = Arc::new(Entry::User(UserMessage::from(text)));
         let scale = Scale { tokens: cut.tokens, bytes: self.fixed + history.sent().bytes() };
         let said =
             said_from(left_out, cut.keeps_from).chain(&history.entries()[cut.entries..]).chain([&entry]);

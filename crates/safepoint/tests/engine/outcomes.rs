@@ -89,7 +89,7 @@ async fn user_messages_of_stopped_runs_are_kept() {
     until(&handle, |kind| matches!(kind, EventKind::Text(_))).await;
     handle.stop(StopRequest::now());
     let stopped = handle.done().await;
-    let Entry::User(UserMessage { text }) = &*stopped.history().entries()[0].clone() else { panic!() };
+    let Entry::User(UserMessage { text, .. }) = &*stopped.history().entries()[0].clone() else { panic!() };
     assert_eq!(text, "first");
 }
 
