@@ -337,21 +337,6 @@ impl Machine {
         self.failure.get_or_insert(error);
     }
 
-    /// The rules have spoken: this call may begin. Derived from recorded facts and the agent's definition, so it is
-    /// not a fact itself.
-    pub(crate) fn clear(&mut self, index: usize, args: serde_json::Value, overlaps: bool) {
-        if let Stage::Calls(round) = &mut self.stage {
-            round.change(index, |call| {
-                let questions = match call.step {
-                    Step::Again { questions, .. } => questions,
-                    _ => Questions::Keep,
-                };
-                call.step = Step::Cleared { args, questions };
-                call.overlaps = overlaps;
-            });
-        }
-    }
-
     fn change(&mut self, id: &CallId, change: impl FnOnce(&mut Call)) {
         if let Stage::Calls(round) = &mut self.stage
             && let Some(place) = round.place(id)

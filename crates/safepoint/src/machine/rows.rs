@@ -1,4 +1,4 @@
-//! Rows that come when a call is over: for the receipt alone.
+//! What is known of a call beside its facts: rows that come when it is over, and that the rules let it begin.
 
 use super::{Machine, Stage};
 use crate::{
@@ -21,6 +21,21 @@ impl Machine {
         if let Some(report) = open.or_else(|| self.calls.iter_mut().find(|report| report.call_id == *id)) {
             report.cleanups.extend(cleanups);
             report.processes.extend(processes);
+        }
+    }
+
+    /// The rules have spoken: this call may begin. Derived from recorded facts and the agent's definition, so it is
+    /// not a fact itself.
+    pub(crate) fn clear(&mut self, index: usize, args: serde_json::Value, overlaps: bool) {
+        if let Stage::Calls(round) = &mut self.stage {
+            round.change(index, |call| {
+                let questions = match call.step {
+                    Step::Again { questions, .. } => questions,
+                    _ => Questions::Keep,
+                };
+                call.step = Step::Cleared { args, questions };
+                call.overlaps = overlaps;
+            });
         }
     }
 }

@@ -44,6 +44,7 @@ struct Preempt {
     rollback: bool,
 }
 
+#[expect(clippy::struct_excessive_bools, reason = "a reference says plainly what is so")]
 #[derive(Clone, Debug, Default)]
 struct Turn {
     number: u64,
@@ -59,6 +60,7 @@ struct Turn {
 }
 
 /// A turn that ended early.
+#[expect(clippy::struct_excessive_bools, reason = "a reference says plainly what is so")]
 #[derive(Clone, Debug)]
 struct Left {
     number: u64,
@@ -68,6 +70,7 @@ struct Left {
     asks: bool,
 }
 
+#[expect(clippy::struct_excessive_bools, reason = "a reference says plainly what is so")]
 #[derive(Clone, Debug)]
 pub(super) struct Expected {
     belief: Belief,
