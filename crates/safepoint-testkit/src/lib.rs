@@ -90,6 +90,8 @@ pub mod mcp;
 pub mod oracle;
 #[cfg(feature = "suites")]
 pub mod recorder;
+#[cfg(feature = "suites")]
+pub mod replay;
 #[cfg(feature = "server")]
 pub mod script;
 #[cfg(feature = "suites")]

@@ -26,6 +26,8 @@ mod parts;
 mod points;
 #[path = "e2e/records.rs"]
 mod records;
+#[path = "e2e/replay.rs"]
+mod replay;
 #[path = "e2e/steer.rs"]
 mod steer;
 #[path = "e2e/stops.rs"]

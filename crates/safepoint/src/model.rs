@@ -3,6 +3,7 @@
 use std::{borrow::Cow, error::Error as StdError, fmt, sync::Arc, time::Duration};
 
 use futures_core::{future::BoxFuture, stream::BoxStream};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{history::History, message::ToolCall, usage::Usage};
@@ -88,7 +89,8 @@ pub enum OnCut {
 }
 
 /// One piece of a reply. The engine builds the message from these, so that whatever arrived before a cut is kept.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Delta {
     /// An attempt failed before its first byte; another follows after a wait.
@@ -143,7 +145,8 @@ pub enum Delta {
 }
 
 /// Why a model ended its message.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Finish {
     /// It had said what it wanted, or waits for its calls.
