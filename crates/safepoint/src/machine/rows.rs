@@ -1,6 +1,6 @@
 //! What is known of a call beside its facts: rows that come when it is over, and that the rules let it begin.
 
-use super::{Machine, Stage};
+use super::{Machine, Questions, Stage, Step};
 use crate::{
     ids::CallId,
     receipt::{CleanupReport, ProcessReport},
