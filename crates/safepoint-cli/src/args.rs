@@ -116,6 +116,9 @@ pub(crate) struct RunArgs {
     /// Keep it in this file; default with --session: $XDG_DATA_HOME/safepoint/store.db, or under ~/.local/share
     #[arg(long, value_name = "PATH")]
     pub(crate) store: Option<PathBuf>,
+    /// An image or a PDF that goes with the first prompt (repeatable)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) attach: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) agent: AgentArgs,
     /// One JSON object a line on stdout, nothing else there
@@ -175,6 +178,12 @@ pub(crate) struct AgentArgs {
     /// The config file
     #[arg(long, value_name = "PATH")]
     pub(crate) config: Option<PathBuf>,
+    /// Record what the model is asked and answers in this new file; keys are never in it, what is said is
+    #[arg(long, value_name = "FILE", conflicts_with = "replay")]
+    pub(crate) record: Option<PathBuf>,
+    /// Answer from such a recording instead of a model: strictly, and without a key
+    #[arg(long, value_name = "FILE", conflicts_with = "model")]
+    pub(crate) replay: Option<PathBuf>,
     /// The most model calls of one turn; default 100
     #[arg(long, value_name = "N")]
     pub(crate) max_rounds: Option<u32>,

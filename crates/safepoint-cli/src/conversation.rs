@@ -7,6 +7,7 @@ use safepoint::{
     Agent, History, Outcome, RunHandle,
     event::Events,
     ids::SessionId,
+    message::UserMessage,
     session::{Chat, Fate, OnFailure, Session, SessionEvent, SessionStop},
     store::{self, ApprovalState, Store, Use},
 };
@@ -97,11 +98,11 @@ impl Conversation {
     }
 
     /// Begins a turn on this prompt. The run goes on until its handle stops it.
-    pub(crate) async fn begin(&mut self, prompt: String) -> anyhow::Result<RunHandle> {
+    pub(crate) async fn begin(&mut self, prompt: UserMessage) -> anyhow::Result<RunHandle> {
         match self {
             Self::Bare { agent, history } => Ok(agent.run_on(std::mem::take(history), prompt).detach()),
             Self::Kept(kept) => {
-                let ticket = kept.session.push(prompt).map_err(|error| Usage(error.to_string()))?;
+                let ticket = kept.session.push(prompt.text).map_err(|error| Usage(error.to_string()))?;
                 ticket.recorded().await.context("the store did not take the prompt")?;
                 kept.started().await
             }

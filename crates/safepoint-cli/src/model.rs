@@ -1,10 +1,14 @@
 //! Which model: named, configured, found in the environment, found on this machine, or the practice model.
 
-use std::{sync::Arc, time::Duration};
+use std::{path::Path, sync::Arc, time::Duration};
 
-use safepoint::{Agent, AgentBuilder, Window};
+use safepoint::{Agent, AgentBuilder, Model, Window};
 use safepoint_models::{HttpModel, Wire, anthropic, gemini, openai, responses};
-use safepoint_testkit::{script::Script, server::ModelServer};
+use safepoint_testkit::{
+    replay::{Recording, Replay},
+    script::Script,
+    server::ModelServer,
+};
 use secrecy::SecretString;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -48,8 +52,11 @@ pub(crate) async fn choose(args: &AgentArgs) -> anyhow::Result<Chosen> {
 }
 
 async fn pick(args: &AgentArgs) -> anyhow::Result<Chosen> {
+    if let Some(path) = &args.replay {
+        return replayed(path);
+    }
     if args.model.as_deref() == Some(PRACTICE) {
-        return Ok(Chosen { notice: None, ..practice_model().await? });
+        return Ok(Chosen { notice: None, ..practice_model(args).await? });
     }
     if let Some(named) = &args.model {
         return named_model(args, named);
@@ -73,7 +80,7 @@ async fn pick(args: &AgentArgs) -> anyhow::Result<Chosen> {
         chosen.notice = Some(format!("using the local model {name} at {LOCAL_URL}"));
         return Ok(chosen);
     }
-    practice_model().await
+    practice_model(args).await
 }
 
 /// A model of this wire as the arguments say; its key from the wire's variable where they name none.
@@ -101,6 +108,21 @@ fn configured<W: Wire>(name: &str, args: &AgentArgs) -> anyhow::Result<HttpModel
     Ok(model)
 }
 
+/// An agent around this model, recorded where the arguments say so.
+fn built(model: impl Model, args: &AgentArgs) -> anyhow::Result<AgentBuilder> {
+    let Some(path) = &args.record else { return Ok(Agent::builder(model)) };
+    let recording = Recording::new(model, path)
+        .map_err(|error| Usage(format!("--record {}: {error}", path.display())))?;
+    Ok(Agent::builder(recording))
+}
+
+/// The recorded model.
+fn replayed(path: &Path) -> anyhow::Result<Chosen> {
+    let replay =
+        Replay::open(path).map_err(|error| Usage(format!("--replay {}: {error}", path.display())))?;
+    Ok(Chosen::plain("replay", Agent::builder(replay)))
+}
+
 fn named_model(args: &AgentArgs, named: &str) -> anyhow::Result<Chosen> {
     let Some((wire, name)) = named.split_once(':').filter(|(_, name)| !name.is_empty()) else {
         return Err(Usage(format!("--model {named}: write {WIRES}")).into());
@@ -108,10 +130,10 @@ fn named_model(args: &AgentArgs, named: &str) -> anyhow::Result<Chosen> {
     Ok(Chosen::plain(
         named,
         match wire {
-            "openai" => Agent::builder(configured::<openai::Chat>(name, args)?),
-            "responses" => Agent::builder(configured::<responses::Stateless>(name, args)?),
-            "gemini" => Agent::builder(configured::<gemini::GenerateContent>(name, args)?),
-            "anthropic" => Agent::builder(configured::<anthropic::Messages>(name, args)?.cache()),
+            "openai" => built(configured::<openai::Chat>(name, args)?, args)?,
+            "responses" => built(configured::<responses::Stateless>(name, args)?, args)?,
+            "gemini" => built(configured::<gemini::GenerateContent>(name, args)?, args)?,
+            "anthropic" => built(configured::<anthropic::Messages>(name, args)?.cache(), args)?,
             other => return Err(Usage(format!("there is no wire `{other}`; write {WIRES}")).into()),
         },
     ))
@@ -171,11 +193,11 @@ async fn local_model() -> Option<String> {
     timeout(PATIENCE, asked).await.ok().flatten()
 }
 
-async fn practice_model() -> anyhow::Result<Chosen> {
+async fn practice_model(args: &AgentArgs) -> anyhow::Result<Chosen> {
     let server = ModelServer::start(Script::practice()).await?;
     let model = openai::model("practice").base_url(server.url());
     Ok(Chosen {
-        builder: Agent::builder(model),
+        builder: built(model, args)?,
         name: PRACTICE.into(),
         notice: Some(
             "no key and no local server: this is the built-in practice model, a script (set OPENAI_API_KEY, \

@@ -11,6 +11,7 @@ use safepoint::{
     Agent, Limits, Outcome, RunHandle,
     approval::Unanswered,
     ids::SessionId,
+    message::UserMessage,
     receipt::{Ending, Receipt},
 };
 use safepoint_tools::process::Processes;
@@ -18,7 +19,8 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use crate::{
     approve,
-    args::{AgentArgs, Approve, ResumeArgs, RunArgs},
+    args::{AgentArgs, Approve, ResumeArgs, RunArgs, Usage},
+    attach,
     config::Config,
     control::{self, Turns},
     conversation::{Conversation, Must},
@@ -72,6 +74,12 @@ enum Begin {
 
 async fn turns(args: &RunArgs, begins: Vec<Begin>, mut signals: Signals) -> anyhow::Result<ExitCode> {
     let is_there = if matches!(begins[..], [Begin::Again, ..]) { Must::Exist } else { Must::BeMade };
+    let mut attached = attach::parts(&args.attach)?;
+    if args.session.is_some() && !attached.is_empty() {
+        return Err(
+            Usage("--attach goes with a conversation that is not kept: leave out --session".into()).into()
+        );
+    }
     let screen = Screen::start(args.json);
     let processes = Processes::new(survivors::mark());
     let (agent, needs) = agent(args, &screen, &processes).await?;
@@ -84,7 +92,10 @@ async fn turns(args: &RunArgs, begins: Vec<Begin>, mut signals: Signals) -> anyh
     let last = begins.len() - 1;
     for (index, begin) in begins.into_iter().enumerate() {
         let handle = match begin {
-            Begin::Prompt(prompt) => conversation.begin(prompt).await?,
+            Begin::Prompt(prompt) => {
+                let parts = std::mem::take(&mut attached);
+                conversation.begin(UserMessage { text: prompt, parts }).await?
+            }
             Begin::Again => match conversation.resume().await? {
                 Some(handle) => handle,
                 None => {
