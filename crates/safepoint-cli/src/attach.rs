@@ -1,20 +1,29 @@
 //! Files that go with a prompt: an image or a document, by what its name says.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use safepoint::message::{MOST_BYTES, Part};
+use safepoint::message::{MOST_BYTES, Part, UserMessage};
 
-use crate::args::Usage;
+use crate::args::{RunArgs, Usage};
 
 /// The files as parts of a message.
 ///
 /// # Errors
-/// A file that cannot be read, is too large, or is of no kind that a model takes.
-pub(crate) fn parts(files: &[PathBuf]) -> Result<Vec<Part>, Usage> {
+/// A file that cannot be read, is too large, or is of no kind that a model takes; a session, which keeps text alone.
+pub(crate) fn parts(args: &RunArgs) -> Result<Vec<Part>, Usage> {
+    let files = &args.attach;
+    if args.session.is_some() && !files.is_empty() {
+        return Err(Usage("--attach goes with a conversation that is not kept: leave out --session".into()));
+    }
     files
         .iter()
         .map(|file| part(file).map_err(|why| Usage(format!("--attach {}: {why}", file.display()))))
         .collect()
+}
+
+/// The prompt, with what goes with the first one.
+pub(crate) fn to(text: String, attached: &mut Vec<Part>) -> UserMessage {
+    UserMessage { text, parts: std::mem::take(attached) }
 }
 
 fn part(file: &Path) -> Result<Part, String> {

@@ -11,7 +11,6 @@ use safepoint::{
     Agent, Limits, Outcome, RunHandle,
     approval::Unanswered,
     ids::SessionId,
-    message::UserMessage,
     receipt::{Ending, Receipt},
 };
 use safepoint_tools::process::Processes;
@@ -19,7 +18,7 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use crate::{
     approve,
-    args::{AgentArgs, Approve, ResumeArgs, RunArgs, Usage},
+    args::{AgentArgs, Approve, ResumeArgs, RunArgs},
     attach,
     config::Config,
     control::{self, Turns},
@@ -74,12 +73,7 @@ enum Begin {
 
 async fn turns(args: &RunArgs, begins: Vec<Begin>, mut signals: Signals) -> anyhow::Result<ExitCode> {
     let is_there = if matches!(begins[..], [Begin::Again, ..]) { Must::Exist } else { Must::BeMade };
-    let mut attached = attach::parts(&args.attach)?;
-    if args.session.is_some() && !attached.is_empty() {
-        return Err(
-            Usage("--attach goes with a conversation that is not kept: leave out --session".into()).into()
-        );
-    }
+    let mut attached = attach::parts(args)?;
     let screen = Screen::start(args.json);
     let processes = Processes::new(survivors::mark());
     let (agent, needs) = agent(args, &screen, &processes).await?;
@@ -87,15 +81,11 @@ async fn turns(args: &RunArgs, begins: Vec<Begin>, mut signals: Signals) -> anyh
     let session = conversation.id().cloned().unwrap_or_else(SessionId::fresh);
     let (turns, socket) = reachable(&session, &conversation, args, &screen).await;
     let mut view = View::new(args, Arc::clone(&screen), &session, conversation.id());
-    let mut code = ExitCode::SUCCESS;
-    let mut earlier = Vec::new();
+    let (mut code, mut earlier) = (ExitCode::SUCCESS, Vec::new());
     let last = begins.len() - 1;
     for (index, begin) in begins.into_iter().enumerate() {
         let handle = match begin {
-            Begin::Prompt(prompt) => {
-                let parts = std::mem::take(&mut attached);
-                conversation.begin(UserMessage { text: prompt, parts }).await?
-            }
+            Begin::Prompt(text) => conversation.begin(attach::to(text, &mut attached)).await?,
             Begin::Again => match conversation.resume().await? {
                 Some(handle) => handle,
                 None => {
