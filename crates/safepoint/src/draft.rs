@@ -95,6 +95,11 @@ impl Draft {
         self.finish.as_ref()
     }
 
+    /// The host was never reached: what was handed to the transport did not leave.
+    pub(crate) fn never_left(&mut self) {
+        self.sent = Sent::No;
+    }
+
     pub(crate) fn sent(&self) -> Sent {
         self.sent
     }

@@ -262,3 +262,17 @@ impl safepoint::log::Log for StopsAtCallStarted {
         self.inner.read()
     }
 }
+
+/// S3.7, S3.9: a request that never left was never sent, and nothing of it is billed.
+#[tokio::test]
+async fn a_host_that_is_not_there_bills_nothing() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/v1", listener.local_addr().unwrap());
+    drop(listener);
+    let model = safepoint_models::openai::model("m").base_url(url);
+    let outcome = safepoint::Agent::builder(model).build().run("hi").await;
+    let model = outcome.receipt().model.clone().unwrap();
+    assert_eq!(outcome.ending(), safepoint::receipt::Ending::Failed);
+    assert_eq!(model.state, safepoint::receipt::ModelState::NeverSent);
+    assert_eq!((outcome.usage().input, outcome.usage().output), (0, 0));
+}

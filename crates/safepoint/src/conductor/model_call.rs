@@ -17,7 +17,7 @@ use crate::{
     draft::{Draft, Sent},
     event::{EventKind, Fact, Wholeness},
     log::Recorded,
-    model::{Delta, DeltaStream, Finish, ModelError, OnCut},
+    model::{Delta, DeltaStream, Finish, ModelError, ModelErrorKind, OnCut},
     receipt::{ModelReport, ModelState, RetryReport},
     shared::{HookKey, Msg, Shared},
     spans,
@@ -187,6 +187,9 @@ impl Conductor {
         };
         if error.is_some() {
             self.part(&mut streaming);
+        }
+        if error.as_ref().is_some_and(|error| error.kind() == ModelErrorKind::Unreachable) {
+            lock(&streaming.pen).draft.never_left();
         }
         let finish = lock(&streaming.pen).draft.finish().cloned();
         let (whole, state) = match (error, finish) {
