@@ -33,6 +33,8 @@ async fn left(handle: &RunHandle, free: mpsc::Sender<()>) {
 }
 
 const SHORT: Duration = Duration::from_millis(20);
+/// Long enough that a blocking body has begun by then, on a busy machine too.
+const BEGUN_BY: Duration = Duration::from_millis(250);
 
 /// S3.6, S4.8, S2.7: a blocking body that is still there after its contract's time was left running, whatever its
 /// contract; the model is told so, and its late result is told in the audit.
@@ -43,13 +45,15 @@ async fn a_blocking_body_that_goes_on_is_left_running() {
     for contract in contracts {
         let (free, freed) = mpsc::channel();
         let freed = Mutex::new(freed);
+        let (began, begins) = mpsc::channel();
         let deaf = tool::from_blocking_fn("deaf", "for a test", move |_, (): ()| {
+            began.send(()).unwrap();
             freed.lock().unwrap().recv().unwrap();
             Ok("late")
         });
         let deaf = deaf.with(|spec| spec.on_stop(contract));
         let handle = agent([ask(&["deaf"])]).tool(deaf).build().run("go").detach();
-        call_started(&handle).await;
+        tokio::task::spawn_blocking(move || begins.recv().unwrap()).await.unwrap();
         handle.stop(StopRequest::now());
         left(&handle, free).await;
     }
@@ -98,7 +102,7 @@ async fn a_call_that_outlasts_its_limit_is_said_to_go_on() {
             freed.lock().unwrap().recv().unwrap();
             Ok("late")
         });
-        let deaf = deaf.with(|spec| spec.on_stop(contract).timeout(SHORT));
+        let deaf = deaf.with(|spec| spec.on_stop(contract).timeout(BEGUN_BY));
         let handle = agent([ask(&["deaf"]), say("next")]).tool(deaf).build().run("go").detach();
         let outcome = handle.done().await;
         assert_eq!(outcome.receipt().calls[0].status, CallStatus::TimedOut);
