@@ -5,9 +5,8 @@ use std::{io::Write as _, process::ExitCode};
 use anyhow::Context as _;
 use safepoint_testkit::{
     script::Script,
-    server::{ModelServer, Options, Recording},
+    server::{Log, ModelServer, Options, Recording},
 };
-use tokio::sync::mpsc;
 
 use crate::{args::PracticeArgs, args::Usage, signals::Signals};
 
@@ -29,8 +28,7 @@ pub(crate) async fn practice(args: PracticeArgs) -> anyhow::Result<ExitCode> {
                 .map_err(|error| Usage(format!("the log {} cannot be written: {error}", path.display())))?,
         ),
     };
-    let (log, told) = mpsc::unbounded_channel();
-    let log = args.log.as_ref().map(|_| log);
+    let log = file.map(|file| Log::to(move |line| write_line(&file, &line)));
     // What is asked goes to the log, if anywhere: a server that runs for days must not keep it all.
     let options = Options { log, recording: Recording::Off, ..Options::default() };
     let server = ModelServer::start_with(script, options, args.listen)
@@ -40,17 +38,13 @@ pub(crate) async fn practice(args: PracticeArgs) -> anyhow::Result<ExitCode> {
     println!("{}", serde_json::json!({ "listening": format!("http://{address}") }));
     std::io::stdout().flush()?;
     eprintln!("try: safepoint run --base-url http://{address}/v1 --model openai:practice \"hello\"");
-    if let Some(file) = file {
-        std::thread::spawn(move || write_log(told, file));
-    }
     Signals::listen()?.next().await;
     Ok(ExitCode::SUCCESS)
 }
 
-fn write_log(mut told: mpsc::UnboundedReceiver<serde_json::Value>, mut file: std::fs::File) {
-    while let Some(line) = told.blocking_recv() {
-        if writeln!(file, "{line}").is_err() {
-            return;
-        }
+/// Writes a line in one piece: whoever reads the file meanwhile sees whole lines.
+fn write_line(mut file: &std::fs::File, line: &serde_json::Value) {
+    if let Err(error) = file.write_all(format!("{line}\n").as_bytes()) {
+        eprintln!("the log cannot be written: {error}");
     }
 }

@@ -13,10 +13,10 @@ use std::{
     time::Duration,
 };
 
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::{
     net::{TcpListener, TcpSocket},
-    sync::{mpsc, watch},
+    sync::watch,
     time::sleep,
 };
 
@@ -27,6 +27,7 @@ mod exchange;
 mod gate;
 mod http;
 mod kept;
+mod log;
 mod render;
 mod shared;
 
@@ -34,6 +35,7 @@ pub use exchange::{Exchange, Fate};
 pub use gate::Gate;
 pub use http::Wire;
 pub use kept::{Ask, What};
+pub use log::Log;
 pub(crate) use shared::Shared;
 
 /// Connections that may wait to be accepted.
@@ -87,8 +89,8 @@ pub struct Options {
     pub strictness: Strictness,
     /// Whether exchanges are kept.
     pub recording: Recording,
-    /// Where to tell of each request, first byte, close and end, as JSON values with `type`, `id` and `at`.
-    pub log: Option<mpsc::UnboundedSender<Value>>,
+    /// Where to tell of each request, first byte, close and end.
+    pub log: Option<Log>,
 }
 
 impl ModelServer {

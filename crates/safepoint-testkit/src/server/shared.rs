@@ -10,7 +10,7 @@ use std::{
 
 use serde_json::{Value, json};
 use tokio::{
-    sync::{Notify, mpsc, watch},
+    sync::{Notify, watch},
     time::Instant,
 };
 
@@ -19,6 +19,7 @@ use super::{
     exchange::{Exchange, Fate},
     gate, http,
     kept::{self, Kept},
+    log::Log,
     render::{self, How, Step},
 };
 use crate::{
@@ -34,7 +35,7 @@ pub(crate) struct Shared {
     director: Director,
     strictness: Strictness,
     recording: Recording,
-    log: Option<mpsc::UnboundedSender<Value>>,
+    log: Option<Log>,
     state: Mutex<State>,
     ready: Mutex<Encoded>,
     kept: Mutex<Kept>,
@@ -94,11 +95,7 @@ impl Shared {
 
     pub(super) fn tell(&self, what: impl FnOnce() -> Value) {
         if let Some(log) = &self.log {
-            let mut line = what();
-            line["at"] = json!(jiff::Timestamp::now());
-            if log.send(line).is_err() {
-                // Whoever read the log is gone; the server goes on.
-            }
+            log.tell(what());
         }
     }
 

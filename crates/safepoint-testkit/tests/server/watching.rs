@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use safepoint_testkit::{
     script::{Fault, Reply, Script},
-    server::{ModelServer, Options, Recording, Wire},
+    server::{Log, ModelServer, Options, Recording, Wire},
 };
 use serde_json::json;
 use tokio::{io::AsyncWriteExt as _, sync::mpsc};
@@ -152,6 +152,7 @@ async fn a_dropped_server_closes_its_connections() {
 #[tokio::test]
 async fn the_log_tells_of_each_event() {
     let (log, mut told) = mpsc::unbounded_channel();
+    let log = Log::to(move |line| log.send(line).unwrap());
     let options = Options { log: Some(log), recording: Recording::Off, ..Options::default() };
     let server =
         ModelServer::start_with(Script::default(), options, ([127, 0, 0, 1], 0).into()).await.unwrap();

@@ -1,0 +1,34 @@
+//! Where a server tells of what it saw.
+//!
+//! **Invariants**: a line is written before what it tells of can be seen by the peer's next step: a request's line
+//! before its answer begins.
+
+use std::{fmt, sync::Arc};
+
+use serde_json::{Value, json};
+
+/// What is called with each line.
+type Sink = dyn Fn(Value) + Send + Sync;
+
+/// A reader of what a server tells: of each request, first byte, close and end, a JSON value with `type`, `id` and
+/// `at`. A request is told before it is answered: whoever has the answer finds it told.
+#[derive(Clone)]
+pub struct Log(Arc<Sink>);
+
+impl Log {
+    /// Gives each line to `sink`, in order, on the task that serves: it must be quick, and not panic.
+    pub fn to(sink: impl Fn(Value) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(sink))
+    }
+
+    pub(super) fn tell(&self, mut line: Value) {
+        line["at"] = json!(jiff::Timestamp::now());
+        (self.0)(line);
+    }
+}
+
+impl fmt::Debug for Log {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Log")
+    }
+}
