@@ -281,7 +281,8 @@ impl AgentBuilder {
     /// Makes the agent.
     ///
     /// # Errors
-    /// If two tools share a name, a tool's schema is not a JSON Schema, or the answer takes all of the window.
+    /// If a tool has a name that no provider takes, or that of another, a tool's schema is not a JSON Schema, or the
+    /// answer takes all of the window.
     pub fn try_build(self) -> Result<Agent, BuildError> {
         let tools = Toolset::new(self.tools).map_err(BuildError)?;
         let spec = ModelSpec { system: self.system.clone(), tools: tools.decls(), choice: None };

@@ -209,7 +209,9 @@ pub(crate) fn rule(rules: &[Rule], own: Approval, tool: &str, args: &Value) -> R
 #[must_use]
 pub fn digest(args: &Value) -> String {
     use sha2::{Digest as _, Sha256};
-    // `serde_json::Map` is sorted by key unless `preserve_order` is on, and it is not: the text is canonical.
+    // A map is sorted by key already, unless some crate of the program turned `preserve_order` on.
+    let mut args = args.clone();
+    args.sort_all_objects();
     let hash = Sha256::digest(args.to_string().as_bytes());
     let mut text = String::with_capacity("sha256:".len() + hash.len() * 2);
     text.push_str("sha256:");

@@ -14,6 +14,15 @@ use crate::{
     tool::{Cx, Tool, ToolResult, ToolSpec},
 };
 
+/// The longest name of a tool that every provider takes, in bytes.
+const NAME_MAX: usize = 64;
+
+/// Whether every provider takes this as a tool's name.
+fn is_tool_name(name: &str) -> bool {
+    (1..=NAME_MAX).contains(&name.len())
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
+}
+
 /// What does a call. A child is not a tool's future: it can suspend, and it resumes.
 #[derive(Clone)]
 pub(crate) enum Work {
@@ -74,12 +83,18 @@ pub(crate) struct Misfit(pub(crate) String);
 
 impl Toolset {
     /// # Errors
-    /// A name that two tools share, or a schema that is none.
+    /// A name that no provider takes, or that two tools share, or a schema that is none.
     pub(crate) fn new(all: Vec<Work>) -> Result<Self, String> {
         let decls: Arc<[ToolDecl]> = all.iter().map(|work| work.spec().decl()).collect();
         let mut tools = HashMap::new();
         for work in all {
             let name = work.spec().name.clone();
+            if !is_tool_name(&name) {
+                return Err(format!(
+                    "a tool cannot be named `{}`: providers take 1 to {NAME_MAX} letters, digits, `_` and `-`",
+                    name.escape_debug()
+                ));
+            }
             let schema = jsonschema::validator_for(&work.spec().parameters)
                 .map_err(|error| format!("the schema of tool `{name}` is not a JSON Schema: {error}"))?;
             if tools.insert(name.clone(), Entry { work, schema: Arc::new(schema) }).is_some() {

@@ -198,3 +198,16 @@ async fn the_longest_time_is_no_limit() {
         assert!(matches!(quiet, Ok(Quiet::Quiet(_))), "{quiet:?}");
     }
 }
+
+/// S4.11: a name that some provider would refuse at the first request is refused when the agent is made.
+#[test]
+fn a_tools_name_is_one_that_every_provider_takes() {
+    let ok = |_| async { Ok("r".into()) };
+    let long = "n".repeat(65);
+    for name in ["", "my tool!", "näme", "a.b", long.as_str()] {
+        let error = agent([]).tool(does(name, ok)).try_build().unwrap_err();
+        assert!(error.to_string().contains("providers take"), "{error}");
+    }
+    assert!(agent([]).tool(does("Read_file-2", ok)).try_build().is_ok());
+    assert!(agent([]).tool(does("t", ok)).tool(does("t", ok)).try_build().is_err());
+}
