@@ -10,20 +10,22 @@ use safepoint::{
 };
 use tokio::sync::Mutex;
 
-use crate::{args::Approve, keyboard::Keyboard, screen::Screen};
+use crate::{
+    args::{AgentArgs, Approve, Usage},
+    keyboard::Keyboard,
+    screen::Screen,
+};
 
 /// Puts every tool that changes something under the mode.
 pub(crate) fn under(
-    mut builder: AgentBuilder,
-    (mode, unanswered): (Approve, Unanswered),
+    builder: AgentBuilder,
+    (args, unanswered): (&AgentArgs, Unanswered),
     tools: &[Arc<dyn Tool>],
     screen: &Arc<Screen>,
-) -> AgentBuilder {
+) -> Result<AgentBuilder, Usage> {
     let changing = changing(tools);
-    for name in &changing {
-        builder = builder.rule(Rule::on(name, Ruling::Ask));
-    }
-    builder.approvals(match mode {
+    let builder = ruled(builder, args, tools)?;
+    Ok(builder.approvals(match args.approve.unwrap_or(Approve::Ask) {
         Approve::Auto => Approvals::Auto,
         Approve::Deny => Approvals::Deny,
         Approve::Ask if Keyboard::is_there() => {
@@ -34,16 +36,30 @@ pub(crate) fn under(
         Approve::Ask => {
             if !changing.is_empty() {
                 let names = changing.join(", ");
+                let but = if args.rules.is_empty() { "" } else { ", but for what a rule allows" };
                 screen.note(&format!(
-                    "safepoint: nobody can be asked here, so calls of {names} are denied (--approve auto lets them run)"
+                    "safepoint: nobody can be asked here, so calls of {names} are denied{but} (--approve auto lets them run)"
                 ));
             }
             Approvals::Ask(None, Unanswered::Deny)
         }
-    })
+    }))
 }
 
-/// The names of the tools that change something: they are asked about.
+/// The rules of the config file, and after them: what changes something is asked about.
+pub(crate) fn ruled(
+    builder: AgentBuilder,
+    args: &AgentArgs,
+    tools: &[Arc<dyn Tool>],
+) -> Result<AgentBuilder, Usage> {
+    let mut builder = args.rules.over(builder, tools)?;
+    for name in changing(tools) {
+        builder = builder.rule(Rule::on(name, Ruling::Ask));
+    }
+    Ok(builder)
+}
+
+/// The names of the tools that change something: they are asked about, where no rule says otherwise.
 pub(crate) fn changing(tools: &[Arc<dyn Tool>]) -> Vec<String> {
     let specs = tools.iter().map(|tool| tool.spec());
     specs.filter(|spec| spec.effect != EffectClass::ReadOnly).map(|spec| spec.name.clone()).collect()

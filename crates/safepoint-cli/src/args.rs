@@ -9,6 +9,7 @@ use crate::{
     duration::parse as duration,
     kept::{ApprovalsArgs, DecideArgs, StoreCommand},
     mcp::{McpArgs, Servers},
+    rules::Rules,
     sessions::SessionsCommand,
     trace::TraceArgs,
 };
@@ -38,6 +39,8 @@ Config file: $XDG_CONFIG_HOME/safepoint/config.toml or ~/.config/safepoint/confi
 api_key_env, system, max_tokens, temperature, window, on_full, tools, parallel, approve, max_rounds. The command
 line outranks it.
 Its [mcp.NAME] are servers of tools: `command`, `args`, `env`, `cwd`, or `url`, `headers`; see `safepoint mcp ls`.
+Its [[rules]] rule on calls, the first that fits decides: `tool`, `args` (patterns, * is any text), `then` = \"allow\",
+\"ask\" or \"deny\", `message`. Only what they ask, or do not speak of, is --approve's; see docs/guides/approvals.md.
 
 Ctrl-C stops at the next safe point, within --grace; a second one stops now. NO_COLOR is honoured.
 
@@ -135,6 +138,9 @@ pub(crate) struct AgentArgs {
     /// What the config file says of servers of tools.
     #[arg(skip)]
     pub(crate) servers: Servers,
+    /// What it says of calls.
+    #[arg(skip)]
+    pub(crate) rules: Rules,
     /// The model: openai:NAME, responses:NAME, anthropic:NAME or gemini:NAME
     #[arg(long, value_name = "WIRE:NAME")]
     pub(crate) model: Option<String>,
@@ -172,7 +178,7 @@ pub(crate) struct AgentArgs {
     /// The time limit of a call; default: none
     #[arg(long, value_name = "DUR", value_parser = duration)]
     pub(crate) tool_timeout: Option<Duration>,
-    /// Who decides about calls that change something; default: ask
+    /// Who decides about calls that change something, where no [[rules]] of the config file do; default: ask
     #[arg(long, value_enum)]
     pub(crate) approve: Option<Approve>,
     /// The config file

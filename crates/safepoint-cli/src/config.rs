@@ -3,10 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
+use toml::Spanned;
 
 use crate::{
     args::{AgentArgs, Approve, OnFull, Usage},
     mcp::Servers,
+    rules::{Rules, Written},
 };
 
 /// What a config file may say. The command line outranks it.
@@ -26,6 +28,9 @@ pub(crate) struct Config {
     approve: Option<Approve>,
     max_rounds: Option<u32>,
     mcp: Servers,
+    rules: Vec<Spanned<Written>>,
+    #[serde(skip)]
+    read: Rules,
 }
 
 impl Config {
@@ -38,13 +43,14 @@ impl Config {
         };
         let text = std::fs::read_to_string(&path)
             .map_err(|error| Usage(format!("the config {} cannot be read: {error}", path.display())))?;
-        toml::from_str(&text).map_err(|error| {
+        let mut config: Self = toml::from_str(&text).map_err(|error| {
             let why = error.to_string();
             let why = why.trim_end();
             let path = path.display();
             Usage(format!("the config {path} is not right; mend it, or name another with --config\n{why}"))
-                .into()
-        })
+        })?;
+        config.read = Rules::read(path, &text, std::mem::take(&mut config.rules))?;
+        Ok(config)
     }
 
     /// Fills in what the command line left open.
@@ -62,6 +68,7 @@ impl Config {
         args.approve = args.approve.or(self.approve);
         args.max_rounds = args.max_rounds.or(self.max_rounds);
         args.servers = self.mcp;
+        args.rules = self.read;
     }
 
     pub(crate) fn into_servers(self) -> Servers {

@@ -17,6 +17,7 @@ mod model;
 mod practice;
 mod printer;
 mod prompts;
+mod rules;
 mod run;
 mod screen;
 mod sessions;

@@ -18,7 +18,7 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use crate::{
     approve,
-    args::{AgentArgs, Approve, ResumeArgs, RunArgs},
+    args::{AgentArgs, ResumeArgs, RunArgs},
     attach,
     config::Config,
     control::{self, Turns},
@@ -336,8 +336,7 @@ async fn agent(
     }
     let keeps = args.session.is_some() || args.store.is_some();
     let unanswered = if keeps { Unanswered::Suspend } else { Unanswered::Deny };
-    builder =
-        approve::under(builder, (args.agent.approve.unwrap_or(Approve::Ask), unanswered), &tools, screen);
+    builder = approve::under(builder, (&args.agent, unanswered), &tools, screen)?;
     Ok((builder.tools(tools).try_build()?, Needs { servers, _practice: _server }))
 }
 

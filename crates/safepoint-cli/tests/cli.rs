@@ -14,6 +14,7 @@ use serde_json::Value;
 mod cli {
     mod chat;
     mod control;
+    mod rules;
     mod survivors;
     mod terminal;
     mod told;

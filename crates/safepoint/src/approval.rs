@@ -42,7 +42,8 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// A rule for every call of `tool`; `*` is every tool.
+    /// A rule for every call of `tool`, in whose name a `*` stands for any text: `*` is every tool, `git__*` every
+    /// tool whose name begins so.
     #[must_use]
     pub fn on(tool: impl Into<String>, ruling: Ruling) -> Self {
         Self { tool: tool.into(), matches: None, ruling }
@@ -56,8 +57,21 @@ impl Rule {
     }
 
     fn fits(&self, tool: &str, args: &Value) -> bool {
-        (self.tool == "*" || self.tool == tool) && self.matches.as_ref().is_none_or(|matches| matches(args))
+        is_named(&self.tool, tool) && self.matches.as_ref().is_none_or(|matches| matches(args))
     }
+}
+
+/// Whether a name is as the pattern says. Each star but the last is given as little as it needs, which misses nothing.
+fn is_named(pattern: &str, name: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let first = parts.next().unwrap_or_default();
+    let Some(mut rest) = name.strip_prefix(first) else { return false };
+    let Some(last) = parts.next_back() else { return rest.is_empty() };
+    for part in parts {
+        let Some(at) = rest.find(part) else { return false };
+        rest = &rest[at + part.len()..];
+    }
+    rest.ends_with(last)
 }
 
 impl fmt::Debug for Rule {

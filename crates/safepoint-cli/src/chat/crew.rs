@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures_util::future::BoxFuture;
 use safepoint::{
     Agent, Failure, Tool,
-    approval::{ApprovalRequest, Approvals, Approver, Decision, Rule, Ruling, Unanswered},
+    approval::{ApprovalRequest, Approvals, Approver, Decision, Unanswered},
     message::UserMessage,
     session::{Chat, Plan, Planner, Situation},
 };
@@ -94,7 +94,14 @@ impl Crew {
             let what = spec.description.split(['.', '\n']).next().unwrap_or_default();
             format!("{:<11} {asks:<13} {what}", spec.name)
         };
-        self.tools.iter().map(line).collect()
+        let rules = match self.args.rules.len() {
+            0 => None,
+            1 => Some("before that, a rule of the config file speaks".to_owned()),
+            many => Some(format!(
+                "before that, {many} rules of the config file speak; the first that fits decides"
+            )),
+        };
+        self.tools.iter().map(line).chain(rules).collect()
     }
 
     fn agent(&self) -> Agent {
@@ -112,9 +119,7 @@ fn build(
     if let Some(system) = &args.system {
         builder = builder.system(system.as_str());
     }
-    for name in approve::changing(tools) {
-        builder = builder.rule(Rule::on(name, Ruling::Ask));
-    }
+    builder = approve::ruled(builder, args, tools)?;
     let person: Option<Arc<dyn Approver>> = match asking {
         Asking::OnScreen => Some(Arc::new(OnScreen)),
         Asking::Nobody => None,

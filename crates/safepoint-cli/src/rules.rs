@@ -1,0 +1,222 @@
+//! The rules of the config file: which calls may run, are asked about, or may not run, by tool and arguments.
+//!
+//! **Invariants**: the first rule that fits decides; what an allowing rule's `*` stands for never begins another command
+//! and never climbs out of a directory.
+
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
+
+use safepoint::{
+    AgentBuilder, Tool,
+    approval::{Rule, Ruling},
+};
+use serde::Deserialize;
+use serde_json::Value;
+use toml::Spanned;
+
+use crate::args::Usage;
+
+mod pattern;
+
+use pattern::{Pattern, Star};
+
+/// What the model is told of a call that a rule denies, where the rule does not say it.
+const DENIED: &str = "[denied: a rule of the user does not allow this call.]";
+/// The tools that there always are: a rule may name them where they were not chosen.
+const OURS: [&str; 8] =
+    ["shell", "read_file", "write_file", "edit_file", "list_dir", "search", "http_get", "sleep"];
+/// Between the name of a server and that of its tool, in the names of the tools of servers.
+const OF_SERVER: &str = "__";
+
+/// The rules, in the order of the file.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Rules {
+    path: PathBuf,
+    rules: Vec<OneRule>,
+}
+
+/// One `[[rules]]`.
+#[derive(Clone, Debug)]
+struct OneRule {
+    line: usize,
+    tool: String,
+    args: BTreeMap<String, Wanted>,
+    ruling: Ruling,
+}
+
+/// One `[[rules]]` as it is written.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Written {
+    tool: String,
+    #[serde(default)]
+    args: toml::Table,
+    then: Then,
+    message: Option<String>,
+}
+
+/// What becomes of a call that fits. Exhaustive: the three words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Then {
+    Allow,
+    Ask,
+    Deny,
+}
+
+/// What an argument must be. Exhaustive: the forms of a value in the file.
+#[derive(Clone, Debug)]
+enum Wanted {
+    Like(Pattern),
+    Exactly(Value),
+    AnyOf(Vec<Wanted>),
+    With(BTreeMap<String, Wanted>),
+}
+
+impl Wanted {
+    fn read(value: &toml::Value) -> Result<Self, String> {
+        Ok(match value {
+            toml::Value::String(text) => Self::Like(Pattern::of(text)),
+            toml::Value::Integer(number) => Self::Exactly(Value::from(*number)),
+            toml::Value::Float(number) => Self::Exactly(Value::from(*number)),
+            toml::Value::Boolean(flag) => Self::Exactly(Value::from(*flag)),
+            toml::Value::Array(any) => Self::AnyOf(any.iter().map(Self::read).collect::<Result<_, _>>()?),
+            toml::Value::Table(fields) => Self::With(read_all(fields)?),
+            toml::Value::Datetime(time) => {
+                return Err(format!("{time} is a time; write it as text, \"{time}\""));
+            }
+        })
+    }
+
+    fn fits(&self, value: &Value, star: Star) -> bool {
+        match (self, value) {
+            (Self::Like(pattern), Value::String(text)) => pattern.fits(text, star),
+            (Self::Like(pattern), other) => pattern.fits(&other.to_string(), star),
+            (Self::Exactly(wanted), value) => is_same(wanted, value),
+            (Self::AnyOf(any), value) => any.iter().any(|wanted| wanted.fits(value, star)),
+            (Self::With(fields), value) => all_fit(fields, value, star),
+        }
+    }
+}
+
+fn read_all(fields: &toml::Table) -> Result<BTreeMap<String, Wanted>, String> {
+    fields.iter().map(|(name, value)| Ok((name.clone(), Wanted::read(value)?))).collect()
+}
+
+fn all_fit(fields: &BTreeMap<String, Wanted>, value: &Value, star: Star) -> bool {
+    fields.iter().all(|(name, wanted)| value.get(name).is_some_and(|value| wanted.fits(value, star)))
+}
+
+/// `5` and `5.0` are one number.
+fn is_same(wanted: &Value, value: &Value) -> bool {
+    wanted == value || wanted.as_f64().is_some_and(|wanted| value.as_f64() == Some(wanted))
+}
+
+impl Rules {
+    /// Reads what is written in the file of this path and text.
+    ///
+    /// # Errors
+    /// What is wrong, in which line, and what to do.
+    pub(crate) fn read(path: PathBuf, text: &str, written: Vec<Spanned<Written>>) -> Result<Self, Usage> {
+        let mut rules = Self { path, rules: Vec::new() };
+        for one in written {
+            let line = text.get(..one.span().start).map_or(0, |before| before.matches('\n').count()) + 1;
+            let Written { tool, args, then, message } = one.into_inner();
+            let wrong = |why: String| rules.wrong(line, &why);
+            let ruling = match (then, message) {
+                (Then::Allow, None) => Ruling::Allow,
+                (Then::Ask, None) => Ruling::Ask,
+                (Then::Deny, message) => {
+                    Ruling::Deny(message.map_or_else(|| DENIED.into(), |why| format!("[denied: {why}]")))
+                }
+                (Then::Allow | Then::Ask, Some(_)) => {
+                    let why =
+                        "`message` is what the model is told of a denied call: it goes with then = \"deny\"";
+                    return Err(wrong(why.into()));
+                }
+            };
+            if tool.trim().is_empty() {
+                return Err(wrong("`tool` is empty; name a tool, or write \"*\" for every tool".into()));
+            }
+            let args = read_all(&args).map_err(wrong)?;
+            rules.rules.push(OneRule { line, tool, args, ruling });
+        }
+        Ok(rules)
+    }
+
+    /// Puts the agent under them: they speak before everything else that rules on a call.
+    ///
+    /// # Errors
+    /// A rule that could never speak: it names a tool or an argument that there is not.
+    pub(crate) fn over(
+        &self,
+        mut builder: AgentBuilder,
+        tools: &[Arc<dyn Tool>],
+    ) -> Result<AgentBuilder, Usage> {
+        for rule in &self.rules {
+            self.check(rule, tools)?;
+            builder = builder.rule(rule.as_rule());
+        }
+        Ok(builder)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rules.is_empty()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.rules.len()
+    }
+
+    fn check(&self, rule: &OneRule, tools: &[Arc<dyn Tool>]) -> Result<(), Usage> {
+        if rule.tool.contains('*') {
+            return Ok(());
+        }
+        let Some(tool) = tools.iter().find(|tool| tool.spec().name == rule.tool) else {
+            if OURS.contains(&rule.tool.as_str()) || rule.tool.contains(OF_SERVER) {
+                return Ok(());
+            }
+            let why = format!(
+                "there is no tool `{}`, so this rule would never speak; there are {}, and SERVER{OF_SERVER}TOOL \
+                 of the config file's servers",
+                rule.tool,
+                OURS.join(", ")
+            );
+            return Err(self.wrong(rule.line, &why));
+        };
+        let Some(known) = tool.spec().parameters["properties"].as_object().filter(|known| !known.is_empty())
+        else {
+            return Ok(());
+        };
+        match rule.args.keys().find(|name| !known.contains_key(*name)) {
+            None => Ok(()),
+            Some(unknown) => {
+                let known: Vec<&str> = known.keys().map(String::as_str).collect();
+                let why = format!(
+                    "{} has no argument `{unknown}`, so this rule would never speak; it has {}",
+                    rule.tool,
+                    known.join(", ")
+                );
+                Err(self.wrong(rule.line, &why))
+            }
+        }
+    }
+
+    fn wrong(&self, line: usize, why: &str) -> Usage {
+        Usage(format!("the config {}, the [[rules]] of line {line}: {why}", self.path.display()))
+    }
+}
+
+impl OneRule {
+    fn as_rule(&self) -> Rule {
+        let rule = Rule::on(self.tool.clone(), self.ruling.clone());
+        if self.args.is_empty() {
+            return rule;
+        }
+        let star = if self.ruling == Ruling::Allow { Star::Careful } else { Star::Wide };
+        let args = self.args.clone();
+        rule.when(move |given| all_fit(&args, given, star))
+    }
+}
+
+#[cfg(test)]
+mod tests;
