@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, also in its helpers")]
 
+#[path = "session/always.rs"]
+mod always;
 #[path = "session/basics.rs"]
 mod basics;
 #[path = "session/callbacks.rs"]

@@ -142,7 +142,7 @@ impl Agent {
     pub fn resume_with(&self, outcome: &Outcome, decisions: Vec<(ApprovalId, Decision)>) -> Run {
         let ended = outcome.ended();
         let (run, path) = (ended.receipt.run.clone(), ended.receipt.path.clone());
-        let place = Place { run, path, family: None };
+        let place = Place::of(run, path);
         Run::new(
             Arc::clone(&self.def),
             place,
@@ -158,7 +158,7 @@ impl Agent {
         log: Arc<dyn Log>,
         decisions: Vec<(ApprovalId, Decision)>,
     ) -> Run {
-        let place = Place { run, path: Path::default(), family: None };
+        let place = Place::of(run, Path::default());
         Run::new(Arc::clone(&self.def), place, log, Start::Resume(decisions, Desk::default()))
     }
 

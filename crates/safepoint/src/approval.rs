@@ -185,12 +185,30 @@ pub struct ApprovalRequest {
     pub expires_at: Timestamp,
 }
 
+/// How far a yes reaches that holds for the rest of the session. Exhaustive: this very call, or its tool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Covers {
+    /// The same tool with exactly the same arguments.
+    Call,
+    /// Every call of the tool, whatever its arguments.
+    Tool,
+}
+
 /// The answer. Exhaustive: the executor must act on each.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "decision", rename_all = "snake_case")]
 pub enum Decision {
     /// Run it.
     Approve,
+    /// Run it, and in the rest of this session put no question about what this covers, whichever of the session's runs
+    /// wants it (S8.6). A rule that denies still denies; [`Approvals::Deny`] still runs nothing that asks; questions
+    /// that are open stay open. It holds after a restart, and in no other session; without a session, in this tree of
+    /// runs. As an answer to [`Question::MayHaveRun`] it is [`Decision::Approve`], and covers nothing further.
+    ApproveAlways {
+        /// What.
+        covers: Covers,
+    },
     /// Run it with these arguments instead: validated again, and the rules speak again.
     ApproveWith {
         /// The arguments to use.

@@ -247,6 +247,7 @@ impl Conductor {
                 Err(_elapsed) => return Err(Broken::Silent),
             };
             self.machine.apply(&recorded);
+            self.shared.tree.always.take(recorded.fact());
             self.shared.feed.push(EventKind::Fact(Arc::clone(recorded.fact())));
             Ok(recorded)
         }

@@ -21,7 +21,7 @@ use crate::{
     log::Log,
     outcome::Outcome,
     receipt::Quiet,
-    shared::{DecideError, Msg, Place, Shared},
+    shared::{Always, DecideError, Msg, Place, Shared},
     spans,
     steer::{Steer, Steering},
 };
@@ -63,12 +63,19 @@ impl Run {
     ///
     /// # Panics
     /// If it has started.
-    pub fn within(mut self, family: &Scope) -> Self {
+    pub fn within(self, family: &Scope) -> Self {
+        let always = Arc::clone(&self.shared.tree.always);
+        self.within_session(family, &always)
+    }
+
+    /// The same, under what the session allows without a question.
+    pub(crate) fn within_session(mut self, family: &Scope, always: &Arc<Always>) -> Self {
         let mut idle = self.idle.take().expect("a run is put into a family before it starts");
         let place = Place {
             run: self.shared.run.clone(),
             path: self.shared.path.clone(),
             family: Some(family.clone()),
+            always: Arc::clone(always),
         };
         (self.shared, idle.mailbox) = Shared::new(place, &idle.def.limits);
         self.idle = Some(idle);

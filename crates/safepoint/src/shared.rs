@@ -21,8 +21,10 @@ use crate::{
     steer::Steer,
 };
 
+mod always;
 mod tree;
 
+pub(crate) use always::Always;
 pub(crate) use tree::{Decided, Tree};
 
 /// One run, as seen from outside.
@@ -53,12 +55,19 @@ pub(crate) struct Place {
     pub(crate) path: Path,
     /// What the run is a part of, and what owns its background runs; none = the run itself.
     pub(crate) family: Option<Scope>,
+    /// What its session allows without a question.
+    pub(crate) always: Arc<Always>,
 }
 
 impl Place {
     /// A new run at the root of a tree.
     pub(crate) fn root() -> Self {
-        Self { run: RunId::fresh(), path: Path::default(), family: None }
+        Self::of(RunId::fresh(), Path::default())
+    }
+
+    /// A run that was begun before.
+    pub(crate) fn of(run: RunId, path: Path) -> Self {
+        Self { run, path, family: None, always: Arc::default() }
     }
 }
 
@@ -173,7 +182,7 @@ impl Shared {
         };
         let family = place.family.clone().unwrap_or_else(|| scope.clone());
         let feeds = [Feed::new(limits.retained_deltas), Feed::new(limits.retained_deltas)];
-        let tree = Tree::new(family);
+        let tree = Tree::new(family, Arc::clone(&place.always));
         Self::with(place, Ground { kind: WorkKind::Body, scope, stop, tree, nesting: limits.nesting }, feeds)
     }
 
@@ -195,7 +204,7 @@ impl Shared {
         ];
         let nesting = limits.nesting.min(self.nesting.saturating_sub(1));
         let ground = Ground { kind: child.kind(), scope, stop, tree: Arc::clone(&self.tree), nesting };
-        let (shared, mailbox) = Self::with(Place { run, path, family: None }, ground, feeds);
+        let (shared, mailbox) = Self::with(Place::of(run, path), ground, feeds);
         lock(&self.children).insert(call.clone(), Arc::clone(&shared));
         (shared, mailbox)
     }

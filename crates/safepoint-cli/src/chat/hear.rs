@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Instant};
 
 use safepoint::{
     Receipt,
-    approval::Decision,
+    approval::{Covers, Decision},
     event::{Answered, Event, EventKind, Fact, Wholeness},
     ids::{ApprovalId, ItemId},
     session::{Fate, SessionEvent},
@@ -258,6 +258,12 @@ fn exactly(args: &serde_json::Value) -> String {
 fn answered(answer: &Answered) -> &'static str {
     match answer {
         Answered::Decided(Decision::Approve | Decision::ApproveWith { .. }) => "  allowed",
+        Answered::Decided(Decision::ApproveAlways { covers: Covers::Call }) => {
+            "  allowed, and not asked again in this session with these arguments"
+        }
+        Answered::Decided(Decision::ApproveAlways { covers: Covers::Tool }) => {
+            "  allowed, and not asked again in this session, whatever the arguments"
+        }
         Answered::Decided(Decision::Deny { .. }) => "  denied",
         Answered::Decided(Decision::Respond { .. }) => "  answered instead",
         Answered::Expired => "  nobody answered in time: denied",

@@ -87,8 +87,12 @@ impl Work {
                 self.call(Call { id, name, args, state, since: now, progress: String::new() });
             }
             Fact::ApprovalClosed { call_id, answer, .. } => {
-                let is_allowed =
-                    matches!(answer, Answered::Decided(Decision::Approve | Decision::ApproveWith { .. }));
+                let is_allowed = matches!(
+                    answer,
+                    Answered::Decided(
+                        Decision::Approve | Decision::ApproveAlways { .. } | Decision::ApproveWith { .. }
+                    )
+                );
                 self.calls.retain(|call| is_allowed || call.id != *call_id);
                 for call in self.calls.iter_mut().filter(|call| call.id == *call_id) {
                     call.state = CallState::Allowed;

@@ -1,7 +1,7 @@
 //! What the facts of calls, and of the questions whether they may run, say in a story.
 
 use safepoint::{
-    approval::{ApprovalRequest, Decision},
+    approval::{ApprovalRequest, Covers, Decision},
     event::{Answered, Extent, Fact},
     message::CallResult,
     receipt::{CallReport, CallStatus, Effect, WorkKind},
@@ -101,6 +101,13 @@ impl Folder {
         step.to = moment.at;
         let (how, tone) = match answer {
             Answered::Decided(Decision::Approve) => ("approved".to_owned(), Tone::Good),
+            Answered::Decided(Decision::ApproveAlways { covers }) => {
+                let what = match covers {
+                    Covers::Call => "this very call",
+                    Covers::Tool => "every call of this tool",
+                };
+                (format!("approved, and from now on {what} in this session"), Tone::Good)
+            }
             Answered::Decided(Decision::ApproveWith { .. }) => {
                 ("approved with other arguments".to_owned(), Tone::Good)
             }

@@ -84,6 +84,9 @@ impl Conductor {
             Ruling::Ask => match self.def.approvals.clone() {
                 Approvals::Auto => self.machine.clear(index, args, overlaps),
                 Approvals::Deny => self.deny(call, String::new()).await?,
+                _ if self.shared.tree.always.covers(&call.name, &args) => {
+                    self.machine.clear(index, args, overlaps);
+                }
                 Approvals::Ask(None, Unanswered::Deny) => {
                     let why = "[denied: this call needs a person's approval, and nobody can be asked here.]";
                     self.deny(call, why.into()).await?;
@@ -122,14 +125,14 @@ impl Conductor {
         };
         match (shown, ruling) {
             (Shown::Others, Ruling::Deny(why)) => self.deny(call, why).await,
-            (Shown::Others, Ruling::Ask) => {
+            (Shown::Others, Ruling::Ask) if !self.shared.tree.always.covers(&call.name, &args) => {
                 let request = self.ask(call, args, Question::MayRun).await?;
                 if let Approvals::Ask(Some(approver), _) = self.def.approvals.clone() {
                     self.put(approver, request);
                 }
                 Ok(())
             }
-            (Shown::Others, Ruling::Allow) | (Shown::Exactly, _) => {
+            (Shown::Others, Ruling::Allow | Ruling::Ask) | (Shown::Exactly, _) => {
                 self.machine.clear(index, args, overlaps);
                 Ok(())
             }
@@ -243,7 +246,7 @@ impl Conductor {
         }
         self.close(id, &call, Answered::Decided(decision.clone())).await?;
         match decision {
-            Decision::Approve | Decision::ApproveWith { .. } => {}
+            Decision::Approve | Decision::ApproveAlways { .. } | Decision::ApproveWith { .. } => {}
             Decision::Deny { message } => self.deny(&call.call, message).await?,
             Decision::Respond { result } => {
                 let ending = if call.is_in_doubt() {

@@ -17,6 +17,9 @@ impl Conductor {
     pub(super) async fn replay(&mut self) -> Result<(), Broken> {
         let path = &self.shared.path;
         let mut runs = log::replay(&*self.log, path).await.map_err(Broken::Log)?;
+        for recorded in runs.values().flatten() {
+            self.shared.tree.always.take(recorded.fact());
+        }
         for recorded in runs.remove(path).unwrap_or_default() {
             self.machine.apply(&recorded);
         }

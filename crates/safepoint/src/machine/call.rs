@@ -100,7 +100,7 @@ impl Call {
             return;
         }
         match answer {
-            Answered::Decided(Decision::Approve) => {
+            Answered::Decided(Decision::Approve | Decision::ApproveAlways { .. }) => {
                 // Exactly what was asked, which need not be what the model wanted.
                 if let Step::Asked(request) = &self.step {
                     self.allowed = Some((request.args.clone(), Shown::Exactly));

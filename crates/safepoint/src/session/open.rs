@@ -66,7 +66,7 @@ impl<T: Item> SessionBuilder<T> {
         let (items, machine) = self.take_over(&shared, journal, &found).await?;
         self.settings.history = found.history.clone();
         let mut owner = Owner::new(Arc::clone(&shared), Arc::new(self.settings), received, machine);
-        owner.inherit(Arc::clone(journal), found.left, items);
+        owner.inherit(Arc::clone(journal), (found.left, found.always), items);
         owner.watch_recovered().await?;
         // What was there before is in the mail before anything that comes now.
         let mut watcher = Watcher::new(&shared, Arc::clone(journal));

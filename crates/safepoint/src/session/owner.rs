@@ -36,6 +36,7 @@ use crate::{
     message::UserMessage,
     outcome::{Outcome, Persisted},
     run::RunHandle,
+    shared::Always,
 };
 
 mod bounds;
@@ -74,6 +75,8 @@ pub(super) struct Owner<T> {
     work: Option<Work>,
     left: Option<(Work, Fate)>,
     decisions: Vec<(ApprovalId, Decision)>,
+    /// What may run without a further question.
+    always: Arc<Always>,
     /// When the open questions of the suspended turn are to be looked at.
     overdue: Option<waits::Overdue>,
     /// What was told that it waits behind that turn.
@@ -150,6 +153,7 @@ impl<T: Item> Owner<T> {
             work: None,
             left: None,
             decisions: Vec::new(),
+            always: Arc::default(),
             overdue: None,
             behind: Vec::new(),
             error: None,

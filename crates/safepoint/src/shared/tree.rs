@@ -11,7 +11,7 @@ use std::{
 use safepoint_scope::Scope;
 use tokio::sync::{mpsc, oneshot};
 
-use super::{DecideError, Msg};
+use super::{Always, DecideError, Msg};
 use crate::{
     approval::Decision,
     event::Fact,
@@ -23,6 +23,8 @@ use crate::{
 pub(crate) struct Tree {
     /// Background runs keep this from being quiet. Without a session that is the root run.
     pub(crate) family: Scope,
+    /// What may run without a further question.
+    pub(crate) always: Arc<Always>,
     asked: Mutex<HashMap<ApprovalId, mpsc::UnboundedSender<Box<Msg>>>>,
     past: Mutex<HashMap<Path, Vec<Recorded>>>,
     decided: Mutex<HashMap<ApprovalId, Decided>>,
@@ -35,8 +37,14 @@ pub(crate) struct Decided {
 }
 
 impl Tree {
-    pub(super) fn new(family: Scope) -> Arc<Self> {
-        Arc::new(Self { family, asked: Mutex::default(), past: Mutex::default(), decided: Mutex::default() })
+    pub(super) fn new(family: Scope, always: Arc<Always>) -> Arc<Self> {
+        Arc::new(Self {
+            family,
+            always,
+            asked: Mutex::default(),
+            past: Mutex::default(),
+            decided: Mutex::default(),
+        })
     }
 
     /// What earlier attempts recorded of the runs below the one that is taken up again.

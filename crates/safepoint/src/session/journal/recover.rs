@@ -11,6 +11,7 @@ use crate::{
     machine::Machine,
     receipt::Ending,
     session::words::Fate,
+    shared::Always,
     store,
 };
 
@@ -23,6 +24,8 @@ pub(in crate::session) struct Found {
     /// How many turns there were.
     pub(in crate::session) turns: u64,
     pub(in crate::session) left: Option<LeftTurn>,
+    /// What may run without a further question: of every turn, also of one that was forgotten.
+    pub(in crate::session) always: Arc<Always>,
     /// Items of a turn that never began: they wait again.
     pub(in crate::session) put_back: Vec<u64>,
 }
@@ -87,6 +90,7 @@ impl Turn {
 /// Folds everything. An unreadable record is an error that says where, and nothing is changed.
 pub(in crate::session) async fn recover(journal: &Arc<Journal>) -> Result<Found, store::Error> {
     let mut history = History::new();
+    let always = Arc::new(Always::default());
     let mut turn: Option<Turn> = None;
     let mut from = Some(0);
     while let Some(position) = from {
@@ -104,6 +108,7 @@ pub(in crate::session) async fn recover(journal: &Arc<Journal>) -> Result<Found,
                     turn = Some(Turn::new(next, entry.position, items, before));
                 }
                 Line::Fact { turn: of, path, fact, grown, .. } => {
+                    always.take(&fact);
                     if let Some(turn) = turn.as_mut().filter(|turn| turn.turn == of && path.is_root()) {
                         // A resumed turn is at work again.
                         turn.fate = None;
@@ -130,11 +135,11 @@ pub(in crate::session) async fn recover(journal: &Arc<Journal>) -> Result<Found,
         }
         from = page.next;
     }
-    Ok(found(journal, history, turn))
+    Ok(Found { always, ..found(journal, history, turn) })
 }
 
 fn found(journal: &Arc<Journal>, history: History, turn: Option<Turn>) -> Found {
-    let mut found = Found { history, turns: 0, left: None, put_back: Vec::new() };
+    let mut found = Found { history, turns: 0, left: None, always: Arc::default(), put_back: Vec::new() };
     let Some(turn) = turn else { return found };
     found.turns = turn.turn.number();
     found.history = turn.after();

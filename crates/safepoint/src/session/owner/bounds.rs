@@ -11,16 +11,18 @@ use crate::session::{
     journal::{Journal, LeftTurn},
     machine,
 };
+use crate::shared::Always;
 
 impl<T: Item> Owner<T> {
     /// Takes over what another owner left.
     pub(in crate::session) fn inherit(
         &mut self,
         journal: Arc<Journal>,
-        left: Option<LeftTurn>,
+        (left, always): (Option<LeftTurn>, Arc<Always>),
         items: Vec<(ItemId, T)>,
     ) {
         self.journal = Some(journal);
+        self.always = always;
         let ids: Vec<ItemId> = items.iter().map(|(id, _)| *id).collect();
         self.taken.extend(&ids);
         for (id, item) in items {
