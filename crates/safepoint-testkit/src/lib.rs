@@ -74,7 +74,7 @@
 //!
 //! [`server`] and [`script`]: every wire on a real socket, by a script or step by step, with the moment in which the peer
 //! closed. [`oracle`]: which histories a provider accepts. [`scripted`]: the same scripts without a socket. [`tools`],
-//! [`valve`] and [`ledger`]: tools that behave and tools that do not. [`mcp`]: servers of tools that do not. [`trees`]: is the tree of a command gone?
+//! [`valve`] and [`ledger`]: tools that behave and tools that do not. [`mcp`]: servers of tools that do not. [`peer`]: remote agents that are honest about a stop, and that are not. [`trees`]: is the tree of a command gone?
 //! [`recorder`] and [`closing`]: what a run showed, and what must hold of it.
 
 #[cfg(feature = "server")]
@@ -88,6 +88,8 @@ pub mod ledger;
 #[cfg(feature = "server")]
 pub mod mcp;
 pub mod oracle;
+#[cfg(feature = "suites")]
+pub mod peer;
 #[cfg(feature = "suites")]
 pub mod recorder;
 #[cfg(feature = "suites")]

@@ -17,6 +17,8 @@ use crate::{
     model::{Model, ModelSpec, OnCut},
     observe::StopTimes,
     outcome::Outcome,
+    receipt::Grade,
+    remote::{Delegate, Driver, Remote, RemoteSpec},
     run::Run,
     shared::Place,
     tool::Tool,
@@ -66,6 +68,8 @@ pub(crate) struct Definition {
     pub(crate) gauge: Option<Gauge>,
     /// What its answers must look like; none where they are text.
     pub(crate) form: Option<Arc<Form>>,
+    /// What a stop does to its runs' work.
+    pub(crate) grade: Grade,
 }
 
 impl Definition {
@@ -104,7 +108,17 @@ impl Agent {
             rules: Vec::new(),
             hooks: Arc::new(NoHooks),
             window: None,
+            grade: Grade::Hard,
         }
+    }
+
+    /// Begins a definition of an agent that *is* a remote one: each message of a person is one call of it, and its
+    /// answer is the run's. What the call comes to, also where it was stopped or is in doubt, is told as such.
+    pub fn over(remote: impl Remote) -> AgentBuilder {
+        let remote: Arc<dyn Remote> = Arc::new(remote);
+        let RemoteSpec { peer, name, grade, .. } = remote.spec().clone();
+        let builder = Self::builder(Driver::new(peer, name)).tool(Delegate::alone(remote));
+        AgentBuilder { grade, ..builder }
     }
 
     /// A run on one input. Nothing happens before it is awaited or [started](Run::start). A blank input is refused: the
@@ -189,6 +203,7 @@ pub struct AgentBuilder {
     rules: Vec<Rule>,
     hooks: Arc<dyn Hooks>,
     window: Option<Window>,
+    grade: Grade,
 }
 
 impl AgentBuilder {
@@ -305,6 +320,7 @@ impl AgentBuilder {
                 times: Arc::new(StopTimes::default()),
                 gauge,
                 form: None,
+                grade: self.grade,
             }),
         })
     }

@@ -133,7 +133,7 @@ impl OnUnknown {
     }
 }
 
-/// What a person is asked about a call. Exhaustive: before it, or after it may have happened.
+/// What a person is asked about a call. Exhaustive: before it, after it may have happened, or while it runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Question {
@@ -143,6 +143,9 @@ pub enum Question {
     /// It began, and nobody knows whether it happened. Approving runs it (again), responding says that it is done, with
     /// this result, and denying gives it up: the model is told that its effect is unknown.
     MayHaveRun,
+    /// The call runs, and asks whether it may do this: [`ApprovalRequest::tool`] is the call's tool and, behind a
+    /// slash, what it would do. It waits for the answer, and a stop takes the question back with the call.
+    MidCall,
 }
 
 impl Question {

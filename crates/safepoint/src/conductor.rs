@@ -39,6 +39,7 @@ mod guarded;
 mod hooks;
 mod host;
 mod last_word;
+mod live;
 mod mail;
 mod model_call;
 mod model_errors;
@@ -51,6 +52,7 @@ mod timers;
 mod window;
 
 use children::Kin;
+use live::Live;
 use model_call::Streaming;
 use parent::Up;
 use steering::Steers;
@@ -94,6 +96,7 @@ pub(crate) struct Conductor {
     draining: Option<Streaming>,
     calls: HashMap<CallId, Site>,
     asking: HashMap<ApprovalId, Dropper>,
+    live: Live,
     /// Ends of calls that the log did not take.
     unrecorded: Vec<CallReport>,
     hooks_passed: HashSet<HookKey>,
@@ -149,6 +152,7 @@ impl Conductor {
             draining: None,
             calls: HashMap::new(),
             asking: HashMap::new(),
+            live: Live::default(),
             unrecorded: Vec::new(),
             hooks_passed: HashSet::new(),
             hooks_running: HashMap::new(),

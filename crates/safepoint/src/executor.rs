@@ -22,7 +22,7 @@ use crate::{
     ids::CallId,
     limits::{Limits, after},
     log::Recorded,
-    receipt::{CleanupEnd, CleanupReport, ProcessReport},
+    receipt::{CleanupEnd, CleanupReport, ProcessReport, RemoteReport},
     spans,
     tool::{Cx, OnStop, Threading, Tool, ToolResult, ToolSpec},
 };
@@ -30,10 +30,13 @@ use crate::{
 mod ending;
 mod judge;
 mod output;
+mod waiting;
 
 pub(crate) use ending::{Ending, answered, done_before, doubted, late, lost, not_begun, worked};
+pub(crate) use waiting::Reply;
 
 use judge::{effect_of, status_of};
+use waiting::Waits;
 
 /// How long "at once" may look whether a body that was dropped is gone, before it is said to go on (S4.3).
 const AT_ONCE: Duration = Duration::from_millis(50);
@@ -64,6 +67,7 @@ pub(crate) struct Job {
 #[derive(Default)]
 pub(crate) struct Board {
     posted: Mutex<Posted>,
+    waits: Waits,
 }
 
 #[derive(Default)]
@@ -72,10 +76,11 @@ struct Posted {
     kept: Option<String>,
     cleanups: Vec<(String, BoxFuture<'static, ()>)>,
     processes: Vec<ProcessReport>,
+    remote: Option<RemoteReport>,
     rows: Rows,
 }
 
-/// Who takes a process's row. Exhaustive: the supervisor while it is there, the mailbox after it.
+/// Who takes a row. Exhaustive: the supervisor while it is there, the mailbox after it.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum Rows {
     #[default]
@@ -105,6 +110,18 @@ impl Board {
         posted.processes.push(process);
         None
     }
+    /// Takes what is known of the peer, or gives it back when the call's supervisor has ended.
+    pub(crate) fn remote(&self, remote: RemoteReport) -> Option<RemoteReport> {
+        let mut posted = self.posted.lock().unwrap_or_else(PoisonError::into_inner);
+        if posted.rows == Rows::ByMail {
+            return Some(remote);
+        }
+        posted.remote = Some(remote);
+        None
+    }
+    fn see_remote(&self) -> Option<RemoteReport> {
+        self.posted.lock().unwrap_or_else(PoisonError::into_inner).remote.clone()
+    }
     /// What is kept from now on instead of the progress, if the body ends without a result.
     pub(crate) fn keep(&self, text: String) {
         self.posted.lock().unwrap_or_else(PoisonError::into_inner).kept = Some(text);
@@ -118,10 +135,10 @@ impl Board {
         std::mem::take(&mut self.posted.lock().unwrap_or_else(PoisonError::into_inner).cleanups)
     }
     /// The rows so far; any later one is given back.
-    fn take_processes(&self) -> Vec<ProcessReport> {
+    fn take_rows(&self) -> (Vec<ProcessReport>, Option<RemoteReport>) {
         let mut posted = self.posted.lock().unwrap_or_else(PoisonError::into_inner);
         posted.rows = Rows::ByMail;
-        std::mem::take(&mut posted.processes)
+        (std::mem::take(&mut posted.processes), posted.remote.take())
     }
 }
 
@@ -146,7 +163,7 @@ pub(crate) async fn supervise(
     let limit = spec.timeout.or(job.limits.call_timeout);
     let body_scope = job.permit.into_scope();
     let mut body = body_scope.spawn(format!("tool {}", spec.name), call_body(&job.tool, &job.cx, job.args));
-    let way = first_way(&mut body, &scope, limit).await;
+    let way = first_way(&mut body, &scope, (limit, &job.board.waits)).await;
     let watch = Watch {
         scope: &scope,
         limits: &job.limits,
@@ -165,6 +182,7 @@ pub(crate) async fn supervise(
         }
     };
     ending.name_stop(&scope, &job.run);
+    ending.name_remote(job.board.see_remote());
     ending.judge_effect(spec.effect);
     ending.started_at = Some(job.started_at);
     ending.finish_text(&job.board.take_emitted());
@@ -173,13 +191,13 @@ pub(crate) async fn supervise(
     let resolved_at_once =
         ending.stopped_by.is_some() && matches!(spec.on_stop, OnStop::Drop | OnStop::Detach);
     if resolved_at_once {
-        ending.name_processes(job.board.take_processes());
+        ending.name_rows(job.board.take_rows());
         post(ending);
         let reports = clean_up(&scope, &job.board, job.limits.cleanup).await;
         cleaned(call_id, reports);
     } else {
         ending.cleanups = clean_up(&scope, &job.board, job.limits.cleanup).await;
-        ending.name_processes(job.board.take_processes());
+        ending.name_rows(job.board.take_rows());
         post(ending);
     }
 }
@@ -195,16 +213,20 @@ fn call_body(
 }
 
 /// Waits for the body, the stop or the time limit; a body that is ready wins.
-async fn first_way(body: &mut Task<ToolResult>, scope: &Scope, limit: Option<Duration>) -> Way {
+async fn first_way(
+    body: &mut Task<ToolResult>,
+    scope: &Scope,
+    (limit, waits): (Option<Duration>, &Waits),
+) -> Way {
     let run = scope.run(&mut *body);
     let ran = match limit {
-        None => Ok(run.await),
-        Some(limit) => timeout(limit, run).await,
+        None => Some(run.await),
+        Some(limit) => waits.within(limit, run).await,
     };
     match ran {
-        Ok(Ok(result)) => Way::Returned(result),
-        Ok(Err(_absorbed_here)) => Way::Stopped,
-        Err(_elapsed) => Way::TimedOut,
+        Some(Ok(result)) => Way::Returned(result),
+        Some(Err(_absorbed_here)) => Way::Stopped,
+        None => Way::TimedOut,
     }
 }
 

@@ -6,6 +6,7 @@
 mod agent;
 mod answer;
 pub mod approval;
+pub mod backend;
 mod callback;
 pub mod child;
 mod claim;
@@ -24,6 +25,7 @@ pub mod model;
 pub mod observe;
 pub mod outcome;
 pub mod receipt;
+pub mod remote;
 mod run;
 pub mod session;
 mod shared;

@@ -9,7 +9,7 @@ use safepoint_scope::{Demand, Mode, SafePoints};
 
 use crate::{
     answer::Form,
-    approval::OnUnknown,
+    approval::{ApprovalRequest, OnUnknown, Question},
     event::{ErrorReport, Fact, Wholeness},
     history::{Entry, History, note},
     ids::CallId,
@@ -50,6 +50,8 @@ pub(crate) struct Machine {
     model: Option<ModelReport>,
     summaries: Vec<ModelReport>,
     calls: Vec<CallReport>,
+    /// What calls that run have asked, and nobody has answered.
+    live: Vec<ApprovalRequest>,
     failure: Option<ErrorReport>,
     form: Option<Arc<Form>>,
     /// Answers that did not fit, in this attempt.
@@ -116,6 +118,7 @@ impl Machine {
             model: None,
             summaries: Vec::new(),
             calls: Vec::new(),
+            live: Vec::new(),
             failure: None,
             form: None,
             missed: 0,
@@ -236,8 +239,14 @@ impl Machine {
                 self.used_below(child);
                 self.change(call_id, |call| call.step = step);
             }
+            Fact::ApprovalAsked(request) if request.question == Question::MidCall => {
+                self.live.push(request.clone());
+            }
             Fact::ApprovalAsked(request) => {
                 self.change(&request.call_id, |call| call.step = Step::Asked(request.clone()));
+            }
+            Fact::ApprovalClosed { id, .. } if self.live.iter().any(|request| request.id == *id) => {
+                self.live.retain(|request| request.id != *id);
             }
             Fact::ApprovalClosed { id, call_id, answer } => {
                 self.change(call_id, |call| call.answered(id, answer));

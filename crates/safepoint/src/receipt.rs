@@ -12,9 +12,11 @@ use crate::{
 };
 
 mod child;
+mod remote;
 mod show;
 
 pub use child::{ChildReport, WorkKind};
+pub use remote::{Grade, RemoteReport, RemoteStop};
 
 /// What a call came to (S4.1). Exhaustive: a reader must tell each of them apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -101,6 +103,9 @@ pub struct CallReport {
     /// The run that was its work, where it was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub child: Option<ChildReport>,
+    /// The peer that did it, where one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remote: Option<RemoteReport>,
 }
 
 /// Whose stop ended a call. Exhaustive: a resume runs the first again, never the second.

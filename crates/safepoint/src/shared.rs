@@ -12,13 +12,14 @@ use crate::{
     approval::{ApprovalRequest, Decision},
     child::Child,
     event::{EventKind, Feed, Relay, Took},
-    executor::Ending,
+    executor::{Ending, Reply},
     ids::{ApprovalId, CallId, Path, RunId},
     limits::Limits,
     model::ModelError,
     outcome::Outcome,
-    receipt::{ChildReport, CleanupReport, ProcessReport, Quiet, WorkKind},
+    receipt::{ChildReport, CleanupReport, ProcessReport, Quiet, RemoteReport, WorkKind},
     steer::Steer,
+    tool::Asks,
 };
 
 mod always;
@@ -83,6 +84,10 @@ pub(crate) enum Msg {
     Cleaned { call_id: CallId, cleanups: Vec<CleanupReport>, processes: Vec<ProcessReport> },
     /// A call that was left running came back.
     Late { call_id: CallId, what: String },
+    /// What is known now of the peer that does, or did, a call's work.
+    Remote { call_id: CallId, remote: RemoteReport },
+    /// A call that runs asks a person.
+    Asks { call_id: CallId, asks: Asks, reply: Reply },
     /// Somebody decided.
     Decided { id: ApprovalId, decision: Decision, reply: oneshot::Sender<Result<(), DecideError>> },
     /// Nobody did in time.
@@ -105,7 +110,7 @@ pub(crate) enum Msg {
     ChildSettled { call_id: CallId, child: ChildReport },
     /// A child run is quiet, or is not in time.
     ChildQuiet { call_id: CallId, quiet: Quiet },
-    /// A single call was asked to stop: look again.
+    /// A single call was asked to stop, or took a question back: look again.
     Look,
 }
 

@@ -5,8 +5,13 @@ use std::{future::Future, sync::Arc};
 use futures_core::future::BoxFuture;
 use safepoint_scope::{Asked, Halt, Hold, Scope, Stop, StopRequest};
 use serde_json::Value;
+use tokio::sync::oneshot;
 
-use crate::{approval::Approval, ids::CallId, receipt::ProcessReport};
+use crate::{
+    approval::{Approval, Decision},
+    ids::CallId,
+    receipt::{ProcessReport, RemoteReport},
+};
 
 mod from_fn;
 mod spec;
@@ -60,12 +65,23 @@ pub(crate) struct CallSite {
     pub(crate) key: String,
 }
 
+/// What a call that runs asks of a person.
+#[derive(Debug)]
+pub(crate) struct Asks {
+    pub(crate) tool: String,
+    pub(crate) args: Value,
+}
+
 /// The engine behind a [`Cx`].
 pub(crate) trait Host: Send + Sync {
     fn progress(&self, call: &CallId, text: String);
     fn keep(&self, text: String);
     fn on_cleanup(&self, call: &CallId, label: String, work: BoxFuture<'static, ()>);
     fn report_process(&self, call: &CallId, process: ProcessReport);
+    fn report_remote(&self, call: &CallId, remote: RemoteReport);
+    fn late(&self, call: &CallId, what: String);
+    fn ask(&self, call: &CallId, asks: Asks) -> oneshot::Receiver<Decision>;
+    fn withdraw(&self);
     fn stop_run(&self, request: StopRequest) -> Asked;
 }
 
@@ -144,6 +160,35 @@ impl Cx {
         self.host.report_process(&self.call.id, process);
     }
 
+    /// Puts who does this call's work elsewhere, and what is known of it, into the receipt. The last one counts.
+    pub fn report_remote(&self, remote: RemoteReport) {
+        self.host.report_remote(&self.call.id, remote);
+    }
+
+    /// Tells the audit of something that came after this call's end (S3.5).
+    pub(crate) fn late(&self, what: String) {
+        self.host.late(&self.call.id, what);
+    }
+
+    /// Asks a person, while the call runs, whether something may be done: `tool` and `args` say what. The agent's rules
+    /// speak first, and its [`Approvals`](crate::approval::Approvals) mode decides who is asked; the question is
+    /// recorded, expires, and takes exactly one answer, as any (S8.2). Where nobody can be asked it is denied, or
+    /// stands open until somebody decides from outside, while the call waits. That wait is no call time.
+    ///
+    /// # Errors
+    /// The [`Stop`]: the question is then taken back.
+    ///
+    /// # Cancel safety
+    /// Dropping this takes the question back.
+    pub async fn ask(&self, tool: impl Into<String>, args: Value) -> Result<Decision, Stop> {
+        let mut question = Asking {
+            host: Arc::clone(&self.host),
+            answer: self.host.ask(&self.call.id, Asks { tool: tool.into(), args }),
+        };
+        let answer = self.scope.run(&mut question.answer).await?;
+        Ok(answer.unwrap_or_else(|_withdrawn| Decision::Deny { message: TAKEN_BACK.into() }))
+    }
+
     /// Asks that the whole run stop. It is an ask: this call goes on until its own contract ends it.
     pub fn stop_run(&self, request: StopRequest) -> Asked {
         self.host.stop_run(request)
@@ -153,6 +198,22 @@ impl Cx {
     #[must_use = "the run may be called quiet as soon as this is dropped"]
     pub fn hold(&self, label: impl Into<String>) -> Hold {
         self.scope.hold(label.into())
+    }
+}
+
+/// What is told of a question that nobody can answer any more.
+const TAKEN_BACK: &str = "the question was taken back";
+
+/// An open question, taken back when this is dropped.
+struct Asking {
+    host: Arc<dyn Host>,
+    answer: oneshot::Receiver<Decision>,
+}
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        self.answer.close();
+        self.host.withdraw();
     }
 }
 

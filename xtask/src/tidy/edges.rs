@@ -5,12 +5,14 @@ use crate::source::File;
 use super::Fault;
 
 /// What each crate may use of ours. Dev-dependencies are free, save that the rooms of [`APART`] stay strangers.
-const CRATES: [(&str, &[&str]); 8] = [
+const CRATES: [(&str, &[&str]); 9] = [
     ("safepoint-scope", &[]),
     ("safepoint", &["safepoint-scope"]),
     ("safepoint-models", &["safepoint"]),
     ("safepoint-tools", &["safepoint"]),
     ("safepoint-stores", &["safepoint"]),
+    // A peer may be a command: it lives under the guard.
+    ("safepoint-remote", &["safepoint", "safepoint-tools"]),
     ("safepoint-testkit", &["safepoint"]),
     // The composition root, and what measures it: only they name concrete models and tools.
     ("safepoint-cli", EVERY),
@@ -23,6 +25,7 @@ const EVERY: &[&str] = &[
     "safepoint-models",
     "safepoint-tools",
     "safepoint-stores",
+    "safepoint-remote",
     "safepoint-testkit",
 ];
 
@@ -44,6 +47,7 @@ const MODULES: &[&str] = &[
     "approval",
     "receipt",
     "tool",
+    "remote",
     "hook",
     "event",
     "log",
@@ -62,6 +66,7 @@ const MODULES: &[&str] = &[
     "agent",
     "run",
     "typed",
+    "backend",
     "session",
 ];
 

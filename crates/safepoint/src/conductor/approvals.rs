@@ -14,7 +14,7 @@ use crate::{
     callback::{self, Panicked},
     event::{Answered, Fact},
     executor,
-    ids::ApprovalId,
+    ids::{ApprovalId, CallId},
     machine::{Call, Shown, Step},
     message::ToolCall,
     receipt::{CallStatus, WorkKind},
@@ -92,10 +92,11 @@ impl Conductor {
                     self.deny(call, why.into()).await?;
                 }
                 Approvals::Ask(None, Unanswered::Suspend) => {
-                    drop(self.ask(call, args, Question::MayRun).await?)
+                    drop(self.ask(&call.id, (call.name.clone(), args), Question::MayRun).await?)
                 }
                 Approvals::Ask(Some(approver), _) => {
-                    let request = self.ask(call, args, Question::MayRun).await?;
+                    let asks = (call.name.clone(), args);
+                    let request = self.ask(&call.id, asks, Question::MayRun).await?;
                     self.put(approver, request);
                 }
             },
@@ -126,7 +127,7 @@ impl Conductor {
         match (shown, ruling) {
             (Shown::Others, Ruling::Deny(why)) => self.deny(call, why).await,
             (Shown::Others, Ruling::Ask) if !self.shared.tree.always.covers(&call.name, &args) => {
-                let request = self.ask(call, args, Question::MayRun).await?;
+                let request = self.ask(&call.id, (call.name.clone(), args), Question::MayRun).await?;
                 if let Approvals::Ask(Some(approver), _) = self.def.approvals.clone() {
                     self.put(approver, request);
                 }
@@ -148,7 +149,7 @@ impl Conductor {
             _ => None,
         };
         let Some((args, approver)) = asks else { return self.end_call(call, executor::lost("")).await };
-        let request = self.ask(call, args, Question::MayHaveRun).await?;
+        let request = self.ask(&call.id, (call.name.clone(), args), Question::MayHaveRun).await?;
         if let Some(approver) = approver {
             self.put(approver, request);
         }
@@ -171,10 +172,10 @@ impl Conductor {
         self.end_call(call, ending).await
     }
 
-    async fn ask(
+    pub(super) async fn ask(
         &mut self,
-        call: &ToolCall,
-        args: Value,
+        call_id: &CallId,
+        (tool, args): (String, Value),
         question: Question,
     ) -> Result<ApprovalRequest, Broken> {
         let asked_at = Timestamp::now();
@@ -184,8 +185,8 @@ impl Conductor {
             id: ApprovalId::fresh(),
             path: self.shared.path.clone(),
             question,
-            call_id: call.id.clone(),
-            tool: call.name.clone(),
+            call_id: call_id.clone(),
+            tool,
             digest: approval::digest(&args),
             args,
             asked_at,
@@ -198,7 +199,7 @@ impl Conductor {
     }
 
     /// Has the approver asked by a performer, until the question expires.
-    fn put(&mut self, approver: Arc<dyn Approver>, request: ApprovalRequest) {
+    pub(super) fn put(&mut self, approver: Arc<dyn Approver>, request: ApprovalRequest) {
         let shared = Arc::clone(&self.shared);
         let open_for = self.def.limits.approval;
         let id = request.id.clone();
@@ -237,6 +238,10 @@ impl Conductor {
         id: &ApprovalId,
         decision: Decision,
     ) -> Result<Result<(), DecideError>, Broken> {
+        let is_live = self.machine.live().any(|request| request.id == *id);
+        if is_live {
+            return self.decide_while_running(id, decision).await;
+        }
         let Some(call) = self.machine.asked(id) else { return Ok(Err(DecideError::NotOpen)) };
         if let Step::Asked(request) = &call.step
             && request.expires_at <= Timestamp::now()
@@ -244,7 +249,7 @@ impl Conductor {
             self.expire(id).await?;
             return Ok(Err(DecideError::NotOpen));
         }
-        self.close(id, &call, Answered::Decided(decision.clone())).await?;
+        self.close(id, &call.call.id, Answered::Decided(decision.clone())).await?;
         match decision {
             Decision::Approve | Decision::ApproveAlways { .. } | Decision::ApproveWith { .. } => {}
             Decision::Deny { message } => self.deny(&call.call, message).await?,
@@ -261,8 +266,11 @@ impl Conductor {
     }
 
     pub(super) async fn expire(&mut self, id: &ApprovalId) -> Result<(), Broken> {
+        if self.decide_live(id, Answered::Expired).await?.is_some() {
+            return Ok(());
+        }
         let Some(call) = self.machine.asked(id) else { return Ok(()) };
-        self.close(id, &call, Answered::Expired).await?;
+        self.close(id, &call.call.id, Answered::Expired).await?;
         self.end_unrun(&call.call, CallStatus::Expired, String::new()).await
     }
 
@@ -285,14 +293,14 @@ impl Conductor {
     pub(super) async fn close(
         &mut self,
         id: &ApprovalId,
-        call: &Call,
+        call_id: &CallId,
         answer: Answered,
     ) -> Result<(), Broken> {
         if let Some(asker) = self.asking.remove(id) {
             asker.drop_now();
         }
         self.shared.tree.asks_no_more(id);
-        let call_id = call.call.id.clone();
+        let call_id = call_id.clone();
         self.record(Fact::ApprovalClosed { id: id.clone(), call_id, answer }).await?;
         Ok(())
     }

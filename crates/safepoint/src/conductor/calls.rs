@@ -173,7 +173,12 @@ impl Conductor {
         }
         self.after_call(&report);
         let ended = Fact::CallEnded { report: report.clone(), result, extent };
-        if let Err(broken) = self.record(ended).await {
+        let taken_back = self.take_back_of(&call.id).await;
+        let recorded = match taken_back {
+            Ok(()) => self.record(ended).await.map(drop),
+            Err(broken) => Err(broken),
+        };
+        if let Err(broken) = recorded {
             self.unrecorded.push(report);
             return Err(broken);
         }

@@ -147,7 +147,7 @@ impl Conductor {
         let Step::Suspended { approvals, .. } = &call.step else { return Ok(Vec::new()) };
         let ids: Vec<ApprovalId> = approvals.iter().map(|request| request.id.clone()).collect();
         for id in &ids {
-            self.close(id, call, Answered::Withdrawn).await?;
+            self.close(id, &call.call.id, Answered::Withdrawn).await?;
         }
         Ok(ids)
     }

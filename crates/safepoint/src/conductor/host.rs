@@ -4,14 +4,16 @@ use std::sync::{Arc, Weak};
 
 use futures_core::future::BoxFuture;
 use safepoint_scope::{Asked, StopRequest};
+use tokio::sync::oneshot;
 
 use crate::{
+    approval::Decision,
     event::EventKind,
-    executor::Board,
+    executor::{Board, Reply},
     ids::CallId,
-    receipt::ProcessReport,
+    receipt::{ProcessReport, RemoteReport},
     shared::{Msg, Shared},
-    tool::Host,
+    tool::{Asks, Host},
 };
 
 /// The engine behind one call's context. It holds the run weakly: a context that is kept does not keep the run.
@@ -47,6 +49,34 @@ impl Host for RunHost {
         if let (Some(process), Some(shared)) = (self.board.process(process), self.shared.upgrade()) {
             let call_id = call.clone();
             shared.post(Msg::Cleaned { call_id, cleanups: Vec::new(), processes: vec![process] });
+        }
+    }
+
+    fn report_remote(&self, call: &CallId, remote: RemoteReport) {
+        if let (Some(remote), Some(shared)) = (self.board.remote(remote), self.shared.upgrade()) {
+            shared.post(Msg::Remote { call_id: call.clone(), remote });
+        }
+    }
+
+    fn late(&self, call: &CallId, what: String) {
+        if let Some(shared) = self.shared.upgrade() {
+            shared.post(Msg::Late { call_id: call.clone(), what });
+        }
+    }
+
+    /// Where the run is gone the answer's sender is dropped: the question is taken back.
+    fn ask(&self, call: &CallId, asks: Asks) -> oneshot::Receiver<Decision> {
+        let (reply, answer) = oneshot::channel();
+        if let Some(shared) = self.shared.upgrade() {
+            let (call_id, board) = (call.clone(), Arc::clone(&self.board));
+            shared.post(Msg::Asks { call_id, asks, reply: Reply::new(reply, &board) });
+        }
+        answer
+    }
+
+    fn withdraw(&self) {
+        if let Some(shared) = self.shared.upgrade() {
+            shared.post(Msg::Look);
         }
     }
 

@@ -58,7 +58,9 @@ impl Conductor {
             Msg::ChildSuspended { call_id, child, approvals } => {
                 self.child_suspended(call_id, child, approvals).await
             }
+            Msg::Asks { call_id, asks, reply } => self.asked_by_call(call_id, asks, reply).await,
             Msg::Cleaned { .. }
+            | Msg::Remote { .. }
             | Msg::Late { .. }
             | Msg::ChildSettled { .. }
             | Msg::ChildQuiet { .. }
@@ -82,7 +84,7 @@ impl Conductor {
                 self.steers.add(steer, landed);
                 Ok(())
             }
-            Msg::Look => Ok(()),
+            Msg::Look => self.take_back_unwanted().await,
         }
     }
 }

@@ -61,6 +61,7 @@ impl Conductor {
 
     /// The questions that an earlier attempt left open: answered meanwhile, asked again, or still open.
     pub(super) async fn reopen_questions(&mut self) -> Result<(), Broken> {
+        self.take_back_all().await?;
         let ask_again = self.up.as_ref().is_some_and(|up| up.entry == Entry::Again(Questions::AskAgain));
         if ask_again {
             self.machine.ask_again();
@@ -68,7 +69,7 @@ impl Conductor {
         for call in self.machine.open_calls() {
             let Step::Asked(request) = &call.step else { continue };
             if ask_again {
-                self.close(&request.id, &call, Answered::Withdrawn).await?;
+                self.close(&request.id, &call.call.id, Answered::Withdrawn).await?;
                 continue;
             }
             self.shared.tree.asks(&request.id, &self.shared.mailbox);

@@ -20,7 +20,7 @@ use crate::{
     log::{LogError, Record},
     machine::Step,
     outcome::{Answer, Ended, Outcome, Persisted, RunError, Stopped, Waiting},
-    receipt::{CleanupReport, Ending, ProcessReport, Quiet, Receipt, StoppedBy},
+    receipt::{CleanupReport, Ending, ProcessReport, Quiet, Receipt, RemoteReport, StoppedBy},
     shared::Msg,
     spans,
     usage::Usage,
@@ -32,7 +32,7 @@ impl Conductor {
         self.end_hooks();
         self.steers.hand_back();
         let origin = self.origin();
-        let mut withdrawn = Vec::new();
+        let mut withdrawn = self.live.take_taken_back();
         if persisted == Persisted::Yes
             && let Err(broken) = self.close_open(ending, &mut withdrawn).await
         {
@@ -82,7 +82,7 @@ impl Conductor {
         for call in self.machine.open_calls() {
             if let Step::Asked(request) = &call.step {
                 withdrawn.push(request.id.clone());
-                self.close(&request.id, &call, Answered::Withdrawn).await?;
+                self.close(&request.id, &call.call.id, Answered::Withdrawn).await?;
             }
             withdrawn.extend(self.withdraw_inside(&call).await?);
             let stop = reason.clone().unwrap_or_else(run_failed);
@@ -200,13 +200,13 @@ impl Conductor {
         }
         self.learn_the_bill(&mut last);
         self.account_for_kin(&mut last);
-        let surviving_kin = self.surviving_kin();
-        let quiet = if is_quiet && surviving_kin.is_none() {
+        let (surviving_kin, elsewhere) = (self.surviving_kin(), unended(&last));
+        let quiet = if is_quiet && surviving_kin.is_none() && elsewhere.is_empty() {
             last.quiet_at = Some(Timestamp::now());
             Quiet::Quiet(Arc::new(last))
         } else {
             last.survivors = self.shared.alive();
-            last.survivors.extend(surviving_kin.into_iter().flatten());
+            last.survivors.extend(surviving_kin.into_iter().flatten().chain(elsewhere));
             last.survivors.sort_unstable();
             last.survivors.dedup();
             Quiet::NotQuiet(Arc::new(last))
@@ -230,6 +230,7 @@ impl Conductor {
     fn late(&mut self, msg: Msg, receipt: &mut Receipt) {
         match msg {
             Msg::Cleaned { call_id, cleanups, processes } => add(receipt, &call_id, cleanups, processes),
+            Msg::Remote { call_id, remote } => name_remote(receipt, &call_id, remote),
             Msg::Late { call_id, what } => {
                 let what = executor::late(&call_id, &what);
                 self.shared.audit.push(EventKind::Late(what.clone()));
@@ -260,6 +261,8 @@ impl Conductor {
             | Msg::Suspend
             | Msg::Expired { .. }
             | Msg::Hooked { .. }
+            // Dropped unanswered: taken back with its call.
+            | Msg::Asks { .. }
             // Dropped unanswered, so it comes back to whoever steered.
             | Msg::Steer { .. }
             | Msg::Look => {}
@@ -272,6 +275,7 @@ impl Conductor {
             Msg::Cleaned { call_id, cleanups, processes } => {
                 self.machine.add_rows(&call_id, cleanups, processes)
             }
+            Msg::Remote { call_id, remote } => self.machine.name_remote(&call_id, remote),
             Msg::Late { call_id, what } => {
                 self.shared.audit.push(EventKind::Late(executor::late(&call_id, &what)));
             }
@@ -289,6 +293,7 @@ impl Conductor {
             | Msg::TooLong { .. }
             | Msg::CallEnded { .. }
             | Msg::ChildSuspended { .. }
+            | Msg::Asks { .. }
             | Msg::Decided { .. }
             | Msg::Expired { .. }
             | Msg::Hooked { .. }
@@ -303,6 +308,18 @@ fn add(receipt: &mut Receipt, id: &CallId, cleanups: Vec<CleanupReport>, process
         call.cleanups.extend(cleanups);
         call.processes.extend(processes);
     }
+}
+
+fn name_remote(receipt: &mut Receipt, id: &CallId, remote: RemoteReport) {
+    if let Some(call) = receipt.calls.iter_mut().find(|call| call.call_id == *id) {
+        call.remote = Some(remote);
+    }
+}
+
+/// The work of peers that is not known to have ended, by name.
+fn unended(receipt: &Receipt) -> Vec<String> {
+    let peers = receipt.calls.iter().filter_map(|call| call.remote.as_ref());
+    peers.filter(|remote| remote.may_go_on()).map(RemoteReport::label).collect()
 }
 
 impl From<Broken> for Persisted {

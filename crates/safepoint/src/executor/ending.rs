@@ -12,7 +12,8 @@ use crate::{
     ids::CallId,
     message::{CallResult, ToolCall, Verdict},
     receipt::{
-        CallReport, CallStatus, ChildReport, CleanupReport, Effect, ProcessReport, ReasonReport, StoppedBy,
+        CallReport, CallStatus, ChildReport, CleanupReport, Effect, ProcessReport, ReasonReport,
+        RemoteReport, StoppedBy,
     },
     tool::{EffectClass, ToolResult},
 };
@@ -33,6 +34,8 @@ pub(crate) struct Ending {
     pub(crate) hint: Option<String>,
     /// The run that was the call's work, where it was one.
     pub(crate) child: Option<ChildReport>,
+    /// The peer that did it, where one did.
+    pub(crate) remote: Option<RemoteReport>,
     /// The safe points by which the run's stop ended it.
     pub(crate) fired: Option<SafePoints>,
     said_none: SaidNone,
@@ -67,6 +70,7 @@ impl Ending {
             extent: Extent::All,
             hint: None,
             child: None,
+            remote: None,
             fired: None,
             said_none: SaidNone::No,
             body: Body::Gone,
@@ -134,13 +138,26 @@ impl Ending {
         }
     }
 
-    /// Adds its processes; a stop that had to use SIGKILL is told as such.
-    pub(super) fn name_processes(&mut self, processes: Vec<ProcessReport>) {
+    /// Adds its processes, and the last word of its peer; a stop that had to use SIGKILL is told as such.
+    pub(super) fn name_rows(&mut self, (processes, remote): (Vec<ProcessReport>, Option<RemoteReport>)) {
+        self.remote = remote.or(self.remote.take());
         let forced = processes.iter().any(|process| process.signals.iter().any(|signal| signal == "SIGKILL"));
         if self.status == CallStatus::Stopped && forced {
             self.status = CallStatus::Killed;
         }
         self.processes = processes;
+    }
+
+    /// Adds what is known of the peer that did the work: what it has not confirmed is not said to be stopped (S10.3).
+    pub(super) fn name_remote(&mut self, remote: Option<RemoteReport>) {
+        if remote.as_ref().is_some_and(RemoteReport::may_go_on) {
+            match self.status {
+                CallStatus::Stopped | CallStatus::Killed => self.status = CallStatus::LeftRunning,
+                CallStatus::TimedOut => self.body = Body::GoesOn,
+                _ => {}
+            }
+        }
+        self.remote = remote;
     }
 
     pub(crate) fn judge_effect(&mut self, class: EffectClass) {
@@ -211,6 +228,7 @@ impl Ending {
             processes: self.processes,
             cleanups: self.cleanups,
             child: self.child,
+            remote: self.remote,
         };
         let result =
             CallResult { call_id: call.id.clone(), name: call.name.clone(), text: self.text, verdict };

@@ -3,7 +3,7 @@
 use super::{Machine, Questions, Stage, Step};
 use crate::{
     ids::CallId,
-    receipt::{CleanupReport, ProcessReport},
+    receipt::{CleanupReport, ProcessReport, RemoteReport},
 };
 
 impl Machine {
@@ -21,6 +21,17 @@ impl Machine {
         if let Some(report) = open.or_else(|| self.calls.iter_mut().find(|report| report.call_id == *id)) {
             report.cleanups.extend(cleanups);
             report.processes.extend(processes);
+        }
+    }
+
+    /// The same of what is known of its peer.
+    pub(crate) fn name_remote(&mut self, id: &CallId, remote: RemoteReport) {
+        let open = match &mut self.stage {
+            Stage::Calls(round) => round.report_mut(id),
+            Stage::Ready | Stage::Summarising | Stage::Streaming | Stage::Cut(_) | Stage::Answered(_) => None,
+        };
+        if let Some(report) = open.or_else(|| self.calls.iter_mut().find(|report| report.call_id == *id)) {
+            report.remote = Some(remote);
         }
     }
 

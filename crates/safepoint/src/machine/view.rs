@@ -2,6 +2,7 @@
 
 use super::{Below, Call, Machine, Stage, Step};
 use crate::{
+    approval::ApprovalRequest,
     event::ErrorReport,
     history::{History, Tail},
     ids::{ApprovalId, CallId},
@@ -85,6 +86,11 @@ impl Machine {
     /// Whether a run that is a call's work was cut by the end of its process.
     pub(crate) fn has_cut_child(&self) -> bool {
         self.open_calls().iter().any(|call| call.has_run() && matches!(call.step, Step::Running))
+    }
+
+    /// What calls that run have asked.
+    pub(crate) fn live(&self) -> impl Iterator<Item = &ApprovalRequest> {
+        self.live.iter()
     }
 
     pub(crate) fn asked(&self, id: &ApprovalId) -> Option<Call> {

@@ -5,8 +5,8 @@ use std::fmt::{self, Display, Formatter};
 use jiff::Timestamp;
 
 use super::{
-    CallReport, ChildReport, Effect, Ending, Escalated, ModelReport, ModelState, Receipt, StopReport,
-    WorkKind,
+    CallReport, ChildReport, Effect, Ending, Escalated, Grade, ModelReport, ModelState, Receipt,
+    RemoteReport, RemoteStop, StopReport, WorkKind,
 };
 use crate::usage::{Beyond, UsageSource};
 
@@ -132,10 +132,50 @@ impl CallReport {
                 writeln!(f, "      MAY STILL RUN: {survivor}")?;
             }
         }
+        if let Some(remote) = &self.remote {
+            remote.line(f)?;
+        }
         for cleanup in &self.cleanups {
             writeln!(f, "    clean-up {}: {:?}", cleanup.label, cleanup.end)?;
         }
         self.child.as_ref().map_or(Ok(()), |child| child.lines(f))
+    }
+}
+
+impl RemoteReport {
+    fn line(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "    {}", self.label())?;
+        let Some(stop) = self.stop else {
+            let lost = if self.lost_at.is_some() { ": the line to it broke, IT MAY STILL WORK" } else { "" };
+            return writeln!(f, "{lost}");
+        };
+        write!(f, ", asked to stop: ")?;
+        match (stop, self.grade) {
+            _ if self.ended_at.is_some() => write!(f, "it had ended by itself")?,
+            (RemoteStop::Confirmed, Grade::Hard) => write!(f, "it says that the work has ended")?,
+            (RemoteStop::Confirmed, grade) => {
+                let grade = grade.as_str();
+                write!(f, "it says that the work has ended, but its stops are {grade}: IT MAY STILL WORK")?;
+            }
+            (RemoteStop::Requested, _) => write!(f, "no answer{}: IT MAY STILL WORK", self.in_time())?,
+            (RemoteStop::Acknowledged, _) => {
+                write!(f, "it took note, and has not said that the work ended: IT MAY STILL WORK")?;
+            }
+            (RemoteStop::Refused, _) => write!(f, "it does not: IT GOES ON")?,
+            (RemoteStop::Unreachable, _) => write!(f, "it could not be told: IT MAY STILL WORK")?,
+        }
+        if let (Some(asked), Some(heard)) = (self.asked_at, self.heard_at) {
+            write!(f, " ({})", span(asked, heard))?;
+        }
+        if !self.word.is_empty() {
+            write!(f, " [\"{}\"]", self.word)?;
+        }
+        writeln!(f)
+    }
+
+    fn in_time(&self) -> String {
+        let within = self.within_ms.map(std::time::Duration::from_millis);
+        within.map(|within| format!(" within {within:?}")).unwrap_or_default()
     }
 }
 

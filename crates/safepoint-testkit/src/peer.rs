@@ -1,0 +1,249 @@
+//! A remote agent by script, whose own account says whether it works: honest or not about what a stop does to it.
+//!
+//! ```
+//! # tokio::runtime::Runtime::new().unwrap().block_on(async {
+//! use safepoint::{Agent, StopRequest, receipt::{CallStatus, RemoteStop}};
+//! use safepoint_testkit::peer::{OnStop, Peer};
+//!
+//! let peer = Peer::new("coder").says("I am at it.").waits().answers("done").on_stop(OnStop::OnlySays);
+//! let handle = Agent::over(peer.clone()).build().run("mend it").detach();
+//! peer.valve().came(1).await; // it works
+//! handle.stop(StopRequest::now());
+//!
+//! let outcome = handle.done().await;
+//! let row = outcome.receipt().calls[0].remote.as_ref().unwrap();
+//! assert_eq!(row.stop, Some(RemoteStop::Confirmed)); // so it says
+//! assert_eq!(peer.in_flight(), 1); // and it works on: it was declared to stop hard, and does not
+//! peer.valve().open_for_all();
+//! # });
+//! ```
+
+use std::sync::{
+    Arc, Mutex, MutexGuard, PoisonError,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use safepoint::{
+    approval::Decision,
+    receipt::Grade,
+    remote::{Brief, Line, Remote, RemoteSpec},
+    tool::Cx,
+};
+use serde_json::Value;
+use tokio::sync::Notify;
+
+use crate::valve::Valve;
+
+mod line;
+mod work;
+
+/// What a peer does when it is asked to stop. Exhaustive: each says and does something else.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnStop {
+    /// It ends the work, and says so.
+    #[default]
+    Ends,
+    /// It takes note, ends the work, and says so by and by.
+    EndsLater,
+    /// It takes note, and works on.
+    TakesNote,
+    /// It says that the work was canceled, and works on.
+    OnlySays,
+    /// It cannot: that is not implemented. It works on.
+    CannotStop,
+    /// It refuses unless it is configured otherwise. It works on.
+    Refuses,
+    /// It says nothing at all, and works on.
+    Silent,
+    /// It cannot be told any more. It works on.
+    Unreachable,
+}
+
+/// One step of its work.
+#[derive(Clone, Debug)]
+enum Step {
+    Says(String),
+    Asks { id: String, tool: String, args: Value },
+    Waits,
+    Answers(String),
+    Fails(String),
+    Breaks(String),
+}
+
+/// A peer. Clones are the same peer.
+#[derive(Clone, Debug)]
+pub struct Peer {
+    spec: RemoteSpec,
+    steps: Vec<Step>,
+    on_stop: OnStop,
+    world: Arc<World>,
+}
+
+/// What is so at the peer's end, whatever it says.
+#[derive(Debug, Default)]
+struct World {
+    valve: Valve,
+    begun: AtomicUsize,
+    working: AtomicUsize,
+    finished: AtomicUsize,
+    stops: AtomicUsize,
+    moved: Notify,
+    heard: Mutex<Heard>,
+}
+
+#[derive(Debug, Default)]
+struct Heard {
+    briefs: Vec<Brief>,
+    answers: Vec<(String, Given)>,
+}
+
+/// What a question of the peer was answered with. Exhaustive: by a person, or by the peer's own word for a stop.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Given {
+    /// A person's decision.
+    Decision(Decision),
+    /// It was cancelled by a stop.
+    Cancelled,
+}
+
+impl Peer {
+    /// A peer of this name, which works by the steps that follow.
+    #[must_use]
+    pub fn new(name: &str) -> Self {
+        let spec = RemoteSpec::new(name, "Does what it is told", format!("script:{name}"));
+        Self { spec, steps: Vec::new(), on_stop: OnStop::default(), world: Arc::default() }
+    }
+
+    /// Says a piece of its answer.
+    #[must_use]
+    pub fn says(self, text: &str) -> Self {
+        self.then(Step::Says(text.into()))
+    }
+
+    /// Asks whether it may do something, and waits for the answer.
+    #[must_use]
+    pub fn asks(self, id: &str, tool: &str, args: Value) -> Self {
+        self.then(Step::Asks { id: id.into(), tool: tool.into(), args })
+    }
+
+    /// Works until its [valve](Peer::valve) lets it pass.
+    #[must_use]
+    pub fn waits(self) -> Self {
+        self.then(Step::Waits)
+    }
+
+    /// Ends with this answer.
+    #[must_use]
+    pub fn answers(self, text: &str) -> Self {
+        self.then(Step::Answers(text.into()))
+    }
+
+    /// Fails.
+    #[must_use]
+    pub fn fails(self, why: &str) -> Self {
+        self.then(Step::Fails(why.into()))
+    }
+
+    /// Loses the line to us, and works on until its valve lets it pass.
+    #[must_use]
+    pub fn breaks(self, why: &str) -> Self {
+        self.then(Step::Breaks(why.into()))
+    }
+
+    /// Sets what a stop does to it, which need not be what it is declared to do.
+    #[must_use]
+    pub fn on_stop(mut self, on_stop: OnStop) -> Self {
+        self.on_stop = on_stop;
+        self
+    }
+
+    /// Sets what a stop is declared to do to it.
+    #[must_use]
+    pub fn declared(self, grade: Grade) -> Self {
+        self.with(|spec| spec.grade(grade))
+    }
+
+    /// Changes its declaration.
+    #[must_use]
+    pub fn with(mut self, change: impl FnOnce(RemoteSpec) -> RemoteSpec) -> Self {
+        self.spec = change(self.spec);
+        self
+    }
+
+    fn then(mut self, step: Step) -> Self {
+        self.steps.push(step);
+        self
+    }
+
+    /// Where its work waits.
+    #[must_use]
+    pub fn valve(&self) -> &Valve {
+        &self.world.valve
+    }
+
+    /// How much of its work goes on now: its own account, whatever it told us.
+    #[must_use]
+    pub fn in_flight(&self) -> usize {
+        self.world.working.load(Ordering::Acquire)
+    }
+
+    /// How much of its work has begun.
+    #[must_use]
+    pub fn begun(&self) -> usize {
+        self.world.begun.load(Ordering::Acquire)
+    }
+
+    /// How much of its work came to its own end.
+    #[must_use]
+    pub fn finished(&self) -> usize {
+        self.world.finished.load(Ordering::Acquire)
+    }
+
+    /// How often it was asked to stop.
+    #[must_use]
+    pub fn stops(&self) -> usize {
+        self.world.stops.load(Ordering::Acquire)
+    }
+
+    /// What it was told, work by work.
+    #[must_use]
+    pub fn briefs(&self) -> Vec<Brief> {
+        self.world.heard().briefs.clone()
+    }
+
+    /// What its questions were answered with, by their ids, in order.
+    #[must_use]
+    pub fn answered(&self) -> Vec<(String, Given)> {
+        self.world.heard().answers.clone()
+    }
+
+    /// Waits until none of its work goes on.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub async fn idle(&self) {
+        loop {
+            let moved = self.world.moved.notified();
+            if self.in_flight() == 0 {
+                return;
+            }
+            moved.await;
+        }
+    }
+}
+
+impl World {
+    fn heard(&self) -> MutexGuard<'_, Heard> {
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Remote for Peer {
+    fn spec(&self) -> &RemoteSpec {
+        &self.spec
+    }
+
+    fn open(&self, brief: Brief, _: &Cx) -> Box<dyn Line> {
+        Box::new(line::Wire::new(self.clone(), brief))
+    }
+}

@@ -1,0 +1,95 @@
+//! The peer's work: a task of its own, which outlives the line to it unless it is really ended.
+
+use std::sync::{Arc, atomic::Ordering};
+
+use futures_util::future::{Either, select};
+use safepoint::{
+    Failure,
+    remote::{Question, Said},
+};
+use tokio::sync::{Notify, mpsc};
+
+use super::{Given, Peer, Step, World};
+
+/// Ends the work, when the peer does.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Ender(Arc<Notify>);
+
+impl Ender {
+    pub(super) fn end(&self) {
+        self.0.notify_one();
+    }
+}
+
+/// Work that goes on, by the peer's own account.
+struct AtWork(Arc<World>);
+
+impl AtWork {
+    fn begin(world: &Arc<World>) -> Self {
+        world.begun.fetch_add(1, Ordering::AcqRel);
+        world.working.fetch_add(1, Ordering::AcqRel);
+        world.moved.notify_waiters();
+        Self(Arc::clone(world))
+    }
+}
+
+impl Drop for AtWork {
+    fn drop(&mut self) {
+        self.0.working.fetch_sub(1, Ordering::AcqRel);
+        self.0.moved.notify_waiters();
+    }
+}
+
+/// What the work says, and hears.
+pub(super) struct Ends {
+    pub(super) says: mpsc::UnboundedSender<Said>,
+    pub(super) hears: mpsc::UnboundedReceiver<(String, Given)>,
+}
+
+/// Begins it, before this returns.
+pub(super) fn begin(peer: &Peer, ends: Ends) -> Ender {
+    let ender = Ender::default();
+    let (steps, world) = (peer.steps.clone(), Arc::clone(&peer.world));
+    let (at_work, ended) = (AtWork::begin(&world), Arc::clone(&ender.0));
+    tokio::spawn(async move {
+        let work = Box::pin(work(steps, Arc::clone(&world), ends));
+        if let Either::Left(_) = select(work, Box::pin(ended.notified())).await {
+            world.finished.fetch_add(1, Ordering::AcqRel);
+        }
+        drop(at_work);
+    });
+    ender
+}
+
+async fn work(steps: Vec<Step>, world: Arc<World>, mut ends: Ends) {
+    let mut line = Some(ends.says);
+    for step in steps {
+        let said = match step {
+            Step::Says(text) => Said::Text(text),
+            Step::Answers(text) => Said::Done(Some(text)),
+            Step::Fails(why) => Said::Failed(Failure::new(why)),
+            Step::Waits => {
+                world.valve.pass().await;
+                continue;
+            }
+            Step::Breaks(why) => {
+                say(line.take(), Said::Lost(Failure::new(why)));
+                world.valve.pass().await;
+                continue;
+            }
+            Step::Asks { id, tool, args } => {
+                say(line.clone(), Said::Question(Question { id, tool, args }));
+                // Nobody answers any more where the line is gone: it works on.
+                drop(ends.hears.recv().await);
+                continue;
+            }
+        };
+        say(line.clone(), said);
+    }
+}
+
+fn say(line: Option<mpsc::UnboundedSender<Said>>, said: Said) {
+    if line.is_some_and(|line| line.send(said).is_err()) {
+        // Nobody listens any more: the work goes on all the same.
+    }
+}

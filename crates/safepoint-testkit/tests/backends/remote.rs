@@ -1,0 +1,209 @@
+//! Remote agents: their work is in a call, and the receipt says what they confirmed, no more.
+
+use std::{sync::Arc, time::Duration};
+
+use safepoint::{
+    Agent, Outcome, Receipt, RunHandle, StopRequest,
+    receipt::{CallReport, CallStatus, Effect, Grade, Quiet, RemoteStop},
+    remote::Delegate,
+};
+use safepoint_testkit::{
+    closing::Closing,
+    peer::{OnStop, Peer},
+    script::{Reply, Script},
+    scripted::ScriptedModel,
+};
+use serde_json::json;
+use tokio::time::Instant;
+
+fn worker(on_stop: OnStop) -> Peer {
+    Peer::new("coder").says("I am at it. ").waits().answers("It is mended.").on_stop(on_stop)
+}
+
+/// A run over the peer whose work has begun.
+async fn at_work(peer: &Peer) -> RunHandle {
+    let handle = Agent::over(peer.clone()).build().run("mend it").detach();
+    peer.valve().came(1).await;
+    handle
+}
+
+fn row(receipt: &Receipt) -> &CallReport {
+    &receipt.calls[0]
+}
+
+async fn stopped(on_stop: OnStop, declared: Grade) -> (Peer, RunHandle, Arc<Receipt>) {
+    let peer = worker(on_stop).declared(declared);
+    let handle = at_work(&peer).await;
+    handle.stop(StopRequest::now());
+    let outcome = handle.done().await;
+    assert!(matches!(outcome, Outcome::Stopped(_)), "{outcome:?}");
+    (peer, handle, Arc::clone(outcome.receipt()))
+}
+
+/// S10.1: a message is one call, and its answer is the run's; the next one is of the same conversation.
+#[tokio::test]
+async fn an_agent_over_a_remote_answers_with_its_answer() {
+    let peer = Peer::new("coder").says("a").answers("It is mended.");
+    let agent = Agent::over(peer.clone()).build();
+    let first = agent.run("mend it").await;
+    assert_eq!(first.answer(), Some("It is mended."));
+    let second = agent.run_on(first.history().clone(), "and now?").await;
+    assert_eq!(second.answer(), Some("It is mended."));
+    let briefs = peer.briefs();
+    assert_eq!((briefs[0].text.as_str(), briefs[1].text.as_str()), ("mend it", "and now?"));
+    assert_eq!(briefs[0].conversation, briefs[1].conversation, "one conversation");
+    assert_ne!(briefs[0].key, briefs[1].key, "two pieces of work");
+}
+
+/// S10.3, S3.7, S4.1: a peer that ends its work and says so is stopped, and the run is quiet.
+#[tokio::test]
+async fn a_confirmed_stop_is_stopped() {
+    for on_stop in [OnStop::Ends, OnStop::EndsLater] {
+        let (peer, handle, receipt) = stopped(on_stop, Grade::Hard).await;
+        assert_eq!((row(&receipt).status, row(&receipt).effect), (CallStatus::Stopped, Effect::Unknown));
+        let remote = row(&receipt).remote.as_ref().unwrap();
+        assert_eq!((remote.stop, remote.task.as_deref()), (Some(RemoteStop::Confirmed), Some("task-1")));
+        assert_eq!((peer.stops(), peer.in_flight()), (1, 0));
+        assert!(receipt.to_string().contains("it says that the work has ended"), "{receipt}");
+        let closed = Closing::of(&handle).check().await.unwrap();
+        assert!(closed.receipt.quiet_at.is_some());
+    }
+}
+
+/// S10.3, S3.6 / T3, google/adk-python#4127; Molecule-AI/molecule-core#173: a cancel that does nothing is told as that:
+/// the work is left running, in the peer's word, and the run is never called quiet.
+#[tokio::test(start_paused = true)]
+async fn every_other_word_leaves_the_work_running() {
+    let cases = [
+        (OnStop::TakesNote, RemoteStop::Acknowledged, "noted", "it took note"),
+        (OnStop::CannotStop, RemoteStop::Refused, "cancel is not implemented", "IT GOES ON"),
+        (OnStop::Refuses, RemoteStop::Refused, "this agent cannot be canceled", "IT GOES ON"),
+        (OnStop::Silent, RemoteStop::Requested, "", "no answer within 2s"),
+        (OnStop::Unreachable, RemoteStop::Unreachable, "connection refused", "it could not be told"),
+    ];
+    for (on_stop, stop, word, shown) in cases {
+        let (peer, handle, receipt) = stopped(on_stop, Grade::Hard).await;
+        let remote = row(&receipt).remote.as_ref().unwrap();
+        assert_eq!(row(&receipt).status, CallStatus::LeftRunning, "{on_stop:?}");
+        assert_eq!((remote.stop, remote.word.as_str()), (Some(stop), word), "{on_stop:?}");
+        assert!(receipt.to_string().contains(shown), "{receipt}");
+        let Quiet::NotQuiet(last) = handle.quiet().await else { panic!("{on_stop:?} was called quiet") };
+        assert_eq!(last.survivors, ["remote work task-1 at script:coder"], "{on_stop:?}");
+        assert_eq!(peer.in_flight(), 1);
+        peer.valve().open_for_all();
+        peer.idle().await;
+    }
+}
+
+/// S10.3 / T3, microsoft/agent-framework#7511: a peer that only says that it was canceled, and is declared as what it
+/// is, is not believed.
+#[tokio::test]
+async fn a_word_that_is_known_to_be_empty_is_not_believed() {
+    let (peer, handle, receipt) = stopped(OnStop::OnlySays, Grade::CallerSide).await;
+    assert_eq!(row(&receipt).status, CallStatus::LeftRunning);
+    assert_eq!(row(&receipt).remote.as_ref().unwrap().stop, Some(RemoteStop::Confirmed));
+    assert!(receipt.to_string().contains("but its stops are caller-side: IT MAY STILL WORK"), "{receipt}");
+    assert!(matches!(handle.quiet().await, Quiet::NotQuiet(_)));
+    peer.valve().open_for_all();
+}
+
+/// S10.3: the peer has its local deadline, and the run not one tick more.
+#[tokio::test(start_paused = true)]
+async fn a_silent_peer_delays_the_run_by_its_deadline_and_no_more() {
+    let peer = worker(OnStop::Silent).with(|spec| spec.stop_within(Duration::from_millis(700)));
+    let handle = at_work(&peer).await;
+    let asked = Instant::now();
+    handle.stop(StopRequest::now());
+    drop(handle.done().await);
+    assert_eq!(asked.elapsed(), Duration::from_millis(700));
+}
+
+/// S10.3, S2.7: no clean-up time at all is no reason to leave a peer untold, or to say that it was stopped.
+#[tokio::test(start_paused = true)]
+async fn without_any_time_the_peer_is_told_and_nothing_is_claimed() {
+    let peer = worker(OnStop::Silent);
+    let handle = at_work(&peer).await;
+    handle.stop(StopRequest::now().cleanup_cap(Duration::ZERO));
+    let outcome = handle.done().await;
+    assert_eq!(row(outcome.receipt()).status, CallStatus::LeftRunning);
+    assert!(matches!(handle.quiet().await, Quiet::NotQuiet(_)));
+    assert_eq!(peer.stops(), 1);
+    peer.valve().open_for_all();
+}
+
+/// S4.5: work that the peer had finished when the stop reached it is kept.
+#[tokio::test(start_paused = true)]
+async fn what_was_finished_when_the_stop_came_is_kept() {
+    let peer = worker(OnStop::TakesNote);
+    let handle = at_work(&peer).await;
+    handle.stop(StopRequest::now());
+    peer.valve().open_for_all();
+    let outcome = handle.done().await;
+    assert_eq!(row(outcome.receipt()).status, CallStatus::Completed);
+    assert!(matches!(handle.quiet().await, Quiet::Quiet(_)));
+}
+
+/// S3.5, S10.3: an end that comes after the peer's time is late: audited, told in the last receipt, and changes nothing.
+#[tokio::test(start_paused = true)]
+async fn a_late_end_is_audited_and_the_run_is_then_quiet() {
+    let peer = worker(OnStop::TakesNote);
+    let handle = at_work(&peer).await;
+    handle.stop(StopRequest::now());
+    let outcome = handle.done().await;
+    assert_eq!(row(outcome.receipt()).status, CallStatus::LeftRunning);
+    peer.valve().open_for_all();
+    let Quiet::Quiet(last) = handle.quiet().await else { panic!("it has ended") };
+    assert_eq!(row(&last).status, CallStatus::LeftRunning, "as it was settled");
+    assert!(last.late[0].contains("was finished by script:coder"), "{:?}", last.late);
+}
+
+/// S10.3, S3.6: a line that broke for good leaves work of which nobody knows anything.
+#[tokio::test]
+async fn a_broken_line_is_a_failure_and_not_quiet() {
+    let peer = Peer::new("coder").says("a").breaks("connection reset");
+    let handle = Agent::over(peer.clone()).build().run("mend it").detach();
+    let outcome = handle.done().await;
+    let Outcome::Failed(error) = &outcome else { panic!("{outcome:?}") };
+    assert!(error.to_string().contains("connection reset"), "{error}");
+    assert_eq!(
+        (row(outcome.receipt()).status, row(outcome.receipt()).effect),
+        (CallStatus::Failed, Effect::Unknown)
+    );
+    assert!(matches!(handle.quiet().await, Quiet::NotQuiet(_)));
+    peer.valve().open_for_all();
+}
+
+/// S10.1, S9.2, S2.10: as a tool of a local agent it is stopped with the run, or alone.
+#[tokio::test]
+async fn a_remote_agent_is_a_tool_of_a_local_one() {
+    let script =
+        Script::of([Reply::call("coder", json!({"task": "mend it"})), Reply::text("It was stopped.")]);
+    let peer = worker(OnStop::Ends);
+    let model = ScriptedModel::new(script);
+    let handle = Agent::builder(model).tool(Delegate::new(peer.clone())).build().run("mend it").detach();
+    peer.valve().came(1).await;
+    let call = handle.events().now_call();
+    assert!(handle.stop_call(&call, StopRequest::now()).is_some());
+    let closed = Closing::of(&handle).check().await.unwrap();
+    assert_eq!(closed.outcome.answer(), Some("It was stopped."));
+    assert_eq!(row(&closed.receipt).status, CallStatus::Stopped);
+}
+
+trait NowCall {
+    fn now_call(self) -> safepoint::ids::CallId;
+}
+
+impl NowCall for safepoint::event::Events {
+    fn now_call(mut self) -> safepoint::ids::CallId {
+        use safepoint::event::{EventKind, Fact};
+        std::iter::from_fn(|| self.now())
+            .find_map(|event| match event.kind {
+                EventKind::Fact(fact) => match &*fact {
+                    Fact::CallStarted { call_id, .. } => Some(call_id.clone()),
+                    _ => None,
+                },
+                _ => None,
+            })
+            .unwrap()
+    }
+}

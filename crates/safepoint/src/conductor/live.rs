@@ -1,0 +1,152 @@
+//! Questions that a call asks while it runs: ruled, put, answered once, or taken back with the call (S8).
+
+use std::{collections::HashMap, sync::Arc};
+
+use futures_core::future::BoxFuture;
+use jiff::Timestamp;
+use safepoint_scope::Mode;
+
+use super::{Broken, Conductor};
+use crate::{
+    approval::{
+        self, Approval, ApprovalRequest, Approvals, Approver, Decision, Question, Ruling, Unanswered,
+    },
+    callback,
+    event::Answered,
+    executor::Reply,
+    history::note,
+    ids::{ApprovalId, CallId},
+    shared::DecideError,
+    tool::Asks,
+};
+
+/// The questions that stand open, and those that a stop took back.
+#[derive(Default)]
+pub(super) struct Live {
+    open: HashMap<ApprovalId, Reply>,
+    taken_back: Vec<ApprovalId>,
+}
+
+impl Live {
+    /// What a stop took back.
+    pub(super) fn take_taken_back(&mut self) -> Vec<ApprovalId> {
+        std::mem::take(&mut self.taken_back)
+    }
+}
+
+/// Nobody is asked: somebody decides from outside, or the question expires.
+struct Nobody;
+
+impl Approver for Nobody {
+    fn ask(&self, _: ApprovalRequest) -> BoxFuture<'static, Decision> {
+        Box::pin(std::future::pending())
+    }
+}
+
+impl Conductor {
+    /// A call that runs asks something.
+    pub(super) async fn asked_by_call(
+        &mut self,
+        call_id: CallId,
+        Asks { tool, args }: Asks,
+        reply: Reply,
+    ) -> Result<(), Broken> {
+        // A call that has ended meanwhile: its question is taken back with the reply.
+        let Some(call) = self.machine.running_call(&call_id) else { return Ok(()) };
+        let tool = format!("{}/{tool}", call.name);
+        let ruled = callback::call(|| approval::rule(&self.def.rules, Approval::Needed, &tool, &args));
+        let approver = match (ruled, self.def.approvals.clone()) {
+            (Err(panic), _) => {
+                self.callback_panicked("a rule", &panic);
+                return Ok(());
+            }
+            (Ok(Ruling::Allow), _) | (Ok(Ruling::Ask), Approvals::Auto) => {
+                reply.give(Decision::Approve);
+                return Ok(());
+            }
+            (Ok(Ruling::Ask), _) if self.shared.tree.always.covers(&tool, &args) => {
+                reply.give(Decision::Approve);
+                return Ok(());
+            }
+            (Ok(Ruling::Deny(message)), _) => {
+                reply.give(Decision::Deny { message });
+                return Ok(());
+            }
+            (Ok(Ruling::Ask), Approvals::Deny | Approvals::Ask(None, Unanswered::Deny)) => {
+                reply.give(Decision::Deny { message: note::DENIED.into() });
+                return Ok(());
+            }
+            (Ok(Ruling::Ask), Approvals::Ask(approver, _)) => approver.unwrap_or_else(|| Arc::new(Nobody)),
+        };
+        let request = self.ask(&call_id, (tool, args), Question::MidCall).await?;
+        self.live.open.insert(request.id.clone(), reply);
+        self.put(approver, request);
+        Ok(())
+    }
+
+    /// Takes the first answer to a question of a running call.
+    pub(super) async fn decide_while_running(
+        &mut self,
+        id: &ApprovalId,
+        decision: Decision,
+    ) -> Result<Result<(), DecideError>, Broken> {
+        let now = Timestamp::now();
+        let is_overdue = self.machine.live().any(|request| request.id == *id && request.expires_at <= now);
+        let answer = if is_overdue { Answered::Expired } else { Answered::Decided(decision) };
+        self.decide_live(id, answer).await?;
+        Ok(if is_overdue { Err(DecideError::NotOpen) } else { Ok(()) })
+    }
+
+    /// Answers a question of a running call; none if it is no such question.
+    pub(super) async fn decide_live(
+        &mut self,
+        id: &ApprovalId,
+        answer: Answered,
+    ) -> Result<Option<()>, Broken> {
+        let Some(request) = self.machine.live().find(|request| request.id == *id).cloned() else {
+            return Ok(None);
+        };
+        let decision = match &answer {
+            Answered::Decided(decision) => Some(decision.clone()),
+            Answered::Expired => Some(Decision::Deny { message: note::EXPIRED.into() }),
+            Answered::Withdrawn => None,
+        };
+        self.close(id, &request.call_id, answer).await?;
+        if let (Some(reply), Some(decision)) = (self.live.open.remove(id), decision) {
+            reply.give(decision);
+        }
+        Ok(Some(()))
+    }
+
+    /// Takes back the questions that nobody waits for any more.
+    pub(super) async fn take_back_unwanted(&mut self) -> Result<(), Broken> {
+        let unwanted = self.live.open.iter().filter(|(_, reply)| reply.is_taken_back());
+        let unwanted: Vec<ApprovalId> = unwanted.map(|(id, _)| id.clone()).collect();
+        self.take_back(unwanted).await
+    }
+
+    /// Takes back the questions of a call that ends.
+    pub(super) async fn take_back_of(&mut self, call: &CallId) -> Result<(), Broken> {
+        let of_call = self.machine.live().filter(|request| request.call_id == *call);
+        let of_call = of_call.map(|request| request.id.clone()).collect();
+        self.take_back(of_call).await
+    }
+
+    /// Takes back what an earlier attempt asked: whoever asked is gone with its process.
+    pub(super) async fn take_back_all(&mut self) -> Result<(), Broken> {
+        let all = self.machine.live().map(|request| request.id.clone()).collect();
+        self.take_back(all).await
+    }
+
+    async fn take_back(&mut self, ids: Vec<ApprovalId>) -> Result<(), Broken> {
+        let by_stop = self.scope.demand().is_some_and(|demand| demand.mode == Mode::Now);
+        for id in ids {
+            self.decide_live(&id, Answered::Withdrawn).await?;
+            self.live.open.remove(&id);
+            if by_stop {
+                self.live.taken_back.push(id);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,137 @@
+//! What a receipt says of work in a call that others do: who, what they were told of a stop, and what they said (S10.3).
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+/// What a stop does to work, as whoever does it declares, and the contract suite measures (S10.1). Exhaustive: the
+/// three grades.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Grade {
+    /// The work is torn down.
+    Hard,
+    /// The caller is unblocked; the work may go on to its end.
+    CallerSide,
+    /// A stop is not supported: the work goes on to its end.
+    None,
+}
+
+impl Grade {
+    /// The stable name.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Hard => "hard",
+            Self::CallerSide => "caller-side",
+            Self::None => "none",
+        }
+    }
+}
+
+/// What is known of a stop that a peer was asked for: its own word, and no more (S10.3). Exhaustive: the five of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RemoteStop {
+    /// It was told; it has said nothing yet.
+    Requested,
+    /// It took note; that the work has ended is not said.
+    Acknowledged,
+    /// It said that the work has ended, or its process is gone.
+    Confirmed,
+    /// It will not stop, or cannot.
+    Refused,
+    /// It could not be told.
+    Unreachable,
+}
+
+impl RemoteStop {
+    /// The stable name.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Requested => "requested",
+            Self::Acknowledged => "acknowledged",
+            Self::Confirmed => "confirmed",
+            Self::Refused => "refused",
+            Self::Unreachable => "unreachable",
+        }
+    }
+}
+
+/// Work in a call that a peer does.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RemoteReport {
+    /// Who does it, such as `a2a:http://localhost:9000`.
+    pub peer: String,
+    /// The peer's own name for the work, once it gave one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<String>,
+    /// What a stop does there, as declared.
+    pub grade: Grade,
+    /// What is known of the stop; none if the peer was not asked for one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop: Option<RemoteStop>,
+    /// What the peer said of it, in its words; may be empty.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub word: String,
+    /// How long it had to end the work before the run went on without it, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub within_ms: Option<u64>,
+    /// When it was asked to stop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_at: Option<Timestamp>,
+    /// When it said what it said last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub heard_at: Option<Timestamp>,
+    /// When it was known to have ended by itself: with an answer, by a failure of its own, or because it never began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<Timestamp>,
+    /// When the line to it broke, so that nobody knows what became of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost_at: Option<Timestamp>,
+}
+
+impl RemoteReport {
+    /// Work that `peer` is about to begin.
+    #[must_use]
+    pub fn of(peer: impl Into<String>, grade: Grade) -> Self {
+        Self {
+            peer: peer.into(),
+            task: None,
+            grade,
+            stop: None,
+            word: String::new(),
+            within_ms: None,
+            asked_at: None,
+            heard_at: None,
+            ended_at: None,
+            lost_at: None,
+        }
+    }
+
+    /// Whether the work may go on although its call has ended: it was asked to stop and has not said that it did, or
+    /// the line broke. A peer whose stops are not hard is not believed when it says that its work was stopped.
+    #[must_use]
+    pub fn may_go_on(&self) -> bool {
+        match self.stop {
+            _ if self.ended_at.is_some() => false,
+            None => self.lost_at.is_some(),
+            Some(RemoteStop::Confirmed) => self.grade != Grade::Hard,
+            Some(
+                RemoteStop::Requested
+                | RemoteStop::Acknowledged
+                | RemoteStop::Refused
+                | RemoteStop::Unreachable,
+            ) => true,
+        }
+    }
+
+    /// What it is called among what is alive.
+    #[must_use]
+    pub fn label(&self) -> String {
+        match &self.task {
+            Some(task) => format!("remote work {task} at {}", self.peer),
+            None => format!("remote work at {}", self.peer),
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! Somebody else's agent, behind a protocol: what an adapter implements, and the engine's side of it (S10).
+//!
+//! A remote agent does the work *in a call*, so that a stop, a question, a restart and a late word find it where they
+//! find every other tool. Give one to an agent as a tool ([`Delegate`]), or make an agent of it
+//! ([`Agent::over`](crate::Agent::over)): then each message of a person is one call, and everything that runs have
+//! (sessions, a store, approvals, receipts) it has.
+//!
+//! To add a protocol, implement [`Remote`] and [`Line`], nothing else, and say only what the peer said.
+
+use std::{sync::Arc, time::Duration};
+
+use futures_core::future::BoxFuture;
+use safepoint_scope::Failure;
+use serde_json::Value;
+
+use crate::{
+    approval::Decision,
+    receipt::{Grade, RemoteStop},
+    tool::{Cx, EffectClass},
+};
+
+mod delegate;
+mod driver;
+mod errand;
+mod parting;
+
+pub use delegate::Delegate;
+pub(crate) use driver::Driver;
+
+/// How long a peer has to say that its work has ended, where its declaration names no time.
+pub const STOP_WITHIN: Duration = Duration::from_secs(2);
+
+/// How long after that our end still listens, where the declaration names no time.
+pub const LISTEN: Duration = Duration::from_secs(2);
+
+/// Somebody else's agent. Shared by all calls to it.
+pub trait Remote: Send + Sync + 'static {
+    /// What it is; the same for its whole life.
+    fn spec(&self) -> &RemoteSpec;
+
+    /// Opens a line about one piece of work. Nothing is sent before [`Line::next`] is first polled, and nothing blocks.
+    ///
+    /// `cx` is that of the call: for holds, clean-ups, and processes that belong into its row.
+    fn open(&self, brief: Brief, cx: &Cx) -> Box<dyn Line>;
+}
+
+/// What is said with a peer about one piece of work. Dropping it releases our end, whatever the peer does then.
+pub trait Line: Send + 'static {
+    /// The next thing that the peer says. After [`Said::Done`], [`Said::Ended`], [`Said::Failed`] and [`Said::Lost`]
+    /// it is not called again.
+    ///
+    /// # Cancel safety
+    /// It is dropped whenever something else comes first, such as an answer or a stop, and called again: nothing that
+    /// was heard, and nothing that was half sent, may be lost by that.
+    fn next(&mut self) -> BoxFuture<'_, Said>;
+
+    /// Hands the peer the answer to its question of this id. An answer that the peer cannot take any more is dropped.
+    ///
+    /// # Cancel safety
+    /// Dropped by a stop; then [`Line::stop`] follows.
+    fn answer(&mut self, question: String, decision: Decision) -> BoxFuture<'_, ()>;
+
+    /// Asks the peer to end the work, and says what it said to that. Called at most once, also before anything was sent:
+    /// then nothing needs to be, and the work has ended ([`Told::confirmed`]). Questions that stand open are answered by
+    /// the peer's own word for it (such as `cancelled`).
+    ///
+    /// It need not wait for the end of the work: [`Line::next`] goes on to be heard, and [`Said::Ended`] confirms it.
+    ///
+    /// # Cancel safety
+    /// Dropped when the time that the peer has for it is over.
+    fn stop(&mut self) -> BoxFuture<'_, Told>;
+}
+
+/// The work, as the peer is told of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Brief {
+    /// What is asked.
+    pub text: String,
+    /// Names the conversation that it is a part of: the same for each message of a session, also after a restart. A
+    /// peer that remembers conversations is told it, or told its own name for it.
+    pub conversation: String,
+    /// The same for every try of this work, also after a restart: for peers that take an idempotency key.
+    pub key: String,
+}
+
+/// What a peer says.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Said {
+    /// It has begun, under this name of its own.
+    Begun {
+        /// The peer's name for the work.
+        task: String,
+    },
+    /// More of its answer.
+    Text(String),
+    /// What it is doing; no part of its answer.
+    Progress(String),
+    /// It asks whether it may do something, and waits.
+    Question(Question),
+    /// It does not want an answer to that any more.
+    Withdrawn {
+        /// The question's id.
+        question: String,
+    },
+    /// It has ended with this answer; with the text so far, where there is none.
+    Done(Option<String>),
+    /// It has ended without an answer, because it was stopped: by us, or by somebody at its end.
+    Ended {
+        /// In its words.
+        word: String,
+    },
+    /// It failed, and the work has ended; or it cannot be reached and nothing was sent ([`Failure::unreachable`]).
+    Failed(Failure),
+    /// The line to it broke for good: nobody knows what becomes of the work.
+    Lost(Failure),
+}
+
+/// What a peer asks a person.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Question {
+    /// Unique among the open ones of its line.
+    pub id: String,
+    /// What it would do: rules know it as `NAME/TOOL`, where `NAME` is the remote's.
+    pub tool: String,
+    /// All that a person should know to decide.
+    pub args: Value,
+}
+
+/// What a peer said to a stop.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Told {
+    /// What is known by that.
+    pub stop: RemoteStop,
+    /// In its words; may be empty.
+    pub word: String,
+}
+
+impl Told {
+    /// It was told, and nothing was heard of it.
+    #[must_use]
+    pub fn requested() -> Self {
+        Self { stop: RemoteStop::Requested, word: String::new() }
+    }
+
+    /// It took note.
+    #[must_use]
+    pub fn acknowledged(word: impl Into<String>) -> Self {
+        Self { stop: RemoteStop::Acknowledged, word: word.into() }
+    }
+
+    /// It said that the work has ended, or its process is gone.
+    #[must_use]
+    pub fn confirmed(word: impl Into<String>) -> Self {
+        Self { stop: RemoteStop::Confirmed, word: word.into() }
+    }
+
+    /// It will not, or cannot.
+    #[must_use]
+    pub fn refused(word: impl Into<String>) -> Self {
+        Self { stop: RemoteStop::Refused, word: word.into() }
+    }
+
+    /// It could not be told.
+    #[must_use]
+    pub fn unreachable(word: impl Into<String>) -> Self {
+        Self { stop: RemoteStop::Unreachable, word: word.into() }
+    }
+}
+
+/// What a remote agent is. Built with [`RemoteSpec::new`] and the setters; the defaults are the careful ones.
+#[derive(Clone, Debug)]
+pub struct RemoteSpec {
+    /// The name that models and rules use.
+    pub name: String,
+    /// What it does, for models.
+    pub description: String,
+    /// Where it is, for people, such as `a2a:http://localhost:9000`.
+    pub peer: String,
+    /// What a stop does there. Default: [`Grade::Hard`], which believes a peer that says that its work was stopped. Of a
+    /// peer that is known to work on after that word, say [`Grade::CallerSide`]; of one that refuses, [`Grade::None`].
+    pub grade: Grade,
+    /// What its work may change. Default: [`EffectClass::Unsafe`].
+    pub effect: EffectClass,
+    /// How long it has, after a stop, to say that its work has ended. Default [`STOP_WITHIN`].
+    pub stop_within: Duration,
+    /// How long after that our end still listens, before the run says that it is not quiet. Default [`LISTEN`].
+    pub listen: Duration,
+}
+
+impl RemoteSpec {
+    /// A remote agent of this name, at `peer`.
+    #[must_use]
+    pub fn new(name: impl Into<String>, description: impl Into<String>, peer: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            description: description.into(),
+            peer: peer.into(),
+            grade: Grade::Hard,
+            effect: EffectClass::Unsafe,
+            stop_within: STOP_WITHIN,
+            listen: LISTEN,
+        }
+    }
+
+    /// Sets what a stop does there.
+    #[must_use]
+    pub fn grade(mut self, grade: Grade) -> Self {
+        self.grade = grade;
+        self
+    }
+
+    /// Sets what its work may change.
+    #[must_use]
+    pub fn effect(mut self, effect: EffectClass) -> Self {
+        self.effect = effect;
+        self
+    }
+
+    /// Sets how long it has, after a stop, to say that its work has ended.
+    #[must_use]
+    pub fn stop_within(mut self, time: Duration) -> Self {
+        self.stop_within = time;
+        self
+    }
+
+    /// Sets how long after that our end still listens.
+    #[must_use]
+    pub fn listen(mut self, time: Duration) -> Self {
+        self.listen = time;
+        self
+    }
+}
+
+/// A remote agent behind a shared pointer is one.
+impl<T: Remote + ?Sized> Remote for Arc<T> {
+    fn spec(&self) -> &RemoteSpec {
+        (**self).spec()
+    }
+    fn open(&self, brief: Brief, cx: &Cx) -> Box<dyn Line> {
+        (**self).open(brief, cx)
+    }
+}

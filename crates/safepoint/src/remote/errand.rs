@@ -1,0 +1,181 @@
+//! One piece of work with a peer: heard, asked and answered, until it ends or must end.
+//!
+//! **Invariants**: what the peer said before a stop is kept; the row in the receipt says what the peer confirmed, and
+//! no more; work that was begun and has not ended is told to stop, also when this future is dropped before it could.
+
+use std::{future::poll_fn, mem, pin::pin, task::Poll};
+
+use futures_core::future::BoxFuture;
+use futures_util::future::{Either, select};
+use jiff::Timestamp;
+use safepoint_scope::{Failure, Stop};
+use tokio::{runtime, sync::oneshot};
+
+use super::{
+    Line, RemoteSpec, Said,
+    parting::{Came, Parting},
+};
+use crate::{
+    approval::Decision,
+    receipt::RemoteReport,
+    tool::{Cx, ToolResult},
+};
+
+/// A question of the peer that stands open: its id there, and the decision to come.
+type Open = (String, BoxFuture<'static, Result<Decision, Stop>>);
+
+/// The work in hand.
+pub(super) struct Errand {
+    spec: RemoteSpec,
+    /// None once the work has ended, or is told to.
+    line: Option<Box<dyn Line>>,
+    cx: Cx,
+    row: RemoteReport,
+    said: String,
+    asking: Vec<Open>,
+}
+
+/// What came first.
+enum Heard {
+    Said(Said),
+    Decided(String, Decision),
+}
+
+impl Errand {
+    pub(super) fn new(spec: &RemoteSpec, line: Box<dyn Line>, cx: Cx) -> Self {
+        let row = RemoteReport::of(&spec.peer, spec.grade);
+        Self { spec: spec.clone(), line: Some(line), cx, row, said: String::new(), asking: Vec::new() }
+    }
+
+    pub(super) async fn run(mut self) -> ToolResult {
+        self.cx.report_remote(self.row.clone());
+        let cx = self.cx.clone();
+        loop {
+            match cx.run(self.step()).await {
+                Ok(None) => {}
+                Ok(Some(end)) => return end,
+                Err(stop) => return self.part(stop).await,
+            }
+        }
+    }
+
+    /// Hears one thing and acts on it. Dropped by a stop, whatever it awaits.
+    async fn step(&mut self) -> Option<ToolResult> {
+        let line = self.line.as_mut()?;
+        match heard(&mut **line, &mut self.asking).await {
+            Heard::Decided(question, decision) => {
+                line.answer(question, decision).await;
+                None
+            }
+            Heard::Said(said) => self.hear(said),
+        }
+    }
+
+    fn hear(&mut self, said: Said) -> Option<ToolResult> {
+        match said {
+            Said::Begun { task } => {
+                self.row.task = Some(task);
+                self.cx.report_remote(self.row.clone());
+            }
+            Said::Text(text) => {
+                self.said.push_str(&text);
+                self.cx.progress(text);
+            }
+            Said::Progress(text) => self.cx.progress(text),
+            Said::Question(question) => {
+                let cx = self.cx.clone();
+                let asked = async move { cx.ask(question.tool, question.args).await };
+                self.asking.push((question.id, Box::pin(asked)));
+            }
+            Said::Withdrawn { question } => self.asking.retain(|(id, _)| *id != question),
+            Said::Done(answer) => {
+                self.ended();
+                return Some(Ok(answer.unwrap_or(mem::take(&mut self.said)).into()));
+            }
+            Said::Ended { word } => {
+                self.ended();
+                let what = if word.is_empty() { String::new() } else { format!(": {word}") };
+                let failure =
+                    Failure::new(format!("{} ended the work without an answer{what}", self.row.peer));
+                return Some(Err(failure.into()));
+            }
+            Said::Failed(failure) => {
+                self.ended();
+                return Some(Err(failure.into()));
+            }
+            Said::Lost(failure) => {
+                self.line = None;
+                self.row.lost_at = Some(Timestamp::now());
+                self.cx.report_remote(self.row.clone());
+                return Some(Err(failure.into()));
+            }
+        }
+        None
+    }
+
+    fn ended(&mut self) {
+        self.line = None;
+        self.row.ended_at = Some(Timestamp::now());
+        self.cx.report_remote(self.row.clone());
+    }
+
+    /// The work must end: the peer has its time to say so.
+    async fn part(mut self, stop: Stop) -> ToolResult {
+        let told = self.tell();
+        let came = match told {
+            Some(told) => told.await.ok(),
+            None => None,
+        };
+        match came {
+            Some(Came::Done(answer)) => Ok(answer.into()),
+            Some(Came::Failed(failure)) => Err(failure.into()),
+            Some(Came::Stopped) | None => Err(stop.into()),
+        }
+    }
+
+    /// Has the peer told by a task of its own, which outlives this future if it must.
+    fn tell(&mut self) -> Option<oneshot::Receiver<Came>> {
+        let line = self.line.take()?;
+        // Taken back before the peer is told, so that no answer crosses the stop.
+        self.asking.clear();
+        let (tell, told) = oneshot::channel();
+        let (cx, spec) = (self.cx.clone(), self.spec.clone());
+        let mut parting = Parting { line, cx, spec, row: self.row.clone(), said: mem::take(&mut self.said) };
+        // Said before anybody can look: from here on the work is not known to have ended.
+        parting.ask();
+        drop(self.cx.scope().spawn(parting.row.label(), parting.part(tell)));
+        Some(told)
+    }
+}
+
+impl Drop for Errand {
+    /// Its time was over before it was polled once more.
+    fn drop(&mut self) {
+        if runtime::Handle::try_current().is_ok() {
+            drop(self.tell());
+        }
+    }
+}
+
+/// What the peer says, or a person: the peer first.
+async fn heard(line: &mut dyn Line, asking: &mut Vec<Open>) -> Heard {
+    let next = line.next();
+    let decided = pin!(poll_fn(|cx| {
+        for place in 0..asking.len() {
+            match asking[place].1.as_mut().poll(cx) {
+                Poll::Ready(Ok(decision)) => {
+                    let (question, _) = asking.swap_remove(place);
+                    return Poll::Ready((question, decision));
+                }
+                // The stop ends the step itself.
+                Poll::Ready(Err(_stop)) => return Poll::Pending,
+                Poll::Pending => {}
+            }
+        }
+        Poll::Pending
+    }));
+    match select(next, decided).await {
+        Either::Left((said, _)) => Heard::Said(said),
+        Either::Right(((question, decision), _)) => Heard::Decided(question, decision),
+    }
+}
