@@ -33,7 +33,7 @@ impl Always {
     /// Takes in a fact that is recorded.
     pub(crate) fn take(&self, fact: &Fact) {
         match fact {
-            Fact::ApprovalAsked(asked) if asked.question == Question::MayRun => {
+            Fact::ApprovalAsked(asked) if asked.question != Question::MayHaveRun => {
                 let about = (asked.tool.clone(), asked.digest.clone());
                 self.lock().asked.insert(asked.id.clone(), about);
             }
