@@ -12,8 +12,9 @@ use crate::args::{RunArgs, Usage};
 /// A file that cannot be read, is too large, or is of no kind that a model takes; a session, which keeps text alone.
 pub(crate) fn parts(args: &RunArgs) -> Result<Vec<Part>, Usage> {
     let files = &args.attach;
-    if args.session.is_some() && !files.is_empty() {
-        return Err(Usage("--attach goes with a conversation that is not kept: leave out --session".into()));
+    if (args.session.is_some() || args.store.is_some()) && !files.is_empty() {
+        let why = "--attach goes with a conversation that is not kept: leave out --session and --store";
+        return Err(Usage(why.into()));
     }
     files
         .iter()
