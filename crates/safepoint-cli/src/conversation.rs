@@ -4,32 +4,57 @@ use std::{path::PathBuf, sync::Arc};
 
 use anyhow::Context as _;
 use safepoint::{
-    Agent, History, Outcome, RunHandle,
-    event::Events,
-    ids::SessionId,
+    Agent, History, Outcome, RunHandle, SessionHandle,
+    ids::{ItemId, SessionId},
     message::UserMessage,
-    session::{Chat, Fate, OnFailure, Session, SessionEvent, SessionStop},
-    store::{self, ApprovalState, Store, Use},
+    session::{Chat, OnFailure, Session, SessionStop},
+    store::{self, Store},
 };
 use safepoint_stores::SqliteStore;
 
+mod owned;
+
+use owned::Kept;
+
 use crate::{
     args::{RunArgs, Usage},
+    signals::LAST_CAP,
     survivors,
 };
 
 /// Turns one after the other. Exhaustive: kept in memory, or in a store.
 pub(crate) enum Conversation {
-    Bare { agent: Box<Agent>, history: History },
+    Bare { agent: Box<Agent>, history: History, begun: Option<RunHandle> },
     Kept(Box<Kept>),
 }
 
-/// A session of a store that this process owns.
-pub(crate) struct Kept {
-    session: Session<String>,
-    events: Events<SessionEvent>,
-    id: SessionId,
-    store: Arc<dyn Store>,
+/// What comes after a prompt was said, or a session taken up. Exhaustive: whoever waits for a turn acts on each.
+pub(crate) enum Next {
+    /// The turn that was asked for.
+    Own(RunHandle),
+    /// One that comes before it: somebody else pushed it, or it waited.
+    Other(RunHandle),
+    /// No turn, before so many questions are decided.
+    Undecided(usize),
+    /// No turn: the session was asked to stop, for this cause.
+    Stopped(Option<String>),
+    /// No turn: the prompt was taken back.
+    TakenBack,
+    /// No turn: nothing is left to take up.
+    Nothing,
+}
+
+/// When a run is over. Exhaustive: with the turn at work, or with a later one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ends {
+    WithThisTurn,
+    Later,
+}
+
+/// Reaches the session while somebody waits for its turn.
+pub(crate) struct Hand {
+    session: SessionHandle<String>,
+    said: Option<ItemId>,
 }
 
 /// Whether the session must be there. Exhaustive: it must, or it is made.
@@ -53,7 +78,7 @@ impl Conversation {
     /// Opens what the command line names: a session if there is `--session` or `--store`.
     pub(crate) async fn open(args: &RunArgs, agent: Agent, is_there: Must) -> anyhow::Result<Self> {
         if args.session.is_none() && args.store.is_none() {
-            return Ok(Self::Bare { agent: Box::new(agent), history: History::new() });
+            return Ok(Self::Bare { agent: Box::new(agent), history: History::new(), begun: None });
         }
         let id = args.session.as_deref().map_or_else(SessionId::fresh, SessionId::from);
         let store = open_store(args.store.clone())?;
@@ -74,8 +99,7 @@ impl Conversation {
         if let Some(dead) = dead {
             survivors::reap(dead).await;
         }
-        let events = session.events();
-        Ok(Self::Kept(Box::new(Kept { session, events, id, store })))
+        Ok(Self::Kept(Box::new(Kept::new(session, id, store))))
     }
 
     /// The session's id, where there is one.
@@ -97,38 +121,62 @@ impl Conversation {
         }
     }
 
-    /// Begins a turn on this prompt. The run goes on until its handle stops it.
-    pub(crate) async fn begin(&mut self, prompt: UserMessage) -> anyhow::Result<RunHandle> {
+    /// Says this; its turn is one of the next.
+    pub(crate) fn say(&mut self, prompt: UserMessage) -> anyhow::Result<()> {
         match self {
-            Self::Bare { agent, history } => Ok(agent.run_on(std::mem::take(history), prompt).detach()),
-            Self::Kept(kept) => {
-                let ticket = kept.session.push(prompt.text).map_err(|error| Usage(error.to_string()))?;
-                ticket.recorded().await.context("the store did not take the prompt")?;
-                kept.started().await
+            Self::Bare { agent, history, begun } => {
+                *begun = Some(agent.run_on(std::mem::take(history), prompt).detach());
+                Ok(())
             }
+            Self::Kept(kept) => kept.say(prompt.text),
         }
     }
 
-    /// Takes the turn up again that ended early; none if there is none, or it waits for a decision.
-    pub(crate) async fn resume(&mut self) -> anyhow::Result<Option<RunHandle>> {
-        match self {
-            Self::Bare { .. } => Ok(None),
-            Self::Kept(kept) => {
-                // A decision that was taken meanwhile takes the turn up by itself.
-                let decided = kept.has_decided().await;
-                if decided || kept.session.resume().await {
-                    return kept.started().await.map(Some);
-                }
-                Ok(None)
-            }
+    /// Takes the turn up again that ended early, and whatever waits.
+    pub(crate) fn take_up(&mut self) {
+        if let Self::Kept(kept) = self {
+            kept.take_up();
         }
     }
 
-    /// How many questions wait for a decision.
-    pub(crate) async fn open_questions(&self) -> usize {
-        let Self::Kept(kept) = self else { return 0 };
-        let rows = kept.store.approvals(&kept.id).await.unwrap_or_default();
-        rows.iter().filter(|row| row.state == ApprovalState::Open).count()
+    /// Waits for the next turn. The run goes on until its handle stops it.
+    ///
+    /// # Errors
+    /// If the store did not take what was said, or the session failed.
+    pub(crate) async fn next(&mut self) -> anyhow::Result<Next> {
+        match self {
+            Self::Bare { begun, .. } => Ok(begun.take().map_or(Next::Nothing, Next::Own)),
+            Self::Kept(kept) => kept.next().await,
+        }
+    }
+
+    /// What reaches it while its next turn is waited for.
+    pub(crate) fn hand(&self) -> Option<Hand> {
+        match self {
+            Self::Bare { .. } => None,
+            Self::Kept(kept) => Some(Hand { session: kept.session.handle(), said: kept.said() }),
+        }
+    }
+
+    /// The number under which the store keeps what was said.
+    pub(crate) fn number(&self) -> Option<u64> {
+        match self {
+            Self::Bare { .. } => None,
+            Self::Kept(kept) => kept.number(),
+        }
+    }
+
+    /// The turn that has begun is the last one that anybody here asked for: what others pushed stays for the next
+    /// owner. Only a session that was taken up goes on while something waits.
+    pub(crate) async fn end_with_it(&mut self) -> Ends {
+        match self {
+            Self::Bare { .. } => Ends::WithThisTurn,
+            Self::Kept(kept) if kept.goes_on().await => Ends::Later,
+            Self::Kept(kept) => {
+                drop(kept.session.stop(SessionStop::at_turn_end()));
+                Ends::WithThisTurn
+            }
+        }
     }
 
     /// Whether somebody has stopped the session: no further turn begins.
@@ -152,28 +200,23 @@ impl Conversation {
     }
 }
 
-impl Kept {
-    /// Whether a decision waits to be acted on.
-    async fn has_decided(&self) -> bool {
-        let rows = self.store.approvals(&self.id).await.unwrap_or_default();
-        rows.iter().any(|row| matches!(row.state, ApprovalState::Decided { used: Use::Waiting, .. }))
+impl Hand {
+    /// Ends the session, and takes back what was said if no turn has it: nothing waits for its turn any more.
+    pub(crate) fn leave(&self, stop: SessionStop) {
+        let (session, said) = (self.session.clone(), self.said);
+        tokio::spawn(async move {
+            let stop = async { drop(session.stop(stop)) };
+            match said {
+                // The first is posted before the second.
+                Some(item) => drop(futures_util::future::join(session.withdraw(item), stop).await),
+                None => stop.await,
+            }
+        });
     }
 
-    /// Waits for the next turn to begin.
-    async fn started(&mut self) -> anyhow::Result<RunHandle> {
-        while let Some(event) = self.events.next().await {
-            match event.kind {
-                SessionEvent::TurnStarted { run, .. } => return Ok(run),
-                SessionEvent::Fate { fate: Fate::Unhandled, .. } => {
-                    let exit = self.session.done().await;
-                    let cause = exit.cause().unwrap_or("a stop was asked before it began");
-                    anyhow::bail!("the session was stopped before this turn: {cause}");
-                }
-                _ => {}
-            }
-        }
-        let exit = self.session.done().await;
-        anyhow::bail!("the session ended: {:?}", exit.reason())
+    /// Ends it at once.
+    pub(crate) fn end_now(&self) {
+        drop(self.session.stop(SessionStop::now().cleanup_cap(LAST_CAP)));
     }
 }
 
@@ -202,14 +245,6 @@ pub(crate) fn existing_store(path: Option<PathBuf>) -> anyhow::Result<Option<Arc
         Err(_no_home) => return Ok(None),
     };
     if path.exists() { open_store(Some(path)).map(Some) } else { Ok(None) }
-}
-
-/// Whether there is such a file: commands that only look do not make one.
-pub(crate) fn store_is_there(path: Option<&std::path::Path>) -> bool {
-    match path {
-        Some(path) => path.exists(),
-        None => usual_store().is_ok_and(|path| path.exists()),
-    }
 }
 
 /// `$XDG_DATA_HOME/safepoint/store.db`, or the same under `~/.local/share`.

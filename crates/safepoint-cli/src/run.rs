@@ -1,20 +1,16 @@
 //! `safepoint run`: turns one after the other, each shown as it happens, each with its outcome.
 
-use std::{
-    process::ExitCode,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{collections::VecDeque, process::ExitCode, sync::Arc};
 
 use anyhow::Context as _;
-use safepoint::{
-    Agent, Limits, Outcome, RunHandle,
-    approval::Unanswered,
-    ids::SessionId,
-    receipt::{Ending, Receipt},
-};
+use safepoint::{Agent, Limits, approval::Unanswered, ids::SessionId};
 use safepoint_tools::process::Processes;
-use tokio::time::{Interval, MissedTickBehavior, interval};
+
+mod course;
+mod turn;
+
+use course::{Begin, Course};
+use turn::gone;
 
 use crate::{
     approve,
@@ -22,12 +18,12 @@ use crate::{
     attach,
     config::Config,
     control::{self, Turns},
-    conversation::{Conversation, Must},
+    conversation::{Conversation, Hand, Must},
     mcp::Used,
     model::{self, Chosen},
     prompts::{prompts, says_something},
     screen::Screen,
-    signals::{LAST_CAP, Pressed, Signals},
+    signals::Signals,
     survivors, tools,
     view::View,
 };
@@ -65,66 +61,67 @@ pub(crate) async fn resume(args: Box<ResumeArgs>) -> anyhow::Result<ExitCode> {
     turns(&args, begins, signals).await
 }
 
-/// How a turn begins. Exhaustive: with something new, or where the last one was.
-enum Begin {
-    Prompt(String),
-    Again,
-}
-
-async fn turns(args: &RunArgs, begins: Vec<Begin>, mut signals: Signals) -> anyhow::Result<ExitCode> {
-    let is_there = if matches!(begins[..], [Begin::Again, ..]) { Must::Exist } else { Must::BeMade };
-    let mut attached = attach::parts(args)?;
+async fn turns(args: &RunArgs, begins: VecDeque<Begin>, mut signals: Signals) -> anyhow::Result<ExitCode> {
+    let is_there = if matches!(begins.front(), Some(Begin::Again)) { Must::Exist } else { Must::BeMade };
+    let attached = attach::parts(args)?;
     let screen = Screen::start(args.json);
     let processes = Processes::new(survivors::mark());
-    let (agent, needs) = agent(args, &screen, &processes).await?;
-    let mut conversation = Conversation::open(args, agent, is_there).await?;
+    let ready = async {
+        let (agent, needs) = agent(args, &screen, &processes).await?;
+        anyhow::Ok((Conversation::open(args, agent, is_there).await?, needs))
+    };
+    let (conversation, needs) = tokio::select! {
+        biased;
+        ready = ready => ready?,
+        // A session that was taken is given back by the end of this program; nothing was said in it.
+        got = signals.next() => {
+            screen.note("safepoint: stopped before a turn began");
+            return Ok(written(&screen, &mut signals, ExitCode::from(got.exit_code())).await);
+        }
+    };
     let session = conversation.id().cloned().unwrap_or_else(SessionId::fresh);
     let (turns, socket) = reachable(&session, &conversation, args, &screen).await;
-    let mut view = View::new(args, Arc::clone(&screen), &session, conversation.id());
-    let (mut code, mut earlier) = (ExitCode::SUCCESS, Vec::new());
-    let last = begins.len() - 1;
-    for (index, begin) in begins.into_iter().enumerate() {
-        let handle = match begin {
-            Begin::Prompt(text) => conversation.begin(attach::to(text, &mut attached)).await?,
-            Begin::Again => match conversation.resume().await? {
-                Some(handle) => handle,
-                None => {
-                    code = nothing_to_resume(&conversation, &screen).await;
-                    continue;
-                }
-            },
-        };
-        view.begin(&handle);
-        turns.begin(&handle);
-        let mut turn =
-            Turn { handle, signals: &mut signals, pressed: Pressed::default(), view: &mut view, args };
-        turn.follow().await;
-        let outcome = turn.handle.done().await;
-        let is_last =
-            index == last || turn.pressed.count > 1 || (turns.is_ending() || conversation.is_over());
-        if is_last {
-            turn.end_jobs(&processes, &earlier);
-        }
-        let receipt = turn.quiet(&outcome, is_last).await;
-        let (pressed, handle) = (turn.pressed, turn.handle);
-        if receipt.quiet_at.is_none() && !is_last {
-            earlier.push(handle);
-        }
-        view.end(&outcome, &receipt);
-        conversation.after(&outcome);
-        code = exit_code(&outcome, pressed);
-        if pressed.count > 1 || turns.is_ending() || conversation.is_over() {
-            break;
-        }
-    }
+    let view = View::new(args, Arc::clone(&screen), &session, conversation.id());
+    let mut course = Course {
+        args,
+        signals: &mut signals,
+        conversation,
+        view,
+        screen: &screen,
+        turns,
+        processes: &processes,
+        attached,
+        begins,
+        earlier: Vec::new(),
+        code: ExitCode::SUCCESS,
+    };
+    let went = course.go().await;
+    let Course { conversation, earlier, code, .. } = course;
     gone(&earlier, &mut signals).await;
-    conversation.close().await;
-    needs.servers.close().await;
-    code = written(&screen, &mut signals, code).await;
+    end(conversation, needs, &mut signals).await;
+    let code = written(&screen, &mut signals, code).await;
+    went?;
     if let Some(socket) = socket {
         socket.finish().await;
     }
     Ok(code)
+}
+
+/// Gives back what the run used. A signal has it end at once, and another one does not wait for that.
+async fn end(conversation: Conversation, needs: Needs, signals: &mut Signals) {
+    let hand = conversation.hand();
+    let mut ending = std::pin::pin!(async {
+        conversation.close().await;
+        needs.servers.close().await;
+    });
+    for _first_and_second in 0..2 {
+        tokio::select! {
+            biased;
+            () = &mut ending => return,
+            // Losing this branch loses nothing: what ends goes on ending.
+            _ = signals.next() => hand.iter().for_each(Hand::end_now),
+        }
+    }
 }
 
 /// Opens the socket over which other terminals reach the turns; without one the run goes on, and says so.
@@ -156,161 +153,6 @@ async fn written(screen: &Screen, signals: &mut Signals, code: ExitCode) -> Exit
         // What is not yet written is lost.
         got = signals.next() => if code == ExitCode::SUCCESS { ExitCode::from(got.exit_code()) } else { code },
     }
-}
-
-/// Says what a session waits for that cannot be taken up: 11 if it waits for a decision.
-async fn nothing_to_resume(conversation: &Conversation, screen: &Screen) -> ExitCode {
-    let Some(id) = conversation.id() else { return ExitCode::SUCCESS };
-    match conversation.open_questions().await {
-        0 => {
-            screen.note(&format!("safepoint: nothing of {id} is left to take up"));
-            ExitCode::SUCCESS
-        }
-        open => {
-            screen.note(&format!(
-                "safepoint: {id} waits for {open} decision(s): safepoint approvals {id}, then approve, deny or respond"
-            ));
-            ExitCode::from(11)
-        }
-    }
-}
-
-/// Waits until nothing of these turns is alive: the jobs of an earlier one were told to end with the last. A signal ends
-/// the wait, and the end of this program ends the rest.
-async fn gone(turns: &[RunHandle], signals: &mut Signals) {
-    const PATIENCE: Duration = Duration::from_secs(7);
-    let began = Instant::now();
-    let mut ticks = ticks();
-    while turns.iter().any(|turn| !turn.alive().is_empty()) && began.elapsed() < PATIENCE {
-        tokio::select! {
-            biased;
-            // Nothing is lost: there is no run that it could stop.
-            _ = signals.next() => return,
-            _ = ticks.tick() => {}
-        }
-    }
-}
-
-/// One turn while it is watched.
-struct Turn<'a> {
-    handle: RunHandle,
-    signals: &'a mut Signals,
-    pressed: Pressed,
-    view: &'a mut View,
-    args: &'a RunArgs,
-}
-
-impl Turn<'_> {
-    /// Shows events until the run has settled; signals and a lost reader are acted on at once.
-    async fn follow(&mut self) {
-        let mut events = self.handle.events();
-        let mut closed = std::pin::pin!(self.view.closed());
-        let mut reader = Reader::There;
-        let mut ticks = ticks();
-        loop {
-            tokio::select! {
-                biased;
-                // Losing this branch loses nothing: the signal stays pending.
-                got = self.signals.next() => {
-                    if let Some(strength) = self.pressed.ask(got, &self.handle, self.args) {
-                        self.view.asked(strength);
-                    }
-                }
-                // Losing this one loses nothing: the flag stays set.
-                () = &mut closed, if reader == Reader::There => {
-                    reader = Reader::Gone;
-                    self.pressed.disconnect(&self.handle, self.args, "stdout was closed");
-                }
-                // Losing this one loses nothing: the reader's place moves only when an event is returned.
-                event = events.next() => match event {
-                    Some(event) => self.view.event(&event, &self.handle),
-                    None => return,
-                },
-                // Losing this one loses nothing: the next tick is as good.
-                _ = ticks.tick() => self.view.live(&self.handle),
-            }
-        }
-    }
-
-    /// Nothing outlives this program: a declared background job ends with the last turn, and that is said.
-    fn end_jobs(&self, processes: &Processes, earlier: &[RunHandle]) {
-        let alive = earlier.iter().chain([&self.handle]).flat_map(RunHandle::alive);
-        for job in alive.filter(|label| is_job(label)) {
-            self.view.note(&format!("the {job} ends with this run"));
-        }
-        processes.end_jobs();
-    }
-
-    /// Waits for quiet, and says what for. After another signal it waits only a moment longer; a background job is
-    /// waited for only where it was told to end.
-    async fn quiet(&mut self, outcome: &Outcome, is_last: bool) -> Arc<Receipt> {
-        const PATIENCE: Duration = Duration::from_secs(1);
-        let settled = Instant::now();
-        let mut ticks = ticks();
-        let mut told = Told::No;
-        let mut leave = None;
-        loop {
-            tokio::select! {
-                biased;
-                // Losing this branch loses nothing: the signal stays pending.
-                got = self.signals.next() => {
-                    self.pressed.ask(got, &self.handle, self.args);
-                    leave.get_or_insert(Instant::now() + LAST_CAP);
-                }
-                // Losing this one loses nothing: quiet can be awaited again.
-                quiet = self.handle.quiet() => return Arc::clone(quiet.receipt()),
-                // Losing this one loses nothing: the next tick is as good.
-                _ = ticks.tick() => {}
-            }
-            let alive = self.handle.alive();
-            let are_jobs = !is_last && !alive.is_empty() && alive.iter().all(|label| is_job(label));
-            if are_jobs && settled.elapsed() >= TICK || leave.is_some_and(|leave| Instant::now() >= leave) {
-                return Arc::new(Receipt { survivors: alive, ..Receipt::clone(outcome.receipt()) });
-            }
-            self.view.live(&self.handle);
-            if told == Told::No && settled.elapsed() >= PATIENCE {
-                told = Told::Yes;
-                self.view.waits(&alive);
-            }
-        }
-    }
-}
-
-/// Whether it was said what a turn that has ended waits for. Exhaustive: not yet, or it was.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Told {
-    No,
-    Yes,
-}
-
-/// Whether this is the shell tool's name for a declared background job.
-fn is_job(label: &str) -> bool {
-    label.starts_with("background command")
-}
-
-const TICK: Duration = Duration::from_millis(200);
-
-fn ticks() -> Interval {
-    let mut ticks = interval(TICK);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    ticks
-}
-
-/// Whether stdout is still read. Exhaustive: it is or it is not.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Reader {
-    There,
-    Gone,
-}
-
-fn exit_code(outcome: &Outcome, pressed: Pressed) -> ExitCode {
-    ExitCode::from(match (outcome.ending(), pressed.first) {
-        (Ending::Done, _) => 0,
-        (Ending::Failed, _) => 1,
-        (Ending::Suspended, _) => 11,
-        (Ending::Stopped, Some(got)) => got.exit_code(),
-        (Ending::Stopped, None) => 10,
-    })
 }
 
 /// What a run needs beside its agent, for as long as it lasts.

@@ -71,6 +71,14 @@ impl Got {
         }
     }
 
+    /// What a run that it stops has as its reason.
+    pub(crate) fn reason(self) -> Reason {
+        match self {
+            Self::Interrupt | Self::Terminate => Reason::user(self.name()),
+            Self::Hangup => Reason::new(Code::DISCONNECT).saying(self.name()),
+        }
+    }
+
     fn name(self) -> &'static str {
         match self {
             Self::Interrupt => "ctrl-c",

@@ -15,6 +15,7 @@ mod cli {
     mod chat;
     mod control;
     mod rules;
+    mod kept;
     mod survivors;
     mod terminal;
     mod told;

@@ -16,7 +16,7 @@ use super::{
     client::nudge,
     wire::{Ask, PushAsk, Reply, StopAsk, Wait, code},
 };
-use crate::conversation::{open_store, store_is_there};
+use crate::conversation::existing_store;
 
 /// How many items may wait in a kept session.
 const INBOX: usize = 1024;
@@ -30,10 +30,7 @@ pub(super) async fn through_store(common: &Common, ask: &Ask, wait: Wait) -> any
     {
         return Ok(None);
     }
-    if !store_is_there(common.store.as_deref()) {
-        return Ok(None);
-    }
-    let store = open_store(common.store.clone())?;
+    let Some(store) = existing_store(common.store.clone())? else { return Ok(None) };
     let session = SessionId::from(common.session.as_str());
     if let Err(Error::NoSession(_)) = store.open(&session).await {
         return Ok(None);

@@ -1,0 +1,177 @@
+//! A session of a store that this process owns, and the wait for its turns.
+//!
+//! **Invariants**: an event is read once, except to look back at what has happened; a wait can be left at any moment and
+//! taken up again.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use safepoint::{
+    event::Events,
+    ids::{ItemId, SessionId},
+    session::{ExitReason, Fate, Session, SessionEvent, Ticket},
+    store::{ApprovalState, ItemState, Store, Use},
+};
+
+use super::Next;
+use crate::args::Usage;
+
+/// A session of a store that this process owns.
+pub(crate) struct Kept {
+    pub(super) session: Session<String>,
+    pub(super) id: SessionId,
+    events: Events<SessionEvent>,
+    store: Arc<dyn Store>,
+    wait: Wait,
+    number: Option<u64>,
+}
+
+/// What is waited for. Exhaustive: the turn of what was said, or what a session that is taken up has left.
+enum Wait {
+    Said(Ticket<String>),
+    /// And nobody has asked for it yet.
+    TakeUp,
+    Left,
+}
+
+impl Kept {
+    pub(super) fn new(session: Session<String>, id: SessionId, store: Arc<dyn Store>) -> Self {
+        let events = session.events();
+        Self { session, id, events, store, wait: Wait::Left, number: None }
+    }
+
+    pub(super) fn say(&mut self, text: String) -> anyhow::Result<()> {
+        let ticket = self.session.push(text).map_err(|error| Usage(error.to_string()))?;
+        (self.wait, self.number) = (Wait::Said(ticket), None);
+        Ok(())
+    }
+
+    pub(super) fn take_up(&mut self) {
+        (self.wait, self.number) = (Wait::TakeUp, None);
+    }
+
+    pub(super) fn said(&self) -> Option<ItemId> {
+        match &self.wait {
+            Wait::Said(ticket) => Some(ticket.id()),
+            Wait::TakeUp | Wait::Left => None,
+        }
+    }
+
+    pub(super) fn number(&self) -> Option<u64> {
+        self.number
+    }
+
+    /// Whether a turn follows that nobody here has asked for: what waits in a session that was taken up.
+    pub(super) async fn goes_on(&self) -> bool {
+        self.said().is_none() && (self.items_waiting().await > 0)
+    }
+
+    /// Waits for a turn, or for what says that none comes.
+    pub(super) async fn next(&mut self) -> anyhow::Result<Next> {
+        match &self.wait {
+            Wait::Said(ticket) => {
+                self.number = ticket.recorded().await;
+                if let (None, Some(Fate::Returned(why))) = (self.number, ticket.fate_now()) {
+                    anyhow::bail!("the prompt was not taken: {why}");
+                }
+            }
+            Wait::TakeUp => {
+                self.wait = Wait::Left;
+                // A decision that was taken meanwhile takes the turn up by itself, and so does one that is overdue.
+                let is_coming = self.questions().await.acted_on > 0;
+                if !is_coming && !self.session.resume().await {
+                    if let Some(none) = self.none().await {
+                        return Ok(none);
+                    }
+                }
+            }
+            Wait::Left => {}
+        }
+        self.turn().await
+    }
+
+    async fn turn(&mut self) -> anyhow::Result<Next> {
+        while let Some(event) = self.events.next().await {
+            match event.kind {
+                SessionEvent::TurnStarted { items, run, .. } => {
+                    let is_own = self.said().is_none_or(|said| items.contains(&said));
+                    return Ok(if is_own { Next::Own(run) } else { Next::Other(run) });
+                }
+                SessionEvent::Behind { item, .. } if self.said().is_none_or(|said| said == item) => {
+                    let questions = self.questions().await;
+                    if questions.open > 0 && questions.acted_on == 0 {
+                        return Ok(Next::Undecided(questions.open));
+                    }
+                }
+                SessionEvent::Fate { item, fate } if self.said() == Some(item) => match fate {
+                    Fate::Withdrawn => return Ok(Next::TakenBack),
+                    Fate::Unhandled => break,
+                    Fate::Returned(why) => anyhow::bail!("the prompt was not taken: {why}"),
+                    _ => {}
+                },
+                SessionEvent::Fate { fate: Fate::Withdrawn, .. }
+                    if self.said().is_none() && self.items_waiting().await == 0 =>
+                {
+                    return Ok(Next::Nothing);
+                }
+                _ => {}
+            }
+        }
+        let exit = self.session.done().await;
+        match exit.reason() {
+            ExitReason::Failed(error) => anyhow::bail!("the session failed: {}", error.message),
+            ExitReason::Stopped | ExitReason::Idle => Ok(Next::Stopped(exit.cause().map(str::to_owned))),
+        }
+    }
+
+    /// Why no turn comes, if none does: nothing could be taken up.
+    async fn none(&self) -> Option<Next> {
+        let open = self.questions().await.open;
+        let waiting = self.items_waiting().await;
+        let (mut has_begun, mut stopped) = (false, None);
+        let mut all = self.session.events();
+        while let Some(event) = all.now() {
+            match event.kind {
+                SessionEvent::TurnStarted { .. } => has_begun = true,
+                SessionEvent::StopAsked { cause } => stopped = Some(cause),
+                _ => {}
+            }
+        }
+        match (has_begun, stopped, open) {
+            (true, ..) => None,
+            (false, Some(cause), _) => Some(Next::Stopped(cause)),
+            (false, None, 1..) => Some(Next::Undecided(open)),
+            (false, None, 0) => (waiting == 0).then_some(Next::Nothing),
+        }
+    }
+
+    /// Its questions, as far as they matter to a turn that waits for them.
+    async fn questions(&self) -> Questions {
+        let now = Timestamp::now();
+        let mut questions = Questions::default();
+        for row in self.store.approvals(&self.id).await.unwrap_or_default() {
+            match row.state {
+                ApprovalState::Open if row.asked.expires > now => questions.open += 1,
+                ApprovalState::Open | ApprovalState::Decided { used: Use::Waiting, .. } => {
+                    questions.acted_on += 1;
+                }
+                _ => {}
+            }
+        }
+        questions
+    }
+
+    /// How many items wait for a turn that this release can read.
+    async fn items_waiting(&self) -> usize {
+        let items = self.store.inbox(&self.id).await.unwrap_or_default();
+        let waiting = items.iter().filter(|item| item.state == ItemState::Waiting);
+        waiting.filter(|item| safepoint::session::unseal::<String>(&item.bytes).is_ok()).count()
+    }
+}
+
+/// How many questions are open, and how many are decided or overdue and not yet acted on.
+#[derive(Default)]
+struct Questions {
+    open: usize,
+    acted_on: usize,
+}

@@ -1,0 +1,144 @@
+//! One turn of a run while it is watched: its events, what signals ask of it, and the wait until it is quiet.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use safepoint::{Outcome, RunHandle, receipt::Receipt};
+use safepoint_tools::process::Processes;
+use tokio::time::{Interval, MissedTickBehavior, interval};
+
+use crate::{
+    args::RunArgs,
+    signals::{LAST_CAP, Pressed, Signals},
+    view::View,
+};
+
+/// One turn while it is watched.
+pub(super) struct Turn<'a> {
+    pub(super) handle: RunHandle,
+    pub(super) signals: &'a mut Signals,
+    pub(super) pressed: Pressed,
+    pub(super) view: &'a mut View,
+    pub(super) args: &'a RunArgs,
+}
+
+impl Turn<'_> {
+    /// Shows events until the run has settled; signals and a lost reader are acted on at once.
+    pub(super) async fn follow(&mut self) {
+        let mut events = self.handle.events();
+        let mut closed = std::pin::pin!(self.view.closed());
+        let mut reader = Reader::There;
+        let mut ticks = ticks();
+        loop {
+            tokio::select! {
+                biased;
+                // Losing this branch loses nothing: the signal stays pending.
+                got = self.signals.next() => {
+                    if let Some(strength) = self.pressed.ask(got, &self.handle, self.args) {
+                        self.view.asked(strength);
+                    }
+                }
+                // Losing this one loses nothing: the flag stays set.
+                () = &mut closed, if reader == Reader::There => {
+                    reader = Reader::Gone;
+                    self.pressed.disconnect(&self.handle, self.args, "stdout was closed");
+                }
+                // Losing this one loses nothing: the reader's place moves only when an event is returned.
+                event = events.next() => match event {
+                    Some(event) => self.view.event(&event, &self.handle),
+                    None => return,
+                },
+                // Losing this one loses nothing: the next tick is as good.
+                _ = ticks.tick() => self.view.live(&self.handle),
+            }
+        }
+    }
+
+    /// Nothing outlives this program: a declared background job ends with the last turn, and that is said.
+    pub(super) fn end_jobs(&self, processes: &Processes, earlier: &[RunHandle]) {
+        let alive = earlier.iter().chain([&self.handle]).flat_map(RunHandle::alive);
+        for job in alive.filter(|label| is_job(label)) {
+            self.view.note(&format!("the {job} ends with this run"));
+        }
+        processes.end_jobs();
+    }
+
+    /// Waits for quiet, and says what for. After another signal it waits only a moment longer; a background job is
+    /// waited for only where it was told to end.
+    pub(super) async fn quiet(&mut self, outcome: &Outcome, is_last: bool) -> Arc<Receipt> {
+        const PATIENCE: Duration = Duration::from_secs(1);
+        let settled = Instant::now();
+        let mut ticks = ticks();
+        let mut told = Told::No;
+        let mut leave = None;
+        loop {
+            tokio::select! {
+                biased;
+                // Losing this branch loses nothing: the signal stays pending.
+                got = self.signals.next() => {
+                    self.pressed.ask(got, &self.handle, self.args);
+                    leave.get_or_insert(Instant::now() + LAST_CAP);
+                }
+                // Losing this one loses nothing: quiet can be awaited again.
+                quiet = self.handle.quiet() => return Arc::clone(quiet.receipt()),
+                // Losing this one loses nothing: the next tick is as good.
+                _ = ticks.tick() => {}
+            }
+            let alive = self.handle.alive();
+            let are_jobs = !is_last && !alive.is_empty() && alive.iter().all(|label| is_job(label));
+            if are_jobs && settled.elapsed() >= TICK || leave.is_some_and(|leave| Instant::now() >= leave) {
+                return Arc::new(Receipt { survivors: alive, ..Receipt::clone(outcome.receipt()) });
+            }
+            self.view.live(&self.handle);
+            if told == Told::No && settled.elapsed() >= PATIENCE {
+                told = Told::Yes;
+                self.view.waits(&alive);
+            }
+        }
+    }
+}
+
+/// Whether it was said what a turn that has ended waits for. Exhaustive: not yet, or it was.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Told {
+    No,
+    Yes,
+}
+
+/// Whether this is the shell tool's name for a declared background job.
+fn is_job(label: &str) -> bool {
+    label.starts_with("background command")
+}
+
+const TICK: Duration = Duration::from_millis(200);
+
+fn ticks() -> Interval {
+    let mut ticks = interval(TICK);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    ticks
+}
+
+/// Whether stdout is still read. Exhaustive: it is or it is not.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reader {
+    There,
+    Gone,
+}
+
+/// Waits until nothing of these turns is alive: the jobs of an earlier one were told to end with the last. A signal ends
+/// the wait, and the end of this program ends the rest.
+pub(super) async fn gone(turns: &[RunHandle], signals: &mut Signals) {
+    const PATIENCE: Duration = Duration::from_secs(7);
+    let began = Instant::now();
+    let mut ticks = ticks();
+    while turns.iter().any(|turn| !turn.alive().is_empty()) && began.elapsed() < PATIENCE {
+        tokio::select! {
+            biased;
+            // Nothing is lost: there is no run that it could stop.
+            _ = signals.next() => return,
+            _ = ticks.tick() => {}
+        }
+    }
+}
