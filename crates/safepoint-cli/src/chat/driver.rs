@@ -27,7 +27,7 @@ use super::{
     pane,
     state::{Act, Hardness, Leave, State, Tone},
     surface::Surface,
-    terminal::Terminal,
+    terminal::{self, Terminal},
 };
 use crate::signals::{Got, LAST_CAP, Signals};
 
@@ -148,12 +148,14 @@ impl Driver {
                 self.act(acts);
             }
             Key::Paste(text) => self.state.paste(&text, now),
-            Key::Resize(columns, rows) => {
-                self.surface.resize((columns, rows));
-                self.state.resize(self.surface.columns());
-            }
+            Key::Resize(..) => self.resize(terminal::size()),
             _ => {}
         }
+    }
+
+    fn resize(&mut self, size: (u16, u16)) {
+        self.surface.resize(size);
+        self.state.resize(self.surface.columns());
     }
 
     fn hear(&mut self, event: Event<SessionEvent>) {
@@ -252,6 +254,11 @@ impl Driver {
     fn draw(&mut self) {
         if !self.terminal.is_free() {
             return;
+        }
+        // The size is looked at too: what is said of it may come late.
+        let size = terminal::size();
+        if !self.surface.is_for(size) {
+            self.resize(size);
         }
         let above = self.state.take_above();
         let pane = pane::pane(&self.state, self.surface.rows(), Instant::now());

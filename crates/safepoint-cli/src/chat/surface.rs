@@ -33,7 +33,17 @@ pub(super) struct Surface {
     paint: Paint,
     columns: usize,
     rows: usize,
+    size: (u16, u16),
     drawn: Pane,
+    /// Whether the terminal has had another size since.
+    place: Place,
+}
+
+/// How what was drawn stands there. Exhaustive: as it was drawn, or in rows that another size has broken anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    AsDrawn,
+    Moved,
 }
 
 const BEGIN: &str = "\x1b[?2026h\x1b[?25l";
@@ -44,7 +54,8 @@ const RESET: &str = "\x1b[0m";
 
 impl Surface {
     pub(super) fn new(paint: Paint, (columns, rows): (u16, u16)) -> Self {
-        let mut surface = Self { paint, columns: 0, rows: 0, drawn: Pane::default() };
+        let mut surface =
+            Self { paint, columns: 0, rows: 0, size: (0, 0), drawn: Pane::default(), place: Place::AsDrawn };
         surface.size((columns, rows));
         surface
     }
@@ -59,19 +70,21 @@ impl Surface {
         self.rows
     }
 
+    /// Whether it is drawn for this size.
+    pub(super) fn is_for(&self, size: (u16, u16)) -> bool {
+        self.size == size
+    }
+
     /// The terminal has another size. A narrower one has broken the pane's lines into more rows.
     pub(super) fn resize(&mut self, size: (u16, u16)) {
         self.size(size);
-        let (column, row) = self.drawn.cursor;
-        let above: usize =
-            self.drawn.lines.iter().take(row).map(|line| line.width().max(1).div_ceil(self.columns)).sum();
-        self.drawn.cursor = (column % self.columns, (above + column / self.columns).min(self.rows));
-        // Whatever stands there is drawn anew.
-        self.drawn.lines.clear();
+        // Whatever stands there is drawn anew; where it stands is found then, for there may be yet another size.
+        self.place = Place::Moved;
     }
 
     fn size(&mut self, (columns, rows): (u16, u16)) {
         const LEAST: (usize, usize) = (10, 3);
+        self.size = (columns, rows);
         self.columns = usize::from(columns).max(LEAST.0);
         self.rows = usize::from(rows).max(LEAST.1) - 1;
     }
@@ -79,7 +92,7 @@ impl Surface {
     /// What to write so that `above` goes into the scrollback and `pane` stands below it; none if nothing changes.
     pub(super) fn frame(&mut self, above: &[Line<'static>], pane: Pane) -> Option<String> {
         let mut pane = self.fitted(pane);
-        if above.is_empty() && pane == self.drawn {
+        if above.is_empty() && pane == self.drawn && self.place == Place::AsDrawn {
             return None;
         }
         if pane.lines.is_empty() {
@@ -88,7 +101,7 @@ impl Surface {
         let mut bytes = String::from(BEGIN);
         self.to_top(&mut bytes);
         // A line that fills its row leaves the cursor on it, so what is below is cleared first, never after.
-        if !above.is_empty() || pane.lines.len() != self.drawn.lines.len() {
+        if !above.is_empty() || pane.lines.len() != self.drawn.lines.len() || self.place == Place::Moved {
             bytes.push_str(CLEAR_BELOW);
         }
         for line in above {
@@ -106,13 +119,21 @@ impl Surface {
         up(pane.lines.len().saturating_sub(1 + pane.cursor.1), &mut bytes);
         right(pane.cursor.0, &mut bytes);
         bytes.push_str(END);
-        self.drawn = pane;
+        (self.drawn, self.place) = (pane, Place::AsDrawn);
         Some(bytes)
     }
 
     fn to_top(&self, bytes: &mut String) {
         bytes.push('\r');
-        up(self.drawn.cursor.1, bytes);
+        up(self.rows_above(), bytes);
+    }
+
+    /// How many rows of the pane stand above the cursor. A terminal that became narrower has broken its lines.
+    fn rows_above(&self) -> usize {
+        let (column, row) = self.drawn.cursor;
+        let broken = |line: &Line<'_>| line.width().max(1).div_ceil(self.columns);
+        let above: usize = self.drawn.lines.iter().take(row).map(broken).sum();
+        (above + column / self.columns).min(self.rows)
     }
 
     fn fitted(&self, mut pane: Pane) -> Pane {
@@ -271,6 +292,20 @@ mod tests {
         };
         assert!(frame(Paint::Styled).contains("\x1b[31mx\x1b[0m"));
         assert!(!frame(Paint::Plain).contains("\x1b[31m"));
+    }
+
+    #[test]
+    fn a_size_that_changes_twice_before_the_next_frame_leaves_no_row() {
+        let mut surface = Surface::new(Paint::Plain, SIZE);
+        let pane = Pane { lines: vec![Line::raw("abcdefghijklmno"), Line::raw("> x")], cursor: (3, 1) };
+        surface.frame(&[], pane.clone());
+        surface.resize((15, 6));
+        surface.resize((10, 6));
+        let frame = surface.frame(&[], pane.clone()).unwrap_or_default();
+        assert!(frame.contains("\r\x1b[2A\x1b[J"), "up over both rows of the first line: {frame:?}");
+        surface.resize((12, 6));
+        surface.resize((10, 6));
+        assert!(surface.frame(&[], pane).is_some(), "what stands there may have been moved");
     }
 
     #[test]
