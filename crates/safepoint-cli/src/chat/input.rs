@@ -6,6 +6,8 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use unicode_segmentation::UnicodeSegmentation as _;
 use unicode_width::UnicodeWidthStr as _;
 
+use crate::screen;
+
 /// What is being typed, and what was typed before.
 #[derive(Debug, Default)]
 pub(super) struct Input {
@@ -135,7 +137,9 @@ impl Input {
             if index == self.cursor {
                 at = end_of(&rows);
             }
-            let shown = if cluster == "\t" { "    " } else { cluster };
+            // What would reverse what is read is shown as what it is.
+            let shown = screen::plain(cluster);
+            let shown = if cluster == "\t" { "    " } else { &*shown };
             if cluster == "\n" {
                 rows.push(String::new());
                 continue;
@@ -228,6 +232,14 @@ mod tests {
         input.insert("a\r\nb\x1b[2J\tc");
         assert_eq!(input.text(), "a\nb[2J\tc");
         assert_eq!(input.rows(80), (vec!["a".to_owned(), "b[2J    c".to_owned()], (9, 1)));
+    }
+
+    #[test]
+    fn what_would_reverse_the_text_is_shown_as_what_it_is() {
+        let mut input = Input::default();
+        input.insert("a\u{202e}b\u{2066}");
+        assert_eq!(input.text(), "a\u{202e}b\u{2066}", "it is said as it was typed");
+        assert_eq!(input.rows(80), (vec!["a\\u{202e}b\\u{2066}".to_owned()], (18, 0)));
     }
 
     #[test]
