@@ -7,11 +7,11 @@ use safepoint::{
     approval::{Covers, Decision},
     event::{Answered, Event, EventKind, Fact, Wholeness},
     ids::{ApprovalId, ItemId},
-    session::{Fate, SessionEvent},
+    session::{Fate, Preempted, SessionEvent},
 };
 
 use super::{
-    items::{How, Pushed, Turn},
+    items::{Pushed, Turn},
     state::{Act, Asked, Mode, State, Tone},
     trace,
     work::{Stage, Work, brief},
@@ -43,7 +43,13 @@ impl State {
             SessionEvent::Run { event, .. } => self.run_event(&event, now),
             SessionEvent::Requeued(item) => self.items.requeue(item),
             SessionEvent::Fate { item, fate } => self.fate(item, fate),
-            SessionEvent::TurnEnded { fate, receipt, .. } => return self.ended(fate, receipt, now),
+            SessionEvent::Preempted { item, preempted: Preempted::StoppedTurn(turn) } => {
+                self.instead.insert(item, turn);
+            }
+            SessionEvent::TurnEnded { turn, fate, receipt } => {
+                self.last_turn = Some(turn);
+                return self.ended(fate, receipt, now);
+            }
             SessionEvent::TurnQuiet { survivors, .. } => return self.quiet(&survivors, event.at),
             SessionEvent::StopAsked { cause } => {
                 let cause = cause.map_or(String::new(), |cause| format!(": {cause}"));
@@ -63,10 +69,13 @@ impl State {
     }
 
     fn begin(&mut self, items: &[ItemId]) {
+        // Another turn may have come between.
+        let is_instead =
+            items.iter().any(|id| self.instead.remove(id).is_some_and(|of| self.last_turn == Some(of)));
         let taken: Vec<Pushed> = items.iter().filter_map(|id| self.items.take(*id)).collect();
         let is_new = !taken.is_empty();
         for item in taken {
-            let label = if item.how == How::Preempt { "instead of the turn before" } else { "" };
+            let label = if is_instead { "instead of the turn before" } else { "" };
             self.said(&item.text, label);
             self.last_message = Some(item.text);
         }

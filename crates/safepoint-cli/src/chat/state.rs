@@ -4,14 +4,18 @@
 //! - What is in `above` goes into the scrollback once, in order, and is never changed after that.
 //! - A question is answered by a key only when no key was pressed for a moment since it could be read.
 
-use std::{collections::VecDeque, sync::Arc, time::Instant};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+    time::Instant,
+};
 
 use jiff::Timestamp;
 use ratatui::text::{Line, Span};
 use safepoint::{
     Receipt,
     approval::{ApprovalRequest, Decision},
-    ids::{ApprovalId, ItemId},
+    ids::{ApprovalId, ItemId, TurnId},
 };
 
 use super::{
@@ -79,6 +83,9 @@ pub(super) struct State {
     pub(super) draft: String,
     pub(super) mode: Mode,
     pub(super) items: Items,
+    /// Which turn was stopped for which item, and which turn was the last.
+    pub(super) instead: BTreeMap<ItemId, TurnId>,
+    pub(super) last_turn: Option<TurnId>,
     pub(super) work: Option<Work>,
     pub(super) questions: VecDeque<Asked>,
     /// The question that was answered here, until the session has taken the answer.
@@ -130,6 +137,8 @@ impl State {
             draft: String::new(),
             mode: Mode::Typing,
             items: Items::default(),
+            instead: BTreeMap::new(),
+            last_turn: None,
             work: None,
             questions: VecDeque::new(),
             deciding: None,

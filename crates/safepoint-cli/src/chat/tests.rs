@@ -14,7 +14,7 @@ use safepoint::{
     event::{Answered, Event, EventKind, Fact, TakenSteer},
     ids::{CallId, ItemId, Path, RunId, TurnId},
     receipt::{Ending, Escalated, ReasonReport, RequestReport, StopReport, WorkKind},
-    session::{Fate, SessionEvent},
+    session::{Fate, Preempted, SessionEvent},
     tool::EffectClass,
 };
 
@@ -481,4 +481,25 @@ fn commands_do_what_they_say() {
     world.say("/help");
     world.shows("stop the turn at the next safe point");
     assert_eq!(world.say("/quit"), [Act::Quit(Leave::Tidily)]);
+}
+
+/// A message is only said to stand instead of a turn that was stopped for it, and was the last one.
+#[test]
+fn what_stands_instead_of_a_turn_was_why_that_was_stopped() {
+    for (stopped, between, is_told) in [(Some(1), 1, true), (Some(1), 2, false), (None, 1, false)] {
+        let mut world = World::at_work();
+        let id = world.accepted("this instead", How::Preempt);
+        if let Some(stopped) = stopped {
+            let preempted = Preempted::StoppedTurn(turn(stopped));
+            world.hear(SessionEvent::Preempted { item: id, preempted });
+        }
+        for ended in 1..=between {
+            let fate = Fate::Completed(turn(ended));
+            world.hear(SessionEvent::TurnEnded { turn: turn(ended), fate, receipt: Arc::new(receipt()) });
+        }
+        world.state.hear(Heard::Started(vec![id]), world.now);
+        let above: Vec<String> = world.state.take_above().iter().map(ToString::to_string).collect();
+        let said = above.iter().find(|line| line.contains("this instead")).unwrap();
+        assert_eq!(said.contains("(instead of the turn before)"), is_told, "{said}");
+    }
 }
