@@ -7,15 +7,14 @@
 use std::{
     io::{self, Write as _},
     sync::{Mutex, MutexGuard, PoisonError, mpsc},
-    thread::JoinHandle,
-    time::{Duration, Instant},
 };
 
 use tokio::sync::watch;
 
 /// Writes to stdout and stderr.
 pub(crate) struct Printer {
-    thread: Mutex<Option<Writer>>,
+    /// None: no more is to be written.
+    pieces: Mutex<Option<mpsc::Sender<Piece>>>,
     gone: watch::Receiver<bool>,
     order: Order,
 }
@@ -29,11 +28,6 @@ pub(crate) enum Order {
     Apart,
 }
 
-struct Writer {
-    pieces: mpsc::Sender<Piece>,
-    thread: JoinHandle<()>,
-}
-
 enum Piece {
     Out(Vec<u8>),
     Err(Vec<u8>),
@@ -43,7 +37,7 @@ impl Printer {
     pub(crate) fn start(order: Order) -> Self {
         let (pieces, received) = mpsc::channel::<Piece>();
         let (tell, gone) = watch::channel(false);
-        let thread = std::thread::spawn(move || {
+        std::thread::spawn(move || {
             for piece in received {
                 match piece {
                     Piece::Out(bytes) => {
@@ -56,7 +50,7 @@ impl Printer {
                 }
             }
         });
-        Self { thread: Mutex::new(Some(Writer { pieces, thread })), gone, order }
+        Self { pieces: Mutex::new(Some(pieces)), gone, order }
     }
 
     /// For whoever reads stdout.
@@ -84,18 +78,6 @@ impl Printer {
         }
     }
 
-    /// Gives what is still to be written a moment: a reader that never reads does not keep the program.
-    pub(crate) fn finish(&self) {
-        const PATIENCE: Duration = Duration::from_millis(500);
-        const LOOK: Duration = Duration::from_millis(5);
-        let Some(Writer { pieces, thread }) = self.lock().take() else { return };
-        drop(pieces);
-        let began = Instant::now();
-        while !thread.is_finished() && began.elapsed() < PATIENCE {
-            std::thread::sleep(LOOK);
-        }
-    }
-
     /// Resolves when all of it is written, or nobody reads it any more: a reader that pauses loses nothing.
     pub(crate) fn written(&self) -> impl Future<Output = ()> + use<> {
         // The thread ends when there is no more to write, and with it goes the sender of `gone`.
@@ -105,15 +87,15 @@ impl Printer {
     }
 
     fn send(&self, piece: Piece) {
-        if let Some(writer) = self.lock().as_ref()
-            && writer.pieces.send(piece).is_err()
+        if let Some(pieces) = self.lock().as_ref()
+            && pieces.send(piece).is_err()
         {
             // It is being finished.
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Writer>> {
-        self.thread.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Option<mpsc::Sender<Piece>>> {
+        self.pieces.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

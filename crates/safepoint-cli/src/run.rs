@@ -76,7 +76,7 @@ async fn turns(args: &RunArgs, begins: VecDeque<Begin>, mut signals: Signals) ->
         // A session that was taken is given back by the end of this program; nothing was said in it.
         got = signals.next() => {
             screen.note("safepoint: stopped before a turn began");
-            return Ok(written(&screen, &mut signals, ExitCode::from(got.exit_code())).await);
+            return Ok(signals.until_written(&screen, ExitCode::from(got.exit_code())).await);
         }
     };
     let session = conversation.id().cloned().unwrap_or_else(SessionId::fresh);
@@ -99,7 +99,7 @@ async fn turns(args: &RunArgs, begins: VecDeque<Begin>, mut signals: Signals) ->
     let Course { conversation, earlier, code, .. } = course;
     gone(&earlier, &mut signals).await;
     end(conversation, needs, &mut signals).await;
-    let code = written(&screen, &mut signals, code).await;
+    let code = signals.until_written(&screen, code).await;
     went?;
     if let Some(socket) = socket {
         socket.finish().await;
@@ -142,16 +142,6 @@ async fn reachable(
             screen.note(&format!("safepoint: no other terminal can reach this run: {error:#}"));
             (turns, None)
         }
-    }
-}
-
-/// Waits until all is written, however slowly it is read. A signal ends that, and then the exit code says so.
-async fn written(screen: &Screen, signals: &mut Signals, code: ExitCode) -> ExitCode {
-    tokio::select! {
-        biased;
-        () = screen.written() => code,
-        // What is not yet written is lost.
-        got = signals.next() => if code == ExitCode::SUCCESS { ExitCode::from(got.exit_code()) } else { code },
     }
 }
 

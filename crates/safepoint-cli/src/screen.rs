@@ -180,12 +180,6 @@ impl Screen {
         Asking { screen: Arc::clone(self), answer: Answer::Open }
     }
 
-    /// Writes what is left.
-    pub(crate) fn finish(&self) {
-        self.live(None);
-        self.printer.finish();
-    }
-
     /// Resolves when what is left is written, however slowly it is read, or when nobody reads it any more.
     pub(crate) fn written(&self) -> impl Future<Output = ()> + use<> {
         self.live(None);

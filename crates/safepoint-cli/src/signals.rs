@@ -1,11 +1,14 @@
 //! What the operating system asks: each signal once, in order, and what a run is asked because of it.
 
-use std::{io, time::Duration};
+use std::{io, process::ExitCode, time::Duration};
 
 use safepoint::{Asked, Code, Grace, Reason, RunHandle, StopRequest};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::args::{OnDisconnect, RunArgs};
+use crate::{
+    args::{OnDisconnect, RunArgs},
+    screen::Screen,
+};
 
 /// What a second signal leaves to clean up, and to be quiet once the turn has ended.
 pub(crate) const LAST_CAP: Duration = Duration::from_millis(800);
@@ -32,6 +35,16 @@ impl Signals {
             terminate: signal(SignalKind::terminate())?,
             hangup: signal(SignalKind::hangup())?,
         })
+    }
+
+    /// Waits until all is written, however slowly it is read. A signal ends that, and then the exit code says so.
+    pub(crate) async fn until_written(&mut self, screen: &Screen, code: ExitCode) -> ExitCode {
+        tokio::select! {
+            biased;
+            () = screen.written() => code,
+            // What is not yet written is lost.
+            got = self.next() => if code == ExitCode::SUCCESS { ExitCode::from(got.exit_code()) } else { code },
+        }
     }
 
     pub(crate) async fn next(&mut self) -> Got {

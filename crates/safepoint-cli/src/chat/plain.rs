@@ -43,8 +43,8 @@ pub(super) async fn chat(
     let cap = if turns.pressed > 0 { LAST_CAP } else { times.cleanup_cap };
     drop(host.session.stop(SessionStop::now().cleanup_cap(cap)));
     drop(host.session.done().await);
-    screen.finish();
-    Ok(ExitCode::from(turns.code))
+    let code = ExitCode::from(turns.code);
+    Ok(turns.signals.until_written(screen, code).await)
 }
 
 struct Turns<'a> {
