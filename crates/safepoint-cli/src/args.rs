@@ -1,6 +1,6 @@
 //! The command line: a contract that scripts rely on.
 
-use std::{fmt, net::SocketAddr, path::PathBuf, time::Duration};
+use std::{ffi::OsString, fmt, net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
@@ -24,7 +24,7 @@ pub(crate) struct Cli {
 
 const TOP: &str = "\
 Try it without a key:
-  safepoint                                      a conversation, with the built-in practice model
+  safepoint                                      a conversation, with the built-in practice model; takes chat's flags
   safepoint demo
   safepoint run --tools all \"run: sleep 100\"     then Ctrl-C, once or twice
 
@@ -209,6 +209,20 @@ pub(crate) struct AgentArgs {
 struct Unsaid {
     #[command(flatten)]
     agent: AgentArgs,
+}
+
+/// What was written: `safepoint` alone is `chat`, also where flags of it follow.
+pub(crate) fn written() -> Vec<OsString> {
+    const OWN: [&str; 4] = ["-h", "--help", "-V", "--version"];
+    let mut args: Vec<OsString> = std::env::args_os().collect();
+    let is_flag = |arg: &OsString| {
+        let arg = arg.to_string_lossy();
+        arg.starts_with('-') && !OWN.contains(&&*arg)
+    };
+    if args.get(1).is_some_and(is_flag) {
+        args.insert(1, "chat".into());
+    }
+    args
 }
 
 impl AgentArgs {

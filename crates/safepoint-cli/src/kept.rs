@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use crate::{
     args::Usage,
     conversation::{existing_store, open_store},
+    told::Told,
 };
 
 /// Exit codes of control commands.
@@ -95,6 +96,7 @@ pub(crate) async fn approvals(args: ApprovalsArgs) -> anyhow::Result<ExitCode> {
         Err(Error::NoSession(_)) => return Ok(no_session(&session)),
         rows => rows?,
     };
+    let mut told = Told::default();
     for row in rows {
         let asked: Option<ApprovalRequest> = serde_json::from_slice(&row.asked.bytes).ok();
         let state = match &row.state {
@@ -106,12 +108,9 @@ pub(crate) async fn approvals(args: ApprovalsArgs) -> anyhow::Result<ExitCode> {
         };
         let (tool, arguments) = asked.map_or((String::new(), Value::Null), |asked| (asked.tool, asked.args));
         if args.place.json {
-            println!(
-                "{}",
-                json!({"v": 1, "type": "approval", "session": session, "approval_id": row.asked.id, "state": state,
-                    "tool": tool, "args": arguments, "digest": row.asked.digest, "asked_at": row.at,
-                    "expires_at": row.asked.expires})
-            );
+            let fields = json!({"approval_id": row.asked.id, "state": state, "tool": tool, "args": arguments,
+                "digest": row.asked.digest, "asked_at": row.at, "expires_at": row.asked.expires});
+            told.say("approval", Some(session.as_str()), fields)?;
         } else {
             println!("{}  {state}  {tool} {arguments}", row.asked.id);
         }
@@ -153,10 +152,8 @@ pub(crate) async fn decide(verb: Verb, args: DecideArgs) -> anyhow::Result<ExitC
         Decided::Unknown => (code::NO_SUCH, "there is no such question".into()),
     };
     if args.place.json {
-        println!(
-            "{}",
-            json!({"v": 1, "type": "decided", "session": session, "approval_id": id, "code": code, "said": said})
-        );
+        let fields = json!({"approval_id": id, "code": code, "said": said});
+        Told::default().say("decided", Some(session.as_str()), fields)?;
     } else {
         eprintln!("safepoint: {said}");
     }
@@ -185,10 +182,11 @@ pub(crate) async fn check(place: Where) -> anyhow::Result<ExitCode> {
     let store = open_store(place.store)?;
     let mut older = None;
     let mut bad = 0;
+    let mut told = place.json.then(Told::default);
     loop {
         let rows = store.list(PAGE, older.take()).await.context("the sessions cannot be listed")?;
         for row in &rows {
-            bad += usize::from(!is_sound(&store, &row.id, place.json).await?);
+            bad += usize::from(!is_sound(&store, &row.id, told.as_mut()).await?);
         }
         match rows.last() {
             Some(last) if rows.len() == PAGE => older = Some(last.older()),
@@ -201,15 +199,18 @@ pub(crate) async fn check(place: Where) -> anyhow::Result<ExitCode> {
 /// How many sessions are listed at once.
 const PAGE: usize = 256;
 
-async fn is_sound(store: &Arc<dyn Store>, session: &SessionId, as_json: bool) -> anyhow::Result<bool> {
+async fn is_sound(
+    store: &Arc<dyn Store>,
+    session: &SessionId,
+    told: Option<&mut Told>,
+) -> anyhow::Result<bool> {
     let (sound, said) = match store.check(session).await? {
         Verdict::Sound(sound) => (true, format!("{} records, sound", sound.records)),
         Verdict::Flawed(damage) => (false, damage.to_string()),
     };
-    if as_json {
-        println!("{}", json!({"v": 1, "type": "checked", "session": session, "sound": sound, "said": said}));
-    } else {
-        println!("{session}  {said}");
+    match told {
+        Some(told) => told.say("checked", Some(session.as_str()), json!({"sound": sound, "said": said}))?,
+        None => println!("{session}  {said}"),
     }
     Ok(sound)
 }
@@ -219,11 +220,11 @@ pub(crate) async fn export(args: ExportArgs) -> anyhow::Result<ExitCode> {
     let session = SessionId::from(args.session);
     let Some(store) = existing_store(args.store)? else { return Ok(no_session(&session)) };
     let mut out = std::io::BufWriter::new(std::io::stdout());
-    let (mut damaged, mut written) = (0, Ok(()));
+    let (mut damaged, mut written, mut told) = (0, Ok(()), Told::default());
     let done = store::export(&*store, &session, |entry| {
         damaged += usize::from(entry.record.is_err());
         if written.is_ok() {
-            written = writeln!(out, "{}", exported(&session, entry));
+            written = writeln!(out, "{}", exported(&mut told, &session, entry));
         }
     });
     match done.await {
@@ -237,8 +238,8 @@ pub(crate) async fn export(args: ExportArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(u8::from(damaged > 0)))
 }
 
-fn exported(session: &SessionId, entry: Entry) -> Value {
-    let mut line = json!({"v": 1, "type": "record", "session": session, "position": entry.position});
+fn exported(told: &mut Told, session: &SessionId, entry: Entry) -> Value {
+    let mut line = told.line("record", Some(session.as_str()), json!({"position": entry.position}));
     let (name, value) = match entry.record {
         Err(damage) => ("damage", json!(damage.to_string())),
         Ok(record) => {

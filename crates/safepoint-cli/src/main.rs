@@ -24,6 +24,7 @@ mod sessions;
 mod signals;
 mod status;
 mod survivors;
+mod told;
 mod tools;
 mod trace;
 mod view;
@@ -40,7 +41,7 @@ use crate::{
 fn main() -> ExitCode {
     // First: a guard forks, and only a process with one thread can do that safely.
     safepoint_tools::process::guard_main_if_asked();
-    let cli = Cli::parse();
+    let cli = Cli::parse_from(args::written());
     tracing_subscriber::fmt().with_env_filter(logged()).with_writer(std::io::stderr).init();
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,

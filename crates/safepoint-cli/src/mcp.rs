@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 
 pub(crate) use config::Servers;
 
-use crate::{args::Usage, config::Config, duration::parse as duration};
+use crate::{args::Usage, config::Config, duration::parse as duration, told::Told};
 
 /// `safepoint mcp`.
 #[derive(Clone, Debug, Args)]
@@ -100,12 +100,12 @@ async fn ls(args: LsArgs) -> anyhow::Result<ExitCode> {
     }
     let processes = processes();
     let looked = join_all(chosen.into_iter().map(|server| look(server.under(&processes)))).await;
-    let mut code = ExitCode::SUCCESS;
+    let (mut code, mut told) = (ExitCode::SUCCESS, Told::default());
     for (name, found) in looked {
         if found.is_err() {
             code = ExitCode::FAILURE;
         }
-        let shown = if args.json { as_json(&name, &found) } else { for_people(&name, &found) };
+        let shown = if args.json { as_json(&mut told, &name, &found) } else { for_people(&name, &found) };
         say(&shown)?;
     }
     Ok(code)
@@ -155,7 +155,7 @@ fn for_people(name: &str, found: &Result<Found, Error>) -> String {
     text
 }
 
-fn as_json(name: &str, found: &Result<Found, Error>) -> String {
+fn as_json(told: &mut Told, name: &str, found: &Result<Found, Error>) -> String {
     let line = match found {
         Ok(Found { protocol, offer }) => {
             let tools = offer.tools.iter().map(|tool| {
@@ -170,13 +170,13 @@ fn as_json(name: &str, found: &Result<Found, Error>) -> String {
             let refused =
                 offer.refused.iter().map(|refused| json!({"name": refused.name, "why": refused.why}));
             json!({
-                "v": 1, "type": "mcp_server", "name": name, "protocol": protocol,
+                "name": name, "protocol": protocol,
                 "tools": tools.collect::<Value>(), "refused": refused.collect::<Value>(),
             })
         }
-        Err(error) => json!({"v": 1, "type": "mcp_server", "name": name, "error": error.to_string()}),
+        Err(error) => json!({"name": name, "error": error.to_string()}),
     };
-    line.to_string()
+    told.line("mcp_server", None, line).to_string()
 }
 
 async fn call(args: CallArgs) -> anyhow::Result<ExitCode> {
@@ -207,8 +207,8 @@ async fn call(args: CallArgs) -> anyhow::Result<ExitCode> {
     let is_good = status == "completed";
     if args.json {
         let (server, tool) = (&args.name, &args.tool);
-        let line = json!({"v": 1, "type": "mcp_call", "server": server, "tool": tool, "status": status, "output": text});
-        say(&line.to_string())?;
+        let line = json!({"server": server, "tool": tool, "status": status, "output": text});
+        say(&Told::default().line("mcp_call", None, line).to_string())?;
     } else if is_good {
         say(&plain(&text))?;
     } else {

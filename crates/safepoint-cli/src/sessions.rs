@@ -12,10 +12,11 @@ use serde_json::{Value, json};
 
 use crate::{
     args::Usage,
-    control::client::{Running, details, running},
+    control::client::{Answers, Running, details, running},
     conversation::existing_store,
     kept::{Where, code, no_session},
     screen::plain,
+    told::Told,
     trace::{cut, moment, one_line},
 };
 
@@ -64,6 +65,8 @@ pub(crate) struct Listed {
 /// How a session stands. Exhaustive: what a person does next depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
+    /// Its process lives and does not answer.
+    NotAnswering,
     /// A turn is at work.
     Running,
     /// It is open in a process, and no turn is at work.
@@ -79,6 +82,7 @@ enum State {
 impl State {
     fn as_str(self) -> &'static str {
         match self {
+            Self::NotAnswering => "not answering",
             Self::Running => "running",
             Self::Open => "open",
             Self::Crashed => "crashed",
@@ -159,6 +163,9 @@ impl Listed {
     fn state(&self) -> State {
         let is_at_work = self.running.as_ref().is_some_and(|running| !running.detail["turn"].is_null());
         let label = self.row.as_ref().map_or("", |row| row.label.as_str());
+        if self.running.as_ref().is_some_and(|running| running.answers == Answers::No) {
+            return State::NotAnswering;
+        }
         match (label, self.is_held()) {
             ("running", true) => State::Running,
             ("running", false) => State::Crashed,
@@ -183,6 +190,7 @@ impl Listed {
     /// In one line.
     pub(crate) fn line(&self) -> String {
         const ID: usize = 36;
+        const STATE: usize = 13;
         let when = self.row.as_ref().map_or_else(|| "not kept".to_owned(), |row| ago(row.updated));
         let more = match (&self.running, self.owner(), &self.row) {
             (Some(running), ..) => one_line(&running.said),
@@ -193,14 +201,14 @@ impl Listed {
             }
             (None, None, None) => String::new(),
         };
-        format!("{:<ID$}  {:<9}  {when:<10}  {more}", one_line(&self.id), self.state().as_str())
+        format!("{:<ID$}  {:<STATE$}  {when:<10}  {more}", one_line(&self.id), self.state().as_str())
     }
 
-    fn json(&self) -> Value {
+    fn json(&self, told: &mut Told) -> Value {
         let row = self.row.as_ref();
         let holder = row.and_then(|row| row.holder.as_ref());
-        json!({
-            "v": 1, "type": "session", "session": self.id, "state": self.state().as_str(), "kept": self.is_kept(),
+        let fields = json!({
+            "state": self.state().as_str(), "kept": self.is_kept(),
             "created_at": row.map(|row| row.created), "updated_at": row.map(|row| row.updated),
             "title": row.map(|row| &row.title), "records": row.map(|row| row.head),
             "owner": holder.map(|held| json!({
@@ -211,16 +219,18 @@ impl Listed {
             })),
             "message": self.running.as_ref().map(|running| &running.said),
             "detail": self.running.as_ref().map(|running| &running.detail),
-        })
+        });
+        told.line("session", Some(&self.id), fields)
     }
 }
 
 async fn list(args: LsArgs) -> anyhow::Result<ExitCode> {
     let store = existing_store(args.place.store)?;
     let listed = recent(store.as_ref(), args.most).await?;
+    let mut told = Told::default();
     for one in &listed {
         if args.place.json {
-            println!("{}", one.json());
+            println!("{}", one.json(&mut told));
         } else {
             println!("{}", cut(&one.line(), width()));
         }
@@ -241,7 +251,7 @@ async fn show(args: OneArgs) -> anyhow::Result<ExitCode> {
     let Some(one) = meant(store.as_ref(), &args.session).await? else {
         return Ok(no_session(&SessionId::from(args.session)));
     };
-    let mut shown = one.json();
+    let mut shown = one.json(&mut Told::default());
     if let (Some(store), true) = (&store, one.is_kept()) {
         let id = SessionId::from(one.id.as_str());
         let items = store.inbox(&id).await?;
@@ -303,7 +313,7 @@ async fn remove(args: OneArgs) -> anyhow::Result<ExitCode> {
         _ => (code::CONFLICT, format!("{id} is not kept, it runs; safepoint stop {id} ends it")),
     };
     if args.place.json {
-        println!("{}", json!({"v": 1, "type": "removed", "session": id, "code": number, "said": said}));
+        Told::default().say("removed", Some(id.as_str()), json!({"code": number, "said": said}))?;
     } else {
         eprintln!("safepoint: {}", plain(&said));
     }

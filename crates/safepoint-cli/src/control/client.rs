@@ -9,6 +9,7 @@ use std::{
 
 use tokio::{
     io::BufReader,
+    net::UnixStream,
     time::{Instant, timeout, timeout_at},
 };
 
@@ -17,10 +18,10 @@ use super::{
     place, stored,
     wire::{self, Ask, OrWord, PolicyWord, PushAsk, Reply, Request, VERSION, Wait, code},
 };
-use crate::args::Usage;
+use crate::{args::Usage, told::Told};
 
-/// How long a session may take to say that it has heard.
-const TO_HEAR: Duration = Duration::from_secs(10);
+/// How long the owner of a session may take to say that it has heard.
+const TO_HEAR: Duration = Duration::from_secs(2);
 
 pub(crate) async fn push(args: PushArgs) -> anyhow::Result<ExitCode> {
     let wait = if args.wait { Wait::Settled } else { Wait::No };
@@ -70,6 +71,14 @@ pub(crate) struct Running {
     /// In one line.
     pub(crate) said: String,
     pub(crate) detail: serde_json::Value,
+    pub(crate) answers: Answers,
+}
+
+/// Whether its process answers. Exhaustive: it does, or it lives and does not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answers {
+    Yes,
+    No,
 }
 
 /// Every session that runs, oldest first.
@@ -80,39 +89,55 @@ pub(crate) struct Running {
 /// # Cancel safety
 /// Nothing is lost.
 pub(crate) async fn running() -> anyhow::Result<Vec<Running>> {
-    let mut found = Vec::new();
-    for (session, path) in place::sessions()? {
-        if let Some(reply) = shown_of(&path).await {
-            found.push(Running { session, said: reply.message, detail: reply.detail });
-        }
-    }
-    Ok(found)
+    let asked =
+        place::sessions()?.into_iter().map(|(session, path)| async move { shown_of(session, &path).await });
+    Ok(futures_util::future::join_all(asked).await.into_iter().flatten().collect())
 }
 
-/// Has the owner of a kept session look at its store at once, if one lives here; else it finds out by itself.
-pub(super) async fn nudge(session: &str) {
-    const PATIENCE: Duration = Duration::from_millis(200);
+/// Has the owner of a kept session look at its store at once, if one lives here; else it finds out by itself. Says so
+/// if it lives and does not answer.
+pub(super) async fn nudge(session: &str) -> Option<String> {
+    let (_, path) = place::sessions().ok()?.into_iter().find(|(id, _)| id == session)?;
+    let mut stream = place::connect(&path).await?;
+    let pid = owner(&stream);
     let asked = async {
-        let (_, path) = place::sessions().ok()?.into_iter().find(|(id, _)| id == session)?;
-        let mut stream = place::connect(&path).await?;
         wire::write(&mut stream, &Request { v: VERSION, ask: Ask::Look }).await.ok()?;
         wire::read_line(&mut BufReader::new(stream)).await.ok()
     };
-    if timeout(PATIENCE, asked).await.is_err() {
-        // It looks by itself before long.
+    timeout(TO_HEAR, asked).await.is_err().then(|| silent(pid))
+}
+
+/// What a session says of itself, or that it says nothing; none if it is gone.
+async fn shown_of(session: String, path: &Path) -> Option<Running> {
+    let mut stream = place::connect(path).await?;
+    let pid = owner(&stream);
+    let asked = async {
+        wire::write(&mut stream, &Request { v: VERSION, ask: Ask::Show }).await.ok()?;
+        let line = wire::read_line(&mut BufReader::new(stream)).await.ok()??;
+        serde_json::from_slice::<Reply>(&line).ok()
+    };
+    match timeout(TO_HEAR, asked).await {
+        Ok(reply) => {
+            let Reply { message, detail, .. } = reply?;
+            Some(Running { session, said: message, detail, answers: Answers::Yes })
+        }
+        Err(_silent) => {
+            let detail = serde_json::json!({ "pid": pid });
+            Some(Running { session, said: silent(pid), detail, answers: Answers::No })
+        }
     }
 }
 
-/// What a session says of itself; none if it is gone or does not answer.
-async fn shown_of(path: &Path) -> Option<Reply> {
-    const PATIENCE: Duration = Duration::from_secs(1);
-    let asked = async {
-        let mut stream = place::connect(path).await?;
-        wire::write(&mut stream, &Request { v: VERSION, ask: Ask::Show }).await.ok()?;
-        let line = wire::read_line(&mut BufReader::new(stream)).await.ok()??;
-        serde_json::from_slice(&line).ok()
-    };
-    timeout(PATIENCE, asked).await.ok().flatten()
+/// The process at the other end, where the system says it.
+fn owner(stream: &UnixStream) -> Option<i32> {
+    stream.peer_cred().ok().and_then(|peer| peer.pid())
+}
+
+fn silent(pid: Option<i32>) -> String {
+    match pid {
+        Some(pid) => format!("its owner (pid {pid}) does not answer"),
+        None => "its owner does not answer".to_owned(),
+    }
 }
 
 /// The socket of the session that is meant: its id, or an end of it that no other has.
@@ -134,9 +159,9 @@ fn meant(named: &str) -> anyhow::Result<Option<PathBuf>> {
 
 /// Asks, and shows each reply; the exit code is the last one's.
 async fn talk(common: &Common, ask: Ask, wait: Wait) -> anyhow::Result<ExitCode> {
+    let mut shown = Shown { common, told: Told::default() };
     if let Some(reply) = stored::through_store(common, &ask, wait).await? {
-        show(common, &reply)?;
-        return Ok(ExitCode::from(reply.code));
+        return shown.last(&reply);
     }
     let stream = match meant(&common.session)? {
         Some(path) => place::connect(&path).await,
@@ -144,56 +169,86 @@ async fn talk(common: &Common, ask: Ask, wait: Wait) -> anyhow::Result<ExitCode>
     };
     let Some(mut stream) = stream else {
         let message = format!("no session {} is running (safepoint sessions ls lists them)", common.session);
-        show(common, &Reply::new(code::NONE_SUCH, "no_such_session", message))?;
-        return Ok(ExitCode::from(code::NONE_SUCH));
+        return shown.last(&Reply::new(code::NONE_SUCH, "no_such_session", message));
     };
-    wire::write(&mut stream, &Request { v: VERSION, ask }).await?;
+    let began = Instant::now();
+    let pid = owner(&stream);
+    let over = common.timeout.map(|timeout| began + timeout);
+    // The first word comes soon, whatever is waited for.
+    let mut deadline = Some(over.map_or(began + TO_HEAR, |over| over.min(began + TO_HEAR)));
+    let request = Request { v: VERSION, ask };
+    match timeout_at(began + TO_HEAR, wire::write(&mut stream, &request)).await {
+        Ok(written) => written?,
+        Err(_silent) => return shown.last(&unheard(common, pid)),
+    }
     let mut reader = BufReader::new(stream);
-    let deadline = match (wait, common.timeout) {
-        (_, Some(timeout)) => Some(Instant::now() + timeout),
-        (Wait::No, None) => Some(Instant::now() + TO_HEAR),
-        (Wait::Settled | Wait::Quiet, None) => None,
-    };
     loop {
         let line = match deadline {
             None => wire::read_line(&mut reader).await,
             Some(deadline) => match timeout_at(deadline, wire::read_line(&mut reader)).await {
                 Ok(line) => line,
-                Err(_over) => {
-                    show(
-                        common,
-                        &Reply::new(
-                            code::TIMED_OUT,
-                            "timed_out",
-                            "it was asked; its end was not seen in time",
-                        ),
-                    )?;
-                    return Ok(ExitCode::from(code::TIMED_OUT));
+                Err(_over) if over.is_some_and(|over| over <= deadline) => {
+                    let message = "it was asked; its end was not seen in time";
+                    return shown.last(&Reply::new(code::TIMED_OUT, "timed_out", message));
                 }
+                Err(_silent) => return shown.last(&unheard(common, pid)),
             },
         };
         let Some(line) = line? else { anyhow::bail!("the session went away before it answered") };
         let reply: Reply = serde_json::from_slice(&line)?;
-        show(common, &reply)?;
         if reply.last {
-            return Ok(ExitCode::from(reply.code));
+            return shown.last(&reply);
         }
+        shown.show(&reply)?;
+        deadline = if wait == Wait::No { deadline } else { over };
     }
 }
 
-fn show(common: &Common, reply: &Reply) -> anyhow::Result<()> {
-    let message = crate::screen::plain(&reply.message);
-    match (common.json, reply.code) {
-        (true, _) => println!("{}", serde_json::to_string(reply)?),
-        (false, code::ACCEPTED) => {
-            println!("{message}");
-            for line in details(&reply.detail) {
-                println!("  {line}");
-            }
-        }
-        (false, _) => eprintln!("safepoint: {message}"),
+/// It was asked, and nobody knows whether it was heard.
+fn unheard(common: &Common, pid: Option<i32>) -> Reply {
+    let session = &common.session;
+    let end = pid
+        .map_or(String::new(), |pid| format!(", kill -CONT {pid} if it was paused, or kill {pid} ends it"));
+    let message = format!(
+        "{}: whether it takes this is not known; see safepoint sessions show {session}{end}. Of a session that is kept, \
+         name the file with --store: then this waits in it",
+        silent(pid)
+    );
+    Reply::new(code::OTHER, "not_answering", message).detail(serde_json::json!({ "owner": pid }))
+}
+
+/// Where replies are shown.
+struct Shown<'a> {
+    common: &'a Common,
+    told: Told,
+}
+
+impl Shown<'_> {
+    fn last(&mut self, reply: &Reply) -> anyhow::Result<ExitCode> {
+        self.show(reply)?;
+        Ok(ExitCode::from(reply.code))
     }
-    Ok(())
+
+    fn show(&mut self, reply: &Reply) -> anyhow::Result<()> {
+        if self.common.json {
+            let session = if reply.session.is_empty() { &self.common.session } else { &reply.session };
+            let mut fields = serde_json::json!({"code": reply.code, "status": reply.status, "message": reply.message,
+                "detail": reply.detail, "last": reply.last});
+            if let Some(run) = reply.detail.get("run") {
+                fields["run"] = run.clone();
+            }
+            self.told.say("reply", Some(session), fields)?;
+            return Ok(());
+        }
+        let message = crate::screen::plain(&reply.message);
+        if reply.code == code::ACCEPTED {
+            println!("{message}");
+            details(&reply.detail).iter().for_each(|line| println!("  {line}"));
+        } else {
+            eprintln!("safepoint: {message}");
+        }
+        Ok(())
+    }
 }
 
 /// The details that say more than the message does.
@@ -211,13 +266,18 @@ pub(crate) fn details(detail: &serde_json::Value) -> Vec<String> {
     fields.iter().filter_map(line).collect()
 }
 
+/// What is to be said.
 fn text(given: &str) -> anyhow::Result<String> {
-    if given != "-" {
-        return Ok(given.to_owned());
+    let mut text = given.to_owned();
+    if given == "-" {
+        text.clear();
+        std::io::stdin().read_to_string(&mut text)?;
+        text.truncate(text.trim_end_matches(['\r', '\n']).len());
     }
-    let mut text = String::new();
-    std::io::stdin().read_to_string(&mut text)?;
-    Ok(text.trim_end_matches(['\r', '\n']).to_owned())
+    if text.trim().is_empty() {
+        return Err(Usage("there is nothing in it: say something".into()).into());
+    }
+    Ok(text)
 }
 
 pub(super) fn millis(duration: Duration) -> u64 {

@@ -101,13 +101,12 @@ impl RunTarget {
             return say.last(Reply::new(code::TOO_LATE, "no_active_turn", "no turn is at work"));
         };
         let steering = run.steer(steer);
+        let accepted =
+            Reply::new(code::ACCEPTED, "accepted", "it goes with the next request, if there is one");
         if push.wait == Wait::No {
-            return say.last(Reply::new(
-                code::ACCEPTED,
-                "accepted",
-                "it goes with the next request, if there is one",
-            ));
+            return say.last(accepted);
         }
+        say.first(accepted);
         say.last(match steering.landed().await {
             Landed::Delivered { round } => {
                 Reply::new(code::ACCEPTED, "delivered", format!("delivered with request {round}"))

@@ -72,8 +72,7 @@ async fn push(store: &Arc<dyn Store>, session: &SessionId, asked: &PushAsk) -> a
         Pushed::Full => Reply::new(code::NO_ROOM, "full", "the inbox is full"),
         Pushed::Closed => Reply::new(code::NO_ROOM, "closed", "the inbox takes nothing"),
     };
-    nudge(session.as_str()).await;
-    Ok(reply)
+    Ok(reply.but(nudge(session.as_str()).await))
 }
 
 async fn withdraw(store: &Arc<dyn Store>, session: &SessionId, item: &str) -> anyhow::Result<Reply> {
@@ -89,8 +88,7 @@ async fn withdraw(store: &Arc<dyn Store>, session: &SessionId, item: &str) -> an
         Withdrawn::Taken => Reply::new(code::TOO_LATE, "taken", "a turn has it, or had it"),
         Withdrawn::Unknown => Reply::new(code::NONE_SUCH, "no_such_item", "there is no such item"),
     };
-    nudge(session.as_str()).await;
-    Ok(reply)
+    Ok(reply.but(nudge(session.as_str()).await))
 }
 
 async fn stop(
@@ -111,10 +109,10 @@ async fn stop(
         let stop = StopIntent { bytes: intent.to_bytes(), approvals: Approvals::Stay };
         last = Some(store.ask_stop(session, stop).await?);
     }
-    nudge(session.as_str()).await;
     let asked_reply =
         Reply::new(code::ACCEPTED, "asked", "asked, and recorded: it holds whoever owns the session")
-            .detail(json!({ "stop": last }));
+            .detail(json!({ "stop": last }))
+            .but(nudge(session.as_str()).await);
     if wait == Wait::No {
         return Ok(asked_reply);
     }

@@ -163,6 +163,14 @@ impl Reply {
         Self { v: VERSION, code, status, session, message: message.into(), detail: json!({}), last: true }
     }
 
+    /// With what else is to be known.
+    pub(super) fn but(mut self, what: Option<String>) -> Self {
+        if let Some(what) = what {
+            self.message = format!("{}; {what}", self.message);
+        }
+        self
+    }
+
     pub(super) fn detail(mut self, detail: Value) -> Self {
         self.detail = detail;
         self

@@ -21,6 +21,7 @@ pub(super) fn write(story: &Story, out: &mut impl Write) -> io::Result<()> {
         let mut line = line;
         line.insert("v".into(), json!(VERSION));
         line.insert("session".into(), json!(story.row.id));
+        line.entry("run").or_insert(Value::Null);
         line.insert("seq".into(), json!(seq));
         seq += 1;
         serde_json::to_writer(&mut *out, &line)?;

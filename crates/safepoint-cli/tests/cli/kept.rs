@@ -1,8 +1,16 @@
 //! `run` and `resume` on a kept session: what waits, what was asked meanwhile, and that a signal is always heard.
 
-use std::process::Output;
+use std::{
+    io::{BufRead, BufReader, Read as _},
+    ops::{Deref, DerefMut},
+    path::PathBuf,
+    process::{Child, ChildStderr, Command, Output, Stdio},
+};
 
-use crate::{Practice, safepoint};
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::{Practice, safepoint, signal};
 
 /// A store of its own, and a server.
 struct Kept {
@@ -22,17 +30,79 @@ impl Kept {
     }
 
     fn tell(&self, args: &[&str]) -> (i32, String, String) {
-        let home = self.folder.path();
-        let store = home.join("s.db");
-        let Output { status, stdout, stderr } = safepoint(args)
-            .args(["--store", store.to_str().unwrap()])
-            .env("HOME", home)
-            .env("XDG_RUNTIME_DIR", home)
-            .output()
-            .unwrap();
+        self.tell_in(self.store().to_str().unwrap(), args)
+    }
+
+    fn tell_in(&self, store: &str, args: &[&str]) -> (i32, String, String) {
+        let Output { status, stdout, stderr } = self.command(args, store).output().unwrap();
         let text = |bytes| String::from_utf8(bytes).unwrap();
         (status.code().unwrap(), text(stdout), text(stderr))
     }
+
+    fn command(&self, args: &[&str], store: &str) -> Command {
+        let home = self.folder.path();
+        let mut command = safepoint(args);
+        command.args(["--store", store]).env("HOME", home).env("XDG_RUNTIME_DIR", home);
+        command
+    }
+
+    fn store(&self) -> PathBuf {
+        self.folder.path().join("s.db")
+    }
+
+    /// A run that goes on, and what it tells people.
+    fn spawn(&self, args: &[&str]) -> (Running, BufReader<ChildStderr>) {
+        let model = ["--base-url", &self.server.url, "--model", "openai:x"];
+        let mut command = self.command(&[args, &model].concat(), self.store().to_str().unwrap());
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let stderr = BufReader::new(child.stderr.take().unwrap());
+        (Running(child), stderr)
+    }
+}
+
+/// Ended with its test, also where that fails.
+struct Running(Child);
+
+impl Deref for Running {
+    type Target = Child;
+    fn deref(&self) -> &Child {
+        &self.0
+    }
+}
+
+impl DerefMut for Running {
+    fn deref_mut(&mut self) -> &mut Child {
+        &mut self.0
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if self.0.kill().and_then(|()| self.0.wait()).is_err() {
+            // It has ended.
+        }
+    }
+}
+
+fn until_told(stderr: &mut impl BufRead, text: &str) -> String {
+    let mut told = String::new();
+    while !told.contains(text) {
+        assert!(stderr.read_line(&mut told).unwrap() > 0, "ended before {text}: {told}");
+    }
+    told
+}
+
+/// Every line is as published, and has the next number.
+fn check(lines: &str) -> Vec<Value> {
+    let schema: Value = serde_json::from_str(include_str!("../../../../docs/schema/reply.json")).unwrap();
+    let schema = jsonschema::validator_for(&schema).unwrap();
+    let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    for (index, line) in lines.iter().enumerate() {
+        let faults: Vec<String> = schema.iter_errors(line).map(|fault| fault.to_string()).collect();
+        assert!(faults.is_empty(), "{line}: {faults:?}");
+        assert_eq!(line["seq"], index as u64, "{line}");
+    }
+    lines
 }
 
 const ASKS: &str = r#"{"replies":[{"calls":[{"name":"shell","args":{"command":"echo ran"}}]},{"text":"all done"},
@@ -93,4 +163,90 @@ fn a_file_is_refused_where_the_session_is_kept() {
     let kept = Kept::start(r#"{"replies":[]}"#);
     let (code, _, told) = kept.turn(&["run", "x", "--attach", "y.png"]);
     assert!(code == 2 && told.contains("leave out --session and --store"), "{told}");
+}
+
+/// DESIGN of `--json`: each line of every command says its version, type, session, run, number and time.
+#[test]
+fn each_line_of_a_control_command_says_what_it_is_about() {
+    let kept = Kept::start(ASKS);
+    assert_eq!(kept.turn(&["run", "--session", "ses_1", "go"]).0, 11);
+    let approval = check(&kept.tell(&["approvals", "ses_1", "--json"]).1);
+    let approval = approval[0]["approval_id"].as_str().unwrap().to_owned();
+    let push = ["push", "ses_1", "b", "--json"];
+    for (args, code, kind) in [
+        (&push[..], 0, "reply"),
+        (&["withdraw", "ses_1", "item-2", "--json"], 0, "reply"),
+        (&["withdraw", "ses_1", "item-99", "--json"], 3, "reply"),
+        (&["push", "ses_none", "b", "--json"], 3, "reply"),
+        (&["approve", "ses_1", &approval, "--json"], 0, "decided"),
+        (&["sessions", "ls", "--json"], 0, "session"),
+        (&["sessions", "show", "ses_1", "--json"], 0, "session"),
+        (&["store", "check", "--json"], 0, "checked"),
+        (&["store", "export", "ses_1"], 0, "record"),
+        (&["stop", "ses_1", "--json"], 0, "reply"),
+        (&["sessions", "rm", "ses_1", "--json"], 0, "removed"),
+    ] {
+        let (got, said, told) = kept.tell(args);
+        let lines = check(&said);
+        assert_eq!((got, lines.is_empty()), (code, false), "{args:?}: {said}{told}");
+        for line in lines {
+            let session = if args[1] == "ses_none" { "ses_none" } else { "ses_1" };
+            assert_eq!((&line["type"], &line["session"]), (&kind.into(), &session.into()), "{args:?}");
+        }
+    }
+}
+
+/// S6.2: what says nothing is refused before anybody is asked.
+#[test]
+fn a_blank_push_is_wrong_usage() {
+    let kept = Kept::start(r#"{"replies":[]}"#);
+    for args in
+        [["push", "ses_1", ""], ["push", "ses_1", " \n"], ["steer", "ses_1", "  "], ["push", "ses_1", "-"]]
+    {
+        let (code, _, told) = kept.tell(&args);
+        assert!(code == 2 && told.contains("there is nothing in it"), "{args:?}: {told}");
+    }
+}
+
+/// S2.7: an interrupt while another turn comes first ends the run, and says where its own prompt is.
+#[test]
+fn an_interrupt_during_another_turn_says_where_the_prompt_is() {
+    let calls = r#"{"calls":[{"name":"shell","args":{"command":"sleep 1000"}}]}"#;
+    let kept = Kept::start(&format!(r#"{{"replies":[{{"text":"one"}},{calls}]}}"#));
+    assert_eq!(kept.turn(&["run", "--session", "ses_1", "a"]).0, 0);
+    assert_eq!(kept.tell(&["push", "ses_1", "b"]).0, 0);
+    let args = ["run", "--session", "ses_1", "--approve", "auto", "--tools", "shell", "--grace", "0", "c"];
+    let (mut child, mut stderr) = kept.spawn(&args);
+    let mut told = until_told(&mut stderr, "▸ shell");
+    signal(&child, Signal::INT);
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    stderr.read_to_string(&mut told).unwrap();
+    assert!(told.contains("another turn of this session comes first"), "{told}");
+    assert!(told.contains("the prompt waits as item-3"), "{told}");
+}
+
+/// S6.1: an owner that lives and does not answer is told as that, and what is said to a kept session waits in its store.
+#[test]
+fn an_owner_that_does_not_answer_is_told() {
+    let calls = r#"{"calls":[{"name":"shell","args":{"command":"sleep 1000"}}]}"#;
+    let kept = Kept::start(&format!(r#"{{"replies":[{calls}]}}"#));
+    let args = ["run", "--session", "ses_1", "--approve", "auto", "--tools", "shell", "go"];
+    let (mut child, mut stderr) = kept.spawn(&args);
+    until_told(&mut stderr, "▸ shell");
+    signal(&child, Signal::STOP);
+    let listed = check(&kept.tell(&["sessions", "ls", "--json"]).1);
+    assert_eq!((&listed[0]["state"], &listed[0]["kept"]), (&"not answering".into(), &true.into()));
+    let (code, said, _) = kept.tell(&["sessions", "show", "ses_1"]);
+    assert!(code == 0 && said.contains("ses_1: not answering"), "{said}");
+    let (code, said, _) = kept.tell(&["push", "ses_1", "later"]);
+    assert!(code == 0 && said.contains(&format!("its owner (pid {}) does not answer", child.id())), "{said}");
+    // Whoever does not know the store has nowhere to leave it.
+    let elsewhere = kept.folder.path().join("none.db");
+    let (code, _, told) = kept.tell_in(elsewhere.to_str().unwrap(), &["push", "ses_1", "later"]);
+    assert!(code == 1 && told.contains("does not answer") && told.contains("--store"), "{told}");
+    signal(&child, Signal::CONT);
+    for _twice in 0..2 {
+        signal(&child, Signal::INT);
+    }
+    assert_eq!(child.wait().unwrap().code(), Some(130));
 }

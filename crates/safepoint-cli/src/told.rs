@@ -1,0 +1,63 @@
+//! Lines of JSON of a command that is no run: the contract of its `--json`, described in `docs/schema/reply.json`.
+
+use std::io::{self, Write as _};
+
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+
+/// The version of these lines.
+const VERSION: u32 = 1;
+
+/// Numbers the lines of one command without a gap, and stamps them.
+#[derive(Debug, Default)]
+pub(crate) struct Told {
+    seq: u64,
+}
+
+impl Told {
+    /// One line: what every one has, and these fields. `run` is null unless they name one.
+    pub(crate) fn line(&mut self, kind: &str, session: Option<&str>, fields: Value) -> Value {
+        let mut line = Map::new();
+        line.insert("v".into(), json!(VERSION));
+        line.insert("type".into(), json!(kind));
+        line.insert("session".into(), json!(session));
+        line.insert("run".into(), Value::Null);
+        line.insert("seq".into(), json!(self.seq));
+        line.insert("at".into(), json!(Timestamp::now().to_string()));
+        if let Value::Object(fields) = fields {
+            line.extend(fields);
+        }
+        self.seq += 1;
+        Value::Object(line)
+    }
+
+    /// Writes one line to stdout.
+    ///
+    /// # Errors
+    /// If nobody reads it.
+    pub(crate) fn say(&mut self, kind: &str, session: Option<&str>, fields: Value) -> io::Result<()> {
+        writeln!(io::stdout(), "{}", self.line(kind, session, fields))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_line_has_what_every_one_has_and_the_next_number() {
+        let mut told = Told::default();
+        let first = told.line("reply", Some("ses_1"), json!({"run": "run_1", "code": 0}));
+        assert_eq!(
+            (&first["v"], &first["type"], &first["session"]),
+            (&json!(1), &json!("reply"), &json!("ses_1"))
+        );
+        assert_eq!((&first["run"], &first["seq"], &first["code"]), (&json!("run_1"), &json!(0), &json!(0)));
+        assert!(first["at"].as_str().unwrap().parse::<Timestamp>().is_ok());
+        let second = told.line("mcp_server", None, json!({}));
+        assert_eq!(
+            (&second["seq"], &second["session"], &second["run"]),
+            (&json!(1), &Value::Null, &Value::Null)
+        );
+    }
+}
