@@ -10,6 +10,10 @@ use safepoint::{
 };
 use serde_json::{Value, json};
 
+mod state;
+
+use state::State;
+
 use crate::{
     args::Usage,
     control::client::{Answers, Running, details, running},
@@ -60,38 +64,6 @@ pub(crate) struct Listed {
     row: Option<SessionRow>,
     /// What its own process says, if it runs and answers.
     running: Option<Running>,
-}
-
-/// How a session stands. Exhaustive: what a person does next depends on it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    /// Its process lives and does not answer.
-    NotAnswering,
-    /// A turn is at work.
-    Running,
-    /// It is open in a process, and no turn is at work.
-    Open,
-    /// A turn was at work when its process ended.
-    Crashed,
-    Suspended,
-    Stopped,
-    Failed,
-    Idle,
-}
-
-impl State {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::NotAnswering => "not answering",
-            Self::Running => "running",
-            Self::Open => "open",
-            Self::Crashed => "crashed",
-            Self::Suspended => "suspended",
-            Self::Stopped => "stopped",
-            Self::Failed => "failed",
-            Self::Idle => "idle",
-        }
-    }
 }
 
 /// Runs the command.

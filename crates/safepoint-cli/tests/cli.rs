@@ -14,8 +14,8 @@ use serde_json::Value;
 mod cli {
     mod chat;
     mod control;
-    mod rules;
     mod kept;
+    mod rules;
     mod survivors;
     mod terminal;
     mod told;

@@ -79,10 +79,11 @@ impl Kept {
                 self.wait = Wait::Left;
                 // A decision that was taken meanwhile takes the turn up by itself, and so does one that is overdue.
                 let is_coming = self.questions().await.acted_on > 0;
-                if !is_coming && !self.session.resume().await {
-                    if let Some(none) = self.none().await {
-                        return Ok(none);
-                    }
+                if !is_coming
+                    && !self.session.resume().await
+                    && let Some(none) = self.none().await
+                {
+                    return Ok(none);
                 }
             }
             Wait::Left => {}
