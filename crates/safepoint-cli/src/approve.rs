@@ -5,15 +5,18 @@ use std::sync::Arc;
 use futures_util::future::{BoxFuture, FutureExt as _};
 use safepoint::{
     AgentBuilder, Tool,
-    approval::{ApprovalRequest, Approvals, Approver, Decision, Rule, Ruling, Unanswered},
+    approval::{
+        ApprovalRequest, Approvals, Approver, Covers, Decision, OnUnknown, Question, Rule, Ruling, Unanswered,
+    },
     tool::EffectClass,
 };
 use tokio::sync::Mutex;
 
 use crate::{
-    args::{AgentArgs, Approve, Usage},
+    args::{AgentArgs, Approve, Unknown, Usage},
     keyboard::Keyboard,
-    screen::Screen,
+    questions,
+    screen::{Asking, Screen},
 };
 
 /// Puts every tool that changes something under the mode.
@@ -29,8 +32,7 @@ pub(crate) fn under(
         Approve::Auto => Approvals::Auto,
         Approve::Deny => Approvals::Deny,
         Approve::Ask if Keyboard::is_there() => {
-            let terminal = Terminal { screen: Arc::clone(screen), one_at_a_time: Arc::default() };
-            Approvals::Ask(Some(Arc::new(terminal)), Unanswered::Deny)
+            Approvals::Ask(Some(Arc::new(Terminal::new(Arc::clone(screen), unanswered))), unanswered)
         }
         Approve::Ask if unanswered == Unanswered::Suspend => Approvals::Ask(None, Unanswered::Suspend),
         Approve::Ask => {
@@ -56,7 +58,10 @@ pub(crate) fn ruled(
     for name in changing(tools) {
         builder = builder.rule(Rule::on(name, Ruling::Ask));
     }
-    Ok(builder)
+    Ok(builder.on_unknown(match args.unknown {
+        Some(Unknown::Ask) => OnUnknown::Ask,
+        Some(Unknown::Tell) | None => OnUnknown::Tell,
+    }))
 }
 
 /// The names of the tools that change something: they are asked about, where no rule says otherwise.
@@ -68,44 +73,112 @@ pub(crate) fn changing(tools: &[Arc<dyn Tool>]) -> Vec<String> {
 /// The person at the terminal.
 struct Terminal {
     screen: Arc<Screen>,
+    /// What becomes of a question that is left.
+    unanswered: Unanswered,
     one_at_a_time: Arc<Mutex<()>>,
+}
+
+impl Terminal {
+    fn new(screen: Arc<Screen>, unanswered: Unanswered) -> Self {
+        Self { screen, unanswered, one_at_a_time: Arc::default() }
+    }
 }
 
 impl Approver for Terminal {
     fn ask(&self, question: ApprovalRequest) -> BoxFuture<'static, Decision> {
+        let asked = self.ask_or_leave(question);
+        async move { asked.await.unwrap_or(Decision::Deny { message: String::new() }) }.boxed()
+    }
+
+    fn ask_or_leave(&self, question: ApprovalRequest) -> BoxFuture<'static, Option<Decision>> {
         let (screen, turn) = (Arc::clone(&self.screen), Arc::clone(&self.one_at_a_time));
+        let unanswered = self.unanswered;
         async move {
             let _mine = turn.lock().await;
-            put(&question, &screen).await
+            put(&question, unanswered, &screen).await
         }
         .boxed()
     }
 }
 
-const ANSWERS: &str = "  [y]es, [n]o, or say why not: ";
+/// What the person typed. Exhaustive: an answer, the wish to leave it open, or nothing that says anything.
+enum Typed {
+    Decided(Decision),
+    Later,
+    Again,
+}
 
-/// Dropped while it waits, it has taken nothing from the keyboard, and says that the question is withdrawn.
-async fn put(question: &ApprovalRequest, screen: &Arc<Screen>) -> Decision {
-    let no = || Decision::Deny { message: String::new() };
+/// Dropped while it waits, it has taken nothing from the keyboard, and says that the question is withdrawn. None: the
+/// person leaves it open.
+async fn put(question: &ApprovalRequest, unanswered: Unanswered, screen: &Arc<Screen>) -> Option<Decision> {
     // What was typed before the question could be read answers nothing.
-    let Some(mut keyboard) = Keyboard::open_empty() else { return no() };
-    let asking =
-        screen.ask(&format!("? {} wants to run with\n{}\n{ANSWERS}", question.tool, exactly(question)));
+    let mut keyboard = Keyboard::open_empty()?;
+    let answers = answers(question, unanswered);
+    let asking = screen.ask(&format!("{}\n{answers}", questions::put(question)));
     let decision = loop {
-        let Some(line) = keyboard.line().await else { break no() };
-        match line.trim() {
-            "y" | "yes" => break Decision::Approve,
-            "n" | "no" => break no(),
-            "" => asking.again(ANSWERS),
-            why => break Decision::Deny { message: format!("[denied by the user: {why}]") },
+        let Some(line) = keyboard.line().await else { break None };
+        match read(question, unanswered, line.trim()) {
+            Typed::Decided(decision) => break Some(decision),
+            Typed::Later => break None,
+            Typed::Again => asking.again(last_line(&answers)),
         }
     };
+    told(&asking, question, decision.as_ref());
     asking.answered();
     decision
 }
 
-/// All of the arguments. Whatever could disguise them is shown as what it is.
-fn exactly(question: &ApprovalRequest) -> String {
-    let text = format!("{:#}", question.args);
-    text.lines().map(|line| format!("    {line}")).collect::<Vec<_>>().join("\n")
+/// What a lasting yes has allowed is said once more, after the fact.
+fn told(asking: &Asking, question: &ApprovalRequest, decision: Option<&Decision>) {
+    if let Some(Decision::ApproveAlways { covers }) = decision {
+        asking.again(&format!("  allowed from now on: {}\n", questions::always(*covers, &question.tool)));
+    }
 }
+
+fn last_line(answers: &str) -> &str {
+    answers.lines().last().unwrap_or(answers)
+}
+
+fn answers(question: &ApprovalRequest, unanswered: Unanswered) -> String {
+    let (until, later) = match unanswered {
+        Unanswered::Suspend => ("in this session", ", [l]ater"),
+        Unanswered::Deny => ("in this turn", ""),
+    };
+    let tool = &question.tool;
+    match question.question {
+        Question::MayRun | Question::MidCall => format!(
+            "  always: from now on {until}, unasked, {}\n  tool:   from now on {until}, unasked, {}\n  \
+             [y]es, [n]o, [a]lways, [t]ool{later}, or say why not: ",
+            questions::always(Covers::Call, tool),
+            questions::always(Covers::Tool, tool),
+        ),
+        Question::MayHaveRun => format!(
+            "  [r]un it again, [g]ive up (the model is told that nobody knows){later},\n  \
+             or, if it is done, type what it came to: "
+        ),
+    }
+}
+
+fn read(question: &ApprovalRequest, unanswered: Unanswered, typed: &str) -> Typed {
+    let always = |covers| Typed::Decided(Decision::ApproveAlways { covers });
+    let no = || Typed::Decided(Decision::Deny { message: String::new() });
+    match (question.question, typed) {
+        (_, "") => Typed::Again,
+        (_, "l" | "later") if unanswered == Unanswered::Suspend => Typed::Later,
+        (Question::MayRun | Question::MidCall, "y" | "yes") | (Question::MayHaveRun, "r" | "run") => {
+            Typed::Decided(Decision::Approve)
+        }
+        (Question::MayRun | Question::MidCall, "n" | "no") | (Question::MayHaveRun, "g" | "give up") => no(),
+        (Question::MayRun | Question::MidCall, "a" | "always") => always(Covers::Call),
+        (Question::MayRun | Question::MidCall, "t" | "tool") => always(Covers::Tool),
+        (Question::MayRun | Question::MidCall, why) => {
+            Typed::Decided(Decision::Deny { message: format!("[denied by the user: {why}]") })
+        }
+        // A letter too few is no result.
+        (Question::MayHaveRun, short) if short.chars().count() == 1 => Typed::Again,
+        (Question::MayHaveRun, result) => Typed::Decided(Decision::Respond { result: result.to_owned() }),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -5,9 +5,10 @@ use std::{ffi::OsString, fmt, net::SocketAddr, path::PathBuf, time::Duration};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::{
+    approvals::{ApprovalsArgs, DecideArgs},
     control::args::{PushArgs, SteerArgs, StopArgs, WithdrawArgs},
     duration::parse as duration,
-    kept::{ApprovalsArgs, DecideArgs, StoreCommand},
+    kept::StoreCommand,
     mcp::{McpArgs, Servers},
     rules::Rules,
     sessions::SessionsCommand,
@@ -36,8 +37,8 @@ Which model, where --model does not say: the config file's, else by OPENAI_API_K
 ANTHROPIC_API_KEY or GEMINI_API_KEY, else a local server on port 11434, else the built-in practice model (a script).
 
 Config file: $XDG_CONFIG_HOME/safepoint/config.toml or ~/.config/safepoint/config.toml, with model, base_url,
-api_key_env, system, max_tokens, temperature, window, on_full, tools, parallel, approve, max_rounds. The command
-line outranks it.
+api_key_env, system, max_tokens, temperature, window, on_full, tools, parallel, approve, unknown, max_rounds. The
+command line outranks it.
 Its [mcp.NAME] are servers of tools: `command`, `args`, `env`, `cwd`, or `url`, `headers`; see `safepoint mcp ls`.
 Its [[rules]] rule on calls, the first that fits decides: `tool`, `args` (patterns, * is any text), `then` = \"allow\",
 \"ask\" or \"deny\", `message`. Only what they ask, or do not speak of, is --approve's; see docs/guides/approvals.md.
@@ -70,11 +71,12 @@ pub(crate) enum Command {
     Resume(Box<ResumeArgs>),
     /// The approvals of a kept session
     Approvals(ApprovalsArgs),
-    /// Let a call run that waits for approval, perhaps with other arguments
+    /// Let a call run that waits for approval, perhaps with other arguments, perhaps for always; or run one again of which
+    /// nobody knows whether it happened
     Approve(DecideArgs),
-    /// Do not let it run; the model is told
+    /// Do not let it run; the model is told. Of one that may have happened: give it up
     Deny(DecideArgs),
-    /// Give the call's result yourself instead of letting it run
+    /// Give the call's result yourself instead of letting it run. Of one that may have happened: say that it is done
     Respond(DecideArgs),
     /// The file in which sessions are kept
     #[command(subcommand)]
@@ -181,6 +183,10 @@ pub(crate) struct AgentArgs {
     /// Who decides about calls that change something, where no [[rules]] of the config file do; default: ask
     #[arg(long, value_enum)]
     pub(crate) approve: Option<Approve>,
+    /// What becomes of a call that changes something and was cut off, so that nobody knows whether it happened;
+    /// default: tell
+    #[arg(long, value_enum)]
+    pub(crate) unknown: Option<Unknown>,
     /// The config file
     #[arg(long, value_name = "PATH")]
     pub(crate) config: Option<PathBuf>,
@@ -275,6 +281,16 @@ pub(crate) enum Approve {
     Auto,
     /// Nothing that would be asked may run
     Deny,
+}
+
+/// Who is asked about a call of which nobody knows whether it happened. Exhaustive: it is never run again unasked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Unknown {
+    /// The model is told that nobody knows
+    Tell,
+    /// A person is asked: run it again, say that it is done, or give it up
+    Ask,
 }
 
 /// What happens to a conversation that outgrows the model's window. Exhaustive: the three policies.

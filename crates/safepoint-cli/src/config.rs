@@ -6,7 +6,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use crate::{
-    args::{AgentArgs, Approve, OnFull, Usage},
+    args::{AgentArgs, Approve, OnFull, Unknown, Usage},
     mcp::Servers,
     rules::{Rules, Written},
 };
@@ -26,6 +26,7 @@ pub(crate) struct Config {
     tools: Option<String>,
     parallel: Option<usize>,
     approve: Option<Approve>,
+    unknown: Option<Unknown>,
     max_rounds: Option<u32>,
     mcp: Servers,
     rules: Vec<Spanned<Written>>,
@@ -66,6 +67,7 @@ impl Config {
         args.tools = args.tools.take().or(self.tools);
         args.parallel = args.parallel.or(self.parallel);
         args.approve = args.approve.or(self.approve);
+        args.unknown = args.unknown.or(self.unknown);
         args.max_rounds = args.max_rounds.or(self.max_rounds);
         args.servers = self.mcp;
         args.rules = self.read;

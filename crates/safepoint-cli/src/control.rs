@@ -15,6 +15,7 @@ mod session;
 mod stored;
 mod wire;
 
+pub(crate) use client::nudge;
 pub(crate) use run::Turns;
 pub(crate) use server::Server;
 

@@ -1,5 +1,6 @@
 //! The `safepoint` binary: reads the command line, builds the runtime, and says with its exit code how it went.
 
+mod approvals;
 mod approve;
 mod args;
 mod attach;
@@ -17,6 +18,7 @@ mod model;
 mod practice;
 mod printer;
 mod prompts;
+mod questions;
 mod rules;
 mod run;
 mod screen;
@@ -34,8 +36,9 @@ use std::{process::ExitCode, time::Duration};
 use clap::Parser as _;
 
 use crate::{
+    approvals::Verb,
     args::{AgentArgs, Cli, Command},
-    kept::{StoreCommand, Verb},
+    kept::StoreCommand,
 };
 
 fn main() -> ExitCode {
@@ -59,10 +62,10 @@ fn main() -> ExitCode {
             Some(Command::Sessions(command)) => sessions::sessions(command).await,
             Some(Command::Run(args)) => run::run(args).await,
             Some(Command::Resume(args)) => run::resume(args).await,
-            Some(Command::Approvals(args)) => kept::approvals(args).await,
-            Some(Command::Approve(args)) => kept::decide(Verb::Approve, args).await,
-            Some(Command::Deny(args)) => kept::decide(Verb::Deny, args).await,
-            Some(Command::Respond(args)) => kept::decide(Verb::Respond, args).await,
+            Some(Command::Approvals(args)) => approvals::approvals(args).await,
+            Some(Command::Approve(args)) => approvals::decide(Verb::Approve, args).await,
+            Some(Command::Deny(args)) => approvals::decide(Verb::Deny, args).await,
+            Some(Command::Respond(args)) => approvals::decide(Verb::Respond, args).await,
             Some(Command::Store(StoreCommand::Check(place))) => kept::check(place).await,
             Some(Command::Store(StoreCommand::Export(args))) => kept::export(args).await,
             Some(Command::Trace(args)) => trace::trace(args).await,

@@ -11,7 +11,7 @@ use safepoint::{
 };
 use serde_json::json;
 
-use crate::{args::RunArgs, json::Lines, screen::Screen, signals::Strength, status::Status};
+use crate::{args::RunArgs, json::Lines, questions, screen::Screen, signals::Strength, status::Status};
 
 /// What the user sees.
 pub(crate) struct View {
@@ -72,8 +72,7 @@ impl View {
                 self.screen.note(&format!("▸ {name} {}", short(&args.to_string())));
             }
             Fact::CallEnded { report, .. } => {
-                let status = report.status.as_str().replace('_', " ");
-                self.screen.note(&format!("▪ {}: {status}", report.name));
+                self.screen.note(&format!("▪ {}", questions::ended(report)));
             }
             Fact::HistoryShortened(shortened) | Fact::SummaryEnded { shortened: Some(shortened), .. } => {
                 let place = match shortened.omitted.by {

@@ -12,6 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 mod cli {
+    mod approvals;
     mod chat;
     mod control;
     mod kept;

@@ -161,6 +161,16 @@ pub trait Approver: Send + Sync + 'static {
     /// # Cancel safety
     /// Dropped when the run is stopped, the approval expires, or somebody else decides first.
     fn ask(&self, question: ApprovalRequest) -> BoxFuture<'static, Decision>;
+
+    /// The same, of somebody who may leave without an answer. None: nobody can be asked here any more, and the question
+    /// is left as [`Unanswered`] says: denied, or open, so that the run suspends.
+    ///
+    /// # Cancel safety
+    /// As [`Approver::ask`].
+    fn ask_or_leave(&self, question: ApprovalRequest) -> BoxFuture<'static, Option<Decision>> {
+        let asked = self.ask(question);
+        Box::pin(async move { Some(asked.await) })
+    }
 }
 
 /// The question: exactly this call, with exactly these arguments.

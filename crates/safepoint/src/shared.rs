@@ -90,6 +90,8 @@ pub(crate) enum Msg {
     Asks { call_id: CallId, asks: Asks, reply: Reply },
     /// Somebody decided.
     Decided { id: ApprovalId, decision: Decision, reply: oneshot::Sender<Result<(), DecideError>> },
+    /// Whoever was asked has left without an answer.
+    Left { id: ApprovalId },
     /// Nobody did in time.
     Expired { id: ApprovalId },
     /// A hook answered.

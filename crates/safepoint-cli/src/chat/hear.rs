@@ -12,10 +12,11 @@ use safepoint::{
 
 use super::{
     items::{Pushed, Turn},
-    state::{Act, Asked, Mode, State, Tone},
+    state::{Act, Asked, State, Tone},
     trace,
     work::{Stage, Work, brief},
 };
+use crate::questions;
 
 /// What is heard of the session. Exhaustive: an item with its words, a turn on items, or any other event.
 #[derive(Clone, Debug)]
@@ -139,8 +140,7 @@ impl State {
                 self.tell(Tone::Aside, &format!("▸ {name} {}", brief(args)));
             }
             Fact::CallEnded { report, result, .. } => {
-                let status = report.status.as_str().replace('_', " ");
-                self.tell(Tone::Aside, &format!("▪ {}: {status}", report.name));
+                self.tell(Tone::Aside, &format!("▪ {}", questions::ended(report)));
                 // Of a call that was stopped the receipt speaks.
                 if report.stopped_by.is_none() {
                     self.output(&result.text);
@@ -170,15 +170,14 @@ impl State {
     fn put_question(&mut self, now: Instant) {
         let Some(asked) = self.questions.front_mut() else { return };
         asked.since = now;
-        let (tool, args) = (asked.question.tool.clone(), exactly(&asked.question.args));
-        self.tell(Tone::Plain, &format!("? {tool} wants to run with"));
-        self.tell(Tone::Plain, &args);
+        let put = questions::put(&asked.question);
+        self.tell(Tone::Plain, &put);
     }
 
     fn closed(&mut self, id: &ApprovalId, answer: &Answered, now: Instant) {
         let was_put = match self.questions.front() {
             Some(asked) if asked.question.id == *id => {
-                self.end_denial();
+                self.end_answer();
                 self.questions.pop_front();
                 true
             }
@@ -219,8 +218,7 @@ impl State {
 
     fn ended(&mut self, fate: Fate, receipt: Arc<Receipt>, now: Instant) -> Vec<Act> {
         self.end_text();
-        self.end_denial();
-        self.mode = Mode::Typing;
+        self.end_answer();
         self.questions.clear();
         self.deciding = None;
         self.settled_at = Some(now);
@@ -257,11 +255,6 @@ impl State {
         self.work = None;
         Vec::new()
     }
-}
-
-/// All of the arguments, as they are: whatever could disguise them is shown as what it is.
-fn exactly(args: &serde_json::Value) -> String {
-    format!("{args:#}").lines().map(|line| format!("    {line}")).collect::<Vec<_>>().join("\n")
 }
 
 fn answered(answer: &Answered) -> &'static str {

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
-use safepoint::approval::Decision;
+use safepoint::approval::{Covers, Decision, Question};
 
 use super::{
     input::Way,
@@ -35,11 +35,10 @@ impl State {
             KeyCode::Esc => self.escape(),
             KeyCode::Char('d') if control && self.input.is_empty() => self.quit(Leave::Tidily),
             _ if self.leaving.is_some() => Vec::new(),
-            _ if self.mode == Mode::Denying => self.denial(key),
+            _ if matches!(self.mode, Mode::Denying | Mode::Telling) => self.written(key),
+            KeyCode::Char(letter) if self.mode == Mode::Allowing && !control => self.allow(letter),
             // A word that is being typed answers nothing, and no other letter is swallowed.
-            KeyCode::Char(letter @ ('y' | 'Y' | 'n' | 'N' | 'm' | 'M')) if may_answer && !control => {
-                self.answer(letter)
-            }
+            KeyCode::Char(letter) if may_answer && !control && self.answers(letter) => self.answer(letter),
             _ => self.typed(key),
         }
     }
@@ -109,37 +108,73 @@ impl State {
         vec![Act::Push { text, how: if is_at_work { how } else { How::Queue } }]
     }
 
+    /// Whether this letter answers the question at hand.
+    fn answers(&self, letter: char) -> bool {
+        let question = self.questions.front().map_or(Question::MayRun, |asked| asked.question.question);
+        match question {
+            Question::MayRun | Question::MidCall => "ynma".contains(letter.to_ascii_lowercase()),
+            Question::MayHaveRun => "rdg".contains(letter.to_ascii_lowercase()),
+        }
+    }
+
     fn answer(&mut self, letter: char) -> Vec<Act> {
-        match letter {
-            'y' | 'Y' => self.decide(Decision::Approve),
-            'n' | 'N' => self.decide(Decision::Deny { message: String::new() }),
-            'm' | 'M' => {
-                self.draft = self.input.text().to_owned();
-                self.input.clear();
-                self.mode = Mode::Denying;
+        match letter.to_ascii_lowercase() {
+            'y' | 'r' => self.decide(Decision::Approve),
+            'n' | 'g' => self.decide(Decision::Deny { message: String::new() }),
+            'm' => self.write(Mode::Denying),
+            'd' => self.write(Mode::Telling),
+            'a' => {
+                self.mode = Mode::Allowing;
                 Vec::new()
             }
             _ => Vec::new(),
         }
     }
 
-    fn denial(&mut self, key: KeyEvent) -> Vec<Act> {
+    /// How far the yes reaches; any other letter changes nothing.
+    fn allow(&mut self, letter: char) -> Vec<Act> {
+        let covers = match letter.to_ascii_lowercase() {
+            'e' => Covers::Call,
+            't' => Covers::Tool,
+            _ => return Vec::new(),
+        };
+        self.end_answer();
+        self.decide(Decision::ApproveAlways { covers })
+    }
+
+    fn write(&mut self, mode: Mode) -> Vec<Act> {
+        self.draft = self.input.text().to_owned();
+        self.input.clear();
+        self.mode = mode;
+        Vec::new()
+    }
+
+    fn written(&mut self, key: KeyEvent) -> Vec<Act> {
         if key.code != KeyCode::Enter {
             self.input.key(key);
             return Vec::new();
         }
-        let why = self.input.text().trim().to_owned();
-        self.end_denial();
-        let message = if why.is_empty() { String::new() } else { format!("[denied by the user: {why}]") };
+        let text = self.input.text().trim().to_owned();
+        let is_result = self.mode == Mode::Telling;
+        if is_result && text.is_empty() {
+            return Vec::new();
+        }
+        self.end_answer();
+        if is_result {
+            return self.decide(Decision::Respond { result: text });
+        }
+        let message = if text.is_empty() { String::new() } else { format!("[denied by the user: {text}]") };
         self.decide(Decision::Deny { message })
     }
 
     /// The input is the message to the agent again.
-    pub(super) fn end_denial(&mut self) {
-        if self.mode == Mode::Denying {
-            self.mode = Mode::Typing;
-            let draft = std::mem::take(&mut self.draft);
-            self.input.set(draft);
+    pub(super) fn end_answer(&mut self) {
+        match std::mem::take(&mut self.mode) {
+            Mode::Denying | Mode::Telling => {
+                let draft = std::mem::take(&mut self.draft);
+                self.input.set(draft);
+            }
+            Mode::Typing | Mode::Allowing => {}
         }
     }
 
@@ -150,8 +185,8 @@ impl State {
     }
 
     fn escape(&mut self) -> Vec<Act> {
-        if self.mode == Mode::Denying {
-            self.end_denial();
+        if self.mode != Mode::Typing {
+            self.end_answer();
             return Vec::new();
         }
         self.stop()
@@ -177,7 +212,7 @@ impl State {
             return works;
         }
         if !self.input.is_empty() {
-            self.end_denial();
+            self.end_answer();
             self.input.clear();
             return Vec::new();
         }

@@ -9,7 +9,10 @@ use ratatui::{
     text::{Line, Span},
 };
 
-use safepoint::receipt::Ending;
+use safepoint::{
+    approval::{Covers, Question},
+    receipt::Ending,
+};
 
 use super::{
     items::{How, Items, Origin, Pushed},
@@ -18,7 +21,7 @@ use super::{
     surface::Pane,
     work::{Call, CallState, Stage, Stop, Work, brief, elapsed},
 };
-use crate::screen;
+use crate::{questions, screen};
 
 const STOPPING: Style = Style::new().fg(Color::Yellow).add_modifier(Modifier::BOLD);
 const LABEL: Style = Style::new().fg(Color::Blue);
@@ -37,8 +40,16 @@ pub(super) fn pane(state: &State, rows: usize, now: Instant) -> Pane {
     }
     lists(&state.items, &mut lines);
     if let Some(asked) = state.questions.front().filter(|_| state.deciding.is_none()) {
-        let (tool, args) = (&asked.question.tool, one_line(&brief(&asked.question.args)));
-        lines.push(Line::styled(format!("? may {tool} run: {args}"), STOPPING));
+        let args = one_line(&brief(&asked.question.args));
+        lines.push(Line::styled(format!("? {}: {args}", questions::short(&asked.question)), STOPPING));
+        if state.mode == Mode::Allowing {
+            let covers = [("e", Covers::Call), ("t", Covers::Tool)];
+            lines.push(Line::raw("  from now on, in this session and in no other, without a question:"));
+            lines.extend(covers.map(|(key, covers)| {
+                let what = one_line(&questions::always(covers, &asked.question.tool));
+                Line::from(vec![Span::styled(format!("  {key} "), LABEL), Span::raw(what)])
+            }));
+        }
     }
     let (typed, cursor) = input(state);
     let top = lines.len();
@@ -130,7 +141,11 @@ fn input(state: &State) -> (Vec<Line<'static>>, (usize, usize)) {
     const LEAD: usize = 2;
     let (rows, (column, row)) = state.input.rows(state.columns().saturating_sub(LEAD + 1).max(1));
     let first = (row + 1).saturating_sub(TYPED);
-    let lead = if state.mode == Mode::Denying { "✗ " } else { "› " };
+    let lead = match state.mode {
+        Mode::Denying => "✗ ",
+        Mode::Telling => "= ",
+        Mode::Typing | Mode::Allowing => "› ",
+    };
     let shown = rows.into_iter().enumerate().skip(first).take(TYPED).map(|(index, text)| {
         Line::from(vec![Span::styled(if index == 0 { lead } else { "  " }, PROMPT), Span::raw(text)])
     });
@@ -144,10 +159,21 @@ fn hint(state: &State, now: Instant) -> String {
         (Some(Leave::Tidily), ..) => "ending… Ctrl-C ends within a second".to_owned(),
         (Some(Leave::AtOnce), ..) => "ending now…".to_owned(),
         (None, Mode::Denying, _) => "say why not · Enter denies with this message · Esc back".to_owned(),
-        (None, Mode::Typing, Some(_)) if state.may_answer(now) => {
+        (None, Mode::Telling, _) => {
+            "what did it come to? · Enter: it is done, with this · Esc back".to_owned()
+        }
+        (None, Mode::Allowing, _) => "e exactly this · t the tool · Esc back".to_owned(),
+        (None, Mode::Typing, Some(asked)) if state.may_answer(now) => {
             let more = state.questions.len() - 1;
             let more = if more > 0 { format!(" · {more} more after it") } else { String::new() };
-            format!("y yes · n no · m no, saying why · Esc stops{more}")
+            match asked.question.question {
+                Question::MayRun | Question::MidCall => {
+                    format!("y yes · n no · m no, saying why · a always… · Esc stops{more}")
+                }
+                Question::MayHaveRun => {
+                    format!("r run it again · d it is done… · g give it up · Esc stops{more}")
+                }
+            }
         }
         (None, Mode::Typing, Some(_)) => "a question for you, when you pause typing".to_owned(),
         (None, Mode::Typing, None) if is_stopping => {

@@ -126,8 +126,7 @@ impl Turns<'_> {
                     self.screen.note(&format!("▸ {name} {}", brief(args)));
                 }
                 Fact::CallEnded { report, .. } => {
-                    let status = report.status.as_str().replace('_', " ");
-                    self.screen.note(&format!("▪ {}: {status}", report.name));
+                    self.screen.note(&format!("▪ {}", crate::questions::ended(report)));
                 }
                 Fact::Settled { error: Some(error), .. } => {
                     self.screen.note(&format!("safepoint: {}", error.message));

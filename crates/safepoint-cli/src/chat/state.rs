@@ -59,12 +59,16 @@ pub(super) enum Leave {
     AtOnce,
 }
 
-/// Whether keys answer a question, edit the input, or write the message of a denial. Exhaustive: the three.
+/// Whether keys answer a question or edit the input, write the message of a denial or the result of a call, or say how
+/// far a yes reaches. Exhaustive: the four.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Mode {
     #[default]
     Typing,
     Denying,
+    /// What a call came to that nobody knows the end of.
+    Telling,
+    Allowing,
 }
 
 /// What does not change while the program runs.

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use ratatui::{Terminal, backend::TestBackend, text::Line, widgets::Paragraph};
 use safepoint::{
     Receipt, Usage,
-    approval::{ApprovalRequest, Decision},
+    approval::{ApprovalRequest, Covers, Decision, Question},
     event::{Answered, Event, EventKind, Fact, TakenSteer},
     ids::{CallId, ItemId, Path, RunId, TurnId},
     receipt::{Ending, Escalated, ReasonReport, RequestReport, StopReport, WorkKind},
@@ -336,6 +336,60 @@ fn a_question_shows_what_would_run_and_one_key_answers() {
         world.fact(Fact::ApprovalClosed { id: question.id, call_id: CallId::from("call_2"), answer });
         world.hides("may shell run");
     }
+}
+
+/// S8.6: how far a yes reaches is said before it is given, and a key that says neither gives none.
+#[test]
+fn a_yes_for_always_says_what_it_allows() {
+    for (letter, covers) in [('e', Covers::Call), ('t', Covers::Tool)] {
+        let mut world = World::at_work();
+        let question = world.question();
+        world.wait(CALM);
+        assert_eq!(world.tap(KeyCode::Char('a')), []);
+        world.shows("from now on, in this session and in no other, without a question:");
+        world.shows("e shell with exactly these arguments");
+        world.shows("t every call of shell, whatever its arguments");
+        assert_eq!(world.tap(KeyCode::Char('y')), []);
+        assert_eq!(world.tap(KeyCode::Esc), []);
+        world.hides("from now on");
+        world.wait(CALM);
+        assert_eq!(world.tap(KeyCode::Char('a')), []);
+        let decision = Decision::ApproveAlways { covers };
+        assert_eq!(world.tap(KeyCode::Char(letter)), [Act::Decide(question.id, decision)]);
+        assert!(world.state.input.is_empty());
+    }
+}
+
+/// S7.3: of a call that may have happened the screen says so, and its three answers are others than yes and no.
+#[test]
+fn what_may_have_happened_has_answers_of_its_own() {
+    let ask = |world: &mut World| {
+        let mut question = world.question();
+        world.fact(closed(&question, Answered::Withdrawn));
+        question.question = Question::MayHaveRun;
+        world.fact(Fact::ApprovalAsked(question.clone()));
+        world.wait(CALM);
+        question.id
+    };
+    for (letter, decision) in [('r', Decision::Approve), ('g', Decision::Deny { message: String::new() })] {
+        let mut world = World::at_work();
+        let id = ask(&mut world);
+        world.shows("NOBODY KNOWS WHETHER IT HAPPENED");
+        world.shows("r run it again · d it is done… · g give it up");
+        assert_eq!(world.tap(KeyCode::Char(letter)), [Act::Decide(id, decision)]);
+    }
+    let mut world = World::at_work();
+    let id = ask(&mut world);
+    assert_eq!(world.tap(KeyCode::Char('y')), [], "a yes of habit is no answer");
+    world.state.input.clear();
+    world.wait(CALM);
+    assert_eq!(world.tap(KeyCode::Char('d')), []);
+    assert_eq!(world.tap(KeyCode::Enter), [], "no result, no answer");
+    assert_eq!(world.say("receipt 7"), [Act::Decide(id, Decision::Respond { result: "receipt 7".into() })]);
+}
+
+fn closed(question: &ApprovalRequest, answer: Answered) -> Fact {
+    Fact::ApprovalClosed { id: question.id.clone(), call_id: question.call_id.clone(), answer }
 }
 
 /// S8.2: of several questions one is put at a time, and it is the one that is answered; a key in a hurry answers none.

@@ -96,7 +96,7 @@ pub(crate) async fn running() -> anyhow::Result<Vec<Running>> {
 
 /// Has the owner of a kept session look at its store at once, if one lives here; else it finds out by itself. Says so
 /// if it lives and does not answer.
-pub(super) async fn nudge(session: &str) -> Option<String> {
+pub(crate) async fn nudge(session: &str) -> Option<String> {
     let (_, path) = place::sessions().ok()?.into_iter().find(|(id, _)| id == session)?;
     let mut stream = place::connect(&path).await?;
     let pid = owner(&stream);

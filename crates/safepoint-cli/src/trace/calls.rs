@@ -13,6 +13,7 @@ use super::{
     fold::{Folder, Open},
     story::{Kind, Tone},
 };
+use crate::questions;
 
 impl Folder {
     pub(super) fn call_started(&mut self, moment: &Moment, fact: &Fact) {
@@ -66,7 +67,11 @@ impl Folder {
             Effect::Done => ", effect done",
             Effect::Unknown => ", EFFECT UNKNOWN",
         };
-        step.said = format!("{}{effect}", report.status.as_str().replace('_', " "));
+        step.said = if questions::is_lost(report) {
+            "NOBODY KNOWS WHETHER IT HAPPENED: cut off while it was at work; not run again".to_owned()
+        } else {
+            format!("{}{effect}", report.status.as_str().replace('_', " "))
+        };
         let fields = [
             ("status", json!(report.status)),
             ("effect", json!(report.effect)),
@@ -83,7 +88,7 @@ impl Folder {
     pub(super) fn asked(&mut self, moment: &Moment, asked: &ApprovalRequest) {
         let step = self.begin_step(Open::Approval(asked.id.as_str().to_owned()), Kind::Approval, moment);
         step.from = Some(asked.asked_at);
-        step.title = format!("may {} run?", asked.tool);
+        step.title = format!("{}?", questions::short(asked));
         let fields = [
             ("approval_id", json!(asked.id)),
             ("call_id", json!(asked.call_id)),
@@ -117,7 +122,7 @@ impl Folder {
             Answered::Decided(Decision::Deny { message }) => (format!("denied: {message}"), Tone::Bad),
             Answered::Decided(Decision::Respond { .. }) => ("answered instead".to_owned(), Tone::Good),
             Answered::Expired => ("expired".to_owned(), Tone::Bad),
-            Answered::Withdrawn => ("withdrawn by a stop".to_owned(), Tone::Stopped),
+            Answered::Withdrawn => ("taken back by a stop".to_owned(), Tone::Stopped),
         };
         step.said = how;
         step.tone = tone;

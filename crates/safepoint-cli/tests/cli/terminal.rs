@@ -230,7 +230,8 @@ fn a_question_shows_what_would_run_and_yes_lets_it() {
     let server = Practice::start(&shell(&command));
     let mut terminal = Terminal::start(&server, &SHELL);
     terminal.until("? shell wants to run with");
-    terminal.until("[y]es, [n]o, or say why not:");
+    terminal.until("every call of shell, whatever its arguments");
+    terminal.until("[y]es, [n]o, [a]lways, [t]ool, or say why not:");
     let screen = terminal.screen();
     let shown: String = screen.lines().map(str::trim).collect();
     assert!(shown.contains(&format!("touch {}; echo \\u{{202e}}x", file.display())), "{screen}");

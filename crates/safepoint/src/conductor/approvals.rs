@@ -26,6 +26,9 @@ use crate::{
 const TOO_DEEP: &str =
     "error: agents are nested as deep as they may be here. Do this without calling another agent.";
 
+/// What the model is told where nobody can be asked.
+const NOBODY: &str = "[denied: this call needs a person's approval, and nobody can be asked here.]";
+
 /// Where it is told whether a decision was taken.
 type Reply = tokio::sync::oneshot::Sender<Result<(), DecideError>>;
 
@@ -88,8 +91,7 @@ impl Conductor {
                     self.machine.clear(index, args, overlaps);
                 }
                 Approvals::Ask(None, Unanswered::Deny) => {
-                    let why = "[denied: this call needs a person's approval, and nobody can be asked here.]";
-                    self.deny(call, why.into()).await?;
+                    self.deny(call, NOBODY.into()).await?;
                 }
                 Approvals::Ask(None, Unanswered::Suspend) => {
                     drop(self.ask(&call.id, (call.name.clone(), args), Question::MayRun).await?)
@@ -201,19 +203,36 @@ impl Conductor {
     /// Has the approver asked by a performer, until the question expires.
     pub(super) fn put(&mut self, approver: Arc<dyn Approver>, request: ApprovalRequest) {
         let shared = Arc::clone(&self.shared);
-        let open_for = self.def.limits.approval;
+        let left = request.expires_at.duration_since(Timestamp::now());
+        let open_for = std::time::Duration::try_from(left).unwrap_or_default().min(self.def.limits.approval);
         let id = request.id.clone();
         let task = self.scope.spawn("approval", async move {
             let id = request.id.clone();
-            let asking = callback::run(async move { approver.ask(request).await });
+            let asking = callback::run(async move { approver.ask_or_leave(request).await });
             let msg = match timeout(open_for, asking).await {
-                Ok(Ok(decision)) => Msg::Decided { id, decision, reply: tokio::sync::oneshot::channel().0 },
+                Ok(Ok(None)) => Msg::Left { id },
+                Ok(Ok(Some(decision))) => {
+                    Msg::Decided { id, decision, reply: tokio::sync::oneshot::channel().0 }
+                }
                 Ok(Err(Panicked(message))) => Msg::AskingPanicked { message },
                 Err(_elapsed) => Msg::Expired { id },
             };
             shared.post(msg);
         });
         self.asking.insert(id, task.dropper());
+    }
+
+    /// Whoever was asked has left: the question stays open for whoever can be asked later, or is denied.
+    pub(super) async fn left(&mut self, id: ApprovalId) -> Result<(), Broken> {
+        drop(self.asking.remove(&id));
+        if let Approvals::Ask(_, Unanswered::Suspend) = self.def.approvals {
+            return Ok(());
+        }
+        let denied = self.decide(&id, Decision::Deny { message: NOBODY.into() }).await?;
+        if denied.is_err() {
+            // Somebody else was first.
+        }
+        Ok(())
     }
 
     /// Somebody has decided: about a call of this run, or of a child run that has suspended itself.

@@ -64,7 +64,7 @@ impl Conductor {
                 reply.give(Decision::Approve);
                 return Ok(());
             }
-            (Ok(Ruling::Ask), _) if self.shared.tree.always.covers(&tool, &args) => {
+            (Ok(Ruling::Ask), Approvals::Ask(..)) if self.shared.tree.always.covers(&tool, &args) => {
                 reply.give(Decision::Approve);
                 return Ok(());
             }

@@ -71,6 +71,7 @@ impl Conductor {
             }
             Msg::Decided { id, decision, reply } => self.decided(id, decision, reply).await,
             Msg::Expired { id } => self.expire(&id).await,
+            Msg::Left { id } => self.left(id).await,
             Msg::Hooked { key, answer } => self.hooked(key, answer).await,
             Msg::Told { panicked } => {
                 self.told(panicked);

@@ -2,7 +2,7 @@
 
 use super::{Broken, Conductor, children::Entry};
 use crate::{
-    approval::Decision,
+    approval::{Approvals, Decision},
     event::Answered,
     history::{Entry as Said, History},
     ids::ApprovalId,
@@ -73,7 +73,13 @@ impl Conductor {
                 continue;
             }
             self.shared.tree.asks(&request.id, &self.shared.mailbox);
-            let Some(Decided { decision, reply }) = self.shared.tree.take(&request.id) else { continue };
+            let Some(Decided { decision, reply }) = self.shared.tree.take(&request.id) else {
+                // Whoever can be asked now is asked again: nobody has answered.
+                if let Approvals::Ask(Some(approver), _) = self.def.approvals.clone() {
+                    self.put(approver, request.clone());
+                }
+                continue;
+            };
             let taken = self.decide(&request.id, decision).await?;
             if let (Err(error), None) = (&taken, &reply) {
                 self.fail("approval", format!("the decision on {} was not taken: {error}", request.id), None);

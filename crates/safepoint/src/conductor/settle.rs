@@ -260,6 +260,7 @@ impl Conductor {
             | Msg::Parked { .. }
             | Msg::Suspend
             | Msg::Expired { .. }
+            | Msg::Left { .. }
             | Msg::Hooked { .. }
             // Dropped unanswered: taken back with its call.
             | Msg::Asks { .. }
@@ -296,6 +297,7 @@ impl Conductor {
             | Msg::Asks { .. }
             | Msg::Decided { .. }
             | Msg::Expired { .. }
+            | Msg::Left { .. }
             | Msg::Hooked { .. }
             | Msg::Steer { .. }
             | Msg::Look => {}

@@ -1,0 +1,327 @@
+//! `safepoint approvals`, `approve`, `deny`, `respond`: the questions of a kept session, from any process.
+//!
+//! **Invariants**: the first decision counts, and whoever comes later is told why theirs does not.
+
+use std::{process::ExitCode, sync::Arc};
+
+use clap::{Args, ValueEnum};
+use jiff::Timestamp;
+use safepoint::{
+    approval::{ApprovalRequest, Covers, Decision, Question},
+    ids::SessionId,
+    store::{self, ApprovalRow, ApprovalState, Decided, Error, Life, Store, Use},
+};
+use serde_json::{Value, json};
+
+use crate::{
+    args::Usage,
+    control::nudge,
+    conversation::open_store,
+    kept::{Where, code, no_session},
+    questions,
+    screen::plain,
+    told::Told,
+    trace::moment,
+};
+
+/// `safepoint approvals`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ApprovalsArgs {
+    /// The session
+    session: String,
+    #[command(flatten)]
+    place: Where,
+}
+
+/// `safepoint approve`, `deny`, `respond`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct DecideArgs {
+    /// The session
+    session: String,
+    /// The approval, as `safepoint approvals` names it, or an end of it; where only one is open it need not be named
+    approval: Option<String>,
+    /// Other arguments instead, as JSON (approve)
+    #[arg(long, value_name = "JSON")]
+    args: Option<String>,
+    /// And put no such question in this session any more (approve): `call` = the same tool with exactly these arguments
+    /// (what --always alone means), `tool` = every call of the tool, whatever its arguments
+    #[arg(long, value_enum, value_name = "WHAT", num_args = 0..=1, require_equals = true,
+        default_missing_value = "call", conflicts_with = "args")]
+    always: Option<Reach>,
+    /// What the model is told (deny, respond)
+    #[arg(long, value_name = "TEXT")]
+    message: Option<String>,
+    #[command(flatten)]
+    place: Where,
+}
+
+/// How far a yes reaches. Exhaustive: the two words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Reach {
+    Call,
+    Tool,
+}
+
+/// What a decision is. Exhaustive: the three commands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verb {
+    Approve,
+    Deny,
+    Respond,
+}
+
+/// Lists the approvals of a session, the open ones first.
+pub(crate) async fn approvals(args: ApprovalsArgs) -> anyhow::Result<ExitCode> {
+    let store = open_store(args.place.store)?;
+    let session = SessionId::from(args.session);
+    let mut rows = match store.approvals(&session).await {
+        Err(Error::NoSession(_)) => return Ok(no_session(&session)),
+        rows => rows?,
+    };
+    rows.sort_by_key(|row| !is_open(row));
+    let mut told = Told::default();
+    for row in &rows {
+        if args.place.json {
+            told.say("approval", Some(session.as_str()), fields(row))?;
+        } else {
+            println!("{}", plain(&shown(row)));
+        }
+    }
+    let open = rows.iter().filter(|row| is_open(row)).count();
+    if args.place.json {
+        return Ok(ExitCode::SUCCESS);
+    }
+    match (rows.len(), open) {
+        (0, _) => eprintln!("nothing was ever asked in {session}"),
+        (_, 0) => eprintln!("no question of {session} is open"),
+        _ => eprintln!(
+            "safepoint approve {session} ID lets it run (--args JSON, --always); deny, or respond --message RESULT, do not"
+        ),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn is_open(row: &ApprovalRow) -> bool {
+    row.state == ApprovalState::Open && row.asked.expires > Timestamp::now()
+}
+
+fn asked(row: &ApprovalRow) -> Option<ApprovalRequest> {
+    serde_json::from_slice(&row.asked.bytes).ok()
+}
+
+/// One approval: what exactly would run while it is open, and what became of it after that.
+fn shown(row: &ApprovalRow) -> String {
+    let id = &row.asked.id;
+    let Some(asked) = asked(row) else { return format!("{id}  {}  (it cannot be read)", state(row)) };
+    if is_open(row) {
+        let until = moment(row.asked.expires);
+        return format!("{id}  open until {until}\n{}", questions::put(&asked));
+    }
+    format!("{id}  {}: {} {}", state(row), asked.tool, asked.args)
+}
+
+fn state(row: &ApprovalRow) -> String {
+    match &row.state {
+        ApprovalState::Open if row.asked.expires <= Timestamp::now() => "expired".to_owned(),
+        ApprovalState::Open => "open".to_owned(),
+        ApprovalState::Decided { principal, bytes, used, .. } => {
+            let what = serde_json::from_slice(bytes).map_or("decided", |decision| verb(&decision));
+            let used = if *used == Use::Used { "" } else { ", not yet acted on" };
+            format!("{what} by {principal}{used}")
+        }
+        ApprovalState::Withdrawn => "taken back by a stop".to_owned(),
+        ApprovalState::Expired => "expired".to_owned(),
+    }
+}
+
+fn verb(decision: &Decision) -> &'static str {
+    match decision {
+        Decision::Approve => "approved",
+        Decision::ApproveAlways { covers: Covers::Call } => "approved, always with these arguments,",
+        Decision::ApproveAlways { covers: Covers::Tool } => "approved, always this tool,",
+        Decision::ApproveWith { .. } => "approved with other arguments",
+        Decision::Deny { .. } => "denied",
+        Decision::Respond { .. } => "answered instead",
+    }
+}
+
+fn fields(row: &ApprovalRow) -> Value {
+    let asked = asked(row);
+    let question = asked.as_ref().map(|asked| asked.question);
+    let (tool, arguments) = asked.map_or((String::new(), Value::Null), |asked| (asked.tool, asked.args));
+    let decision: Option<Value> = match &row.state {
+        ApprovalState::Decided { bytes, .. } => serde_json::from_slice(bytes).ok(),
+        _ => None,
+    };
+    json!({"approval_id": row.asked.id, "state": state(row), "open": is_open(row), "question": question, "tool": tool, "args": arguments, "digest": row.asked.digest,
+        "decision": decision, "asked_at": row.at, "expires_at": row.asked.expires})
+}
+
+/// Decides one approval; the first decision counts, from whichever process.
+pub(crate) async fn decide(verb: Verb, args: DecideArgs) -> anyhow::Result<ExitCode> {
+    let decision = decision(verb, &args)?;
+    let store = open_store(args.place.store)?;
+    let session = SessionId::from(args.session);
+    let rows = match store.approvals(&session).await {
+        Err(Error::NoSession(_)) => return Ok(no_session(&session)),
+        rows => rows?,
+    };
+    let row = match meant(rows, args.approval.as_deref(), &session) {
+        Ok(row) => row,
+        Err(why) => {
+            eprintln!("safepoint: {why}");
+            return Ok(ExitCode::from(code::NO_SUCH));
+        }
+    };
+    let asked = asked(&row);
+    let question = asked.as_ref().map_or(Question::MayRun, |asked| asked.question);
+    if let (Decision::ApproveAlways { .. }, Question::MayHaveRun) = (&decision, question) {
+        let why = "this call may have happened already: --always is for calls that have not; approve alone runs it again";
+        return Err(Usage(why.into()).into());
+    }
+    let (code, said) = judged(&store, &session, &row, decision).await?;
+    if args.place.json {
+        let fields = json!({"approval_id": row.asked.id, "code": code, "said": said});
+        Told::default().say("decided", Some(session.as_str()), fields)?;
+    } else {
+        eprintln!("safepoint: {}", plain(&said));
+    }
+    Ok(ExitCode::from(code))
+}
+
+/// The approval that is named, by an end of its id too; the only open one where none is.
+fn meant(rows: Vec<ApprovalRow>, named: Option<&str>, session: &SessionId) -> Result<ApprovalRow, String> {
+    let lists = format!("`safepoint approvals {session}` lists them");
+    let mut rows = rows;
+    match named {
+        None => rows.retain(is_open),
+        Some(id) if rows.iter().any(|row| row.asked.id.as_str() == id) => {
+            rows.retain(|row| row.asked.id.as_str() == id);
+        }
+        Some(end) => rows.retain(|row| row.asked.id.as_str().ends_with(end)),
+    }
+    match (rows.pop(), rows.len(), named) {
+        (Some(row), 0, _) => Ok(row),
+        (None, _, None) => Err(format!("no question of {session} is open; {lists}")),
+        (Some(_), _, None) => Err(format!("more than one question of {session} is open: name one; {lists}")),
+        (None, _, Some(id)) => Err(format!("no approval {id} in {session}; {lists}")),
+        (Some(_), _, Some(id)) => Err(format!("more than one approval of {session} ends in {id}; {lists}")),
+    }
+}
+
+async fn judged(
+    store: &Arc<dyn Store>,
+    session: &SessionId,
+    row: &ApprovalRow,
+    decision: Decision,
+) -> anyhow::Result<(u8, String)> {
+    let bytes = serde_json::to_vec(&decision)?;
+    let principal = std::env::var("USER").unwrap_or_else(|_unset| "somebody at a terminal".into());
+    let (id, digest) = (row.asked.id.clone(), row.asked.digest.clone());
+    let answer = store::Decision { id: id.clone(), digest, principal, bytes: bytes.clone() };
+    Ok(match store.decide(session, answer).await? {
+        Decided::Taken => {
+            // One that does not answer looks by itself before long, and what is recorded holds.
+            drop(nudge(session.as_str()).await);
+            (0, taken(store, session, row, &decision).await)
+        }
+        Decided::AlreadyDecided { bytes: other, principal, at } => {
+            let was = serde_json::from_slice(&other).map_or("decided", |decision| verb(&decision));
+            let now = store.approval(session, &id).await?.unwrap_or_else(|| row.clone());
+            let at = moment(at);
+            match &now.state {
+                ApprovalState::Decided { used: Use::Used, .. } => (
+                    code::TOO_LATE,
+                    format!("too late: it was {was} by {principal} at {at}, and that has been acted on"),
+                ),
+                _ if other == bytes => (0, format!("already so: {was} by {principal} at {at}")),
+                _ => (
+                    code::TOO_LATE,
+                    format!("too late: it was {was} by {principal} at {at}; the first answer counts"),
+                ),
+            }
+        }
+        Decided::Withdrawn => (
+            code::TOO_LATE,
+            format!(
+                "too late: a stop took this question back, and the call did not begin; `safepoint resume {session}` asks \
+                 again, under a new id"
+            ),
+        ),
+        Decided::Expired => (
+            code::TOO_LATE,
+            format!(
+                "too late: this question expired at {}, and the model is told that nobody decided",
+                moment(row.asked.expires)
+            ),
+        ),
+        Decided::OtherArguments { .. } => (
+            code::CONFLICT,
+            format!("the question is about other arguments now; look again: safepoint approvals {session}"),
+        ),
+        Decided::Unknown => (code::NO_SUCH, "there is no such question".into()),
+    })
+}
+
+/// What the decision does, and who acts on it.
+async fn taken(
+    store: &Arc<dyn Store>,
+    session: &SessionId,
+    row: &ApprovalRow,
+    decision: &Decision,
+) -> String {
+    let asked = asked(row);
+    let tool = asked.as_ref().map_or("it", |asked| asked.tool.as_str());
+    let may_have_run = asked.as_ref().is_some_and(|asked| asked.question == Question::MayHaveRun);
+    let what = match (decision, may_have_run) {
+        (Decision::Approve, true) => format!("{tool} is run again"),
+        (Decision::Approve, false) => format!("{tool} may run"),
+        (Decision::ApproveAlways { covers }, _) => {
+            let always = questions::always(*covers, tool);
+            format!("{tool} may run, and from now on in this session, without a question: {always}")
+        }
+        (Decision::ApproveWith { .. }, _) => format!("{tool} may run with your arguments"),
+        (Decision::Deny { .. }, true) => {
+            "given up: the model is told that nobody knows whether it happened".into()
+        }
+        (Decision::Deny { .. }, false) => format!("{tool} does not run"),
+        (Decision::Respond { .. }, true) => format!("{tool} counts as done, with your result"),
+        (Decision::Respond { .. }, false) => format!("{tool} does not run; your answer is its result"),
+    };
+    let holder = store.open(session).await.ok().and_then(|row| row.holder);
+    let next = match holder.map(|held| (held.owner.life(), held.owner)) {
+        Some((Life::Alive, owner)) => format!("{owner} goes on with it"),
+        _ => format!("`safepoint resume {session}` goes on with it"),
+    };
+    format!("{what}. Recorded; {next}")
+}
+
+fn decision(verb: Verb, args: &DecideArgs) -> anyhow::Result<Decision> {
+    let message = args.message.clone();
+    if verb != Verb::Approve && args.always.is_some() {
+        return Err(Usage(
+            "--always belongs to approve; a rule with then = \"deny\" denies for always".into(),
+        )
+        .into());
+    }
+    Ok(match (verb, &args.args) {
+        (Verb::Approve, _) if message.is_some() => {
+            return Err(Usage("--message belongs to deny and respond".into()).into());
+        }
+        (Verb::Approve, None) => match args.always {
+            None => Decision::Approve,
+            Some(Reach::Call) => Decision::ApproveAlways { covers: Covers::Call },
+            Some(Reach::Tool) => Decision::ApproveAlways { covers: Covers::Tool },
+        },
+        (Verb::Approve, Some(text)) => {
+            let args =
+                serde_json::from_str(text).map_err(|error| Usage(format!("--args is not JSON: {error}")))?;
+            Decision::ApproveWith { args }
+        }
+        (_, Some(_)) => return Err(Usage("--args belongs to approve".into()).into()),
+        (Verb::Deny, None) => Decision::Deny { message: message.unwrap_or_default() },
+        (Verb::Respond, None) => Decision::Respond {
+            result: message.ok_or_else(|| Usage("respond needs --message: the result of the call".into()))?,
+        },
+    })
+}

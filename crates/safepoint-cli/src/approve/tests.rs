@@ -1,0 +1,60 @@
+//! What a line at a prompt means, and what the prompt says that it would do.
+
+use jiff::Timestamp;
+use safepoint::ids::{CallId, Path};
+
+use super::*;
+
+fn asked(question: Question) -> ApprovalRequest {
+    ApprovalRequest {
+        id: "apr_1".into(),
+        path: Path::default(),
+        question,
+        call_id: CallId::from("call_1"),
+        tool: "pay".into(),
+        args: serde_json::json!({"cents": 5}),
+        digest: String::new(),
+        asked_at: Timestamp::UNIX_EPOCH,
+        expires_at: Timestamp::UNIX_EPOCH,
+    }
+}
+
+/// S8.6: the prompt says exactly what would be allowed and for how long, and each letter does what it says.
+#[test]
+fn a_prompt_says_what_always_would_allow() {
+    let question = asked(Question::MayRun);
+    let kept = answers(&question, Unanswered::Suspend);
+    assert!(kept.contains("in this session, unasked, pay with exactly these arguments"), "{kept}");
+    assert!(kept.contains("in this session, unasked, every call of pay, whatever its arguments"), "{kept}");
+    assert!(answers(&question, Unanswered::Deny).contains("in this turn, unasked"));
+    for (typed, covers) in [("a", Covers::Call), ("always", Covers::Call), ("t", Covers::Tool)] {
+        let decided = read(&question, Unanswered::Deny, typed);
+        assert!(matches!(decided, Typed::Decided(Decision::ApproveAlways { covers: it }) if it == covers));
+    }
+}
+
+/// S8.2: who leaves a question of a kept session leaves it open; where nothing is kept, the word is a reason like any
+/// other.
+#[test]
+fn later_leaves_the_question_open_where_it_can_wait() {
+    let question = asked(Question::MayRun);
+    assert!(matches!(read(&question, Unanswered::Suspend, "later"), Typed::Later));
+    assert!(matches!(read(&question, Unanswered::Deny, "later"), Typed::Decided(Decision::Deny { .. })));
+}
+
+/// S7.3: of a call that may have happened, nothing is repeated by a yes of habit, and nobody is asked to allow it for
+/// ever.
+#[test]
+fn what_may_have_happened_is_asked_in_its_own_words() {
+    let question = asked(Question::MayHaveRun);
+    let put = questions::put(&question);
+    assert!(put.contains("NOBODY KNOWS WHETHER IT HAPPENED") && put.contains("\"cents\": 5"), "{put}");
+    assert!(!answers(&question, Unanswered::Suspend).contains("always"));
+    let read = |typed| read(&question, Unanswered::Suspend, typed);
+    assert!(matches!(read("y"), Typed::Again), "a yes of habit");
+    assert!(matches!(read("a"), Typed::Again));
+    assert!(matches!(read("r"), Typed::Decided(Decision::Approve)));
+    assert!(matches!(read("g"), Typed::Decided(Decision::Deny { .. })));
+    let done = read("receipt 7");
+    assert!(matches!(done, Typed::Decided(Decision::Respond { result }) if result == "receipt 7"));
+}

@@ -1,0 +1,63 @@
+//! The words of a question: what would run, what may have run, and what each answer would do.
+//!
+//! **Invariants**: all of the arguments are shown, and whatever could disguise them as what it is.
+
+use safepoint::{
+    approval::{ApprovalRequest, Covers, Question},
+    receipt::{CallReport, CallStatus, Effect},
+};
+
+/// The question, in lines of its own.
+pub(crate) fn put(asked: &ApprovalRequest) -> String {
+    let (tool, args) = (&asked.tool, exactly(&asked.args));
+    match asked.question {
+        Question::MayRun => format!("? {tool} wants to run with\n{args}"),
+        Question::MidCall => format!("? a call at work wants to do {tool} with\n{args}"),
+        Question::MayHaveRun => format!(
+            "? {tool} was at work when it was cut off, and NOBODY KNOWS WHETHER IT HAPPENED. It was given\n{args}\n  \
+             Look whether it happened before you answer: run again, it may happen twice."
+        ),
+    }
+}
+
+/// The same in a few words.
+pub(crate) fn short(asked: &ApprovalRequest) -> String {
+    match asked.question {
+        Question::MayRun | Question::MidCall => format!("may {} run", asked.tool),
+        Question::MayHaveRun => format!("{} may have happened already", asked.tool),
+    }
+}
+
+/// What is allowed from now on.
+pub(crate) fn always(covers: Covers, tool: &str) -> String {
+    match covers {
+        Covers::Call => format!("{tool} with exactly these arguments"),
+        Covers::Tool => format!("every call of {tool}, whatever its arguments"),
+    }
+}
+
+/// Whether it was cut off in an earlier attempt, and nobody knows whether it happened. It is not run again (S7.3).
+pub(crate) fn is_lost(report: &CallReport) -> bool {
+    let was_cut = report.status == CallStatus::Stopped && report.started_at.is_none();
+    was_cut && report.effect == Effect::Unknown && report.stopped_by.is_none()
+}
+
+/// What became of a call, for somebody who may have to act on it.
+pub(crate) fn ended(report: &CallReport) -> String {
+    let status = report.status.as_str().replace('_', " ");
+    match (report.effect, report.status) {
+        _ if is_lost(report) => format!(
+            "{}: NOBODY KNOWS WHETHER IT HAPPENED; it was at work when it was cut off. It is not run again, and the \
+             model is told so",
+            report.name
+        ),
+        (Effect::Unknown, CallStatus::Stopped | CallStatus::Killed) => {
+            format!("{}: {status} while it was at work; what it did is not known", report.name)
+        }
+        _ => format!("{}: {status}", report.name),
+    }
+}
+
+fn exactly(args: &serde_json::Value) -> String {
+    format!("{args:#}").lines().map(|line| format!("    {line}")).collect::<Vec<_>>().join("\n")
+}

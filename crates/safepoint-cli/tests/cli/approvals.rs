@@ -1,0 +1,284 @@
+//! Questions of kept sessions, answered from another process: once, today or after a restart.
+
+use std::{
+    path::Path,
+    process::{Output, Stdio},
+    time::{Duration, Instant},
+};
+
+use rustix::process::Signal;
+use safepoint::{
+    approval::{ApprovalRequest, Decision, Question, digest},
+    ids::{ApprovalId, CallId, RunId, SessionId},
+    store::{self, Class, Closed, NewApproval, NewSession, Owner, Store as _, Write},
+};
+use safepoint_stores::SqliteStore;
+use serde_json::{Value, json};
+
+use crate::{Practice, lines, safepoint, signal};
+
+/// A store in a folder, a model, and the session `s` unless another is named.
+struct World {
+    folder: tempfile::TempDir,
+    server: Practice,
+}
+
+impl World {
+    fn new(replies: &Value) -> Self {
+        Self { folder: tempfile::tempdir().unwrap(), server: Practice::start(&replies.to_string()) }
+    }
+
+    fn store(&self) -> String {
+        self.folder.path().join("store.db").display().to_string()
+    }
+
+    fn work(&self, args: &[&str]) -> Output {
+        self.command(args).output().unwrap()
+    }
+
+    fn command(&self, args: &[&str]) -> std::process::Command {
+        let store = self.store();
+        let usual = [
+            "--base-url",
+            &self.server.url,
+            "--model",
+            "openai:x",
+            "--tools",
+            "shell",
+            "--store",
+            &store,
+            "--json",
+        ];
+        let mut command = safepoint(&[args, &usual].concat());
+        command.env("TMPDIR", self.folder.path());
+        command
+    }
+
+    fn ask(&self, args: &[&str]) -> (i32, String, String) {
+        let store = self.store();
+        let mut command = safepoint(&[args, &["--store", &store]].concat());
+        let output = command.env("TMPDIR", self.folder.path()).env("USER", "ann").output().unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
+    }
+}
+
+fn shell(command: &str) -> Value {
+    json!({"calls": [{"name": "shell", "args": {"command": command}}]})
+}
+
+fn answer(output: &Output) -> Value {
+    lines(&output.stdout).last().unwrap()["answer"].clone()
+}
+
+/// S8.1, S8.2, S8.4: asked where nobody can be asked, it waits; another process sees exactly what would run, changes it,
+/// and a third goes on; whoever comes after that is told who was first.
+#[test]
+fn a_question_waits_for_another_process_and_is_used_once() {
+    let world = World::new(&json!({"replies": [shell("echo one > made"), {"text": "all done"}]}));
+    let root = world.folder.path().to_str().unwrap();
+    assert_eq!(world.work(&["run", "go", "--session", "s", "--root", root]).status.code(), Some(11));
+    let (code, listed, hint) = world.ask(&["approvals", "s"]);
+    assert!(
+        code == 0 && listed.contains("open until") && listed.contains("\"command\": \"echo one > made\""),
+        "{listed}"
+    );
+    assert!(hint.contains("safepoint approve s"), "{hint}");
+
+    let changed = r#"{"command": "echo two > made"}"#;
+    let (code, _, told) = world.ask(&["approve", "s", "--args", changed]);
+    assert!(code == 0 && told.contains("shell may run with your arguments"), "{told}");
+    let (code, _, told) = world.ask(&["approve", "s", "--args", changed]);
+    assert!(code == 3 && told.contains("no question of s is open"), "{told}");
+    let id = world.ask(&["approvals", "s", "--json"]).1;
+    let id = lines(id.as_bytes())[0]["approval_id"].as_str().unwrap().to_owned();
+    let (code, _, told) = world.ask(&["deny", "s", &id]);
+    assert!(code == 4 && told.contains("approved with other arguments by ann"), "{told}");
+    // What was changed is looked at by the rules again, and these ask: the changed call is put once more (S8.2).
+    assert_eq!(world.work(&["resume", "s", "--root", root]).status.code(), Some(11));
+    assert_eq!(world.ask(&["approve", "s"]).0, 0);
+    let done = world.work(&["resume", "s", "--root", root]);
+    assert_eq!((done.status.code(), answer(&done)), (Some(0), json!("all done")));
+    assert_eq!(std::fs::read_to_string(Path::new(root).join("made")).unwrap(), "two\n");
+    let (code, _, told) = world.ask(&["deny", "s", &id]);
+    assert!(code == 4 && told.contains("acted on"), "{told}");
+}
+
+/// S8.6: `--always` says exactly what it allows, holds in the session, in another process too, and in no other session.
+#[test]
+fn always_holds_in_its_session_and_in_no_other() {
+    let replies = [
+        shell("true"),
+        json!({"text": "one"}),
+        shell("true"),
+        json!({"text": "two"}),
+        shell("true"),
+        json!({"text": "three"}),
+    ];
+    let world = World::new(&json!({ "replies": replies }));
+    assert_eq!(world.work(&["run", "go", "--session", "s"]).status.code(), Some(11));
+    let (code, _, told) = world.ask(&["approve", "s", "--always"]);
+    assert!(code == 0 && told.contains("from now on in this session"), "{told}");
+    assert!(told.contains("shell with exactly these arguments"), "{told}");
+    assert_eq!(answer(&world.work(&["resume", "s"])), json!("one"));
+    assert_eq!(answer(&world.work(&["run", "again", "--session", "s"])), json!("two"), "unasked");
+    assert_eq!(world.work(&["run", "go", "--session", "t"]).status.code(), Some(11), "another session asks");
+    let (code, _, told) = world.ask(&["deny", "t", "--always"]);
+    assert!(code == 2 && told.contains("--always belongs to approve"), "{told}");
+}
+
+/// A program that dies in its command, which has begun.
+fn dies_in_the_command(world: &World, more: &[&str]) {
+    let begun = world.folder.path().join("begun");
+    let mut child = world
+        .command(&[&["run", "go", "--session", "s", "--approve", "auto"], more].concat())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !begun.exists() {
+        assert!(Instant::now() < deadline, "the command never began");
+        std::thread::yield_now();
+    }
+    signal(&child, Signal::KILL);
+    child.wait().unwrap();
+}
+
+fn slow(world: &Path) -> Value {
+    shell(&format!("touch {}; sleep 300", world.join("begun").display()))
+}
+
+/// S7.3: killed in a command, it is not run again; that nobody knows whether it happened is said to the person and the
+/// model.
+#[test]
+fn what_may_have_happened_is_said_to_everybody() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Practice::start(&json!({"replies": [slow(folder.path()), {"text": "I see"}]}).to_string());
+    let world = World { folder, server };
+    dies_in_the_command(&world, &[]);
+    let store = world.store();
+    let args = ["resume", "s", "--base-url", &world.server.url, "--model", "openai:x", "--tools", "shell"];
+    let output = safepoint(&[&args[..], &["--store", &store]].concat())
+        .env("TMPDIR", world.folder.path())
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{told}");
+    assert!(
+        told.contains("shell: NOBODY KNOWS WHETHER IT HAPPENED") && told.contains("not run again"),
+        "{told}"
+    );
+    let (_, traced, _) = world.ask(&["trace", "s"]);
+    assert!(traced.contains("NOBODY KNOWS WHETHER IT HAPPENED"), "{traced}");
+}
+
+/// S7.3: with `--unknown ask` it is put to a person, who answers from another process: run again, done with a result, or
+/// given up.
+#[test]
+fn a_person_says_what_becomes_of_what_may_have_happened() {
+    for (verb, more, says, status) in [
+        ("approve", &[][..], "shell is run again", "completed"),
+        ("respond", &["--message", "it is there"], "shell counts as done, with your result", "completed"),
+        ("deny", &[], "given up", "stopped"),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        // Run again, it ends: what it made is there.
+        let begun = folder.path().join("begun");
+        let command = format!("test -e {0} || {{ touch {0}; sleep 300; }}", begun.display());
+        let server = Practice::start(&json!({"replies": [shell(&command), {"text": "I see"}]}).to_string());
+        let world = World { folder, server };
+        dies_in_the_command(&world, &["--unknown", "ask"]);
+        assert_eq!(world.work(&["resume", "s", "--unknown", "ask"]).status.code(), Some(11), "{verb}");
+        let (_, listed, _) = world.ask(&["approvals", "s"]);
+        assert!(listed.contains("NOBODY KNOWS WHETHER IT HAPPENED"), "{listed}");
+        let (code, _, told) = world.ask(&["approve", "s", "--always"]);
+        assert!(code == 2 && told.contains("may have happened already"), "{told}");
+        let (code, _, told) = world.ask(&[&[verb, "s"], more].concat());
+        assert!(code == 0 && told.contains(says), "{told}");
+        let done = world.work(&["resume", "s", "--unknown", "ask"]);
+        let seen = lines(&done.stdout);
+        let ended = seen.iter().find(|line| line["type"] == "call_ended").unwrap();
+        assert_eq!((done.status.code(), &ended["status"]), (Some(0), &json!(status)), "{verb}: {ended}");
+    }
+}
+
+/// Approvals in each state that takes no answer any more, and one that was answered by somebody else.
+fn closed(file: &Path) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let store = SqliteStore::open(file).unwrap();
+        let session = SessionId::from("s");
+        store.create(NewSession::of(session.clone())).await.unwrap();
+        let lease = store.acquire(&session, Owner::here(), Duration::from_secs(60)).await.unwrap();
+        let now = jiff::Timestamp::now();
+        let later = now + jiff::SignedDuration::from_hours(1);
+        for (id, expires) in [
+            ("over", now - jiff::SignedDuration::from_secs(1)),
+            ("expired", later),
+            ("back", later),
+            ("used", later),
+        ] {
+            let args = json!({"command": id});
+            let request = ApprovalRequest {
+                id: id.into(),
+                path: safepoint::ids::Path::default(),
+                question: Question::MayRun,
+                call_id: CallId::from(id),
+                tool: "shell".into(),
+                digest: digest(&args),
+                args,
+                asked_at: now,
+                expires_at: expires,
+            };
+            let bytes = serde_json::to_vec(&request).unwrap();
+            let asked = NewApproval {
+                id: id.into(),
+                run: RunId::from("run_1"),
+                call: request.call_id,
+                digest: request.digest.clone(),
+                expires,
+                bytes,
+            };
+            store.append(&lease, vec![Write::OpenApproval(asked)], Class::Recorded).await.unwrap();
+        }
+        let bytes = serde_json::to_vec(&Decision::Approve).unwrap();
+        let yes = store::Decision {
+            id: "used".into(),
+            digest: digest(&json!({"command": "used"})),
+            principal: "bob".into(),
+            bytes,
+        };
+        store.decide(&session, yes).await.unwrap();
+        for (id, how) in [("expired", Closed::Expired), ("back", Closed::Withdrawn), ("used", Closed::Used)] {
+            let close = Write::CloseApproval(ApprovalId::from(id), how);
+            store.append(&lease, vec![close], Class::Recorded).await.unwrap();
+        }
+        store.release(&lease).await.unwrap();
+    });
+}
+
+/// S8.2, S8.3, S8.5: a question that takes no answer any more says why, each in a sentence of its own: 4.
+#[test]
+fn an_answer_that_comes_too_late_is_told_why() {
+    let world = World::new(&json!({"replies": []}));
+    closed(Path::new(&world.store()));
+    for (id, says) in [
+        ("over", "this question expired at"),
+        ("expired", "this question expired at"),
+        ("back", "a stop took this question back"),
+        ("used", "it was approved by bob"),
+    ] {
+        for verb in ["approve", "deny"] {
+            let (code, _, told) = world.ask(&[verb, "s", id]);
+            assert!(code == 4 && told.contains(says) && told.contains("too late"), "{id}: {code} {told}");
+        }
+    }
+    let (_, listed, hint) = world.ask(&["approvals", "s"]);
+    assert!(hint.contains("no question of s is open"), "{hint}");
+    for says in
+        ["over  expired", "expired  expired", "back  taken back by a stop", "used  approved by bob: shell"]
+    {
+        assert!(listed.contains(says), "{listed}");
+    }
+}
