@@ -37,7 +37,7 @@ pub enum Fault {
 #[derive(Debug)]
 pub struct FaultStore {
     inner: Arc<dyn Store>,
-    at: usize,
+    at: AtomicUsize,
     fault: Fault,
     done: AtomicUsize,
 }
@@ -54,7 +54,17 @@ enum Course {
 impl FaultStore {
     /// Everything goes well but the operation of this number, counted from 0.
     pub fn over(inner: Arc<dyn Store>, at: usize, fault: Fault) -> Self {
-        Self { inner, at, fault, done: AtomicUsize::new(0) }
+        Self { inner, at: AtomicUsize::new(at), fault, done: AtomicUsize::new(0) }
+    }
+
+    /// Everything goes well until it is [armed](Self::arm).
+    pub fn unarmed(inner: Arc<dyn Store>, fault: Fault) -> Self {
+        Self::over(inner, usize::MAX, fault)
+    }
+
+    /// From now on the next operation is the one that goes wrong.
+    pub fn arm(&self) {
+        self.at.store(self.asked(), Ordering::SeqCst);
     }
 
     /// How many operations were asked so far.
@@ -64,13 +74,14 @@ impl FaultStore {
 
     fn course(&self) -> Course {
         let number = self.done.fetch_add(1, Ordering::SeqCst);
+        let at = self.at.load(Ordering::SeqCst);
         match &self.fault {
-            Fault::GoneBefore if number >= self.at => Course::Gone,
-            Fault::GoneAfter if number > self.at => Course::Gone,
-            Fault::GoneAfter if number == self.at => Course::GoneAfter,
-            Fault::Refused if number == self.at => Course::Refused,
-            Fault::Unknown if number == self.at => Course::Unknown,
-            Fault::Held(valve) if number == self.at => Course::Held(valve.clone()),
+            Fault::GoneBefore if number >= at => Course::Gone,
+            Fault::GoneAfter if number > at => Course::Gone,
+            Fault::GoneAfter if number == at => Course::GoneAfter,
+            Fault::Refused if number == at => Course::Refused,
+            Fault::Unknown if number == at => Course::Unknown,
+            Fault::Held(valve) if number == at => Course::Held(valve.clone()),
             Fault::Refused | Fault::Unknown | Fault::GoneBefore | Fault::GoneAfter | Fault::Held(_) => {
                 Course::Well
             }

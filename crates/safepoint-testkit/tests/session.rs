@@ -6,6 +6,8 @@
 mod always;
 #[path = "session/basics.rs"]
 mod basics;
+#[path = "session/blank.rs"]
+mod blank;
 #[path = "session/callbacks.rs"]
 mod callbacks;
 #[path = "session/desk.rs"]
@@ -18,14 +20,20 @@ mod durable;
 mod durable_doubt;
 #[path = "session/durable_faults.rs"]
 mod durable_faults;
+#[path = "session/elsewhere.rs"]
+mod elsewhere;
 #[path = "session/expired.rs"]
 mod expired;
 #[path = "session/fire.rs"]
 mod fire;
+#[path = "session/panics.rs"]
+mod panics;
 #[path = "session/races.rs"]
 mod races;
 #[path = "session/suspended.rs"]
 mod suspended;
+#[path = "session/taken_back.rs"]
+mod taken_back;
 #[path = "session/walk.rs"]
 mod walk;
 #[path = "session/world.rs"]

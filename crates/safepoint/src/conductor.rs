@@ -39,6 +39,7 @@ mod guarded;
 mod hooks;
 mod host;
 mod last_word;
+mod late;
 mod live;
 mod mail;
 mod model_call;

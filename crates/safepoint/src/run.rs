@@ -17,13 +17,13 @@ use crate::{
     approval::Decision,
     conductor::{Conductor, Start},
     event::Events,
-    ids::{ApprovalId, CallId, Path, RunId},
+    ids::{ApprovalId, CallId, Path, RunId, SteerId},
     log::Log,
     outcome::Outcome,
     receipt::Quiet,
     shared::{Always, DecideError, Msg, Place, Shared},
     spans,
-    steer::{Steer, Steering},
+    steer::{Steer, Steering, TakenBack},
 };
 
 /// A run: await it for its outcome. Dropping it asks `Now` and returns; its settling goes on while the tokio runtime
@@ -254,6 +254,15 @@ impl RunHandle {
         let (landed, waits) = oneshot::channel();
         let sent = self.shared.send(Msg::Steer { steer, landed });
         Steering::new(message, sent.is_ok().then_some(waits))
+    }
+
+    /// Takes a steer back that was not delivered yet.
+    pub(crate) async fn take_back(&self, steer: &SteerId) -> TakenBack {
+        let (reply, taken) = oneshot::channel();
+        if self.shared.send(Msg::TakeBack { steer: steer.clone(), reply }).is_err() {
+            return TakenBack::Over;
+        }
+        taken.await.unwrap_or(TakenBack::Over)
     }
 
     /// Answers an open question; exactly one answer is taken.

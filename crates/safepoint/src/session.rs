@@ -31,7 +31,6 @@ use crate::{
     event::{Events, Feed},
     history::History,
     ids::{ApprovalId, ItemId, Path, TurnId},
-    run::RunHandle,
     shared::DecideError,
     steer::{Steer, Steering},
 };
@@ -52,6 +51,7 @@ mod owner;
 mod planner;
 mod reader;
 mod stop;
+mod view;
 mod watch;
 mod words;
 
@@ -64,15 +64,17 @@ pub use intent::{Intent, UnreadableIntent};
 pub use item::{Delivered, Item, Policy, Preempt, Push, PushError, Ticket};
 pub use lookback::{Happened, Past, look_back};
 pub use machine::{Leftover, OnFailure};
-pub use planner::{Chat, Plan, Planner, Situation, TurnPlan, Waiting, Wanted};
+pub use planner::{Came, Chat, Plan, Planner, Situation, TurnPlan, Waiting, Wanted};
 pub use reader::Reader;
 pub use stop::{After, SessionStop};
+pub use view::TurnView;
 pub use words::{Fate, Or, Preempted, Refusal};
 
 use door::Door;
 use machine::{Answer, Machine, Rules};
 use mail::{Mail, Mailbox, Received};
 use owner::Owner;
+use view::SharedSession;
 
 /// What a session is made with.
 struct Settings<T> {
@@ -84,30 +86,6 @@ struct Settings<T> {
     callback: Duration,
     quiet: Duration,
     inbox: usize,
-}
-
-/// What the owner and the handles both see.
-struct SharedSession<T> {
-    door: Door<T>,
-    mailbox: Mailbox<T>,
-    feed: Arc<Feed<SessionEvent>>,
-    view: Mutex<Option<TurnView>>,
-    exit: OnceLock<Arc<Exit<T>>>,
-    over: Notify,
-    /// Somebody says that another process wrote into the store.
-    nudged: Notify,
-}
-
-/// The turn at work, as it was when it was looked at.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct TurnView {
-    /// Which.
-    pub turn: TurnId,
-    /// What it is about.
-    pub items: Vec<ItemId>,
-    /// Its run.
-    pub run: RunHandle,
 }
 
 /// A session in hand. Dropping it is [`SessionStop::now`] with reason `shutdown`; keep a [`SessionHandle`] to talk to it
@@ -207,6 +185,7 @@ impl<T: Item> SessionBuilder<T> {
         let (mailbox, received) = Mailbox::new();
         let shared = SharedSession {
             door: Door::new(mailbox.clone(), self.settings.inbox, self.late),
+            planner: Arc::clone(&self.settings.planner),
             mailbox,
             feed: Arc::new(Feed::new(self.retained_deltas)),
             view: Mutex::new(None),
@@ -262,6 +241,9 @@ impl<T: Item> SessionHandle<T> {
     /// [`PushError`], with the item.
     pub fn push(&self, push: impl Into<Push<T>>) -> Result<Ticket<T>, PushError<T>> {
         let Push { item, client_id, policy } = push.into();
+        if self.shared.is_blank(&item) {
+            return Err(PushError::Blank(item));
+        }
         self.shared.door.push(item, client_id, |item, slip, client_id| Mail::Push {
             item,
             slip,
@@ -280,6 +262,9 @@ impl<T: Item> SessionHandle<T> {
         item: T,
         strategy: impl FnOnce(Option<&TurnView>) -> Policy + Send + 'static,
     ) -> Result<Ticket<T>, PushError<T>> {
+        if self.shared.is_blank(&item) {
+            return Err(PushError::Blank(item));
+        }
         let strategy = Box::new(strategy);
         self.shared.door.push(item, None, |item, slip, _| Mail::PushBy { item, slip, strategy })
     }
@@ -291,7 +276,8 @@ impl<T: Item> SessionHandle<T> {
         (!child.is_done()).then(|| child.steer(steer))
     }
 
-    /// Takes an item back that waits; none if a turn has it, or it is gone. It never touches a turn at work (S6.12).
+    /// Takes an item back that waits, or a steer that was not delivered yet; none if a turn has it, or it is gone: then
+    /// it is too late. It never touches a turn at work (S6.12).
     ///
     /// # Cancel safety
     /// The item may be taken back although nobody waits for it; its ticket has it then.
@@ -384,20 +370,6 @@ impl<T: Item> SessionHandle<T> {
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.shared.exit.get().is_some()
-    }
-}
-
-impl<T> SharedSession<T> {
-    fn view(&self, view: Option<TurnView>) {
-        *self.view.lock().unwrap_or_else(PoisonError::into_inner) = view;
-    }
-
-    fn over(&self, exit: Exit<T>) {
-        if self.exit.set(Arc::new(exit)).is_ok() {
-            self.view(None);
-            self.feed.close(SessionEvent::Ended);
-            self.over.notify_waiters();
-        }
     }
 }
 

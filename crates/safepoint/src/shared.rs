@@ -13,12 +13,12 @@ use crate::{
     child::Child,
     event::{EventKind, Feed, Relay, Took},
     executor::{Ending, Reply},
-    ids::{ApprovalId, CallId, Path, RunId},
+    ids::{ApprovalId, CallId, Path, RunId, SteerId},
     limits::Limits,
     model::ModelError,
     outcome::Outcome,
     receipt::{ChildReport, CleanupReport, ProcessReport, Quiet, RemoteReport, WorkKind},
-    steer::Steer,
+    steer::{Steer, TakenBack},
     tool::Asks,
 };
 
@@ -102,6 +102,8 @@ pub(crate) enum Msg {
     AskingPanicked { message: String },
     /// The run is steered; where it landed is answered when it is recorded.
     Steer { steer: Steer, landed: oneshot::Sender<u32> },
+    /// Its sender wants a steer back; dropped unanswered, the run is over.
+    TakeBack { steer: SteerId, reply: oneshot::Sender<TakenBack> },
     /// The run that is a call's work waits for a person inside, or no longer does.
     Parked { call_id: CallId, parking: Parking },
     /// To a run that waits for a person: everybody does, so suspend.

@@ -95,6 +95,15 @@ impl fmt::Debug for Steering {
     }
 }
 
+/// What came of taking a steer back. Exhaustive: it is the sender's again, or it was delivered, or the run is over and
+/// hands back what it did not use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TakenBack {
+    Back,
+    Delivered,
+    Over,
+}
+
 /// Why a steer cannot be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]

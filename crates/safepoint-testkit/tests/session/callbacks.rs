@@ -226,7 +226,7 @@ async fn a_stop_does_not_wait_for_a_strategy() {
     drop(go_on);
 }
 
-/// S6.1, S6.9: what the planner wants back waits again, before what came later.
+/// S6.1, S6.9: what the planner wants back waits again, behind the item that it was preempted for, and before what came later.
 #[tokio::test]
 async fn preempted_items_wait_again_if_the_planner_says_so() {
     let desk = Desk::new([]);
@@ -235,9 +235,11 @@ async fn preempted_items_wait_again_if_the_planner_says_so() {
     let old = session.push("old".to_owned()).unwrap();
     gate.request().await;
     let new = session.push(Push::new("new".to_owned()).policy(Preempt::now())).unwrap();
-    assert_eq!((old.fate().await, new.fate().await), (Fate::Completed(turn(2)), Fate::Completed(turn(3))));
+    let last = session.push("last".to_owned()).unwrap();
+    assert_eq!((new.fate().await, old.fate().await), (Fate::Completed(turn(2)), Fate::Completed(turn(3))));
+    assert_eq!(last.fate().await, Fate::Completed(turn(4)));
     session.stop(SessionStop::at_turn_end());
-    accounted(&session, &[old, new]).await;
+    accounted(&session, &[old, new, last]).await;
 }
 
 /// S6.12: after three preempted turns one is protected: preempts wait for the end of its first round, graces too.

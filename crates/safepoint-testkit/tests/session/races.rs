@@ -302,17 +302,15 @@ async fn a_blank_steer_is_refused() {
     let desk = Desk::new([]);
     let mut gate = desk.model.gate();
     let session = desk.chat().start();
-    let blank = || session.push(Push::new(" \n".to_owned()).policy(Policy::steer())).unwrap();
-    let idle = blank();
-    assert_eq!(idle.fate().await, Fate::Returned(Refusal::Blank));
+    let blank = || session.push(Push::new(" \n".to_owned()).policy(Policy::steer()));
+    assert_eq!(blank().unwrap_err().code(), "input");
     let item = session.push("a".to_owned()).unwrap();
     gate.request().await;
-    let busy = blank();
-    assert_eq!(busy.fate().await, Fate::Returned(Refusal::Blank));
+    assert_eq!(blank().unwrap_err().into_item().as_deref(), Some(" \n"));
     answers(&gate, "done");
     assert_eq!(item.fate().await, Fate::Completed(turn(1)));
     session.stop(SessionStop::at_turn_end());
-    accounted(&session, &[idle, item, busy]).await;
+    accounted(&session, &[item]).await;
 }
 
 /// S6.11, S2.13: the model fails for its own reason while a preempt waits: the failure is reported, and the next turn

@@ -110,7 +110,7 @@ async fn a_preempt_ends_a_suspended_turn() {
     assert_eq!(it.decide(&it.question.id).await, Err(DecideError::NotOpen));
     assert_eq!(new.preempted().await, Preempted::StoppedTurn(turn(1)));
     assert_eq!(
-        (it.queued.fate().await, new.fate().await),
+        (new.fate().await, it.queued.fate().await),
         (Fate::Completed(turn(2)), Fate::Completed(turn(3)))
     );
     assert_eq!(it.asked.fate_now(), Some(Fate::Preempted(turn(1))));
@@ -213,8 +213,9 @@ async fn policies_meet_a_suspended_turn() {
     let rejected = push("rejected", Policy::Reject);
     assert_eq!(rejected.fate().await, Fate::Returned(Refusal::Busy));
     let rollback = push("rollback", Policy::Rollback);
-    assert_eq!(rollback.fate().await, Fate::Completed(turn(3)));
+    assert_eq!(rollback.fate().await, Fate::Completed(turn(2)));
+    assert_eq!(it.queued.fate().await, Fate::Completed(turn(3)));
     assert_eq!(it.asked.fate_now(), Some(Fate::RolledBack(turn(1))));
     let exit = it.over(&[steer, rejected, rollback]).await;
-    assert_eq!(said(exit.history()), ["queued", "rollback"]);
+    assert_eq!(said(exit.history()), ["rollback", "queued"]);
 }

@@ -21,6 +21,7 @@ use super::{
 use crate::{
     agent::Definition,
     approval::ApprovalRequest,
+    callback,
     child::Child,
     event::{Answered, Fact},
     executor::{self, Ending, RunCall},
@@ -76,6 +77,15 @@ pub(super) enum Entry {
 impl Conductor {
     pub(super) async fn start_child(&mut self, begin: Begin) -> Result<(), Broken> {
         let Begin { permit, child, call, args, entry, started_at } = begin;
+        let input = match callback::call(|| child.input_of(&args)) {
+            Ok(input) => input,
+            Err(panic) => {
+                // Nothing of it has begun.
+                let said = format!("error: what makes the child's input panicked: {}", panic.0);
+                let ending = executor::not_begun(CallStatus::Failed, said, None);
+                return self.end_call(&call, ending).await;
+            }
+        };
         let (shared, mailbox) = self.shared.nest(&call.id, permit.scope(), &child);
         let limit = child.spec().timeout.or(self.def.limits.call_timeout);
         let up = Up {
@@ -96,7 +106,7 @@ impl Conductor {
         // The permit is spent: from here on the run exists.
         drop(permit.into_scope());
         let path = shared.path.clone();
-        launch(shared, Arc::clone(&self.log), mailbox, up, child.input_of(&args));
+        launch(shared, Arc::clone(&self.log), mailbox, up, input);
         if child.link() == Link::Background {
             let said = format!("[started in the background as {path}: it goes on by itself]");
             let report = ChildReport { path, work: WorkKind::Background, receipt: None, cost: 0.0 };

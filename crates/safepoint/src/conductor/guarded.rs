@@ -36,3 +36,12 @@ impl Conversation for Unopened {
         failing(&self.0)
     }
 }
+
+/// Stands where the conversation was.
+pub(super) struct Nothing;
+
+impl Conversation for Nothing {
+    fn stream(&mut self, _: &History) -> DeltaStream {
+        Box::pin(futures_util::stream::empty())
+    }
+}

@@ -85,6 +85,10 @@ impl Conductor {
                 self.steers.add(steer, landed);
                 Ok(())
             }
+            Msg::TakeBack { steer, reply } => {
+                self.steers.take_back(&steer, reply);
+                Ok(())
+            }
             Msg::Look => self.take_back_unwanted().await,
         }
     }

@@ -11,17 +11,17 @@ use tracing::Span;
 use super::{
     Broken, Conductor,
     calls::{entry_of, run_failed},
+    guarded,
+    late::unended,
 };
 use crate::{
     event::{Answered, EventKind, Fact},
-    executor,
-    ids::{ApprovalId, CallId},
+    ids::ApprovalId,
     limits::after,
     log::{LogError, Record},
     machine::Step,
     outcome::{Answer, Ended, Outcome, Persisted, RunError, Stopped, Waiting},
-    receipt::{CleanupReport, Ending, ProcessReport, Quiet, Receipt, RemoteReport, StoppedBy},
-    shared::Msg,
+    receipt::{Ending, Quiet, Receipt, StoppedBy},
     spans,
     usage::Usage,
 };
@@ -172,7 +172,7 @@ impl Conductor {
         let patience = cap.saturating_add(drain).saturating_add(self.def.limits.quiet);
         let mut deadline = after(Instant::now(), patience);
         // The conversation may hold a connection's buffers; it is not needed any more.
-        drop(std::mem::replace(&mut self.conversation, Box::new(Nothing)));
+        drop(std::mem::replace(&mut self.conversation, Box::new(guarded::Nothing)));
         let mut last = Receipt::clone(&receipt);
         let stop = self.shared.stop.clone();
         let idle = async move { stop.quiet().await };
@@ -226,102 +226,6 @@ impl Conductor {
             (model.usage, model.state) = (usage, state);
         }
     }
-
-    fn late(&mut self, msg: Msg, receipt: &mut Receipt) {
-        match msg {
-            Msg::Cleaned { call_id, cleanups, processes } => add(receipt, &call_id, cleanups, processes),
-            Msg::Remote { call_id, remote } => name_remote(receipt, &call_id, remote),
-            Msg::Late { call_id, what } => {
-                let what = executor::late(&call_id, &what);
-                self.shared.audit.push(EventKind::Late(what.clone()));
-                receipt.late.push(what);
-            }
-            Msg::CallEnded { call_id, ending } => {
-                let what = executor::late(&call_id, &format!("ended as {}", ending.status.as_str()));
-                self.shared.audit.push(EventKind::Late(what.clone()));
-                receipt.late.push(what);
-            }
-            Msg::Decided { reply, .. } => {
-                if reply.send(Err(crate::shared::DecideError::RunEnded)).is_err() {
-                    // Nobody waits for the answer.
-                }
-            }
-            Msg::Told { panicked: Some(message) } | Msg::AskingPanicked { message } => {
-                let what = format!("a callback panicked: {message}");
-                self.shared.audit.push(EventKind::Late(what.clone()));
-                receipt.late.push(what);
-            }
-            Msg::ChildQuiet { call_id, quiet } => self.child_quiet(call_id, quiet),
-            Msg::ChildSettled { call_id, child } => self.child_settled(call_id, child),
-            Msg::ModelEnded { .. }
-            | Msg::Told { panicked: None }
-            | Msg::TooLong { .. }
-            | Msg::ChildSuspended { .. }
-            | Msg::Parked { .. }
-            | Msg::Suspend
-            | Msg::Expired { .. }
-            | Msg::Left { .. }
-            | Msg::Hooked { .. }
-            // Dropped unanswered: taken back with its call.
-            | Msg::Asks { .. }
-            // Dropped unanswered, so it comes back to whoever steered.
-            | Msg::Steer { .. }
-            | Msg::Look => {}
-        }
-    }
-
-    /// What comes from a call that was stopped while the run goes on: kept for the receipt at the end.
-    pub(super) fn take_late(&mut self, msg: Msg) {
-        match msg {
-            Msg::Cleaned { call_id, cleanups, processes } => {
-                self.machine.add_rows(&call_id, cleanups, processes)
-            }
-            Msg::Remote { call_id, remote } => self.machine.name_remote(&call_id, remote),
-            Msg::Late { call_id, what } => {
-                self.shared.audit.push(EventKind::Late(executor::late(&call_id, &what)));
-            }
-            Msg::ChildQuiet { call_id, quiet } => self.child_quiet(call_id, quiet),
-            Msg::ChildSettled { call_id, child } => self.child_settled(call_id, child),
-            Msg::Parked { call_id, parking } => self.parked(call_id, parking),
-            Msg::Suspend => {
-                if let Some(up) = &mut self.up {
-                    up.heard();
-                }
-            }
-            Msg::ModelEnded { .. }
-            | Msg::Told { .. }
-            | Msg::AskingPanicked { .. }
-            | Msg::TooLong { .. }
-            | Msg::CallEnded { .. }
-            | Msg::ChildSuspended { .. }
-            | Msg::Asks { .. }
-            | Msg::Decided { .. }
-            | Msg::Expired { .. }
-            | Msg::Left { .. }
-            | Msg::Hooked { .. }
-            | Msg::Steer { .. }
-            | Msg::Look => {}
-        }
-    }
-}
-
-fn add(receipt: &mut Receipt, id: &CallId, cleanups: Vec<CleanupReport>, processes: Vec<ProcessReport>) {
-    if let Some(call) = receipt.calls.iter_mut().find(|call| call.call_id == *id) {
-        call.cleanups.extend(cleanups);
-        call.processes.extend(processes);
-    }
-}
-
-fn name_remote(receipt: &mut Receipt, id: &CallId, remote: RemoteReport) {
-    if let Some(call) = receipt.calls.iter_mut().find(|call| call.call_id == *id) {
-        call.remote = Some(remote);
-    }
-}
-
-/// The work of peers that is not known to have ended, by name.
-fn unended(receipt: &Receipt) -> Vec<String> {
-    let peers = receipt.calls.iter().filter_map(|call| call.remote.as_ref());
-    peers.filter(|remote| remote.may_go_on()).map(RemoteReport::label).collect()
 }
 
 impl From<Broken> for Persisted {
@@ -336,15 +240,6 @@ impl From<Broken> for Persisted {
 
 /// Why an attempt does nothing.
 pub(super) const TAKEN: &str = "another attempt of this run goes on in this process";
-
-/// Stands where the conversation was.
-struct Nothing;
-
-impl crate::model::Conversation for Nothing {
-    fn stream(&mut self, _: &crate::history::History) -> crate::model::DeltaStream {
-        Box::pin(futures_util::stream::empty())
-    }
-}
 
 /// What is known of a record that the log did not take.
 pub(super) fn persisted(error: &LogError) -> Persisted {

@@ -7,8 +7,9 @@ use tokio::sync::oneshot;
 use super::{Broken, Conductor};
 use crate::{
     event::{Fact, TakenSteer},
+    ids::SteerId,
     machine::Steered,
-    steer::{Steer, When},
+    steer::{Steer, TakenBack, When},
 };
 
 /// Steers that are not part of the history yet, in the order in which they came. Dropping one hands it back.
@@ -27,6 +28,18 @@ impl Steers {
             Steered::AtOnce
         } else {
             Steered::Waiting
+        }
+    }
+
+    /// Gives one back that is not part of the history yet. One that is not here is part of it.
+    pub(super) fn take_back(&mut self, wanted: &SteerId, reply: oneshot::Sender<TakenBack>) {
+        let place = self.0.iter().position(|(steer, _)| steer.id == *wanted);
+        let taken = place.map_or(TakenBack::Delivered, |place| {
+            drop(self.0.remove(place));
+            TakenBack::Back
+        });
+        if reply.send(taken).is_err() {
+            // Whoever wanted it no longer waits; it is not delivered all the same.
         }
     }
 

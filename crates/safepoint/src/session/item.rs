@@ -164,6 +164,8 @@ pub enum PushError<T> {
     KeptLate,
     /// The id was used before, for other content.
     OtherContent(T),
+    /// There is nothing in it that a model could answer.
+    Blank(T),
     /// The item cannot be stored.
     NotStorable(T, String),
 }
@@ -177,6 +179,7 @@ impl<T> PushError<T> {
             Self::Closed(_) => "closed",
             Self::KeptLate => "kept_late",
             Self::OtherContent(_) => "other_content",
+            Self::Blank(_) => "input",
             Self::NotStorable(..) => "not_storable",
         }
     }
@@ -184,9 +187,11 @@ impl<T> PushError<T> {
     /// The item, if it is not kept.
     pub fn into_item(self) -> Option<T> {
         match self {
-            Self::Full(item) | Self::Closed(item) | Self::OtherContent(item) | Self::NotStorable(item, _) => {
-                Some(item)
-            }
+            Self::Full(item)
+            | Self::Closed(item)
+            | Self::OtherContent(item)
+            | Self::Blank(item)
+            | Self::NotStorable(item, _) => Some(item),
             Self::KeptLate => None,
         }
     }
@@ -199,6 +204,7 @@ impl<T> fmt::Display for PushError<T> {
             Self::Closed(_) => f.write_str("the session has ended: start or resume one first"),
             Self::KeptLate => f.write_str("the session has ended: the item is kept for whoever takes it up"),
             Self::OtherContent(_) => f.write_str("this id was used before for other content: give a new one"),
+            Self::Blank(_) => f.write_str("there is nothing in it: say something, or attach something"),
             Self::NotStorable(_, why) => write!(f, "the item cannot be stored: {why}"),
         }
     }
@@ -222,9 +228,17 @@ struct Told<T> {
     fate: Option<Fate>,
     preempted: Option<Preempted>,
     delivered: Option<Delivered>,
+    preempt: Pending,
     behind: Option<TurnId>,
     recorded: Option<u64>,
     back: Option<T>,
+}
+
+/// Whether a preempt of an item that has come to rest is still to be answered. Exhaustive: it is or it is not.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Pending {
+    No,
+    Yes,
 }
 
 /// Where a steer was delivered.
@@ -238,8 +252,15 @@ pub struct Delivered {
 
 impl<T> Slip<T> {
     pub(super) fn new(id: ItemId) -> Self {
-        let told =
-            Told { fate: None, preempted: None, delivered: None, behind: None, recorded: None, back: None };
+        let told = Told {
+            fate: None,
+            preempted: None,
+            delivered: None,
+            preempt: Pending::No,
+            behind: None,
+            recorded: None,
+            back: None,
+        };
         Self { id, told: Mutex::new(told), changed: Notify::new() }
     }
     fn tell(&self, write: impl FnOnce(&mut Told<T>)) {
@@ -254,6 +275,10 @@ impl<T> Slip<T> {
     }
     pub(super) fn preempted(&self, preempted: Preempted) {
         self.tell(|told| told.preempted = Some(preempted));
+    }
+    /// Its sender takes it back, and the preempt that came with it is still out.
+    pub(super) fn preempts_on(&self) {
+        self.tell(|told| told.preempt = Pending::Yes);
     }
     pub(super) fn delivered(&self, delivered: Delivered) {
         self.tell(|told| told.delivered = Some(delivered));
@@ -328,13 +353,18 @@ impl<T> Ticket<T> {
         self.slip.look(|told| told.behind.filter(|_| told.fate.is_none()))
     }
 
-    /// What a preempt came to. An item that was pushed without one gets no answer before its fate; then
-    /// [`Preempted::NoTarget`].
+    /// What a preempt came to; it is answered also if its item was taken back meanwhile. An item that was pushed without
+    /// one gets no answer before its fate; then [`Preempted::NoTarget`].
     ///
     /// # Cancel safety
     /// Nothing is lost.
     pub async fn preempted(&self) -> Preempted {
-        self.slip.wait(|told| told.preempted.or_else(|| told.fate.map(|_over| Preempted::NoTarget))).await
+        self.slip
+            .wait(|told| {
+                let is_over = told.fate.is_some() && told.preempt == Pending::No;
+                told.preempted.or_else(|| is_over.then_some(Preempted::NoTarget))
+            })
+            .await
     }
 
     /// Where a steer was delivered; none if it came to rest otherwise.

@@ -58,6 +58,8 @@ pub(super) struct Journal {
 struct Numbers {
     of: HashMap<ItemId, u64>,
     items: HashMap<u64, ItemId>,
+    /// Those that nobody has looked for in the store yet.
+    fresh: Vec<u64>,
 }
 
 impl Journal {
@@ -138,7 +140,13 @@ impl Journal {
     pub(super) fn number(&self, item: ItemId, number: u64) {
         let mut numbers = self.numbers.lock().unwrap_or_else(PoisonError::into_inner);
         numbers.of.insert(item, number);
+        numbers.fresh.push(number);
         numbers.items.insert(number, item);
+    }
+
+    /// Items that are in the store since the last time this was asked.
+    pub(super) fn take_fresh(&self) -> Vec<u64> {
+        std::mem::take(&mut self.numbers.lock().unwrap_or_else(PoisonError::into_inner).fresh)
     }
 
     pub(super) fn number_of(&self, item: ItemId) -> Option<u64> {

@@ -83,6 +83,8 @@ pub(crate) struct Running {
     /// What had come when a stop of this turn alone was asked.
     stopped_at: Option<ItemId>,
     record: Record,
+    /// Where it went on from.
+    from: From,
     /// Whether its reader has returned already.
     read: Yet,
 }
@@ -195,6 +197,7 @@ impl Machine {
         match input {
             Input::Push { item, how } => self.push(now, item, how, out),
             Input::Withdraw(item) => self.withdraw(item, out),
+            Input::TookBack(item) => self.took_back(item, out),
             Input::StopTurn(turn) => self.stop_turn(turn, out),
             Input::Stop(strength) => self.stop(strength, out),
             Input::StopWhenIdle(micros) => self.stop_when_idle(now, micros, out),
@@ -284,6 +287,16 @@ impl Machine {
     /// The items of the turn at work.
     pub(crate) fn items(&self) -> &[ItemId] {
         &self.items
+    }
+
+    /// Whether a preempt that came with this item is not answered yet.
+    pub(crate) fn is_preempting(&self, item: ItemId) -> bool {
+        self.preempts.iter().any(|preempt| preempt.item() == item)
+    }
+
+    /// Whether the turn at work was handed this item, and has not taken it yet.
+    pub(crate) fn is_steering(&self, item: ItemId) -> bool {
+        self.steering.iter().any(|(steered, _)| *steered == item)
     }
 
     pub(crate) fn is_suspended(&self) -> bool {

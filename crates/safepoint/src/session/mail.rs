@@ -64,6 +64,11 @@ pub(super) enum Mail<T> {
         item: ItemId,
         reply: oneshot::Sender<Option<T>>,
     },
+    /// The run has given a steer back.
+    TookBack {
+        item: ItemId,
+        reply: oneshot::Sender<Option<T>>,
+    },
     Stop {
         stop: SessionStop,
         reply: oneshot::Sender<Answer>,

@@ -10,10 +10,7 @@ use std::{
 };
 
 use safepoint_scope::{Dropper, Scope, StopHandle, StopRequest};
-use tokio::{
-    sync::oneshot,
-    time::{Instant, Sleep},
-};
+use tokio::time::{Instant, Sleep};
 
 use super::{
     Item, Settings, SharedSession,
@@ -22,13 +19,14 @@ use super::{
     journal::Journal,
     machine::{self, Answer, Effect, Input, Machine, Moment, Phase},
     mail::{Mail, Received},
-    planner::TurnPlan,
-    stop::{After, How, SessionStop},
+    planner::{Came, TurnPlan},
+    stop::After,
     words::Fate,
 };
 use crate::{
     agent::Agent,
     approval::Decision,
+    callback::{self, Panicked},
     event::ErrorReport,
     history::History,
     ids::{ApprovalId, ItemId, RunId, TurnId},
@@ -39,6 +37,7 @@ use crate::{
     shared::Always,
 };
 
+mod asked;
 mod bounds;
 mod clock;
 mod decisions;
@@ -47,6 +46,7 @@ mod others;
 mod plan;
 mod read;
 mod records;
+mod resume;
 mod steer;
 mod strategy;
 mod turn;
@@ -67,6 +67,8 @@ pub(super) struct Owner<T> {
     began: Instant,
     sleep: Option<Pin<Box<Sleep>>>,
     items: HashMap<ItemId, Held<T>>,
+    /// Of items that were taken back, while their preempts are out.
+    preempting: HashMap<ItemId, Arc<Slip<T>>>,
     history: History,
     /// The planner at work, by its number.
     planner: Option<Dropper>,
@@ -108,6 +110,7 @@ pub(super) struct Owner<T> {
 /// An item, and those who wait to hear of it.
 struct Held<T> {
     item: T,
+    came: Came,
     slip: Arc<Slip<T>>,
 }
 
@@ -148,6 +151,7 @@ impl<T: Item> Owner<T> {
             began: Instant::now(),
             sleep: None,
             items: HashMap::new(),
+            preempting: HashMap::new(),
             planner: None,
             planned: None,
             work: None,
@@ -174,8 +178,17 @@ impl<T: Item> Owner<T> {
         }
     }
 
-    /// The whole life of a session.
+    /// The whole life of a session. Whatever panics in it that is not ours is an account, and not the end of this task.
     pub(super) async fn own(mut self) {
+        if let Err(Panicked(why)) = callback::run(self.live()).await {
+            self.fall(&why);
+        }
+        self.end_family().await;
+        self.let_go().await;
+        self.finish();
+    }
+
+    async fn live(&mut self) {
         while self.ended.is_none() {
             match self.next().await {
                 // Boxed, so that an idle session carries no room for what it does not do.
@@ -188,9 +201,6 @@ impl<T: Item> Owner<T> {
         while let Some(mail) = self.ahead.pop_front().or_else(|| self.mail.try_recv().ok()) {
             Box::pin(self.hear(*mail)).await;
         }
-        self.end_family().await;
-        self.let_go().await;
-        self.finish();
     }
 
     async fn hear(&mut self, mail: Mail<T>) {
@@ -215,10 +225,11 @@ impl<T: Item> Owner<T> {
             Mail::Intent { number, intent } => self.heed(number, intent).await,
             Mail::Decided { id, decision } => self.take_up_decision(id, decision).await,
             Mail::Withdraw { item, reply } => self.withdraw(item, reply).await,
+            Mail::TookBack { item, reply } => self.give_back(Input::TookBack(item), item, reply).await,
             Mail::Stop { stop, reply } => self.stop(stop, reply).await,
             Mail::StopTurn { turn, request, reply } => self.stop_turn(turn, request, reply).await,
             Mail::KeepOpen => self.step(Input::KeepOpen).await,
-            Mail::Resume { reply } => self.step_for(Input::Resume, reply).await,
+            Mail::Resume { reply } => self.resume(reply).await,
             Mail::Decide { id, decision, reply } => self.decide(id, decision, reply).await,
             Mail::Planned { plan, made } => self.planned(plan, made).await,
             Mail::Began(turn) => self.step(Input::Began(turn)).await,
@@ -243,41 +254,11 @@ impl<T: Item> Owner<T> {
         }
     }
 
-    async fn stop(&mut self, stop: SessionStop, reply: oneshot::Sender<Answer>) {
-        let SessionStop { how, request, cause, after } = stop;
-        if self.cause.is_none() {
-            self.cause = cause;
-        }
-        if after == After::Abandoned {
-            self.after = After::Abandoned;
-        }
-        self.show(SessionEvent::StopAsked { cause: self.cause.clone() });
-        self.request = Some(request);
-        let input = match how {
-            How::Strength(strength) => Input::Stop(strength),
-            How::WhenIdle(idle) => Input::StopWhenIdle(super::item::micros(idle)),
-        };
-        self.step_for(input, reply).await;
-    }
-
-    /// Steps, and hands the answer to whoever asked.
-    async fn step_for(&mut self, input: Input, reply: oneshot::Sender<Answer>) {
-        self.step(input).await;
-        self.reply(reply);
-    }
-
-    fn reply(&mut self, reply: oneshot::Sender<Answer>) {
-        if let Some(answer) = self.answer.take()
-            && reply.send(answer).is_err()
-        {
-            // Nobody waits for it.
-        }
-    }
-
     /// Lets the machine take what happened, and does what it says.
     async fn step(&mut self, input: Input) {
         let mut effects = Vec::new();
         self.machine.step(self.now(), input, &mut effects);
+        self.find_agent(&mut effects);
         self.record(&mut effects).await;
         let waited = self.machine.room_taken();
         for effect in effects {
@@ -307,12 +288,20 @@ impl<T: Item> Owner<T> {
                 }
             }
             Effect::Fate { item, fate } => self.rest(item, fate),
-            Effect::Requeued(item) => self.show(SessionEvent::Requeued(item)),
+            Effect::Requeued(item) => {
+                // A turn had it: it has had its place.
+                if let Some(held) = self.items.get_mut(&item) {
+                    held.came = Came::Queued;
+                }
+                self.show(SessionEvent::Requeued(item));
+            }
             Effect::Return { item, why } => self.rest(item, Fate::Returned(why)),
             Effect::Resolve { item, preempted } => {
                 self.show(SessionEvent::Preempted { item, preempted });
-                if let Some(held) = self.items.get(&item) {
-                    held.slip.preempted(preempted);
+                let taken_back = self.preempting.remove(&item);
+                let slip = taken_back.as_ref().or(self.items.get(&item).map(|held| &held.slip));
+                if let Some(slip) = slip {
+                    slip.preempted(preempted);
                 }
             }
             Effect::TurnEnded { turn, fate } => self.turn_ended(turn, fate),

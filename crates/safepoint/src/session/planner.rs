@@ -28,6 +28,13 @@ pub trait Planner<T>: Send + Sync + 'static {
     /// What an item says to a turn that is steered with it.
     fn steer(&self, item: &T) -> UserMessage;
 
+    /// Whether there is nothing in an item that a model could answer: it is refused at the door. Asked by whoever
+    /// pushes, in his own thread. Default: there always is.
+    fn is_blank(&self, item: &T) -> bool {
+        let _ = item;
+        false
+    }
+
     /// Who takes up a turn that another process began. None: it cannot be taken up here.
     fn resumes(&self, turn: TurnId) -> Option<Agent> {
         let _ = turn;
@@ -63,6 +70,18 @@ pub struct Waiting<T> {
     pub id: ItemId,
     /// The item.
     pub item: T,
+    /// How it came.
+    pub came: Came,
+}
+
+/// How an item came. Exhaustive: to wait for its turn, or to take the place of the turn at work.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Came {
+    /// It waits its turn. So does an item that a turn had before, whichever way it came.
+    #[default]
+    Queued,
+    /// With a preempt or a rollback, whether there was a turn to hit or not.
+    Preempting,
 }
 
 /// What is asked of a planner. Exhaustive: whatever it likes, or a resume.
@@ -99,7 +118,7 @@ pub enum Plan {
 pub struct TurnPlan {
     /// Who does it.
     pub agent: Agent,
-    /// What it is told, as one or more messages of a person.
+    /// What it is told, as one or more messages of a person. With none, or a blank one, the planner has failed.
     pub input: Vec<UserMessage>,
     /// The items that it is about: they wait no more.
     pub take: Vec<ItemId>,
@@ -107,7 +126,7 @@ pub struct TurnPlan {
     pub drop: Vec<ItemId>,
 }
 
-/// One message a turn, always the same agent.
+/// One message a turn, always the same agent. What came with a preempt or a rollback goes before the queue, in its order.
 #[derive(Clone, Debug)]
 pub struct Chat {
     agent: Agent,
@@ -123,10 +142,13 @@ impl Chat {
 
 impl<T: Item + Into<UserMessage>> Planner<T> for Chat {
     fn plan(&self, situation: Situation<T>) -> BoxFuture<'_, Result<Plan, Failure>> {
-        let plan = match (situation.wanted, situation.waiting.into_iter().next()) {
+        let Situation { mut waiting, wanted, .. } = situation;
+        // Whoever preempts does not mean that the queue is to go on.
+        waiting.sort_by_key(|waiting| waiting.came == Came::Queued);
+        let plan = match (wanted, waiting.into_iter().next()) {
             (Wanted::Resume, _) => Plan::Resume,
             (Wanted::Any, None) => Plan::Wait,
-            (Wanted::Any, Some(Waiting { id, item })) => Plan::Turn(TurnPlan {
+            (Wanted::Any, Some(Waiting { id, item, .. })) => Plan::Turn(TurnPlan {
                 agent: self.agent.clone(),
                 input: vec![item.into()],
                 take: vec![id],
@@ -138,6 +160,11 @@ impl<T: Item + Into<UserMessage>> Planner<T> for Chat {
 
     fn steer(&self, item: &T) -> UserMessage {
         item.clone().into()
+    }
+
+    fn is_blank(&self, item: &T) -> bool {
+        let said: UserMessage = item.clone().into();
+        said.is_blank()
     }
 
     fn resumes(&self, _turn: TurnId) -> Option<Agent> {

@@ -8,11 +8,12 @@ use super::{
     Item, SharedSession,
     envelope::{LOOK, unseal},
     intent::Intent,
-    journal::{Journal, LEASE},
+    journal::{Journal, LEASE, in_time},
     mail::Mail,
 };
 use crate::{
     approval::Decision,
+    callback::{self, Panicked},
     event::ErrorReport,
     store::{ApprovalState, Error, ItemState, Notice, Stamp, Use},
 };
@@ -46,11 +47,12 @@ impl<T: Item> Watcher<T> {
     pub(super) async fn watch(mut self) {
         let mut renew_at = Instant::now() + LEASE / RENEW;
         loop {
-            if let Err(error) = self.look().await {
+            // What passes is met again at the next look; nothing that was seen before is seen twice.
+            if let Err(error) = in_time(self.look()).await
+                && is_final(&error)
+            {
                 self.tell_lost(&error);
-                if !error.is_uncertain() {
-                    return;
-                }
+                return;
             }
             let Some(shared) = self.shared.upgrade() else { return };
             if shared.exit.get().is_some() {
@@ -60,7 +62,8 @@ impl<T: Item> Watcher<T> {
             let soon = sleep_until((Instant::now() + LOOK).min(renew_at));
             futures_util::future::select(Box::pin(nudged), Box::pin(soon)).await;
             if Instant::now() >= renew_at {
-                if let Err(error @ (Error::Fenced { .. } | Error::NoSession(_))) = self.journal.renew().await
+                if let Err(error) = in_time(self.journal.renew()).await
+                    && is_final(&error)
                 {
                     self.tell_lost(&error);
                     return;
@@ -114,15 +117,21 @@ impl<T: Item> Watcher<T> {
     }
 
     async fn look_at_items(&mut self) -> Result<(), Error> {
+        // Before the rows are read: what somebody takes out before it was ever seen there is missed all the same.
+        let fresh = self.journal.take_fresh();
+        self.known.extend(&fresh);
         let rows = self.journal.store().inbox(self.journal.session()).await?;
         let mut there = std::collections::HashSet::new();
         for row in rows {
             there.insert(row.number);
             if row.state == ItemState::Waiting && self.known.insert(row.number) {
-                match unseal::<T>(&row.bytes) {
+                let read = callback::call(|| unseal::<T>(&row.bytes));
+                let read =
+                    read.map_err(|Panicked(why)| why).and_then(|read| read.map_err(|why| why.to_string()));
+                match read {
                     Ok((item, policy)) => self.post(Mail::Adopt { number: row.number, item, policy }),
                     // It stays where it is, for a release that can read it.
-                    Err(error) => self.post(Mail::Unreadable { number: row.number, why: error.to_string() }),
+                    Err(why) => self.post(Mail::Unreadable { number: row.number, why }),
                 }
             }
         }
@@ -158,4 +167,12 @@ impl<T: Item> Watcher<T> {
         }
         Ok(())
     }
+}
+
+/// Whether no later look can go better: the session is somebody else's, or is gone, or what is stored cannot be read.
+fn is_final(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::Fenced { .. } | Error::NoSession(_) | Error::Damaged(..) | Error::Newer { .. } | Error::Gone
+    )
 }

@@ -45,7 +45,7 @@ pub enum Refusal {
     NoActiveTurn,
     /// A steer, and the turn made no further model request.
     NotDelivered,
-    /// A steer with nothing in it.
+    /// There is nothing in it that a model could answer.
     Blank,
     /// The session has ended.
     Closed,
@@ -85,7 +85,7 @@ impl fmt::Display for Refusal {
             Self::TurnMismatch => "another turn is at work than the one named",
             Self::NoActiveTurn => "no turn is at work",
             Self::NotDelivered => "the turn ended before its next model request",
-            Self::Blank => "a steer must say something",
+            Self::Blank => "it must say something",
             Self::Closed => "the session has ended",
             Self::Full => "the inbox is full",
             Self::Known => "this item came before",

@@ -19,6 +19,8 @@ pub(super) enum Belief {
 pub(super) struct Known {
     pub(super) fate: Option<Fate>,
     pub(super) preempted: Option<Preempted>,
+    /// It came to take a turn's place.
+    preempting: bool,
 }
 
 /// Who asked first that the turn stop at a safe point. Exhaustive: a preempt, or somebody else.
@@ -176,7 +178,8 @@ impl Expected {
         }
         let fresh = self.waiting.iter().any(|item| *item >= self.barrier);
         if fresh && !self.is_suspended() {
-            let item = self.waiting.remove(0);
+            let first = self.waiting.iter().position(|item| self.items[*item].preempting);
+            let item = self.waiting.remove(first.unwrap_or(0));
             self.turns += 1;
             self.left = None;
             self.begin(self.turns, vec![item]);
@@ -218,6 +221,7 @@ impl Expected {
             Step::SteerOrQueue | Step::SteerOrReturn => self.steer(item, step == Step::SteerOrReturn),
             Step::Enqueue | Step::Reject => self.wait(item),
             preempt => {
+                self.items[item].preempting = true;
                 self.wait(item);
                 if busy {
                     self.preempt(item, preempt)
@@ -349,6 +353,12 @@ impl Expected {
         let wanted = wanted % self.items.len();
         if let Some(place) = self.waiting.iter().position(|item| *item == wanted) {
             self.waiting.remove(place);
+            self.items[wanted].fate = Some(Fate::Withdrawn);
+        }
+        if let Some(turn) = &mut self.turn
+            && let Some(place) = turn.steers.iter().position(|(item, _)| *item == wanted)
+        {
+            turn.steers.remove(place);
             self.items[wanted].fate = Some(Fate::Withdrawn);
         }
     }

@@ -215,15 +215,12 @@ impl Real {
             if fate != known.fate {
                 return Some(format!("item {item} is {fate:?}, not {:?}", known.fate));
             }
-            if known.fate == Some(Fate::Withdrawn) {
-                // A known gap: its ticket does not hear any more what its preempt comes to.
-                continue;
-            }
             let preempted = self.tickets[item].preempted().now_or_never();
             if self.preempts[item] && known.preempted.is_some() && preempted != known.preempted {
                 return Some(format!("the preempt of {item} is {preempted:?}, not {:?}", known.preempted));
             }
-            if known.preempted.is_none() && known.fate.is_none() && preempted.is_some() {
+            let is_open = known.fate.is_none() || known.fate == Some(Fate::Withdrawn) && self.preempts[item];
+            if known.preempted.is_none() && is_open && preempted.is_some() {
                 return Some(format!("the preempt of {item} is {preempted:?}, and not open"));
             }
         }

@@ -23,6 +23,10 @@ enum Step {
 }
 
 impl Preempt {
+    pub(super) fn item(&self) -> ItemId {
+        self.item
+    }
+
     pub(super) fn is_asked(&self) -> bool {
         matches!(self.step, Step::Asked { .. })
     }

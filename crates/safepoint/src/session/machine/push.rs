@@ -106,4 +106,14 @@ impl Machine {
         // A plan may be about it already.
         self.plan_anew(out);
     }
+
+    /// Its sender has a steer again that was not delivered. Where the turn has ended meanwhile it is an item like any.
+    pub(super) fn took_back(&mut self, item: ItemId, out: &mut Vec<Effect>) {
+        let Some(index) = self.steering.iter().position(|(steered, _)| *steered == item) else {
+            return self.withdraw(item, out);
+        };
+        self.steering.remove(index);
+        out.push(Effect::Fate { item, fate: Fate::Withdrawn });
+        out.push(Effect::Answer(Answer::Withdrawn));
+    }
 }

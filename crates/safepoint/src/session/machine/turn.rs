@@ -130,6 +130,7 @@ impl Machine {
             session_stop: Yet::No,
             stopped_at: None,
             record,
+            from,
             read: Yet::No,
         });
         out.push(Effect::Start { turn, from, watch });
@@ -245,15 +246,22 @@ impl Machine {
         }
     }
 
-    /// Nothing of it happened.
+    /// Nothing of it happened: what it took waits again, and what it took up is left as it was.
     pub(super) fn unstarted(&mut self, turn: TurnId) {
         if let Phase::Running(running) = self.phase
             && running.turn == turn
         {
             self.phase = Phase::Idle;
-            for item in std::mem::take(&mut self.items) {
-                self.wait_again(item);
-            }
+            let items = std::mem::take(&mut self.items);
+            let how = match running.from {
+                From::Plan => {
+                    items.into_iter().for_each(|item| self.wait_again(item));
+                    return;
+                }
+                From::Resume => Ended::Early,
+                From::Decision | From::Withdrawal(_) => Ended::Suspended,
+            };
+            self.left = Some(Left { turn, items, how });
         }
     }
 }

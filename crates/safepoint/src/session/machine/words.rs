@@ -91,6 +91,8 @@ pub(crate) enum Input {
         how: How,
     },
     Withdraw(ItemId),
+    /// The run gave a steer back before it was delivered, since its sender wants it.
+    TookBack(ItemId),
     /// Stop the turn at work, this one if named; the session goes on.
     StopTurn(Option<TurnId>),
     Stop(Strength),

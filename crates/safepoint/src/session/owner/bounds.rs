@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use safepoint_scope::{Actor, Code, Reach, Reason, StopRequest};
-use tokio::{sync::oneshot, time::timeout};
+use tokio::time::timeout;
 
-use super::{Answer, ErrorReport, Held, Input, Item, ItemId, Owner, Slip, TurnId, Work};
+use super::{
+    Came, ErrorReport, Fate, Held, Input, Item, ItemId, Mail, Owner, SessionEvent, Slip, Work, plan::report,
+};
 use crate::session::{
     exit::{Exit, ExitReason, Open},
     journal::{Journal, LeftTurn},
@@ -26,12 +28,37 @@ impl<T: Item> Owner<T> {
         let ids: Vec<ItemId> = items.iter().map(|(id, _)| *id).collect();
         self.taken.extend(&ids);
         for (id, item) in items {
-            self.items.insert(id, Held { item, slip: Arc::new(Slip::new(id)) });
+            self.items.insert(id, Held { item, came: Came::Queued, slip: Arc::new(Slip::new(id)) });
         }
         self.left = left.map(|LeftTurn { turn, fate, run, before, log }| {
             let work = Work { turn, agent: None, handle: None, run, log, before, items: ids, outcome: None };
             (work, fate)
         });
+    }
+
+    /// Something panicked in the midst of a step: what is here is accounted for as it stands, and nothing more is begun
+    /// or recorded.
+    pub(super) fn fall(&mut self, why: &str) {
+        self.error.get_or_insert(report("something that the session called panicked", why));
+        self.ended = Some(machine::Exit::Broken);
+        self.shared.door.shut();
+        while let Some(mail) = self.ahead.pop_front().or_else(|| self.mail.try_recv().ok()) {
+            if let Mail::Push { item, slip, .. } | Mail::PushBy { item, slip, .. } = *mail {
+                self.show(SessionEvent::Accepted(slip.id()));
+                self.items.insert(slip.id(), Held { item, came: Came::Queued, slip });
+            }
+        }
+        if let Some(work) = self.work.take() {
+            let fate = Fate::Interrupted(work.turn);
+            self.left = Some((work, fate));
+        }
+        let open = self.left.as_ref().map(|(work, fate)| (work.items.clone(), *fate));
+        for item in self.items.keys().copied().collect::<Vec<_>>() {
+            match &open {
+                Some((items, fate)) if items.contains(&item) => self.rest(item, *fate),
+                _ => self.rest(item, Fate::Unhandled),
+            }
+        }
     }
 
     /// Ends what the turns began in the background: as the session was asked to, and else now, for nobody owns it any
@@ -74,20 +101,6 @@ impl<T: Item> Owner<T> {
             late: Arc::new(move || shared.door.take_late()),
         };
         self.shared.over(exit);
-    }
-
-    pub(super) async fn stop_turn(
-        &mut self,
-        turn: Option<TurnId>,
-        request: StopRequest,
-        reply: oneshot::Sender<Answer>,
-    ) {
-        self.request = Some(request.clone());
-        self.step(Input::StopTurn(turn)).await;
-        if let Some(Answer::StoppingTurn(_)) = self.answer {
-            self.turn_request.get_or_insert(request);
-        }
-        self.reply(reply);
     }
 
     /// Something of the user's, or the store, failed: the session ends.

@@ -5,7 +5,12 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 use super::{Answer, Decision, Input, Item, Mail, Outcome, Owner};
-use crate::{ids::ApprovalId, session::journal::Journal, shared::DecideError, store};
+use crate::{
+    ids::ApprovalId,
+    session::journal::{Journal, in_time},
+    shared::DecideError,
+    store,
+};
 
 /// Who decides, where nothing else is known: whoever holds the session's handle.
 const HERE: &str = "the owner";
@@ -69,14 +74,19 @@ impl<T: Item> Owner<T> {
         if let Some(handle) = self.work.as_ref().and_then(|work| work.handle.clone()) {
             let mailbox = self.shared.mailbox.clone();
             drop(self.scope.spawn("decision", async move {
-                // A run that has just suspended is taken up again with it.
+                // A run that is about to suspend is taken up again with it, once that is so.
                 if handle.decide(&id, decision.clone()).await == Err(DecideError::RunEnded) {
+                    drop(handle.done().await);
                     mailbox.post(Mail::Decided { id, decision });
                 }
             }));
             return;
         }
-        if self.left.is_none() || self.decisions.iter().any(|(decided, _)| *decided == id) {
+        // Where nobody can go on with the turn, it stays in the store for somebody who can.
+        if self.left.is_none()
+            || self.is_foreign()
+            || self.decisions.iter().any(|(decided, _)| *decided == id)
+        {
             return;
         }
         if self.machine.is_suspended() {
@@ -93,12 +103,12 @@ impl<T: Item> Owner<T> {
 
 async fn take(journal: &Arc<Journal>, id: &ApprovalId, decision: &Decision) -> Result<(), DecideError> {
     let lost = |_: store::Error| DecideError::NotOpen;
-    let row =
-        journal.store().approval(journal.session(), id).await.map_err(lost)?.ok_or(DecideError::NotOpen)?;
+    let (store, session) = (journal.store(), journal.session());
+    let row = in_time(store.approval(session, id)).await.map_err(lost)?.ok_or(DecideError::NotOpen)?;
     let bytes = serde_json::to_vec(decision).unwrap_or_default();
     let decision =
         store::Decision { id: id.clone(), digest: row.asked.digest, principal: HERE.into(), bytes };
-    match journal.store().decide(journal.session(), decision).await.map_err(lost)? {
+    match in_time(store.decide(session, decision)).await.map_err(lost)? {
         store::Decided::Taken => Ok(()),
         _ => Err(DecideError::NotOpen),
     }

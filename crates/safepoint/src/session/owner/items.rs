@@ -4,12 +4,25 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-use super::{Answer, Fate, Held, Input, Item, ItemId, Owner, Policy, SessionEvent, Slip};
+use super::{Answer, Came, Fate, Held, Input, Item, ItemId, Mail, Owner, Policy, SessionEvent, Slip};
+use crate::{
+    callback::{self, Panicked},
+    ids::SteerId,
+    session::owner::plan::report,
+    steer::TakenBack,
+};
+
+/// Where somebody waits for an item that he wants back.
+type Reply<T> = oneshot::Sender<Option<T>>;
 
 impl<T: Item> Owner<T> {
     pub(super) async fn accept(&mut self, item: T, slip: Arc<Slip<T>>, policy: Policy) {
         let id = slip.id();
-        self.items.insert(id, Held { item, slip });
+        let came = match policy {
+            Policy::Preempt(_) | Policy::Rollback => Came::Preempting,
+            Policy::Enqueue | Policy::Steer(..) | Policy::Reject => Came::Queued,
+        };
+        self.items.insert(id, Held { item, came, slip });
         self.show(SessionEvent::Accepted(id));
         let how = self.how(id, policy).await;
         self.step(Input::Push { item: id, how }).await;
@@ -17,12 +30,34 @@ impl<T: Item> Owner<T> {
         self.tell_if_behind(id);
     }
 
-    pub(super) async fn withdraw(&mut self, item: ItemId, reply: oneshot::Sender<Option<T>>) {
-        let content = self.items.get(&item).map(|held| held.item.clone());
-        self.step(Input::Withdraw(item)).await;
+    /// Gives an item back that waits, or a steer that was not delivered yet; only the run knows which those are.
+    pub(super) async fn withdraw(&mut self, item: ItemId, reply: Reply<T>) {
+        let handle = self.work.as_ref().and_then(|work| work.handle.clone());
+        let Some(handle) = handle.filter(|_| self.machine.is_steering(item)) else {
+            return self.give_back(Input::Withdraw(item), item, reply).await;
+        };
+        let mailbox = self.shared.mailbox.clone();
+        drop(self.scope.spawn("withdrawal", async move {
+            match handle.take_back(&SteerId::from(item.to_string())).await {
+                TakenBack::Back => mailbox.post(Mail::TookBack { item, reply }),
+                TakenBack::Delivered => send(reply, None),
+                // It waits again, or is with its sender, as soon as the turn's end is heard.
+                TakenBack::Over => {
+                    drop(handle.done().await);
+                    mailbox.post(Mail::Withdraw { item, reply });
+                }
+            }
+        }));
+    }
+
+    pub(super) async fn give_back(&mut self, input: Input, item: ItemId, reply: Reply<T>) {
+        let content = self.items.get(&item).map(|held| callback::call(|| held.item.clone())).transpose();
+        self.step(input).await;
         let was_waiting = self.answer.take() == Some(Answer::Withdrawn);
-        if reply.send(content.filter(|_| was_waiting)).is_err() {
-            // Whoever took it back no longer waits; its ticket has it.
+        match content {
+            Ok(content) => send(reply, content.filter(|_| was_waiting)),
+            // Its ticket has it.
+            Err(Panicked(why)) => self.broke(report("copying an item panicked", &why)).await,
         }
     }
 
@@ -37,7 +72,11 @@ impl<T: Item> Owner<T> {
             }
             return;
         }
-        let Some(Held { item: content, slip }) = self.items.remove(&item) else { return };
+        let Some(Held { item: content, slip, .. }) = self.items.remove(&item) else { return };
+        if fate == Fate::Withdrawn && self.machine.is_preempting(item) {
+            slip.preempts_on();
+            self.preempting.insert(item, Arc::clone(&slip));
+        }
         match fate {
             Fate::Returned(_) | Fate::Withdrawn => slip.back(content, fate),
             Fate::Unhandled => {
@@ -46,5 +85,11 @@ impl<T: Item> Owner<T> {
             }
             _ => slip.fate(fate),
         }
+    }
+}
+
+fn send<T>(reply: Reply<T>, content: Option<T>) {
+    if reply.send(content).is_err() {
+        // Whoever took it back no longer waits; its ticket has it.
     }
 }

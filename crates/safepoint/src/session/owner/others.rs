@@ -4,9 +4,12 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-use super::{Fate, Input, Item, Owner, Policy, SessionEvent, Slip, plan};
+use super::{Fate, Item, Owner, Policy, SessionEvent, Slip, plan};
 use crate::session::{envelope::seal, intent::Intent, journal::in_time, words::Refusal};
-use crate::store::{Class, Pushed, Write};
+use crate::{
+    callback,
+    store::{Class, Pushed, Write},
+};
 
 impl<T: Item> Owner<T> {
     /// Makes an item durable before anybody is told that it is in (S6.2); none if it went back to its sender.
@@ -21,9 +24,10 @@ impl<T: Item> Owner<T> {
             slip.recorded(slip.id().number());
             return Some(item);
         };
-        let why = match seal(&item, policy, client_id, self.settings.inbox) {
-            Err(_not_json) => Refusal::NotRecorded,
-            Ok(push) => match in_time(journal.store().push(journal.session(), push)).await {
+        let sealed = callback::call(|| seal(&item, policy, client_id, self.settings.inbox));
+        let why = match sealed {
+            Err(_) | Ok(Err(_)) => Refusal::NotRecorded,
+            Ok(Ok(push)) => match in_time(journal.store().push(journal.session(), push)).await {
                 Ok(Pushed::Accepted(number)) => {
                     journal.number(slip.id(), number);
                     slip.recorded(number);
@@ -58,11 +62,10 @@ impl<T: Item> Owner<T> {
     pub(super) async fn vanish(&mut self, number: u64) {
         let item = self.journal.as_ref().and_then(|journal| journal.item_of(number));
         if let Some(item) = item
-            && self.machine.waiting().contains(&item)
+            && (self.machine.waiting().contains(&item) || self.machine.is_steering(item))
         {
             self.gone.insert(number);
-            self.step(Input::Withdraw(item)).await;
-            self.answer = None;
+            self.withdraw(item, oneshot::channel().0).await;
         }
     }
 
@@ -71,10 +74,7 @@ impl<T: Item> Owner<T> {
         let (reply, _nobody) = oneshot::channel();
         match intent {
             Intent::Session(stop) => self.stop(stop, reply).await,
-            Intent::Turn(turn, request) => {
-                self.request = Some(request);
-                self.step_for(Input::StopTurn(turn), reply).await;
-            }
+            Intent::Turn(turn, request) => self.stop_turn(turn, request, reply).await,
         }
         let Some(journal) = self.journal.clone() else { return };
         if let Err(error) = journal.append_in_time(vec![Write::StopSeen(number)], Class::Recorded).await {

@@ -7,7 +7,11 @@ use futures_util::FutureExt as _;
 use super::{ErrorReport, Input, Item, ItemId, Mail, Owner, SessionEvent, TurnId};
 use crate::session::{
     machine::Made,
-    planner::{Plan, Situation, Waiting, Wanted},
+    planner::{Plan, Situation, TurnPlan, Waiting, Wanted},
+};
+use crate::{
+    callback::{self, Panicked},
+    message::UserMessage,
 };
 
 impl<T: Item> Owner<T> {
@@ -19,10 +23,17 @@ impl<T: Item> Owner<T> {
         wanted: Wanted,
     ) {
         self.show(SessionEvent::Planning);
-        let waiting = waiting
-            .iter()
-            .filter_map(|id| self.items.get(id).map(|held| Waiting { id: *id, item: held.item.clone() }))
-            .collect();
+        let copied = callback::call(|| {
+            let held = waiting.iter().filter_map(|id| self.items.get(id).map(|held| (*id, held)));
+            held.map(|(id, held)| Waiting { id, item: held.item.clone(), came: held.came }).collect()
+        });
+        let waiting = match copied {
+            Ok(waiting) => waiting,
+            Err(Panicked(why)) => {
+                let made = Err(report("copying an item panicked", &why));
+                return self.shared.mailbox.post(Mail::Planned { plan, made });
+            }
+        };
         let situation = Situation { waiting, ended_early: left, wanted, history: self.history.clone() };
         let planner = std::sync::Arc::clone(&self.settings.planner);
         let mailbox = self.shared.mailbox.clone();
@@ -52,6 +63,11 @@ impl<T: Item> Owner<T> {
             Err(error) => return self.broke(error).await,
             Ok(Plan::Wait) => Made::Wait,
             Ok(Plan::Resume) => Made::Resume,
+            Ok(Plan::Turn(TurnPlan { input, take, .. }))
+                if !take.is_empty() && (input.is_empty() || input.iter().any(UserMessage::is_blank)) =>
+            {
+                return self.broke(report("the planner failed", "it planned a turn that says nothing")).await;
+            }
             Ok(Plan::Turn(turn)) => {
                 let made = Made::Turn { take: turn.take.clone(), drop: turn.drop.clone() };
                 self.planned = Some(turn);

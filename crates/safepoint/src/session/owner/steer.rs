@@ -15,7 +15,15 @@ use crate::{
 impl<T: Item> Owner<T> {
     /// How an item comes, by its policy; for a steer the planner says what it says, and that must be something (S6.5).
     pub(super) async fn how(&mut self, item: ItemId, policy: Policy) -> How {
-        if let Policy::Steer(..) = policy {
+        if self.journal.is_some()
+            && let Some(held) = self.items.get(&item)
+            && self.shared.is_blank(&held.item)
+        {
+            // It came through the store, past the door.
+            return How::Refused(Refusal::Blank);
+        }
+        // An ending session asks nobody: however it would have come, it is unhandled.
+        if let (Policy::Steer(..), None) = (policy, self.ended) {
             let Some(held) = self.items.get(&item) else { return policy.how() };
             let planner = &self.settings.planner;
             let said = std::panic::catch_unwind(AssertUnwindSafe(|| planner.steer(&held.item)));

@@ -55,7 +55,7 @@ impl<T: Item> Owner<T> {
             let before = self.history.clone();
             let mut history = before.clone();
             history.close();
-            let last = plan.input.pop().unwrap_or_else(|| "".into());
+            let last = plan.input.pop()?;
             for message in plan.input {
                 history.push(crate::history::Entry::User(message));
             }
@@ -73,7 +73,7 @@ impl<T: Item> Owner<T> {
             return Some((run, work));
         }
         let (work, _) = self.left.take()?;
-        let agent = work.agent.clone().or_else(|| self.settings.planner.resumes(turn))?;
+        let agent = work.agent.clone()?;
         let decisions = std::mem::take(&mut self.decisions);
         let run = agent.resume_recorded(work.run.clone(), Arc::clone(&work.log), decisions);
         Some((run, Work { agent: Some(agent), ..work }))

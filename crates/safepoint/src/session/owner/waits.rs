@@ -51,7 +51,7 @@ impl<T: Item> Owner<T> {
             return self.step(Input::Tick).await;
         };
         self.overdue = None;
-        if !self.machine.is_suspended() {
+        if !self.machine.is_suspended() || self.is_foreign() {
             return self.step(Input::Tick).await;
         }
         if Timestamp::now() < overdue.at {

@@ -108,6 +108,8 @@ impl World {
         }
         if left.withdraws > 0 {
             all.extend((0..self.places.len() as u64).map(|n| Input::Withdraw(ItemId::new(n))));
+            let steered = (0..self.places.len()).filter(|n| matches!(self.places[*n], Place::Steering(_)));
+            all.extend(steered.map(|n| Input::TookBack(ItemId::new(n as u64))));
         }
         if left.ticks > 0 && self.machine.deadline().is_some() {
             all.push(Input::Tick);
@@ -211,7 +213,7 @@ impl World {
             Input::Resume | Input::Decided | Input::Planned { made: Made::Resume, .. } => {
                 &mut self.budget.resumes
             }
-            Input::Withdraw(_) => &mut self.budget.withdraws,
+            Input::Withdraw(_) | Input::TookBack(_) => &mut self.budget.withdraws,
             Input::Tick => &mut self.budget.ticks,
             Input::Broke => &mut self.budget.breaks,
             _ => return,

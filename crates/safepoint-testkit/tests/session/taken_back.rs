@@ -1,0 +1,176 @@
+//! Items that their senders take back: a steer that is on its way, and an item whose preempt is out.
+
+use std::sync::Arc;
+
+use futures_util::FutureExt as _;
+use safepoint::{
+    SafePoints,
+    ids::SessionId,
+    model::Delta,
+    session::{Fate, Or, Policy, Preempt, Preempted, Push, Refusal, SessionEvent, SessionStop},
+    steer::When,
+    store::{MemoryStore, Owner, Store},
+};
+
+use super::{
+    desk::{Desk, accounted, answers, one_after_the_other, said, turn},
+    dice::Dice,
+    world::seen,
+};
+
+/// S6.3, S6.12: a preempt is answered when its turn ends, also if the item that it came with was taken back meanwhile.
+#[tokio::test]
+async fn the_preempt_of_an_item_that_was_taken_back_is_answered() {
+    let desk = Desk::new([]);
+    let mut gate = desk.model.gate();
+    let session = desk.chat().start();
+    let old = session.push("old".to_owned()).unwrap();
+    gate.request().await;
+    let at = Preempt::at(SafePoints::AFTER_MODEL);
+    let new = session.push(Push::new("new".to_owned()).policy(at)).unwrap();
+    assert_eq!(session.withdraw(new.id()).await.as_deref(), Some("new"));
+    assert_eq!((new.fate_now(), new.preempted().now_or_never()), (Some(Fate::Withdrawn), None), "it is out");
+    answers(&gate, "done");
+    assert_eq!(new.preempted().await, Preempted::TurnEndedFirst);
+    assert_eq!(old.fate().await, Fate::Completed(turn(1)));
+    session.stop(SessionStop::at_turn_end());
+    accounted(&session, &[old, new]).await;
+}
+
+/// S6.12, S6.5: a steer that was not delivered yet is its sender's again, and the turn never hears of it.
+#[tokio::test]
+async fn a_steer_on_its_way_can_be_taken_back() {
+    for or in [Or::Queue, Or::Return] {
+        let desk = Desk::new([]);
+        let mut gate = desk.model.gate();
+        let session = desk.chat().start();
+        let item = session.push("a".to_owned()).unwrap();
+        gate.request().await;
+        let steers = |text: &str| {
+            session.push(Push::new(text.to_owned()).policy(Policy::Steer(When::NextRequest, or))).unwrap()
+        };
+        let (back, kept) = (steers("back"), steers("kept"));
+        assert_eq!(session.withdraw(back.id()).await.as_deref(), Some("back"));
+        assert_eq!((back.fate().await, back.delivered().await), (Fate::Withdrawn, None));
+        assert_eq!(session.withdraw(back.id()).await, None, "once");
+        answers(&gate, "first");
+        assert_eq!(kept.delivered().await.unwrap().round, 2);
+        assert_eq!(kept.fate().await, Fate::Completed(turn(1)));
+        session.stop(SessionStop::at_turn_end());
+        let exit = accounted(&session, &[item, back, kept]).await;
+        assert_eq!(said(exit.history()), ["a", "kept"]);
+    }
+}
+
+/// S6.12, S6.5: it is too late for one that was delivered; the turn keeps it.
+#[tokio::test]
+async fn a_delivered_steer_is_not_taken_back() {
+    let desk = Desk::new([]);
+    let (mut one, mut two) = (desk.model.gate(), desk.model.gate());
+    let session = desk.chat().start();
+    let item = session.push("a".to_owned()).unwrap();
+    one.request().await;
+    let steer = session.push(Push::new("steer".to_owned()).policy(Policy::steer())).unwrap();
+    answers(&one, "first");
+    assert!(said(&two.request().await.unwrap()).contains(&"steer".to_owned()));
+    assert_eq!(session.withdraw(steer.id()).await, None);
+    answers(&two, "and to that");
+    assert_eq!(steer.fate().await, Fate::Completed(turn(1)));
+    session.stop(SessionStop::at_turn_end());
+    accounted(&session, &[item, steer]).await;
+}
+
+/// S6.12, S6.5: taken back at every moment of the turn's end: the sender has it, or the turn, or it waits; never two of them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_steer_that_is_taken_back_as_the_turn_ends_is_in_one_place() {
+    for seed in 0..300 {
+        let mut dice = Dice(seed);
+        let desk = Desk::new([]);
+        let mut gate = desk.model.gate();
+        let session = desk.chat().start();
+        let item = session.push("a".to_owned()).unwrap();
+        gate.request().await;
+        let or = if dice.below(2) == 0 { Or::Queue } else { Or::Return };
+        let policy = Policy::Steer(When::NextRequest, or);
+        let steer = session.push(Push::new("steer".to_owned()).policy(policy)).unwrap();
+        let (handle, id, spins) = (session.handle(), steer.id(), dice.below(400));
+        let wanted = tokio::spawn(async move {
+            (0..spins).for_each(|_| std::hint::spin_loop());
+            handle.withdraw(id).await
+        });
+        if dice.below(3) == 0 {
+            session.stop_turn(None, safepoint::StopRequest::now());
+        } else {
+            answers(&gate, "done");
+        }
+        let back = wanted.await.unwrap();
+        item.fate().await;
+        session.stop(SessionStop::at_turn_end());
+        let exit = session.done().await;
+        let times = said(exit.history()).iter().filter(|text| *text == "steer").count();
+        match steer.fate_now().unwrap() {
+            Fate::Withdrawn => assert_eq!((back.as_deref(), times), (Some("steer"), 0), "seed {seed}"),
+            Fate::Returned(Refusal::NotDelivered) | Fate::Unhandled => {
+                assert_eq!((back, times), (None, 0), "seed {seed}");
+            }
+            Fate::Completed(_) | Fate::Interrupted(_) => {
+                assert_eq!((back, times), (None, 1), "seed {seed}");
+            }
+            other => panic!("seed {seed}: {other:?}"),
+        }
+        accounted(&session, &[item, steer]).await;
+        one_after_the_other(&session).await;
+    }
+}
+
+/// S6.12, S7.1: in a store it is gone too, also if another process took it out there, and the turn goes on without it.
+#[tokio::test]
+async fn a_steer_that_was_taken_back_is_gone_from_the_store() {
+    for from_elsewhere in [false, true] {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+        let (id, desk) = (SessionId::from("s"), Desk::new([]));
+        let mut gate = desk.model.gate();
+        let session = desk.chat().open(Arc::clone(&store), id.clone(), Owner::here()).await.unwrap();
+        let item = session.push("a".to_owned()).unwrap();
+        gate.request().await;
+        let steer = session.push(Push::new("steer".to_owned()).policy(Policy::steer())).unwrap();
+        let number = steer.recorded().await.unwrap();
+        // It is known here as an item of the store before it is missed there.
+        let is_accepted =
+            move |event: &SessionEvent| matches!(event, SessionEvent::Accepted(id) if id.number() == 1);
+        seen(&session, is_accepted).await;
+        if from_elsewhere {
+            store.withdraw(&id, number).await.unwrap();
+            session.look();
+            assert_eq!(steer.fate().await, Fate::Withdrawn);
+        } else {
+            assert_eq!(session.withdraw(steer.id()).await.as_deref(), Some("steer"));
+        }
+        gate.send(Delta::Text("one".into()));
+        answers(&gate, " two");
+        assert_eq!(item.fate().await, Fate::Completed(turn(1)));
+        assert!(store.inbox(&id).await.unwrap().is_empty());
+        session.stop(SessionStop::at_turn_end());
+        let exit = session.done().await;
+        assert_eq!(said(exit.history()), ["a"]);
+    }
+}
+
+/// S6.1, S6.3, S6.6: what came with a preempt or a rollback goes before the queue, in its order.
+#[tokio::test]
+async fn what_preempts_goes_before_the_queue() {
+    let desk = Desk::new([]);
+    let mut gate = desk.model.gate();
+    let session = desk.chat().start();
+    let push = |text: &str, policy: Policy| session.push(Push::new(text.to_owned()).policy(policy)).unwrap();
+    let old = push("old", Policy::Enqueue);
+    gate.request().await;
+    let (one, two) = (push("one", Policy::Enqueue), push("two", Policy::Enqueue));
+    let first = push("first", Preempt::at(SafePoints::AFTER_MODEL).into());
+    let second = push("second", Policy::Rollback);
+    let fates = [second.fate().await, first.fate().await, one.fate().await, two.fate().await];
+    assert_eq!(fates, [3, 2, 4, 5].map(|number| Fate::Completed(turn(number))));
+    session.stop(SessionStop::at_turn_end());
+    let exit = accounted(&session, &[old, one, two, first, second]).await;
+    assert_eq!(said(exit.history()), ["first", "second", "one", "two"]);
+}

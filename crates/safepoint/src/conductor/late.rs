@@ -1,0 +1,110 @@
+//! What arrives after its time: it goes to the audit and into the account, and changes nothing else (S3.5).
+
+use super::Conductor;
+use crate::{
+    event::EventKind,
+    executor,
+    ids::CallId,
+    receipt::{CleanupReport, ProcessReport, Receipt, RemoteReport},
+    shared::Msg,
+};
+
+impl Conductor {
+    pub(super) fn late(&mut self, msg: Msg, receipt: &mut Receipt) {
+        match msg {
+            Msg::Cleaned { call_id, cleanups, processes } => add(receipt, &call_id, cleanups, processes),
+            Msg::Remote { call_id, remote } => name_remote(receipt, &call_id, remote),
+            Msg::Late { call_id, what } => {
+                let what = executor::late(&call_id, &what);
+                self.shared.audit.push(EventKind::Late(what.clone()));
+                receipt.late.push(what);
+            }
+            Msg::CallEnded { call_id, ending } => {
+                let what = executor::late(&call_id, &format!("ended as {}", ending.status.as_str()));
+                self.shared.audit.push(EventKind::Late(what.clone()));
+                receipt.late.push(what);
+            }
+            Msg::Decided { reply, .. } => {
+                if reply.send(Err(crate::shared::DecideError::RunEnded)).is_err() {
+                    // Nobody waits for the answer.
+                }
+            }
+            Msg::Told { panicked: Some(message) } | Msg::AskingPanicked { message } => {
+                let what = format!("a callback panicked: {message}");
+                self.shared.audit.push(EventKind::Late(what.clone()));
+                receipt.late.push(what);
+            }
+            Msg::ChildQuiet { call_id, quiet } => self.child_quiet(call_id, quiet),
+            Msg::ChildSettled { call_id, child } => self.child_settled(call_id, child),
+            Msg::ModelEnded { .. }
+            | Msg::Told { panicked: None }
+            | Msg::TooLong { .. }
+            | Msg::ChildSuspended { .. }
+            | Msg::Parked { .. }
+            | Msg::Suspend
+            | Msg::Expired { .. }
+            | Msg::Left { .. }
+            | Msg::Hooked { .. }
+            // Dropped unanswered: taken back with its call.
+            | Msg::Asks { .. }
+            // Dropped unanswered, so it comes back to whoever steered.
+            | Msg::Steer { .. }
+            | Msg::TakeBack { .. }
+            | Msg::Look => {}
+        }
+    }
+
+    /// What comes from a call that was stopped while the run goes on: kept for the receipt at the end.
+    pub(super) fn take_late(&mut self, msg: Msg) {
+        match msg {
+            Msg::Cleaned { call_id, cleanups, processes } => {
+                self.machine.add_rows(&call_id, cleanups, processes)
+            }
+            Msg::Remote { call_id, remote } => self.machine.name_remote(&call_id, remote),
+            Msg::Late { call_id, what } => {
+                self.shared.audit.push(EventKind::Late(executor::late(&call_id, &what)));
+            }
+            Msg::ChildQuiet { call_id, quiet } => self.child_quiet(call_id, quiet),
+            Msg::ChildSettled { call_id, child } => self.child_settled(call_id, child),
+            Msg::Parked { call_id, parking } => self.parked(call_id, parking),
+            Msg::Suspend => {
+                if let Some(up) = &mut self.up {
+                    up.heard();
+                }
+            }
+            Msg::ModelEnded { .. }
+            | Msg::Told { .. }
+            | Msg::AskingPanicked { .. }
+            | Msg::TooLong { .. }
+            | Msg::CallEnded { .. }
+            | Msg::ChildSuspended { .. }
+            | Msg::Asks { .. }
+            | Msg::Decided { .. }
+            | Msg::Expired { .. }
+            | Msg::Left { .. }
+            | Msg::Hooked { .. }
+            | Msg::Steer { .. }
+            | Msg::TakeBack { .. }
+            | Msg::Look => {}
+        }
+    }
+}
+
+fn add(receipt: &mut Receipt, id: &CallId, cleanups: Vec<CleanupReport>, processes: Vec<ProcessReport>) {
+    if let Some(call) = receipt.calls.iter_mut().find(|call| call.call_id == *id) {
+        call.cleanups.extend(cleanups);
+        call.processes.extend(processes);
+    }
+}
+
+fn name_remote(receipt: &mut Receipt, id: &CallId, remote: RemoteReport) {
+    if let Some(call) = receipt.calls.iter_mut().find(|call| call.call_id == *id) {
+        call.remote = Some(remote);
+    }
+}
+
+/// The work of peers that is not known to have ended, by name.
+pub(super) fn unended(receipt: &Receipt) -> Vec<String> {
+    let peers = receipt.calls.iter().filter_map(|call| call.remote.as_ref());
+    peers.filter(|remote| remote.may_go_on()).map(RemoteReport::label).collect()
+}

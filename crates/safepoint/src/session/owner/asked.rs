@@ -1,0 +1,57 @@
+//! What is asked of the session or of its turn, and what the asker is told.
+
+use safepoint_scope::StopRequest;
+use tokio::sync::oneshot;
+
+use super::{Answer, Input, Item, Owner, SessionEvent, TurnId};
+use crate::session::{
+    item,
+    stop::{After, How, SessionStop},
+};
+
+impl<T: Item> Owner<T> {
+    pub(super) async fn stop(&mut self, stop: SessionStop, reply: oneshot::Sender<Answer>) {
+        let SessionStop { how, request, cause, after } = stop;
+        if self.cause.is_none() {
+            self.cause = cause;
+        }
+        if after == After::Abandoned {
+            self.after = After::Abandoned;
+        }
+        self.show(SessionEvent::StopAsked { cause: self.cause.clone() });
+        self.request = Some(request);
+        let input = match how {
+            How::Strength(strength) => Input::Stop(strength),
+            How::WhenIdle(idle) => Input::StopWhenIdle(item::micros(idle)),
+        };
+        self.step_for(input, reply).await;
+    }
+
+    /// Steps, and hands the answer to whoever asked.
+    pub(super) async fn step_for(&mut self, input: Input, reply: oneshot::Sender<Answer>) {
+        self.step(input).await;
+        self.reply(reply);
+    }
+
+    pub(super) fn reply(&mut self, reply: oneshot::Sender<Answer>) {
+        if let Some(answer) = self.answer.take()
+            && reply.send(answer).is_err()
+        {
+            // Nobody waits for it.
+        }
+    }
+
+    pub(super) async fn stop_turn(
+        &mut self,
+        turn: Option<TurnId>,
+        request: StopRequest,
+        reply: oneshot::Sender<Answer>,
+    ) {
+        self.request = Some(request.clone());
+        self.step(Input::StopTurn(turn)).await;
+        if let Some(Answer::StoppingTurn(_)) = self.answer {
+            self.turn_request.get_or_insert(request);
+        }
+        self.reply(reply);
+    }
+}

@@ -1,0 +1,58 @@
+//! Who takes a turn up that ended early: asked of the planner where another owner began it, before anything depends on it.
+//!
+//! **Invariants**: a turn is taken up only with an agent in hand; one that nobody here can take up stays as it is.
+
+use tokio::sync::oneshot;
+
+use super::{Answer, Effect, Input, Item, Owner, plan::report};
+use crate::{
+    callback::{self, Panicked},
+    session::machine::From,
+};
+
+impl<T: Item> Owner<T> {
+    pub(super) async fn resume(&mut self, reply: oneshot::Sender<Answer>) {
+        if self.is_foreign() {
+            self.answer = Some(Answer::NothingToResume);
+            return self.reply(reply);
+        }
+        self.step_for(Input::Resume, reply).await;
+    }
+
+    /// Whether another owner left the turn, and the planner knows nobody here who could go on with it.
+    pub(super) fn is_foreign(&mut self) -> bool {
+        // One that panics is met where that is an account.
+        matches!(self.agent_of_left(), Ok(false))
+    }
+
+    /// Makes sure of an agent for the turn that was left; false if there is none here.
+    fn agent_of_left(&mut self) -> Result<bool, Panicked> {
+        let Some((work, _)) = &mut self.left else { return Ok(true) };
+        if work.agent.is_none() {
+            let (planner, turn) = (&self.settings.planner, work.turn);
+            work.agent = callback::call(|| planner.resumes(turn))?;
+        }
+        Ok(work.agent.is_some())
+    }
+
+    /// A turn that nobody here can take up does not begin: the session ends, with the turn as it was.
+    pub(super) fn find_agent(&mut self, effects: &mut Vec<Effect>) {
+        let taken_up = effects.iter().find_map(|effect| match effect {
+            Effect::Start { turn, from, .. } if *from != From::Plan => Some(*turn),
+            _ => None,
+        });
+        let Some(turn) = taken_up else { return };
+        let why = match self.agent_of_left() {
+            Ok(true) => return,
+            Ok(false) => "it knows no agent for a turn that another process began".to_owned(),
+            Err(Panicked(why)) => why,
+        };
+        self.error.get_or_insert(report("the planner could not take a turn up", &why));
+        effects.retain(|effect| !matches!(effect, Effect::Start { .. }));
+        let now = self.now();
+        self.machine.step(now, Input::Broke, effects);
+        self.machine.step(now, Input::Unstarted(turn), effects);
+        // A stop that was meant for its run has nobody to reach.
+        effects.retain(|effect| !matches!(effect, Effect::StopRun { .. }));
+    }
+}

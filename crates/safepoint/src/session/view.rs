@@ -1,0 +1,57 @@
+//! What a session's owner and those who talk to it both see.
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use tokio::sync::Notify;
+
+use super::{Exit, Item, Planner, SessionEvent, door::Door, mail::Mailbox};
+use crate::{
+    callback,
+    event::Feed,
+    ids::{ItemId, TurnId},
+    run::RunHandle,
+};
+
+/// What the owner and the handles both see.
+pub(super) struct SharedSession<T> {
+    pub(super) door: Door<T>,
+    pub(super) planner: Arc<dyn Planner<T>>,
+    pub(super) mailbox: Mailbox<T>,
+    pub(super) feed: Arc<Feed<SessionEvent>>,
+    pub(super) view: Mutex<Option<TurnView>>,
+    pub(super) exit: OnceLock<Arc<Exit<T>>>,
+    pub(super) over: Notify,
+    /// Somebody says that another process wrote into the store.
+    pub(super) nudged: Notify,
+}
+
+/// The turn at work, as it was when it was looked at.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct TurnView {
+    /// Which.
+    pub turn: TurnId,
+    /// What it is about.
+    pub items: Vec<ItemId>,
+    /// Its run.
+    pub run: RunHandle,
+}
+
+impl<T: Item> SharedSession<T> {
+    /// A planner that panics here is met again where that is an account.
+    pub(super) fn is_blank(&self, item: &T) -> bool {
+        callback::call(|| self.planner.is_blank(item)).unwrap_or(false)
+    }
+
+    pub(super) fn view(&self, view: Option<TurnView>) {
+        *self.view.lock().unwrap_or_else(PoisonError::into_inner) = view;
+    }
+
+    pub(super) fn over(&self, exit: Exit<T>) {
+        if self.exit.set(Arc::new(exit)).is_ok() {
+            self.view(None);
+            self.feed.close(SessionEvent::Ended);
+            self.over.notify_waiters();
+        }
+    }
+}
