@@ -52,6 +52,9 @@ const CHAT: &str = "\
 Enter sends, and steers while the agent works; Alt-Enter or Tab queues; Esc stops at the next safe point, again: now.
 Ctrl-C stops what runs, clears the input, or quits; twice ends within a second. /help lists the rest.
 
+With --session it is kept, and the same command comes back to it: with what was said, the turn that ended early, and the
+questions that are open. /resume and /sessions in it list what else is kept, and go on with one.
+
 Not on a terminal it reads lines from stdin, one turn each, and answers on stdout.";
 
 const CONTROL: &str = "\
@@ -63,7 +66,7 @@ Exit codes: 0 accepted, or already so; 1 other; 2 wrong usage; 3 no such session
 pub(crate) enum Command {
     /// A conversation on the terminal: steer, queue and stop while it works; what `safepoint` alone does
     #[command(after_help = CHAT)]
-    Chat(Box<AgentArgs>),
+    Chat(Box<ChatArgs>),
     /// One turn, or several with --then; text goes to stdout, everything else to stderr
     #[command(after_help = RUN)]
     Run(Box<RunArgs>),
@@ -214,7 +217,14 @@ pub(crate) struct AgentArgs {
 #[derive(Debug, Parser)]
 struct Unsaid {
     #[command(flatten)]
-    agent: AgentArgs,
+    chat: ChatArgs,
+}
+
+impl ChatArgs {
+    /// What holds where nothing is said.
+    pub(crate) fn usual() -> Self {
+        Unsaid::parse_from(["safepoint"]).chat
+    }
 }
 
 /// What was written: `safepoint` alone is `chat`, also where flags of it follow.
@@ -232,11 +242,6 @@ pub(crate) fn written() -> Vec<OsString> {
 }
 
 impl AgentArgs {
-    /// What holds where nothing is said.
-    pub(crate) fn usual() -> Self {
-        Unsaid::parse_from(["safepoint"]).agent
-    }
-
     /// Whether what was said can be meant, on the command line or in the config file.
     pub(crate) fn check(&self) -> Result<(), Usage> {
         if let Some(temperature) = self.temperature.filter(|it| !it.is_finite() || *it < 0.0) {
@@ -259,6 +264,19 @@ impl AgentArgs {
             Some(_) | None => Ok(()),
         }
     }
+}
+
+/// `safepoint chat`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ChatArgs {
+    /// Keep the conversation as this session, or go on with it
+    #[arg(long, value_name = "ID")]
+    pub(crate) session: Option<String>,
+    /// Keep it in this file; default with --session: $XDG_DATA_HOME/safepoint/store.db, or under ~/.local/share
+    #[arg(long, value_name = "PATH")]
+    pub(crate) store: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) agent: AgentArgs,
 }
 
 /// `safepoint resume`.

@@ -1,8 +1,8 @@
 //! `safepoint chat`: a conversation on the terminal that can be talked to while it works.
 
-use std::{io::IsTerminal as _, process::ExitCode, sync::Arc};
+use std::{io::IsTerminal as _, path::PathBuf, process::ExitCode, sync::Arc, time::Instant};
 
-use safepoint::Session;
+use safepoint::{Session, ids::SessionId, store::Store};
 use safepoint_tools::process::Processes;
 
 mod crew;
@@ -11,6 +11,7 @@ mod hear;
 mod host;
 mod input;
 mod items;
+mod kept;
 mod keys;
 mod markdown;
 mod pane;
@@ -27,9 +28,16 @@ mod work;
 pub(crate) use host::Host;
 pub(crate) use items::Origin;
 
-use crate::{args::AgentArgs, config::Config, control, model, screen::Screen};
+use crate::{
+    args::{AgentArgs, ChatArgs},
+    config::Config,
+    control, conversation, model,
+    screen::Screen,
+    survivors,
+};
 use crew::{Asking, Crew, CrewPlanner};
-use driver::{Driver, Times};
+use driver::{After, Driver, Times};
+use kept::Left;
 use state::{About, State, Tone};
 use surface::{Paint, Surface};
 use terminal::Terminal;
@@ -40,28 +48,59 @@ pub(crate) fn is_on_terminal() -> bool {
     std::io::stdin().is_terminal() && std::io::stdout().is_terminal() && can_move
 }
 
+/// Where a chat is kept.
+struct Kept {
+    store: Arc<dyn Store>,
+    id: SessionId,
+}
+
 /// Chats until the person leaves or the session is stopped.
-pub(crate) async fn chat(mut args: AgentArgs) -> anyhow::Result<ExitCode> {
-    Config::load(args.config.as_deref())?.fill(&mut args);
+pub(crate) async fn chat(args: ChatArgs) -> anyhow::Result<ExitCode> {
+    let ChatArgs { session, store: path, mut agent } = args;
+    Config::load(agent.config.as_deref())?.fill(&mut agent);
+    let is_kept = session.is_some() || path.is_some();
+    let id = session.map_or_else(SessionId::fresh, SessionId::from);
+    let mut kept =
+        if is_kept { Some(Kept { store: conversation::open_store(path.clone())?, id }) } else { None };
+    loop {
+        match once(&agent, kept.as_ref(), path.as_ref()).await? {
+            After::Over(code) => return Ok(code),
+            After::Next(id) => {
+                let store = conversation::open_store(path.clone())?;
+                kept = Some(Kept { store, id: SessionId::from(id) });
+            }
+        }
+    }
+}
+
+/// One session, until it is left.
+async fn once(args: &AgentArgs, kept: Option<&Kept>, path: Option<&PathBuf>) -> anyhow::Result<After> {
     let times = Times { grace: args.grace, cleanup_cap: args.cleanup_cap };
-    let processes = Processes::new(format!("chat_{}", uuid::Uuid::now_v7().simple()));
-    let asking = if is_on_terminal() { Asking::OnScreen } else { Asking::Nobody };
-    let (crew, notice) = Crew::choose(args, &processes, asking).await?;
-    let session = Session::builder(CrewPlanner(Arc::clone(&crew))).start();
-    let host = Arc::new(Host::new(session.handle()));
-    let practice = "no key, no local server: the built-in practice model, a script (try: run: ls)";
-    let is_practice = crew.model() == model::PRACTICE;
-    let notice = notice.map(|notice| if is_practice { practice.to_owned() } else { notice });
-    let notice = notice.map(|notice| format!("safepoint: {notice}"));
+    let processes = Processes::new(survivors::mark());
+    let is_seen = is_on_terminal();
+    let asking = match (is_seen, kept) {
+        (_, Some(_)) => Asking::Later,
+        (true, None) => Asking::OnScreen,
+        (false, None) => Asking::Nobody,
+    };
+    let (crew, notice) = Crew::choose(args.clone(), &processes, asking).await?;
+    let builder = Session::builder(CrewPlanner(Arc::clone(&crew)));
+    let (session, left) = match kept {
+        None => (builder.start(), None),
+        Some(Kept { store, id }) => {
+            let session = conversation::own(builder, store, id).await?;
+            (session, Some(Left::of(&**store, id).await?))
+        }
+    };
+    let id = kept.map_or_else(SessionId::fresh, |kept| kept.id.clone());
+    let host = Arc::new(Host::new(session.handle(), id));
     let socket = control::open_chat(&host, crew.model()).await;
-    let unreachable =
-        socket.as_ref().err().map(|error| format!("safepoint: no other terminal can reach this: {error:#}"));
-    let notices: Vec<String> = notice.into_iter().chain(unreachable).collect();
-    if asking == Asking::Nobody {
+    let notices = notices(notice, &crew, socket.as_ref().err());
+    if !is_seen {
         let screen = Screen::start(false);
         notices.iter().for_each(|notice| screen.note(notice));
         let code = plain::chat(&host, &screen, &processes, times).await;
-        return finish(socket, code).await;
+        return finish(socket, code.map(After::Over)).await;
     }
     let surface = Surface::new(paint(), terminal::size());
     let about = About { session: host.id.as_str().to_owned(), tools: crew.tools() };
@@ -70,20 +109,38 @@ pub(crate) async fn chat(mut args: AgentArgs) -> anyhow::Result<ExitCode> {
         state.tell(Tone::Aside, &format!("safepoint {}, with {}", env!("CARGO_PKG_VERSION"), crew.model()));
     }
     notices.iter().for_each(|notice| state.tell(Tone::Aside, notice));
-    let driver = Driver::new((state, surface, Terminal::enter()?), (host, crew), processes, times);
-    let code = driver.drive().await;
-    finish(socket, code).await
+    if let Some(left) = left {
+        left.show(&mut state, Instant::now());
+    }
+    let store = match kept {
+        Some(kept) => Some(Arc::clone(&kept.store)),
+        None => conversation::existing_store(path.cloned())?,
+    };
+    let driver = Driver::new((state, surface, Terminal::enter()?), (host, crew), processes, (times, store));
+    let after = driver.drive().await;
+    finish(socket, after).await
+}
+
+/// What the user should know before they begin.
+fn notices(notice: Option<String>, crew: &Crew, unreachable: Option<&anyhow::Error>) -> Vec<String> {
+    let practice = "no key, no local server: the built-in practice model, a script (try: run: ls)";
+    let is_practice = crew.model() == model::PRACTICE;
+    let notice = notice.map(|notice| if is_practice { practice.to_owned() } else { notice });
+    let notice = notice.map(|notice| format!("safepoint: {notice}"));
+    let unreachable =
+        unreachable.map(|error| format!("safepoint: no other terminal can reach this: {error:#}"));
+    notice.into_iter().chain(unreachable).collect()
 }
 
 /// Whoever waits at the socket hears the end.
 async fn finish(
     socket: anyhow::Result<control::Server>,
-    code: anyhow::Result<ExitCode>,
-) -> anyhow::Result<ExitCode> {
+    after: anyhow::Result<After>,
+) -> anyhow::Result<After> {
     if let Ok(socket) = socket {
         socket.finish().await;
     }
-    code
+    after
 }
 
 fn paint() -> Paint {

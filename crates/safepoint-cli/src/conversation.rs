@@ -7,7 +7,7 @@ use safepoint::{
     Agent, History, Outcome, RunHandle, SessionHandle,
     ids::{ItemId, SessionId},
     message::UserMessage,
-    session::{Chat, OnFailure, Session, SessionStop},
+    session::{Chat, OnFailure, Session, SessionBuilder, SessionStop},
     store::{self, Store},
 };
 use safepoint_stores::SqliteStore;
@@ -87,18 +87,9 @@ impl Conversation {
         {
             return Err(NoSession(id).into());
         }
-        let dead = store.open(&id).await.ok().as_ref().and_then(survivors::dead_holder);
         // The next prompt is typed by somebody who has seen that the last turn failed.
         let builder = Session::builder(Chat::new(agent)).on_failure(OnFailure::GoOn);
-        let session = match builder.open(Arc::clone(&store), id.clone(), store::Owner::here()).await {
-            Ok(session) => session,
-            Err(error @ store::Error::Held(..)) => return Err(Elsewhere(error, id).into()),
-            Err(error) => return Err(error).context(format!("the session {id} cannot be opened")),
-        };
-        // The session is ours: nobody else looks for them.
-        if let Some(dead) = dead {
-            survivors::reap(dead).await;
-        }
+        let session = own(builder, &store, &id).await?;
         Ok(Self::Kept(Box::new(Kept::new(session, id, store))))
     }
 
@@ -218,6 +209,28 @@ impl Hand {
     pub(crate) fn end_now(&self) {
         drop(self.session.stop(SessionStop::now().cleanup_cap(LAST_CAP)));
     }
+}
+
+/// Becomes the owner of a session, and ends what a killed owner of it has left running.
+///
+/// # Errors
+/// [`Elsewhere`] if somebody else has it; the store's.
+pub(crate) async fn own(
+    builder: SessionBuilder<String>,
+    store: &Arc<dyn Store>,
+    id: &SessionId,
+) -> anyhow::Result<Session<String>> {
+    let dead = store.open(id).await.ok().as_ref().and_then(survivors::dead_holder);
+    let session = match builder.open(Arc::clone(store), id.clone(), store::Owner::here()).await {
+        Ok(session) => session,
+        Err(error @ store::Error::Held(..)) => return Err(Elsewhere(error, id.clone()).into()),
+        Err(error) => return Err(error).context(format!("the session {id} cannot be opened")),
+    };
+    // The session is ours: nobody else looks for them.
+    if let Some(dead) = dead {
+        survivors::reap(dead).await;
+    }
+    Ok(session)
 }
 
 /// Opens the store at `path`, or the usual one.

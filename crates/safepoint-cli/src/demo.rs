@@ -1,4 +1,4 @@
-//! `safepoint demo`: a tour of under a minute, offline, over a real loopback socket.
+//! `safepoint demo`: a tour of a few seconds, offline, over a real loopback socket; its last scene kills a process.
 
 use std::{process::ExitCode, sync::Arc, time::Duration};
 
@@ -16,11 +16,14 @@ use safepoint_testkit::{
 };
 use serde_json::json;
 
+mod killed;
 mod talking;
 
 /// Walks through the scenes; each prints its receipt and shows that the conversation goes on.
 pub(crate) async fn demo() -> anyhow::Result<ExitCode> {
-    println!("Safepoint in seven scenes. The model is a script behind a real socket; the rest is real.\n");
+    println!(
+        "Safepoint in eight scenes, a few seconds. The model is a script behind a real socket; the rest is real.\n"
+    );
     at_a_safe_point().await?;
     now_mid_stream().await?;
     a_process_tree().await?;
@@ -28,6 +31,7 @@ pub(crate) async fn demo() -> anyhow::Result<ExitCode> {
     a_swallowing_tool().await?;
     talking::a_steer().await?;
     talking::a_preempt().await?;
+    killed::kill_and_resume().await?;
     println!("Every conversation went on with a history that a strict server accepts.");
     println!("Next: safepoint   (a conversation: type while it works, Esc to stop)");
     println!("      safepoint run \"hello\"   (Ctrl-C once: graceful; twice: now)");
@@ -98,13 +102,20 @@ async fn at_a_safe_point() -> anyhow::Result<()> {
         Reply::text("I booked once; the second was never begun."),
     ])
     .await?;
-    let book = tool::from_fn("book", "Books a table", |_cx, (): ()| async move {
-        tokio::time::sleep(Duration::from_millis(300)).await;
-        Ok("booked")
+    // That a call is told to start comes before its body: the stop is to come while it books.
+    let begun = Arc::new(tokio::sync::Notify::new());
+    let inside = Arc::clone(&begun);
+    let book = tool::from_fn("book", "Books a table", move |_cx, (): ()| {
+        let inside = Arc::clone(&inside);
+        async move {
+            inside.notify_one();
+            tokio::time::sleep(Duration::from_millis(300)).await;
+            Ok("booked")
+        }
     });
     let agent = builder(&server).tool(book).build();
     let handle = agent.run("Book two tables.").detach();
-    until(&handle, |kind| started(kind).is_some()).await;
+    begun.notified().await;
     handle.stop(StopRequest::graceful(secs(5)).because(Reason::user("changed my mind")));
     close(&agent, &handle).await;
     Ok(())
@@ -219,11 +230,13 @@ async fn a_swallowing_tool() -> anyhow::Result<()> {
         "It catches everything, for ever. It delays nothing, and no zombie round follows.",
     );
     let server = server(vec![Reply::call("stubborn", json!({})), Reply::text("It never answered.")]).await?;
-    let swallowed = Arc::new(std::sync::atomic::AtomicU32::new(0));
-    let count = Arc::clone(&swallowed);
+    let (begun, count) =
+        (Arc::new(tokio::sync::Notify::new()), Arc::new(std::sync::atomic::AtomicU32::new(0)));
+    let inside = Arc::clone(&begun);
     let stubborn = tool::from_fn("stubborn", "Never gives up", move |cx, (): ()| {
-        let count = Arc::clone(&count);
+        let (count, inside) = (Arc::clone(&count), Arc::clone(&inside));
         async move {
+            inside.notify_one();
             while count.load(std::sync::atomic::Ordering::SeqCst) < u32::MAX {
                 if cx.run(std::future::pending::<()>()).await.is_err() {
                     count.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
@@ -235,7 +248,7 @@ async fn a_swallowing_tool() -> anyhow::Result<()> {
     });
     let agent = builder(&server).tool(stubborn).build();
     let handle = agent.run("Try it.").detach();
-    until(&handle, |kind| started(kind).is_some()).await;
+    begun.notified().await;
     let request = StopRequest::at_within(SafePoints::AFTER_STARTED_CALLS, safepoint::Grace::from_millis(200));
     handle.stop(request.because(Reason::user("time is up")));
     close(&agent, &handle).await;

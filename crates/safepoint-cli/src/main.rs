@@ -37,7 +37,7 @@ use clap::Parser as _;
 
 use crate::{
     approvals::Verb,
-    args::{AgentArgs, Cli, Command},
+    args::{ChatArgs, Cli, Command},
     kept::StoreCommand,
 };
 
@@ -52,7 +52,7 @@ fn main() -> ExitCode {
     };
     let code = runtime.block_on(async {
         match cli.command {
-            None if chat::is_on_terminal() => chat::chat(AgentArgs::usual()).await,
+            None if chat::is_on_terminal() => chat::chat(ChatArgs::usual()).await,
             None => Ok(help()),
             Some(Command::Chat(args)) => chat::chat(*args).await,
             Some(Command::Push(args)) => control::client::push(args).await,

@@ -150,7 +150,8 @@ impl Listed {
         }
     }
 
-    fn owner(&self) -> Option<String> {
+    /// Who has it, as far as that can be known.
+    pub(crate) fn owner(&self) -> Option<String> {
         let held = self.row.as_ref().and_then(|row| row.holder.as_ref())?;
         match held.owner.life() {
             Life::Alive => Some(held.owner.to_string()),
@@ -293,7 +294,7 @@ async fn remove(args: OneArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// The session that is meant: its id, or an end of it that no other of the newest has.
-async fn meant(store: Option<&Arc<dyn Store>>, named: &str) -> anyhow::Result<Option<Listed>> {
+pub(crate) async fn meant(store: Option<&Arc<dyn Store>>, named: &str) -> anyhow::Result<Option<Listed>> {
     /// Less of an id says too little.
     const LEAST: usize = 4;
     const LOOKED_AT: usize = 1024;

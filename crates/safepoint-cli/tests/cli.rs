@@ -14,6 +14,7 @@ use serde_json::Value;
 mod cli {
     mod approvals;
     mod chat;
+    mod chat_kept;
     mod control;
     mod kept;
     mod rules;
@@ -463,8 +464,15 @@ fn the_demo_goes_through() {
     let output = run(&["demo"]);
     let text = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{text}");
-    assert_eq!(text.matches("next message accepted").count(), 5, "{text}");
-    assert_eq!(text.matches("quiet: nothing of it is running").count(), 6, "{text}");
+    assert_eq!(text.matches("next message accepted").count(), 6, "{text}");
+    assert_eq!(text.matches("quiet: nothing of it is running").count(), 7, "{text}");
+    // What a scene says of itself is so.
+    assert!(text.contains(": completed, effect done") && text.contains(": not started, no effect"), "{text}");
+    // S7.2, S7.3, S4.9: killed with SIGKILL in a command: nothing of it is left, what was done is not done again.
+    assert!(text.contains("the ledger says: paid (once"), "{text}");
+    assert!(text.contains("nothing of its command is left after"), "{text}");
+    let store = text.split("--store ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap();
+    std::fs::remove_dir_all(std::path::Path::new(store).parent().unwrap()).unwrap();
     assert!(text.contains("delivered in turn-1, before request 2 to the model"), "{text}");
     assert!(text.contains("the preempt: StoppedTurn(turn-1); the old message: Preempted(turn-1)"), "{text}");
 }

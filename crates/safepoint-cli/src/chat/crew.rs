@@ -6,6 +6,7 @@ use futures_util::future::BoxFuture;
 use safepoint::{
     Agent, Failure, Tool,
     approval::{ApprovalRequest, Approvals, Approver, Decision, Unanswered},
+    ids::TurnId,
     message::UserMessage,
     session::{Chat, Plan, Planner, Situation},
 };
@@ -29,11 +30,13 @@ pub(super) struct Crew {
     server: Mutex<Option<Arc<ModelServer>>>,
 }
 
-/// Whether somebody answers questions. Exhaustive: on the screen, or nobody.
+/// Whether somebody answers questions. Exhaustive: on the screen, nobody, or sooner or later somebody: where the session
+/// is kept, it waits for that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Asking {
     OnScreen,
     Nobody,
+    Later,
 }
 
 impl Crew {
@@ -84,7 +87,7 @@ impl Crew {
     pub(super) fn tools(&self) -> Vec<String> {
         let changing = approve::changing(&self.tools);
         let asks = match (self.args.approve.unwrap_or(Approve::Ask), self.asking) {
-            (Approve::Ask, Asking::OnScreen) => "asks first",
+            (Approve::Ask, Asking::OnScreen | Asking::Later) => "asks first",
             (Approve::Auto, _) => "runs unasked",
             (Approve::Deny, _) | (Approve::Ask, Asking::Nobody) => "denied",
         };
@@ -120,14 +123,16 @@ fn build(
         builder = builder.system(system.as_str());
     }
     builder = approve::ruled(builder, args, tools)?;
-    let person: Option<Arc<dyn Approver>> = match asking {
-        Asking::OnScreen => Some(Arc::new(OnScreen)),
-        Asking::Nobody => None,
+    let (person, unanswered): (Option<Arc<dyn Approver>>, _) = match asking {
+        Asking::OnScreen => (Some(Arc::new(OnScreen)), Unanswered::Deny),
+        Asking::Nobody => (None, Unanswered::Deny),
+        // The screen asks what the suspended turn waits for.
+        Asking::Later => (None, Unanswered::Suspend),
     };
     let builder = builder.approvals(match args.approve.unwrap_or(Approve::Ask) {
         Approve::Auto => Approvals::Auto,
         Approve::Deny => Approvals::Deny,
-        Approve::Ask => Approvals::Ask(person, Unanswered::Deny),
+        Approve::Ask => Approvals::Ask(person, unanswered),
     });
     Ok((builder.tools(tools.iter().cloned()).try_build()?, chosen._server))
 }
@@ -152,5 +157,9 @@ impl Planner<String> for CrewPlanner {
 
     fn steer(&self, item: &String) -> UserMessage {
         item.as_str().into()
+    }
+
+    fn resumes(&self, _turn: TurnId) -> Option<Agent> {
+        Some(self.0.agent())
     }
 }

@@ -12,6 +12,7 @@ use safepoint::{
     Grace, Reason, SafePoints, SessionStop, StopRequest,
     event::{Event, Events},
     session::{Policy, SessionEvent},
+    store::Store,
 };
 use safepoint_tools::process::Processes;
 use tokio::{
@@ -24,7 +25,7 @@ use super::{
     hear::Heard,
     host::Host,
     items::{How, Origin},
-    pane,
+    kept, pane,
     state::{Act, Hardness, Leave, State, Tone},
     surface::Surface,
     terminal::{self, Terminal},
@@ -43,6 +44,15 @@ enum Came {
     Back(String),
     Told(Tone, String),
     Model(String),
+    Listed(Vec<String>, String),
+    Next(String),
+}
+
+/// How a chat on the terminal ends. Exhaustive: the program does, or it goes on with another session.
+#[derive(Clone, Debug)]
+pub(super) enum After {
+    Over(ExitCode),
+    Next(String),
 }
 
 pub(super) struct Driver {
@@ -53,6 +63,12 @@ pub(super) struct Driver {
     pub(super) crew: Arc<Crew>,
     pub(super) processes: Processes,
     pub(super) times: Times,
+    /// Where sessions are kept.
+    store: Option<Arc<dyn Store>>,
+    /// The sessions that were listed last.
+    listed: Vec<String>,
+    /// The session to go on with after this one.
+    next: Option<String>,
     came: (UnboundedSender<Came>, UnboundedReceiver<Came>),
     /// When to go, whatever is alive.
     go: Option<Instant>,
@@ -78,14 +94,29 @@ impl Driver {
         (state, surface, terminal): (State, Surface, Terminal),
         (host, crew): (Arc<Host>, Arc<Crew>),
         processes: Processes,
-        times: Times,
+        (times, store): (Times, Option<Arc<dyn Store>>),
     ) -> Self {
         let came = mpsc::unbounded_channel();
-        Self { state, surface, terminal, host, crew, processes, times, came, go: None, code: 0 }
+        let (listed, next) = (Vec::new(), None);
+        Self {
+            state,
+            surface,
+            terminal,
+            host,
+            crew,
+            processes,
+            times,
+            store,
+            listed,
+            next,
+            came,
+            go: None,
+            code: 0,
+        }
     }
 
     /// Until the session has ended, or it is time to go.
-    pub(super) async fn drive(mut self) -> anyhow::Result<ExitCode> {
+    pub(super) async fn drive(mut self) -> anyhow::Result<After> {
         let mut signals = Signals::listen()?;
         let mut keys = EventStream::new();
         let mut events = self.host.session.events();
@@ -136,6 +167,14 @@ impl Driver {
                 self.state.tell(Tone::Aside, &format!("the model is {name} from the next turn on"));
                 self.state.model = name;
             }
+            Woke::Came(Came::Listed(ids, text)) => {
+                self.listed = ids;
+                self.state.tell(Tone::Plain, &text);
+            }
+            Woke::Came(Came::Next(id)) => {
+                self.next = Some(id);
+                self.quit(Leave::Tidily, 0);
+            }
             Woke::Time => {}
         }
     }
@@ -177,7 +216,14 @@ impl Driver {
                 Act::Push { text, how } => self.push(text, how),
                 Act::Stop(hardness) => self.stop(hardness),
                 Act::Quit(leave) => self.quit(leave, if leave == Leave::AtOnce { 130 } else { 0 }),
-                Act::Withdraw(_) | Act::Resume | Act::Decide(..) | Act::Model(_) => self.later(act),
+                Act::GoTo(named) => {
+                    let at = named.parse().ok().and_then(|number: usize| number.checked_sub(1));
+                    let id = at.and_then(|at| self.listed.get(at).cloned());
+                    self.later(Act::GoTo(id.unwrap_or(named)));
+                }
+                Act::Withdraw(_) | Act::Resume | Act::List | Act::Decide(..) | Act::Model(_) => {
+                    self.later(act)
+                }
             }
         }
     }
@@ -203,6 +249,7 @@ impl Driver {
     /// What the session answers is not waited for here: keys come first.
     fn later(&self, act: Act) {
         let (host, crew, came) = (Arc::clone(&self.host), Arc::clone(&self.crew), self.came.0.clone());
+        let (store, columns) = (self.store.clone(), self.state.columns());
         tokio::spawn(async move {
             let answer = match act {
                 Act::Withdraw(items) => {
@@ -212,12 +259,24 @@ impl Driver {
                     }
                     (!texts.is_empty()).then(|| Came::Back(texts.join("\n")))
                 }
-                Act::Resume => {
-                    let none = || Came::Told(Tone::Aside, "no turn can be taken up again".into());
-                    (!host.session.resume().await).then(none)
-                }
+                Act::Resume => match host.session.resume().await {
+                    true => None,
+                    false => Some(list(store.as_ref(), &host, columns).await),
+                },
+                Act::List => Some(list(store.as_ref(), &host, columns).await),
+                Act::GoTo(named) => Some(match kept::meant(store.as_ref(), &host.id, &named).await {
+                    Ok(Ok(id)) => Came::Next(id),
+                    Ok(Err(why)) => Came::Told(Tone::Plain, why),
+                    Err(error) => Came::Told(Tone::Bad, format!("{error:#}")),
+                }),
                 Act::Decide(id, decision) => match host.session.decide(&id, decision).await {
-                    Ok(()) => None,
+                    Ok(()) => {
+                        // One that was cut while it waited is taken up by whoever answers.
+                        if host.session.turn().is_none() {
+                            host.session.resume().await;
+                        }
+                        None
+                    }
                     Err(error) => Some(Came::Told(Tone::Aside, error.to_string())),
                 },
                 Act::Model(name) => Some(match crew.take_model(&name).await {
@@ -268,7 +327,7 @@ impl Driver {
     }
 
     /// What is left to say goes up, the pane goes away.
-    async fn end(mut self) -> anyhow::Result<ExitCode> {
+    async fn end(mut self) -> anyhow::Result<After> {
         self.state.end_text();
         let typed = self.state.input.take();
         if !typed.trim().is_empty() {
@@ -285,6 +344,16 @@ impl Driver {
         let above = self.state.take_above();
         let last = self.surface.frame(&above, super::surface::Pane::default());
         self.terminal.leave(last);
-        Ok(ExitCode::from(self.code))
+        Ok(match self.next {
+            Some(id) => After::Next(id),
+            None => After::Over(ExitCode::from(self.code)),
+        })
+    }
+}
+
+async fn list(store: Option<&Arc<dyn Store>>, host: &Host, columns: usize) -> Came {
+    match kept::listed(store, &host.id, columns).await {
+        Ok((ids, text)) => Came::Listed(ids, text),
+        Err(error) => Came::Told(Tone::Bad, format!("{error:#}")),
     }
 }

@@ -3,16 +3,17 @@
 use std::{sync::Arc, time::Instant};
 
 use safepoint::{
-    Receipt,
-    approval::{Covers, Decision},
+    History, Receipt,
+    approval::{ApprovalRequest, Covers, Decision},
     event::{Answered, Event, EventKind, Fact, Wholeness},
+    history::Entry,
     ids::{ApprovalId, ItemId},
     session::{Fate, Preempted, SessionEvent},
 };
 
 use super::{
     items::{Pushed, Turn},
-    state::{Act, Asked, State, Tone},
+    state::{Act, Asked, State, Tone, Unsaid},
     trace,
     work::{Stage, Work, brief},
 };
@@ -83,7 +84,7 @@ impl State {
         if is_new {
             self.trace.clear();
         } else {
-            self.tell(Tone::Aside, "going on");
+            self.unsaid = Unsaid::Yes;
         }
         self.work = Some(Work::new());
         self.ctrl_c = 0;
@@ -146,13 +147,15 @@ impl State {
                     self.output(&result.text);
                 }
             }
-            Fact::ApprovalAsked(question) => {
-                self.end_text();
-                self.questions.push_back(Asked { question: question.clone(), since: now });
-                if self.questions.len() == 1 {
-                    self.put_question(now);
+            Fact::AttemptOpened { attempt, history, .. } if self.unsaid == Unsaid::Yes => {
+                self.unsaid = Unsaid::No;
+                let asked = history.as_ref().filter(|_| *attempt == 1).and_then(last_said);
+                match asked {
+                    Some(text) => self.said(&text, "from elsewhere"),
+                    None => self.tell(Tone::Aside, "going on"),
                 }
             }
+            Fact::ApprovalAsked(question) => self.ask(question.clone(), now),
             Fact::ApprovalClosed { id, answer, .. } => self.closed(id, answer, now),
             Fact::StopEscalated => self.tell(Tone::Aside, "the grace is over: stopping now"),
             Fact::Settled { error: Some(error), .. } => {
@@ -163,6 +166,15 @@ impl State {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// A question that is open.
+    pub(super) fn ask(&mut self, question: ApprovalRequest, now: Instant) {
+        self.end_text();
+        self.questions.push_back(Asked { question, since: now });
+        if self.questions.len() == 1 {
+            self.put_question(now);
         }
     }
 
@@ -219,8 +231,10 @@ impl State {
     fn ended(&mut self, fate: Fate, receipt: Arc<Receipt>, now: Instant) -> Vec<Act> {
         self.end_text();
         self.end_answer();
-        self.questions.clear();
-        self.deciding = None;
+        if !matches!(fate, Fate::Suspended(_)) {
+            self.questions.clear();
+            self.deciding = None;
+        }
         self.settled_at = Some(now);
         if let Some(work) = &mut self.work {
             work.stage = Stage::Settled(now);
@@ -231,7 +245,6 @@ impl State {
         self.last = Some(receipt);
         match fate {
             Fate::Failed(_) => self.tell(Tone::Aside, "  /resume goes on from there, /retry sends it again"),
-            Fate::Suspended(_) => self.tell(Tone::Aside, "  it waits for a decision; /resume asks again"),
             _ => {}
         }
         // A queue that would wait for ever is the sender's again.
@@ -255,6 +268,14 @@ impl State {
         self.work = None;
         Vec::new()
     }
+}
+
+/// What a person said last.
+fn last_said(history: &History) -> Option<String> {
+    history.entries().iter().rev().find_map(|entry| match &**entry {
+        Entry::User(message) => Some(message.text.clone()),
+        Entry::Assistant(_) | Entry::Results { .. } => None,
+    })
 }
 
 fn answered(answer: &Answered) -> &'static str {

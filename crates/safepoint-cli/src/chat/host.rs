@@ -21,8 +21,8 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    pub(crate) fn new(session: SessionHandle<String>) -> Self {
-        Self { session, id: SessionId::fresh(), pushed: Mutex::default() }
+    pub(crate) fn new(session: SessionHandle<String>, id: SessionId) -> Self {
+        Self { session, id, pushed: Mutex::default() }
     }
 
     /// Pushes, and remembers by whom.

@@ -189,7 +189,9 @@ impl State {
             self.end_answer();
             return Vec::new();
         }
-        self.stop()
+        // A turn that only waits for an answer is at a safe point: its question is taken back.
+        let only_waits = self.work.is_none() && !self.questions.is_empty();
+        if only_waits { vec![Act::Stop(Hardness::Now)] } else { self.stop() }
     }
 
     /// Stops the turn at the next safe point; if that was asked already, now.

@@ -56,6 +56,9 @@ struct Turns<'a> {
     code: u8,
 }
 
+/// The exit code of a session that waits for a decision.
+const SUSPENDED: u8 = 11;
+
 /// Exhaustive: another line may come, or it is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum After {
@@ -96,7 +99,18 @@ impl Turns<'_> {
             let Some(event) = event else { return After::Leave };
             match event.kind {
                 SessionEvent::Run { event, .. } => self.show(&event.kind),
-                SessionEvent::TurnEnded { fate, receipt, .. } => self.ended(fate, &receipt),
+                SessionEvent::TurnEnded { fate, receipt, .. } => {
+                    self.ended(fate, &receipt);
+                    // Another line would wait behind the decision.
+                    if matches!(fate, Fate::Suspended(_)) {
+                        let id = &self.host.id;
+                        self.screen.note(&format!(
+                            "safepoint: it waits for a decision: safepoint approvals {id}, then approve, deny or respond"
+                        ));
+                        self.code = SUSPENDED;
+                        return After::Leave;
+                    }
+                }
                 SessionEvent::TurnQuiet { .. } if self.pressed == 0 => return After::Next,
                 SessionEvent::TurnQuiet { .. } => return After::Leave,
                 _ => {}

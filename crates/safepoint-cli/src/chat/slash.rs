@@ -6,10 +6,11 @@ use super::{
 };
 
 /// Each with what it does, as `/help` tells it.
-const COMMANDS: [(&str, &str); 10] = [
+const COMMANDS: [(&str, &str); 11] = [
     ("help", "this"),
     ("stop", "stop the turn at the next safe point; `/stop now` at once"),
-    ("resume", "go on with the turn that was stopped or failed"),
+    ("resume", "go on with the turn that was stopped or failed; `/resume N` or an id: with another session"),
+    ("sessions", "the sessions that are kept or run, with their last state"),
     ("retry", "send your last message again"),
     ("receipt", "the whole receipt of the last turn"),
     ("trace", "what was recorded in the last turn, step by step"),
@@ -45,7 +46,8 @@ impl State {
             ("help" | "?", _) => self.help(),
             ("stop", "now") => return self.stop_now(),
             ("stop", _) => return self.told_if_none(Self::stop, "no turn is at work"),
-            ("resume", _) => return self.resume(),
+            ("resume", named) => return self.resume(named),
+            ("sessions", _) => return vec![Act::List],
             ("retry", _) => return self.retry(),
             ("receipt", _) => match self.last.clone() {
                 Some(receipt) => self.tell(Tone::Plain, &receipt.to_string()),
@@ -86,12 +88,12 @@ impl State {
         self.told_if_none(stops, "no turn is at work")
     }
 
-    fn resume(&mut self) -> Vec<Act> {
+    fn resume(&mut self, named: &str) -> Vec<Act> {
         if self.is_busy() {
-            self.tell(Tone::Aside, "a turn is at work");
+            self.tell(Tone::Aside, "a turn is at work; /stop first");
             return Vec::new();
         }
-        vec![Act::Resume]
+        vec![if named.is_empty() { Act::Resume } else { Act::GoTo(named.to_owned()) }]
     }
 
     fn retry(&mut self) -> Vec<Act> {

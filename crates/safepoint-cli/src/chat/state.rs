@@ -35,8 +35,12 @@ pub(super) enum Act {
     Withdraw(Vec<ItemId>),
     /// Stop the turn at work.
     Stop(Hardness),
-    /// Take the last turn up again.
+    /// Take the last turn up again; list the sessions if there is none.
     Resume,
+    /// List the sessions.
+    List,
+    /// Leave this session for that one.
+    GoTo(String),
     /// Answer a question.
     Decide(ApprovalId, Decision),
     /// Use another model from the next turn on.
@@ -103,10 +107,19 @@ pub(super) struct State {
     pub(super) ctrl_c: u32,
     pub(super) settled_at: Option<Instant>,
     above: Vec<Line<'static>>,
+    /// A turn began on items that were pushed elsewhere, or goes on: its first fact says which.
+    pub(super) unsaid: Unsaid,
     edge: Edge,
     partial: String,
     block: Block,
     columns: usize,
+}
+
+/// Whether what a turn is about is not shown yet. Exhaustive: it is, or it is not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unsaid {
+    No,
+    Yes,
 }
 
 /// A question, and since when it can be read.
@@ -154,6 +167,7 @@ impl State {
             ctrl_c: 0,
             settled_at: None,
             above: Vec::new(),
+            unsaid: Unsaid::No,
             edge: Edge::Blank,
             partial: String::new(),
             block: Block::Prose,

@@ -29,7 +29,10 @@ impl Target for ChatTarget {
         Box::pin(async move {
             match ask {
                 // A chat has no store of its own.
-                Ask::Look => say.last(Reply::new(code::ACCEPTED, "looking", "it has no store")),
+                Ask::Look => {
+                    self.host.session.look();
+                    say.last(Reply::new(code::ACCEPTED, "looking", "it looks at its store"));
+                }
                 Ask::Show => say.last(self.show()),
                 Ask::Push(push) => self.push(push, &say).await,
                 Ask::Withdraw { item } => say.last(self.withdraw(&item).await),

@@ -26,7 +26,7 @@ fn is_call(event: &SessionEvent) -> bool {
 }
 
 /// The run of the session's first turn.
-async fn first_run(session: &Session<String>) -> Option<RunHandle> {
+pub(super) async fn first_run(session: &Session<String>) -> Option<RunHandle> {
     let mut first = None;
     until(session, |event| {
         if let SessionEvent::TurnStarted { run, .. } = event {
