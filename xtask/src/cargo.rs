@@ -9,6 +9,11 @@ pub(crate) fn run(args: &[&str]) -> anyhow::Result<()> {
     step(Command::new(env!("CARGO")).args(args), args)
 }
 
+/// The same with a variable set.
+pub(crate) fn run_with(args: &[&str], (variable, value): (&str, &str)) -> anyhow::Result<()> {
+    step(Command::new(env!("CARGO")).args(args).env(variable, value), args)
+}
+
 /// The same with the nightly toolchain.
 pub(crate) fn run_nightly(args: &[&str]) -> anyhow::Result<()> {
     step(Command::new("cargo").arg("+nightly").args(args), args)

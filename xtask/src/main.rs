@@ -1,5 +1,6 @@
 //! Recipes of this workspace: one recipe is one CI step.
 
+mod backends;
 mod bench;
 mod cargo;
 mod check;
@@ -18,6 +19,7 @@ cargo xtask RECIPE
   tidy           style as tests: file sizes, words, docs, edges between crates and modules
   spec           each clause with the tests that cite it, or with what owes it; --strict fails on neither
   bench [ARGS]   the benchmarks, against a bare loop in the same run
+  backends       measures what a stop does to each backend, and writes it into docs/backends.md
   fuzz           the fuzz targets, a minute each; --smoke, or without cargo-fuzz and nightly, under proptest
   peers          our binary against servers written by others; what cannot be had is listed as skipped
   picture A B T  a captured terminal (tmux capture-pane -e -p) as an SVG with a title: docs/pictures/capture.sh";
@@ -30,6 +32,7 @@ fn main() -> ExitCode {
         "check" => check::check(),
         "tidy" => tidy::tidy(),
         "spec" => spec::spec(spec::Neither::of(&rest)),
+        "backends" => backends::backends(),
         "bench" => bench::bench(&rest),
         "fuzz" => fuzz::fuzz(fuzz::Depth::of(&rest)),
         "peers" => peers::peers(),

@@ -80,6 +80,8 @@
 #[cfg(feature = "server")]
 mod asked;
 #[cfg(feature = "suites")]
+pub mod backend_suite;
+#[cfg(feature = "suites")]
 pub mod closing;
 #[cfg(feature = "suites")]
 pub mod fault_store;

@@ -23,6 +23,7 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
+use futures_util::future::BoxFuture;
 use safepoint::{
     approval::Decision,
     receipt::Grade,
@@ -32,7 +33,10 @@ use safepoint::{
 use serde_json::Value;
 use tokio::sync::Notify;
 
-use crate::valve::Valve;
+use crate::{
+    backend_suite::{Account, Probe},
+    valve::Valve,
+};
 
 mod line;
 mod work;
@@ -235,6 +239,17 @@ impl Peer {
 impl World {
     fn heard(&self) -> MutexGuard<'_, Heard> {
         self.heard.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Probe for Peer {
+    fn look(&self) -> BoxFuture<'_, Account> {
+        let account = Account { begun: self.begun(), in_flight: self.in_flight(), stops: self.stops() };
+        Box::pin(std::future::ready(account))
+    }
+
+    fn finish(&self) {
+        self.world.valve.open_for_all();
     }
 }
 

@@ -2,5 +2,13 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests, which clippy does not know as such")]
 
+#[path = "backends/questions.rs"]
+mod questions;
 #[path = "backends/remote.rs"]
 mod remote;
+#[path = "backends/settable.rs"]
+mod settable;
+#[path = "backends/subjects.rs"]
+mod subjects;
+#[path = "backends/suite.rs"]
+mod suite;

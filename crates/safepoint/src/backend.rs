@@ -2,8 +2,15 @@
 
 use crate::{agent::Agent, history::History, message::UserMessage, receipt::Grade, run::RunHandle};
 
+mod account;
+mod cell;
+mod settable;
+mod watch;
+
+pub use settable::{End, Ready, TooLate, Working, finished, settable};
+
 /// Something that can execute a run. An [`Agent`] is one, an agent [over](Agent::over) a remote agent is one, and so is
-/// whatever you wrap yourself.
+/// whatever you wrap yourself: see [`settable`] and [`finished`].
 pub trait Backend: Send + Sync + 'static {
     /// What it is; the same for its whole life.
     fn spec(&self) -> BackendSpec;

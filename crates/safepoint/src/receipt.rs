@@ -13,10 +13,12 @@ use crate::{
 
 mod child;
 mod remote;
+mod request;
 mod show;
 
 pub use child::{ChildReport, WorkKind};
 pub use remote::{Grade, RemoteReport, RemoteStop};
+pub(crate) use request::{ByDeadline, Effected};
 
 /// What a call came to (S4.1). Exhaustive: a reader must tell each of them apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

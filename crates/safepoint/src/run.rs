@@ -158,6 +158,11 @@ pub struct RunHandle {
 }
 
 impl RunHandle {
+    /// The handle of a run that has no conductor.
+    pub(crate) fn of(shared: &Arc<Shared>) -> Self {
+        Self { shared: Arc::clone(shared) }
+    }
+
     /// The run's id.
     #[must_use]
     pub fn id(&self) -> &RunId {

@@ -7,13 +7,12 @@ use std::{
 };
 
 use jiff::Timestamp;
-use safepoint_scope::{Asked, Demand, Logged, Mode, Scope};
-use tokio::time::Instant;
+use safepoint_scope::{Demand, Logged, Mode, Scope};
 
 use super::{Broken, Conductor, Seen};
 use crate::{
     event::Fact,
-    receipt::{Escalated, RequestReport, StopReport, mode_name, reach_name},
+    receipt::{ByDeadline, Effected, StopReport},
 };
 
 /// Follows what is demanded of a run.
@@ -25,14 +24,7 @@ pub(super) struct StopWatch {
     noticed: Vec<Logged>,
     phase: Option<&'static str>,
     pub(super) observed: Option<Observed>,
-    deadline_fired: Fired,
-}
-
-/// Whether a grace ran out. Exhaustive: it did or it did not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fired {
-    No,
-    Yes,
+    deadline_fired: ByDeadline,
 }
 
 /// When and as what a demand took effect.
@@ -51,7 +43,7 @@ impl StopWatch {
             noticed: Vec::new(),
             phase: None,
             observed: None,
-            deadline_fired: Fired::No,
+            deadline_fired: ByDeadline::No,
         }
     }
 
@@ -64,11 +56,6 @@ impl StopWatch {
                 Poll::Ready(())
             }
         }
-    }
-
-    /// The mode in which a demand took effect, if one did.
-    fn fired(&self) -> Option<Mode> {
-        self.observed.map(|observed| observed.mode)
     }
 }
 
@@ -85,7 +72,7 @@ impl Conductor {
         let requests = self.scope.requests();
         for logged in &requests {
             if !self.watch.noticed.iter().any(|noticed| is_same(noticed, logged)) {
-                self.record(Fact::StopAsked(report(logged))).await?;
+                self.record(Fact::StopAsked(logged.into())).await?;
                 self.watch.noticed.push(logged.clone());
             }
         }
@@ -95,7 +82,7 @@ impl Conductor {
         // `Now` that no request asked for is a grace that is over.
         let asked_now = requests.last().is_some_and(|last| last.joined.mode == Mode::Now);
         if demand.mode == Mode::Now && !asked_now && before.is_none_or(|before| before.mode != Mode::Now) {
-            self.watch.deadline_fired = Fired::Yes;
+            self.watch.deadline_fired = ByDeadline::Yes;
             self.record(Fact::StopEscalated).await?;
         }
         Ok(())
@@ -114,55 +101,15 @@ impl Conductor {
 
     /// The stop's account; none if nobody asked.
     pub(super) fn stop_report(&self) -> Option<StopReport> {
-        let requests = self.scope.requests();
-        let first = requests.first()?;
-        let fired = self.watch.fired();
-        let escalated = match (first.demand.mode, fired) {
-            (Mode::At(_), Some(Mode::Now)) if self.watch.deadline_fired == Fired::Yes => {
-                Escalated::ByDeadline
-            }
-            (Mode::At(_), Some(Mode::Now)) => Escalated::ByRequest,
-            _ => Escalated::No,
+        let effected = Effected {
+            fired: self.watch.observed.map(|observed| (observed.at, observed.mode)),
+            by_deadline: self.watch.deadline_fired,
+            phase: self.watch.phase.unwrap_or_else(|| self.machine.phase()),
         };
-        Some(StopReport {
-            reason: (&first.reason).into(),
-            asked: mode_name(first.demand.mode),
-            fired: fired.map(mode_name),
-            escalated,
-            requested_at: wall(first.at),
-            observed_at: self.watch.observed.map(|observed| observed.at),
-            phase: self.watch.phase.unwrap_or_else(|| self.machine.phase()).to_owned(),
-            requests: requests.iter().map(report).collect(),
-        })
+        StopReport::of(&self.scope.requests(), &effected)
     }
 }
 
 fn is_same(one: &Logged, other: &Logged) -> bool {
     (one.seq, one.at, &one.reason) == (other.seq, other.at, &other.reason)
-}
-
-fn report(logged: &Logged) -> RequestReport {
-    RequestReport {
-        seq: logged.seq,
-        at: wall(logged.at),
-        reason: (&logged.reason).into(),
-        mode: mode_name(logged.demand.mode),
-        reach: reach_name(logged.demand.reach).to_owned(),
-        within_ms: logged.demand.deadline.map(|deadline| {
-            u64::try_from(deadline.duration_since(logged.at).as_millis()).unwrap_or(u64::MAX)
-        }),
-        asked: match logged.asked {
-            Asked::First => "first",
-            Asked::Strengthened => "strengthened",
-            Asked::NothingAdded => "nothing_added",
-            Asked::TooLate => "too_late",
-        }
-        .to_owned(),
-    }
-}
-
-/// The wall-clock time of an instant that is not in the future.
-fn wall(at: Instant) -> Timestamp {
-    let ago = jiff::SignedDuration::try_from(at.elapsed()).unwrap_or_default();
-    Timestamp::now().checked_sub(ago).unwrap_or(Timestamp::UNIX_EPOCH)
 }

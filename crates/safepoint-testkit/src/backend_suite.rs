@@ -1,0 +1,229 @@
+//! What every backend must do (S10.2), and whether the grade that it declares is the true one (S10.1).
+//!
+//! The suite needs the peer's *own* account of its work: a [`Probe`] that says whether work goes on, whatever the
+//! backend says of it. A backend whose declaration is not true fails, in either direction.
+//!
+//! ```
+//! # tokio::runtime::Runtime::new().unwrap().block_on(async {
+//! use std::sync::Arc;
+//!
+//! use safepoint::{Agent, receipt::Grade};
+//! use safepoint_testkit::{backend_suite::{self, Subject}, peer::{OnStop, Peer}};
+//!
+//! let fresh = || {
+//!     let peer = Peer::new("coder").waits().answers("done").on_stop(OnStop::Ends);
+//!     Subject { backend: Arc::new(Agent::over(peer.clone()).build()), probe: Arc::new(peer) }
+//! };
+//! let measured = backend_suite::all(&fresh).await.unwrap();
+//! assert_eq!(measured.grade, Grade::Hard);
+//! # });
+//! ```
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use futures_util::future::BoxFuture;
+use safepoint::{
+    Outcome, RunHandle, StopRequest,
+    backend::{Backend, Task},
+    receipt::{CallStatus, Grade, Receipt, RemoteStop},
+};
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::closing::Closing;
+
+mod facts;
+mod grade;
+mod race;
+pub mod table;
+
+pub use facts::{before_the_start, ends_by_itself, native_stop_once, stops_at_once};
+pub use grade::grade;
+pub use race::{between_publication_and_start, from_many_threads, racing_the_end};
+
+/// The account of whoever does the work, not of the backend.
+pub trait Probe: Send + Sync {
+    /// What is so at its end now.
+    fn look(&self) -> BoxFuture<'_, Account>;
+
+    /// Lets all of its work, also what is yet to come, end by itself, with an answer.
+    fn finish(&self);
+
+    /// How much the backend has shown to readers of its own, beside the handle's events: nothing more may come after
+    /// the run has settled.
+    fn shown(&self) -> usize {
+        0
+    }
+}
+
+/// What is so at the end of whoever does the work.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Account {
+    /// How much work has begun.
+    pub begun: usize,
+    /// How much goes on now.
+    pub in_flight: usize,
+    /// How often work was told to stop, or saw its caller go.
+    pub stops: usize,
+}
+
+/// A backend and the account of whoever does its work: fresh for each fact.
+#[derive(Clone)]
+pub struct Subject {
+    /// The backend.
+    pub backend: Arc<dyn Backend>,
+    /// The account.
+    pub probe: Arc<dyn Probe>,
+}
+
+/// Makes a fresh subject, whose work goes on until its probe lets it finish.
+pub type Fresh<'a> = &'a (dyn Fn() -> Subject + Sync);
+
+/// How long a stop may take to a settled run: the engine's own bound for clean-ups, and some more.
+const SETTLES_WITHIN: Duration = Duration::from_secs(12);
+
+/// How long work that was begun may take to be seen by its probe.
+const BEGINS_WITHIN: Duration = Duration::from_secs(10);
+
+/// How far the peer's account may be behind what it told us: a socket, a process table.
+const LAG: Duration = Duration::from_secs(1);
+
+/// How long work that is torn down may take to be gone by its own account.
+const GONE_WITHIN: Duration = Duration::from_secs(5);
+
+/// What is said of a backend that shows more once its run has settled.
+const SHOWN_LATE: &str = "it has shown something after it had settled";
+
+/// How often a probe is looked at.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// A fact that does not hold of a backend, and how.
+#[derive(Clone, Debug)]
+pub struct Broken(String);
+
+impl Broken {
+    fn new(what: impl Into<String>) -> Self {
+        Self(what.into())
+    }
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Broken {}
+
+/// What came of a fact.
+type Holds<T = ()> = Result<T, Broken>;
+
+fn must(what: &str, holds: bool) -> Holds {
+    if holds { Ok(()) } else { Err(Broken::new(what)) }
+}
+
+/// What was measured of a backend: a row of the table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Measured {
+    /// Its name.
+    pub name: String,
+    /// The grade, which is the declared one, or the suite would have failed.
+    pub grade: Grade,
+    /// What the receipt said of the call that did the work, where there was one.
+    pub row: Option<CallStatus>,
+    /// What a peer confirmed, where there is one.
+    pub confirmed: Option<RemoteStop>,
+    /// Whether the run was quiet afterwards, by its own word.
+    pub is_quiet: bool,
+}
+
+/// Every fact, one after the other.
+///
+/// # Errors
+/// The first that does not hold.
+///
+/// # Cancel safety
+/// Work of the subject may go on.
+pub async fn all(fresh: Fresh<'_>) -> Result<Measured, Broken> {
+    ends_by_itself(fresh).await?;
+    before_the_start(fresh).await?;
+    stops_at_once(fresh).await?;
+    native_stop_once(fresh).await?;
+    between_publication_and_start(fresh).await?;
+    from_many_threads(fresh).await?;
+    racing_the_end(fresh).await?;
+    grade(fresh).await
+}
+
+impl fmt::Debug for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Subject").field("backend", &self.backend.spec()).finish_non_exhaustive()
+    }
+}
+
+impl Subject {
+    fn declared(&self) -> Grade {
+        self.backend.spec().grade
+    }
+
+    fn start(&self) -> RunHandle {
+        self.backend.start(Task::new("work"))
+    }
+
+    /// A run whose work goes on.
+    async fn at_work(&self) -> Holds<RunHandle> {
+        let before = self.probe.look().await;
+        let handle = self.start();
+        let begun = self.until(BEGINS_WITHIN, |now| now.in_flight > before.in_flight).await;
+        must("its work does not begin, or the probe does not see it", begun)?;
+        Ok(handle)
+    }
+
+    /// Whether it becomes so in time, by the peer's own account.
+    async fn until(&self, within: Duration, so: impl Fn(&Account) -> bool) -> bool {
+        let began = Instant::now();
+        loop {
+            if so(&self.probe.look().await) {
+                return true;
+            }
+            if began.elapsed() > within {
+                return false;
+            }
+            sleep(LOOK).await;
+        }
+    }
+
+    /// The outcome of a run that was stopped: at once, or where stops are not supported when its work is let go.
+    async fn settled(&self, handle: &RunHandle) -> Holds<Outcome> {
+        if self.declared() == Grade::None {
+            self.probe.finish();
+        }
+        let done = timeout(SETTLES_WITHIN, handle.done()).await;
+        done.map_err(|_elapsed| {
+            Broken::new(format!("a stopped run has not settled within {SETTLES_WITHIN:?}"))
+        })
+    }
+
+    /// What must hold once everything was said: the invariants of every run, nothing shown any more, and no word of an
+    /// end that the peer's own account does not bear out.
+    async fn closed(&self, handle: &RunHandle) -> Holds<Arc<Receipt>> {
+        let shown = self.probe.shown();
+        let closed = Closing::of(handle).check().await.map_err(|broken| Broken::new(broken.to_string()))?;
+        if closed.receipt.quiet_at.is_some() {
+            let gone = self.until(LAG, |now| now.in_flight == 0).await;
+            must("it says that it is quiet, and its work goes on", gone)?;
+        }
+        self.probe.finish();
+        let gone = self.until(GONE_WITHIN, |now| now.in_flight == 0).await;
+        must("its work does not end although it was let go: the suite cannot judge it", gone)?;
+        must(SHOWN_LATE, self.probe.shown() == shown)?;
+        Ok(closed.receipt)
+    }
+}
+
+/// Asks, and holds the asking against the clock of the world.
+fn stop_now(handle: &RunHandle) -> Holds<safepoint::Asked> {
+    let began = std::time::Instant::now();
+    let asked = handle.stop(StopRequest::now());
+    must("asking for a stop blocks", began.elapsed() < LAG)?;
+    Ok(asked)
+}

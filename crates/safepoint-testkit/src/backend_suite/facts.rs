@@ -1,0 +1,106 @@
+//! One run, one stop, at each moment of its life.
+
+use safepoint::{Asked, Outcome, StopRequest, receipt::Grade};
+
+use tokio::time::sleep;
+
+use super::{Broken, Fresh, Holds, LAG, SHOWN_LATE, must, stop_now};
+
+/// Work that ends by itself is done; its handle is that of work that is over: everybody sees the same, and a stop comes
+/// too late.
+///
+/// # Errors
+/// How that does not hold.
+///
+/// # Cancel safety
+/// Work of the subject may go on.
+pub async fn ends_by_itself(fresh: Fresh<'_>) -> Holds {
+    let subject = fresh();
+    let handle = subject.at_work().await?;
+    must("it is done while its work goes on", !handle.is_done())?;
+    subject.probe.finish();
+    let outcome = handle.done().await;
+    let Some(answer) = outcome.answer() else {
+        return Err(Broken::new(format!("work that ends by itself is not done: {:?}", outcome.ending())));
+    };
+    must("it is done, and its handle says that it is not", handle.is_done())?;
+    must("a stop of work that is over is not too late", stop_now(&handle)? == Asked::TooLate)?;
+    must("nobody asked for a stop, and it says so", handle.stop_requested().is_none())?;
+    must("its outcome is not the same for everybody", handle.done().await.answer() == Some(answer))?;
+    let receipt = subject.closed(&handle).await?;
+    must("a stop that came too late is in the receipt", receipt.stop.is_none())?;
+    let stops = subject.probe.look().await.stops;
+    must("work that had ended was told to stop", stops == 0)
+}
+
+/// A stop before anything has begun: nothing begins, or what begins is ended as any work is.
+///
+/// # Errors
+/// How that does not hold.
+///
+/// # Cancel safety
+/// Work of the subject may go on.
+pub async fn before_the_start(fresh: Fresh<'_>) -> Holds {
+    let subject = fresh();
+    let handle = subject.start();
+    must("the first stop is not the first", stop_now(&handle)? == Asked::First)?;
+    must("a stop was asked, and its handle does not say so", handle.stop_requested().is_some())?;
+    let outcome = subject.settled(&handle).await?;
+    let may_end_by_itself = subject.declared() == Grade::None;
+    let is_stopped = matches!(outcome, Outcome::Stopped(_));
+    must("it was stopped before its start, and is not stopped", is_stopped || may_end_by_itself)?;
+    drop(subject.closed(&handle).await?);
+    Ok(())
+}
+
+/// A stop while work goes on: asking returns at once, the run settles within a bound, and asking again adds nothing.
+///
+/// # Errors
+/// How that does not hold.
+///
+/// # Cancel safety
+/// Work of the subject may go on.
+pub async fn stops_at_once(fresh: Fresh<'_>) -> Holds {
+    let subject = fresh();
+    let handle = subject.at_work().await?;
+    must("nobody asked for a stop, and it says so", handle.stop_requested().is_none())?;
+    must("the first stop is not the first", stop_now(&handle)? == Asked::First)?;
+    must("a stop was asked, and its handle does not say so", handle.stop_requested().is_some())?;
+    let again = stop_now(&handle)?;
+    must("the same stop again adds something", matches!(again, Asked::NothingAdded | Asked::TooLate))?;
+    let outcome = subject.settled(&handle).await?;
+    match (&outcome, subject.declared()) {
+        (Outcome::Stopped(_), _) | (Outcome::Done(_), Grade::None) => {}
+        (other, _) => return Err(Broken::new(format!("a stop is told as {:?}", other.ending()))),
+    }
+    must("a stop after the end is not too late", stop_now(&handle)? == Asked::TooLate)?;
+    let shown = subject.probe.shown();
+    drop(subject.closed(&handle).await?);
+    sleep(LAG).await;
+    must(SHOWN_LATE, subject.probe.shown() == shown)
+}
+
+/// However often and however strongly a stop is asked, the work is told once.
+///
+/// # Errors
+/// How that does not hold.
+///
+/// # Cancel safety
+/// Work of the subject may go on.
+pub async fn native_stop_once(fresh: Fresh<'_>) -> Holds {
+    let subject = fresh();
+    let handle = subject.at_work().await?;
+    handle.stop(StopRequest::graceful_unbounded());
+    handle.stop(StopRequest::now());
+    handle.stop(StopRequest::now());
+    drop(subject.settled(&handle).await?);
+    handle.stop(StopRequest::now());
+    drop(subject.closed(&handle).await?);
+    let stops = subject.probe.look().await.stops;
+    must("its work was told to stop more than once", stops <= 1)?;
+    let must_hear = subject.declared() == Grade::Hard;
+    must(
+        "it stops hard, and its work neither heard of the stop nor saw its caller go",
+        stops == 1 || !must_hear,
+    )
+}

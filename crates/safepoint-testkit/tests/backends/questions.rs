@@ -1,0 +1,178 @@
+//! What a peer asks while it works: put by the agent's rules, answered once, taken back by a stop in the peer's own word.
+
+use std::{sync::Arc, time::Duration};
+
+use safepoint::{
+    Agent, DecideError, Outcome, RunHandle, StopRequest,
+    approval::{ApprovalRequest, Approvals, Decision, Question, Rule, Ruling, Unanswered},
+    event::{Answered, EventKind, Fact},
+    receipt::CallStatus,
+    remote::Delegate,
+};
+use safepoint_testkit::{
+    closing::Closing,
+    peer::{Given, OnStop, Peer},
+    recorder,
+    script::{Reply, Script},
+    scripted::ScriptedModel,
+};
+use serde_json::json;
+
+fn asker() -> Peer {
+    Peer::new("coder").asks("q1", "execute", json!({"command": "rm -r build"})).answers("built")
+}
+
+/// Put to whoever holds the handle.
+fn open_to_all() -> Approvals {
+    Approvals::Ask(None, Unanswered::Suspend)
+}
+
+async fn asked(handle: &RunHandle) -> ApprovalRequest {
+    let is_question =
+        |kind: &EventKind| matches!(kind, EventKind::Fact(fact) if matches!(**fact, Fact::ApprovalAsked(_)));
+    let event = recorder::until(handle, is_question).await.unwrap();
+    let EventKind::Fact(fact) = event.kind else { panic!("it is a fact") };
+    let Fact::ApprovalAsked(request) = &*fact else { panic!("it is a question") };
+    request.clone()
+}
+
+fn closed_as(handle: &RunHandle) -> Vec<Answered> {
+    let mut events = handle.events();
+    let facts = std::iter::from_fn(|| events.now()).filter_map(|event| match event.kind {
+        EventKind::Fact(fact) => match &*fact {
+            Fact::ApprovalClosed { answer, .. } => Some(answer.clone()),
+            _ => None,
+        },
+        _ => None,
+    });
+    facts.collect()
+}
+
+/// S8.2: a question of the peer is an approval of the run: recorded, answered once, and the peer goes on with it.
+#[tokio::test]
+async fn a_peers_question_is_an_approval() {
+    let peer = Peer::new("coder").asks("q1", "execute", json!({"command": "rm -r build"})).waits().answers("built");
+    let handle = Agent::over(peer.clone()).approvals(open_to_all()).build().run("build").detach();
+    let request = asked(&handle).await;
+    assert_eq!((request.tool.as_str(), request.question), ("coder/execute", Question::MidCall));
+    assert_eq!(request.args, json!({"command": "rm -r build"}));
+    let decision = Decision::Deny { message: "not that".into() };
+    handle.decide(&request.id, decision.clone()).await.unwrap();
+    assert_eq!(handle.decide(&request.id, Decision::Approve).await, Err(DecideError::NotOpen));
+    peer.valve().open_for_all();
+    let closed = Closing::of(&handle).check().await.unwrap();
+    assert_eq!(closed.outcome.answer(), Some("built"));
+    assert_eq!(peer.answered(), [("q1".to_owned(), Given::Decision(decision.clone()))]);
+    assert_eq!(closed_as(&handle), [Answered::Decided(decision)]);
+}
+
+/// S8.2, S8.1: rules speak first, by the remote's name and what it would do; no way to ask is never a yes.
+#[tokio::test]
+async fn rules_and_modes_speak_before_a_person() {
+    let allow = Rule::on("coder/execute", Ruling::Allow);
+    let deny = Rule::on("coder/execute", Ruling::Deny("never".into()));
+    let cases = [
+        (vec![allow], Approvals::Deny, Decision::Approve),
+        (vec![deny], Approvals::Auto, Decision::Deny { message: "never".into() }),
+        (vec![], Approvals::Auto, Decision::Approve),
+    ];
+    for (rules, mode, expected) in cases {
+        let peer = asker();
+        let builder = Agent::over(peer.clone()).approvals(mode);
+        let agent = rules.into_iter().fold(builder, |builder, rule| builder.rule(rule)).build();
+        assert_eq!(agent.run("build").await.answer(), Some("built"));
+        assert_eq!(peer.answered(), [("q1".to_owned(), Given::Decision(expected))]);
+    }
+    for mode in [Approvals::Deny, Approvals::Ask(None, Unanswered::Deny)] {
+        let peer = asker();
+        assert_eq!(
+            Agent::over(peer.clone()).approvals(mode).build().run("build").await.answer(),
+            Some("built")
+        );
+        assert!(matches!(&peer.answered()[..], [(_, Given::Decision(Decision::Deny { .. }))]));
+    }
+}
+
+/// S8.3, S10.3 / T3, aaif-goose/goose#10619; agent-of-empires/agent-of-empires#1039: a stop while the peer waits for an
+/// answer reaches it at once: its question is cancelled in its own word, taken back here, and no later answer is taken.
+#[tokio::test]
+async fn a_stop_takes_the_question_back() {
+    let peer = asker().on_stop(OnStop::Ends);
+    let handle = Agent::over(peer.clone()).approvals(open_to_all()).build().run("build").detach();
+    let request = asked(&handle).await;
+    handle.stop(StopRequest::now());
+    let closed = Closing::of(&handle).check().await.unwrap();
+    assert!(matches!(closed.outcome, Outcome::Stopped(_)), "{:?}", closed.outcome);
+    assert_eq!(closed.receipt.calls[0].status, CallStatus::Stopped);
+    assert_eq!(closed.receipt.approvals_cancelled, [request.id.clone()]);
+    assert_eq!(peer.answered(), [("q1".to_owned(), Given::Cancelled)]);
+    assert_eq!(closed_as(&handle), [Answered::Withdrawn]);
+    assert!(handle.decide(&request.id, Decision::Approve).await.is_err());
+}
+
+/// S4.6, S8.5: the time in which a person is waited for is no call time; a question that nobody answers expires, and the
+/// peer is told no.
+#[tokio::test(start_paused = true)]
+async fn waiting_for_a_person_is_no_call_time() {
+    let script = Script::of([Reply::call("coder", json!({"task": "build"})), Reply::text("well")]);
+    let limits = safepoint::Limits { approval: Duration::from_secs(60), ..safepoint::Limits::default() };
+    let peer = asker();
+    let tool = Delegate::new(peer.clone()).with(|spec| spec.timeout(Duration::from_secs(1)));
+    let agent = Agent::builder(ScriptedModel::new(script)).tool(tool).limits(limits).approvals(open_to_all());
+    let outcome = agent.build().run("build").await;
+    assert_eq!(outcome.receipt().calls[0].status, CallStatus::Completed, "{:?}", outcome.receipt());
+    let answered = peer.answered();
+    let [(_, Given::Decision(Decision::Deny { message }))] = &answered[..] else { panic!("{answered:?}") };
+    assert!(message.contains("expired"), "{message}");
+}
+
+/// S4.6, S10.3: a call's own limit stops the peer as a stop does, and is told as a time-out.
+#[tokio::test(start_paused = true)]
+async fn a_time_limit_reaches_the_peer() {
+    for (on_stop, note) in [(OnStop::Ends, "[timed out: "), (OnStop::Silent, "[timed out and still running")]
+    {
+        let script = Script::of([Reply::call("coder", json!({"task": "build"})), Reply::text("well")]);
+        let peer = Peer::new("coder").waits().answers("built").on_stop(on_stop);
+        let tool = Delegate::new(peer.clone()).with(|spec| spec.timeout(Duration::from_secs(1)));
+        let model = ScriptedModel::new(script);
+        let handle = Agent::builder(model.clone()).tool(tool).build().run("build").detach();
+        let outcome = handle.done().await;
+        assert_eq!(outcome.receipt().calls[0].status, CallStatus::TimedOut);
+        let told = serde_json::to_string(&model.requests()[1]).unwrap();
+        assert!(told.contains(note), "{told}");
+        assert_eq!(peer.stops(), 1);
+        peer.valve().open_for_all();
+        drop(handle.quiet().await);
+    }
+}
+
+/// S7.3, S8.2: what a peer asked when its process ended is taken back by the resume, and its work is in doubt: it is not
+/// done again, and the answer says so.
+#[tokio::test]
+async fn a_crash_leaves_the_work_in_doubt_and_no_question_open() {
+    let log: Arc<dyn safepoint::log::Log> = Arc::new(safepoint::log::MemoryLog::default());
+    let peer = asker();
+    let agent = Agent::over(peer.clone()).approvals(open_to_all()).build();
+    let runtime = std::thread::spawn({
+        let (agent, log) = (agent.clone(), Arc::clone(&log));
+        move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(async move {
+                let handle = agent.run_recorded(log, safepoint::History::new(), "build").detach();
+                asked(&handle).await;
+                handle
+            })
+            // The process ends here: nothing more is recorded.
+        }
+    });
+    let before = runtime.join().unwrap();
+    let outcome = agent.resume(&before.done().await).await;
+    assert_eq!(peer.begun(), 1, "it is not done again");
+    let said = outcome.answer().unwrap();
+    assert!(said.contains("effects are unknown"), "{said}");
+    let records = log.read().await.unwrap();
+    let withdrawn = records
+        .iter()
+        .filter(|record| matches!(&*record.fact, Fact::ApprovalClosed { answer: Answered::Withdrawn, .. }));
+    assert_eq!(withdrawn.count(), 1);
+}
