@@ -51,7 +51,8 @@ fn closed_as(handle: &RunHandle) -> Vec<Answered> {
 /// S8.2: a question of the peer is an approval of the run: recorded, answered once, and the peer goes on with it.
 #[tokio::test]
 async fn a_peers_question_is_an_approval() {
-    let peer = Peer::new("coder").asks("q1", "execute", json!({"command": "rm -r build"})).waits().answers("built");
+    let peer =
+        Peer::new("coder").asks("q1", "execute", json!({"command": "rm -r build"})).waits().answers("built");
     let handle = Agent::over(peer.clone()).approvals(open_to_all()).build().run("build").detach();
     let request = asked(&handle).await;
     assert_eq!((request.tool.as_str(), request.question), ("coder/execute", Question::MidCall));

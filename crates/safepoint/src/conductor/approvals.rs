@@ -226,6 +226,7 @@ impl Conductor {
     pub(super) async fn left(&mut self, id: ApprovalId) -> Result<(), Broken> {
         drop(self.asking.remove(&id));
         if let Approvals::Ask(_, Unanswered::Suspend) = self.def.approvals {
+            self.leave_open(&id);
             return Ok(());
         }
         let denied = self.decide(&id, Decision::Deny { message: NOBODY.into() }).await?;

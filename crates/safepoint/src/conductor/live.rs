@@ -84,6 +84,14 @@ impl Conductor {
         Ok(())
     }
 
+    /// Nobody is asked any more: the call waits for somebody outside, until the question expires.
+    pub(super) fn leave_open(&mut self, id: &ApprovalId) {
+        let of_call = self.machine.live().find(|request| request.id == *id).cloned();
+        if let Some(request) = of_call {
+            self.put(Arc::new(Nobody), request);
+        }
+    }
+
     /// Takes the first answer to a question of a running call.
     pub(super) async fn decide_while_running(
         &mut self,
