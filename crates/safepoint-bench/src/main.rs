@@ -3,6 +3,7 @@
 mod bare;
 mod children;
 mod crowd;
+mod durable;
 mod load;
 mod mcp;
 mod primitives;
@@ -29,6 +30,7 @@ fn main() -> anyhow::Result<()> {
     match args.next().as_deref() {
         Some(server::SERVE) => runtime.block_on(server::serve(&args.next().unwrap_or_default())),
         Some(crowd::CROWD) => runtime.block_on(crowd::gather(args)),
+        Some(durable::ROUNDS) => runtime.block_on(durable::rounds(&args.next().unwrap_or_default())),
         Some(sessions::IDLE) => runtime.block_on(sessions::gather(&args.next().unwrap_or_default())),
         only => runtime.block_on(bench(only.unwrap_or_default())),
     }
@@ -69,6 +71,9 @@ async fn bench(only: &str) -> anyhow::Result<()> {
     }
     if wanted("crowd") {
         crowd::measure(&mut table)?;
+    }
+    if wanted("durable") {
+        durable::measure(&mut table).await?;
     }
     if wanted("store") {
         store::measure(&mut table).await?;

@@ -8,7 +8,11 @@ mod judge;
 mod matrix;
 #[path = "crash/owners.rs"]
 mod owners;
+#[path = "crash/plot.rs"]
+mod plot;
 #[path = "crash/process.rs"]
 mod process;
+#[path = "crash/work.rs"]
+mod work;
 #[path = "crash/world.rs"]
 mod world;

@@ -6,6 +6,8 @@
 mod always;
 #[path = "session/basics.rs"]
 mod basics;
+#[path = "session/behind.rs"]
+mod behind;
 #[path = "session/blank.rs"]
 mod blank;
 #[path = "session/callbacks.rs"]

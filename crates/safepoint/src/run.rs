@@ -289,6 +289,16 @@ impl RunHandle {
         }
         taken.await.unwrap_or(Err(DecideError::RunEnded))
     }
+
+    /// Whether a run that it began in the background goes on.
+    pub(crate) fn goes_on_behind(&self) -> bool {
+        self.shared.goes_on_behind()
+    }
+
+    /// Whether a run below it waits for this answer, and is alive.
+    pub(crate) fn waits_below(&self, id: &ApprovalId) -> bool {
+        self.shared.waits_below(id)
+    }
 }
 
 impl fmt::Debug for RunHandle {

@@ -264,6 +264,17 @@ impl Shared {
         lock(&self.children).values().cloned().collect()
     }
 
+    /// Whether a background run of this tree is not known to be quiet.
+    pub(crate) fn goes_on_behind(&self) -> bool {
+        let is_alive = |child: &Arc<Self>| child.kind == WorkKind::Background && !child.is_quiet_published();
+        self.children().iter().any(|child| is_alive(child) || child.goes_on_behind())
+    }
+
+    /// Whether a run below this tree's root waits for this answer, and is alive.
+    pub(crate) fn waits_below(&self, id: &ApprovalId) -> bool {
+        self.tree.waits_below(id)
+    }
+
     pub(crate) fn child_at(&self, call: &CallId) -> Option<Arc<Self>> {
         lock(&self.children).get(call).cloned()
     }

@@ -3,20 +3,36 @@
 use std::{
     collections::{HashMap, HashSet},
     path::Path,
+    sync::Arc,
 };
 
-use safepoint::store::{Store as _, Verdict};
+use safepoint::store::{ApprovalState, Store, Verdict};
 use safepoint_stores::SqliteStore;
 use serde_json::Value;
 
-use super::world::session;
+use super::world::{HELPED, session};
 
-/// The facts of the session's journal, in their order.
-pub(crate) async fn facts(store: &Path) -> Vec<Value> {
-    let store = SqliteStore::open(store).unwrap();
-    let Ok(page) = store.read(&session(), 0, 100_000).await else { return Vec::new() };
-    let lines = page.entries.iter().map(|entry| entry.record.clone().unwrap().bytes);
-    lines.map(|bytes| serde_json::from_slice::<Value>(&bytes).unwrap()["fact"].take()).collect()
+/// A fact, and the run of the tree that it is of: empty for the root.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Line {
+    pub(crate) path: String,
+    pub(crate) fact: Value,
+}
+
+/// The facts of the session's journal from a position on, in their order.
+pub(crate) async fn lines_since(store: &SqliteStore, from: u64) -> Vec<Line> {
+    let Ok(page) = store.read(&session(), from, 100_000).await else { return Vec::new() };
+    let read = |entry: &safepoint::store::Entry| {
+        let mut line = serde_json::from_slice::<Value>(&entry.record.clone().unwrap().bytes).unwrap();
+        let path = line["path"].take();
+        let path = if path.is_null() { String::new() } else { path.to_string() };
+        Line { path, fact: line["fact"].take() }
+    };
+    page.entries.iter().map(read).collect()
+}
+
+pub(crate) async fn facts(store: &Path) -> Vec<Line> {
+    lines_since(&SqliteStore::open(store).unwrap(), 0).await
 }
 
 pub(crate) async fn is_sound(store: &Path) -> bool {
@@ -24,8 +40,8 @@ pub(crate) async fn is_sound(store: &Path) -> bool {
     matches!(store.check(&session()).await.unwrap(), Verdict::Sound(_))
 }
 
-fn of<'a>(facts: &'a [Value], kind: &str) -> impl Iterator<Item = &'a Value> {
-    facts.iter().filter(move |fact| fact["fact"] == kind)
+fn of<'a>(facts: &'a [Line], kind: &str) -> impl Iterator<Item = &'a Value> {
+    facts.iter().map(|line| &line.fact).filter(move |fact| fact["fact"] == kind)
 }
 
 fn text(value: &Value) -> String {
@@ -33,27 +49,82 @@ fn text(value: &Value) -> String {
 }
 
 /// What was known when the process died.
+#[derive(Default)]
 pub(crate) struct Known {
     /// Calls whose end is recorded.
     ended: HashSet<String>,
-    /// Calls that began, without a recorded end, and their class.
+    /// Calls that began, without a recorded end, and their class, or how they are the run of another agent.
     doubtful: HashMap<String, String>,
+    /// Calls about which somebody has decided.
+    decided: HashSet<String>,
+    /// Records of the journal.
+    facts: usize,
     /// Lines of the ledger.
     lines: usize,
+    /// How often the model had been asked.
+    pub(crate) requests: usize,
+    /// Whether a turn was cut, and a stop asked that nobody had seen to.
+    pub(crate) pending: Pending,
+}
+
+/// What was asked of a session that nobody owns. Exhaustive: a stop that holds for what was cut, one that holds for what
+/// is to come, or none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Pending {
+    #[default]
+    Nothing,
+    Stop,
+    StopOfACutTurn,
 }
 
 impl Known {
-    pub(crate) fn of(facts: &[Value], ledger: &Path) -> Self {
+    /// What is in the store and in the ledger, after the model was asked so many times.
+    pub(crate) async fn of(store: &Path, ledger: &Path, requests: usize) -> Self {
+        let store = SqliteStore::open(store).unwrap();
+        let facts = lines_since(&store, 0).await;
+        let is_over = |fact: &&Value| {
+            // A stop may leave a call to be resumed.
+            !matches!(fact["report"]["status"].as_str(), Some("stopped" | "not_started"))
+        };
         let ended: HashSet<String> =
-            of(facts, "call_ended").map(|fact| text(&fact["report"]["call_id"])).collect();
-        let began = of(facts, "call_started").map(|fact| (text(&fact["call_id"]), text(&fact["effect"])));
+            of(&facts, "call_ended").filter(is_over).map(|fact| text(&fact["report"]["call_id"])).collect();
+        let class = |fact: &Value| match fact["work"].as_str() {
+            None | Some("body") => text(&fact["effect"]),
+            Some(work) => work.to_owned(),
+        };
+        // Nobody takes a run in the background up again: what it was about is known from its records alone.
+        let behind = behind(&facts);
+        let began = facts.iter().filter(|line| line.fact["fact"] == "call_started");
+        let began = began.filter(|line| !behind.contains(&line.path)).map(|line| &line.fact);
+        let began = began.map(|fact| (text(&fact["call_id"]), class(fact)));
         let doubtful = began.filter(|(id, _)| !ended.contains(id)).collect();
-        Self { ended, doubtful, lines: lines(ledger).len() }
+        let rows = store.approvals(&session()).await.unwrap_or_default();
+        let is_decided =
+            |row: &&safepoint::store::ApprovalRow| matches!(row.state, ApprovalState::Decided { .. });
+        let decided = rows.iter().filter(is_decided).map(|row| row.asked.call.to_string()).collect();
+        let stops = store.stops(&session(), 0).await.unwrap_or_default();
+        let is_cut = facts.iter().rev().find(|line| line.path.is_empty() && !line.fact.is_null());
+        let pending = match (stops.iter().any(|stop| !stop.seen), is_cut) {
+            (false, _) => Pending::Nothing,
+            (true, Some(last)) if last.fact["fact"] != "settled" => Pending::StopOfACutTurn,
+            (true, _) => Pending::Stop,
+        };
+        let lines = lines(ledger).len();
+        Self { ended, doubtful, decided, facts: facts.len(), lines, requests, pending }
     }
 
     pub(crate) fn doubts(&self) -> usize {
         self.doubtful.values().filter(|class| *class == "unsafe").count()
     }
+}
+
+/// The paths of the runs that began in the background.
+fn behind(facts: &[Line]) -> HashSet<String> {
+    let is_one = |fact: &&Value| fact["fact"] == "call_started" && fact["work"] == "background";
+    let calls: HashSet<String> =
+        facts.iter().map(|line| &line.fact).filter(is_one).map(|fact| text(&fact["call_id"])).collect();
+    let paths = facts.iter().map(|line| line.path.clone());
+    paths.filter(|path| calls.iter().any(|call| path.contains(call.as_str()))).collect()
 }
 
 /// One line of the ledger: mark, call, key, tool.
@@ -67,47 +138,106 @@ pub(crate) fn lines(ledger: &Path) -> Vec<[String; 4]> {
         .collect()
 }
 
-/// Holds everything against everything after the last process has done all that was left.
-pub(crate) fn judge(at: &str, known: &Known, facts: &[Value], ledger: &Path, last_request: &Value) {
-    let lines = lines(ledger);
+/// What there is after the last process has done all that was left.
+pub(crate) struct Found {
+    pub(crate) facts: Vec<Line>,
+    pub(crate) lines: Vec<[String; 4]>,
+    /// What the model was asked, oldest first.
+    pub(crate) asked: Vec<Arc<Value>>,
+}
+
+/// Holds everything against everything.
+pub(crate) fn judge(at: &str, lives: &[Known], found: &Found) {
+    once(at, found);
+    for known in lives {
+        since(at, known, found);
+    }
+    for wanted in ["go", "also"] {
+        let last =
+            found.asked.iter().rev().find(|asked| said(asked, "go") + said(asked, "also") > 0).unwrap();
+        assert_eq!(said(last, wanted), 1, "{at}: {wanted} in {last}");
+    }
+}
+
+fn said(request: &Value, text: &str) -> usize {
+    let messages = request["messages"].as_array().unwrap();
+    messages.iter().filter(|message| message["role"] == "user" && message["content"] == text).count()
+}
+
+/// What no world allows: another key, a second payment, an end that the model is not told as it was.
+fn once(at: &str, found: &Found) {
     let mut keys: HashMap<&str, &str> = HashMap::new();
     let mut entries: HashMap<&str, usize> = HashMap::new();
-    for (place, [mark, call, key, tool]) in lines.iter().enumerate() {
+    for [mark, call, key, tool] in &found.lines {
         assert_eq!(keys.entry(call).or_insert(key), key, "{at}: {tool} got another key");
-        if mark == "enter" {
-            *entries.entry(call).or_default() += 1;
-            let again = place >= known.lines && known.ended.contains(call);
-            assert!(!again, "{at}: {tool} had ended and ran again");
-        }
+        *entries.entry(call).or_default() += usize::from(mark == "enter");
     }
-    for fact in of(facts, "call_started").filter(|fact| fact["effect"] == "unsafe") {
+    for fact in of(&found.facts, "call_started").filter(|fact| fact["effect"] == "unsafe") {
         let call = text(&fact["call_id"]);
         let ran = entries.get(call.as_str()).copied().unwrap_or_default();
         assert!(ran <= 1, "{at}: {} ran {ran} times", fact["name"]);
     }
-    for (call, class) in &known.doubtful {
-        let told = told(last_request, call);
-        if class == "unsafe" {
-            assert!(told.contains("effects are unknown"), "{at}: {call} was told as {told}");
-        } else {
-            assert_eq!(told, "ok", "{at}: {call} ({class}) was not run again");
+    let open_questions = |fact: &&Value| fact["report"]["status"] == "stopped";
+    for fact in of(&found.facts, "call_ended").filter(open_questions) {
+        let report = &fact["report"];
+        let is_unsafe = of(&found.facts, "call_started").any(|began| {
+            began["call_id"] == report["call_id"] && began["effect"] == "unsafe" && began["work"] == "body"
+        });
+        let told = told(&found.asked, &text(&report["call_id"]));
+        if is_unsafe && let Some(told) = told {
+            assert!(told.contains("effects are unknown"), "{at}: {} was told as {told}", report["name"]);
         }
-    }
-    // Nobody is asked twice about one call.
-    let mut asked = HashSet::new();
-    for fact in of(facts, "approval_asked") {
-        assert!(asked.insert(text(&fact["call_id"])), "{at}: asked again about {}", fact["tool"]);
-    }
-    for wanted in ["go", "also"] {
-        let messages = last_request["messages"].as_array().unwrap();
-        let said =
-            messages.iter().filter(|message| message["role"] == "user" && message["content"] == wanted);
-        assert_eq!(said.count(), 1, "{at}: {wanted} in {last_request}");
     }
 }
 
-fn told(request: &Value, call: &str) -> String {
-    let messages = request["messages"].as_array().unwrap();
-    let result = messages.iter().find(|message| message["tool_call_id"] == call);
-    result.map(|message| text(&message["content"])).unwrap_or_default()
+/// What may not happen after what was known.
+fn since(at: &str, known: &Known, found: &Found) {
+    for [mark, call, _, tool] in found.lines.iter().skip(known.lines) {
+        assert!(mark != "enter" || !known.ended.contains(call), "{at}: {tool} had ended and ran again");
+    }
+    for (call, class) in &known.doubtful {
+        let told = told(&found.asked, call).unwrap_or_default();
+        match class.as_str() {
+            "unsafe" => assert!(told.contains("effects are unknown"), "{at}: {call} was told as {told}"),
+            "child" => assert_eq!(told, HELPED, "{at}: the run of {call} did not go on"),
+            "background" => assert!(told.starts_with("[started in the background"), "{at}: told as {told}"),
+            _ => assert_eq!(told, "ok", "{at}: {call} ({class}) was not run again"),
+        }
+    }
+    for fact in of(&found.facts[known.facts..], "approval_asked") {
+        let call = text(&fact["call_id"]);
+        assert!(!known.decided.contains(&call), "{at}: asked again about {}, decided before", fact["tool"]);
+    }
+}
+
+/// What the model was told last about a call.
+fn told(asked: &[Arc<Value>], call: &str) -> Option<String> {
+    let results = asked.iter().rev().flat_map(|request| request["messages"].as_array().unwrap());
+    results
+        .into_iter()
+        .find(|message| message["tool_call_id"] == call)
+        .map(|message| text(&message["content"]))
+}
+
+/// Nobody is asked twice about one call, where no stop took a question back.
+pub(crate) fn asked_once(at: &str, facts: &[Line]) {
+    let mut asked = HashSet::new();
+    for fact in of(facts, "approval_asked") {
+        assert!(
+            asked.insert(text(&fact["call_id"])),
+            "{at}: asked again about {}{}",
+            fact["tool"],
+            in_short(facts)
+        );
+    }
+}
+
+/// The facts, for whoever reads why a test failed.
+fn in_short(facts: &[Line]) -> String {
+    let words = |Line { path, fact }: &Line| {
+        let call = [&fact["call_id"], &fact["report"]["call_id"]].map(text).concat();
+        let what = [&fact["fact"], &fact["name"], &fact["tool"]].map(text).join(" ");
+        format!("\n  {path} {what} {call} {} {}", fact["answer"], fact["receipt"]["ending"])
+    };
+    facts.iter().map(words).collect()
 }

@@ -1,18 +1,34 @@
-//! `kill -9` before and after every write to the store, and before, in and after every effect, enumerated.
+//! `kill -9` before and after every write to the store, and before, in and after every effect, enumerated, in each plot.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
 
+use safepoint::store::Store as _;
+use safepoint_stores::SqliteStore;
 use safepoint_testkit::server::ModelServer;
 use tokio::runtime::Runtime;
 
 use super::{
-    judge::{Known, facts, is_sound, judge},
+    judge::{Found, Known, Pending, asked_once, facts, is_sound, judge, lines},
+    plot::{Kin, Plot, Stop, Wish},
     process::{Death, Job, Process, Task},
-    world::script,
+    world::{script, session},
 };
 
 /// How many worlds are tried at once: most of their time they wait for each other's processes.
 const AT_ONCE: usize = 6;
+
+/// A world under way: its server, and what its processes are told.
+struct World<'a> {
+    runtime: &'a Runtime,
+    _folder: tempfile::TempDir,
+    server: ModelServer,
+    task: Task,
+    at: String,
+    lives: Vec<Known>,
+}
 
 /// What came of one kill.
 enum Came {
@@ -22,29 +38,93 @@ enum Came {
     Outlived,
 }
 
-fn kill_at(runtime: &Runtime, death: Death) -> Came {
-    let folder = tempfile::tempdir().unwrap();
-    let server = runtime.block_on(ModelServer::start(script())).unwrap();
-    let (store, ledger) = (folder.path().join("s.db"), folder.path().join("ledger"));
-    let task = Task { store, ledger, url: server.url(), job: Job::Work, death: Some(death), ahead: 0 };
-    let said = Process::start(&task).hear_all();
-    let outlived = said.last().is_some_and(|word| word == "all");
-    let at = format!("{death:?}");
-    let known = Known::of(&runtime.block_on(facts(&task.store)), &task.ledger);
-    let again = Process::start(&Task { death: None, ..task.clone() }).hear_all();
-    assert_eq!(again, ["open", "all"], "{at}");
-    let facts = runtime.block_on(facts(&task.store));
-    let requests = server.requests();
-    for request in &requests {
-        assert!(request.fate_now().status != 400, "{at}: refused {}", request.body);
+impl<'a> World<'a> {
+    fn make(runtime: &'a Runtime, plot: Plot, death: Death) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let server = runtime.block_on(ModelServer::start(script(plot.kin))).unwrap();
+        let task = Task { plot, ..Task::new(folder.path(), server.url()) };
+        let at = format!("{plot:?}, {death:?}");
+        Self { runtime, _folder: folder, server, task, at, lives: Vec::new() }
     }
-    judge(&at, &known, &facts, &task.ledger, &requests.last().unwrap().body);
-    assert!(runtime.block_on(is_sound(&task.store)), "{at}");
-    if outlived { Came::Outlived } else { Came::Died { doubts: known.doubts() } }
+
+    /// A life until this death, and what is known then. What is asked while nobody owns the session is seen to first.
+    fn live_until(&mut self, death: Death) -> Came {
+        let said = Process::start(&Task { death: Some(death), ..self.task.clone() }).hear_all();
+        if said.last().is_some_and(|word| word == "all") {
+            return Came::Outlived;
+        }
+        if let Stop::WhileDead(wish) = self.task.plot.stop {
+            self.ask(wish);
+        }
+        let known = self.known();
+        let doubts = known.doubts();
+        if known.pending != Pending::Nothing {
+            self.heeds(&known);
+        }
+        self.lives.push(known);
+        Came::Died { doubts }
+    }
+
+    fn known(&self) -> Known {
+        let requests = self.server.requests().len();
+        self.runtime.block_on(Known::of(&self.task.store, &self.task.ledger, requests))
+    }
+
+    /// Asks as whoever runs `safepoint stop` does: it need not know whether there is such a session yet.
+    fn ask(&self, wish: Wish) {
+        let store = SqliteStore::open(&self.task.store).unwrap();
+        match self.runtime.block_on(store.ask_stop(&session(), wish.intent())) {
+            Ok(_) | Err(safepoint::store::Error::NoSession(_)) => {}
+            Err(error) => panic!("{}: {error}", self.at),
+        }
+    }
+
+    /// The next owner does what was asked before it does anything else.
+    fn heeds(&self, known: &Known) {
+        let (Stop::InThePayment(wish) | Stop::WhileDead(wish)) = self.task.plot.stop else {
+            panic!("{}: nobody asked for a stop", self.at)
+        };
+        let before = lines(&self.task.ledger).len();
+        let said = Process::start(&Task { job: Job::Heed, ..self.task.clone() }).hear_all();
+        let last = if wish.ends_the_session() { "stopped" } else { "all" };
+        assert_eq!(said, ["open", last], "{}", self.at);
+        // What waits, and never began, is not the turn that was meant.
+        if wish.ends_the_session() || known.pending == Pending::StopOfACutTurn {
+            let after = (self.server.requests().len(), lines(&self.task.ledger).len());
+            assert_eq!(after, (known.requests, before), "{}: a stop was asked, and it went on", self.at);
+        }
+    }
+
+    /// Does all that is left, and holds it against what was known.
+    fn end(self) {
+        let last = Process::start(&self.task).hear_all();
+        assert_eq!(last.last().map(String::as_str), Some("all"), "{}: {last:?}", self.at);
+        let facts = self.runtime.block_on(facts(&self.task.store));
+        let requests = self.server.requests();
+        for request in &requests {
+            assert!(request.fate_now().status != 400, "{}: refused {}", self.at, request.body);
+        }
+        if self.task.plot.stop == Stop::Nobody {
+            asked_once(&self.at, &facts);
+        }
+        let asked = requests.iter().map(|request| Arc::clone(&request.body)).collect();
+        judge(&self.at, &self.lives, &Found { facts, lines: lines(&self.task.ledger), asked });
+        assert!(self.runtime.block_on(is_sound(&self.task.store)), "{}", self.at);
+    }
+}
+
+fn kill_at(runtime: &Runtime, plot: Plot, death: Death) -> Came {
+    let mut world = World::make(runtime, plot, death);
+    if let Some(before) = plot.before {
+        assert!(matches!(world.live_until(before), Came::Died { .. }), "{}", world.at);
+    }
+    let came = world.live_until(death);
+    world.end();
+    came
 }
 
 /// Kills at every point of a kind; how many there were, and after how many an unsafe call was in doubt.
-fn kill_everywhere(death: fn(usize) -> Death) -> (usize, usize) {
+fn kill_everywhere(plot: Plot, death: fn(usize) -> Death) -> (usize, usize) {
     let (next, last, doubtful) = (AtomicUsize::new(0), AtomicUsize::new(usize::MAX), AtomicUsize::new(0));
     std::thread::scope(|threads| {
         for _ in 0..AT_ONCE {
@@ -55,7 +135,7 @@ fn kill_everywhere(death: fn(usize) -> Death) -> (usize, usize) {
                     if at >= last.load(Ordering::SeqCst) {
                         return;
                     }
-                    match kill_at(&runtime, death(at)) {
+                    match kill_at(&runtime, plot, death(at)) {
                         Came::Died { doubts } => doubtful.fetch_add(doubts, Ordering::SeqCst),
                         Came::Outlived => last.fetch_min(at, Ordering::SeqCst),
                     };
@@ -66,18 +146,55 @@ fn kill_everywhere(death: fn(usize) -> Death) -> (usize, usize) {
     (last.into_inner(), doubtful.into_inner())
 }
 
-/// S7.1, S7.2, S7.3, S8.4, S5.1, S6.2 / T2, T10: whatever write to the store the process dies before or after: calls
-/// whose end is recorded are not run again, keyed ones get the same key, of unsafe ones in doubt the model is told so,
-/// no item is lost or said twice, nobody is asked twice, and the history is valid.
-#[test]
-fn a_kill_at_any_write_loses_nothing_and_does_nothing_twice() {
-    let (points, doubtful) = kill_everywhere(Death::Moment);
-    assert!(points > 60 && doubtful > 2, "{points} points, {doubtful} in doubt");
+/// At every write, and in every effect.
+fn everywhere(plot: Plot, (writes, effects): (usize, usize)) {
+    for (death, least) in [(Death::Moment as fn(usize) -> Death, writes), (Death::Effect, effects)] {
+        let (points, doubtful) = kill_everywhere(plot, death);
+        println!("{plot:?}: {points} points, {doubtful} in doubt");
+        assert!(points >= least && doubtful > 0, "{plot:?}: {points} points, {doubtful} in doubt");
+    }
 }
 
-/// S7.2, S7.3 / T10: the same before, in and after every effect.
+/// S7.1, S7.2, S7.3, S8.4, S5.1, S6.2 / T2, T10: whatever write to the store the process dies before or after, and
+/// wherever in an effect: calls whose end is recorded are not run again, keyed ones get the same key, of unsafe ones in
+/// doubt the model is told so, no item is lost or said twice, nobody is asked twice, and the history is valid.
 #[test]
-fn a_kill_in_any_effect_does_nothing_twice() {
-    let (points, doubtful) = kill_everywhere(Death::Effect);
-    assert!(points >= 15 && doubtful >= 4, "{points} points, {doubtful} in doubt");
+fn a_kill_anywhere_loses_nothing_and_does_nothing_twice() {
+    everywhere(Plot::PLAIN, (60, 15));
+}
+
+/// S7.2, S7.3, S9.1, S9.3 / T10: the same with the run of another agent: it goes on inside, exactly where it was.
+#[test]
+fn a_kill_anywhere_in_a_tree_of_runs_does_nothing_twice() {
+    everywhere(Plot::with(Kin::Attached), (80, 24));
+}
+
+/// S7.2, S9.1 / T10: the same with a run in the background: what it did is not done again.
+#[test]
+fn a_kill_beside_a_run_in_the_background_does_nothing_twice() {
+    everywhere(Plot::with(Kin::Background), (80, 24));
+}
+
+/// S7.2, S7.8 / T10: a session that died in the run of another agent, killed again wherever its resume is.
+#[test]
+fn a_kill_anywhere_in_a_resume_does_nothing_twice() {
+    const IN_THE_TRANSFER: Death = Death::Effect(13);
+    everywhere(Plot::with(Kin::Attached).after(IN_THE_TRANSFER), (40, 8));
+}
+
+/// S7.2, S7.5, S7.8, S2.7 / T11: another process stops the turn, or the session, in the middle of a payment, and the work
+/// is resumed: wherever the process dies, a stop that was asked holds, and the payment is not made again.
+#[test]
+fn a_stop_that_was_asked_before_the_kill_holds() {
+    everywhere(Plot::PLAIN.stopped(Stop::InThePayment(Wish::Turn)), (60, 15));
+    everywhere(Plot::PLAIN.stopped(Stop::InThePayment(Wish::Now)), (60, 15));
+    everywhere(Plot::with(Kin::Attached).stopped(Stop::InThePayment(Wish::Graceful)), (80, 24));
+}
+
+/// S7.2, S7.5, S8.3 / T10, T11: THU-MAIC/OpenMAIC PR#1226: a stop that is asked while nobody owns the session holds for
+/// the next owner, wherever the one before died: no model call, no tool call.
+#[test]
+fn a_stop_that_is_asked_while_nobody_lives_holds() {
+    everywhere(Plot::PLAIN.stopped(Stop::WhileDead(Wish::Now)), (60, 15));
+    everywhere(Plot::with(Kin::Attached).stopped(Stop::WhileDead(Wish::Turn)), (80, 24));
 }

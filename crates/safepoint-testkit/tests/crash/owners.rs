@@ -1,10 +1,13 @@
 //! Many processes that want one session: one has it, the others are told who.
 
+use std::sync::Arc;
+
 use safepoint_testkit::server::ModelServer;
 use tokio::runtime::Runtime;
 
 use super::{
-    judge::{Known, facts, judge, lines},
+    judge::{Found, Known, facts, judge, lines},
+    plot::Kin,
     process::{Death, Job, Process, Task},
     world::script,
 };
@@ -13,10 +16,14 @@ const MANY: usize = 8;
 
 fn world(runtime: &Runtime) -> (tempfile::TempDir, ModelServer, Task) {
     let folder = tempfile::tempdir().unwrap();
-    let server = runtime.block_on(ModelServer::start(script())).unwrap();
-    let (store, ledger) = (folder.path().join("s.db"), folder.path().join("ledger"));
-    let task = Task { store, ledger, url: server.url(), job: Job::Work, death: None, ahead: 0 };
+    let server = runtime.block_on(ModelServer::start(script(Kin::Alone))).unwrap();
+    let task = Task::new(folder.path(), server.url());
     (folder, server, task)
+}
+
+fn found(runtime: &Runtime, server: &ModelServer, task: &Task) -> Found {
+    let asked = server.requests().iter().map(|request| Arc::clone(&request.body)).collect();
+    Found { facts: runtime.block_on(facts(&task.store)), lines: lines(&task.ledger), asked }
 }
 
 /// S7.4 / T10: eight processes resume one session at once: one works, seven are told which; when that one is killed, the
@@ -26,7 +33,7 @@ fn of_many_resumes_one_works_and_the_others_hear_who() {
     let runtime = Runtime::new().unwrap();
     let (_folder, server, task) = world(&runtime);
     drop(Process::start(&Task { death: Some(Death::Effect(11)), ..task.clone() }).hear_all());
-    let known = Known::of(&runtime.block_on(facts(&task.store)), &task.ledger);
+    let known = runtime.block_on(Known::of(&task.store, &task.ledger, server.requests().len()));
     let take = Task { job: Job::Take, ..task.clone() };
     let mut all: Vec<Process> = (0..MANY).map(|_| Process::start(&take)).collect();
     let words: Vec<String> = all.iter_mut().map(|process| process.hear().unwrap()).collect();
@@ -35,8 +42,7 @@ fn of_many_resumes_one_works_and_the_others_hear_who() {
     assert_eq!(words.iter().filter(|word| **word == held).count(), MANY - 1, "{words:?}");
     all[owner].kill();
     assert_eq!(Process::start(&task).hear_all(), ["open", "all"]);
-    let facts = runtime.block_on(facts(&task.store));
-    judge("one of many", &known, &facts, &task.ledger, &server.requests().last().unwrap().body);
+    judge("one of many", &[known], &found(&runtime, &server, &task));
 }
 
 /// S7.4, S3.4 / T10: an owner that sleeps past its lease and wakes in the middle of an effect records nothing more, and
@@ -45,23 +51,22 @@ fn of_many_resumes_one_works_and_the_others_hear_who() {
 fn an_owner_that_wakes_late_records_nothing() {
     let runtime = Runtime::new().unwrap();
     let (_folder, server, task) = world(&runtime);
-    let waits = task.ledger.with_extension("wait");
-    std::fs::write(&waits, "").unwrap();
+    std::fs::write(task.waits(), "").unwrap();
     let mut sleeper = Process::start(&task);
     assert_eq!(sleeper.hear().as_deref(), Some("open"));
     while !lines(&task.ledger).iter().any(|[mark, _, _, tool]| mark == "enter" && tool == "pay") {
         std::thread::yield_now();
     }
     sleeper.signal(rustix::process::Signal::STOP);
-    let known = Known::of(&runtime.block_on(facts(&task.store)), &task.ledger);
+    let known = runtime.block_on(Known::of(&task.store, &task.ledger, server.requests().len()));
     assert_eq!(known.doubts(), 1);
     assert_eq!(Process::start(&task).hear_all(), [format!("held by {}", sleeper.pid())]);
     assert_eq!(Process::start(&Task { ahead: 3600, ..task.clone() }).hear_all(), ["open", "all"]);
-    let after = runtime.block_on(facts(&task.store));
-    judge("slept", &known, &after, &task.ledger, &server.requests().last().unwrap().body);
-    std::fs::remove_file(&waits).unwrap();
+    let after = found(&runtime, &server, &task);
+    judge("slept", &[known], &after);
+    std::fs::remove_file(task.waits()).unwrap();
     sleeper.signal(rustix::process::Signal::CONT);
     let said = sleeper.hear_all();
     assert!(said.iter().any(|word| word.starts_with("failed: ")), "{said:?}");
-    assert_eq!(runtime.block_on(facts(&task.store)), after);
+    assert_eq!(runtime.block_on(facts(&task.store)), after.facts);
 }

@@ -9,6 +9,8 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
+use super::plot::Plot;
+
 const TASK: &str = "SAFEPOINT_CRASH_TASK";
 /// What a process says stands behind this: the test program has words of its own.
 const SAYS: &str = "says: ";
@@ -23,6 +25,20 @@ pub(crate) struct Task {
     pub(crate) death: Option<Death>,
     /// By how many seconds its clock is ahead.
     pub(crate) ahead: u64,
+    pub(crate) plot: Plot,
+}
+
+impl Task {
+    /// Work without a death, in this folder.
+    pub(crate) fn new(folder: &std::path::Path, url: String) -> Self {
+        let (store, ledger) = (folder.join("s.db"), folder.join("ledger"));
+        Self { store, ledger, url, job: Job::Work, death: None, ahead: 0, plot: Plot::PLAIN }
+    }
+
+    /// While this file is there, the payment waits.
+    pub(crate) fn waits(&self) -> PathBuf {
+        self.ledger.with_extension("wait")
+    }
 }
 
 /// Exhaustive: what a process is for.
@@ -32,6 +48,8 @@ pub(crate) enum Job {
     Work,
     /// Opens the session, says so, and holds it.
     Take,
+    /// Opens the session, and does nothing but what was asked of it meanwhile.
+    Heed,
 }
 
 /// When it kills itself, counted from 0. Exhaustive: in the store, or in a tool.
@@ -64,7 +82,7 @@ pub(crate) struct Process {
 impl Process {
     pub(crate) fn start(task: &Task) -> Self {
         let mut child = Command::new(env::current_exe().unwrap())
-            .args(["world::work_role", "--exact", "--nocapture", "--test-threads", "1"])
+            .args(["work::work_role", "--exact", "--nocapture", "--test-threads", "1"])
             .env(TASK, serde_json::to_string(task).unwrap())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

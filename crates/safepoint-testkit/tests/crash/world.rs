@@ -12,11 +12,11 @@ use std::{
 };
 
 use safepoint::{
-    Agent, Cx,
-    approval::{Approval, Approvals, Decision, Unanswered},
+    Agent, AgentBuilder, Cx,
+    approval::{Approval, Approvals, Unanswered},
+    child::Child,
     ids::SessionId,
-    session::{Chat, ExitReason, Policy, Push, Session, SessionStop},
-    store::{ApprovalState, Error, Outside, Owner, Store},
+    store::{Outside, Store as _},
     tool::{EffectClass, FnTool, from_fn},
 };
 use safepoint_models::openai;
@@ -27,32 +27,45 @@ use safepoint_stores::{
 use safepoint_testkit::script::{Reply, Script};
 use serde_json::json;
 
-use super::process::{Death, Job, Task, say, stay, task};
+use super::{
+    plot::{Kin, Stop},
+    process::{Death, Task},
+};
 
 /// How often whoever waits for another process looks.
-const LOOK: Duration = Duration::from_millis(5);
+pub(crate) const LOOK: Duration = Duration::from_millis(5);
 
 pub(crate) fn session() -> SessionId {
     SessionId::from("s")
 }
 
+/// The run of another agent, as a tool.
+pub(crate) const HELPER: &str = "helper";
+/// What it answers.
+pub(crate) const HELPED: &str = "the half is done";
+
 /// What the model says. The steer may come before or after the question, or as a turn of its own.
-pub(crate) fn script() -> Script {
-    let four = Reply::call("look", json!({}))
-        .and_call("set", json!({}))
-        .and_call("bill", json!({}))
-        .and_call("pay", json!({}));
+pub(crate) fn script(kin: Kin) -> Script {
+    let calls = Reply::call("look", json!({})).and_call("set", json!({}));
+    let (calls, all) = match kin {
+        Kin::Alone => (calls, 4),
+        Kin::Attached | Kin::Background => (calls.and_call(HELPER, json!({"task": "half"})), 5),
+    };
+    let calls = calls.and_call("bill", json!({})).and_call("pay", json!({}));
     let send = || Reply::call("send", json!({}));
+    let inside = Reply::call("put", json!({})).and_call("charge", json!({})).and_call("wire", json!({}));
     Script::of([
-        four.when("go", 0),
-        send().when("go", 4),
-        Reply::text("done").when("go", 5),
+        calls.when("go", 0),
+        send().when("go", all),
+        Reply::text("done").when("go", all + 1),
+        inside.when("half", 0),
+        Reply::text(HELPED).when("half", 3),
         send().when("also", 0),
         Reply::text("done too").when("also", 1),
     ])
 }
 
-/// The tool's own account of what it did, outside the engine.
+/// The tools' own account of what they did, outside the engine.
 #[derive(Clone)]
 struct Ledger {
     path: PathBuf,
@@ -89,6 +102,39 @@ impl Ledger {
         })
         .with(|spec| spec.effect(effect).approval(approval))
     }
+
+    /// Pays, once it is let, and once the stop that is asked meanwhile has been heard of.
+    fn pay(&self, task: &Task) -> FnTool {
+        let (ledger, task) = (self.clone(), task.clone());
+        let pay = from_fn("pay", "pays, when it is let", move |cx: Cx, (): ()| {
+            let (ledger, task) = (ledger.clone(), task.clone());
+            async move {
+                ledger.moment();
+                ledger.write("enter", &cx);
+                wished(&task).await;
+                while task.waits().exists() {
+                    tokio::time::sleep(LOOK).await;
+                }
+                ledger.moment();
+                ledger.write("commit", &cx);
+                ledger.moment();
+                Ok("ok")
+            }
+        });
+        pay.with(|spec| spec.effect(EffectClass::Unsafe))
+    }
+}
+
+/// Asks for the stop of the plot, once in the session's life, and waits until its owner has seen to it.
+async fn wished(task: &Task) {
+    let Stop::InThePayment(wish) = task.plot.stop else { return };
+    let other = SqliteStore::open(&task.store).unwrap();
+    if other.stops(&session(), 0).await.unwrap().is_empty() {
+        other.ask_stop(&session(), wish.intent()).await.unwrap();
+    }
+    while other.stops(&session(), 0).await.unwrap().iter().any(|stop| !stop.seen) {
+        tokio::time::sleep(LOOK).await;
+    }
 }
 
 fn die() -> ! {
@@ -98,36 +144,35 @@ fn die() -> ! {
     }
 }
 
-fn agent(task: &Task) -> Agent {
-    let effects = Arc::new(AtomicUsize::new(0));
-    let ledger = Ledger { path: task.ledger.clone(), death: task.death, effects };
-    let waits = task.ledger.with_extension("wait");
-    let pay = ledger.clone();
-    let pay = from_fn("pay", "pays, when it is let", move |cx: Cx, (): ()| {
-        let (ledger, waits) = (pay.clone(), waits.clone());
-        async move {
-            ledger.moment();
-            ledger.write("enter", &cx);
-            while waits.exists() {
-                tokio::time::sleep(LOOK).await;
-            }
-            ledger.moment();
-            ledger.write("commit", &cx);
-            ledger.moment();
-            Ok("ok")
-        }
-    });
+fn builder(task: &Task) -> AgentBuilder {
     Agent::builder(openai::model("m").base_url(&task.url))
         .approvals(Approvals::Ask(None, Unanswered::Suspend))
+}
+
+pub(crate) fn agent(task: &Task) -> Agent {
+    let effects = Arc::new(AtomicUsize::new(0));
+    let ledger = Ledger { path: task.ledger.clone(), death: task.death, effects };
+    let agent = builder(task)
         .tool(ledger.tool("look", EffectClass::ReadOnly, Approval::NotNeeded))
         .tool(ledger.tool("set", EffectClass::Idempotent, Approval::NotNeeded))
         .tool(ledger.tool("bill", EffectClass::Keyed, Approval::Needed))
-        .tool(pay.with(|spec| spec.effect(EffectClass::Unsafe)))
-        .tool(ledger.tool("send", EffectClass::Unsafe, Approval::Needed))
-        .build()
+        .tool(ledger.pay(task))
+        .tool(ledger.tool("send", EffectClass::Unsafe, Approval::Needed));
+    let inside = || {
+        let agent = builder(task)
+            .tool(ledger.tool("put", EffectClass::Idempotent, Approval::NotNeeded))
+            .tool(ledger.tool("charge", EffectClass::Keyed, Approval::Needed))
+            .tool(ledger.tool("wire", EffectClass::Unsafe, Approval::NotNeeded));
+        Child::new(HELPER, "does the half", &agent.build())
+    };
+    match task.plot.kin {
+        Kin::Alone => agent.build(),
+        Kin::Attached => agent.child(inside()).build(),
+        Kin::Background => agent.child(inside().background()).build(),
+    }
 }
 
-fn store(task: &Task) -> SqliteStore {
+pub(crate) fn store(task: &Task) -> SqliteStore {
     let mut options = Options::default();
     let (count, death) = (AtomicUsize::new(0), task.death);
     options.probe = Some(Arc::new(move |moment| {
@@ -147,66 +192,6 @@ fn store(task: &Task) -> SqliteStore {
     SqliteStore::open_with(&task.store, options).unwrap()
 }
 
-/// Not a test: what the processes of the other tests do.
-#[test]
-fn work_role() {
-    let Some(task) = task() else { return };
-    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work(task));
-}
-
-async fn work(task: Task) {
-    let builder = Session::builder(Chat::new(agent(&task)));
-    let store: Arc<dyn Store> = Arc::new(store(&task));
-    let session = match builder.open(store, session(), Owner::here()).await {
-        Ok(session) => session,
-        Err(Error::Held(_, held)) => return say(format!("held by {}", held.owner.pid)),
-        Err(error) => return say(error),
-    };
-    say("open");
-    if task.job == Job::Take {
-        stay();
-    }
-    drive(&session, &task).await;
-    drop(session.stop(SessionStop::at_turn_end()));
-    let exit = session.done().await;
-    match exit.reason() {
-        ExitReason::Failed(error) => say(format!("failed: {} ({:?})", error.message, exit.persisted())),
-        _ => say("all"),
-    }
-}
-
-/// Until nothing is left to do, or the session is not ours any more.
-async fn drive(session: &Session<String>, task: &Task) {
-    let eyes = SqliteStore::open(&task.store).unwrap();
-    let mut steers = false;
-    // A turn that was cut goes on before anything new comes.
-    session.resume().await;
-    let went = session.push(Push::new("go".to_owned()).id("go")).unwrap();
-    went.recorded().await;
-    while !session.is_done() {
-        for row in eyes.approvals(&self::session()).await.unwrap() {
-            if row.state == ApprovalState::Open
-                && session.decide(&row.asked.id, Decision::Approve).await.is_err()
-            {
-                // It was closed meanwhile.
-            }
-        }
-        if !steers && has_begun(&task.ledger) {
-            let also = session.push(Push::new("also".to_owned()).id("also").policy(Policy::steer()));
-            // A session that is over takes nothing.
-            if let Ok(also) = also {
-                also.recorded().await;
-                steers = true;
-            }
-        }
-        let is_resting = session.turn().is_none() && !session.resume().await;
-        if steers && is_resting && eyes.inbox(&self::session()).await.unwrap().is_empty() {
-            return;
-        }
-        tokio::time::sleep(LOOK).await;
-    }
-}
-
-fn has_begun(ledger: &Path) -> bool {
+pub(crate) fn has_begun(ledger: &Path) -> bool {
     std::fs::read_to_string(ledger).is_ok_and(|text| text.contains("enter"))
 }

@@ -1,12 +1,12 @@
 //! May this call run? Judged against schema, rules and mode; asked, answered once, expired or withdrawn (S8).
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use serde_json::Value;
 use tokio::time::timeout;
 
-use super::{Broken, Conductor};
+use super::{Broken, Conductor, parent::Up};
 use crate::{
     approval::{
         self, ApprovalRequest, Approvals, Approver, Decision, OnUnknown, Question, Ruling, Unanswered,
@@ -94,7 +94,8 @@ impl Conductor {
                     self.deny(call, NOBODY.into()).await?;
                 }
                 Approvals::Ask(None, Unanswered::Suspend) => {
-                    drop(self.ask(&call.id, (call.name.clone(), args), Question::MayRun).await?)
+                    let request = self.ask(&call.id, (call.name.clone(), args), Question::MayRun).await?;
+                    self.wait_behind(&request);
                 }
                 Approvals::Ask(Some(approver), _) => {
                     let asks = (call.name.clone(), args);
@@ -130,8 +131,9 @@ impl Conductor {
             (Shown::Others, Ruling::Deny(why)) => self.deny(call, why).await,
             (Shown::Others, Ruling::Ask) if !self.shared.tree.always.covers(&call.name, &args) => {
                 let request = self.ask(&call.id, (call.name.clone(), args), Question::MayRun).await?;
-                if let Approvals::Ask(Some(approver), _) = self.def.approvals.clone() {
-                    self.put(approver, request);
+                match self.def.approvals.clone() {
+                    Approvals::Ask(Some(approver), _) => self.put(approver, request),
+                    _ => self.wait_behind(&request),
                 }
                 Ok(())
             }
@@ -152,8 +154,9 @@ impl Conductor {
         };
         let Some((args, approver)) = asks else { return self.end_call(call, executor::lost("")).await };
         let request = self.ask(&call.id, (call.name.clone(), args), Question::MayHaveRun).await?;
-        if let Some(approver) = approver {
-            self.put(approver, request);
+        match approver {
+            Some(approver) => self.put(approver, request),
+            None => self.wait_behind(&request),
         }
         Ok(())
     }
@@ -195,7 +198,7 @@ impl Conductor {
             expires_at: asked_at.checked_add(open_for).unwrap_or(Timestamp::MAX),
         };
         // Before it is announced: whoever hears of it may answer at once.
-        self.shared.tree.asks(&request.id, &self.shared.mailbox);
+        self.shared.tree.asks(&request.id, &self.shared);
         self.record(Fact::ApprovalAsked(request.clone())).await?;
         Ok(request)
     }
@@ -227,6 +230,9 @@ impl Conductor {
         drop(self.asking.remove(&id));
         if let Approvals::Ask(_, Unanswered::Suspend) = self.def.approvals {
             self.leave_open(&id);
+            if let Some(Call { step: Step::Asked(request), .. }) = self.machine.asked(&id) {
+                self.wait_behind(&request);
+            }
             return Ok(());
         }
         let denied = self.decide(&id, Decision::Deny { message: NOBODY.into() }).await?;
@@ -234,6 +240,22 @@ impl Conductor {
             // Somebody else was first.
         }
         Ok(())
+    }
+
+    /// A run in the background has no parent that would take it up again: while nobody else is asked, it waits itself,
+    /// until somebody answers or the question expires.
+    pub(super) fn wait_behind(&mut self, request: &ApprovalRequest) {
+        if !self.up.as_ref().is_some_and(Up::is_background) {
+            return;
+        }
+        let left = request.expires_at.duration_since(Timestamp::now());
+        let left = Duration::try_from(left).unwrap_or_default();
+        let (shared, id) = (Arc::clone(&self.shared), request.id.clone());
+        let task = self.scope.spawn("approval", async move {
+            tokio::time::sleep(left).await;
+            shared.post(Msg::Expired { id });
+        });
+        self.asking.insert(request.id.clone(), task.dropper());
     }
 
     /// Somebody has decided: about a call of this run, or of a child run that has suspended itself.

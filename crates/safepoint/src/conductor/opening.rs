@@ -72,11 +72,12 @@ impl Conductor {
                 self.close(&request.id, &call.call.id, Answered::Withdrawn).await?;
                 continue;
             }
-            self.shared.tree.asks(&request.id, &self.shared.mailbox);
+            self.shared.tree.asks(&request.id, &self.shared);
             let Some(Decided { decision, reply }) = self.shared.tree.take(&request.id) else {
                 // Whoever can be asked now is asked again: nobody has answered.
-                if let Approvals::Ask(Some(approver), _) = self.def.approvals.clone() {
-                    self.put(approver, request.clone());
+                match self.def.approvals.clone() {
+                    Approvals::Ask(Some(approver), _) => self.put(approver, request.clone()),
+                    _ => self.wait_behind(request),
                 }
                 continue;
             };

@@ -75,7 +75,12 @@ impl Up {
     }
 
     pub(super) fn lets_suspend(&self) -> bool {
-        self.child.kind() == WorkKind::Background || self.told == Parking::Waits
+        self.told == Parking::Waits
+    }
+
+    /// Whether the call ended once this run had begun: nobody above waits for it, or takes it up again.
+    pub(super) fn is_background(&self) -> bool {
+        self.child.kind() == WorkKind::Background
     }
 
     /// The parent says that everybody waits; not heard by a run that has begun to work again.

@@ -22,10 +22,12 @@ use crate::{
 mod line;
 mod recover;
 mod turn_log;
+mod unasked;
 
 pub(super) use line::Line;
 pub(super) use recover::{Found, LeftTurn, recover};
 pub(super) use turn_log::TurnLog;
+pub(super) use unasked::put_right;
 
 /// A lease must hold for so much more before anything begins (S7.4).
 const MARGIN: Duration = Duration::from_millis(500);

@@ -6,7 +6,7 @@ use safepoint_scope::Scope;
 
 use super::{
     Item, Session, SessionBuilder, SessionHandle, SharedSession,
-    journal::{Found, Journal, LEASE, LeftTurn, recover},
+    journal::{Found, Journal, LEASE, LeftTurn, put_right, recover},
     machine::{Machine, Recovered},
     owner::Owner,
     watch::Watcher,
@@ -61,7 +61,8 @@ impl<T: Item> SessionBuilder<T> {
 
     /// Finds what the last owner left, and begins.
     async fn own(mut self, journal: &Arc<Journal>) -> Result<Session<T>, Error> {
-        let found = recover(journal).await?;
+        let mut found = recover(journal).await?;
+        put_right(journal, &mut found).await?;
         let (shared, received) = self.shared();
         let (items, machine) = self.take_over(&shared, journal, &found).await?;
         self.settings.history = found.history.clone();

@@ -76,6 +76,8 @@ pub(super) struct Owner<T> {
     planned: Option<TurnPlan>,
     work: Option<Work>,
     left: Option<(Work, Fate)>,
+    /// Runs of earlier turns that began others in the background, which go on.
+    elders: Vec<RunHandle>,
     decisions: Vec<(ApprovalId, Decision)>,
     /// What may run without a further question.
     always: Arc<Always>,
@@ -156,6 +158,7 @@ impl<T: Item> Owner<T> {
             planned: None,
             work: None,
             left: None,
+            elders: Vec::new(),
             decisions: Vec::new(),
             always: Arc::default(),
             overdue: None,

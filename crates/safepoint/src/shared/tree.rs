@@ -11,7 +11,7 @@ use std::{
 use safepoint_scope::Scope;
 use tokio::sync::{mpsc, oneshot};
 
-use super::{Always, DecideError, Msg};
+use super::{Always, DecideError, Msg, Shared};
 use crate::{
     approval::Decision,
     event::Fact,
@@ -25,9 +25,15 @@ pub(crate) struct Tree {
     pub(crate) family: Scope,
     /// What may run without a further question.
     pub(crate) always: Arc<Always>,
-    asked: Mutex<HashMap<ApprovalId, mpsc::UnboundedSender<Box<Msg>>>>,
+    asked: Mutex<HashMap<ApprovalId, Asker>>,
     past: Mutex<HashMap<Path, Vec<Recorded>>>,
     decided: Mutex<HashMap<ApprovalId, Decided>>,
+}
+
+/// Who answers for a question: where it is reached, and which run it is.
+struct Asker {
+    mailbox: mpsc::UnboundedSender<Box<Msg>>,
+    path: Path,
 }
 
 /// A decision on its way to the run that asked, and who wants to know whether it was taken.
@@ -67,8 +73,9 @@ impl Tree {
     }
 
     /// Who answers for an open question: the run that asked, or once that is suspended its parent.
-    pub(crate) fn asks(&self, id: &ApprovalId, mailbox: &mpsc::UnboundedSender<Box<Msg>>) {
-        lock(&self.asked).insert(id.clone(), mailbox.clone());
+    pub(crate) fn asks(&self, id: &ApprovalId, by: &Shared) {
+        let asker = Asker { mailbox: by.mailbox.clone(), path: by.path.clone() };
+        lock(&self.asked).insert(id.clone(), asker);
     }
 
     pub(crate) fn asks_no_more(&self, id: &ApprovalId) {
@@ -76,7 +83,12 @@ impl Tree {
     }
 
     pub(crate) fn asker(&self, id: &ApprovalId) -> Option<mpsc::UnboundedSender<Box<Msg>>> {
-        lock(&self.asked).get(id).cloned()
+        lock(&self.asked).get(id).map(|asker| asker.mailbox.clone())
+    }
+
+    /// Whether a run below the root waits for the answer, and is alive.
+    pub(super) fn waits_below(&self, id: &ApprovalId) -> bool {
+        lock(&self.asked).get(id).is_some_and(|asker| !asker.path.is_root() && !asker.mailbox.is_closed())
     }
 
     /// Leaves a decision for the run whose question it answers, which is about to be taken up again.

@@ -1,15 +1,15 @@
 //! What another owner finds: the conversation, and the turn that was left open, folded from the records.
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 use super::{Journal, Line, TurnLog, turn_log::restore};
 use crate::{
     event::Fact,
     history::History,
-    ids::{RunId, TurnId},
+    ids::{Path, RunId, TurnId},
     log::{self, Log},
     machine::Machine,
-    receipt::Ending,
+    receipt::{Ending, WorkKind},
     session::words::Fate,
     shared::Always,
     store,
@@ -28,6 +28,8 @@ pub(in crate::session) struct Found {
     pub(in crate::session) always: Arc<Always>,
     /// Items of a turn that never began: they wait again.
     pub(in crate::session) put_back: Vec<u64>,
+    /// Runs that went on in the background of another owner, and ended with it: nobody takes them up again.
+    pub(in crate::session) behind: HashSet<Path>,
 }
 
 /// A turn that can be taken up again.
@@ -92,6 +94,7 @@ pub(in crate::session) async fn recover(journal: &Arc<Journal>) -> Result<Found,
     let mut history = History::new();
     let always = Arc::new(Always::default());
     let mut turn: Option<Turn> = None;
+    let mut behind = HashSet::new();
     let mut from = Some(0);
     while let Some(position) = from {
         let page = journal.store().read(journal.session(), position, PAGE).await?;
@@ -109,6 +112,7 @@ pub(in crate::session) async fn recover(journal: &Arc<Journal>) -> Result<Found,
                 }
                 Line::Fact { turn: of, path, fact, grown, .. } => {
                     always.take(&fact);
+                    behind.extend(begun_behind(&fact));
                     if let Some(turn) = turn.as_mut().filter(|turn| turn.turn == of && path.is_root()) {
                         // A resumed turn is at work again.
                         turn.fate = None;
@@ -135,11 +139,25 @@ pub(in crate::session) async fn recover(journal: &Arc<Journal>) -> Result<Found,
         }
         from = page.next;
     }
-    Ok(Found { always, ..found(journal, history, turn) })
+    Ok(Found { always, behind, ..found(journal, history, turn) })
+}
+
+/// The run that goes on by itself, since its call ended when it had begun.
+fn begun_behind(fact: &Fact) -> Option<Path> {
+    let Fact::CallEnded { report, .. } = fact else { return None };
+    let child = report.child.as_ref().filter(|child| child.work == WorkKind::Background);
+    child.map(|child| child.path.clone())
 }
 
 fn found(journal: &Arc<Journal>, history: History, turn: Option<Turn>) -> Found {
-    let mut found = Found { history, turns: 0, left: None, always: Arc::default(), put_back: Vec::new() };
+    let mut found = Found {
+        history,
+        turns: 0,
+        left: None,
+        always: Arc::default(),
+        put_back: Vec::new(),
+        behind: HashSet::new(),
+    };
     let Some(turn) = turn else { return found };
     found.turns = turn.turn.number();
     found.history = turn.after();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-use super::{Answer, Decision, Input, Item, Mail, Outcome, Owner};
+use super::{Answer, Decision, Input, Item, Mail, Outcome, Owner, RunHandle};
 use crate::{
     ids::ApprovalId,
     session::journal::{Journal, in_time},
@@ -30,6 +30,12 @@ impl<T: Item> Owner<T> {
             if is_taken {
                 self.take_up_decision(id, decision).await;
             }
+            return;
+        }
+        if let Some(elder) = self.elder(&id) {
+            drop(
+                self.scope.spawn("decision", async move { answer(reply, elder.decide(&id, decision).await) }),
+            );
             return;
         }
         if let Some(handle) = self.work.as_ref().and_then(|work| work.handle.clone()) {
@@ -69,8 +75,34 @@ impl<T: Item> Owner<T> {
         }
     }
 
+    /// The run of an earlier turn below which this was asked, by one that goes on in the background.
+    fn elder(&self, id: &ApprovalId) -> Option<RunHandle> {
+        self.elders.iter().find(|elder| elder.waits_below(id)).cloned()
+    }
+
+    /// Whether the turn that ended early may have asked this. What runs in the background was asked is heard of twice, from
+    /// whoever decides here and from the store, and is not this turn's.
+    fn may_be_of_the_left_turn(&self, id: &ApprovalId) -> bool {
+        match self.left.as_ref().map(|(work, _)| work.outcome.as_ref()) {
+            Some(Some(Outcome::Suspended(waiting))) => {
+                waiting.approvals().iter().any(|asked| asked.id == *id)
+            }
+            // Another owner left it: its questions were put right when the session was opened.
+            Some(None) => true,
+            Some(Some(_)) | None => false,
+        }
+    }
+
     /// Acts on a decision that counts.
     pub(super) async fn take_up_decision(&mut self, id: ApprovalId, decision: Decision) {
+        if let Some(elder) = self.elder(&id) {
+            drop(self.scope.spawn("decision", async move {
+                if elder.decide(&id, decision).await.is_err() {
+                    // It has ended meanwhile, and took its question back.
+                }
+            }));
+            return;
+        }
         if let Some(handle) = self.work.as_ref().and_then(|work| work.handle.clone()) {
             let mailbox = self.shared.mailbox.clone();
             drop(self.scope.spawn("decision", async move {
@@ -83,7 +115,7 @@ impl<T: Item> Owner<T> {
             return;
         }
         // Where nobody can go on with the turn, it stays in the store for somebody who can.
-        if self.left.is_none()
+        if !self.may_be_of_the_left_turn(&id)
             || self.is_foreign()
             || self.decisions.iter().any(|(decided, _)| *decided == id)
         {

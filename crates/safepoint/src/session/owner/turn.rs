@@ -135,6 +135,8 @@ impl<T: Item> Owner<T> {
     pub(super) async fn settled(&mut self, turn: TurnId, outcome: Outcome) {
         let Some(mut work) = self.work.take_if(|work| work.turn == turn) else { return };
         let mut panicked = None;
+        self.elders.extend(work.handle.clone());
+        self.elders.retain(RunHandle::goes_on_behind);
         let end = match &outcome {
             Outcome::Done(_) => End::Done,
             Outcome::Failed(_) => End::Failed,

@@ -1,0 +1,319 @@
+//! Whole sessions in a file: what being durable adds to a round, what sixty-four share, what opening a long one and taking
+//! up one of a million costs. Syncs are counted by the store, and by the kernel where `strace` is there.
+
+use std::{
+    fs::File,
+    io::Write as _,
+    path::{Path, PathBuf},
+    process::Command,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, ensure};
+use futures_util::{StreamExt as _, future::try_join_all, stream};
+use safepoint::{
+    Agent, Cx, History, Limits, Model,
+    approval::{Approval, Approvals, Decision, Unanswered},
+    history::Entry,
+    ids::SessionId,
+    message::ToolCall,
+    model::{Conversation, Delta, DeltaStream, Finish, ModelSpec},
+    session::{Chat, Fate, Session, SessionEvent, SessionStop},
+    store::{ApprovalState, MemoryStore, NewSession, Owner, Store},
+    tool::{EffectClass, from_fn},
+};
+use safepoint_stores::SqliteStore;
+
+use crate::table::{Table, median};
+
+/// The hidden argument that makes this program a session of some rounds, and nothing else.
+pub(crate) const ROUNDS: &str = "__durable";
+
+/// Rounds of a turn.
+const TURN: usize = 50;
+
+pub(crate) async fn measure(table: &mut Table) -> anyhow::Result<()> {
+    let disk = tempfile::tempdir()?;
+    one(table, disk.path(), "on the disk").await?;
+    if let Ok(memory) = tempfile::tempdir_in("/dev/shm") {
+        one(table, memory.path(), "on a file system in memory").await?;
+    }
+    traced(table, disk.path())?;
+    many(table, &disk.path().join("many.db")).await?;
+    long(table, &disk.path().join("long.db")).await?;
+    among_a_million(table, &disk.path().join("million.db")).await
+}
+
+/// Asks for one call of `work` a round, so many times, and then answers.
+#[derive(Clone)]
+struct Asks(usize);
+
+impl Model for Asks {
+    fn name(&self) -> &str {
+        "asks"
+    }
+    fn open(&self, _: ModelSpec) -> Box<dyn Conversation> {
+        Box::new(self.clone())
+    }
+}
+
+impl Conversation for Asks {
+    fn stream(&mut self, history: &History) -> DeltaStream {
+        let since = history.entries().iter().rev().take_while(|entry| !matches!(&***entry, Entry::User(_)));
+        let done = since.filter(|entry| matches!(&***entry, Entry::Results { .. })).count();
+        let mut reply = vec![Delta::Sent, Delta::Opened];
+        if done < self.0 {
+            let id = format!("c{}", history.entries().len()).into();
+            reply.push(Delta::CallReady(ToolCall { id, name: "work".into(), args: "{}".into() }));
+        } else {
+            reply.push(Delta::Text("done".into()));
+        }
+        reply.push(Delta::Ended(Finish::Natural));
+        stream::iter(reply.into_iter().map(Ok)).boxed()
+    }
+}
+
+fn agent(rounds: usize, effect: EffectClass, approval: Approval) -> Agent {
+    let work = from_fn("work", "works", |_: Cx, (): ()| async { Ok("ok") });
+    let limits = Limits { max_rounds: u32::MAX, ..Limits::default() };
+    Agent::builder(Asks(rounds))
+        .limits(limits)
+        .approvals(Approvals::Ask(None, Unanswered::Suspend))
+        .tool(work.with(|spec| spec.effect(effect).approval(approval)))
+        .build()
+}
+
+async fn open(store: &Arc<dyn Store>, id: &str, agent: &Agent) -> anyhow::Result<Session<String>> {
+    let builder = Session::builder(Chat::new(agent.clone()));
+    Ok(builder.open(Arc::clone(store), SessionId::from(id), Owner::here()).await?)
+}
+
+/// One turn, to its end.
+async fn turn(session: &Session<String>) -> anyhow::Result<()> {
+    let ticket = session.push("go".to_owned()).map_err(|refused| anyhow::anyhow!("{refused:?}"))?;
+    let fate = ticket.fate().await;
+    ensure!(matches!(fate, Fate::Completed(_)), "the turn came to {fate:?}");
+    Ok(())
+}
+
+async fn close(session: Session<String>) {
+    drop(session.stop(SessionStop::at_turn_end()));
+    session.done().await;
+}
+
+fn micros(began: Instant) -> f64 {
+    began.elapsed().as_secs_f64() * 1e6
+}
+
+/// A bare sync of what a commit writes.
+fn bare_sync(file: &mut File) -> anyhow::Result<f64> {
+    const PAGES: usize = 4;
+    let began = Instant::now();
+    file.write_all(&[7; 4096 * PAGES])?;
+    file.sync_data()?;
+    Ok(micros(began))
+}
+
+/// The same turn with a store in a file and with one in memory, alternately.
+#[expect(clippy::cast_precision_loss, reason = "a figure for people")]
+async fn one(table: &mut Table, folder: &Path, place: &str) -> anyhow::Result<()> {
+    const TURNS: usize = 41;
+    /// Milliseconds that a round may take more, and that one sync takes where that holds.
+    const MORE: f64 = 0.4;
+    const SYNC: f64 = 0.13;
+    let mut bare = File::create(folder.join("bare"))?;
+    for (effect, name, most) in
+        [(EffectClass::Unsafe, "unsafe", 2.0), (EffectClass::ReadOnly, "read-only", 1.0)]
+    {
+        let file = Arc::new(SqliteStore::open(folder.join(format!("{name}.db")))?);
+        let agent = agent(TURN, effect, Approval::NotNeeded);
+        let kept = open(&(Arc::clone(&file) as Arc<dyn Store>), "one", &agent).await?;
+        let memory: Arc<dyn Store> = Arc::new(MemoryStore::default());
+        let unkept = open(&memory, "one", &agent).await?;
+        let (mut added, mut syncs) = (Vec::new(), Vec::new());
+        let before = file.commits().durable;
+        for _ in 0..TURNS {
+            let began = Instant::now();
+            turn(&kept).await?;
+            let with = micros(began);
+            let began = Instant::now();
+            turn(&unkept).await?;
+            added.push((with - micros(began)) / TURN as f64);
+            syncs.push(bare_sync(&mut bare)?);
+        }
+        let durable = (file.commits().durable - before) as f64 / (TURNS * TURN) as f64;
+        let (added, sync) = (median(added), median(syncs));
+        table.alone(
+            &format!("durable, {place}: syncs of a round with one {name} call"),
+            "syncs",
+            durable,
+            most + 0.1,
+        );
+        let own = added - durable * sync;
+        table.alone(
+            &format!(
+                "durable, {place}: what is added to such a round, less {durable:.1} syncs of {sync:.0} µs"
+            ),
+            "µs",
+            own,
+            (MORE - most * SYNC) * 1e3,
+        );
+        table.beside(&format!("durable, {place}: what is added in all"), "µs", added);
+        close(kept).await;
+        close(unkept).await;
+    }
+    Ok(())
+}
+
+/// A session of some rounds in this process: for whoever counts its system calls.
+pub(crate) async fn rounds(path: &str) -> anyhow::Result<()> {
+    let store: Arc<dyn Store> = Arc::new(SqliteStore::open(path)?);
+    let session = open(&store, "traced", &agent(TRACED, EffectClass::Unsafe, Approval::NotNeeded)).await?;
+    turn(&session).await?;
+    close(session).await;
+    Ok(())
+}
+
+const TRACED: usize = 200;
+
+/// What the kernel says about the syncs of such a session, its beginning and its end included.
+#[expect(clippy::cast_precision_loss, reason = "a figure for people")]
+fn traced(table: &mut Table, folder: &Path) -> anyhow::Result<()> {
+    let (told, store) = (folder.join("trace"), folder.join("traced.db"));
+    let mut strace = Command::new("strace");
+    strace.args(["-f", "-qq", "-e", "trace=fsync,fdatasync", "-o"]).arg(&told);
+    let ran = strace.arg(std::env::current_exe()?).arg(ROUNDS).arg(&store).status();
+    let Ok(status) = ran else {
+        eprintln!("strace is not there: the kernel's count is left out");
+        return Ok(());
+    };
+    ensure!(status.success(), "the traced session failed");
+    let lines = std::fs::read_to_string(told)?;
+    let is_sync = |line: &&str| line.contains("sync(") && !line.contains("resumed");
+    let syncs = lines.lines().filter(is_sync).count();
+    table.alone(
+        "durable: syncs of a round with one unsafe call, counted by the kernel over 200 rounds, opening and closing included",
+        "syncs",
+        syncs as f64 / TRACED as f64,
+        2.1,
+    );
+    Ok(())
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a figure for people")]
+async fn many(table: &mut Table, path: &Path) -> anyhow::Result<()> {
+    const SESSIONS: usize = 64;
+    let store = Arc::new(SqliteStore::open(path)?);
+    let agent = agent(TURN, EffectClass::Unsafe, Approval::NotNeeded);
+    let shared = Arc::clone(&store) as Arc<dyn Store>;
+    let names: Vec<String> = (0..SESSIONS).map(|number| format!("session {number}")).collect();
+    let sessions = try_join_all(names.iter().map(|name| open(&shared, name, &agent))).await?;
+    let before = store.commits().durable;
+    let began = Instant::now();
+    try_join_all(sessions.iter().map(turn)).await?;
+    let each = micros(began) / (SESSIONS * TURN) as f64;
+    let durable = (store.commits().durable - before) as f64 / (SESSIONS * TURN) as f64;
+    table.alone("durable: syncs of a round with one unsafe call, 64 sessions at once", "syncs", durable, 0.5);
+    table.beside("durable: such a round, over all", "µs", each);
+    for session in sessions {
+        close(session).await;
+    }
+    Ok(())
+}
+
+/// A session of ten thousand recorded facts.
+async fn long(table: &mut Table, path: &Path) -> anyhow::Result<()> {
+    const EVENTS: u64 = 10_000;
+    const REPEATS: usize = 11;
+    let agent = agent(TURN, EffectClass::ReadOnly, Approval::NotNeeded);
+    let id = SessionId::from("long");
+    let store: Arc<dyn Store> = Arc::new(SqliteStore::open(path)?);
+    let session = open(&store, "long", &agent).await?;
+    while store.open(&id).await?.head < EVENTS {
+        turn(&session).await?;
+    }
+    close(session).await;
+    drop(store);
+    let mut opened = Vec::new();
+    for _ in 0..REPEATS {
+        let began = Instant::now();
+        let store: Arc<dyn Store> = Arc::new(SqliteStore::open(path)?);
+        let session = open(&store, "long", &agent).await?;
+        opened.push(micros(began) / 1e3);
+        close(session).await;
+    }
+    table.alone("durable: opening the file and a session of 10,000 events", "ms", median(opened), 50.0);
+    Ok(())
+}
+
+/// A million suspended sessions, of which some are real: each of these is found, decided, and taken up to its end.
+async fn among_a_million(table: &mut Table, path: &Path) -> anyhow::Result<()> {
+    const SESSIONS: usize = 1_000_000;
+    const AT_ONCE: usize = 5_000;
+    const REAL: usize = 15;
+    const NEWEST: usize = 50;
+    let store: Arc<dyn Store> = Arc::new(SqliteStore::open(path)?);
+    let agent = agent(1, EffectClass::Unsafe, Approval::Needed);
+    for number in 0..REAL {
+        let session = open(&store, &format!("real {number}"), &agent).await?;
+        let ticket = session.push("go".to_owned()).map_err(|refused| anyhow::anyhow!("{refused:?}"))?;
+        let fate = ticket.fate().await;
+        ensure!(matches!(fate, Fate::Suspended(_)), "the turn came to {fate:?}");
+        close(session).await;
+    }
+    for first in (0..SESSIONS).step_by(AT_ONCE) {
+        let make = |number: usize| {
+            let label = "suspended".to_owned();
+            store.create(NewSession { label, ..NewSession::of(format!("session {number}")) })
+        };
+        try_join_all((first..first + AT_ONCE).map(make)).await?;
+    }
+    drop(store);
+    let (mut listed, mut resumed) = (Vec::new(), Vec::new());
+    for number in 0..REAL {
+        let began = Instant::now();
+        let store: Arc<dyn Store> = Arc::new(SqliteStore::open(path)?);
+        ensure!(store.list(NEWEST, None).await?.len() == NEWEST, "sessions are missing");
+        listed.push(micros(began) / 1e3);
+        drop(store);
+        let began = Instant::now();
+        take_up(path, &format!("real {number}"), &agent).await?;
+        resumed.push(micros(began) / 1e3);
+    }
+    table.alone(
+        "durable: opening a file of a million sessions, and its newest 50",
+        "ms",
+        median(listed),
+        50.0,
+    );
+    table.alone(
+        "durable: opening it, taking up a suspended one by its decision, to the turn's end",
+        "ms",
+        median(resumed),
+        50.0,
+    );
+    Ok(())
+}
+
+async fn take_up(path: &Path, name: &str, agent: &Agent) -> anyhow::Result<()> {
+    const BOUND: Duration = Duration::from_secs(10);
+    let path: PathBuf = path.into();
+    let store: Arc<dyn Store> = Arc::new(SqliteStore::open(path)?);
+    let session = open(&store, name, agent).await?;
+    let rows = store.approvals(&SessionId::from(name)).await?;
+    let open = rows.iter().find(|row| row.state == ApprovalState::Open).context("nothing is asked")?;
+    session.decide(&open.asked.id, Decision::Approve).await?;
+    let mut events = session.events();
+    let ended = async {
+        while let Some(event) = events.next().await {
+            if matches!(event.kind, SessionEvent::TurnEnded { fate: Fate::Completed(_), .. }) {
+                return true;
+            }
+        }
+        false
+    };
+    ensure!(tokio::time::timeout(BOUND, ended).await?, "it did not end");
+    close(session).await;
+    Ok(())
+}

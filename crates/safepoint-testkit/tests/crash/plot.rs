@@ -1,0 +1,82 @@
+//! What happens in a world beside the kill: the rows of the matrix, each of them a value.
+
+use safepoint::{
+    StopRequest,
+    session::{Intent, SessionStop},
+    store::{Approvals, StopIntent},
+};
+use serde::{Deserialize, Serialize};
+
+use super::process::Death;
+
+/// One row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Plot {
+    pub(crate) kin: Kin,
+    pub(crate) stop: Stop,
+    /// The life before the one that is enumerated, and how it ended.
+    pub(crate) before: Option<Death>,
+}
+
+/// Which agents take part. Exhaustive: one, or one that calls another, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Kin {
+    Alone,
+    Attached,
+    Background,
+}
+
+/// Who asks for a stop through the store, as another process does. Exhaustive: the moments of S7.5.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Stop {
+    Nobody,
+    /// While the payment is under way; after the stop the work is resumed.
+    InThePayment(Wish),
+    /// After each death, while nobody owns the session.
+    WhileDead(Wish),
+}
+
+/// What is asked. Exhaustive: the turn alone, or the session, at once or at a safe point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Wish {
+    Turn,
+    Now,
+    Graceful,
+}
+
+/// What a session that was stopped by a wish gives as the cause.
+pub(crate) const CAUSE: &str = "somebody wished it";
+
+impl Plot {
+    pub(crate) const PLAIN: Self = Self { kin: Kin::Alone, stop: Stop::Nobody, before: None };
+
+    pub(crate) const fn with(kin: Kin) -> Self {
+        Self { kin, ..Self::PLAIN }
+    }
+
+    pub(crate) const fn stopped(self, stop: Stop) -> Self {
+        Self { stop, ..self }
+    }
+
+    /// The session has died before, in this moment.
+    pub(crate) const fn after(self, death: Death) -> Self {
+        Self { before: Some(death), ..self }
+    }
+}
+
+impl Wish {
+    pub(crate) fn intent(self) -> StopIntent {
+        let session = |stop: SessionStop| (Intent::Session(stop.because(CAUSE)), Approvals::Stay);
+        let (intent, approvals) = match self {
+            Self::Turn => (Intent::Turn(None, StopRequest::now()), Approvals::Withdrawn),
+            Self::Now => session(SessionStop::now()),
+            Self::Graceful => session(SessionStop::graceful()),
+        };
+        StopIntent { bytes: intent.to_bytes(), approvals }
+    }
+
+    /// Whether the session ends by it, and not the turn alone.
+    pub(crate) fn ends_the_session(self) -> bool {
+        self != Self::Turn
+    }
+}

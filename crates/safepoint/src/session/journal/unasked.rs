@@ -1,0 +1,100 @@
+//! Questions that nobody may answer any more, put right before a session goes on: those that somebody took back in the
+//! store, and those of runs that went on in the background of a process that is gone.
+
+use std::collections::HashMap;
+
+use super::{Found, Journal, LeftTurn, Line};
+use crate::{
+    approval::ApprovalRequest,
+    event::{Answered, Fact},
+    ids::{ApprovalId, CallId, Path},
+    log::Record,
+    receipt::CallReport,
+    session::words::Fate,
+    store::{ApprovalRow, ApprovalState, Cause, Class, Closed, Error, Use, Write},
+};
+
+/// Where a question stands open: the run that asked, and each above that waits for it, by its call.
+type Open = HashMap<ApprovalId, Vec<(Path, CallId)>>;
+
+/// Has the journal say what the store knows, so that a turn which goes on asks again, and waits for no answer that cannot
+/// come. A turn that waited for nothing else was interrupted by whoever took its questions back.
+pub(in crate::session) async fn put_right(journal: &Journal, found: &mut Found) -> Result<(), Error> {
+    if found.left.is_none() && found.behind.is_empty() {
+        return Ok(());
+    }
+    let rows = journal.store().approvals(journal.session()).await?;
+    let mut writes = Vec::new();
+    if let Some(left) = &mut found.left {
+        writes = taken_back(left, &rows).await?;
+    }
+    let is_behind = |asked: &ApprovalRequest| found.behind.iter().any(|run| asked.path.is_within(run));
+    for row in rows {
+        if serde_json::from_slice(&row.asked.bytes).is_ok_and(|asked| is_behind(&asked)) {
+            writes.extend(no_longer(&row.state).map(|closed| Write::CloseApproval(row.asked.id, closed)));
+        }
+    }
+    if !writes.is_empty() {
+        journal.append(writes, Class::Recorded).await?;
+    }
+    Ok(())
+}
+
+/// How a question is closed that nobody goes on with.
+fn no_longer(state: &ApprovalState) -> Option<Closed> {
+    match state {
+        ApprovalState::Open => Some(Closed::Withdrawn),
+        // The answer came too late to be of use: nobody is to wait for it.
+        ApprovalState::Decided { used: Use::Waiting, .. } => Some(Closed::Used),
+        ApprovalState::Decided { .. } | ApprovalState::Withdrawn | ApprovalState::Expired => None,
+    }
+}
+
+async fn taken_back(left: &mut LeftTurn, rows: &[ApprovalRow]) -> Result<Vec<Write>, Error> {
+    let mut withdrawn = rows.iter().filter(|row| row.state == ApprovalState::Withdrawn).peekable();
+    if withdrawn.peek().is_none() {
+        return Ok(Vec::new());
+    }
+    let records = left.log.read().await.map_err(|error| Error::Failed(Cause::new(error)))?;
+    let mut open = open_of(&records);
+    let mut lines = Vec::new();
+    for row in withdrawn {
+        let id = &row.asked.id;
+        for (path, call_id) in open.remove(id).unwrap_or_default() {
+            let fact = Fact::ApprovalClosed { id: id.clone(), call_id, answer: Answered::Withdrawn };
+            lines.push(Line::fact(left.turn, path, fact.into(), None));
+        }
+    }
+    if !lines.is_empty() && open.is_empty() && matches!(left.fate, Fate::Suspended(_)) {
+        left.fate = Fate::Interrupted(left.turn);
+        lines.push(Line::ended(left.turn, left.fate));
+    }
+    let writes = lines.iter().map(Line::write).collect::<Result<_, _>>();
+    writes.map_err(|error| Error::Failed(Cause::new(error)))
+}
+
+fn open_of(records: &[Record]) -> Open {
+    let mut open = Open::new();
+    for Record { path, fact } in records {
+        match &**fact {
+            Fact::ApprovalAsked(asked) => {
+                open.insert(asked.id.clone(), vec![(path.clone(), asked.call_id.clone())]);
+            }
+            Fact::ChildSuspended { call_id, approvals, .. } => {
+                for asked in approvals {
+                    open.entry(asked.id.clone()).or_default().push((path.clone(), call_id.clone()));
+                }
+            }
+            // The run that is the call's work was taken up again: it waits inside, if it does.
+            Fact::CallStarted { call_id, .. }
+            | Fact::CallEnded { report: CallReport { call_id, .. }, .. } => {
+                let is_over = |at: &Path, call: &CallId| at == path && call == call_id;
+                open.values_mut().for_each(|places| places.retain(|(at, call)| !is_over(at, call)));
+            }
+            Fact::ApprovalClosed { id, .. } => drop(open.remove(id)),
+            _ => {}
+        }
+    }
+    open.retain(|_, places| !places.is_empty());
+    open
+}
