@@ -1,10 +1,13 @@
 //! A store in which one operation goes wrong: for whoever builds on stores, and must live with that.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
 };
-use std::time::Duration;
 
 use safepoint::{
     ids::{ApprovalId, SessionId},
@@ -40,6 +43,7 @@ pub struct FaultStore {
     at: AtomicUsize,
     fault: Fault,
     done: AtomicUsize,
+    names: Mutex<BTreeSet<&'static str>>,
 }
 
 enum Course {
@@ -54,7 +58,7 @@ enum Course {
 impl FaultStore {
     /// Everything goes well but the operation of this number, counted from 0.
     pub fn over(inner: Arc<dyn Store>, at: usize, fault: Fault) -> Self {
-        Self { inner, at: AtomicUsize::new(at), fault, done: AtomicUsize::new(0) }
+        Self { inner, at: AtomicUsize::new(at), fault, done: AtomicUsize::new(0), names: Mutex::default() }
     }
 
     /// Everything goes well until it is [armed](Self::arm).
@@ -70,6 +74,11 @@ impl FaultStore {
     /// How many operations were asked so far.
     pub fn asked(&self) -> usize {
         self.done.load(Ordering::SeqCst)
+    }
+
+    /// Which operations were asked so far, by the names of the trait's methods.
+    pub fn names(&self) -> BTreeSet<&'static str> {
+        self.names.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn course(&self) -> Course {
@@ -90,9 +99,11 @@ impl FaultStore {
 
     fn ask<'a, T: Send + 'a>(
         &'a self,
+        name: &'static str,
         ask: impl FnOnce(&'a dyn Store) -> Answer<'a, T> + Send + 'a,
     ) -> Answer<'a, T> {
         let inner = &*self.inner;
+        self.names.lock().unwrap_or_else(PoisonError::into_inner).insert(name);
         match self.course() {
             Course::Well => ask(inner),
             Course::Refused => Box::pin(async { Err(Error::Failed(Cause::new("a fault was wanted here"))) }),
@@ -120,99 +131,99 @@ fn lost<T>(answer: Result<T, Error>) {
 
 impl Store for FaultStore {
     fn create(&self, session: NewSession) -> Answer<'_, SessionRow> {
-        self.ask(|store| store.create(session))
+        self.ask("create", |store| store.create(session))
     }
 
     fn open(&self, session: &SessionId) -> Answer<'_, SessionRow> {
         let session = session.clone();
-        self.ask(move |store| Box::pin(async move { store.open(&session).await }))
+        self.ask("open", move |store| Box::pin(async move { store.open(&session).await }))
     }
 
     fn list(&self, most: usize, older: Option<Older>) -> Answer<'_, Vec<SessionRow>> {
-        self.ask(move |store| store.list(most, older))
+        self.ask("list", move |store| store.list(most, older))
     }
 
     fn remove(&self, session: &SessionId) -> Answer<'_, ()> {
         let session = session.clone();
-        self.ask(move |store| Box::pin(async move { store.remove(&session).await }))
+        self.ask("remove", move |store| Box::pin(async move { store.remove(&session).await }))
     }
 
     fn acquire(&self, session: &SessionId, owner: Owner, ttl: Duration) -> Answer<'_, Lease> {
         let session = session.clone();
-        self.ask(move |store| Box::pin(async move { store.acquire(&session, owner, ttl).await }))
+        self.ask("acquire", move |store| Box::pin(async move { store.acquire(&session, owner, ttl).await }))
     }
 
     fn renew(&self, lease: &Lease) -> Answer<'_, Lease> {
         let lease = lease.clone();
-        self.ask(move |store| Box::pin(async move { store.renew(&lease).await }))
+        self.ask("renew", move |store| Box::pin(async move { store.renew(&lease).await }))
     }
 
     fn release(&self, lease: &Lease) -> Answer<'_, ()> {
         let lease = lease.clone();
-        self.ask(move |store| Box::pin(async move { store.release(&lease).await }))
+        self.ask("release", move |store| Box::pin(async move { store.release(&lease).await }))
     }
 
     fn append(&self, lease: &Lease, writes: Vec<Write>, class: Class) -> Answer<'_, Appended> {
         let lease = lease.clone();
-        self.ask(move |store| Box::pin(async move { store.append(&lease, writes, class).await }))
+        self.ask("append", move |store| Box::pin(async move { store.append(&lease, writes, class).await }))
     }
 
     fn read(&self, session: &SessionId, from: u64, most: usize) -> Answer<'_, Page> {
         let session = session.clone();
-        self.ask(move |store| Box::pin(async move { store.read(&session, from, most).await }))
+        self.ask("read", move |store| Box::pin(async move { store.read(&session, from, most).await }))
     }
 
     fn check(&self, session: &SessionId) -> Answer<'_, Verdict> {
         let session = session.clone();
-        self.ask(move |store| Box::pin(async move { store.check(&session).await }))
+        self.ask("check", move |store| Box::pin(async move { store.check(&session).await }))
     }
 
     fn push(&self, session: &SessionId, push: Push) -> Answer<'_, Pushed> {
         let session = session.clone();
-        self.ask(move |store| Box::pin(async move { store.push(&session, push).await }))
+        self.ask("push", move |store| Box::pin(async move { store.push(&session, push).await }))
     }
 
     fn inbox(&self, session: &SessionId) -> Answer<'_, Vec<Item>> {
         let session = session.clone();
-        self.ask(move |store| Box::pin(async move { store.inbox(&session).await }))
+        self.ask("inbox", move |store| Box::pin(async move { store.inbox(&session).await }))
     }
 
     fn withdraw(&self, session: &SessionId, item: u64) -> Answer<'_, Withdrawn> {
         let session = session.clone();
-        self.ask(move |store| Box::pin(async move { store.withdraw(&session, item).await }))
+        self.ask("withdraw", move |store| Box::pin(async move { store.withdraw(&session, item).await }))
     }
 
     fn ask_stop(&self, session: &SessionId, stop: StopIntent) -> Answer<'_, u64> {
         let session = session.clone();
-        self.ask(move |store| Box::pin(async move { store.ask_stop(&session, stop).await }))
+        self.ask("ask_stop", move |store| Box::pin(async move { store.ask_stop(&session, stop).await }))
     }
 
     fn stops(&self, session: &SessionId, after: u64) -> Answer<'_, Vec<StopRow>> {
         let session = session.clone();
-        self.ask(move |store| Box::pin(async move { store.stops(&session, after).await }))
+        self.ask("stops", move |store| Box::pin(async move { store.stops(&session, after).await }))
     }
 
     fn decide(&self, session: &SessionId, decision: Decision) -> Answer<'_, Decided> {
         let session = session.clone();
-        self.ask(move |store| Box::pin(async move { store.decide(&session, decision).await }))
+        self.ask("decide", move |store| Box::pin(async move { store.decide(&session, decision).await }))
     }
 
     fn approval(&self, session: &SessionId, id: &ApprovalId) -> Answer<'_, Option<ApprovalRow>> {
         let (session, id) = (session.clone(), id.clone());
-        self.ask(move |store| Box::pin(async move { store.approval(&session, &id).await }))
+        self.ask("approval", move |store| Box::pin(async move { store.approval(&session, &id).await }))
     }
 
     fn approvals(&self, session: &SessionId) -> Answer<'_, Vec<ApprovalRow>> {
         let session = session.clone();
-        self.ask(move |store| Box::pin(async move { store.approvals(&session).await }))
+        self.ask("approvals", move |store| Box::pin(async move { store.approvals(&session).await }))
     }
 
     fn stamp(&self) -> Answer<'_, Stamp> {
-        self.ask(|store| store.stamp())
+        self.ask("stamp", |store| store.stamp())
     }
 
     fn notice(&self, session: &SessionId) -> Answer<'_, Notice> {
         let session = session.clone();
-        self.ask(move |store| Box::pin(async move { store.notice(&session).await }))
+        self.ask("notice", move |store| Box::pin(async move { store.notice(&session).await }))
     }
 }

@@ -1,9 +1,15 @@
 //! The store in memory is a store: S6.2, S6.12, S7.4-S7.7, S8.1-S8.3 as far as they speak of what is kept.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use safepoint::store::{MemoryStore, Outside, Store};
-use safepoint_testkit::store_suite::{self, Broken};
+use safepoint_testkit::{
+    fault_store::{Fault, FaultStore},
+    store_suite::{
+        self, Broken, Lives, Time, outside,
+        play::{Player, script},
+    },
+};
 
 fn fresh(outside: Outside) -> [Arc<dyn Store>; 2] {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new(outside));
@@ -55,4 +61,24 @@ async fn what_others_do_is_noticed() -> Result<(), Broken> {
 #[tokio::test]
 async fn a_fault_leaves_all_of_it_or_nothing() -> Result<(), Broken> {
     store_suite::faults(&fresh).await
+}
+
+/// S7.6, S7.7: every operation of the trait goes wrong somewhere in the suite: a new one cannot be forgotten.
+#[tokio::test]
+async fn the_suite_asks_for_every_operation_there_is() {
+    let source =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../safepoint/src/store.rs")).unwrap();
+    let (_, of_the_trait) = source.split_once("pub trait Store").unwrap();
+    let methods = of_the_trait.lines().filter_map(|line| line.strip_prefix("    fn ")?.split_once('('));
+    let all: BTreeSet<&str> = methods.map(|(name, _)| name).collect();
+    assert!(all.len() >= 20, "{all:?}");
+    let (time, lives) = (Time::default(), Lives::default());
+    let [store, _] = fresh(outside(&time, &lives));
+    let watched = Arc::new(FaultStore::over(store, usize::MAX, Fault::Refused));
+    let mut player = Player::of(Arc::clone(&watched) as Arc<dyn Store>, &time, &lives);
+    for step in script() {
+        // Some are refused, and asked all the same.
+        drop(player.play(&step).await);
+    }
+    assert_eq!(watched.names(), all);
 }

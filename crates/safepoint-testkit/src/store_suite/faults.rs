@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::future::join;
-use safepoint::store::{Error, MemoryStore, NewSession, Store};
+use safepoint::store::{Error, MemoryStore, Store};
 
 use crate::{
     fault_store::{Fault, FaultStore},
@@ -29,8 +29,9 @@ pub async fn faults(fresh: Fresh<'_>) -> Result<(), Broken> {
         for fault in [Fault::Refused, Fault::Unknown, Fault::GoneBefore, Fault::GoneAfter] {
             one_goes_wrong(fresh, at, fault).await?;
         }
+        one_is_late(fresh, at).await?;
     }
-    one_is_late(fresh).await
+    Ok(())
 }
 
 fn is_asked(step: &Step) -> bool {
@@ -77,16 +78,34 @@ fn shown(answer: Result<String, Error>) -> String {
     format!("{answer:?}")
 }
 
-async fn one_is_late(fresh: Fresh<'_>) -> Result<(), Broken> {
-    let [store, other] = fresh(outside(&Time::default(), &Lives::default()));
+/// Whichever operation is late: others do not wait for it, and it is done then.
+async fn one_is_late(fresh: Fresh<'_>, at: usize) -> Result<(), Broken> {
+    let what = format!("operation {at}, late");
+    let (time, lives) = (Time::default(), Lives::default());
+    let [store, other] = fresh(outside(&time, &lives));
     let valve = Valve::shut();
-    let late = FaultStore::over(store, 0, Fault::Held(valve.clone()));
-    let meanwhile = async {
-        valve.came(1).await;
-        let made = other.create(NewSession::of("in time")).await;
-        valve.open_for_all();
-        made
-    };
-    let (made, in_time) = join(late.create(NewSession::of("late")), meanwhile).await;
-    same("both are made", (made?.id.as_str(), in_time?.id.as_str()), ("late", "in time"))
+    let late = Arc::new(FaultStore::over(store, at, Fault::Held(valve.clone())));
+    let mut player = Player::of(Arc::clone(&late) as Arc<dyn Store>, &time, &lives);
+    let (time, lives) = (Time::default(), Lives::default());
+    let model: Arc<dyn Store> = Arc::new(MemoryStore::new(outside(&time, &lives)));
+    let mut model = Player::of(model, &time, &lives);
+    for step in script() {
+        let is_late = is_asked(&step) && late.asked() == at;
+        let meanwhile = async {
+            if !is_late {
+                return Ok(None);
+            }
+            valve.came(1).await;
+            let others = Picture::of(&*other).await;
+            valve.open_for_all();
+            others.map(Some)
+        };
+        let before = if is_late { Some(Picture::of(&*model.store).await?) } else { None };
+        let (answer, others) = join(player.play(&step), meanwhile).await;
+        if let (Some(others), Some(before)) = (others?, before) {
+            alike(&what, &others, &before)?;
+        }
+        same(&what, shown(answer), shown(model.play(&step).await))?;
+    }
+    alike(&what, &Picture::of(&*other).await?, &Picture::of(&*model.store).await?)
 }

@@ -4,7 +4,7 @@ use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use safepoint::{
-    ids::SessionId,
+    ids::{ApprovalId, SessionId},
     store::{
         ApprovalRow, Approvals, Class, Closed, Decision, Entry, Error, Item, Lease, Life, NewApproval,
         NewSession, Notice, Push, SessionRow, StopIntent, StopRow, Store, Verdict, Write,
@@ -36,10 +36,56 @@ pub enum Step {
     AskStop(SessionId, StopIntent),
     /// Somebody decides.
     Decide(SessionId, Decision),
+    /// Somebody looks.
+    Look(SessionId, Look),
     /// Time passes. Nothing is asked of the store.
     Pass(Duration),
     /// A process is said to live or to be dead. Nothing is asked of the store.
     Say(u32, Life),
+}
+
+/// What somebody looks at. Exhaustive: every request that changes nothing.
+#[derive(Clone, Debug)]
+pub enum Look {
+    /// The session's row.
+    Row,
+    /// The newest sessions.
+    List,
+    /// The journal.
+    Journal,
+    /// Whether the journal is sound.
+    Check,
+    /// The inbox.
+    Inbox,
+    /// The stop intents.
+    Stops,
+    /// One approval.
+    Approval(ApprovalId),
+    /// All of them.
+    Approvals,
+    /// What changes with the store.
+    Stamp,
+    /// What others may have written.
+    Notice,
+}
+
+impl Look {
+    async fn at(&self, store: &dyn Store, session: &SessionId) -> Result<String, Error> {
+        const MOST: usize = 100;
+        match self {
+            Self::Row => told(store.open(session).await),
+            Self::List => told(store.list(MOST, None).await),
+            Self::Journal => told(store.read(session, 0, MOST).await),
+            Self::Check => told(store.check(session).await),
+            Self::Inbox => told(store.inbox(session).await),
+            Self::Stops => told(store.stops(session, 0).await),
+            Self::Approval(id) => told(store.approval(session, id).await),
+            Self::Approvals => told(store.approvals(session).await),
+            // One store's mark says nothing beside another's.
+            Self::Stamp => store.stamp().await.map(|_mark| String::new()),
+            Self::Notice => told(store.notice(session).await),
+        }
+    }
 }
 
 /// Which of the leases on a session that the player was given. Exhaustive: the two that matter.
@@ -119,6 +165,7 @@ impl Player {
             Step::Withdraw(session, item) => told(store.withdraw(session, *item).await),
             Step::AskStop(session, stop) => told(store.ask_stop(session, stop.clone()).await),
             Step::Decide(session, decision) => told(store.decide(session, decision.clone()).await),
+            Step::Look(session, look) => look.at(&**store, session).await,
             Step::Pass(time) => {
                 self.time.pass(*time);
                 Ok(String::new())
@@ -180,7 +227,7 @@ impl Picture {
     }
 }
 
-/// A life of two sessions in which every request occurs that changes something, and some that are refused.
+/// A life of two sessions in which every request occurs, and some that are refused.
 #[must_use]
 pub fn script() -> Vec<Step> {
     use Step::{Acquire, Append, AskStop, Create, Decide, Pass, Push, Release, Remove, Renew, Say, Withdraw};
@@ -189,7 +236,19 @@ pub fn script() -> Vec<Step> {
     let write = |writes: Vec<Write>| Append(a.clone(), Newest, writes, Class::Durable);
     let decide = |id: &str| Decide(a.clone(), decision(id, "ann"));
     let run = StopIntent { bytes: b"the run".to_vec(), approvals: Approvals::Withdrawn };
-    vec![
+    let looks = [
+        Look::Row,
+        Look::List,
+        Look::Journal,
+        Look::Check,
+        Look::Inbox,
+        Look::Stops,
+        Look::Approval("q".into()),
+        Look::Approvals,
+        Look::Stamp,
+        Look::Notice,
+    ];
+    let mut steps = vec![
         Create(a.clone()),
         Push(a.clone(), item("1", "hello")),
         AskStop(a.clone(), StopIntent { bytes: b"early".to_vec(), approvals: Approvals::Stay }),
@@ -226,8 +285,10 @@ pub fn script() -> Vec<Step> {
         write(vec![Write::OpenInbox, Write::Title("a title".into()), Write::Record(record("resumed"))]),
         Release(a.clone(), Newest),
         Remove(b),
-        Push(a, item("5", "more")),
-    ]
+        Push(a.clone(), item("5", "more")),
+    ];
+    steps.extend(looks.map(|look| Step::Look(a.clone(), look)));
+    steps
 }
 
 /// An answer to a question of [`ask`].

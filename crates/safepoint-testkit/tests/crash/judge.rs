@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use safepoint::store::{ApprovalState, Store, Verdict};
+use safepoint::store::{Store, Verdict};
 use safepoint_stores::SqliteStore;
 use serde_json::Value;
 
@@ -55,10 +55,6 @@ pub(crate) struct Known {
     ended: HashSet<String>,
     /// Calls that began, without a recorded end, and their class, or how they are the run of another agent.
     doubtful: HashMap<String, String>,
-    /// Calls about which somebody has decided.
-    decided: HashSet<String>,
-    /// Records of the journal.
-    facts: usize,
     /// Lines of the ledger.
     lines: usize,
     /// How often the model had been asked.
@@ -98,10 +94,6 @@ impl Known {
         let began = began.filter(|line| !behind.contains(&line.path)).map(|line| &line.fact);
         let began = began.map(|fact| (text(&fact["call_id"]), class(fact)));
         let doubtful = began.filter(|(id, _)| !ended.contains(id)).collect();
-        let rows = store.approvals(&session()).await.unwrap_or_default();
-        let is_decided =
-            |row: &&safepoint::store::ApprovalRow| matches!(row.state, ApprovalState::Decided { .. });
-        let decided = rows.iter().filter(is_decided).map(|row| row.asked.call.to_string()).collect();
         let stops = store.stops(&session(), 0).await.unwrap_or_default();
         let is_cut = facts.iter().rev().find(|line| line.path.is_empty() && !line.fact.is_null());
         let pending = match (stops.iter().any(|stop| !stop.seen), is_cut) {
@@ -110,7 +102,7 @@ impl Known {
             (true, _) => Pending::Stop,
         };
         let lines = lines(ledger).len();
-        Self { ended, doubtful, decided, facts: facts.len(), lines, requests, pending }
+        Self { ended, doubtful, lines, requests, pending }
     }
 
     pub(crate) fn doubts(&self) -> usize {
@@ -203,10 +195,6 @@ fn since(at: &str, known: &Known, found: &Found) {
             "background" => assert!(told.starts_with("[started in the background"), "{at}: told as {told}"),
             _ => assert_eq!(told, "ok", "{at}: {call} ({class}) was not run again"),
         }
-    }
-    for fact in of(&found.facts[known.facts..], "approval_asked") {
-        let call = text(&fact["call_id"]);
-        assert!(!known.decided.contains(&call), "{at}: asked again about {}, decided before", fact["tool"]);
     }
 }
 

@@ -5,7 +5,7 @@ use std::{collections::HashSet, sync::Arc};
 use safepoint::{
     approval::Decision,
     session::{Chat, ExitReason, Policy, Push, Session, SessionStop},
-    store::{ApprovalState, Error, Owner, Store},
+    store::{ApprovalRow, ApprovalState, Error, Owner, Store},
 };
 use safepoint_stores::SqliteStore;
 
@@ -68,19 +68,15 @@ async fn heed(task: &Task) {
 async fn drive(session: &Session<String>, task: &Task, since: u64) {
     let eyes = SqliteStore::open(&task.store).unwrap();
     let id = self::session();
-    let mut steers = false;
+    let (mut steers, mut patience) = (false, PATIENCE);
     // A turn that was cut goes on before anything new comes.
     session.resume().await;
     if let Ok(went) = session.push(Push::new("go".to_owned()).id("go")) {
         went.recorded().await;
     }
     while !session.is_done() {
-        for row in eyes.approvals(&id).await.unwrap() {
-            if row.state == ApprovalState::Open
-                && session.decide(&row.asked.id, Decision::Approve).await.is_err()
-            {
-                // It was closed meanwhile.
-            }
+        if let Some(again) = answer(session, &eyes.approvals(&id).await.unwrap(), &mut patience).await {
+            return say(format!("asked again about {again}, and it was answered before"));
         }
         if !steers && has_begun(&task.ledger) {
             let also = session.push(Push::new("also".to_owned()).id("also").policy(Policy::steer()));
@@ -102,6 +98,27 @@ async fn drive(session: &Session<String>, task: &Task, since: u64) {
         }
         tokio::time::sleep(LOOK).await;
     }
+}
+
+/// How often a question that was answered before is seen open, before it counts as asked again.
+const PATIENCE: usize = 1000;
+
+/// Says yes to every open question about a call that nobody has answered about. Some: a call that was, and is open still.
+async fn answer(session: &Session<String>, rows: &[ApprovalRow], patience: &mut usize) -> Option<String> {
+    let is_answered = |row: &&ApprovalRow| matches!(row.state, ApprovalState::Decided { .. });
+    let answered: HashSet<&str> =
+        rows.iter().filter(is_answered).map(|row| row.asked.call.as_str()).collect();
+    for row in rows.iter().filter(|row| row.state == ApprovalState::Open) {
+        if answered.contains(row.asked.call.as_str()) {
+            *patience -= 1;
+            if *patience == 0 {
+                return Some(row.asked.call.to_string());
+            }
+        } else if session.decide(&row.asked.id, Decision::Approve).await.is_err() {
+            // It was closed meanwhile.
+        }
+    }
+    None
 }
 
 /// Whether a run that began in the background of this process has not ended.

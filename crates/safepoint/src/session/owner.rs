@@ -81,6 +81,8 @@ pub(super) struct Owner<T> {
     decisions: Vec<(ApprovalId, Decision)>,
     /// What may run without a further question.
     always: Arc<Always>,
+    /// The open questions of the turn that another owner left.
+    open: HashSet<ApprovalId>,
     /// When the open questions of the suspended turn are to be looked at.
     overdue: Option<waits::Overdue>,
     /// What was told that it waits behind that turn.
@@ -161,6 +163,7 @@ impl<T: Item> Owner<T> {
             elders: Vec::new(),
             decisions: Vec::new(),
             always: Arc::default(),
+            open: HashSet::new(),
             overdue: None,
             behind: Vec::new(),
             error: None,

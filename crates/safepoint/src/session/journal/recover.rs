@@ -6,7 +6,7 @@ use super::{Journal, Line, TurnLog, turn_log::restore};
 use crate::{
     event::Fact,
     history::History,
-    ids::{Path, RunId, TurnId},
+    ids::{ApprovalId, Path, RunId, TurnId},
     log::{self, Log},
     machine::Machine,
     receipt::{Ending, WorkKind},
@@ -40,6 +40,8 @@ pub(in crate::session) struct LeftTurn {
     /// The conversation before it.
     pub(in crate::session) before: History,
     pub(in crate::session) log: Arc<dyn Log>,
+    /// Its open questions.
+    pub(in crate::session) open: HashSet<ApprovalId>,
 }
 
 /// One turn as it is folded.
@@ -171,8 +173,9 @@ fn found(journal: &Arc<Journal>, history: History, turn: Option<Turn>) -> Found 
     match fate {
         Fate::Interrupted(_) | Fate::Failed(_) | Fate::Preempted(_) | Fate::Suspended(_) => {
             let log = TurnLog::new(Arc::clone(journal), turn.turn, turn.before.clone(), turn.from);
+            let open = HashSet::new();
             found.left =
-                Some(LeftTurn { turn: turn.turn, fate, run, before: turn.before, log: Arc::new(log) });
+                Some(LeftTurn { turn: turn.turn, fate, run, before: turn.before, log: Arc::new(log), open });
         }
         // What it was about is done with.
         _ => {}

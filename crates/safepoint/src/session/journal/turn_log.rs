@@ -7,7 +7,7 @@ use std::{
 
 use futures_core::future::BoxFuture;
 
-use super::{Journal, Line, line::Grown};
+use super::{Journal, Line, line::Grown, unasked::answer_as_before};
 use crate::{
     approval::ApprovalRequest,
     event::{Answered, Fact},
@@ -125,6 +125,14 @@ impl TurnLog {
         Ok(())
     }
 
+    async fn answer_as_before(&self, id: &ApprovalId) -> Result<(), store::Error> {
+        let rows = self.journal.store().approvals(self.journal.session()).await?;
+        match rows.iter().find(|row| row.asked.id == *id) {
+            Some(row) => answer_as_before(&self.journal, &row.asked, &rows).await,
+            None => Ok(()),
+        }
+    }
+
     async fn write(&self, record: Record) -> Result<u64, LogError> {
         if let Fact::ApprovalClosed { id, answer, .. } = &*record.fact {
             self.decide_first(id, answer).await?;
@@ -138,6 +146,9 @@ impl TurnLog {
             writes.extend(items.filter_map(|item| self.journal.number_of(item)).map(Write::TakeItem));
         }
         let appended = self.journal.append(writes, class).await.map_err(unrecorded)?;
+        if let Fact::ApprovalAsked(asked) = &*record.fact {
+            self.answer_as_before(&asked.id).await.map_err(unrecorded)?;
+        }
         Ok(appended.first)
     }
 

@@ -1,5 +1,5 @@
-//! Questions that nobody may answer any more, put right before a session goes on: those that somebody took back in the
-//! store, and those of runs that went on in the background of a process that is gone.
+//! Questions as the store knows them, put right before a session goes on: those that somebody took back, those of runs
+//! that went on in the background of a process that is gone, and those that were answered before they were asked again.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use crate::{
     log::Record,
     receipt::CallReport,
     session::words::Fate,
-    store::{ApprovalRow, ApprovalState, Cause, Class, Closed, Error, Use, Write},
+    store::{ApprovalRow, ApprovalState, Cause, Class, Closed, Decision, Error, NewApproval, Use, Write},
 };
 
 /// Where a question stands open: the run that asked, and each above that waits for it, by its call.
@@ -25,8 +25,11 @@ pub(in crate::session) async fn put_right(journal: &Journal, found: &mut Found) 
     }
     let rows = journal.store().approvals(journal.session()).await?;
     let mut writes = Vec::new();
-    if let Some(left) = &mut found.left {
+    if let Some(left) = found.left.as_mut().filter(|_| !rows.is_empty()) {
         writes = taken_back(left, &rows).await?;
+        for row in rows.iter().filter(|row| left.open.contains(&row.asked.id)) {
+            answer_as_before(journal, &row.asked, &rows).await?;
+        }
     }
     let is_behind = |asked: &ApprovalRequest| found.behind.iter().any(|run| asked.path.is_within(run));
     for row in rows {
@@ -37,6 +40,31 @@ pub(in crate::session) async fn put_right(journal: &Journal, found: &mut Found) 
     if !writes.is_empty() {
         journal.append(writes, Class::Recorded).await?;
     }
+    Ok(())
+}
+
+/// An answer that was taken before a stop took its question back stands for the same call with the same arguments: it is
+/// the answer to the question that is asked anew, and nobody is asked twice.
+pub(super) async fn answer_as_before(
+    journal: &Journal,
+    asked: &NewApproval,
+    rows: &[ApprovalRow],
+) -> Result<(), Error> {
+    let is_same = |row: &&ApprovalRow| {
+        let before = &row.asked;
+        before.id != asked.id
+            && (&before.run, &before.call, &before.digest) == (&asked.run, &asked.call, &asked.digest)
+    };
+    let answers = rows.iter().filter(is_same).filter_map(|row| match &row.state {
+        ApprovalState::Decided { principal, bytes, used: Use::Waiting, .. } => {
+            Some((row.asked.id.clone(), principal.clone(), bytes.clone()))
+        }
+        _ => None,
+    });
+    let Some((before, principal, bytes)) = answers.last() else { return Ok(()) };
+    let decision = Decision { id: asked.id.clone(), digest: asked.digest.clone(), principal, bytes };
+    journal.store().decide(journal.session(), decision).await?;
+    journal.append(vec![Write::CloseApproval(before, Closed::Used)], Class::Recorded).await?;
     Ok(())
 }
 
@@ -51,14 +79,10 @@ fn no_longer(state: &ApprovalState) -> Option<Closed> {
 }
 
 async fn taken_back(left: &mut LeftTurn, rows: &[ApprovalRow]) -> Result<Vec<Write>, Error> {
-    let mut withdrawn = rows.iter().filter(|row| row.state == ApprovalState::Withdrawn).peekable();
-    if withdrawn.peek().is_none() {
-        return Ok(Vec::new());
-    }
     let records = left.log.read().await.map_err(|error| Error::Failed(Cause::new(error)))?;
     let mut open = open_of(&records);
     let mut lines = Vec::new();
-    for row in withdrawn {
+    for row in rows.iter().filter(|row| row.state == ApprovalState::Withdrawn) {
         let id = &row.asked.id;
         for (path, call_id) in open.remove(id).unwrap_or_default() {
             let fact = Fact::ApprovalClosed { id: id.clone(), call_id, answer: Answered::Withdrawn };
@@ -69,6 +93,7 @@ async fn taken_back(left: &mut LeftTurn, rows: &[ApprovalRow]) -> Result<Vec<Wri
         left.fate = Fate::Interrupted(left.turn);
         lines.push(Line::ended(left.turn, left.fate));
     }
+    left.open = open.into_keys().collect();
     let writes = lines.iter().map(Line::write).collect::<Result<_, _>>();
     writes.map_err(|error| Error::Failed(Cause::new(error)))
 }

@@ -30,7 +30,8 @@ impl<T: Item> Owner<T> {
         for (id, item) in items {
             self.items.insert(id, Held { item, came: Came::Queued, slip: Arc::new(Slip::new(id)) });
         }
-        self.left = left.map(|LeftTurn { turn, fate, run, before, log }| {
+        self.left = left.map(|LeftTurn { turn, fate, run, before, log, open }| {
+            self.open = open;
             let work = Work { turn, agent: None, handle: None, run, log, before, items: ids, outcome: None };
             (work, fate)
         });

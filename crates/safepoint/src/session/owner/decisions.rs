@@ -87,8 +87,8 @@ impl<T: Item> Owner<T> {
             Some(Some(Outcome::Suspended(waiting))) => {
                 waiting.approvals().iter().any(|asked| asked.id == *id)
             }
-            // Another owner left it: its questions were put right when the session was opened.
-            Some(None) => true,
+            // Another owner left it: what was open is known since the session was opened.
+            Some(None) => self.open.contains(id),
             Some(Some(_)) | None => false,
         }
     }
