@@ -28,6 +28,7 @@ fn found(runtime: &Runtime, server: &ModelServer, task: &Task) -> Found {
 
 /// S7.4 / T10: eight processes resume one session at once: one works, seven are told which; when that one is killed, the
 /// next has it at once.
+/// NousResearch/hermes-agent#80921, agentscope-ai/agentscope#2227: k resumes at once fire k effects.
 #[test]
 fn of_many_resumes_one_works_and_the_others_hear_who() {
     let runtime = Runtime::new().unwrap();

@@ -28,7 +28,7 @@ use safepoint_testkit::script::{Reply, Script};
 use serde_json::json;
 
 use super::{
-    plot::{Kin, Stop},
+    plot::{Kin, Plot, Stop},
     process::{Death, Task},
 };
 
@@ -174,12 +174,16 @@ pub(crate) fn agent(task: &Task) -> Agent {
 
 pub(crate) fn store(task: &Task) -> SqliteStore {
     let mut options = Options::default();
-    let (count, death) = (AtomicUsize::new(0), task.death);
+    let (count, death, is_plain) = (AtomicUsize::new(0), task.death, task.plot == Plot::PLAIN);
     options.probe = Some(Arc::new(move |moment| {
         // What is between is the store's own affair, and tested with it.
-        if matches!(moment, Moment::Begin | Moment::Committed | Moment::Told)
-            && death == Some(Death::Moment(count.fetch_add(1, Ordering::SeqCst)))
-        {
+        let counts = match moment {
+            Moment::Begin | Moment::Committed => true,
+            // Once everybody was told, what follows is the next write's beginning: one plot is enough for what is between.
+            Moment::Told => is_plain,
+            _ => false,
+        };
+        if counts && death == Some(Death::Moment(count.fetch_add(1, Ordering::SeqCst))) {
             die();
         }
         Ok(())

@@ -41,6 +41,8 @@ async fn now_before_the_start_calls_no_model() {
 /// away; vercel/ai#577 and #7805, spring-projects/spring-ai#6654, microsoft/agent-framework#7511,
 /// quarkiverse/quarkus-langchain4j#1976: the exchange goes on, or its usage is not told; google-gemini/gemini-cli
 /// PR#28801: the model takes up the old task instead of the new message.
+/// livekit/agents#995: a quick interruption takes calls and results apart. google-gemini/gemini-cli PR#28801: the stopped
+/// task is taken up instead of the new message.
 #[tokio::test]
 async fn now_mid_stream_closes_the_socket_and_keeps_the_text() {
     for wire in WIRES {
@@ -212,6 +214,7 @@ async fn after_all_calls_completes_the_round() {
 /// anthropics/claude-code#2261 and #3003, charmbracelet/crush#1860, aaif-goose/goose#1624, vercel/ai#4584,
 /// anomalyco/opencode#8312, langchain-ai/langgraph#6726, CopilotKit/CopilotKit#2974: a stop leaves a call without a
 /// result, and every later request is refused.
+/// anthropics/claude-code#3003, anomalyco/opencode#21326: calls without results, in both directions, and an empty error.
 #[tokio::test]
 async fn now_during_calls_says_what_is_unknown() {
     for wire in WIRES {
