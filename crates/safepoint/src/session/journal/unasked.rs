@@ -50,10 +50,14 @@ pub(super) async fn answer_as_before(
     asked: &NewApproval,
     rows: &[ApprovalRow],
 ) -> Result<(), Error> {
+    // A yes to running it is none to running it again, when it may have run.
+    let question = |asked: &NewApproval| {
+        serde_json::from_slice::<ApprovalRequest>(&asked.bytes).ok().map(|asked| asked.question)
+    };
     let is_same = |row: &&ApprovalRow| {
         let before = &row.asked;
-        before.id != asked.id
-            && (&before.run, &before.call, &before.digest) == (&asked.run, &asked.call, &asked.digest)
+        let same = |one: &NewApproval| (one.run.clone(), one.call.clone(), one.digest.clone(), question(one));
+        before.id != asked.id && same(before) == same(asked)
     };
     let answers = rows.iter().filter(is_same).filter_map(|row| match &row.state {
         ApprovalState::Decided { principal, bytes, used: Use::Waiting, .. } => {
