@@ -59,13 +59,13 @@ pub(super) async fn answer_as_before(
         let same = |one: &NewApproval| (one.run.clone(), one.call.clone(), one.digest.clone(), question(one));
         before.id != asked.id && same(before) == same(asked)
     };
-    let answers = rows.iter().filter(is_same).filter_map(|row| match &row.state {
+    let mut answers = rows.iter().filter(is_same).filter_map(|row| match &row.state {
         ApprovalState::Decided { principal, bytes, used: Use::Waiting, .. } => {
             Some((row.asked.id.clone(), principal.clone(), bytes.clone()))
         }
         _ => None,
     });
-    let Some((before, principal, bytes)) = answers.last() else { return Ok(()) };
+    let Some((before, principal, bytes)) = answers.next_back() else { return Ok(()) };
     let decision = Decision { id: asked.id.clone(), digest: asked.digest.clone(), principal, bytes };
     journal.store().decide(journal.session(), decision).await?;
     journal.append(vec![Write::CloseApproval(before, Closed::Used)], Class::Recorded).await?;
