@@ -1,12 +1,12 @@
 //! May this call run? Judged against schema, rules and mode; asked, answered once, expired or withdrawn (S8).
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::Value;
 use tokio::time::timeout;
 
-use super::{Broken, Conductor, parent::Up};
+use super::{Broken, Conductor};
 use crate::{
     approval::{
         self, ApprovalRequest, Approvals, Approver, Decision, OnUnknown, Question, Ruling, Unanswered,
@@ -240,22 +240,6 @@ impl Conductor {
             // Somebody else was first.
         }
         Ok(())
-    }
-
-    /// A run in the background has no parent that would take it up again: while nobody else is asked, it waits itself,
-    /// until somebody answers or the question expires.
-    pub(super) fn wait_behind(&mut self, request: &ApprovalRequest) {
-        if !self.up.as_ref().is_some_and(Up::is_background) {
-            return;
-        }
-        let left = request.expires_at.duration_since(Timestamp::now());
-        let left = Duration::try_from(left).unwrap_or_default();
-        let (shared, id) = (Arc::clone(&self.shared), request.id.clone());
-        let task = self.scope.spawn("approval", async move {
-            tokio::time::sleep(left).await;
-            shared.post(Msg::Expired { id });
-        });
-        self.asking.insert(request.id.clone(), task.dropper());
     }
 
     /// Somebody has decided: about a call of this run, or of a child run that has suspended itself.

@@ -167,6 +167,22 @@ impl Conductor {
         self.shared.stop.stop(request);
     }
 
+    /// A run in the background has no parent that would take it up again: while nobody else is asked, it waits itself,
+    /// until somebody answers or the question expires.
+    pub(super) fn wait_behind(&mut self, request: &ApprovalRequest) {
+        if !self.up.as_ref().is_some_and(Up::is_background) {
+            return;
+        }
+        let left = request.expires_at.duration_since(Timestamp::now());
+        let left = Duration::try_from(left).unwrap_or_default();
+        let (shared, id) = (Arc::clone(&self.shared), request.id.clone());
+        let task = self.scope.spawn("approval", async move {
+            tokio::time::sleep(left).await;
+            shared.post(Msg::Expired { id });
+        });
+        self.asking.insert(request.id.clone(), task.dropper());
+    }
+
     /// Tells the parent how this run ended.
     pub(super) fn report_up(&mut self, outcome: &Outcome, origin: Origin) {
         // Taken out for the time of the report, which looks at the whole run.
