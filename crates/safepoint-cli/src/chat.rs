@@ -13,6 +13,7 @@ mod input;
 mod items;
 mod kept;
 mod keys;
+mod later;
 mod markdown;
 mod pane;
 mod plain;

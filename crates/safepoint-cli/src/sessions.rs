@@ -5,11 +5,13 @@ use std::{collections::HashMap, process::ExitCode, sync::Arc};
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
 use safepoint::{
-    ids::SessionId,
+    ids::{SessionId, TurnId},
+    receipt::Receipt,
     store::{ApprovalState, Error, ItemState, Life, SessionRow, Store},
 };
 use serde_json::{Value, json};
 
+mod receipts;
 mod state;
 
 use state::State;
@@ -225,6 +227,7 @@ async fn show(args: OneArgs) -> anyhow::Result<ExitCode> {
         return Ok(no_session(&SessionId::from(args.session)));
     };
     let mut shown = one.json(&mut Told::default());
+    let mut receipts = Vec::new();
     if let (Some(store), true) = (&store, one.is_kept()) {
         let id = SessionId::from(one.id.as_str());
         let items = store.inbox(&id).await?;
@@ -237,6 +240,9 @@ async fn show(args: OneArgs) -> anyhow::Result<ExitCode> {
             .collect();
         let stops = store.stops(&id, 0).await?.iter().filter(|stop| !stop.seen).count();
         shown["items_waiting"] = json!(waiting);
+        receipts = receipts::of(&**store, &id).await?;
+        shown["receipts"] =
+            receipts.iter().map(|(turn, receipt)| json!({"turn": turn, "receipt": receipt})).collect();
         shown["approvals_open"] = json!(open);
         shown["stops_waiting"] = json!(stops);
     }
@@ -267,7 +273,21 @@ async fn show(args: OneArgs) -> anyhow::Result<ExitCode> {
     if let Some(running) = &one.running {
         details(&running.detail).iter().for_each(|line| println!("  {line}"));
     }
+    for (turn, receipt) in latest(&receipts) {
+        println!("{turn}");
+        plain(&receipt.to_string()).lines().for_each(|line| println!("  {line}"));
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The last receipts, and how many there are before them.
+fn latest(receipts: &[(TurnId, Receipt)]) -> &[(TurnId, Receipt)] {
+    const SHOWN: usize = 5;
+    let before = receipts.len().saturating_sub(SHOWN);
+    if before > 0 {
+        println!("{before} receipts before these; --json has all of them");
+    }
+    &receipts[before..]
 }
 
 async fn remove(args: OneArgs) -> anyhow::Result<ExitCode> {

@@ -25,7 +25,8 @@ use super::{
     hear::Heard,
     host::Host,
     items::{How, Origin},
-    kept, pane,
+    later::Came,
+    pane,
     state::{Act, Hardness, Leave, State, Tone},
     surface::Surface,
     terminal::{self, Terminal},
@@ -37,15 +38,6 @@ use crate::signals::{Got, LAST_CAP, Signals};
 pub(super) struct Times {
     pub(super) grace: Duration,
     pub(super) cleanup_cap: Duration,
-}
-
-/// What acts come to, once it is known.
-enum Came {
-    Back(String),
-    Told(Tone, String),
-    Model(String),
-    Listed(Vec<String>, String),
-    Next(String),
 }
 
 /// How a chat on the terminal ends. Exhaustive: the program does, or it goes on with another session.
@@ -64,12 +56,12 @@ pub(super) struct Driver {
     pub(super) processes: Processes,
     pub(super) times: Times,
     /// Where sessions are kept.
-    store: Option<Arc<dyn Store>>,
+    pub(super) store: Option<Arc<dyn Store>>,
     /// The sessions that were listed last.
     listed: Vec<String>,
     /// The session to go on with after this one.
     next: Option<String>,
-    came: (UnboundedSender<Came>, UnboundedReceiver<Came>),
+    pub(super) came: (UnboundedSender<Came>, UnboundedReceiver<Came>),
     /// When to go, whatever is alive.
     go: Option<Instant>,
     code: u8,
@@ -246,53 +238,6 @@ impl Driver {
         drop(self.host.session.stop_turn(None, request));
     }
 
-    /// What the session answers is not waited for here: keys come first.
-    fn later(&self, act: Act) {
-        let (host, crew, came) = (Arc::clone(&self.host), Arc::clone(&self.crew), self.came.0.clone());
-        let (store, columns) = (self.store.clone(), self.state.columns());
-        tokio::spawn(async move {
-            let answer = match act {
-                Act::Withdraw(items) => {
-                    let mut texts = Vec::new();
-                    for item in items {
-                        texts.extend(host.session.withdraw(item).await);
-                    }
-                    (!texts.is_empty()).then(|| Came::Back(texts.join("\n")))
-                }
-                Act::Resume => match host.session.resume().await {
-                    true => None,
-                    false => Some(list(store.as_ref(), &host, columns).await),
-                },
-                Act::List => Some(list(store.as_ref(), &host, columns).await),
-                Act::GoTo(named) => Some(match kept::meant(store.as_ref(), &host.id, &named).await {
-                    Ok(Ok(id)) => Came::Next(id),
-                    Ok(Err(why)) => Came::Told(Tone::Plain, why),
-                    Err(error) => Came::Told(Tone::Bad, format!("{error:#}")),
-                }),
-                Act::Decide(id, decision) => match host.session.decide(&id, decision).await {
-                    Ok(()) => {
-                        // One that was cut while it waited is taken up by whoever answers.
-                        if host.session.turn().is_none() {
-                            host.session.resume().await;
-                        }
-                        None
-                    }
-                    Err(error) => Some(Came::Told(Tone::Aside, error.to_string())),
-                },
-                Act::Model(name) => Some(match crew.take_model(&name).await {
-                    Ok(()) => Came::Model(name),
-                    Err(error) => Came::Told(Tone::Bad, format!("{error:#}")),
-                }),
-                Act::Push { .. } | Act::Stop(_) | Act::Quit(_) => None,
-            };
-            if let Some(answer) = answer
-                && came.send(answer).is_err()
-            {
-                // The chat is over.
-            }
-        });
-    }
-
     /// Ends the session; at once means within a second, whatever is alive.
     fn quit(&mut self, leave: Leave, code: u8) {
         self.state.leaving = Some(leave);
@@ -348,12 +293,5 @@ impl Driver {
             Some(id) => After::Next(id),
             None => After::Over(ExitCode::from(self.code)),
         })
-    }
-}
-
-async fn list(store: Option<&Arc<dyn Store>>, host: &Host, columns: usize) -> Came {
-    match kept::listed(store, &host.id, columns).await {
-        Ok((ids, text)) => Came::Listed(ids, text),
-        Err(error) => Came::Told(Tone::Bad, format!("{error:#}")),
     }
 }

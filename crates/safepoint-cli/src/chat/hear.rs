@@ -243,9 +243,8 @@ impl State {
             self.tell(Tone::Plain, &few_lines(&receipt));
         }
         self.last = Some(receipt);
-        match fate {
-            Fate::Failed(_) => self.tell(Tone::Aside, "  /resume goes on from there, /retry sends it again"),
-            _ => {}
+        if let Fate::Failed(_) = fate {
+            self.tell(Tone::Aside, "  /resume goes on from there, /retry sends it again");
         }
         // A queue that would wait for ever is the sender's again.
         let is_over = matches!(fate, Fate::Interrupted(_)) && self.leaving.is_none();

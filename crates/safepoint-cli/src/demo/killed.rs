@@ -99,8 +99,8 @@ fn begin(server: &ModelServer, folder: &Path) -> anyhow::Result<Child> {
 
 /// Takes the turn up in this process, shows its account, and talks on.
 async fn go_on(server: &ModelServer, folder: &Path) -> anyhow::Result<()> {
-    let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&folder.join("store.db"))?);
-    let tools = safepoint_tools::toolbox(folder.to_owned())?.select("shell")?;
+    let store: Arc<dyn Store> = Arc::new(SqliteStore::open(folder.join("store.db"))?);
+    let tools = safepoint_tools::toolbox(folder)?.select("shell")?;
     let chat = Chat::new(builder(server).tools(tools).build());
     let session: Session<String> =
         Session::builder(chat).open(store, SessionId::from(SESSION), Owner::here()).await?;

@@ -169,6 +169,12 @@ fn what_may_have_happened_is_said_to_everybody() {
         told.contains("shell: NOBODY KNOWS WHETHER IT HAPPENED") && told.contains("not run again"),
         "{told}"
     );
+    // S3.7: the receipt is stored, and shown later.
+    let (_, shown, _) = world.ask(&["sessions", "show", "s"]);
+    assert!(
+        shown.contains("turn-1") && shown.contains("EFFECT UNKNOWN") && shown.contains("quiet:"),
+        "{shown}"
+    );
     let (_, traced, _) = world.ask(&["trace", "s"]);
     assert!(traced.contains("NOBODY KNOWS WHETHER IT HAPPENED"), "{traced}");
 }
