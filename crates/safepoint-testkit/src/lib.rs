@@ -74,9 +74,12 @@
 //!
 //! [`server`] and [`script`]: every wire on a real socket, by a script or step by step, with the moment in which the peer
 //! closed. [`oracle`]: which histories a provider accepts. [`scripted`]: the same scripts without a socket. [`tools`],
-//! [`valve`] and [`ledger`]: tools that behave and tools that do not. [`mcp`]: servers of tools that do not. [`peer`]: remote agents that are honest about a stop, and that are not. [`trees`]: is the tree of a command gone?
+//! [`valve`] and [`ledger`]: tools that behave and tools that do not. [`mcp`]: servers of tools that do not, and [`acp`] agents.
+//! [`peer`]: remote agents that are honest about a stop, and that are not. [`trees`]: is the tree of a command gone?
 //! [`recorder`] and [`closing`]: what a run showed, and what must hold of it.
 
+#[cfg(feature = "server")]
+pub mod acp;
 #[cfg(feature = "server")]
 mod asked;
 #[cfg(feature = "suites")]

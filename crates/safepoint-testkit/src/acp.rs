@@ -1,0 +1,114 @@
+//! ACP agents that behave badly, as processes: for testing whoever runs agents of strangers.
+//!
+//! An agent is a process, so a test program is its own agent: it calls [`serve_if_asked`] before anything else, and is
+//! started again with [`ASKED`] set to a [`Manners`] as JSON. What it does in a turn, the first word of the prompt's last
+//! line says: [`WORDS`] has them all.
+
+use std::{fs::OpenOptions, io::Write as _, path::PathBuf};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+mod brain;
+mod say;
+mod stdio;
+mod turn;
+
+pub use crate::mcp::{now_ns, read_log};
+pub use turn::WORDS;
+
+/// The variable that makes an agent of a process that calls [`serve_if_asked`].
+pub const ASKED: &str = "SAFEPOINT_TEST_ACP";
+
+/// How an agent behaves, beside what its prompts tell it.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Manners {
+    /// From its start on.
+    pub start: Start,
+    /// What it can do with a session of an earlier process.
+    pub keeps: Keeps,
+    /// Whether it wants to know who asks.
+    pub door: Door,
+    /// Where it writes down what it received and did, a JSON object a line: `{at_ns, got}`.
+    pub log: Option<PathBuf>,
+}
+
+/// What it does from its start on. Exhaustive: an agent is told one of these.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Start {
+    /// It starts as it should.
+    #[default]
+    Well,
+    /// It takes `initialize` and never answers.
+    Hang,
+    /// It says why on standard error and ends with code 7.
+    Die,
+    /// It writes many megabytes to standard error, before and between its messages.
+    Flood,
+    /// It ignores the end of its input.
+    Stubborn,
+    /// It speaks only a later version of the protocol.
+    Newer,
+}
+
+/// What it can do with a session of an earlier process, which it finds in its log. Exhaustive: what the protocol has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Keeps {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// `session/load`: it tells all that was said before.
+    Load,
+    /// `session/resume`: it tells nothing of it.
+    Resume,
+}
+
+/// Whether it wants to know who asks. Exhaustive: an agent is told one of these.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Door {
+    /// Anybody may come in.
+    #[default]
+    Open,
+    /// No session before `authenticate` with the method `pass`.
+    Locked,
+}
+
+/// Serves over standard input and output until the input ends, and then ends the process, if [`ASKED`] is set; else
+/// returns at once.
+///
+/// # Panics
+/// If what is asked is no [`Manners`].
+pub fn serve_if_asked() {
+    let Ok(manners) = std::env::var(ASKED) else { return };
+    let manners = serde_json::from_str(&manners).expect("the variable holds manners");
+    stdio::serve(manners);
+}
+
+impl Manners {
+    /// What [`ASKED`] is to be set to.
+    ///
+    /// # Panics
+    /// Never: manners can be written as JSON.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).expect("manners can be written as JSON")
+    }
+
+    /// Writes down what was received or done.
+    fn note(&self, got: &Value) {
+        let Some(path) = &self.log else { return };
+        let line = json!({"at_ns": now_ns(), "got": got});
+        let written = OpenOptions::new()
+            .append(true)
+            .create(true)
+            .open(path)
+            .and_then(|mut file| file.write_all(format!("{line}\n").as_bytes()));
+        if let Err(error) = written {
+            eprintln!("the log cannot be written: {error}");
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! What an agent says to what it is told, apart from the turn itself.
+
+use serde_json::{Value, json};
+
+use super::{
+    Door, Keeps, Manners, Start,
+    say::{chunk, error, result, update},
+    turn::{self, Turn},
+};
+
+/// What is to be done.
+#[derive(Debug)]
+pub(super) enum Step {
+    Say(Value),
+    /// A line that is no message.
+    Raw(String),
+    /// Words on standard error, then the end of the agent.
+    Die(&'static str, i32),
+    /// Much on standard error.
+    Flood,
+    /// It reads and does nothing more.
+    Wedge,
+    /// A grandchild that lives on by itself.
+    Spawn,
+}
+
+/// An agent's mind.
+#[derive(Debug)]
+pub(super) struct Brain {
+    pub(super) manners: Manners,
+    is_known: bool,
+    sessions: usize,
+    pub(super) turn: Option<Turn>,
+}
+
+const AUTH_REQUIRED: i64 = -32000;
+const NO_METHOD: i64 = -32601;
+const BAD_PARAMS: i64 = -32602;
+const VERSION: u64 = 1;
+
+impl Brain {
+    pub(super) fn new(manners: Manners) -> Self {
+        Self { is_known: manners.door == Door::Open, manners, sessions: 0, turn: None }
+    }
+
+    pub(super) fn hear(&mut self, message: &Value) -> Vec<Step> {
+        if self.manners.start == Start::Hang {
+            return Vec::new();
+        }
+        let (id, params) = (&message["id"], &message["params"]);
+        let session = params["sessionId"].as_str().unwrap_or_default();
+        match message["method"].as_str() {
+            None => turn::answered(self, id, message),
+            Some("initialize") => vec![result(id, self.initialized())],
+            Some("authenticate") if params["methodId"] == "pass" => {
+                self.is_known = true;
+                vec![result(id, json!({}))]
+            }
+            Some("session/new" | "session/load" | "session/resume") if !self.is_known => {
+                vec![error(id, AUTH_REQUIRED, "who are you?")]
+            }
+            Some("session/new") => self.new_session(id),
+            Some("session/load") if self.manners.keeps == Keeps::Load => self.load(id, session),
+            Some("session/resume") if self.manners.keeps == Keeps::Resume => self.resume(id, session),
+            Some("session/prompt") => turn::begin(self, id, session, params),
+            Some("session/cancel") => turn::cancelled(self),
+            Some(_) if id.is_null() => Vec::new(),
+            Some(_) => vec![error(id, NO_METHOD, "there is no such method")],
+        }
+    }
+
+    pub(super) fn end_of_input(&mut self) -> Vec<Step> {
+        turn::end_of_input(self)
+    }
+
+    fn initialized(&self) -> Value {
+        let version = if self.manners.start == Start::Newer { VERSION + 1 } else { VERSION };
+        let sessions = match self.manners.keeps {
+            Keeps::Resume => json!({"resume": {}}),
+            Keeps::Nothing | Keeps::Load => json!({}),
+        };
+        let methods = match self.manners.door {
+            Door::Open => json!([]),
+            Door::Locked => json!([{"id": "pass", "name": "A word"}]),
+        };
+        json!({
+            "protocolVersion": version,
+            "agentCapabilities": {
+                "loadSession": self.manners.keeps == Keeps::Load, "sessionCapabilities": sessions,
+            },
+            "agentInfo": {"name": "test-agent", "version": "1"},
+            "authMethods": methods,
+        })
+    }
+
+    fn new_session(&mut self, id: &Value) -> Vec<Step> {
+        self.sessions += 1;
+        let session = format!("s{}-{}", std::process::id(), self.sessions);
+        vec![result(id, json!({ "sessionId": session }))]
+    }
+
+    fn load(&self, id: &Value, session: &str) -> Vec<Step> {
+        let earlier = self.earlier(session);
+        if earlier.is_empty() {
+            return vec![error(id, BAD_PARAMS, "I do not know that session")];
+        }
+        let mut steps = Vec::new();
+        for said in earlier {
+            let content = json!({"type": "text", "text": said});
+            steps.push(update(session, json!({"sessionUpdate": "user_message_chunk", "content": content})));
+            steps.push(chunk(session, "what I said before"));
+        }
+        steps.push(result(id, Value::Null));
+        steps
+    }
+
+    fn resume(&self, id: &Value, session: &str) -> Vec<Step> {
+        if self.earlier(session).is_empty() {
+            return vec![error(id, BAD_PARAMS, "I do not know that session")];
+        }
+        vec![result(id, json!({}))]
+    }
+
+    /// What this session was told, by this process or an earlier one that kept the same log.
+    pub(super) fn earlier(&self, session: &str) -> Vec<String> {
+        let Some(log) = &self.manners.log else { return Vec::new() };
+        let prompts = super::read_log(log).into_iter().filter(|(_, got)| {
+            got["method"] == "session/prompt" && got["params"]["sessionId"].as_str() == Some(session)
+        });
+        prompts.map(|(_, got)| turn::text_of(&got["params"])).collect()
+    }
+}

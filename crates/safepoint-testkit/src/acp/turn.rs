@@ -1,0 +1,227 @@
+//! A turn: what the prompt asks for, and what becomes of it when the agent is told to end it.
+
+use serde_json::{Value, json};
+
+use super::{
+    brain::{Brain, Step},
+    say::{asks, called, calls, chunk, end, error, may_i, result, thought, update},
+};
+
+/// What the first word of a prompt's last line makes of the turn.
+pub const WORDS: [(&str, &str); 24] = [
+    ("say", "says the rest of the line, in chunks of one word, and ends"),
+    ("think", "thinks, uses a tool of its own, says `thought about it`, and ends"),
+    ("work", "says `working`, begins a tool call, and works until it is told to end, which it confirms"),
+    ("deaf", "the same, but hears no `session/cancel`"),
+    ("sly", "the same, but says `end_turn` where it should say that it was cancelled"),
+    ("fail", "the same, but answers with an error when it is told to end"),
+    (
+        "babble",
+        "the same, but says a hundred more things, and that its tool call is done, before it confirms",
+    ),
+    ("late", "hears no `session/cancel`, but says more and answers when its input ends"),
+    ("ask", "asks whether it may pay; pays if it may; and ends, or confirms that it was told to"),
+    ("nag", "asks the same twice at once, and then as `ask`"),
+    ("odd-ask", "asks with no answer to choose from that allows anything"),
+    ("tree", "starts a grandchild in a session of its own, and then as `deaf`"),
+    ("flood", "writes many megabytes to standard error, and then as `say`"),
+    ("noise", "writes lines that are no messages, and then as `say`"),
+    ("big", "writes one line of 50 MB, says `after`, and ends"),
+    ("die", "says `half`, and why on standard error, and ends the process with code 3"),
+    ("twice", "answers twice, differently"),
+    ("file", "asks for a file, says what it was answered, and ends"),
+    ("wedge", "says `wedged`, and reads and does nothing more"),
+    ("count", "says how many prompts this session has had, and ends"),
+    ("refuse", "ends with `refusal`"),
+    ("tokens", "says `cut`, and ends with `max_tokens`"),
+    ("new-reason", "ends with a reason that nobody knows"),
+    ("broken", "answers with neither a result nor an error"),
+];
+
+const BIG_BYTES: usize = 50 << 20;
+const BABBLE: usize = 100;
+const INTERNAL: i64 = -32603;
+const CALL: &str = "call1";
+
+/// A turn under way.
+#[derive(Debug)]
+pub(super) struct Turn {
+    prompt: Value,
+    session: String,
+    word: String,
+    is_cancelled: bool,
+    /// Questions that are not answered yet.
+    open: Vec<String>,
+}
+
+/// The text of a prompt.
+pub(super) fn text_of(params: &Value) -> String {
+    let blocks = params["prompt"].as_array().into_iter().flatten();
+    let texts: Vec<&str> = blocks.filter_map(|block| block["text"].as_str()).collect();
+    texts.join("\n")
+}
+
+pub(super) fn begin(brain: &mut Brain, id: &Value, session: &str, params: &Value) -> Vec<Step> {
+    let text = text_of(params);
+    let line = text.lines().last().unwrap_or_default();
+    let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+    let turn = Turn {
+        prompt: id.clone(),
+        session: session.to_owned(),
+        word: word.to_owned(),
+        is_cancelled: false,
+        open: Vec::new(),
+    };
+    if let Some(steps) = at_once(brain, &turn, rest) {
+        return steps;
+    }
+    under_way(brain, turn, rest)
+}
+
+/// What is over as soon as it is said.
+fn at_once(brain: &Brain, turn: &Turn, rest: &str) -> Option<Vec<Step>> {
+    let (id, session) = (&turn.prompt, turn.session.as_str());
+    let said = || rest.split_inclusive(' ').map(|word| chunk(session, word));
+    let ends = |reason| end(id, reason);
+    Some(match turn.word.as_str() {
+        "say" => said().chain([ends("end_turn")]).collect(),
+        "think" => vec![
+            thought(session, "hm"),
+            calls(session, CALL, "Looking at it"),
+            called(session, CALL, "completed"),
+            chunk(session, "thought about it"),
+            ends("end_turn"),
+        ],
+        "flood" => [Step::Flood].into_iter().chain(said()).chain([ends("end_turn")]).collect(),
+        "noise" => noise(session).into_iter().chain(said()).chain([ends("end_turn")]).collect(),
+        "big" => vec![chunk(session, &"x".repeat(BIG_BYTES)), chunk(session, "after"), ends("end_turn")],
+        "die" => vec![chunk(session, "half"), Step::Die("the disk is on fire", 3)],
+        "twice" => vec![chunk(session, "once"), ends("end_turn"), chunk(session, "again"), ends("refusal")],
+        "wedge" => vec![chunk(session, "wedged"), Step::Wedge],
+        "count" => {
+            let count = brain.earlier(session).len();
+            vec![chunk(session, &format!("prompt {count}")), ends("end_turn")]
+        }
+        "refuse" => vec![ends("refusal")],
+        "tokens" => vec![chunk(session, "cut"), ends("max_tokens")],
+        "new-reason" => vec![ends("bored")],
+        "broken" => vec![Step::Say(json!({"jsonrpc": "2.0", "id": id}))],
+        _ => return None,
+    })
+}
+
+/// What goes on until something is heard.
+fn under_way(brain: &mut Brain, mut turn: Turn, rest: &str) -> Vec<Step> {
+    let session = turn.session.clone();
+    let steps = match turn.word.as_str() {
+        "ask" | "nag" => {
+            turn.open.push("q1".into());
+            let mut steps = vec![calls(&session, "pay1", "Pay the rent"), may_i(&session, "q1")];
+            if turn.word == "nag" {
+                turn.open.push("q2".into());
+                steps.push(may_i(&session, "q2"));
+            }
+            steps
+        }
+        "odd-ask" => {
+            turn.open.push("q1".into());
+            vec![asks(&session, "q1", json!([{"optionId": "hm", "name": "Hm", "kind": "ponder"}]))]
+        }
+        "file" => {
+            turn.open.push("q1".into());
+            let params = json!({"sessionId": session, "path": "/etc/hostname"});
+            vec![Step::Say(
+                json!({"jsonrpc": "2.0", "id": "q1", "method": "fs/read_text_file", "params": params}),
+            )]
+        }
+        "work" | "deaf" | "sly" | "fail" | "babble" | "late" | "tree" => {
+            let mut steps = vec![chunk(&session, "working"), calls(&session, CALL, "Working")];
+            if turn.word == "tree" {
+                steps.insert(0, Step::Spawn);
+            }
+            steps
+        }
+        word => return vec![error(&turn.prompt, INTERNAL, &format!("I cannot {word} {rest}"))],
+    };
+    brain.turn = Some(turn);
+    steps
+}
+
+/// It is told to end the turn.
+pub(super) fn cancelled(brain: &mut Brain) -> Vec<Step> {
+    let Some(mut turn) = brain.turn.take() else { return Vec::new() };
+    turn.is_cancelled = true;
+    let (id, session) = (turn.prompt.clone(), turn.session.clone());
+    match turn.word.as_str() {
+        "deaf" | "late" | "tree" => {
+            brain.turn = Some(turn);
+            Vec::new()
+        }
+        // Who asks waits for the answers first, as the protocol says.
+        _ if !turn.open.is_empty() => {
+            brain.turn = Some(turn);
+            Vec::new()
+        }
+        "sly" => vec![end(&id, "end_turn")],
+        "fail" => vec![error(&id, INTERNAL, "the request was aborted")],
+        "babble" => (0..BABBLE)
+            .map(|_| chunk(&session, "and "))
+            .chain([called(&session, CALL, "completed"), end(&id, "cancelled")])
+            .collect(),
+        _ => vec![end(&id, "cancelled")],
+    }
+}
+
+/// Somebody answered what it had asked.
+pub(super) fn answered(brain: &mut Brain, id: &Value, answer: &Value) -> Vec<Step> {
+    let Some(mut turn) = brain.turn.take() else { return Vec::new() };
+    turn.open.retain(|open| id != open);
+    let (prompt, session) = (turn.prompt.clone(), turn.session.clone());
+    if !turn.open.is_empty() {
+        brain.turn = Some(turn);
+        return Vec::new();
+    }
+    if turn.word == "file" {
+        let told = answer["error"]["code"].to_string();
+        return vec![chunk(&session, &told), end(&prompt, "end_turn")];
+    }
+    let outcome = &answer["result"]["outcome"];
+    match (outcome["outcome"].as_str(), outcome["optionId"].as_str()) {
+        (Some("selected"), Some(option @ ("yes" | "ever"))) => {
+            brain.manners.note(&json!({"paid": 900, "option": option}));
+            vec![called(&session, "pay1", "completed"), chunk(&session, "paid"), end(&prompt, "end_turn")]
+        }
+        (Some("selected"), Some(option)) => {
+            vec![
+                called(&session, "pay1", "failed"),
+                chunk(&session, &format!("not paid: {option}")),
+                end(&prompt, "end_turn"),
+            ]
+        }
+        _ if turn.is_cancelled => vec![end(&prompt, "cancelled")],
+        _ => vec![chunk(&session, "nobody said"), end(&prompt, "end_turn")],
+    }
+}
+
+/// There is nobody any more who would tell it anything.
+pub(super) fn end_of_input(brain: &mut Brain) -> Vec<Step> {
+    let Some(turn) = brain.turn.take().filter(|turn| turn.word == "late") else { return Vec::new() };
+    let session = turn.session.as_str();
+    vec![chunk(session, "done after all"), called(session, CALL, "completed"), end(&turn.prompt, "end_turn")]
+}
+
+/// Lines that are no messages, messages of nobody, and one of a kind that this release does not know.
+fn noise(session: &str) -> Vec<Step> {
+    vec![
+        Step::Raw("Listening on {port".into()),
+        Step::Raw(String::new()),
+        Step::Raw("[1, 2".into()),
+        Step::Raw("\"text\"".into()),
+        Step::Raw("{\"jsonrpc\":\"2.0\"}".into()),
+        result(&json!(424_242), json!({"stopReason": "refusal"})),
+        result(&json!("nobody"), json!({})),
+        chunk("another-session", "not for you "),
+        update(session, json!({"sessionUpdate": "moon_phase", "phase": "full"})),
+        Step::Say(json!({"jsonrpc": "2.0", "method": "_vendor/hello", "params": {}})),
+    ]
+}
