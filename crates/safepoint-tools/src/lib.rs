@@ -2,6 +2,7 @@
 //! of MCP servers.
 
 pub mod limits;
+pub mod lines;
 pub mod mcp;
 pub mod process;
 

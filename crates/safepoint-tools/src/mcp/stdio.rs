@@ -11,64 +11,37 @@ use rmcp::{
     transport::Transport,
 };
 use tokio::{
-    io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
+    io::AsyncWriteExt as _,
     net::unix::pipe::{Receiver, Sender},
     sync::Mutex,
 };
 
-use crate::limits;
-
-mod scan;
-
-use scan::Scan;
-
-/// A buffer that grew beyond this is given back after its message.
-const KEPT_BYTES: usize = 1 << 20;
+use crate::{
+    limits,
+    lines::{Line, Lines, Scan},
+};
 
 /// The two pipes of a server.
 pub(super) struct Pipes {
-    read: BufReader<Receiver>,
-    line: Vec<u8>,
-    /// Set while the rest of a line that is too long is passed over.
-    oversized: Option<Scan>,
+    lines: Lines,
     write: Arc<Mutex<Option<Sender>>>,
 }
 
 impl Pipes {
     pub(super) fn new(stdin: Sender, stdout: Receiver) -> Self {
-        Self {
-            read: BufReader::with_capacity(limits::CHUNK_BYTES, stdout),
-            line: Vec::new(),
-            oversized: None,
-            write: Arc::new(Mutex::new(Some(stdin))),
-        }
+        let lines = Lines::new(stdout, limits::MCP_MESSAGE_BYTES);
+        Self { lines, write: Arc::new(Mutex::new(Some(stdin))) }
     }
+}
 
-    /// Takes a part of a line. Nothing is awaited here, so that a read that is dropped has taken nothing.
-    fn take(&mut self, part: &[u8]) {
-        if let Some(scan) = &mut self.oversized {
-            return scan.feed(part);
-        }
-        if self.line.len() + part.len() <= limits::MCP_MESSAGE_BYTES {
-            return self.line.extend_from_slice(part);
-        }
-        let mut scan = Scan::default();
-        scan.feed(&self.line);
-        scan.feed(part);
-        self.line = Vec::new();
-        self.oversized = Some(scan);
-    }
-
-    /// The line is whole: what it says, if it says anything.
-    fn end_of_line(&mut self) -> Option<ServerJsonRpcMessage> {
-        if let Some(scan) = self.oversized.take() {
+/// What a line says, if it says anything.
+fn message(line: &Line) -> Option<ServerJsonRpcMessage> {
+    match line {
+        Line::Whole(line) => read(line),
+        Line::TooLong(scan) => {
             let limit = limits::MCP_MESSAGE_BYTES;
-            return failed(&scan, format!("its answer is larger than {limit} bytes and was not read"));
+            failed(scan, format!("its answer is larger than {limit} bytes and was not read"))
         }
-        let message = read(&self.line);
-        self.line.clear();
-        self.line.shrink_to(KEPT_BYTES);
-        message
     }
 }
 
@@ -114,17 +87,8 @@ impl Transport<RoleClient> for Pipes {
 
     async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
         loop {
-            let available = self.read.fill_buf().await.ok()?;
-            if available.is_empty() {
-                return None;
-            }
-            let newline = available.iter().position(|byte| *byte == b'\n');
-            let part = available[..newline.unwrap_or(available.len())].to_vec();
-            self.read.consume(newline.map_or(part.len(), |at| at + 1));
-            self.take(&part);
-            if newline.is_some()
-                && let Some(message) = self.end_of_line()
-            {
+            let line = self.lines.next().await?;
+            if let Some(message) = message(&line) {
                 return Some(message);
             }
         }

@@ -3,7 +3,7 @@
 /// Looks for `id` and `method` at the top of a JSON object, byte by byte. What is not JSON gives nothing or nonsense, but
 /// never fails; an id that is nobody's is thrown away later.
 #[derive(Debug, Default)]
-pub(super) struct Scan {
+pub struct Scan {
     depth: usize,
     string: Option<Escape>,
     place: Place,
@@ -41,15 +41,23 @@ const WORD_BYTES: usize = 24;
 const TOP: usize = 1;
 
 impl Scan {
-    pub(super) fn feed(&mut self, bytes: &[u8]) {
+    /// Looks at more of the line.
+    pub fn feed(&mut self, bytes: &[u8]) {
         for byte in bytes {
             self.take(*byte);
         }
     }
 
-    /// The number of the call, if this is an answer.
-    pub(super) fn answers(&self) -> Option<i64> {
+    /// The number of the question that this answers, if it is an answer to a numbered one.
+    #[must_use]
+    pub fn answers(&self) -> Option<i64> {
         self.id.filter(|_| self.asks == Asks::No)
+    }
+
+    /// The number of the question that this is, if it is a numbered one.
+    #[must_use]
+    pub fn asks(&self) -> Option<i64> {
+        self.id.filter(|_| self.asks == Asks::Yes)
     }
 
     fn take(&mut self, byte: u8) {
