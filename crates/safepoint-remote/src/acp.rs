@@ -1,0 +1,220 @@
+//! Agents that speak the Agent Client Protocol (ACP), as processes of ours: held like every command, so that a stop is
+//! hard. First the agent is asked to end its turn; then, whatever it says, its process and all that it started go.
+//!
+//! ```no_run
+//! use safepoint::{Agent, Outcome};
+//! use safepoint_remote::acp::Acp;
+//!
+//! # async fn example() {
+//! let coder = Acp::program("coder", "my-agent").args(["--acp"]).cwd("/home/me/project");
+//! let agent = Agent::over(coder).build();
+//! if let Outcome::Done(done) = agent.run("Why does the build fail?").await {
+//!     println!("{}", done.answer);
+//! }
+//! # }
+//! ```
+//!
+//! One process does one piece of work, and ends with it: a run is quiet when it is gone. Where the agent can load or
+//! resume its sessions, the next message of a conversation goes on in the same one.
+//!
+//! We offer an agent neither files nor terminals of ours: what it does it does by itself, in its own process, and the
+//! questions that it asks are answered as approvals are.
+
+use std::{
+    env,
+    ffi::OsString,
+    fmt,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use safepoint::{
+    receipt::Grade,
+    remote::{Brief, Line, Remote, RemoteSpec},
+    tool::{Cx, EffectClass},
+};
+use safepoint_tools::process::{CommandSpec, Output, Processes, Stdin};
+
+mod answer;
+mod dialogue;
+mod keeper;
+mod known;
+mod limits;
+mod message;
+mod outbox;
+mod talk;
+mod update;
+
+use dialogue::{Dialogue, Setting};
+use keeper::Work;
+use known::Known;
+use talk::Talk;
+
+/// An ACP agent, described. A process is started for each piece of work, when it begins.
+#[derive(Clone)]
+pub struct Acp {
+    spec: RemoteSpec,
+    site: Site,
+    start: Duration,
+    known: Arc<Known>,
+}
+
+/// How its process is started, and what it is told first.
+#[derive(Clone)]
+struct Site {
+    program: OsString,
+    args: Vec<OsString>,
+    env: Vec<(OsString, Option<OsString>)>,
+    cwd: Option<PathBuf>,
+    method: Option<String>,
+    processes: Processes,
+}
+
+impl Acp {
+    /// A program that speaks ACP over its standard input and output. `name` is what models and rules know it by.
+    #[must_use]
+    pub fn program(name: impl Into<String>, program: impl Into<OsString>) -> Self {
+        let program = program.into();
+        let peer = format!("acp:{}", program.to_string_lossy());
+        Self::at(name.into(), peer, program, Vec::new())
+    }
+
+    /// The same as a line for the shell.
+    #[must_use]
+    pub fn shell(name: impl Into<String>, line: impl Into<String>) -> Self {
+        let line = line.into();
+        let args = vec!["-c".into(), line.clone().into()];
+        Self::at(name.into(), format!("acp:{line}"), "/bin/sh".into(), args)
+    }
+
+    fn at(name: String, peer: String, program: OsString, args: Vec<OsString>) -> Self {
+        let spec = RemoteSpec::new(name, DESCRIPTION, peer).grade(Grade::Hard).stop_within(limits::STOP);
+        let processes = Processes::new(format!("acp_{}", uuid::Uuid::new_v4().simple()));
+        let site = Site { program, args, env: Vec::new(), cwd: None, method: None, processes };
+        Self { spec, site, start: limits::START, known: Arc::default() }
+    }
+
+    /// Adds arguments of the program.
+    #[must_use]
+    pub fn args(mut self, more: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
+        self.site.args.extend(more.into_iter().map(Into::into));
+        self
+    }
+
+    /// Sets a variable of its environment. Beside these it has all of ours, keys included: it is an agent, and has
+    /// models of its own to pay.
+    #[must_use]
+    pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+        self.site.env.push((name.into(), Some(value.into())));
+        self
+    }
+
+    /// Keeps a variable of our environment from it.
+    #[must_use]
+    pub fn without_env(mut self, name: impl Into<OsString>) -> Self {
+        self.site.env.push((name.into(), None));
+        self
+    }
+
+    /// Sets where it runs, and what its sessions take as the project's folder. Default: where this program runs.
+    #[must_use]
+    pub fn cwd(mut self, place: impl Into<PathBuf>) -> Self {
+        self.site.cwd = Some(place.into());
+        self
+    }
+
+    /// Sets what it does, for models.
+    #[must_use]
+    pub fn describe(mut self, text: impl Into<String>) -> Self {
+        self.spec.description = text.into();
+        self
+    }
+
+    /// Sets what its work may change. Default: anything ([`EffectClass::Unsafe`]).
+    #[must_use]
+    pub fn effect(mut self, effect: EffectClass) -> Self {
+        self.spec = self.spec.effect(effect);
+        self
+    }
+
+    /// Sets by which of its methods it is told who asks, before a session begins. Default: by none, which suits an agent
+    /// that was logged in by its own means.
+    #[must_use]
+    pub fn authenticate(mut self, method: impl Into<String>) -> Self {
+        self.site.method = Some(method.into());
+        self
+    }
+
+    /// Sets how long it may take from the start of its process until it can be asked something. Default: 60 s.
+    #[must_use]
+    pub fn start_within(mut self, limit: Duration) -> Self {
+        self.start = limit;
+        self
+    }
+
+    /// Sets how long a stop may take in all: half of it the agent has to end its turn by itself, then its process is
+    /// ended, politely first. Default: 2 s.
+    #[must_use]
+    pub fn stop_within(mut self, limit: Duration) -> Self {
+        self.spec = self.spec.stop_within(limit);
+        self
+    }
+
+    /// Sets who holds its processes: share one, and all commands of a program have one guard.
+    #[must_use]
+    pub fn under(mut self, processes: &Processes) -> Self {
+        self.site.processes = processes.clone();
+        self
+    }
+
+    /// Where its sessions are.
+    fn folder(&self) -> PathBuf {
+        let here = || env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
+        match &self.site.cwd {
+            Some(place) if place.is_absolute() => place.clone(),
+            Some(place) => here().join(place),
+            None => here(),
+        }
+    }
+
+    fn command(&self, folder: &Path) -> CommandSpec {
+        let Site { program, args, env, .. } = &self.site;
+        let output = Output::Pipe { errors: limits::ERROR_BYTES };
+        let mut command = CommandSpec::new(program).args(args).cwd(folder).stdin(Stdin::Pipe).output(output);
+        command.label = format!("ACP agent {}", self.spec.name);
+        command.env.clone_from(env);
+        command
+    }
+}
+
+const DESCRIPTION: &str = "Another agent, with tools of its own. Give it a task of its own, with all that it needs to \
+                           know; its answer comes back when it is done.";
+
+impl Remote for Acp {
+    fn spec(&self) -> &RemoteSpec {
+        &self.spec
+    }
+
+    fn open(&self, brief: Brief, cx: &Cx) -> Box<dyn Line> {
+        let folder = self.folder();
+        let setting = Setting { folder: folder.clone(), method: self.site.method.clone() };
+        let work = Work {
+            command: self.command(&folder),
+            processes: self.site.processes.clone(),
+            start: self.start,
+            stop: self.spec.stop_within,
+            known: Arc::clone(&self.known),
+            conversation: brief.conversation.clone(),
+            cx: cx.clone(),
+        };
+        Box::new(Talk::new(work, Dialogue::new(setting, brief)))
+    }
+}
+
+/// Without its environment, which may hold secrets.
+impl fmt::Debug for Acp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Acp").field("spec", &self.spec).field("cwd", &self.site.cwd).finish_non_exhaustive()
+    }
+}

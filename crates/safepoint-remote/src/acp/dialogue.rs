@@ -1,0 +1,272 @@
+//! What is said to an agent and what its words mean, from the handshake to the end of the turn: pure, so that every
+//! order of messages can be tried.
+//!
+//! **Invariants**
+//! - At most one prompt is sent, and at most one end is told.
+//! - After a stop nothing of the agent's is told but the end of its turn, and every question gets `cancelled`.
+//! - A turn that we asked to end and that ends in any other way than `cancelled` is not called finished: the agent may
+//!   mean either.
+
+use std::{collections::HashMap, path::PathBuf};
+
+use safepoint::{
+    Failure,
+    approval::Decision,
+    remote::{Brief, Said},
+};
+use safepoint_tools::lines::{Line, Scan};
+use serde_json::{Value, json};
+
+use super::{
+    answer::Asked,
+    limits,
+    message::{self, AUTH_REQUIRED, CANCELLED, Message, NO_METHOD, Refusal},
+    update::{Titles, shown},
+};
+
+mod opening;
+
+/// What is the same for each process of an agent.
+#[derive(Debug)]
+pub(super) struct Setting {
+    pub(super) folder: PathBuf,
+    pub(super) method: Option<String>,
+}
+
+/// What is to be done.
+#[derive(Debug)]
+pub(super) enum Act {
+    /// This is to be written.
+    Send(Value),
+    /// This is to be told.
+    Tell(Said),
+    /// The conversation is this session of the agent's.
+    Note(String),
+    /// The turn was asked to end, and has.
+    Answered(Answered),
+}
+
+/// How a turn ended that was asked to. Exhaustive: it said so, or said something else.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Answered {
+    /// With `cancelled`, or before it began.
+    AsAsked(String),
+    /// With this.
+    Otherwise(String),
+}
+
+/// How far it is.
+#[derive(Debug, PartialEq, Eq)]
+enum Stage {
+    /// Not begun.
+    Fresh,
+    Initialize,
+    Authenticate,
+    /// The session is being made, or found again.
+    Session(How),
+    /// The turn: the answer to this question is its end.
+    Prompt,
+    Over,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum How {
+    New,
+    Load,
+    Resume,
+}
+
+/// Whether the turn is to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wanted {
+    On,
+    Ended,
+}
+
+/// One process's talk, of one piece of work.
+#[derive(Debug)]
+pub(super) struct Dialogue {
+    setting: Setting,
+    brief: Brief,
+    stage: Stage,
+    wanted: Wanted,
+    /// The number of the question that is waited for.
+    number: u64,
+    /// The agent's name of the session that the conversation had so far.
+    earlier: Option<String>,
+    session: String,
+    /// What the agent said of itself.
+    agent: Value,
+    titles: Titles,
+    asked: HashMap<String, Asked>,
+}
+
+impl Dialogue {
+    pub(super) fn new(setting: Setting, brief: Brief) -> Self {
+        Self {
+            setting,
+            brief,
+            stage: Stage::Fresh,
+            wanted: Wanted::On,
+            number: 0,
+            earlier: None,
+            session: String::new(),
+            agent: Value::Null,
+            titles: Titles::default(),
+            asked: HashMap::new(),
+        }
+    }
+
+    /// Whether the agent was asked to do the work, so that it may have done some of it.
+    pub(super) fn has_begun(&self) -> bool {
+        self.stage == Stage::Prompt
+    }
+
+    /// Whether it can still become ready; when it is not in time, it never is.
+    pub(super) fn is_opening(&self) -> bool {
+        matches!(self.stage, Stage::Fresh | Stage::Initialize | Stage::Authenticate | Stage::Session(_))
+    }
+
+    /// Whether its end was told.
+    pub(super) fn is_over(&self) -> bool {
+        self.stage == Stage::Over
+    }
+
+    pub(super) fn hear(&mut self, line: &Line) -> Vec<Act> {
+        let message = match line {
+            Line::Whole(line) => Message::read(line),
+            Line::TooLong(scan) => return self.hear_too_long(scan),
+        };
+        match message {
+            None => Vec::new(),
+            Some(Message::Answer { id, result }) => self.answered(id, result),
+            Some(Message::Question { id, method, params }) => self.asked(id, &method, &params),
+            Some(Message::Notice { method, params }) => self.noticed(&method, &params),
+        }
+    }
+
+    fn hear_too_long(&mut self, scan: &Scan) -> Vec<Act> {
+        let limit = limits::MESSAGE_BYTES;
+        if let Some(id) = scan.answers().and_then(|id| u64::try_from(id).ok()) {
+            let broken = format!("its answer is larger than {limit} bytes and was not read");
+            return self.answered(id, Err(Refusal::broken(broken)));
+        }
+        if let Some(id) = scan.asks() {
+            return vec![Act::Send(message::refusal(&json!(id), NO_METHOD, "larger than what is read"))];
+        }
+        if self.is_told() {
+            let note = format!("[it said more than {limit} bytes at once, which were not read]\n");
+            return vec![Act::Tell(Said::Progress(note))];
+        }
+        Vec::new()
+    }
+
+    /// Whether what the agent says of its work is told.
+    fn is_told(&self) -> bool {
+        self.stage == Stage::Prompt && self.wanted == Wanted::On
+    }
+
+    fn noticed(&mut self, method: &str, params: &Value) -> Vec<Act> {
+        match method {
+            "session/update" if self.is_told() && params["sessionId"] == *self.session => {
+                self.titles.hear(&params["update"]).map(Act::Tell).into_iter().collect()
+            }
+            "$/cancel_request" => {
+                let id = params["requestId"].to_string();
+                let Some(asked) = self.asked.remove(&id) else { return Vec::new() };
+                let refused = message::refusal(&asked.id, CANCELLED, "taken back");
+                vec![Act::Send(refused), Act::Tell(Said::Withdrawn { question: id })]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn asked(&mut self, id: Value, method: &str, params: &Value) -> Vec<Act> {
+        if method != "session/request_permission" {
+            return vec![Act::Send(message::refusal(&id, NO_METHOD, "this client offers no such method"))];
+        }
+        self.titles.note(&params["toolCall"]);
+        let (asked, question) = Asked::read(id, params, &self.titles);
+        if self.asked.len() >= limits::QUESTIONS || self.asked.contains_key(&question.id) {
+            return vec![Act::Send(message::refusal(&asked.id, message::BAD_PARAMS, "too many open questions"))];
+        }
+        if !self.is_told() {
+            return vec![Act::Send(asked.cancelled())];
+        }
+        self.asked.insert(question.id.clone(), asked);
+        vec![Act::Tell(Said::Question(question))]
+    }
+
+    /// A person's decision; nothing where the question is not open any more.
+    pub(super) fn decide(&mut self, question: &str, decision: &Decision) -> Vec<Act> {
+        let asked = self.asked.remove(question);
+        asked.map(|asked| Act::Send(asked.answer(decision))).into_iter().collect()
+    }
+
+    /// The work is to end. The notice first, and then the answers to open questions, as the protocol says.
+    pub(super) fn stop(&mut self) -> Vec<Act> {
+        let was = std::mem::replace(&mut self.wanted, Wanted::Ended);
+        match self.stage {
+            _ if was == Wanted::Ended => Vec::new(),
+            Stage::Prompt => {
+                let notice = message::notice("session/cancel", &json!({ "sessionId": self.session }));
+                let open = self.asked.drain().map(|(_, asked)| Act::Send(asked.cancelled()));
+                [Act::Send(notice)].into_iter().chain(open).collect()
+            }
+            Stage::Over => Vec::new(),
+            Stage::Fresh | Stage::Initialize | Stage::Authenticate | Stage::Session(_) => {
+                self.stage = Stage::Over;
+                vec![Act::Answered(Answered::AsAsked("it had not been asked anything".into()))]
+            }
+        }
+    }
+
+    fn answered(&mut self, id: u64, result: Result<Value, Refusal>) -> Vec<Act> {
+        // Of another number: an answer of nobody, or a second one.
+        if id != self.number {
+            return Vec::new();
+        }
+        match (&self.stage, result) {
+            (Stage::Initialize, Ok(agent)) => self.initialized(agent),
+            (Stage::Authenticate, Ok(_)) => self.open_session(),
+            (Stage::Session(How::New), Ok(made)) => self.made(&made),
+            (Stage::Session(_), Ok(_)) => self.prompt(),
+            (Stage::Session(How::Load | How::Resume), Err(refusal)) if refusal.code != AUTH_REQUIRED => {
+                self.begin_anew(&refusal)
+            }
+            (Stage::Initialize | Stage::Authenticate | Stage::Session(_), Err(refusal)) => self.refused(&refusal),
+            (Stage::Prompt, result) => self.ended(result),
+            (Stage::Fresh | Stage::Over, _) => Vec::new(),
+        }
+    }
+
+    /// The turn is over.
+    fn ended(&mut self, result: Result<Value, Refusal>) -> Vec<Act> {
+        self.stage = Stage::Over;
+        let reason = match &result {
+            Ok(result) => result["stopReason"].as_str().map(shown),
+            Err(refusal) => Some(format!("an error: {}", shown(&refusal.message))),
+        };
+        let reason = reason.unwrap_or_else(|| "no reason".to_owned());
+        if self.wanted == Wanted::Ended {
+            let is_asked = result.is_ok() && reason == "cancelled";
+            return vec![Act::Answered(match is_asked {
+                true => Answered::AsAsked("it said `cancelled`".into()),
+                false => Answered::Otherwise(format!("it answered `{reason}`, not `cancelled`")),
+            })];
+        }
+        let failed = |what: String| Said::Failed(Failure::new(what));
+        let said = match (result, reason.as_str()) {
+            (Err(refusal), _) => failed(format!("{} ({})", refusal.message, refusal.code)),
+            (Ok(_), "end_turn") => Said::Done(None),
+            (Ok(_), "max_tokens" | "max_turn_requests") => {
+                let cut = Said::Text(format!("\n[it ended here: `{reason}`]"));
+                return vec![Act::Tell(cut), Act::Tell(Said::Done(None))];
+            }
+            (Ok(_), "cancelled") => Said::Ended { word: "it says `cancelled`, and we did not ask".into() },
+            (Ok(_), "refusal") => failed("it refuses to go on (`refusal`)".into()),
+            (Ok(_), other) => failed(format!("it ended for a reason that is not known: `{other}`")),
+        };
+        vec![Act::Tell(said)]
+    }
+}

@@ -1,0 +1,126 @@
+//! The way to the prompt: the handshake, who asks, and a session that is new or found again.
+
+use safepoint::{Failure, remote::Said};
+use serde_json::{Value, json};
+
+use super::{
+    super::{
+        message::{self, AUTH_REQUIRED, Refusal},
+        update::shown,
+    },
+    Act, Dialogue, How, Stage,
+};
+
+/// The version of the protocol that is spoken here.
+const VERSION: u64 = 1;
+
+impl Dialogue {
+    /// The first words, in a conversation that was this session of the agent's so far. We offer neither files nor
+    /// terminals.
+    pub(in super::super) fn begin(&mut self, earlier: Option<String>) -> Vec<Act> {
+        self.earlier = earlier;
+        let params = json!({
+            "protocolVersion": VERSION,
+            "clientCapabilities": { "fs": { "readTextFile": false, "writeTextFile": false }, "terminal": false },
+            "clientInfo": { "name": "safepoint", "title": "Safepoint", "version": env!("CARGO_PKG_VERSION") },
+        });
+        vec![self.ask(Stage::Initialize, "initialize", &params)]
+    }
+
+    fn ask(&mut self, stage: Stage, method: &str, params: &Value) -> Act {
+        self.stage = stage;
+        self.number += 1;
+        Act::Send(message::question(self.number, method, params))
+    }
+
+    pub(super) fn initialized(&mut self, agent: Value) -> Vec<Act> {
+        self.agent = agent;
+        let version = &self.agent["protocolVersion"];
+        if *version != VERSION {
+            return self.never(&format!("speaks version {version} of the protocol, not {VERSION}"), None);
+        }
+        let Some(method) = self.setting.method.clone() else { return self.open_session() };
+        if !self.methods().contains(&method) {
+            let known = self.methods().join(", ");
+            return self.never(&format!("knows no way `{method}` to say who asks; it knows: {known}"), None);
+        }
+        vec![self.ask(Stage::Authenticate, "authenticate", &json!({ "methodId": method }))]
+    }
+
+    /// The ways in which it can be told who asks.
+    fn methods(&self) -> Vec<String> {
+        let methods = self.agent["authMethods"].as_array().into_iter().flatten();
+        methods.filter_map(|method| method["id"].as_str().map(str::to_owned)).collect()
+    }
+
+    /// Goes on in the conversation's session, where the agent can; else in a new one.
+    pub(super) fn open_session(&mut self) -> Vec<Act> {
+        let can = &self.agent["agentCapabilities"];
+        let (resumes, loads) = (!can["sessionCapabilities"]["resume"].is_null(), can["loadSession"] == true);
+        let Some(session) = self.earlier.clone() else { return vec![self.new_session()] };
+        let (how, method) = match (resumes, loads) {
+            (true, _) => (How::Resume, "session/resume"),
+            (false, true) => (How::Load, "session/load"),
+            (false, false) => {
+                let note = "[this agent cannot take up its sessions: it knows nothing of what was said before]\n";
+                return vec![Act::Tell(Said::Progress(note.into())), self.new_session()];
+            }
+        };
+        let params = json!({ "sessionId": session, "cwd": self.setting.folder, "mcpServers": [] });
+        self.session = session;
+        vec![self.ask(Stage::Session(how), method, &params)]
+    }
+
+    fn new_session(&mut self) -> Act {
+        let params = json!({ "cwd": self.setting.folder, "mcpServers": [] });
+        self.ask(Stage::Session(How::New), "session/new", &params)
+    }
+
+    /// It does not have the session any more.
+    pub(super) fn begin_anew(&mut self, refusal: &Refusal) -> Vec<Act> {
+        let why = shown(&refusal.message);
+        let note = format!("[it cannot take up its session ({why}): it knows nothing of what was said before]\n");
+        vec![Act::Tell(Said::Progress(note)), self.new_session()]
+    }
+
+    pub(super) fn made(&mut self, made: &Value) -> Vec<Act> {
+        let Some(session) = made["sessionId"].as_str() else {
+            return self.never("made a session without a name", None);
+        };
+        session.clone_into(&mut self.session);
+        self.prompt()
+    }
+
+    pub(super) fn prompt(&mut self) -> Vec<Act> {
+        let blocks = json!([{ "type": "text", "text": self.brief.text }]);
+        let params = json!({ "sessionId": self.session, "prompt": blocks });
+        let task = self.session.clone();
+        // It is noted before anything is sent, so that a work that is lost can still be found again.
+        vec![
+            Act::Note(task.clone()),
+            Act::Tell(Said::Begun { task }),
+            self.ask(Stage::Prompt, "session/prompt", &params),
+        ]
+    }
+
+    pub(super) fn refused(&mut self, refusal: &Refusal) -> Vec<Act> {
+        let Refusal { code, message } = refusal;
+        if *code != AUTH_REQUIRED {
+            return self.never(&format!("could not be talked to: {} ({code})", shown(message)), None);
+        }
+        let known = self.methods().join(", ");
+        let hint = format!("log in by the agent's own means, or name one of its ways: {known}");
+        self.never(&format!("wants to know who asks: {}", shown(message)), Some(hint))
+    }
+
+    /// It was never asked to do anything.
+    fn never(&mut self, what: &str, hint: Option<String>) -> Vec<Act> {
+        self.stage = Stage::Over;
+        let failure = Failure::new(format!("the agent {what}")).unreachable();
+        let failure = match hint {
+            Some(hint) => failure.with_hint(hint),
+            None => failure,
+        };
+        vec![Act::Tell(Said::Failed(failure))]
+    }
+}

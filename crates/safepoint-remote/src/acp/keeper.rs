@@ -1,0 +1,302 @@
+//! The keeper of one agent's process: it starts it, carries what is said both ways, and ends it.
+//!
+//! **Invariants**
+//! - A stop waits for nothing: not for the agent to read, not for the engine to take what was heard, not for the end of
+//!   the prompt.
+//! - The process is gone, or its survivors are named, before the keeper ends.
+//! - The end of a work that did not end by itself is told when its process is gone.
+
+use std::{collections::VecDeque, sync::Arc, time::Duration};
+
+use safepoint::{
+    Demand, Failure,
+    remote::{Said, Told},
+    tool::Cx,
+};
+use safepoint_tools::{
+    lines::{Line, Lines},
+    process::{CommandSpec, Process, ProcessReport, Processes},
+};
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::{Instant, sleep_until, timeout},
+};
+
+use super::{
+    dialogue::{Act, Answered, Dialogue},
+    known::{Known, Turn},
+    limits,
+    outbox::Outbox,
+    talk::Order,
+};
+
+mod account;
+mod parting;
+
+/// One piece of work, and what it needs.
+pub(super) struct Work {
+    pub(super) command: CommandSpec,
+    pub(super) processes: Processes,
+    /// How long the agent may take to be ready.
+    pub(super) start: Duration,
+    /// How long a stop may take.
+    pub(super) stop: Duration,
+    pub(super) known: Arc<Known>,
+    pub(super) conversation: String,
+    pub(super) cx: Cx,
+}
+
+/// The keeper.
+pub(super) struct Keeper {
+    work: Work,
+    dialogue: Dialogue,
+    tell: mpsc::Sender<Said>,
+    orders: mpsc::UnboundedReceiver<Order>,
+    /// What was heard and not taken yet.
+    backlog: VecDeque<Said>,
+    began: Instant,
+    stop: Option<Stopping>,
+}
+
+/// A stop that was ordered.
+struct Stopping {
+    at: Instant,
+    seen: Option<Demand>,
+    tell: Option<oneshot::Sender<Told>>,
+    answered: Option<Answered>,
+}
+
+/// A process and both ends of it.
+struct Held {
+    process: Process,
+    lines: Lines,
+    outbox: Outbox,
+}
+
+/// What came next.
+enum Came {
+    Ordered(Option<Order>),
+    Gone(ProcessReport),
+    Heard(Option<Line>),
+    /// Something can go on that could not.
+    Moved,
+    /// What is waited for did not come in time.
+    Late,
+}
+
+/// Why there is nothing more to be heard. Exhaustive: each is told in its own words.
+enum Over {
+    /// The work ended, or never began, and that was told; or whoever would hear of it is gone.
+    Told,
+    /// It was asked to end, and has, or had its time.
+    Stopped,
+    /// Its process ended.
+    Gone(ProcessReport),
+    /// It closed its output.
+    Mute,
+    /// It was not ready in time.
+    Slow,
+}
+
+impl Keeper {
+    pub(super) fn new(
+        work: Work,
+        dialogue: Dialogue,
+        tell: mpsc::Sender<Said>,
+        orders: mpsc::UnboundedReceiver<Order>,
+    ) -> Self {
+        Self { work, dialogue, tell, orders, backlog: VecDeque::new(), began: Instant::now(), stop: None }
+    }
+
+    pub(super) async fn keep(mut self) {
+        let Some((turn, mut held)) = self.start().await else { return };
+        let over = self.talk(&mut held).await;
+        self.part(held, over).await;
+        drop(turn);
+    }
+
+    /// Starts the process, when the conversation has none.
+    async fn start(&mut self) -> Option<(Turn, Held)> {
+        let (work, orders) = (&self.work, &mut self.orders);
+        let starting = async {
+            let (turn, earlier) = work.known.turn(&work.conversation).await;
+            (turn, earlier, work.processes.spawn(work.command.clone()).await)
+        };
+        // A start that is given up is undone: a command that was started is killed.
+        let (turn, earlier, started) = tokio::select! {
+            biased;
+            order = orders.recv() => {
+                if let Some(Order::Stop(tell)) = order {
+                    told(tell, Told::confirmed("it had not been asked anything"));
+                }
+                return None;
+            }
+            started = starting => started,
+        };
+        let pipes = started.map(|mut process| (process.take_stdin(), process.take_stdout(), process));
+        match pipes {
+            Ok((Some(stdin), Some(stdout), process)) => {
+                let lines = Lines::new(stdout, limits::MESSAGE_BYTES);
+                let mut held = Held { process, lines, outbox: Outbox::new(stdin) };
+                let acts = self.dialogue.begin(earlier);
+                self.act(&mut held, acts);
+                Some((turn, held))
+            }
+            Ok((_, _, mut process)) => {
+                let report = process.stop(limits::LADDER).await;
+                self.work.cx.report_process((&report).into());
+                self.tell_last(never("could not be started: it has no pipes")).await;
+                None
+            }
+            Err(error) => {
+                self.tell_last(never(&format!("could not be started: {error}"))).await;
+                None
+            }
+        }
+    }
+
+    /// Carries words and orders until there is nothing more to be heard.
+    async fn talk(&mut self, held: &mut Held) -> Over {
+        loop {
+            if let Some(over) = self.is_over() {
+                return over;
+            }
+            match self.next(held).await {
+                Came::Moved => {}
+                Came::Ordered(None) => return Over::Told,
+                Came::Ordered(Some(Order::Answer(question, decision))) => {
+                    let acts = self.dialogue.decide(&question, &decision);
+                    self.act(held, acts);
+                }
+                // Its end was heard before, and is told first.
+                Came::Ordered(Some(Order::Stop(tell))) if self.dialogue.is_over() => {
+                    told(tell, Told::acknowledged("its turn was over"));
+                }
+                Came::Ordered(Some(Order::Stop(tell))) => {
+                    let seen = self.work.cx.scope().demand();
+                    self.stop = Some(Stopping { at: Instant::now(), seen, tell: Some(tell), answered: None });
+                    let acts = self.dialogue.stop();
+                    self.act(held, acts);
+                }
+                Came::Heard(Some(line)) => {
+                    let acts = self.dialogue.hear(&line);
+                    self.act(held, acts);
+                }
+                Came::Heard(None) => return self.mute(held).await,
+                Came::Gone(report) => {
+                    self.hear_last_words(held).await;
+                    return if self.dialogue.is_over() { Over::Told } else { Over::Gone(report) };
+                }
+                Came::Late if self.stop.is_some() => return Over::Stopped,
+                Came::Late => return Over::Slow,
+            }
+        }
+    }
+
+    fn is_over(&self) -> Option<Over> {
+        match &self.stop {
+            Some(stopping) if stopping.answered.is_some() => Some(Over::Stopped),
+            _ if self.dialogue.is_over() && self.backlog.is_empty() => Some(Over::Told),
+            _ => None,
+        }
+    }
+
+    /// What comes next. Of those that come later nothing is lost: each waits again.
+    async fn next(&mut self, held: &mut Held) -> Came {
+        let has_room =
+            self.backlog.len() < limits::BACKLOG && held.outbox.waiting() < limits::OUTBOX_BYTES;
+        let (deadline, scope) = (self.deadline(), self.work.cx.scope().clone());
+        let seen = self.stop.as_ref().map(|stopping| stopping.seen);
+        let late = async {
+            match deadline {
+                Some(deadline) => sleep_until(deadline).await,
+                None => std::future::pending().await,
+            }
+        };
+        // Orders first, and the process's end before its words: none of them can be hidden by a flood of the others.
+        tokio::select! {
+            biased;
+            order = self.orders.recv() => Came::Ordered(order),
+            report = held.process.wait() => Came::Gone(report),
+            () = late => Came::Late,
+            demand = scope.changed(seen.flatten()), if seen.is_some() => {
+                if let Some(stopping) = &mut self.stop {
+                    stopping.seen = Some(demand);
+                }
+                Came::Moved
+            }
+            place = self.tell.reserve(), if !self.backlog.is_empty() => {
+                if let (Ok(place), Some(said)) = (place, self.backlog.pop_front()) {
+                    place.send(said);
+                }
+                Came::Moved
+            }
+            () = held.outbox.write() => Came::Moved,
+            line = held.lines.next(), if has_room => Came::Heard(line),
+        }
+    }
+
+    /// Until when what is waited for must come.
+    fn deadline(&self) -> Option<Instant> {
+        match &self.stop {
+            Some(stopping) => Some(stopping.at + self.stop_time() / limits::GRACE_SHARE),
+            None => self.dialogue.is_opening().then(|| self.began + self.work.start),
+        }
+    }
+
+    /// How long the stop may take, as it is asked now.
+    fn stop_time(&self) -> Duration {
+        let demand = self.work.cx.scope().demand();
+        demand.map_or(self.work.stop, |demand| demand.cleanup_cap.min(self.work.stop))
+    }
+
+    fn act(&mut self, held: &mut Held, acts: Vec<Act>) {
+        for act in acts {
+            match act {
+                Act::Send(message) => held.outbox.push(&message),
+                Act::Tell(said) => self.backlog.push_back(said),
+                Act::Note(session) => self.work.known.note(&self.work.conversation, &session),
+                Act::Answered(answered) => self.answered(answered),
+            }
+        }
+    }
+
+    /// Its word that the work has ended is passed on at once; any other word waits for the end of its process.
+    fn answered(&mut self, answered: Answered) {
+        let Some(stopping) = &mut self.stop else { return };
+        if let Answered::AsAsked(word) = &answered
+            && let Some(tell) = stopping.tell.take()
+        {
+            told(tell, Told::confirmed(word));
+        }
+        stopping.answered = Some(answered);
+    }
+
+    /// Its output is closed: it ends soon, or it is ended.
+    async fn mute(&mut self, held: &mut Held) -> Over {
+        match timeout(limits::LAST_WORDS, held.process.wait()).await {
+            Ok(report) => Over::Gone(report),
+            Err(_elapsed) => Over::Mute,
+        }
+    }
+
+    /// What it wrote before its end is still heard: an answer that was written is an answer.
+    async fn hear_last_words(&mut self, held: &mut Held) {
+        let until = Instant::now() + limits::LAST_WORDS;
+        while let Ok(Some(line)) = tokio::time::timeout_at(until, held.lines.next()).await {
+            let acts = self.dialogue.hear(&line);
+            self.act(held, acts);
+        }
+    }
+}
+
+/// It was never asked to do anything.
+fn never(what: &str) -> Said {
+    Said::Failed(Failure::new(format!("the agent {what}")).unreachable())
+}
+
+fn told(tell: oneshot::Sender<Told>, word: Told) {
+    if tell.send(word).is_err() {
+        // The time in which it would have been heard is over.
+    }
+}

@@ -1,0 +1,69 @@
+//! What is said of an agent's end: what it said, and what became of its process.
+
+use std::time::Duration;
+
+use safepoint::{
+    Failure,
+    remote::{Said, Told},
+};
+use safepoint_tools::process::{Process, ProcessReport};
+
+use super::super::{dialogue::Answered, limits};
+
+/// What is known of a stop now that its process was ended.
+pub(super) fn of_stop(answered: Option<&Answered>, report: &ProcessReport) -> Told {
+    let said = match answered {
+        Some(Answered::AsAsked(word) | Answered::Otherwise(word)) => word.as_str(),
+        None => "it said nothing to that",
+    };
+    if !report.survivors.is_empty() {
+        let survivors: Vec<String> = report.survivors.iter().map(ToString::to_string).collect();
+        return Told::refused(format!("{said}; still alive after SIGKILL: {}", survivors.join(", ")));
+    }
+    let signals: Vec<String> = report.rungs.iter().map(|climbed| climbed.rung.to_string()).collect();
+    if signals.is_empty() {
+        return Told::confirmed(format!("{said}; its process ended ({})", report.exit));
+    }
+    Told::confirmed(format!("{said}; its process was ended by {} ({})", signals.join(", "), report.exit))
+}
+
+/// It ended by itself before its turn did.
+pub(super) fn ended(report: &ProcessReport, has_begun: bool, words: &str) -> Said {
+    let exit = report.exit;
+    if has_begun {
+        return Said::Failed(Failure::new(format!("the agent ended ({exit}) in the middle of its work{words}")));
+    }
+    before_work(&format!("ended ({exit}) before it was asked anything{words}"))
+}
+
+/// It closed its output, and was ended for that.
+pub(super) fn mute(has_begun: bool, words: &str) -> Said {
+    if has_begun {
+        let what = format!("the agent closed its output in the middle of its work, and was ended{words}");
+        return Said::Failed(Failure::new(what));
+    }
+    before_work(&format!("closed its output before it was asked anything{words}"))
+}
+
+/// It was not ready in time.
+pub(super) fn slow(limit: Duration, words: &str) -> Said {
+    before_work(&format!("was not ready within {limit:?}{words}"))
+}
+
+fn before_work(what: &str) -> Said {
+    Said::Failed(Failure::new(format!("the agent {what}")).unreachable())
+}
+
+/// The end of what it wrote to standard error.
+pub(super) fn last_words(process: &Process) -> String {
+    let text = process.output().text();
+    let text = text.trim();
+    if text.is_empty() {
+        return String::new();
+    }
+    let mut from = text.len().saturating_sub(limits::QUOTED_BYTES);
+    while !text.is_char_boundary(from) {
+        from += 1;
+    }
+    format!("; it last wrote: {}", &text[from..])
+}

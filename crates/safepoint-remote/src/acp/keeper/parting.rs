@@ -1,0 +1,114 @@
+//! The end of a process: politely if there is time, and then whatever it takes.
+
+use std::{future::pending, pin::pin, time::Duration};
+
+use futures_util::future::{Either, select};
+use safepoint::remote::{Said, Told};
+use safepoint_tools::process::{ProcessReport, Waited};
+use tokio::time::{Instant, timeout};
+
+use super::{Held, Keeper, Order, Over, account, told};
+use crate::acp::limits;
+
+impl Keeper {
+    pub(super) async fn part(mut self, mut held: Held, over: Over) {
+        let (report, over) = match over {
+            Over::Gone(report) => (report.clone(), Over::Gone(report)),
+            over => (self.end(&mut held).await, over),
+        };
+        self.work.cx.report_process((&report).into());
+        let words = account::last_words(&held.process);
+        if let Some(stopping) = &mut self.stop {
+            let word = account::of_stop(stopping.answered.as_ref(), &report);
+            let told_in_time = stopping.tell.take().map(|tell| tell.send(word.clone()));
+            // Else it was told already that the work had ended, or its time was over: then it is heard if anybody still
+            // listens.
+            if !matches!(told_in_time, Some(Ok(()))) {
+                self.tell_last(Said::Ended { word: word.word }).await;
+            }
+            return;
+        }
+        let has_begun = self.dialogue.has_begun();
+        let said = match over {
+            Over::Told | Over::Stopped => None,
+            Over::Gone(report) => Some(account::ended(&report, has_begun, &words)),
+            Over::Mute => Some(account::mute(has_begun, &words)),
+            Over::Slow => Some(account::slow(self.work.start, &words)),
+        };
+        match said {
+            Some(said) => self.tell_last(said).await,
+            None => self.tell_rest().await,
+        }
+    }
+
+    /// Tells the end, and what was heard before it.
+    pub(super) async fn tell_last(&mut self, said: Said) {
+        self.backlog.push_back(said);
+        self.tell_rest().await;
+    }
+
+    /// Tells what is left to be told, as long as somebody hears it; whoever orders a stop is told to listen on.
+    async fn tell_rest(&mut self) {
+        while let Some(said) = self.backlog.pop_front() {
+            tokio::select! {
+                biased;
+                order = self.orders.recv() => match order {
+                    Some(order) => {
+                        if let Order::Stop(tell) = order {
+                            told(tell, Told::acknowledged("its process is gone"));
+                        }
+                        self.backlog.push_front(said);
+                    }
+                    None => return,
+                },
+                // Dropped only with an order, and then what it carried is of no use.
+                sent = self.tell.reserve() => match sent {
+                    Ok(place) => place.send(said),
+                    Err(_nobody_hears) => return,
+                },
+            }
+        }
+    }
+
+    /// Ends the process: the end of its input, time to go by itself, and the ladder.
+    async fn end(&mut self, held: &mut Held) -> ProcessReport {
+        let Held { process, lines, outbox } = held;
+        if timeout(Duration::ZERO, outbox.write()).await.is_err() {
+            // It does not read; it was given the chance.
+        }
+        outbox.close();
+        let (exit, ladder) = self.times();
+        let scope = self.work.cx.scope().clone();
+        let is_stopped = self.stop.is_some();
+        let ending = async {
+            if is_stopped && let Ok(report) = timeout(exit, process.wait()).await {
+                return report;
+            }
+            let limit = if is_stopped { Duration::ZERO } else { exit };
+            match process.wait_in(&scope, Some(limit), ladder).await {
+                Waited::Ended(report) | Waited::TimedOut(report) => report,
+                // The engine stops the call itself.
+                Waited::Stopped(report, _stop) => report,
+            }
+        };
+        // An agent that still writes must not stand still because nobody reads.
+        let passing = async {
+            while lines.next().await.is_some() {}
+            pending::<()>().await;
+        };
+        match select(pin!(ending), pin!(passing)).await {
+            Either::Left((report, _)) => report,
+            Either::Right(((), ending)) => ending.await,
+        }
+    }
+
+    /// How long it may take to end by itself, and how long the ladder after that.
+    fn times(&self) -> (Duration, Duration) {
+        let Some(stopping) = &self.stop else { return (limits::EXIT, limits::LADDER) };
+        let time = self.stop_time();
+        let left = (time - time / limits::ACCOUNT_SHARE).saturating_sub(Instant::now() - stopping.at);
+        // Who answered knows that it is to end; who did not has had its time.
+        let exit = if stopping.answered.is_some() { limits::EXIT.min(left / 2) } else { Duration::ZERO };
+        (exit, left - exit)
+    }
+}

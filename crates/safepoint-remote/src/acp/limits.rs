@@ -1,0 +1,37 @@
+//! Every bound and default time of ACP agents, by name.
+
+use std::time::Duration;
+
+/// How long an agent may take from its start until it can be asked something. Many are fetched by a package runner first.
+pub(super) const START: Duration = Duration::from_secs(60);
+/// How long a stop may take in all.
+pub(super) const STOP: Duration = Duration::from_secs(2);
+/// The share of a stop in which the agent may end its turn by itself: one part in this many.
+pub(super) const GRACE_SHARE: u32 = 2;
+/// The share of what is left of a stop that our account of it may take: one part in this many.
+pub(super) const ACCOUNT_SHARE: u32 = 10;
+/// How long an agent may take to end by itself after its input was closed.
+pub(super) const EXIT: Duration = Duration::from_millis(500);
+/// How long the ladder of an agent that nobody stopped, and that did not end by itself, may take in all.
+pub(super) const LADDER: Duration = Duration::from_secs(2);
+/// How long what an agent wrote before its end may still be read.
+pub(super) const LAST_WORDS: Duration = Duration::from_millis(200);
+
+/// The largest message of an agent that is read; a larger one is passed over.
+pub(super) const MESSAGE_BYTES: usize = 16 << 20;
+/// Bytes of an agent's standard error that are kept, half of them its head and half its tail.
+pub(super) const ERROR_BYTES: usize = 16 << 10;
+/// Bytes of an agent's standard error that a message quotes.
+pub(super) const QUOTED_BYTES: usize = 1000;
+/// Things said that nobody has taken yet; an agent that says more waits.
+pub(super) const BACKLOG: usize = 64;
+/// Bytes that an agent has not read yet; one that asks for more is not heard until it has read.
+pub(super) const OUTBOX_BYTES: usize = 1 << 20;
+/// Questions that may stand open; an agent that asks more is refused.
+pub(super) const QUESTIONS: usize = 64;
+/// Tool calls of an agent whose names are remembered.
+pub(super) const TITLES: usize = 256;
+/// Characters of a title, a name or a word that are shown.
+pub(super) const SHOWN_CHARS: usize = 200;
+/// Conversations whose sessions are remembered.
+pub(super) const CONVERSATIONS: usize = 1024;

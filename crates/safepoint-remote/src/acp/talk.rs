@@ -1,0 +1,90 @@
+//! The line to an agent as the engine holds it: words come in, orders go out, and the keeper of the process does the
+//! rest in a task of the call's own scope, so that the run is not quiet before the process is gone.
+
+use futures_util::future::{BoxFuture, FutureExt as _};
+use safepoint::{
+    Failure,
+    approval::Decision,
+    remote::{Line, Said, Told},
+};
+use tokio::sync::{mpsc, oneshot};
+
+use super::{
+    dialogue::Dialogue,
+    keeper::{Keeper, Work},
+};
+
+/// What the keeper is told. Exhaustive: the two things that a person wants of an agent at work.
+pub(super) enum Order {
+    Answer(String, Decision),
+    /// Whoever waits for what came of it.
+    Stop(oneshot::Sender<Told>),
+}
+
+/// The engine's end.
+pub(super) struct Talk {
+    state: State,
+}
+
+enum State {
+    Fresh(Box<(Work, Dialogue)>),
+    Open { said: mpsc::Receiver<Said>, orders: mpsc::UnboundedSender<Order> },
+    Over,
+}
+
+impl Talk {
+    pub(super) fn new(work: Work, dialogue: Dialogue) -> Self {
+        Self { state: State::Fresh(Box::new((work, dialogue))) }
+    }
+
+    /// Starts the keeper with the first poll of [`Line::next`], and with nothing else.
+    fn open(&mut self) {
+        match std::mem::replace(&mut self.state, State::Over) {
+            State::Fresh(fresh) => {
+                let (work, dialogue) = *fresh;
+                let (tell, said) = mpsc::channel(1);
+                let (orders, given) = mpsc::unbounded_channel();
+                let scope = work.cx.scope().clone();
+                drop(scope.spawn(work.command.label.clone(), Keeper::new(work, dialogue, tell, given).keep()));
+                self.state = State::Open { said, orders };
+            }
+            other => self.state = other,
+        }
+    }
+}
+
+impl Line for Talk {
+    fn next(&mut self) -> BoxFuture<'_, Said> {
+        async move {
+            self.open();
+            let lost = || Said::Lost(Failure::new("the agent's keeper is gone, and its process with it"));
+            match &mut self.state {
+                State::Open { said, .. } => said.recv().await.unwrap_or_else(lost),
+                State::Fresh(_) | State::Over => lost(),
+            }
+        }
+        .boxed()
+    }
+
+    fn answer(&mut self, question: String, decision: Decision) -> BoxFuture<'_, ()> {
+        if let State::Open { orders, .. } = &self.state
+            && orders.send(Order::Answer(question, decision)).is_err()
+        {
+            // The agent is gone, and its question with it.
+        }
+        async {}.boxed()
+    }
+
+    fn stop(&mut self) -> BoxFuture<'_, Told> {
+        let (tell, told) = oneshot::channel();
+        if let State::Open { orders, .. } = &self.state {
+            if orders.send(Order::Stop(tell)).is_err() {
+                // It is gone: the word below is lost with the sender.
+            }
+        } else {
+            self.state = State::Over;
+            return async { Told::confirmed("its process had not been started") }.boxed();
+        }
+        async { told.await.unwrap_or_else(|_gone| Told::confirmed("its process is gone")) }.boxed()
+    }
+}
