@@ -23,3 +23,5 @@
 //!    it ends later, `Line::next` says `Said::Ended`.
 //! 6. Put it through `safepoint_testkit::backend_suite`, against a peer whose own account says whether work goes on: the
 //!    grade is measured, and a wrong one fails.
+
+pub mod acp;

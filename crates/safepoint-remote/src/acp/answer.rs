@@ -28,10 +28,9 @@ impl Asked {
         let call = &params["toolCall"];
         let offered = params["options"].as_array().map(Vec::as_slice).unwrap_or_default();
         let text = |option: &Value, name: &str| option[name].as_str().unwrap_or_default().to_owned();
-        let options = offered.iter().map(|option| Choice {
-            id: option["optionId"].clone(),
-            kind: text(option, "kind"),
-        });
+        let options = offered
+            .iter()
+            .map(|option| Choice { id: option["optionId"].clone(), kind: text(option, "kind") });
         let asked = Self { options: options.collect(), id };
         let tool = call["kind"].as_str().map_or_else(|| "other".to_owned(), shown);
         let mut args = Map::new();
@@ -77,8 +76,10 @@ mod tests {
     use super::*;
 
     fn asked(kinds: &[&str]) -> Asked {
-        let options: Vec<_> =
-            kinds.iter().map(|kind| json!({"optionId": format!("id-{kind}"), "name": "x", "kind": kind})).collect();
+        let options: Vec<_> = kinds
+            .iter()
+            .map(|kind| json!({"optionId": format!("id-{kind}"), "name": "x", "kind": kind}))
+            .collect();
         let params = json!({"toolCall": {"toolCallId": "1", "title": "Pay"}, "options": options});
         Asked::read(json!("q"), &params, &Titles::default()).0
     }

@@ -188,7 +188,11 @@ impl Dialogue {
         self.titles.note(&params["toolCall"]);
         let (asked, question) = Asked::read(id, params, &self.titles);
         if self.asked.len() >= limits::QUESTIONS || self.asked.contains_key(&question.id) {
-            return vec![Act::Send(message::refusal(&asked.id, message::BAD_PARAMS, "too many open questions"))];
+            return vec![Act::Send(message::refusal(
+                &asked.id,
+                message::BAD_PARAMS,
+                "too many open questions",
+            ))];
         }
         if !self.is_told() {
             return vec![Act::Send(asked.cancelled())];
@@ -234,7 +238,9 @@ impl Dialogue {
             (Stage::Session(How::Load | How::Resume), Err(refusal)) if refusal.code != AUTH_REQUIRED => {
                 self.begin_anew(&refusal)
             }
-            (Stage::Initialize | Stage::Authenticate | Stage::Session(_), Err(refusal)) => self.refused(&refusal),
+            (Stage::Initialize | Stage::Authenticate | Stage::Session(_), Err(refusal)) => {
+                self.refused(&refusal)
+            }
             (Stage::Prompt, result) => self.ended(result),
             (Stage::Fresh | Stage::Over, _) => Vec::new(),
         }

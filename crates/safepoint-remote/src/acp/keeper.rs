@@ -9,7 +9,7 @@
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use safepoint::{
-    Demand, Failure,
+    Failure,
     remote::{Said, Told},
     tool::Cx,
 };
@@ -61,7 +61,6 @@ pub(super) struct Keeper {
 /// A stop that was ordered.
 struct Stopping {
     at: Instant,
-    seen: Option<Demand>,
     tell: Option<oneshot::Sender<Told>>,
     answered: Option<Answered>,
 }
@@ -173,8 +172,7 @@ impl Keeper {
                     told(tell, Told::acknowledged("its turn was over"));
                 }
                 Came::Ordered(Some(Order::Stop(tell))) => {
-                    let seen = self.work.cx.scope().demand();
-                    self.stop = Some(Stopping { at: Instant::now(), seen, tell: Some(tell), answered: None });
+                    self.stop = Some(Stopping { at: Instant::now(), tell: Some(tell), answered: None });
                     let acts = self.dialogue.stop();
                     self.act(held, acts);
                 }
@@ -203,10 +201,10 @@ impl Keeper {
 
     /// What comes next. Of those that come later nothing is lost: each waits again.
     async fn next(&mut self, held: &mut Held) -> Came {
-        let has_room =
-            self.backlog.len() < limits::BACKLOG && held.outbox.waiting() < limits::OUTBOX_BYTES;
+        let has_room = self.backlog.len() < limits::BACKLOG && held.outbox.waiting() < limits::OUTBOX_BYTES;
         let (deadline, scope) = (self.deadline(), self.work.cx.scope().clone());
-        let seen = self.stop.as_ref().map(|stopping| stopping.seen);
+        // A later request may leave less time than the one that was seen for the deadline.
+        let more = scope.changed(scope.demand());
         let late = async {
             match deadline {
                 Some(deadline) => sleep_until(deadline).await,
@@ -219,12 +217,7 @@ impl Keeper {
             order = self.orders.recv() => Came::Ordered(order),
             report = held.process.wait() => Came::Gone(report),
             () = late => Came::Late,
-            demand = scope.changed(seen.flatten()), if seen.is_some() => {
-                if let Some(stopping) = &mut self.stop {
-                    stopping.seen = Some(demand);
-                }
-                Came::Moved
-            }
+            _more = more, if self.stop.is_some() => Came::Moved,
             place = self.tell.reserve(), if !self.backlog.is_empty() => {
                 if let (Ok(place), Some(said)) = (place, self.backlog.pop_front()) {
                     place.send(said);

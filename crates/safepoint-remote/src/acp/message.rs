@@ -92,7 +92,9 @@ mod tests {
 
     #[test]
     fn what_is_no_message_is_nothing() {
-        for line in ["", "Listening on {port", "[1, 2", "\"text\"", "[]", r#"{"jsonrpc":"2.0"}"#, "{\"id\":\"x\"}"] {
+        for line in
+            ["", "Listening on {port", "[1, 2", "\"text\"", "[]", r#"{"jsonrpc":"2.0"}"#, "{\"id\":\"x\"}"]
+        {
             assert_eq!(Message::read(line.as_bytes()), None, "{line}");
         }
     }
@@ -107,7 +109,9 @@ mod tests {
 
     #[test]
     fn an_error_keeps_its_details() {
-        let read = Message::read(br#"{"id":1,"error":{"code":-32603,"message":"Internal error","data":{"details":"no key"}}}"#);
+        let read = Message::read(
+            br#"{"id":1,"error":{"code":-32603,"message":"Internal error","data":{"details":"no key"}}}"#,
+        );
         let refusal = Refusal { code: INTERNAL, message: "Internal error: no key".into() };
         assert_eq!(read, Some(Message::Answer { id: 1, result: Err(refusal) }));
     }

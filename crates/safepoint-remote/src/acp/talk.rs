@@ -45,7 +45,9 @@ impl Talk {
                 let (tell, said) = mpsc::channel(1);
                 let (orders, given) = mpsc::unbounded_channel();
                 let scope = work.cx.scope().clone();
-                drop(scope.spawn(work.command.label.clone(), Keeper::new(work, dialogue, tell, given).keep()));
+                drop(
+                    scope.spawn(work.command.label.clone(), Keeper::new(work, dialogue, tell, given).keep()),
+                );
                 self.state = State::Open { said, orders };
             }
             other => self.state = other,

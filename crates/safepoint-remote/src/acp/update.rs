@@ -24,7 +24,8 @@ impl Titles {
             }
             "tool_call_update" => {
                 self.note(update);
-                let status = update["status"].as_str().filter(|status| matches!(*status, "completed" | "failed"))?;
+                let status =
+                    update["status"].as_str().filter(|status| matches!(*status, "completed" | "failed"))?;
                 Some(Said::Progress(format!("[{}: {status}]\n", self.title(update))))
             }
             _ => None,
@@ -87,7 +88,8 @@ mod tests {
         assert_eq!(said(titles.hear(&more)), None);
         let done = json!({"sessionUpdate": "tool_call_update", "toolCallId": "1", "status": "failed"});
         assert_eq!(said(titles.hear(&done)).as_deref(), Some("[Pay the rent: failed]\n"));
-        let image = json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "image", "data": "…"}});
+        let image =
+            json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "image", "data": "…"}});
         assert_eq!(said(titles.hear(&image)).as_deref(), Some("[image]"));
         assert_eq!(said(titles.hear(&json!({"sessionUpdate": "moon_phase"}))), None);
     }

@@ -62,7 +62,8 @@ impl Dialogue {
             (true, _) => (How::Resume, "session/resume"),
             (false, true) => (How::Load, "session/load"),
             (false, false) => {
-                let note = "[this agent cannot take up its sessions: it knows nothing of what was said before]\n";
+                let note =
+                    "[this agent cannot take up its sessions: it knows nothing of what was said before]\n";
                 return vec![Act::Tell(Said::Progress(note.into())), self.new_session()];
             }
         };
@@ -79,7 +80,8 @@ impl Dialogue {
     /// It does not have the session any more.
     pub(super) fn begin_anew(&mut self, refusal: &Refusal) -> Vec<Act> {
         let why = shown(&refusal.message);
-        let note = format!("[it cannot take up its session ({why}): it knows nothing of what was said before]\n");
+        let note =
+            format!("[it cannot take up its session ({why}): it knows nothing of what was said before]\n");
         vec![Act::Tell(Said::Progress(note)), self.new_session()]
     }
 

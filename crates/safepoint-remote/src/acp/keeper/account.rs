@@ -31,7 +31,9 @@ pub(super) fn of_stop(answered: Option<&Answered>, report: &ProcessReport) -> To
 pub(super) fn ended(report: &ProcessReport, has_begun: bool, words: &str) -> Said {
     let exit = report.exit;
     if has_begun {
-        return Said::Failed(Failure::new(format!("the agent ended ({exit}) in the middle of its work{words}")));
+        return Said::Failed(Failure::new(format!(
+            "the agent ended ({exit}) in the middle of its work{words}"
+        )));
     }
     before_work(&format!("ended ({exit}) before it was asked anything{words}"))
 }

@@ -1,0 +1,134 @@
+//! What a stop does: the agent is asked first, and then its process and all that it started go.
+
+use std::time::Duration;
+
+use safepoint::{
+    Reason, StopRequest,
+    receipt::{CallStatus, Effect},
+};
+use safepoint_testkit::acp::{Manners, Start};
+
+use super::support::{PATIENCE, Place, run};
+
+/// S10.2, S10.3 / T3, aaif-goose/goose#10619; agent-of-empires/agent-of-empires#1039: the cancel is sent, at once and
+/// not behind the prompt; the agent's own word confirms it, long before its time is over.
+#[tokio::test]
+async fn an_honest_agent_confirms_its_end() {
+    let place = Place::new();
+    let agent = place.honest().stop_within(PATIENCE);
+    let mut running = run(agent, "work");
+    running.says("working").await;
+    let (ended, took) = running.stop().await;
+    ended.confirmed("it said `cancelled`");
+    assert!(took < PATIENCE / 2, "{took:?}: its word is enough");
+    assert_eq!((ended.call().status, ended.call().effect), (CallStatus::Stopped, Effect::Unknown));
+    assert_eq!(place.received("session/cancel").len(), 1);
+    assert!(ended.call().processes[0].signals.is_empty(), "{:?}", ended.call().processes);
+}
+
+/// S10.2, S10.3 / T3, aaif-goose/goose#10619: an agent that hears no cancel has its time, and then its process goes: that
+/// it said nothing is told, and so is that nothing is left.
+#[tokio::test]
+async fn a_deaf_agent_is_ended_with_its_process() {
+    let place = Place::new();
+    let mut running = run(place.honest(), "deaf");
+    running.says("working").await;
+    let (ended, _) = running.stop().await;
+    ended.confirmed("it said nothing to that; its process was ended by SIGINT");
+    assert_eq!(place.received("session/cancel").len(), 1, "it was asked first");
+}
+
+/// S10.2, S10.3: the grandchild in a session of its own goes too, and is named.
+#[tokio::test]
+async fn a_grandchild_in_a_session_of_its_own_goes_too() {
+    let place = Place::new();
+    let mut running = run(place.honest(), "tree");
+    running.says("working").await;
+    let (ended, _) = running.stop().await;
+    ended.confirmed("SIGKILL");
+    assert_eq!(ended.call().status, CallStatus::Killed, "the polite signals were not enough");
+}
+
+/// S10.3 / T7, github/copilot-cli#4561: a turn that was to be cancelled and says `end_turn` is not called finished; what
+/// it said is told, and its process is what confirms the end.
+#[tokio::test]
+async fn an_agent_that_says_it_ended_by_itself_is_not_believed() {
+    for (word, said) in [("sly", "it answered `end_turn`, not `cancelled`; its process ended"), ("fail", "an error")] {
+        let place = Place::new();
+        let mut running = run(place.honest(), word);
+        running.says("working").await;
+        let (ended, _) = running.stop().await;
+        ended.confirmed(said);
+        assert_eq!(ended.call().effect, Effect::Unknown, "{word}");
+    }
+}
+
+/// S3.5, S10.2 / T6: what is said between the cancel and its confirmation, and after it, changes nothing.
+#[tokio::test]
+async fn what_is_said_after_the_stop_changes_nothing() {
+    let place = Place::new();
+    let mut running = run(place.honest(), "babble");
+    running.says("working").await;
+    let (ended, _) = running.stop().await;
+    ended.confirmed("it said `cancelled`");
+    let told = format!("{:?}", ended.closed.outcome.history());
+    assert!(told.contains("working") && !told.contains("and and"), "{told}");
+
+    let place = Place::new();
+    let mut running = run(place.honest(), "late");
+    running.says("working").await;
+    let (ended, _) = running.stop().await;
+    ended.confirmed("its process");
+    let told = format!("{:?}", ended.closed.outcome.history());
+    assert!(!told.contains("done after all"), "{told}");
+}
+
+/// S10.2: an agent that reads nothing any more cannot hold up a stop.
+#[tokio::test]
+async fn an_agent_that_reads_nothing_is_ended_all_the_same() {
+    let place = Place::new();
+    let mut running = run(place.honest(), "wedge");
+    running.says("wedged").await;
+    let (ended, _) = running.stop().await;
+    ended.confirmed("it said nothing to that");
+    assert!(place.received("session/cancel").is_empty(), "it did not read that");
+}
+
+/// S2.7, S10.2: a second, harder stop does not wait for what the first one would have waited for.
+#[tokio::test]
+async fn a_harder_stop_shortens_the_time() {
+    let place = Place::new();
+    let mut running = run(place.honest().stop_within(PATIENCE * 4), "deaf");
+    running.says("working").await;
+    running.handle.stop(StopRequest::now());
+    let again = StopRequest::now().cleanup_cap(Duration::from_millis(400)).because(Reason::user("again"));
+    let (ended, took) = running.stop_by(again).await;
+    ended.confirmed("it said nothing to that");
+    assert!(took < PATIENCE, "{took:?}");
+}
+
+/// S10.2: a stop before the agent is ready ends it; it was never asked to do anything, so nothing was done.
+#[tokio::test]
+async fn a_stop_before_the_agent_is_ready_ends_it() {
+    let place = Place::new();
+    let hanging = place.agent(Manners { start: Start::Hang, ..Manners::default() });
+    let running = run(hanging, "work");
+    let began = std::time::Instant::now();
+    while place.received("initialize").is_empty() {
+        assert!(began.elapsed() < PATIENCE, "it starts");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let (ended, _) = running.stop().await;
+    ended.confirmed("it had not been asked anything");
+    assert!(place.received("session/prompt").is_empty());
+}
+
+/// S10.2: an agent that outlives the end of its input is ended by signals, also when nobody stopped it.
+#[tokio::test]
+async fn a_stubborn_agent_is_ended_after_its_work() {
+    let place = Place::new();
+    let stubborn = place.agent(Manners { start: Start::Stubborn, ..Manners::default() });
+    let ended = run(stubborn, "say done").end().await;
+    assert_eq!(ended.answer(), "done");
+    assert_eq!(ended.call().processes[0].signals, ["SIGINT"]);
+}
