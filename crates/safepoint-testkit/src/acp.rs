@@ -13,9 +13,11 @@ mod brain;
 mod say;
 mod stdio;
 mod turn;
+mod work;
 
 pub use crate::mcp::{now_ns, read_log};
 pub use turn::WORDS;
+pub use work::{Work, work};
 
 /// The variable that makes an agent of a process that calls [`serve_if_asked`].
 pub const ASKED: &str = "SAFEPOINT_TEST_ACP";
@@ -30,8 +32,13 @@ pub struct Manners {
     pub keeps: Keeps,
     /// Whether it wants to know who asks.
     pub door: Door,
-    /// Where it writes down what it received and did, a JSON object a line: `{at_ns, got}`.
+    /// Where it writes down what it received and did, a JSON object a line: `{at_ns, got}`. Of its work it writes
+    /// `{"begun": PID}` and `{"ended": PID}`; see [`work`].
     pub log: Option<PathBuf>,
+    /// What every prompt is taken as, whatever it says.
+    pub word: Option<String>,
+    /// What is under way ends by itself, with the answer `finished`, as soon as there is a file here.
+    pub until: Option<PathBuf>,
 }
 
 /// What it does from its start on. Exhaustive: an agent is told one of these.

@@ -5,11 +5,12 @@ use crate::source::File;
 use super::Fault;
 
 /// Whoever waits for several things at once.
-const SELECTS: [&str; 8] = [
+const SELECTS: [&str; 9] = [
     "crates/safepoint-scope/",
     "crates/safepoint/src/conductor",
     "crates/safepoint/src/session",
     "crates/safepoint-tools/src/process/",
+    "crates/safepoint-remote/src/acp/keeper",
     "crates/safepoint-testkit/",
     "crates/safepoint-cli/",
     "crates/safepoint-bench/",

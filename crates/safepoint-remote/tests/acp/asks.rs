@@ -33,7 +33,10 @@ async fn a_yes_lets_the_agent_go_on() {
     let mut running = asking(place.honest(), "ask");
     let request = running.asks().await;
     assert_eq!(request.tool, "coder/execute");
-    assert_eq!((&request.args["title"], &request.args["input"]["amount"]), (&"Pay the rent".into(), &900.into()));
+    assert_eq!(
+        (&request.args["title"], &request.args["input"]["amount"]),
+        (&"Pay the rent".into(), &900.into())
+    );
     assert_eq!(request.args["options"][1]["allow_always"], "Pay, and never ask again");
     running.handle.decide(&request.id, Decision::Approve).await.unwrap();
     let ended = running.end().await;
@@ -76,13 +79,20 @@ async fn a_stop_answers_open_questions_with_cancelled() {
     let (ended, _) = running.stop().await;
     ended.confirmed("it said `cancelled`");
     assert_eq!(ended.call().status, CallStatus::Stopped);
-    let answers: Vec<_> = place.account().into_iter().filter(|got| got["result"]["outcome"].is_object()).collect();
+    let answers: Vec<_> =
+        place.account().into_iter().filter(|got| got["result"]["outcome"].is_object()).collect();
     assert_eq!(answers.len(), 2, "{answers:?}");
-    assert!(answers.iter().all(|answer| answer["result"]["outcome"]["outcome"] == "cancelled"), "{answers:?}");
+    assert!(
+        answers.iter().all(|answer| answer["result"]["outcome"]["outcome"] == "cancelled"),
+        "{answers:?}"
+    );
     let methods: Vec<_> = place.account();
     let place_of = |wanted: &dyn Fn(&serde_json::Value) -> bool| methods.iter().position(wanted).unwrap();
     let cancel = place_of(&|got| got["method"] == "session/cancel");
-    assert!(cancel < place_of(&|got| got["result"]["outcome"].is_object()), "first it is told, then answered");
+    assert!(
+        cancel < place_of(&|got| got["result"]["outcome"].is_object()),
+        "first it is told, then answered"
+    );
     for request in [first, second] {
         assert!(handle.decide(&request.id, Decision::Approve).await.is_err(), "it is not open any more");
     }

@@ -31,7 +31,8 @@ async fn an_honest_agent_confirms_its_end() {
 #[tokio::test]
 async fn a_deaf_agent_is_ended_with_its_process() {
     let place = Place::new();
-    let mut running = run(place.honest(), "deaf");
+    let stubborn = place.agent(Manners { start: Start::Stubborn, ..Manners::default() });
+    let mut running = run(stubborn, "deaf");
     running.says("working").await;
     let (ended, _) = running.stop().await;
     ended.confirmed("it said nothing to that; its process was ended by SIGINT");
@@ -53,7 +54,9 @@ async fn a_grandchild_in_a_session_of_its_own_goes_too() {
 /// it said is told, and its process is what confirms the end.
 #[tokio::test]
 async fn an_agent_that_says_it_ended_by_itself_is_not_believed() {
-    for (word, said) in [("sly", "it answered `end_turn`, not `cancelled`; its process ended"), ("fail", "an error")] {
+    for (word, said) in
+        [("sly", "it answered `end_turn`, not `cancelled`; its process ended"), ("fail", "an error")]
+    {
         let place = Place::new();
         let mut running = run(place.honest(), word);
         running.says("working").await;

@@ -95,7 +95,9 @@ impl Running {
             let event = tokio::time::timeout(PATIENCE, self.events.next()).await.unwrap();
             match event.expect("it says so before it ends").kind {
                 EventKind::Progress { text, .. } => said.push_str(&text),
-                EventKind::Fact(fact) if matches!(*fact, Fact::Settled { .. }) => panic!("it said only {said:?}"),
+                EventKind::Fact(fact) if matches!(*fact, Fact::Settled { .. }) => {
+                    panic!("it said only {said:?}")
+                }
                 _ => {}
             }
         }

@@ -62,7 +62,7 @@ async fn a_flood_of_errors_holds_nobody_up() {
     let place = Place::new();
     assert_eq!(run(place.honest(), "flood heard").end().await.answer(), "heard");
     let drowning = Manners { start: Start::Flood, ..Manners::default() };
-    assert_eq!(run(Place::new().agent(drowning), "say heard").end().await.answer(), "heard");
+    assert_eq!(run(place.agent(drowning), "say heard").end().await.answer(), "heard");
 }
 
 /// S10.1: one message of 50 MB is not read, and that is told; what comes after it is.
@@ -97,7 +97,8 @@ async fn other_ends_are_told_as_what_they_are() {
 #[tokio::test]
 async fn an_agent_is_a_tool_of_another() {
     let place = Place::new();
-    let script = Script::of([Reply::call("coder", json!({"task": "say mended"})), Reply::text("It is mended.")]);
+    let script =
+        Script::of([Reply::call("coder", json!({"task": "say mended"})), Reply::text("It is mended.")]);
     let agent = Agent::builder(ScriptedModel::new(script))
         .tool(Delegate::new(place.honest()))
         .approvals(Approvals::Auto)

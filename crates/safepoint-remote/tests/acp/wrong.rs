@@ -19,20 +19,23 @@ fn untouched(ended: &Ended) -> String {
 async fn an_agent_that_does_not_start_did_nothing() {
     let none = Acp::program("coder", "/no/such/agent");
     assert!(untouched(&run(none, "work").end().await).contains("could not be started"));
-    let dies = Place::new().agent(Manners { start: Start::Die, ..Manners::default() });
+    let place = Place::new();
+    let dies = place.agent(Manners { start: Start::Die, ..Manners::default() });
     let told = untouched(&run(dies, "work").end().await);
     assert!(told.contains("exit 7") && told.contains("I will not start"), "{told}");
-    let newer = Place::new().agent(Manners { start: Start::Newer, ..Manners::default() });
+    let newer = place.agent(Manners { start: Start::Newer, ..Manners::default() });
     assert!(untouched(&run(newer, "work").end().await).contains("version 2 of the protocol"));
-    let line = Acp::shell("coder", "echo hello; exec cat >/dev/null");
-    let line = line.start_within(Duration::from_millis(200));
+    let mute = Acp::shell("coder", "echo hello; exec cat >/dev/null");
+    assert!(untouched(&run(mute, "work").end().await).contains("closed its output before it was asked"));
+    let line = Acp::shell("coder", "echo hello; exec sleep 1000").start_within(Duration::from_millis(200));
     assert!(untouched(&run(line, "work").end().await).contains("not ready within 200ms"));
 }
 
 /// S10.3: the same of one that hangs in the handshake, when its time is over.
 #[tokio::test]
 async fn an_agent_that_hangs_at_its_start_is_given_up() {
-    let hangs = Place::new().agent(Manners { start: Start::Hang, ..Manners::default() });
+    let place = Place::new();
+    let hangs = place.agent(Manners { start: Start::Hang, ..Manners::default() });
     let told = untouched(&run(hangs.start_within(Duration::from_millis(300)), "work").end().await);
     assert!(told.contains("not ready within 300ms"), "{told}");
 }
@@ -40,7 +43,8 @@ async fn an_agent_that_hangs_at_its_start_is_given_up() {
 /// S3.8, S10.3: an agent that dies in the middle of its work may have done some of it, and its last words are told.
 #[tokio::test]
 async fn an_agent_that_dies_in_the_middle_may_have_done_something() {
-    let ended = run(Place::new().honest(), "die").end().await;
+    let place = Place::new();
+    let ended = run(place.honest(), "die").end().await;
     assert_eq!((ended.call().status, ended.call().effect), (CallStatus::Failed, Effect::Unknown));
     let told = ended.failure();
     assert!(told.contains("exit 3") && told.contains("in the middle of its work"), "{told}");

@@ -2,13 +2,21 @@
 
 use std::{
     io::{BufRead as _, Write as _},
+    path::Path,
     process::{Command, Stdio, exit},
+    sync::mpsc::{self, RecvTimeoutError},
+    thread,
+    time::Duration,
 };
 
 use super::{
     Manners, Start,
     brain::{Brain, Step},
+    turn,
 };
+
+/// How often it looks whether it may end.
+const LOOK: Duration = Duration::from_millis(5);
 
 /// More than any pipe holds.
 const FLOOD_BYTES: usize = 4 << 20;
@@ -21,13 +29,13 @@ pub(super) fn serve(manners: Manners) -> ! {
     }
     let start = manners.start;
     let mut brain = Brain::new(manners);
-    for line in std::io::stdin().lock().lines() {
-        let Ok(line) = line else { break };
-        let Ok(message) = serde_json::from_str(&line) else { continue };
-        brain.manners.note(&message);
-        for step in brain.hear(&message) {
-            act(step, start);
+    match brain.manners.until.clone() {
+        None => {
+            for line in std::io::stdin().lock().lines().map_while(Result::ok) {
+                hear(&mut brain, &line);
+            }
         }
+        Some(until) => hear_and_watch(&mut brain, &until),
     }
     brain.manners.note(&serde_json::json!({"end": "of input"}));
     for step in brain.end_of_input() {
@@ -37,6 +45,34 @@ pub(super) fn serve(manners: Manners) -> ! {
         wait_for_ever();
     }
     exit(0)
+}
+
+fn hear(brain: &mut Brain, line: &str) {
+    let Ok(message) = serde_json::from_str(line) else { return };
+    brain.manners.note(&message);
+    for step in brain.hear(&message) {
+        act(step, brain.manners.start);
+    }
+}
+
+/// The same, while it watches for a file that lets its turn end.
+fn hear_and_watch(brain: &mut Brain, until: &Path) {
+    let (tell, told) = mpsc::channel();
+    thread::spawn(move || {
+        std::io::stdin().lock().lines().map_while(Result::ok).try_for_each(|line| tell.send(line))
+    });
+    loop {
+        match told.recv_timeout(LOOK) {
+            Ok(line) => hear(brain, &line),
+            Err(RecvTimeoutError::Timeout) if until.exists() => {
+                for step in turn::finish(brain) {
+                    act(step, brain.manners.start);
+                }
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return,
+        }
+    }
 }
 
 fn act(step: Step, start: Start) {

@@ -62,7 +62,7 @@ pub(super) fn text_of(params: &Value) -> String {
 }
 
 pub(super) fn begin(brain: &mut Brain, id: &Value, session: &str, params: &Value) -> Vec<Step> {
-    let text = text_of(params);
+    let text = brain.manners.word.clone().unwrap_or_else(|| text_of(params));
     let line = text.lines().last().unwrap_or_default();
     let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
     let turn = Turn {
@@ -144,13 +144,27 @@ fn under_way(brain: &mut Brain, mut turn: Turn, rest: &str) -> Vec<Step> {
         word => return vec![error(&turn.prompt, INTERNAL, &format!("I cannot {word} {rest}"))],
     };
     brain.turn = Some(turn);
+    note(brain, "begun");
     steps
+}
+
+/// Writes down that its work has begun, was told to end, or has ended.
+fn note(brain: &Brain, what: &str) {
+    brain.manners.note(&json!({ what: std::process::id() }));
+}
+
+/// What is under way ends by itself.
+pub(super) fn finish(brain: &mut Brain) -> Vec<Step> {
+    let Some(turn) = brain.turn.take() else { return Vec::new() };
+    note(brain, "ended");
+    vec![chunk(&turn.session, "finished"), end(&turn.prompt, "end_turn")]
 }
 
 /// It is told to end the turn.
 pub(super) fn cancelled(brain: &mut Brain) -> Vec<Step> {
     let Some(mut turn) = brain.turn.take() else { return Vec::new() };
     turn.is_cancelled = true;
+    note(brain, "told");
     let (id, session) = (turn.prompt.clone(), turn.session.clone());
     match turn.word.as_str() {
         "deaf" | "late" | "tree" => {
@@ -162,13 +176,23 @@ pub(super) fn cancelled(brain: &mut Brain) -> Vec<Step> {
             brain.turn = Some(turn);
             Vec::new()
         }
-        "sly" => vec![end(&id, "end_turn")],
-        "fail" => vec![error(&id, INTERNAL, "the request was aborted")],
+        word => {
+            note(brain, "ended");
+            confirm(word, &id, &session)
+        }
+    }
+}
+
+/// What it says when it has ended.
+fn confirm(word: &str, id: &Value, session: &str) -> Vec<Step> {
+    match word {
+        "sly" => vec![end(id, "end_turn")],
+        "fail" => vec![error(id, INTERNAL, "the request was aborted")],
         "babble" => (0..BABBLE)
-            .map(|_| chunk(&session, "and "))
-            .chain([called(&session, CALL, "completed"), end(&id, "cancelled")])
+            .map(|_| chunk(session, "and "))
+            .chain([called(session, CALL, "completed"), end(id, "cancelled")])
             .collect(),
-        _ => vec![end(&id, "cancelled")],
+        _ => vec![end(id, "cancelled")],
     }
 }
 
@@ -182,9 +206,11 @@ pub(super) fn answered(brain: &mut Brain, id: &Value, answer: &Value) -> Vec<Ste
         return Vec::new();
     }
     if turn.word == "file" {
+        note(brain, "ended");
         let told = answer["error"]["code"].to_string();
         return vec![chunk(&session, &told), end(&prompt, "end_turn")];
     }
+    note(brain, "ended");
     let outcome = &answer["result"]["outcome"];
     match (outcome["outcome"].as_str(), outcome["optionId"].as_str()) {
         (Some("selected"), Some(option @ ("yes" | "ever"))) => {

@@ -150,8 +150,13 @@ impl Conductor {
     pub(super) async fn call_ended(&mut self, id: CallId, ending: Ending) -> Result<(), Broken> {
         let Some(call) = self.machine.running_call(&id).cloned() else { return Ok(()) };
         self.child_ended(&id, &ending);
-        let fatal = ending.status == CallStatus::Failed
-            && self.def.tools.get(&call.name).is_some_and(|work| work.spec().on_failure == OnFailure::EndRun);
+        let fatal =
+            matches!(ending.status, CallStatus::Failed | CallStatus::Unreachable | CallStatus::TimedOut)
+                && self
+                    .def
+                    .tools
+                    .get(&call.name)
+                    .is_some_and(|work| work.spec().on_failure == OnFailure::EndRun);
         let (message, hint) = (ending.text.clone(), ending.hint.clone());
         if ending.stopped_by == Some(StoppedBy::Run)
             && let Some(demand) = self.scope.demand()
