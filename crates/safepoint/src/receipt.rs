@@ -107,7 +107,7 @@ pub struct CallReport {
     pub child: Option<ChildReport>,
     /// The peer that did it, where one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub remote: Option<RemoteReport>,
+    pub remote: Option<Box<RemoteReport>>,
 }
 
 /// Whose stop ended a call. Exhaustive: a resume runs the first again, never the second.

@@ -99,12 +99,12 @@ fn add(receipt: &mut Receipt, id: &CallId, cleanups: Vec<CleanupReport>, process
 
 fn name_remote(receipt: &mut Receipt, id: &CallId, remote: RemoteReport) {
     if let Some(call) = receipt.calls.iter_mut().find(|call| call.call_id == *id) {
-        call.remote = Some(remote);
+        call.remote = Some(Box::new(remote));
     }
 }
 
 /// The work of peers that is not known to have ended, by name.
 pub(super) fn unended(receipt: &Receipt) -> Vec<String> {
-    let peers = receipt.calls.iter().filter_map(|call| call.remote.as_ref());
+    let peers = receipt.calls.iter().filter_map(|call| call.remote.as_deref());
     peers.filter(|remote| remote.may_go_on()).map(RemoteReport::label).collect()
 }

@@ -35,7 +35,7 @@ pub(crate) struct Ending {
     /// The run that was the call's work, where it was one.
     pub(crate) child: Option<ChildReport>,
     /// The peer that did it, where one did.
-    pub(crate) remote: Option<RemoteReport>,
+    pub(crate) remote: Option<Box<RemoteReport>>,
     /// The safe points by which the run's stop ended it.
     pub(crate) fired: Option<SafePoints>,
     said_none: SaidNone,
@@ -140,7 +140,7 @@ impl Ending {
 
     /// Adds its processes, and the last word of its peer; a stop that had to use SIGKILL is told as such.
     pub(super) fn name_rows(&mut self, (processes, remote): (Vec<ProcessReport>, Option<RemoteReport>)) {
-        self.remote = remote.or(self.remote.take());
+        self.remote = remote.map(Box::new).or(self.remote.take());
         let forced = processes.iter().any(|process| process.signals.iter().any(|signal| signal == "SIGKILL"));
         if self.status == CallStatus::Stopped && forced {
             self.status = CallStatus::Killed;
@@ -157,7 +157,7 @@ impl Ending {
                 _ => {}
             }
         }
-        self.remote = remote;
+        self.remote = remote.map(Box::new);
     }
 
     pub(crate) fn judge_effect(&mut self, class: EffectClass) {

@@ -31,7 +31,7 @@ impl Machine {
             Stage::Ready | Stage::Summarising | Stage::Streaming | Stage::Cut(_) | Stage::Answered(_) => None,
         };
         if let Some(report) = open.or_else(|| self.calls.iter_mut().find(|report| report.call_id == *id)) {
-            report.remote = Some(remote);
+            report.remote = Some(Box::new(remote));
         }
     }
 
