@@ -6,7 +6,7 @@
 //! use safepoint_remote::acp::Acp;
 //!
 //! # async fn example() {
-//! let coder = Acp::program("coder", "my-agent").args(["--acp"]).cwd("/home/me/project");
+//! let coder = Acp::program("coder", "my-agent").args(["--acp"]).cwd("project");
 //! let agent = Agent::over(coder).build();
 //! if let Outcome::Done(done) = agent.run("Why does the build fail?").await {
 //!     println!("{}", done.answer);

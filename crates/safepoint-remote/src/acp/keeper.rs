@@ -90,7 +90,7 @@ enum Over {
     /// It was asked to end, and has, or had its time.
     Stopped,
     /// Its process ended.
-    Gone(ProcessReport),
+    Gone(Box<ProcessReport>),
     /// It closed its output.
     Mute,
     /// It was not ready in time.
@@ -183,7 +183,7 @@ impl Keeper {
                 Came::Heard(None) => return self.mute(held).await,
                 Came::Gone(report) => {
                     self.hear_last_words(held).await;
-                    return if self.dialogue.is_over() { Over::Told } else { Over::Gone(report) };
+                    return if self.dialogue.is_over() { Over::Told } else { Over::Gone(Box::new(report)) };
                 }
                 Came::Late if self.stop.is_some() => return Over::Stopped,
                 Came::Late => return Over::Slow,
@@ -268,7 +268,7 @@ impl Keeper {
     /// Its output is closed: it ends soon, or it is ended.
     async fn mute(&mut self, held: &mut Held) -> Over {
         match timeout(limits::LAST_WORDS, held.process.wait()).await {
-            Ok(report) => Over::Gone(report),
+            Ok(report) => Over::Gone(Box::new(report)),
             Err(_elapsed) => Over::Mute,
         }
     }

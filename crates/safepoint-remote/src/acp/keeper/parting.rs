@@ -13,7 +13,7 @@ use crate::acp::limits;
 impl Keeper {
     pub(super) async fn part(mut self, mut held: Held, over: Over) {
         let (report, over) = match over {
-            Over::Gone(report) => (report.clone(), Over::Gone(report)),
+            Over::Gone(report) => ((*report).clone(), Over::Gone(report)),
             over => (self.end(&mut held).await, over),
         };
         self.work.cx.report_process((&report).into());
