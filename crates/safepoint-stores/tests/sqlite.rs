@@ -6,6 +6,8 @@
 mod crash;
 #[path = "sqlite/damage.rs"]
 mod damage;
+#[path = "sqlite/disk.rs"]
+mod disk;
 #[path = "sqlite/faults.rs"]
 mod faults;
 #[path = "sqlite/file.rs"]

@@ -1,0 +1,149 @@
+//! A real disk that is full at each write, and a file that another program holds for long. S7.6.
+
+use std::{
+    fs::{self, File},
+    io::{ErrorKind, Write as _},
+    path::{Path, PathBuf},
+    process::Command,
+    sync::Arc,
+    time::Duration,
+};
+
+use rusqlite::Connection;
+use safepoint::store::{Error, NewSession, Store};
+use safepoint_stores::SqliteStore;
+use safepoint_testkit::store_suite::{
+    item,
+    play::{Picture, Player, alike, script},
+};
+
+use super::{
+    roles::{Process, command, say, this_program, told},
+    support::{model, open, options, runtime, world},
+};
+
+/// KiB of the disk that is filled up.
+const DISK: usize = 1024;
+const PAGE: usize = 4096;
+
+/// Fills a small disk up before each step of the script in turn, plays on until there is no room, makes room, and goes on.
+#[test]
+fn full_role() {
+    let Some((folder, _)) = told("full") else { return };
+    runtime().block_on(async {
+        let mut refusals = 0;
+        for at in 0..script().len() {
+            refusals += fill_up(&folder, at).await;
+        }
+        say(format!("full {refusals} times"));
+    });
+}
+
+/// How often there was no room.
+async fn fill_up(folder: &Path, at: usize) -> usize {
+    let path = folder.join(format!("{at}.db"));
+    let (time, lives, outside) = world();
+    let store: Arc<dyn Store> = Arc::new(open(&path, &outside));
+    let ballast = Ballast(folder.join("ballast"));
+    let mut player = Player::of(store, &time, &lives);
+    let (mut model, _) = model();
+    let mut refusals = 0;
+    for (number, step) in script().into_iter().enumerate() {
+        if number == at {
+            ballast.take();
+        }
+        let mut answer = player.play(&step).await;
+        if matches!(answer, Err(Error::Full(_))) {
+            refusals += 1;
+            let (is, should) = (Picture::of(&*player.store), Picture::of(&*model.store));
+            alike("a full disk", &is.await.unwrap(), &should.await.unwrap()).unwrap();
+            ballast.drop_it();
+            answer = player.play(&step).await;
+        }
+        let wanted = model.play(&step).await;
+        assert_eq!(format!("{answer:?}"), format!("{wanted:?}"), "full before {at}: {step:?}");
+    }
+    let (is, should) = (Picture::of(&*player.store), Picture::of(&*model.store));
+    alike("at the end", &is.await.unwrap(), &should.await.unwrap()).unwrap();
+    drop(player);
+    ballast.drop_it();
+    for entry in fs::read_dir(folder).unwrap() {
+        fs::remove_file(entry.unwrap().path()).unwrap();
+    }
+    refusals
+}
+
+/// A file that takes up the room.
+struct Ballast(PathBuf);
+
+impl Ballast {
+    /// Takes all of it.
+    fn take(&self) {
+        let mut file = File::create(&self.0).unwrap();
+        let full = loop {
+            if let Err(full) = file.write_all(&[7; PAGE]) {
+                break full;
+            }
+        };
+        assert_eq!(full.kind(), ErrorKind::StorageFull);
+    }
+
+    fn drop_it(&self) {
+        if fs::remove_file(&self.0).is_err() {
+            // It has been dropped before.
+        }
+    }
+}
+
+/// S7.6, S7.7: a disk that is full, at each write of a long life: the error says so, nothing is half-written, and once
+/// there is room the same store goes on.
+#[test]
+fn a_disk_that_is_full_at_any_write_is_told_and_loses_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let mount = format!("mount -t tmpfs -o size={DISK}k none {}", folder.path().display());
+    let within = |then: &str| {
+        let mut unshare = Command::new("unshare");
+        unshare.args(["-m", "sh", "-c", &format!("{mount} && {then}"), "sh"]);
+        unshare
+    };
+    // Needs the right to mount; the same is pinned by the store's own bound as well.
+    if !within("true").output().is_ok_and(|out| out.status.success()) {
+        return;
+    }
+    let role = command(&this_program(), "disk", "full", folder.path(), "");
+    let mut wrapped = within("exec \"$@\"");
+    wrapped.arg(role.get_program()).args(role.get_args());
+    wrapped.envs(role.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    wrapped.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
+    let said = Process::start(wrapped).hear().unwrap_or_default();
+    let refusals: usize = said
+        .strip_prefix("full ")
+        .and_then(|rest| rest.strip_suffix(" times"))
+        .and_then(|count| count.parse().ok())
+        .unwrap_or_else(|| panic!("it said: {said}"));
+    assert!(refusals > 5, "{refusals}");
+}
+
+/// S7.6: another program holds the file for long: each write says so after its time, what is there stays readable, and
+/// once it is let go all goes on.
+#[tokio::test]
+async fn a_file_that_another_program_holds_is_told_as_busy() {
+    const BUSY: Duration = Duration::from_millis(20);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.db");
+    let (_, _, outside) = world();
+    open(&path, &outside).create(NewSession::of("a")).await.unwrap();
+    let other = Connection::open(&path).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let mut patient = options(&outside);
+    patient.busy = BUSY;
+    let store = SqliteStore::open_with(&path, patient).unwrap();
+    let before = Picture::of(&store).await.unwrap();
+    let refused = store.create(NewSession::of("b")).await.unwrap_err();
+    assert!(matches!(refused, Error::Busy(_)) && !refused.is_uncertain(), "{refused:?}");
+    assert!(refused.to_string().starts_with("the store is busy"), "{refused}");
+    assert!(matches!(store.push(&"a".into(), item("1", "hello")).await, Err(Error::Busy(_))));
+    alike("while it is held", &Picture::of(&store).await.unwrap(), &before).unwrap();
+    other.execute_batch("ROLLBACK").unwrap();
+    store.push(&"a".into(), item("1", "hello")).await.unwrap();
+}
