@@ -40,6 +40,11 @@ pub use facts::{before_the_start, ends_by_itself, native_stop_once, stops_at_onc
 pub use grade::grade;
 pub use race::{between_publication_and_start, from_many_threads, racing_the_end};
 
+/// The guide, whose code is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guides/wrap-your-runtime.md")]
+struct Guide;
+
 /// The account of whoever does the work, not of the backend.
 pub trait Probe: Send + Sync {
     /// What is so at its end now.

@@ -6,6 +6,8 @@
 mod questions;
 #[path = "backends/remote.rs"]
 mod remote;
+#[path = "backends/sessions.rs"]
+mod sessions;
 #[path = "backends/settable.rs"]
 mod settable;
 #[path = "backends/subjects.rs"]
