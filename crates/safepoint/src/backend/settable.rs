@@ -44,7 +44,6 @@ pub fn finished(spec: &BackendSpec, task: Task, end: End) -> RunHandle {
 ///
 /// # Panics
 /// Outside a tokio runtime.
-#[must_use]
 pub fn settable(spec: &BackendSpec, task: Task) -> (RunHandle, Ready) {
     let cell = Cell::new(spec, task);
     let handle = RunHandle::of(cell.shared());
