@@ -105,7 +105,7 @@ async fn a_stop_takes_the_question_back() {
     let closed = Closing::of(&handle).check().await.unwrap();
     assert!(matches!(closed.outcome, Outcome::Stopped(_)), "{:?}", closed.outcome);
     assert_eq!(closed.receipt.calls[0].status, CallStatus::Stopped);
-    assert_eq!(closed.receipt.approvals_cancelled, [request.id.clone()]);
+    assert_eq!(closed.receipt.approvals_cancelled, std::slice::from_ref(&request.id));
     assert_eq!(peer.answered(), [("q1".to_owned(), Given::Cancelled)]);
     assert_eq!(closed_as(&handle), [Answered::Withdrawn]);
     assert!(handle.decide(&request.id, Decision::Approve).await.is_err());
