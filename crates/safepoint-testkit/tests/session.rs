@@ -4,6 +4,8 @@
 
 #[path = "session/always.rs"]
 mod always;
+#[path = "session/aside.rs"]
+mod aside;
 #[path = "session/basics.rs"]
 mod basics;
 #[path = "session/behind.rs"]

@@ -14,7 +14,7 @@ use tracing::Instrument as _;
 
 use crate::{
     agent::Definition,
-    approval::Decision,
+    approval::{ApprovalRequest, Decision},
     conductor::{Conductor, Start},
     event::Events,
     ids::{ApprovalId, CallId, Path, RunId, SteerId},
@@ -261,6 +261,21 @@ impl RunHandle {
         Steering::new(message, sent.is_ok().then_some(waits))
     }
 
+    /// The open questions of its whole tree, background runs included.
+    pub(crate) fn questions(&self) -> Vec<ApprovalRequest> {
+        self.shared.tree.open()
+    }
+
+    /// The background runs that it has begun, at any depth, and that are not quiet.
+    pub(crate) fn background(&self) -> Vec<RunHandle> {
+        self.shared.background().into_iter().map(|shared| RunHandle { shared }).collect()
+    }
+
+    /// What background runs of a session show once this run's own stream has ended. It has no end.
+    pub(crate) fn aside(&self) -> Option<Events> {
+        self.shared.tree.kept.as_ref().map(|kept| kept.read(0))
+    }
+
     /// Takes a steer back that was not delivered yet.
     pub(crate) async fn take_back(&self, steer: &SteerId) -> TakenBack {
         let (reply, taken) = oneshot::channel();
@@ -292,7 +307,7 @@ impl RunHandle {
 
     /// Whether a run that it began in the background goes on.
     pub(crate) fn goes_on_behind(&self) -> bool {
-        self.shared.goes_on_behind()
+        !self.shared.background().is_empty()
     }
 
     /// Whether a run below it waits for this answer, and is alive.

@@ -27,7 +27,7 @@ use safepoint_scope::{Code, Reason, Scope, StopRequest};
 use tokio::sync::{Notify, oneshot};
 
 use crate::{
-    approval::Decision,
+    approval::{ApprovalRequest, Decision},
     event::{Events, Feed},
     history::History,
     ids::{ApprovalId, ItemId, Path, TurnId},
@@ -316,7 +316,7 @@ impl<T: Item> SessionHandle<T> {
         answer.await == Ok(Answer::Resuming)
     }
 
-    /// Answers an open question of the turn at work, or of the suspended one, which then goes on.
+    /// Answers an open question of the turn at work, of a background run, or of the suspended turn, which then goes on.
     ///
     /// # Errors
     /// [`DecideError`] if the question is not open any more, or the session has ended.
@@ -327,6 +327,17 @@ impl<T: Item> SessionHandle<T> {
         let (reply, answer) = oneshot::channel();
         self.shared.mailbox.post(Mail::Decide { id: id.clone(), decision, reply });
         answer.await.unwrap_or(Err(DecideError::RunEnded))
+    }
+
+    /// The open questions of the whole session, oldest first: of the turn at work, of the suspended one, and of background
+    /// runs that go on after their turns. Each is answered by [`decide`](Self::decide). None once it has ended.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub async fn approvals(&self) -> Vec<ApprovalRequest> {
+        let (reply, answer) = oneshot::channel();
+        self.shared.mailbox.post(Mail::Questions { reply });
+        answer.await.unwrap_or_default()
     }
 
     /// The turn at work.

@@ -11,7 +11,7 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use crate::{
     approval::{ApprovalRequest, Decision},
     child::Child,
-    event::{EventKind, Feed, Relay, Took},
+    event::{EventKind, Feed, Relay, Shown, Took},
     executor::{Ending, Reply},
     ids::{ApprovalId, CallId, Path, RunId, SteerId},
     limits::Limits,
@@ -33,6 +33,7 @@ pub(crate) struct Shared {
     pub(crate) run: RunId,
     pub(crate) path: Path,
     kind: WorkKind,
+    pub(crate) waits: Waits,
     pub(crate) scope: Scope,
     pub(crate) stop: StopHandle,
     pub(crate) feed: Arc<Feed>,
@@ -48,6 +49,14 @@ pub(crate) struct Shared {
     outcome: OnceLock<Outcome>,
     quiet: OnceLock<Quiet>,
     published: Notify,
+}
+
+/// How a run waits for a person once it can do nothing else. Exhaustive: suspended, to be taken up again; or in place, since
+/// in a session nobody takes a background run up again, or what is below one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Waits {
+    Suspended,
+    InPlace,
 }
 
 /// Which run, and where it hangs in its tree.
@@ -158,6 +167,7 @@ pub enum DecideError {
 /// Where a run stands: its scope, and the tree that it is part of.
 struct Ground {
     kind: WorkKind,
+    waits: Waits,
     scope: Scope,
     stop: StopHandle,
     tree: Arc<Tree>,
@@ -165,16 +175,31 @@ struct Ground {
 }
 
 /// Shows what the run at `path` shows in the stream of its parent, or once that has ended in the parent's audit.
-fn relay(path: &Path, audit: &Arc<Feed>, feed: Option<&Arc<Feed>>) -> Relay<EventKind> {
+/// What the root's stream does not show any more is `kept` for the session.
+fn relay(
+    path: &Path,
+    audit: &Arc<Feed>,
+    feed: Option<&Arc<Feed>>,
+    kept: Option<Arc<Feed>>,
+) -> Relay<EventKind> {
     let (path, audit, feed) = (path.clone(), Arc::clone(audit), feed.cloned());
     Relay(Box::new(move |kind| {
-        let child = match kind {
-            EventKind::Child { .. } => kind.clone(),
-            own => EventKind::Child { path: path.clone(), event: Arc::new(own.clone()) },
+        let (child, kept) = match kind {
+            // Kept by the run that it is of.
+            EventKind::Child { .. } => (kind.clone(), None),
+            own => (EventKind::Child { path: path.clone(), event: Arc::new(own.clone()) }, kept.as_ref()),
         };
-        if feed.as_ref().is_none_or(|feed| feed.offer(child.clone()) == Took::Nothing) {
-            audit.push(child);
+        let took = feed.as_ref().map_or(Took::Nothing, |feed| feed.offer(child.clone()));
+        if took == Took::Nothing {
+            audit.push(child.clone());
         }
+        if took == Took::It {
+            return Took::It;
+        }
+        if let Some(kept) = kept.filter(|_| !kind.is_provisional()) {
+            kept.push(child);
+        }
+        Took::Late
     }))
 }
 
@@ -191,8 +216,11 @@ impl Shared {
         };
         let family = place.family.clone().unwrap_or_else(|| scope.clone());
         let feeds = [Feed::new(limits.retained_deltas), Feed::new(limits.retained_deltas)];
-        let tree = Tree::new(family, Arc::clone(&place.always));
-        Self::with(place, Ground { kind: WorkKind::Body, scope, stop, tree, nesting: limits.nesting }, feeds)
+        let kept = place.family.as_ref().map(|_session| Arc::new(Feed::new(limits.retained_deltas)));
+        let tree = Tree::new(family, Arc::clone(&place.always), kept);
+        let waits = Waits::Suspended;
+        let nesting = limits.nesting;
+        Self::with(place, Ground { kind: WorkKind::Body, waits, scope, stop, tree, nesting }, feeds)
     }
 
     /// A run that is the work of one of this run's calls.
@@ -207,12 +235,19 @@ impl Shared {
         let before = lock(&self.children).get(call).map(|child| child.run.clone());
         let run = before.or_else(|| self.tree.run_at(&path)).unwrap_or_else(RunId::fresh);
         let limits = &child.def().limits;
+        let kept = self
+            .tree
+            .kept
+            .clone()
+            .filter(|_| self.waits == Waits::InPlace || child.link() == Link::Background);
+        let waits = if kept.is_some() { Waits::InPlace } else { Waits::Suspended };
         let feeds = [
-            Feed::relayed(limits.retained_deltas, relay(&path, &self.audit, Some(&self.feed))),
-            Feed::relayed(limits.retained_deltas, relay(&path, &self.audit, None)),
+            Feed::relayed(limits.retained_deltas, relay(&path, &self.audit, Some(&self.feed), kept)),
+            Feed::relayed(limits.retained_deltas, relay(&path, &self.audit, None, None)),
         ];
         let nesting = limits.nesting.min(self.nesting.saturating_sub(1));
-        let ground = Ground { kind: child.kind(), scope, stop, tree: Arc::clone(&self.tree), nesting };
+        let tree = Arc::clone(&self.tree);
+        let ground = Ground { kind: child.kind(), waits, scope, stop, tree, nesting };
         let (shared, mailbox) = Self::with(Place::of(run, path), ground, feeds);
         lock(&self.children).insert(call.clone(), Arc::clone(&shared));
         (shared, mailbox)
@@ -225,11 +260,12 @@ impl Shared {
     ) -> (Arc<Self>, mpsc::UnboundedReceiver<Box<Msg>>) {
         let (mailbox, received) = mpsc::unbounded_channel();
         let [feed, audit] = feeds.map(Arc::new);
-        let Ground { kind, scope, stop, tree, nesting } = ground;
+        let Ground { kind, waits, scope, stop, tree, nesting } = ground;
         let shared = Self {
             run: place.run,
             path: place.path,
             kind,
+            waits,
             scope,
             stop,
             feed,
@@ -264,12 +300,6 @@ impl Shared {
         lock(&self.children).values().cloned().collect()
     }
 
-    /// Whether a background run of this tree is not known to be quiet.
-    pub(crate) fn goes_on_behind(&self) -> bool {
-        let is_alive = |child: &Arc<Self>| child.kind == WorkKind::Background && !child.is_quiet_published();
-        self.children().iter().any(|child| is_alive(child) || child.goes_on_behind())
-    }
-
     /// Whether a run below this tree's root waits for this answer, and is alive.
     pub(crate) fn waits_below(&self, id: &ApprovalId) -> bool {
         self.tree.waits_below(id)
@@ -277,6 +307,19 @@ impl Shared {
 
     pub(crate) fn child_at(&self, call: &CallId) -> Option<Arc<Self>> {
         lock(&self.children).get(call).cloned()
+    }
+
+    /// The background runs below that are not quiet, at any depth.
+    pub(crate) fn background(&self) -> Vec<Arc<Self>> {
+        let mut found = Vec::new();
+        for child in self.children() {
+            let below = child.background();
+            if child.kind == WorkKind::Background && !child.is_quiet_published() {
+                found.push(child);
+            }
+            found.extend(below);
+        }
+        found
     }
 
     /// The runs that are the work of these calls.

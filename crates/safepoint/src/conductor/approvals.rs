@@ -198,7 +198,7 @@ impl Conductor {
             expires_at: asked_at.checked_add(open_for).unwrap_or(Timestamp::MAX),
         };
         // Before it is announced: whoever hears of it may answer at once.
-        self.shared.tree.asks(&request.id, &self.shared);
+        self.shared.tree.asks(&request, &self.shared);
         self.record(Fact::ApprovalAsked(request.clone())).await?;
         Ok(request)
     }

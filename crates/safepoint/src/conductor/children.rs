@@ -183,7 +183,7 @@ impl Conductor {
             site.scope.settle();
         }
         for request in &approvals {
-            self.shared.tree.asks(&request.id, &self.shared);
+            self.shared.tree.asks(request, &self.shared);
         }
         self.record(Fact::ChildSuspended { call_id, child, approvals }).await?;
         Ok(())

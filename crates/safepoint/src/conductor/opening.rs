@@ -72,7 +72,7 @@ impl Conductor {
                 self.close(&request.id, &call.call.id, Answered::Withdrawn).await?;
                 continue;
             }
-            self.shared.tree.asks(&request.id, &self.shared);
+            self.shared.tree.asks(request, &self.shared);
             let Some(Decided { decision, reply }) = self.shared.tree.take(&request.id) else {
                 // Whoever can be asked now is asked again: nobody has answered.
                 match self.def.approvals.clone() {

@@ -20,7 +20,7 @@ use crate::{
     limits::Limits,
     outcome::Outcome,
     receipt::{CallStatus, ChildReport, Effect, Quiet, StoppedBy, WorkKind},
-    shared::{Msg, Parking},
+    shared::{Msg, Parking, Waits},
 };
 
 /// The way up.
@@ -167,10 +167,12 @@ impl Conductor {
         self.shared.stop.stop(request);
     }
 
-    /// A run in the background has no parent that would take it up again: while nobody else is asked, it waits itself,
+    /// A run in the background has no parent that would take it up again, nor has a run below one in a session: while nobody else is asked, it waits itself,
     /// until somebody answers or the question expires.
     pub(super) fn wait_behind(&mut self, request: &ApprovalRequest) {
-        if !self.up.as_ref().is_some_and(Up::is_background) {
+        let waits_itself =
+            self.shared.waits == Waits::InPlace || self.up.as_ref().is_some_and(Up::is_background);
+        if !waits_itself {
             return;
         }
         let left = request.expires_at.duration_since(Timestamp::now());

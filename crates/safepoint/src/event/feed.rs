@@ -32,7 +32,7 @@ pub(crate) struct Feed<K = EventKind> {
 }
 
 /// Shows elsewhere what a feed shows, in the same order.
-pub(crate) struct Relay<K>(pub(crate) Box<dyn Fn(&K) + Send + Sync>);
+pub(crate) struct Relay<K>(pub(crate) Box<dyn Fn(&K) -> Took + Send + Sync>);
 
 impl<K> fmt::Debug for Relay<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -40,10 +40,11 @@ impl<K> fmt::Debug for Relay<K> {
     }
 }
 
-/// Whether an event was shown. Exhaustive: it was, or the stream had ended.
+/// Whether an event was shown. Exhaustive: it was, or it was here but came too late above, or the stream had ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Took {
     It,
+    Late,
     Nothing,
 }
 
@@ -92,15 +93,13 @@ impl<K: Shown> Feed<K> {
         if state.end == End::Closed {
             return Took::Nothing;
         }
-        if let Some(Relay(relay)) = &self.relay {
-            relay(&kind);
-        }
+        let took = self.relay.as_ref().map_or(Took::It, |Relay(relay)| relay(&kind));
         state.push(kind);
         state.trim(self.retained_deltas);
         state.end = end;
         drop(state);
         self.grown.notify_waiters();
-        Took::It
+        took
     }
 
     pub(crate) fn read(self: &Arc<Self>, from: u64) -> Events<K> {

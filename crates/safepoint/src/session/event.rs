@@ -47,6 +47,13 @@ pub enum SessionEvent {
         /// The event.
         event: Event,
     },
+    /// What a background run shows that goes on after its turn has ended: as in [`Run`](Self::Run), with its path.
+    Aside {
+        /// The turn that began it.
+        turn: TurnId,
+        /// The event.
+        event: Event,
+    },
     /// The turn was steered with an item.
     Steered {
         /// With which.
@@ -82,7 +89,7 @@ pub enum SessionEvent {
         /// The account.
         receipt: Arc<Receipt>,
     },
-    /// Nothing of the turn is alive, or what is has been named: the next one may start.
+    /// Nothing of the turn is alive, or what is has been named, background runs included: the next one may start.
     TurnQuiet {
         /// Which.
         turn: TurnId,

@@ -29,6 +29,7 @@ pub struct Exit<T> {
     pub(super) unhandled: Vec<(ItemId, T)>,
     pub(super) open: Option<Open<T>>,
     pub(super) history: History,
+    pub(super) survivors: Vec<String>,
     pub(super) persisted: Persisted,
     pub(super) late: Arc<dyn Fn() -> Vec<T> + Send + Sync>,
 }
@@ -77,6 +78,11 @@ impl<T> Exit<T> {
     #[must_use]
     pub fn history(&self) -> &History {
         &self.history
+    }
+    /// What of the background runs was alive when the session ended, by name. They were asked to stop now, and are fenced.
+    #[must_use]
+    pub fn survivors(&self) -> &[String] {
+        &self.survivors
     }
     /// Whether all of it is recorded, in a session with a store.
     #[must_use]

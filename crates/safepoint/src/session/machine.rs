@@ -52,6 +52,8 @@ pub(crate) struct Machine {
     stop: Option<Strength>,
     idleness: Idleness,
     health: Health,
+    /// Whether something that a turn began in the background is alive.
+    aside: Yet,
 }
 
 /// What the session is doing. Exhaustive: between turns, before one, in one, after one, or over.
@@ -162,6 +164,7 @@ impl Machine {
             stop: None,
             idleness: Idleness::default(),
             health: Health::Sound,
+            aside: Yet::No,
         }
     }
 
@@ -211,6 +214,7 @@ impl Machine {
             Input::Quiet(turn) => self.quiet(turn),
             Input::Read(turn) => self.read(turn),
             Input::Unstarted(turn) => self.unstarted(turn),
+            Input::Aside(alive) => self.aside = alive,
             Input::Broke => self.broke(out),
             Input::Tick => {}
         }
@@ -248,7 +252,7 @@ impl Machine {
         } else if self.take_up(out) || self.plan(out) {
             self.idleness.busy();
         } else {
-            let is_idle = self.waiting.is_empty() && !self.is_suspended();
+            let is_idle = self.waiting.is_empty() && !self.is_suspended() && self.aside == Yet::No;
             self.idleness.idle(is_idle.then_some(now));
             if self.idleness.over_at().is_some_and(|over| over <= now) {
                 self.idleness.expire();

@@ -13,7 +13,7 @@ use super::{
     stop::SessionStop,
 };
 use crate::{
-    approval::Decision,
+    approval::{ApprovalRequest, Decision},
     event::ErrorReport,
     ids::{ApprovalId, ItemId, TurnId},
     outcome::Outcome,
@@ -104,6 +104,12 @@ pub(super) enum Mail<T> {
     Quiet {
         turn: TurnId,
         survivors: Vec<String>,
+    },
+    /// Nothing that the turn began in the background is alive any more.
+    AsideOver,
+    /// Somebody wants to know what is open.
+    Questions {
+        reply: oneshot::Sender<Vec<ApprovalRequest>>,
     },
     Read {
         turn: TurnId,

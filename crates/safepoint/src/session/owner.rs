@@ -37,10 +37,12 @@ use crate::{
     shared::Always,
 };
 
+mod aside;
 mod asked;
 mod bounds;
 mod clock;
 mod decisions;
+mod follower;
 mod items;
 mod others;
 mod plan;
@@ -254,6 +256,8 @@ impl<T: Item> Owner<T> {
                 self.show(SessionEvent::TurnQuiet { turn, survivors });
                 self.step(Input::Quiet(turn)).await;
             }
+            Mail::AsideOver => self.aside_over().await,
+            Mail::Questions { reply } => self.questions(reply).await,
             Mail::Read { turn } => self.step(Input::Read(turn)).await,
             Mail::ReadEnough { turn } => self.read_enough(turn).await,
             Mail::Broke(error) => self.broke(error).await,

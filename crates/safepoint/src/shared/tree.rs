@@ -13,8 +13,8 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::{Always, DecideError, Msg, Shared};
 use crate::{
-    approval::Decision,
-    event::Fact,
+    approval::{ApprovalRequest, Decision},
+    event::{Fact, Feed},
     ids::{ApprovalId, Path, RunId},
     log::Recorded,
 };
@@ -25,13 +25,16 @@ pub(crate) struct Tree {
     pub(crate) family: Scope,
     /// What may run without a further question.
     pub(crate) always: Arc<Always>,
+    /// In a session: what background runs show once the root's stream has ended.
+    pub(crate) kept: Option<Arc<Feed>>,
     asked: Mutex<HashMap<ApprovalId, Asker>>,
     past: Mutex<HashMap<Path, Vec<Recorded>>>,
     decided: Mutex<HashMap<ApprovalId, Decided>>,
 }
 
-/// Who answers for a question: where it is reached, and which run it is.
+/// An open question, and who answers for it: where it is reached, and which run it is.
 struct Asker {
+    request: ApprovalRequest,
     mailbox: mpsc::UnboundedSender<Box<Msg>>,
     path: Path,
 }
@@ -43,10 +46,11 @@ pub(crate) struct Decided {
 }
 
 impl Tree {
-    pub(super) fn new(family: Scope, always: Arc<Always>) -> Arc<Self> {
+    pub(super) fn new(family: Scope, always: Arc<Always>, kept: Option<Arc<Feed>>) -> Arc<Self> {
         Arc::new(Self {
             family,
             always,
+            kept,
             asked: Mutex::default(),
             past: Mutex::default(),
             decided: Mutex::default(),
@@ -73,9 +77,16 @@ impl Tree {
     }
 
     /// Who answers for an open question: the run that asked, or once that is suspended its parent.
-    pub(crate) fn asks(&self, id: &ApprovalId, by: &Shared) {
-        let asker = Asker { mailbox: by.mailbox.clone(), path: by.path.clone() };
-        lock(&self.asked).insert(id.clone(), asker);
+    pub(crate) fn asks(&self, request: &ApprovalRequest, by: &Shared) {
+        let asker = Asker { request: request.clone(), mailbox: by.mailbox.clone(), path: by.path.clone() };
+        lock(&self.asked).insert(request.id.clone(), asker);
+    }
+
+    /// The open questions, oldest first.
+    pub(crate) fn open(&self) -> Vec<ApprovalRequest> {
+        let mut open: Vec<_> = lock(&self.asked).values().map(|asker| asker.request.clone()).collect();
+        open.sort_by_key(|request| request.asked_at);
+        open
     }
 
     pub(crate) fn asks_no_more(&self, id: &ApprovalId) {

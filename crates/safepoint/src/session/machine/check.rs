@@ -9,7 +9,7 @@ use safepoint_scope::SafePoints;
 
 use super::{
     Answer, Effect, End, First, From, How, Input, Leftover, Machine, Made, Moment, OnFailure, Phase, Record,
-    Rules, Strength, Why, Wish,
+    Rules, Strength, Why, Wish, Yet,
 };
 use crate::{
     ids::{ItemId, TurnId},
@@ -98,8 +98,17 @@ impl Hasher for Lanes {
 }
 
 const RULES: Rules = Rules { patience: 1, on_failure: OnFailure::Wait };
-const NONE: Budget =
-    Budget { pushes: 0, stops: 0, stop_turns: 0, resumes: 0, withdraws: 0, ticks: 0, breaks: 0, turns: 4 };
+const NONE: Budget = Budget {
+    pushes: 0,
+    stops: 0,
+    stop_turns: 0,
+    resumes: 0,
+    withdraws: 0,
+    ticks: 0,
+    breaks: 0,
+    turns: 4,
+    asides: 0,
+};
 
 /// S6.13, S6.3, S6.7, S6.11: two items of every kind against two stops of the session, escalating.
 #[test]
@@ -167,6 +176,16 @@ fn decisions_in_every_order() {
     let states = explore(&pushes, budget, RULES);
     println!("decisions: {states} states");
     assert!(states > 5_000, "only {states} states: the search has lost its way");
+}
+
+/// S6.8, S9.1: what goes on in the background is no idleness, however stops and arrivals fall around it.
+#[test]
+fn background_work_around_idleness() {
+    let pushes = [How::Enqueue];
+    let budget = Budget { pushes: 2, stops: 2, ticks: 3, asides: 2, turns: 2, ..NONE };
+    let states = explore(&pushes, budget, RULES);
+    println!("background work: {states} states");
+    assert!(states > 1_000, "only {states} states: the search has lost its way");
 }
 
 /// S6.8: idleness with arrivals, stops and withdrawals around it.

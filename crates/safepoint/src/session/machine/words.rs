@@ -3,6 +3,7 @@
 use safepoint_scope::SafePoints;
 use serde::{Deserialize, Serialize};
 
+use super::Yet;
 use crate::{
     ids::{ItemId, TurnId},
     session::words::{Fate, Or, Preempted, Refusal},
@@ -123,6 +124,8 @@ pub(crate) enum Input {
     Read(TurnId),
     /// The turn could not be begun: what it was about waits again.
     Unstarted(TurnId),
+    /// Something that turns began in the background is alive, at work or waiting for a person; or nothing is.
+    Aside(Yet),
     /// Something of the user's failed: a planner, a strategy, a reader.
     Broke,
     /// Time has passed.

@@ -98,6 +98,7 @@ impl<T: Item> Owner<T> {
             unhandled: std::mem::take(&mut self.unhandled),
             open,
             history: self.history.clone(),
+            survivors: self.family_stop.alive(),
             persisted: self.persisted.clone(),
             late: Arc::new(move || shared.door.take_late()),
         };

@@ -3,19 +3,17 @@
 use std::sync::Arc;
 
 use safepoint_scope::{Actor, Asked, Code, Grace, Mode, Reach, Reason, SafePoints, StopRequest};
-use tokio::time::timeout;
 
 use super::{
     Answer, ErrorReport, Fate, Input, Item, Mail, Outcome, Owner, RunHandle, SessionEvent, TurnId, Work,
+    follower::Follower,
     plan::{panic_message, report},
 };
 use crate::{
-    event::{EventKind, Fact},
     log::{Log, MemoryLog},
     run::Run,
     session::{
-        SharedSession,
-        journal::{Journal, TurnLog},
+        journal::TurnLog,
         machine::{End, First, From, Leftover, Watch, Why},
     },
 };
@@ -133,10 +131,9 @@ impl<T: Item> Owner<T> {
     }
 
     pub(super) async fn settled(&mut self, turn: TurnId, outcome: Outcome) {
+        self.note_aside(turn).await;
         let Some(mut work) = self.work.take_if(|work| work.turn == turn) else { return };
         let mut panicked = None;
-        self.elders.extend(work.handle.clone());
-        self.elders.retain(RunHandle::goes_on_behind);
         let end = match &outcome {
             Outcome::Done(_) => End::Done,
             Outcome::Failed(_) => End::Failed,
@@ -211,53 +208,5 @@ fn at_any(request: StopRequest) -> StopRequest {
     match request.reason() {
         Some(reason) => at.because(reason.clone()),
         None => at,
-    }
-}
-
-/// Follows a run: its events into the session's stream, its end into the mail.
-struct Follower<T> {
-    turn: TurnId,
-    watch: Watch,
-    handle: RunHandle,
-    shared: Arc<SharedSession<T>>,
-    /// How long the next turn waits for this one to be quiet.
-    bound: std::time::Duration,
-    journal: Option<Arc<Journal>>,
-}
-
-impl<T: Item> Follower<T> {
-    async fn follow(self) {
-        let turn = self.turn;
-        let mailbox = &self.shared.mailbox;
-        let mut events = self.handle.events();
-        let mut watch = self.watch;
-        while let Some(event) = events.next().await {
-            if let EventKind::Fact(fact) = &event.kind {
-                match &**fact {
-                    Fact::ModelStarted { .. } if watch == Watch::Beginning => {
-                        watch = Watch::No;
-                        mailbox.post(Mail::Began(turn));
-                    }
-                    Fact::SteerTaken { round, steers } => {
-                        for item in steers.iter().filter_map(|steer| steer.id.as_str().parse().ok()) {
-                            mailbox.post(Mail::SteerTaken { turn, item, round: *round });
-                        }
-                    }
-                    _ => {}
-                }
-            }
-            self.shared.feed.push(SessionEvent::Run { turn, event });
-        }
-        let outcome = self.handle.done().await;
-        mailbox.post(Mail::Settled { turn, outcome });
-        let survivors = match timeout(self.bound, self.handle.quiet()).await {
-            Ok(quiet) => quiet.receipt().survivors.clone(),
-            // They are fenced, and named; the next turn does not wait for them.
-            Err(_elapsed) => self.handle.alive(),
-        };
-        if let Some(journal) = &self.journal {
-            journal.tell_quiet(turn, survivors.clone()).await;
-        }
-        mailbox.post(Mail::Quiet { turn, survivors });
     }
 }

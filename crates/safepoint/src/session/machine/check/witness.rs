@@ -4,7 +4,7 @@
 use super::Record;
 use super::{
     Answer, Effect, End, Fate, First, From, How, Input, ItemId, Moment, OnFailure, Phase, Rules, Strength,
-    TurnId, Why,
+    TurnId, Why, Yet,
     world::{Asked, World},
 };
 use crate::session::machine::{Exit, Wanted, Watch};
@@ -250,7 +250,8 @@ impl World {
         }
         let at_rest = self.machine.phase() == Phase::Idle
             && self.machine.waiting().is_empty()
-            && !self.machine.is_suspended();
+            && !self.machine.is_suspended()
+            && self.aside == Yet::No;
         if !at_rest && !self.ended {
             self.witness.busy_at = self.now;
         }

@@ -2,7 +2,7 @@
 
 use super::{
     Answer, Effect, End, Fate, First, From, How, Input, ItemId, Leftover, Machine, Made, Moment, Preempted,
-    Record, Rules, Strength, TurnId, Why, witness::Witness,
+    Record, Rules, Strength, TurnId, Why, Yet, witness::Witness,
 };
 
 /// How often each thing may still happen.
@@ -16,6 +16,8 @@ pub(super) struct Budget {
     pub(super) ticks: u8,
     pub(super) breaks: u8,
     pub(super) turns: u8,
+    /// How often something goes on in the background.
+    pub(super) asides: u8,
 }
 
 /// Where the world believes an item to be.
@@ -61,6 +63,8 @@ pub(super) struct World {
     /// The last turn, whether it is quiet, and whether its reader has returned.
     pub(super) winding: Option<(TurnId, bool, bool)>,
     early: Early,
+    /// Whether something of a turn that is over is alive.
+    pub(super) aside: Yet,
     pub(super) stopped: Option<Strength>,
     pub(super) ended: bool,
     pub(super) witness: Witness,
@@ -79,6 +83,7 @@ impl World {
             stopping: None,
             winding: None,
             early: Early::No,
+            aside: Yet::No,
             stopped: None,
             ended: false,
             witness: Witness::new(rules),
@@ -116,6 +121,12 @@ impl World {
         }
         if left.breaks > 0 {
             all.push(Input::Broke);
+        }
+        if left.asides > 0 && self.run.is_some() && self.aside == Yet::No {
+            all.push(Input::Aside(Yet::Yes));
+        }
+        if self.aside == Yet::Yes {
+            all.push(Input::Aside(Yet::No));
         }
         self.add_answers(&mut all);
         all
@@ -192,6 +203,7 @@ impl World {
             Input::Read(_) if self.run.is_some() => self.early = Early::Read,
             Input::Read(_) => self.winding = self.winding.map(|(turn, quiet, _)| (turn, quiet, true)),
             Input::Stop(strength) => self.stopped = self.stopped.max(Some(*strength)),
+            Input::Aside(alive) => self.aside = *alive,
             Input::Tick => self.now = self.machine.deadline().unwrap_or(self.now),
             _ => {}
         }
@@ -216,6 +228,7 @@ impl World {
             Input::Withdraw(_) | Input::TookBack(_) => &mut self.budget.withdraws,
             Input::Tick => &mut self.budget.ticks,
             Input::Broke => &mut self.budget.breaks,
+            Input::Aside(Yet::Yes) => &mut self.budget.asides,
             _ => return,
         };
         *purse = purse.saturating_sub(1);

@@ -1,0 +1,241 @@
+//! Background runs that go on after the turn that began them: shown, asked about, counted as work, and named at the end.
+
+use std::{sync::Arc, time::Duration};
+
+use safepoint::{
+    Agent, DecideError, Limits, Session,
+    approval::{ApprovalRequest, Decision},
+    child::Child,
+    event::{EventKind, Fact},
+    ids::{ApprovalId, SessionId},
+    session::{Chat, ExitReason, Fate, SessionBuilder, SessionEvent, SessionHandle, SessionStop},
+    store::{self, MemoryStore, Owner, Store},
+};
+use safepoint_testkit::{ledger::Mark, script::Reply, scripted::ModelGate};
+use serde_json::json;
+use tokio::time::Instant;
+
+use super::{
+    desk::{Desk, turn},
+    world::seen,
+};
+
+/// A turn that begins a run in the background, and ends.
+struct World {
+    outer: Desk,
+    inner: Desk,
+    /// The first model call of the background run.
+    gate: ModelGate,
+}
+
+impl World {
+    fn new() -> Self {
+        let outer =
+            Desk::new([Reply::default().and_call("aside", json!({"task": "dig"})), Reply::text("it digs")]);
+        let inner = Desk::new([Reply::text("dug")]);
+        inner.tools.valve().open_for_all();
+        let gate = inner.model.gate();
+        Self { outer, inner, gate }
+    }
+
+    fn chat(&self, inner: &Agent) -> SessionBuilder<String> {
+        let aside = Child::new("aside", "digs aside", inner).background();
+        Session::builder(Chat::new(Agent::builder(self.outer.model.clone()).child(aside).build()))
+    }
+
+    /// Its turn has ended; it has not said anything yet.
+    async fn begun(&mut self, session: &SessionHandle<String>) {
+        let item = session.push("dig aside".to_owned()).unwrap();
+        self.gate.request().await;
+        assert_eq!(item.fate().await, Fate::Completed(turn(1)));
+        quiet(session).await;
+    }
+
+    fn says(&self, reply: &str) {
+        let call = safepoint::message::ToolCall { id: "q".into(), name: reply.into(), args: "{}".into() };
+        self.gate.send(safepoint::model::Delta::CallReady(call));
+        self.gate.send(safepoint::model::Delta::Ended(safepoint::model::Finish::Natural));
+    }
+
+    fn committed(&self) -> usize {
+        self.inner.tools.ledger().count(Mark::Commit)
+    }
+}
+
+async fn quiet(session: &SessionHandle<String>) -> Vec<String> {
+    match seen(session, |event| matches!(event, SessionEvent::TurnQuiet { .. })).await {
+        SessionEvent::TurnQuiet { survivors, .. } => survivors,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn aside(event: &SessionEvent, wanted: impl Fn(&Fact) -> bool) -> bool {
+    let SessionEvent::Aside { event, .. } = event else { return false };
+    let EventKind::Child { event, .. } = &event.kind else { return false };
+    matches!(&**event, EventKind::Fact(fact) if wanted(fact))
+}
+
+/// The one question that is open, once it is told.
+async fn question(session: &SessionHandle<String>) -> ApprovalRequest {
+    seen(session, |event| aside(event, |fact| matches!(fact, Fact::ApprovalAsked(_)))).await;
+    let open = session.approvals().await;
+    assert_eq!(open.len(), 1, "{open:?}");
+    open[0].clone()
+}
+
+async fn ended(session: &SessionHandle<String>) {
+    seen(session, |event| aside(event, |fact| matches!(fact, Fact::Settled { .. }))).await;
+}
+
+/// S9.1, S8.1, S8.2, S6.8, S6.9: the turn has ended, its quiet names what goes on; the question is told, listed with its
+/// path, and decided through the session, once; only when nothing goes on any more is the session idle.
+#[tokio::test(start_paused = true)]
+async fn a_question_of_a_background_run_is_decided_through_the_session() {
+    let mut world = World::new();
+    let session = world.chat(&world.inner.agent()).start();
+    world.begun(&session).await;
+    let named = quiet(&session).await;
+    assert!(named.len() == 1 && named[0].starts_with("background run at "), "{named:?}");
+    let minute = Duration::from_secs(60);
+    session.stop(SessionStop::when_idle_for(minute));
+    tokio::time::sleep(10 * minute).await;
+    assert!(!session.is_done(), "it works");
+    world.says("ask");
+    let asked = question(&session).await;
+    assert_eq!((asked.tool.as_str(), asked.path.calls().len()), ("ask", 1));
+    tokio::time::sleep(60 * minute).await;
+    assert!(!session.is_done(), "it waits for a person");
+    assert_eq!(session.decide(&asked.id, Decision::Approve).await, Ok(()));
+    assert_eq!(session.decide(&asked.id, Decision::Approve).await, Err(DecideError::NotOpen));
+    let began = Instant::now();
+    ended(&session).await;
+    let exit = session.done().await;
+    assert_eq!((exit.reason(), began.elapsed()), (&ExitReason::Idle, minute));
+    assert_eq!((world.committed(), world.inner.model.requests().len()), (1, 2));
+    assert!(exit.survivors().is_empty());
+    assert!(session.approvals().await.is_empty());
+}
+
+/// S9.1, S8.1: the same of a run below a background run, and of a question that was asked while the turn was at work.
+#[tokio::test]
+async fn a_question_below_a_background_run_is_decided_too() {
+    let mut world = World::new();
+    let leaf = world.inner.agent();
+    let helper =
+        Desk::new([Reply::default().and_call("leaf", json!({"task": "deeper"})), Reply::text("all dug")]);
+    let middle = Agent::builder(helper.model.clone()).child(Child::new("leaf", "digs deeper", &leaf)).build();
+    let mut outer = world.outer.model.gate();
+    let session = world.chat(&middle).start();
+    session.push("dig aside".to_owned()).unwrap();
+    outer.request().await;
+    let call = safepoint::message::ToolCall {
+        id: "a".into(),
+        name: "aside".into(),
+        args: json!({"task": "dig"}).to_string(),
+    };
+    let mut second = world.outer.model.gate();
+    outer.send(safepoint::model::Delta::CallReady(call));
+    outer.send(safepoint::model::Delta::Ended(safepoint::model::Finish::Natural));
+    second.request().await;
+    world.gate.request().await;
+    world.says("ask");
+    let is_asked = |event: &SessionEvent| match event {
+        SessionEvent::Run { event, .. } => matches!(&event.kind, EventKind::Child { event, .. }
+            if matches!(&**event, EventKind::Fact(fact) if matches!(&**fact, Fact::ApprovalAsked(_)))),
+        _ => false,
+    };
+    seen(&session, is_asked).await;
+    let while_at_work = session.approvals().await;
+    super::desk::answers(&second, "it digs");
+    quiet(&session).await;
+    let open = session.approvals().await;
+    assert_eq!((&open, open[0].path.calls().len()), (&while_at_work, 2));
+    assert_eq!(session.decide(&open[0].id, Decision::Approve).await, Ok(()));
+    let whole = |event: &SessionEvent| {
+        let SessionEvent::Aside { event, .. } = event else { return false };
+        matches!(&event.kind, EventKind::Child { path, event } if path.calls().len() == 1
+            && matches!(&**event, EventKind::Fact(fact) if matches!(&**fact, Fact::Settled { .. })))
+    };
+    seen(&session, whole).await;
+    assert_eq!((world.committed(), helper.model.requests().len()), (1, 2));
+}
+
+/// S9.1, S8.5: nobody decides: the question expires by itself, the background run's model is told, and it goes on.
+#[tokio::test(start_paused = true)]
+async fn a_question_of_a_background_run_expires() {
+    let mut world = World::new();
+    let limits = Limits { approval: Duration::from_secs(30), ..Limits::default() };
+    let agent = Agent::builder(world.inner.model.clone())
+        .approvals(safepoint::approval::Approvals::Ask(None, safepoint::approval::Unanswered::Suspend))
+        .rule(safepoint::approval::Rule::on("ask", safepoint::approval::Ruling::Ask))
+        .tool(world.inner.tools.gated("ask"))
+        .limits(limits)
+        .build();
+    let session = world.chat(&agent).start();
+    world.begun(&session).await;
+    world.says("ask");
+    let asked = question(&session).await;
+    ended(&session).await;
+    assert_eq!(world.committed(), 0);
+    let told = format!("{:?}", world.inner.model.requests().last().unwrap().entries());
+    assert!(told.contains("expired"), "{told}");
+    assert!(session.approvals().await.is_empty());
+    assert_eq!(session.decide(&asked.id, Decision::Approve).await, Err(DecideError::NotOpen));
+}
+
+/// S9.1, S8.2, S7.5: in a durable session another process decides through the store; of two that do, one wins.
+#[tokio::test]
+async fn another_process_decides_for_a_background_run() {
+    let mut world = World::new();
+    let (store, id) = (Arc::new(MemoryStore::default()) as Arc<dyn Store>, SessionId::from("s"));
+    let builder = world.chat(&world.inner.agent());
+    let session = builder.open(Arc::clone(&store), id.clone(), Owner::here()).await.unwrap();
+    world.begun(&session).await;
+    world.says("ask");
+    let asked = question(&session).await;
+    let decision = |id: &ApprovalId, digest: &str| store::Decision {
+        id: id.clone(),
+        digest: digest.to_owned(),
+        principal: "somebody else".into(),
+        bytes: serde_json::to_vec(&Decision::Approve).unwrap(),
+    };
+    let taken = store.decide(&id, decision(&asked.id, &asked.digest)).await.unwrap();
+    assert!(matches!(taken, store::Decided::Taken), "{taken:?}");
+    assert_eq!(session.decide(&asked.id, Decision::Approve).await, Err(DecideError::NotOpen));
+    session.look();
+    ended(&session).await;
+    assert_eq!(world.committed(), 1);
+}
+
+/// S9.2, S8.3, S6.7: the end of the session takes the question back with its run; later answers are refused.
+#[tokio::test]
+async fn the_sessions_end_takes_the_question_of_a_background_run_back() {
+    for stop in [SessionStop::now(), SessionStop::graceful(), SessionStop::at_turn_end()] {
+        let mut world = World::new();
+        let session = world.chat(&world.inner.agent()).start();
+        world.begun(&session).await;
+        world.says("ask");
+        let asked = question(&session).await;
+        session.stop(stop);
+        let exit = session.done().await;
+        assert!(exit.survivors().is_empty(), "{:?}", exit.survivors());
+        let refused = session.decide(&asked.id, Decision::Approve).await;
+        assert_eq!((refused, world.committed()), (Err(DecideError::RunEnded), 0));
+    }
+}
+
+/// S6.10, S9.2, S3.6: a background run that is still alive when the session has had its time is named in the exit.
+#[tokio::test(start_paused = true)]
+async fn the_exit_names_a_background_run_that_is_left() {
+    let world = World::new();
+    let inner = Desk::new([super::desk::pays()]);
+    let agent = Agent::builder(inner.model.clone()).tool(inner.tools.deaf("pay")).build();
+    let session = world.chat(&agent).start();
+    session.push("dig aside".to_owned()).unwrap();
+    inner.tools.valve().came(1).await;
+    quiet(&session).await;
+    session.stop(SessionStop::now());
+    let exit = session.done().await;
+    let named = exit.survivors();
+    assert!(named.len() == 1 && named[0].starts_with("background run aside"), "{named:?}");
+}

@@ -1,0 +1,65 @@
+//! What turns began in the background and goes on after them: known by the turn's run, as long as it is alive (S9.1).
+//!
+//! **Invariants**: the machine is told that something is alive aside before it is told of the turn's end, and that nothing
+//! is once nothing is.
+
+use std::collections::HashSet;
+
+use tokio::sync::oneshot;
+
+use super::{Input, Item, Owner, RunHandle, TurnId};
+use crate::{
+    approval::ApprovalRequest,
+    ids::ApprovalId,
+    session::{
+        journal::{Journal, in_time},
+        machine::Yet,
+    },
+    store::ApprovalState,
+};
+
+impl<T: Item> Owner<T> {
+    /// The turn has ended, and what it began may go on.
+    pub(super) async fn note_aside(&mut self, turn: TurnId) {
+        let aside = self.at_work(turn).filter(|run| run.goes_on_behind()).cloned();
+        if let Some(run) = aside {
+            self.elders.push(run);
+            self.step(Input::Aside(Yet::Yes)).await;
+        }
+    }
+
+    pub(super) async fn aside_over(&mut self) {
+        if self.elders.is_empty() {
+            return;
+        }
+        self.elders.retain(RunHandle::goes_on_behind);
+        if self.elders.is_empty() {
+            self.step(Input::Aside(Yet::No)).await;
+        }
+    }
+
+    /// All that is open, oldest first: of the turn at work or suspended, and of what goes on in the background.
+    pub(super) async fn questions(&mut self, reply: oneshot::Sender<Vec<ApprovalRequest>>) {
+        let suspended = self.left.as_ref().filter(|_| self.machine.is_suspended()).map(|(work, _)| work);
+        let runs = self.work.iter().chain(suspended).filter_map(|work| work.handle.as_ref());
+        let mut open: Vec<ApprovalRequest> =
+            runs.chain(&self.elders).flat_map(RunHandle::questions).collect();
+        let recovered = suspended.is_some_and(|work| work.handle.is_none());
+        if let Some(journal) = self.journal.clone().filter(|_| recovered) {
+            open.extend(stored(&journal, &self.open).await);
+        }
+        open.retain(|asked| !self.decisions.iter().any(|(decided, _)| *decided == asked.id));
+        open.sort_by_key(|asked| asked.asked_at);
+        open.dedup_by(|one, other| one.id == other.id);
+        if reply.send(open).is_err() {
+            // Whoever asked no longer waits.
+        }
+    }
+}
+
+/// Those of a turn that another owner left suspended: only the store knows them.
+async fn stored(journal: &Journal, known: &HashSet<ApprovalId>) -> Vec<ApprovalRequest> {
+    let rows = in_time(journal.store().approvals(journal.session())).await.unwrap_or_default();
+    let open = rows.iter().filter(|row| row.state == ApprovalState::Open && known.contains(&row.asked.id));
+    open.filter_map(|row| serde_json::from_slice(&row.asked.bytes).ok()).collect()
+}

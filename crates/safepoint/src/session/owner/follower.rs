@@ -1,0 +1,89 @@
+//! Follows a run: its events into the session's stream, its end into the mail, and then what it began in the background.
+
+use std::{pin::pin, sync::Arc, time::Duration};
+
+use futures_util::future::{Either, join_all, select};
+use tokio::time::timeout;
+
+use super::{Item, Mail, RunHandle, SessionEvent, TurnId};
+use crate::{
+    event::{EventKind, Fact},
+    session::{SharedSession, journal::Journal, machine::Watch},
+};
+
+pub(super) struct Follower<T> {
+    pub(super) turn: TurnId,
+    pub(super) watch: Watch,
+    pub(super) handle: RunHandle,
+    pub(super) shared: Arc<SharedSession<T>>,
+    /// How long the next turn waits for this one to be quiet.
+    pub(super) bound: Duration,
+    pub(super) journal: Option<Arc<Journal>>,
+}
+
+impl<T: Item> Follower<T> {
+    pub(super) async fn follow(self) {
+        let turn = self.turn;
+        let mailbox = &self.shared.mailbox;
+        self.follow_run().await;
+        let outcome = self.handle.done().await;
+        mailbox.post(Mail::Settled { turn, outcome });
+        let mut survivors = match timeout(self.bound, self.handle.quiet()).await {
+            Ok(quiet) => quiet.receipt().survivors.clone(),
+            // They are fenced, and named; the next turn does not wait for them.
+            Err(_elapsed) => self.handle.alive(),
+        };
+        // They are the session's, and hold up no turn.
+        let aside = self.handle.background();
+        survivors.extend(aside.iter().map(|run| format!("background run at {}", run.path())));
+        if let Some(journal) = &self.journal {
+            journal.tell_quiet(turn, survivors.clone()).await;
+        }
+        mailbox.post(Mail::Quiet { turn, survivors });
+        self.follow_aside().await;
+        mailbox.post(Mail::AsideOver);
+    }
+
+    async fn follow_run(&self) {
+        let (turn, mailbox) = (self.turn, &self.shared.mailbox);
+        let mut events = self.handle.events();
+        let mut watch = self.watch;
+        while let Some(event) = events.next().await {
+            if let EventKind::Fact(fact) = &event.kind {
+                match &**fact {
+                    Fact::ModelStarted { .. } if watch == Watch::Beginning => {
+                        watch = Watch::No;
+                        mailbox.post(Mail::Began(turn));
+                    }
+                    Fact::SteerTaken { round, steers } => {
+                        for item in steers.iter().filter_map(|steer| steer.id.as_str().parse().ok()) {
+                            mailbox.post(Mail::SteerTaken { turn, item, round: *round });
+                        }
+                    }
+                    _ => {}
+                }
+            }
+            self.shared.feed.push(SessionEvent::Run { turn, event });
+        }
+    }
+
+    /// Shows what the background runs do, until none of them is alive: one may begin another.
+    async fn follow_aside(&self) {
+        let turn = self.turn;
+        let Some(mut events) = self.handle.aside() else { return };
+        loop {
+            let runs = self.handle.background();
+            if runs.is_empty() {
+                break;
+            }
+            let mut quiet = pin!(join_all(runs.iter().map(RunHandle::quiet)));
+            // Nothing is lost: reading is cancel-safe, and the runs are waited for on.
+            while let Either::Left((Some(event), _)) = select(pin!(events.next()), quiet.as_mut()).await {
+                self.shared.feed.push(SessionEvent::Aside { turn, event });
+            }
+        }
+        while let Some(event) = events.now() {
+            self.shared.feed.push(SessionEvent::Aside { turn, event });
+        }
+    }
+}
