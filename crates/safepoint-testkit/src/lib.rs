@@ -74,10 +74,12 @@
 //!
 //! [`server`] and [`script`]: every wire on a real socket, by a script or step by step, with the moment in which the peer
 //! closed. [`oracle`]: which histories a provider accepts. [`scripted`]: the same scripts without a socket. [`tools`],
-//! [`valve`] and [`ledger`]: tools that behave and tools that do not. [`mcp`]: servers of tools that do not, and [`acp`] agents.
-//! [`peer`]: remote agents that are honest about a stop, and that are not. [`trees`]: is the tree of a command gone?
-//! [`recorder`] and [`closing`]: what a run showed, and what must hold of it.
+//! [`valve`] and [`ledger`]: tools that behave and tools that do not. [`mcp`]: servers of tools that do not, and [`a2a`] and
+//! [`acp`] agents. [`peer`]: remote agents that are honest about a stop, and that are not. [`trees`]: is the tree of a
+//! command gone? [`recorder`] and [`closing`]: what a run showed, and what must hold of it.
 
+#[cfg(feature = "server")]
+pub mod a2a;
 #[cfg(feature = "server")]
 pub mod acp;
 #[cfg(feature = "server")]
@@ -99,6 +101,8 @@ pub mod peer;
 pub mod recorder;
 #[cfg(feature = "suites")]
 pub mod replay;
+#[cfg(feature = "server")]
+mod request;
 #[cfg(feature = "server")]
 pub mod script;
 #[cfg(feature = "suites")]

@@ -17,6 +17,7 @@ use super::{
     brain::{Brain, Step},
     now_ns,
 };
+use crate::request::{self, Request};
 
 /// A server that listens until it is dropped.
 #[derive(Debug)]
@@ -110,7 +111,7 @@ impl Mind {
 async fn serve(mut socket: TcpStream, mind: &Mind) -> io::Result<()> {
     socket.set_nodelay(true)?;
     let mut buffer = Vec::new();
-    while let Some((method, body)) = request(&mut socket, &mut buffer).await? {
+    while let Some(Request { method, body }) = request::read(&mut socket, &mut buffer).await? {
         match method.as_str() {
             "POST" => answer(&mut socket, mind, &body).await?,
             "DELETE" => socket.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await?,
@@ -179,33 +180,4 @@ async fn gave_up(socket: &mut TcpStream, mind: &Mind, request: &Value) -> io::Re
     let ended = socket.read(&mut byte).await;
     mind.note(Seen::GaveUp(json!({"id": request["id"], "method": request["method"]})));
     ended.and(Err(io::ErrorKind::ConnectionAborted.into()))
-}
-
-const MOST_HEADERS: usize = 64;
-
-/// The next request's method and body; none at the end.
-async fn request(socket: &mut TcpStream, buffer: &mut Vec<u8>) -> io::Result<Option<(String, Vec<u8>)>> {
-    loop {
-        let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
-        let mut head = httparse::Request::new(&mut headers);
-        let parsed = head.parse(buffer).map_err(io::Error::other)?;
-        if let httparse::Status::Complete(end) = parsed {
-            let method = head.method.unwrap_or_default().to_owned();
-            let length =
-                head.headers.iter().find(|header| header.name.eq_ignore_ascii_case("content-length"));
-            let length = length.and_then(|header| std::str::from_utf8(header.value).ok()?.parse().ok());
-            let whole = end + length.unwrap_or(0_usize);
-            while buffer.len() < whole {
-                if socket.read_buf(buffer).await? == 0 {
-                    return Ok(None);
-                }
-            }
-            let body = buffer[end..whole].to_vec();
-            buffer.drain(..whole);
-            return Ok(Some((method, body)));
-        }
-        if socket.read_buf(buffer).await? == 0 {
-            return Ok(None);
-        }
-    }
 }

@@ -1,0 +1,145 @@
+//! A task as a server tells it: its state, what was said, and who looks on.
+//!
+//! **Invariants**: an event is never taken back; what comes behind the end of a task is not told, unless the server is
+//! one that completes what it called off.
+
+use std::sync::{Mutex, PoisonError};
+
+use tokio::sync::{Notify, watch};
+
+/// A task's state. Exhaustive: those that the servers here have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    Submitted,
+    Working,
+    InputRequired,
+    AuthRequired,
+    Completed,
+    Failed,
+    Canceled,
+}
+
+impl State {
+    pub(super) fn is_terminal(self) -> bool {
+        matches!(self, Self::Completed | Self::Failed | Self::Canceled)
+    }
+
+    /// Whether a stream about it is over.
+    pub(super) fn ends_streams(self) -> bool {
+        self.is_terminal() || matches!(self, Self::InputRequired | Self::AuthRequired)
+    }
+}
+
+/// What is told of a task.
+#[derive(Clone, Debug)]
+pub(super) enum Event {
+    Status(State, Option<String>),
+    /// More of the answer.
+    Part(String),
+}
+
+/// A task.
+#[derive(Debug)]
+pub(super) struct Task {
+    pub(super) id: String,
+    pub(super) context: String,
+    told: Mutex<Vec<Event>>,
+    /// How many events there are.
+    count: watch::Sender<usize>,
+    answers: Mutex<Vec<String>>,
+    answered: Notify,
+    torn: watch::Sender<bool>,
+}
+
+impl Task {
+    pub(super) fn new(id: String, context: String) -> Self {
+        Self {
+            id,
+            context,
+            told: Mutex::default(),
+            count: watch::Sender::new(0),
+            answers: Mutex::default(),
+            answered: Notify::new(),
+            torn: watch::Sender::new(false),
+        }
+    }
+
+    pub(super) fn events(&self) -> Vec<Event> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn state(&self) -> State {
+        let told = self.events();
+        let states = told.iter().rev().filter_map(|event| match event {
+            Event::Status(state, _) => Some(*state),
+            Event::Part(_) => None,
+        });
+        states.clone().next().unwrap_or(State::Submitted)
+    }
+
+    /// What the newest status says.
+    pub(super) fn word(&self) -> Option<String> {
+        self.events().into_iter().rev().find_map(|event| match event {
+            Event::Status(_, word) => Some(word),
+            Event::Part(_) => None,
+        })?
+    }
+
+    /// All of the answer so far.
+    pub(super) fn parts(&self) -> Vec<String> {
+        let parts = self.events().into_iter().filter_map(|event| match event {
+            Event::Part(text) => Some(text),
+            Event::Status(..) => None,
+        });
+        parts.collect()
+    }
+
+    /// Tells it to whoever looks on; false if the task is over.
+    pub(super) fn tell(&self, event: Event) -> bool {
+        if self.state().is_terminal() {
+            return false;
+        }
+        self.tell_anyway(event);
+        true
+    }
+
+    /// Tells it also behind the end.
+    pub(super) fn tell_anyway(&self, event: Event) {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        told.push(event);
+        self.count.send_replace(told.len());
+    }
+
+    pub(super) fn looks_on(&self) -> watch::Receiver<usize> {
+        self.count.subscribe()
+    }
+
+    /// A person's answer.
+    pub(super) fn answer(&self, text: String) {
+        self.answers.lock().unwrap_or_else(PoisonError::into_inner).push(text);
+        self.answered.notify_one();
+    }
+
+    /// Waits for a person's answer.
+    pub(super) async fn asked(&self) -> String {
+        loop {
+            let answer = self.answers.lock().unwrap_or_else(PoisonError::into_inner).pop();
+            if let Some(answer) = answer {
+                return answer;
+            }
+            self.answered.notified().await;
+        }
+    }
+
+    pub(super) fn tear_down(&self) {
+        self.torn.send_replace(true);
+    }
+
+    /// Waits until the work is to be torn down.
+    pub(super) async fn torn(&self) {
+        let mut torn = self.torn.subscribe();
+        if torn.wait_for(|torn| *torn).await.is_err() {
+            // The sender lives as long as `self`, which is borrowed here.
+        }
+    }
+}

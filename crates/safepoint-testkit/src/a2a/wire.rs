@@ -1,0 +1,133 @@
+//! What servers say, as each wire writes it.
+
+use serde_json::{Value, json};
+
+use super::{
+    Wire,
+    task::{Event, State, Task},
+};
+
+/// The same method by its name of 1.0; what is unknown stays as it is.
+pub(super) fn method(name: &str) -> &str {
+    match name {
+        "message/send" => "SendMessage",
+        "message/stream" => "SendStreamingMessage",
+        "tasks/get" => "GetTask",
+        "tasks/cancel" => "CancelTask",
+        "tasks/resubscribe" => "SubscribeToTask",
+        other => other,
+    }
+}
+
+/// Whether a method belongs to the wire.
+pub(super) fn knows(wire: Wire, name: &str) -> bool {
+    name.contains('/') == (wire == Wire::V03)
+}
+
+/// All the text of a message.
+pub(super) fn text_of(message: &Value) -> String {
+    let parts = message["parts"].as_array().into_iter().flatten();
+    parts.filter_map(|part| part["text"].as_str()).collect()
+}
+
+impl Wire {
+    fn state(self, state: State) -> &'static str {
+        match (self, state) {
+            (Self::V1, State::Submitted) => "TASK_STATE_SUBMITTED",
+            (Self::V1, State::Working) => "TASK_STATE_WORKING",
+            (Self::V1, State::InputRequired) => "TASK_STATE_INPUT_REQUIRED",
+            (Self::V1, State::AuthRequired) => "TASK_STATE_AUTH_REQUIRED",
+            (Self::V1, State::Completed) => "TASK_STATE_COMPLETED",
+            (Self::V1, State::Failed) => "TASK_STATE_FAILED",
+            (Self::V1, State::Canceled) => "TASK_STATE_CANCELED",
+            (Self::V03, State::Submitted) => "submitted",
+            (Self::V03, State::Working) => "working",
+            (Self::V03, State::InputRequired) => "input-required",
+            (Self::V03, State::AuthRequired) => "auth-required",
+            (Self::V03, State::Completed) => "completed",
+            (Self::V03, State::Failed) => "failed",
+            (Self::V03, State::Canceled) => "canceled",
+        }
+    }
+
+    fn part(self, text: &str) -> Value {
+        match self {
+            Self::V1 => json!({"text": text}),
+            Self::V03 => json!({"kind": "text", "text": text}),
+        }
+    }
+
+    /// A message of the agent.
+    fn said(self, text: &str) -> Value {
+        match self {
+            Self::V1 => json!({"messageId": "said", "role": "ROLE_AGENT", "parts": [self.part(text)]}),
+            Self::V03 => {
+                json!({"kind": "message", "messageId": "said", "role": "agent", "parts": [self.part(text)]})
+            }
+        }
+    }
+
+    fn status(self, state: State, word: Option<&str>) -> Value {
+        let mut status = json!({"state": self.state(state), "timestamp": "2026-11-21T12:00:00.000Z"});
+        if let Some(word) = word {
+            status["message"] = self.said(word);
+        }
+        status
+    }
+
+    /// The task as it stands.
+    pub(super) fn task(self, task: &Task) -> Value {
+        let status = self.status(task.state(), task.word().as_deref());
+        let mut told = json!({"id": task.id, "contextId": task.context, "status": status});
+        let parts: Vec<Value> = task.parts().iter().map(|text| self.part(text)).collect();
+        if !parts.is_empty() {
+            told["artifacts"] = json!([{"artifactId": "answer", "parts": parts}]);
+        }
+        if self == Self::V03 {
+            told["kind"] = "task".into();
+        }
+        told
+    }
+
+    /// The task as the first event of a stream.
+    pub(super) fn first(self, task: &Task) -> Value {
+        match self {
+            Self::V1 => json!({"task": self.task(task)}),
+            Self::V03 => self.task(task),
+        }
+    }
+
+    /// A message as the only event of a stream.
+    pub(super) fn only(self, text: &str) -> Value {
+        match self {
+            Self::V1 => json!({"message": self.said(text)}),
+            Self::V03 => self.said(text),
+        }
+    }
+
+    /// An event of a stream; `before` says whether the artifact has parts already.
+    pub(super) fn event(self, task: &Task, event: &Event, before: bool) -> Value {
+        let mut told = json!({"taskId": task.id, "contextId": task.context});
+        let (name, kind) = match event {
+            Event::Status(state, word) => {
+                told["status"] = self.status(*state, word.as_deref());
+                if self == Self::V03 {
+                    told["final"] = state.ends_streams().into();
+                }
+                ("statusUpdate", "status-update")
+            }
+            Event::Part(text) => {
+                told["artifact"] = json!({"artifactId": "answer", "parts": [self.part(text)]});
+                told["append"] = before.into();
+                ("artifactUpdate", "artifact-update")
+            }
+        };
+        match self {
+            Self::V1 => json!({name: told}),
+            Self::V03 => {
+                told["kind"] = kind.into();
+                told
+            }
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! What a server's work really does, and where it is written down.
+//!
+//! **Invariants**: a work that was begun is at work until it has written down how it ended.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::{Semaphore, watch};
+
+use super::{
+    Mind, OnCancel, Step,
+    task::{Event, State, Task},
+};
+
+/// Where the works are.
+#[derive(Debug)]
+pub(super) struct Yard {
+    deeds: Mutex<Vec<String>>,
+    at_work: watch::Sender<usize>,
+    came: watch::Sender<usize>,
+    gate: Semaphore,
+}
+
+impl Default for Yard {
+    fn default() -> Self {
+        Self {
+            deeds: Mutex::default(),
+            at_work: watch::Sender::new(0),
+            came: watch::Sender::new(0),
+            gate: Semaphore::new(0),
+        }
+    }
+}
+
+impl Yard {
+    fn note(&self, deed: impl Into<String>) {
+        self.deeds.lock().unwrap_or_else(PoisonError::into_inner).push(deed.into());
+    }
+
+    pub(super) fn deeds(&self) -> Vec<String> {
+        self.deeds.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn at_work(&self) -> usize {
+        *self.at_work.borrow()
+    }
+
+    pub(super) async fn came(&self, works: usize) {
+        until(&self.came, |came| came >= works).await;
+    }
+
+    pub(super) async fn idle(&self) {
+        until(&self.at_work, |at_work| at_work == 0).await;
+    }
+
+    pub(super) fn let_on(&self) {
+        self.gate.add_permits(1);
+    }
+
+    async fn wait(&self) {
+        if let Ok(permit) = self.gate.acquire().await {
+            permit.forget();
+        }
+    }
+}
+
+async fn until(count: &watch::Sender<usize>, holds: impl Fn(usize) -> bool) {
+    let mut count = count.subscribe();
+    if count.wait_for(|count| holds(*count)).await.is_err() {
+        // The sender is borrowed here.
+    }
+}
+
+/// Begins a task's work; it has begun when this returns.
+pub(super) fn begin(mind: Arc<Mind>, task: Arc<Task>) {
+    mind.yard.note("began");
+    mind.yard.at_work.send_modify(|works| *works += 1);
+    tokio::spawn(async move {
+        tokio::select! {
+            biased;
+            // What loses is the work itself, wherever it waits.
+            () = task.torn() => mind.yard.note("torn down"),
+            () = work(&mind, &task) => mind.yard.note("ended"),
+        }
+        mind.yard.at_work.send_modify(|works| *works -= 1);
+    });
+}
+
+async fn work(mind: &Mind, task: &Task) {
+    task.tell(Event::Status(State::Working, None));
+    for step in &mind.manners.plan {
+        match step {
+            Step::Say(text) => say(mind, task, text),
+            Step::Note(text) => {
+                task.tell(Event::Status(State::Working, Some(text.clone())));
+            }
+            Step::Wait => {
+                mind.yard.came.send_modify(|came| *came += 1);
+                mind.yard.wait().await;
+            }
+            Step::Ask(text) => ask(mind, task, State::InputRequired, text).await,
+            Step::SignIn(text) => ask(mind, task, State::AuthRequired, text).await,
+            Step::Fail(text) => {
+                task.tell(Event::Status(State::Failed, Some(text.clone())));
+                return;
+            }
+        }
+    }
+    let completed = Event::Status(State::Completed, None);
+    match mind.manners.on_cancel {
+        OnCancel::SaysAndCompletes => task.tell_anyway(completed),
+        _ => {
+            task.tell(completed);
+        }
+    }
+}
+
+fn say(mind: &Mind, task: &Task, text: &str) {
+    let heard = task.tell(Event::Part(text.to_owned()));
+    mind.yard.note(if heard { format!("said {text}") } else { format!("unheard {text}") });
+}
+
+async fn ask(mind: &Mind, task: &Task, state: State, text: &str) {
+    task.tell(Event::Status(state, Some(text.to_owned())));
+    mind.yard.came.send_modify(|came| *came += 1);
+    let answer = task.asked().await;
+    mind.yard.note(format!("was told {answer}"));
+    task.tell(Event::Status(State::Working, None));
+}
