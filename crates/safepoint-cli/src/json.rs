@@ -141,6 +141,7 @@ impl Lines {
                 "call_started",
                 json!({"call_id": call_id, "name": name, "round": round, "args": args, "effect": effect}),
             ),
+            Fact::CallNamed { call_id, task } => ("call_named", json!({"call_id": call_id, "task": task})),
             Fact::CallEnded { report, result, extent } => ("call_ended", call_ended(report, result, extent)),
             Fact::ChildSuspended { call_id, child, .. } => {
                 ("call_suspended", json!({"call_id": call_id, "child": child.path}))

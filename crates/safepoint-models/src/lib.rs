@@ -21,7 +21,7 @@ mod outgoing;
 mod parts;
 pub mod responses;
 mod retry;
-mod sse;
+pub mod sse;
 mod wired;
 
 pub use config::{ConfigError, ToolChoice};

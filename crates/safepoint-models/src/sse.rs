@@ -7,14 +7,17 @@ use std::{error::Error as StdError, fmt};
 
 /// One event: its type (empty for the default one) and its data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct SseEvent {
-    pub(crate) name: String,
-    pub(crate) data: String,
+pub struct SseEvent {
+    /// Its type; empty for the default one.
+    pub name: String,
+    /// Its data.
+    pub data: String,
 }
 
 /// Why a stream is not one of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SseError {
+#[non_exhaustive]
+pub enum SseError {
     /// A line or an event is larger than the bound.
     TooLarge,
     /// The bytes are not UTF-8.
@@ -34,7 +37,7 @@ impl StdError for SseError {}
 
 /// Turns bytes into events, however the bytes are cut.
 #[derive(Debug)]
-pub(crate) struct SseDecoder {
+pub struct SseDecoder {
     line: Vec<u8>,
     event: SseEvent,
     has_data: bool,
@@ -55,12 +58,17 @@ enum Place {
 const BOM: &[u8] = "\u{feff}".as_bytes();
 
 impl SseDecoder {
-    pub(crate) fn new(bound: usize) -> Self {
+    /// A decoder at the start of a stream whose lines and events are at most so many bytes.
+    #[must_use]
+    pub fn new(bound: usize) -> Self {
         Self { line: Vec::new(), event: SseEvent::default(), has_data: false, bound, place: Place::Start }
     }
 
     /// Takes bytes and hands each event that they complete to `out`.
-    pub(crate) fn feed(&mut self, mut bytes: &[u8], mut out: impl FnMut(SseEvent)) -> Result<(), SseError> {
+    ///
+    /// # Errors
+    /// [`SseError`]: the stream is none of events, or does not keep to the bound.
+    pub fn feed(&mut self, mut bytes: &[u8], mut out: impl FnMut(SseEvent)) -> Result<(), SseError> {
         while !bytes.is_empty() {
             if self.place == Place::AfterCr {
                 self.place = Place::Inside;

@@ -24,4 +24,5 @@
 //! 6. Put it through `safepoint_testkit::backend_suite`, against a peer whose own account says whether work goes on: the
 //!    grade is measured, and a wrong one fails.
 
+pub mod a2a;
 pub mod acp;

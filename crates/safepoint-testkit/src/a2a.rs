@@ -248,6 +248,7 @@ struct Mind {
     manners: Manners,
     url: String,
     seen: Mutex<Vec<Seen>>,
+    bearers: Mutex<Vec<String>>,
     tasks: Mutex<Vec<Arc<Task>>>,
     yard: Yard,
     /// How often streams were cut on purpose.
@@ -260,15 +261,18 @@ impl A2aServer {
     /// # Errors
     /// If there is no port.
     ///
-    /// # Cancel safety
-    /// Nothing is left behind.
-    pub async fn start(manners: Manners) -> io::Result<Self> {
-        let listener = TcpListener::bind("127.0.0.1:0").await?;
+    /// # Panics
+    /// Outside a tokio runtime.
+    pub fn start(manners: Manners) -> io::Result<Self> {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
+        listener.set_nonblocking(true)?;
+        let listener = TcpListener::from_std(listener)?;
         let url = format!("http://{}", listener.local_addr()?);
         let mind = Arc::new(Mind {
             manners,
             url: url.clone(),
             seen: Mutex::default(),
+            bearers: Mutex::default(),
             tasks: Mutex::default(),
             yard: Yard::default(),
             cuts: watch::Sender::new(0),
@@ -305,6 +309,12 @@ impl A2aServer {
     #[must_use]
     pub fn asked(&self, method: &str) -> usize {
         self.seen().iter().filter(|seen| matches!(seen, Seen::Asked(name, _) if name == method)).count()
+    }
+
+    /// The `authorization` of each request that had one.
+    #[must_use]
+    pub fn bearers(&self) -> Vec<String> {
+        self.mind.bearers.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Whether anybody gave up an exchange.
@@ -355,7 +365,19 @@ impl A2aServer {
 
     /// Lets one work that waits, now or later, go on.
     pub fn let_on(&self) {
-        self.mind.yard.let_on();
+        self.mind.yard.let_on(1);
+    }
+
+    /// Lets all work go on, also what is yet to come.
+    pub fn let_all_on(&self) {
+        const ALL: usize = 1 << 20;
+        self.mind.yard.let_on(ALL);
+    }
+
+    /// How much work was begun.
+    #[must_use]
+    pub fn begun(&self) -> usize {
+        self.mind.tasks().len()
     }
 }
 

@@ -10,6 +10,7 @@ const MOST_HEADERS: usize = 64;
 #[derive(Debug)]
 pub(crate) struct Request {
     pub(crate) method: String,
+    pub(crate) authorization: Option<String>,
     pub(crate) body: Vec<u8>,
 }
 
@@ -24,6 +25,10 @@ pub(crate) async fn read(socket: &mut TcpStream, buffer: &mut Vec<u8>) -> io::Re
             let length =
                 head.headers.iter().find(|header| header.name.eq_ignore_ascii_case("content-length"));
             let length = length.and_then(|header| std::str::from_utf8(header.value).ok()?.parse().ok());
+            let authorization =
+                head.headers.iter().find(|header| header.name.eq_ignore_ascii_case("authorization"));
+            let authorization =
+                authorization.map(|header| String::from_utf8_lossy(header.value).into_owned());
             let whole = end + length.unwrap_or(0_usize);
             while buffer.len() < whole {
                 if socket.read_buf(buffer).await? == 0 {
@@ -32,7 +37,7 @@ pub(crate) async fn read(socket: &mut TcpStream, buffer: &mut Vec<u8>) -> io::Re
             }
             let body = buffer[end..whole].to_vec();
             buffer.drain(..whole);
-            return Ok(Some(Request { method, body }));
+            return Ok(Some(Request { method, authorization, body }));
         }
         if socket.read_buf(buffer).await? == 0 {
             return Ok(None);

@@ -101,6 +101,13 @@ pub enum Fact {
         /// When.
         at: Timestamp,
     },
+    /// The peer that does a call's work gave it this name, by which a later attempt can take it up again.
+    CallNamed {
+        /// The call.
+        call_id: CallId,
+        /// The peer's name for the work.
+        task: String,
+    },
     /// A call ended, by itself or not, or will not begin.
     CallEnded {
         /// The account.

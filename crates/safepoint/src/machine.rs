@@ -233,6 +233,7 @@ impl Machine {
                     call.run = Some(args.clone());
                 }
             }),
+            Fact::CallNamed { call_id, task } => self.change(call_id, |call| call.named = Some(task.clone())),
             Fact::CallEnded { report, result, .. } => self.call_ended(report, result),
             Fact::ChildSuspended { call_id, child, approvals } => {
                 let step = Step::Suspended { child: child.clone(), approvals: approvals.clone() };

@@ -81,6 +81,9 @@ pub struct Brief {
     pub conversation: String,
     /// The same for every try of this work, also after a restart: for peers that take an idempotency key.
     pub key: String,
+    /// The peer's name for this work, where an earlier attempt began it, was told one, and did not see it end. A line
+    /// that is given one asks for that work and begins none. Only where [`RemoteSpec::rejoin`] says so.
+    pub task: Option<String>,
 }
 
 /// What a peer says.
@@ -168,6 +171,15 @@ impl Told {
     }
 }
 
+/// Whether a peer's work outlives the line to it, and can be taken up again. Exhaustive: it can or it cannot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rejoin {
+    /// It cannot: after a crash the effect of work that was under way is unknown (S7.3).
+    Never,
+    /// By the name that the peer gave it: after a crash the work is asked for, and nothing is begun twice.
+    ByTask,
+}
+
 /// What a remote agent is. Built with [`RemoteSpec::new`] and the setters; the defaults are the careful ones.
 #[derive(Clone, Debug)]
 pub struct RemoteSpec {
@@ -182,6 +194,8 @@ pub struct RemoteSpec {
     pub grade: Grade,
     /// What its work may change. Default: [`EffectClass::Unsafe`].
     pub effect: EffectClass,
+    /// Whether work that is under way can be taken up again by its name. Default: [`Rejoin::Never`].
+    pub rejoin: Rejoin,
     /// How long it has, after a stop, to say that its work has ended. Default [`STOP_WITHIN`].
     pub stop_within: Duration,
     /// How long after that our end still listens, before the run says that it is not quiet. Default [`LISTEN`].
@@ -198,6 +212,7 @@ impl RemoteSpec {
             peer: peer.into(),
             grade: Grade::Hard,
             effect: EffectClass::Unsafe,
+            rejoin: Rejoin::Never,
             stop_within: STOP_WITHIN,
             listen: LISTEN,
         }
@@ -214,6 +229,13 @@ impl RemoteSpec {
     #[must_use]
     pub fn effect(mut self, effect: EffectClass) -> Self {
         self.effect = effect;
+        self
+    }
+
+    /// Sets whether work that is under way can be taken up again by its name.
+    #[must_use]
+    pub fn rejoin(mut self, rejoin: Rejoin) -> Self {
+        self.rejoin = rejoin;
         self
     }
 

@@ -95,6 +95,8 @@ pub(crate) enum Msg {
     Late { call_id: CallId, what: String },
     /// What is known now of the peer that does, or did, a call's work.
     Remote { call_id: CallId, remote: RemoteReport },
+    /// The peer that does a call's work gave it this name.
+    Named { call_id: CallId, task: String },
     /// A call that runs asks a person.
     Asks { call_id: CallId, asks: Asks, reply: Reply },
     /// Somebody decided.

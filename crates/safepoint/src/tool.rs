@@ -63,6 +63,8 @@ pub(crate) struct CallSite {
     pub(crate) id: CallId,
     pub(crate) name: String,
     pub(crate) key: String,
+    /// What the peer that does the work called it in an earlier attempt.
+    pub(crate) named: Option<String>,
 }
 
 /// What a call that runs asks of a person.
@@ -79,6 +81,7 @@ pub(crate) trait Host: Send + Sync {
     fn on_cleanup(&self, call: &CallId, label: String, work: BoxFuture<'static, ()>);
     fn report_process(&self, call: &CallId, process: ProcessReport);
     fn report_remote(&self, call: &CallId, remote: RemoteReport);
+    fn named(&self, call: &CallId, task: String);
     fn late(&self, call: &CallId, what: String);
     fn ask(&self, call: &CallId, asks: Asks) -> oneshot::Receiver<Decision>;
     fn withdraw(&self);
@@ -163,6 +166,16 @@ impl Cx {
     /// Puts who does this call's work elsewhere, and what is known of it, into the receipt. The last one counts.
     pub fn report_remote(&self, remote: RemoteReport) {
         self.host.report_remote(&self.call.id, remote);
+    }
+
+    /// What the peer that does the work called it in an earlier attempt.
+    pub(crate) fn named(&self) -> Option<&str> {
+        self.call.named.as_deref()
+    }
+
+    /// Has what the peer calls the work recorded, so that a later attempt asks for it instead of beginning it again.
+    pub(crate) fn name_work(&self, task: String) {
+        self.host.named(&self.call.id, task);
     }
 
     /// Tells the audit of something that came after this call's end (S3.5).

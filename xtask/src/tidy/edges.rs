@@ -11,8 +11,8 @@ const CRATES: [(&str, &[&str]); 9] = [
     ("safepoint-models", &["safepoint"]),
     ("safepoint-tools", &["safepoint"]),
     ("safepoint-stores", &["safepoint"]),
-    // A peer may be a command: it lives under the guard.
-    ("safepoint-remote", &["safepoint", "safepoint-tools"]),
+    // A peer may be a command: it lives under the guard. A peer may stream events: there is one decoder of them.
+    ("safepoint-remote", &["safepoint", "safepoint-models", "safepoint-tools"]),
     ("safepoint-testkit", &["safepoint"]),
     // The composition root, and what measures it: only they name concrete models and tools.
     ("safepoint-cli", EVERY),

@@ -30,6 +30,7 @@ pub(super) fn line(fact: &Fact) -> String {
         }
         Fact::SteerTaken { round, steers } => format!("{} steered in, for request {round}", steers.len()),
         Fact::CallStarted { name, call_id, args, .. } => format!("{name} {call_id} begins: {}", brief(args)),
+        Fact::CallNamed { call_id, task } => format!("{call_id} is {task} at its peer"),
         Fact::CallEnded { report, .. } => {
             let effect = format!("{:?}", report.effect).to_lowercase();
             format!("{} {}: {}, effect {effect}", report.name, report.call_id, report.status.as_str())

@@ -1,6 +1,9 @@
 //! A server's connections: its card, JSON-RPC, and streams of events.
 
-use std::{io, sync::Arc};
+use std::{
+    io,
+    sync::{Arc, PoisonError},
+};
 
 use serde_json::{Value, json};
 use tokio::{
@@ -28,7 +31,8 @@ const STREAM: &str =
 pub(super) async fn serve(mut socket: TcpStream, mind: &Arc<Mind>) -> io::Result<()> {
     socket.set_nodelay(true)?;
     let mut buffer = Vec::new();
-    while let Some(Request { method, body }) = request::read(&mut socket, &mut buffer).await? {
+    while let Some(Request { method, authorization, body }) = request::read(&mut socket, &mut buffer).await? {
+        mind.bearers.lock().unwrap_or_else(PoisonError::into_inner).extend(authorization);
         if method == "GET" {
             show_card(&mut socket, mind).await?;
             continue;
@@ -159,7 +163,7 @@ impl Exchange<'_> {
         // An answer's stream begins where the task stands.
         let from = if is_new { 0 } else { task.events().len() };
         match self.mind.manners.tells {
-            Tells::Status => self.event(&echo(&task, &params["message"])).await?,
+            Tells::Status => self.event(&wire.echo(&task, &params["message"])).await?,
             _ if is_new => self.event(&wire.first(&Task::new(task.id.clone(), task.context.clone()))).await?,
             _ => self.event(&wire.first(&task)).await?,
         }
@@ -312,12 +316,4 @@ impl Exchange<'_> {
         self.chunk(b"\"}\n\n").await?;
         self.socket.write_all(b"0\r\n\r\n").await
     }
-}
-
-/// A status before anything else, and what the client said itself.
-fn echo(task: &Task, message: &Value) -> Value {
-    let mut echoed = message.clone();
-    echoed["taskId"] = task.id.clone().into();
-    echoed["contextId"] = task.context.clone().into();
-    echoed
 }

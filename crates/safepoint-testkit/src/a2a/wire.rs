@@ -105,6 +105,17 @@ impl Wire {
         }
     }
 
+    /// What the client said, as an event.
+    pub(super) fn echo(self, task: &Task, message: &Value) -> Value {
+        let mut echoed = message.clone();
+        echoed["taskId"] = task.id.clone().into();
+        echoed["contextId"] = task.context.clone().into();
+        match self {
+            Self::V1 => json!({"message": echoed}),
+            Self::V03 => echoed,
+        }
+    }
+
     /// An event of a stream; `before` says whether the artifact has parts already.
     pub(super) fn event(self, task: &Task, event: &Event, before: bool) -> Value {
         let mut told = json!({"taskId": task.id, "contextId": task.context});

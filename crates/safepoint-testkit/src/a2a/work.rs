@@ -52,8 +52,8 @@ impl Yard {
         until(&self.at_work, |at_work| at_work == 0).await;
     }
 
-    pub(super) fn let_on(&self) {
-        self.gate.add_permits(1);
+    pub(super) fn let_on(&self, works: usize) {
+        self.gate.add_permits(works);
     }
 
     async fn wait(&self) {

@@ -111,7 +111,7 @@ impl Mind {
 async fn serve(mut socket: TcpStream, mind: &Mind) -> io::Result<()> {
     socket.set_nodelay(true)?;
     let mut buffer = Vec::new();
-    while let Some(Request { method, body }) = request::read(&mut socket, &mut buffer).await? {
+    while let Some(Request { method, body, .. }) = request::read(&mut socket, &mut buffer).await? {
         match method.as_str() {
             "POST" => answer(&mut socket, mind, &body).await?,
             "DELETE" => socket.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await?,

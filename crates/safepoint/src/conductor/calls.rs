@@ -31,7 +31,7 @@ impl Conductor {
         let mut begun = 0;
         for index in calls {
             let Some(due) = self.machine.call(index).cloned() else { continue };
-            let entry = entry_of(&due);
+            let how = (entry_of(&due), due.named.clone());
             let Call { call, step: Step::Cleared { args, .. }, .. } = due else { continue };
             let key = HookKey::Call(call.id.clone());
             let hooked = HookedCall { call_id: call.id.clone(), name: call.name.clone(), args: args.clone() };
@@ -39,7 +39,7 @@ impl Conductor {
                 // Those after it may not overtake it.
                 break;
             }
-            self.start_call(&call, args, gate, entry).await?;
+            self.start_call(&call, args, gate, how).await?;
             begun += 1;
         }
         if begun == 0 { self.wait().await } else { Ok(()) }
@@ -50,7 +50,7 @@ impl Conductor {
         call: &ToolCall,
         args: Value,
         gate: SafePoints,
-        entry: Entry,
+        (entry, named): (Entry, Option<String>),
     ) -> Result<(), Broken> {
         let Ok(work) = self.def.tools.fit(&call.name, &args).cloned() else { return Ok(()) };
         let round = self.machine.rounds();
@@ -87,7 +87,7 @@ impl Conductor {
             }
         };
         let host = RunHost::new(&self.shared, &site.board, self.def.limits.call_output_bytes);
-        let site_of = CallSite { id: call.id.clone(), name: call.name.clone(), key };
+        let site_of = CallSite { id: call.id.clone(), name: call.name.clone(), key, named };
         let job = Job {
             cx: Cx::new(permit.scope().clone(), site_of, Arc::new(host)),
             permit,
@@ -145,6 +145,14 @@ impl Conductor {
     fn call_is_silent(&self, id: &CallId) -> bool {
         let run = self.scope.requests().len();
         self.calls.get(id).is_none_or(|site| site.scope.requests().len() == run)
+    }
+
+    /// What the peer calls the work is kept: a later attempt asks for that, and begins nothing twice (S7.2).
+    pub(super) async fn call_named(&mut self, call_id: CallId, task: String) -> Result<(), Broken> {
+        if self.machine.running_call(&call_id).is_some() {
+            self.record(Fact::CallNamed { call_id, task }).await?;
+        }
+        Ok(())
     }
 
     pub(super) async fn call_ended(&mut self, id: CallId, ending: Ending) -> Result<(), Broken> {

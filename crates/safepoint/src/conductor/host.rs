@@ -58,6 +58,12 @@ impl Host for RunHost {
         }
     }
 
+    fn named(&self, call: &CallId, task: String) {
+        if let Some(shared) = self.shared.upgrade() {
+            shared.post(Msg::Named { call_id: call.clone(), task });
+        }
+    }
+
     fn late(&self, call: &CallId, what: String) {
         if let Some(shared) = self.shared.upgrade() {
             shared.post(Msg::Late { call_id: call.clone(), what });

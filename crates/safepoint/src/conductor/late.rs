@@ -47,6 +47,7 @@ impl Conductor {
             | Msg::Hooked { .. }
             // Dropped unanswered: taken back with its call.
             | Msg::Asks { .. }
+            | Msg::Named { .. }
             // Dropped unanswered, so it comes back to whoever steered.
             | Msg::Steer { .. }
             | Msg::TakeBack { .. }
@@ -79,6 +80,7 @@ impl Conductor {
             | Msg::CallEnded { .. }
             | Msg::ChildSuspended { .. }
             | Msg::Asks { .. }
+            | Msg::Named { .. }
             | Msg::Decided { .. }
             | Msg::Expired { .. }
             | Msg::Left { .. }

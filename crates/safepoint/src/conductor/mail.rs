@@ -59,6 +59,7 @@ impl Conductor {
                 self.child_suspended(call_id, child, approvals).await
             }
             Msg::Asks { call_id, asks, reply } => self.asked_by_call(call_id, asks, reply).await,
+            Msg::Named { call_id, task } => self.call_named(call_id, task).await,
             Msg::Cleaned { .. }
             | Msg::Remote { .. }
             | Msg::Late { .. }

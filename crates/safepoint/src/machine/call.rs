@@ -25,6 +25,8 @@ pub(crate) struct Call {
     pub(super) run: Option<Value>,
     /// What it was last given.
     pub(super) given: Option<Value>,
+    /// What the peer that does its work calls it: beginning it again is asking for that, and repeats nothing.
+    pub(crate) named: Option<String>,
     /// A person's yes, which stands whatever becomes of the process (S7.2).
     allowed: Option<(Value, Shown)>,
     doubt: Doubt,
@@ -86,6 +88,7 @@ impl Call {
             overlaps: false,
             run: None,
             given: None,
+            named: None,
             allowed: None,
             doubt: Doubt::None,
         }
@@ -122,6 +125,10 @@ impl Call {
     /// Takes it up again: what never began is wanted, a child run goes on inside, what may run twice runs again, the
     /// rest stays told, or is put to a person (S5.3, S7.3).
     pub(super) fn reopen(&mut self, on_unknown: OnUnknown) {
+        if matches!(self.step, Step::Ended { .. }) {
+            // It was stopped, at its peer too: there is nothing to take up again.
+            self.named = None;
+        }
         let (child, twice) = (self.run.is_some(), self.may_run_twice());
         match &mut self.step {
             Step::Ended { report, .. } if report.stopped_by == Some(StoppedBy::Run) => {
@@ -201,7 +208,7 @@ impl Call {
     fn may_run_twice(&self) -> bool {
         match self.effect {
             None | Some(EffectClass::ReadOnly | EffectClass::Idempotent | EffectClass::Keyed) => true,
-            Some(EffectClass::Unsafe) => false,
+            Some(EffectClass::Unsafe) => self.named.is_some(),
         }
     }
 

@@ -82,6 +82,7 @@ impl Tool for Delegate {
             text: text_of(TASK).unwrap_or_else(|| args.to_string()),
             conversation: text_of(CONVERSATION).unwrap_or_else(|| cx.idempotency_key().to_owned()),
             key: cx.idempotency_key().to_owned(),
+            task: cx.named().map(str::to_owned),
         };
         let remote = Arc::clone(&self.remote);
         Box::pin(async move {

@@ -12,8 +12,8 @@ use safepoint_scope::{Failure, Stop};
 use tokio::{runtime, sync::oneshot};
 
 use super::{
-    Line, RemoteSpec, Said,
-    parting::{Came, Parting},
+    Line, Rejoin, RemoteSpec, Said,
+    parting::{Came, Ears, Parting},
 };
 use crate::{
     approval::Decision,
@@ -74,6 +74,9 @@ impl Errand {
     fn hear(&mut self, said: Said) -> Option<ToolResult> {
         match said {
             Said::Begun { task } => {
+                if self.spec.rejoin == Rejoin::ByTask {
+                    self.cx.name_work(task.clone());
+                }
                 self.row.task = Some(task);
                 self.cx.report_remote(self.row.clone());
             }
@@ -140,7 +143,8 @@ impl Errand {
         self.asking.clear();
         let (tell, told) = oneshot::channel();
         let (cx, spec) = (self.cx.clone(), self.spec.clone());
-        let mut parting = Parting { line, cx, spec, row: self.row.clone(), said: mem::take(&mut self.said) };
+        let (row, said) = (self.row.clone(), mem::take(&mut self.said));
+        let mut parting = Parting { line, cx, spec, row, said, ears: Ears::InTime };
         // Said before anybody can look: from here on the work is not known to have ended.
         parting.ask();
         drop(self.cx.scope().spawn(parting.row.label(), parting.part(tell)));

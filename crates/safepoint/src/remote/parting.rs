@@ -12,7 +12,7 @@ use tokio::{
 use super::{Line, RemoteSpec, Said, Told};
 use crate::{
     limits::after,
-    receipt::{RemoteReport, RemoteStop},
+    receipt::{Grade, RemoteReport, RemoteStop},
     tool::Cx,
 };
 
@@ -33,6 +33,15 @@ pub(super) struct Parting {
     pub(super) spec: RemoteSpec,
     pub(super) row: RemoteReport,
     pub(super) said: String,
+    pub(super) ears: Ears,
+}
+
+/// What becomes of what a peer goes on to say. Exhaustive: it is the call's, or it is late.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ears {
+    InTime,
+    /// The call has ended: so many bytes are told as late, and go nowhere else (S3.5).
+    Late(usize),
 }
 
 impl Parting {
@@ -53,6 +62,8 @@ impl Parting {
         let came = match self.row.stop {
             // In the peer's time nothing more is to be waited for.
             Some(RemoteStop::Confirmed | RemoteStop::Refused | RemoteStop::Unreachable) => None,
+            // Nothing more would be believed.
+            Some(RemoteStop::Acknowledged) if self.spec.grade != Grade::Hard => None,
             _ => self.listen(deadline).await,
         };
         let is_over = came.is_some() || self.row.stop == Some(RemoteStop::Confirmed);
@@ -86,10 +97,7 @@ impl Parting {
                     self.report();
                     return Some(Came::Failed(failure));
                 }
-                Said::Text(text) => {
-                    self.said.push_str(&text);
-                    self.cx.progress(text);
-                }
+                Said::Text(text) => self.more(text),
                 Said::Begun { task } => {
                     self.row.task = Some(task);
                     self.report();
@@ -99,11 +107,25 @@ impl Parting {
         }
     }
 
+    fn more(&mut self, text: String) {
+        if let Ears::Late(bytes) = &mut self.ears {
+            *bytes += text.len();
+            return;
+        }
+        self.said.push_str(&text);
+        self.cx.progress(text);
+    }
+
     /// After the peer's time: what becomes of the work there changes the row, and nothing else.
     async fn listen_on(&mut self) {
+        self.ears = Ears::Late(0);
         let deadline = after(Instant::now(), self.spec.listen);
-        let Some(came) = self.listen(deadline).await else { return };
+        let came = self.listen(deadline).await;
         let peer = &self.row.peer;
+        if let Ears::Late(bytes @ 1..) = self.ears {
+            self.cx.late(format!("went on at {peer}, which said {bytes} bytes more"));
+        }
+        let Some(came) = came else { return };
         self.cx.late(match came {
             Came::Done(answer) => format!("was finished by {peer} with {} bytes", answer.len()),
             Came::Failed(failure) => format!("failed at {peer}: {failure}"),

@@ -1,0 +1,46 @@
+//! How much a peer may send, and how long it may take.
+
+use std::time::Duration;
+
+/// How much a peer may send, and how long it may take.
+#[derive(Clone, Debug)]
+pub struct Bounds {
+    /// Bytes of its card. Default 1 MiB.
+    pub card_bytes: usize,
+    /// Time for its card, from the first look for it. Default 10 s.
+    pub card_time: Duration,
+    /// Bytes of an answer, or of one event of a stream. Default 16 MiB.
+    pub answer_bytes: usize,
+    /// Time for an answer that is no stream, save that to a message. Default 30 s.
+    pub answer_time: Duration,
+    /// How long nothing may come on a stream, before it is taken up again. Default 120 s.
+    pub idle: Duration,
+    /// How often in a row a line that broke is taken up again. Default 5.
+    pub tries: u32,
+    /// The wait before the first of these, doubled for each next one. Default 200 ms.
+    pub pause: Duration,
+    /// How often a task without a stream is looked at. Default 1 s.
+    pub look_every: Duration,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self {
+            card_bytes: 1 << 20,
+            card_time: Duration::from_secs(10),
+            answer_bytes: 16 << 20,
+            answer_time: Duration::from_secs(30),
+            idle: Duration::from_secs(120),
+            tries: 5,
+            pause: Duration::from_millis(200),
+            look_every: Duration::from_secs(1),
+        }
+    }
+}
+
+impl Bounds {
+    /// The wait before the try of this number, from 1 on.
+    pub(super) fn wait(&self, tried: u32) -> Duration {
+        self.pause.saturating_mul(2_u32.saturating_pow(tried.saturating_sub(1)))
+    }
+}

@@ -1,0 +1,224 @@
+//! Exchanges with a peer: bounded, never repeated here, and in an exact state when dropped.
+
+use std::{collections::VecDeque, fmt, sync::OnceLock, time::Duration};
+
+use reqwest::{
+    Client, RequestBuilder, Response, Url,
+    header::{ACCEPT, CONTENT_TYPE, HeaderMap},
+    redirect,
+};
+use safepoint_models::sse::SseDecoder;
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use super::{bounds::Bounds, wire::Wire};
+
+/// How peers are reached.
+#[derive(Clone)]
+pub(crate) struct Http {
+    client: Client,
+    pub(super) headers: HeaderMap,
+    pub(super) bounds: Bounds,
+}
+
+/// Why an exchange gave nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Broke {
+    /// Nobody is there: nothing was sent.
+    Unreachable(String),
+    /// It was sent, or may have been, and the line broke.
+    Lost(String),
+    /// It was answered, and not in the protocol.
+    Foreign(String),
+    /// It was answered with an error.
+    Error { code: i64, message: String },
+}
+
+impl fmt::Display for Broke {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unreachable(why) | Self::Lost(why) | Self::Foreign(why) => f.write_str(why),
+            Self::Error { code, message } => write!(f, "{message} ({code})"),
+        }
+    }
+}
+
+/// What a message was answered with.
+pub(super) enum Opened {
+    Stream(Box<Events>),
+    Answer(Value),
+}
+
+/// A stream of events.
+pub(super) struct Events {
+    response: Response,
+    decoder: SseDecoder,
+    came: VecDeque<String>,
+    idle: Duration,
+}
+
+const VERSION: &str = "A2A-Version";
+const EVENT_STREAM: &str = "text/event-stream";
+/// How much of a foreign answer is told.
+const SHOWN: usize = 200;
+
+impl Http {
+    pub(super) fn new(headers: HeaderMap, bounds: Bounds) -> Result<Self, String> {
+        Ok(Self { client: client()?, headers, bounds })
+    }
+
+    /// A card.
+    pub(super) async fn card(&self, url: &Url) -> Result<Value, Broke> {
+        let request = self.client.get(url.clone()).headers(self.headers.clone());
+        let response = send(request).await?;
+        let status = response.status();
+        let body = whole(response, self.bounds.card_bytes).await?;
+        if !status.is_success() {
+            return Err(Broke::Foreign(format!("the server answered {status}")));
+        }
+        serde_json::from_slice(&body).map_err(|error| Broke::Foreign(format!("it is no JSON: {error}")))
+    }
+
+    /// A request whose answer is one value.
+    pub(super) async fn ask(&self, to: (&Url, Wire), method: &str, params: Value) -> Result<Value, Broke> {
+        let asked = async {
+            let response = send(self.request(to, method, params)).await?;
+            self.value(response).await
+        };
+        let time = self.bounds.answer_time;
+        timeout(time, asked)
+            .await
+            .unwrap_or_else(|_elapsed| Err(Broke::Lost(format!("no answer within {time:?}"))))
+    }
+
+    /// A request whose answer may be a stream. Its head is waited for as long as a stream's next event.
+    pub(super) async fn open(&self, to: (&Url, Wire), method: &str, params: Value) -> Result<Opened, Broke> {
+        let request = self.request(to, method, params).header(ACCEPT, EVENT_STREAM);
+        let idle = self.bounds.idle;
+        let response = timeout(idle, send(request)).await;
+        let response =
+            response.unwrap_or_else(|_elapsed| Err(Broke::Lost(format!("no answer within {idle:?}"))))?;
+        if response.status().is_success() && is_stream(&response) {
+            let decoder = SseDecoder::new(self.bounds.answer_bytes);
+            return Ok(Opened::Stream(Box::new(Events { response, decoder, came: VecDeque::new(), idle })));
+        }
+        let value = timeout(idle, self.value(response)).await;
+        let value =
+            value.unwrap_or_else(|_elapsed| Err(Broke::Lost(format!("no answer within {idle:?}"))))?;
+        Ok(Opened::Answer(value))
+    }
+
+    fn request(&self, (url, wire): (&Url, Wire), method: &str, params: Value) -> RequestBuilder {
+        let body = json!({"jsonrpc": "2.0", "id": "1", "method": method, "params": params}).to_string();
+        let request = self.client.post(url.clone()).headers(self.headers.clone());
+        request.header(CONTENT_TYPE, "application/json").header(VERSION, wire.version()).body(body)
+    }
+
+    async fn value(&self, response: Response) -> Result<Value, Broke> {
+        let status = response.status();
+        let body = whole(response, self.bounds.answer_bytes).await?;
+        match serde_json::from_slice::<Value>(&body).map_err(|error| error.to_string()).and_then(unwrapped) {
+            Ok(result) => result,
+            Err(_) if !status.is_success() => Err(Broke::Foreign(format!("the server answered {status}"))),
+            Err(why) => {
+                let shown = &body[..body.len().min(SHOWN)];
+                let shown = String::from_utf8_lossy(shown);
+                Err(Broke::Foreign(format!("the answer is not of the protocol ({why}): {shown}")))
+            }
+        }
+    }
+}
+
+impl Events {
+    /// The next event's result; none at the end of the stream.
+    ///
+    /// Nothing is lost if this is dropped: what came stays here.
+    pub(super) async fn next(&mut self) -> Result<Option<Value>, Broke> {
+        loop {
+            if let Some(data) = self.came.pop_front() {
+                let value = serde_json::from_str::<Value>(&data).map_err(|error| error.to_string());
+                let result = value.and_then(unwrapped);
+                return result
+                    .map_err(|why| Broke::Foreign(format!("an event is not of the protocol ({why})")))?
+                    .map(Some);
+            }
+            let chunk = timeout(self.idle, self.response.chunk()).await;
+            let chunk = chunk.map_err(|_elapsed| Broke::Lost(format!("nothing came for {:?}", self.idle)))?;
+            let chunk =
+                chunk.map_err(|error| Broke::Lost(format!("the stream broke: {}", in_full(&error))))?;
+            let Some(chunk) = chunk else { return Ok(None) };
+            let came = &mut self.came;
+            let fed = self.decoder.feed(&chunk, |event| came.push_back(event.data));
+            fed.map_err(|error| Broke::Foreign(error.to_string()))?;
+        }
+    }
+}
+
+/// What a JSON-RPC answer holds.
+fn unwrapped(mut value: Value) -> Result<Result<Value, Broke>, String> {
+    let error = &value["error"];
+    if error.is_object() {
+        let message = error["message"].as_str().unwrap_or("an error without a message").to_owned();
+        return Ok(Err(Broke::Error { code: error["code"].as_i64().unwrap_or_default(), message }));
+    }
+    if value.get("result").is_some_and(|result| !result.is_null()) {
+        return Ok(Ok(value["result"].take()));
+    }
+    Err("neither a result nor an error".into())
+}
+
+async fn send(request: RequestBuilder) -> Result<Response, Broke> {
+    request.send().await.map_err(|error| {
+        let why = in_full(&error);
+        if error.is_connect() || error.is_builder() { Broke::Unreachable(why) } else { Broke::Lost(why) }
+    })
+}
+
+async fn whole(mut response: Response, bound: usize) -> Result<Vec<u8>, Broke> {
+    let mut body = Vec::new();
+    loop {
+        let chunk = response.chunk().await;
+        let chunk =
+            chunk.map_err(|error| Broke::Lost(format!("the answer broke off: {}", in_full(&error))))?;
+        let Some(chunk) = chunk else { return Ok(body) };
+        if body.len() + chunk.len() > bound {
+            return Err(Broke::Foreign(format!("it is larger than {bound} bytes")));
+        }
+        body.extend_from_slice(&chunk);
+    }
+}
+
+fn is_stream(response: &Response) -> bool {
+    let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    kind.is_some_and(|kind| kind.trim_start().to_ascii_lowercase().starts_with(EVENT_STREAM))
+}
+
+/// The process's client for peers: no total time limit, no retries of its own, and no redirects, which would take what
+/// was said to somebody else.
+fn client() -> Result<Client, String> {
+    static CLIENT: OnceLock<Result<Client, String>> = OnceLock::new();
+    let client = CLIENT.get_or_init(|| {
+        const CONNECT: Duration = Duration::from_secs(10);
+        if rustls::crypto::ring::default_provider().install_default().is_err() {
+            // The host program chose a provider before us; its choice stands.
+        }
+        Client::builder()
+            .connect_timeout(CONNECT)
+            .redirect(redirect::Policy::none())
+            .retry(reqwest::retry::never())
+            .build()
+            .map_err(|error| error.to_string())
+    });
+    client.clone()
+}
+
+/// An error with everything behind it: reqwest's own words leave out what matters.
+fn in_full(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        text.push_str(&format!(": {error}"));
+        source = error.source();
+    }
+    text
+}

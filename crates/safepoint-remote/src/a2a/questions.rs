@@ -1,0 +1,66 @@
+//! What a peer asks a person, and what it is told.
+
+use safepoint::{
+    approval::Decision,
+    remote::{Question, Said},
+};
+use serde_json::json;
+
+use super::{
+    line::{Feed, Talk},
+    wire::{State, Status},
+};
+
+impl Talk {
+    /// The peer asks a person something.
+    pub(super) fn asks(&mut self, status: Status) {
+        if self.open.is_none() {
+            self.asked += 1;
+            let id = self.asked.to_string();
+            let (tool, standing) = match status.state {
+                State::AuthRequired => ("sign_in", "it needs somebody to sign in"),
+                _ => ("input", "it needs an answer"),
+            };
+            let args = json!({"asks": or(status.word.clone(), standing)});
+            self.open = Some((id.clone(), status));
+            self.heard.push_back(Said::Question(Question { id, tool: tool.into(), args }));
+        }
+        if !matches!(self.feed, Feed::Reading(_)) {
+            self.wait();
+        }
+    }
+
+    /// A person is asked: somebody may sign in without a word of ours, and nothing else happens by itself.
+    pub(super) fn wait(&mut self) {
+        match &self.open {
+            Some((_, Status { state: State::AuthRequired, .. })) => {
+                self.look(self.peer.http.bounds.look_every)
+            }
+            _ => self.feed = Feed::Parked,
+        }
+    }
+
+    /// The peer goes on without an answer.
+    pub(super) fn withdraw(&mut self) {
+        if let Some((question, _)) = self.open.take() {
+            self.heard.push_back(Said::Withdrawn { question });
+        }
+    }
+}
+
+/// What a person decided, as words to the peer.
+pub(super) fn words(decision: Decision) -> String {
+    match decision {
+        Decision::Approve | Decision::ApproveAlways { .. } => "Yes.".into(),
+        Decision::ApproveWith { args } => match args["answer"].as_str() {
+            Some(answer) => answer.to_owned(),
+            None => args.to_string(),
+        },
+        Decision::Respond { result } => result,
+        Decision::Deny { message } => or(message, "No: this was denied."),
+    }
+}
+
+pub(super) fn or(word: String, standing: &str) -> String {
+    if word.is_empty() { standing.to_owned() } else { word }
+}

@@ -1,0 +1,275 @@
+//! The two encodings, 1.0 and 0.3: what is written differs, and what is read is read the same.
+
+use serde_json::{Map, Value, json};
+
+/// An encoding. Exhaustive: those that are spoken here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wire {
+    V1,
+    V03,
+}
+
+/// What is asked of a peer. Exhaustive: each has its name on each wire.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Method {
+    Send,
+    SendAndStream,
+    Get,
+    Cancel,
+    Subscribe,
+}
+
+/// A message to a peer.
+pub(super) struct Message<'a> {
+    pub(super) id: String,
+    pub(super) text: &'a str,
+    pub(super) task: Option<&'a str>,
+    pub(super) context: Option<&'a str>,
+}
+
+/// What a peer tells.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Event {
+    /// A task as it stands: all its artifacts, each with its id.
+    Task { of: Of, status: Status, artifacts: Vec<(String, String)> },
+    /// Its state is another one.
+    Status { of: Of, status: Status },
+    /// A part of an artifact.
+    Part { of: Of, artifact: String, text: String, joins: Joins },
+    /// A message: the peer's own, or an echo of ours.
+    Message { from: From, text: String },
+}
+
+/// The task and the conversation that something is about.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Of {
+    pub(super) task: String,
+    pub(super) context: String,
+}
+
+/// A task's state, and what is said with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Status {
+    pub(super) state: State,
+    pub(super) word: String,
+    /// Since when, in the peer's writing; may be empty.
+    pub(super) since: String,
+}
+
+/// A task's state. Exhaustive: what is not known is at work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    Working,
+    InputRequired,
+    AuthRequired,
+    Completed,
+    Failed,
+    Rejected,
+    Canceled,
+}
+
+/// How a part joins its artifact. Exhaustive: the two ways.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Joins {
+    /// It takes the place of all that was there.
+    Replaces,
+    /// It goes behind what is there.
+    Appends,
+}
+
+/// Whose message it is. Exhaustive: the two that talk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum From {
+    Agent,
+    User,
+}
+
+impl Wire {
+    /// The wire of a version; none if it is not spoken here.
+    pub(super) fn of(version: &str) -> Option<Self> {
+        match version.split('.').next() {
+            Some("1") => Some(Self::V1),
+            Some("0") => Some(Self::V03),
+            _ => None,
+        }
+    }
+
+    pub(super) fn version(self) -> &'static str {
+        match self {
+            Self::V1 => "1.0",
+            Self::V03 => "0.3",
+        }
+    }
+
+    pub(super) fn method(self, method: Method) -> &'static str {
+        match (self, method) {
+            (Self::V1, Method::Send) => "SendMessage",
+            (Self::V1, Method::SendAndStream) => "SendStreamingMessage",
+            (Self::V1, Method::Get) => "GetTask",
+            (Self::V1, Method::Cancel) => "CancelTask",
+            (Self::V1, Method::Subscribe) => "SubscribeToTask",
+            (Self::V03, Method::Send) => "message/send",
+            (Self::V03, Method::SendAndStream) => "message/stream",
+            (Self::V03, Method::Get) => "tasks/get",
+            (Self::V03, Method::Cancel) => "tasks/cancel",
+            (Self::V03, Method::Subscribe) => "tasks/resubscribe",
+        }
+    }
+
+    /// The parameters of a message. It is answered at once with a task, where it is not streamed.
+    pub(super) fn message(self, message: &Message<'_>) -> Value {
+        let mut encoded = match self {
+            Self::V1 => json!({"role": "ROLE_USER", "parts": [{"text": message.text}]}),
+            Self::V03 => {
+                json!({"kind": "message", "role": "user", "parts": [{"kind": "text", "text": message.text}]})
+            }
+        };
+        encoded["messageId"] = message.id.as_str().into();
+        for (name, value) in [("taskId", message.task), ("contextId", message.context)] {
+            if let Some(value) = value {
+                encoded[name] = value.into();
+            }
+        }
+        let configuration = match self {
+            Self::V1 => json!({"returnImmediately": true}),
+            Self::V03 => json!({"blocking": false}),
+        };
+        json!({"message": encoded, "configuration": configuration})
+    }
+}
+
+/// What a result of a stream, or of a message, tells; none if it is nothing of the protocol.
+pub(super) fn event(result: &Value) -> Option<Event> {
+    let kind = result["kind"].as_str();
+    for (member, name) in [
+        ("task", "task"),
+        ("message", "message"),
+        ("statusUpdate", "status-update"),
+        ("artifactUpdate", "artifact-update"),
+    ] {
+        let told = if kind == Some(name) { result } else { &result[member] };
+        if !told.is_object() || (kind.is_some() && kind != Some(name)) {
+            continue;
+        }
+        return match name {
+            "task" => task(told),
+            "message" => Some(message(told)),
+            "status-update" => {
+                Some(Event::Status { of: of(told, "taskId"), status: status(&told["status"])? })
+            }
+            _ => part(told),
+        };
+    }
+    None
+}
+
+/// A task by itself.
+pub(super) fn task(told: &Value) -> Option<Event> {
+    let status = status(&told["status"])?;
+    let artifacts = told["artifacts"].as_array().into_iter().flatten();
+    let artifacts = artifacts.map(|artifact| (id_of(artifact), text_of(artifact))).collect();
+    Some(Event::Task { of: of(told, "id"), status, artifacts })
+}
+
+fn message(told: &Value) -> Event {
+    let from = match told["role"].as_str() {
+        Some("user" | "ROLE_USER") => From::User,
+        _ => From::Agent,
+    };
+    Event::Message { from, text: text_of(told) }
+}
+
+fn part(told: &Value) -> Option<Event> {
+    let artifact = told.get("artifact").filter(|artifact| artifact.is_object())?;
+    let joins = if told["append"].as_bool().unwrap_or(false) { Joins::Appends } else { Joins::Replaces };
+    Some(Event::Part { of: of(told, "taskId"), artifact: id_of(artifact), text: text_of(artifact), joins })
+}
+
+fn of(told: &Value, task: &str) -> Of {
+    let text = |name: &str| told[name].as_str().unwrap_or_default().to_owned();
+    Of { task: text(task), context: text("contextId") }
+}
+
+fn id_of(artifact: &Value) -> String {
+    artifact["artifactId"].as_str().unwrap_or_default().to_owned()
+}
+
+fn status(told: &Value) -> Option<Status> {
+    let name = told["state"].as_str()?;
+    let name = name.trim_start_matches("TASK_STATE_").to_ascii_lowercase().replace('_', "-");
+    let state = match name.as_str() {
+        "input-required" => State::InputRequired,
+        "auth-required" => State::AuthRequired,
+        "completed" => State::Completed,
+        "failed" => State::Failed,
+        "rejected" => State::Rejected,
+        "canceled" | "cancelled" => State::Canceled,
+        _ => State::Working,
+    };
+    let since = told["timestamp"].as_str().unwrap_or_default().to_owned();
+    Some(Status { state, word: text_of(&told["message"]), since })
+}
+
+/// The text of a message or an artifact; what is no text is named, or told as the JSON that it is.
+fn text_of(told: &Value) -> String {
+    let parts = told["parts"].as_array().into_iter().flatten();
+    parts.filter_map(Value::as_object).map(text_of_part).collect()
+}
+
+fn text_of_part(part: &Map<String, Value>) -> String {
+    if let Some(text) = part.get("text").and_then(Value::as_str) {
+        return text.to_owned();
+    }
+    if let Some(data) = part.get("data") {
+        return data.to_string();
+    }
+    let inside = part.get("file").and_then(Value::as_object).unwrap_or(part);
+    let word = |name: &str| inside.get(name).and_then(Value::as_str);
+    let name = word("filename").or(word("name")).unwrap_or("a file");
+    match word("url").or(word("uri")).or(word("fileWithUri")) {
+        Some(url) => format!("[{name}: {url}]"),
+        None => format!("[{name}, not shown]"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// S10.1: both wires tell the same.
+    #[test]
+    fn what_is_read_does_not_depend_on_the_wire() {
+        let new = json!({"statusUpdate": {"taskId": "t", "contextId": "c", "status": {
+            "state": "TASK_STATE_INPUT_REQUIRED", "message": {"role": "ROLE_AGENT", "parts": [{"text": "which?"}]}}}});
+        let old = json!({"kind": "status-update", "taskId": "t", "contextId": "c", "final": true, "status": {
+            "state": "input-required",
+            "message": {"kind": "message", "role": "agent", "parts": [{"kind": "text", "text": "which?"}]}}});
+        assert_eq!(event(&new), event(&old));
+        let Some(Event::Status { of, status }) = event(&new) else { panic!("it is a status") };
+        assert_eq!(
+            (of.task.as_str(), status.state, status.word.as_str()),
+            ("t", State::InputRequired, "which?")
+        );
+    }
+
+    /// What is no text is not lost without a word.
+    #[test]
+    fn a_part_that_is_no_text_is_named() {
+        let told = json!({"artifactUpdate": {"taskId": "t", "artifact": {"artifactId": "a", "parts": [
+            {"text": "see "}, {"data": {"n": 1}}, {"url": "http://a/b.pdf", "filename": "b.pdf"}, {"raw": "AAAA"},
+            {"kind": "file", "file": {"name": "c.png", "bytes": "AAAA"}},
+        ]}}});
+        let Some(Event::Part { text, .. }) = event(&told) else { panic!("it is a part") };
+        assert_eq!(text, "see {\"n\":1}[b.pdf: http://a/b.pdf][a file, not shown][c.png, not shown]");
+    }
+
+    /// What is nothing of the protocol is no event.
+    #[test]
+    fn what_is_not_of_the_protocol_is_no_event() {
+        for told in
+            [json!(null), json!("task"), json!({"task": 1}), json!({"kind": "other"}), json!({"task": {}})]
+        {
+            assert_eq!(event(&told), None, "{told}");
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! Agents behind the A2A protocol, over real sockets: what a stop does to their work, and what is said of it.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+#[path = "a2a/breaking.rs"]
+mod breaking;
+#[path = "a2a/crash.rs"]
+mod crash;
+#[path = "a2a/hostile.rs"]
+mod hostile;
+#[path = "a2a/places.rs"]
+mod places;
+#[path = "a2a/questions.rs"]
+mod questions;
+#[path = "a2a/talking.rs"]
+mod talking;
+#[path = "a2a/truth.rs"]
+mod truth;
+#[path = "a2a/world.rs"]
+mod world;

@@ -1,0 +1,199 @@
+//! What a stop does to a peer's work, and what the receipt says of it: never more than the peer confirmed.
+
+use std::time::Duration;
+
+use safepoint::{
+    Agent, StopRequest,
+    receipt::{CallStatus, Effect, Grade, Quiet, RemoteStop},
+};
+use safepoint_testkit::{
+    a2a::{Manners, OnCancel, Tells, Wire},
+    closing::Closing,
+};
+
+use super::world::{at_work, peer, remote, row, server, stopped};
+
+const WIRES: [Wire; 2] = [Wire::V1, Wire::V03];
+
+/// S10.3, S3.6: of a peer that is declared to end its work before it says so, and does, `canceled` is confirmed.
+#[tokio::test]
+async fn an_honest_peer_that_is_declared_so_confirms() {
+    for wire in WIRES {
+        let server = server(Manners::honest(wire));
+        let (handle, receipt) = stopped(&server, peer(&server).grade(Grade::Hard)).await;
+        assert_eq!((row(&receipt).status, row(&receipt).effect), (CallStatus::Stopped, Effect::Unknown));
+        assert_eq!(
+            (remote(&receipt).stop, remote(&receipt).word.as_str()),
+            (Some(RemoteStop::Confirmed), "canceled")
+        );
+        assert_eq!(remote(&receipt).task.as_deref(), Some("task-1"));
+        assert_eq!(server.deeds(), ["began", "said half", "torn down"]);
+        let closed = Closing::of(&handle).check().await.unwrap();
+        assert!(closed.receipt.quiet_at.is_some());
+        assert_eq!(server.asked("CancelTask"), 1);
+    }
+}
+
+/// S10.3 / T3, T11, aprin-labs/archimedes#1667; microsoft/agent-framework#7511: the same word from a peer whose work goes
+/// on, as Spring AI's executor gives it: by default it is acknowledged, the work is named, and nothing is called quiet.
+#[tokio::test]
+async fn a_peer_that_only_says_so_is_not_believed() {
+    for manners in [Manners::honest(Wire::V1).on_cancel(OnCancel::Says), Manners::like_spring_ai()] {
+        let server = server(manners);
+        let (handle, receipt) = stopped(&server, peer(&server)).await;
+        assert_eq!(row(&receipt).status, CallStatus::LeftRunning);
+        assert_eq!(
+            (remote(&receipt).stop, remote(&receipt).word.as_str()),
+            (Some(RemoteStop::Acknowledged), "canceled")
+        );
+        let Quiet::NotQuiet(last) = handle.quiet().await else {
+            panic!("work that goes on was called quiet")
+        };
+        assert_eq!(last.survivors, [format!("remote work task-1 at a2a:{}", server.url())]);
+        assert_eq!(server.at_work(), 1, "it does go on");
+        server.let_on();
+        server.idle().await;
+        assert_eq!(server.deeds(), ["began", "said half", "unheard  done", "ended"]);
+    }
+}
+
+/// S10.3 / T7: nobody has written what a stop does, as in Embabel's server: it is refused, with what the server answered.
+#[tokio::test]
+async fn a_stop_that_nobody_has_written_is_refused() {
+    let server = server(Manners::like_embabel());
+    let (handle, receipt) = stopped(&server, peer(&server)).await;
+    assert_eq!(
+        (row(&receipt).status, remote(&receipt).stop),
+        (CallStatus::LeftRunning, Some(RemoteStop::Refused))
+    );
+    assert!(remote(&receipt).word.contains("500"), "{}", remote(&receipt).word);
+    assert!(matches!(handle.quiet().await, Quiet::NotQuiet(_)));
+    assert_eq!(server.at_work(), 1);
+}
+
+/// S10.3: a peer that refuses, as Koog's does by default, is told in its words, and its task as it stands.
+#[tokio::test]
+async fn a_refusal_is_told_in_the_peers_words() {
+    let server = server(Manners::like_koog());
+    let (handle, receipt) = stopped(&server, peer(&server)).await;
+    assert_eq!(
+        (row(&receipt).status, remote(&receipt).stop),
+        (CallStatus::LeftRunning, Some(RemoteStop::Refused))
+    );
+    assert_eq!(remote(&receipt).word, "Cancellation is not supported (-32002); its task is working");
+    assert!(matches!(handle.quiet().await, Quiet::NotQuiet(_)));
+    assert_eq!(server.at_work(), 1);
+}
+
+/// S10.3 / T3, google/adk-python#4127: an executor whose cancel raises `NotImplementedError` marks its task as failed: an
+/// error is a refusal, also where the work has ended, and whatever the task is called.
+#[tokio::test]
+async fn an_error_is_a_refusal_whatever_the_task_is_called() {
+    for wire in WIRES {
+        let server = server(Manners::honest(wire).on_cancel(OnCancel::EndsWithAnError));
+        let (handle, receipt) = stopped(&server, peer(&server)).await;
+        assert_eq!(remote(&receipt).stop, Some(RemoteStop::Refused));
+        assert_eq!(remote(&receipt).word, "cancellation is not supported (-32603); its task is failed");
+        assert!(matches!(handle.quiet().await, Quiet::NotQuiet(_)), "nobody has said that the work ended");
+    }
+}
+
+/// S10.3, S3.5 / T3, T6, a2aproject/a2a-js#132: a task that was called off and is completed after all: its end is late,
+/// told, and changes nothing; then the run is quiet, because now the work has ended.
+#[tokio::test]
+async fn a_task_that_is_completed_after_it_was_called_off_is_told_as_late() {
+    const PATIENCE: Duration = Duration::from_secs(30);
+    for wire in WIRES {
+        let server = server(Manners::honest(wire).on_cancel(OnCancel::SaysAndCompletes));
+        let (handle, receipt) = stopped(&server, peer(&server).listen(PATIENCE)).await;
+        assert_eq!(
+            (row(&receipt).status, remote(&receipt).stop),
+            (CallStatus::LeftRunning, Some(RemoteStop::Acknowledged))
+        );
+        server.let_on();
+        let Quiet::Quiet(last) = handle.quiet().await else { panic!("it has ended") };
+        assert_eq!(row(&last).status, CallStatus::LeftRunning, "as it was settled");
+        assert!(last.late.iter().any(|late| late.contains("was finished by a2a:")), "{:?}", last.late);
+        let closed = Closing::of(&handle).check().await.unwrap();
+        assert!(closed.outcome.answer().is_none());
+    }
+}
+
+/// S10.3 / T3, T7, Molecule-AI/molecule-core#173; aegra/aegra#528: an answer that says that the work goes on is no end,
+/// whatever the peer is declared to be.
+#[tokio::test]
+async fn a_nod_is_acknowledged() {
+    const BRIEFLY: Duration = Duration::from_millis(50);
+    let server = server(Manners::honest(Wire::V1).on_cancel(OnCancel::Nods));
+    let (handle, receipt) = stopped(&server, peer(&server).grade(Grade::Hard).stop_within(BRIEFLY)).await;
+    assert_eq!(
+        (remote(&receipt).stop, remote(&receipt).word.as_str()),
+        (Some(RemoteStop::Acknowledged), "working")
+    );
+    assert_eq!(row(&receipt).status, CallStatus::LeftRunning);
+    assert!(matches!(handle.quiet().await, Quiet::NotQuiet(_)));
+}
+
+/// S10.3 / T7, mastra-ai/mastra#21522: a peer that never answers delays the run by its deadline and no more, and is told
+/// as asked and not heard.
+#[tokio::test]
+async fn a_deaf_peer_is_requested_and_no_more() {
+    const BRIEFLY: Duration = Duration::from_millis(50);
+    for grade in [Grade::Hard, Grade::CallerSide] {
+        let server = server(Manners::honest(Wire::V1).on_cancel(OnCancel::Deaf));
+        let (handle, receipt) = stopped(&server, peer(&server).grade(grade).stop_within(BRIEFLY)).await;
+        assert_eq!(
+            (row(&receipt).status, remote(&receipt).stop),
+            (CallStatus::LeftRunning, Some(RemoteStop::Requested))
+        );
+        assert_eq!(remote(&receipt).within_ms, Some(50));
+        assert!(matches!(handle.quiet().await, Quiet::NotQuiet(_)));
+    }
+}
+
+/// S10.3: a peer that hangs up on being told, and one that is gone, could not be told.
+#[tokio::test]
+async fn who_cannot_be_told_is_unreachable() {
+    let hangs_up = server(Manners::honest(Wire::V03).on_cancel(OnCancel::HangsUp));
+    let (_, receipt) = stopped(&hangs_up, peer(&hangs_up)).await;
+    assert_eq!(remote(&receipt).stop, Some(RemoteStop::Unreachable));
+    assert_eq!(hangs_up.asked("CancelTask"), 3, "a stop may be asked again: it changes nothing");
+
+    let gone = server(Manners::honest(Wire::V1));
+    let handle = at_work(&gone, peer(&gone)).await;
+    drop(gone);
+    handle.stop(StopRequest::now());
+    let outcome = handle.done().await;
+    let row = row(outcome.receipt());
+    let stop = row.remote.as_ref().unwrap().stop;
+    // The stop and the end of the line may race; neither is ever called an end of the work.
+    assert!(!matches!(stop, Some(RemoteStop::Acknowledged | RemoteStop::Confirmed)), "{stop:?}");
+    assert!(matches!(handle.quiet().await, Quiet::NotQuiet(_)));
+}
+
+/// S4.5, S10.3: work that had ended when the stop arrived is kept, also where the peer says that there is nothing to
+/// cancel any more.
+#[tokio::test]
+async fn what_had_ended_when_the_stop_arrived_is_kept() {
+    for tells in [Tells::Task, Tells::Looks] {
+        let server = server(Manners::honest(Wire::V1).tells(tells).on_cancel(OnCancel::Refuses));
+        let handle = at_work(&server, peer(&server)).await;
+        server.let_on();
+        server.idle().await;
+        handle.stop(StopRequest::now());
+        let outcome = handle.done().await;
+        assert_eq!(row(outcome.receipt()).status, CallStatus::Completed, "{:?}", outcome.receipt());
+        assert!(matches!(handle.quiet().await, Quiet::Quiet(_)));
+    }
+}
+
+/// S2.1, S10.3: a run that is stopped before it starts sends nothing, and needs nobody's word for it.
+#[tokio::test]
+async fn what_was_never_sent_needs_no_word() {
+    let server = server(Manners::honest(Wire::V1));
+    let run = Agent::over(peer(&server)).build().run("do it");
+    run.handle().stop(StopRequest::now());
+    let handle = run.detach();
+    assert!(matches!(handle.quiet().await, Quiet::Quiet(_)));
+    assert_eq!((server.seen().len(), server.begun()), (0, 0));
+}
