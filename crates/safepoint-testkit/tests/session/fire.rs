@@ -1,6 +1,7 @@
 //! Conservation under fire: many pushers, with random preempts, steers, stops of turns, withdrawals and slow readers. 1,000
-//! rounds: in most of them eight pushers bring 8 items each, and in one of each kind 500 each, so that all of it takes a few seconds.
-//! A seed that fails is named, and `SAFEPOINT_SEED` repeats it.
+//! rounds: in most of them eight pushers bring 8 items each, and in one of each kind 500 each, so that all of it takes a
+//! few seconds; with `SAFEPOINT_ITEMS=500` each of the thousand brings 500. A seed that fails is named, and
+//! `SAFEPOINT_SEED` repeats it.
 
 use safepoint::{
     Grace, SafePoints, StopRequest,
@@ -20,6 +21,15 @@ use super::{
 };
 
 const PUSHERS: u64 = 8;
+
+/// What each pusher brings in a round that has many.
+const MANY: u64 = 500;
+
+/// What each pusher brings in this round: few in most, unless `SAFEPOINT_ITEMS` says how many.
+fn items(seed: u64) -> u64 {
+    let few = std::env::var("SAFEPOINT_ITEMS").ok().and_then(|items| items.parse().ok()).unwrap_or(8);
+    if seed < KINDS.len() as u64 { MANY } else { few }
+}
 
 /// What a kind of round is like.
 #[derive(Clone, Copy, Debug)]
@@ -46,7 +56,7 @@ fn session(desk: &Desk, kind: Kind) -> Session<String> {
         Kind::SmallInbox => return chat().inbox(4).start(),
         Kind::Breaks => desk.planned(Planning::FailsAt(20)),
     };
-    builder.inbox(PUSHERS as usize * 500).start()
+    builder.inbox((PUSHERS * MANY) as usize).start()
 }
 
 fn policy(dice: &mut Dice) -> Policy {
@@ -153,7 +163,7 @@ async fn round(kind: Kind, seed: u64, items: u64) {
 fn every_item_is_in_exactly_one_place() {
     for seed in seeds(1_000) {
         let kind = KINDS[(seed % KINDS.len() as u64) as usize];
-        let items = if seed < KINDS.len() as u64 { 500 } else { 8 };
+        let items = items(seed);
         let told = std::panic::catch_unwind(|| {
             let runtime = if seed % 4 == 0 {
                 tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()
