@@ -137,6 +137,20 @@ pub(crate) struct RunArgs {
     pub(crate) on_disconnect: OnDisconnect,
 }
 
+/// What only a model takes; an agent of somebody else's has its own.
+const OF_MODELS: [&str; 10] = [
+    "model",
+    "base_url",
+    "api_key_env",
+    "system",
+    "max_tokens",
+    "temperature",
+    "window",
+    "tools",
+    "record",
+    "replay",
+];
+
 /// What works, and under which limits: the same for `run` and `chat`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct AgentArgs {
@@ -146,6 +160,9 @@ pub(crate) struct AgentArgs {
     /// What it says of calls.
     #[arg(skip)]
     pub(crate) rules: Rules,
+    /// Somebody else's agent instead of a model: acp:"COMMAND" starts one that speaks ACP
+    #[arg(long, value_name = "KIND:WHERE", conflicts_with_all = OF_MODELS)]
+    pub(crate) backend: Option<String>,
     /// The model: openai:NAME, responses:NAME, anthropic:NAME or gemini:NAME
     #[arg(long, value_name = "WIRE:NAME")]
     pub(crate) model: Option<String>,

@@ -4,6 +4,7 @@ mod approvals;
 mod approve;
 mod args;
 mod attach;
+mod backend;
 mod chat;
 mod config;
 mod control;

@@ -15,12 +15,12 @@ use turn::gone;
 use crate::{
     approve,
     args::{AgentArgs, ResumeArgs, RunArgs},
-    attach,
+    attach, backend,
     config::Config,
     control::{self, Turns},
     conversation::{Conversation, Hand, Must},
     mcp::Used,
-    model::{self, Chosen},
+    model::Chosen,
     prompts::{prompts, says_something},
     screen::Screen,
     signals::Signals,
@@ -135,7 +135,7 @@ async fn reachable(
     if let Some(look) = conversation.looker() {
         turns.on_look(look);
     }
-    let model = args.agent.model.clone().unwrap_or_default();
+    let model = args.agent.model.clone().or_else(|| args.agent.backend.clone()).unwrap_or_default();
     match control::open_run(session.as_str(), &turns, model).await {
         Ok(socket) => (turns, Some(socket)),
         Err(error) => {
@@ -158,7 +158,7 @@ async fn agent(
 ) -> anyhow::Result<(Agent, Needs)> {
     let (tools, servers) =
         tools::chosen(&args.agent, |word| screen.note(&format!("safepoint: {word}")), processes).await?;
-    let Chosen { mut builder, notice, _server, .. } = model::choose(&args.agent).await?;
+    let Chosen { mut builder, notice, _server, .. } = backend::choose(&args.agent, processes).await?;
     if let Some(notice) = notice {
         screen.note(&format!("safepoint: {notice}"));
     }

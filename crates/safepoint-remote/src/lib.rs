@@ -23,6 +23,7 @@
 //!    it ends later, `Line::next` says `Said::Ended`.
 //! 6. Put it through `safepoint_testkit::backend_suite`, against a peer whose own account says whether work goes on: the
 //!    grade is measured, and a wrong one fails.
+//! 7. Name it in `backend.rs` of the command line, for `--backend KIND:WHERE`.
 
 pub mod a2a;
 pub mod acp;

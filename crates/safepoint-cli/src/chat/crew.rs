@@ -16,6 +16,7 @@ use safepoint_tools::process::Processes;
 use crate::{
     approve,
     args::{AgentArgs, Approve},
+    backend,
     model::{self, Chosen},
     run, tools,
 };
@@ -46,12 +47,14 @@ impl Crew {
         processes: &Processes,
         asking: Asking,
     ) -> anyhow::Result<(Arc<Self>, Option<String>)> {
-        args.tools.get_or_insert_with(|| "all".to_owned());
+        // Somebody else's agent has tools of its own.
+        let all = if args.backend.is_some() { "none" } else { "all" };
+        args.tools.get_or_insert_with(|| all.to_owned());
         let words = Mutex::new(Vec::new());
         let note = |word: &str| words.lock().unwrap_or_else(PoisonError::into_inner).push(word.to_owned());
         // The tools keep their servers, until the last of them is gone.
         let (tools, _servers) = tools::chosen(&args, note, processes).await?;
-        let chosen = model::choose(&args).await?;
+        let chosen = backend::choose(&args, processes).await?;
         let mut words = words.into_inner().unwrap_or_else(PoisonError::into_inner);
         words.extend(chosen.notice.clone());
         let notice = Some(words.join("\n")).filter(|words| !words.is_empty());
@@ -63,7 +66,7 @@ impl Crew {
 
     /// Another model from the next turn on.
     pub(super) async fn take_model(&self, named: &str) -> anyhow::Result<()> {
-        let mut args = AgentArgs { model: Some(named.to_owned()), ..self.args.clone() };
+        let mut args = AgentArgs { model: Some(named.to_owned()), backend: None, ..self.args.clone() };
         let wire = |name: &str| name.split(':').next().map(str::to_owned);
         if self.args.model.as_deref().and_then(wire) != wire(named) {
             // They belong to the wire that was named with them.

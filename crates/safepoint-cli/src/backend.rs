@@ -1,0 +1,33 @@
+//! Who does the work: a model, or with `--backend` somebody else's agent. Each kind of those is one line here.
+
+use safepoint::Agent;
+use safepoint_remote::acp::Acp;
+use safepoint_tools::process::Processes;
+
+use crate::{
+    args::{AgentArgs, Usage},
+    model::{self, Chosen},
+};
+
+/// How a backend is named.
+const KINDS: &str = "acp:\"COMMAND\"";
+
+/// Chooses the backend that the arguments name, else a model.
+pub(crate) async fn choose(args: &AgentArgs, processes: &Processes) -> anyhow::Result<Chosen> {
+    let Some(named) = &args.backend else { return model::choose(args).await };
+    args.check()?;
+    let Some((kind, place)) = named.split_once(':').filter(|(_, place)| !place.trim().is_empty()) else {
+        return Err(Usage(format!("--backend {named}: write {KINDS}")).into());
+    };
+    let builder = match kind {
+        "acp" => {
+            let agent = Acp::shell("acp", place).under(processes);
+            Agent::over(match &args.root {
+                Some(root) => agent.cwd(root),
+                None => agent,
+            })
+        }
+        other => return Err(Usage(format!("there is no backend `{other}`; write {KINDS}")).into()),
+    };
+    Ok(Chosen { builder, name: named.clone(), notice: None, _server: None })
+}
