@@ -8,6 +8,7 @@ mod driven;
 mod mcp;
 mod node;
 mod scenarios;
+mod sdks;
 mod serving;
 
 use std::{
@@ -94,6 +95,7 @@ pub(crate) fn peers() -> anyhow::Result<()> {
         }
     }
     mcp::peers(&binary, &mut tally)?;
+    sdks::peers(&binary, &mut tally)?;
     let Tally { passed, failed, skipped } = tally;
     println!("peers: {passed} passed, {failed} failed, {skipped} skipped");
     if failed > 0 {

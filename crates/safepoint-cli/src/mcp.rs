@@ -198,7 +198,7 @@ async fn call(args: CallArgs) -> anyhow::Result<ExitCode> {
     };
     client.close().await;
     let (status, text) = match called {
-        Ok(Ok(Called::Good(text))) => ("completed", text),
+        Ok(Ok(Called::Good(output))) => ("completed", output.text),
         Ok(Ok(Called::Bad(text))) => ("failed", text),
         Ok(Err(failure)) if failure.is_unreachable() => ("unreachable", failure.to_string()),
         Ok(Err(failure)) => ("failed", failure.to_string()),

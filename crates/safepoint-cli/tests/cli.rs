@@ -17,6 +17,7 @@ mod cli {
     mod chat_kept;
     mod control;
     mod kept;
+    mod practice;
     mod rules;
     mod survivors;
     mod terminal;

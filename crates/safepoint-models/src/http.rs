@@ -129,13 +129,13 @@ impl<W: Wire> Exchange<W> {
         match std::mem::replace(&mut self.phase, Phase::Over) {
             Phase::Over => None,
             Phase::Start => {
-                self.queue.push_back(Delta::Sent);
+                self.sent();
                 self.phase = Phase::Send { failed: 0 };
                 Some(Ok(()))
             }
             Phase::Wait { failed, after } => {
                 sleep(after).await;
-                self.queue.push_back(Delta::Sent);
+                self.sent();
                 self.phase = Phase::Send { failed };
                 Some(Ok(()))
             }
@@ -159,7 +159,11 @@ impl<W: Wire> Exchange<W> {
         self.queue.push_back(Delta::Opened);
         // Nothing is sent again from here on; what another try would need is let go.
         self.outgoing.headers = HeaderMap::new();
-        // A floor until the provider says more: it may never get to, if the stream is cut.
+    }
+
+    fn sent(&mut self) {
+        self.queue.push_back(Delta::Sent);
+        // A floor until the provider says more: it may never get to, if it is silent or cut.
         let bytes = usize::try_from(self.outgoing.body.len()).unwrap_or(usize::MAX);
         let input = Usage::floor_of_bytes(bytes);
         self.queue.push_back(Delta::Usage(Usage {

@@ -1,9 +1,11 @@
 //! Images and files as each wire wants them, and what a wire does not take: told before anything is sent.
 
+use std::borrow::Cow;
+
 use safepoint::{
     History,
     history::Entry,
-    message::{Part, PartKind, Source, UserMessage},
+    message::{CallResult, Part, PartKind, Source},
     model::{ModelError, ModelErrorKind},
 };
 use serde_json::{Value, json};
@@ -25,13 +27,8 @@ pub(crate) fn fit(history: &History, wire: &str, write: Write) -> Result<(), Mod
     });
     for part in parts.flatten() {
         if let Err(why) = write(part) {
-            let kind = match part.kind {
-                PartKind::Image => "image",
-                PartKind::File => "file",
-            };
-            let named = part.name.as_deref().unwrap_or(&part.media_type);
-            let message =
-                format!("the {wire} wire does not take the {kind} {named}: {why}; nothing was sent");
+            let named = named(part);
+            let message = format!("the {wire} wire does not take the {named}: {why}; nothing was sent");
             return Err(ModelError::new(ModelErrorKind::Refused, message)
                 .hint("leave it out, convert it, or take a model on another wire"));
         }
@@ -39,14 +36,61 @@ pub(crate) fn fit(history: &History, wire: &str, write: Write) -> Result<(), Mod
     Ok(())
 }
 
+fn named(part: &Part) -> String {
+    let kind = match part.kind {
+        PartKind::Image => "image",
+        PartKind::File => "file",
+    };
+    format!("{kind} {}", part.name.as_deref().unwrap_or(&part.media_type)).trim_end().to_owned()
+}
+
 /// Writes a list of the text, if there is any, and the parts; one that is not taken was refused before.
-pub(crate) fn list(out: &mut Vec<u8>, message: &UserMessage, text_type: &str, write: Write) {
-    let text = Some(&message.text).filter(|text| !text.trim().is_empty());
-    let text = text.map(|text| json!({"type": text_type, "text": text}));
-    let parts = message.parts.iter().filter_map(|part| write(part).ok());
+pub(crate) fn list(out: &mut Vec<u8>, text: (&str, &str), parts: impl IntoIterator<Item = Value>) {
+    let (kind, text) = text;
+    let text = Some(text).filter(|text| !text.trim().is_empty());
+    let text = text.map(|text| json!({"type": kind, "text": text}));
     let all: Vec<Value> = text.into_iter().chain(parts).collect();
     serde_json::to_writer(out, &all).expect("writing JSON to memory cannot fail");
 }
+
+/// Those of a message's parts that the wire takes; of a person's message every other was refused before.
+pub(crate) fn taken(parts: &[Part], write: Write) -> impl Iterator<Item = Value> {
+    parts.iter().filter_map(move |part| write(part).ok())
+}
+
+/// What a model is told of a call's result: the text, and those of its parts that the wire takes. That others are left
+/// out stands in the text: a result cannot be refused, since a conversation would end with it.
+pub(crate) fn of_result(result: &CallResult, write: Write) -> (Cow<'_, str>, Vec<Value>) {
+    let mut text = Cow::Borrowed(result.text.as_str());
+    let mut parts = Vec::new();
+    for part in &result.parts {
+        match common(part).and_then(|()| write(part)) {
+            Ok(written) => parts.push(written),
+            Err(why) => {
+                let text = text.to_mut();
+                if !text.is_empty() {
+                    text.push('\n');
+                }
+                text.push_str(&format!("[the {} is left out: {why}]", named(part)));
+            }
+        }
+    }
+    (text, parts)
+}
+
+/// What every provider reads that takes pictures and documents at all.
+fn common(part: &Part) -> Result<(), &'static str> {
+    match (part.kind, &part.source) {
+        (PartKind::Image, Source::Base64(_)) if !IMAGES.contains(&&*part.media_type) => {
+            Err("of images only JPEG, PNG, GIF and WebP are sent")
+        }
+        (PartKind::File, Source::Base64(_)) if part.media_type != PDF => Err("of files only PDF is sent"),
+        _ => Ok(()),
+    }
+}
+
+const IMAGES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp"];
+const PDF: &str = "application/pdf";
 
 fn data_url(part: &Part, bytes: &str) -> String {
     format!("data:{};base64,{bytes}", part.media_type)
@@ -82,7 +126,6 @@ pub(crate) fn responses(part: &Part) -> Result<Value, &'static str> {
 }
 
 pub(crate) fn anthropic(part: &Part) -> Result<Value, &'static str> {
-    const IMAGES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp"];
     let kind = match part.kind {
         PartKind::Image => "image",
         PartKind::File => "document",
@@ -93,7 +136,7 @@ pub(crate) fn anthropic(part: &Part) -> Result<Value, &'static str> {
             PartKind::Image if !IMAGES.contains(&&*part.media_type) => {
                 return Err("it takes JPEG, PNG, GIF and WebP");
             }
-            PartKind::File if part.media_type != "application/pdf" => {
+            PartKind::File if part.media_type != PDF => {
                 return Err("of files it takes PDF; put text into the message");
             }
             PartKind::Image | PartKind::File => {
@@ -107,10 +150,32 @@ pub(crate) fn anthropic(part: &Part) -> Result<Value, &'static str> {
     })
 }
 
+/// Nothing at all.
+pub(crate) fn none_with_an_error(_: &Part) -> Result<Value, &'static str> {
+    Err("it takes none with an error")
+}
+
 pub(crate) fn gemini(part: &Part) -> Result<Value, &'static str> {
     Ok(match &part.source {
         Source::Base64(bytes) => json!({"inlineData": {"mimeType": part.media_type, "data": &**bytes}}),
         Source::Url(url) if part.media_type.is_empty() => json!({"fileData": {"fileUri": url}}),
         Source::Url(url) => json!({"fileData": {"mimeType": part.media_type, "fileUri": url}}),
     })
+}
+
+/// Inside a function response, which models take from Gemini 3 on: bytes only.
+pub(crate) fn gemini_result(part: &Part) -> Result<Value, &'static str> {
+    match &part.source {
+        Source::Url(_) => Err("it takes a result's images and files by their bytes only"),
+        Source::Base64(_) if part.media_type == "image/gif" => Err("it takes JPEG, PNG and WebP"),
+        Source::Base64(_) => gemini(part),
+    }
+}
+
+/// The same with an older model, which gets them in a content of their own.
+pub(crate) fn gemini_beside(part: &Part) -> Result<Value, &'static str> {
+    match &part.source {
+        Source::Base64(_) if part.media_type == "image/gif" => Err("it takes JPEG, PNG and WebP"),
+        Source::Base64(_) | Source::Url(_) => gemini(part),
+    }
 }

@@ -5,7 +5,7 @@
 use safepoint::{
     History,
     history::Entry,
-    message::{AssistantMessage, Block, CallResult, Reasoning, ToolCall, Verdict},
+    message::{AssistantMessage, Block, CallResult, Part, Reasoning, ToolCall, Verdict},
     model::ModelSpec,
 };
 use safepoint_models::{anthropic, gemini, responses};
@@ -40,11 +40,9 @@ fn history(blocks: Vec<Block>) -> History {
     let message = AssistantMessage { blocks };
     let results: Vec<CallResult> = message
         .calls()
-        .map(|call| CallResult {
-            call_id: call.id.clone(),
-            name: call.name.clone(),
-            text: "x".into(),
-            verdict: if call.args == "bad" { Verdict::Bad } else { Verdict::Good },
+        .map(|call| {
+            let verdict = if call.args == "bad" { Verdict::Bad } else { Verdict::Good };
+            CallResult::of_text(call.id.clone(), &call.name, "x", verdict)
         })
         .collect();
     let mut history = History::new();
@@ -151,4 +149,35 @@ fn only_its_own_thinking_goes_to_anthropic() {
     let kinds: Vec<&Value> =
         body["messages"][1]["content"].as_array().unwrap().iter().map(|block| &block["type"]).collect();
     assert_eq!(kinds, ["thinking", "text"]);
+}
+
+/// S5.1: before Gemini 3 a result holds no image: it stands in a content of its own behind all results, and a GIF, or
+/// anything beside an error of Anthropic's, is left out and named.
+#[test]
+fn older_models_get_images_behind_all_results() {
+    let mut with_images = history(vec![asks("a", "{}"), asks("b", "bad")]);
+    let Entry::Results { mut results } = (*with_images.entries()[2]).clone() else { panic!("results") };
+    for result in &mut results {
+        result.parts = vec![Part::image("image/png", b"p").unwrap(), Part::image("image/gif", b"g").unwrap()];
+    }
+    let entries = with_images.entries().to_vec();
+    with_images = History::new();
+    for (place, entry) in entries.iter().enumerate() {
+        let results = Entry::Results { results: results.clone() };
+        with_images.push(if place == 2 { results } else { (**entry).clone() });
+    }
+    let spec = ModelSpec::default();
+    let body = |bytes: &[Vec<u8>]| serde_json::from_slice::<Value>(&bytes[0]).unwrap();
+    let older = body(&gemini::encoded(&gemini::model("gemini-2.5-pro"), &spec, &[&with_images]));
+    let responses = older["contents"][2]["parts"].as_array().unwrap();
+    assert_eq!(responses.len(), 2);
+    assert!(responses.iter().all(|part| part["functionResponse"]["parts"].is_null()), "{older}");
+    let output = responses[0]["functionResponse"]["response"]["output"].as_str().unwrap();
+    assert!(output.contains("image/gif is left out"), "{output}");
+    let png = json!({"inlineData": {"mimeType": "image/png", "data": "cA=="}});
+    assert_eq!(older["contents"][3]["parts"], json!([png, png, {"text": "on"}]));
+    let body = body(&anthropic::encoded(&anthropic::model("m"), &spec, &[&with_images]));
+    let told = body["messages"][2]["content"].as_array().unwrap();
+    assert_eq!(told[0]["content"].as_array().unwrap().len(), 3);
+    assert!(told[1]["content"].as_str().unwrap().contains("none with an error"), "{body}");
 }

@@ -12,7 +12,7 @@ use proptest::{prelude::*, test_runner::TestRunner};
 use safepoint::{
     Agent, History, Model, Window,
     history::Entry,
-    message::{AssistantMessage, Block, CallResult, Reasoning, ToolCall, Verdict},
+    message::{AssistantMessage, Block, CallResult, Part, Reasoning, ToolCall, Verdict},
     model::{Delta, ModelSpec},
 };
 use safepoint_models::{anthropic, gemini, openai, responses};
@@ -105,13 +105,25 @@ fn block() -> impl Strategy<Value = Block> {
     ]
 }
 
+/// What a tool may give back beside its text, known to every provider or to none.
+fn part() -> impl Strategy<Value = Part> {
+    prop_oneof![
+        Just(Part::image("image/png", b"p").unwrap()),
+        Just(Part::image("image/gif", b"g").unwrap()),
+        Just(Part::image("image/tiff", b"t").unwrap()),
+        Just(Part::image_at("https://example.com/a.png")),
+        Just(Part::file("a.pdf", "application/pdf", b"d").unwrap()),
+        Just(Part::file("a.csv", "text/csv", b"c").unwrap()),
+        Just(Part::file_at("https://example.com/a.pdf")),
+    ]
+}
+
 /// Any entry in any order: what a foreign or damaged store may hold.
 fn entry() -> impl Strategy<Value = Entry> {
-    let result = ("[abc]?", "[a-z]{0,4}", any::<bool>()).prop_map(|(id, text, good)| CallResult {
-        call_id: id.as_str().into(),
-        name: "f".into(),
-        text,
-        verdict: if good { Verdict::Good } else { Verdict::Bad },
+    let parts = proptest::collection::vec(part(), 0..3);
+    let result = ("[abc]?", "[a-z]{0,4}", any::<bool>(), parts).prop_map(|(id, text, good, parts)| {
+        let verdict = if good { Verdict::Good } else { Verdict::Bad };
+        CallResult { parts, ..CallResult::of_text(id.as_str(), "f", text, verdict) }
     });
     prop_oneof![
         "[a-z ]{0,6}".prop_map(|text| Entry::User(text.into())),

@@ -117,3 +117,8 @@ pub mod tools;
 pub mod trees;
 #[cfg(feature = "suites")]
 pub mod valve;
+
+/// What the project's README shows is compiled here, where all that it uses is at hand.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

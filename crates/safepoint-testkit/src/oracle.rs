@@ -70,6 +70,8 @@ pub enum Rule {
     CallUnanswered,
     /// A result answers a call of the message before, once.
     ResultWithoutCall,
+    /// A result holds what may stand in one.
+    ResultContent,
     /// Results come before the text of their message.
     ResultsFirst,
     /// Nothing but calls follows a call in its message.

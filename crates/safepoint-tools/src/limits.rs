@@ -100,6 +100,8 @@ pub const MCP_DESCRIPTION_BYTES: usize = 4 << 10;
 pub const MCP_SCHEMA_BYTES: usize = 64 << 10;
 /// The longest name of a tool that every provider takes.
 pub const MCP_NAME_BYTES: usize = 64;
+/// Calls that nobody waits for any more and whose late answers are still told.
+pub const MCP_LATE: usize = 256;
 /// Progress notices of one call that are passed on.
 pub const MCP_NOTICES: usize = 1000;
 /// Bytes of one progress notice that are passed on.

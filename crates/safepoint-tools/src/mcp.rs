@@ -27,6 +27,7 @@ mod names;
 mod notices;
 mod reading;
 mod server;
+mod shown;
 mod stdio;
 mod tool;
 mod watched;

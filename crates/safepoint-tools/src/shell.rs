@@ -11,7 +11,7 @@ use std::{
 
 use safepoint::{
     Cx, Failure, Halt, ToolResult,
-    tool::{EffectClass, FnTool, OnStop, from_fn},
+    tool::{self, EffectClass, FnTool, OnStop, Whole, from_fn},
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -58,13 +58,13 @@ struct Shell {
 }
 
 impl Shell {
-    async fn call(self, cx: Cx, args: Args) -> ToolResult<String> {
+    async fn call(self, cx: Cx, args: Args) -> ToolResult {
         if args.command.trim().is_empty() {
             return Err(refusal("`command` is empty".to_owned()).into());
         }
         let limit = args.timeout_seconds.map(limit_of).transpose()?;
         if args.background.unwrap_or(false) {
-            return self.in_background(cx, args.command, limit).await;
+            return self.in_background(cx, args.command, limit).await.map(Into::into);
         }
         let output = Output::Capture { budget: limits::TEXT_BYTES };
         let spec = CommandSpec::shell(args.command).cwd(self.directory).output(output);
@@ -100,7 +100,7 @@ impl Shell {
 }
 
 /// Waits for a command under the call's scope, and tells what it came to.
-async fn drive(mut process: Process, cx: Cx, limit: Option<Duration>) -> ToolResult<String> {
+async fn drive(mut process: Process, cx: Cx, limit: Option<Duration>) -> ToolResult {
     let waited = process.wait_in(cx.scope(), limit, limits::SHELL_CLEANUP).await;
     let (Waited::Ended(report) | Waited::Stopped(report, _) | Waited::TimedOut(report)) = &waited;
     cx.report_process(report.into());
@@ -132,7 +132,14 @@ async fn keep(mut process: Process, cx: Cx, limit: Option<Duration>, processes: 
     }
 }
 
-fn tell(output: &Captured, report: &ProcessReport) -> String {
+/// What is told of a command, and where all of its output is if that is only a part.
+fn tell(output: &Captured, report: &ProcessReport) -> tool::Output {
+    let bytes = usize::try_from(output.total).unwrap_or(usize::MAX);
+    let whole = output.truncated.then(|| Whole { bytes, file: output.file.clone() });
+    tool::Output { whole, ..in_words(output, report).into() }
+}
+
+fn in_words(output: &Captured, report: &ProcessReport) -> String {
     let mut text = output.text.clone();
     let mut note = |line: String| {
         if !text.is_empty() && !text.ends_with('\n') {

@@ -24,7 +24,7 @@ use crate::{
     log::Recorded,
     receipt::{CleanupEnd, CleanupReport, ProcessReport, RemoteReport},
     spans,
-    tool::{Cx, OnStop, Threading, Tool, ToolResult, ToolSpec},
+    tool::{Cx, OnStop, Output, Threading, Tool, ToolResult, ToolSpec},
 };
 
 mod ending;
@@ -73,7 +73,7 @@ pub(crate) struct Board {
 #[derive(Default)]
 struct Posted {
     progress: String,
-    kept: Option<String>,
+    kept: Option<Output>,
     cleanups: Vec<(String, BoxFuture<'static, ()>)>,
     processes: Vec<ProcessReport>,
     remote: Option<RemoteReport>,
@@ -123,13 +123,13 @@ impl Board {
         self.posted.lock().unwrap_or_else(PoisonError::into_inner).remote.clone()
     }
     /// What is kept from now on instead of the progress, if the body ends without a result.
-    pub(crate) fn keep(&self, text: String) {
-        self.posted.lock().unwrap_or_else(PoisonError::into_inner).kept = Some(text);
+    pub(crate) fn keep(&self, output: Output) {
+        self.posted.lock().unwrap_or_else(PoisonError::into_inner).kept = Some(output);
     }
-    fn take_emitted(&self) -> String {
+    fn take_emitted(&self) -> Output {
         let mut posted = self.posted.lock().unwrap_or_else(PoisonError::into_inner);
         let progress = std::mem::take(&mut posted.progress);
-        posted.kept.take().unwrap_or(progress)
+        posted.kept.take().unwrap_or_else(|| progress.into())
     }
     fn take_cleanups(&self) -> Vec<(String, BoxFuture<'static, ()>)> {
         std::mem::take(&mut self.posted.lock().unwrap_or_else(PoisonError::into_inner).cleanups)
@@ -185,7 +185,7 @@ pub(crate) async fn supervise(
     ending.name_remote(job.board.see_remote());
     ending.judge_effect(spec.effect);
     ending.started_at = Some(job.started_at);
-    ending.finish_text(&job.board.take_emitted());
+    ending.finish(job.board.take_emitted());
     ending.fit(spec.output_bytes.unwrap_or(job.limits.call_output_bytes), job.limits.cleanup, &job.run).await;
     spans::end(&tracing::Span::current(), ending.status.as_str(), status_of(ending.status));
     let resolved_at_once =

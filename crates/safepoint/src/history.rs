@@ -133,12 +133,7 @@ impl History {
         }
         let results: Vec<CallResult> = message
             .calls()
-            .map(|call| CallResult {
-                call_id: call.id.clone(),
-                name: call.name.clone(),
-                text: call_note.into(),
-                verdict: Verdict::Bad,
-            })
+            .map(|call| CallResult::of_text(call.id.clone(), &call.name, call_note, Verdict::Bad))
             .collect();
         let (calls, mut blocks): (Vec<Block>, Vec<Block>) =
             message.blocks.into_iter().partition(|block| matches!(block, Block::Call(_)));

@@ -140,6 +140,27 @@ pub struct CallResult {
     pub text: String,
     /// Whether it is told as an error.
     pub verdict: Verdict,
+    /// Images and files that go with it, where the wire takes them; where it does not, the model is told so.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<Part>,
+    /// The same as a value, for programs that read it; a wire that takes values sends it in place of a text that is
+    /// nothing but its JSON.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub structured: Option<Value>,
+}
+
+impl CallResult {
+    /// A result of text alone.
+    #[must_use]
+    pub fn of_text(
+        call_id: impl Into<CallId>,
+        name: impl Into<String>,
+        text: impl Into<String>,
+        verdict: Verdict,
+    ) -> Self {
+        let (call_id, name, text) = (call_id.into(), name.into(), text.into());
+        Self { call_id, name, text, verdict, parts: Vec::new(), structured: None }
+    }
 }
 
 /// How a result is marked on wires that mark it. Exhaustive: wires know these two.

@@ -14,9 +14,11 @@ use crate::{
 };
 
 mod from_fn;
+mod output;
 mod spec;
 
 pub use from_fn::{FnTool, from_blocking_fn, from_fn};
+pub use output::{Output, Whole};
 pub(crate) use spec::Threading;
 pub use spec::{EffectClass, OnFailure, OnStop, Overlap, ToolSpec};
 
@@ -34,19 +36,6 @@ pub trait Tool: Send + Sync + 'static {
     /// As the spec's [`OnStop`] says: under `Drop` the future is dropped at an await; under the others it is told
     /// through `cx` and given time first.
     fn call(&self, cx: Cx, args: Value) -> BoxFuture<'static, ToolResult>;
-}
-
-/// What a tool gives back.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Output {
-    /// What the model is told.
-    pub text: String,
-}
-
-impl<T: Into<String>> From<T> for Output {
-    fn from(text: T) -> Self {
-        Self { text: text.into() }
-    }
 }
 
 /// A call's context: it may see its stop, report, and ask; cheap to clone, useless after its call has ended.
@@ -77,7 +66,7 @@ pub(crate) struct Asks {
 /// The engine behind a [`Cx`].
 pub(crate) trait Host: Send + Sync {
     fn progress(&self, call: &CallId, text: String);
-    fn keep(&self, text: String);
+    fn keep(&self, output: Output);
     fn on_cleanup(&self, call: &CallId, label: String, work: BoxFuture<'static, ()>);
     fn report_process(&self, call: &CallId, process: ProcessReport);
     fn report_remote(&self, call: &CallId, remote: RemoteReport);
@@ -149,8 +138,8 @@ impl Cx {
 
     /// Says what is kept of the call if it ends without a result (stopped, timed out, left running), in place of the
     /// progress told so far: for work whose last words matter as much as its first. The last one counts.
-    pub fn keep(&self, text: impl Into<String>) {
-        self.host.keep(text.into());
+    pub fn keep(&self, output: impl Into<Output>) {
+        self.host.keep(output.into());
     }
 
     /// Registers work to be done when this call ends, however it ends: last in, first out, each bounded (S4.12).
@@ -178,9 +167,10 @@ impl Cx {
         self.host.named(&self.call.id, task);
     }
 
-    /// Tells the audit of something that came after this call's end (S3.5).
-    pub(crate) fn late(&self, what: String) {
-        self.host.late(&self.call.id, what);
+    /// Tells the audit what came of this call after its end, such as the answer of a server that was not waited for any
+    /// more (S3.5). It changes nothing else, and is nothing once the run is quiet.
+    pub fn late(&self, what: impl Into<String>) {
+        self.host.late(&self.call.id, what.into());
     }
 
     /// Asks a person, while the call runs, whether something may be done: `tool` and `args` say what. The agent's rules

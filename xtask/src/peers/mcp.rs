@@ -1,7 +1,7 @@
 //! Servers of tools written by others, over both transports, and the protocol's own conformance suite for clients.
 
 mod conformance;
-mod install;
+pub(super) mod install;
 mod scenarios;
 
 use std::{

@@ -18,6 +18,15 @@ pub(super) struct Serving {
 impl Serving {
     /// Starts it; its first line is `{"url": …}`.
     pub(super) fn start(command: &mut Command) -> anyhow::Result<Self> {
+        Self::saying(command, "url")
+    }
+
+    /// Starts our own scripted server, whose first line is `{"listening": …}`.
+    pub(super) fn practice(command: &mut Command) -> anyhow::Result<Self> {
+        Self::saying(command.stderr(Stdio::null()), "listening")
+    }
+
+    fn saying(command: &mut Command, field: &str) -> anyhow::Result<Self> {
         let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -26,7 +35,7 @@ impl Serving {
         let told = BufReader::new(child.stdout.take().expect("it was piped above"));
         let mut serving = Self { child, told, url: String::new() };
         let first = serving.line()?;
-        let url = first["url"].as_str().context("the server did not say where it listens")?;
+        let url = first[field].as_str().context("the server did not say where it listens")?;
         url.clone_into(&mut serving.url);
         Ok(serving)
     }

@@ -174,8 +174,14 @@ fn result_block(out: &mut Vec<u8>, result: &CallResult) {
     if result.verdict == Verdict::Bad {
         out.extend_from_slice(b",\"is_error\":true");
     }
-    if !result.text.trim().is_empty() {
+    // Of an error the provider takes text alone.
+    let write = if result.verdict == Verdict::Bad { parts::none_with_an_error } else { parts::anthropic };
+    let (text, parts) = parts::of_result(result, write);
+    if !parts.is_empty() {
         out.extend_from_slice(b",\"content\":");
-        json_str(out, &result.text);
+        parts::list(out, ("text", &text), parts);
+    } else if !text.trim().is_empty() {
+        out.extend_from_slice(b",\"content\":");
+        json_str(out, &text);
     }
 }

@@ -67,9 +67,14 @@ impl Entries for Contents {
             Entry::Assistant(message) if message.is_blank() => {}
             Entry::Assistant(message) => self.model(out, message),
             Entry::Results { results } => {
+                let mut beside = Vec::new();
                 for result in results {
                     self.part(out, Kind::Results);
-                    response_part(out, result);
+                    beside.extend(self.response(out, result));
+                }
+                for part in beside {
+                    self.part(out, Kind::Said);
+                    serde_json::to_writer(&mut *out, &part).expect("writing JSON to memory cannot fail");
                 }
             }
         }
@@ -90,7 +95,7 @@ impl Contents {
             self.part(out, Kind::Said);
             text_part(out, &message.text, None);
         }
-        for part in message.parts.iter().filter_map(|part| parts::gemini(part).ok()) {
+        for part in parts::taken(&message.parts, parts::gemini) {
             self.part(out, Kind::Said);
             serde_json::to_writer(&mut *out, &part).expect("writing JSON to memory cannot fail");
         }
@@ -120,6 +125,25 @@ impl Contents {
                     self.part(out, Kind::Model);
                     call_part(out, call, waiting.take().or(foreign));
                 }
+            }
+        }
+    }
+
+    /// A result with what goes with it, or what must go behind all results: models take it inside one from Gemini 3 on.
+    fn response(&self, out: &mut Vec<u8>, result: &CallResult) -> Vec<Value> {
+        let write = match self.unsigned {
+            Unsigned::Marked => parts::gemini_result,
+            Unsigned::Bare => parts::gemini_beside,
+        };
+        let (text, parts) = parts::of_result(result, write);
+        match self.unsigned {
+            Unsigned::Marked => {
+                response_part(out, result, &text, &parts);
+                Vec::new()
+            }
+            Unsigned::Bare => {
+                response_part(out, result, &text, &[]);
+                parts
             }
         }
     }
@@ -164,7 +188,7 @@ fn call_part(out: &mut Vec<u8>, call: &ToolCall, signature: Option<&str>) {
     signed(out, signature);
 }
 
-fn response_part(out: &mut Vec<u8>, result: &CallResult) {
+fn response_part(out: &mut Vec<u8>, result: &CallResult, text: &str, parts: &[Value]) {
     out.extend_from_slice(b"{\"functionResponse\":{");
     id(out, &result.call_id);
     out.extend_from_slice(b"\"name\":");
@@ -173,8 +197,16 @@ fn response_part(out: &mut Vec<u8>, result: &CallResult) {
         Verdict::Good => b",\"response\":{\"output\":".as_slice(),
         Verdict::Bad => b",\"response\":{\"error\":".as_slice(),
     });
-    json_str(out, &result.text);
-    out.extend_from_slice(b"}}}");
+    match &result.structured {
+        Some(value) if value.to_string() == text => out.extend_from_slice(text.as_bytes()),
+        Some(_) | None => json_str(out, text),
+    }
+    out.push(b'}');
+    if !parts.is_empty() {
+        out.extend_from_slice(b",\"parts\":");
+        serde_json::to_writer(&mut *out, parts).expect("writing JSON to memory cannot fail");
+    }
+    out.extend_from_slice(b"}}");
 }
 
 /// An id goes back only where one came; otherwise calls and responses belong together by their order.

@@ -4,6 +4,7 @@ use safepoint::{
     history::Entry,
     message::{AssistantMessage, CallResult, UserMessage},
 };
+use serde_json::{Value, json};
 
 use crate::{body::json_str, parts};
 
@@ -30,11 +31,16 @@ pub(super) fn entry(out: &mut Vec<u8>, entry: &Entry, started: bool) -> bool {
             assistant(out, message);
             true
         }
-        Entry::Results { results } => results.iter().fold(started, |started, result| {
-            comma(out, started);
-            tool(out, result);
-            true
-        }),
+        Entry::Results { results } => {
+            let mut shown = Vec::new();
+            let started = results.iter().fold(started, |started, result| {
+                comma(out, started);
+                shown.extend(tool(out, result));
+                true
+            });
+            beside(out, shown);
+            started
+        }
     }
 }
 
@@ -43,7 +49,7 @@ fn content(out: &mut Vec<u8>, message: &UserMessage) {
     if message.parts.is_empty() {
         return json_str(out, &message.text);
     }
-    parts::list(out, message, "text", parts::chat);
+    parts::list(out, ("text", &message.text), parts::taken(&message.parts, parts::chat));
 }
 
 fn comma(out: &mut Vec<u8>, started: bool) {
@@ -76,10 +82,26 @@ fn assistant(out: &mut Vec<u8>, message: &AssistantMessage) {
     out.push(b'}');
 }
 
-fn tool(out: &mut Vec<u8>, result: &CallResult) {
+/// A tool's message is text alone on this wire. Gives back what must go beside it.
+fn tool(out: &mut Vec<u8>, result: &CallResult) -> Vec<Value> {
+    let (text, mut parts) = parts::of_result(result, parts::chat);
     out.extend_from_slice(b"{\"role\":\"tool\",\"tool_call_id\":");
     json_str(out, result.call_id.as_str());
     out.extend_from_slice(b",\"content\":");
-    json_str(out, &result.text);
+    json_str(out, &text);
     out.push(b'}');
+    if !parts.is_empty() {
+        let whose = format!("[what the call {} of {} gave back:]", result.call_id, result.name);
+        parts.insert(0, json!({"type": "text", "text": whose}));
+    }
+    parts
+}
+
+/// Images and files of results, behind all of the round's results, where only a user's message can hold them.
+fn beside(out: &mut Vec<u8>, shown: Vec<Value>) {
+    if !shown.is_empty() {
+        out.extend_from_slice(b",{\"role\":\"user\",\"content\":");
+        parts::list(out, ("text", ""), shown);
+        out.push(b'}');
+    }
 }

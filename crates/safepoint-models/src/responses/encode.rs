@@ -84,7 +84,8 @@ impl Items {
     fn shown(&mut self, out: &mut Vec<u8>, message: &UserMessage) {
         self.comma(out);
         out.extend_from_slice(b"{\"type\":\"message\",\"role\":\"user\",\"content\":");
-        parts::list(out, message, "input_text", parts::responses);
+        let parts = parts::taken(&message.parts, parts::responses);
+        parts::list(out, ("input_text", &message.text), parts);
         out.push(b'}');
     }
 
@@ -101,11 +102,16 @@ impl Items {
     }
 
     fn output(&mut self, out: &mut Vec<u8>, result: &CallResult) {
+        let (text, parts) = parts::of_result(result, parts::responses);
         self.comma(out);
         out.extend_from_slice(b"{\"type\":\"function_call_output\",\"call_id\":");
         json_str(out, result.call_id.as_str());
         out.extend_from_slice(b",\"output\":");
-        json_str(out, &result.text);
+        if parts.is_empty() {
+            json_str(out, &text);
+        } else {
+            parts::list(out, ("input_text", &text), parts);
+        }
         out.push(b'}');
     }
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{List, Manners, Speaks, Start};
 
 /// Its tools, and what each does when it is called.
-pub const TOOLS: [(&str, &str); 15] = [
+pub const TOOLS: [(&str, &str); 16] = [
     ("echo", "answers with its argument `text`"),
     ("look", "the same, and is annotated as read-only"),
     ("deaf", "never answers"),
@@ -20,6 +20,7 @@ pub const TOOLS: [(&str, &str); 15] = [
     ("crash", "says why on standard error and ends the server with code 3"),
     ("mislead", "asks something with the call's own id, takes that back, and then answers"),
     ("grow", "says that its tools changed, and has one more from then on"),
+    ("picture", "answers with words, a picture and a value"),
     ("env", "answers with the variable of its environment that its argument `name` names"),
 ];
 
@@ -136,6 +137,7 @@ impl Brain {
                 let changed = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"});
                 vec![Step::Say(changed), said(id, "grown")]
             }
+            "picture" => vec![result(id, picture())],
             "env" => {
                 let value = std::env::var(args["name"].as_str().unwrap_or_default());
                 vec![said(id, &value.unwrap_or_else(|_| "unset".into()))]
@@ -203,6 +205,13 @@ fn odd() -> Vec<Value> {
         json!("a tool?"),
         with(&"long".repeat(50), object),
     ]
+}
+
+/// A PNG's first bytes are a picture to whoever looks at no more.
+fn picture() -> Value {
+    let image = json!({"type": "image", "data": "iVBORw0KGgo=", "mimeType": "image/png"});
+    let words = json!({"type": "text", "text": "a dot"});
+    json!({"content": [words, image], "structuredContent": {"dots": 1}, "resultType": "complete"})
 }
 
 fn notice(token: &Value, step: u64) -> Step {

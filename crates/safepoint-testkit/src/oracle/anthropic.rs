@@ -90,6 +90,7 @@ impl History {
                 text_before = true;
                 continue;
             }
+            result_content(index, place, block)?;
             let id = block["tool_use_id"].as_str().unwrap_or_default();
             if let Some(waits) = self.open.iter().position(|open| open == id) {
                 // To the provider, a result behind a text is no result at all.
@@ -167,6 +168,26 @@ impl History {
         );
         Violation::new(self.at, rule, says)
     }
+}
+
+/// A result is a string or blocks; an error is told in text alone.
+fn result_content(index: usize, place: usize, block: &Value) -> Result<(), Violation> {
+    let parts = block["content"].as_array().map_or(&[][..], Vec::as_slice);
+    let at = format!("messages.{index}.content.{place}.tool_result");
+    for part in parts {
+        let kind = part["type"].as_str().unwrap_or_default();
+        if !matches!(kind, "text" | "image" | "document" | "search_result") {
+            let says = format!(
+                "{at}.content: Input tag '{kind}' found using 'type' does not match any of the expected tags"
+            );
+            return Err(Violation::new(index, Rule::ResultContent, says));
+        }
+        if block["is_error"] == true && kind != "text" {
+            let says = format!("{at}: all content must be type \"text\" if \"is_error\" is true");
+            return Err(Violation::new(index, Rule::ResultContent, says));
+        }
+    }
+    Ok(())
 }
 
 fn blocks(message: &Value) -> Cow<'_, [Value]> {

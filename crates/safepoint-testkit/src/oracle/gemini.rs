@@ -139,13 +139,25 @@ fn call(index: usize, place: usize, call: &Value) -> Result<(), Violation> {
 fn response(index: usize, place: usize, response: &Value) -> Result<(), Violation> {
     named(index, place, response, "function_response")?;
     if response["response"].is_object() {
-        return Ok(());
+        return beside(index, place, response);
     }
     let says = format!(
         "Invalid value at 'contents[{index}].parts[{place}].function_response.response' (type.googleapis.com/google.protobuf.Struct), {}",
         response["response"]
     );
     Err(broken(index, Rule::SomeContent, says))
+}
+
+/// Beside the response only bytes may stand.
+fn beside(index: usize, place: usize, response: &Value) -> Result<(), Violation> {
+    let parts = response["parts"].as_array().map_or(&[][..], Vec::as_slice);
+    if parts.iter().all(|part| part["inlineData"].is_object()) {
+        return Ok(());
+    }
+    let says = format!(
+        "Invalid value at 'contents[{index}].parts[{place}].function_response.parts': only inline_data is supported."
+    );
+    Err(broken(index, Rule::ResultContent, says))
 }
 
 fn named(index: usize, place: usize, of: &Value, what: &str) -> Result<(), Violation> {

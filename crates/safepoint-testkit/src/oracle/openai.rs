@@ -66,7 +66,15 @@ impl Open {
             .at("role"));
         };
         self.ids.remove(place);
-        says_something(index, message)
+        says_something(index, message)?;
+        let parts = message["content"].as_array().map_or(&[][..], Vec::as_slice);
+        if parts.iter().all(|part| part["type"] == "text") {
+            return Ok(());
+        }
+        let says = format!(
+            "Invalid 'messages[{index}]'. Image URLs are only allowed for messages with role 'user', but this message with role 'tool' contains an image URL."
+        );
+        Err(Violation::new(index, Rule::ResultContent, says).at("content"))
     }
 
     fn must_be_empty(&self) -> Result<(), Violation> {

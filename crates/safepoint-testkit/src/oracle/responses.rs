@@ -98,7 +98,10 @@ impl Calls {
             return Err(broken(index, Rule::ResultWithoutCall, says));
         };
         self.open.remove(place);
-        if item["output"].is_string() || item["output"].as_array().is_some_and(|parts| !parts.is_empty()) {
+        if let Some(parts) = item["output"].as_array().filter(|parts| !parts.is_empty()) {
+            return outputs(index, parts);
+        }
+        if item["output"].is_string() {
             return Ok(());
         }
         let says = format!("Missing required parameter: 'input[{index}].output'.");
@@ -110,6 +113,20 @@ impl Calls {
         let says = format!("No tool output found for function call {id}.");
         Err(broken(*index, Rule::CallUnanswered, says))
     }
+}
+
+/// What an output may be made of.
+fn outputs(index: usize, parts: &[Value]) -> Result<(), Violation> {
+    for (place, part) in parts.iter().enumerate() {
+        let kind = part["type"].as_str().unwrap_or_default();
+        if !matches!(kind, "input_text" | "input_image" | "input_file") {
+            let says = format!(
+                "Invalid value: '{kind}' at 'input[{index}].output[{place}].type'. Supported values are: 'input_text', 'input_image', and 'input_file'."
+            );
+            return Err(broken(index, Rule::ResultContent, says));
+        }
+    }
+    Ok(())
 }
 
 fn call_id(index: usize, item: &Value) -> Result<&str, Violation> {

@@ -5,6 +5,7 @@ use safepoint::{
     history::Entry,
     message::{Part, UserMessage},
     receipt::{Ending, ModelState},
+    tool::{self, Output},
 };
 use safepoint_testkit::{
     script::Reply,
@@ -110,4 +111,97 @@ async fn what_a_wire_does_not_take_is_refused_before_anything_is_sent() {
         assert_eq!((outcome.ending(), server.requests().len()), (Ending::Failed, 0), "{wire:?}");
         assert_eq!(receipt.model.as_ref().unwrap().state, ModelState::NeverSent);
     }
+}
+
+/// What stands in the second request for the one result.
+fn result_of(wire: Wire, server: &ModelServer) -> Value {
+    let body = &server.requests()[1].body;
+    match wire {
+        Wire::OpenAi => json!([body["messages"][2], body["messages"][3]]),
+        Wire::Anthropic => body["messages"][2]["content"][0]["content"].clone(),
+        Wire::Responses => body["input"][2]["output"].clone(),
+        Wire::Gemini => body["contents"][2]["parts"][0]["functionResponse"].clone(),
+    }
+}
+
+/// S5.1: an image that a tool gives back goes out with its result in each wire's own form: inside it, or behind all
+/// results where the wire takes it from people alone. What no provider takes is named in the text.
+#[tokio::test]
+async fn a_tools_image_goes_out_with_its_result() {
+    let image = json!("data:image/png;base64,Zm9vYg==");
+    let text = "May\n[the image image/tiff is left out: of images only JPEG, PNG, GIF and WebP are sent]";
+    let expected = [
+        json!([
+            {"role": "tool", "tool_call_id": "c", "content": text},
+            {"role": "user", "content": [
+                {"type": "text", "text": "[what the call c of chart gave back:]"},
+                {"type": "image_url", "image_url": {"url": image}},
+            ]},
+        ]),
+        json!([
+            {"type": "text", "text": text},
+            {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "Zm9vYg=="}},
+        ]),
+        json!([{"type": "input_text", "text": text}, {"type": "input_image", "image_url": image}]),
+        json!({"id": "c", "name": "chart", "response": {"output": text},
+            "parts": [{"inlineData": {"mimeType": "image/png", "data": "Zm9vYg=="}}]}),
+    ];
+    for (wire, expected) in WIRES.into_iter().zip(expected) {
+        let asks = Reply::default().and_call_as("c", "chart", json!({}));
+        let server = server([asks, Reply::text("a cat"), Reply::text("on")]).await;
+        let chart = || {
+            tool::from_fn("chart", "draws", |_cx, (): ()| async {
+                let (good, odd) = (Part::image("image/png", PIXEL), Part::image("image/tiff", PIXEL));
+                Ok(Output::from("May").with(good.unwrap()).with(odd.unwrap()))
+            })
+        };
+        let handle = builder(&server, wire).tool(chart()).build().run("draw").detach();
+        let (outcome, _) = close(&server, &handle, &Ledger::default()).await;
+        assert_eq!(outcome.answer(), Some("a cat"), "{wire:?}: {outcome:?}");
+        assert_eq!(result_of(wire, &server), expected, "{wire:?}");
+        let stored = serde_json::to_string(outcome.history()).unwrap();
+        assert_eq!(&serde_json::from_str::<safepoint::History>(&stored).unwrap(), outcome.history());
+        goes_on(&builder(&server, wire).tool(chart()).build(), &outcome).await;
+    }
+}
+
+/// S5.1: a value that a tool gives back is its JSON to the model, and a value on the wire that takes values.
+#[tokio::test]
+async fn a_tools_value_is_a_value_where_the_wire_takes_one() {
+    for wire in WIRES {
+        let asks = Reply::default().and_call_as("c", "measure", json!({}));
+        let server = server([asks, Reply::text("warm")]).await;
+        let measure = tool::from_fn("measure", "measures", |_cx, (): ()| async {
+            Ok(Output::json(json!({"degrees": 21})))
+        });
+        let handle = builder(&server, wire).tool(measure).build().run("how warm?").detach();
+        let (outcome, _) = close(&server, &handle, &Ledger::default()).await;
+        assert_eq!(outcome.answer(), Some("warm"), "{wire:?}: {outcome:?}");
+        let text = json!(r#"{"degrees":21}"#);
+        let told = result_of(wire, &server);
+        match wire {
+            Wire::OpenAi => assert_eq!(told[0]["content"], text),
+            Wire::Anthropic | Wire::Responses => assert_eq!(told, text),
+            Wire::Gemini => assert_eq!(told["response"], json!({"output": {"degrees": 21}})),
+        }
+        let Entry::Results { results } = &*outcome.history().entries()[2] else { panic!("{outcome:?}") };
+        assert_eq!(results[0].structured, Some(json!({"degrees": 21})));
+    }
+}
+
+/// S4.7, S12.1: one result has a bounded number of images; that others are left out is said.
+#[tokio::test]
+async fn a_flood_of_images_is_bounded_and_said() {
+    let asks = Reply::call("album", json!({}));
+    let server = server([asks, Reply::text("many")]).await;
+    let album = tool::from_fn("album", "shows", |_cx, (): ()| async {
+        let image = Part::image("image/png", PIXEL).unwrap();
+        Ok((0..100).fold(Output::default(), |output, _| output.with(image.clone())))
+    });
+    let handle = builder(&server, WIRES[1]).tool(album).build().run("show").detach();
+    let (outcome, _) = close(&server, &handle, &Ledger::default()).await;
+    assert_eq!(outcome.answer(), Some("many"));
+    let told = result_of(WIRES[1], &server);
+    assert!(told[0]["text"].as_str().unwrap().contains("84 of 100 images and files left out"), "{told}");
+    assert_eq!(told.as_array().unwrap().len(), 17);
 }

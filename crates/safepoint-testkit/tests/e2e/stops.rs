@@ -9,7 +9,10 @@ use safepoint::{
     tool::EffectClass,
     usage::{Beyond, UsageSource},
 };
-use safepoint_testkit::script::{Fault, Reply};
+use safepoint_testkit::{
+    script::{Fault, Reply},
+    server::Wire,
+};
 use serde_json::json;
 use tokio::sync::Semaphore;
 
@@ -39,7 +42,7 @@ async fn now_before_the_start_calls_no_model() {
 /// S2.2, S3.9, S5.4, S2.14: `Now` while the model streams: the socket closes, the text is kept, usage is never zero.
 /// langchain-ai/langgraph#5672, openai/openai-agents-python#1895, moltis-org/moltis#186: what had arrived is thrown
 /// away; vercel/ai#577 and #7805, spring-projects/spring-ai#6654, microsoft/agent-framework#7511,
-/// quarkiverse/quarkus-langchain4j#1976: the exchange goes on, or its usage is not told; google-gemini/gemini-cli
+/// quarkiverse/quarkus-langchain4j#1976, firebase/flutterfire#18309: the exchange goes on, or its usage is not told; google-gemini/gemini-cli
 /// PR#28801: the model takes up the old task instead of the new message.
 /// livekit/agents#995: a quick interruption takes calls and results apart. google-gemini/gemini-cli PR#28801: the stopped
 /// task is taken up instead of the new message.
@@ -396,6 +399,40 @@ async fn usage_has_its_source_and_is_never_zero() {
             (unsaid.usage().source, unsaid.usage().billed_beyond),
             (UsageSource::Estimated, Beyond::Nothing)
         );
+    }
+}
+
+/// T12, vercel/ai#7805: no usage at all on an abort; etalab-ia/OpenGateLLM PR#1151: a client that goes away early is
+/// billed nothing of what it was sent.
+/// S3.9: one rule for a call that was cut, whenever that was: its input is a floor of the request that was sent, the
+/// same before the headers, in a silent stream and in the middle of one. (The other wires name it as they begin.)
+#[tokio::test]
+async fn a_request_weighs_the_same_whenever_its_reply_is_cut() {
+    for wire in [Wire::OpenAi, Wire::Responses] {
+        let mut inputs = Vec::new();
+        for (headers, chunks) in [(false, 0), (true, 0), (true, 3)] {
+            let server = server([]).await;
+            let mut gate = server.gate();
+            let handle = builder(&server, wire).build().run("a prompt of some words").detach();
+            gate.request().await;
+            if headers {
+                gate.headers();
+            }
+            if chunks > 0 {
+                gate.script(&Reply::text("once upon a time").paced(1, Duration::ZERO));
+                for _ in 0..chunks + 2 {
+                    gate.send_next();
+                }
+                first_text(&handle).await;
+            }
+            handle.stop(StopRequest::now());
+            let outcome = handle.done().await;
+            gate.finish();
+            let (usage, _) = (outcome.usage().clone(), close(&server, &handle, &Ledger::default()).await);
+            assert_eq!((usage.source, usage.billed_beyond), (UsageSource::Estimated, Beyond::Unknown));
+            inputs.push(usage.input);
+        }
+        assert!(inputs[0] > 1 && inputs.iter().all(|input| *input == inputs[0]), "{wire:?}: {inputs:?}");
     }
 }
 

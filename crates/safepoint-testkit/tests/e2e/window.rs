@@ -28,7 +28,7 @@ fn long(rounds: usize, bytes: usize) -> History {
         let call = ToolCall { id: id.as_str().into(), name: "look".into(), args: "{}".into() };
         history.push(Entry::Assistant(AssistantMessage { blocks: vec![Block::Call(call)] }));
         let text = format!("result-{round} {}", "x".repeat(bytes));
-        let result = CallResult { call_id: id.into(), name: "look".into(), text, verdict: Verdict::Good };
+        let result = CallResult::of_text(id, "look", text, Verdict::Good);
         history.push(Entry::Results { results: vec![result] });
     }
     history.push(Entry::Assistant(AssistantMessage::of_text("an old answer")));

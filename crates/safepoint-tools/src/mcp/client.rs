@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use safepoint::{Code, Failure, Reason, Scope, StopHandle, StopRequest, Tool};
+use safepoint::{Code, Failure, Reason, Scope, StopHandle, StopRequest, Tool, tool::Output};
 use serde_json::Value;
 use tokio::time::{sleep, timeout};
 
@@ -46,8 +46,8 @@ fn end(stop: &StopHandle) {
 /// What a tool answered, in its own words. Exhaustive: it did it, or it says that it could not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Called {
-    /// A result.
-    Good(String),
+    /// A result: its words, and what goes with them.
+    Good(Output),
     /// What the tool calls an error.
     Bad(String),
 }
@@ -167,7 +167,8 @@ impl Client {
         args: Value,
         on_progress: impl Fn(String) + Send + Sync + 'static,
     ) -> Result<Called, Failure> {
-        self.exchange(tool, args, Sink::new(on_progress)).await
+        let late = |_: &str| tracing::debug!("an answer that nobody waited for any more");
+        self.exchange(tool, args, Sink::new(on_progress, late)).await
     }
 
     pub(super) async fn exchange(&self, tool: &str, args: Value, sink: Sink) -> Result<Called, Failure> {
@@ -204,7 +205,7 @@ impl Client {
 
     fn said(&self, answer: Answer) -> Result<Called, Failure> {
         match answer {
-            Answer::Good(text) => Ok(Called::Good(text)),
+            Answer::Good(output) => Ok(Called::Good(output)),
             Answer::Bad(text) => Ok(Called::Bad(text)),
             Answer::Nonsense(what) => {
                 let what = format!("answered, but {what}");

@@ -57,7 +57,7 @@ impl Live {
         let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
         let mut call = CallToolRequest::new(params);
         call.extensions.insert(sink.clone());
-        let result = self.ask(ClientRequest::CallToolRequest(call)).await;
+        let result = self.ask(ClientRequest::CallToolRequest(call), Some(sink)).await;
         result.map_err(|error| fault(&error, !sink.was_handed_over()))
     }
 
@@ -68,14 +68,14 @@ impl Live {
     pub(super) async fn list(&self, cursor: Option<String>) -> Result<ServerResult, Fault> {
         let params = cursor.map(|cursor| PaginatedRequestParams::default().with_cursor(Some(cursor)));
         let list = ListToolsRequest { method: Default::default(), params, extensions: Default::default() };
-        let result = self.ask(ClientRequest::ListToolsRequest(list)).await;
+        let result = self.ask(ClientRequest::ListToolsRequest(list), None).await;
         result.map_err(|error| fault(&error, false))
     }
 
-    async fn ask(&self, request: ClientRequest) -> Result<ServerResult, ServiceError> {
+    async fn ask(&self, request: ClientRequest, sink: Option<&Sink>) -> Result<ServerResult, ServiceError> {
         let options = PeerRequestOptions::no_options();
         let handle = self.peer.send_cancellable_request(request, options).await?;
-        let mut abandoned = Abandoned { live: self, of: Some(handle.id.clone()) };
+        let mut abandoned = Abandoned { live: self, of: Some(handle.id.clone()), sink };
         let token = handle.progress_token.clone();
         let answer = RequestHandle::await_response(handle).await;
         self.notices.forget(&token);
@@ -88,11 +88,15 @@ impl Live {
 struct Abandoned<'a> {
     live: &'a Live,
     of: Option<RequestId>,
+    sink: Option<&'a Sink>,
 }
 
 impl Drop for Abandoned<'_> {
     fn drop(&mut self) {
         let Some(id) = self.of.take() else { return };
+        if let Some(sink) = self.sink {
+            self.live.notices.abandon(id.clone(), sink.clone());
+        }
         let why = "nobody waits for it any more".to_owned();
         let notification = CancelledNotification::new(CancelledNotificationParam::new(Some(id), Some(why)));
         let peer = self.live.peer.clone();

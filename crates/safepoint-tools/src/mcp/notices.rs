@@ -1,10 +1,10 @@
 //! Progress of calls under way: who is told of what a server says of a call that it still works on.
 //!
 //! **Invariants** A call is known here from before it is sent until nobody waits for it; what is told of any other is
-//! thrown away.
+//! thrown away. An answer to a call that nobody waits for any more is told as late, once, if it is one of the last few.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, VecDeque},
     fmt,
     sync::{
         Arc, Mutex, PoisonError,
@@ -12,7 +12,7 @@ use std::{
     },
 };
 
-use rmcp::model::{ProgressNotificationParam, ProgressToken};
+use rmcp::model::{ProgressNotificationParam, ProgressToken, RequestId};
 
 use crate::limits;
 
@@ -22,14 +22,19 @@ pub(super) struct Sink(Arc<Inner>);
 
 struct Inner {
     tell: Box<dyn Fn(String) + Send + Sync>,
+    late: Box<dyn Fn(&str) + Send + Sync>,
     left: AtomicUsize,
     handed_over: AtomicBool,
 }
 
 impl Sink {
-    pub(super) fn new(tell: impl Fn(String) + Send + Sync + 'static) -> Self {
+    pub(super) fn new(
+        tell: impl Fn(String) + Send + Sync + 'static,
+        late: impl Fn(&str) + Send + Sync + 'static,
+    ) -> Self {
         Self(Arc::new(Inner {
             tell: Box::new(tell),
+            late: Box::new(late),
             left: AtomicUsize::new(limits::MCP_NOTICES),
             handed_over: AtomicBool::new(false),
         }))
@@ -76,6 +81,7 @@ fn text(notice: &ProgressNotificationParam) -> String {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Notices {
     calls: Arc<Mutex<HashMap<ProgressToken, Sink>>>,
+    abandoned: Arc<Mutex<VecDeque<(RequestId, Sink)>>>,
 }
 
 impl Notices {
@@ -95,6 +101,28 @@ impl Notices {
         let sink = self.lock().get(&notice.progress_token).cloned();
         if let Some(sink) = sink {
             sink.tell(notice);
+        }
+    }
+
+    /// Nobody waits for the answer to this request any more.
+    pub(super) fn abandon(&self, id: RequestId, sink: Sink) {
+        let mut abandoned = self.abandoned.lock().unwrap_or_else(PoisonError::into_inner);
+        if abandoned.len() >= limits::MCP_LATE {
+            abandoned.pop_front();
+        }
+        abandoned.push_back((id, sink));
+    }
+
+    /// Something answers this request.
+    pub(super) fn answered(&self, id: &RequestId, how: &str) {
+        let found = {
+            let mut abandoned = self.abandoned.lock().unwrap_or_else(PoisonError::into_inner);
+            let place = abandoned.iter().position(|(abandoned, _)| abandoned == id);
+            place.and_then(|place| abandoned.remove(place))
+        };
+        // Not under the lock: whoever is told may do anything.
+        if let Some((_, sink)) = found {
+            (sink.0.late)(how);
         }
     }
 

@@ -1,12 +1,15 @@
 //! What a server answered, as a model is shown it: marked as what it is, data from a stranger.
 
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents, ServerResult};
+use safepoint::{message::Part, tool::Output};
 use serde_json::Value;
 
-/// An answer in words, and whether it is the answer of a tool that failed.
+use super::shown;
+
+/// An answer, and whether it is the answer of a tool that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
-    Good(String),
+    Good(Output),
     Bad(String),
     /// It is no answer to a call.
     Nonsense(&'static str),
@@ -23,14 +26,15 @@ pub(super) fn read(result: ServerResult) -> Answer {
             Answer::Nonsense("it made a task of it, which was not asked for")
         }
         // An empty object: a result without content.
-        ServerResult::EmptyResult(_) => Answer::Good(String::new()),
+        ServerResult::EmptyResult(_) => Answer::Good(Output::default()),
         _ => Answer::Nonsense("its answer is no result of a tool"),
     }
 }
 
 fn typed(result: CallToolResult) -> Answer {
-    let parts: Vec<String> = result.content.into_iter().map(block).collect();
-    said(parts, result.structured_content, result.is_error.unwrap_or_default())
+    let mut said = Said::default();
+    result.content.into_iter().for_each(|content| said.hear(content));
+    said.end(result.structured_content, result.is_error.unwrap_or_default())
 }
 
 /// A result of which some part is not as the protocol says: what can be read of it is.
@@ -38,37 +42,64 @@ fn untyped(mut raw: Value) -> Answer {
     let Some(Value::Array(blocks)) = raw.get_mut("content").map(Value::take) else {
         return Answer::Nonsense("its answer is no result of a tool");
     };
-    let parts = blocks.into_iter().map(|raw| match serde_json::from_value(raw.clone()) {
-        Ok(known) => block(known),
-        Err(_) => format!("[a part of an unknown kind: {}]", raw["type"]),
-    });
-    let parts = parts.collect();
-    let structured = raw.get_mut("structuredContent").map(Value::take);
-    said(parts, structured, raw["isError"] == true)
-}
-
-fn said(parts: Vec<String>, structured: Option<Value>, is_error: bool) -> Answer {
-    let mut text = parts.join("\n");
-    if let Some(structured) = structured.filter(|_| text.trim().is_empty()) {
-        text = structured.to_string();
+    let mut said = Said::default();
+    for raw in blocks {
+        match serde_json::from_value(raw.clone()) {
+            Ok(known) => said.hear(known),
+            Err(_) => said.words.push(format!("[a part of an unknown kind: {}]", raw["type"])),
+        }
     }
-    if is_error { Answer::Bad(text) } else { Answer::Good(text) }
+    let structured = raw.get_mut("structuredContent").map(Value::take);
+    said.end(structured, raw["isError"] == true)
 }
 
-fn block(block: ContentBlock) -> String {
-    match block {
-        ContentBlock::Text(text) => text.text,
-        ContentBlock::Image(image) => not_shown("an image", &image.mime_type, image.data.len()),
-        ContentBlock::Audio(audio) => not_shown("a sound", &audio.mime_type, audio.data.len()),
-        ContentBlock::ResourceLink(link) => format!("[a resource: {} at {}]", link.name, link.uri),
-        ContentBlock::Resource(embedded) => match embedded.resource {
-            ResourceContents::TextResourceContents { uri, text, .. } => format!("[from {uri}]\n{text}"),
-            ResourceContents::BlobResourceContents { uri, blob, .. } => {
-                not_shown("a resource", &uri, blob.len())
+/// What was read so far: a line or more for each part, and what can be shown beside them.
+#[derive(Default)]
+struct Said {
+    words: Vec<String>,
+    parts: Vec<Part>,
+}
+
+impl Said {
+    fn hear(&mut self, content: ContentBlock) {
+        let line = match content {
+            ContentBlock::Text(text) => text.text,
+            ContentBlock::Image(image) => self.show("an image", &image.mime_type, &image.data),
+            ContentBlock::Audio(audio) => not_shown("a sound", &audio.mime_type, audio.data.len()),
+            ContentBlock::ResourceLink(link) => format!("[a resource: {} at {}]", link.name, link.uri),
+            ContentBlock::Resource(embedded) => match embedded.resource {
+                ResourceContents::TextResourceContents { uri, text, .. } => format!("[from {uri}]\n{text}"),
+                ResourceContents::BlobResourceContents { uri, blob, .. } => {
+                    self.show("a resource", &uri, &blob)
+                }
+                _ => "[a resource of an unknown kind]".to_owned(),
+            },
+            _ => "[a part of an unknown kind]".to_owned(),
+        };
+        self.words.push(line);
+    }
+
+    /// What can be shown goes beside the words, and they say so.
+    fn show(&mut self, what: &str, kind: &str, letters: &str) -> String {
+        match shown::part(letters) {
+            Some(part) => {
+                let line = format!("[{what}, {kind}, goes with this as number {}]", self.parts.len() + 1);
+                self.parts.push(part);
+                line
             }
-            _ => "[a resource of an unknown kind]".to_owned(),
-        },
-        _ => "[a part of an unknown kind]".to_owned(),
+            None => not_shown(what, kind, letters.len()),
+        }
+    }
+
+    fn end(self, structured: Option<Value>, is_error: bool) -> Answer {
+        let mut text = self.words.join("\n");
+        if let Some(structured) = structured.as_ref().filter(|_| text.trim().is_empty()) {
+            text = structured.to_string();
+        }
+        if is_error {
+            return Answer::Bad(text);
+        }
+        Answer::Good(Output { parts: self.parts, structured, ..Output::from(text) })
     }
 }
 
@@ -90,6 +121,7 @@ pub(super) fn fence(server: &str, text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use safepoint::message::Source;
     use serde_json::json;
 
     use super::*;
@@ -111,14 +143,34 @@ mod tests {
         assert_eq!(good, Answer::Good(expected.into()));
     }
 
+    /// S4.10: what a provider would take goes on as what it is, by its first bytes and not by the server's word; what
+    /// is none, or no Base64, would end the conversation, and is only named.
+    #[test]
+    fn images_go_beside_the_words() {
+        const PNG: &str = "iVBORw0KGgo=";
+        let image = |data: &str| json!({"type": "image", "data": data, "mimeType": "image/bmp"});
+        let blob = json!({"type": "resource", "resource": {"uri": "file:///a.pdf", "blob": "JVBERi0x"}});
+        let Answer::Good(good) = answer(json!({"content": [image(PNG), blob, image("iVBORw0KGgo!")]})) else {
+            panic!("it is a good answer");
+        };
+        let types: Vec<&str> = good.parts.iter().map(|part| part.media_type.as_str()).collect();
+        assert_eq!(types, ["image/png", "application/pdf"]);
+        assert_eq!(good.parts[0].source, Source::Base64(PNG.into()));
+        let lines: Vec<&str> = good.text.lines().collect();
+        assert!(lines[0].contains("goes with this as number 1"), "{}", lines[0]);
+        assert!(lines[1].contains("file:///a.pdf, goes with this as number 2"), "{}", lines[1]);
+        assert!(lines[2].contains("is not shown"), "{}", lines[2]);
+    }
+
     #[test]
     fn structured_content_speaks_where_no_text_does() {
         assert_eq!(
             answer(json!({"content": [], "structuredContent": {"a": 1}})),
-            Answer::Good("{\"a\":1}".into())
+            Answer::Good(Output::json(json!({"a": 1})))
         );
         let both = json!({"content": [{"type": "text", "text": "a is 1"}], "structuredContent": {"a": 1}});
-        assert_eq!(answer(both), Answer::Good("a is 1".into()));
+        let structured = Some(json!({"a": 1}));
+        assert_eq!(answer(both), Answer::Good(Output { structured, ..Output::from("a is 1") }));
     }
 
     #[test]

@@ -48,10 +48,16 @@ impl Tool for McpTool {
     fn call(&self, cx: Cx, args: Value) -> BoxFuture<'static, ToolResult> {
         let (client, name) = (self.client.clone(), self.name.clone());
         Box::pin(async move {
-            let sink = Sink::new(move |text| cx.progress(text));
             let server = client.name().to_owned();
+            let (of, afterwards) = (server.clone(), cx.clone());
+            let late =
+                move |how: &str| afterwards.late(format!("was answered by the MCP server {of} with {how}"));
+            let sink = Sink::new(move |text| cx.progress(text), late);
             match client.exchange(&name, args, sink).await? {
-                Called::Good(text) => Ok(Output::from(reading::fence(&server, &text))),
+                Called::Good(output) => {
+                    // What speaks in place of a text goes to programs; the model reads it behind the fence.
+                    Ok(Output { text: reading::fence(&server, &output.text), ..output })
+                }
                 Called::Bad(text) => Err(Failure::new(reading::fence(&server, &text)).into()),
             }
         })

@@ -38,7 +38,20 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Watched<T> {
     async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
         loop {
             let message = self.inner.receive().await?;
-            let ServerJsonRpcMessage::Notification(notification) = &message else { return Some(message) };
+            let notification = match &message {
+                ServerJsonRpcMessage::Notification(notification) => notification,
+                ServerJsonRpcMessage::Response(response) => {
+                    self.notices.answered(&response.id, "a result");
+                    return Some(message);
+                }
+                ServerJsonRpcMessage::Error(error) => {
+                    if let Some(id) = &error.id {
+                        self.notices.answered(id, "an error");
+                    }
+                    return Some(message);
+                }
+                _ => return Some(message),
+            };
             match &notification.notification {
                 ServerNotification::ProgressNotification(progress) => self.notices.tell(&progress.params),
                 ServerNotification::ToolListChangedNotification(_) => {

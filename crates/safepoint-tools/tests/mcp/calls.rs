@@ -1,6 +1,9 @@
 //! Calls that nobody stops: what the model is told, whatever the server does.
 
-use safepoint::receipt::{CallStatus, Effect};
+use safepoint::{
+    history::Entry,
+    receipt::{CallStatus, Effect},
+};
 use safepoint_testkit::mcp::{HttpServer, Manners, Speaks, Start};
 use safepoint_tools::mcp::{Annotations, Protocol, Server};
 use serde_json::json;
@@ -28,6 +31,30 @@ async fn a_result_is_the_same_on_every_wire_and_marked_as_data() {
             assert!(text.ends_with("\nhello\n[end 1 of what test said]"), "{text}");
             client.close().await;
         }
+    }
+}
+
+/// S4.10, S5.1: a picture goes to the model beside the words, which stay fenced; a value goes to programs.
+#[tokio::test]
+async fn a_picture_and_a_value_are_more_than_words() {
+    let http = HttpServer::start(Manners::default()).await.unwrap();
+    for server in [stdio(&Manners::default()), Server::http("test", http.url())] {
+        let client = server.connect().await.unwrap();
+        let agent = crate::mcp::support::agent(&client, "test__picture", no_args()).await;
+        let outcome = agent.run("draw").await;
+        let entries = outcome.history().entries();
+        let result = entries.iter().find_map(|entry| match &**entry {
+            Entry::Results { results } => Some(results[0].clone()),
+            _ => None,
+        });
+        let result = result.unwrap();
+        assert_eq!((result.parts.len(), result.parts[0].media_type.as_str()), (1, "image/png"));
+        assert_eq!(result.structured, Some(json!({"dots": 1})));
+        assert!(
+            result.text.contains("\na dot\n") && result.text.ends_with("of what test said]"),
+            "{}",
+            result.text
+        );
     }
 }
 

@@ -2,9 +2,19 @@
 
 use std::time::Duration;
 
-use safepoint::receipt::{CallStatus, Effect};
-use safepoint_testkit::mcp::{HttpServer, Manners, Seen, Speaks, Start};
+use safepoint::{
+    Agent,
+    event::EventKind,
+    ids::CallId,
+    receipt::{CallStatus, Effect},
+};
+use safepoint_testkit::{
+    mcp::{HttpServer, Manners, Seen, Speaks, Start},
+    script::{Reply, Script},
+    scripted::ScriptedModel,
+};
 use safepoint_tools::mcp::{Annotations, Server};
+use serde_json::json;
 
 use crate::mcp::support::{Place, Running, Told, agent, call, got, no_args, start, stdio, until};
 
@@ -16,6 +26,7 @@ fn is_stopped(told: &Told, effect: Effect) {
 }
 
 /// S4.10, S2.7, S3.8. T13, modelcontextprotocol/python-sdk#2507: the server is told; nobody waits for it.
+/// aaif-goose/goose PR#3865: one handle is owned by whoever waits and by whoever would cancel.
 #[tokio::test]
 async fn over_pipes_a_stop_sends_cancelled_and_waits_for_nothing() {
     for speaks in [Speaks::Older, Speaks::Newest] {
@@ -33,6 +44,7 @@ async fn over_pipes_a_stop_sends_cancelled_and_waits_for_nothing() {
     }
 }
 
+/// T13, modelcontextprotocol/rust-sdk#857: a client that goes is not noticed by the call; here the server's side sees it.
 /// S4.10: over HTTP the newest protocol has the close of the request's stream as its only word for it.
 #[tokio::test]
 async fn over_http_the_newest_protocol_closes_the_requests_stream() {
@@ -99,7 +111,36 @@ async fn an_answer_after_the_stop_is_nobodys() {
     assert!(next.contains("next") && !next.contains("too late"), "{next}");
 }
 
-/// S4.10. T13, aaif-goose/goose#4125: a server that reads nothing any more delays no stop.
+/// S3.5, S4.10. T13, openai/codex#20925: while the run goes on, the audit says that an answer came after its call's
+/// end; the model is not shown it.
+#[tokio::test]
+async fn a_late_answer_is_told_in_the_audit() {
+    let place = Place::new();
+    let client = place.server(Manners::default()).connect().await.unwrap();
+    let late = Reply::default().and_call_as("c1", "test__late", no_args());
+    let next = Reply::default().and_call_as("c2", "test__echo", json!({"text": "next"}));
+    let model = ScriptedModel::new(Script::of([late, next, Reply::text("done")]));
+    let agent = Agent::builder(model).tools(client.tools().await.unwrap()).build();
+    let handle = agent.run("do both").detach();
+    until("the call is there", || place.received("tools/call") == 1).await;
+    assert!(handle.stop_call(&CallId::from("c1"), safepoint::StopRequest::now()).is_some());
+    // The server reads the cancel before the second call, so its late answer comes before that call's.
+    let outcome = handle.done().await;
+    assert_eq!(outcome.answer(), Some("done"));
+    assert!(!format!("{:?}", outcome.history()).contains("too late"), "{outcome:?}");
+    let quiet = handle.quiet().await;
+    assert!(matches!(quiet, safepoint::receipt::Quiet::Quiet(_)), "{quiet:?}");
+    let mut told = Vec::new();
+    let mut audit = handle.audit();
+    while let Some(event) = audit.next().await {
+        if let EventKind::Late(what) = event.kind {
+            told.push(what);
+        }
+    }
+    assert_eq!(told, ["call c1 was answered by the MCP server test with a result"]);
+}
+
+/// S4.10. T13, aaif-goose/goose#4125, modelcontextprotocol/java-sdk#130: a server that reads nothing any more delays no stop.
 #[tokio::test]
 async fn a_server_that_reads_nothing_delays_no_stop() {
     let place = Place::new();

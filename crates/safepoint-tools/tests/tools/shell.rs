@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use safepoint::{
     Outcome, StopRequest,
+    event::{EventKind, Extent, Fact},
     receipt::{CallStatus, Effect, Quiet},
 };
 use serde_json::json;
@@ -20,6 +21,43 @@ async fn output_and_exit_code_are_told() {
     assert_eq!(text.trim_end(), bench.path("").canonicalize().unwrap().to_str().unwrap());
     let text = bench.call("shell", json!({"command": "  "})).await.refused();
     assert!(text.contains("`command` is empty"), "{text}");
+}
+
+/// S4.7: where the shell shows only a part of what was written, the call's end says so, and names the file that holds
+/// all of it: also of a command that was stopped.
+#[tokio::test]
+async fn what_it_cut_itself_is_told_as_truncated() {
+    const WRITTEN: usize = 3_000_000;
+    let flood = "head -c 3000000 /dev/zero | tr '\\0' x; touch flooded";
+    for line in [flood.to_owned(), format!("{flood}; sleep 1000")] {
+        let bench = Bench::new();
+        let is_endless = line.ends_with("1000");
+        let running = bench.start("shell", json!({ "command": line }));
+        let mut events = running.handle.events();
+        if is_endless {
+            let began = Instant::now();
+            while !bench.path("flooded").exists() {
+                assert!(began.elapsed() < PATIENCE, "it never wrote all");
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            let (told, _) = running.stop(StopRequest::now()).await;
+            assert!(told.text.contains("left out"), "{}", told.text.len());
+        } else {
+            assert!(answered(&running.end().await).is_some());
+        }
+        let extent = loop {
+            let event = events.next().await.expect("the call's end is told");
+            if let EventKind::Fact(fact) = event.kind
+                && let Fact::CallEnded { extent, .. } = (*fact).clone()
+            {
+                break extent;
+            }
+        };
+        let Extent::Truncated { bytes, file: Some(file) } = extent else { panic!("{extent:?}") };
+        assert!(bytes > WRITTEN / 2, "what was in the pipe when it was stopped may be lost: {bytes}");
+        assert_eq!(std::fs::metadata(&file).unwrap().len(), bytes as u64);
+        std::fs::remove_file(file).unwrap();
+    }
 }
 
 /// S3.7, S4.9

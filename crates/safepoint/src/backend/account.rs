@@ -126,7 +126,7 @@ fn row(cell: &Cell, state: &State, ending: Ending, began: Timestamp) -> (CallRep
         remote: None,
     };
     let verdict = if is_good { Verdict::Good } else { Verdict::Bad };
-    let result = CallResult { call_id: CallId::from(WORK), name: cell.spec.name.clone(), text, verdict };
+    let result = CallResult::of_text(WORK, &cell.spec.name, text, verdict);
     (report, result)
 }
 

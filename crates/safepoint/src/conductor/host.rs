@@ -13,7 +13,7 @@ use crate::{
     ids::CallId,
     receipt::{ProcessReport, RemoteReport},
     shared::{Msg, Shared},
-    tool::{Asks, Host},
+    tool::{Asks, Host, Output},
 };
 
 /// The engine behind one call's context. It holds the run weakly: a context that is kept does not keep the run.
@@ -37,8 +37,8 @@ impl Host for RunHost {
         }
     }
 
-    fn keep(&self, text: String) {
-        self.board.keep(text);
+    fn keep(&self, output: Output) {
+        self.board.keep(output);
     }
 
     fn on_cleanup(&self, _call: &CallId, label: String, work: BoxFuture<'static, ()>) {

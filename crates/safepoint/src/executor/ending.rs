@@ -4,18 +4,19 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use safepoint_scope::{Failure, Halt, Reason, SafePoints, Scope, TaskEnd};
+use serde_json::Value;
 
 use super::{effect_of, output};
 use crate::{
     event::Extent,
     history::note,
     ids::CallId,
-    message::{CallResult, ToolCall, Verdict},
+    message::{CallResult, Part, ToolCall, Verdict},
     receipt::{
         CallReport, CallStatus, ChildReport, CleanupReport, Effect, ProcessReport, ReasonReport,
         RemoteReport, StoppedBy,
     },
-    tool::{EffectClass, ToolResult},
+    tool::{EffectClass, Output, ToolResult, Whole},
 };
 
 /// What a call came to, before it is recorded.
@@ -23,6 +24,8 @@ use crate::{
 pub(crate) struct Ending {
     pub(crate) status: CallStatus,
     pub(crate) text: String,
+    parts: Vec<Part>,
+    structured: Option<Value>,
     pub(crate) effect: Effect,
     pub(crate) reason: Option<Reason>,
     pub(crate) stopped_by: Option<StoppedBy>,
@@ -61,6 +64,8 @@ impl Ending {
         Self {
             status,
             text: text.into(),
+            parts: Vec::new(),
+            structured: None,
             effect: Effect::None,
             reason: None,
             stopped_by: None,
@@ -81,7 +86,7 @@ impl Ending {
     /// and becomes *stopped*.
     pub(super) fn returned(result: Result<ToolResult, TaskEnd>, stop: Option<Reason>) -> Self {
         match (result, stop) {
-            (Ok(Ok(output)), _) => Self::new(CallStatus::Completed, output.text),
+            (Ok(Ok(output)), _) => Self::new(CallStatus::Completed, "").holding(output),
             (Ok(Err(Halt::Stop(own))), None) => Self::stopped(Some(own.reason().clone())),
             (Ok(Err(Halt::Fail(failure))), None) => Self::failed(&failure),
             (Err(TaskEnd::Panicked(message)), None) => {
@@ -91,6 +96,21 @@ impl Ending {
                 Self::new(CallStatus::Failed, "error: the tool's task was shut down before it ended")
             }
             (Ok(Err(Halt::Stop(_) | Halt::Fail(_))) | Err(_), Some(reason)) => Self::stopped(Some(reason)),
+        }
+    }
+
+    /// Takes what the body gave back, or kept, as what the model is told.
+    fn holding(mut self, output: Output) -> Self {
+        self.text = output.text;
+        self.parts = output::bounded(output.parts, &mut self.text);
+        self.structured = output.structured;
+        self.name_whole(output.whole);
+        self
+    }
+
+    fn name_whole(&mut self, whole: Option<Whole>) {
+        if let Some(Whole { bytes, file }) = whole {
+            self.extent = Extent::Truncated { bytes, file: file.map(|file| file.display().to_string()) };
         }
     }
 
@@ -165,9 +185,30 @@ impl Ending {
     }
 
     /// What the model is told: the result, or what was emitted so far and a note that says what is known.
+    pub(super) fn finish(&mut self, emitted: Output) {
+        if self.note().is_some() {
+            self.name_whole(emitted.whole);
+        }
+        self.finish_text(&emitted.text);
+    }
+
+    /// The same, for work that emits only text.
     pub(crate) fn finish_text(&mut self, partial: &str) {
+        let Some(note) = self.note() else { return };
+        let mut text = String::new();
+        for part in [partial.trim_end(), self.text.as_str(), note] {
+            if !part.is_empty() && !text.is_empty() {
+                text.push('\n');
+            }
+            text.push_str(part);
+        }
+        self.text = text;
+    }
+
+    /// What is said of a call that has no result of its own.
+    fn note(&self) -> Option<&'static str> {
         let stopped = matches!(self.status, CallStatus::Stopped | CallStatus::Killed);
-        let note = match (self.status, self.stopped_by, self.effect) {
+        Some(match (self.status, self.stopped_by, self.effect) {
             (_, _, Effect::None) if stopped && self.child.is_some() => note::CHILD_STOPPED_HARMLESS,
             (_, _, Effect::Done) if stopped && self.child.is_some() => note::CHILD_STOPPED,
             (CallStatus::Stopped | CallStatus::Killed, Some(StoppedBy::Call), _) => note::STOPPED_ALONE,
@@ -185,16 +226,8 @@ impl Ending {
                 CallStatus::Completed | CallStatus::Failed | CallStatus::Denied | CallStatus::Unreachable,
                 _,
                 _,
-            ) => return,
-        };
-        let mut text = String::new();
-        for part in [partial.trim_end(), self.text.as_str(), note] {
-            if !part.is_empty() && !text.is_empty() {
-                text.push('\n');
-            }
-            text.push_str(part);
-        }
-        self.text = text;
+            ) => return None,
+        })
     }
 
     pub(crate) fn is_within(&self, budget: usize) -> bool {
@@ -207,8 +240,14 @@ impl Ending {
         if self.text.len() > budget {
             let cap = run.demand().filter(|_| run.is_stopping()).map(|demand| demand.cleanup_cap);
             let patience = cap.map_or(bound, |cap| cap.min(bound));
+            self.structured = None;
             let whole = std::mem::take(&mut self.text);
-            (self.text, self.extent) = output::shorten(whole, budget, patience, run).await;
+            if self.extent == Extent::All {
+                (self.text, self.extent) = output::shorten(whole, budget, patience, run).await;
+            } else {
+                // All of it is where the tool said.
+                self.text = output::narrowed(&whole, budget);
+            }
         }
     }
 
@@ -230,8 +269,8 @@ impl Ending {
             child: self.child,
             remote: self.remote,
         };
-        let result =
-            CallResult { call_id: call.id.clone(), name: call.name.clone(), text: self.text, verdict };
+        let told = CallResult::of_text(call.id.clone(), &call.name, self.text, verdict);
+        let result = CallResult { parts: self.parts, structured: self.structured, ..told };
         (report, result, self.extent)
     }
 }

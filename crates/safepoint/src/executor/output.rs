@@ -5,7 +5,40 @@ use std::{fs, io, path::PathBuf, time::Duration};
 use safepoint_scope::Scope;
 use tokio::time::timeout;
 
-use crate::event::Extent;
+use crate::{
+    event::Extent,
+    message::{MOST_BYTES, Part, Source},
+};
+
+/// The most images and files of one result.
+const MOST_PARTS: usize = 16;
+
+/// The parts that one result may have; of the others the text says that they are left out.
+pub(super) fn bounded(parts: Vec<Part>, text: &mut String) -> Vec<Part> {
+    let mut bytes = 0;
+    let given = parts.len();
+    let fits = |part: &Part| {
+        bytes += match &part.source {
+            Source::Base64(letters) => letters.len(),
+            Source::Url(url) => url.len(),
+        };
+        bytes <= MOST_BYTES
+    };
+    let taken: Vec<Part> = parts.into_iter().take(MOST_PARTS).take_while(fits).collect();
+    if taken.len() < given {
+        let left_out = given - taken.len();
+        text.push_str(&format!(
+            "\n[{left_out} of {given} images and files left out: there is too much of them]"
+        ));
+    }
+    taken
+}
+
+/// What is shown of an output that its tool had shortened already.
+pub(super) fn narrowed(text: &str, budget: usize) -> String {
+    let (head, tail) = ends(text, budget);
+    format!("{head}\n[… more left out …]\n{tail}")
+}
 
 /// Shortens `whole` to about `budget` bytes; all of it goes to a file that only its owner can read. A disk that takes
 /// longer than `patience` holds up nobody: the file is then not named.

