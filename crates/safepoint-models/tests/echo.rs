@@ -176,6 +176,9 @@ fn older_models_get_images_behind_all_results() {
     assert!(output.contains("image/gif is left out"), "{output}");
     let png = json!({"inlineData": {"mimeType": "image/png", "data": "cA=="}});
     assert_eq!(older["contents"][3]["parts"], json!([png, png, {"text": "on"}]));
+    let newer = body(&gemini::encoded(&gemini::model("gemini-3-pro"), &spec, &[&with_images]));
+    assert_eq!(newer["contents"][2]["parts"][0]["functionResponse"]["parts"], json!([png]));
+    assert_eq!(newer["contents"][3]["parts"], json!([{"text": "on"}]));
     let body = body(&anthropic::encoded(&anthropic::model("m"), &spec, &[&with_images]));
     let told = body["messages"][2]["content"].as_array().unwrap();
     assert_eq!(told[0]["content"].as_array().unwrap().len(), 3);
