@@ -88,6 +88,12 @@ fn bad_chats_are_refused() {
         (json!([asks(json!([call("")]))]), 0, Rule::OwnId, "messages[0].tool_calls[0].id"),
         (broken("arguments", json!({})), 0, Rule::WellFormedCall, "expected a string"),
         (broken("name", json!("")), 0, Rule::WellFormedCall, "function.name"),
+        (
+            json!([asked, {"role": "tool", "tool_call_id": "a", "content": [{"type": "image_url"}]}]),
+            1,
+            Rule::ResultContent,
+            "only allowed for messages with role 'user'",
+        ),
         (json!([{"role": "robot", "content": "x"}]), 0, Rule::KnownRole, "'robot'"),
         (json!([user(), {"role": "system", "content": "s"}]), 1, Rule::SystemFirst, "beginning"),
     ] {
@@ -182,6 +188,28 @@ fn bad_messages_are_refused() {
             2,
             Rule::ResultWithoutCall,
             "single result",
+        ),
+        (
+            json!([
+                user(),
+                one,
+                brings(json!([{"type": "tool_result", "tool_use_id": "a", "is_error": true,
+                "content": [{"type": "image"}]}]))
+            ]),
+            2,
+            Rule::ResultContent,
+            "if \"is_error\" is true",
+        ),
+        (
+            json!([
+                user(),
+                one,
+                brings(json!([{"type": "tool_result", "tool_use_id": "a",
+                "content": [{"type": "tool_use"}]}]))
+            ]),
+            2,
+            Rule::ResultContent,
+            "Input tag 'tool_use'",
         ),
         (json!([user(), says(json!([text("")]))]), 1, Rule::SomeText, "non-empty"),
         (json!([user(), says(json!([text(" \n")]))]), 1, Rule::SomeText, "non-whitespace"),

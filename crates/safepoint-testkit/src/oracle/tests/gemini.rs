@@ -112,6 +112,17 @@ fn bad_calls_are_refused() {
             "function_response.response",
         ),
         (
+            json!([
+                hi(),
+                one(),
+                user(json!([{"functionResponse": {"name": "f", "response": {},
+                "parts": [{"fileData": {"fileUri": "https://e.com/a"}}]}}]))
+            ]),
+            2,
+            Rule::ResultContent,
+            "function_response.parts",
+        ),
+        (
             json!([hi(), model(json!([bare()])), back()]),
             1,
             Rule::SignedThinking,

@@ -61,6 +61,12 @@ fn bad_inputs_are_refused() {
         (json!([output("a"), call("a")]), 0, Rule::ResultWithoutCall, "No tool call found"),
         (json!([call("a"), output("a"), output("a")]), 2, Rule::ResultWithoutCall, "call_id a."),
         (json!([call("a"), output("a"), call("a")]), 2, Rule::OwnId, "Duplicate"),
+        (
+            json!([call("a"), {"type": "function_call_output", "call_id": "a", "output": [{"type": "image"}]}]),
+            1,
+            Rule::ResultContent,
+            "input[1].output[0].type",
+        ),
         (json!([call("")]), 0, Rule::OwnId, "input[0].call_id"),
         (json!([without(call("a"), "name")]), 0, Rule::WellFormedCall, "input[0].name"),
         (json!([without(call("a"), "arguments")]), 0, Rule::WellFormedCall, "input[0].arguments"),
