@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::super::{Practice, lines, run, safepoint, wires};
 
 const KEY: &str = "sk-a-key-that-nobody-may-see";
-const TALK: &str = r#"{"replies":[{"calls":[{"id":"c1","name":"read","args":{"path":"note.txt"}}]},{"text":"it says milk"}]}"#;
+const TALK: &str = r#"{"replies":[{"calls":[{"id":"c1","name":"read_file","args":{"path":"note.txt"}}]},{"text":"it says milk"}]}"#;
 
 /// A directory with a note in it, and a place for a recording.
 struct Place(tempfile::TempDir);
@@ -26,7 +26,7 @@ impl Place {
     }
 
     fn run(&self, more: &[&str]) -> std::process::Output {
-        let args = ["run", "--json", "--tools", "read", "what is in the note?"];
+        let args = ["run", "--json", "--tools", "read_file", "what is in the note?"];
         let mut command = safepoint(&[&args[..], more].concat());
         command.current_dir(self.0.path()).env("OPENAI_API_KEY", KEY).output().unwrap()
     }
@@ -37,7 +37,7 @@ impl Place {
 }
 
 fn answer(output: &std::process::Output) -> Value {
-    lines(&output.stdout).last().unwrap()["text"].clone()
+    lines(&output.stdout).last().unwrap()["answer"].clone()
 }
 
 /// S5.1: a conversation with a call is recorded on every wire, and is the same again without a server; the call is
