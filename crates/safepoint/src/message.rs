@@ -146,7 +146,7 @@ pub struct CallResult {
     /// The same as a value, for programs that read it; a wire that takes values sends it in place of a text that is
     /// nothing but its JSON.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub structured: Option<Value>,
+    pub structured: Option<Box<Value>>,
 }
 
 impl CallResult {

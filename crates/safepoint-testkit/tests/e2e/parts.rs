@@ -188,7 +188,7 @@ async fn a_tools_value_is_a_value_where_the_wire_takes_one() {
             Wire::Gemini => assert_eq!(told["response"], json!({"output": {"degrees": 21}})),
         }
         let Entry::Results { results } = &*outcome.history().entries()[2] else { panic!("{outcome:?}") };
-        assert_eq!(results[0].structured, Some(json!({"degrees": 21})));
+        assert_eq!(results[0].structured.as_deref(), Some(&json!({"degrees": 21})));
     }
 }
 

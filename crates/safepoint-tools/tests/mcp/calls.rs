@@ -49,7 +49,7 @@ async fn a_picture_and_a_value_are_more_than_words() {
         });
         let result = result.unwrap();
         assert_eq!((result.parts.len(), result.parts[0].media_type.as_str()), (1, "image/png"));
-        assert_eq!(result.structured, Some(json!({"dots": 1})));
+        assert_eq!(result.structured.as_deref(), Some(&json!({"dots": 1})));
         assert!(
             result.text.contains("\na dot\n") && result.text.ends_with("of what test said]"),
             "{}",

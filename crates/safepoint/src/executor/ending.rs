@@ -25,7 +25,7 @@ pub(crate) struct Ending {
     pub(crate) status: CallStatus,
     pub(crate) text: String,
     parts: Vec<Part>,
-    structured: Option<Value>,
+    structured: Option<Box<Value>>,
     pub(crate) effect: Effect,
     pub(crate) reason: Option<Reason>,
     pub(crate) stopped_by: Option<StoppedBy>,
@@ -103,7 +103,7 @@ impl Ending {
     fn holding(mut self, output: Output) -> Self {
         self.text = output.text;
         self.parts = output::bounded(output.parts, &mut self.text);
-        self.structured = output.structured;
+        self.structured = output.structured.map(Box::new);
         self.name_whole(output.whole);
         self
     }
