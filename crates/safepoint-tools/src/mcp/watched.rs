@@ -50,7 +50,7 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Watched<T> {
                     }
                     return Some(message);
                 }
-                _ => return Some(message),
+                ServerJsonRpcMessage::Request(_) => return Some(message),
             };
             match &notification.notification {
                 ServerNotification::ProgressNotification(progress) => self.notices.tell(&progress.params),
