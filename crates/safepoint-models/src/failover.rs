@@ -103,7 +103,8 @@ impl Line {
     async fn next(&mut self) -> Option<Result<Delta, ModelError>> {
         let next = self.current.next().await?;
         match &next {
-            Ok(Delta::Sent | Delta::Retrying { .. }) => {}
+            // Before the reply is opened, usage is a floor of what was sent.
+            Ok(Delta::Sent | Delta::Retrying { .. } | Delta::Usage(_)) => {}
             Ok(_) => self.place = Place::Inside,
             Err(error) if self.place == Place::Before && is_no_beginning(error.kind()) => {
                 if let Some((name, stream)) = self.rest.pop_front() {
