@@ -45,8 +45,11 @@ impl State {
             SessionEvent::Run { event, .. } => self.run_event(&event, now),
             SessionEvent::Requeued(item) => self.items.requeue(item),
             SessionEvent::Fate { item, fate } => self.fate(item, fate),
-            SessionEvent::Preempted { item, preempted: Preempted::StoppedTurn(turn) } => {
-                self.instead.insert(item, turn);
+            SessionEvent::Preempted { item, preempted } => {
+                self.items.answered(item);
+                if let Preempted::StoppedTurn(turn) = preempted {
+                    self.instead.insert(item, turn);
+                }
             }
             SessionEvent::TurnEnded { turn, fate, receipt } => {
                 self.last_turn = Some(turn);
@@ -55,8 +58,10 @@ impl State {
             SessionEvent::TurnQuiet { survivors, .. } => return self.quiet(&survivors, event.at),
             SessionEvent::StopAsked { cause } => {
                 let cause = cause.map_or(String::new(), |cause| format!(": {cause}"));
-                if self.leaving.is_none() {
-                    self.tell(Tone::Aside, &format!("the session was asked to stop{cause}"));
+                let said = format!("the session was asked to stop{cause}");
+                if self.leaving.is_none() && self.stop_said.as_ref() != Some(&said) {
+                    self.tell(Tone::Aside, &said);
+                    self.stop_said = Some(said);
                 }
             }
             SessionEvent::Missed(count) => {

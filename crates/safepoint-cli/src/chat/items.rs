@@ -1,8 +1,9 @@
 //! What was pushed and is not yet part of a turn: pending steers, and the queue.
 //!
-//! **Invariants**: in the order of their positions; each item is in at most one of the lists.
+//! **Invariants**: in the order in which the session takes them (what came with a preempt first, then by position); each
+//! item is in at most one of the lists; what is said of a preempt holds until it is answered, and no longer.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use safepoint::ids::ItemId;
 
@@ -36,6 +37,17 @@ pub(super) struct Items {
     steers: BTreeMap<ItemId, Pushed>,
     /// In a turn, in case they wait again.
     taken: BTreeMap<ItemId, Pushed>,
+    /// Of those that came with a preempt: whose turn has ended, or was never there.
+    answered: BTreeSet<ItemId>,
+}
+
+/// Where an item stands in the queue. Exhaustive: for its sake the turn at work is stopped; that turn has ended, and the
+/// item goes first; or it waits its turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    Preempting,
+    First,
+    Queued,
 }
 
 /// Whether a turn could take a steer. Exhaustive: it could or it could not.
@@ -54,25 +66,48 @@ impl Items {
 
     /// It is part of a turn now.
     pub(super) fn take(&mut self, id: ItemId) -> Option<Pushed> {
+        self.answered.remove(&id);
         let item = self.waiting.remove(&id).or_else(|| self.steers.remove(&id))?;
         self.taken.insert(id, item.clone());
         Some(item)
     }
 
     pub(super) fn requeue(&mut self, id: ItemId) {
-        if let Some(item) = self.steers.remove(&id).or_else(|| self.taken.remove(&id)) {
+        if let Some(mut item) = self.steers.remove(&id).or_else(|| self.taken.remove(&id)) {
+            // It has had its place.
+            item.how = How::Queue;
             self.waiting.insert(id, item);
+        }
+    }
+
+    /// The preempt that came with it has hit its turn, or no turn at all.
+    pub(super) fn answered(&mut self, id: ItemId) {
+        if self.waiting.contains_key(&id) {
+            self.answered.insert(id);
+        }
+    }
+
+    pub(super) fn place(&self, id: ItemId) -> Place {
+        let preempts = self.waiting.get(&id).is_some_and(|item| item.how == How::Preempt);
+        match (preempts, self.answered.contains(&id)) {
+            (true, false) => Place::Preempting,
+            (true, true) => Place::First,
+            (false, _) => Place::Queued,
         }
     }
 
     /// It has come to rest: what it was, if no turn had it.
     pub(super) fn forget(&mut self, id: ItemId) -> Option<Pushed> {
         self.taken.remove(&id);
+        self.answered.remove(&id);
         self.waiting.remove(&id).or_else(|| self.steers.remove(&id))
     }
 
     pub(super) fn queue(&self) -> impl DoubleEndedIterator<Item = (ItemId, &Pushed)> {
-        self.waiting.iter().map(|(id, item)| (*id, item))
+        let mut queue: Vec<_> = self.waiting.iter().map(|(id, item)| (*id, item)).collect();
+        // Stable: in each part the order of their positions stays.
+        queue.sort_by_key(|(_, item)| item.how != How::Preempt);
+        queue.into_iter()
     }
 
     pub(super) fn steers(&self) -> impl DoubleEndedIterator<Item = (ItemId, &Pushed)> {

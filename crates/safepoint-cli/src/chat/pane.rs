@@ -15,7 +15,7 @@ use safepoint::{
 };
 
 use super::{
-    items::{How, Items, Origin, Pushed},
+    items::{Items, Origin, Place, Pushed},
     markdown::DIM,
     state::{Edge, Leave, Mode, State},
     surface::Pane,
@@ -113,13 +113,13 @@ fn stopping(work: &Work, now: Instant, lines: &mut Vec<Line<'static>>) {
 }
 
 fn lists(items: &Items, lines: &mut Vec<Line<'static>>) {
-    let steers: Vec<&Pushed> = items.steers().map(|(_, item)| item).collect();
+    let steers: Vec<_> = items.steers().map(|(_, item)| (item, Place::Queued)).collect();
     list("steers, with the next request:", &steers, lines);
-    let queue: Vec<&Pushed> = items.queue().map(|(_, item)| item).collect();
+    let queue: Vec<_> = items.queue().map(|(id, item)| (item, items.place(id))).collect();
     list("queue, for the next turns (Up takes the last one back):", &queue, lines);
 }
 
-fn list(label: &'static str, items: &[&Pushed], lines: &mut Vec<Line<'static>>) {
+fn list(label: &'static str, items: &[(&Pushed, Place)], lines: &mut Vec<Line<'static>>) {
     if items.is_empty() {
         return;
     }
@@ -129,8 +129,12 @@ fn list(label: &'static str, items: &[&Pushed], lines: &mut Vec<Line<'static>>) 
     if hidden > 0 {
         lines.push(Line::styled(format!("  {hidden} before these"), DIM));
     }
-    for (index, item) in items.iter().enumerate().skip(hidden) {
-        let mark = if item.how == How::Preempt { " (instead of the turn at work)" } else { "" };
+    for (index, (item, place)) in items.iter().enumerate().skip(hidden) {
+        let mark = match place {
+            Place::Preempting => " (instead of the turn at work)",
+            Place::First => " (before the queue)",
+            Place::Queued => "",
+        };
         let from = if item.origin == Origin::Elsewhere { " (from elsewhere)" } else { "" };
         lines.push(Line::raw(format!("  {}. {}{mark}{from}", index + 1, one_line(&item.text))));
     }

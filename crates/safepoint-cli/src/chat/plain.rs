@@ -2,6 +2,7 @@
 
 use std::{process::ExitCode, sync::Arc};
 
+use jiff::Timestamp;
 use safepoint::{
     Grace, Reason, Receipt, SessionStop, StopRequest,
     event::{EventKind, Fact},
@@ -24,7 +25,8 @@ pub(super) async fn chat(
     times: Times,
 ) -> anyhow::Result<ExitCode> {
     let mut lines = BufReader::new(tokio::io::stdin()).lines();
-    let mut turns = Turns { host, screen, times, signals: Signals::listen()?, pressed: 0, code: 0 };
+    let mut turns =
+        Turns { host, screen, times, signals: Signals::listen()?, pressed: 0, code: 0, told: None };
     let mut events = host.session.events();
     loop {
         let Some(line) = turns.line(&mut lines).await? else { break };
@@ -54,6 +56,8 @@ struct Turns<'a> {
     signals: Signals,
     pressed: u32,
     code: u8,
+    /// The receipt of a turn that ended early, which was shown but for its last line.
+    told: Option<Arc<Receipt>>,
 }
 
 /// The exit code of a session that waits for a decision.
@@ -96,7 +100,11 @@ impl Turns<'_> {
                 // Losing this one loses nothing: the reader's place moves only when an event is returned.
                 event = events.next() => event,
             };
-            let Some(event) = event else { return After::Leave };
+            let Some(event) = event else {
+                // It ended before anybody knew: that is what the last line says.
+                self.tell_end(None, &[]);
+                return After::Leave;
+            };
             match event.kind {
                 SessionEvent::Run { event, .. } => self.show(&event.kind),
                 SessionEvent::TurnEnded { fate, receipt, .. } => {
@@ -108,13 +116,28 @@ impl Turns<'_> {
                             "safepoint: it waits for a decision: safepoint approvals {id}, then approve, deny or respond"
                         ));
                         self.code = SUSPENDED;
-                        return After::Leave;
                     }
                 }
-                SessionEvent::TurnQuiet { .. } if self.pressed == 0 => return After::Next,
-                SessionEvent::TurnQuiet { .. } => return After::Leave,
+                SessionEvent::TurnQuiet { survivors, .. } => {
+                    self.tell_end(Some(event.at), &survivors);
+                    let is_over = self.pressed > 0 || self.code == SUSPENDED;
+                    return if is_over { After::Leave } else { After::Next };
+                }
                 _ => {}
             }
+        }
+    }
+
+    /// The last line of a receipt that was shown; what is still alive is told of every turn.
+    fn tell_end(&mut self, quiet: Option<Timestamp>, survivors: &[String]) {
+        match self.told.take() {
+            Some(receipt) => {
+                let quiet_at = quiet.filter(|_| survivors.is_empty());
+                let receipt = Receipt { quiet_at, survivors: survivors.to_vec(), ..Receipt::clone(&receipt) };
+                self.screen.note(parts(&receipt.to_string()).1);
+            }
+            None if survivors.is_empty() => {}
+            None => self.screen.note(&format!("safepoint: still alive: {}", survivors.join(", "))),
         }
     }
 
@@ -154,13 +177,14 @@ impl Turns<'_> {
         }
     }
 
-    fn ended(&mut self, fate: Fate, receipt: &Receipt) {
+    fn ended(&mut self, fate: Fate, receipt: &Arc<Receipt>) {
         self.screen.end_line();
         match fate {
             Fate::Completed(_) => self.code = 0,
             Fate::Failed(_) => self.code = 1,
             _ => {
-                self.screen.note(&receipt.to_string());
+                self.screen.note(parts(&receipt.to_string()).0);
+                self.told = Some(Arc::clone(receipt));
                 if self.pressed == 0 {
                     const STOPPED: u8 = 10;
                     self.code = STOPPED;
@@ -168,6 +192,11 @@ impl Turns<'_> {
             }
         }
     }
+}
+
+/// What a receipt says of the turn, and its last line, which says what of it is alive.
+fn parts(receipt: &str) -> (&str, &str) {
+    receipt.rsplit_once('\n').unwrap_or((receipt, ""))
 }
 
 fn code(got: Got) -> u8 {

@@ -102,6 +102,8 @@ pub(super) struct State {
     pub(super) last_message: Option<String>,
     pub(super) trace: Vec<(Timestamp, String)>,
     pub(super) leaving: Option<Leave>,
+    /// What was last said of a stop of the session.
+    pub(super) stop_said: Option<String>,
     /// When a key was last pressed, and how often in a row that was Ctrl-C.
     pub(super) pressed: Option<Instant>,
     pub(super) ctrl_c: u32,
@@ -163,6 +165,7 @@ impl State {
             last_message: None,
             trace: Vec::new(),
             leaving: None,
+            stop_said: None,
             pressed: None,
             ctrl_c: 0,
             settled_at: None,

@@ -254,6 +254,43 @@ fn both_lists_are_shown_until_a_turn_takes_them() {
     world.hides("steers,");
 }
 
+/// S6.1, S6.3: what came with a preempt stands before the queue, and is said to be instead of the turn at work only until
+/// its preempt is answered; what a turn has had waits again in its place.
+#[test]
+fn what_came_with_a_preempt_stands_before_the_queue() {
+    let mut world = World::at_work();
+    world.accepted("q1", How::Queue);
+    let (p1, p2) = (world.accepted("p1", How::Preempt), world.accepted("p2", How::Preempt));
+    world.shows("1. p1 (instead of the turn at work)");
+    world.shows("2. p2 (instead of the turn at work)");
+    world.shows("3. q1 ");
+    for id in [p1, p2] {
+        world.hear(SessionEvent::Preempted { item: id, preempted: Preempted::StoppedTurn(turn(1)) });
+    }
+    world.ended(Fate::Preempted(turn(1)));
+    world.state.hear(Heard::Started(vec![p1]), world.now);
+    world.shows("1. p2 (before the queue)");
+    world.shows("2. q1 ");
+    world.hides("instead of the turn at work");
+    world.hear(SessionEvent::Requeued(p1));
+    world.shows("1. p2 (before the queue)");
+    world.shows("3. p1 ");
+}
+
+/// S6.7: a stop of the session is said once, and again only when there is something new to say.
+#[test]
+fn a_stop_that_is_asked_again_and_again_is_said_once() {
+    let mut world = World::at_work();
+    let mut said = Vec::new();
+    for cause in [None, None, Some("enough"), Some("enough")] {
+        world.hear(SessionEvent::StopAsked { cause: cause.map(str::to_owned) });
+        said.extend(world.state.take_above().iter().map(ToString::to_string));
+    }
+    said.retain(|line| line.contains("asked to stop"));
+    assert_eq!(said.len(), 2, "{said:?}");
+    assert!(said[1].contains("enough"), "{said:?}");
+}
+
 /// S6.12: Up takes the last queued message back into the input, and only what was typed here.
 #[test]
 fn up_takes_the_last_queued_message_back() {

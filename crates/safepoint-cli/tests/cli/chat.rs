@@ -234,3 +234,28 @@ fn without_a_terminal_each_line_is_a_turn() {
     child.stdout.take().unwrap().read_to_string(&mut said).unwrap();
     assert_eq!((child.wait().unwrap().code(), said.as_str()), (Some(0), "one\ntwo\n"));
 }
+
+/// S3.6, S6.11: where there is no terminal, a turn that a limit stops has its whole receipt, down to what of it is alive; the
+/// exit code is that of the last turn.
+#[test]
+fn without_a_terminal_a_receipt_ends_with_quiet() {
+    for (lines, code) in [("a\n", 10), ("a\nb\n", 0)] {
+        let server = Practice::start(&calling("echo hi", &["two"]));
+        let folder = tempfile::tempdir().unwrap();
+        let mut child =
+            safepoint(&["chat", "--base-url", &server.url, "--model", "openai:x", "--max-rounds", "1"])
+                .args(["--tools", "shell", "--approve", "auto"])
+                .env("XDG_RUNTIME_DIR", folder.path())
+                .stdin(Stdio::piped())
+                .stdout(Stdio::null())
+                .stderr(Stdio::piped())
+                .spawn()
+                .unwrap();
+        child.stdin.take().unwrap().write_all(lines.as_bytes()).unwrap();
+        let mut said = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(code), "{said}");
+        let quiet = said.matches("  quiet: nothing of it is running").count();
+        assert_eq!((quiet, said.contains("not yet known")), (1, false), "{said}");
+    }
+}
