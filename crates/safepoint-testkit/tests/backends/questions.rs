@@ -6,8 +6,11 @@ use safepoint::{
     Agent, DecideError, Outcome, RunHandle, StopRequest,
     approval::{ApprovalRequest, Approvals, Decision, Question, Rule, Ruling, Unanswered},
     event::{Answered, EventKind, Fact},
+    ids::ApprovalId,
+    log::{Log, MemoryLog},
     receipt::CallStatus,
     remote::Delegate,
+    tool::EffectClass,
 };
 use safepoint_testkit::{
     closing::Closing,
@@ -147,33 +150,60 @@ async fn a_time_limit_reaches_the_peer() {
     }
 }
 
+/// A process that ends while the peer waits for an answer, and what it left.
+async fn ends_while_asked(agent: &Agent, log: &Arc<dyn Log>) -> (Outcome, ApprovalRequest) {
+    let (agent, log) = (agent.clone(), Arc::clone(log));
+    let process = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async move {
+            let handle = agent.run_recorded(log, safepoint::History::new(), "build").detach();
+            let request = asked(&handle).await;
+            (handle, request)
+        })
+        // Its runtime goes with it: nothing more is recorded.
+    });
+    let (before, request) = process.join().unwrap();
+    (before.done().await, request)
+}
+
+async fn withdrawn(log: &dyn Log) -> Vec<ApprovalId> {
+    let records = log.read().await.unwrap();
+    let closed = records.iter().filter_map(|record| match &*record.fact {
+        Fact::ApprovalClosed { id, answer: Answered::Withdrawn, .. } => Some(id.clone()),
+        _ => None,
+    });
+    closed.collect()
+}
+
 /// S7.3, S8.2: what a peer asked when its process ended is taken back by the resume, and its work is in doubt: it is not
 /// done again, and the answer says so.
 #[tokio::test]
 async fn a_crash_leaves_the_work_in_doubt_and_no_question_open() {
-    let log: Arc<dyn safepoint::log::Log> = Arc::new(safepoint::log::MemoryLog::default());
+    let log: Arc<dyn Log> = Arc::new(MemoryLog::default());
     let peer = asker();
     let agent = Agent::over(peer.clone()).approvals(open_to_all()).build();
-    let runtime = std::thread::spawn({
-        let (agent, log) = (agent.clone(), Arc::clone(&log));
-        move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-            runtime.block_on(async move {
-                let handle = agent.run_recorded(log, safepoint::History::new(), "build").detach();
-                asked(&handle).await;
-                handle
-            })
-            // The process ends here: nothing more is recorded.
-        }
-    });
-    let before = runtime.join().unwrap();
-    let outcome = agent.resume(&before.done().await).await;
+    let (before, request) = ends_while_asked(&agent, &log).await;
+    let outcome = agent.resume(&before).await;
     assert_eq!(peer.begun(), 1, "it is not done again");
     let said = outcome.answer().unwrap();
     assert!(said.contains("effects are unknown"), "{said}");
-    let records = log.read().await.unwrap();
-    let withdrawn = records
-        .iter()
-        .filter(|record| matches!(&*record.fact, Fact::ApprovalClosed { answer: Answered::Withdrawn, .. }));
-    assert_eq!(withdrawn.count(), 1);
+    assert_eq!(withdrawn(&*log).await, [request.id]);
+}
+
+/// S7.3, S8.2: work that may be done twice is done again, with the same key, and asks anew: the old question is closed.
+#[tokio::test]
+async fn work_that_may_be_repeated_asks_anew_after_a_crash() {
+    let log: Arc<dyn Log> = Arc::new(MemoryLog::default());
+    let peer = asker().with(|spec| spec.effect(EffectClass::Keyed));
+    let agent = Agent::over(peer.clone()).approvals(open_to_all()).build();
+    let (before, request) = ends_while_asked(&agent, &log).await;
+    let handle = agent.resume(&before).detach();
+    let anew = asked(&handle).await;
+    assert_ne!(anew.id, request.id);
+    assert!(handle.decide(&request.id, Decision::Approve).await.is_err(), "nobody asks that any more");
+    handle.decide(&anew.id, Decision::Approve).await.unwrap();
+    assert_eq!(handle.done().await.answer(), Some("built"));
+    assert_eq!(withdrawn(&*log).await, [request.id]);
+    let briefs = peer.briefs();
+    assert_eq!((briefs.len(), &briefs[0].key), (2, &briefs[1].key));
 }

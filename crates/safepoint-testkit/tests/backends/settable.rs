@@ -13,12 +13,13 @@ use std::{
 use safepoint::{
     Asked, Outcome, Reason, SafePoints, StopRequest,
     backend::{BackendSpec, End, Task, TooLate, Working, finished, settable},
+    event::{EventKind, Fact},
     outcome::Persisted,
     receipt::{CallStatus, Effect, Grade, Quiet},
     secs,
     steer::{Landed, Steer},
 };
-use safepoint_testkit::closing::Closing;
+use safepoint_testkit::{closing::Closing, recorder};
 use tokio::time::Instant;
 
 fn spec(grade: Grade) -> BackendSpec {
@@ -82,6 +83,10 @@ async fn a_stop_before_the_native_stop_is_set_is_held() {
     let (handle, ready) = settable(&spec(Grade::Hard), task());
     let working = ready.begin().map_err(drop).unwrap();
     handle.stop(StopRequest::now());
+    // The watcher has seen the stop, and found nothing to hand it to.
+    let is_asked =
+        |kind: &EventKind| matches!(kind, EventKind::Fact(fact) if matches!(**fact, Fact::StopAsked(_)));
+    recorder::until(&handle, is_asked).await.unwrap();
     let told = Arc::new(AtomicUsize::new(0));
     working.on_stop(native(&working, &told));
     working.on_stop(|_| panic!("only the first counts"));
