@@ -26,6 +26,8 @@ use crate::valve::Valve;
 pub enum Fault {
     /// It fails, and is not done.
     Refused,
+    /// There is no room: it fails, and is not done.
+    Full,
     /// It is done, and the answer says that nobody knows.
     Unknown,
     /// The store is gone before it is done, and stays so: the process has died, for all that can be seen.
@@ -49,6 +51,7 @@ pub struct FaultStore {
 enum Course {
     Well,
     Refused,
+    Full,
     Unknown,
     Gone,
     GoneAfter,
@@ -89,11 +92,15 @@ impl FaultStore {
             Fault::GoneAfter if number > at => Course::Gone,
             Fault::GoneAfter if number == at => Course::GoneAfter,
             Fault::Refused if number == at => Course::Refused,
+            Fault::Full if number == at => Course::Full,
             Fault::Unknown if number == at => Course::Unknown,
             Fault::Held(valve) if number == at => Course::Held(valve.clone()),
-            Fault::Refused | Fault::Unknown | Fault::GoneBefore | Fault::GoneAfter | Fault::Held(_) => {
-                Course::Well
-            }
+            Fault::Refused
+            | Fault::Full
+            | Fault::Unknown
+            | Fault::GoneBefore
+            | Fault::GoneAfter
+            | Fault::Held(_) => Course::Well,
         }
     }
 
@@ -107,6 +114,7 @@ impl FaultStore {
         match self.course() {
             Course::Well => ask(inner),
             Course::Refused => Box::pin(async { Err(Error::Failed(Cause::new("a fault was wanted here"))) }),
+            Course::Full => Box::pin(async { Err(Error::Full(Cause::new("no space is left here"))) }),
             Course::Gone => Box::pin(async { Err(Error::Gone) }),
             Course::Unknown => Box::pin(async move {
                 lost(ask(inner).await);

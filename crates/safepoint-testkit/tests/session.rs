@@ -14,6 +14,8 @@ mod behind;
 mod blank;
 #[path = "session/callbacks.rs"]
 mod callbacks;
+#[path = "session/damage.rs"]
+mod damage;
 #[path = "session/desk.rs"]
 mod desk;
 #[path = "session/dice.rs"]
@@ -30,10 +32,14 @@ mod elsewhere;
 mod expired;
 #[path = "session/fire.rs"]
 mod fire;
+#[path = "session/kept.rs"]
+mod kept;
 #[path = "session/panics.rs"]
 mod panics;
 #[path = "session/races.rs"]
 mod races;
+#[path = "session/restart.rs"]
+mod restart;
 #[path = "session/suspended.rs"]
 mod suspended;
 #[path = "session/taken_back.rs"]

@@ -62,6 +62,7 @@ pub(crate) struct Definition {
     pub(crate) on_cut: OnCut,
     pub(crate) approvals: Approvals,
     pub(crate) on_unknown: OnUnknown,
+    pub(crate) on_restart: OnRestart,
     pub(crate) rules: Vec<Rule>,
     pub(crate) hooks: Arc<dyn Hooks>,
     pub(crate) times: Arc<StopTimes>,
@@ -105,6 +106,7 @@ impl Agent {
             on_cut: OnCut::default(),
             approvals: Approvals::Ask(None, crate::approval::Unanswered::Deny),
             on_unknown: OnUnknown::Tell,
+            on_restart: OnRestart::Wait,
             rules: Vec::new(),
             hooks: Arc::new(NoHooks),
             window: None,
@@ -189,6 +191,17 @@ impl fmt::Debug for Agent {
     }
 }
 
+/// What becomes of a turn whose process ended, by a shutdown or a crash, when its session is opened again (S7.8). A turn that
+/// anything else stopped, or that somebody has asked to stop meanwhile, waits in any case. Exhaustive: it waits, or goes on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnRestart {
+    /// It waits until somebody takes it up, or a newer item comes.
+    #[default]
+    Wait,
+    /// It is taken up at once, before what waits.
+    Resume,
+}
+
 /// Builds an [`Agent`].
 #[must_use = "an agent is made by `build`"]
 pub struct AgentBuilder {
@@ -200,6 +213,7 @@ pub struct AgentBuilder {
     on_cut: OnCut,
     approvals: Approvals,
     on_unknown: OnUnknown,
+    on_restart: OnRestart,
     rules: Vec<Rule>,
     hooks: Arc<dyn Hooks>,
     window: Option<Window>,
@@ -262,6 +276,13 @@ impl AgentBuilder {
         self
     }
 
+    /// Sets what becomes of a turn that was cut by the end of its process and by nothing else, when its session is opened
+    /// again. Default: it waits for somebody (S7.8).
+    pub fn on_restart(mut self, on_restart: OnRestart) -> Self {
+        self.on_restart = on_restart;
+        self
+    }
+
     /// Adds a rule on a tool and its arguments; the first that fits decides.
     pub fn rule(mut self, rule: Rule) -> Self {
         self.rules.push(rule);
@@ -315,6 +336,7 @@ impl AgentBuilder {
                 on_cut: self.on_cut,
                 approvals: self.approvals,
                 on_unknown: self.on_unknown,
+                on_restart: self.on_restart,
                 rules: self.rules,
                 hooks: self.hooks,
                 times: Arc::new(StopTimes::default()),

@@ -38,7 +38,7 @@ pub mod typed;
 pub mod usage;
 pub mod window;
 
-pub use agent::{Agent, AgentBuilder, BuildError};
+pub use agent::{Agent, AgentBuilder, BuildError, OnRestart};
 pub use history::History;
 pub use hook::Hooks;
 pub use limits::Limits;

@@ -55,7 +55,7 @@ mod view;
 mod watch;
 mod words;
 
-pub use asking::{Asking, TurnAsked, TurnAsking};
+pub use asking::{Asking, Kept, TurnAsked, TurnAsking};
 pub use door::Late;
 pub use envelope::{seal, unseal};
 pub use event::SessionEvent;
@@ -290,8 +290,10 @@ impl<T: Item> SessionHandle<T> {
     /// Asks the session to stop (S6.7). Never blocks; callable from anywhere, any number of times.
     pub fn stop(&self, stop: SessionStop) -> Asking {
         let (reply, answer) = oneshot::channel();
+        let (mailbox, kept) = (self.shared.mailbox.clone(), stop.clone());
         self.shared.mailbox.post(Mail::Stop { stop, reply });
-        Asking(answer)
+        let keep = Box::new(move |reply| mailbox.post(Mail::KeepStop { stop: kept.clone(), reply }));
+        Asking { answer, keep }
     }
 
     /// Asks the turn at work to stop, this one if named; the session goes on (S5.3). Never blocks.

@@ -145,3 +145,12 @@ async fn a_refusal_anywhere_loses_nothing() {
     let ends = everywhere(|| Fault::Refused).await;
     assert!(ends.iter().filter(|end| matches!(end, Persisted::No(_))).count() > 4, "{ends:?}");
 }
+
+/// S7.6, S3.4, S7.7: a disk that is full, at whichever operation: nothing is repeated or lost, and whoever had to record is
+/// told so in these words.
+#[tokio::test]
+async fn a_full_disk_anywhere_loses_nothing() {
+    let ends = everywhere(|| Fault::Full).await;
+    let told = ends.iter().filter(|end| matches!(end, Persisted::No(why) if why.contains("full")));
+    assert!(told.count() > 4, "{ends:?}");
+}

@@ -274,6 +274,11 @@ impl Machine {
         out.push(Effect::End(exit));
     }
 
+    /// Whether somebody asked for the end as soon as it is idle.
+    pub(crate) fn may_end_when_idle(&self) -> bool {
+        self.idleness.is_awaited()
+    }
+
     pub(crate) fn phase(&self) -> Phase {
         self.phase
     }

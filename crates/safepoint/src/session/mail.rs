@@ -6,6 +6,7 @@ use safepoint_scope::StopRequest;
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
+    asking::Kept,
     intent::Intent,
     item::{Policy, Slip},
     machine::Answer,
@@ -72,6 +73,16 @@ pub(super) enum Mail<T> {
     Stop {
         stop: SessionStop,
         reply: oneshot::Sender<Answer>,
+    },
+    /// Whoever asked for a stop wants it kept.
+    KeepStop {
+        stop: SessionStop,
+        reply: oneshot::Sender<Kept>,
+    },
+    /// The store has answered; none: it did not take it.
+    StopKept {
+        number: Option<u64>,
+        is_idle: bool,
     },
     StopTurn {
         turn: Option<TurnId>,

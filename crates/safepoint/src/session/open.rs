@@ -23,7 +23,8 @@ impl<T: Item> SessionBuilder<T> {
     /// What the last owner left is there again: the conversation, what waits, the turn that ended early or was cut by
     /// the end of its process, and the questions that are open. Nothing of it runs by itself: a turn that ended early
     /// is taken up by [`SessionHandle::resume`], or closed by a newer item; a decision that was taken meanwhile takes
-    /// the suspended turn up. A stop that was asked meanwhile is seen to first.
+    /// the suspended turn up. A stop that was asked meanwhile is seen to first. An agent may opt in to have a turn taken up
+    /// that nothing but the end of its process has cut ([`AgentBuilder::on_restart`](crate::AgentBuilder::on_restart)).
     ///
     /// # Errors
     /// [`Error::Held`] names who has it; [`Error::Damaged`] says where a record cannot be read, and changes nothing.

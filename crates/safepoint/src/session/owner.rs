@@ -43,6 +43,7 @@ mod bounds;
 mod clock;
 mod decisions;
 mod follower;
+mod heeded;
 mod items;
 mod others;
 mod plan;
@@ -106,6 +107,10 @@ pub(super) struct Owner<T> {
     unhandled: Vec<(ItemId, T)>,
     ended: Option<machine::Exit>,
     journal: Option<Arc<Journal>>,
+    /// Stops that the store keeps.
+    heeded: heeded::Heeded,
+    /// A turn that was cut with its process, or by the end of it, and nothing else.
+    restart: Option<TurnId>,
     /// Items that the store knows as taken.
     taken: HashSet<ItemId>,
     /// Numbers of items that somebody else took out.
@@ -180,6 +185,8 @@ impl<T: Item> Owner<T> {
             unhandled: Vec::new(),
             ended: None,
             journal: None,
+            heeded: heeded::Heeded::default(),
+            restart: None,
             taken: HashSet::new(),
             gone: HashSet::new(),
             persisted: Persisted::Yes,
@@ -228,7 +235,7 @@ impl<T: Item> Owner<T> {
             }
             Mail::Adopt { number, item, policy } => self.adopt(number, item, policy).await,
             Mail::Unreadable { number, why } => self.show(SessionEvent::Unreadable { number, why }),
-            Mail::Adopted => self.machine.adopted(),
+            Mail::Adopted => self.adopted().await,
             Mail::Gone { number } => self.vanish(number).await,
             Mail::Intent { number, intent } => self.heed(number, intent).await,
             Mail::Decided { id, decision } => self.take_up_decision(id, decision).await,
@@ -236,7 +243,9 @@ impl<T: Item> Owner<T> {
             Mail::TookBack { item, reply } => self.give_back(Input::TookBack(item), item, reply).await,
             Mail::Stop { stop, reply } => self.stop(stop, reply).await,
             Mail::StopTurn { turn, request, reply } => self.stop_turn(turn, request, reply).await,
-            Mail::KeepOpen => self.step(Input::KeepOpen).await,
+            Mail::KeepStop { stop, reply } => self.keep_stop(stop, reply),
+            Mail::StopKept { number, is_idle } => self.stop_kept(number, is_idle).await,
+            Mail::KeepOpen => self.keep_open().await,
             Mail::Resume { reply } => self.resume(reply).await,
             Mail::Decide { id, decision, reply } => self.decide(id, decision, reply).await,
             Mail::Planned { plan, made } => self.planned(plan, made).await,

@@ -2,6 +2,8 @@
 
 use std::{collections::HashSet, sync::Arc};
 
+use safepoint_scope::Code;
+
 use super::{Journal, Line, TurnLog, turn_log::restore};
 use crate::{
     event::Fact,
@@ -42,6 +44,14 @@ pub(in crate::session) struct LeftTurn {
     pub(in crate::session) log: Arc<dyn Log>,
     /// Its open questions.
     pub(in crate::session) open: HashSet<ApprovalId>,
+    pub(in crate::session) cut: Cut,
+}
+
+/// What ended a turn early. Exhaustive: nothing but the end of its process, wanted or not; or something else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::session) enum Cut {
+    ByItsEnd,
+    Otherwise,
 }
 
 /// One turn as it is folded.
@@ -54,12 +64,13 @@ struct Turn {
     run: Option<RunId>,
     ending: Option<Ending>,
     fate: Option<Fate>,
+    cut: Cut,
 }
 
 impl Turn {
     fn new(turn: TurnId, from: u64, items: Vec<u64>, before: History) -> Self {
         let machine = Machine::new();
-        Self { turn, from, items, before, machine, run: None, ending: None, fate: None }
+        Self { turn, from, items, before, machine, run: None, ending: None, fate: None, cut: Cut::ByItsEnd }
     }
 
     fn take(&mut self, fact: Arc<Fact>) {
@@ -67,6 +78,10 @@ impl Turn {
             Fact::AttemptOpened { run, .. } => {
                 self.run = Some(run.clone());
                 self.ending = None;
+                self.cut = Cut::ByItsEnd;
+            }
+            Fact::StopAsked(asked) if asked.reason.code != Code::SHUTDOWN.as_str() => {
+                self.cut = Cut::Otherwise;
             }
             Fact::Settled { receipt, .. } => self.ending = Some(receipt.ending),
             _ => {}
@@ -174,8 +189,16 @@ fn found(journal: &Arc<Journal>, history: History, turn: Option<Turn>) -> Found 
         Fate::Interrupted(_) | Fate::Failed(_) | Fate::Preempted(_) | Fate::Suspended(_) => {
             let log = TurnLog::new(Arc::clone(journal), turn.turn, turn.before.clone(), turn.from);
             let open = HashSet::new();
-            found.left =
-                Some(LeftTurn { turn: turn.turn, fate, run, before: turn.before, log: Arc::new(log), open });
+            let cut = if matches!(fate, Fate::Interrupted(_)) { turn.cut } else { Cut::Otherwise };
+            found.left = Some(LeftTurn {
+                turn: turn.turn,
+                fate,
+                run,
+                before: turn.before,
+                log: Arc::new(log),
+                open,
+                cut,
+            });
         }
         // What it was about is done with.
         _ => {}

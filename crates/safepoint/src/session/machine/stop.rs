@@ -24,6 +24,9 @@ impl Idleness {
     pub(super) fn forget(&mut self) {
         self.allowed = None;
     }
+    pub(super) fn is_awaited(&self) -> bool {
+        self.allowed.is_some()
+    }
     /// Something arrived, or a turn is at work.
     pub(super) fn busy(&mut self) {
         self.since = None;

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::session::{
     exit::{Exit, ExitReason, Open},
-    journal::{Journal, LeftTurn},
+    journal::{Cut, Journal, LeftTurn},
     machine,
 };
 use crate::shared::Always;
@@ -30,8 +30,9 @@ impl<T: Item> Owner<T> {
         for (id, item) in items {
             self.items.insert(id, Held { item, came: Came::Queued, slip: Arc::new(Slip::new(id)) });
         }
-        self.left = left.map(|LeftTurn { turn, fate, run, before, log, open }| {
+        self.left = left.map(|LeftTurn { turn, fate, run, before, log, open, cut }| {
             self.open = open;
+            self.restart = (cut == Cut::ByItsEnd).then_some(turn);
             let work = Work { turn, agent: None, handle: None, run, log, before, items: ids, outcome: None };
             (work, fate)
         });

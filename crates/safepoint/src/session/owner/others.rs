@@ -4,12 +4,9 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-use super::{Fate, Item, Owner, Policy, SessionEvent, Slip, plan};
-use crate::session::{envelope::seal, intent::Intent, journal::in_time, words::Refusal};
-use crate::{
-    callback,
-    store::{Class, Pushed, Write},
-};
+use super::{Fate, Item, Owner, Policy, SessionEvent, Slip};
+use crate::session::{envelope::seal, journal::in_time, words::Refusal};
+use crate::{callback, store::Pushed};
 
 impl<T: Item> Owner<T> {
     /// Makes an item durable before anybody is told that it is in (S6.2); none if it went back to its sender.
@@ -66,27 +63,6 @@ impl<T: Item> Owner<T> {
         {
             self.gone.insert(number);
             self.withdraw(item, oneshot::channel().0).await;
-        }
-    }
-
-    /// Does what somebody else asked, and notes that it was seen to.
-    pub(super) async fn heed(&mut self, number: u64, intent: Intent) {
-        let (reply, _nobody) = oneshot::channel();
-        match intent {
-            Intent::Session(stop) => self.stop(stop, reply).await,
-            Intent::Turn(turn, request) => self.stop_turn(turn, request, reply).await,
-        }
-        let Some(journal) = self.journal.clone() else { return };
-        if let Err(error) = journal.append_in_time(vec![Write::StopSeen(number)], Class::Recorded).await {
-            self.broke(plan::store_report(&error)).await;
-        }
-    }
-
-    /// Gives the session back to the store.
-    pub(super) async fn let_go(&mut self) {
-        let Some(journal) = self.journal.clone() else { return };
-        if let Err(_lost) = in_time(journal.release()).await {
-            // It lapses by itself.
         }
     }
 }

@@ -58,6 +58,10 @@ impl<T: Item> Owner<T> {
                 Effect::Start { .. } => writes.push(Write::Label("running".into())),
                 Effect::Forget(turn) => writes.push(Line::forgotten(*turn).write()?),
                 Effect::TurnEnded { turn, fate } => {
+                    // A turn that waits for a decision may still be ended by it.
+                    if !matches!(fate, Fate::Suspended(_)) {
+                        writes.extend(self.heeded.of_turn(*turn));
+                    }
                     writes.push(Line::ended(*turn, *fate).write()?);
                     writes.push(Write::Label(label(*fate).into()));
                 }
@@ -93,6 +97,9 @@ impl<T: Item> Owner<T> {
         for effect in effects {
             match effect {
                 Effect::Start { from: From::Plan, .. } => self.taken.extend(self.machine.items()),
+                Effect::TurnEnded { turn, fate } if !matches!(fate, Fate::Suspended(_)) => {
+                    self.heeded.turn_noted(*turn);
+                }
                 Effect::Requeued(item) | Effect::Return { item, .. } => {
                     self.taken.remove(item);
                 }

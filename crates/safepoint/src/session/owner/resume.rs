@@ -4,8 +4,9 @@
 
 use tokio::sync::oneshot;
 
-use super::{Answer, Effect, Input, Item, Owner, plan::report};
+use super::{Answer, Effect, Input, Item, Owner, Work, plan::report};
 use crate::{
+    agent::OnRestart,
     callback::{self, Panicked},
     session::machine::From,
 };
@@ -17,6 +18,23 @@ impl<T: Item> Owner<T> {
             return self.reply(reply);
         }
         self.step_for(Input::Resume, reply).await;
+    }
+
+    /// All that the last owner left is known. A turn that nothing but the end of its process has cut is taken up again, if
+    /// its agent opted in; a stop that was asked of it meanwhile, or of the session, was heard before this (S7.8).
+    pub(super) async fn adopted(&mut self) {
+        self.machine.adopted();
+        let opted_in = |work: &Work| {
+            let agent = work.agent.as_ref();
+            agent.is_some_and(|agent| agent.def.on_restart == OnRestart::Resume)
+        };
+        if self.restart.take().is_some()
+            && !self.is_foreign()
+            && self.left.as_ref().is_some_and(|(work, _)| opted_in(work))
+        {
+            self.step(Input::Resume).await;
+            self.answer = None;
+        }
     }
 
     /// Whether another owner left the turn, and the planner knows nobody here who could go on with it.

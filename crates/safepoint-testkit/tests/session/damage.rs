@@ -1,0 +1,93 @@
+//! Stores that cannot be read as they were written: clear errors that say where, and nothing is lost.
+
+use std::sync::Arc;
+
+use safepoint::{
+    ids::SessionId,
+    session::{Chat, Fate, Policy, Session, SessionEvent, SessionStop, seal},
+    store::{Class, Error, MemoryStore, Owner, Push, Record, Store, Write},
+};
+
+use super::{
+    desk::{Desk, turn},
+    world::seen,
+};
+
+fn id() -> SessionId {
+    SessionId::from("s")
+}
+
+/// S7.6, S7.7: a session with a record that nobody can read is not opened: the error says where, the lease is given back, and
+/// everything is as it was.
+#[tokio::test]
+async fn a_session_with_a_record_that_cannot_be_read_is_not_opened() {
+    let (store, desk) = (Arc::new(MemoryStore::default()) as Arc<dyn Store>, Desk::new([]));
+    let open = async || desk.chat().open(Arc::clone(&store), id(), Owner::here()).await;
+    let session = open().await.unwrap();
+    session.push("a".to_owned()).unwrap().fate().await;
+    session.stop(SessionStop::at_turn_end());
+    session.done().await;
+    let put = |bytes: &[u8], version: u32| {
+        let record = Record { path: "1".into(), kind: "ended".into(), version, bytes: bytes.to_vec() };
+        vec![Write::Record(record)]
+    };
+    let waiting = seal(&"waits".to_owned(), Policy::Enqueue, None, 8).unwrap();
+    store.push(&id(), waiting).await.unwrap();
+    let lease = store.acquire(&id(), Owner::here(), std::time::Duration::from_secs(60)).await.unwrap();
+    let at = store.append(&lease, put(b"no line of ours", 1), Class::Durable).await.unwrap().first;
+    store.release(&lease).await.unwrap();
+    for _ in 0..2 {
+        // Twice: the lease was given back.
+        match open().await {
+            Err(Error::Damaged(session, damage)) => assert_eq!((session, damage.position), (id(), at)),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(store.inbox(&id()).await.unwrap().len(), 1, "what waits, waits");
+    let mut told = Vec::new();
+    let each = |past: safepoint::session::Past| told.push((past.position, past.what.is_ok()));
+    safepoint::session::look_back(&*store, &id(), each).await.unwrap();
+    assert!(told.iter().all(|(position, is_read)| *is_read == (*position != at)), "{told:?}");
+}
+
+/// S7.6, S7.7: an item that cannot be decoded is told, stays where it is, and holds nothing else up; a planner of items that can
+/// read it finds it there.
+#[tokio::test]
+async fn an_item_that_cannot_be_decoded_stays_where_it_is() {
+    let (store, desk) = (Arc::new(MemoryStore::default()) as Arc<dyn Store>, Desk::new([]));
+    let session = desk.chat().open(Arc::clone(&store), id(), Owner::here()).await.unwrap();
+    let foreign = br#"{"item":{"not":"a text"}}"#.to_vec();
+    let push = Push { client_id: None, digest: "d".into(), bytes: foreign.clone(), capacity: 8 };
+    store.push(&id(), push).await.unwrap();
+    session.look();
+    let told = seen(&session, |event| matches!(event, SessionEvent::Unreadable { .. })).await;
+    let SessionEvent::Unreadable { number, why } = told else { unreachable!() };
+    assert!(number == 1 && !why.is_empty(), "{number}: {why}");
+    assert_eq!(session.push("a".to_owned()).unwrap().fate().await, Fate::Completed(turn(1)));
+    session.stop(SessionStop::at_turn_end());
+    session.done().await;
+    let rows = store.inbox(&id()).await.unwrap();
+    assert!(rows.len() == 1 && rows[0].bytes == foreign, "{rows:?}");
+    let next = desk.chat().open(Arc::clone(&store), id(), Owner::here()).await.unwrap();
+    seen(&next, |event| matches!(event, SessionEvent::Unreadable { number: 1, .. })).await;
+}
+
+/// S7.7, S2.1: stopped before it starts: what waits is there, and nothing ran.
+#[tokio::test]
+async fn a_stop_before_the_start_loses_nothing() {
+    let (store, desk) = (Arc::new(MemoryStore::default()) as Arc<dyn Store>, Desk::new([]));
+    let session = desk.chat().open(Arc::clone(&store), id(), Owner::here()).await.unwrap();
+    session.stop(SessionStop::now());
+    let late = session.push("a".to_owned());
+    session.done().await;
+    let kept = store.inbox(&id()).await.unwrap().len();
+    assert_eq!(kept, usize::from(late.is_ok()), "what was accepted is in the store");
+    let next: Session<String> = Session::builder(Chat::new(desk.agent()))
+        .open(Arc::clone(&store), id(), Owner::here())
+        .await
+        .unwrap();
+    if late.is_ok() {
+        seen(&next, |event| matches!(event, SessionEvent::TurnEnded { fate: Fate::Completed(_), .. })).await;
+    }
+    assert_eq!(desk.model.requests().len(), kept);
+}

@@ -1,0 +1,181 @@
+//! What the next owner begins by itself: nothing, but for a turn that only the end of its process has cut, where its agent opted
+//! in.
+
+use std::sync::Arc;
+
+use safepoint::{
+    Agent, OnRestart, SafePoints, Session, StopRequest,
+    approval::Approvals,
+    ids::SessionId,
+    session::{Chat, ExitReason, Fate, Intent, SessionEvent, SessionStop},
+    store::{self, Life, MemoryStore, Outside, Store},
+    tool::EffectClass,
+};
+use safepoint_testkit::{
+    script::Reply,
+    store_suite::{Lives, Time, outside, owner},
+};
+
+use super::{
+    desk::{Desk, pays, turn},
+    world::seen,
+};
+
+/// A turn in its payment, whose process may die.
+struct World {
+    store: Arc<dyn Store>,
+    lives: Lives,
+    desk: Desk,
+    on_restart: OnRestart,
+}
+
+impl World {
+    fn new(on_restart: OnRestart) -> Self {
+        let lives = Lives::default();
+        let clock = Outside::default().clock;
+        let store = Arc::new(MemoryStore::new(Outside { clock, ..outside(&Time::default(), &lives) }));
+        Self { store, lives, desk: Desk::new([pays(), Reply::text("paid"), Reply::text("more")]), on_restart }
+    }
+
+    fn agent(&self) -> Agent {
+        let pay = self.desk.tools.gated("pay").with(|spec| spec.effect(EffectClass::Idempotent));
+        Agent::builder(self.desk.model.clone())
+            .approvals(Approvals::Auto)
+            .on_restart(self.on_restart)
+            .tool(pay)
+            .build()
+    }
+
+    async fn open(&self, pid: u32) -> Session<String> {
+        let builder = Session::builder(Chat::new(self.agent()));
+        builder.open(Arc::clone(&self.store), id(), owner(pid)).await.unwrap()
+    }
+
+    /// The first owner, in the payment, and an item that waits behind.
+    async fn paying(&self) -> Session<String> {
+        let session = self.open(1).await;
+        session.push("pay".to_owned()).unwrap();
+        self.desk.tools.valve().came(1).await;
+        let waits = session.push("waits".to_owned()).unwrap();
+        waits.recorded().await;
+        session
+    }
+}
+
+fn id() -> SessionId {
+    SessionId::from("s")
+}
+
+async fn ended(session: &Session<String>, wanted: fn(Fate) -> bool) {
+    seen(session, |event| matches!(event, SessionEvent::TurnEnded { fate, .. } if wanted(*fate))).await;
+}
+
+/// Nothing begins by itself: only what it is asked.
+async fn nothing_begins(world: &World, session: &Session<String>) {
+    // A session that would begin something has asked its planner before it hears this.
+    session.approvals().await;
+    let mut events = session.events();
+    while let Some(event) = events.now() {
+        let begins = matches!(event.kind, SessionEvent::Planning | SessionEvent::TurnStarted { .. });
+        assert!(!begins, "{event:?}");
+    }
+    assert_eq!(world.desk.model.requests().len(), 1);
+}
+
+/// S7.8, S7.2: killed, and opened again: an agent that opted in goes on where it was, and then comes what waits; what goes on
+/// can be stopped like any other, and is not restarted after that.
+#[tokio::test]
+async fn a_turn_that_was_cut_by_a_crash_goes_on_if_its_agent_opted_in() {
+    let world = World::new(OnRestart::Resume);
+    let first = world.paying().await;
+    world.lives.say(1, Life::Dead);
+    let next = world.open(2).await;
+    world.desk.tools.valve().came(2).await;
+    assert_eq!(next.turn().unwrap().turn, turn(1), "it goes on by itself");
+    // S7.8: it can be stopped like any other, also from another process.
+    let bytes = Intent::Session(SessionStop::now().because("not now")).to_bytes();
+    let stop = store::StopIntent { bytes, approvals: store::Approvals::Stay };
+    world.store.ask_stop(&id(), stop).await.unwrap();
+    next.look();
+    let exit = next.done().await;
+    assert_eq!((exit.reason(), exit.cause()), (&ExitReason::Stopped, Some("not now")));
+    assert_eq!(exit.open().unwrap().fate, Fate::Interrupted(turn(1)));
+    let last = world.open(3).await;
+    nothing_begins(&world, &last).await;
+    world.desk.tools.valve().open_for_all();
+    assert!(last.resume().await, "only an explicit resume");
+    ended(&last, |fate| fate == Fate::Completed(turn(1))).await;
+    ended(&last, |fate| fate == Fate::Completed(turn(2))).await;
+    assert_eq!(world.desk.model.requests().len(), 3, "each model call once");
+    drop(first);
+}
+
+/// S7.8: a shutdown is such an end, whether the session was dropped or its process died after.
+#[tokio::test]
+async fn a_turn_that_was_cut_by_a_shutdown_goes_on_if_its_agent_opted_in() {
+    let world = World::new(OnRestart::Resume);
+    let first = world.paying().await;
+    let handle = first.handle();
+    drop(first);
+    handle.done().await;
+    world.desk.tools.valve().open_for_all();
+    let next = world.open(2).await;
+    ended(&next, |fate| fate == Fate::Completed(turn(1))).await;
+    ended(&next, |fate| fate == Fate::Completed(turn(2))).await;
+}
+
+/// S7.8: by default nothing runs by itself.
+#[tokio::test]
+async fn a_turn_that_was_cut_waits_by_default() {
+    let world = World::new(OnRestart::Wait);
+    let first = world.paying().await;
+    world.lives.say(1, Life::Dead);
+    let next = world.open(2).await;
+    nothing_begins(&world, &next).await;
+    drop(first);
+}
+
+/// S7.8, S7.2: a turn that somebody stopped is not restarted, whatever its agent opted in to: stopped and settled, or asked
+/// only and then killed, or asked through the store while nobody lived; nor where a shutdown came on top.
+#[tokio::test]
+async fn a_stopped_turn_is_not_restarted() {
+    #[derive(Clone, Copy, Debug)]
+    enum How {
+        Settled,
+        AskedOnly,
+        BeforeAnOwner,
+        ThenShutDown,
+    }
+    for how in [How::Settled, How::AskedOnly, How::BeforeAnOwner, How::ThenShutDown] {
+        let world = World::new(OnRestart::Resume);
+        let mut first = Some(world.paying().await);
+        let session = first.as_ref().unwrap().handle();
+        let is_asked = |event: &SessionEvent| {
+            super::desk::is_fact(event, |fact| matches!(fact, safepoint::event::Fact::StopAsked(_)))
+        };
+        match how {
+            How::Settled => {
+                session.stop(SessionStop::now());
+                session.done().await;
+            }
+            How::AskedOnly | How::ThenShutDown => {
+                session.stop_turn(None, StopRequest::at(SafePoints::AFTER_ALL_CALLS));
+                seen(&session, is_asked).await;
+                if let How::ThenShutDown = how {
+                    first = None;
+                    session.done().await;
+                }
+            }
+            How::BeforeAnOwner => {
+                world.lives.say(1, Life::Dead);
+                let bytes = Intent::Turn(None, StopRequest::now()).to_bytes();
+                let stop = store::StopIntent { bytes, approvals: store::Approvals::Stay };
+                world.store.ask_stop(&id(), stop).await.unwrap();
+            }
+        }
+        world.lives.say(1, Life::Dead);
+        let next = world.open(2).await;
+        nothing_begins(&world, &next).await;
+        drop(first);
+    }
+}

@@ -1,0 +1,178 @@
+//! Stops as the store keeps them: heeded at once, and noted as seen to only when they have come to their end.
+//!
+//! **Invariants**: an intent that was heeded and is not noted as seen to holds for the next owner (S7.2, S7.5); one of ours
+//! is never heeded a second time.
+
+use std::collections::HashSet;
+
+use safepoint_scope::Task;
+use tokio::sync::oneshot;
+
+use super::{Answer, Input, Item, Mail, Owner, TurnId, plan};
+use crate::{
+    outcome::Persisted,
+    session::{
+        asking::Kept,
+        intent::Intent,
+        journal::in_time,
+        stop::{How, SessionStop},
+    },
+    store::{Approvals, Class, StopIntent, Write},
+};
+
+/// What the store knows of stops, as far as it is not done with.
+#[derive(Default)]
+pub(super) struct Heeded {
+    /// Of the session: until it has ended.
+    session: Vec<(u64, Until)>,
+    /// Of one turn: until that has ended.
+    turns: Vec<(TurnId, u64)>,
+    /// Put there by this owner, for whoever asked here.
+    own: HashSet<u64>,
+    /// On their way there, and how many of them have not been heard of.
+    keeping: Vec<Task<Option<u64>>>,
+    under_way: usize,
+    /// What came while those were on their way: it may be one of them.
+    deferred: Vec<(u64, Intent)>,
+}
+
+/// When a stop of the session has come to its end. Exhaustive: with the session, or also when it is taken back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Until {
+    Over,
+    OverOrOpen,
+}
+
+impl Until {
+    fn of(stop: &SessionStop) -> Self {
+        match stop.how {
+            How::Strength(_) => Self::Over,
+            How::WhenIdle(_) => Self::OverOrOpen,
+        }
+    }
+}
+
+impl Heeded {
+    /// What is to be noted as a turn ends.
+    pub(super) fn of_turn(&self, turn: TurnId) -> impl Iterator<Item = Write> {
+        self.turns.iter().filter(move |(of, _)| *of == turn).map(|(_, number)| Write::StopSeen(*number))
+    }
+
+    pub(super) fn turn_noted(&mut self, turn: TurnId) {
+        self.turns.retain(|(of, _)| *of != turn);
+    }
+}
+
+impl<T: Item> Owner<T> {
+    /// Does what somebody else asked.
+    pub(super) async fn heed(&mut self, number: u64, intent: Intent) {
+        if self.heeded.own.contains(&number) {
+            return;
+        }
+        if self.heeded.under_way > 0 {
+            self.heeded.deferred.push((number, intent));
+            return;
+        }
+        // Whoever wants the turn to end does not want it to begin anew.
+        self.restart = None;
+        let (reply, mut told) = oneshot::channel();
+        match intent {
+            Intent::Session(stop) => {
+                self.heeded.session.push((number, Until::of(&stop)));
+                self.stop(stop, reply).await;
+            }
+            Intent::Turn(turn, request) => {
+                self.stop_turn(turn, request, reply).await;
+                match told.try_recv() {
+                    Ok(Answer::StoppingTurn(turn)) => self.heeded.turns.push((turn, number)),
+                    _ => self.note_seen(vec![number]).await,
+                }
+            }
+        }
+    }
+
+    /// Has the store keep a stop that was asked here, beside whatever it does already: nothing waits for the store.
+    pub(super) fn keep_stop(&mut self, stop: SessionStop, reply: oneshot::Sender<Kept>) {
+        let Some(journal) = self.journal.clone().filter(|_| self.persisted == Persisted::Yes) else {
+            if reply.send(Kept::Nowhere).is_err() {
+                // Whoever asked no longer waits.
+            }
+            return;
+        };
+        let (until, mailbox) = (Until::of(&stop), self.shared.mailbox.clone());
+        let bytes = Intent::Session(stop).to_bytes();
+        // The end of the session's loop leaves what is open as it is (S8.3).
+        let intent = StopIntent { bytes, approvals: Approvals::Stay };
+        self.heeded.under_way += 1;
+        self.heeded.keeping.push(self.scope.spawn("stop's record", async move {
+            let kept = in_time(journal.store().ask_stop(journal.session(), intent)).await.ok();
+            if reply.send(kept.map_or(Kept::Nowhere, Kept::InStore)).is_err() {
+                // Whoever asked no longer waits; it is kept all the same.
+            }
+            mailbox.post(Mail::StopKept { number: kept, is_idle: until == Until::OverOrOpen });
+            kept
+        }));
+    }
+
+    pub(super) async fn stop_kept(&mut self, number: Option<u64>, until_open: bool) {
+        if let Some(number) = number {
+            self.heeded.own.insert(number);
+            let until = if until_open { Until::OverOrOpen } else { Until::Over };
+            self.heeded.session.push((number, until));
+        }
+        self.heeded.under_way -= 1;
+        if self.heeded.under_way > 0 {
+            return;
+        }
+        self.heeded.keeping.clear();
+        if !self.machine.may_end_when_idle() {
+            self.note_open().await;
+        }
+        for (number, intent) in std::mem::take(&mut self.heeded.deferred) {
+            Box::pin(self.heed(number, intent)).await;
+        }
+    }
+
+    /// Whoever asked for the end of an idle session takes that back.
+    pub(super) async fn keep_open(&mut self) {
+        self.step(Input::KeepOpen).await;
+        self.note_open().await;
+    }
+
+    async fn note_open(&mut self) {
+        let (open, over): (Vec<_>, Vec<_>) = std::mem::take(&mut self.heeded.session)
+            .into_iter()
+            .partition(|(_, until)| *until == Until::OverOrOpen);
+        self.heeded.session = over;
+        self.note_seen(open.into_iter().map(|(number, _)| number).collect()).await;
+    }
+
+    async fn note_seen(&mut self, numbers: Vec<u64>) {
+        let Some(journal) = self.journal.clone().filter(|_| !numbers.is_empty()) else { return };
+        let writes = numbers.into_iter().map(Write::StopSeen).collect();
+        if let Err(error) = journal.append_in_time(writes, Class::Recorded).await {
+            self.broke(plan::store_report(&error)).await;
+        }
+    }
+
+    /// Gives the session back to the store, with the stops that it has ended by.
+    pub(super) async fn let_go(&mut self) {
+        let Some(journal) = self.journal.clone() else { return };
+        let mut numbers: Vec<u64> = self.heeded.session.iter().map(|(number, _)| *number).collect();
+        for task in std::mem::take(&mut self.heeded.keeping) {
+            numbers.extend(task.await.ok().flatten());
+        }
+        numbers.sort_unstable();
+        numbers.dedup();
+        let writes: Vec<_> = numbers.into_iter().map(Write::StopSeen).collect();
+        if self.persisted == Persisted::Yes
+            && !writes.is_empty()
+            && journal.append_in_time(writes, Class::Recorded).await.is_err()
+        {
+            // They hold for the next owner, who ends at once: asked for twice, and lost never.
+        }
+        if let Err(_lost) = in_time(journal.release()).await {
+            // It lapses by itself.
+        }
+    }
+}
