@@ -32,6 +32,8 @@ mod elsewhere;
 mod expired;
 #[path = "session/fire.rs"]
 mod fire;
+#[path = "session/gone.rs"]
+mod gone;
 #[path = "session/kept.rs"]
 mod kept;
 #[path = "session/panics.rs"]

@@ -57,6 +57,7 @@ async fn a_preempt_stops_the_turn_and_the_next_one_answers() {
 }
 
 /// S6.5: a steer goes to the turn at work, and its ticket says where it was delivered.
+/// getpaseo/paseo#4061: a message that is sent at once ends and discards the turn instead of steering it.
 #[tokio::test]
 async fn a_steer_is_delivered_to_the_turn_at_work() {
     let server = server([Reply::text("and that")]).await;

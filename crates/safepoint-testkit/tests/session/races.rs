@@ -375,6 +375,7 @@ async fn what_comes_late_is_kept_once() {
 
 /// S6.2: an id that a client used is known as long as the session lives, also when its item is at rest or the session
 /// is over.
+/// milind-soni/OpenMausBot PR#1323: an answer that is late is read as a refusal, and the message is sent and done twice.
 #[tokio::test]
 async fn a_clients_id_is_known_for_the_sessions_life() {
     let session = Desk::new([]).chat().start();

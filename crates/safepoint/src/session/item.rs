@@ -273,6 +273,9 @@ impl<T> Slip<T> {
     pub(super) fn fate(&self, fate: Fate) {
         self.tell(|told| told.fate = Some(fate));
     }
+    pub(super) fn fate_now(&self) -> Option<Fate> {
+        self.look(|told| told.fate)
+    }
     pub(super) fn preempted(&self, preempted: Preempted) {
         self.tell(|told| told.preempted = Some(preempted));
     }
@@ -343,7 +346,7 @@ impl<T> Ticket<T> {
     /// The latest that is known of where it is; none while it waits or its turn is at work.
     #[must_use]
     pub fn fate_now(&self) -> Option<Fate> {
-        self.slip.look(|told| told.fate)
+        self.slip.fate_now()
     }
 
     /// The suspended turn that the item waits behind, until somebody decides; none if it waits for nothing of the kind.

@@ -70,6 +70,8 @@ pub(super) struct Owner<T> {
     began: Instant,
     sleep: Option<Pin<Box<Sleep>>>,
     items: HashMap<ItemId, Held<T>>,
+    /// Of an item that was accepted, while the store or a strategy is asked about it.
+    hand: Option<(T, Arc<Slip<T>>)>,
     /// Of items that were taken back, while their preempts are out.
     preempting: HashMap<ItemId, Arc<Slip<T>>>,
     history: History,
@@ -140,6 +142,15 @@ struct Work {
     outcome: Option<Outcome>,
 }
 
+/// An owner whose task may be dropped at any moment: its runtime may be shut down.
+struct Owned<T: Item>(Owner<T>);
+
+impl<T: Item> Drop for Owned<T> {
+    fn drop(&mut self) {
+        self.0.dropped();
+    }
+}
+
 impl<T: Item> Owner<T> {
     pub(super) fn new(
         shared: Arc<SharedSession<T>>,
@@ -162,6 +173,7 @@ impl<T: Item> Owner<T> {
             began: Instant::now(),
             sleep: None,
             items: HashMap::new(),
+            hand: None,
             preempting: HashMap::new(),
             planner: None,
             planned: None,
@@ -193,8 +205,14 @@ impl<T: Item> Owner<T> {
         }
     }
 
-    /// The whole life of a session. Whatever panics in it that is not ours is an account, and not the end of this task.
-    pub(super) async fn own(mut self) {
+    /// The whole life of a session. If this is dropped before its end, polled or not, the session has an end all the same.
+    pub(super) fn own(self) -> impl Future<Output = ()> + Send {
+        let mut owned = Owned(self);
+        async move { owned.0.whole().await }
+    }
+
+    /// Whatever panics in it that is not ours is an account, and not the end of this task.
+    async fn whole(&mut self) {
         if let Err(Panicked(why)) = callback::run(self.live()).await {
             self.fall(&why);
         }
@@ -227,8 +245,9 @@ impl<T: Item> Owner<T> {
                 self.shared.door.note(1, self.machine.room_taken());
             }
             Mail::PushBy { item, slip, strategy } => {
-                let policy = self.ask_strategy(strategy).await;
-                if let Some(item) = self.store_item(item, &slip, policy, None).await {
+                if let Some((item, policy)) = self.ask_strategy((item, &slip), strategy).await
+                    && let Some(item) = self.store_item(item, &slip, policy, None).await
+                {
                     self.accept(item, slip, policy).await;
                 }
                 self.shared.door.note(1, self.machine.room_taken());

@@ -12,8 +12,9 @@ use crate::session::{
     exit::{Exit, ExitReason, Open},
     journal::{Cut, Journal, LeftTurn},
     machine,
+    words::{Preempted, Refusal},
 };
-use crate::shared::Always;
+use crate::{outcome::Persisted, shared::Always};
 
 impl<T: Item> Owner<T> {
     /// Takes over what another owner left.
@@ -43,11 +44,36 @@ impl<T: Item> Owner<T> {
     pub(super) fn fall(&mut self, why: &str) {
         self.error.get_or_insert(report("something that the session called panicked", why));
         self.ended = Some(machine::Exit::Broken);
+        self.account();
+    }
+
+    /// The task is dropped before its end: what is here is accounted for as it stands, and nobody waits for ever.
+    pub(super) fn dropped(&mut self) {
+        if self.shared.exit.get().is_some() {
+            return;
+        }
+        if self.ended.is_none() {
+            let message = "the runtime that the session was started on is gone".to_owned();
+            let hint = Some("start it on a runtime that lives as long as the session".to_owned());
+            if self.journal.is_some() {
+                self.persisted = Persisted::No(message.clone());
+            }
+            self.error.get_or_insert(ErrorReport { code: "runtime".into(), message, hint });
+            self.ended = Some(machine::Exit::Broken);
+        }
+        self.account();
+        self.finish();
+    }
+
+    /// Shuts the door, and brings everything to rest that is here.
+    fn account(&mut self) {
         self.shared.door.shut();
+        if let Some((item, slip)) = self.hand.take() {
+            self.account_for(item, slip);
+        }
         while let Some(mail) = self.ahead.pop_front().or_else(|| self.mail.try_recv().ok()) {
             if let Mail::Push { item, slip, .. } | Mail::PushBy { item, slip, .. } = *mail {
-                self.show(SessionEvent::Accepted(slip.id()));
-                self.items.insert(slip.id(), Held { item, came: Came::Queued, slip });
+                self.account_for(item, slip);
             }
         }
         if let Some(work) = self.work.take() {
@@ -55,12 +81,33 @@ impl<T: Item> Owner<T> {
             self.left = Some((work, fate));
         }
         let open = self.left.as_ref().map(|(work, fate)| (work.items.clone(), *fate));
-        for item in self.items.keys().copied().collect::<Vec<_>>() {
-            match &open {
-                Some((items, fate)) if items.contains(&item) => self.rest(item, *fate),
-                _ => self.rest(item, Fate::Unhandled),
+        for (item, told) in
+            self.items.iter().map(|(id, held)| (*id, held.slip.fate_now())).collect::<Vec<_>>()
+        {
+            let fate = match &open {
+                Some((items, fate)) if items.contains(&item) => *fate,
+                _ => Fate::Unhandled,
+            };
+            if told != Some(fate) {
+                self.rest(item, fate);
             }
         }
+        for (_, slip) in self.preempting.drain() {
+            slip.preempted(Preempted::SupersededByStop);
+        }
+    }
+
+    /// An item that nobody has looked at yet: unhandled, or back with its sender where it would have to be recorded first.
+    fn account_for(&mut self, item: T, slip: Arc<Slip<T>>) {
+        let id = slip.id();
+        if self.journal.is_some() {
+            let fate = Fate::Returned(Refusal::NotRecorded);
+            self.show(SessionEvent::Fate { item: id, fate });
+            return slip.back(item, fate);
+        }
+        slip.recorded(id.number());
+        self.show(SessionEvent::Accepted(id));
+        self.items.insert(id, Held { item, came: Came::Queued, slip });
     }
 
     /// Ends what the turns began in the background: as the session was asked to, and else now, for nobody owns it any
@@ -78,7 +125,7 @@ impl<T: Item> Owner<T> {
         self.family.settle();
     }
 
-    pub(super) fn finish(mut self) {
+    pub(super) fn finish(&mut self) {
         let open = self.left.take().map(|(work, fate)| {
             let items = &mut self.items;
             let held = |id: &ItemId| items.remove(id).map(|held| (*id, held.item));

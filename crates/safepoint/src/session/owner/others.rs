@@ -12,7 +12,7 @@ impl<T: Item> Owner<T> {
     /// Makes an item durable before anybody is told that it is in (S6.2); none if it went back to its sender.
     pub(super) async fn store_item(
         &mut self,
-        item: T,
+        mut item: T,
         slip: &Arc<Slip<T>>,
         policy: Policy,
         client_id: Option<String>,
@@ -24,18 +24,23 @@ impl<T: Item> Owner<T> {
         let sealed = callback::call(|| seal(&item, policy, client_id, self.settings.inbox));
         let why = match sealed {
             Err(_) | Ok(Err(_)) => Refusal::NotRecorded,
-            Ok(Ok(push)) => match in_time(journal.store().push(journal.session(), push)).await {
-                Ok(Pushed::Accepted(number)) => {
-                    journal.number(slip.id(), number);
-                    slip.recorded(number);
-                    return Some(item);
+            Ok(Ok(push)) => {
+                self.hand = Some((item, Arc::clone(slip)));
+                let pushed = in_time(journal.store().push(journal.session(), push)).await;
+                item = self.hand.take()?.0;
+                match pushed {
+                    Ok(Pushed::Accepted(number)) => {
+                        journal.number(slip.id(), number);
+                        slip.recorded(number);
+                        return Some(item);
+                    }
+                    Ok(Pushed::Same(_)) => Refusal::Known,
+                    Ok(Pushed::Conflict(_)) => Refusal::OtherContent,
+                    Ok(Pushed::Full) => Refusal::Full,
+                    Ok(Pushed::Closed) => Refusal::Closed,
+                    Err(_lost) => Refusal::NotRecorded,
                 }
-                Ok(Pushed::Same(_)) => Refusal::Known,
-                Ok(Pushed::Conflict(_)) => Refusal::OtherContent,
-                Ok(Pushed::Full) => Refusal::Full,
-                Ok(Pushed::Closed) => Refusal::Closed,
-                Err(_lost) => Refusal::NotRecorded,
-            },
+            }
         };
         let fate = Fate::Returned(why);
         self.show(SessionEvent::Fate { item: slip.id(), fate });

@@ -1,15 +1,31 @@
 //! Push strategies: asked while nothing else happens, so that what they saw still holds when they have chosen (S6.4).
 
+use std::sync::Arc;
+
 use futures_util::future::{Either, select};
 use safepoint_scope::TaskEnd;
 
 use super::{Item, Mail, Owner, plan::report};
-use crate::session::{item::Policy, mail::Strategy, stop::How};
+use crate::session::{
+    item::{Policy, Slip},
+    mail::Strategy,
+    stop::How,
+};
 
 impl<T: Item> Owner<T> {
     /// Asks off the async threads. Past its bound the item simply waits; a panic ends the session. What comes meanwhile
     /// is heard afterwards, in its order; a stop of the session does not wait for the strategy (S2.8).
-    pub(super) async fn ask_strategy(&mut self, strategy: Strategy) -> Policy {
+    pub(super) async fn ask_strategy(
+        &mut self,
+        (item, slip): (T, &Arc<Slip<T>>),
+        strategy: Strategy,
+    ) -> Option<(T, Policy)> {
+        self.hand = Some((item, Arc::clone(slip)));
+        let policy = self.chosen_by(strategy).await;
+        self.hand.take().map(|(item, _)| (item, policy))
+    }
+
+    async fn chosen_by(&mut self, strategy: Strategy) -> Policy {
         // Nobody waits for a strategy of a session that ends: its item is unhandled, however it would have come.
         if self.ended.is_some() || self.ahead.iter().any(|mail| is_stop(mail)) {
             return Policy::Enqueue;

@@ -1,0 +1,117 @@
+//! A session whose runtime is gone: it has an end, and nothing that was given to it is nowhere.
+
+use safepoint::{
+    SessionHandle,
+    ids::TurnId,
+    session::{ExitReason, Fate, Preempt, PushError},
+};
+use tokio::runtime::{Builder, Runtime};
+
+use super::{
+    desk::Desk,
+    world::{seen, texts},
+};
+
+fn turn(number: u64) -> TurnId {
+    number.to_string().parse().unwrap()
+}
+
+/// What is awaited when the session's own runtime is gone.
+fn later() -> Runtime {
+    Builder::new_current_thread().enable_all().build().unwrap()
+}
+
+fn is_closed(handle: &SessionHandle<String>) {
+    assert!(matches!(handle.push("late".to_owned()), Err(PushError::Closed(item)) if item == "late"));
+    let exit = later().block_on(handle.done());
+    let ExitReason::Failed(error) = exit.reason() else { panic!("{:?}", exit.reason()) };
+    assert_eq!(error.code, "runtime");
+}
+
+/// S6.2, S6.10: the runtime goes while a turn is at work and an item waits: both have come to rest, everybody who waits
+/// hears of it, and what is pushed later goes back.
+#[test]
+fn a_runtime_that_goes_in_a_turn_leaves_no_item_nowhere() {
+    let (desk, runtime) = (Desk::new([]), Runtime::new().unwrap());
+    let mut gate = desk.model.gate();
+    let (handle, tickets) = runtime.block_on(async {
+        let session = desk.chat().start();
+        let first = session.push("a".to_owned()).unwrap();
+        gate.request().await;
+        let second = session.push("b".to_owned()).unwrap();
+        seen(
+            &session,
+            |event| matches!(event, safepoint::session::SessionEvent::Accepted(id) if *id == second.id()),
+        )
+        .await;
+        let handle = session.handle();
+        std::mem::forget(session);
+        (handle, [first, second])
+    });
+    drop(runtime);
+    is_closed(&handle);
+    later().block_on(async {
+        let [first, second] = tickets;
+        assert_eq!((first.fate().await, second.fate().await), (Fate::Interrupted(turn(1)), Fate::Unhandled));
+        assert_eq!((first.recorded().await, second.recorded().await), (Some(0), Some(1)));
+        let exit = handle.done().await;
+        let open = exit.open().unwrap();
+        assert_eq!((open.turn, open.items[0].1.as_str()), (turn(1), "a"));
+        assert_eq!(texts(&exit), ["b"]);
+        let mut events = handle.events();
+        while events.next().await.is_some() {}
+    });
+}
+
+/// S6.2, S6.4: and while it is idle, before it was ever polled, and while a strategy is asked.
+#[test]
+fn a_runtime_that_goes_at_any_other_time_closes_the_session() {
+    let idle = Runtime::new().unwrap();
+    let desk = Desk::new([safepoint_testkit::script::Reply::text("done")]);
+    let handle = idle.block_on(async {
+        let session = desk.chat().start();
+        assert_eq!(session.push("a".to_owned()).unwrap().fate().await, Fate::Completed(turn(1)));
+        let handle = session.handle();
+        std::mem::forget(session);
+        handle
+    });
+    drop(idle);
+    is_closed(&handle);
+
+    // A runtime that nobody drives polls nothing.
+    let unpolled = later();
+    let session = {
+        let _entered = unpolled.enter();
+        desk.chat().start()
+    };
+    let handle = session.handle();
+    let ticket = handle.push(safepoint::session::Push::new("b".to_owned()).policy(Preempt::now())).unwrap();
+    std::mem::forget(session);
+    drop(unpolled);
+    is_closed(&handle);
+    assert_eq!(later().block_on(ticket.fate()), Fate::Unhandled);
+    later().block_on(ticket.preempted());
+
+    let asking = Runtime::new().unwrap();
+    let (began, waits) = std::sync::mpsc::channel();
+    let (go, gate) = std::sync::mpsc::channel::<()>();
+    let (handle, ticket) = asking.block_on(async {
+        let session = desk.chat().strategy(std::time::Duration::MAX).start();
+        let ticket = session
+            .push_by("c".to_owned(), move |_| {
+                began.send(()).unwrap();
+                drop(gate.recv());
+                safepoint::session::Policy::Enqueue
+            })
+            .unwrap();
+        let handle = session.handle();
+        std::mem::forget(session);
+        (handle, ticket)
+    });
+    waits.recv().unwrap();
+    asking.shutdown_background();
+    assert_eq!(later().block_on(ticket.fate()), Fate::Unhandled);
+    drop(go);
+    is_closed(&handle);
+    assert_eq!(texts(&later().block_on(handle.done())), ["c"]);
+}
