@@ -168,7 +168,7 @@ async fn a_strategy_sees_the_turn_at_work() {
 async fn a_strategy_that_panics_ends_the_session() {
     let desk = Desk::new([]);
     let _silent = desk.model.gate();
-    let session = desk.chat().start();
+    let session = desk.chat().strategy(Duration::from_secs(3600)).start();
     let first = session.push("a".to_owned()).unwrap();
     seen(&session, |event| matches!(event, SessionEvent::TurnStarted { .. })).await;
     let second = session.push_by("b".to_owned(), |_| panic!("no idea")).unwrap();
