@@ -3,7 +3,7 @@
 use crate::cargo;
 
 /// The tests that measure, by package and test target. Each keeps one section of the document.
-const MEASURES: [(&str, &str); 1] = [("safepoint-testkit", "backends")];
+const MEASURES: [(&str, &str); 2] = [("safepoint-testkit", "backends"), ("safepoint-remote", "acp")];
 
 /// The variable by which the suite writes its table.
 const WRITE: &str = "SAFEPOINT_WRITE_BACKENDS";

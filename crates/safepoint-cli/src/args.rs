@@ -157,6 +157,9 @@ pub(crate) struct AgentArgs {
     /// What the config file says of servers of tools.
     #[arg(skip)]
     pub(crate) servers: Servers,
+    /// The store in which what is said is kept, if it is.
+    #[arg(skip)]
+    pub(crate) kept_in: Option<PathBuf>,
     /// What it says of calls.
     #[arg(skip)]
     pub(crate) rules: Rules,

@@ -21,11 +21,17 @@ pub(crate) async fn choose(args: &AgentArgs, processes: &Processes) -> anyhow::R
     };
     let builder = match kind {
         "acp" => {
-            let agent = Acp::shell("acp", place).under(processes);
-            Agent::over(match &args.root {
-                Some(root) => agent.cwd(root),
-                None => agent,
-            })
+            let mut agent = Acp::shell("acp", place).under(processes);
+            if let Some(root) = &args.root {
+                agent = agent.cwd(root);
+            }
+            if let Some(store) = &args.kept_in {
+                // Beside the store, whose sessions its sessions belong to.
+                let mut folder = store.clone().into_os_string();
+                folder.push(".acp");
+                agent = agent.remember_in(folder);
+            }
+            Agent::over(agent)
         }
         other => return Err(Usage(format!("there is no backend `{other}`; write {KINDS}")).into()),
     };

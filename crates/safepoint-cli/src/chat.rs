@@ -59,7 +59,8 @@ struct Kept {
 pub(crate) async fn chat(args: ChatArgs) -> anyhow::Result<ExitCode> {
     let ChatArgs { session, store: path, mut agent } = args;
     Config::load(agent.config.as_deref())?.fill(&mut agent);
-    let is_kept = session.is_some() || path.is_some();
+    agent.kept_in = conversation::kept_in(session.as_ref(), path.as_ref())?;
+    let is_kept = agent.kept_in.is_some();
     let id = session.map_or_else(SessionId::fresh, SessionId::from);
     let mut kept =
         if is_kept { Some(Kept { store: conversation::open_store(path.clone())?, id }) } else { None };

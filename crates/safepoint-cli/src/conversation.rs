@@ -260,6 +260,18 @@ pub(crate) fn existing_store(path: Option<PathBuf>) -> anyhow::Result<Option<Arc
     if path.exists() { open_store(Some(path)).map(Some) } else { Ok(None) }
 }
 
+/// The file in which what is said is kept; none where it is not.
+///
+/// # Errors
+/// If there is no place for it.
+pub(crate) fn kept_in(session: Option<&String>, store: Option<&PathBuf>) -> anyhow::Result<Option<PathBuf>> {
+    match (session, store) {
+        (_, Some(path)) => Ok(Some(path.clone())),
+        (Some(_), None) => usual_store().map(Some),
+        (None, None) => Ok(None),
+    }
+}
+
 /// `$XDG_DATA_HOME/safepoint/store.db`, or the same under `~/.local/share`.
 fn usual_store() -> anyhow::Result<PathBuf> {
     let data = std::env::var_os("XDG_DATA_HOME").map(PathBuf::from).filter(|path| path.is_absolute());

@@ -18,7 +18,7 @@ use crate::{
     attach, backend,
     config::Config,
     control::{self, Turns},
-    conversation::{Conversation, Hand, Must},
+    conversation::{Conversation, Hand, Must, kept_in},
     mcp::Used,
     model::Chosen,
     prompts::{prompts, says_something},
@@ -158,7 +158,8 @@ async fn agent(
 ) -> anyhow::Result<(Agent, Needs)> {
     let (tools, servers) =
         tools::chosen(&args.agent, |word| screen.note(&format!("safepoint: {word}")), processes).await?;
-    let Chosen { mut builder, notice, _server, .. } = backend::choose(&args.agent, processes).await?;
+    let agent = AgentArgs { kept_in: kept_in(args.session.as_ref(), args.store.as_ref())?, ..args.agent.clone() };
+    let Chosen { mut builder, notice, _server, .. } = backend::choose(&agent, processes).await?;
     if let Some(notice) = notice {
         screen.note(&format!("safepoint: {notice}"));
     }

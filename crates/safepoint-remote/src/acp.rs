@@ -161,6 +161,14 @@ impl Acp {
         self
     }
 
+    /// Remembers in this folder which of the agent's sessions a conversation is, so that it goes on in the same one also
+    /// after a restart. Default: remembered as long as this lives.
+    #[must_use]
+    pub fn remember_in(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.known = Arc::new(Known::kept_in(folder.into()));
+        self
+    }
+
     /// Sets who holds its processes: share one, and all commands of a program have one guard.
     #[must_use]
     pub fn under(mut self, processes: &Processes) -> Self {

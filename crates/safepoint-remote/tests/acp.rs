@@ -9,6 +9,7 @@ mod acp {
     mod asks;
     mod conversations;
     mod stops;
+    mod suite;
     mod turns;
     mod wrong;
 }

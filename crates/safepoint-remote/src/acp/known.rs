@@ -5,6 +5,8 @@
 
 use std::{
     collections::{HashMap, VecDeque},
+    fs,
+    path::PathBuf,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -15,10 +17,11 @@ use super::limits;
 /// The right to be the process of a conversation.
 pub(super) type Turn = OwnedMutexGuard<()>;
 
-/// Remembers the newest conversations of this process.
+/// Remembers the newest conversations of this process; and those of earlier ones, where it has a folder for that.
 #[derive(Default)]
 pub(super) struct Known {
     state: Mutex<State>,
+    folder: Option<PathBuf>,
 }
 
 #[derive(Default)]
@@ -34,6 +37,10 @@ struct Conversation {
 }
 
 impl Known {
+    pub(super) fn kept_in(folder: PathBuf) -> Self {
+        Self { state: Mutex::default(), folder: Some(folder) }
+    }
+
     /// Waits until the conversation has no process, and says which session it is.
     ///
     /// # Cancel safety
@@ -41,13 +48,39 @@ impl Known {
     pub(super) async fn turn(&self, conversation: &str) -> (Turn, Option<String>) {
         let turns = Arc::clone(&self.conversation(conversation).turns);
         let turn = turns.lock_owned().await;
-        (turn, self.conversation(conversation).session)
+        let session = self.conversation(conversation).session;
+        (turn, session.or_else(|| self.read(conversation)))
     }
 
     pub(super) fn note(&self, conversation: &str, session: &str) {
         if let Some(known) = self.lock().conversations.get_mut(conversation) {
             known.session = Some(session.to_owned());
         }
+        // A few bytes, once in a conversation. Who cannot write them goes on without: the next process of the
+        // conversation then says that the agent knows nothing of it.
+        let Some(file) =
+            self.file(conversation).filter(|_| self.read(conversation).as_deref() != Some(session))
+        else {
+            return;
+        };
+        let written =
+            file.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::write(&file, session));
+        if let Err(error) = written {
+            tracing::debug!(%error, file = %file.display(), "an agent's session is not remembered");
+        }
+    }
+
+    /// What an earlier process wrote down.
+    fn read(&self, conversation: &str) -> Option<String> {
+        fs::read_to_string(self.file(conversation)?).ok().filter(|session| !session.is_empty())
+    }
+
+    /// Where it is written down; a name that is none of ours is not.
+    fn file(&self, conversation: &str) -> Option<PathBuf> {
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+        let fits =
+            (1..=limits::NAME_BYTES).contains(&conversation.len()) && conversation.bytes().all(is_plain);
+        self.folder.as_ref().filter(|_| fits).map(|folder| folder.join(conversation))
     }
 
     fn conversation(&self, name: &str) -> Conversation {

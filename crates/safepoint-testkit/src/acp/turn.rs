@@ -231,7 +231,13 @@ pub(super) fn answered(brain: &mut Brain, id: &Value, answer: &Value) -> Vec<Ste
 
 /// There is nobody any more who would tell it anything.
 pub(super) fn end_of_input(brain: &mut Brain) -> Vec<Step> {
-    let Some(turn) = brain.turn.take().filter(|turn| turn.word == "late") else { return Vec::new() };
+    let Some(turn) = brain.turn.take() else { return Vec::new() };
+    if !turn.is_cancelled {
+        note(brain, "told");
+    }
+    if turn.word != "late" {
+        return Vec::new();
+    }
     let session = turn.session.as_str();
     vec![chunk(session, "done after all"), called(session, CALL, "completed"), end(&turn.prompt, "end_turn")]
 }

@@ -1,0 +1,213 @@
+//! Somebody else's agent as a user meets it: `safepoint run --backend`, its stop, its questions, its session, and what is
+//! left of it when the program is killed.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking, also in its helpers")]
+
+use std::{
+    fs,
+    path::PathBuf,
+    process::{Child, Command, Output, Stdio},
+    time::{Duration, Instant},
+};
+
+use rustix::process::{Pid, Signal, kill_process};
+use safepoint_testkit::acp::{self, ASKED, Keeps, Manners};
+use serde_json::Value;
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// This very program, started again, is the agent: it holds no test then.
+#[test]
+fn this_program_is_an_agent_when_it_is_asked_to_be() {
+    acp::serve_if_asked();
+    assert!(std::env::var(ASKED).is_err(), "an agent never returns");
+}
+
+/// A place for an agent's account, and for a store.
+struct Place {
+    folder: tempfile::TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap() }
+    }
+
+    fn log(&self) -> PathBuf {
+        self.folder.path().join("log")
+    }
+
+    fn account(&self) -> Vec<Value> {
+        acp::read_log(&self.log()).into_iter().map(|(_, got)| got).collect()
+    }
+
+    fn received(&self, method: &str) -> usize {
+        self.account().iter().filter(|got| got["method"] == method).count()
+    }
+
+    /// Our binary, with an agent as its backend where it runs something.
+    fn safepoint(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_safepoint"));
+        command.args(args).env_clear().env("PATH", std::env::var("PATH").unwrap_or_default());
+        let manners = Manners { log: Some(self.log()), keeps: Keeps::Load, ..Manners::default() };
+        command.env(ASKED, manners.to_json()).env("HOME", self.folder.path());
+        if args[0] == "run" || args[0] == "resume" {
+            let agent = std::env::current_exe().unwrap();
+            let test = "this_program_is_an_agent_when_it_is_asked_to_be";
+            let backend = format!("acp:exec '{}' --exact {test} --nocapture", agent.display());
+            command.args(["--backend", &backend, "--root"]).arg(self.folder.path());
+        }
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    fn output(&self, args: &[&str]) -> Output {
+        self.safepoint(args).output().unwrap()
+    }
+
+    /// A run whose agent has begun its work.
+    fn at_work(&self, args: &[&str]) -> Child {
+        let mut run = self.safepoint(args);
+        let run = run.stderr(Stdio::null()).spawn().unwrap();
+        until("its work has begun", || self.account().iter().any(|got| got["begun"].is_number()));
+        run
+    }
+
+    /// What of its agents is alive: by the folder of their log, which is in their environment.
+    fn alive(&self) -> Vec<i32> {
+        let mark = self.log().to_str().unwrap().as_bytes().to_vec();
+        let entries = fs::read_dir("/proc").unwrap();
+        let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+        let is_ours = |pid: &i32| {
+            let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            environ.windows(mark.len()).any(|part| part == mark)
+        };
+        pids.filter(is_ours).collect()
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !holds() {
+        assert!(began.elapsed() < PATIENCE, "not so in time: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn last_line(output: &Output) -> Value {
+    let text = text(&output.stdout);
+    serde_json::from_str(text.lines().last().unwrap_or_else(|| panic!("nothing was said: {text}"))).unwrap()
+}
+
+/// S10.1: an agent of somebody else answers like any, and what cannot be meant is said.
+#[test]
+fn a_run_has_somebody_elses_agent() {
+    let place = Place::new();
+    let output = place.output(&["run", "say it is mended"]);
+    assert_eq!((output.status.code(), text(&output.stdout).trim()), (Some(0), "it is mended"), "{output:?}");
+    assert!(place.alive().is_empty());
+    let output = Command::new(env!("CARGO_BIN_EXE_safepoint"))
+        .args(["run", "x", "--backend", "acp:false", "--config", "/dev/null"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("ended (exit 1) before it was asked anything"), "{output:?}");
+    for backend in ["acp:", "carrier-pigeon:coo", "acp"] {
+        let output =
+            Command::new(env!("CARGO_BIN_EXE_safepoint")).args(["run", "x", "--backend", backend]).output();
+        assert_eq!(output.unwrap().status.code(), Some(2), "{backend}");
+    }
+}
+
+/// S10.2, S10.3 / T3, aaif-goose/goose#10619: Ctrl-C reaches the agent, and the last line says what it said to that.
+#[test]
+fn a_signal_stops_the_agent_and_the_outcome_says_how() {
+    for (word, said) in [("work", "it said `cancelled`"), ("deaf", "it said nothing to that")] {
+        let place = Place::new();
+        let run = place.at_work(&["run", word, "--json", "--grace", "0"]);
+        kill_process(Pid::from_child(&run), Signal::INT).unwrap();
+        let output = run.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(130));
+        let outcome = last_line(&output);
+        assert_eq!((&outcome["type"], &outcome["status"]), (&"outcome".into(), &"stopped".into()));
+        let call = &outcome["receipt"]["calls"][0];
+        assert_eq!(
+            (&call["remote"]["stop"], &call["remote"]["grade"]),
+            (&"confirmed".into(), &"hard".into())
+        );
+        assert!(call["remote"]["word"].as_str().unwrap().contains(said), "{call}");
+        assert!(outcome["receipt"]["quiet"].is_string(), "{outcome}");
+        assert_eq!(place.received("session/cancel"), 1);
+        assert!(place.alive().is_empty(), "{word}");
+    }
+}
+
+/// S4.9, S10.2 / T5, anthropics/claude-code#1935: kill -9 of the runtime leaves no agent, and nothing that it started,
+/// also not what has left its session.
+#[test]
+fn nothing_is_left_when_the_runtime_is_killed() {
+    let place = Place::new();
+    let mut run = place.at_work(&["run", "tree"]);
+    until("the grandchild is there", || place.alive().len() >= 2);
+    kill_process(Pid::from_child(&run), Signal::KILL).unwrap();
+    let killed = Instant::now();
+    run.wait().unwrap();
+    until("nothing is left", || place.alive().is_empty());
+    assert!(killed.elapsed() < PATIENCE);
+}
+
+/// S8.2, S10.1: what the agent asks is decided from another terminal.
+#[test]
+fn a_question_of_the_agent_is_answered_from_another_process() {
+    let place = Place::new();
+    let store = place.folder.path().join("store.db");
+    let store = store.to_str().unwrap();
+    let mut run = place.safepoint(&["run", "ask", "--session", "s", "--store", store]);
+    let run = run.stderr(Stdio::null()).spawn().unwrap();
+    let open = || {
+        let listed = place.output(&["approvals", "s", "--store", store, "--json"]);
+        let lines: Vec<Value> =
+            text(&listed.stdout).lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+        lines.into_iter().find(|line| line["tool"] == "acp/execute")
+    };
+    until("the question is there", || open().is_some());
+    assert!(open().unwrap().to_string().contains("Pay the rent"));
+    let approved = place.output(&["approve", "s", "--store", store]);
+    assert_eq!(approved.status.code(), Some(0), "{approved:?}");
+    let output = run.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), text(&output.stdout).trim()), (Some(0), "paid"), "{output:?}");
+    assert!(place.account().iter().any(|did| did["paid"] == 900));
+}
+
+/// S7.1, S10.1: the next message of a kept session, by another process, goes on in the agent's own session.
+#[test]
+fn a_kept_session_goes_on_in_the_agents_own() {
+    let place = Place::new();
+    let store = place.folder.path().join("store.db");
+    let args = ["run", "count", "--session", "s", "--store", store.to_str().unwrap()];
+    for answer in ["prompt 1", "prompt 2", "prompt 3"] {
+        let output = place.output(&args);
+        assert_eq!((output.status.code(), text(&output.stdout).trim()), (Some(0), answer), "{output:?}");
+    }
+    assert_eq!((place.received("session/new"), place.received("session/load")), (1, 2));
+}
+
+/// S7.3, S10.3: a run that was killed while its agent worked does not ask for that work again: what it did is unknown,
+/// and the answer says so.
+#[test]
+fn work_that_a_kill_cut_off_is_not_asked_for_again() {
+    let place = Place::new();
+    let store = place.folder.path().join("store.db");
+    let store = store.to_str().unwrap();
+    let mut run = place.at_work(&["run", "deaf", "--session", "s", "--store", store]);
+    kill_process(Pid::from_child(&run), Signal::KILL).unwrap();
+    run.wait().unwrap();
+    let output = place.output(&["resume", "s", "--store", store]);
+    assert!(text(&output.stdout).contains("unknown"), "{output:?}");
+    assert_eq!(place.received("session/prompt"), 1, "nothing is repeated");
+    until("nothing is left", || place.alive().is_empty());
+}
