@@ -6,7 +6,7 @@ use crate::cargo;
 const MEASURES: [(&str, &str); 2] = [("safepoint-testkit", "backends"), ("safepoint-remote", "acp")];
 
 /// The variable by which the suite writes its table.
-const WRITE: &str = "SAFEPOINT_WRITE_BACKENDS";
+pub(crate) const WRITE: &str = "SAFEPOINT_WRITE_BACKENDS";
 
 /// Writes every table.
 pub(crate) fn backends() -> anyhow::Result<()> {

@@ -3,6 +3,7 @@
 //! A peer that cannot be had here (no node, no registry) is no failure, and no success either: each of its scenarios is
 //! listed as skipped, with the reason.
 
+mod acp;
 mod aimock;
 mod driven;
 mod mcp;
@@ -96,6 +97,7 @@ pub(crate) fn peers() -> anyhow::Result<()> {
     }
     mcp::peers(&binary, &mut tally)?;
     sdks::peers(&binary, &mut tally)?;
+    acp::peers(&binary, &mut tally)?;
     let Tally { passed, failed, skipped } = tally;
     println!("peers: {passed} passed, {failed} failed, {skipped} skipped");
     if failed > 0 {

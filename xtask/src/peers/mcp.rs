@@ -125,8 +125,10 @@ impl Drop for Bench {
     }
 }
 
+pub(super) use self::{install::quietly, scenarios::is_alive};
+
 /// Polls a condition of the real world.
-fn until(what: &str, holds: impl Fn() -> bool) -> anyhow::Result<()> {
+pub(super) fn until(what: &str, holds: impl Fn() -> bool) -> anyhow::Result<()> {
     const PATIENCE: Duration = Duration::from_secs(30);
     const LOOK: Duration = Duration::from_millis(10);
     let began = Instant::now();

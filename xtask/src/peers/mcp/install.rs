@@ -62,7 +62,7 @@ pub(super) fn conformance(cache: &Path) -> Result<(PathBuf, PathBuf), Absent> {
     Ok((program, suite))
 }
 
-fn quietly(command: &mut Command, what: &str) -> Result<(), Absent> {
+pub(in super::super) fn quietly(command: &mut Command, what: &str) -> Result<(), Absent> {
     let output = command.stdin(Stdio::null()).output();
     let output = output.map_err(|error| Absent(format!("{what} could not be started: {error}")))?;
     if output.status.success() {

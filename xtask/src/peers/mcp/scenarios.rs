@@ -65,7 +65,7 @@ fn killed(bench: &Bench) -> anyhow::Result<()> {
 }
 
 /// Whether a process has this text in its environment.
-fn is_alive(mark: &str) -> bool {
+pub(in super::super) fn is_alive(mark: &str) -> bool {
     let Ok(entries) = std::fs::read_dir("/proc") else { return false };
     entries.filter_map(Result::ok).any(|entry| {
         let environ = std::fs::read(entry.path().join("environ")).unwrap_or_default();

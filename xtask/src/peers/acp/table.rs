@@ -1,0 +1,42 @@
+//! What agents said to a stop beside what our receipt says, as a table of docs/backends.md.
+
+use std::fs;
+
+use anyhow::Context as _;
+
+use crate::{backends::WRITE, source};
+
+/// What was seen of one stop.
+pub(super) struct Told {
+    /// What the agent said and noticed itself.
+    pub(super) peer: String,
+    /// Our word on it.
+    pub(super) ours: String,
+}
+
+pub(super) fn row(peer: &str, scenario: &str, told: &Told) -> String {
+    format!("| {peer} | {scenario} | {} | {} |\n", told.peer, told.ours)
+}
+
+/// Prints the table, and writes it into the document where that is asked for.
+pub(super) fn keep(rows: &[String]) -> anyhow::Result<()> {
+    const HEAD: &str = "<!-- seen: real ACP agents -->\n";
+    const END: &str = "<!-- end -->";
+    const COLUMNS: &str =
+        "| agent | scenario | what the agent did | what our receipt says |\n|---|---|---|---|\n";
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let table = format!("{COLUMNS}{}", rows.concat());
+    print!("{table}");
+    if std::env::var_os(WRITE).is_none() {
+        return Ok(());
+    }
+    let document = source::root().join("docs/backends.md");
+    let text = fs::read_to_string(&document)?;
+    let (before, rest) =
+        text.split_once(HEAD).context("docs/backends.md has no place for real ACP agents")?;
+    let (_, after) = rest.split_once(END).context("its place has no end")?;
+    fs::write(document, format!("{before}{HEAD}{table}{END}{after}"))?;
+    Ok(())
+}
