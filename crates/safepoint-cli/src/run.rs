@@ -158,7 +158,8 @@ async fn agent(
 ) -> anyhow::Result<(Agent, Needs)> {
     let (tools, servers) =
         tools::chosen(&args.agent, |word| screen.note(&format!("safepoint: {word}")), processes).await?;
-    let agent = AgentArgs { kept_in: kept_in(args.session.as_ref(), args.store.as_ref())?, ..args.agent.clone() };
+    let agent =
+        AgentArgs { kept_in: kept_in(args.session.as_ref(), args.store.as_ref())?, ..args.agent.clone() };
     let Chosen { mut builder, notice, _server, .. } = backend::choose(&agent, processes).await?;
     if let Some(notice) = notice {
         screen.note(&format!("safepoint: {notice}"));
