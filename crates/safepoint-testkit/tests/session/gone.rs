@@ -34,7 +34,7 @@ fn is_closed(handle: &SessionHandle<String>) {
 fn a_runtime_that_goes_in_a_turn_leaves_no_item_nowhere() {
     let (desk, runtime) = (Desk::new([]), Runtime::new().unwrap());
     let mut gate = desk.model.gate();
-    let (handle, tickets) = runtime.block_on(async {
+    let (session, tickets) = runtime.block_on(async {
         let session = desk.chat().start();
         let first = session.push("a".to_owned()).unwrap();
         gate.request().await;
@@ -44,21 +44,19 @@ fn a_runtime_that_goes_in_a_turn_leaves_no_item_nowhere() {
             |event| matches!(event, safepoint::session::SessionEvent::Accepted(id) if *id == second.id()),
         )
         .await;
-        let handle = session.handle();
-        std::mem::forget(session);
-        (handle, [first, second])
+        (session, [first, second])
     });
     drop(runtime);
-    is_closed(&handle);
+    is_closed(&session);
     later().block_on(async {
         let [first, second] = tickets;
         assert_eq!((first.fate().await, second.fate().await), (Fate::Interrupted(turn(1)), Fate::Unhandled));
         assert_eq!((first.recorded().await, second.recorded().await), (Some(0), Some(1)));
-        let exit = handle.done().await;
+        let exit = session.done().await;
         let open = exit.open().unwrap();
         assert_eq!((open.turn, open.items[0].1.as_str()), (turn(1), "a"));
         assert_eq!(texts(&exit), ["b"]);
-        let mut events = handle.events();
+        let mut events = session.events();
         while events.next().await.is_some() {}
     });
 }
@@ -68,15 +66,13 @@ fn a_runtime_that_goes_in_a_turn_leaves_no_item_nowhere() {
 fn a_runtime_that_goes_at_any_other_time_closes_the_session() {
     let idle = Runtime::new().unwrap();
     let desk = Desk::new([safepoint_testkit::script::Reply::text("done")]);
-    let handle = idle.block_on(async {
+    let session = idle.block_on(async {
         let session = desk.chat().start();
         assert_eq!(session.push("a".to_owned()).unwrap().fate().await, Fate::Completed(turn(1)));
-        let handle = session.handle();
-        std::mem::forget(session);
-        handle
+        session
     });
     drop(idle);
-    is_closed(&handle);
+    is_closed(&session);
 
     // A runtime that nobody drives polls nothing.
     let unpolled = later();
@@ -84,34 +80,30 @@ fn a_runtime_that_goes_at_any_other_time_closes_the_session() {
         let _entered = unpolled.enter();
         desk.chat().start()
     };
-    let handle = session.handle();
-    let ticket = handle.push(safepoint::session::Push::new("b".to_owned()).policy(Preempt::now())).unwrap();
-    std::mem::forget(session);
+    let ticket = session.push(safepoint::session::Push::new("b".to_owned()).policy(Preempt::now())).unwrap();
     drop(unpolled);
-    is_closed(&handle);
+    is_closed(&session);
     assert_eq!(later().block_on(ticket.fate()), Fate::Unhandled);
     later().block_on(ticket.preempted());
 
     let asking = Runtime::new().unwrap();
     let (began, waits) = std::sync::mpsc::channel();
     let (go, gate) = std::sync::mpsc::channel::<()>();
-    let (handle, ticket) = asking.block_on(async {
+    let (session, ticket) = asking.block_on(async {
         let session = desk.chat().strategy(std::time::Duration::MAX).start();
         let ticket = session
             .push_by("c".to_owned(), move |_| {
                 began.send(()).unwrap();
-                drop(gate.recv());
+                assert!(gate.recv().is_err());
                 safepoint::session::Policy::Enqueue
             })
             .unwrap();
-        let handle = session.handle();
-        std::mem::forget(session);
-        (handle, ticket)
+        (session, ticket)
     });
     waits.recv().unwrap();
     asking.shutdown_background();
     assert_eq!(later().block_on(ticket.fate()), Fate::Unhandled);
     drop(go);
-    is_closed(&handle);
-    assert_eq!(texts(&later().block_on(handle.done())), ["c"]);
+    is_closed(&session);
+    assert_eq!(texts(&later().block_on(session.done())), ["c"]);
 }

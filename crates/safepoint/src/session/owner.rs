@@ -26,7 +26,6 @@ use super::{
 use crate::{
     agent::Agent,
     approval::Decision,
-    callback::{self, Panicked},
     event::ErrorReport,
     history::History,
     ids::{ApprovalId, ItemId, RunId, TurnId},
@@ -142,15 +141,6 @@ struct Work {
     outcome: Option<Outcome>,
 }
 
-/// An owner whose task may be dropped at any moment: its runtime may be shut down.
-struct Owned<T: Item>(Owner<T>);
-
-impl<T: Item> Drop for Owned<T> {
-    fn drop(&mut self) {
-        self.0.dropped();
-    }
-}
-
 impl<T: Item> Owner<T> {
     pub(super) fn new(
         shared: Arc<SharedSession<T>>,
@@ -203,22 +193,6 @@ impl<T: Item> Owner<T> {
             gone: HashSet::new(),
             persisted: Persisted::Yes,
         }
-    }
-
-    /// The whole life of a session. If this is dropped before its end, polled or not, the session has an end all the same.
-    pub(super) fn own(self) -> impl Future<Output = ()> + Send {
-        let mut owned = Owned(self);
-        async move { owned.0.whole().await }
-    }
-
-    /// Whatever panics in it that is not ours is an account, and not the end of this task.
-    async fn whole(&mut self) {
-        if let Err(Panicked(why)) = callback::run(self.live()).await {
-            self.fall(&why);
-        }
-        self.end_family().await;
-        self.let_go().await;
-        self.finish();
     }
 
     async fn live(&mut self) {

@@ -14,9 +14,38 @@ use crate::session::{
     machine,
     words::{Preempted, Refusal},
 };
-use crate::{outcome::Persisted, shared::Always};
+use crate::{
+    callback::{self, Panicked},
+    outcome::Persisted,
+    shared::Always,
+};
+
+/// An owner whose task may be dropped at any moment: its runtime may be shut down.
+struct Owned<T: Item>(Owner<T>);
+
+impl<T: Item> Drop for Owned<T> {
+    fn drop(&mut self) {
+        self.0.dropped();
+    }
+}
 
 impl<T: Item> Owner<T> {
+    /// The whole life of a session. If this is dropped before its end, polled or not, the session has an end all the same.
+    pub(in crate::session) fn own(self) -> impl Future<Output = ()> + Send {
+        let mut owned = Owned(self);
+        async move { owned.0.whole().await }
+    }
+
+    /// Whatever panics in it that is not ours is an account, and not the end of this task.
+    async fn whole(&mut self) {
+        if let Err(Panicked(why)) = callback::run(self.live()).await {
+            self.fall(&why);
+        }
+        self.end_family().await;
+        self.let_go().await;
+        self.finish();
+    }
+
     /// Takes over what another owner left.
     pub(in crate::session) fn inherit(
         &mut self,
