@@ -125,7 +125,8 @@ impl Ledger {
     }
 }
 
-/// Asks for the stop of the plot, once in the session's life, and waits until its owner has seen to it.
+/// Asks for the stop of the plot, once in the session's life, and waits until its owner has passed it on to the turn: it
+/// is noted as seen to only when it has come to its end, which a graceful one does after this payment.
 async fn wished(task: &Task) {
     let Stop::InThePayment(wish) = task.plot.stop else { return };
     let other = SqliteStore::open(&task.store).unwrap();
@@ -133,6 +134,9 @@ async fn wished(task: &Task) {
         other.ask_stop(&session(), wish.intent()).await.unwrap();
     }
     while other.stops(&session(), 0).await.unwrap().iter().any(|stop| !stop.seen) {
+        if super::judge::lines_since(&other, 0).await.iter().any(|line| line.fact["fact"] == "stop_asked") {
+            return;
+        }
         tokio::time::sleep(LOOK).await;
     }
 }
