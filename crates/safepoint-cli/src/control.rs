@@ -18,6 +18,7 @@ mod wire;
 pub(crate) use client::nudge;
 pub(crate) use run::Turns;
 pub(crate) use server::Server;
+pub(crate) use stored::INBOX;
 
 use crate::chat::Host;
 use about::About;

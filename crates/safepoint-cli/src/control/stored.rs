@@ -19,7 +19,7 @@ use super::{
 use crate::conversation::existing_store;
 
 /// How many items may wait in a kept session.
-const INBOX: usize = 1024;
+pub(crate) const INBOX: usize = 1024;
 /// How often the end of a stop is looked for.
 const LOOK: Duration = Duration::from_millis(50);
 

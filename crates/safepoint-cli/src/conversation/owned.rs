@@ -9,12 +9,12 @@ use jiff::Timestamp;
 use safepoint::{
     event::Events,
     ids::{ItemId, SessionId},
-    session::{ExitReason, Fate, Session, SessionEvent, Ticket},
-    store::{ApprovalState, ItemState, Store, Use},
+    session::{ExitReason, Fate, Policy, PushError, Session, SessionEvent, Ticket, seal},
+    store::{ApprovalState, ItemState, Pushed, Store, Use},
 };
 
 use super::Next;
-use crate::args::Usage;
+use crate::{args::Usage, control::INBOX};
 
 /// A session of a store that this process owns.
 pub(crate) struct Kept {
@@ -29,6 +29,8 @@ pub(crate) struct Kept {
 /// What is waited for. Exhaustive: the turn of what was said, or what a session that is taken up has left.
 enum Wait {
     Said(Ticket<String>),
+    /// What was said to a session that had just ended: it waits in the store for the next owner.
+    Late(String),
     /// And nobody has asked for it yet.
     TakeUp,
     Left,
@@ -41,8 +43,13 @@ impl Kept {
     }
 
     pub(super) fn say(&mut self, text: String) -> anyhow::Result<()> {
-        let ticket = self.session.push(text).map_err(|error| Usage(error.to_string()))?;
-        (self.wait, self.number) = (Wait::Said(ticket), None);
+        self.number = None;
+        self.wait = match self.session.push(text) {
+            Ok(ticket) => Wait::Said(ticket),
+            // A stop that waited in the store was first.
+            Err(PushError::Closed(text)) => Wait::Late(text),
+            Err(error) => return Err(Usage(error.to_string()).into()),
+        };
         Ok(())
     }
 
@@ -53,7 +60,7 @@ impl Kept {
     pub(super) fn said(&self) -> Option<ItemId> {
         match &self.wait {
             Wait::Said(ticket) => Some(ticket.id()),
-            Wait::TakeUp | Wait::Left => None,
+            Wait::Late(_) | Wait::TakeUp | Wait::Left => None,
         }
     }
 
@@ -73,6 +80,13 @@ impl Kept {
                 self.number = ticket.recorded().await;
                 if let (None, Some(Fate::Returned(why))) = (self.number, ticket.fate_now()) {
                     anyhow::bail!("the prompt was not taken: {why}");
+                }
+            }
+            Wait::Late(text) => {
+                self.session.done().await;
+                let push = seal(text, Policy::Enqueue, None, INBOX)?;
+                if let Pushed::Accepted(number) = self.store.push(&self.id, push).await? {
+                    self.number = Some(number);
                 }
             }
             Wait::TakeUp => {
