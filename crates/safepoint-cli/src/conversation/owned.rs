@@ -142,7 +142,8 @@ impl Kept {
     /// Why no turn comes, if none does: nothing could be taken up.
     async fn none(&self) -> Option<Next> {
         let open = self.questions().await.open;
-        let waiting = self.items_waiting().await;
+        // What is taken has a turn, which may be about to be told of.
+        let (waiting, taken) = (self.items_waiting().await, self.items_taken().await);
         let (mut has_begun, mut stopped) = (false, None);
         let mut all = self.session.events();
         while let Some(event) = all.now() {
@@ -156,7 +157,7 @@ impl Kept {
             (true, ..) => None,
             (false, Some(cause), _) => Some(Next::Stopped(cause)),
             (false, None, 1..) => Some(Next::Undecided(open)),
-            (false, None, 0) => (waiting == 0).then_some(Next::Nothing),
+            (false, None, 0) => (waiting + taken == 0).then_some(Next::Nothing),
         }
     }
 
@@ -174,6 +175,11 @@ impl Kept {
             }
         }
         questions
+    }
+
+    async fn items_taken(&self) -> usize {
+        let items = self.store.inbox(&self.id).await.unwrap_or_default();
+        items.iter().filter(|item| item.state == ItemState::Taken).count()
     }
 
     /// How many items wait for a turn that this release can read.
