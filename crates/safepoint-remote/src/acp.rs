@@ -9,7 +9,7 @@
 //! let coder = Acp::program("coder", "my-agent").args(["--acp"]).cwd("project");
 //! let agent = Agent::over(coder).build();
 //! if let Outcome::Done(done) = agent.run("Why does the build fail?").await {
-//!     println!("{}", done.answer);
+//!     println!("{done}");
 //! }
 //! # }
 //! ```
