@@ -203,7 +203,7 @@ pub(crate) struct AgentArgs {
     /// The time limit of a call; default: none
     #[arg(long, value_name = "DUR", value_parser = duration)]
     pub(crate) tool_timeout: Option<Duration>,
-    /// Who decides about calls that change something, where no [[rules]] of the config file do; default: ask
+    /// Who decides about calls that change something, where no rule of the config file does; default: ask
     #[arg(long, value_enum)]
     pub(crate) approve: Option<Approve>,
     /// What becomes of a call that changes something and was cut off, so that nobody knows whether it happened;
