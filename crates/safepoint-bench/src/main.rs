@@ -51,6 +51,11 @@ async fn bench(only: &str) -> anyhow::Result<()> {
         let server = Server::start(Serving::Rounds(20))?;
         rounds::throughput(&mut table, &server.url).await?;
     }
+    if wanted("wires") {
+        const ROUNDS: usize = 20;
+        let server = Server::start(Serving::Rounds(ROUNDS))?;
+        rounds::wires(&mut table, &server.url, ROUNDS).await?;
+    }
     if wanted("tools") {
         rounds::parallel_tools(&mut table).await?;
     }

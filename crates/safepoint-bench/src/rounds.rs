@@ -9,7 +9,7 @@ use safepoint::{
     receipt::Ending,
     tool::{self, EffectClass, FnTool},
 };
-use safepoint_models::openai;
+use safepoint_models::{anthropic, gemini, openai, responses};
 use safepoint_testkit::{
     script::{Reply, Script},
     server::ModelServer,
@@ -46,12 +46,35 @@ pub(crate) async fn one(agent: &Agent) -> anyhow::Result<()> {
     Ok(())
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a figure for people")]
 pub(crate) async fn cpu(table: &mut Table, url: &str, rounds: usize) -> anyhow::Result<()> {
+    let most = if rounds < 100 { 1.5 } else { 1.0 };
+    let figures = figures(&agent(openai::model("m").base_url(url)), url, rounds).await?;
+    table.ratio(&format!("CPU per round, {rounds} rounds"), "µs", figures, most);
+    Ok(())
+}
+
+/// The other wires, beside the same bare loop: it speaks chat completions in every case.
+pub(crate) async fn wires(table: &mut Table, url: &str, rounds: usize) -> anyhow::Result<()> {
+    let wires = [
+        ("Responses", agent(responses::model("m").base_url(url))),
+        ("Anthropic messages", agent(anthropic::model("m").base_url(url))),
+        ("Gemini", agent(gemini::model("m").base_url(url))),
+    ];
+    for (name, agent) in wires {
+        let what =
+            format!("CPU per round on {name}, {rounds} rounds, beside a bare loop of chat completions");
+        table.ratio(&what, "µs", figures(&agent, url, rounds).await?, 1.5);
+    }
+    Ok(())
+}
+
+/// The medians of both, in turns.
+#[expect(clippy::cast_precision_loss, reason = "a figure for people")]
+async fn figures(agent: &Agent, url: &str, rounds: usize) -> anyhow::Result<(f64, f64)> {
     const REPEATS: usize = 9;
     const RUNS: usize = 1000;
     let runs = RUNS / rounds;
-    let (client, agent) = (Client::new(), agent(openai::model("m").base_url(url)));
+    let client = Client::new();
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for _ in 0..REPEATS {
         let began = cpu_now();
@@ -61,13 +84,11 @@ pub(crate) async fn cpu(table: &mut Table, url: &str, rounds: usize) -> anyhow::
         theirs.push((cpu_now() - began) / (runs * rounds) as f64);
         let began = cpu_now();
         for _ in 0..runs {
-            one(&agent).await?;
+            one(agent).await?;
         }
         ours.push((cpu_now() - began) / (runs * rounds) as f64);
     }
-    let most = if rounds < 100 { 1.5 } else { 1.0 };
-    table.ratio(&format!("CPU per round, {rounds} rounds"), "µs", (median(ours), median(theirs)), most);
-    Ok(())
+    Ok((median(ours), median(theirs)))
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
