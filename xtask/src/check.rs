@@ -9,7 +9,7 @@ pub(crate) fn check() -> anyhow::Result<()> {
     tidy::tidy()?;
     cargo::run(&["test", "--workspace"])?;
     fuzz::fuzz(fuzz::Depth::Smoke)?;
-    peers::peers()?;
+    peers::peers(None)?;
     spec::spec(spec::Neither::Shows)?;
     cargo::doc(&["doc", "--workspace", "--no-deps"])
 }

@@ -21,7 +21,7 @@ cargo xtask RECIPE
   bench [ARGS]   the benchmarks, against a bare loop in the same run
   backends       measures what a stop does to each backend, and writes it into docs/backends.md
   fuzz           the fuzz targets, a minute each; --smoke, or without cargo-fuzz and nightly, under proptest
-  peers          our binary against servers written by others; what cannot be had is listed as skipped
+  peers [KIND]   our binary against servers written by others; what cannot be had is listed as skipped
   picture A B T  a captured terminal (tmux capture-pane -e -p) as an SVG with a title: docs/pictures/capture.sh";
 
 fn main() -> ExitCode {
@@ -35,7 +35,7 @@ fn main() -> ExitCode {
         "backends" => backends::backends(),
         "bench" => bench::bench(&rest),
         "fuzz" => fuzz::fuzz(fuzz::Depth::of(&rest)),
-        "peers" => peers::peers(),
+        "peers" => peers::peers(rest.first().map(String::as_str)),
         "picture" => picture::draw(&rest),
         "" | "help" | "--help" => {
             println!("{HELP}");

@@ -3,6 +3,7 @@
 //! A peer that cannot be had here (no node, no registry) is no failure, and no success either: each of its scenarios is
 //! listed as skipped, with the reason.
 
+mod a2a;
 mod acp;
 mod aimock;
 mod driven;
@@ -77,10 +78,34 @@ impl Tally {
     }
 }
 
-/// Runs every scenario on every wire of every peer.
-pub(crate) fn peers() -> anyhow::Result<()> {
+/// Runs every scenario against every peer, or against those of one kind: `models`, `mcp`, `sdks`,
+/// `acp` or `a2a`.
+pub(crate) fn peers(only: Option<&str>) -> anyhow::Result<()> {
+    type Kind = (&'static str, fn(&Path, &mut Tally) -> anyhow::Result<()>);
+    const KINDS: [Kind; 5] = [
+        ("models", models),
+        ("mcp", mcp::peers),
+        ("sdks", sdks::peers),
+        ("acp", acp::peers),
+        ("a2a", a2a::peers),
+    ];
     let binary = built()?;
     let mut tally = Tally::default();
+    for (kind, run) in KINDS {
+        if only.is_none_or(|only| only == kind) {
+            run(&binary, &mut tally)?;
+        }
+    }
+    let Tally { passed, failed, skipped } = tally;
+    println!("peers: {passed} passed, {failed} failed, {skipped} skipped");
+    if failed > 0 {
+        bail!("{failed} scenarios failed against servers of others");
+    }
+    Ok(())
+}
+
+/// Runs every scenario on every wire of every server of models.
+fn models(binary: &Path, tally: &mut Tally) -> anyhow::Result<()> {
     for peer in PEERS {
         let cache = target().join("peers").join(peer.name());
         std::fs::create_dir_all(&cache).with_context(|| format!("{} cannot be made", cache.display()))?;
@@ -90,18 +115,10 @@ pub(crate) fn peers() -> anyhow::Result<()> {
                 let title = format!("{} on {wire}: {name}", peer.name());
                 match &installed {
                     Err(Absent(reason)) => tally.skip(&title, reason),
-                    Ok(()) => tally.take(&title, || scenario(&binary, wire, &mut peer.serve(&cache)?)),
+                    Ok(()) => tally.take(&title, || scenario(binary, wire, &mut peer.serve(&cache)?)),
                 }
             }
         }
-    }
-    mcp::peers(&binary, &mut tally)?;
-    sdks::peers(&binary, &mut tally)?;
-    acp::peers(&binary, &mut tally)?;
-    let Tally { passed, failed, skipped } = tally;
-    println!("peers: {passed} passed, {failed} failed, {skipped} skipped");
-    if failed > 0 {
-        bail!("{failed} scenarios failed against servers of others");
     }
     Ok(())
 }

@@ -6,6 +6,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::{
     approvals::{ApprovalsArgs, DecideArgs},
+    backend::Known,
     control::args::{PushArgs, SteerArgs, StopArgs, WithdrawArgs},
     duration::parse as duration,
     kept::StoreCommand,
@@ -163,9 +164,12 @@ pub(crate) struct AgentArgs {
     /// What it says of calls.
     #[arg(skip)]
     pub(crate) rules: Rules,
-    /// Somebody else's agent instead of a model: acp:"COMMAND" starts one that speaks ACP
+    /// Somebody else's agent instead of a model: acp:"COMMAND" starts one that speaks ACP, a2a:URL is one behind A2A
     #[arg(long, value_name = "KIND:WHERE", conflicts_with_all = OF_MODELS)]
     pub(crate) backend: Option<String>,
+    /// What is known of it.
+    #[command(flatten)]
+    pub(crate) known: Known,
     /// The model: openai:NAME, responses:NAME, anthropic:NAME or gemini:NAME
     #[arg(long, value_name = "WIRE:NAME")]
     pub(crate) model: Option<String>,

@@ -1,7 +1,8 @@
 //! Who does the work: a model, or with `--backend` somebody else's agent. Each kind of those is one line here.
 
-use safepoint::Agent;
-use safepoint_remote::acp::Acp;
+use clap::{Args, ValueEnum};
+use safepoint::{Agent, receipt::Grade};
+use safepoint_remote::{a2a::A2a, acp::Acp};
 use safepoint_tools::process::Processes;
 
 use crate::{
@@ -10,7 +11,30 @@ use crate::{
 };
 
 /// How a backend is named.
-const KINDS: &str = "acp:\"COMMAND\"";
+const KINDS: &str = "acp:\"COMMAND\" or a2a:URL";
+
+/// What is known of somebody else's agent.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct Known {
+    /// What a stop does to the work of an A2A agent: `hard` believes it when it says that its task is canceled
+    #[arg(long, value_name = "GRADE", requires = "backend", default_value = "caller-side")]
+    pub(crate) backend_stops: Stops,
+    /// The variable that holds the token of an A2A agent
+    #[arg(long, value_name = "NAME", requires = "backend")]
+    pub(crate) backend_key_env: Option<String>,
+}
+
+/// What a stop does there. Exhaustive: the three grades.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Stops {
+    /// It ends the work, and then says so
+    Hard,
+    /// It says so, and the work may go on
+    #[default]
+    CallerSide,
+    /// It is not supported
+    None,
+}
 
 /// Chooses the backend that the arguments name, else a model.
 pub(crate) async fn choose(args: &AgentArgs, processes: &Processes) -> anyhow::Result<Chosen> {
@@ -33,7 +57,27 @@ pub(crate) async fn choose(args: &AgentArgs, processes: &Processes) -> anyhow::R
             }
             Agent::over(agent)
         }
+        "a2a" => Agent::over(a2a(place, &args.known)?),
         other => return Err(Usage(format!("there is no backend `{other}`; write {KINDS}")).into()),
     };
     Ok(Chosen { builder, name: named.clone(), notice: None, _server: None })
+}
+
+/// An agent behind A2A. Its card is read before its first message, so that one that is not there is a run that failed.
+fn a2a(url: &str, known: &Known) -> anyhow::Result<A2a> {
+    let usage = |why: &dyn std::fmt::Display| Usage(format!("--backend a2a:{url}: {why}"));
+    let agent = A2a::at(url).map_err(|error| usage(&error))?.named("a2a");
+    let agent = match &known.backend_key_env {
+        None => agent,
+        Some(name) => {
+            let token = std::env::var(name)
+                .map_err(|_unset| Usage(format!("--backend-key-env {name}: it is not set")))?;
+            agent.bearer(&token.into()).map_err(|error| usage(&error))?
+        }
+    };
+    Ok(agent.grade(match known.backend_stops {
+        Stops::Hard => Grade::Hard,
+        Stops::CallerSide => Grade::CallerSide,
+        Stops::None => Grade::None,
+    }))
 }

@@ -12,6 +12,8 @@ mod hostile;
 mod places;
 #[path = "a2a/questions.rs"]
 mod questions;
+#[path = "a2a/suite.rs"]
+mod suite;
 #[path = "a2a/talking.rs"]
 mod talking;
 #[path = "a2a/truth.rs"]

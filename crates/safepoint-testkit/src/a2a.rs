@@ -17,6 +17,8 @@ use tokio::{
 };
 
 mod card;
+#[cfg(feature = "suites")]
+mod probe;
 mod serving;
 mod task;
 mod wire;

@@ -18,10 +18,12 @@ pub(crate) fn server(manners: Manners) -> A2aServer {
     A2aServer::start(manners).unwrap()
 }
 
-/// The agent of a server; our end listens no longer than a test likes.
+/// The agent of a server. It has long to answer a stop, which only those need that never do; our end listens no longer
+/// than a test likes.
 pub(crate) fn peer(server: &A2aServer) -> A2a {
+    const STOP_WITHIN: Duration = Duration::from_secs(8);
     const LISTEN: Duration = Duration::from_millis(100);
-    A2a::at(server.url()).unwrap().bounds(bounds()).unwrap().listen(LISTEN)
+    A2a::at(server.url()).unwrap().bounds(bounds()).unwrap().stop_within(STOP_WITHIN).listen(LISTEN)
 }
 
 /// A run of the agent whose work has come to its gate, and whose half answer was heard.

@@ -1,0 +1,111 @@
+//! `--backend a2a:URL`: an agent behind A2A as the one that a user runs, stopped mid-work, and killed and resumed.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking, also in its helpers")]
+
+use std::{
+    io::{BufRead as _, BufReader, Lines},
+    process::{Child, ChildStdout, Command, Stdio},
+};
+
+use rustix::process::{Pid, Signal, kill_process};
+use safepoint_testkit::a2a::{A2aServer, Manners, OnCancel, Wire};
+use serde_json::Value;
+use tokio::runtime::Runtime;
+
+/// A server that lives on threads of its own.
+fn server(manners: Manners) -> (Runtime, A2aServer) {
+    let runtime = Runtime::new().unwrap();
+    let server = runtime.block_on(async { A2aServer::start(manners).unwrap() });
+    (runtime, server)
+}
+
+fn safepoint(server: &A2aServer, args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_safepoint"));
+    command.args(args).args(["--json", "--backend", &format!("a2a:{}", server.url())]);
+    command.env_clear().env("PATH", std::env::var("PATH").unwrap_or_default());
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// Reads on to a line of this type.
+fn until(lines: &mut Lines<BufReader<ChildStdout>>, kind: &str) -> Value {
+    let lines = lines.map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap());
+    let mut seen = Vec::new();
+    for line in lines {
+        if line["type"] == kind {
+            return line;
+        }
+        seen.push(line);
+    }
+    panic!("no `{kind}` in {seen:#?}");
+}
+
+fn signal(child: &Child, signal: Signal) {
+    kill_process(Pid::from_child(child), signal).unwrap();
+}
+
+/// S10.3, S3.6 / T3, T11, aprin-labs/archimedes#1667: interrupted mid-work, the receipt says what the peer said, and
+/// believes it only where the user said that it may.
+#[test]
+fn an_interrupt_is_told_as_what_it_was() {
+    let says = || Manners::honest(Wire::V1).on_cancel(OnCancel::Says);
+    let cases = [
+        (says(), "caller-side", "left_running", "acknowledged", 1),
+        (Manners::honest(Wire::V1), "hard", "stopped", "confirmed", 0),
+        (Manners::like_koog(), "none", "left_running", "refused", 1),
+    ];
+    for (manners, grade, status, word, at_work) in cases {
+        let (runtime, server) = server(manners);
+        let args = ["run", "do it", "--grace", "0", "--backend-stops", grade];
+        let mut child = safepoint(&server, &args).spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        until(&mut lines, "call_progress");
+        runtime.block_on(server.came(1));
+        signal(&child, Signal::INT);
+        let outcome = until(&mut lines, "outcome");
+        assert_eq!(child.wait().unwrap().code(), Some(130));
+        let row = &outcome["receipt"]["calls"][0];
+        assert_eq!((&row["status"], &row["remote"]["stop"]), (&status.into(), &word.into()), "{row}");
+        assert_eq!(server.at_work(), at_work, "{grade}");
+        assert_eq!(outcome["receipt"]["quiet"].is_null(), at_work > 0, "what goes on is not called quiet");
+    }
+}
+
+/// S7.2, S7.3, S10.3 / T10: killed mid-work and resumed by another process: the work is asked for by its name, and begun
+/// once.
+#[test]
+fn a_kill_mid_work_begins_nothing_twice() {
+    let (runtime, server) = server(Manners::honest(Wire::V1));
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("store.db");
+    let kept = ["--session", "s", "--store", store.to_str().unwrap()];
+    let mut child = safepoint(&server, &[&["run", "do it"][..], &kept].concat()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let named = until(&mut lines, "call_named");
+    assert_eq!(named["task"], "task-1");
+    runtime.block_on(server.came(1));
+    signal(&child, Signal::KILL);
+    child.wait().unwrap();
+    server.let_on();
+    runtime.block_on(server.idle());
+
+    let resumed = safepoint(&server, &["resume", "s", "--store", store.to_str().unwrap()]).output().unwrap();
+    let text = String::from_utf8_lossy(&resumed.stdout);
+    let outcome: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+    assert_eq!((&outcome["status"], &outcome["answer"]), (&"done".into(), &"half done".into()), "{text}");
+    assert_eq!((server.begun(), server.asked("SendStreamingMessage")), (1, 1));
+}
+
+/// S1.6: what cannot be meant is exit 2.
+#[test]
+fn an_address_that_is_none_is_refused() {
+    let run = |args: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_safepoint"));
+        let output = command.args(["run", "hi"]).args(args).stdin(Stdio::null()).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    assert!(run(&["--backend", "a2a:nowhere"]).contains("no http or https address"));
+    let unset = run(&["--backend", "a2a:http://127.0.0.1:9", "--backend-key-env", "SAFEPOINT_NO_SUCH_TOKEN"]);
+    assert!(unset.contains("SAFEPOINT_NO_SUCH_TOKEN: it is not set"), "{unset}");
+}

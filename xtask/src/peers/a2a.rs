@@ -1,0 +1,228 @@
+//! Agents written by others, behind A2A: our binary runs over each, is interrupted while the peer works, and what the
+//! peer wrote down of its own work is held beside what our receipt says of it.
+
+mod install;
+mod table;
+
+use std::{
+    fs,
+    net::{TcpListener, TcpStream},
+    path::{Path, PathBuf},
+    process::{Child, Command, Output, Stdio},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, ensure};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use super::{Absent, Tally, target};
+
+use self::table::Row;
+
+/// An agent of others, and what is known of it.
+struct Peer {
+    name: &'static str,
+    /// What the server's file calls it.
+    kind: &'static str,
+    /// The versions that its card names.
+    wires: &'static str,
+    /// The peer's word for a stop.
+    word: &'static str,
+    /// What becomes of its work.
+    deed: Deed,
+}
+
+/// What becomes of work that was to end. Exhaustive: it ends or it goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Deed {
+    TornDown,
+    GoesOn,
+}
+
+const PEERS: [Peer; 7] = [
+    Peer { name: "google-adk", kind: "adk", wires: "1.0", word: "acknowledged", deed: Deed::TornDown },
+    Peer {
+        name: "agent-framework-a2a",
+        kind: "framework",
+        wires: "1.0 0.3",
+        word: "acknowledged",
+        deed: Deed::TornDown,
+    },
+    Peer {
+        name: "agent-framework-a2a over 0.3",
+        kind: "framework",
+        wires: "0.3",
+        word: "acknowledged",
+        deed: Deed::TornDown,
+    },
+    Peer {
+        name: "a2a-sdk, work that ends when it is told to",
+        kind: "sdk-ends",
+        wires: "1.0 0.3",
+        word: "acknowledged",
+        deed: Deed::TornDown,
+    },
+    Peer {
+        name: "a2a-sdk, work that does not",
+        kind: "sdk-goes-on",
+        wires: "1.0 0.3",
+        word: "acknowledged",
+        deed: Deed::GoesOn,
+    },
+    Peer {
+        name: "a2a-sdk, an executor that refuses",
+        kind: "sdk-refuses",
+        wires: "1.0 0.3",
+        word: "refused",
+        deed: Deed::TornDown,
+    },
+    Peer {
+        name: "a2a-sdk, an executor without a cancel",
+        kind: "sdk-unwritten",
+        wires: "1.0 0.3",
+        word: "refused",
+        deed: Deed::TornDown,
+    },
+];
+
+/// Runs every scenario against every agent, and holds the document against what was seen.
+pub(super) fn peers(binary: &Path, tally: &mut Tally) -> anyhow::Result<()> {
+    let cache = target().join("peers/a2a");
+    fs::create_dir_all(&cache).with_context(|| format!("{} cannot be made", cache.display()))?;
+    let installed = install::python(&cache);
+    let mut rows = Vec::new();
+    for peer in &PEERS {
+        let answers = format!("{}: its answer is ours", peer.name);
+        let stops = format!("{}: a stop while it works is told as what it is", peer.name);
+        match &installed {
+            Err(Absent(reason)) => {
+                tally.skip(&answers, reason);
+                tally.skip(&stops, reason);
+            }
+            Ok(python) => {
+                tally.take(&answers, || answered(&Bench::set_up(binary, &cache, python, peer, 3)?));
+                tally.take(&stops, || {
+                    rows.push(stopped(&Bench::set_up(binary, &cache, python, peer, 60)?, peer)?);
+                    Ok(())
+                });
+            }
+        }
+    }
+    if rows.len() == PEERS.len() {
+        tally.take("docs/backends.md says what these agents did", || table::check(&rows));
+    }
+    Ok(())
+}
+
+/// Its answer is the run's.
+fn answered(bench: &Bench) -> anyhow::Result<()> {
+    let output = bench.ours().output()?;
+    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let outcome = outcome(&output)?;
+    ensure!(outcome["answer"] == "step 1. step 2. step 3. ", "{outcome}");
+    ensure!(bench.noted().ends_with(&["ended".to_owned()]), "{:?}", bench.noted());
+    Ok(())
+}
+
+/// Interrupted while the peer works.
+fn stopped(bench: &Bench, peer: &Peer) -> anyhow::Result<Row> {
+    const LAG: Duration = Duration::from_secs(2);
+    let ours = bench.ours().stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
+    until("the peer works", || bench.noted().iter().any(|word| word == "step 3"))?;
+    kill_process(Pid::from_child(&ours), Signal::INT)?;
+    let outcome = outcome(&ours.wait_with_output()?)?;
+    let remote = &outcome["receipt"]["calls"][0]["remote"];
+    let when_told = bench.noted();
+    // What it goes on to do is seen by its own account, a little later.
+    std::thread::sleep(LAG);
+    let later = bench.noted();
+    let steps = |noted: &[String]| noted.iter().filter(|word| word.starts_with("step")).count();
+    let deed = if steps(&later) > steps(&when_told) { Deed::GoesOn } else { Deed::TornDown };
+    ensure!(outcome["status"] == "stopped", "{outcome}");
+    ensure!(remote["stop"] == peer.word, "it is told as {}, not as {}: {remote}", remote["stop"], peer.word);
+    ensure!(deed == peer.deed, "its work {deed:?}: {later:?}");
+    // Nothing was declared of it: no word of its makes the run quiet.
+    ensure!(outcome["receipt"]["quiet"].is_null(), "work of which nobody knows was called quiet: {outcome}");
+    let status = outcome["receipt"]["calls"][0]["status"].as_str().unwrap_or_default();
+    let word = remote["word"].as_str().unwrap_or_default();
+    Ok(Row {
+        name: peer.name,
+        noted: match deed {
+            Deed::TornDown => "torn down",
+            Deed::GoesOn => "goes on, to its last step",
+        },
+        row: format!("{}, {}: \"{word}\"", status.replace('_', " "), peer.word),
+    })
+}
+
+/// One agent that listens; ended when dropped.
+struct Bench {
+    binary: PathBuf,
+    log: PathBuf,
+    url: String,
+    serving: Child,
+}
+
+impl Bench {
+    fn set_up(
+        binary: &Path,
+        cache: &Path,
+        (interpreter, server): &(PathBuf, PathBuf),
+        peer: &Peer,
+        steps: u32,
+    ) -> anyhow::Result<Self> {
+        let log = cache.join("log");
+        fs::write(&log, "")?;
+        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        let mut command = Command::new(interpreter);
+        command.arg(server).arg(peer.kind).arg(port.to_string());
+        command.env("PEER_LOG", &log).env("PEER_STEPS", steps.to_string()).env("PEER_WIRE", peer.wires);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let serving = command.spawn().context("the server could not be started")?;
+        let bench = Self { binary: binary.to_owned(), log, url: format!("http://127.0.0.1:{port}"), serving };
+        until("the server listens", || TcpStream::connect(("127.0.0.1", port)).is_ok())?;
+        Ok(bench)
+    }
+
+    /// Our binary over the agent.
+    fn ours(&self) -> Command {
+        let mut command = Command::new(&self.binary);
+        command.args(["run", "count", "--backend", &format!("a2a:{}", self.url), "--grace", "0", "--json"]);
+        command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        command.stdin(Stdio::null());
+        command
+    }
+
+    /// What the agent wrote down of its work, a line each.
+    fn noted(&self) -> Vec<String> {
+        fs::read_to_string(&self.log).unwrap_or_default().lines().map(str::to_owned).collect()
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        if self.serving.kill().and_then(|()| self.serving.wait()).is_err() {
+            // It ended by itself.
+        }
+    }
+}
+
+/// The last line of `--json`.
+fn outcome(output: &Output) -> anyhow::Result<Value> {
+    let text = String::from_utf8_lossy(&output.stdout);
+    let last = text.lines().last().context("our binary said nothing")?;
+    serde_json::from_str(last).with_context(|| format!("our binary said {last:?}"))
+}
+
+/// Polls a condition of the real world.
+fn until(what: &str, holds: impl Fn() -> bool) -> anyhow::Result<()> {
+    const PATIENCE: Duration = Duration::from_secs(60);
+    const LOOK: Duration = Duration::from_millis(10);
+    let began = Instant::now();
+    while !holds() {
+        ensure!(began.elapsed() < PATIENCE, "{what}: not within {PATIENCE:?}");
+        std::thread::sleep(LOOK);
+    }
+    Ok(())
+}
