@@ -8,7 +8,7 @@ use safepoint::{
 };
 use safepoint_testkit::acp::{Manners, Start};
 
-use super::support::{PATIENCE, Place, run};
+use super::support::{AMPLE, PATIENCE, Place, run};
 
 /// S10.2, S10.3 / T3, aaif-goose/goose#10619; agent-of-empires/agent-of-empires#1039: the cancel is sent, at once and
 /// not behind the prompt; the agent's own word confirms it, long before its time is over.
@@ -104,7 +104,7 @@ async fn a_harder_stop_shortens_the_time() {
     let mut running = run(place.honest().stop_within(PATIENCE * 4), "deaf");
     running.says("working").await;
     running.handle.stop(StopRequest::now());
-    let again = StopRequest::now().cleanup_cap(Duration::from_millis(400)).because(Reason::user("again"));
+    let again = StopRequest::now().cleanup_cap(AMPLE / 2).because(Reason::user("again"));
     let (ended, took) = running.stop_by(again).await;
     ended.confirmed("it said nothing to that");
     assert!(took < PATIENCE, "{took:?}");

@@ -9,7 +9,7 @@ use safepoint_testkit::{
     backend_suite::{self, Account, Measured, Probe, Subject, table},
 };
 
-use super::support::Place;
+use super::support::{AMPLE, Place};
 
 /// The account of the agents of one place.
 struct Agents {
@@ -36,9 +36,6 @@ fn agents(word: &str, within: Duration) -> Subject {
     let acp = place.agent(manners).stop_within(within);
     Subject { backend: Arc::new(Agent::over(acp).build()), probe: Arc::new(Agents { place }) }
 }
-
-/// Whatever the machine does meanwhile, an agent that says nothing is gone by then.
-const AMPLE: Duration = Duration::from_secs(6);
 
 /// Every fact; the grade with ample time, so that the row does not hang on the machine.
 async fn measured(name: &str, word: &str) -> Measured {

@@ -21,6 +21,9 @@ use serde_json::Value;
 /// How long anything may take on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
+/// Whatever the machine does meanwhile, an agent that says nothing is gone by then, and that is known.
+pub(crate) const AMPLE: Duration = Duration::from_secs(8);
+
 /// This very program, started again, is the agent: it holds no test then.
 #[test]
 fn this_program_is_an_agent_when_it_is_asked_to_be() {
@@ -42,13 +45,14 @@ impl Place {
         self.folder.path().join("log")
     }
 
-    /// An agent that writes its account here.
+    /// An agent that writes its account here, and has ample time for a stop.
     pub(crate) fn agent(&self, manners: Manners) -> Acp {
         let manners = Manners { log: Some(self.log()), ..manners };
         Acp::program("coder", std::env::current_exe().unwrap())
             .args(["--exact", "acp::support::this_program_is_an_agent_when_it_is_asked_to_be", "--nocapture"])
             .env(ASKED, manners.to_json())
             .cwd(self.folder.path())
+            .stop_within(AMPLE)
     }
 
     pub(crate) fn honest(&self) -> Acp {
