@@ -7,6 +7,7 @@ mod a2a;
 mod acp;
 mod aimock;
 mod driven;
+mod fixtures;
 mod mcp;
 mod node;
 mod scenarios;
@@ -78,14 +79,15 @@ impl Tally {
     }
 }
 
-/// Runs every scenario against every peer, or against those of one kind: `models`, `mcp`, `sdks`,
+/// Runs every scenario against every peer, or against those of one kind: `models`, `mcp`, `sdks`, `fixtures`,
 /// `acp` or `a2a`.
 pub(crate) fn peers(only: Option<&str>) -> anyhow::Result<()> {
     type Kind = (&'static str, fn(&Path, &mut Tally) -> anyhow::Result<()>);
-    const KINDS: [Kind; 5] = [
+    const KINDS: [Kind; 6] = [
         ("models", models),
         ("mcp", mcp::peers),
         ("sdks", sdks::peers),
+        ("fixtures", fixtures::peers),
         ("acp", acp::peers),
         ("a2a", a2a::peers),
     ];

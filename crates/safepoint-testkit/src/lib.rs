@@ -122,3 +122,10 @@ pub mod valve;
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
+
+/// And what the guides to models and to tools of others show.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guides/failover.md")]
+#[doc = include_str!("../../../docs/guides/mcp.md")]
+#[doc = include_str!("../../../docs/guides/practice.md")]
+struct Guides;

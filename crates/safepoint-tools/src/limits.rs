@@ -88,6 +88,8 @@ pub const MCP_TRIES: u32 = 4;
 pub const MCP_PAUSE: Duration = Duration::from_millis(100);
 /// The longest such pause.
 pub const MCP_PAUSE_LONG: Duration = Duration::from_secs(5);
+/// The longest pause before a server that ended the stream on which it tells its changes is asked for another.
+pub const MCP_HEAR_PAUSE_LONG: Duration = Duration::from_secs(60);
 /// An MCP server that lived this long is well: when it is lost, it is started again without a pause.
 pub const MCP_WELL: Duration = Duration::from_secs(5);
 /// Tools that one MCP server may have; further ones are not offered.

@@ -11,7 +11,7 @@ use anyhow::{Context as _, ensure};
 use super::{Absent, Tally, mcp::install, serving::Serving, target};
 
 /// The versions that the scenarios are known to fit.
-const SDKS: [&str; 2] = ["openai==3.54.0", "anthropic==2.12.0"];
+pub(super) const SDKS: [&str; 2] = ["openai==3.54.0", "anthropic==2.12.0"];
 const CLIENT: &str = include_str!("sdks.py");
 
 /// Each client, and the wire that it reads.

@@ -46,6 +46,11 @@ impl Serving {
         format!("{}/{version}", self.url)
     }
 
+    /// An address below it.
+    pub(super) fn at(&self, path: &str) -> String {
+        format!("{}/{path}", self.url)
+    }
+
     /// The requests that it was sent: `{path, body, status}` each.
     pub(super) fn requests(&mut self) -> anyhow::Result<Vec<Value>> {
         let stdin = self.child.stdin.as_mut().expect("it was piped at the start");

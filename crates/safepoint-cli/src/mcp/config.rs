@@ -145,6 +145,24 @@ mod tests {
         assert!(servers.one("c").unwrap_err().to_string().contains("there are a, b"));
     }
 
+    /// What the guide shows is a config file, and each key that it names is one.
+    #[test]
+    fn the_guides_config_is_right() {
+        let guide = include_str!("../../../../docs/guides/mcp.md");
+        let block = guide.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+        let shown: BTreeMap<String, Servers> = toml::from_str(block).unwrap();
+        assert_eq!(shown["mcp"].one("files").unwrap().name(), "files");
+        assert!(shown["mcp"].one("search").unwrap_err().to_string().contains("SEARCH_TOKEN"));
+        let keys = guide.lines().filter_map(|line| line.strip_prefix("| `")?.split(" |").next());
+        let keys: Vec<&str> =
+            keys.flat_map(|cell| cell.split(", ")).map(|key| key.trim_matches('`')).collect();
+        let entry: Result<Entry, _> = toml::from_str("no_such_key = 1");
+        let known = entry.unwrap_err().to_string();
+        for key in keys {
+            assert!(known.contains(&format!("`{key}`")), "{key}: {known}");
+        }
+    }
+
     #[test]
     fn a_variable_is_put_in_and_a_missing_one_is_named() {
         assert_eq!(expand("plain").unwrap(), "plain");

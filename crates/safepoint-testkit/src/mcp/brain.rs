@@ -19,7 +19,10 @@ pub const TOOLS: [(&str, &str); 16] = [
     ("noise", "writes lines that are no messages, then answers"),
     ("crash", "says why on standard error and ends the server with code 3"),
     ("mislead", "asks something with the call's own id, takes that back, and then answers"),
-    ("grow", "says that its tools changed, and has one more from then on"),
+    (
+        "grow",
+        "says that its tools changed (of 2026-07-28: to whoever listens), and has one more from then on",
+    ),
     ("picture", "answers with words, a picture and a value"),
     ("env", "answers with the variable of its environment that its argument `name` names"),
 ];
@@ -28,6 +31,8 @@ pub const TOOLS: [(&str, &str); 16] = [
 #[derive(Debug)]
 pub(super) enum Step {
     Say(Value),
+    /// Said to whoever listens for changes.
+    Tell(Value),
     /// A line that is not JSON.
     Raw(String),
     /// Words on standard error, then the end of the server.
@@ -40,12 +45,13 @@ pub(super) struct Brain {
     pub(super) manners: Manners,
     grown: usize,
     late: Vec<Value>,
+    listens: Option<Value>,
     pub(super) lists: usize,
 }
 
 impl Brain {
     pub(super) fn new(manners: Manners) -> Self {
-        Self { manners, grown: 0, late: Vec::new(), lists: 0 }
+        Self { manners, grown: 0, late: Vec::new(), listens: None, lists: 0 }
     }
 
     pub(super) fn hear(&mut self, message: &Value) -> Vec<Step> {
@@ -57,6 +63,11 @@ impl Brain {
         match (message["method"].as_str().unwrap_or_default(), self.manners.speaks) {
             ("initialize", Speaks::Older) => vec![result(id, self.initialized())],
             ("server/discover", Speaks::Newest) => vec![result(id, discovered())],
+            ("subscriptions/listen", Speaks::Newest) => {
+                self.listens = Some(id.clone());
+                let what = json!({"notifications": message["params"]["notifications"]});
+                vec![Step::Say(heard(id, "notifications/subscriptions/acknowledged", what))]
+            }
             ("tools/list", _) => {
                 self.lists += 1;
                 vec![result(id, self.listed(&message["params"]["cursor"]))]
@@ -134,8 +145,14 @@ impl Brain {
             ],
             "grow" => {
                 self.grown += 1;
-                let changed = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"});
-                vec![Step::Say(changed), said(id, "grown")]
+                let changed = "notifications/tools/list_changed";
+                let told = match (self.manners.speaks, &self.listens) {
+                    (Speaks::Older, _) => Some(Step::Say(json!({"jsonrpc": "2.0", "method": changed}))),
+                    (Speaks::Newest, Some(listens)) => Some(Step::Tell(heard(listens, changed, json!({})))),
+                    // Nobody asked to be told.
+                    (Speaks::Newest, None) => None,
+                };
+                told.into_iter().chain([said(id, "grown")]).collect()
             }
             "picture" => vec![result(id, picture())],
             "env" => {
@@ -212,6 +229,12 @@ fn picture() -> Value {
     let image = json!({"type": "image", "data": "iVBORw0KGgo=", "mimeType": "image/png"});
     let words = json!({"type": "text", "text": "a dot"});
     json!({"content": [words, image], "structuredContent": {"dots": 1}, "resultType": "complete"})
+}
+
+/// A notice on the stream of this listener.
+fn heard(listener: &Value, method: &str, mut params: Value) -> Value {
+    params["_meta"] = json!({"io.modelcontextprotocol/subscriptionId": listener});
+    json!({"jsonrpc": "2.0", "method": method, "params": params})
 }
 
 fn notice(token: &Value, step: u64) -> Step {

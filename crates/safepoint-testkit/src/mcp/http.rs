@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpListener, TcpStream},
+    sync::broadcast,
     task::{JoinHandle, JoinSet},
 };
 
@@ -31,7 +32,18 @@ pub struct HttpServer {
 struct Mind {
     brain: Mutex<Brain>,
     seen: Mutex<Vec<(u64, Seen)>>,
+    news: broadcast::Sender<News>,
 }
+
+/// What goes to those who listen. Exhaustive: a notice, or the end of their streams.
+#[derive(Clone, Debug)]
+enum News {
+    Notice(Value),
+    End,
+}
+
+/// Notices that a slow listener may be behind.
+const NEWS: usize = 64;
 
 /// What the server saw. Exhaustive: a message, or the end of an exchange before its answer.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,7 +65,9 @@ impl HttpServer {
     pub async fn start(manners: Manners) -> io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let url = format!("http://{}/mcp", listener.local_addr()?);
-        let mind = Arc::new(Mind { brain: Mutex::new(Brain::new(manners)), seen: Mutex::new(Vec::new()) });
+        let brain = Mutex::new(Brain::new(manners));
+        let news = broadcast::Sender::new(NEWS);
+        let mind = Arc::new(Mind { brain, seen: Mutex::new(Vec::new()), news });
         let for_task = Arc::clone(&mind);
         let task = tokio::spawn(async move {
             // Dropped with this task: a server that is gone answers on no connection that it still had.
@@ -74,6 +88,13 @@ impl HttpServer {
     #[must_use]
     pub fn url(&self) -> &str {
         &self.url
+    }
+
+    /// Ends the streams of those who listen for changes.
+    pub fn hang_up(&self) {
+        if self.mind.news.send(News::End).is_err() {
+            // Nobody listens.
+        }
     }
 
     /// What it saw so far, with the time of the world's clock in nanoseconds.
@@ -127,6 +148,7 @@ async fn answer(socket: &mut TcpStream, mind: &Mind, body: &[u8]) -> io::Result<
     let Ok(message) = serde_json::from_slice::<Value>(body) else {
         return socket.write_all(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n").await;
     };
+    let news = mind.news.subscribe();
     let steps = mind.hear(&message);
     if message["id"].is_null() {
         return socket.write_all(b"HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n").await;
@@ -136,9 +158,12 @@ async fn answer(socket: &mut TcpStream, mind: &Mind, body: &[u8]) -> io::Result<
     }
     let said = steps.into_iter().find_map(|step| match step {
         Step::Say(said) => Some(said),
-        Step::Raw(_) | Step::Die(..) => None,
+        Step::Tell(_) | Step::Raw(_) | Step::Die(..) => None,
     });
     let Some(said) = said else { return gave_up(socket, mind, &message).await };
+    if message["method"] == "subscriptions/listen" && said["method"].is_string() {
+        return tell(socket, mind, &message, said, news).await;
+    }
     let session = match mind.speaks() {
         Speaks::Older if message["method"] == "initialize" => "mcp-session-id: one\r\n",
         Speaks::Older | Speaks::Newest => "",
@@ -151,20 +176,55 @@ async fn answer(socket: &mut TcpStream, mind: &Mind, body: &[u8]) -> io::Result<
     socket.write_all((head + &text).as_bytes()).await
 }
 
+const STREAM: &str =
+    "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
+
+async fn event(socket: &mut TcpStream, said: &Value) -> io::Result<()> {
+    let event = format!("event: message\ndata: {said}\n\n");
+    socket.write_all(format!("{:x}\r\n{event}\r\n", event.len()).as_bytes()).await
+}
+
+/// Tells a listener what changes, until it or the server has enough of that.
+async fn tell(
+    socket: &mut TcpStream,
+    mind: &Mind,
+    request: &Value,
+    first: Value,
+    mut news: broadcast::Receiver<News>,
+) -> io::Result<()> {
+    socket.write_all(STREAM.as_bytes()).await?;
+    let mut said = first;
+    loop {
+        event(socket, &said).await?;
+        said = tokio::select! {
+            biased;
+            // Whichever loses has read nothing.
+            ended = gave_up(socket, mind, request) => return ended,
+            news = news.recv() => match news {
+                Ok(News::Notice(notice)) => notice,
+                Ok(News::End) | Err(_) => return Err(io::ErrorKind::ConnectionAborted.into()),
+            },
+        };
+    }
+}
+
 /// Answers a call with a stream of events; where there is no answer, the stream stays open, and silent.
 async fn stream(socket: &mut TcpStream, mind: &Mind, call: &Value, steps: Vec<Step>) -> io::Result<()> {
     if mind.start() == Start::Wedge {
         return gave_up(socket, mind, call).await;
     }
-    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
-    socket.write_all(head.as_bytes()).await?;
+    socket.write_all(STREAM.as_bytes()).await?;
     let mut is_over = false;
     for step in steps {
         match step {
             Step::Say(said) => {
                 is_over |= !said["id"].is_null();
-                let event = format!("event: message\ndata: {said}\n\n");
-                socket.write_all(format!("{:x}\r\n{event}\r\n", event.len()).as_bytes()).await?;
+                event(socket, &said).await?;
+            }
+            Step::Tell(notice) => {
+                if mind.news.send(News::Notice(notice)).is_err() {
+                    // Whoever listened is gone.
+                }
             }
             Step::Raw(_) => {}
             // A server that ends: the connection is lost.

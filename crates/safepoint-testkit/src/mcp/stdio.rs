@@ -38,7 +38,7 @@ pub(super) fn serve(manners: Manners) -> ! {
 
 fn act(step: Step, start: Start) {
     match step {
-        Step::Say(message) => say(&message.to_string()),
+        Step::Say(message) | Step::Tell(message) => say(&message.to_string()),
         Step::Raw(line) => say(&line),
         Step::Die(words, code) => die(words, code),
     }

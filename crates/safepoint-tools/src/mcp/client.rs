@@ -90,8 +90,9 @@ impl Client {
         self.owner.link.pid()
     }
 
-    /// How often the server has said that its tools changed. A run keeps the tools that it was given: ask for
-    /// [`Client::tools`] again before the next one.
+    /// How often the server has said that its tools changed, or may have said so unheard: where the protocol wants to be
+    /// asked for such notices, a broken stream of them is asked for again, and that counts too. A run keeps the tools
+    /// that it was given: ask for [`Client::tools`] again before the next one.
     #[must_use]
     pub fn changes(&self) -> u64 {
         *self.owner.link.changes.borrow()

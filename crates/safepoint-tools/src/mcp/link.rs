@@ -6,10 +6,13 @@
 //! - Nobody waits here without an end: bringing up is bounded, and whoever waits for it may be dropped.
 
 use std::{
+    convert::Infallible,
+    pin::pin,
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
+use futures_util::future::{Either, select};
 use safepoint::Scope;
 use tokio::{
     sync::{Notify, watch},
@@ -22,6 +25,7 @@ use crate::{
     process::{ProcessReport, Processes},
 };
 
+mod changes;
 mod connected;
 
 use connected::Connected;
@@ -177,8 +181,9 @@ pub(super) async fn keep(link: Arc<Link>, scope: Scope) {
             Ok(Ok(mut connected)) => {
                 let began = Instant::now();
                 let (live, pid) = (connected.live.clone(), connected.pid());
+                let hearing = changes::hear(live.peer.clone(), &link.changes);
                 link.state.send_replace(State::Up { live, pid });
-                let watched = scope.run(connected.watch()).await;
+                let watched = scope.run(beside(hearing, connected.watch())).await;
                 let why = match &watched {
                     Ok(why) => Some(Error::new(&link.server.name, Kind::Unreachable, why.clone())),
                     Err(_absorbed_here) => None,
@@ -199,4 +204,12 @@ pub(super) async fn keep(link: Arc<Link>, scope: Scope) {
     link.state.send_replace(State::Closed);
     // The task that settles its own scope is the last of it: whoever waits for quiet waits for this task's end.
     let _first_and_only = scope.settle();
+}
+
+/// Polls the first as long as the other goes on.
+async fn beside<T>(endless: impl Future<Output = Infallible>, work: impl Future<Output = T>) -> T {
+    match select(pin!(work), pin!(endless)).await {
+        Either::Left((done, _)) => done,
+        Either::Right((never, _)) => match never {},
+    }
 }

@@ -56,7 +56,6 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Watched<T> {
                 ServerNotification::ProgressNotification(progress) => self.notices.tell(&progress.params),
                 ServerNotification::ToolListChangedNotification(_) => {
                     self.changes.send_modify(|count| *count += 1);
-                    return Some(message);
                 }
                 // What a server logs or changes elsewhere is nothing to us, and may come in floods.
                 ServerNotification::LoggingMessageNotification(_)

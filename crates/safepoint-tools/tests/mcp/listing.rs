@@ -2,13 +2,14 @@
 
 use safepoint::Agent;
 use safepoint_testkit::{
-    mcp::{List, Manners},
+    mcp::{HttpServer, List, Manners, Seen, Speaks},
     script::{Reply, Script},
     scripted::ScriptedModel,
 };
+use safepoint_tools::mcp::Server;
 use serde_json::json;
 
-use crate::mcp::support::{call, no_args, stdio};
+use crate::mcp::support::{PATIENCE, Place, call, no_args, stdio, until};
 
 fn odd() -> Manners {
     Manners { list: List::Odd, ..Manners::default() }
@@ -65,19 +66,59 @@ async fn tools_are_chosen_and_renamed() {
     assert!(offer.tools.is_empty() && offer.refused[0].why.contains("no provider"), "{:?}", offer.refused);
 }
 
-/// S4.10: a server that changes its tools says so; a run keeps those that it was given, the next one gets the new ones.
+/// S4.10: a server that changes its tools says so, on each transport and in each protocol's way; a run keeps those that it
+/// was given, the next one gets the new ones.
 #[tokio::test]
 async fn changed_tools_are_noticed_and_offered_to_the_next_run() {
-    let client = stdio(&Manners::default()).connect().await.unwrap();
-    let before = client.tools().await.unwrap();
+    for speaks in [Speaks::Older, Speaks::Newest] {
+        let manners = Manners { speaks, ..Manners::default() };
+        let (place, http) = (Place::new(), HttpServer::start(manners.clone()).await.unwrap());
+        for server in [place.server(manners), Server::http("test", http.url())] {
+            let asked = || place.received(LISTEN) + listened(&http);
+            let asked_before = asked();
+            let client = server.connect().await.unwrap();
+            let before = client.tools().await.unwrap();
+            if speaks == Speaks::Newest {
+                until("somebody listens", || asked() > asked_before).await;
+            }
+            assert_eq!(client.changes(), 0);
+            assert!(call(&client, "grow", no_args()).await.good().contains("grown"));
+            let heard = tokio::time::timeout(PATIENCE, client.changed(0)).await;
+            assert_eq!(heard, Ok(1), "{speaks:?}");
+            let has_new = |tools: &[std::sync::Arc<dyn safepoint::Tool>]| {
+                tools.iter().any(|tool| tool.spec().name == "test__grown0")
+            };
+            assert!(!has_new(&before) && has_new(&client.tools().await.unwrap()));
+            assert!(call(&client, "grown0", no_args()).await.good().contains("I am new"));
+            client.close().await;
+        }
+    }
+}
+
+const LISTEN: &str = "subscriptions/listen";
+
+fn listened(http: &HttpServer) -> usize {
+    let is_one = |seen: &Seen| matches!(seen, Seen::Got(got) if got["method"] == LISTEN);
+    http.seen().iter().filter(|(_, seen)| is_one(seen)).count()
+}
+
+/// S4.10: a stream of notices that ends is asked for again; what may have been said meanwhile counts as a change. Nobody
+/// listens any more when the server is closed.
+#[tokio::test]
+async fn a_lost_stream_of_notices_is_asked_for_again() {
+    let newest = Manners { speaks: Speaks::Newest, ..Manners::default() };
+    let http = HttpServer::start(newest).await.unwrap();
+    let client = Server::http("test", http.url()).connect().await.unwrap();
+    until("somebody listens", || listened(&http) == 1).await;
     assert_eq!(client.changes(), 0);
+    http.hang_up();
+    assert_eq!(tokio::time::timeout(PATIENCE, client.changed(0)).await, Ok(1));
+    assert_eq!(listened(&http), 2);
     assert!(call(&client, "grow", no_args()).await.good().contains("grown"));
-    assert_eq!(client.changed(0).await, 1);
-    let has_new = |tools: &[std::sync::Arc<dyn safepoint::Tool>]| {
-        tools.iter().any(|tool| tool.spec().name == "test__grown0")
-    };
-    assert!(!has_new(&before) && has_new(&client.tools().await.unwrap()));
-    assert!(call(&client, "grown0", no_args()).await.good().contains("I am new"));
+    assert_eq!(tokio::time::timeout(PATIENCE, client.changed(1)).await, Ok(2));
+    client.close().await;
+    let is_end = |seen: &Seen| matches!(seen, Seen::GaveUp(request) if request["method"] == LISTEN);
+    until("nobody listens", || http.seen().iter().any(|(_, seen)| is_end(seen))).await;
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use std::{path::Path, time::Duration};
 
 use safepoint_testkit::mcp::{Manners, Start};
-use safepoint_tools::mcp::Server;
+use safepoint_tools::mcp::{Protocol, Server};
 use serde_json::json;
 
 use crate::mcp::support::{Place, call, guarded, no_args, stdio, until};
@@ -12,15 +12,20 @@ fn exists(pid: i32) -> bool {
     Path::new(&format!("/proc/{pid}")).exists()
 }
 
-/// S4.10: a server that hangs in its handshake is given up after its time, and nothing is left of it.
+/// S4.10: a server that hangs in its handshake, whichever it is asked for, is given up after its time, and nothing is left
+/// of it.
 #[tokio::test]
 async fn a_server_that_hangs_at_its_start_is_given_up_and_gone() {
-    let place = Place::new();
-    let hangs = place.server(Manners { start: Start::Hang, ..Manners::default() });
-    let limit = Duration::from_millis(300);
-    let error = hangs.start_within(limit).connect().await.unwrap_err();
-    assert!(error.is_timeout(), "{error}");
-    assert!(place.received("server/discover") == 1);
+    for (protocol, first) in [(Protocol::Auto, "server/discover"), (Protocol::Initialize, "initialize")] {
+        let (place, processes) = (Place::new(), guarded());
+        let hangs = place.server(Manners { start: Start::Hang, ..Manners::default() }).protocol(protocol);
+        let limit = Duration::from_millis(300);
+        let error = hangs.under(&processes).start_within(limit).connect().await.unwrap_err();
+        assert!(error.is_timeout(), "{error}");
+        assert_eq!(place.received(first), 1, "{first}");
+        let guard = i32::try_from(processes.guard_pid().unwrap()).unwrap();
+        until("nothing is left", || below(guard).is_empty()).await;
+    }
 }
 
 /// S2.8: the wait for a server can be dropped, and takes its process with it.
