@@ -1,4 +1,5 @@
-//! What a child run costs beside a plain call, and how fast a stop reaches a wide fan and a deep tree of them.
+//! What a child run costs beside a plain call, and how fast a stop reaches a wide fan and a deep tree of them: until it is
+//! in force in every leaf, until the last leaf's work has heard it, and until the last leaf's exchange is dropped.
 
 use std::{
     sync::{
@@ -10,14 +11,15 @@ use std::{
 
 use futures_util::{StreamExt as _, stream};
 use safepoint::{
-    Agent, AgentBuilder, History, Limits, Model, Reach, StopRequest,
+    Agent, AgentBuilder, Halt, History, Limits, Model, Reach, StopRequest,
     approval::Approvals,
     child::Child,
     history::Entry,
     message::ToolCall,
     model::{Conversation, Delta, DeltaStream, Finish, ModelSpec},
-    tool::{self, EffectClass},
+    tool::{self, Cx, EffectClass, OnStop},
 };
+use safepoint_scope::Scope;
 use tokio::sync::Notify;
 
 use crate::table::{Table, median};
@@ -30,15 +32,20 @@ const LEVELS: u32 = 4;
 
 pub(crate) async fn measure(table: &mut Table) {
     cost(table).await;
-    let fan = || (wide(FAN), FAN);
-    stop(table, "a fan of 10,000 children", fan).await;
+    let whole = || (wide(FAN), FAN);
+    stop(table, "a fan of 10,000 children", whole).await;
     let tenth = || (wide(FAN / 10), FAN / 10);
     stop(table, "a fan of 1,000 children", tenth).await;
     let deep = || {
         let leaves = Arc::new(Leaves::default());
-        (Tree { root: branch(LEVELS, &leaves), leaves }, BRANCHES.pow(LEVELS))
+        let leaf = Agent::builder(Silent(Arc::clone(&leaves))).build();
+        (Tree { root: branch(LEVELS, &leaf), leaves }, BRANCHES.pow(LEVELS))
     };
     stop(table, "a tree of four levels of ten, 11,110 runs", deep).await;
+    reach(table, "a fan of 1,000 children", |leaf| fan(FAN / 10, leaf), FAN / 10).await;
+    reach(table, "a fan of 10,000 children", |leaf| fan(FAN, leaf), FAN).await;
+    let deep = |leaf: &Agent| branch(LEVELS, leaf);
+    reach(table, "a tree of four levels of ten, 11,110 runs", deep, BRANCHES.pow(LEVELS)).await;
 }
 
 /// An agent whose leaves wait on streams that never speak.
@@ -136,15 +143,70 @@ fn asks(calls: usize, rounds: usize) -> AgentBuilder {
 fn wide(children: usize) -> Tree {
     let leaves = Arc::new(Leaves::default());
     let leaf = Agent::builder(Silent(Arc::clone(&leaves))).build();
-    Tree { root: asks(children, 1).child(Child::new("work", "works", &leaf)).build(), leaves }
+    Tree { root: fan(children, &leaf), leaves }
 }
 
-fn branch(levels: u32, leaves: &Arc<Leaves>) -> Agent {
-    let below = match levels {
-        1 => Agent::builder(Silent(Arc::clone(leaves))).build(),
-        _ => branch(levels - 1, leaves),
+fn fan(children: usize, leaf: &Agent) -> Agent {
+    asks(children, 1).child(Child::new("work", "works", leaf)).build()
+}
+
+fn branch(levels: u32, leaf: &Agent) -> Agent {
+    match levels {
+        1 => fan(BRANCHES, leaf),
+        _ => fan(BRANCHES, &branch(levels - 1, leaf)),
+    }
+}
+
+/// The leaves' calls that are at work: what each sees of a stop, and when it heard of one.
+#[derive(Default)]
+struct Calls {
+    scopes: Mutex<Vec<Scope>>,
+    heard: Mutex<Vec<Instant>>,
+}
+
+/// An agent with one call, which does nothing until it hears of a stop.
+fn listens(calls: &Arc<Calls>) -> Agent {
+    let calls = Arc::clone(calls);
+    let body = move |cx: Cx, _: serde_json::Value| {
+        let calls = Arc::clone(&calls);
+        async move {
+            calls.scopes.lock().unwrap_or_else(PoisonError::into_inner).push(cx.scope().clone());
+            let stop = cx.stopped().await;
+            calls.heard.lock().unwrap_or_else(PoisonError::into_inner).push(Instant::now());
+            Err::<&str, _>(Halt::Stop(stop))
+        }
     };
-    asks(BRANCHES, 1).child(Child::new("work", "works", &below)).build()
+    let cooperates = OnStop::Cooperate(Some(PATIENCE));
+    asks(1, 1).tool(tool::from_fn("work", "works", body).with(|spec| spec.on_stop(cooperates))).build()
+}
+
+/// How long a call may take to hear of a stop: more than any does.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Microseconds a leaf until the stop is in force in every leaf's scope, so that nothing can begin there any more, and
+/// until the last leaf's call has been woken by it and knows.
+async fn reach(table: &mut Table, what: &str, tree: impl Fn(&Agent) -> Agent, count: usize) {
+    let (mut in_force, mut heard) = (Vec::new(), Vec::new());
+    for _ in 0..REPEATS {
+        let calls = Arc::new(Calls::default());
+        let handle = tree(&listens(&calls)).run("go").detach();
+        while calls.scopes.lock().unwrap_or_else(PoisonError::into_inner).len() < count {
+            tokio::task::yield_now().await;
+        }
+        let scopes = std::mem::take(&mut *calls.scopes.lock().unwrap_or_else(PoisonError::into_inner));
+        let asked = Instant::now();
+        handle.stop(StopRequest::now().reach(Reach::Tree));
+        let reached = scopes.iter().filter(|scope| scope.is_stopping()).count();
+        in_force.push(per(asked.elapsed(), count));
+        assert_eq!(reached, count, "a leaf's scope does not know of the stop");
+        drop(handle.done().await);
+        let last = calls.heard.lock().unwrap_or_else(PoisonError::into_inner).iter().max().copied();
+        heard.push(per(last.map_or(Duration::ZERO, |last| last.duration_since(asked)), count));
+        handle.quiet().await;
+    }
+    let what = |until: &str| format!("stop of {what}: until {until}, a leaf");
+    table.alone(&what("it is in force in every leaf's scope"), "µs", median(in_force), 5.0);
+    table.alone(&what("the last leaf's call has heard it"), "µs", median(heard), 5.0);
 }
 
 /// Microseconds a leaf until the last leaf's exchange was dropped, and until the root has its outcome.

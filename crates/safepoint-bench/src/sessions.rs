@@ -216,8 +216,12 @@ fn in_a_process(kind: &str) -> anyhow::Result<Figures> {
 pub(crate) async fn gather(kind: &str) -> anyhow::Result<()> {
     let figures = match kind {
         "tasks" => weigh(async || drop(tokio::spawn(std::future::pending::<()>()))).await?,
-        "used" => weigh(async || one(Use::Once).await).await?,
-        _ => weigh(async || one(Use::Never).await).await?,
+        kind => {
+            // A definition is shared by all that work by it.
+            let agent = Agent::builder(Says).build();
+            let uses = if kind == "used" { Use::Once } else { Use::Never };
+            weigh(async || one(&agent, uses).await).await?
+        }
     };
     println!("{} {}", figures[0], figures[1]);
     Ok(())
@@ -231,9 +235,8 @@ enum Use {
 }
 
 /// One idle session.
-async fn one(uses: Use) -> Option<Session<String>> {
-    let agent = Agent::builder(Says).build();
-    let session = Session::builder(Chat::new(agent)).start();
+async fn one(agent: &Agent, uses: Use) -> Option<Session<String>> {
+    let session = Session::builder(Chat::new(agent.clone())).start();
     if uses == Use::Once {
         session.push("go".to_owned()).ok()?.fate().await;
     }

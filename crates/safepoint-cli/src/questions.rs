@@ -9,7 +9,11 @@ use safepoint::{
 
 /// The question, in lines of its own.
 pub(crate) fn put(asked: &ApprovalRequest) -> String {
-    let (tool, args) = (&asked.tool, exactly(&asked.args));
+    let args = exactly(&asked.args);
+    let tool = match asked.path.is_root() {
+        true => asked.tool.clone(),
+        false => format!("{} (of the agent at {})", asked.tool, asked.path),
+    };
     match asked.question {
         Question::MayRun => format!("? {tool} wants to run with\n{args}"),
         Question::MidCall => format!("? a call at work wants to do {tool} with\n{args}"),

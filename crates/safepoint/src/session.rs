@@ -175,8 +175,9 @@ impl<T: Item> SessionBuilder<T> {
     pub fn start(self) -> Session<T> {
         let (shared, received) = self.shared();
         let machine = Machine::new(self.settings.rules);
-        let owner = Owner::new(Arc::clone(&shared), Arc::new(self.settings), received, machine);
         let (engine, _nobody_stops_it) = Scope::root();
+        let owner =
+            Owner::new(engine.clone(), Arc::clone(&shared), Arc::new(self.settings), received, machine);
         drop(engine.spawn("session", owner.own()));
         Session { handle: SessionHandle { shared } }
     }

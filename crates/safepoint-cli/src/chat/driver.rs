@@ -155,6 +155,7 @@ impl Driver {
             }
             Woke::Came(Came::Back(text)) => self.state.back(&text),
             Woke::Came(Came::Told(tone, text)) => self.state.tell(tone, &text),
+            Woke::Came(Came::Gone(gone)) => self.state.gone(&gone, Instant::now()),
             Woke::Came(Came::Model(name)) => {
                 self.state.tell(Tone::Aside, &format!("the model is {name} from the next turn on"));
                 self.state.model = name;
@@ -185,7 +186,7 @@ impl Driver {
     }
 
     fn resize(&mut self, size: (u16, u16)) {
-        self.surface.resize(size);
+        self.surface.resize(size, Instant::now());
         self.state.resize(self.surface.columns());
     }
 
@@ -213,9 +214,12 @@ impl Driver {
                     let id = at.and_then(|at| self.listed.get(at).cloned());
                     self.later(Act::GoTo(id.unwrap_or(named)));
                 }
-                Act::Withdraw(_) | Act::Resume | Act::List | Act::Decide(..) | Act::Model(_) => {
-                    self.later(act)
-                }
+                Act::Withdraw(_)
+                | Act::Resume
+                | Act::List
+                | Act::Decide(..)
+                | Act::LookAt(_)
+                | Act::Model(_) => self.later(act),
             }
         }
     }
@@ -263,6 +267,10 @@ impl Driver {
         let size = terminal::size();
         if !self.surface.is_for(size) {
             self.resize(size);
+        }
+        // What waits is drawn with a later tick.
+        if !self.surface.is_steady(Instant::now()) {
+            return;
         }
         let above = self.state.take_above();
         let pane = pane::pane(&self.state, self.surface.rows(), Instant::now());

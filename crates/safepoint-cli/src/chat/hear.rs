@@ -43,6 +43,7 @@ impl State {
         };
         match event.kind {
             SessionEvent::Run { event, .. } => self.run_event(&event, now),
+            SessionEvent::Aside { event, .. } => self.child_event(&event.kind, now),
             SessionEvent::Requeued(item) => self.items.requeue(item),
             SessionEvent::Fate { item, fate } => self.fate(item, fate),
             SessionEvent::Preempted { item, preempted } => {
@@ -107,20 +108,23 @@ impl State {
             EventKind::Missed { count } => {
                 self.tell(Tone::Aside, &format!("({count} pieces of text are not shown)"));
             }
-            // Of a run below this one only the questions: its call is listed, and its text is not the answer.
-            EventKind::Child { event, .. } => match &**event {
-                EventKind::Fact(fact)
-                    if matches!(**fact, Fact::ApprovalAsked(_) | Fact::ApprovalClosed { .. }) =>
-                {
-                    self.fact(fact, now);
-                }
-                _ => {}
-            },
+            EventKind::Child { .. } => self.child_event(&event.kind, now),
             EventKind::Fact(fact) => {
                 self.trace.push((event.at, trace::line(fact)));
                 self.fact(fact, now);
             }
             _ => {}
+        }
+    }
+
+    /// Of a run below the turn's own only the questions: its call is listed, and its text is not the answer. One that goes
+    /// on in the background asks after its turn, too.
+    fn child_event(&mut self, kind: &EventKind, now: Instant) {
+        if let EventKind::Child { event, .. } = kind
+            && let EventKind::Fact(fact) = &**event
+            && let Fact::ApprovalAsked(_) | Fact::ApprovalClosed { .. } = **fact
+        {
+            self.fact(fact, now);
         }
     }
 
@@ -176,6 +180,9 @@ impl State {
 
     /// A question that is open.
     pub(super) fn ask(&mut self, question: ApprovalRequest, now: Instant) {
+        if self.questions.iter().any(|asked| asked.question.id == question.id) {
+            return;
+        }
         self.end_text();
         self.questions.push_back(Asked { question, since: now });
         if self.questions.len() == 1 {
@@ -189,6 +196,17 @@ impl State {
         asked.since = now;
         let put = questions::put(&asked.question);
         self.tell(Tone::Plain, &put);
+    }
+
+    /// Nobody asks these any more: the run that did is over.
+    pub(super) fn gone(&mut self, gone: &[ApprovalId], now: Instant) {
+        let was_put = self.deciding.take_if(|deciding| gone.contains(deciding)).is_some()
+            || self.questions.front().is_some_and(|asked| gone.contains(&asked.question.id));
+        self.questions.retain(|asked| !gone.contains(&asked.question.id));
+        if was_put {
+            self.end_answer();
+            self.put_question(now);
+        }
     }
 
     fn closed(&mut self, id: &ApprovalId, answer: &Answered, now: Instant) {
@@ -235,11 +253,6 @@ impl State {
 
     fn ended(&mut self, fate: Fate, receipt: Arc<Receipt>, now: Instant) -> Vec<Act> {
         self.end_text();
-        self.end_answer();
-        if !matches!(fate, Fate::Suspended(_)) {
-            self.questions.clear();
-            self.deciding = None;
-        }
         self.settled_at = Some(now);
         if let Some(work) = &mut self.work {
             work.stage = Stage::Settled(now);
@@ -254,7 +267,12 @@ impl State {
         // A queue that would wait for ever is the sender's again.
         let is_over = matches!(fate, Fate::Interrupted(_)) && self.leaving.is_none();
         let queued = self.items.queued_here();
-        if is_over && !queued.is_empty() { vec![Act::Withdraw(queued)] } else { Vec::new() }
+        let back = (is_over && !queued.is_empty()).then_some(Act::Withdraw(queued));
+        // Some may be of runs that go on in the background.
+        let asked = self.questions.iter().map(|asked| &asked.question.id);
+        let asked: Vec<_> = asked.chain(&self.deciding).cloned().collect();
+        let look = (!asked.is_empty()).then_some(Act::LookAt(asked));
+        back.into_iter().chain(look).collect()
     }
 
     fn quiet(&mut self, survivors: &[String], at: jiff::Timestamp) -> Vec<Act> {

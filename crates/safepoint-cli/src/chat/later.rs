@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use safepoint::store::Store;
+use safepoint::{ids::ApprovalId, store::Store};
 
 use super::{
     driver::Driver,
@@ -15,6 +15,8 @@ use super::{
 pub(super) enum Came {
     Back(String),
     Told(Tone, String),
+    /// Questions that nobody asks any more.
+    Gone(Vec<ApprovalId>),
     Model(String),
     Listed(Vec<String>, String),
     Next(String),
@@ -52,8 +54,18 @@ impl Driver {
                         }
                         None
                     }
-                    Err(error) => Some(Came::Told(Tone::Aside, error.to_string())),
+                    Err(error) => {
+                        if came.send(Came::Told(Tone::Aside, error.to_string())).is_err() {
+                            // The chat is over.
+                        }
+                        Some(Came::Gone(vec![id]))
+                    }
                 },
+                Act::LookAt(mut asked) => {
+                    let open = host.session.approvals().await;
+                    asked.retain(|id| open.iter().all(|open| open.id != *id));
+                    Some(Came::Gone(asked))
+                }
                 Act::Model(name) => Some(match crew.take_model(&name).await {
                     Ok(()) => Came::Model(name),
                     Err(error) => Came::Told(Tone::Bad, format!("{error:#}")),

@@ -43,6 +43,8 @@ pub(super) enum Act {
     GoTo(String),
     /// Answer a question.
     Decide(ApprovalId, Decision),
+    /// See which of these questions are still open.
+    LookAt(Vec<ApprovalId>),
     /// Use another model from the next turn on.
     Model(String),
     /// End the session and the program.

@@ -5,6 +5,8 @@
 //!
 //! **Invariants**: the pane is never higher than the screen and no line of it wider; what is above it is never touched.
 
+use std::time::{Duration, Instant};
+
 use ratatui::{
     style::{Color, Modifier, Style},
     text::Line,
@@ -37,6 +39,8 @@ pub(super) struct Surface {
     drawn: Pane,
     /// Whether the terminal has had another size since.
     place: Place,
+    /// When its size last changed.
+    resized: Option<Instant>,
 }
 
 /// How what was drawn stands there. Exhaustive: as it was drawn, or in rows that another size has broken anew.
@@ -46,6 +50,11 @@ enum Place {
     Moved,
 }
 
+/// For so long the size must have stayed the same before anything is drawn: a terminal multiplexer breaks its lines anew at
+/// once, and tells a program of it up to a quarter of a second later. What is drawn in between, for a size that is not so
+/// any more, would leave rows behind.
+pub(super) const SETTLES: Duration = Duration::from_millis(300);
+
 const BEGIN: &str = "\x1b[?2026h\x1b[?25l";
 const END: &str = "\x1b[?25h\x1b[?2026l";
 const CLEAR_LINE: &str = "\x1b[2K";
@@ -54,8 +63,8 @@ const RESET: &str = "\x1b[0m";
 
 impl Surface {
     pub(super) fn new(paint: Paint, (columns, rows): (u16, u16)) -> Self {
-        let mut surface =
-            Self { paint, columns: 0, rows: 0, size: (0, 0), drawn: Pane::default(), place: Place::AsDrawn };
+        let (drawn, place) = (Pane::default(), Place::AsDrawn);
+        let mut surface = Self { paint, columns: 0, rows: 0, size: (0, 0), drawn, place, resized: None };
         surface.size((columns, rows));
         surface
     }
@@ -76,10 +85,16 @@ impl Surface {
     }
 
     /// The terminal has another size. A narrower one has broken the pane's lines into more rows.
-    pub(super) fn resize(&mut self, size: (u16, u16)) {
+    pub(super) fn resize(&mut self, size: (u16, u16), now: Instant) {
         self.size(size);
+        self.resized = Some(now);
         // Whatever stands there is drawn anew; where it stands is found then, for there may be yet another size.
         self.place = Place::Moved;
+    }
+
+    /// Whether its size is what it is known to be, so that something may be drawn.
+    pub(super) fn is_steady(&self, now: Instant) -> bool {
+        self.resized.is_none_or(|at| now.saturating_duration_since(at) >= SETTLES)
     }
 
     fn size(&mut self, (columns, rows): (u16, u16)) {
@@ -299,13 +314,25 @@ mod tests {
         let mut surface = Surface::new(Paint::Plain, SIZE);
         let pane = Pane { lines: vec![Line::raw("abcdefghijklmno"), Line::raw("> x")], cursor: (3, 1) };
         surface.frame(&[], pane.clone());
-        surface.resize((15, 6));
-        surface.resize((10, 6));
+        surface.resize((15, 6), Instant::now());
+        surface.resize((10, 6), Instant::now());
         let frame = surface.frame(&[], pane.clone()).unwrap_or_default();
         assert!(frame.contains("\r\x1b[2A\x1b[J"), "up over both rows of the first line: {frame:?}");
-        surface.resize((12, 6));
-        surface.resize((10, 6));
+        surface.resize((12, 6), Instant::now());
+        surface.resize((10, 6), Instant::now());
         assert!(surface.frame(&[], pane).is_some(), "what stands there may have been moved");
+    }
+
+    #[test]
+    fn nothing_is_drawn_while_the_size_still_changes() {
+        let mut surface = Surface::new(Paint::Plain, SIZE);
+        let began = Instant::now();
+        assert!(surface.is_steady(began));
+        surface.resize((15, 6), began);
+        let again = began + SETTLES / 2;
+        surface.resize((10, 6), again);
+        assert!(!surface.is_steady(began + SETTLES));
+        assert!(surface.is_steady(again + SETTLES));
     }
 
     #[test]
@@ -313,7 +340,7 @@ mod tests {
         let mut surface = Surface::new(Paint::Plain, SIZE);
         let pane = Pane { lines: vec![Line::raw("abcdefghijklmno"), Line::raw("> x")], cursor: (3, 1) };
         surface.frame(&[], pane.clone());
-        surface.resize((10, 6));
+        surface.resize((10, 6), Instant::now());
         let frame = surface.frame(&[], pane).unwrap_or_default();
         assert!(frame.contains("\r\x1b[2A\x1b[J"), "up over both rows of the first line: {frame:?}");
     }

@@ -85,6 +85,11 @@ impl World {
         self.hear(SessionEvent::Run { turn: turn(1), event })
     }
 
+    fn aside(&mut self, kind: EventKind) {
+        let event = Event { seq: 0, at: Timestamp::UNIX_EPOCH, kind };
+        assert_eq!(self.hear(SessionEvent::Aside { turn: turn(1), event }), []);
+    }
+
     fn accepted(&mut self, text: &str, how: How) -> ItemId {
         let id = item(self.pushed);
         self.pushed += 1;
@@ -453,6 +458,42 @@ fn questions_are_put_one_at_a_time() {
     world.wait(CALM);
     assert_eq!(world.tap(KeyCode::Char('n')), [], "nor does a letter of what is being written");
     world.state.input.clear();
+    world.wait(CALM);
+    assert_eq!(world.tap(KeyCode::Char('n')).len(), 1);
+}
+
+/// S9.1: what a background run asks is put also after the turn that began it, and answered; what the turn itself asked is
+/// not asked any more.
+#[test]
+fn a_background_run_asks_after_its_turn_has_ended() {
+    let mut world = World::at_work();
+    let own = world.question();
+    let behind = ApprovalRequest {
+        id: "apr_2".into(),
+        path: Path::default().of(&CallId::from("call_7")),
+        args: serde_json::json!({"command": "two"}),
+        ..own.clone()
+    };
+    let asked = EventKind::Fact(Arc::new(Fact::ApprovalAsked(behind.clone())));
+    world.run(EventKind::Child { path: behind.path.clone(), event: Arc::new(asked) });
+    let look = world.ended(Fate::Completed(turn(1)));
+    assert_eq!(look, [Act::LookAt(vec![own.id.clone(), behind.id.clone()])]);
+    world.state.gone(&[own.id], world.now);
+    world.shows("shell (of the agent at root/call_7) wants to run with");
+    let third = ApprovalRequest {
+        id: "apr_3".into(),
+        args: serde_json::json!({"command": "three"}),
+        ..behind.clone()
+    };
+    let asked = EventKind::Fact(Arc::new(Fact::ApprovalAsked(third.clone())));
+    world.aside(EventKind::Child { path: third.path.clone(), event: Arc::new(asked) });
+    world.wait(CALM);
+    world.shows("1 more after it");
+    assert_eq!(world.tap(KeyCode::Char('y')), [Act::Decide(behind.id.clone(), Decision::Approve)]);
+    let answer = Answered::Decided(Decision::Approve);
+    let closed = Fact::ApprovalClosed { id: behind.id, call_id: behind.call_id, answer };
+    world.aside(EventKind::Child { path: behind.path, event: Arc::new(EventKind::Fact(Arc::new(closed))) });
+    world.shows("may shell run: three");
     world.wait(CALM);
     assert_eq!(world.tap(KeyCode::Char('n')).len(), 1);
 }

@@ -111,7 +111,7 @@ pub enum SessionEvent {
 
 impl Shown for SessionEvent {
     fn is_provisional(&self) -> bool {
-        matches!(self, Self::Run { event, .. } if event.kind.is_provisional())
+        matches!(self, Self::Run { event, .. } | Self::Aside { event, .. } if event.kind.is_provisional())
     }
     fn missed(count: u64) -> Self {
         Self::Missed(count)

@@ -67,14 +67,15 @@ impl<T: Item> SessionBuilder<T> {
         let (shared, received) = self.shared();
         let (items, machine) = self.take_over(&shared, journal, &found).await?;
         self.settings.history = found.history.clone();
-        let mut owner = Owner::new(Arc::clone(&shared), Arc::new(self.settings), received, machine);
+        let (engine, _nobody_stops_it) = Scope::root();
+        let mut owner =
+            Owner::new(engine.clone(), Arc::clone(&shared), Arc::new(self.settings), received, machine);
         owner.inherit(Arc::clone(journal), (found.left, found.always), items);
         owner.watch_recovered().await?;
         // What was there before is in the mail before anything that comes now.
         let mut watcher = Watcher::new(&shared, Arc::clone(journal));
         watcher.look().await?;
         shared.mailbox.post(super::mail::Mail::Adopted);
-        let (engine, _nobody_stops_it) = Scope::root();
         drop(engine.spawn("session", owner.own()));
         drop(engine.spawn("session's watcher", watcher.watch()));
         Ok(Session { handle: SessionHandle { shared } })

@@ -59,13 +59,13 @@ pub(super) struct Owner<T> {
     settings: Arc<Settings<T>>,
     mail: Received<T>,
     machine: Machine,
-    /// Where planners, followers and readers run.
+    /// Where planners, followers and readers run, and this task itself.
     scope: Scope,
     /// The runs of all turns, and the background runs that they began (S9.1).
     family: Scope,
     family_stop: StopHandle,
     /// What was last asked of the whole session.
-    last_request: Option<StopRequest>,
+    last_request: Option<Box<StopRequest>>,
     began: Instant,
     sleep: Option<Pin<Box<Sleep>>>,
     items: HashMap<ItemId, Held<T>>,
@@ -77,9 +77,10 @@ pub(super) struct Owner<T> {
     /// The planner at work, by its number.
     planner: Option<Dropper>,
     /// What it said, until the machine says what becomes of it.
-    planned: Option<TurnPlan>,
-    work: Option<Work>,
-    left: Option<(Work, Fate)>,
+    planned: Option<Box<TurnPlan>>,
+    /// Boxed, as all that an idle session has no use for.
+    work: Option<Box<Work>>,
+    left: Option<(Box<Work>, Fate)>,
     /// Runs of earlier turns that began others in the background, which go on.
     elders: Vec<RunHandle>,
     decisions: Vec<(ApprovalId, Decision)>,
@@ -91,17 +92,17 @@ pub(super) struct Owner<T> {
     overdue: Option<waits::Overdue>,
     /// What was told that it waits behind that turn.
     behind: Vec<ItemId>,
-    error: Option<ErrorReport>,
+    error: Option<Box<ErrorReport>>,
     cause: Option<String>,
     after: After,
     /// The request of whoever asks just now.
-    request: Option<StopRequest>,
+    request: Option<Box<StopRequest>>,
     /// That of whoever asked for the end of the turn alone, until it has ended.
-    turn_request: Option<StopRequest>,
+    turn_request: Option<Box<StopRequest>>,
     /// What the steer at hand says.
-    steering: Option<UserMessage>,
+    steering: Option<Box<UserMessage>>,
     /// The decision at hand.
-    deciding: Option<(ApprovalId, Decision)>,
+    deciding: Option<Box<(ApprovalId, Decision)>>,
     /// Mail that was opened while a push strategy was asked.
     ahead: VecDeque<Box<Mail<T>>>,
     answer: Option<Answer>,
@@ -142,13 +143,14 @@ struct Work {
 }
 
 impl<T: Item> Owner<T> {
+    /// One that is not alive yet, to be spawned in `scope`.
     pub(super) fn new(
+        scope: Scope,
         shared: Arc<SharedSession<T>>,
         settings: Arc<Settings<T>>,
         mail: Received<T>,
         machine: Machine,
     ) -> Self {
-        let (scope, _nobody_stops_it) = Scope::root();
         let (family, family_stop) = Scope::root();
         Self {
             shared,
@@ -319,7 +321,7 @@ impl<T: Item> Owner<T> {
             Effect::TurnEnded { turn, fate } => self.turn_ended(turn, fate),
             Effect::Answer(answer) => {
                 if answer == Answer::Resuming {
-                    self.decisions.extend(self.deciding.take());
+                    self.decisions.extend(self.deciding.take().map(|deciding| *deciding));
                 }
                 self.answer = Some(answer);
             }

@@ -19,7 +19,7 @@ impl<T: Item> Owner<T> {
             self.after = After::Abandoned;
         }
         self.show(SessionEvent::StopAsked { cause: self.cause.clone() });
-        self.request = Some(request);
+        self.request = Some(Box::new(request));
         let input = match how {
             How::Strength(strength) => Input::Stop(strength),
             How::WhenIdle(idle) => Input::StopWhenIdle(item::micros(idle)),
@@ -47,10 +47,10 @@ impl<T: Item> Owner<T> {
         request: StopRequest,
         reply: oneshot::Sender<Answer>,
     ) {
-        self.request = Some(request.clone());
+        self.request = Some(Box::new(request.clone()));
         self.step(Input::StopTurn(turn)).await;
         if let Some(Answer::StoppingTurn(_)) = self.answer {
-            self.turn_request.get_or_insert(request);
+            self.turn_request.get_or_insert_with(|| Box::new(request));
         }
         self.reply(reply);
     }

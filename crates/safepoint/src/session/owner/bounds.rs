@@ -41,8 +41,9 @@ impl<T: Item> Owner<T> {
         if let Err(Panicked(why)) = callback::run(self.live()).await {
             self.fall(&why);
         }
-        self.end_family().await;
-        self.let_go().await;
+        // Boxed, so that an idle session carries no room for its end.
+        Box::pin(self.end_family()).await;
+        Box::pin(self.let_go()).await;
         self.finish();
     }
 
@@ -64,14 +65,14 @@ impl<T: Item> Owner<T> {
             self.open = open;
             self.restart = (cut == Cut::ByItsEnd).then_some(turn);
             let work = Work { turn, agent: None, handle: None, run, log, before, items: ids, outcome: None };
-            (work, fate)
+            (Box::new(work), fate)
         });
     }
 
     /// Something panicked in the midst of a step: what is here is accounted for as it stands, and nothing more is begun
     /// or recorded.
     pub(super) fn fall(&mut self, why: &str) {
-        self.error.get_or_insert(report("something that the session called panicked", why));
+        self.fail(report("something that the session called panicked", why));
         self.ended = Some(machine::Exit::Broken);
         self.account();
     }
@@ -87,7 +88,7 @@ impl<T: Item> Owner<T> {
             if self.journal.is_some() {
                 self.persisted = Persisted::No(message.clone());
             }
-            self.error.get_or_insert(ErrorReport { code: "runtime".into(), message, hint });
+            self.fail(ErrorReport { code: "runtime".into(), message, hint });
             self.ended = Some(machine::Exit::Broken);
         }
         self.account();
@@ -144,7 +145,7 @@ impl<T: Item> Owner<T> {
     pub(super) async fn end_family(&mut self) {
         let reason = Reason::new(Code::SHUTDOWN).by(Actor::Engine).saying("the session has ended");
         let now = StopRequest::now().reach(Reach::Tree).because(reason);
-        let first = self.last_request.take().unwrap_or_else(|| now.clone()).reach(Reach::Tree);
+        let first = self.last_request.take().map_or_else(|| now.clone(), |first| first.reach(Reach::Tree));
         for request in [first, now] {
             self.family_stop.stop(request);
             if timeout(self.settings.quiet, self.family_stop.idle()).await.is_ok() {
@@ -162,7 +163,7 @@ impl<T: Item> Owner<T> {
             Open { turn: work.turn, fate, items, outcome: work.outcome }
         });
         let reason = match (self.ended, self.error.take()) {
-            (Some(machine::Exit::Broken), Some(error)) => ExitReason::Failed(error),
+            (Some(machine::Exit::Broken), Some(error)) => ExitReason::Failed(*error),
             (Some(machine::Exit::Idle), _) => ExitReason::Idle,
             _ => ExitReason::Stopped,
         };
@@ -184,7 +185,12 @@ impl<T: Item> Owner<T> {
 
     /// Something of the user's, or the store, failed: the session ends.
     pub(super) async fn broke(&mut self, error: ErrorReport) {
-        self.error.get_or_insert(error);
+        self.fail(error);
         self.step(Input::Broke).await;
+    }
+
+    /// The first error is the account.
+    pub(super) fn fail(&mut self, error: ErrorReport) {
+        self.error.get_or_insert_with(|| Box::new(error));
     }
 }

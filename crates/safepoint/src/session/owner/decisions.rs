@@ -65,7 +65,7 @@ impl<T: Item> Owner<T> {
             return Err(DecideError::NotOpen);
         }
         // The step may take the turn up, with the decision if it is accepted.
-        self.deciding = Some((id, decision));
+        self.deciding = Some(Box::new((id, decision)));
         self.step(Input::Decided).await;
         self.deciding = None;
         match self.answer.take() {
@@ -122,7 +122,7 @@ impl<T: Item> Owner<T> {
             return;
         }
         if self.machine.is_suspended() {
-            self.deciding = Some((id, decision));
+            self.deciding = Some(Box::new((id, decision)));
             self.step(Input::Decided).await;
             self.deciding = None;
             self.answer = None;

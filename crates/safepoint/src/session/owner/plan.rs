@@ -70,7 +70,7 @@ impl<T: Item> Owner<T> {
             }
             Ok(Plan::Turn(turn)) => {
                 let made = Made::Turn { take: turn.take.clone(), drop: turn.drop.clone() };
-                self.planned = Some(turn);
+                self.planned = Some(Box::new(turn));
                 made
             }
         };

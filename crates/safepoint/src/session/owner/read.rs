@@ -39,7 +39,7 @@ impl<T: Item> Owner<T> {
     pub(super) async fn read_enough(&mut self, turn: TurnId) {
         if matches!(self.machine.phase(), Phase::Running(running) if running.turn == turn) {
             let reason = Reason::new(Code::DISCONNECT).saying("the reader of its events returned");
-            self.request = Some(StopRequest::now().because(reason));
+            self.request = Some(Box::new(StopRequest::now().because(reason)));
             self.step(Input::StopTurn(Some(turn))).await;
             self.answer = None;
         }

@@ -130,7 +130,7 @@ impl<T: Item> Owner<T> {
     fn lose(&mut self, error: &store::Error, effects: &mut Vec<Effect>) {
         self.persisted =
             if error.is_uncertain() { Persisted::Unknown } else { Persisted::No(error.to_string()) };
-        self.error.get_or_insert(plan::store_report(error));
+        self.fail(plan::store_report(error));
         let now = self.now();
         if let Some(turn) = begun(effects) {
             effects.retain(|effect| !matches!(effect, Effect::Start { .. }));

@@ -65,7 +65,7 @@ impl<T: Item> Owner<T> {
             Ok(false) => "it knows no agent for a turn that another process began".to_owned(),
             Err(Panicked(why)) => why,
         };
-        self.error.get_or_insert(report("the planner could not take a turn up", &why));
+        self.fail(report("the planner could not take a turn up", &why));
         effects.retain(|effect| !matches!(effect, Effect::Start { .. }));
         let now = self.now();
         self.machine.step(now, Input::Broke, effects);

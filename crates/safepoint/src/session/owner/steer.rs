@@ -29,7 +29,7 @@ impl<T: Item> Owner<T> {
             let said = std::panic::catch_unwind(AssertUnwindSafe(|| planner.steer(&held.item)));
             match said.map_err(|panic| panic_message(&*panic)) {
                 Ok(message) if message.is_blank() => return How::Refused(Refusal::Blank),
-                Ok(message) => self.steering = Some(message),
+                Ok(message) => self.steering = Some(Box::new(message)),
                 Err(why) => {
                     self.broke(report("the planner panicked", &why)).await;
                     return How::Enqueue;
@@ -41,7 +41,7 @@ impl<T: Item> Owner<T> {
 
     pub(super) fn steer(&mut self, turn: TurnId, item: ItemId, when: When) {
         let Some(message) = self.steering.take() else { return };
-        let steer = Steer { id: SteerId::from(item.to_string()), message, when };
+        let steer = Steer { id: SteerId::from(item.to_string()), message: *message, when };
         if let Some(handle) = self.at_work(turn) {
             // What becomes of it is seen in the run's events, in their order.
             drop(handle.steer(steer));

@@ -31,7 +31,7 @@ impl<T: Item> Owner<T> {
             run.handle().stop(at_any(self.request_for(why).unwrap_or_else(StopRequest::now)));
         }
         let handle = run.detach();
-        self.work = Some(Work { handle: Some(handle.clone()), ..work });
+        self.work = Some(Box::new(Work { handle: Some(handle.clone()), ..*work }));
         self.show(SessionEvent::TurnStarted {
             turn,
             items: self.machine.items().to_vec(),
@@ -47,9 +47,9 @@ impl<T: Item> Owner<T> {
         }
     }
 
-    fn run_of(&mut self, turn: TurnId, from: From) -> Option<(Run, Work)> {
+    fn run_of(&mut self, turn: TurnId, from: From) -> Option<(Run, Box<Work>)> {
         if from == From::Plan {
-            let mut plan = self.planned.take()?;
+            let mut plan = *self.planned.take()?;
             let before = self.history.clone();
             let mut history = before.clone();
             history.close();
@@ -68,13 +68,13 @@ impl<T: Item> Owner<T> {
             let id = run.handle().id().clone();
             let agent = Some(plan.agent);
             let work = Work { turn, agent, handle: None, run: id, log, before, items, outcome: None };
-            return Some((run, work));
+            return Some((run, Box::new(work)));
         }
         let (work, _) = self.left.take()?;
         let agent = work.agent.clone()?;
         let decisions = std::mem::take(&mut self.decisions);
         let run = agent.resume_recorded(work.run.clone(), Arc::clone(&work.log), decisions);
-        Some((run, Work { agent: Some(agent), ..work }))
+        Some((run, work))
     }
 
     fn log_of(&self, turn: TurnId, before: &crate::history::History) -> Arc<dyn Log> {
@@ -87,7 +87,7 @@ impl<T: Item> Owner<T> {
     pub(super) fn stop_run(&mut self, turn: TurnId, why: Why) {
         let Some(request) = self.request_for(why) else { return };
         if let Why::Session(_) | Why::Broken = why {
-            self.last_request = Some(request.clone());
+            self.last_request = Some(Box::new(request.clone()));
         }
         if let Some(handle) = self.at_work(turn) {
             let asked = handle.stop(request);
@@ -104,8 +104,8 @@ impl<T: Item> Owner<T> {
         let preempted = |text: &'static str| Reason::new(Code::PREEMPTED).saying(text);
         let request = match why {
             // A suspended turn is ended only when it is quiet: its asker is remembered until then.
-            Why::Asked => self.request.clone().or_else(|| self.turn_request.clone())?,
-            Why::Session(_) => self.request.clone()?,
+            Why::Asked => (**self.request.as_ref().or(self.turn_request.as_ref())?).clone(),
+            Why::Session(_) => (**self.request.as_ref()?).clone(),
             Why::Preempt { points, grace } => {
                 let grace =
                     grace.map(std::time::Duration::from_micros).and_then(|grace| Grace::try_from(grace).ok());
