@@ -16,7 +16,7 @@ use crate::node::Node;
 
 /// Wakes its task when a request or a deadline may have changed what reaches a node.
 ///
-/// A waiter first registers, then looks: a request between the two wakes it, so none is missed.
+/// A waiter waits only after it has registered and then looked: a request between the two wakes it, so none is missed.
 pub(crate) struct Alarm {
     node: Arc<Node>,
     wakes: Vec<Pin<Box<OwnedNotified>>>,
@@ -39,7 +39,14 @@ impl Alarm {
         look: impl Fn(&Arc<Node>) -> Option<T>,
     ) -> Poll<T> {
         loop {
-            // Registered first, every time: a notification that was for somebody else (a sibling's end, a stop of one
+            // Whoever is woken by what it waited for is done, and registers nowhere again: in a wide tree all wait on the
+            // root's notification, and would queue for its lock once more each, while it still wakes the others.
+            if !self.node.is_silent()
+                && let Some(found) = look(&self.node)
+            {
+                return Poll::Ready(found);
+            }
+            // Registered before the look that ends in waiting, every time: a notification that was for somebody else (a sibling's end, a stop of one
             // call alone) uses the registration up, and the next one must not be missed.
             self.register(cx);
             if self.node.is_silent() {

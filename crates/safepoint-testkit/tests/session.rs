@@ -30,6 +30,8 @@ mod durable_faults;
 mod elsewhere;
 #[path = "session/expired.rs"]
 mod expired;
+#[path = "session/field.rs"]
+mod field;
 #[path = "session/fire.rs"]
 mod fire;
 #[path = "session/gone.rs"]

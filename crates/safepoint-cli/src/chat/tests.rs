@@ -462,6 +462,29 @@ fn questions_are_put_one_at_a_time() {
     assert_eq!(world.tap(KeyCode::Char('n')).len(), 1);
 }
 
+/// S6.5, S6.7: Esc, and Esc again, with a steer and a queue that wait: the turn is stopped, what waited is the sender's again,
+/// and the screen goes on.
+/// openai/codex#22815: Esc with a message that waits ends the program.
+#[test]
+fn escape_with_messages_that_wait_stops_the_turn_and_nothing_else() {
+    let mut world = World::at_work();
+    let steer = world.accepted("in euros", How::Steer);
+    let queued = world.accepted("and the bill", How::Queue);
+    assert_eq!(world.tap(KeyCode::Esc), [Act::Stop(Hardness::AtSafePoint)]);
+    world.asked("after-model", Some(5000));
+    world.shows("1. in euros");
+    assert_eq!(world.tap(KeyCode::Esc), [Act::Stop(Hardness::Now)]);
+    world.asked("now", None);
+    assert_eq!(world.hear(SessionEvent::Requeued(steer)), []);
+    let back = world.ended(Fate::Interrupted(turn(1)));
+    let [Act::Withdraw(items)] = &back[..] else { panic!("{back:?}") };
+    assert!(items.contains(&steer) && items.contains(&queued), "{items:?}");
+    world.state.back("in euros\nand the bill");
+    world.shows("› in euros");
+    world.hear(SessionEvent::TurnQuiet { turn: turn(1), survivors: Vec::new() });
+    assert_eq!(world.tap(KeyCode::Enter), push("in euros\nand the bill", How::Queue));
+}
+
 /// S9.1: what a background run asks is put also after the turn that began it, and answered; what the turn itself asked is
 /// not asked any more.
 #[test]

@@ -108,7 +108,8 @@ async fn a_stop_of_the_root_lets_the_tree_below_finish() {
 }
 
 /// S9.2, S2.2: `Now` at any depth ends the leaf's call and its model's stream alike; the history can be sent again.
-/// vicoa-ai/vicoa PR#41, anthropics/claude-code#26117: subagents that survive the stop.
+/// vicoa-ai/vicoa PR#41, anthropics/claude-code#26117: subagents that survive the stop; microsoft/autogen#8091: a token that
+/// is not passed on to tools below.
 #[tokio::test]
 async fn now_ends_the_tree_at_any_depth() {
     for wire in WIRES {

@@ -1,6 +1,9 @@
 //! What was reported against other systems, as scenarios (docs/field.md has the whole table).
 
-use std::sync::{Arc, Mutex};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use safepoint::{
     Outcome, SafePoints, StopRequest,
@@ -260,6 +263,36 @@ impl safepoint::log::Log for StopsAtCallStarted {
     ) -> futures_util::future::BoxFuture<'_, Result<Vec<safepoint::log::Record>, safepoint::log::LogError>>
     {
         self.inner.read()
+    }
+}
+
+/// S2.2, S2.14: a stop in the round that follows a call closes the stream of that round, and there is no other.
+/// cloudflare/agents#1233: a stop while the model goes on after a tool looks for another request, and the stream runs on.
+#[tokio::test]
+async fn a_stop_in_the_round_after_a_call_closes_that_rounds_stream() {
+    for wire in WIRES {
+        let server = server([]).await;
+        let mut gates = [server.gate(), server.gate()];
+        let (ledger, gate) = (Ledger::default(), Arc::new(Semaphore::new(1)));
+        let agent = builder(&server, wire).tool(gated("look", EffectClass::ReadOnly, &ledger, &gate)).build();
+        let handle = agent.run("look, and tell").detach();
+        gates[0].request().await;
+        gates[0].headers();
+        gates[0].script(&Reply::call("look", json!({})));
+        gates[0].finish();
+        let exchange = gates[1].request().await;
+        gates[1].headers();
+        let chunks = gates[1].script(&Reply::text("it looks like rain").paced(4, Duration::ZERO));
+        for _ in 0..chunks / 2 {
+            gates[1].send_next();
+        }
+        first_text(&handle).await;
+        handle.stop(StopRequest::now());
+        exchange.peer_closed().await;
+        let (stopped, receipt) = close(&server, &handle, &ledger).await;
+        assert_eq!((stopped.ending(), receipt.calls[0].status), (Ending::Stopped, CallStatus::Completed));
+        assert_eq!((receipt.rounds, server.requests().len()), (2, 2));
+        goes_on(&agent, &stopped).await;
     }
 }
 

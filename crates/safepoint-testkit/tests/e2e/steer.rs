@@ -66,6 +66,7 @@ async fn a_steer_during_the_last_answer_is_answered_too() {
 }
 
 /// S6.5, S5.4: an interrupting steer closes the socket; what was shown stays, and the next request holds both.
+/// openai/openai-agents-python#798: asked for: to interrupt a run at work and change what it is about.
 #[tokio::test]
 async fn an_interrupting_steer_cuts_the_stream_and_keeps_what_was_shown() {
     for wire in WIRES {

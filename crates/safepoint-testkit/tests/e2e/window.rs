@@ -210,6 +210,35 @@ async fn now_cuts_a_summary_and_changes_nothing() {
     }
 }
 
+/// S12.2, S6.5: steered while a summary is written: it is written to its end, and the steer goes out with the next request,
+/// once.
+/// can1357/oh-my-pi#3485: the first steer during a compaction is dropped; PostHog/posthog PR#89067: a message ends a
+/// compaction.
+#[tokio::test]
+async fn a_steer_while_a_summary_is_written_is_delivered_and_cuts_nothing() {
+    for wire in WIRES {
+        let server = server([Reply::text("fine"), Reply::text("fine, in euros")]).await;
+        let mut gate = server.gate();
+        let agent = narrow(&server, wire, Window::summarise);
+        let handle = agent.run_on(long(10, 600), "the newest question").detach();
+        gate.request().await;
+        gate.headers();
+        let chunks = gate.script(&Reply::text("they looked ten times").paced(4, Duration::ZERO));
+        for _ in 0..chunks / 2 {
+            gate.send_next();
+        }
+        let steering = handle.steer(safepoint::Steer::new("in euros, please").unwrap());
+        gate.finish();
+        assert!(matches!(steering.landed().await, safepoint::Landed::Delivered { .. }));
+        let (outcome, receipt) = close(&server, &handle, &Ledger::default()).await;
+        assert_eq!((outcome.ending(), receipt.summaries.len()), (Ending::Done, 1));
+        assert_eq!(receipt.summaries[0].state, ModelState::Completed);
+        let last = sent(&server, server.requests().len() - 1);
+        assert!(last.contains("they looked ten times"), "{last}");
+        assert_eq!(last.matches("in euros, please").count(), 1, "{last}");
+    }
+}
+
 /// S12.2, S1.3: the boundary before the model call is still there while its summary is written: a request that would
 /// fire at it cuts the summary at once.
 #[tokio::test]

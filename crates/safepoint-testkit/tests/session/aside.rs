@@ -16,7 +16,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::{
-    desk::{Desk, turn},
+    desk::{Desk, answers, turn},
     world::seen,
 };
 
@@ -114,6 +114,35 @@ async fn a_question_of_a_background_run_is_decided_through_the_session() {
     assert_eq!((world.committed(), world.inner.model.requests().len()), (1, 2));
     assert!(exit.survivors().is_empty());
     assert!(session.approvals().await.is_empty());
+}
+
+/// S9.1, S5.3: what a background run comes to after the turn that began it was stopped is shown, and wakes nobody: the next
+/// turn is the next message's.
+/// anthropics/claude-code#67321: what background agents report after a stop wakes the model again, and it goes on.
+#[tokio::test]
+async fn the_end_of_a_background_run_begins_no_turn() {
+    let mut world = World::new();
+    world.outer = Desk::new([Reply::text("nothing")]);
+    let session = world.chat(&world.inner.agent()).start();
+    let mut rounds = [world.outer.model.gate(), world.outer.model.gate()];
+    let item = session.push("dig aside".to_owned()).unwrap();
+    rounds[0].request().await;
+    let args = json!({"task": "dig"}).to_string();
+    let call = safepoint::message::ToolCall { id: "a".into(), name: "aside".into(), args };
+    rounds[0].send(safepoint::model::Delta::CallReady(call));
+    rounds[0].send(safepoint::model::Delta::Ended(safepoint::model::Finish::Natural));
+    world.gate.request().await;
+    rounds[1].request().await;
+    session.stop_turn(None, safepoint::StopRequest::now());
+    assert_eq!(item.fate().await, Fate::Interrupted(turn(1)));
+    quiet(&session).await;
+    answers(&world.gate, "dug");
+    ended(&session).await;
+    let next = session.push("what now?".to_owned()).unwrap();
+    assert_eq!(next.fate().await, Fate::Completed(turn(2)));
+    let asked = world.outer.model.requests();
+    assert_eq!(asked.len(), 3, "one before the stop, the one that it cut, and the next message's");
+    assert!(!format!("{:?}", asked[2]).contains("dug"));
 }
 
 /// S9.1, S8.1: the same of a run below a background run, and of a question that was asked while the turn was at work.

@@ -212,6 +212,7 @@ async fn a_background_run_belongs_to_the_session() {
 }
 
 /// S6.5: a steer may name a child run; an unknown one is no target.
+/// Kilo-Org/kilocode#14143: a message that would set a subagent right queues behind what it is at.
 #[tokio::test]
 async fn a_steer_may_name_a_child_run() {
     let inner = server([Reply::text("deeper, then")]).await;

@@ -137,6 +137,7 @@ async fn a_turn_that_was_cut_waits_by_default() {
 
 /// S7.8, S7.2: a turn that somebody stopped is not restarted, whatever its agent opted in to: stopped and settled, or asked
 /// only and then killed, or asked through the store while nobody lived; nor where a shutdown came on top.
+/// anomalyco/opencode#42960: after a stop, left and opened again, the task is still running.
 #[tokio::test]
 async fn a_stopped_turn_is_not_restarted() {
     #[derive(Clone, Copy, Debug)]

@@ -102,6 +102,7 @@ async fn a_decision_in_the_gap_before_the_suspension_is_taken() {
 
 /// S8.3, S6.3: suspended is a safe point for every set: a preempt ends the turn, the question is taken back, later
 /// answers are refused, and the queue goes on.
+/// google/adk-python#5856, vercel/ai#18451: a message while a call waits for an approval leaves that call open for ever.
 #[tokio::test]
 async fn a_preempt_ends_a_suspended_turn() {
     let it = Suspended::new().await;

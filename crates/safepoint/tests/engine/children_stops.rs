@@ -125,6 +125,7 @@ async fn two_children_stop_and_go_on_each_by_itself() {
 
 /// S9.3: once a child's branch has ended the parent closes: what waits does not start, a sibling goes to its own safe
 /// point, a plain running call ends; the child's call stays open until a new turn closes it.
+/// jwbron/egg#3633: a pipeline that was cancelled goes on spawning agents.
 #[tokio::test(start_paused = true)]
 async fn a_parent_closes_with_its_siblings() {
     let (open, ran) = gate();
@@ -192,6 +193,35 @@ async fn a_child_that_stops_itself_stops_itself_alone() {
     let call = row(&outcome, 0);
     assert_eq!((outcome.answer(), call.status), (Some("ok"), CallStatus::Stopped));
     assert_eq!((call.stopped_by, outcome.receipt().stop.is_none()), (Some(StoppedBy::Call), true));
+}
+
+/// S9.4: a tool of the parent stops a child beside it, by the handle that the program gave it: the parent's model is told,
+/// and goes on.
+/// github/copilot-cli#2460: an agent cannot stop its own subagents; Kilo-Org/kilocode#14143: nor can anybody stop one that
+/// goes in circles.
+#[tokio::test(start_paused = true)]
+async fn a_tool_of_the_parent_stops_a_child_beside_it() {
+    let (open, ran) = gate();
+    let child = agent([ask(&["work"])]).tool(gated("work", &open, &ran)).build();
+    let own = Arc::new(std::sync::OnceLock::<safepoint::RunHandle>::new());
+    let parents = Arc::clone(&own);
+    let ends = does("end", move |_| {
+        let own = Arc::clone(&parents);
+        async move {
+            let run = own.get().expect("set before it begins");
+            started_at(run, &at(&["h0"])).await;
+            let child = run.child(&at(&["h0"])).expect("it has begun");
+            Ok(format!("{:?}", child.stop(StopRequest::now())))
+        }
+    })
+    .with(|spec| spec.overlap(Overlap::Overlaps));
+    let parent = with(agent([hire(&["ask", "+end"]), say("ok")]), "ask", &child).tool(ends).build();
+    let run = parent.run("go");
+    assert!(own.set(run.handle()).is_ok());
+    let outcome = run.await;
+    let rows: Vec<_> = outcome.receipt().calls.iter().map(|call| (call.status, call.stopped_by)).collect();
+    assert_eq!(rows, [(CallStatus::Stopped, Some(StoppedBy::Call)), (CallStatus::Completed, None)]);
+    assert_eq!((outcome.answer(), outcome.receipt().stop.is_none()), (Some("ok"), true));
 }
 
 /// S9.4, S2.10: a call stopped alone takes its child run with it, and nothing else.

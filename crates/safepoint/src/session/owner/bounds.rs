@@ -194,3 +194,21 @@ impl<T: Item> Owner<T> {
         self.error.get_or_insert_with(|| Box::new(error));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Owner;
+
+    /// Most of what an idle session weighs is its owner's future; all of it is to be 4 KiB at most above an idle task.
+    const MOST: usize = 1536;
+
+    fn size_of<T, R>(_made: impl FnOnce(T) -> R) -> usize {
+        std::mem::size_of::<R>()
+    }
+
+    #[test]
+    fn an_idle_session_carries_no_room_for_what_it_does_not_do() {
+        let size = size_of(Owner::<String>::own);
+        assert!(size <= MOST, "{size} bytes");
+    }
+}
