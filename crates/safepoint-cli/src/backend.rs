@@ -60,7 +60,7 @@ pub(crate) async fn choose(args: &AgentArgs, processes: &Processes) -> anyhow::R
         "a2a" => Agent::over(a2a(place, &args.known)?),
         other => return Err(Usage(format!("there is no backend `{other}`; write {KINDS}")).into()),
     };
-    Ok(Chosen { builder, name: named.clone(), notice: None, _server: None })
+    Ok(Chosen { builder, name: named.clone(), notice: None, replay: None, _server: None })
 }
 
 /// An agent behind A2A. Its card is read before its first message, so that one that is not there is a run that failed.

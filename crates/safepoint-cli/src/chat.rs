@@ -102,6 +102,7 @@ async fn once(args: &AgentArgs, kept: Option<&Kept>, path: Option<&PathBuf>) -> 
         let screen = Screen::start(false);
         notices.iter().for_each(|notice| screen.note(notice));
         let code = plain::chat(&host, &screen, &processes, times).await;
+        crew.leave().await;
         return finish(socket, code.map(After::Over)).await;
     }
     let surface = Surface::new(paint(), terminal::size());
@@ -118,8 +119,10 @@ async fn once(args: &AgentArgs, kept: Option<&Kept>, path: Option<&PathBuf>) -> 
         Some(kept) => Some(Arc::clone(&kept.store)),
         None => conversation::existing_store(path.cloned())?,
     };
-    let driver = Driver::new((state, surface, Terminal::enter()?), (host, crew), processes, (times, store));
+    let people = (host, Arc::clone(&crew));
+    let driver = Driver::new((state, surface, Terminal::enter()?), people, processes, (times, store));
     let after = driver.drive().await;
+    crew.leave().await;
     finish(socket, after).await
 }
 

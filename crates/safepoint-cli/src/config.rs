@@ -78,6 +78,15 @@ impl Config {
     }
 }
 
+/// The config file that is meant, in words, be it there or not.
+pub(crate) fn place(named: Option<&Path>) -> String {
+    match named.map(Path::to_owned).or_else(usual) {
+        Some(path) if path.exists() => format!("the config file {}", path.display()),
+        Some(path) => format!("the config file {}, which does not exist,", path.display()),
+        None => "the config file, which no home directory could hold,".to_owned(),
+    }
+}
+
 /// `$XDG_CONFIG_HOME/safepoint/config.toml`, or below `~/.config`; none without a home directory.
 fn usual() -> Option<PathBuf> {
     let named = |variable| std::env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from);

@@ -6,13 +6,14 @@ use std::{
     io::Write as _,
     path::{Path, PathBuf},
     process::ExitCode,
+    sync::Arc,
     time::Duration,
 };
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use futures_util::future::join_all;
-use safepoint::tool::EffectClass;
+use safepoint::{Tool, tool::EffectClass};
 use safepoint_tools::{
     mcp::{Called, Client, Error, Offer, Server},
     process::Processes,
@@ -21,10 +22,26 @@ use serde_json::{Value, json};
 
 pub(crate) use config::Servers;
 
-use crate::{args::Usage, config::Config, duration::parse as duration, told::Told};
+use crate::{
+    args::Usage,
+    config::{Config, place},
+    duration::parse as duration,
+    told::Told,
+};
+
+const HELP: &str = "\
+The config file is $XDG_CONFIG_HOME/safepoint/config.toml or ~/.config/safepoint/config.toml, or --config:
+
+  [mcp.files]                                   [mcp.search]
+  command = \"npx\"                               url = \"https://example.com/mcp\"
+  args = [\"-y\", \"@scope/server\", \".\"]         headers = { authorization = \"Bearer ${TOKEN}\" }
+
+More keys: env, cwd, include, exclude, rename, trust_annotations, protocol, start_timeout, timeout.
+With `run --tools mcp`, mcp:NAME or all, and in a chat, a model has their tools.";
 
 /// `safepoint mcp`.
 #[derive(Clone, Debug, Args)]
+#[command(after_help = HELP)]
 pub(crate) struct McpArgs {
     #[command(subcommand)]
     command: McpCommand,
@@ -55,7 +72,7 @@ struct LsArgs {
 struct CallArgs {
     /// The server, as the config file names it
     name: String,
-    /// The tool, as the server names it
+    /// The tool, as the server names it, or as a model is offered it
     tool: String,
     /// The arguments, as a JSON object
     #[arg(long, value_name = "JSON", default_value = "{}")]
@@ -95,7 +112,8 @@ async fn ls(args: LsArgs) -> anyhow::Result<ExitCode> {
         None => servers.all()?,
     };
     if chosen.is_empty() {
-        let how = "the config file has no [mcp.NAME] with a `command` or a `url`";
+        let file = place(args.config.as_deref());
+        let how = format!("{file} has no [mcp.NAME] with a `command` or a `url`; see `safepoint mcp --help`");
         return Err(Usage(format!("there is no server: {how}")).into());
     }
     let processes = processes();
@@ -144,10 +162,11 @@ fn for_people(name: &str, found: &Result<Found, Error>) -> String {
         Err(error) => return format!("{name}: {error}"),
     };
     let mut text = format!("{name} (protocol {})", found.protocol.as_deref().unwrap_or("unknown"));
-    for tool in &found.offer.tools {
+    for (tool, own) in found.offer.tools.iter().zip(&found.offer.own_names) {
         let spec = tool.spec();
         let what = spec.description.lines().next().unwrap_or_default();
-        text.push_str(&format!("\n  {} [{}] {}", spec.name, effect(spec.effect), plain(what)));
+        let of = if spec.name.ends_with(own) { String::new() } else { format!(" ({})", plain(own)) };
+        text.push_str(&format!("\n  {}{of} [{}] {}", spec.name, effect(spec.effect), plain(what)));
     }
     for refused in &found.offer.refused {
         text.push_str(&format!("\n  refused: {:?}, since {}", refused.name, plain(&refused.why)));
@@ -158,10 +177,11 @@ fn for_people(name: &str, found: &Result<Found, Error>) -> String {
 fn as_json(told: &mut Told, name: &str, found: &Result<Found, Error>) -> String {
     let line = match found {
         Ok(Found { protocol, offer }) => {
-            let tools = offer.tools.iter().map(|tool| {
+            let tools = offer.tools.iter().zip(&offer.own_names).map(|(tool, own)| {
                 let spec = tool.spec();
                 json!({
                     "name": spec.name,
+                    "own_name": own,
                     "description": spec.description,
                     "parameters": spec.parameters,
                     "effect": effect(spec.effect),
@@ -186,12 +206,12 @@ async fn call(args: CallArgs) -> anyhow::Result<ExitCode> {
         .ok_or_else(|| Usage(format!("--args: `{}` is not a JSON object", args.args)))?;
     let server = servers(args.config.as_deref())?.one(&args.name)?;
     let client = server.under(&processes()).connect().await?;
-    let names = client.offer().await?.names;
-    if !names.contains(&args.tool) {
-        let (tool, known) = (&args.tool, plain(&names.join(", ")));
+    let offer = client.offer().await?;
+    let Some(tool) = own_name(&offer, &args.tool) else {
+        let (tool, known) = (&args.tool, plain(&offer.names.join(", ")));
         return Err(Usage(format!("there is no tool `{tool}` at `{}`; there are {known}", args.name)).into());
-    }
-    let called = client.call(&args.tool, arguments, |notice| eprint!("{}", plain(&notice)));
+    };
+    let called = client.call(tool, arguments, |notice| eprint!("{}", plain(&notice)));
     let called = match args.timeout {
         Some(limit) => tokio::time::timeout(limit, called).await,
         None => Ok(called.await),
@@ -212,9 +232,17 @@ async fn call(args: CallArgs) -> anyhow::Result<ExitCode> {
     } else if is_good {
         say(&plain(&text))?;
     } else {
-        eprintln!("safepoint: {status}: {}", plain(&text));
+        eprintln!("safepoint: {}: {}", status.replace('_', " "), plain(&text));
     }
     Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The server's own name of a tool that is named so, or offered so.
+fn own_name<'a>(offer: &'a Offer, named: &str) -> Option<&'a str> {
+    let mut offered = offer.tools.iter().zip(&offer.own_names);
+    let own = offer.names.iter().find(|name| *name == named);
+    own.or_else(|| offered.find(|(tool, _)| tool.spec().name == named).map(|(_, own)| own))
+        .map(String::as_str)
 }
 
 /// A stranger's text without what a terminal would obey.
@@ -227,19 +255,15 @@ fn say(line: &str) -> anyhow::Result<()> {
     writeln!(std::io::stdout(), "{line}").context("stdout cannot be written")
 }
 
-/// The servers that a run uses, until it is over.
+/// The servers that a run uses, until it is over, each with what it offered at first.
 #[derive(Default)]
 pub(crate) struct Used {
-    clients: Vec<Client>,
+    clients: Vec<(Client, Vec<Arc<dyn Tool>>)>,
 }
 
 impl Used {
-    /// Starts or reaches servers, all at once, and adds what they offer. Each that failed is given to `failed`.
-    pub(crate) async fn start(
-        servers: Vec<Server>,
-        tools: &mut Vec<std::sync::Arc<dyn safepoint::Tool>>,
-        mut failed: impl FnMut(&Error),
-    ) -> Self {
+    /// Starts or reaches servers, all at once. Each that failed is given to `failed`.
+    pub(crate) async fn start(servers: Vec<Server>, mut failed: impl FnMut(&Error)) -> Self {
         let started = join_all(servers.into_iter().map(|server| async {
             let client = server.connect().await?;
             let offered = client.tools().await?;
@@ -248,18 +272,34 @@ impl Used {
         let mut used = Self::default();
         for result in started.await {
             match result {
-                Ok((client, offered)) => {
-                    tools.extend(offered);
-                    used.clients.push(client);
-                }
+                Ok(of_one) => used.clients.push(of_one),
                 Err(error) => failed(&error),
             }
         }
         used
     }
 
+    /// What they offered at first.
+    pub(crate) fn offered(&self) -> impl Iterator<Item = Arc<dyn Tool>> {
+        self.clients.iter().flat_map(|(_, offered)| offered).cloned()
+    }
+
+    /// How often one of them has changed its tools.
+    pub(crate) fn changes(&self) -> u64 {
+        self.clients.iter().map(|(client, _)| client.changes()).sum()
+    }
+
+    /// What they offer now; of one that cannot be asked, what it offered at first.
+    pub(crate) async fn offers(&self) -> Vec<Arc<dyn Tool>> {
+        let asked = self
+            .clients
+            .iter()
+            .map(|(client, offered)| async { client.tools().await.unwrap_or_else(|_gone| offered.clone()) });
+        join_all(asked).await.concat()
+    }
+
     /// Ends them, all at once.
-    pub(crate) async fn close(self) {
-        join_all(self.clients.iter().map(Client::close)).await;
+    pub(crate) async fn close(&self) {
+        join_all(self.clients.iter().map(|(client, _)| client.close())).await;
     }
 }

@@ -31,12 +31,14 @@ pub(crate) struct Chosen {
     pub(crate) name: String,
     /// What the user should know about the choice.
     pub(crate) notice: Option<String>,
+    /// The recording that answers, where one does.
+    pub(crate) replay: Option<Replay>,
     pub(crate) _server: Option<Arc<ModelServer>>,
 }
 
 impl Chosen {
     fn plain(name: &str, builder: AgentBuilder) -> Self {
-        Self { builder, name: name.to_owned(), notice: None, _server: None }
+        Self { builder, name: name.to_owned(), notice: None, replay: None, _server: None }
     }
 }
 
@@ -120,7 +122,8 @@ fn built(model: impl Model, args: &AgentArgs) -> anyhow::Result<AgentBuilder> {
 fn replayed(path: &Path) -> anyhow::Result<Chosen> {
     let replay =
         Replay::open(path).map_err(|error| Usage(format!("--replay {}: {error}", path.display())))?;
-    Ok(Chosen::plain("replay", Agent::builder(replay)))
+    let chosen = Chosen::plain("replay", Agent::builder(replay.clone()));
+    Ok(Chosen { replay: Some(replay), ..chosen })
 }
 
 fn named_model(args: &AgentArgs, named: &str) -> anyhow::Result<Chosen> {
@@ -204,6 +207,7 @@ async fn practice_model(args: &AgentArgs) -> anyhow::Result<Chosen> {
              ANTHROPIC_API_KEY or GEMINI_API_KEY for a real one; with --tools all it runs commands: try \"run: ls\")"
                 .into(),
         ),
+        replay: None,
         _server: Some(Arc::new(server)),
     })
 }

@@ -4,6 +4,7 @@ use std::{collections::VecDeque, process::ExitCode, sync::Arc};
 
 use anyhow::Context as _;
 use safepoint::{Agent, Limits, approval::Unanswered, ids::SessionId};
+use safepoint_testkit::{replay::Replay, server::ModelServer};
 use safepoint_tools::process::Processes;
 
 mod course;
@@ -98,6 +99,9 @@ async fn turns(args: &RunArgs, begins: VecDeque<Begin>, mut signals: Signals) ->
     let went = course.go().await;
     let Course { conversation, earlier, code, .. } = course;
     gone(&earlier, &mut signals).await;
+    if let Some(word) = needs.left() {
+        screen.note(&word);
+    }
     end(conversation, needs, &mut signals).await;
     let code = signals.until_written(&screen, code).await;
     went?;
@@ -148,7 +152,16 @@ async fn reachable(
 /// What a run needs beside its agent, for as long as it lasts.
 struct Needs {
     servers: Used,
-    _practice: Option<Arc<safepoint_testkit::server::ModelServer>>,
+    replay: Option<Replay>,
+    _practice: Option<Arc<ModelServer>>,
+}
+
+impl Needs {
+    /// What a recording holds that nobody asked for.
+    fn left(&self) -> Option<String> {
+        let left = self.replay.as_ref().map(Replay::left).filter(|left| *left > 0)?;
+        Some(format!("safepoint: the recording goes on: {left} of its requests were not made"))
+    }
 }
 
 async fn agent(
@@ -156,11 +169,12 @@ async fn agent(
     screen: &Arc<Screen>,
     processes: &Processes,
 ) -> anyhow::Result<(Agent, Needs)> {
-    let (tools, servers) =
-        tools::chosen(&args.agent, |word| screen.note(&format!("safepoint: {word}")), processes).await?;
+    let note = |word: &str| screen.note(&format!("safepoint: {word}"));
+    let (mut tools, servers) = tools::chosen(&args.agent, note, processes).await?;
+    tools.extend(servers.offered());
     let agent =
         AgentArgs { kept_in: kept_in(args.session.as_ref(), args.store.as_ref())?, ..args.agent.clone() };
-    let Chosen { mut builder, notice, _server, .. } = backend::choose(&agent, processes).await?;
+    let Chosen { mut builder, notice, replay, _server, .. } = backend::choose(&agent, processes).await?;
     if let Some(notice) = notice {
         screen.note(&format!("safepoint: {notice}"));
     }
@@ -171,7 +185,7 @@ async fn agent(
     let keeps = args.session.is_some() || args.store.is_some();
     let unanswered = if keeps { Unanswered::Suspend } else { Unanswered::Deny };
     builder = approve::under(builder, (&args.agent, unanswered), &tools, screen)?;
-    Ok((builder.tools(tools).try_build()?, Needs { servers, _practice: _server }))
+    Ok((builder.tools(tools).try_build()?, Needs { servers, replay, _practice: _server }))
 }
 
 pub(crate) fn limits(args: &AgentArgs) -> Limits {

@@ -14,7 +14,7 @@ use crate::{
 /// All servers, in a list of tools; one of them with its name behind a colon.
 const SERVERS: &str = "mcp";
 
-/// What `--tools` asks for. A server that was named and cannot be had is an error; one of all of them is left out with a
+/// What `--tools` asks for: our own, and the servers with theirs. A server that was named and cannot be had is an error; one of all of them is left out with a
 /// word to `note`.
 pub(crate) async fn chosen(
     args: &AgentArgs,
@@ -25,7 +25,7 @@ pub(crate) async fn chosen(
     let items: Vec<&str> = list.split(',').map(str::trim).collect();
     let of_server = |item: &&str| item.split(':').next() == Some(SERVERS);
     let ours: Vec<&str> = items.iter().copied().filter(|item| !of_server(item)).collect();
-    let mut tools = own(args, &ours.join(","), processes)?;
+    let tools = own(args, &ours.join(","), processes)?;
     let mut servers = Vec::new();
     let mut missed = None;
     for item in items.iter().filter(|item| of_server(item) || **item == "all") {
@@ -36,7 +36,7 @@ pub(crate) async fn chosen(
     }
     servers.dedup_by(|one, other| one.name() == other.name());
     let servers = servers.into_iter().map(|server| server.under(processes)).collect();
-    let used = Used::start(servers, &mut tools, |error| {
+    let used = Used::start(servers, |error| {
         if items.iter().any(|item| item.split_once(':').is_some_and(|(_, name)| name == error.server())) {
             missed = Some(error.clone());
         } else {

@@ -113,11 +113,13 @@ fn a_tool_is_called_by_hand() {
     let place = Place::new(1);
     let said = place.output(&["mcp", "call", "s0", "echo", "--args", r#"{"text":"hello"}"#]);
     assert_eq!((said.status.code(), text(&said.stdout).as_str()), (Some(0), "hello\n"));
+    let offered = place.output(&["mcp", "call", "s0", "s0__echo", "--args", r#"{"text":"hello"}"#]);
+    assert_eq!(text(&offered.stdout), "hello\n", "by the name that a model is offered too");
     let failed = place.output(&["mcp", "call", "s0", "fail", "--json"]);
     let line: Value = serde_json::from_slice(&failed.stdout).unwrap();
     assert_eq!((failed.status.code(), &line["status"]), (Some(1), &Value::from("failed")));
     let slow = place.output(&["mcp", "call", "s0", "deaf", "--timeout", "200ms"]);
-    assert!(slow.status.code() == Some(1) && text(&slow.stderr).contains("timed_out"));
+    assert!(slow.status.code() == Some(1) && text(&slow.stderr).contains("timed out"));
     assert!(mcp::read_log(&place.log(0)).iter().any(|(_, got)| got["method"] == "notifications/cancelled"));
 }
 
@@ -134,6 +136,14 @@ fn a_wrong_name_or_entry_is_wrong_usage() {
         assert_eq!(output.status.code(), Some(2), "{args:?}");
         assert!(text(&output.stderr).contains(words), "{args:?}: {}", text(&output.stderr));
     }
+    fs::write(place.config(), "").unwrap();
+    let none = place.output(&["mcp", "ls"]);
+    assert_eq!(none.status.code(), Some(2));
+    let words = text(&none.stderr);
+    assert!(
+        words.contains(place.config().to_str().unwrap()) && words.contains("has no [mcp.NAME]"),
+        "{words}"
+    );
     fs::write(place.config(), "[mcp.a]\nargs = ['x']\n").unwrap();
     let output = place.output(&["mcp", "ls"]);
     assert_eq!(output.status.code(), Some(2));
@@ -202,6 +212,28 @@ fn a_run_has_the_tools_of_the_configured_servers() {
         assert_eq!((&ended["name"], &ended["status"]), (&Value::from("s0__echo"), &Value::from(status)));
         assert!(place.alive().is_empty());
     }
+}
+
+/// S4.10: in a conversation, a tool that a server has got meanwhile is there in the next turn.
+#[test]
+fn a_chat_has_the_tools_that_a_server_has_got_meanwhile() {
+    use std::io::Write as _;
+    let place = Place::new(1);
+    let practice = Practice::start(
+        &place,
+        r#"{"replies":[{"calls":[{"name":"s0__grow","args":{}}]},{"text":"one more"},
+            {"calls":[{"name":"s0__grown0","args":{}}]},{"text":"it is there"}]}"#,
+    );
+    let args = ["chat", "--tools", "mcp", "--approve", "auto", "--model", "openai:x", "--base-url"];
+    let mut chat = place.safepoint(&[&args[..], &[practice.1.as_str()]].concat());
+    chat.env("XDG_RUNTIME_DIR", place.folder.path()).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut chat = chat.stderr(Stdio::piped()).spawn().unwrap();
+    chat.stdin.take().unwrap().write_all(b"grow\nuse it\n").unwrap();
+    let output = chat.wait_with_output().unwrap();
+    assert_eq!(text(&output.stdout), "one more\nit is there\n", "{}", text(&output.stderr));
+    let log = mcp::read_log(&place.log(0));
+    assert!(log.iter().any(|(_, got)| got["params"]["name"] == "grown0"), "it was called");
+    until("nothing is left", || place.alive().is_empty());
 }
 
 /// S4.9, S4.10. T5, anthropics/claude-code#1935: twenty servers, each with a process that left its session, and a call

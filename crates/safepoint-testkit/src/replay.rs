@@ -130,16 +130,21 @@ impl Replay {
     pub fn open(path: impl AsRef<Path>) -> io::Result<Self> {
         let mut exchanges: Vec<Exchange> = Vec::new();
         for line in std::fs::read_to_string(path)?.lines() {
-            match (serde_json::from_str(line)?, exchanges.last_mut()) {
+            let line = serde_json::from_str(line)
+                .map_err(|error| io::Error::other(format!("it is no recording: {error}")))?;
+            match (line, exchanges.last_mut()) {
                 (Line::Request(request), _) => {
                     exchanges.push(Exchange { request, deltas: Vec::new(), failed: None });
                 }
                 (Line::Delta(delta), Some(last)) => last.deltas.push(delta),
                 (Line::Failed(error), Some(last)) => last.failed = Some(error),
                 (Line::Delta(_) | Line::Failed(_), None) => {
-                    return Err(io::Error::other("a recording begins with a request"));
+                    return Err(io::Error::other("it is no recording: that begins with a request"));
                 }
             }
+        }
+        if exchanges.is_empty() {
+            return Err(io::Error::other("it is no recording: there is no request in it"));
         }
         Ok(Self { exchanges: exchanges.into(), next: Arc::default() })
     }

@@ -202,7 +202,8 @@ pub enum OnRestart {
     Resume,
 }
 
-/// Builds an [`Agent`].
+/// Builds an [`Agent`]. A clone builds another from the same description.
+#[derive(Clone)]
 #[must_use = "an agent is made by `build`"]
 pub struct AgentBuilder {
     model: Arc<dyn Model>,

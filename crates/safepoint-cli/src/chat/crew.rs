@@ -1,10 +1,10 @@
 //! The agent of a chat, which may change between turns, and the planner that uses whatever it is now.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::future::BoxFuture;
 use safepoint::{
-    Agent, Failure, Tool,
+    Agent, AgentBuilder, Failure, Tool,
     approval::{ApprovalRequest, Approvals, Approver, Decision, Unanswered},
     ids::TurnId,
     message::UserMessage,
@@ -12,23 +12,36 @@ use safepoint::{
 };
 use safepoint_testkit::server::ModelServer;
 use safepoint_tools::process::Processes;
+use tokio::time::timeout;
 
 use crate::{
     approve,
     args::{AgentArgs, Approve},
     backend,
-    model::{self, Chosen},
-    run, tools,
+    mcp::Used,
+    model, run,
+    signals::LAST_CAP,
+    tools,
 };
 
 /// Who works, and what is needed to put another in their place.
 pub(super) struct Crew {
     args: AgentArgs,
-    tools: Vec<Arc<dyn Tool>>,
+    own: Vec<Arc<dyn Tool>>,
+    servers: Used,
     asking: Asking,
     name: Mutex<String>,
-    agent: Mutex<Agent>,
+    works: Mutex<Works>,
     server: Mutex<Option<Arc<ModelServer>>>,
+}
+
+/// Who works, and what it was made of.
+struct Works {
+    agent: Agent,
+    builder: AgentBuilder,
+    tools: Vec<Arc<dyn Tool>>,
+    /// How often the servers had changed their tools.
+    changes: u64,
 }
 
 /// Whether somebody answers questions. Exhaustive: on the screen, nobody, or sooner or later somebody: where the session
@@ -52,16 +65,17 @@ impl Crew {
         args.tools.get_or_insert_with(|| all.to_owned());
         let words = Mutex::new(Vec::new());
         let note = |word: &str| words.lock().unwrap_or_else(PoisonError::into_inner).push(word.to_owned());
-        // The tools keep their servers, until the last of them is gone.
-        let (tools, _servers) = tools::chosen(&args, note, processes).await?;
+        let (own, servers) = tools::chosen(&args, note, processes).await?;
         let chosen = backend::choose(&args, processes).await?;
         let mut words = words.into_inner().unwrap_or_else(PoisonError::into_inner);
         words.extend(chosen.notice.clone());
         let notice = Some(words.join("\n")).filter(|words| !words.is_empty());
         let name = Mutex::new(chosen.name.clone());
-        let (agent, server) = build(chosen, &args, &tools, asking)?;
-        let crew = Self { args, tools, asking, name, agent: Mutex::new(agent), server: Mutex::new(server) };
-        Ok((Arc::new(crew), notice))
+        let tools: Vec<_> = own.iter().cloned().chain(servers.offered()).collect();
+        let (builder, server) = (chosen.builder, Mutex::new(chosen._server));
+        let agent = build(builder.clone(), &args, &tools, asking)?;
+        let works = Mutex::new(Works { agent, builder, tools, changes: 0 });
+        Ok((Arc::new(Self { args, own, servers, asking, name, works, server }), notice))
     }
 
     /// Another model from the next turn on.
@@ -74,12 +88,28 @@ impl Crew {
         }
         let chosen = model::choose(&args).await?;
         *self.name.lock().unwrap_or_else(PoisonError::into_inner) = chosen.name.clone();
-        let (agent, server) = build(chosen, &args, &self.tools, self.asking)?;
-        *self.agent.lock().unwrap_or_else(PoisonError::into_inner) = agent;
-        if server.is_some() {
-            *self.server.lock().unwrap_or_else(PoisonError::into_inner) = server;
+        let mut works = self.works();
+        works.agent = build(chosen.builder.clone(), &args, &works.tools, self.asking)?;
+        works.builder = chosen.builder;
+        if chosen._server.is_some() {
+            *self.server.lock().unwrap_or_else(PoisonError::into_inner) = chosen._server;
         }
         Ok(())
+    }
+
+    /// The agent of the next turn: with the tools that the servers have now, where they say that they changed them.
+    async fn next(&self) -> Agent {
+        let changes = self.servers.changes();
+        if changes != self.works().changes {
+            let tools: Vec<_> = self.own.iter().cloned().chain(self.servers.offers().await).collect();
+            let mut works = self.works();
+            works.changes = changes;
+            // Where no agent can be made with them, such as under a rule for one that is gone, they stay as they were.
+            if let Ok(agent) = build(works.builder.clone(), &self.args, &tools, self.asking) {
+                (works.agent, works.tools) = (agent, tools);
+            }
+        }
+        self.agent()
     }
 
     pub(super) fn model(&self) -> String {
@@ -88,7 +118,8 @@ impl Crew {
 
     /// Each tool in one line.
     pub(super) fn tools(&self) -> Vec<String> {
-        let changing = approve::changing(&self.tools);
+        let tools = self.works().tools.clone();
+        let changing = approve::changing(&tools);
         let asks = match (self.args.approve.unwrap_or(Approve::Ask), self.asking) {
             (Approve::Ask, Asking::OnScreen | Asking::Later) => "asks first",
             (Approve::Auto, _) => "runs unasked",
@@ -107,21 +138,32 @@ impl Crew {
                 "before that, {many} rules of the config file speak; the first that fits decides"
             )),
         };
-        self.tools.iter().map(line).chain(rules).collect()
+        tools.iter().map(line).chain(rules).collect()
+    }
+
+    /// Ends the servers; what is not gone after a moment is left to the guard.
+    pub(super) async fn leave(&self) {
+        if timeout(LAST_CAP, self.servers.close()).await.is_err() {
+            // It goes on ending, and with this program it is killed.
+        }
     }
 
     fn agent(&self) -> Agent {
-        self.agent.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.works().agent.clone()
+    }
+
+    fn works(&self) -> MutexGuard<'_, Works> {
+        self.works.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 fn build(
-    chosen: Chosen,
+    builder: AgentBuilder,
     args: &AgentArgs,
     tools: &[Arc<dyn Tool>],
     asking: Asking,
-) -> anyhow::Result<(Agent, Option<Arc<ModelServer>>)> {
-    let mut builder = chosen.builder.limits(run::limits(args));
+) -> anyhow::Result<Agent> {
+    let mut builder = builder.limits(run::limits(args));
     if let Some(system) = &args.system {
         builder = builder.system(system.as_str());
     }
@@ -137,7 +179,7 @@ fn build(
         Approve::Deny => Approvals::Deny,
         Approve::Ask => Approvals::Ask(person, unanswered),
     });
-    Ok((builder.tools(tools.iter().cloned()).try_build()?, chosen._server))
+    Ok(builder.tools(tools.iter().cloned()).try_build()?)
 }
 
 /// The person at the screen answers through the session; this only keeps the question open.
@@ -154,8 +196,7 @@ pub(super) struct CrewPlanner(pub(super) Arc<Crew>);
 
 impl Planner<String> for CrewPlanner {
     fn plan(&self, situation: Situation<String>) -> BoxFuture<'_, Result<Plan, Failure>> {
-        let chat = Chat::new(self.0.agent());
-        Box::pin(async move { chat.plan(situation).await })
+        Box::pin(async move { Chat::new(self.0.next().await).plan(situation).await })
     }
 
     fn steer(&self, item: &String) -> UserMessage {

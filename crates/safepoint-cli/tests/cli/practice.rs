@@ -80,13 +80,16 @@ fn a_replay_that_departs_from_its_recording_says_where() {
     assert_eq!(departs.status.code(), Some(1));
     let words = String::from_utf8_lossy(&departs.stdout).into_owned();
     assert!(words.contains("request 2 is not as it was recorded: at /history/2/results/0/text"), "{words}");
+    let short = place.run(&["--replay", &place.recording(), "--max-rounds", "1"]);
+    let words = String::from_utf8_lossy(&short.stderr).into_owned();
+    assert!(words.contains("1 of its requests were not made"), "{words}");
     let server = Practice::start(TALK);
     let over = place.record(&server, "openai:x");
     assert_eq!((over.status.code(), server.logged().len()), (Some(2), 0), "and nothing was asked");
     assert!(String::from_utf8_lossy(&over.stderr).contains("--record"));
     let none = run(&["run", "hi", "--replay", place.0.path().join("note.txt").to_str().unwrap()]);
     assert_eq!(none.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&none.stderr).contains("--replay"));
+    assert!(String::from_utf8_lossy(&none.stderr).contains("it is no recording"));
 }
 
 /// S5.1: an image that is attached reaches the wire, on each; what is no image or document is wrong usage.

@@ -149,10 +149,11 @@ impl Client {
         })?;
         let names = told.iter().filter_map(|tool| tool["name"].as_str()).map(str::to_owned).collect();
         let (good, refused) = listing::check(&link.server, told);
+        let own_names = good.iter().map(|told| told.name.clone()).collect();
         let tools = good
             .into_iter()
             .map(|told| -> Arc<dyn Tool> { Arc::new(McpTool::new(self.clone(), &link.server, told)) });
-        Ok(Offer { tools: tools.collect(), refused, names })
+        Ok(Offer { tools: tools.collect(), own_names, refused, names })
     }
 
     /// Calls a tool by the server's own name for it. `on_progress` gets a line for each notice.

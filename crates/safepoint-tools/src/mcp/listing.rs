@@ -18,6 +18,8 @@ use crate::limits;
 pub struct Offer {
     /// What an agent can be given.
     pub tools: Vec<Arc<dyn Tool>>,
+    /// The server's own name of each of these, in the same order.
+    pub own_names: Vec<String>,
     /// What it cannot be given, and why.
     pub refused: Vec<Refused>,
     /// All names that the server told, wanted or not, as it told them.
