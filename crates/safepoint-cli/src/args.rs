@@ -161,6 +161,9 @@ pub(crate) struct AgentArgs {
     /// The store in which what is said is kept, if it is.
     #[arg(skip)]
     pub(crate) kept_in: Option<PathBuf>,
+    /// What the session remembers of all this from now on, if it is kept.
+    #[arg(skip)]
+    pub(crate) remembered: Option<String>,
     /// What it says of calls.
     #[arg(skip)]
     pub(crate) rules: Rules,
@@ -336,7 +339,7 @@ pub(crate) enum Unknown {
 }
 
 /// What happens to a conversation that outgrows the model's window. Exhaustive: the three policies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Deserialize, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum OnFull {
     /// The run fails before anything is sent

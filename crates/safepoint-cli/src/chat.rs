@@ -31,7 +31,6 @@ pub(crate) use items::Origin;
 
 use crate::{
     args::{AgentArgs, ChatArgs},
-    config::Config,
     control, conversation, model,
     screen::Screen,
     survivors,
@@ -57,14 +56,16 @@ struct Kept {
 
 /// Chats until the person leaves or the session is stopped.
 pub(crate) async fn chat(args: ChatArgs) -> anyhow::Result<ExitCode> {
-    let ChatArgs { session, store: path, mut agent } = args;
-    Config::load(agent.config.as_deref())?.fill(&mut agent);
-    agent.kept_in = conversation::kept_in(session.as_ref(), path.as_ref())?;
-    let is_kept = agent.kept_in.is_some();
+    let ChatArgs { session, store: path, agent: said } = args;
+    let is_kept = conversation::kept_in(session.as_ref(), path.as_ref())?.is_some();
     let id = session.map_or_else(SessionId::fresh, SessionId::from);
     let mut kept =
         if is_kept { Some(Kept { store: conversation::open_store(path.clone())?, id }) } else { None };
     loop {
+        let mut agent = said.clone();
+        let here = kept.as_ref().map(|kept| kept.id.as_str().to_owned());
+        agent.complete(here.as_ref(), path.as_ref(), Some("all")).await?;
+        agent.kept_in = conversation::kept_in(here.as_ref(), path.as_ref())?;
         match once(&agent, kept.as_ref(), path.as_ref()).await? {
             After::Over(code) => return Ok(code),
             After::Next(id) => {
@@ -86,7 +87,10 @@ async fn once(args: &AgentArgs, kept: Option<&Kept>, path: Option<&PathBuf>) -> 
         (false, None) => Asking::Nobody,
     };
     let (crew, notice) = Crew::choose(args.clone(), &processes, asking).await?;
-    let builder = Session::builder(CrewPlanner(Arc::clone(&crew)));
+    let mut builder = Session::builder(CrewPlanner(Arc::clone(&crew)));
+    if let Some(setup) = &args.remembered {
+        builder = builder.setup(setup);
+    }
     let (session, left) = match kept {
         None => (builder.start(), None),
         Some(Kept { store, id }) => {

@@ -88,7 +88,10 @@ impl Conversation {
             return Err(NoSession(id).into());
         }
         // The next prompt is typed by somebody who has seen that the last turn failed.
-        let builder = Session::builder(Chat::new(agent)).on_failure(OnFailure::GoOn);
+        let mut builder = Session::builder(Chat::new(agent)).on_failure(OnFailure::GoOn);
+        if let Some(setup) = &args.agent.remembered {
+            builder = builder.setup(setup);
+        }
         let session = own(builder, &store, &id).await?;
         Ok(Self::Kept(Box::new(Kept::new(session, id, store))))
     }

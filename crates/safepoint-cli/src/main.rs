@@ -24,6 +24,7 @@ mod rules;
 mod run;
 mod screen;
 mod sessions;
+mod setup;
 mod signals;
 mod status;
 mod survivors;

@@ -17,7 +17,6 @@ use crate::{
     approve,
     args::{AgentArgs, ResumeArgs, RunArgs},
     attach, backend,
-    config::Config,
     control::{self, Turns},
     conversation::{Conversation, Hand, Must, kept_in},
     mcp::Used,
@@ -33,8 +32,7 @@ use crate::{
 pub(crate) async fn run(mut args: Box<RunArgs>) -> anyhow::Result<ExitCode> {
     // First: a signal from now on is answered with an account.
     let mut signals = Signals::listen()?;
-    let config = Config::load(args.agent.config.as_deref())?;
-    config.fill(&mut args.agent);
+    args.agent.complete(args.session.as_ref(), args.store.as_ref(), None).await?;
     let asked = Arc::new(RunArgs::clone(&args));
     let read = tokio::task::spawn_blocking(move || prompts(&asked));
     let prompts = tokio::select! {
@@ -53,10 +51,9 @@ pub(crate) async fn run(mut args: Box<RunArgs>) -> anyhow::Result<ExitCode> {
 pub(crate) async fn resume(args: Box<ResumeArgs>) -> anyhow::Result<ExitCode> {
     let ResumeArgs { resumed, run: mut args } = *args;
     let signals = Signals::listen()?;
-    let config = Config::load(args.agent.config.as_deref())?;
-    config.fill(&mut args.agent);
     says_something(args.prompt.iter().chain(&args.then))?;
     args.session = Some(resumed);
+    args.agent.complete(args.session.as_ref(), args.store.as_ref(), None).await?;
     let prompts = args.prompt.iter().chain(&args.then).cloned().map(Begin::Prompt);
     let begins = std::iter::once(Begin::Again).chain(prompts).collect();
     turns(&args, begins, signals).await

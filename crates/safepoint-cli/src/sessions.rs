@@ -22,6 +22,7 @@ use crate::{
     conversation::existing_store,
     kept::{Where, code, no_session},
     screen::plain,
+    setup::Setup,
     told::Told,
     trace::{cut, moment, one_line},
 };
@@ -186,6 +187,7 @@ impl Listed {
             "state": self.state().as_str(), "kept": self.is_kept(),
             "created_at": row.map(|row| row.created), "updated_at": row.map(|row| row.updated),
             "title": row.map(|row| &row.title), "records": row.map(|row| row.head),
+            "setup": row.map(Setup::read),
             "owner": holder.map(|held| json!({
                 "pid": held.owner.pid, "host": held.owner.host, "since": held.since,
                 "life": match held.owner.life() {
@@ -255,6 +257,10 @@ async fn show(args: OneArgs) -> anyhow::Result<ExitCode> {
         println!("  made     {}", moment(row.created));
         println!("  changed  {}", moment(row.updated));
         println!("  records  {}", row.head);
+        let setup = Setup::read(row).to_string();
+        if !setup.is_empty() {
+            println!("  with     {}", plain(&setup));
+        }
     }
     if let Some(owner) = one.owner() {
         println!("  owner    {}", plain(&owner));

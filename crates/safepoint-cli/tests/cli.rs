@@ -19,6 +19,7 @@ mod cli {
     mod kept;
     mod practice;
     mod rules;
+    mod setup;
     mod survivors;
     mod terminal;
     mod told;

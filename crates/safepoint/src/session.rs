@@ -105,6 +105,7 @@ pub struct SessionBuilder<T> {
     settings: Settings<T>,
     late: Late,
     retained_deltas: usize,
+    setup: Option<String>,
 }
 
 /// How many items may wait, unless it is said.
@@ -167,6 +168,13 @@ impl<T: Item> SessionBuilder<T> {
         self
     }
 
+    /// Sets what a store keeps with the session for the program that opens it the next time, in that program's own words:
+    /// [`SessionRow::setup`](crate::store::SessionRow::setup). Default: what is there stays.
+    pub fn setup(mut self, setup: impl Into<String>) -> Self {
+        self.setup = Some(setup.into());
+        self
+    }
+
     /// Begins the session.
     ///
     /// # Panics
@@ -211,7 +219,7 @@ impl<T: Item> Session<T> {
             quiet: QUIET,
             inbox: INBOX,
         };
-        SessionBuilder { settings, late: Late::Refuse, retained_deltas: RETAINED }
+        SessionBuilder { settings, late: Late::Refuse, retained_deltas: RETAINED, setup: None }
     }
 
     /// What can talk to it from elsewhere.

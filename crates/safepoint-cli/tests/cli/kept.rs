@@ -13,13 +13,13 @@ use serde_json::Value;
 use crate::{Practice, safepoint, signal};
 
 /// A store of its own, and a server.
-struct Kept {
-    server: Practice,
+pub(super) struct Kept {
+    pub(super) server: Practice,
     folder: tempfile::TempDir,
 }
 
 impl Kept {
-    fn start(script: &str) -> Self {
+    pub(super) fn start(script: &str) -> Self {
         Self { server: Practice::start(script), folder: tempfile::tempdir().unwrap() }
     }
 
@@ -29,7 +29,7 @@ impl Kept {
         self.tell(&[args, &model].concat())
     }
 
-    fn tell(&self, args: &[&str]) -> (i32, String, String) {
+    pub(super) fn tell(&self, args: &[&str]) -> (i32, String, String) {
         self.tell_in(self.store().to_str().unwrap(), args)
     }
 
@@ -39,14 +39,14 @@ impl Kept {
         (status.code().unwrap(), text(stdout), text(stderr))
     }
 
-    fn command(&self, args: &[&str], store: &str) -> Command {
+    pub(super) fn command(&self, args: &[&str], store: &str) -> Command {
         let home = self.folder.path();
         let mut command = safepoint(args);
         command.args(["--store", store]).env("HOME", home).env("XDG_RUNTIME_DIR", home);
         command
     }
 
-    fn store(&self) -> PathBuf {
+    pub(super) fn store(&self) -> PathBuf {
         self.folder.path().join("s.db")
     }
 

@@ -71,6 +71,7 @@ impl Append<'_> {
             }
             Write::Label(label) => self.set("UPDATE sessions SET label = ?2 WHERE key = ?1", label),
             Write::Title(title) => self.set("UPDATE sessions SET title = ?2 WHERE key = ?1", title),
+            Write::Setup(setup) => self.set("UPDATE sessions SET setup = ?2 WHERE key = ?1", setup),
         }
     }
 

@@ -14,24 +14,25 @@ use super::{
 };
 
 /// Columns of a row, in the order in which [`row`] reads them; [`leases::held`] reads the rest.
-const ROW: &str = "SELECT s.id, s.created, s.updated, s.label, s.title, s.head, s.chain, s.epoch, \
+const ROW: &str = "SELECT s.id, s.created, s.updated, s.label, s.title, s.setup, s.head, s.chain, s.epoch, \
      l.host, l.boot, l.space, l.pid, l.started, l.socket, l.since, l.expires \
      FROM sessions s LEFT JOIN leases l ON l.session = s.key";
 /// Where the lease's columns begin.
-const LEASE: usize = 8;
+const LEASE: usize = 9;
 
 fn row(row: &Row<'_>) -> rusqlite::Result<SessionRow> {
     let id = SessionId::from(text(row, 0)?);
-    let chain: Vec<u8> = row.get(6)?;
+    let chain: Vec<u8> = row.get(7)?;
     Ok(SessionRow {
         created: time(row.get(1)?),
         updated: time(row.get(2)?),
         label: text(row, 3)?,
         title: text(row, 4)?,
-        head: count(row.get(5)?),
+        setup: text(row, 5)?,
+        head: count(row.get(6)?),
         // One that does not look like a checksum fits no record: a check places that.
         chain: Chain::from_bytes(&chain).unwrap_or_else(|| Chain::of(&id)),
-        epoch: count(row.get(7)?),
+        epoch: count(row.get(8)?),
         holder: leases::held(row, LEASE)?,
         id,
     })
@@ -54,6 +55,7 @@ pub(super) fn create(connection: &Connection, new: &NewSession, now: Timestamp) 
         updated: now,
         label: new.label.clone(),
         title: new.title.clone(),
+        setup: String::new(),
         head: 0,
         chain,
         epoch: 0,

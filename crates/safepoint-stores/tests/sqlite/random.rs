@@ -40,6 +40,7 @@ fn write() -> impl Strategy<Value = Write> {
         2 => (word(), closed()).prop_map(|(id, closed)| Write::CloseApproval(id.into(), closed)),
         1 => word().prop_map(|says| Write::Label(says.into())),
         1 => word().prop_map(|says| Write::Title(says.into())),
+        1 => word().prop_map(|says| Write::Setup(says.into())),
     ]
 }
 

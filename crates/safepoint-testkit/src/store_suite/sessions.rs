@@ -69,11 +69,13 @@ async fn newest_first(bed: &Bed) -> Result<(), Broken> {
     bed.time.pass(SECOND);
     let lease = bed.store.acquire(&"a".into(), owner(1), TTL).await?;
     same("one that is only held", names(&bed.store.list(1, None).await?), vec!["b"])?;
-    bed.append(&lease, vec![Write::Label("runs".into()), Write::Title("words".into())]).await?;
+    let said = [Write::Label("runs".into()), Write::Title("words".into()), Write::Setup("with what".into())];
+    bed.append(&lease, said.into()).await?;
     let newest = bed.store.list(2, None).await?;
     same("one that was written", names(&newest), vec!["a", "b"])?;
-    let shown = newest.first().map(|row| (row.label.as_str(), row.title.as_str(), row.holder.is_some()));
-    same("what is shown of it", shown, Some(("runs", "words", true)))
+    let words = |row: &SessionRow| [row.label.clone(), row.title.clone(), row.setup.clone()].join(", ");
+    same("what is shown of it", newest.first().map(words), Some("runs, words, with what".into()))?;
+    same("that it is held", newest.first().map(|row| row.holder.is_some()), Some(true))
 }
 
 async fn removed_entirely(bed: &Bed) -> Result<(), Broken> {

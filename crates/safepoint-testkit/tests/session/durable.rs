@@ -41,6 +41,31 @@ async fn the_next_owner_knows_the_conversation() {
     assert!(sent.contains("one"), "{sent}");
 }
 
+/// S7.10: a session is titled after the first line of what its first turn was given, once; what its program wants to find
+/// again stays until it says something else.
+#[tokio::test]
+async fn a_session_keeps_a_title_and_what_its_program_said() {
+    let store = memory();
+    let server = server([Reply::text("one"), Reply::text("two")]).await;
+    let mut shown = Vec::new();
+    for (item, setup) in [("\n  a journey \nto Lisbon", Some("with a map")), ("and back", None)] {
+        let mut builder = Session::builder(Chat::new(agent(&server).build()));
+        if let Some(setup) = setup {
+            builder = builder.setup(setup);
+        }
+        let session = builder.open(Arc::clone(&store), SessionId::from("s"), Owner::here()).await.unwrap();
+        assert!(matches!(session.push(item.to_owned()).unwrap().fate().await, Fate::Completed(_)));
+        session.stop(SessionStop::at_turn_end()).asked().await;
+        session.done().await;
+        let row = store.open(&SessionId::from("s")).await.unwrap();
+        shown.push((row.title, row.setup));
+    }
+    assert_eq!(
+        shown,
+        [("a journey".to_owned(), "with a map".to_owned()), ("a journey".into(), "with a map".into())]
+    );
+}
+
 /// S7.4: two owners: the second is told who holds it.
 #[tokio::test]
 async fn a_second_owner_is_told_who_holds_it() {

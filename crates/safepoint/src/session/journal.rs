@@ -16,7 +16,8 @@ use jiff::Timestamp;
 
 use crate::{
     ids::{ItemId, SessionId, TurnId},
-    store::{self, Appended, Class, Lease, Store, Write},
+    message::UserMessage,
+    store::{self, Appended, Class, Lease, SessionRow, Store, Write},
 };
 
 mod line;
@@ -35,6 +36,9 @@ const MARGIN: Duration = Duration::from_millis(500);
 /// How long the store may take for what is recorded outside a run.
 const APPEND: Duration = Duration::from_secs(5);
 
+/// The most characters of a title.
+const TITLE: usize = 80;
+
 /// How long a lease holds without being renewed.
 pub(super) const LEASE: Duration = Duration::from_secs(10);
 
@@ -52,7 +56,15 @@ pub(super) struct Journal {
     session: SessionId,
     lease: Mutex<Lease>,
     head: AtomicU64,
+    title: Title,
     numbers: Mutex<Numbers>,
+}
+
+/// Whether the session has one. Exhaustive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Title {
+    Given,
+    Open,
 }
 
 /// Which number of the store is which item here.
@@ -65,14 +77,22 @@ struct Numbers {
 }
 
 impl Journal {
-    pub(super) fn new(store: Arc<dyn Store>, session: SessionId, lease: Lease, head: u64) -> Self {
+    pub(super) fn new(store: Arc<dyn Store>, row: &SessionRow, lease: Lease) -> Self {
         Self {
             store,
-            session,
+            session: row.id.clone(),
             lease: Mutex::new(lease),
-            head: AtomicU64::new(head),
+            head: AtomicU64::new(row.head),
+            title: if row.title.is_empty() { Title::Open } else { Title::Given },
             numbers: Mutex::default(),
         }
+    }
+
+    /// What the session is called, after what its first turn was given; nothing if it has a title.
+    pub(super) fn title(&self, turn: TurnId, said: &UserMessage) -> Option<Write> {
+        let line = said.text.lines().map(str::trim).find(|line| !line.is_empty());
+        let is_wanted = self.title == Title::Open && turn == TurnId::new(1);
+        line.filter(|_| is_wanted).map(|line| Write::Title(line.chars().take(TITLE).collect()))
     }
 
     pub(super) fn store(&self) -> &Arc<dyn Store> {

@@ -49,8 +49,15 @@ impl<T: Item> SessionBuilder<T> {
             found => found?,
         };
         let lease = store.acquire(&id, owner, LEASE).await?;
-        let journal = Arc::new(Journal::new(store, id, lease, row.head));
-        match self.own(&journal).await {
+        let journal = Arc::new(Journal::new(store, &row, lease));
+        let setup = self.setup.clone().filter(|setup| *setup != row.setup);
+        let own = async {
+            if let Some(setup) = setup {
+                journal.append(vec![Write::Setup(setup)], Class::Recorded).await?;
+            }
+            self.own(&journal).await
+        };
+        match own.await {
             Ok(session) => Ok(session),
             Err(error) => {
                 // The next one need not wait until the lease is over; what went wrong is told, whatever comes of this.

@@ -70,6 +70,8 @@ pub enum Write {
     Label(String),
     /// The session's title.
     Title(String),
+    /// What the session's program wants to find again.
+    Setup(String),
 }
 
 /// What an append has done.

@@ -37,6 +37,8 @@ pub struct SessionRow {
     pub label: String,
     /// A few words for people.
     pub title: String,
+    /// What the session's program wants to find again, in its own words; empty if it has said nothing.
+    pub setup: String,
     /// How many records its journal has: the position of the next one.
     pub head: u64,
     /// The checksum of the newest record.

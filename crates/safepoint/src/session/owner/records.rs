@@ -2,7 +2,7 @@
 //!
 //! **Invariants**: no turn starts that is not recorded; after a failed write nothing more is written.
 
-use super::{Effect, ErrorReport, Fate, Input, Item, ItemId, Outcome, Owner, plan};
+use super::{Effect, ErrorReport, Fate, Input, Item, ItemId, Outcome, Owner, TurnId, plan};
 use crate::{
     outcome::Persisted,
     session::{journal::Line, machine::From},
@@ -54,6 +54,7 @@ impl<T: Item> Owner<T> {
                     writes.push(Line::planned(*turn, items.clone()).write()?);
                     writes.extend(items.into_iter().map(Write::TakeItem));
                     writes.push(Write::Label("running".into()));
+                    writes.extend(self.title(*turn));
                 }
                 Effect::Start { .. } => writes.push(Write::Label("running".into())),
                 Effect::Forget(turn) => writes.push(Line::forgotten(*turn).write()?),
@@ -76,6 +77,12 @@ impl<T: Item> Owner<T> {
             }
         }
         Ok(writes)
+    }
+
+    /// What the session is called, once it has something to be called after.
+    fn title(&self, turn: TurnId) -> Option<Write> {
+        let said = self.planned.as_ref()?.input.first()?;
+        self.journal.as_ref()?.title(turn, said)
     }
 
     /// What a run could not record is not recorded around it either: this owner writes nothing more, and the next one goes

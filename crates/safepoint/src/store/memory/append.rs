@@ -16,13 +16,13 @@ use super::{
 impl Session {
     pub(super) fn append(&mut self, writes: Vec<Write>, now: Timestamp) -> Result<Appended, Error> {
         let before = (self.records.len(), self.chain, Arc::clone(&self.side));
-        let (label, title) = (self.label.clone(), self.title.clone());
+        let said = self.said.clone();
         let mut decided = Vec::new();
         for write in writes {
             if let Err(error) = self.write(write, now, &mut decided) {
                 self.records.truncate(before.0);
                 (self.chain, self.side) = (before.1, before.2);
-                (self.label, self.title) = (label, title);
+                self.said = said;
                 return Err(error);
             }
         }
@@ -36,8 +36,9 @@ impl Session {
                 self.chain = self.chain.then(self.records.len() as u64, &record);
                 self.records.push((record, self.chain));
             }
-            Write::Label(label) => self.label = label,
-            Write::Title(title) => self.title = title,
+            Write::Label(label) => self.said.label = label,
+            Write::Title(title) => self.said.title = title,
+            Write::Setup(setup) => self.said.setup = setup,
             Write::TakeItem(_)
             | Write::PutBackItem(_)
             | Write::RemoveItem(_)
@@ -68,7 +69,7 @@ impl Side {
                     decided.push(id);
                 }
             }
-            Write::Record(_) | Write::Label(_) | Write::Title(_) => {}
+            Write::Record(_) | Write::Label(_) | Write::Title(_) | Write::Setup(_) => {}
         }
         Ok(())
     }

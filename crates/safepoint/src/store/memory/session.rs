@@ -15,14 +15,21 @@ use super::super::{
 pub(super) struct Session {
     pub(super) created: Timestamp,
     pub(super) updated: Timestamp,
-    pub(super) label: String,
-    pub(super) title: String,
+    pub(super) said: Said,
     pub(super) records: Vec<(Record, Chain)>,
     pub(super) chain: Chain,
     pub(super) epoch: u64,
     pub(super) held: Option<Held>,
     /// Copied only by an append that changes it: the copy that is kept is what a refusal goes back to.
     pub(super) side: Arc<Side>,
+}
+
+/// What is said of it, each the newest.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Said {
+    pub(super) label: String,
+    pub(super) title: String,
+    pub(super) setup: String,
 }
 
 /// All but the journal.
@@ -55,8 +62,7 @@ impl Session {
         Self {
             created: now,
             updated: now,
-            label: new.label.clone(),
-            title: new.title.clone(),
+            said: Said { label: new.label.clone(), title: new.title.clone(), setup: String::new() },
             records: Vec::new(),
             chain: Chain::of(&new.id),
             epoch: 0,
@@ -70,8 +76,9 @@ impl Session {
             id: id.clone(),
             created: self.created,
             updated: self.updated,
-            label: self.label.clone(),
-            title: self.title.clone(),
+            label: self.said.label.clone(),
+            title: self.said.title.clone(),
+            setup: self.said.setup.clone(),
             head: self.records.len() as u64,
             chain: self.chain,
             epoch: self.epoch,

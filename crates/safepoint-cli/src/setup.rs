@@ -1,0 +1,169 @@
+//! What works in a kept session, remembered with it: whoever goes on with it need not say it again.
+//!
+//! What is said now outranks what was said before, and that outranks the config file. Who decides about calls is not
+//! remembered: that is asked of whoever sits there.
+
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+};
+
+use anyhow::Context as _;
+use safepoint::{
+    ids::SessionId,
+    store::{Error, SessionRow, Store},
+};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    args::{AgentArgs, OnFull},
+    config::Config,
+    conversation::existing_store,
+    screen::plain,
+};
+
+/// What is remembered. What an older release did not know is as if it had not been said.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[serde(default)]
+pub(crate) struct Setup {
+    backend: Option<String>,
+    model: Option<String>,
+    base_url: Option<String>,
+    api_key_env: Option<String>,
+    system: Option<String>,
+    max_tokens: Option<u64>,
+    temperature: Option<f64>,
+    window: Option<u64>,
+    on_full: Option<OnFull>,
+    tools: Option<String>,
+    root: Option<PathBuf>,
+}
+
+impl Setup {
+    /// What the session was last worked with; nothing if there is none, or nothing that this release can read.
+    ///
+    /// # Errors
+    /// The store's.
+    pub(crate) async fn of(store: &dyn Store, session: &SessionId) -> anyhow::Result<Self> {
+        match store.open(session).await {
+            Ok(row) => Ok(Self::read(&row)),
+            Err(Error::NoSession(_)) => Ok(Self::default()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// What a session's row says of it.
+    pub(crate) fn read(row: &SessionRow) -> Self {
+        serde_json::from_str(&row.setup).unwrap_or_default()
+    }
+
+    /// Fills in what the command line left open. What belongs together comes together: a model with its server, and
+    /// tools with the directory that they work in.
+    pub(crate) fn fill(self, args: &mut AgentArgs) {
+        let (works, acts) = (who_works(args), who_acts(args));
+        if works {
+            args.backend = self.backend;
+            (args.model, args.base_url, args.api_key_env) = (self.model, self.base_url, self.api_key_env);
+        }
+        if args.backend.is_none() {
+            args.system = args.system.take().or(self.system);
+            args.max_tokens = args.max_tokens.or(self.max_tokens);
+            args.temperature = args.temperature.or(self.temperature);
+            args.window = args.window.or(self.window);
+            args.on_full = args.on_full.or(self.on_full);
+        }
+        if acts {
+            args.tools = self.tools.filter(|_| args.backend.is_none());
+            args.root = self.root;
+        }
+    }
+
+    /// What is remembered from now on, where `tools` are those that the config file or the kind of command chose.
+    ///
+    /// # Errors
+    /// If the working directory cannot be known.
+    pub(crate) fn from_now_on(args: &AgentArgs, tools: Option<&str>) -> anyhow::Result<String> {
+        let tools = args.tools.as_deref().or(tools).filter(|_| args.backend.is_none()).map(str::to_owned);
+        let root = match &args.root {
+            _ if tools.is_none() && args.backend.is_none() => None,
+            Some(root) => Some(std::path::absolute(root)?),
+            None => Some(std::env::current_dir().context("the working directory cannot be used")?),
+        };
+        let AgentArgs { backend, model, base_url, api_key_env, system, .. } = args.clone();
+        let AgentArgs { max_tokens, temperature, window, on_full, .. } = *args;
+        let setup = Self {
+            backend,
+            model,
+            base_url,
+            api_key_env,
+            system,
+            max_tokens,
+            temperature,
+            window,
+            on_full,
+            tools,
+            root,
+        };
+        Ok(serde_json::to_string(&setup)?)
+    }
+}
+
+/// In one line; nothing of what is long, or nobody's business.
+impl fmt::Display for Setup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let tools = self.tools.as_ref().map(|tools| format!("tools {tools}"));
+        let root = self.root.as_ref().map(|root| format!("in {}", root.display()));
+        let who = self.backend.iter().chain(&self.model).cloned();
+        let said: Vec<String> = who.chain(tools).chain(root).collect();
+        f.write_str(&said.join(", "))
+    }
+}
+
+impl AgentArgs {
+    /// Fills in what was not said: what the session remembers, where it is kept, then what the config file says. `usual`
+    /// are the tools of this kind of command.
+    ///
+    /// # Errors
+    /// If the config file is not right, or the store cannot be used.
+    pub(crate) async fn complete(
+        &mut self,
+        session: Option<&String>,
+        store: Option<&PathBuf>,
+        usual: Option<&str>,
+    ) -> anyhow::Result<()> {
+        let config = Config::load(self.config.as_deref())?;
+        if let Some(session) = session
+            && let Some(store) = existing_store(store.cloned())?
+        {
+            let was = self.root.clone();
+            Setup::of(&*store, &SessionId::from(session.as_str())).await?.fill(self);
+            self.root.iter().filter(|_| was.is_none()).for_each(|root| elsewhere(root, session));
+        }
+        let said = self.clone();
+        config.fill(self);
+        let tools = self.tools.as_deref().or(usual);
+        let is_kept = session.is_some() || store.is_some();
+        self.remembered = is_kept.then(|| Setup::from_now_on(&said, tools)).transpose()?;
+        Ok(())
+    }
+}
+
+/// Says so where a session works in another directory than this one.
+fn elsewhere(root: &Path, session: &str) {
+    if std::env::current_dir().is_ok_and(|here| here != root) {
+        let (root, session) = (root.display().to_string(), plain(session));
+        let root = plain(&root);
+        eprintln!("safepoint: works in {root}, as {session} did before (--root DIR changes that)");
+    }
+}
+
+/// Whether it was left open who answers.
+fn who_works(args: &AgentArgs) -> bool {
+    let said = [&args.backend, &args.model, &args.base_url, &args.api_key_env];
+    said.iter().all(|said| said.is_none()) && args.replay.is_none()
+}
+
+/// Whether it was left open what is done, and where.
+fn who_acts(args: &AgentArgs) -> bool {
+    args.tools.is_none() && args.root.is_none()
+}

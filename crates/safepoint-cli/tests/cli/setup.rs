@@ -1,0 +1,98 @@
+//! What a kept session remembers of how it was worked with: the next command need not say it again.
+
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+use super::kept::Kept;
+
+const ASKS: &str =
+    r#"{"replies":[{"calls":[{"name":"shell","args":{"command":"pwd"}}]},{"text":"all done"}]}"#;
+
+fn told(command: &mut Command) -> (i32, String, String) {
+    let Output { status, stdout, stderr } = command.output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (status.code().unwrap(), text(stdout), text(stderr))
+}
+
+/// A store, and two directories.
+struct World {
+    kept: Kept,
+    there: tempfile::TempDir,
+    elsewhere: tempfile::TempDir,
+}
+
+impl World {
+    /// A session that was begun `there` with a shell, and waits for a decision.
+    fn suspended() -> Self {
+        let (kept, there) = (Kept::start(ASKS), tempfile::tempdir().unwrap());
+        let world = Self { kept, there, elsewhere: tempfile::tempdir().unwrap() };
+        let begun =
+            ["run", "--session", "trip", "--system", "Be brief.", "--tools", "shell", "--model", "openai:x"];
+        let begun = [&begun[..], &["--base-url", &world.kept.server.url, "go"]].concat();
+        let (code, _, said) = told(world.command(&begun).current_dir(world.there.path()));
+        assert_eq!(code, 11, "{said}");
+        world
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = self.kept.command(args, self.kept.store().to_str().unwrap());
+        command.current_dir(self.elsewhere.path());
+        command
+    }
+
+    fn approve(&self) {
+        let asked = self.kept.tell(&["approvals", "trip"]).1;
+        let asked = asked.split_whitespace().next().unwrap();
+        assert_eq!(self.kept.tell(&["approve", "trip", asked]).0, 0);
+    }
+
+    /// What its shell said.
+    fn result(&self) -> String {
+        self.kept.tell(&["store", "export", "trip"]).1
+    }
+
+    fn shown(&self) -> Value {
+        serde_json::from_str(&self.kept.tell(&["sessions", "show", "trip", "--json"]).1).unwrap()
+    }
+}
+
+/// S7.10: `resume` alone goes on with the model, the instructions, the tools and the directory of before, and says where.
+#[test]
+fn resume_alone_goes_on_with_what_the_session_was_worked_with() {
+    let world = World::suspended();
+    world.approve();
+    let (code, said, notes) = told(&mut world.command(&["resume", "trip"]));
+    assert_eq!((code, said.as_str()), (0, "all done\n"), "{notes}");
+    let there = world.there.path().canonicalize().unwrap().display().to_string();
+    assert!(notes.contains(&format!("works in {there}, as trip did before")), "{notes}");
+    assert!(world.result().contains(&format!("{there}\\n")), "{}", world.result());
+    let setup = &world.shown()["setup"];
+    assert_eq!((&setup["model"], &setup["tools"]), (&"openai:x".into(), &"shell".into()), "{setup}");
+    let asked: Vec<Value> = world.kept.server.logged();
+    let briefed = asked.iter().filter(|line| line.to_string().contains("Be brief.")).count();
+    assert_eq!(briefed, 2, "{asked:?}");
+}
+
+/// S7.10: what is said outranks what is remembered, and is remembered in its place; who decides is asked anew.
+#[test]
+fn what_is_said_outranks_what_is_remembered() {
+    let world = World::suspended();
+    world.approve();
+    let root = world.elsewhere.path().canonicalize().unwrap().display().to_string();
+    let (code, _, notes) =
+        told(&mut world.command(&["resume", "trip", "--tools", "shell,sleep", "--approve", "auto"]));
+    assert_eq!(code, 0, "{notes}");
+    assert!(!notes.contains("works in") && world.result().contains(&format!("{root}\\n")), "{notes}");
+    let setup = world.shown()["setup"].to_string();
+    assert!(setup.contains("shell,sleep") && setup.contains(&root) && !setup.contains("auto"), "{setup}");
+}
+
+/// S7.10: a list of sessions says what each is about.
+#[test]
+fn a_session_is_called_after_its_first_prompt() {
+    let world = World::suspended();
+    assert_eq!(world.shown()["title"], "go");
+    let listed = world.kept.tell(&["sessions", "ls"]).1;
+    assert!(listed.lines().any(|line| line.starts_with("trip") && line.ends_with("go")), "{listed}");
+}
