@@ -282,12 +282,7 @@ pub fn script() -> Vec<Step> {
         Say(1, Life::Dead),
         Acquire(a.clone(), 2),
         Append(a.clone(), First, vec![Write::Record(record("late"))], Class::Durable),
-        write(vec![
-            Write::OpenInbox,
-            Write::Title("a title".into()),
-            Write::Setup("a setup".into()),
-            Write::Record(record("resumed")),
-        ]),
+        write(vec![Write::OpenInbox, Write::Title("a title".into()), Write::Record(record("resumed"))]),
         Release(a.clone(), Newest),
         Remove(b),
         Push(a.clone(), item("5", "more")),
