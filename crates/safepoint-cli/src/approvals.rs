@@ -94,6 +94,9 @@ pub(crate) async fn approvals(args: ApprovalsArgs) -> anyhow::Result<ExitCode> {
     match (rows.len(), open) {
         (0, _) => eprintln!("nothing was ever asked in {session}"),
         (_, 0) => eprintln!("no question of {session} is open"),
+        (_, 1) => eprintln!(
+            "safepoint approve {session} lets it run (--args JSON, --always); deny, or respond --message RESULT, do not"
+        ),
         _ => eprintln!(
             "safepoint approve {session} ID lets it run (--args JSON, --always); deny, or respond --message RESULT, do not"
         ),

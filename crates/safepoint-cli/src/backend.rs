@@ -4,6 +4,7 @@ use clap::{Args, ValueEnum};
 use safepoint::{Agent, receipt::Grade};
 use safepoint_remote::{a2a::A2a, acp::Acp};
 use safepoint_tools::process::Processes;
+use serde::{Deserialize, Serialize};
 
 use crate::{
     args::{AgentArgs, Usage},
@@ -14,7 +15,8 @@ use crate::{
 const KINDS: &str = "acp:\"COMMAND\" or a2a:URL";
 
 /// What is known of somebody else's agent.
-#[derive(Clone, Debug, Default, Args)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Args, Deserialize, Serialize)]
+#[serde(default)]
 pub(crate) struct Known {
     /// What a stop does to the work of an A2A agent: `hard` believes it when it says that its task is canceled
     #[arg(long, value_name = "GRADE", requires = "backend", default_value = "caller-side")]
@@ -25,7 +27,8 @@ pub(crate) struct Known {
 }
 
 /// What a stop does there. Exhaustive: the three grades.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub(crate) enum Stops {
     /// It ends the work, and then says so
     Hard,

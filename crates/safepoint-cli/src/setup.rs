@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     args::{AgentArgs, OnFull},
+    backend::Known,
     config::Config,
     conversation::existing_store,
     screen::plain,
@@ -27,6 +28,7 @@ use crate::{
 #[serde(default)]
 pub(crate) struct Setup {
     backend: Option<String>,
+    known: Known,
     model: Option<String>,
     base_url: Option<String>,
     api_key_env: Option<String>,
@@ -62,7 +64,7 @@ impl Setup {
     pub(crate) fn fill(self, args: &mut AgentArgs) {
         let (works, acts) = (who_works(args), who_acts(args));
         if works {
-            args.backend = self.backend;
+            (args.backend, args.known) = (self.backend, self.known);
             (args.model, args.base_url, args.api_key_env) = (self.model, self.base_url, self.api_key_env);
         }
         if args.backend.is_none() {
@@ -89,10 +91,11 @@ impl Setup {
             Some(root) => Some(std::path::absolute(root)?),
             None => Some(std::env::current_dir().context("the working directory cannot be used")?),
         };
-        let AgentArgs { backend, model, base_url, api_key_env, system, .. } = args.clone();
+        let AgentArgs { backend, known, model, base_url, api_key_env, system, .. } = args.clone();
         let AgentArgs { max_tokens, temperature, window, on_full, .. } = *args;
         let setup = Self {
             backend,
+            known,
             model,
             base_url,
             api_key_env,

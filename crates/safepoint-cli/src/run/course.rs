@@ -4,7 +4,7 @@
 
 use std::{collections::VecDeque, process::ExitCode, sync::Arc};
 
-use safepoint::{Grace, Outcome, RunHandle, SessionStop, message::Part, receipt::Ending};
+use safepoint::{Grace, Outcome, RunHandle, SessionStop, ids::SessionId, message::Part, receipt::Ending};
 use safepoint_tools::process::Processes;
 
 use super::turn::Turn;
@@ -155,6 +155,9 @@ impl Course<'_> {
             self.earlier.push(handle);
         }
         self.view.end(&outcome, &receipt);
+        if let (Some(id), Outcome::Suspended(waiting)) = (self.conversation.id(), &outcome) {
+            self.screen.note(&format!("safepoint: {}", undecided(id, waiting.approvals().len())));
+        }
         self.conversation.after(&outcome);
         self.code = exit_code(&outcome, pressed);
         if pressed.count > 1 {
@@ -177,13 +180,7 @@ impl Course<'_> {
     fn none(&mut self, next: &Next) -> Then {
         let Some(id) = self.conversation.id() else { return Then::Leave };
         let (code, then, said) = match next {
-            Next::Undecided(open) => (
-                SUSPENDED,
-                Then::Leave,
-                format!(
-                    "{id} waits for {open} decision(s): safepoint approvals {id}, then approve, deny or respond"
-                ),
-            ),
+            Next::Undecided(open) => (SUSPENDED, Then::Leave, undecided(id, *open)),
             Next::Stopped(cause) => {
                 let cause = cause.as_ref().map_or(String::new(), |cause| format!(" ({cause})"));
                 let said = format!(
@@ -229,6 +226,14 @@ impl Course<'_> {
             left => self.screen.note(&format!("safepoint: {left} other prompts were not said")),
         }
     }
+}
+
+/// What a person is to do.
+fn undecided(id: &SessionId, open: usize) -> String {
+    let decisions = if open == 1 { "a decision".to_owned() } else { format!("{open} decisions") };
+    format!(
+        "{id} waits for {decisions}: safepoint approvals {id} shows what, then approve, deny or respond, and resume"
+    )
 }
 
 /// What a first signal asks of a session whose turn has not begun; if it has begun meanwhile, that is asked of it.

@@ -1,0 +1,92 @@
+//! `safepoint sessions show`: how one stands.
+
+use std::process::ExitCode;
+
+use safepoint::{
+    ids::{SessionId, TurnId},
+    receipt::Receipt,
+    store::{ApprovalState, ItemState, SessionRow},
+};
+use serde_json::{Value, json};
+
+use super::{OneArgs, meant, receipts};
+use crate::{
+    control::client::details, conversation::existing_store, kept::no_session, screen::plain, setup::Setup,
+    told::Told, trace::moment,
+};
+
+pub(super) async fn show(args: OneArgs) -> anyhow::Result<ExitCode> {
+    let store = existing_store(args.place.store)?;
+    let Some(one) = meant(store.as_ref(), &args.session).await? else {
+        return Ok(no_session(&SessionId::from(args.session)));
+    };
+    let mut shown = one.json(&mut Told::default());
+    let mut receipts = Vec::new();
+    if let (Some(store), true) = (&store, one.is_kept()) {
+        let id = SessionId::from(one.id.as_str());
+        let items = store.inbox(&id).await?;
+        let waiting = items.iter().filter(|item| item.state == ItemState::Waiting).count();
+        let approvals = store.approvals(&id).await?;
+        let open: Vec<_> = approvals
+            .iter()
+            .filter(|row| row.state == ApprovalState::Open)
+            .map(|row| &row.asked.id)
+            .collect();
+        let stops = store.stops(&id, 0).await?.iter().filter(|stop| !stop.seen).count();
+        shown["items_waiting"] = json!(waiting);
+        receipts = receipts::of(&**store, &id).await?;
+        shown["receipts"] =
+            receipts.iter().map(|(turn, receipt)| json!({"turn": turn, "receipt": receipt})).collect();
+        shown["approvals_open"] = json!(open);
+        shown["stops_waiting"] = json!(stops);
+    }
+    if args.place.json {
+        println!("{shown}");
+        return Ok(ExitCode::SUCCESS);
+    }
+    println!("{}: {}", plain(&one.id), one.state().as_str());
+    one.row.iter().for_each(about);
+    if let Some(owner) = one.owner() {
+        println!("  owner    {}", plain(&owner));
+    }
+    for (name, field) in
+        [("items", "items_waiting"), ("approvals", "approvals_open"), ("stops", "stops_waiting")]
+    {
+        match &shown[field] {
+            Value::Array(all) if !all.is_empty() => {
+                all.iter().for_each(|id| println!("  asks     {}", plain(id.as_str().unwrap_or_default())));
+            }
+            Value::Number(count) if count.as_u64() != Some(0) => println!("  {name:<8} {count} waiting"),
+            _ => {}
+        }
+    }
+    if let Some(running) = &one.running {
+        details(&running.detail).iter().for_each(|line| println!("  {line}"));
+    }
+    for (turn, receipt) in latest(&receipts) {
+        println!("{turn}");
+        plain(&receipt.to_string()).lines().for_each(|line| println!("  {line}"));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What the store says of it.
+fn about(row: &SessionRow) {
+    println!("  made     {}", moment(row.created));
+    println!("  changed  {}", moment(row.updated));
+    println!("  records  {}", row.head);
+    let setup = Setup::read(row).to_string();
+    if !setup.is_empty() {
+        println!("  with     {}", plain(&setup));
+    }
+}
+
+/// The last receipts, and how many there are before them.
+fn latest(receipts: &[(TurnId, Receipt)]) -> &[(TurnId, Receipt)] {
+    const SHOWN: usize = 5;
+    let before = receipts.len().saturating_sub(SHOWN);
+    if before > 0 {
+        println!("{before} receipts before these; --json has all of them");
+    }
+    &receipts[before..]
+}
