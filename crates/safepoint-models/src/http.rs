@@ -48,6 +48,10 @@ pub(crate) trait Wire: Send + Sync + 'static {
     fn end(&mut self, out: &mut VecDeque<Delta>) -> Result<(), ModelError>;
     /// Whether the message is complete, so that nothing more needs to be read.
     fn is_complete(&self) -> bool;
+    /// Whether the rest of a reply can be read elsewhere if its stream breaks, once the reply is named.
+    fn is_kept(&self) -> bool {
+        false
+    }
     /// Where the rest of the reply can be read if the stream breaks, as what follows the request's own address; none
     /// where a broken stream is lost.
     fn resume(&self) -> Option<String> {
@@ -157,8 +161,10 @@ impl<W: Wire> Exchange<W> {
 
     fn opened(&mut self) {
         self.queue.push_back(Delta::Opened);
-        // Nothing is sent again from here on; what another try would need is let go.
-        self.outgoing.headers = HeaderMap::new();
+        // Nothing is sent again from here on; what another try would need is let go, but for who asks for the rest.
+        if !self.wire.is_kept() {
+            self.outgoing.headers = HeaderMap::new();
+        }
     }
 
     fn sent(&mut self) {

@@ -24,8 +24,13 @@ impl Handle {
         Self { keeps, ..Self::default() }
     }
 
+    /// Whether the provider keeps the response, named or not yet.
+    pub(super) fn is_kept(&self) -> bool {
+        self.keeps == Keeps::Running
+    }
+
     pub(super) fn is_named(&self, id: String) {
-        if self.keeps == Keeps::Running {
+        if self.is_kept() {
             self.lock().get_or_insert(id);
         }
     }

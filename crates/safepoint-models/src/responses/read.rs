@@ -156,6 +156,10 @@ impl Wire for Reader {
         self.place != Place::Inside
     }
 
+    fn is_kept(&self) -> bool {
+        self.handle.is_kept()
+    }
+
     fn resume(&self) -> Option<String> {
         let id = self.handle.kept()?;
         let after = self.seen.map_or_else(String::new, |seen| format!("&starting_after={seen}"));

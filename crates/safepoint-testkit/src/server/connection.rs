@@ -34,8 +34,8 @@ pub(super) async fn serve(mut socket: TcpStream, shared: &Shared) -> io::Result<
                 refuse(&mut socket, 404, &openai_error(&why, "unknown_url")).await?;
                 continue;
             }
-            Incoming::Kept(ask) => {
-                socket.write_all(&shared.kept(&ask)).await?;
+            Incoming::Kept(ask, by) => {
+                socket.write_all(&shared.kept(&ask, by.as_deref())).await?;
                 continue;
             }
             Incoming::Request(request) => request,

@@ -7,6 +7,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::{
     Shared,
     exchange::Exchange,
+    http,
     render::{self, How, Step},
 };
 use crate::script::Reply;
@@ -82,7 +83,8 @@ impl Gate {
         let how = How::of(exchange.wire, &exchange.path, &exchange.body);
         self.chunks = render::chunks(&how, reply).into();
         if how.is_kept() {
-            self.shared.keep(self.chunks.iter().cloned().collect(), exchange.fate.clone());
+            let by = http::authorization(&exchange.headers);
+            self.shared.keep(self.chunks.iter().cloned().collect(), exchange.fate.clone(), by);
         }
         self.chunks.len()
     }

@@ -93,8 +93,8 @@ pub(super) struct Request {
 /// What came: a request, one for nobody, or the end of the connection.
 pub(super) enum Incoming {
     Request(Request),
-    /// A request about a response that the server keeps.
-    Kept(kept::Ask),
+    /// A request about a response that the server keeps, and who asks.
+    Kept(kept::Ask, Option<String>),
     Unknown {
         method: String,
         path: String,
@@ -127,12 +127,17 @@ pub(super) async fn read(socket: &mut TcpStream, buffer: &mut Vec<u8>) -> io::Re
     let Some(body) = body(socket, buffer, &head).await? else { return Ok(Incoming::End) };
     let Head { method, path, headers, .. } = head;
     if let Some(ask) = kept::Ask::of(&method, &path) {
-        return Ok(Incoming::Kept(ask));
+        return Ok(Incoming::Kept(ask, authorization(&headers)));
     }
     Ok(match Wire::of(&path) {
         Some(wire) if method == "POST" => Incoming::Request(Request { wire, path, headers, body }),
         Some(_) | None => Incoming::Unknown { method, path },
     })
+}
+
+/// Who asks, as the request says.
+pub(super) fn authorization(headers: &[(String, String)]) -> Option<String> {
+    headers.iter().find(|(name, _)| name == "authorization").map(|(_, value)| value.clone())
 }
 
 /// The body, by its length or in chunks; none if the connection ended first.

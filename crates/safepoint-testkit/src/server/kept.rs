@@ -1,5 +1,7 @@
 //! Responses in the background: kept when their peer goes, read on from any event, called off by id.
 //!
+//! It is only for those who show the same authorization as the request that made it.
+//!
 //! **Invariants**: a kept response has all its events from the start, whatever became of the stream that asked for it.
 
 use std::collections::HashMap;
@@ -67,6 +69,7 @@ struct Response {
     events: Vec<Vec<u8>>,
     fate: watch::Receiver<Fate>,
     state: State,
+    by: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,9 +81,9 @@ enum State {
 
 impl Kept {
     /// Keeps a response, by the id that its first event names.
-    pub(super) fn keep(&mut self, events: Vec<Vec<u8>>, fate: watch::Receiver<Fate>) {
+    pub(super) fn keep(&mut self, events: Vec<Vec<u8>>, fate: watch::Receiver<Fate>, by: Option<String>) {
         let id = events.first().and_then(|event| id_of(event));
-        let response = Response { events, fate, state: State::Running };
+        let response = Response { events, fate, state: State::Running, by };
         if self.responses.insert(id.unwrap_or_default(), response).is_some() {
             unreachable!("each kept response has an id of its own");
         }
@@ -90,15 +93,15 @@ impl Kept {
         self.asked.clone()
     }
 
-    pub(super) fn answer(&mut self, ask: &Ask) -> Vec<u8> {
+    pub(super) fn answer(&mut self, ask: &Ask, by: Option<&str>) -> Vec<u8> {
         self.asked.push(ask.clone());
         let id = &ask.response;
         let Some(response) = self.responses.get_mut(id) else {
-            let message = format!("Response with id '{id}' not found.");
-            let error =
-                json!({"message": message, "type": "invalid_request_error", "param": null, "code": null});
-            return render::json(404, &json!({ "error": error }));
+            return refused(404, &format!("Response with id '{id}' not found."));
         };
+        if response.by.as_deref() != by {
+            return refused(401, "Incorrect API key provided.");
+        }
         if response.state == State::Running && response.fate.borrow().completed.is_some() {
             response.state = State::Completed;
         }
@@ -129,6 +132,11 @@ impl Response {
         let from = after.map_or(0, |after| after + 1).min(self.events.len());
         render::stream(&self.events[from..])
     }
+}
+
+fn refused(status: u16, message: &str) -> Vec<u8> {
+    let error = json!({"message": message, "type": "invalid_request_error", "param": null, "code": null});
+    render::json(status, &json!({ "error": error }))
 }
 
 fn id_of(event: &[u8]) -> Option<String> {

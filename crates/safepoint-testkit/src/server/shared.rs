@@ -59,6 +59,8 @@ pub(super) enum Answer {
 /// An exchange under way.
 pub(super) struct Noted {
     pub(super) id: usize,
+    /// Who asks, as the request says.
+    by: Option<String>,
     pub(super) fate: watch::Sender<Fate>,
 }
 
@@ -103,7 +105,8 @@ impl Shared {
     pub(super) fn take(&self, request: http::Request) -> Result<(Noted, Answer), serde_json::Error> {
         if self.needs_only_a_glance() {
             let how = How::at_a_glance(request.wire, &request.path, &request.body)?;
-            let noted = Noted { id: 0, fate: watch::channel(Fate::default()).0 };
+            let by = http::authorization(&request.headers);
+            let noted = Noted { id: 0, by, fate: watch::channel(Fate::default()).0 };
             let steps = self.scripted(&how, &Asked::default(), &noted);
             return Ok((noted, Answer::Steps(steps)));
         }
@@ -126,6 +129,7 @@ impl Shared {
     fn note(&self, request: http::Request, body: &Arc<Value>) -> Noted {
         let (sender, fate) = watch::channel(Fate::default());
         let (wire, path) = (request.wire, request.path.clone());
+        let by = http::authorization(&request.headers);
         let mut state = self.lock();
         let id = state.next;
         state.next += 1;
@@ -146,7 +150,7 @@ impl Shared {
         self.tell(
             || json!({"type": "request", "id": id, "wire": wire.as_str(), "path": path, "body": **body}),
         );
-        Noted { id, fate: sender }
+        Noted { id, by, fate: sender }
     }
 
     fn answer(&self, how: &How, body: &Value, noted: &Noted) -> Answer {
@@ -192,21 +196,21 @@ impl Shared {
         }
         let (steps, events) = render::kept(how, reply);
         if let Some(events) = events {
-            self.keep(events, noted.fate.subscribe());
+            self.keep(events, noted.fate.subscribe(), noted.by.clone());
         }
         steps
     }
 
-    pub(super) fn keep(&self, chunks: Vec<Vec<u8>>, fate: watch::Receiver<Fate>) {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner).keep(chunks, fate);
+    pub(super) fn keep(&self, chunks: Vec<Vec<u8>>, fate: watch::Receiver<Fate>, by: Option<String>) {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).keep(chunks, fate, by);
     }
 
     /// Answers a request about a kept response.
-    pub(super) fn kept(&self, ask: &kept::Ask) -> Vec<u8> {
+    pub(super) fn kept(&self, ask: &kept::Ask, by: Option<&str>) -> Vec<u8> {
         self.tell(
             || json!({"type": "about_a_response", "response": ask.response, "what": ask.what.as_str()}),
         );
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner).answer(ask)
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).answer(ask, by)
     }
 
     pub(super) fn asked_about(&self) -> Vec<kept::Ask> {

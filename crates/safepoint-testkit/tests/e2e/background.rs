@@ -21,7 +21,8 @@ use super::world::{Ledger, close, first_text, goes_on, server};
 fn agent(server: &ModelServer, tries: u32) -> Agent {
     let retry = Retry { tries, first: Duration::from_millis(1), ..Retry::default() };
     let patience = Patience { retry, ..Patience::default() };
-    Agent::builder(responses::model("m").base_url(server.url()).patience(patience).background()).build()
+    let model = responses::model("m").base_url(server.url()).api_key("a key".to_owned().into());
+    Agent::builder(model.patience(patience).background()).build()
 }
 
 fn story() -> Reply {
@@ -57,7 +58,8 @@ async fn a_stop_calls_the_response_off() {
     assert_eq!(server.asked_about(), asked, "a response that ended by itself is not called off");
 }
 
-/// S2.2: a connection that breaks is not the response's end: its rest is read, no event twice, nothing asked again.
+/// S2.2: a connection that breaks is not the response's end: its rest is read, no event twice, nothing asked again, and
+/// whoever asks shows their key again.
 #[tokio::test]
 async fn a_broken_stream_is_read_on() {
     for fault in [Fault::CloseAfter(5), Fault::ResetAfter(6), Fault::CutAfter(1200)] {
