@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Captures the chat in its states, and draws each: docs/pictures/*.svg. Needs tmux. From the root of the repository:
+# Captures the chat in its states, and draws each: docs/pictures/*.svg, and where there is a chromium, *.png too. Needs tmux.
+# From the root of the repository:
 #   cargo build && docs/pictures/capture.sh target/debug/safepoint
 set -euo pipefail
 program=$(realpath "$1")
@@ -21,6 +22,14 @@ until_seen() { until tmux capture-pane -p -t chat | grep -q "$1"; do sleep 0.05;
 picture() {
   tmux capture-pane -e -p -t chat >"$play/$1.ansi"
   cargo xtask picture "$play/$1.ansi" "$here/$1.svg" "safepoint: $2"
+  if command -v chromium >"$play/chromium"; then
+    read -r width height < <(head -1 "$here/$1.svg" | sed 's/.*width="\([0-9]*\)" height="\([0-9]*\)".*/\1 \2/')
+    pixels "$width" "$height" "$here/$1" 2>"$play/$1.log" || cat "$play/$1.log"
+  fi
+}
+pixels() {
+  chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --default-background-color=00000000 \
+    --force-device-scale-factor=1.25 --window-size="$1,$2" --screenshot="$3.png" "file://$3.svg"
 }
 
 env -i PATH="$play:$PATH" HOME="$play" XDG_RUNTIME_DIR="$play/runtime" TERM=xterm-256color LANG=C.UTF-8 \
