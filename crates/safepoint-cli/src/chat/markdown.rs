@@ -21,6 +21,8 @@ pub(super) enum Block {
 
 pub(super) const CODE: Style = Style::new().fg(Color::Cyan);
 const HEADING: Style = Style::new().add_modifier(Modifier::BOLD);
+/// What stands for a tab, which is as wide as the place where it stands makes it.
+pub(super) const TAB: &str = "    ";
 pub(super) const DIM: Style = Style::new().add_modifier(Modifier::DIM);
 
 /// One line of a model's text as rows of at most `width`; code is one row however long.
@@ -92,7 +94,7 @@ pub(super) fn wrap(spans: Vec<Span<'static>>, width: usize, hang: usize) -> Vec<
     let hang = if hang * 2 < width { hang } else { 0 };
     let mut rows = Rows { done: Vec::new(), row: Vec::new(), used: 0, width, hang };
     for span in spans {
-        for word in words(&span.content) {
+        for word in words(&span.content.replace('\t', TAB)) {
             rows.word(word, span.style);
         }
     }
@@ -180,6 +182,11 @@ mod tests {
     fn code_is_left_as_it_is() {
         let code = "```sh\necho **a** | wc -l   # a long line\n```\n**b**";
         assert_eq!(shown(code, 10), ["echo **a** | wc -l   # a long line", "b"]);
+    }
+
+    #[test]
+    fn a_tab_is_as_wide_as_it_is_counted() {
+        assert_eq!(shown("a\tb c", 6), ["a    b", "c"]);
     }
 
     #[test]

@@ -158,7 +158,8 @@ fn input(state: &State) -> (Vec<Line<'static>>, (usize, usize)) {
 
 fn hint(state: &State, now: Instant) -> String {
     let works = state.work.as_ref().is_some_and(|work| work.stage == Stage::Works);
-    let is_stopping = works && state.work.as_ref().is_some_and(|work| work.stop.is_some());
+    let stop = state.work.as_ref().filter(|_| works).and_then(|work| work.stop);
+    let (is_stopping, is_stopping_now) = (stop.is_some(), stop == Some(Stop::Now));
     match (state.leaving, state.mode, state.questions.front()) {
         (Some(Leave::Tidily), ..) => "ending… Ctrl-C ends within a second".to_owned(),
         (Some(Leave::AtOnce), ..) => "ending now…".to_owned(),
@@ -180,6 +181,9 @@ fn hint(state: &State, now: Instant) -> String {
             }
         }
         (None, Mode::Typing, Some(_)) => "a question for you, when you pause typing".to_owned(),
+        (None, Mode::Typing, None) if is_stopping_now => {
+            "what waits comes back to you · Ctrl-C ends".to_owned()
+        }
         (None, Mode::Typing, None) if is_stopping => {
             "Esc stops at once · what waits comes back to you · Ctrl-C ends".to_owned()
         }

@@ -69,7 +69,7 @@ impl State {
     fn help(&mut self) {
         let commands: Vec<String> =
             COMMANDS.iter().map(|(name, what)| format!("/{name:<10} {what}")).collect();
-        self.tell(Tone::Plain, &format!("{KEYS}\n{}", commands.join("\n")));
+        self.tell_columns(&format!("{KEYS}\n{}", commands.join("\n")));
     }
 
     fn told_if_none(&mut self, what: impl FnOnce(&mut Self) -> Vec<Act>, else_told: &str) -> Vec<Act> {
@@ -117,7 +117,7 @@ impl State {
             .iter()
             .map(|(at, what)| format!("{:>9.3} s  {what}", at.duration_since(first).as_secs_f64()))
             .collect();
-        self.tell(Tone::Plain, &lines.join("\n"));
+        self.tell_columns(&lines.join("\n"));
     }
 
     fn tell_tools(&mut self) {
@@ -125,6 +125,6 @@ impl State {
             self.tell(Tone::Plain, "no tools (start with --tools all, or name some)");
             return;
         }
-        self.tell(Tone::Plain, &self.about.tools.join("\n"));
+        self.tell_columns(&self.about.tools.join("\n"));
     }
 }

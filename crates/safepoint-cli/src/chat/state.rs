@@ -243,8 +243,21 @@ impl State {
 
     /// Something to tell, in rows of its own.
     pub(super) fn tell(&mut self, tone: Tone, text: &str) {
+        self.tell_in_rows(tone, text, |line| line.len() - line.trim_start().len());
+    }
+
+    /// The same of rows whose last column, which is prose, stays in its place where it is broken.
+    pub(super) fn tell_columns(&mut self, text: &str) {
+        let half = self.columns / 2;
+        self.tell_in_rows(Tone::Plain, text, |line| {
+            let gap = line.get(..half).and_then(|head| head.rfind("  ")).map_or(0, |at| at + 2);
+            line.len() - line[gap..].trim_start().len()
+        });
+    }
+
+    fn tell_in_rows(&mut self, tone: Tone, text: &str, lead: impl Fn(&str) -> usize) {
         for line in screen::plain(text).lines() {
-            let lead = line.len() - line.trim_start().len();
+            let lead = lead(line);
             let span = match tone {
                 Tone::Aside => Span::styled(line.to_owned(), DIM),
                 Tone::Plain => Span::raw(line.to_owned()),

@@ -11,6 +11,8 @@ use ratatui::{
     style::{Color, Modifier, Style},
     text::Line,
 };
+
+use super::markdown::TAB;
 use unicode_segmentation::UnicodeSegmentation as _;
 use unicode_width::UnicodeWidthStr as _;
 
@@ -157,6 +159,9 @@ impl Surface {
         pane.cursor.1 = pane.cursor.1.saturating_sub(over);
         pane.cursor.0 = pane.cursor.0.min(self.columns - 1);
         for line in &mut pane.lines {
+            for span in line.spans.iter_mut().filter(|span| span.content.contains('\t')) {
+                span.content = span.content.replace('\t', TAB).into();
+            }
             if line.width() > self.columns {
                 *line = cut(line, self.columns);
             }
@@ -290,6 +295,13 @@ mod tests {
             seen.draw(&[], &["abcdefghijklmnopqrstuvw"], (0, 0)),
             format!("{full}\nabcdefghijklmnopqrs…")
         );
+    }
+
+    #[test]
+    fn a_tab_in_the_pane_leaves_no_row_behind() {
+        let mut seen = Seen::new(Paint::Plain);
+        assert_eq!(seen.draw(&[], &["\t\t\tabcdefghijklm", "x"], (0, 1)), "            abcdefg…\nx");
+        assert_eq!(seen.draw(&[], &["y"], (0, 0)), "y");
     }
 
     #[test]
