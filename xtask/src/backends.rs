@@ -3,8 +3,12 @@
 use crate::cargo;
 
 /// The tests that measure, by package and test target. Each keeps one section of the document.
-const MEASURES: [(&str, &str); 3] =
-    [("safepoint-testkit", "backends"), ("safepoint-remote", "a2a"), ("safepoint-remote", "acp")];
+const MEASURES: [(&str, &str); 4] = [
+    ("safepoint-testkit", "backends"),
+    ("safepoint-remote", "a2a"),
+    ("safepoint-remote", "acp"),
+    ("safepoint-remote", "responses"),
+];
 
 /// The variable by which the suite writes its table.
 pub(crate) const WRITE: &str = "SAFEPOINT_WRITE_BACKENDS";

@@ -36,10 +36,11 @@ use safepoint::{
 };
 use safepoint_tools::process::{CommandSpec, Output, Processes, Stdin};
 
+use crate::known::Known;
+
 mod answer;
 mod dialogue;
 mod keeper;
-mod known;
 mod limits;
 mod message;
 mod outbox;
@@ -48,7 +49,6 @@ mod update;
 
 use dialogue::{Dialogue, Setting};
 use keeper::Work;
-use known::Known;
 use talk::Talk;
 
 /// An ACP agent, described. A process is started for each piece of work, when it begins.

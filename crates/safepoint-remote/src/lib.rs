@@ -25,5 +25,9 @@
 //!    grade is measured, and a wrong one fails.
 //! 7. Name it in `backend.rs` of the command line, for `--backend KIND:WHERE`.
 
+mod exchange;
+mod known;
+
 pub mod a2a;
 pub mod acp;
+pub mod responses;

@@ -87,6 +87,8 @@ mod asked;
 #[cfg(feature = "suites")]
 pub mod backend_suite;
 #[cfg(feature = "suites")]
+pub mod background;
+#[cfg(feature = "suites")]
 pub mod closing;
 #[cfg(feature = "suites")]
 pub mod fault_store;

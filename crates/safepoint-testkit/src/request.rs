@@ -10,6 +10,7 @@ const MOST_HEADERS: usize = 64;
 #[derive(Debug)]
 pub(crate) struct Request {
     pub(crate) method: String,
+    pub(crate) path: String,
     pub(crate) authorization: Option<String>,
     pub(crate) body: Vec<u8>,
 }
@@ -22,6 +23,7 @@ pub(crate) async fn read(socket: &mut TcpStream, buffer: &mut Vec<u8>) -> io::Re
         let parsed = head.parse(buffer).map_err(io::Error::other)?;
         if let httparse::Status::Complete(end) = parsed {
             let method = head.method.unwrap_or_default().to_owned();
+            let path = head.path.unwrap_or_default().to_owned();
             let length =
                 head.headers.iter().find(|header| header.name.eq_ignore_ascii_case("content-length"));
             let length = length.and_then(|header| std::str::from_utf8(header.value).ok()?.parse().ok());
@@ -37,7 +39,7 @@ pub(crate) async fn read(socket: &mut TcpStream, buffer: &mut Vec<u8>) -> io::Re
             }
             let body = buffer[end..whole].to_vec();
             buffer.drain(..whole);
-            return Ok(Some(Request { method, authorization, body }));
+            return Ok(Some(Request { method, path, authorization, body }));
         }
         if socket.read_buf(buffer).await? == 0 {
             return Ok(None);

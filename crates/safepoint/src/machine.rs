@@ -15,7 +15,7 @@ use crate::{
     ids::CallId,
     log::Recorded,
     message::{AssistantMessage, CallResult},
-    receipt::{CallReport, CallStatus, Effect, Ending, ModelReport, WorkKind},
+    receipt::{CallReport, CallStatus, Effect, Ending, ModelReport, ModelState, WorkKind},
     usage::{Usage, UsageSource},
     window::Cut,
 };
@@ -305,7 +305,9 @@ impl Machine {
         if *whole == Wholeness::Whole && report.usage.source == UsageSource::Exact {
             self.history.measure(report.usage.input);
         }
-        self.model = Some(report.clone());
+        // A whole message of which nothing was sent is no model's: an agent that is a remote one decided it by itself.
+        let is_ours = *whole == Wholeness::Whole && report.state == ModelState::NeverSent;
+        self.model = Some(report.clone()).filter(|_| !is_ours);
         self.stage = match whole {
             Wholeness::Cut => Stage::Cut(Arc::clone(message)),
             Wholeness::Steered => {

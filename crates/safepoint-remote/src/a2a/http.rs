@@ -1,17 +1,19 @@
 //! Exchanges with a peer: bounded, never repeated here, and in an exact state when dropped.
 
-use std::{collections::VecDeque, fmt, sync::OnceLock, time::Duration};
+use std::{collections::VecDeque, time::Duration};
 
 use reqwest::{
     Client, RequestBuilder, Response, Url,
     header::{ACCEPT, CONTENT_TYPE, HeaderMap},
-    redirect,
 };
 use safepoint_models::sse::SseDecoder;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use super::{bounds::Bounds, wire::Wire};
+use crate::exchange::{self, in_full, send, whole};
+
+pub(super) use crate::exchange::Broke;
 
 /// How peers are reached.
 #[derive(Clone)]
@@ -19,28 +21,6 @@ pub(crate) struct Http {
     client: Client,
     pub(super) headers: HeaderMap,
     pub(super) bounds: Bounds,
-}
-
-/// Why an exchange gave nothing.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Broke {
-    /// Nobody is there: nothing was sent.
-    Unreachable(String),
-    /// It was sent, or may have been, and the line broke.
-    Lost(String),
-    /// It was answered, and not in the protocol.
-    Foreign(String),
-    /// It was answered with an error.
-    Error { code: i64, message: String },
-}
-
-impl fmt::Display for Broke {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unreachable(why) | Self::Lost(why) | Self::Foreign(why) => f.write_str(why),
-            Self::Error { code, message } => write!(f, "{message} ({code})"),
-        }
-    }
 }
 
 /// What a message was answered with.
@@ -64,7 +44,7 @@ const SHOWN: usize = 200;
 
 impl Http {
     pub(super) fn new(headers: HeaderMap, bounds: Bounds) -> Result<Self, String> {
-        Ok(Self { client: client()?, headers, bounds })
+        Ok(Self { client: exchange::client()?, headers, bounds })
     }
 
     /// A card.
@@ -167,58 +147,7 @@ fn unwrapped(mut value: Value) -> Result<Result<Value, Broke>, String> {
     Err("neither a result nor an error".into())
 }
 
-async fn send(request: RequestBuilder) -> Result<Response, Broke> {
-    request.send().await.map_err(|error| {
-        let why = in_full(&error);
-        if error.is_connect() || error.is_builder() { Broke::Unreachable(why) } else { Broke::Lost(why) }
-    })
-}
-
-async fn whole(mut response: Response, bound: usize) -> Result<Vec<u8>, Broke> {
-    let mut body = Vec::new();
-    loop {
-        let chunk = response.chunk().await;
-        let chunk =
-            chunk.map_err(|error| Broke::Lost(format!("the answer broke off: {}", in_full(&error))))?;
-        let Some(chunk) = chunk else { return Ok(body) };
-        if body.len() + chunk.len() > bound {
-            return Err(Broke::Foreign(format!("it is larger than {bound} bytes")));
-        }
-        body.extend_from_slice(&chunk);
-    }
-}
-
 fn is_stream(response: &Response) -> bool {
     let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     kind.is_some_and(|kind| kind.trim_start().to_ascii_lowercase().starts_with(EVENT_STREAM))
-}
-
-/// The process's client for peers: no total time limit, no retries of its own, and no redirects, which would take what
-/// was said to somebody else.
-fn client() -> Result<Client, String> {
-    static CLIENT: OnceLock<Result<Client, String>> = OnceLock::new();
-    let client = CLIENT.get_or_init(|| {
-        const CONNECT: Duration = Duration::from_secs(10);
-        if rustls::crypto::ring::default_provider().install_default().is_err() {
-            // The host program chose a provider before us; its choice stands.
-        }
-        Client::builder()
-            .connect_timeout(CONNECT)
-            .redirect(redirect::Policy::none())
-            .retry(reqwest::retry::never())
-            .build()
-            .map_err(|error| error.to_string())
-    });
-    client.clone()
-}
-
-/// An error with everything behind it: reqwest's own words leave out what matters.
-fn in_full(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        text.push_str(&format!(": {error}"));
-        source = error.source();
-    }
-    text
 }

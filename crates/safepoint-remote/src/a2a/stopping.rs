@@ -7,6 +7,7 @@
 use std::{sync::atomic::Ordering, time::Duration};
 
 use safepoint::{
+    Failure,
     receipt::Grade,
     remote::{Said, Told},
 };
@@ -22,14 +23,17 @@ use super::{
 const TELLS: u32 = 3;
 /// The wait before that.
 const PAUSE: Duration = Duration::from_millis(100);
+/// What is said of work that was never asked for.
+const NOTHING_SENT: &str = "nothing was sent";
 
 impl Talk {
     /// Asks the peer to end the work.
     pub(super) async fn part(&mut self) -> Told {
         self.phase = if self.grade == Grade::Hard { Phase::Stopping } else { Phase::Doubted };
         if self.task.is_none() && !self.sent.load(Ordering::Relaxed) {
-            self.feed = Feed::Over;
-            return Told::confirmed("nothing was sent");
+            // No word of the peer is needed for what it was never asked.
+            self.over(Said::Failed(Failure::new(NOTHING_SENT).unreachable().without_effect()));
+            return Told { word: NOTHING_SENT.into(), ..Told::requested() };
         }
         // Without its name the task cannot be spoken of: the peer gets the time to name it.
         while self.task.is_none() && !matches!(self.feed, Feed::Over) {

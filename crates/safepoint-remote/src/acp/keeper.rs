@@ -22,9 +22,10 @@ use tokio::{
     time::{Instant, sleep_until, timeout},
 };
 
+use crate::known::{Known, Turn};
+
 use super::{
     dialogue::{Act, Answered, Dialogue},
-    known::{Known, Turn},
     limits,
     outbox::Outbox,
     talk::Order,

@@ -33,7 +33,3 @@ pub(super) const QUESTIONS: usize = 64;
 pub(super) const TITLES: usize = 256;
 /// Characters of a title, a name or a word that are shown.
 pub(super) const SHOWN_CHARS: usize = 200;
-/// Bytes of a conversation's name that make the name of a file.
-pub(super) const NAME_BYTES: usize = 128;
-/// Conversations whose sessions are remembered.
-pub(super) const CONVERSATIONS: usize = 1024;

@@ -31,7 +31,9 @@ const STREAM: &str =
 pub(super) async fn serve(mut socket: TcpStream, mind: &Arc<Mind>) -> io::Result<()> {
     socket.set_nodelay(true)?;
     let mut buffer = Vec::new();
-    while let Some(Request { method, authorization, body }) = request::read(&mut socket, &mut buffer).await? {
+    while let Some(Request { method, authorization, body, .. }) =
+        request::read(&mut socket, &mut buffer).await?
+    {
         mind.bearers.lock().unwrap_or_else(PoisonError::into_inner).extend(authorization);
         if method == "GET" {
             show_card(&mut socket, mind).await?;

@@ -64,7 +64,7 @@ async fn a_confirmed_stop_is_stopped() {
         let remote = row(&receipt).remote.as_ref().unwrap();
         assert_eq!((remote.stop, remote.task.as_deref()), (Some(RemoteStop::Confirmed), Some("task-1")));
         assert_eq!((peer.stops(), peer.in_flight()), (1, 0));
-        assert!(receipt.to_string().contains("it says that the work has ended"), "{receipt}");
+        assert!(receipt.to_string().contains("asked to stop: the work has ended"), "{receipt}");
         let closed = Closing::of(&handle).check().await.unwrap();
         assert!(closed.receipt.quiet_at.is_some());
     }

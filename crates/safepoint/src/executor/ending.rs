@@ -83,7 +83,7 @@ impl Ending {
     }
 
     /// The body gave something back. A result is a result, stop or no stop; under a stop a failure is no evidence
-    /// and becomes *stopped*.
+    /// and becomes *stopped*; what the tool says of its effect stands.
     pub(super) fn returned(result: Result<ToolResult, TaskEnd>, stop: Option<Reason>) -> Self {
         match (result, stop) {
             (Ok(Ok(output)), _) => Self::new(CallStatus::Completed, "").holding(output),
@@ -94,6 +94,9 @@ impl Ending {
             }
             (Err(TaskEnd::Dropped), None) => {
                 Self::new(CallStatus::Failed, "error: the tool's task was shut down before it ended")
+            }
+            (Ok(Err(Halt::Fail(failure))), Some(reason)) if failure.had_no_effect() => {
+                Self { said_none: SaidNone::Yes, ..Self::stopped(Some(reason)) }
             }
             (Ok(Err(Halt::Stop(_) | Halt::Fail(_))) | Err(_), Some(reason)) => Self::stopped(Some(reason)),
         }

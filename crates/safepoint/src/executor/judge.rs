@@ -26,7 +26,7 @@ pub(super) fn effect_of(class: EffectClass, status: CallStatus, said_none: bool)
         (EffectClass::ReadOnly, _) => Done::None,
         (_, CallStatus::NotStarted | CallStatus::Denied | CallStatus::Expired) => Done::None,
         (_, CallStatus::Completed) => Done::Done,
-        (_, CallStatus::Failed | CallStatus::Unreachable) if said_none => Done::None,
+        (_, CallStatus::Failed | CallStatus::Unreachable | CallStatus::Stopped) if said_none => Done::None,
         (
             _,
             CallStatus::Failed

@@ -151,8 +151,8 @@ impl RemoteReport {
         };
         write!(f, ", asked to stop: ")?;
         match (stop, self.grade) {
-            _ if self.ended_at.is_some() => write!(f, "it had ended by itself")?,
-            (RemoteStop::Confirmed, Grade::Hard) => write!(f, "it says that the work has ended")?,
+            _ if self.ended_at.is_some() => write!(f, "its work was over")?,
+            (RemoteStop::Confirmed, Grade::Hard) => write!(f, "the work has ended")?,
             (RemoteStop::Confirmed, grade) => {
                 let grade = grade.as_str();
                 write!(f, "it says that the work has ended, but its stops are {grade}: IT MAY STILL WORK")?;

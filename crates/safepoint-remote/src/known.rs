@@ -1,7 +1,7 @@
-//! Which session of the agent a conversation of ours is.
+//! What a peer calls a conversation of ours, such as its session, or its newest answer.
 //!
-//! **Invariants** A conversation has one process at a time: the next may begin when the last is gone, so that what an
-//! agent writes down at its end is there when its session is taken up.
+//! **Invariants** A conversation has one piece of work at a time: the next may begin when the last is gone, so that what
+//! an agent writes down at its end is there when its session is taken up.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -12,14 +12,17 @@ use std::{
 
 use tokio::sync::{Mutex as Turns, OwnedMutexGuard};
 
-use super::limits;
+/// Bytes of a conversation's name that make the name of a file.
+const NAME_BYTES: usize = 128;
+/// Conversations that are remembered.
+const CONVERSATIONS: usize = 1024;
 
-/// The right to be the process of a conversation.
-pub(super) type Turn = OwnedMutexGuard<()>;
+/// The right to be the work of a conversation.
+pub(crate) type Turn = OwnedMutexGuard<()>;
 
 /// Remembers the newest conversations of this process; and those of earlier ones, where it has a folder for that.
 #[derive(Default)]
-pub(super) struct Known {
+pub(crate) struct Known {
     state: Mutex<State>,
     folder: Option<PathBuf>,
 }
@@ -37,22 +40,24 @@ struct Conversation {
 }
 
 impl Known {
-    pub(super) fn kept_in(folder: PathBuf) -> Self {
+    pub(crate) fn kept_in(folder: PathBuf) -> Self {
         Self { state: Mutex::default(), folder: Some(folder) }
     }
 
-    /// Waits until the conversation has no process, and says which session it is.
+    /// Waits until nothing of the conversation is under way, and says what the peer calls it.
     ///
     /// # Cancel safety
     /// Nothing is taken.
-    pub(super) async fn turn(&self, conversation: &str) -> (Turn, Option<String>) {
+    pub(crate) async fn turn(&self, conversation: &str) -> (Turn, Option<String>) {
         let turns = Arc::clone(&self.conversation(conversation).turns);
         let turn = turns.lock_owned().await;
         let session = self.conversation(conversation).session;
         (turn, session.or_else(|| self.read(conversation)))
     }
 
-    pub(super) fn note(&self, conversation: &str, session: &str) {
+    pub(crate) fn note(&self, conversation: &str, session: &str) {
+        // It has a place also where its work was begun by an earlier process.
+        drop(self.conversation(conversation));
         if let Some(known) = self.lock().conversations.get_mut(conversation) {
             known.session = Some(session.to_owned());
         }
@@ -78,8 +83,7 @@ impl Known {
     /// Where it is written down; a name that is none of ours is not.
     fn file(&self, conversation: &str) -> Option<PathBuf> {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
-        let fits =
-            (1..=limits::NAME_BYTES).contains(&conversation.len()) && conversation.bytes().all(is_plain);
+        let fits = (1..=NAME_BYTES).contains(&conversation.len()) && conversation.bytes().all(is_plain);
         self.folder.as_ref().filter(|_| fits).map(|folder| folder.join(conversation))
     }
 
@@ -89,7 +93,7 @@ impl Known {
             return known.clone();
         }
         state.oldest_first.push_back(name.to_owned());
-        if state.oldest_first.len() > limits::CONVERSATIONS
+        if state.oldest_first.len() > CONVERSATIONS
             && let Some(oldest) = state.oldest_first.pop_front()
         {
             state.conversations.remove(&oldest);

@@ -1,0 +1,67 @@
+//! Exchanges with a provider: one value each, bounded, never repeated here.
+
+use reqwest::{
+    Client, RequestBuilder, Url,
+    header::{CONTENT_TYPE, HeaderMap},
+};
+use serde_json::Value;
+use tokio::time::timeout;
+
+use super::limits;
+use crate::exchange::{self, Broke, send, whole};
+
+/// How a provider is reached.
+#[derive(Clone)]
+pub(super) struct Http {
+    client: Client,
+    pub(super) base: Url,
+    pub(super) headers: HeaderMap,
+}
+
+impl Http {
+    pub(super) fn new(base: Url) -> Result<Self, String> {
+        Ok(Self { client: exchange::client()?, base, headers: HeaderMap::new() })
+    }
+
+    /// Begins a response.
+    pub(super) async fn begin(&self, body: &Value) -> Result<Value, Broke> {
+        let request = self.client.post(self.at("")).header(CONTENT_TYPE, "application/json");
+        self.answer(request.body(body.to_string())).await
+    }
+
+    /// The response as it stands.
+    pub(super) async fn look(&self, id: &str) -> Result<Value, Broke> {
+        self.answer(self.client.get(self.at(&format!("/{id}")))).await
+    }
+
+    pub(super) async fn cancel(&self, id: &str) -> Result<Value, Broke> {
+        self.answer(self.client.post(self.at(&format!("/{id}/cancel")))).await
+    }
+
+    fn at(&self, place: &str) -> String {
+        format!("{}/responses{place}", self.base.as_str().trim_end_matches('/'))
+    }
+
+    async fn answer(&self, request: RequestBuilder) -> Result<Value, Broke> {
+        let asked = async {
+            let response = send(request.headers(self.headers.clone())).await?;
+            let status = response.status();
+            let body = whole(response, limits::ANSWER_BYTES).await?;
+            let value = serde_json::from_slice::<Value>(&body);
+            if !status.is_success() {
+                let message =
+                    value.ok().and_then(|value| value["error"]["message"].as_str().map(str::to_owned));
+                let message = message.unwrap_or_else(|| format!("the provider answered {status}"));
+                return Err(Broke::Error { code: status.as_u16().into(), message });
+            }
+            value.map_err(|error| {
+                let shown = String::from_utf8_lossy(&body[..body.len().min(limits::SHOWN)]).into_owned();
+                Broke::Foreign(format!("the answer is no JSON ({error}): {shown}"))
+            })
+        };
+        let time = limits::ANSWER;
+        timeout(time, asked)
+            .await
+            .unwrap_or_else(|_elapsed| Err(Broke::Lost(format!("no answer within {time:?}"))))
+    }
+}

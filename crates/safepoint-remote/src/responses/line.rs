@@ -1,0 +1,235 @@
+//! What is said with a provider about one response: asked for once, looked at until it has ended.
+//!
+//! **Invariants**: a response is never asked for twice; every wait is kept here, so that dropping [`Talk::next`] loses
+//! nothing; after a stop that the provider is not believed about, only an answer is an end.
+
+use std::{
+    collections::VecDeque,
+    future::pending,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use futures_core::future::BoxFuture;
+use safepoint::{
+    Failure,
+    approval::Decision,
+    receipt::Grade,
+    remote::{Brief, Line, Said, Told},
+};
+use serde_json::Value;
+use tokio::time::sleep;
+
+use super::{
+    Provider, limits,
+    reading::{Standing, State},
+};
+use crate::{exchange::Broke, known::Turn};
+
+/// A talk about one response.
+pub(super) struct Talk {
+    pub(super) provider: Arc<Provider>,
+    pub(super) brief: Brief,
+    pub(super) grade: Grade,
+    pub(super) id: Option<String>,
+    pub(super) feed: Feed,
+    pub(super) heard: VecDeque<Said>,
+    /// Set before a byte of the request leaves.
+    pub(super) sent: Arc<AtomicBool>,
+    pub(super) phase: Phase,
+    /// The right to be the work of this conversation.
+    turn: Option<Turn>,
+    told: String,
+    tried: u32,
+}
+
+/// Where the next word comes from.
+pub(super) enum Feed {
+    /// Nothing was sent.
+    Unsent,
+    Beginning(BoxFuture<'static, (Turn, Result<Value, Broke>)>),
+    Looking(BoxFuture<'static, Result<Value, Broke>>),
+    Over,
+}
+
+/// Whether the work is to end. Exhaustive: the three that there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    Working,
+    /// A stop was asked.
+    Stopping,
+    /// A stop was asked, and what the provider says of the work's end is not believed, save that there is an answer.
+    Doubted,
+}
+
+impl Talk {
+    pub(super) fn new(provider: Arc<Provider>, brief: Brief, grade: Grade) -> Self {
+        let id = brief.task.clone();
+        Self {
+            provider,
+            brief,
+            grade,
+            id,
+            feed: Feed::Unsent,
+            heard: VecDeque::new(),
+            sent: Arc::default(),
+            phase: Phase::Working,
+            turn: None,
+            told: String::new(),
+            tried: 0,
+        }
+    }
+
+    /// Goes one step on; what is heard by it is in `heard`.
+    pub(super) async fn step(&mut self) {
+        match &mut self.feed {
+            Feed::Unsent if self.id.is_some() => self.look(Duration::ZERO),
+            Feed::Unsent => self.feed = Feed::Beginning(self.begin()),
+            Feed::Beginning(answer) => {
+                let (turn, answer) = answer.await;
+                self.turn = Some(turn);
+                self.begun(answer);
+            }
+            Feed::Looking(look) => {
+                let looked = look.await;
+                self.looked(looked);
+            }
+            Feed::Over => pending().await,
+        }
+    }
+
+    fn begin(&self) -> BoxFuture<'static, (Turn, Result<Value, Broke>)> {
+        let (provider, sent) = (Arc::clone(&self.provider), Arc::clone(&self.sent));
+        let (text, conversation) = (self.brief.text.clone(), self.brief.conversation.clone());
+        Box::pin(async move {
+            let (turn, earlier) = provider.known.turn(&conversation).await;
+            let mut body = provider.fields.clone();
+            body.insert("model".into(), provider.model.clone().into());
+            body.insert("input".into(), text.into());
+            body.insert("background".into(), true.into());
+            body.insert("store".into(), true.into());
+            if let Some(earlier) = earlier {
+                body.insert("previous_response_id".into(), earlier.into());
+            }
+            sent.store(true, Ordering::Relaxed);
+            (turn, provider.http.begin(&body.into()).await)
+        })
+    }
+
+    fn begun(&mut self, answer: Result<Value, Broke>) {
+        match answer.map(|value| Standing::read(&value)) {
+            Ok(Some(standing)) => {
+                self.id = Some(standing.id.clone());
+                self.heard.push_back(Said::Begun { task: standing.id.clone() });
+                self.take(standing);
+            }
+            Ok(None) => {
+                let why = "the provider's answer is no response: it may have begun one";
+                self.over(Said::Lost(Failure::new(why)));
+            }
+            Err(Broke::Unreachable(why)) => self.over(Said::Failed(Failure::new(why).unreachable())),
+            Err(Broke::Lost(why) | Broke::Foreign(why)) => {
+                self.over(Said::Lost(Failure::new(format!("the request may have arrived: {why}"))));
+            }
+            Err(refusal @ Broke::Error { .. }) => {
+                let why = format!("the provider did not begin a response: {refusal}");
+                self.over(Said::Failed(Failure::new(why).without_effect()));
+            }
+        }
+    }
+
+    fn looked(&mut self, looked: Result<Value, Broke>) {
+        match looked.map(|value| Standing::read(&value)) {
+            Ok(Some(standing)) => {
+                self.tried = 0;
+                self.take(standing);
+            }
+            Ok(None) => self.missed("its answer is no response of this wire", Again::MayHelp),
+            Err(broke @ Broke::Error { code: 400..=499, .. }) => {
+                self.missed(&broke.to_string(), Again::Pointless)
+            }
+            Err(broke) => self.missed(&broke.to_string(), Again::MayHelp),
+        }
+    }
+
+    /// A look gave nothing.
+    fn missed(&mut self, why: &str, again: Again) {
+        self.tried += 1;
+        if again == Again::Pointless || self.tried > limits::TRIES {
+            let why = format!("nobody knows what became of the response: {why}");
+            return self.over(Said::Lost(Failure::new(why)));
+        }
+        self.look(limits::PAUSE.saturating_mul(2_u32.saturating_pow(self.tried - 1)));
+    }
+
+    /// Takes what the provider says of the response.
+    pub(super) fn take(&mut self, standing: Standing) {
+        let Standing { id, state, text } = standing;
+        if let Some(news) = text.strip_prefix(self.told.as_str()).filter(|news| !news.is_empty()) {
+            self.heard.push_back(Said::Text(news.to_owned()));
+            self.told.clone_from(&text);
+        }
+        match (state, self.phase) {
+            (State::Working(_), _) => self.look(self.provider.look_every),
+            (State::Completed, _) => {
+                self.provider.known.note(&self.brief.conversation, &id);
+                self.over(Said::Done(Some(text)));
+            }
+            // The end of the response is no end of the work.
+            (State::Cancelled | State::Failed(_) | State::Incomplete(_), Phase::Doubted) => {
+                self.look(self.provider.look_every);
+            }
+            (State::Cancelled, _) => self.over(Said::Ended { word: "cancelled".into() }),
+            (State::Failed(why), _) => self.over(Said::Failed(Failure::new(why))),
+            (State::Incomplete(why), _) => {
+                self.over(Said::Failed(Failure::new(format!("the response was cut: {why}"))));
+            }
+        }
+    }
+
+    /// Looks at the response after a while.
+    pub(super) fn look(&mut self, after: Duration) {
+        let (provider, id) = (Arc::clone(&self.provider), self.id.clone().unwrap_or_default());
+        self.feed = Feed::Looking(Box::pin(async move {
+            sleep(after).await;
+            provider.http.look(&id).await
+        }));
+    }
+
+    pub(super) fn over(&mut self, said: Said) {
+        self.feed = Feed::Over;
+        self.heard.push_back(said);
+    }
+}
+
+/// Whether another look may help. Exhaustive: it may, or it cannot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Again {
+    MayHelp,
+    Pointless,
+}
+
+impl Line for Talk {
+    fn next(&mut self) -> BoxFuture<'_, Said> {
+        Box::pin(async move {
+            loop {
+                if let Some(said) = self.heard.pop_front() {
+                    return said;
+                }
+                self.step().await;
+            }
+        })
+    }
+
+    /// It asks nothing.
+    fn answer(&mut self, _question: String, _decision: Decision) -> BoxFuture<'_, ()> {
+        Box::pin(async {})
+    }
+
+    fn stop(&mut self) -> BoxFuture<'_, Told> {
+        Box::pin(self.part())
+    }
+}

@@ -1,0 +1,210 @@
+//! Responses in the background as remote agents: what is said of them, and what became of the work.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking, also in its helpers")]
+
+use std::{path::Path, sync::Arc, time::Duration};
+
+use futures_util::future::join_all;
+use safepoint::{
+    Agent, Outcome, RunHandle, StopRequest,
+    event::{EventKind, Fact},
+    log::{Log, MemoryLog},
+    receipt::{CallReport, CallStatus, Effect, Grade, Quiet, RemoteStop},
+};
+use safepoint_remote::responses::Responses;
+use safepoint_testkit::{
+    backend_suite::{self, Measured, Probe as _, Subject, table},
+    background::{Ends, Manners, OnCancel, Provider},
+    closing::Closing,
+};
+use secrecy::SecretString;
+
+const OFTEN: Duration = Duration::from_millis(5);
+
+fn provider(on_cancel: OnCancel, ends: Ends) -> Provider {
+    Provider::start(Manners { on_cancel, ends }).unwrap()
+}
+
+/// The remote agent that is the provider's. It has long to answer a stop, which only those need that never do.
+fn remote(provider: &Provider) -> Responses {
+    const STOP_WITHIN: Duration = Duration::from_secs(8);
+    let remote = Responses::model("m").unwrap().base_url(provider.url()).unwrap();
+    remote.look_every(OFTEN).stop_within(STOP_WITHIN).listen(Duration::from_millis(100))
+}
+
+fn row(outcome: &Outcome) -> &CallReport {
+    &outcome.receipt().calls[0]
+}
+
+/// A run whose work goes on at the provider, which has named it.
+async fn at_work(agent: &Agent, provider: &Provider) -> RunHandle {
+    let handle = agent.run("write").detach();
+    named(&handle).await;
+    provider.valve().came(1).await;
+    handle
+}
+
+async fn named(handle: &RunHandle) {
+    let mut events = handle.events();
+    while let Some(event) = events.next().await {
+        if matches!(&event.kind, EventKind::Fact(fact) if matches!(&**fact, Fact::CallNamed { .. })) {
+            return;
+        }
+    }
+    panic!("it was never named: {:?}", handle.done().await);
+}
+
+async fn measured(name: &str, on_cancel: OnCancel, grade: Grade) -> Measured {
+    // A provider that never answers is waited for; the others answer as fast as they can.
+    const BRIEFLY: Duration = Duration::from_millis(100);
+    let fresh = || {
+        let provider = provider(on_cancel, Ends::Answered);
+        let mut remote = remote(&provider).grade(grade);
+        if on_cancel == OnCancel::Deaf {
+            remote = remote.stop_within(BRIEFLY);
+        }
+        Subject { backend: Arc::new(Agent::over(remote).build()), probe: Arc::new(provider) }
+    };
+    match backend_suite::all(&fresh).await {
+        Ok(measured) => Measured { name: name.into(), ..measured },
+        Err(broken) => panic!("{name}: {broken}"),
+    }
+}
+
+/// S10.1, S10.2, S10.3 / T3, microsoft/agent-framework#7511: the suite is green for providers of every kind, each with the
+/// grade that is true of it, and the table in docs/backends.md says what was measured.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_table_says_what_was_measured() {
+    let rows = join_all([
+        measured("a provider that ends its work", OnCancel::Ends, Grade::Hard),
+        measured("‥ says `cancelled`, and works on", OnCancel::Says, Grade::CallerSide),
+        measured("‥ answers that it is in progress, and works on", OnCancel::Nods, Grade::CallerSide),
+        measured("‥ has no such address", OnCancel::Missing, Grade::None),
+        measured("‥ says nothing", OnCancel::Deaf, Grade::CallerSide),
+    ])
+    .await;
+    let document = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/backends.md");
+    if let Err(differs) = table::check(&document, "responses in the background", &rows) {
+        panic!("{differs}");
+    }
+}
+
+/// S10.1: a provider that is declared to end its work, and only says so, is found out.
+#[tokio::test]
+async fn a_declaration_that_is_not_true_is_red() {
+    let says = || {
+        let provider = provider(OnCancel::Says, Ends::Answered);
+        let agent = Agent::over(remote(&provider).grade(Grade::Hard)).build();
+        Subject { backend: Arc::new(agent), probe: Arc::new(provider) }
+    };
+    let found = backend_suite::grade(&says).await.unwrap_err().to_string();
+    assert!(found.contains("the work goes on"), "{found}");
+}
+
+/// S10.3, S3.6 / T3, microsoft/agent-framework#7511: by default `cancelled` is no more than that: the work is named, and
+/// nothing is called quiet.
+#[tokio::test]
+async fn a_provider_that_only_says_so_is_not_believed() {
+    let provider = provider(OnCancel::Says, Ends::Answered);
+    let handle = at_work(&Agent::over(remote(&provider)).build(), &provider).await;
+    handle.stop(StopRequest::now());
+    let outcome = handle.done().await;
+    let told = row(&outcome).remote.as_ref().unwrap();
+    assert_eq!(row(&outcome).status, CallStatus::LeftRunning);
+    assert_eq!((told.stop, told.word.as_str()), (Some(RemoteStop::Acknowledged), "cancelled"));
+    let Quiet::NotQuiet(last) = handle.quiet().await else { panic!("it was called quiet") };
+    assert!(last.survivors[0].contains("resp_1"), "{:?}", last.survivors);
+    assert_eq!(provider.look().await.in_flight, 1, "and so it is");
+}
+
+/// S10.1: an answer, and the next message of the conversation, which goes on from it; with the key, which is shown nowhere.
+#[tokio::test]
+async fn a_conversation_goes_on_from_its_last_response() {
+    let provider = provider(OnCancel::Ends, Ends::Answered);
+    provider.valve().open_for_all();
+    let keyed = remote(&provider).key(&SecretString::from("s3cret")).unwrap().field("tools", vec!["x"]);
+    assert!(!format!("{keyed:?}").contains("s3cret"));
+    let agent = Agent::over(keyed).build();
+    let first = agent.run("write").await;
+    assert_eq!(first.answer(), Some("done 1"));
+    let second = agent.run_on(first.history().clone(), "shorter").await;
+    assert_eq!(second.answer(), Some("done 2"));
+    let requests = provider.requests();
+    assert_eq!((&requests[0]["model"], &requests[0]["tools"][0]), (&"m".into(), &"x".into()));
+    assert_eq!((&requests[0]["background"], &requests[0]["store"]), (&true.into(), &true.into()));
+    assert!(requests[0]["previous_response_id"].is_null());
+    assert_eq!(requests[1]["previous_response_id"], "resp_1");
+    assert!(provider.bearers().iter().all(|bearer| bearer == "Bearer s3cret"));
+}
+
+/// S2.13, S3.8: other ends are told as what they are.
+#[tokio::test]
+async fn other_ends_are_told_as_what_they_are() {
+    let cases = [
+        (Ends::Failed, "out of otters", false),
+        (Ends::Cut, "the response was cut: max_output_tokens", false),
+        (Ends::Forgotten, "nobody knows what became of the response", true),
+    ];
+    for (ends, why, may_go_on) in cases {
+        let provider = provider(OnCancel::Ends, ends);
+        provider.valve().open_for_all();
+        let handle = Agent::over(remote(&provider)).build().run("write").detach();
+        let outcome = handle.done().await;
+        let Outcome::Failed(error) = &outcome else { panic!("{outcome:?}") };
+        assert!(error.to_string().contains(why), "{error}");
+        assert_eq!(row(&outcome).remote.as_ref().unwrap().may_go_on(), may_go_on);
+        assert_eq!(provider.look().await.begun, 1);
+    }
+}
+
+/// S7.2, S7.3, S10.3 / T10, vercel/ai#6502: the process ends while the provider works: the next one asks for the response
+/// by its id, and begins none.
+#[tokio::test]
+async fn a_response_that_outlives_the_process_is_asked_for_by_its_id() {
+    let provider = provider(OnCancel::Ends, Ends::Answered);
+    let log: Arc<dyn Log> = Arc::new(MemoryLog::default());
+    let agent = Agent::over(remote(&provider)).build();
+    let (of_process, to) = (agent.clone(), Arc::clone(&log));
+    let process = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async move {
+            let handle = of_process.run_recorded(to, safepoint::History::new(), "write").detach();
+            named(&handle).await;
+            handle
+        })
+        // Its runtime goes with it: nothing more is recorded, and nobody is told.
+    });
+    let before = tokio::task::spawn_blocking(|| process.join().unwrap()).await.unwrap().done().await;
+    assert_eq!(provider.look().await.in_flight, 1, "its work outlives us");
+    provider.valve().open_for_all();
+    let outcome = agent.resume(&before).await;
+    assert_eq!(outcome.answer(), Some("done 1"), "{outcome:?}");
+    assert_eq!(provider.look().await.begun, 1);
+}
+
+/// S2.1, S3.8, S10.3: where nobody is, nothing was done; and what was never sent needs nobody's word.
+#[tokio::test]
+async fn nobody_there_did_nothing() {
+    let remote = Responses::model("m").unwrap().base_url("http://127.0.0.1:9/v1").unwrap();
+    let outcome = Agent::over(remote).build().run("write").await;
+    assert!(matches!(outcome, Outcome::Failed(_)), "{outcome:?}");
+    assert_eq!(row(&outcome).status, CallStatus::Unreachable);
+    assert!(Responses::model("m").unwrap().base_url("nowhere").is_err());
+}
+
+/// S4.5, S10.3: an answer that was there when the stop arrived is kept.
+#[tokio::test]
+async fn what_had_ended_when_the_stop_arrived_is_kept() {
+    let provider = provider(OnCancel::Ends, Ends::Answered);
+    let agent = Agent::over(remote(&provider).look_every(Duration::from_secs(3600))).build();
+    let handle = at_work(&agent, &provider).await;
+    provider.finish();
+    while provider.look().await.in_flight > 0 {
+        tokio::task::yield_now().await;
+    }
+    handle.stop(StopRequest::now());
+    let closed = Closing::of(&handle).check().await.unwrap();
+    let call = &closed.receipt.calls[0];
+    assert_eq!((call.status, call.effect), (CallStatus::Completed, Effect::Done), "{}", closed.receipt);
+    assert_eq!(provider.look().await.stops, 0, "it was not called off");
+}

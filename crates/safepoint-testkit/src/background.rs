@@ -1,0 +1,302 @@
+//! Providers of responses in the background: honest ones, and such as only say that they cancelled; for testing what is
+//! said of work that others do.
+//!
+//! What a provider *says* of a response and what becomes of the *work* behind it are two things here: [`Provider::look`]
+//! (as a [`Probe`]) is the work's account.
+
+use std::{
+    io,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use futures_util::future::BoxFuture;
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::{TcpListener, TcpStream},
+    sync::watch,
+    task::{JoinHandle, JoinSet},
+};
+
+use crate::{
+    backend_suite::{Account, Probe},
+    request::{self, Request},
+    valve::Valve,
+};
+
+/// What a provider does when it is asked to cancel. Exhaustive: a provider is told one of these.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnCancel {
+    /// It ends the work, and then says so.
+    #[default]
+    Ends,
+    /// It says so, and works on.
+    Says,
+    /// It answers with the response as it is, and works on.
+    Nods,
+    /// It has no such address.
+    Missing,
+    /// It never answers.
+    Deaf,
+}
+
+/// How a response ends that is let on. Exhaustive: a provider is told one of these.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ends {
+    /// With an answer: `done N`, for its Nth response.
+    #[default]
+    Answered,
+    /// Failed.
+    Failed,
+    /// Cut by its length.
+    Cut,
+    /// It is not kept: nobody knows it any more.
+    Forgotten,
+}
+
+/// How a provider behaves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Manners {
+    /// What it does when it is asked to cancel.
+    pub on_cancel: OnCancel,
+    /// How a response ends that is let on.
+    pub ends: Ends,
+}
+
+/// A provider that listens until it is dropped.
+#[derive(Debug)]
+pub struct Provider {
+    url: String,
+    mind: Arc<Mind>,
+    task: JoinHandle<()>,
+}
+
+/// What its connections share.
+#[derive(Debug, Default)]
+struct Mind {
+    manners: Manners,
+    requests: Mutex<Vec<Value>>,
+    bearers: Mutex<Vec<String>>,
+    responses: Mutex<Vec<Arc<Response>>>,
+    begun: AtomicUsize,
+    in_flight: watch::Sender<usize>,
+    cancels: AtomicUsize,
+    valve: Valve,
+}
+
+/// One response.
+#[derive(Debug)]
+struct Response {
+    number: usize,
+    /// What is said of it.
+    status: watch::Sender<&'static str>,
+    torn: watch::Sender<bool>,
+}
+
+const ANSWERED: &str = "completed";
+
+impl Provider {
+    /// Starts one on a free port.
+    ///
+    /// # Errors
+    /// If there is no port.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    pub fn start(manners: Manners) -> io::Result<Self> {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
+        listener.set_nonblocking(true)?;
+        let listener = TcpListener::from_std(listener)?;
+        let url = format!("http://{}/v1", listener.local_addr()?);
+        let mind = Arc::new(Mind { manners, ..Mind::default() });
+        let for_task = Arc::clone(&mind);
+        let task = tokio::spawn(async move {
+            // Dropped with this task: a provider that is gone answers on no connection that it still had.
+            let mut connections = JoinSet::new();
+            while let Ok((socket, _)) = listener.accept().await {
+                let mind = Arc::clone(&for_task);
+                connections.spawn(async move {
+                    if serve(socket, &mind).await.is_err() {
+                        // The client is gone.
+                    }
+                });
+            }
+        });
+        Ok(Self { url, mind, task })
+    }
+
+    /// Where it is: the part before `/responses`.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// The bodies of the requests that began a response.
+    #[must_use]
+    pub fn requests(&self) -> Vec<Value> {
+        lock(&self.mind.requests).clone()
+    }
+
+    /// The `authorization` of each request that had one.
+    #[must_use]
+    pub fn bearers(&self) -> Vec<String> {
+        lock(&self.mind.bearers).clone()
+    }
+
+    /// The gate of its works: each comes to it, and ends when it is let on.
+    #[must_use]
+    pub fn valve(&self) -> &Valve {
+        &self.mind.valve
+    }
+}
+
+impl Drop for Provider {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Probe for Provider {
+    fn look(&self) -> BoxFuture<'_, Account> {
+        let begun = self.mind.begun.load(Ordering::SeqCst);
+        let (in_flight, stops) = (*self.mind.in_flight.borrow(), self.mind.cancels.load(Ordering::SeqCst));
+        Box::pin(std::future::ready(Account { begun, in_flight, stops }))
+    }
+
+    fn finish(&self) {
+        self.mind.valve.open_for_all();
+    }
+}
+
+async fn serve(mut socket: TcpStream, mind: &Arc<Mind>) -> io::Result<()> {
+    socket.set_nodelay(true)?;
+    let mut buffer = Vec::new();
+    while let Some(asked) = request::read(&mut socket, &mut buffer).await? {
+        let Request { method, path, authorization, body } = asked;
+        lock(&mind.bearers).extend(authorization);
+        let about = path.strip_prefix("/v1/responses").unwrap_or_default().trim_start_matches('/');
+        let (id, what) = about.split_once('/').unwrap_or((about, ""));
+        let answer = match (method.as_str(), id, what) {
+            ("POST", "", "") => Some(mind.begin(&body)),
+            ("GET", id, "") => {
+                mind.find(id).filter(|_| !mind.has_forgotten(id)).map(|response| mind.show(&response))
+            }
+            ("POST", id, "cancel") => match (mind.find(id), mind.manners.on_cancel) {
+                (_, OnCancel::Deaf) => {
+                    mind.cancels.fetch_add(1, Ordering::SeqCst);
+                    let ended = socket.read(&mut [0; 1]).await;
+                    return ended.map(drop);
+                }
+                (Some(response), on_cancel) => mind.cancel(&response, on_cancel).await,
+                (None, _) => None,
+            },
+            _ => None,
+        };
+        match answer {
+            Some(value) => plain(&mut socket, "200 OK", &value).await?,
+            None => {
+                let message = format!("Response with id '{id}' not found.");
+                plain(&mut socket, "404 Not Found", &json!({"error": {"message": message}})).await?;
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn plain(socket: &mut TcpStream, status: &str, value: &Value) -> io::Result<()> {
+    let body = value.to_string();
+    let head = format!(
+        "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    socket.write_all((head + &body).as_bytes()).await
+}
+
+impl Mind {
+    fn begin(self: &Arc<Self>, body: &[u8]) -> Value {
+        lock(&self.requests).push(serde_json::from_slice(body).unwrap_or_default());
+        let number = self.begun.fetch_add(1, Ordering::SeqCst) + 1;
+        self.in_flight.send_modify(|works| *works += 1);
+        let (status, torn) = (watch::Sender::new("queued"), watch::Sender::new(false));
+        let response = Arc::new(Response { number, status, torn });
+        lock(&self.responses).push(Arc::clone(&response));
+        let shown = self.show(&response);
+        let mind = Arc::clone(self);
+        tokio::spawn(async move {
+            let mut torn = response.torn.subscribe();
+            tokio::select! {
+                biased;
+                // What loses is the work itself, where it waits.
+                _torn = torn.wait_for(|torn| *torn) => {}
+                () = mind.valve.pass() => {
+                    let ends = match mind.manners.ends {
+                        Ends::Answered | Ends::Forgotten => ANSWERED,
+                        Ends::Failed => "failed",
+                        Ends::Cut => "incomplete",
+                    };
+                    response.status.send_if_modified(|status| {
+                        let is_open = *status != "cancelled";
+                        *status = if is_open { ends } else { *status };
+                        is_open
+                    });
+                }
+            }
+            mind.in_flight.send_modify(|works| *works -= 1);
+        });
+        shown
+    }
+
+    fn find(&self, id: &str) -> Option<Arc<Response>> {
+        let number: usize = id.strip_prefix("resp_")?.parse().ok()?;
+        lock(&self.responses).get(number.checked_sub(1)?).cloned()
+    }
+
+    fn has_forgotten(&self, id: &str) -> bool {
+        let is_over = self.find(id).is_some_and(|response| *response.status.borrow() == ANSWERED);
+        self.manners.ends == Ends::Forgotten && is_over
+    }
+
+    fn show(&self, response: &Response) -> Value {
+        let status = *response.status.borrow();
+        let text = format!("done {}", response.number);
+        let content = json!([{"type": "output_text", "text": text, "annotations": []}]);
+        let output =
+            if status == ANSWERED { json!([{"type": "message", "content": content}]) } else { json!([]) };
+        let mut value = json!({"id": format!("resp_{}", response.number), "object": "response", "status": status,
+            "background": true, "output": output, "error": null, "incomplete_details": null});
+        match status {
+            "failed" => value["error"] = json!({"code": "server_error", "message": "out of otters"}),
+            "incomplete" => value["incomplete_details"] = json!({"reason": "max_output_tokens"}),
+            _ => {}
+        }
+        value
+    }
+
+    async fn cancel(&self, response: &Response, on_cancel: OnCancel) -> Option<Value> {
+        if matches!(*response.status.borrow(), "completed" | "failed" | "incomplete") {
+            return Some(self.show(response));
+        }
+        self.cancels.fetch_add(1, Ordering::SeqCst);
+        match on_cancel {
+            OnCancel::Ends => {
+                response.torn.send_replace(true);
+                let mut in_flight = self.in_flight.subscribe();
+                if in_flight.wait_for(|works| *works == 0).await.is_err() {
+                    // The sender is borrowed here.
+                }
+                response.status.send_replace("cancelled");
+            }
+            OnCancel::Says => drop(response.status.send_replace("cancelled")),
+            OnCancel::Nods | OnCancel::Deaf => {}
+            OnCancel::Missing => return None,
+        }
+        Some(self.show(response))
+    }
+}
+
+fn lock<T>(place: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    place.lock().unwrap_or_else(PoisonError::into_inner)
+}
