@@ -167,7 +167,8 @@ pub(crate) struct AgentArgs {
     /// What it says of calls.
     #[arg(skip)]
     pub(crate) rules: Rules,
-    /// Somebody else's agent instead of a model: acp:"COMMAND" starts one that speaks ACP, a2a:URL is one behind A2A
+    /// Somebody else's agent instead of a model: acp:"COMMAND" starts one that speaks ACP, a2a:URL is
+    /// one behind A2A, responses:MODEL a provider's response in the background
     #[arg(long, value_name = "KIND:WHERE", conflicts_with_all = OF_MODELS)]
     pub(crate) backend: Option<String>,
     /// What is known of it.

@@ -1,8 +1,10 @@
 //! Who does the work: a model, or with `--backend` somebody else's agent. Each kind of those is one line here.
 
+use std::path::PathBuf;
+
 use clap::{Args, ValueEnum};
 use safepoint::{Agent, receipt::Grade};
-use safepoint_remote::{a2a::A2a, acp::Acp};
+use safepoint_remote::{a2a::A2a, acp::Acp, responses::Responses};
 use safepoint_tools::process::Processes;
 use serde::{Deserialize, Serialize};
 
@@ -12,16 +14,20 @@ use crate::{
 };
 
 /// How a backend is named.
-const KINDS: &str = "acp:\"COMMAND\" or a2a:URL";
+const KINDS: &str = "acp:\"COMMAND\", a2a:URL or responses:MODEL";
+
+/// Where the provider of responses is, and its key, where nothing else is said.
+const BASE_VARIABLE: &str = "OPENAI_BASE_URL";
+const KEY_VARIABLE: &str = "OPENAI_API_KEY";
 
 /// What is known of somebody else's agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args, Deserialize, Serialize)]
 #[serde(default)]
 pub(crate) struct Known {
-    /// What a stop does to the work of an A2A agent: `hard` believes it when it says that its task is canceled
+    /// What a stop does to the work of an A2A agent or a response: `hard` believes it when it says that it is canceled
     #[arg(long, value_name = "GRADE", requires = "backend", default_value = "caller-side")]
     pub(crate) backend_stops: Stops,
-    /// The variable that holds the token of an A2A agent
+    /// The variable that holds the token of an A2A agent, or the key of a provider
     #[arg(long, value_name = "NAME", requires = "backend")]
     pub(crate) backend_key_env: Option<String>,
 }
@@ -52,15 +58,19 @@ pub(crate) async fn choose(args: &AgentArgs, processes: &Processes) -> anyhow::R
             if let Some(root) = &args.root {
                 agent = agent.cwd(root);
             }
-            if let Some(store) = &args.kept_in {
-                // Beside the store, whose sessions its sessions belong to.
-                let mut folder = store.clone().into_os_string();
-                folder.push(".acp");
+            if let Some(folder) = beside(args, ".acp") {
                 agent = agent.remember_in(folder);
             }
             Agent::over(agent)
         }
         "a2a" => Agent::over(a2a(place, &args.known)?),
+        "responses" => {
+            let agent = responses(place, &args.known)?;
+            Agent::over(match beside(args, ".responses") {
+                Some(folder) => agent.remember_in(folder),
+                None => agent,
+            })
+        }
         other => return Err(Usage(format!("there is no backend `{other}`; write {KINDS}")).into()),
     };
     Ok(Chosen { builder, name: named.clone(), notice: None, replay: None, _server: None })
@@ -70,17 +80,53 @@ pub(crate) async fn choose(args: &AgentArgs, processes: &Processes) -> anyhow::R
 fn a2a(url: &str, known: &Known) -> anyhow::Result<A2a> {
     let usage = |why: &dyn std::fmt::Display| Usage(format!("--backend a2a:{url}: {why}"));
     let agent = A2a::at(url).map_err(|error| usage(&error))?.named("a2a");
-    let agent = match &known.backend_key_env {
+    let agent = match known.key()? {
         None => agent,
-        Some(name) => {
-            let token = std::env::var(name)
-                .map_err(|_unset| Usage(format!("--backend-key-env {name}: it is not set")))?;
-            agent.bearer(&token.into()).map_err(|error| usage(&error))?
-        }
+        Some(token) => agent.bearer(&token.into()).map_err(|error| usage(&error))?,
     };
-    Ok(agent.grade(match known.backend_stops {
-        Stops::Hard => Grade::Hard,
-        Stops::CallerSide => Grade::CallerSide,
-        Stops::None => Grade::None,
-    }))
+    Ok(agent.grade(known.grade()))
+}
+
+/// A provider's response in the background.
+fn responses(model: &str, known: &Known) -> anyhow::Result<Responses> {
+    let usage = |why: &dyn std::fmt::Display| Usage(format!("--backend responses:{model}: {why}"));
+    let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let (key, base) = (known.key()?.or_else(|| set(KEY_VARIABLE)), set(BASE_VARIABLE));
+    if key.is_none() && base.is_none() {
+        return Err(
+            usage(&format!("set {KEY_VARIABLE}, or {BASE_VARIABLE} for a provider of your own")).into()
+        );
+    }
+    let mut agent = Responses::model(model).map_err(|error| usage(&error))?.named("responses");
+    if let Some(base) = base {
+        agent = agent.base_url(&base).map_err(|error| usage(&error))?;
+    }
+    if let Some(key) = key {
+        agent = agent.key(&key.into()).map_err(|error| usage(&error))?;
+    }
+    Ok(agent.grade(known.grade()))
+}
+
+/// A folder beside the store, whose sessions the peer's own belong to.
+fn beside(args: &AgentArgs, suffix: &str) -> Option<PathBuf> {
+    let mut folder = args.kept_in.clone()?.into_os_string();
+    folder.push(suffix);
+    Some(folder.into())
+}
+
+impl Known {
+    /// The token or key, where one is named.
+    fn key(&self) -> Result<Option<String>, Usage> {
+        let Some(name) = &self.backend_key_env else { return Ok(None) };
+        let value = std::env::var(name);
+        value.map(Some).map_err(|_unset| Usage(format!("--backend-key-env {name}: it is not set")))
+    }
+
+    fn grade(&self) -> Grade {
+        match self.backend_stops {
+            Stops::Hard => Grade::Hard,
+            Stops::CallerSide => Grade::CallerSide,
+            Stops::None => Grade::None,
+        }
+    }
 }

@@ -28,6 +28,7 @@ mod work;
 
 pub(crate) use host::Host;
 pub(crate) use items::Origin;
+pub(crate) use work::brief;
 
 use crate::{
     args::{AgentArgs, ChatArgs},

@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Instant};
 
 use safepoint::{
     Outcome, RunHandle,
+    approval::{ApprovalRequest, Question},
     event::{Event, EventKind, Fact},
     history::StandIn,
     ids::SessionId,
@@ -11,13 +12,18 @@ use safepoint::{
 };
 use serde_json::json;
 
-use crate::{args::RunArgs, json::Lines, questions, screen::Screen, signals::Strength, status::Status};
+use crate::{
+    args::RunArgs, chat::brief, json::Lines, keyboard::Keyboard, questions, screen::Screen,
+    signals::Strength, status::Status,
+};
 
 /// What the user sees.
 pub(crate) struct View {
     screen: Arc<Screen>,
     lines: Option<Lines>,
     status: Status,
+    /// The session, where it is kept: others can answer its questions.
+    kept: Option<SessionId>,
 }
 
 impl View {
@@ -28,7 +34,7 @@ impl View {
         kept: Option<&SessionId>,
     ) -> Self {
         let lines = args.json.then(|| Lines::new(session, kept));
-        Self { screen, lines, status: Status::default() }
+        Self { screen, lines, status: Status::default(), kept: kept.cloned() }
     }
 
     /// Resolves when nobody reads stdout any more.
@@ -69,7 +75,8 @@ impl View {
     fn fact(&self, fact: &Fact) {
         match fact {
             Fact::CallStarted { name, args, .. } => {
-                self.screen.note(&format!("▸ {name} {}", short(&args.to_string())));
+                let args = if args["conversation"].is_string() { brief(args) } else { args.to_string() };
+                self.screen.note(&format!("▸ {name} {}", short(&args)));
             }
             Fact::CallEnded { report, .. } => {
                 self.screen.note(&format!("▪ {}", questions::ended(report)));
@@ -84,10 +91,22 @@ impl View {
                     shortened.omitted.rounds, shortened.tokens_after, shortened.tokens_before
                 ));
             }
+            Fact::ApprovalAsked(asked) if asked.question == Question::MidCall => {
+                self.waits_for_somebody(asked)
+            }
             Fact::StopEscalated => self.screen.note("the grace is over: stopping now"),
             Fact::ModelEnded { .. } => self.screen.end_line(),
             _ => {}
         }
+    }
+
+    /// A call at work asks something, and nobody is here who could answer.
+    fn waits_for_somebody(&self, asked: &ApprovalRequest) {
+        let Some(session) = self.kept.as_ref().filter(|_| !Keyboard::is_there()) else { return };
+        let (question, id) = (questions::put(asked), &asked.id);
+        self.screen.note(&format!(
+            "{question}\n  it waits: safepoint approve {session} {id} lets it, deny or respond do not"
+        ));
     }
 
     /// Says again what is running: seconds have passed.

@@ -1,4 +1,5 @@
-//! `--backend a2a:URL`: an agent behind A2A as the one that a user runs, stopped mid-work, and killed and resumed.
+//! `--backend a2a:URL` and `responses:MODEL`: an agent of somebody else's as the one that a user runs, stopped mid-work,
+//! asked, and killed and resumed.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, also in its helpers")]
 
@@ -8,7 +9,11 @@ use std::{
 };
 
 use rustix::process::{Pid, Signal, kill_process};
-use safepoint_testkit::a2a::{A2aServer, Manners, OnCancel, Wire};
+use safepoint_testkit::{
+    a2a::{A2aServer, Manners, OnCancel, Step, Wire},
+    backend_suite::Probe as _,
+    background::{self, Provider},
+};
 use serde_json::Value;
 use tokio::runtime::Runtime;
 
@@ -96,16 +101,91 @@ fn a_kill_mid_work_begins_nothing_twice() {
     assert_eq!((server.begun(), server.asked("SendStreamingMessage")), (1, 1));
 }
 
+/// S8.1, S8.2: a question of the peer where nobody sits at a keyboard: it says how to answer, another process does, and
+/// the same task goes on.
+#[test]
+fn a_question_is_answered_from_another_process() {
+    let manners =
+        Manners::honest(Wire::V1).plan([Step::Ask("which city?".into()), Step::Say("it rains".into())]);
+    let (_runtime, server) = server(manners);
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("store.db");
+    let store = store.to_str().unwrap();
+    let mut run = Command::new(env!("CARGO_BIN_EXE_safepoint"));
+    run.args(["run", "weather?", "--session", "s", "--store", store]);
+    run.args(["--backend", &format!("a2a:{}", server.url())]);
+    run.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = run.spawn().unwrap();
+    let said = BufReader::new(child.stderr.take().unwrap()).lines().map(|line| line.unwrap());
+    let mut seen = Vec::new();
+    let how = said.inspect(|line| seen.push(line.clone())).find(|line| line.contains("safepoint approve s "));
+    let how = how.unwrap_or_else(|| panic!("{seen:#?}"));
+    assert!(seen.iter().any(|line| line == "▸ a2a weather?"), "{seen:#?}");
+    assert!(seen.iter().any(|line| line.contains("which city?")), "{seen:#?}");
+    let id = how.split_whitespace().find(|word| word.starts_with("apr_")).unwrap();
+    let mut answer = Command::new(env!("CARGO_BIN_EXE_safepoint"));
+    answer.args(["respond", "s", id, "--message", "Bern", "--store", store]);
+    assert!(answer.output().unwrap().status.success());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "it rains");
+    assert_eq!(server.deeds(), ["began", "was told Bern", "said it rains", "ended"]);
+}
+
+/// S7.2, S7.3, S10.1, S10.3 / T10: a provider's response in the background, as a backend: killed mid-work and resumed, it is
+/// asked for by its id; interrupted, it is called off, and the receipt says what that was.
+#[test]
+fn a_response_in_the_background_is_a_backend() {
+    let runtime = Runtime::new().unwrap();
+    let provider = runtime.block_on(async { Provider::start(background::Manners::default()).unwrap() });
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("store.db");
+    let safepoint = |args: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_safepoint"));
+        command.args(args).args(["--json", "--backend", "responses:m", "--backend-stops", "hard"]);
+        command.args(["--store", store.to_str().unwrap()]).env("OPENAI_BASE_URL", provider.url());
+        command
+            .env_remove("OPENAI_API_KEY")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    };
+    let begin = |session: &str| {
+        let mut child = safepoint(&["run", "write", "--session", session, "--grace", "0"]).spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let named = until(&mut lines, "call_named");
+        (child, lines, named["task"].clone())
+    };
+    let (mut killed, _, task) = begin("killed");
+    assert_eq!(task, "resp_1");
+    signal(&killed, Signal::KILL);
+    killed.wait().unwrap();
+    let (stopped, mut lines, _) = begin("stopped");
+    runtime.block_on(provider.valve().came(2));
+    signal(&stopped, Signal::INT);
+    let outcome = until(&mut lines, "outcome");
+    let row = &outcome["receipt"]["calls"][0];
+    assert_eq!((&row["status"], &row["remote"]["stop"]), (&"stopped".into(), &"confirmed".into()), "{row}");
+    provider.finish();
+    let resumed = safepoint(&["resume", "killed"]).output().unwrap();
+    let text = String::from_utf8_lossy(&resumed.stdout);
+    let outcome: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+    assert_eq!((&outcome["status"], &outcome["answer"]), (&"done".into(), &"done 1".into()), "{text}");
+    assert_eq!(runtime.block_on(provider.look()).begun, 2);
+}
+
 /// S1.6: what cannot be meant is exit 2.
 #[test]
 fn an_address_that_is_none_is_refused() {
     let run = |args: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_safepoint"));
-        let output = command.args(["run", "hi"]).args(args).stdin(Stdio::null()).output().unwrap();
+        command.args(["run", "hi"]).args(args).env_remove("OPENAI_API_KEY").env_remove("OPENAI_BASE_URL");
+        let output = command.stdin(Stdio::null()).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{output:?}");
         String::from_utf8_lossy(&output.stderr).into_owned()
     };
     assert!(run(&["--backend", "a2a:nowhere"]).contains("no http or https address"));
+    assert!(run(&["--backend", "responses:m"]).contains("set OPENAI_API_KEY"));
     let unset = run(&["--backend", "a2a:http://127.0.0.1:9", "--backend-key-env", "SAFEPOINT_NO_SUCH_TOKEN"]);
     assert!(unset.contains("SAFEPOINT_NO_SUCH_TOKEN: it is not set"), "{unset}");
 }

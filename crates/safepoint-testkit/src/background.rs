@@ -82,7 +82,7 @@ struct Mind {
     bearers: Mutex<Vec<String>>,
     responses: Mutex<Vec<Arc<Response>>>,
     begun: AtomicUsize,
-    in_flight: watch::Sender<usize>,
+    in_flight: AtomicUsize,
     cancels: AtomicUsize,
     valve: Valve,
 }
@@ -94,6 +94,7 @@ struct Response {
     /// What is said of it.
     status: watch::Sender<&'static str>,
     torn: watch::Sender<bool>,
+    over: watch::Sender<bool>,
 }
 
 const ANSWERED: &str = "completed";
@@ -161,8 +162,9 @@ impl Drop for Provider {
 
 impl Probe for Provider {
     fn look(&self) -> BoxFuture<'_, Account> {
-        let begun = self.mind.begun.load(Ordering::SeqCst);
-        let (in_flight, stops) = (*self.mind.in_flight.borrow(), self.mind.cancels.load(Ordering::SeqCst));
+        let of = |count: &AtomicUsize| count.load(Ordering::SeqCst);
+        let (begun, in_flight, stops) =
+            (of(&self.mind.begun), of(&self.mind.in_flight), of(&self.mind.cancels));
         Box::pin(std::future::ready(Account { begun, in_flight, stops }))
     }
 
@@ -219,9 +221,9 @@ impl Mind {
     fn begin(self: &Arc<Self>, body: &[u8]) -> Value {
         lock(&self.requests).push(serde_json::from_slice(body).unwrap_or_default());
         let number = self.begun.fetch_add(1, Ordering::SeqCst) + 1;
-        self.in_flight.send_modify(|works| *works += 1);
+        self.in_flight.fetch_add(1, Ordering::SeqCst);
         let (status, torn) = (watch::Sender::new("queued"), watch::Sender::new(false));
-        let response = Arc::new(Response { number, status, torn });
+        let response = Arc::new(Response { number, status, torn, over: watch::Sender::new(false) });
         lock(&self.responses).push(Arc::clone(&response));
         let shown = self.show(&response);
         let mind = Arc::clone(self);
@@ -244,7 +246,8 @@ impl Mind {
                     });
                 }
             }
-            mind.in_flight.send_modify(|works| *works -= 1);
+            mind.in_flight.fetch_sub(1, Ordering::SeqCst);
+            response.over.send_replace(true);
         });
         shown
     }
@@ -283,8 +286,7 @@ impl Mind {
         match on_cancel {
             OnCancel::Ends => {
                 response.torn.send_replace(true);
-                let mut in_flight = self.in_flight.subscribe();
-                if in_flight.wait_for(|works| *works == 0).await.is_err() {
+                if response.over.subscribe().wait_for(|over| *over).await.is_err() {
                     // The sender is borrowed here.
                 }
                 response.status.send_replace("cancelled");

@@ -159,8 +159,11 @@ pub(super) fn elapsed(since: Instant, now: Instant) -> String {
     }
 }
 
-/// Arguments in one line: the value alone where there is one.
-pub(super) fn brief(args: &serde_json::Value) -> String {
+/// Arguments in one line: the value alone where there is one, and of work that somebody else's agent is handed its task.
+pub(crate) fn brief(args: &serde_json::Value) -> String {
+    if let (Some(task), true) = (args["task"].as_str(), args["conversation"].is_string()) {
+        return brief(&serde_json::json!({ "task": task }));
+    }
     let only = args.as_object().filter(|fields| fields.len() == 1).and_then(|fields| fields.values().next());
     let text = match only {
         Some(serde_json::Value::String(text)) => text.clone(),

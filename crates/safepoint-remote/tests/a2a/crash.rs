@@ -3,18 +3,23 @@
 use std::sync::Arc;
 
 use safepoint::{
-    Agent,
+    Agent, StopRequest,
+    approval::{Approvals, Decision, Unanswered},
     event::{EventKind, Fact},
     ids::SessionId,
     session::{Chat, Fate, Session, SessionEvent},
     store::{Life, MemoryStore, Outside, Owner, Store},
 };
 use safepoint_testkit::{
-    a2a::{A2aServer, Manners, Tells, Wire},
+    a2a::{A2aServer, Manners, Step, Tells, Wire},
     store_suite::{Lives, Time, outside},
 };
 
 use super::world::{peer, server};
+
+fn over(server: &A2aServer) -> Agent {
+    Agent::over(peer(server)).approvals(Approvals::Ask(None, Unanswered::Suspend)).build()
+}
 
 struct World {
     store: Arc<dyn Store>,
@@ -31,7 +36,7 @@ impl World {
 
     async fn open(&self, pid: u32, server: &A2aServer) -> Session<String> {
         let owner = Owner { pid, ..Owner::here() };
-        let builder = Session::builder(Chat::new(Agent::over(peer(server)).build()));
+        let builder = Session::builder(Chat::new(over(server)));
         builder.open(Arc::clone(&self.store), SessionId::from("s"), owner).await.unwrap()
     }
 }
@@ -49,6 +54,57 @@ async fn seen(session: &Session<String>, wanted: impl Fn(&SessionEvent) -> bool)
 fn is_named(event: &SessionEvent) -> bool {
     let SessionEvent::Run { event, .. } = event else { return false };
     matches!(&event.kind, EventKind::Fact(fact) if matches!(&**fact, Fact::CallNamed { .. }))
+}
+
+fn is_question(event: &SessionEvent) -> bool {
+    let SessionEvent::Run { event, .. } = event else { return false };
+    matches!(&event.kind, EventKind::Fact(fact) if matches!(&**fact, Fact::ApprovalAsked(_)))
+}
+
+/// S7.8, S10.3 / T11, mastra-ai/mastra#19869, #22202; langgenius/dify PR#39942: a process that took up a peer's work, and
+/// never spoke with it before, ends it by the peer's own name: a stop is no flag of the process that began it.
+#[tokio::test]
+async fn work_that_was_taken_up_can_be_stopped() {
+    let world = World::new();
+    let server = server(Manners::honest(Wire::V1));
+    let dead = world.open(1, &server).await;
+    drop(dead.push("do it".to_owned()).unwrap());
+    seen(&dead, is_named).await;
+    server.came(1).await;
+    world.lives.say(1, Life::Dead);
+
+    let next = world.open(2, &server).await;
+    assert!(next.resume().await);
+    while server.asked("SubscribeToTask") == 0 {
+        tokio::task::yield_now().await;
+    }
+    drop(next.stop_turn(None, StopRequest::now()));
+    seen(&next, |event| matches!(event, SessionEvent::TurnEnded { fate: Fate::Interrupted(_), .. })).await;
+    assert_eq!((server.begun(), server.asked("CancelTask")), (1, 1));
+    assert_eq!(server.deeds(), ["began", "said half", "torn down"]);
+}
+
+/// S7.3, S8.2, S8.4: what a peer asks when the process ends is asked anew by the next one, and the answer goes on with the
+/// same task.
+#[tokio::test]
+async fn a_question_outlives_the_process() {
+    let plan = [Step::Ask("which city?".into()), Step::Say("it rains".into())];
+    let world = World::new();
+    let server = server(Manners::honest(Wire::V1).plan(plan));
+    let dead = world.open(1, &server).await;
+    drop(dead.push("weather?".to_owned()).unwrap());
+    seen(&dead, is_question).await;
+    world.lives.say(1, Life::Dead);
+
+    let next = world.open(2, &server).await;
+    assert!(next.resume().await);
+    seen(&next, is_question).await;
+    let open = next.approvals().await;
+    assert_eq!(open.len(), 1, "the one of the process that is gone is taken back");
+    next.decide(&open[0].id, Decision::Respond { result: "Bern".into() }).await.unwrap();
+    seen(&next, |event| matches!(event, SessionEvent::TurnEnded { fate: Fate::Completed(_), .. })).await;
+    assert_eq!(server.begun(), 1, "one task");
+    assert_eq!(server.deeds(), ["began", "was told Bern", "said it rains", "ended"]);
 }
 
 /// S7.2, S7.3, S10.3 / T10: the message is not sent again, and the answer that the peer comes to is the turn's.

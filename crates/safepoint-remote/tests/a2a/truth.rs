@@ -7,7 +7,7 @@ use safepoint::{
     receipt::{CallStatus, Effect, Grade, Quiet, RemoteStop},
 };
 use safepoint_testkit::{
-    a2a::{Manners, OnCancel, Tells, Wire},
+    a2a::{Card, Manners, OnCancel, Tells, Wire},
     closing::Closing,
 };
 
@@ -197,4 +197,23 @@ async fn what_was_never_sent_needs_no_word() {
     let handle = run.detach();
     assert!(matches!(handle.quiet().await, Quiet::Quiet(_)));
     assert_eq!((server.seen().len(), server.begun()), (0, 0));
+}
+
+/// S3.8, S3.6, S10.3: the same of one that is stopped while it looks for the peer's card: whatever the peer's stops are,
+/// nothing was done and nothing is alive; and no model is named where none was asked.
+#[tokio::test]
+async fn what_waits_for_a_card_did_nothing() {
+    let server = server(Manners::honest(Wire::V1).card(Card::Silent));
+    let handle = Agent::over(peer(&server)).build().run("do it").detach();
+    while server.asked("card") == 0 {
+        tokio::task::yield_now().await;
+    }
+    handle.stop(StopRequest::now());
+    let outcome = handle.done().await;
+    let receipt = outcome.receipt();
+    assert_eq!((row(receipt).status, row(receipt).effect), (CallStatus::Stopped, Effect::None), "{receipt}");
+    assert_eq!(remote(receipt).word, "nothing was sent");
+    assert!(!remote(receipt).may_go_on(), "{receipt}");
+    assert!(receipt.model.is_none(), "{receipt}");
+    assert!(matches!(handle.quiet().await, Quiet::Quiet(_)));
 }
