@@ -15,7 +15,7 @@ use crate::{
     ids::CallId,
     log::Recorded,
     message::{AssistantMessage, CallResult},
-    receipt::{CallReport, CallStatus, Effect, Ending, ModelReport, ModelState, WorkKind},
+    receipt::{CallReport, CallStatus, Effect, Ending, ModelReport, WorkKind},
     usage::{Usage, UsageSource},
     window::Cut,
 };
@@ -306,8 +306,7 @@ impl Machine {
             self.history.measure(report.usage.input);
         }
         // A whole message of which nothing was sent is no model's: an agent that is a remote one decided it by itself.
-        let is_ours = *whole == Wholeness::Whole && report.state == ModelState::NeverSent;
-        self.model = Some(report.clone()).filter(|_| !is_ours);
+        self.model = (*whole != Wholeness::Whole || report.was_sent()).then(|| report.clone());
         self.stage = match whole {
             Wholeness::Cut => Stage::Cut(Arc::clone(message)),
             Wholeness::Steered => {

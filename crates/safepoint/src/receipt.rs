@@ -194,6 +194,13 @@ pub struct ModelReport {
     pub retries: Vec<RetryReport>,
 }
 
+impl ModelReport {
+    /// Whether anything of it left this process.
+    pub(crate) fn was_sent(&self) -> bool {
+        self.state != ModelState::NeverSent
+    }
+}
+
 /// One try of a model call that failed, and what came of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RetryReport {
