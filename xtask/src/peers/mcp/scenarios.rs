@@ -1,20 +1,27 @@
 //! What must hold against every server of tools, over both transports.
 
-use std::process::Stdio;
+use std::{
+    fs,
+    io::{BufRead as _, BufReader, Write as _},
+    process::{Command, Stdio},
+    thread::sleep,
+    time::Duration,
+};
 
 use anyhow::{Context as _, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use super::{Bench, until};
+use super::{super::serving::Serving, Bench, until};
 
 type Scenario = fn(&Bench) -> anyhow::Result<()>;
 
-pub(super) const SCENARIOS: [(&str, Scenario); 4] = [
+pub(super) const SCENARIOS: [(&str, Scenario); 5] = [
     ("its tools are listed", listed),
     ("a call", called),
     ("progress", progress),
     ("a call that is given up: the server is told", given_up),
+    ("a tool that it gets in a conversation", grown),
 ];
 
 /// The same, where the server is a process of ours.
@@ -26,7 +33,7 @@ fn listed(bench: &Bench) -> anyhow::Result<()> {
         .with_context(|| String::from_utf8_lossy(&output.stderr).into_owned())?;
     let names: Vec<&str> =
         line["tools"].as_array().into_iter().flatten().filter_map(|tool| tool["name"].as_str()).collect();
-    ensure!(names == ["peer__add", "peer__steps", "peer__slow"], "{line}");
+    ensure!(names == ["peer__add", "peer__steps", "peer__slow", "peer__grow"], "{line}");
     ensure!(line["refused"] == Value::Array(Vec::new()), "{line}");
     Ok(())
 }
@@ -52,6 +59,34 @@ fn given_up(bench: &Bench) -> anyhow::Result<()> {
     ensure!(line["status"] == "timed_out", "{line}");
     ensure!(bench.noticed("began"), "the call never began");
     until("the server is told", || bench.noticed("cancelled"))
+}
+
+/// Its notice may come on a stream of its own, whenever it likes: there is nothing to wait for but time.
+const A_WHILE: Duration = Duration::from_secs(1);
+
+fn grown(bench: &Bench) -> anyhow::Result<()> {
+    let script = bench.folder.join("script.json");
+    let calls = |name: &str| format!(r#"{{"calls":[{{"name":"peer__{name}","args":{{}}}}]}}"#);
+    let (grow, grown) = (calls("grow"), calls("grown"));
+    fs::write(&script, format!(r#"{{"replies":[{grow},{{"text":"one"}},{grown},{{"text":"two"}}]}}"#))?;
+    let model = Serving::practice(Command::new(&bench.binary).arg("practice").arg("--script").arg(script))?;
+    let url = model.base_url("openai");
+    let args = ["chat", "--tools", "mcp", "--approve", "auto", "--model", "openai:x", "--base-url", &url];
+    let mut chat = bench.ours(&args);
+    chat.env("XDG_RUNTIME_DIR", &bench.folder).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut chat = chat.stderr(Stdio::null()).spawn()?;
+    let mut input = chat.stdin.take().context("it was piped above")?;
+    let mut answers = BufReader::new(chat.stdout.take().context("it was piped above")?).lines();
+    for wanted in ["one", "two"] {
+        sleep(A_WHILE);
+        writeln!(input, "go on")?;
+        let answer = answers.next().context("the chat ended")??;
+        ensure!(answer == wanted, "{answer}");
+    }
+    drop(input);
+    chat.wait()?;
+    ensure!(bench.noticed("grown"), "the new tool was not called");
+    Ok(())
 }
 
 fn killed(bench: &Bench) -> anyhow::Result<()> {

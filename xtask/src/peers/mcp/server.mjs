@@ -23,6 +23,10 @@ const made = () => {
     note("began");
     return new Promise((_, reject) => signal.addEventListener("abort", () => (note("cancelled"), reject(new Error("cancelled")))));
   });
+  server.registerTool("grow", {}, () => {
+    server.registerTool("grown", {}, () => (note("grown"), said("I am new")));
+    return said("one more");
+  });
   return server;
 };
 if (process.argv[2]) {

@@ -27,6 +27,16 @@ async def slow(ctx: Context) -> str:
         raise
     return "done"
 
+def grown() -> str:
+    note("grown")
+    return "I am new"
+
+@mcp.tool()
+async def grow(ctx: Context) -> str:
+    mcp.add_tool(grown)
+    await ctx.notify_tools_changed()
+    return "one more"
+
 if len(sys.argv) > 1:
     mcp.run(transport="streamable-http", port=int(sys.argv[1]))
 else:
