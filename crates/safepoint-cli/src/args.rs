@@ -8,7 +8,7 @@ use crate::{
     approvals::{ApprovalsArgs, DecideArgs},
     backend::Known,
     control::args::{PushArgs, SteerArgs, StopArgs, WithdrawArgs},
-    duration::parse as duration,
+    duration::{parse as duration, parse_or_never as duration_or_never},
     kept::StoreCommand,
     mcp::{McpArgs, Servers},
     rules::Rules,
@@ -38,8 +38,8 @@ Which model, where --model does not say: the config file's, else by OPENAI_API_K
 ANTHROPIC_API_KEY or GEMINI_API_KEY, else a local server on port 11434, else the built-in practice model (a script).
 
 Config file: $XDG_CONFIG_HOME/safepoint/config.toml or ~/.config/safepoint/config.toml, with model, base_url,
-api_key_env, system, max_tokens, temperature, window, on_full, tools, parallel, approve, unknown, max_rounds. The
-command line outranks it.
+api_key_env, system, max_tokens, temperature, window, on_full, tools, parallel, approve, unknown,
+approval_expiry, max_rounds. The command line outranks it.
 Its [mcp.NAME] are servers of tools: `command`, `args`, `env`, `cwd`, or `url`, `headers`; see `safepoint mcp ls`.
 Its [[rules]] rule on calls, the first that fits decides: `tool`, `args` (patterns, * is any text), `then` = \"allow\",
 \"ask\" or \"deny\", `message`. Only what they ask, or do not speak of, is --approve's; see docs/guides/approvals.md.
@@ -218,6 +218,9 @@ pub(crate) struct AgentArgs {
     /// default: tell
     #[arg(long, value_enum)]
     pub(crate) unknown: Option<Unknown>,
+    /// How long a question waits for a person before the model is told that nobody answered; default: 30d
+    #[arg(long, value_name = "DUR|never", value_parser = duration_or_never)]
+    pub(crate) approval_expiry: Option<Duration>,
     /// The config file
     #[arg(long, value_name = "PATH")]
     pub(crate) config: Option<PathBuf>,

@@ -1,12 +1,16 @@
 //! The config file: what the command line does not say.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use serde::Deserialize;
 use toml::Spanned;
 
 use crate::{
     args::{AgentArgs, Approve, OnFull, Unknown, Usage},
+    duration::parse_or_never,
     mcp::Servers,
     rules::{Rules, Written},
 };
@@ -27,9 +31,12 @@ pub(crate) struct Config {
     parallel: Option<usize>,
     approve: Option<Approve>,
     unknown: Option<Unknown>,
+    approval_expiry: Option<String>,
     max_rounds: Option<u32>,
     mcp: Servers,
     rules: Vec<Spanned<Written>>,
+    #[serde(skip)]
+    expiry: Option<Duration>,
     #[serde(skip)]
     read: Rules,
 }
@@ -50,12 +57,16 @@ impl Config {
             let path = path.display();
             Usage(format!("the config {path} is not right; mend it, or name another with --config\n{why}"))
         })?;
+        let expiry = config.approval_expiry.as_deref().map(parse_or_never).transpose();
+        config.expiry = expiry
+            .map_err(|why| Usage(format!("approval_expiry in the config {}: {why}", path.display())))?;
         config.read = Rules::read(path, &text, std::mem::take(&mut config.rules))?;
         Ok(config)
     }
 
     /// Fills in what the command line left open.
     pub(crate) fn fill(self, args: &mut AgentArgs) {
+        args.approval_expiry = args.approval_expiry.or(self.expiry);
         args.model = args.model.take().or(self.model);
         args.base_url = args.base_url.take().or(self.base_url);
         args.api_key_env = args.api_key_env.take().or(self.api_key_env);

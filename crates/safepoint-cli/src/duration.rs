@@ -1,6 +1,11 @@
-//! Durations as people write them: `500ms`, `5s`, `2m`, `1h`, `0`.
+//! Durations as people write them: `500ms`, `5s`, `2m`, `1h`, `30d`, `0`.
 
 use std::time::Duration;
+
+/// The same, where `never` is a word too: the longest time there is.
+pub(crate) fn parse_or_never(text: &str) -> Result<Duration, String> {
+    if text.trim() == "never" { Ok(Duration::MAX) } else { parse(text) }
+}
 
 /// Reads a duration.
 pub(crate) fn parse(text: &str) -> Result<Duration, String> {
@@ -13,6 +18,7 @@ pub(crate) fn parse(text: &str) -> Result<Duration, String> {
         "s" => number,
         "m" | "min" => number * 60.0,
         "h" => number * 3600.0,
+        "d" => number * 86_400.0,
         "" if number == 0.0 => 0.0,
         _ => return Err(wrong(text)),
     };
@@ -20,7 +26,7 @@ pub(crate) fn parse(text: &str) -> Result<Duration, String> {
 }
 
 fn wrong(text: &str) -> String {
-    format!("`{text}` is not a duration; write 500ms, 5s, 2m, 1h or 0")
+    format!("`{text}` is not a duration; write 500ms, 5s, 2m, 1h, 7d or 0")
 }
 
 #[cfg(test)]
@@ -32,6 +38,7 @@ mod tests {
         assert_eq!(parse("500ms"), Ok(Duration::from_millis(500)));
         assert_eq!(parse("1.5s"), Ok(Duration::from_millis(1500)));
         assert_eq!(parse("2m"), Ok(Duration::from_secs(120)));
+        assert_eq!(parse("7d"), Ok(Duration::from_secs(604_800)));
         assert_eq!(parse("0"), Ok(Duration::ZERO));
         for wrong in ["", "5", "-1s", "s", "1y", "1e999h"] {
             assert!(parse(wrong).is_err(), "{wrong}");

@@ -5,8 +5,14 @@ use std::{collections::HashMap, process::ExitCode, sync::Arc};
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
 use safepoint::{
+<<<<<<< HEAD
     ids::SessionId,
     store::{Error, Life, SessionRow, Store},
+=======
+    ids::{SessionId, TurnId},
+    receipt::Receipt,
+    store::{ApprovalRow, ApprovalState, Error, ItemState, Life, SessionRow, Store, Use},
+>>>>>>> 5bacafa (session: a stop takes back the questions that it means, and nothing revives them; steers that are gone fail nothing; questions wait for 30 days)
 };
 use serde_json::{Value, json};
 
@@ -67,7 +73,30 @@ pub(crate) struct Listed {
     row: Option<SessionRow>,
     /// What its own process says, if it runs and answers.
     running: Option<Running>,
+    waits: Waits,
 }
+
+/// What a suspended session waits for. Exhaustive: somebody, or nothing any more, since a stop took its questions back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Waits {
+    ForSomebody,
+    ForNothing,
+}
+
+impl Waits {
+    /// Looked at only where it matters.
+    async fn of(store: Option<&Arc<dyn Store>>, row: &SessionRow) -> anyhow::Result<Self> {
+        let Some(store) = store.filter(|_| row.label == SUSPENDED) else { return Ok(Self::ForSomebody) };
+        let rows = store.approvals(&row.id).await?;
+        let is_left = |row: &ApprovalRow| {
+            matches!(row.state, ApprovalState::Open | ApprovalState::Decided { used: Use::Waiting, .. })
+        };
+        Ok(if rows.iter().any(is_left) { Self::ForSomebody } else { Self::ForNothing })
+    }
+}
+
+/// How the store names a session that waits for a decision.
+const SUSPENDED: &str = "suspended";
 
 /// Runs the command.
 pub(crate) async fn sessions(command: SessionsCommand) -> anyhow::Result<ExitCode> {
@@ -107,16 +136,18 @@ pub(crate) async fn recent(store: Option<&Arc<dyn Store>>, most: usize) -> anyho
             }
         }
     }
-    let kept: Vec<Listed> = rows
-        .into_iter()
-        .map(|row| {
-            let id = row.id.as_str().to_owned();
-            Listed { running: live.remove(&id), row: Some(row), id }
-        })
-        .collect();
+    let mut kept = Vec::with_capacity(rows.len());
+    for row in rows {
+        kept.push(Listed::kept(store, row, &mut live).await?);
+    }
     let mut listed: Vec<Listed> = live
         .into_values()
-        .map(|running| Listed { id: running.session.clone(), row: None, running: Some(running) })
+        .map(|running| Listed {
+            id: running.session.clone(),
+            row: None,
+            running: Some(running),
+            waits: Waits::ForSomebody,
+        })
         .collect();
     listed.sort_by(|one, other| other.id.cmp(&one.id));
     listed.extend(kept);
@@ -124,6 +155,15 @@ pub(crate) async fn recent(store: Option<&Arc<dyn Store>>, most: usize) -> anyho
 }
 
 impl Listed {
+    async fn kept(
+        store: Option<&Arc<dyn Store>>,
+        row: SessionRow,
+        live: &mut HashMap<String, Running>,
+    ) -> anyhow::Result<Self> {
+        let (id, waits) = (row.id.as_str().to_owned(), Waits::of(store, &row).await?);
+        Ok(Self { running: live.remove(&id), row: Some(row), id, waits })
+    }
+
     /// Whether it is in the store.
     pub(crate) fn is_kept(&self) -> bool {
         self.row.is_some()
@@ -144,7 +184,8 @@ impl Listed {
         match (label, self.is_held()) {
             ("running", true) => State::Running,
             ("running", false) => State::Crashed,
-            ("suspended", _) => State::Suspended,
+            (SUSPENDED, false) if self.waits == Waits::ForNothing => State::Stopped,
+            (SUSPENDED, _) => State::Suspended,
             (_, true) if is_at_work => State::Running,
             ("stopped", false) => State::Stopped,
             ("failed", false) => State::Failed,
@@ -257,7 +298,7 @@ pub(crate) async fn meant(store: Option<&Arc<dyn Store>>, named: &str) -> anyhow
     }
     if let Some(store) = store {
         match store.open(&SessionId::from(named)).await {
-            Ok(row) => return Ok(Some(Listed { id: named.to_owned(), row: Some(row), running: None })),
+            Ok(row) => return Ok(Some(Listed::kept(Some(store), row, &mut HashMap::new()).await?)),
             Err(Error::NoSession(_)) => {}
             Err(error) => return Err(error.into()),
         }

@@ -20,6 +20,7 @@ mod cli {
     mod practice;
     mod rules;
     mod setup;
+    mod stopped;
     mod survivors;
     mod terminal;
     mod told;

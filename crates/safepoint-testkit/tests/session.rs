@@ -38,6 +38,8 @@ mod fire;
 mod gone;
 #[path = "session/kept.rs"]
 mod kept;
+#[path = "session/meant.rs"]
+mod meant;
 #[path = "session/panics.rs"]
 mod panics;
 #[path = "session/races.rs"]

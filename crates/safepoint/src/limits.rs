@@ -60,7 +60,8 @@ pub struct Limits {
     pub parting: Duration,
     /// How long an append to the log may take before the run settles without it (S3.4). Default 5 s.
     pub append: Duration,
-    /// How long an unanswered approval stays open. Default 24 h.
+    /// How long an unanswered approval stays open; [`Duration::MAX`]: until somebody answers. Default 30 days, so that a
+    /// person may be away for a while.
     pub approval: Duration,
     /// Provisional events (text as it streams) kept for readers that lag behind. Default 4,096.
     pub retained_deltas: usize,
@@ -85,7 +86,7 @@ impl Default for Limits {
             drain: Duration::from_secs(30),
             parting: Duration::from_secs(2),
             append: Duration::from_secs(5),
-            approval: Duration::from_secs(24 * 60 * 60),
+            approval: Duration::from_secs(30 * 24 * 60 * 60),
             retained_deltas: 4096,
         }
     }

@@ -9,7 +9,10 @@ use std::{
 
 use futures_core::future::BoxFuture;
 
-use crate::{event::Fact, ids::Path};
+use crate::{
+    event::Fact,
+    ids::{Path, SteerId},
+};
 
 /// One line of a journal: a fact, and the run of the tree that it belongs to.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,6 +43,7 @@ pub trait Log: Send + Sync + 'static {
 pub struct LogError {
     cause: Box<dyn StdError + Send + Sync>,
     certainty: Certainty,
+    gone: Option<SteerId>,
 }
 
 /// Whether it is known that nothing was recorded. Exhaustive: it is, or nobody knows.
@@ -52,12 +56,23 @@ enum Certainty {
 impl LogError {
     /// Wraps the cause.
     pub fn new(cause: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
-        Self { cause: cause.into(), certainty: Certainty::NotRecorded }
+        Self { cause: cause.into(), certainty: Certainty::NotRecorded, gone: None }
     }
 
     /// The same, where the record may be there all the same (S3.4).
     pub fn unknown(cause: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
-        Self { cause: cause.into(), certainty: Certainty::Unknown }
+        Self { cause: cause.into(), certainty: Certainty::Unknown, gone: None }
+    }
+
+    /// Nothing was recorded, since a steer of the record was taken back by whoever sent it: without that one it can be.
+    pub fn steer_gone(steer: SteerId, cause: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        Self { gone: Some(steer), ..Self::new(cause) }
+    }
+
+    /// The steer that was taken back, if that is why nothing was recorded.
+    #[must_use]
+    pub fn gone_steer(&self) -> Option<&SteerId> {
+        self.gone.as_ref()
     }
 
     /// Whether what was to be appended may be recorded all the same.

@@ -47,6 +47,7 @@ mod lookback;
 mod machine;
 mod mail;
 mod open;
+mod outside;
 mod owner;
 mod planner;
 mod reader;
@@ -64,6 +65,7 @@ pub use intent::{Intent, UnreadableIntent};
 pub use item::{Delivered, Item, Policy, Preempt, Push, PushError, Ticket};
 pub use lookback::{Happened, Past, look_back};
 pub use machine::{Leftover, OnFailure};
+pub use outside::ask_stop;
 pub use planner::{Came, Chat, Plan, Planner, Situation, TurnPlan, Waiting, Wanted};
 pub use reader::Reader;
 pub use stop::{After, SessionStop};
@@ -308,8 +310,15 @@ impl<T: Item> SessionHandle<T> {
     /// Asks the turn at work to stop, this one if named; the session goes on (S5.3). Never blocks.
     pub fn stop_turn(&self, turn: Option<TurnId>, request: StopRequest) -> TurnAsking {
         let (reply, answer) = oneshot::channel();
-        self.shared.mailbox.post(Mail::StopTurn { turn, request, reply });
-        TurnAsking(answer)
+        let (mailbox, kept, reached) =
+            (self.shared.mailbox.clone(), request.clone(), Arc::new(OnceLock::new()));
+        self.shared.mailbox.post(Mail::StopTurn { turn, request, reached: Arc::clone(&reached), reply });
+        let keep = Box::new(move |reply| {
+            // Behind the stop itself, so it is known by then which turn that reached.
+            let (request, reached) = (kept.clone(), Arc::clone(&reached));
+            mailbox.post(Mail::KeepTurnStop { request, reached, reply });
+        });
+        TurnAsking { answer, keep }
     }
 
     /// Takes a [`SessionStop::when_idle_for`] back.
@@ -317,7 +326,8 @@ impl<T: Item> SessionHandle<T> {
         self.shared.mailbox.post(Mail::KeepOpen);
     }
 
-    /// Takes the last turn up again, if it ended early. True if so.
+    /// Takes the last turn up again, if it ended early. True if so. One that waits for decisions is taken up where its
+    /// agent has an [`Approver`](crate::approval::Approver): what is open is put to that one, and nothing else changes.
     ///
     /// # Cancel safety
     /// The turn may be taken up although nobody waits for the answer.

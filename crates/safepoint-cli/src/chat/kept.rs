@@ -112,9 +112,10 @@ fn spoken(fact: &Fact) -> Vec<Said> {
 /// What a person has to know of the last turn before they go on.
 fn how(label: &str, questions: usize) -> Option<String> {
     let how = match (label, questions) {
-        ("suspended", _) | ("running", 1..) => return Some("the last turn waits for your answer".to_owned()),
+        ("suspended" | "running", 1..) => return Some("the last turn waits for your answer".to_owned()),
         ("running", 0) => "was cut off when its program ended",
-        ("stopped", _) => "was stopped",
+        // A stop took its questions back.
+        ("stopped", _) | ("suspended", 0) => "was stopped",
         ("failed", _) => "failed",
         _ => return None,
     };

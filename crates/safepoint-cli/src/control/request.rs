@@ -70,6 +70,14 @@ impl StopAsk {
         Ok(request.because(self.reason()))
     }
 
+    /// As a request to the turn, at work or waiting; none where that is to end by itself.
+    pub(super) fn turn_stop(&self) -> Result<Option<StopRequest>, String> {
+        match self.mode {
+            ModeWord::TurnEnd | ModeWord::WhenIdle { .. } => Ok(None),
+            ModeWord::Now | ModeWord::Points(_) => self.request().map(Some),
+        }
+    }
+
     pub(super) fn reason(&self) -> Reason {
         Reason::user(self.because.clone().unwrap_or_else(|| "from another terminal".to_owned()))
     }

@@ -4,9 +4,9 @@
 use std::{sync::Arc, time::Duration};
 
 use safepoint::{
-    ids::SessionId,
-    session::{Intent, seal},
-    store::{Approvals, Error, Pushed, StopIntent, Store, Withdrawn},
+    ids::{ApprovalId, SessionId},
+    session::{Intent, ask_stop, seal},
+    store::{ApprovalState, Error, Pushed, Store, Withdrawn},
 };
 use serde_json::json;
 use tokio::time::{Instant, sleep};
@@ -91,6 +91,13 @@ async fn withdraw(store: &Arc<dyn Store>, session: &SessionId, item: &str) -> an
     Ok(reply.but(nudge(session.as_str()).await))
 }
 
+/// The questions that are open.
+async fn open(store: &Arc<dyn Store>, session: &SessionId) -> anyhow::Result<Vec<ApprovalId>> {
+    let rows = store.approvals(session).await?;
+    let open = rows.into_iter().filter(|row| row.state == ApprovalState::Open);
+    Ok(open.map(|row| row.asked.id).collect())
+}
+
 async fn stop(
     store: &Arc<dyn Store>,
     session: &SessionId,
@@ -98,21 +105,29 @@ async fn stop(
     within: Option<Duration>,
     wait: Wait,
 ) -> anyhow::Result<Reply> {
-    let (whole, turn) = match asked.session_stop() {
+    let (whole, turn) = match asked.session_stop().and_then(|(whole, _)| Ok((whole, asked.turn_stop()?))) {
         Ok(stops) => stops,
         Err(why) => return Ok(Reply::new(code::USAGE, "refused", why)),
     };
-    // The end of the session's loop leaves a suspended run and its questions as they are (S8.3).
+    // The end of the session's loop leaves a suspended run and its questions as they are; the stop of its turn does not,
+    // and whoever stops a session from here means both, unless it is to end by itself (S8.3).
+    let before = if turn.is_some() { open(store, session).await? } else { Vec::new() };
     let mut last = None;
     for intent in turn.map(|request| Intent::Turn(None, request)).into_iter().chain([Intent::Session(whole)])
     {
-        let stop = StopIntent { bytes: intent.to_bytes(), approvals: Approvals::Stay };
-        last = Some(store.ask_stop(session, stop).await?);
+        last = Some(ask_stop(&**store, session, &intent).await?);
     }
-    let asked_reply =
-        Reply::new(code::ACCEPTED, "asked", "asked, and recorded: it holds whoever owns the session")
-            .detail(json!({ "stop": last }))
-            .but(nudge(session.as_str()).await);
+    let left = open(store, session).await?;
+    let back: Vec<_> = before.into_iter().filter(|id| !left.contains(id)).collect();
+    let taken_back = match back.len() {
+        0 => String::new(),
+        1 => "; its open question is taken back".to_owned(),
+        many => format!("; its {many} open questions are taken back"),
+    };
+    let said = format!("asked, and recorded: it holds whoever owns the session{taken_back}");
+    let asked_reply = Reply::new(code::ACCEPTED, "asked", said)
+        .detail(json!({ "stop": last, "taken_back": back }))
+        .but(nudge(session.as_str()).await);
     if wait == Wait::No {
         return Ok(asked_reply);
     }

@@ -114,7 +114,8 @@ impl Kept {
                 }
                 SessionEvent::Behind { item, .. } if self.said().is_none_or(|said| said == item) => {
                     let questions = self.questions().await;
-                    if questions.open > 0 && questions.acted_on == 0 {
+                    // Where somebody can be asked, it is put to them first, and its turn is the next.
+                    if questions.open > 0 && questions.acted_on == 0 && !self.session.resume().await {
                         return Ok(Next::Undecided(questions.open));
                     }
                 }

@@ -298,3 +298,35 @@ fn a_stop_takes_the_question_back_and_the_next_one_has_its_own_answer() {
     assert!(screen.contains("withdrawn, nothing ran"), "{screen}");
     assert!(screen.contains("▪ shell: completed") && screen.contains("all done"), "{screen}");
 }
+
+/// S8.2, S8.4: taken up again at a terminal, a turn that waits puts its question there: exactly what would run, a blank line
+/// is no answer, later leaves it open, and a yes goes on with the turn; also where something new is said.
+#[test]
+fn a_question_that_was_left_open_is_put_at_the_terminal_that_resumes() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, store) = (folder.path().join("made"), folder.path().join("store.db"));
+    let store = store.to_str().unwrap();
+    let script = shell(&format!("touch {}", file.display()));
+    let script = script.replace(r#"{"text":"all done"}"#, r#"{"text":"all done"},{"text":"and more"}"#);
+    let server = Practice::start(&script);
+    let usual = ["--base-url", &server.url, "--model", "openai:x", "--tools", "shell", "--store", store];
+    let left = crate::run(&[&["run", "go", "--session", "s"], &usual[..]].concat());
+    assert_eq!(left.status.code(), Some(11));
+    let open = || {
+        let listed = crate::run(&["approvals", "s", "--store", store, "--json"]);
+        crate::lines(&listed.stdout).iter().filter(|line| line["open"] == true).count()
+    };
+    for (args, is_last) in [(&["resume", "s"][..], false), (&["run", "--session", "s", "more"], true)] {
+        let mut terminal = Terminal::spawn(&[args, &usual[..]].concat(), &[("TERM", "xterm")]);
+        terminal.until("? shell wants to run with");
+        terminal.until("[y]es, [n]o, [a]lways, [t]ool, [l]ater, or say why not:");
+        assert!(terminal.screen().lines().map(str::trim).collect::<String>().contains("touch "));
+        assert!(!file.exists(), "nothing ran");
+        terminal.press("\n");
+        terminal.until_it("it is asked again", |screen| screen.matches("[y]es").count() == 2);
+        terminal.press(if is_last { "y\n" } else { "l\n" });
+        let (code, screen) = terminal.end();
+        assert_eq!((code, open()), if is_last { (0, 0) } else { (11, 1) }, "{screen}");
+        assert_eq!((file.exists(), screen.contains("and more")), (is_last, is_last), "{screen}");
+    }
+}

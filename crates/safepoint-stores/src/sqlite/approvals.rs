@@ -118,6 +118,17 @@ pub(super) fn withdraw_open(connection: &Connection, key: i64) -> Result<u64, Fa
     Ok(withdrawn as u64)
 }
 
+/// The same of these alone.
+pub(super) fn withdraw_these(connection: &Connection, key: i64, these: &[ApprovalId]) -> Result<u64, Fail> {
+    const UPDATE: &str = "UPDATE approvals SET state = ?3 WHERE session = ?1 AND id = ?2 AND state = 0";
+    let mut update = connection.prepare_cached(UPDATE)?;
+    let mut withdrawn = 0;
+    for id in these {
+        withdrawn += update.execute(params![key, id.as_str(), code::WITHDRAWN])?;
+    }
+    Ok(withdrawn as u64)
+}
+
 pub(super) fn decide(
     connection: &Connection,
     id: &SessionId,

@@ -22,9 +22,10 @@ pub(super) fn ask(
     const UPDATE: &str = "UPDATE sessions SET updated = ?2, stops = stops + 1, decisions = decisions + ?3 \
          WHERE key = ?1 RETURNING stops";
     let key = super::sessions::key(connection, id)?;
-    let withdrawn = match stop.approvals {
+    let withdrawn = match &stop.approvals {
         Approvals::Stay => 0,
         Approvals::Withdrawn => approvals::withdraw_open(connection, key)?,
+        Approvals::Only(these) => approvals::withdraw_these(connection, key, these)?,
     };
     let mut update = connection.prepare_cached(UPDATE)?;
     let number = count(update.query_row([key, micros(now), int(withdrawn)], |row| row.get(0))?);

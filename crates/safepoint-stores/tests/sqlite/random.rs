@@ -54,7 +54,8 @@ fn step() -> impl Strategy<Value = Step> {
         let push = item(client, says);
         Push { client_id: push.client_id.filter(|_| is_named), ..push }
     });
-    let stop = select(vec![Approvals::Stay, Approvals::Withdrawn])
+    let only = word().prop_map(|id| Approvals::Only(vec![id.into()]));
+    let stop = prop_oneof![Just(Approvals::Stay), Just(Approvals::Withdrawn), only]
         .prop_map(|approvals| StopIntent { bytes: b"stop".to_vec(), approvals });
     let decide = (word(), word(), any::<bool>()).prop_map(|(id, who, is_right)| {
         let decision = decision(id, who);

@@ -30,6 +30,7 @@ pub async fn approvals(fresh: Fresh<'_>) -> Result<(), Broken> {
     a_decision_is_about_the_arguments_shown(&Bed::make(fresh)).await?;
     a_question_ends_in_time(&Bed::make(fresh)).await?;
     what_a_stop_took_back_is_not_revived(&Bed::make(fresh)).await?;
+    a_stop_takes_back_what_it_means_alone(&Bed::make(fresh)).await?;
     a_decision_that_came_first_stands(&Bed::make(fresh)).await
 }
 
@@ -173,6 +174,20 @@ async fn what_a_stop_took_back_is_not_revived(bed: &Bed) -> Result<(), Broken> {
     refused("a decision that never was", used, |error| matches!(error, Error::NoApproval(_)))?;
     let none = bed.append(&lease, vec![Write::CloseApproval("s".into(), Closed::Withdrawn)]).await;
     refused("a question that never was", none, |error| matches!(error, Error::NoApproval(_)))
+}
+
+async fn a_stop_takes_back_what_it_means_alone(bed: &Bed) -> Result<(), Broken> {
+    let (session, lease) = bed.held("a").await?;
+    bed.append(&lease, vec![ask(bed, "q"), ask(bed, "r"), ask(bed, "s")]).await?;
+    bed.other.decide(&session, answer("s", "ann")).await?;
+    let before = bed.store.notice(&session).await?.decisions;
+    let only = Approvals::Only(vec!["q".into(), "s".into(), "never".into()]);
+    bed.other.ask_stop(&session, StopIntent { approvals: only, ..wish("one run") }).await?;
+    same("the one that is meant", state(bed, "q").await?, Some(ApprovalState::Withdrawn))?;
+    same("another", state(bed, "r").await?, Some(ApprovalState::Open))?;
+    let decided = state(bed, "s").await?;
+    must("what was decided stands", matches!(decided, Some(ApprovalState::Decided { .. })))?;
+    must("the holder is told", bed.store.notice(&session).await?.decisions > before)
 }
 
 async fn a_decision_that_came_first_stands(bed: &Bed) -> Result<(), Broken> {

@@ -236,6 +236,8 @@ pub fn script() -> Vec<Step> {
     let write = |writes: Vec<Write>| Append(a.clone(), Newest, writes, Class::Durable);
     let decide = |id: &str| Decide(a.clone(), decision(id, "ann"));
     let run = StopIntent { bytes: b"the run".to_vec(), approvals: Approvals::Withdrawn };
+    let only = Approvals::Only(vec!["t".into()]);
+    let one = StopIntent { bytes: b"one".to_vec(), approvals: only };
     let looks = [
         Look::Row,
         Look::List,
@@ -273,6 +275,8 @@ pub fn script() -> Vec<Step> {
         write(vec![Write::CloseApproval("q".into(), Closed::Used), Write::Record(record("call started"))]),
         write(vec![Write::CloseApproval("r".into(), Closed::Withdrawn)]),
         decide("r"),
+        write(vec![ask("t")]),
+        AskStop(a.clone(), one),
         AskStop(a.clone(), run),
         decide("s"),
         Renew(a.clone(), Newest),

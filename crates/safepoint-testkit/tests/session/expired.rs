@@ -9,9 +9,12 @@ use safepoint::{
     ids::SessionId,
     receipt::CallStatus,
     session::{Chat, Fate, Policy, Push, Session, SessionEvent, SessionHandle, SessionStop},
-    store::{MemoryStore, Owner, Store},
+    store::{Decided, MemoryStore, Outside, Owner, Store},
 };
-use safepoint_testkit::script::Reply;
+use safepoint_testkit::{
+    script::Reply,
+    store_suite::{Lives, Time, outside, owner},
+};
 
 use super::{
     desk::{Desk, accounted, asks, is_fact, one_after_the_other, said, turn},
@@ -70,6 +73,40 @@ async fn an_expired_question_lets_the_turn_go_on() {
         let exit = accounted(&session, &[asked, queued]).await;
         one_after_the_other(&session).await;
         assert_eq!(said(exit.history()), ["may I?", "queued"]);
+    }
+}
+
+/// S8.1, S8.5: unless somebody says otherwise a question waits for a month: answered on its last day it counts, and a day later
+/// it is over.
+#[tokio::test]
+async fn a_question_waits_for_a_month() {
+    for (days, counts) in [(29, true), (31, false)] {
+        let (time, lives) = (Time::default(), Lives::default());
+        let began = jiff::Timestamp::now();
+        let (then, start) = (time.clone(), time.now());
+        let clock = Arc::new(move || began + then.now().duration_since(start));
+        let store = Arc::new(MemoryStore::new(Outside { clock, ..outside(&time, &lives) }));
+        let desk = Desk::new([asks(), Reply::text("after all")]);
+        desk.tools.valve().open_for_all();
+        let id = SessionId::from("s");
+        let open = |pid| desk.chat().open(Arc::clone(&store) as Arc<dyn Store>, id.clone(), owner(pid));
+        let first = open(1).await.unwrap();
+        assert_eq!(first.push("may I?".to_owned()).unwrap().fate().await, Fate::Suspended(turn(1)));
+        first.stop(SessionStop::at_turn_end());
+        first.done().await;
+        time.pass(Duration::from_secs(days * 24 * 60 * 60));
+        let asked = store.approvals(&id).await.unwrap().remove(0).asked;
+        let bytes = serde_json::to_vec(&Decision::Approve).unwrap();
+        let yes =
+            safepoint::store::Decision { id: asked.id, digest: asked.digest, principal: "ann".into(), bytes };
+        let decided = store.decide(&id, yes).await.unwrap();
+        assert_eq!(decided, if counts { Decided::Taken } else { Decided::Expired });
+        if counts {
+            let next = open(2).await.unwrap();
+            seen(&next, |event| matches!(event, SessionEvent::TurnEnded { fate: Fate::Completed(_), .. }))
+                .await;
+            assert_eq!(desk.tools.ledger().lines().len(), 2, "entered and committed");
+        }
     }
 }
 

@@ -6,8 +6,8 @@ use safepoint::{
     Asked, Reach, SafePoints, Session, StopRequest,
     approval::Decision,
     ids::SessionId,
-    session::{ExitReason, Fate, Intent, Kept, SessionEvent, SessionStop},
-    store::{self, Approvals, Life, MemoryStore, Outside, Store},
+    session::{ExitReason, Fate, Intent, Kept, SessionEvent, SessionStop, ask_stop},
+    store::{self, Life, MemoryStore, Outside, Store},
 };
 use safepoint_testkit::{
     fault_store::{Fault, FaultStore},
@@ -40,8 +40,7 @@ impl World {
     }
 
     async fn ask(&self, intent: Intent) {
-        let stop = store::StopIntent { bytes: intent.to_bytes(), approvals: Approvals::Stay };
-        self.store.ask_stop(&id(), stop).await.unwrap();
+        ask_stop(&*self.store, &id(), &intent).await.unwrap();
     }
 
     async fn unseen(&self) -> usize {
@@ -197,8 +196,7 @@ async fn a_stop_with_no_owner_withdraws_what_is_open() {
     first.stop(SessionStop::at_turn_end());
     first.done().await;
     let open = world.store.approvals(&id()).await.unwrap().remove(0).asked;
-    let bytes = Intent::Turn(None, StopRequest::now()).to_bytes();
-    world.store.ask_stop(&id(), store::StopIntent { bytes, approvals: Approvals::Withdrawn }).await.unwrap();
+    world.ask(Intent::Turn(None, StopRequest::now())).await;
     let yes = store::Decision {
         id: open.id.clone(),
         digest: open.digest,

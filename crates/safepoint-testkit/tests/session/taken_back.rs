@@ -156,6 +156,64 @@ async fn a_steer_that_was_taken_back_is_gone_from_the_store() {
     }
 }
 
+/// S6.12, S7.1: taken out of the store in the moment in which the run takes it, before its session has looked: the run goes
+/// on without it, and with the one beside it.
+#[tokio::test]
+async fn a_steer_that_is_gone_as_it_is_taken_fails_nothing() {
+    for beside in [false, true] {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+        let (id, desk) = (SessionId::from("s"), Desk::new([]));
+        let mut gate = desk.model.gate();
+        let session = desk.chat().open(Arc::clone(&store), id.clone(), Owner::here()).await.unwrap();
+        let item = session.push("a".to_owned()).unwrap();
+        gate.request().await;
+        let steers = |text: &str| session.push(Push::new(text.to_owned()).policy(Policy::steer())).unwrap();
+        let steer = steers("steer");
+        let kept = beside.then(|| steers("kept"));
+        let number = steer.recorded().await.unwrap();
+        if let Some(kept) = &kept {
+            kept.recorded().await;
+        }
+        store.withdraw(&id, number).await.unwrap();
+        answers(&gate, "one");
+        assert_eq!(item.fate().await, Fate::Completed(turn(1)));
+        assert_eq!(steer.fate().await, Fate::Withdrawn);
+        if let Some(kept) = &kept {
+            assert_eq!(kept.fate().await, Fate::Completed(turn(1)));
+        }
+        session.stop(SessionStop::at_turn_end());
+        let tickets: Vec<_> = [item, steer].into_iter().chain(kept).collect();
+        let exit = accounted(&session, &tickets).await;
+        let said = said(exit.history());
+        assert_eq!(said, if beside { vec!["a", "kept"] } else { vec!["a"] });
+    }
+}
+
+/// S6.10, S6.12: taken out of the store just before the run's end would hand it back: it is with whoever took it, and in no
+/// other place, and the session lives.
+#[tokio::test]
+async fn a_steer_that_is_gone_as_it_comes_back_is_in_one_place() {
+    for or in [Or::Queue, Or::Return] {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+        let (id, desk) = (SessionId::from("s"), Desk::new([]));
+        let mut gate = desk.model.gate();
+        let session = desk.chat().open(Arc::clone(&store), id.clone(), Owner::here()).await.unwrap();
+        let item = session.push("a".to_owned()).unwrap();
+        gate.request().await;
+        let policy = Policy::Steer(When::NextRequest, or);
+        let steer = session.push(Push::new("steer".to_owned()).policy(policy)).unwrap();
+        let number = steer.recorded().await.unwrap();
+        store.withdraw(&id, number).await.unwrap();
+        session.stop_turn(None, safepoint::StopRequest::now());
+        assert_eq!(steer.fate().await, Fate::Withdrawn, "{or:?}");
+        assert_eq!(item.fate().await, Fate::Interrupted(turn(1)));
+        let next = session.push("b".to_owned()).unwrap();
+        assert_eq!(next.fate().await, Fate::Completed(turn(2)), "{or:?}: the session lives");
+        session.stop(SessionStop::at_turn_end());
+        accounted(&session, &[item, steer, next]).await;
+    }
+}
+
 /// S6.1, S6.3, S6.6: what came with a preempt or a rollback goes before the queue, in its order.
 #[tokio::test]
 async fn what_preempts_goes_before_the_queue() {

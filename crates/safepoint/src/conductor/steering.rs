@@ -14,17 +14,21 @@ use crate::{
 
 /// Steers that are not part of the history yet, in the order in which they came. Dropping one hands it back.
 #[derive(Default)]
-pub(super) struct Steers(Vec<(Steer, oneshot::Sender<u32>)>);
+pub(super) struct Steers {
+    waiting: Vec<(Steer, oneshot::Sender<u32>)>,
+    /// What the log knew as taken back before anybody said so here.
+    gone: Vec<SteerId>,
+}
 
 impl Steers {
     pub(super) fn add(&mut self, steer: Steer, landed: oneshot::Sender<u32>) {
-        self.0.push((steer, landed));
+        self.waiting.push((steer, landed));
     }
 
     pub(super) fn urgency(&self) -> Steered {
-        if self.0.is_empty() {
+        if self.waiting.is_empty() {
             Steered::No
-        } else if self.0.iter().any(|(steer, _)| steer.when == When::AtOnce) {
+        } else if self.waiting.iter().any(|(steer, _)| steer.when == When::AtOnce) {
             Steered::AtOnce
         } else {
             Steered::Waiting
@@ -33,11 +37,15 @@ impl Steers {
 
     /// Gives one back that is not part of the history yet. One that is not here is part of it.
     pub(super) fn take_back(&mut self, wanted: &SteerId, reply: oneshot::Sender<TakenBack>) {
-        let place = self.0.iter().position(|(steer, _)| steer.id == *wanted);
-        let taken = place.map_or(TakenBack::Delivered, |place| {
-            drop(self.0.remove(place));
-            TakenBack::Back
-        });
+        let place = self.waiting.iter().position(|(steer, _)| steer.id == *wanted);
+        let taken = match place {
+            Some(place) => {
+                drop(self.waiting.remove(place));
+                TakenBack::Back
+            }
+            None if self.gone.contains(wanted) => TakenBack::Back,
+            None => TakenBack::Delivered,
+        };
         if reply.send(taken).is_err() {
             // Whoever wanted it no longer waits; it is not delivered all the same.
         }
@@ -45,7 +53,7 @@ impl Steers {
 
     /// Hands all of them back: the run makes no further model request.
     pub(super) fn hand_back(&mut self) {
-        self.0.clear();
+        self.waiting.clear();
     }
 }
 
@@ -53,17 +61,36 @@ impl Conductor {
     /// Makes what waits part of the history, as one fact.
     pub(super) async fn take_steers(&mut self) -> Result<(), Broken> {
         let round = self.machine.next_round();
-        let taken = std::mem::take(&mut self.steers.0);
-        let steers = taken
-            .iter()
-            .map(|(steer, _)| TakenSteer { id: steer.id.clone(), message: steer.message.clone() })
-            .collect();
-        self.record(Fact::SteerTaken { round, steers }).await?;
+        let mut taken = std::mem::take(&mut self.steers.waiting);
+        while !taken.is_empty() {
+            let steers = taken
+                .iter()
+                .map(|(steer, _)| TakenSteer { id: steer.id.clone(), message: steer.message.clone() })
+                .collect();
+            match self.record(Fact::SteerTaken { round, steers }).await {
+                Ok(_) => break,
+                Err(broken) => self.go_without(&mut taken, broken)?,
+            }
+        }
         for (_, landed) in taken {
             if landed.send(round).is_err() {
                 // Whoever steered no longer waits; the steer is taken all the same.
             }
         }
+        Ok(())
+    }
+
+    /// What whoever sent it has taken back in the store is not delivered, and fails nothing: the others are.
+    fn go_without(
+        &mut self,
+        taken: &mut Vec<(Steer, oneshot::Sender<u32>)>,
+        broken: Broken,
+    ) -> Result<(), Broken> {
+        let Broken::Log(error) = &broken else { return Err(broken) };
+        let place = error.gone_steer().and_then(|gone| taken.iter().position(|(steer, _)| steer.id == *gone));
+        let Some(place) = place else { return Err(broken) };
+        let (steer, _nobody_is_told) = taken.remove(place);
+        self.steers.gone.push(steer.id);
         Ok(())
     }
 }

@@ -20,7 +20,7 @@ pub enum Kept {
     /// It is durable, under this number among the session's stops: who owns the session next is stopped by it, if this
     /// process dies before the session has ended.
     InStore(u64),
-    /// The session is over.
+    /// There is nothing left that it could stop: the session is over, or the turn.
     Over,
     /// The session has no store, or it did not take it. The stop is asked all the same.
     Nowhere,
@@ -59,8 +59,10 @@ impl fmt::Debug for Asking {
 }
 
 /// A stop of one turn that was asked; dropping this changes nothing.
-#[derive(Debug)]
-pub struct TurnAsking(pub(super) oneshot::Receiver<Answer>);
+pub struct TurnAsking {
+    pub(super) answer: oneshot::Receiver<Answer>,
+    pub(super) keep: Box<dyn Fn(oneshot::Sender<Kept>) + Send + Sync>,
+}
 
 /// Which turn a stop reached. Exhaustive: one, none, or not the one that was named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,10 +81,27 @@ impl TurnAsking {
     /// # Cancel safety
     /// The stop is asked all the same.
     pub async fn asked(self) -> TurnAsked {
-        match self.0.await {
+        match self.answer.await {
             Ok(Answer::StoppingTurn(turn)) => TurnAsked::Stopping(turn),
             Ok(Answer::TurnMismatch(turn)) => TurnAsked::Mismatch(turn),
             Ok(_) | Err(_) => TurnAsked::NoTurn,
         }
+    }
+
+    /// The durable promise (S1.9): has the store keep the stop of the turn that it reached, and resolves when it does.
+    /// [`Kept::Over`] if it reached none, or that turn has ended. The stop itself waits for nothing.
+    ///
+    /// # Cancel safety
+    /// It may be kept although nobody waits for it.
+    pub async fn recorded(&self) -> Kept {
+        let (reply, kept) = oneshot::channel();
+        (self.keep)(reply);
+        kept.await.unwrap_or(Kept::Over)
+    }
+}
+
+impl fmt::Debug for TurnAsking {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TurnAsking").finish_non_exhaustive()
     }
 }

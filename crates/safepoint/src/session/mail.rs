@@ -1,6 +1,6 @@
 //! What reaches the owner of a session: everything is one message to it, so that each interleaving is a sequence.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use safepoint_scope::StopRequest;
 use tokio::sync::{mpsc, oneshot};
@@ -87,7 +87,20 @@ pub(super) enum Mail<T> {
     StopTurn {
         turn: Option<TurnId>,
         request: StopRequest,
+        /// Filled in once it is known which turn that is.
+        reached: Arc<OnceLock<TurnId>>,
         reply: oneshot::Sender<Answer>,
+    },
+    /// Whoever asked for the stop of a turn wants it kept.
+    KeepTurnStop {
+        request: StopRequest,
+        reached: Arc<OnceLock<TurnId>>,
+        reply: oneshot::Sender<Kept>,
+    },
+    /// The store has answered, as for the session's.
+    TurnStopKept {
+        number: Option<u64>,
+        turn: TurnId,
     },
     KeepOpen,
     Resume {

@@ -237,7 +237,13 @@ impl<T: Item> Owner<T> {
             Mail::Withdraw { item, reply } => self.withdraw(item, reply).await,
             Mail::TookBack { item, reply } => self.give_back(Input::TookBack(item), item, reply).await,
             Mail::Stop { stop, reply } => self.stop(stop, reply).await,
-            Mail::StopTurn { turn, request, reply } => self.stop_turn(turn, request, reply).await,
+            Mail::StopTurn { turn, request, reached, reply } => {
+                self.stop_turn((turn, request), &reached, reply).await;
+            }
+            Mail::KeepTurnStop { request, reached, reply } => {
+                self.keep_turn_stop(request, reached.get().copied(), reply);
+            }
+            Mail::TurnStopKept { number, turn } => self.turn_stop_kept(number, turn).await,
             Mail::KeepStop { stop, reply } => self.keep_stop(stop, reply),
             Mail::StopKept { number, is_idle } => self.stop_kept(number, is_idle).await,
             Mail::KeepOpen => self.keep_open().await,

@@ -2,6 +2,8 @@
 
 use jiff::Timestamp;
 
+use crate::ids::ApprovalId;
+
 /// A wish for a stop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StopIntent {
@@ -11,13 +13,15 @@ pub struct StopIntent {
     pub approvals: Approvals,
 }
 
-/// What a stop intent does to approvals that wait (S8.3). Exhaustive: it reaches them or not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What a stop intent does to approvals that wait (S8.3). Exhaustive: it reaches none of them, all, or some.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Approvals {
     /// They stay open: the session's loop ends, the run stays suspended.
     Stay,
     /// They are withdrawn in the same transaction: a later answer is refused, whether an owner lives or not.
     Withdrawn,
+    /// The same of these alone, as far as they are open.
+    Only(Vec<ApprovalId>),
 }
 
 /// A stop intent as stored.

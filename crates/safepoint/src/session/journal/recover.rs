@@ -160,7 +160,7 @@ pub(in crate::session) async fn recover(journal: &Arc<Journal>) -> Result<Found,
 }
 
 /// The run that goes on by itself, since its call ended when it had begun.
-fn begun_behind(fact: &Fact) -> Option<Path> {
+pub(in crate::session) fn begun_behind(fact: &Fact) -> Option<Path> {
     let Fact::CallEnded { report, .. } = fact else { return None };
     let child = report.child.as_ref().filter(|child| child.work == WorkKind::Background);
     child.map(|child| child.path.clone())

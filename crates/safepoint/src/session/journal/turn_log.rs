@@ -12,7 +12,7 @@ use crate::{
     approval::ApprovalRequest,
     event::{Answered, Fact},
     history::History,
-    ids::{ApprovalId, CallId, ItemId, Path, RunId, TurnId},
+    ids::{ApprovalId, CallId, ItemId, Path, RunId, SteerId, TurnId},
     log::{Log, LogError, Record},
     store::{self, Class, Closed, NewApproval, Write},
     tool::EffectClass,
@@ -145,7 +145,14 @@ impl TurnLog {
             let items = steers.iter().filter_map(|steer| steer.id.as_str().parse::<ItemId>().ok());
             writes.extend(items.filter_map(|item| self.journal.number_of(item)).map(Write::TakeItem));
         }
-        let appended = self.journal.append(writes, class).await.map_err(unrecorded)?;
+        let appended = match self.journal.append(writes, class).await {
+            Err(error @ store::Error::ItemElsewhere(number)) => {
+                // Whoever took the item back has it.
+                let Some(item) = self.journal.item_of(number) else { return Err(LogError::new(error)) };
+                return Err(LogError::steer_gone(SteerId::from(item.to_string()), error));
+            }
+            appended => appended.map_err(unrecorded)?,
+        };
         if let Fact::ApprovalAsked(asked) = &*record.fact {
             self.answer_as_before(&asked.id).await.map_err(unrecorded)?;
         }

@@ -1,5 +1,7 @@
 //! What is asked of the session or of its turn, and what the asker is told.
 
+use std::sync::OnceLock;
+
 use safepoint_scope::StopRequest;
 use tokio::sync::oneshot;
 
@@ -43,13 +45,14 @@ impl<T: Item> Owner<T> {
 
     pub(super) async fn stop_turn(
         &mut self,
-        turn: Option<TurnId>,
-        request: StopRequest,
+        (turn, request): (Option<TurnId>, StopRequest),
+        reached: &OnceLock<TurnId>,
         reply: oneshot::Sender<Answer>,
     ) {
         self.request = Some(Box::new(request.clone()));
         self.step(Input::StopTurn(turn)).await;
-        if let Some(Answer::StoppingTurn(_)) = self.answer {
+        if let Some(Answer::StoppingTurn(turn)) = self.answer {
+            reached.get_or_init(|| turn);
             self.turn_request.get_or_insert_with(|| Box::new(request));
         }
         self.reply(reply);

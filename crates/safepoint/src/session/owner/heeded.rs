@@ -3,9 +3,9 @@
 //! **Invariants**: an intent that was heeded and is not noted as seen to holds for the next owner (S7.2, S7.5); one of ours
 //! is never heeded a second time.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, sync::OnceLock};
 
-use safepoint_scope::Task;
+use safepoint_scope::{StopRequest, Task};
 use tokio::sync::oneshot;
 
 use super::{Answer, Input, Item, Mail, Owner, TurnId, plan};
@@ -15,9 +15,10 @@ use crate::{
         asking::Kept,
         intent::Intent,
         journal::in_time,
+        outside::ask_stop,
         stop::{How, SessionStop},
     },
-    store::{Approvals, Class, StopIntent, Write},
+    store::{Class, Write},
 };
 
 /// What the store knows of stops, as far as it is not done with.
@@ -82,7 +83,7 @@ impl<T: Item> Owner<T> {
                 self.stop(stop, reply).await;
             }
             Intent::Turn(turn, request) => {
-                self.stop_turn(turn, request, reply).await;
+                self.stop_turn((turn, request), &OnceLock::new(), reply).await;
                 match told.try_recv() {
                     Ok(Answer::StoppingTurn(turn)) => self.heeded.turns.push((turn, number)),
                     _ => self.note_seen(vec![number]).await,
@@ -93,25 +94,61 @@ impl<T: Item> Owner<T> {
 
     /// Has the store keep a stop that was asked here, beside whatever it does already: nothing waits for the store.
     pub(super) fn keep_stop(&mut self, stop: SessionStop, reply: oneshot::Sender<Kept>) {
+        let is_idle = Until::of(&stop) == Until::OverOrOpen;
+        self.keep(Intent::Session(stop), reply, move |number| Mail::StopKept { number, is_idle });
+    }
+
+    fn keep(
+        &mut self,
+        intent: Intent,
+        reply: oneshot::Sender<Kept>,
+        heard: impl FnOnce(Option<u64>) -> Mail<T> + Send + 'static,
+    ) {
         let Some(journal) = self.journal.clone().filter(|_| self.persisted == Persisted::Yes) else {
-            if reply.send(Kept::Nowhere).is_err() {
-                // Whoever asked no longer waits.
-            }
-            return;
+            return tell(reply, Kept::Nowhere);
         };
-        let (until, mailbox) = (Until::of(&stop), self.shared.mailbox.clone());
-        let bytes = Intent::Session(stop).to_bytes();
-        // The end of the session's loop leaves what is open as it is (S8.3).
-        let intent = StopIntent { bytes, approvals: Approvals::Stay };
+        let mailbox = self.shared.mailbox.clone();
         self.heeded.under_way += 1;
         self.heeded.keeping.push(self.scope.spawn("stop's record", async move {
-            let kept = in_time(journal.store().ask_stop(journal.session(), intent)).await.ok();
-            if reply.send(kept.map_or(Kept::Nowhere, Kept::InStore)).is_err() {
-                // Whoever asked no longer waits; it is kept all the same.
-            }
-            mailbox.post(Mail::StopKept { number: kept, is_idle: until == Until::OverOrOpen });
+            let kept = in_time(ask_stop(&**journal.store(), journal.session(), &intent)).await.ok();
+            tell(reply, kept.map_or(Kept::Nowhere, Kept::InStore));
+            mailbox.post(heard(kept));
             kept
         }));
+    }
+
+    /// The same of the stop of a turn, as long as there is something of it that could be stopped.
+    pub(super) fn keep_turn_stop(
+        &mut self,
+        request: StopRequest,
+        reached: Option<TurnId>,
+        reply: oneshot::Sender<Kept>,
+    ) {
+        match reached.filter(|turn| self.may_stop(*turn)) {
+            None => tell(reply, Kept::Over),
+            Some(turn) => {
+                let intent = Intent::Turn(Some(turn), request);
+                self.keep(intent, reply, move |number| Mail::TurnStopKept { number, turn });
+            }
+        }
+    }
+
+    /// Whether a stop of this turn has something to end: it is at work, or waits for a decision.
+    fn may_stop(&self, turn: TurnId) -> bool {
+        self.work.as_ref().is_some_and(|work| work.turn == turn && work.outcome.is_none())
+            || self.machine.is_suspended() && self.machine.left() == Some(turn)
+    }
+
+    pub(super) async fn turn_stop_kept(&mut self, number: Option<u64>, turn: TurnId) {
+        if let Some(number) = number {
+            self.heeded.own.insert(number);
+            if self.may_stop(turn) {
+                self.heeded.turns.push((turn, number));
+            } else {
+                self.note_seen(vec![number]).await;
+            }
+        }
+        self.kept_one().await;
     }
 
     pub(super) async fn stop_kept(&mut self, number: Option<u64>, until_open: bool) {
@@ -120,6 +157,10 @@ impl<T: Item> Owner<T> {
             let until = if until_open { Until::OverOrOpen } else { Until::Over };
             self.heeded.session.push((number, until));
         }
+        self.kept_one().await;
+    }
+
+    async fn kept_one(&mut self) {
         self.heeded.under_way -= 1;
         if self.heeded.under_way > 0 {
             return;
@@ -174,5 +215,11 @@ impl<T: Item> Owner<T> {
         if let Err(_lost) = in_time(journal.release()).await {
             // It lapses by itself.
         }
+    }
+}
+
+fn tell(reply: oneshot::Sender<Kept>, kept: Kept) {
+    if reply.send(kept).is_err() {
+        // Whoever asked no longer waits; what is kept is kept all the same.
     }
 }

@@ -29,6 +29,9 @@ impl<T: Item> Owner<T> {
                 Ok(_) => return self.note_taken(effects),
                 // Somebody took the item back while the turn was planned: it is planned anew, without it.
                 Err(store::Error::ItemElsewhere(number)) if self.take_back(number, effects) => {}
+                Err(store::Error::ItemElsewhere(number)) if self.gone.insert(number) => {
+                    self.say_withdrawn(number, effects);
+                }
                 Err(error) => return self.lose(&error, effects),
             }
         }
@@ -131,6 +134,18 @@ impl<T: Item> Owner<T> {
         self.machine.step(now, Input::Unstarted(turn), effects);
         self.machine.step(now, Input::Withdraw(item), effects);
         true
+    }
+
+    /// What was to come back here was taken back there a moment before: it is in that place, and in no other.
+    fn say_withdrawn(&self, number: u64, effects: &mut [Effect]) {
+        let gone = self.journal.as_ref().and_then(|journal| journal.item_of(number));
+        for effect in effects {
+            if let Effect::Return { item, .. } | Effect::Fate { item, .. } = effect
+                && gone == Some(*item)
+            {
+                *effect = Effect::Fate { item: *item, fate: Fate::Withdrawn };
+            }
+        }
     }
 
     /// The store does not take what must be recorded: nothing begins any more, and the session ends.

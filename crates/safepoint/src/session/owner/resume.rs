@@ -7,6 +7,7 @@ use tokio::sync::oneshot;
 use super::{Answer, Effect, Input, Item, Owner, Work, plan::report};
 use crate::{
     agent::OnRestart,
+    approval::Approvals,
     callback::{self, Panicked},
     session::machine::From,
 };
@@ -17,7 +18,10 @@ impl<T: Item> Owner<T> {
             self.answer = Some(Answer::NothingToResume);
             return self.reply(reply);
         }
-        self.step_for(Input::Resume, reply).await;
+        // Its questions are put once more, to whoever can be asked here.
+        let asks =
+            self.machine.is_suspended() && self.left.as_ref().is_some_and(|(work, _)| has_approver(work));
+        self.step_for(if asks { Input::Decided } else { Input::Resume }, reply).await;
     }
 
     /// All that the last owner left is known. A turn that nothing but the end of its process has cut is taken up again, if
@@ -73,4 +77,10 @@ impl<T: Item> Owner<T> {
         // A stop that was meant for its run has nobody to reach.
         effects.retain(|effect| !matches!(effect, Effect::StopRun { .. }));
     }
+}
+
+/// Whether somebody can be asked where the turn goes on.
+fn has_approver(work: &Work) -> bool {
+    let approvals = work.agent.as_ref().map(|agent| &agent.def.approvals);
+    matches!(approvals, Some(Approvals::Ask(Some(_), _)))
 }

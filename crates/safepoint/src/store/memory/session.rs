@@ -160,11 +160,14 @@ impl Session {
         let side = self.side();
         let number = side.stops.len() as u64 + 1;
         side.stops.push(StopRow { number, at, seen: false, bytes: stop.bytes });
-        let open = side.approvals.iter_mut().filter(|row| row.state == ApprovalState::Open);
-        if stop.approvals == Approvals::Withdrawn {
-            let withdrawn = open.map(|row| row.state = ApprovalState::Withdrawn).count();
-            side.decisions += withdrawn as u64;
-        }
+        let is_meant = |row: &ApprovalRow| match &stop.approvals {
+            Approvals::Stay => false,
+            Approvals::Withdrawn => true,
+            Approvals::Only(these) => these.contains(&row.asked.id),
+        };
+        let open = side.approvals.iter_mut().filter(|row| row.state == ApprovalState::Open && is_meant(row));
+        let withdrawn = open.map(|row| row.state = ApprovalState::Withdrawn).count();
+        side.decisions += withdrawn as u64;
         (number, Touch::Changed)
     }
 
