@@ -7,7 +7,7 @@ use safepoint::{
     Agent, History, Outcome, RunHandle, SessionHandle,
     ids::{ItemId, SessionId},
     message::UserMessage,
-    session::{Chat, OnFailure, Session, SessionBuilder, SessionStop},
+    session::{Chat, Lost, OnFailure, Session, SessionBuilder, SessionStop},
     store::{self, Store},
 };
 use safepoint_stores::SqliteStore;
@@ -101,6 +101,14 @@ impl Conversation {
         match self {
             Self::Bare { .. } => None,
             Self::Kept(kept) => Some(&kept.id),
+        }
+    }
+
+    /// What went on in the background of another process, and ended with it.
+    pub(crate) fn lost(&self) -> Vec<Lost> {
+        match self {
+            Self::Bare { .. } => Vec::new(),
+            Self::Kept(kept) => kept.lost(),
         }
     }
 

@@ -126,7 +126,7 @@ impl Lines {
             }
             Fact::SteerTaken { round, steers } => {
                 let steers: Vec<Value> =
-                    steers.iter().map(|steer| json!({"id": steer.id, "text": steer.message.text})).collect();
+                    steers.iter().map(|steer| json!({"id": steer.id, "text": steer.message.text, "notice": steer.is_notice()})).collect();
                 ("steer_delivered", json!({"round": round, "steers": steers}))
             }
             Fact::HistoryShortened(shortened) => ("history_shortened", shortened_by(shortened)),

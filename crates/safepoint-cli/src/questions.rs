@@ -5,6 +5,7 @@
 use safepoint::{
     approval::{ApprovalRequest, Covers, Question},
     receipt::{CallReport, CallStatus, Effect},
+    session::Lost,
 };
 
 /// The question, in lines of its own.
@@ -59,6 +60,18 @@ pub(crate) fn ended(report: &CallReport) -> String {
             format!("{}: {status} while it was at work; what it did is not known", report.name)
         }
         _ => format!("{}: {status}", report.name),
+    }
+}
+
+/// A run in the background that ended with the process that it lived in.
+pub(crate) fn lost(lost: &Lost) -> String {
+    let Lost { turn, path, unknown, .. } = lost;
+    let said = format!(
+        "what {turn} started in the background ({path}) ended with its process and does not go on; the model is told"
+    );
+    match &**unknown {
+        [] => said,
+        tools => format!("{said}. NOBODY KNOWS WHETHER IT HAPPENED: {}", tools.join(", ")),
     }
 }
 

@@ -22,6 +22,7 @@ use crate::{
     mcp::Used,
     model::Chosen,
     prompts::{prompts, says_something},
+    questions,
     screen::Screen,
     signals::Signals,
     survivors, tools,
@@ -77,6 +78,9 @@ async fn turns(args: &RunArgs, begins: VecDeque<Begin>, mut signals: Signals) ->
             return Ok(signals.until_written(&screen, ExitCode::from(got.exit_code())).await);
         }
     };
+    for lost in conversation.lost() {
+        screen.note(&format!("safepoint: {}", questions::lost(&lost)));
+    }
     let session = conversation.id().cloned().unwrap_or_else(SessionId::fresh);
     let (turns, socket) = reachable(&session, &conversation, args, &screen).await;
     let view = View::new(args, Arc::clone(&screen), &session, conversation.id());

@@ -38,10 +38,14 @@ mod fire;
 mod gone;
 #[path = "session/kept.rs"]
 mod kept;
+#[path = "session/lost.rs"]
+mod lost;
 #[path = "session/meant.rs"]
 mod meant;
 #[path = "session/panics.rs"]
 mod panics;
+#[path = "session/payments.rs"]
+mod payments;
 #[path = "session/races.rs"]
 mod races;
 #[path = "session/restart.rs"]

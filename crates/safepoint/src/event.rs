@@ -164,6 +164,15 @@ pub struct TakenSteer {
     pub message: UserMessage,
 }
 
+impl TakenSteer {
+    /// Whether nobody said it, but the session itself, which had something to tell the model: what became of a run in the
+    /// background (S9.1).
+    #[must_use]
+    pub fn is_notice(&self) -> bool {
+        self.id.is_notice()
+    }
+}
+
 /// Whether a model's message is all that it would have said. Exhaustive: it is, it was cut, or it ended badly.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -137,7 +137,9 @@ impl Machine {
         }
         match &self.stage {
             // A final answer is not a safe point: under a stop the run completes, and what it was steered with returns.
-            Stage::Answered(_) if bounds.steered == Steered::No || demand.is_some() => {
+            Stage::Answered(_)
+                if matches!(bounds.steered, Steered::No | Steered::Noticed) || demand.is_some() =>
+            {
                 Due::Settle(Ending::Done)
             }
             Stage::Answered(_) if bounds.reached(self).is_some() => Due::Settle(Ending::Done),
@@ -146,7 +148,7 @@ impl Machine {
             Stage::Streaming => match (demand, bounds.steered) {
                 (Some(Demand { mode: Mode::Now, .. }), _) => Due::CutModel(Wholeness::Cut),
                 (_, Steered::AtOnce) => Due::CutModel(Wholeness::Steered),
-                (_, Steered::No | Steered::Waiting) => Due::Wait,
+                (_, Steered::No | Steered::Noticed | Steered::Waiting) => Due::Wait,
             },
             Stage::Ready => self.due_ready(demand, bounds),
             // Nothing has changed since the boundary before it, so the run still stands there (S12.2).
@@ -176,7 +178,7 @@ impl Machine {
         match (bounds.reached(self), bounds.steered) {
             (Some(limit), _) => limit,
             (None, Steered::No) => bounds.fitted(self, gate),
-            (None, Steered::Waiting | Steered::AtOnce) => Due::TakeSteer,
+            (None, Steered::Noticed | Steered::Waiting | Steered::AtOnce) => Due::TakeSteer,
         }
     }
 

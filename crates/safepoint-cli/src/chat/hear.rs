@@ -44,6 +44,7 @@ impl State {
         match event.kind {
             SessionEvent::Run { event, .. } => self.run_event(&event, now),
             SessionEvent::Aside { event, .. } => self.child_event(&event.kind, now),
+            SessionEvent::AsideLost(lost) => self.tell(Tone::Bad, &questions::lost(&lost)),
             SessionEvent::Requeued(item) => self.items.requeue(item),
             SessionEvent::Fate { item, fate } => self.fate(item, fate),
             SessionEvent::Preempted { item, preempted } => {
@@ -139,7 +140,7 @@ impl State {
                 }
             }
             Fact::SteerTaken { round, steers } => {
-                for steer in steers {
+                for steer in steers.iter().filter(|steer| !steer.is_notice()) {
                     if let Ok(id) = steer.id.as_str().parse() {
                         self.items.take(id);
                     }

@@ -103,7 +103,8 @@ fn spoken(fact: &Fact) -> Vec<Said> {
             if text.trim().is_empty() { Vec::new() } else { vec![Said::Model(text)] }
         }
         Fact::SteerTaken { steers, .. } => {
-            steers.iter().map(|steer| Said::Person(steer.message.text.clone())).collect()
+            let said = steers.iter().filter(|steer| !steer.is_notice());
+            said.map(|steer| Said::Person(steer.message.text.clone())).collect()
         }
         _ => Vec::new(),
     }

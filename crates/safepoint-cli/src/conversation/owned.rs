@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use safepoint::{
     event::Events,
     ids::{ItemId, SessionId},
-    session::{ExitReason, Fate, Policy, PushError, Session, SessionEvent, Ticket, seal},
+    session::{ExitReason, Fate, Lost, Policy, PushError, Session, SessionEvent, Ticket, seal},
     store::{ApprovalState, ItemState, Pushed, Store, Use},
 };
 
@@ -71,6 +71,20 @@ impl Kept {
     /// Whether a turn follows that nobody here has asked for: what waits in a session that was taken up.
     pub(super) async fn goes_on(&self) -> bool {
         self.said().is_none() && (self.items_waiting().await > 0)
+    }
+
+    /// What went on in the background of another process, and ended with it.
+    pub(super) fn lost(&self) -> Vec<Lost> {
+        let (mut lost, mut all) = (Vec::new(), self.session.events());
+        while let Some(event) = all.now() {
+            match event.kind {
+                SessionEvent::AsideLost(one) => lost.push(one),
+                // It is told before anything begins.
+                SessionEvent::TurnStarted { .. } => break,
+                _ => {}
+            }
+        }
+        lost
     }
 
     /// Waits for a turn, or for what says that none comes.

@@ -181,7 +181,7 @@ impl Folder {
         for steer in steers {
             let step = self.step(Kind::Steer, moment);
             step.round = Some(round);
-            step.title = "steer".into();
+            step.title = if steer.is_notice() { "notice" } else { "steer" }.into();
             step.said.clone_from(&steer.message.text);
             step.fields.insert("steer_id".into(), json!(steer.id));
             step.fields.insert("text".into(), json!(steer.message.text));

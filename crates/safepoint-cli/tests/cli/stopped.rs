@@ -53,7 +53,7 @@ impl World {
     }
 
     fn asked_model(&self) -> usize {
-        self.server.logged().iter().filter(|line| line["event"] == "request").count()
+        self.server.logged().iter().filter(|line| line["type"] == "request").count()
     }
 }
 

@@ -59,6 +59,8 @@ pub(crate) struct Known {
     lines: usize,
     /// How often the model had been asked.
     pub(crate) requests: usize,
+    /// What went on in the background, and had not ended.
+    lost: HashSet<String>,
     /// Whether a turn was cut, and a stop asked that nobody had seen to.
     pub(crate) pending: Pending,
 }
@@ -102,12 +104,22 @@ impl Known {
             (true, _) => Pending::Stop,
         };
         let lines = lines(ledger).len();
-        Self { ended, doubtful, lines, requests, pending }
+        Self { ended, doubtful, lines, requests, lost: lost(&facts), pending }
     }
 
     pub(crate) fn doubts(&self) -> usize {
         self.doubtful.values().filter(|class| *class == "unsafe").count()
     }
+}
+
+/// The calls that have said that something goes on in the background, which has not ended.
+fn lost(facts: &[Line]) -> HashSet<String> {
+    let says_so = |fact: &&Value| fact["report"]["child"]["work"] == "background";
+    let begun = of(facts, "call_ended").filter(says_so).map(|fact| text(&fact["report"]["call_id"]));
+    let is_over = |call: &String| {
+        facts.iter().any(|line| line.path.contains(call.as_str()) && line.fact["fact"] == "settled")
+    };
+    begun.filter(|call| !is_over(call)).collect()
 }
 
 /// The paths of the runs that began in the background.
@@ -156,6 +168,13 @@ fn said(request: &Value, text: &str) -> usize {
     messages.iter().filter(|message| message["role"] == "user" && message["content"] == text).count()
 }
 
+/// How often the model is told that what this call began in the background has ended.
+fn notices(request: &Value, call: &str) -> usize {
+    let messages = request["messages"].as_array().unwrap();
+    let is_one = |text: &str| text.starts_with("[ended early") && text.contains(call);
+    messages.iter().filter(|message| message["content"].as_str().is_some_and(is_one)).count()
+}
+
 /// What no world allows: another key, a second payment, an end that the model is not told as it was.
 fn once(at: &str, found: &Found) {
     let mut keys: HashMap<&str, &str> = HashMap::new();
@@ -186,6 +205,13 @@ fn once(at: &str, found: &Found) {
 fn since(at: &str, known: &Known, found: &Found) {
     for [mark, call, _, tool] in found.lines.iter().skip(known.lines) {
         assert!(mark != "enter" || !known.ended.contains(call), "{at}: {tool} had ended and ran again");
+    }
+    // What nobody takes up again is told, once, before the root's model goes on.
+    let later = found.asked.iter().skip(known.requests).filter(|asked| said(asked, "half") == 0);
+    if let Some(last) = later.last() {
+        for call in &known.lost {
+            assert_eq!(notices(last, call), 1, "{at}: what is said of {call} in {last}");
+        }
     }
     for (call, class) in &known.doubtful {
         let told = told(&found.asked, call).unwrap_or_default();

@@ -32,6 +32,8 @@ pub(crate) enum Stop {
     Nobody,
     /// While the payment is under way; after the stop the work is resumed.
     InThePayment(Wish),
+    /// While the transfer of the second round is under way, after the payment of the first.
+    InTheTransfer(Wish),
     /// After each death, while nobody owns the session.
     WhileDead(Wish),
 }

@@ -28,7 +28,7 @@ use safepoint_testkit::script::{Reply, Script};
 use serde_json::json;
 
 use super::{
-    plot::{Kin, Plot, Stop},
+    plot::{Kin, Plot, Stop, Wish},
     process::{Death, Task},
 };
 
@@ -111,7 +111,9 @@ impl Ledger {
             async move {
                 ledger.moment();
                 ledger.write("enter", &cx);
-                wished(&task).await;
+                if let Stop::InThePayment(wish) = task.plot.stop {
+                    wished(&task, wish).await;
+                }
                 while task.waits().exists() {
                     tokio::time::sleep(LOOK).await;
                 }
@@ -123,12 +125,31 @@ impl Ledger {
         });
         pay.with(|spec| spec.effect(EffectClass::Unsafe))
     }
+
+    /// Sends, when it is let, in a later round than the payment.
+    fn send(&self, task: &Task) -> FnTool {
+        let (ledger, task) = (self.clone(), task.clone());
+        let send = from_fn("send", "sends, when it is let", move |cx: Cx, (): ()| {
+            let (ledger, task) = (ledger.clone(), task.clone());
+            async move {
+                ledger.moment();
+                ledger.write("enter", &cx);
+                if let Stop::InTheTransfer(wish) = task.plot.stop {
+                    wished(&task, wish).await;
+                }
+                ledger.moment();
+                ledger.write("commit", &cx);
+                ledger.moment();
+                Ok("ok")
+            }
+        });
+        send.with(|spec| spec.effect(EffectClass::Unsafe).approval(Approval::Needed))
+    }
 }
 
 /// Asks for the stop of the plot, once in the session's life, and waits until its owner has passed it on to the turn: it
 /// is noted as seen to only when it has come to its end, which a graceful one does after this payment.
-async fn wished(task: &Task) {
-    let Stop::InThePayment(wish) = task.plot.stop else { return };
+async fn wished(task: &Task, wish: Wish) {
     let other = SqliteStore::open(&task.store).unwrap();
     if other.stops(&session(), 0).await.unwrap().is_empty() {
         other.ask_stop(&session(), wish.intent()).await.unwrap();
@@ -161,7 +182,7 @@ pub(crate) fn agent(task: &Task) -> Agent {
         .tool(ledger.tool("set", EffectClass::Idempotent, Approval::NotNeeded))
         .tool(ledger.tool("bill", EffectClass::Keyed, Approval::Needed))
         .tool(ledger.pay(task))
-        .tool(ledger.tool("send", EffectClass::Unsafe, Approval::Needed));
+        .tool(ledger.send(task));
     let inside = || {
         let agent = builder(task)
             .tool(ledger.tool("put", EffectClass::Idempotent, Approval::NotNeeded))

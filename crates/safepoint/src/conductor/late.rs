@@ -50,6 +50,7 @@ impl Conductor {
             | Msg::Named { .. }
             // Dropped unanswered, so it comes back to whoever steered.
             | Msg::Steer { .. }
+            | Msg::Notice(_)
             | Msg::TakeBack { .. }
             | Msg::Look => {}
         }
@@ -86,6 +87,7 @@ impl Conductor {
             | Msg::Left { .. }
             | Msg::Hooked { .. }
             | Msg::Steer { .. }
+            | Msg::Notice(_)
             | Msg::TakeBack { .. }
             | Msg::Look => {}
         }

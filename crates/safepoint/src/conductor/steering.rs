@@ -16,6 +16,8 @@ use crate::{
 #[derive(Default)]
 pub(super) struct Steers {
     waiting: Vec<(Steer, oneshot::Sender<u32>)>,
+    /// What the session tells the model with the next request, if there is one.
+    notices: Vec<TakenSteer>,
     /// What the log knew as taken back before anybody said so here.
     gone: Vec<SteerId>,
 }
@@ -25,9 +27,13 @@ impl Steers {
         self.waiting.push((steer, landed));
     }
 
+    pub(super) fn notice(&mut self, notice: TakenSteer) {
+        self.notices.push(notice);
+    }
+
     pub(super) fn urgency(&self) -> Steered {
         if self.waiting.is_empty() {
-            Steered::No
+            if self.notices.is_empty() { Steered::No } else { Steered::Noticed }
         } else if self.waiting.iter().any(|(steer, _)| steer.when == When::AtOnce) {
             Steered::AtOnce
         } else {
@@ -62,11 +68,12 @@ impl Conductor {
     pub(super) async fn take_steers(&mut self) -> Result<(), Broken> {
         let round = self.machine.next_round();
         let mut taken = std::mem::take(&mut self.steers.waiting);
-        while !taken.is_empty() {
-            let steers = taken
+        let notices = std::mem::take(&mut self.steers.notices);
+        while !(taken.is_empty() && notices.is_empty()) {
+            let said = taken
                 .iter()
-                .map(|(steer, _)| TakenSteer { id: steer.id.clone(), message: steer.message.clone() })
-                .collect();
+                .map(|(steer, _)| TakenSteer { id: steer.id.clone(), message: steer.message.clone() });
+            let steers = notices.iter().cloned().chain(said).collect();
             match self.record(Fact::SteerTaken { round, steers }).await {
                 Ok(_) => break,
                 Err(broken) => self.go_without(&mut taken, broken)?,

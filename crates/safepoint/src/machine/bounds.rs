@@ -18,10 +18,12 @@ pub(crate) struct Bounds<'a> {
     pub(crate) steered: Steered,
 }
 
-/// Whether the run was steered with something that is not part of its history yet. Exhaustive: no, or how urgently.
+/// Whether the run was steered with something that is not part of its history yet. Exhaustive: no, by a notice alone that
+/// asks for no request of its own, or how urgently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Steered {
     No,
+    Noticed,
     Waiting,
     AtOnce,
 }

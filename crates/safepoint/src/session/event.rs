@@ -11,6 +11,7 @@ use crate::{
 
 use super::{
     item::Delivered,
+    lost::Lost,
     words::{Fate, Preempted},
 };
 
@@ -54,6 +55,9 @@ pub enum SessionEvent {
         /// The event.
         event: Event,
     },
+    /// A run that went on in the background of another owner has ended with it, and does not go on: told when the session is
+    /// opened, until the model has been told too, with the next request of any turn (S9.1).
+    AsideLost(Lost),
     /// The turn was steered with an item.
     Steered {
         /// With which.

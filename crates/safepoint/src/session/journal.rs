@@ -26,7 +26,7 @@ mod turn_log;
 mod unasked;
 
 pub(super) use line::Line;
-pub(super) use recover::{Cut, Found, LeftTurn, begun_behind, recover};
+pub(super) use recover::{Cut, Found, LeftTurn, recover};
 pub(super) use turn_log::TurnLog;
 pub(super) use unasked::put_right;
 

@@ -16,7 +16,7 @@ use super::{
 use crate::{
     approval::{ApprovalRequest, Decision},
     event::ErrorReport,
-    ids::{ApprovalId, ItemId, TurnId},
+    ids::{ApprovalId, ItemId, SteerId, TurnId},
     outcome::Outcome,
     shared::DecideError,
 };
@@ -120,6 +120,11 @@ pub(super) enum Mail<T> {
         turn: TurnId,
         item: ItemId,
         round: u32,
+    },
+    /// The model is told what became of something in the background.
+    Noticed {
+        turn: TurnId,
+        notice: SteerId,
     },
     Settled {
         turn: TurnId,

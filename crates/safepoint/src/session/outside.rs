@@ -2,10 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{
-    intent::Intent,
-    journal::{Line, begun_behind},
-};
+use super::{intent::Intent, journal::Line, lost::begun_behind};
 use crate::{
     approval::ApprovalRequest,
     event::Fact,

@@ -44,6 +44,7 @@ mod decisions;
 mod follower;
 mod heeded;
 mod items;
+mod lost;
 mod others;
 mod plan;
 mod read;
@@ -115,6 +116,8 @@ pub(super) struct Owner<T> {
     restart: Option<TurnId>,
     /// Items that the store knows as taken.
     taken: HashSet<ItemId>,
+    /// What went on in the background of another owner, and ended with it.
+    lost: Vec<lost::Mourned>,
     /// Numbers of items that somebody else took out.
     gone: HashSet<u64>,
     persisted: Persisted,
@@ -192,6 +195,7 @@ impl<T: Item> Owner<T> {
             heeded: heeded::Heeded::default(),
             restart: None,
             taken: HashSet::new(),
+            lost: Vec::new(),
             gone: HashSet::new(),
             persisted: Persisted::Yes,
         }
@@ -261,6 +265,7 @@ impl<T: Item> Owner<T> {
                 }
                 self.step(Input::SteerTaken { turn, item }).await;
             }
+            Mail::Noticed { turn, notice } => self.lost_told(turn, &notice),
             Mail::Settled { turn, outcome } => self.settled(turn, outcome).await,
             Mail::Quiet { turn, survivors } => {
                 self.show(SessionEvent::TurnQuiet { turn, survivors });
@@ -302,7 +307,8 @@ impl<T: Item> Owner<T> {
             Effect::Start { turn, from, watch } => self.start(turn, from, watch),
             Effect::StopRun { turn, why } => self.stop_run(turn, why),
             Effect::Steer { turn, item, when } => self.steer(turn, item, when),
-            Effect::Forget(_) => {
+            Effect::Forget(turn) => {
+                self.forget_lost(turn);
                 if let Some(work) = &self.work {
                     self.history = work.before.clone();
                 }

@@ -11,8 +11,11 @@ use crate::{
     ids::{ApprovalId, Path, RunId, TurnId},
     log::{self, Log},
     machine::Machine,
-    receipt::{Ending, WorkKind},
-    session::words::Fate,
+    receipt::Ending,
+    session::{
+        lost::{Aside, Lost, begun_behind},
+        words::Fate,
+    },
     shared::Always,
     store,
 };
@@ -32,6 +35,8 @@ pub(in crate::session) struct Found {
     pub(in crate::session) put_back: Vec<u64>,
     /// Runs that went on in the background of another owner, and ended with it: nobody takes them up again.
     pub(in crate::session) behind: HashSet<Path>,
+    /// Those of them of which nobody has told the model.
+    pub(in crate::session) lost: Vec<Lost>,
 }
 
 /// A turn that can be taken up again.
@@ -111,7 +116,7 @@ pub(in crate::session) async fn recover(journal: &Arc<Journal>) -> Result<Found,
     let mut history = History::new();
     let always = Arc::new(Always::default());
     let mut turn: Option<Turn> = None;
-    let mut behind = HashSet::new();
+    let (mut behind, mut aside) = (HashSet::new(), Aside::default());
     let mut from = Some(0);
     while let Some(position) = from {
         let page = journal.store().read(journal.session(), position, PAGE).await?;
@@ -130,6 +135,7 @@ pub(in crate::session) async fn recover(journal: &Arc<Journal>) -> Result<Found,
                 Line::Fact { turn: of, path, fact, grown, .. } => {
                     always.take(&fact);
                     behind.extend(begun_behind(&fact));
+                    aside.take(of, &path, &fact);
                     if let Some(turn) = turn.as_mut().filter(|turn| turn.turn == of && path.is_root()) {
                         // A resumed turn is at work again.
                         turn.fate = None;
@@ -142,6 +148,7 @@ pub(in crate::session) async fn recover(journal: &Arc<Journal>) -> Result<Found,
                     }
                 }
                 Line::Forgotten { turn: of, .. } => {
+                    aside.forget(of);
                     if let Some(last) = turn.take_if(|turn| turn.turn == of) {
                         history = last.before;
                         turn = Some(Turn::new(of, entry.position, last.items, history.clone()));
@@ -156,14 +163,7 @@ pub(in crate::session) async fn recover(journal: &Arc<Journal>) -> Result<Found,
         }
         from = page.next;
     }
-    Ok(Found { always, behind, ..found(journal, history, turn) })
-}
-
-/// The run that goes on by itself, since its call ended when it had begun.
-pub(in crate::session) fn begun_behind(fact: &Fact) -> Option<Path> {
-    let Fact::CallEnded { report, .. } = fact else { return None };
-    let child = report.child.as_ref().filter(|child| child.work == WorkKind::Background);
-    child.map(|child| child.path.clone())
+    Ok(Found { always, behind, lost: aside.lost(), ..found(journal, history, turn) })
 }
 
 fn found(journal: &Arc<Journal>, history: History, turn: Option<Turn>) -> Found {
@@ -174,6 +174,7 @@ fn found(journal: &Arc<Journal>, history: History, turn: Option<Turn>) -> Found 
         always: Arc::default(),
         put_back: Vec::new(),
         behind: HashSet::new(),
+        lost: Vec::new(),
     };
     let Some(turn) = turn else { return found };
     found.turns = turn.turn.number();

@@ -56,6 +56,9 @@ impl<T: Item> Follower<T> {
                         mailbox.post(Mail::Began(turn));
                     }
                     Fact::SteerTaken { round, steers } => {
+                        for notice in steers.iter().filter(|steer| steer.is_notice()) {
+                            mailbox.post(Mail::Noticed { turn, notice: notice.id.clone() });
+                        }
                         for item in steers.iter().filter_map(|steer| steer.id.as_str().parse().ok()) {
                             mailbox.post(Mail::SteerTaken { turn, item, round: *round });
                         }

@@ -29,6 +29,8 @@ impl<T: Item> Owner<T> {
         if let From::Withdrawal(why) = from {
             // Before it starts: its questions are taken back, and nothing of it runs.
             run.handle().stop(at_any(self.request_for(why).unwrap_or_else(StopRequest::now)));
+        } else {
+            self.tell_lost(&run);
         }
         let handle = run.detach();
         self.work = Some(Box::new(Work { handle: Some(handle.clone()), ..*work }));

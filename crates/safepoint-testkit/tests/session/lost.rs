@@ -1,0 +1,206 @@
+//! Runs in the background that end with their process: nobody takes them up, and the person and the model are told.
+
+use std::sync::Arc;
+
+use safepoint::{
+    Agent,
+    child::Child,
+    event::Fact,
+    ids::SessionId,
+    message::UserMessage,
+    model::{Delta, Finish},
+    session::{Chat, Fate, Lost, Policy, Push, Session, SessionEvent, SessionStop},
+    store::{Life, MemoryStore, Outside, Store},
+};
+use safepoint_testkit::{
+    script::Reply,
+    scripted::ModelGate,
+    store_suite::{Lives, Time, outside, owner},
+};
+use serde_json::json;
+
+use super::{
+    desk::{Desk, answers, is_fact, pays, said, turn},
+    world::seen,
+};
+
+/// A session whose first turn begins a run in the background, which is in the midst of a payment.
+struct World {
+    store: Arc<dyn Store>,
+    lives: Lives,
+    outer: Desk,
+    inner: Desk,
+}
+
+impl World {
+    fn new(outer: impl IntoIterator<Item = Reply>) -> Self {
+        let lives = Lives::default();
+        let clock = Outside::default().clock;
+        let store = Arc::new(MemoryStore::new(Outside { clock, ..outside(&Time::default(), &lives) }));
+        let begins = Reply::default().and_call("aside", json!({"task": "dig"}));
+        let outer = Desk::new(std::iter::once(begins).chain(outer));
+        Self { store, lives, outer, inner: Desk::new([pays(), Reply::text("dug")]) }
+    }
+
+    async fn open(&self, pid: u32) -> Session<String> {
+        let aside = Child::new("aside", "digs aside", &self.inner.agent()).background();
+        let agent = Agent::builder(self.outer.model.clone()).child(aside).build();
+        let builder = Session::builder(Chat::new(agent));
+        builder.open(Arc::clone(&self.store), SessionId::from("s"), owner(pid)).await.unwrap()
+    }
+
+    /// The background run is paying, and its process dies.
+    async fn dies_paying(&self) -> Session<String> {
+        let first = self.open(1).await;
+        assert_eq!(first.push("go".to_owned()).unwrap().fate().await, Fate::Completed(turn(1)));
+        self.inner.tools.valve().came(1).await;
+        self.lives.say(1, Life::Dead);
+        first
+    }
+
+    /// How often the model's last request says that something in the background has ended.
+    fn told(&self) -> usize {
+        let requests = self.outer.model.requests();
+        said(requests.last().unwrap()).iter().filter(|text| text.starts_with("[ended early")).count()
+    }
+}
+
+fn lost(session: &Session<String>) -> Vec<Lost> {
+    let (mut lost, mut events) = (Vec::new(), session.events());
+    while let Some(event) = events.now() {
+        if let SessionEvent::AsideLost(one) = event.kind {
+            lost.push(one);
+        }
+    }
+    lost
+}
+
+async fn does(session: &Session<String>, text: &str) -> Fate {
+    session.push(text.to_owned()).unwrap().fate().await
+}
+
+/// S9.1, S7.3: the next owner tells the person at once, and the model with its next request, what died and what of it may
+/// have happened: once, and no owner after that tells it again; nothing of it runs.
+#[tokio::test]
+async fn what_died_in_the_background_is_told_once() {
+    let world = World::new([Reply::text("it digs")]);
+    let first = world.dies_paying().await;
+    let next = world.open(2).await;
+    let told = lost(&next);
+    assert_eq!((told.len(), told[0].turn, &told[0].unknown), (1, turn(1), &vec!["pay".to_owned()]));
+    assert_eq!(does(&next, "then").await, Fate::Completed(turn(2)));
+    assert_eq!(world.told(), 1);
+    let last = said(world.outer.model.requests().last().unwrap());
+    let notice = last.iter().find(|text| text.starts_with("[ended early")).unwrap();
+    assert!(notice.contains(&told[0].path.to_string()) && notice.contains("(pay)"), "{notice}");
+    assert!(notice.contains("may have happened"), "{notice}");
+    assert_eq!(does(&next, "again").await, Fate::Completed(turn(3)));
+    assert_eq!(world.told(), 1, "once");
+    next.stop(SessionStop::at_turn_end());
+    next.done().await;
+    let last = world.open(3).await;
+    assert_eq!(lost(&last), []);
+    assert_eq!(does(&last, "and again").await, Fate::Completed(turn(4)));
+    assert_eq!(world.told(), 1);
+    assert_eq!(world.inner.tools.ledger().lines().len(), 1, "entered once, before the end of its process");
+    drop(first);
+}
+
+/// S9.1, S5.3: a turn that is taken up again is told before its next request; an owner that dies before the model is told
+/// leaves it to the next.
+#[tokio::test]
+async fn a_turn_that_goes_on_is_told_before_its_next_request() {
+    let world = World::new([]);
+    let (mut begins, mut asked): (ModelGate, ModelGate) =
+        (world.outer.model.gate(), world.outer.model.gate());
+    let first = world.open(1).await;
+    first.push("go".to_owned()).unwrap();
+    begins.request().await;
+    let call = safepoint::message::ToolCall {
+        id: "c".into(),
+        name: "aside".into(),
+        args: json!({"task": "dig"}).to_string(),
+    };
+    begins.send(Delta::CallReady(call)).send(Delta::Ended(Finish::Natural));
+    asked.request().await;
+    world.inner.tools.valve().came(1).await;
+    world.lives.say(1, Life::Dead);
+    let second = world.open(2).await;
+    assert_eq!(lost(&second).len(), 1);
+    world.lives.say(2, Life::Dead);
+    let third = world.open(3).await;
+    assert_eq!(lost(&third).len(), 1, "nobody has told the model yet");
+    let mut resumed = world.outer.model.gate();
+    assert!(third.resume().await);
+    resumed.request().await;
+    assert_eq!(world.told(), 1);
+    answers(&resumed, "then not");
+    seen(&third, |event| matches!(event, SessionEvent::TurnEnded { fate: Fate::Completed(_), .. })).await;
+    drop((first, second));
+}
+
+/// S9.1, S6.6: a turn that is rolled back takes with it what it was told: the next one is told again.
+#[tokio::test]
+async fn what_a_forgotten_turn_was_told_is_told_again() {
+    let world = World::new([Reply::text("it digs")]);
+    let first = world.dies_paying().await;
+    let next = world.open(2).await;
+    let mut gate = world.outer.model.gate();
+    let forgotten = next.push("forget this".to_owned()).unwrap();
+    gate.request().await;
+    assert_eq!(world.told(), 1);
+    let instead = next.push(Push::new("instead".to_owned()).policy(Policy::Rollback)).unwrap();
+    assert_eq!(forgotten.fate().await, Fate::RolledBack(turn(2)));
+    assert_eq!(instead.fate().await, Fate::Completed(turn(3)));
+    assert_eq!(world.told(), 1, "in the turn that stands");
+    drop(first);
+}
+
+/// S9.1, S6.10: what the end of its session has stopped is told by the next owner; what has ended by itself is not.
+#[tokio::test]
+async fn what_ended_by_itself_is_not_told() {
+    for ends_by_itself in [true, false] {
+        let world = World::new([Reply::text("it digs")]);
+        let first = world.open(1).await;
+        assert_eq!(does(&first, "go").await, Fate::Completed(turn(1)));
+        world.inner.tools.valve().came(1).await;
+        if ends_by_itself {
+            world.inner.tools.valve().open_for_all();
+            let settled = |event: &SessionEvent| match event {
+                SessionEvent::Aside { event, .. } => match &event.kind {
+                    safepoint::event::EventKind::Child { event, .. } => {
+                        matches!(&**event, safepoint::event::EventKind::Fact(fact) if matches!(**fact, Fact::Settled { .. }))
+                    }
+                    _ => false,
+                },
+                _ => false,
+            };
+            seen(&first, settled).await;
+        }
+        first.stop(SessionStop::now());
+        first.done().await;
+        let next = world.open(2).await;
+        assert_eq!(lost(&next).len(), usize::from(!ends_by_itself));
+        assert_eq!(does(&next, "then").await, Fate::Completed(turn(2)));
+        assert_eq!(world.told(), usize::from(!ends_by_itself));
+    }
+}
+
+/// S9.1, S7.1: the notice is a fact of the turn that was told, and says that it is none of a person's.
+#[tokio::test]
+async fn a_notice_is_no_word_of_a_person() {
+    let world = World::new([Reply::text("it digs")]);
+    let first = world.dies_paying().await;
+    let next = world.open(2).await;
+    assert_eq!(does(&next, "then").await, Fate::Completed(turn(2)));
+    let is_notice = |event: &SessionEvent| {
+        is_fact(event, |fact| match fact {
+            Fact::SteerTaken { steers, round: 1 } => {
+                steers.iter().all(|steer| steer.is_notice() && steer.message != UserMessage::from("then"))
+            }
+            _ => false,
+        })
+    };
+    seen(&next, is_notice).await;
+    drop(first);
+}

@@ -1,0 +1,40 @@
+//! Background runs that another owner's end has ended: the person is told at once, the model with its next request.
+
+use super::{Item, Owner, SessionEvent, TurnId};
+use crate::{ids::SteerId, run::Run, session::lost::Lost};
+
+/// One of them, and the turn in which the model was told.
+pub(super) struct Mourned {
+    lost: Lost,
+    told: Option<TurnId>,
+}
+
+impl<T: Item> Owner<T> {
+    pub(in crate::session) fn mourn(&mut self, lost: Vec<Lost>) {
+        for lost in lost {
+            self.show(SessionEvent::AsideLost(lost.clone()));
+            self.lost.push(Mourned { lost, told: None });
+        }
+    }
+
+    /// Before the run starts, so that its first request has it.
+    pub(super) fn tell_lost(&self, run: &Run) {
+        for mourned in self.lost.iter().filter(|mourned| mourned.told.is_none()) {
+            run.handle().notice(mourned.lost.notice());
+        }
+    }
+
+    pub(super) fn lost_told(&mut self, turn: TurnId, notice: &SteerId) {
+        for mourned in self.lost.iter_mut().filter(|mourned| mourned.lost.notice().id == *notice) {
+            mourned.told = Some(turn);
+        }
+    }
+
+    /// What a turn that is forgotten was told is told again, and what it began is forgotten with it.
+    pub(super) fn forget_lost(&mut self, turn: TurnId) {
+        self.lost.retain(|mourned| mourned.lost.turn != turn);
+        for mourned in self.lost.iter_mut().filter(|mourned| mourned.told == Some(turn)) {
+            mourned.told = None;
+        }
+    }
+}
