@@ -137,11 +137,7 @@ impl Machine {
         }
         match &self.stage {
             // A final answer is not a safe point: under a stop the run completes, and what it was steered with returns.
-            Stage::Answered(_)
-                if matches!(bounds.steered, Steered::No | Steered::Noticed) || demand.is_some() =>
-            {
-                Due::Settle(Ending::Done)
-            }
+            Stage::Answered(_) if !bounds.steered.asks() || demand.is_some() => Due::Settle(Ending::Done),
             Stage::Answered(_) if bounds.reached(self).is_some() => Due::Settle(Ending::Done),
             Stage::Answered(_) => Due::TakeSteer,
             Stage::Cut(_) => Due::Settle(Ending::Stopped),

@@ -16,7 +16,7 @@ use crate::{
     agent::Definition,
     approval::{ApprovalRequest, Decision},
     conductor::{Conductor, Start},
-    event::{Events, TakenSteer},
+    event::Events,
     ids::{ApprovalId, CallId, Path, RunId, SteerId},
     log::Log,
     outcome::Outcome,
@@ -259,11 +259,6 @@ impl RunHandle {
         let (landed, waits) = oneshot::channel();
         let sent = self.shared.send(Msg::Steer { steer, landed });
         Steering::new(message, sent.is_ok().then_some(waits))
-    }
-
-    /// Tells the model something with the next request, if there is one.
-    pub(crate) fn notice(&self, notice: TakenSteer) {
-        self.shared.post(Msg::Notice(notice));
     }
 
     /// The open questions of its whole tree, background runs included.

@@ -11,7 +11,7 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use crate::{
     approval::{ApprovalRequest, Decision},
     child::Child,
-    event::{EventKind, Feed, Relay, Shown, TakenSteer, Took},
+    event::{EventKind, Feed, Relay, Shown, Took},
     executor::{Ending, Reply},
     ids::{ApprovalId, CallId, Path, RunId, SteerId},
     limits::Limits,
@@ -113,8 +113,6 @@ pub(crate) enum Msg {
     AskingPanicked { message: String },
     /// The run is steered; where it landed is answered when it is recorded.
     Steer { steer: Steer, landed: oneshot::Sender<u32> },
-    /// What the session has to tell the model, with the next request that is made anyway.
-    Notice(TakenSteer),
     /// Its sender wants a steer back; dropped unanswered, the run is over.
     TakeBack { steer: SteerId, reply: oneshot::Sender<TakenBack> },
     /// The run that is a call's work waits for a person inside, or no longer does.

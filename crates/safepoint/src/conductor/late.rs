@@ -50,7 +50,6 @@ impl Conductor {
             | Msg::Named { .. }
             // Dropped unanswered, so it comes back to whoever steered.
             | Msg::Steer { .. }
-            | Msg::Notice(_)
             | Msg::TakeBack { .. }
             | Msg::Look => {}
         }
@@ -87,7 +86,6 @@ impl Conductor {
             | Msg::Left { .. }
             | Msg::Hooked { .. }
             | Msg::Steer { .. }
-            | Msg::Notice(_)
             | Msg::TakeBack { .. }
             | Msg::Look => {}
         }

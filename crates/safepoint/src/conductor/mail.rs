@@ -86,10 +86,6 @@ impl Conductor {
                 self.steers.add(steer, landed);
                 Ok(())
             }
-            Msg::Notice(notice) => {
-                self.steers.notice(notice);
-                Ok(())
-            }
             Msg::TakeBack { steer, reply } => {
                 self.steers.take_back(&steer, reply);
                 Ok(())

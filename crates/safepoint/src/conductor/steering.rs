@@ -24,11 +24,10 @@ pub(super) struct Steers {
 
 impl Steers {
     pub(super) fn add(&mut self, steer: Steer, landed: oneshot::Sender<u32>) {
+        if steer.id.is_notice() {
+            return self.notices.push(TakenSteer { id: steer.id, message: steer.message });
+        }
         self.waiting.push((steer, landed));
-    }
-
-    pub(super) fn notice(&mut self, notice: TakenSteer) {
-        self.notices.push(notice);
     }
 
     pub(super) fn urgency(&self) -> Steered {

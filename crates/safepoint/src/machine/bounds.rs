@@ -28,6 +28,13 @@ pub(crate) enum Steered {
     AtOnce,
 }
 
+impl Steered {
+    /// Whether a final answer is followed by one more request.
+    pub(super) fn asks(self) -> bool {
+        matches!(self, Self::Waiting | Self::AtOnce)
+    }
+}
+
 impl Bounds<'_> {
     /// The model call, or what must come before it so that the conversation fits its window (S12.2).
     pub(super) fn fitted(&self, machine: &Machine, gate: SafePoints) -> Due {

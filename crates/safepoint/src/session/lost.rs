@@ -6,10 +6,11 @@
 use std::collections::HashMap;
 
 use crate::{
-    event::{Fact, TakenSteer},
+    event::Fact,
     ids::{CallId, Path, SteerId, TurnId},
     message::UserMessage,
     receipt::{Ending, WorkKind},
+    steer::{Steer, When},
     tool::EffectClass,
 };
 
@@ -26,12 +27,12 @@ pub struct Lost {
 }
 
 impl Lost {
-    fn id(&self) -> SteerId {
+    pub(super) fn id(&self) -> SteerId {
         SteerId::notice(format_args!("{}/{}", self.turn, self.path))
     }
 
-    /// What the model is told: the same of the same run, every time.
-    pub(super) fn notice(&self) -> TakenSteer {
+    /// What the model is told, with the next request that is made anyway: the same of the same run, every time.
+    pub(super) fn notice(&self) -> Steer {
         let path = &self.path;
         let end = format!(
             "[ended early: what was started in the background as {path} was stopped, or its process ended"
@@ -44,7 +45,7 @@ impl Lost {
                 tools.join(", ")
             ),
         };
-        TakenSteer { id: self.id(), message: UserMessage::from(said) }
+        Steer { id: self.id(), message: UserMessage::from(said), when: When::NextRequest }
     }
 }
 

@@ -255,16 +255,7 @@ impl<T: Item> Owner<T> {
             Mail::Decide { id, decision, reply } => self.decide(id, decision, reply).await,
             Mail::Planned { plan, made } => self.planned(plan, made).await,
             Mail::Began(turn) => self.step(Input::Began(turn)).await,
-            Mail::SteerTaken { turn, item, round } => {
-                let delivered = Delivered { turn, round };
-                self.show(SessionEvent::Steered { item, delivered });
-                // The run's log has taken it together with the fact.
-                self.taken.insert(item);
-                if let Some(held) = self.items.get(&item) {
-                    held.slip.delivered(delivered);
-                }
-                self.step(Input::SteerTaken { turn, item }).await;
-            }
+            Mail::SteerTaken { turn, item, round } => self.steer_taken(item, Delivered { turn, round }).await,
             Mail::Noticed { turn, notice } => self.lost_told(turn, &notice),
             Mail::Settled { turn, outcome } => self.settled(turn, outcome).await,
             Mail::Quiet { turn, survivors } => {

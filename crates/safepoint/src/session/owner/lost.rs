@@ -20,12 +20,13 @@ impl<T: Item> Owner<T> {
     /// Before the run starts, so that its first request has it.
     pub(super) fn tell_lost(&self, run: &Run) {
         for mourned in self.lost.iter().filter(|mourned| mourned.told.is_none()) {
-            run.handle().notice(mourned.lost.notice());
+            // Whether it is taken is seen in the run's events.
+            drop(run.handle().steer(mourned.lost.notice()));
         }
     }
 
     pub(super) fn lost_told(&mut self, turn: TurnId, notice: &SteerId) {
-        for mourned in self.lost.iter_mut().filter(|mourned| mourned.lost.notice().id == *notice) {
+        for mourned in self.lost.iter_mut().filter(|mourned| mourned.lost.id() == *notice) {
             mourned.told = Some(turn);
         }
     }

@@ -3,7 +3,7 @@
 use std::panic::AssertUnwindSafe;
 
 use super::{
-    Item, ItemId, Owner, TurnId,
+    Delivered, Input, Item, ItemId, Owner, SessionEvent, TurnId,
     plan::{panic_message, report},
 };
 use crate::{
@@ -37,6 +37,16 @@ impl<T: Item> Owner<T> {
             }
         }
         policy.how()
+    }
+
+    pub(super) async fn steer_taken(&mut self, item: ItemId, delivered: Delivered) {
+        self.show(SessionEvent::Steered { item, delivered });
+        // The run's log has taken it together with the fact.
+        self.taken.insert(item);
+        if let Some(held) = self.items.get(&item) {
+            held.slip.delivered(delivered);
+        }
+        self.step(Input::SteerTaken { turn: delivered.turn, item }).await;
     }
 
     pub(super) fn steer(&mut self, turn: TurnId, item: ItemId, when: When) {
