@@ -235,7 +235,7 @@ pub fn script() -> Vec<Step> {
     let (a, b) = (SessionId::from("a"), SessionId::from("b"));
     let write = |writes: Vec<Write>| Append(a.clone(), Newest, writes, Class::Durable);
     let decide = |id: &str| Decide(a.clone(), decision(id, "ann"));
-    let stop = |says: &str, approvals| AskStop(a.clone(), StopIntent { bytes: says.into(), approvals });
+    let run = StopIntent { bytes: b"the run".to_vec(), approvals: Approvals::Withdrawn };
     let looks = [
         Look::Row,
         Look::List,
@@ -251,7 +251,7 @@ pub fn script() -> Vec<Step> {
     let mut steps = vec![
         Create(a.clone()),
         Push(a.clone(), item("1", "hello")),
-        stop("early", Approvals::Stay),
+        AskStop(a.clone(), StopIntent { bytes: b"early".to_vec(), approvals: Approvals::Stay }),
         Acquire(a.clone(), 1),
         write(vec![Write::StopSeen(1), Write::TakeItem(1), Write::Record(record("turn planned"))]),
         Append(a.clone(), Newest, vec![Write::Record(record("model started"))], Class::Recorded),
@@ -273,9 +273,7 @@ pub fn script() -> Vec<Step> {
         write(vec![Write::CloseApproval("q".into(), Closed::Used), Write::Record(record("call started"))]),
         write(vec![Write::CloseApproval("r".into(), Closed::Withdrawn)]),
         decide("r"),
-        write(vec![ask("t")]),
-        stop("one", Approvals::Only(vec!["t".into()])),
-        stop("the run", Approvals::Withdrawn),
+        AskStop(a.clone(), run),
         decide("s"),
         Renew(a.clone(), Newest),
         write(vec![Write::TakeItem(9), Write::Record(record("refused"))]),
