@@ -207,8 +207,8 @@ fn since(at: &str, known: &Known, found: &Found) {
         assert!(mark != "enter" || !known.ended.contains(call), "{at}: {tool} had ended and ran again");
     }
     // What nobody takes up again is told, once, before the root's model goes on.
-    let later = found.asked.iter().skip(known.requests).filter(|asked| said(asked, "half") == 0);
-    if let Some(last) = later.last() {
+    let mut later = found.asked.iter().skip(known.requests).filter(|asked| said(asked, "half") == 0);
+    if let Some(last) = later.next_back() {
         for call in &known.lost {
             assert_eq!(notices(last, call), 1, "{at}: what is said of {call} in {last}");
         }
