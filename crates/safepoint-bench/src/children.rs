@@ -42,10 +42,21 @@ pub(crate) async fn measure(table: &mut Table) {
         (Tree { root: branch(LEVELS, &leaf), leaves }, BRANCHES.pow(LEVELS))
     };
     stop(table, "a tree of four levels of ten, 11,110 runs", deep).await;
-    reach(table, "a fan of 1,000 children", |leaf| fan(FAN / 10, leaf), FAN / 10).await;
-    reach(table, "a fan of 10,000 children", |leaf| fan(FAN, leaf), FAN).await;
-    let deep = |leaf: &Agent| branch(LEVELS, leaf);
-    reach(table, "a tree of four levels of ten, 11,110 runs", deep, BRANCHES.pow(LEVELS)).await;
+    let tenth = Live { leaves: FAN / 10, nodes: 1 + 3 * FAN / 10 };
+    reach(table, "a fan of 1,000 children", |leaf| fan(FAN / 10, leaf), tenth).await;
+    let whole = Live { leaves: FAN, nodes: 1 + 3 * FAN };
+    reach(table, "a fan of 10,000 children", |leaf| fan(FAN, leaf), whole).await;
+    let leaves = BRANCHES.pow(LEVELS);
+    let below: usize = (1..=LEVELS).map(|level| BRANCHES.pow(level)).sum();
+    let deep = Live { leaves, nodes: 1 + 2 * below + leaves };
+    reach(table, "a tree of four levels of ten, 11,110 runs", |leaf| branch(LEVELS, leaf), deep).await;
+}
+
+/// How much of a tree is alive when its leaves' calls are: each child is a call and a run, and each leaf has a call more.
+#[derive(Clone, Copy)]
+struct Live {
+    leaves: usize,
+    nodes: usize,
 }
 
 /// An agent whose leaves wait on streams that never speak.
@@ -183,28 +194,28 @@ fn listens(calls: &Arc<Calls>) -> Agent {
 /// How long a call may take to hear of a stop: more than any does.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Microseconds a leaf until the stop is in force in every leaf's scope, so that nothing can begin there any more, and
+/// Microseconds a live node until the stop is in force in every leaf's scope, so that nothing can begin there any more, and
 /// until the last leaf's call has been woken by it and knows.
-async fn reach(table: &mut Table, what: &str, tree: impl Fn(&Agent) -> Agent, count: usize) {
+async fn reach(table: &mut Table, what: &str, tree: impl Fn(&Agent) -> Agent, live: Live) {
     let (mut in_force, mut heard) = (Vec::new(), Vec::new());
     for _ in 0..REPEATS {
         let calls = Arc::new(Calls::default());
         let handle = tree(&listens(&calls)).run("go").detach();
-        while calls.scopes.lock().unwrap_or_else(PoisonError::into_inner).len() < count {
+        while calls.scopes.lock().unwrap_or_else(PoisonError::into_inner).len() < live.leaves {
             tokio::task::yield_now().await;
         }
         let scopes = std::mem::take(&mut *calls.scopes.lock().unwrap_or_else(PoisonError::into_inner));
         let asked = Instant::now();
         handle.stop(StopRequest::now().reach(Reach::Tree));
         let reached = scopes.iter().filter(|scope| scope.is_stopping()).count();
-        in_force.push(per(asked.elapsed(), count));
-        assert_eq!(reached, count, "a leaf's scope does not know of the stop");
+        in_force.push(per(asked.elapsed(), live.nodes));
+        assert_eq!(reached, live.leaves, "a leaf's scope does not know of the stop");
         drop(handle.done().await);
         let last = calls.heard.lock().unwrap_or_else(PoisonError::into_inner).iter().max().copied();
-        heard.push(per(last.map_or(Duration::ZERO, |last| last.duration_since(asked)), count));
+        heard.push(per(last.map_or(Duration::ZERO, |last| last.duration_since(asked)), live.nodes));
         handle.quiet().await;
     }
-    let what = |until: &str| format!("stop of {what}: until {until}, a leaf");
+    let what = |until: &str| format!("stop of {what}: until {until}, a live node");
     table.alone(&what("it is in force in every leaf's scope"), "µs", median(in_force), 5.0);
     table.alone(&what("the last leaf's call has heard it"), "µs", median(heard), 5.0);
 }

@@ -58,9 +58,11 @@ impl State {
                 return self.ended(fate, receipt, now);
             }
             SessionEvent::TurnQuiet { survivors, .. } => return self.quiet(&survivors, event.at),
-            SessionEvent::StopAsked { cause } => {
+            SessionEvent::StopAsked { cause, once_idle_for } => {
                 let cause = cause.map_or(String::new(), |cause| format!(": {cause}"));
-                let said = format!("the session was asked to stop{cause}");
+                let when =
+                    once_idle_for.map_or(String::new(), |idle| format!(" once it is idle for {idle:?}"));
+                let said = format!("the session was asked to stop{when}{cause}");
                 if self.leaving.is_none() && self.stop_said.as_ref() != Some(&said) {
                     self.tell(Tone::Aside, &said);
                     self.stop_said = Some(said);

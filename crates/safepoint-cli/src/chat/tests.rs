@@ -288,12 +288,15 @@ fn a_stop_that_is_asked_again_and_again_is_said_once() {
     let mut world = World::at_work();
     let mut said = Vec::new();
     for cause in [None, None, Some("enough"), Some("enough")] {
-        world.hear(SessionEvent::StopAsked { cause: cause.map(str::to_owned) });
+        world.hear(SessionEvent::StopAsked { cause: cause.map(str::to_owned), once_idle_for: None });
         said.extend(world.state.take_above().iter().map(ToString::to_string));
     }
     said.retain(|line| line.contains("asked to stop"));
     assert_eq!(said.len(), 2, "{said:?}");
     assert!(said[1].contains("enough"), "{said:?}");
+    let minute = Some(Duration::from_secs(60));
+    world.hear(SessionEvent::StopAsked { cause: None, once_idle_for: minute });
+    world.shows("asked to stop once it is idle for 60s");
 }
 
 /// S6.12: Up takes the last queued message back into the input, and only what was typed here.

@@ -164,7 +164,7 @@ impl Kept {
         while let Some(event) = all.now() {
             match event.kind {
                 SessionEvent::TurnStarted { .. } => has_begun = true,
-                SessionEvent::StopAsked { cause } => stopped = Some(cause),
+                SessionEvent::StopAsked { cause, once_idle_for: None } => stopped = Some(cause),
                 _ => {}
             }
         }

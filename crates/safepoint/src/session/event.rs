@@ -1,6 +1,6 @@
 //! What a session shows: one sequenced stream over all its turns (S11.1).
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use crate::{
     event::{Event, Shown},
@@ -83,6 +83,8 @@ pub enum SessionEvent {
     StopAsked {
         /// What was said.
         cause: Option<String>,
+        /// For how long it is to have been idle before that; none: the stop begins at once.
+        once_idle_for: Option<Duration>,
     },
     /// A turn is settled.
     TurnEnded {

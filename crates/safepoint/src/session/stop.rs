@@ -60,7 +60,8 @@ impl SessionStop {
         Self::new(How::Strength(Strength::Now), StopRequest::now().reach(Reach::Tree))
     }
 
-    /// Once it was idle for so long: no turn, nothing waiting, nothing suspended. A turn at work is not touched.
+    /// Once it was idle for so long: no turn, nothing waiting, nothing suspended, and nothing alive that a turn began in
+    /// the background, be it at work or waiting for a person. A turn at work is not touched (S6.8).
     pub fn when_idle_for(idle: Duration) -> Self {
         Self::new(How::WhenIdle(idle), StopRequest::graceful_unbounded())
     }

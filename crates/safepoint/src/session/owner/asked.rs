@@ -20,7 +20,11 @@ impl<T: Item> Owner<T> {
         if after == After::Abandoned {
             self.after = After::Abandoned;
         }
-        self.show(SessionEvent::StopAsked { cause: self.cause.clone() });
+        let once_idle_for = match how {
+            How::WhenIdle(idle) => Some(idle),
+            How::Strength(_) => None,
+        };
+        self.show(SessionEvent::StopAsked { cause: self.cause.clone(), once_idle_for });
         self.request = Some(Box::new(request));
         let input = match how {
             How::Strength(strength) => Input::Stop(strength),
