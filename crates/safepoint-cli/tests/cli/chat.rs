@@ -201,6 +201,32 @@ fn ctrl_c_twice_ends_within_a_second_and_leaves_nothing() {
     );
 }
 
+/// A width that changes several times at once leaves one pane, drawn for the last one, and all of what was said.
+#[test]
+fn a_width_that_changes_leaves_one_pane() {
+    let server = Practice::start(&calling("sleep 300; echo and more words", &["fine"]));
+    let mut chat = Chat::start(&server, &["--approve", "auto"]);
+    chat.say("hello");
+    chat.terminal.until("● shell");
+    for columns in [90, 60, 80, 50, 100, 40] {
+        chat.terminal.resize(columns);
+    }
+    // The hint is longer than the new width, so it is cut only once the pane is drawn for it.
+    chat.terminal.until("Enter steers · Alt-Enter queues · Esc s…");
+    let screen = chat.terminal.screen();
+    assert_eq!(
+        (screen.matches("Enter steers").count(), screen.matches("● shell").count()),
+        (1, 1),
+        "{screen}"
+    );
+    assert!(screen.contains("› hello"), "{screen}");
+    chat.terminal.press(ESC);
+    chat.terminal.until("Stopping");
+    chat.terminal.press(ESC);
+    chat.terminal.until("quiet: nothing of it is running");
+    assert_eq!(chat.terminal.screen().matches("Stopping").count(), 0, "{}", chat.terminal.screen());
+}
+
 /// Without colours nothing is coloured, and the mode of the terminal is given back.
 #[test]
 fn without_colours_nothing_is_coloured() {

@@ -99,6 +99,15 @@ impl Terminal {
         String::from_utf8_lossy(&self.seen.0.lock().unwrap().raw).into_owned()
     }
 
+    /// Gives the terminal another width. What stands there is cut and not broken anew, as some terminals do it.
+    pub(crate) fn resize(&mut self, columns: u16) {
+        let size = Winsize { ws_row: ROWS, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+        let [rows, columns] = [ROWS, columns].map(|size| NonZero::new(size).unwrap());
+        // The screen first: what the program draws for the new size must find it.
+        self.seen.0.lock().unwrap().screen.screen_mut().set_size(rows, columns);
+        tcsetwinsize(&self.keys, size).unwrap();
+    }
+
     /// Waits until the screen shows this.
     pub(crate) fn until(&self, text: &str) {
         self.until_it(text, |screen| screen.contains(text));
