@@ -34,7 +34,7 @@ The config file is $XDG_CONFIG_HOME/safepoint/config.toml or ~/.config/safepoint
 
   [mcp.files]                                   [mcp.search]
   command = \"npx\"                               url = \"https://example.com/mcp\"
-  args = [\"-y\", \"@scope/server\", \".\"]         headers = { authorization = \"Bearer ${TOKEN}\" }
+  args = [\"-y\", \"@scope/server\", \".\"]           headers = { authorization = \"Bearer ${TOKEN}\" }
 
 More keys: env, cwd, include, exclude, rename, trust_annotations, protocol, start_timeout, timeout.
 With `run --tools mcp`, mcp:NAME or all, and in a chat, a model has their tools.";

@@ -177,7 +177,7 @@ async fn serve(mut socket: TcpStream, mind: &Arc<Mind>) -> io::Result<()> {
     socket.set_nodelay(true)?;
     let mut buffer = Vec::new();
     while let Some(asked) = request::read(&mut socket, &mut buffer).await? {
-        let Request { method, path, authorization, body } = asked;
+        let Request { method, path, authorization, body, .. } = asked;
         lock(&mind.bearers).extend(authorization);
         let about = path.strip_prefix("/v1/responses").unwrap_or_default().trim_start_matches('/');
         let (id, what) = about.split_once('/').unwrap_or((about, ""));

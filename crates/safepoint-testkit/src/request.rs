@@ -12,6 +12,8 @@ pub(crate) struct Request {
     pub(crate) method: String,
     pub(crate) path: String,
     pub(crate) authorization: Option<String>,
+    /// The session of a protocol that has them.
+    pub(crate) session: Option<String>,
     pub(crate) body: Vec<u8>,
 }
 
@@ -27,10 +29,11 @@ pub(crate) async fn read(socket: &mut TcpStream, buffer: &mut Vec<u8>) -> io::Re
             let length =
                 head.headers.iter().find(|header| header.name.eq_ignore_ascii_case("content-length"));
             let length = length.and_then(|header| std::str::from_utf8(header.value).ok()?.parse().ok());
-            let authorization =
-                head.headers.iter().find(|header| header.name.eq_ignore_ascii_case("authorization"));
-            let authorization =
-                authorization.map(|header| String::from_utf8_lossy(header.value).into_owned());
+            let value = |name: &str| {
+                let header = head.headers.iter().find(|header| header.name.eq_ignore_ascii_case(name));
+                header.map(|header| String::from_utf8_lossy(header.value).into_owned())
+            };
+            let (authorization, session) = (value("authorization"), value("mcp-session-id"));
             let whole = end + length.unwrap_or(0_usize);
             while buffer.len() < whole {
                 if socket.read_buf(buffer).await? == 0 {
@@ -39,7 +42,7 @@ pub(crate) async fn read(socket: &mut TcpStream, buffer: &mut Vec<u8>) -> io::Re
             }
             let body = buffer[end..whole].to_vec();
             buffer.drain(..whole);
-            return Ok(Some(Request { method, path, authorization, body }));
+            return Ok(Some(Request { method, path, authorization, session, body }));
         }
         if socket.read_buf(buffer).await? == 0 {
             return Ok(None);

@@ -2,7 +2,10 @@
 
 use std::{
     io,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use serde_json::{Value, json};
@@ -33,6 +36,8 @@ struct Mind {
     brain: Mutex<Brain>,
     seen: Mutex<Vec<(u64, Seen)>>,
     news: broadcast::Sender<News>,
+    /// The number of the session that is known now.
+    session: AtomicU64,
 }
 
 /// What goes to those who listen. Exhaustive: a notice, or the end of their streams.
@@ -67,7 +72,7 @@ impl HttpServer {
         let url = format!("http://{}/mcp", listener.local_addr()?);
         let brain = Mutex::new(Brain::new(manners));
         let news = broadcast::Sender::new(NEWS);
-        let mind = Arc::new(Mind { brain, seen: Mutex::new(Vec::new()), news });
+        let mind = Arc::new(Mind { brain, seen: Mutex::new(Vec::new()), news, session: AtomicU64::new(1) });
         let for_task = Arc::clone(&mind);
         let task = tokio::spawn(async move {
             // Dropped with this task: a server that is gone answers on no connection that it still had.
@@ -95,6 +100,11 @@ impl HttpServer {
         if self.mind.news.send(News::End).is_err() {
             // Nobody listens.
         }
+    }
+
+    /// Knows no session any more, as after a restart of its own.
+    pub fn forget(&self) {
+        self.mind.session.fetch_add(1, Ordering::SeqCst);
     }
 
     /// What it saw so far, with the time of the world's clock in nanoseconds.
@@ -132,8 +142,12 @@ impl Mind {
 async fn serve(mut socket: TcpStream, mind: &Mind) -> io::Result<()> {
     socket.set_nodelay(true)?;
     let mut buffer = Vec::new();
-    while let Some(Request { method, body, .. }) = request::read(&mut socket, &mut buffer).await? {
+    while let Some(Request { method, body, session, .. }) = request::read(&mut socket, &mut buffer).await? {
+        let known = mind.session.load(Ordering::SeqCst).to_string();
         match method.as_str() {
+            _ if session.is_some_and(|session| session != known) => {
+                socket.write_all(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n").await?;
+            }
             "POST" => answer(&mut socket, mind, &body).await?,
             "DELETE" => socket.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await?,
             _ => {
@@ -165,8 +179,10 @@ async fn answer(socket: &mut TcpStream, mind: &Mind, body: &[u8]) -> io::Result<
         return tell(socket, mind, &message, said, news).await;
     }
     let session = match mind.speaks() {
-        Speaks::Older if message["method"] == "initialize" => "mcp-session-id: one\r\n",
-        Speaks::Older | Speaks::Newest => "",
+        Speaks::Older if message["method"] == "initialize" => {
+            format!("mcp-session-id: {}\r\n", mind.session.load(Ordering::SeqCst))
+        }
+        Speaks::Older | Speaks::Newest => String::new(),
     };
     let text = said.to_string();
     let head = format!(

@@ -4,7 +4,7 @@ use safepoint::{
     history::Entry,
     receipt::{CallStatus, Effect},
 };
-use safepoint_testkit::mcp::{HttpServer, Manners, Speaks, Start};
+use safepoint_testkit::mcp::{HttpServer, Manners, Seen, Speaks, Start};
 use safepoint_tools::mcp::{Annotations, Protocol, Server};
 use serde_json::json;
 
@@ -151,6 +151,21 @@ async fn a_lost_connection_is_a_failed_call() {
     let client = Server::http("test", http.url()).connect().await.unwrap();
     let told = call(&client, "crash", no_args()).await;
     assert_eq!((told.report.status, told.report.effect), (CallStatus::Failed, Effect::Unknown));
+}
+
+/// S4.10: a server that has forgotten its session did not take the call: a new session begins, and the call is sent in it.
+#[tokio::test]
+async fn a_session_that_is_forgotten_begins_anew() {
+    let http = HttpServer::start(Manners::default()).await.unwrap();
+    let client = Server::http("test", http.url()).connect().await.unwrap();
+    assert!(call(&client, "echo", json!({"text": "before"})).await.good().contains("before"));
+    http.forget();
+    assert!(call(&client, "echo", json!({"text": "after"})).await.good().contains("after"));
+    let count = |method: &str| {
+        let is_one = |seen: &Seen| matches!(seen, Seen::Got(got) if got["method"] == method);
+        http.seen().iter().filter(|(_, seen)| is_one(seen)).count()
+    };
+    assert_eq!((count("initialize"), count("tools/call")), (2, 2), "no call was taken twice");
 }
 
 /// S4.1, S3.8: a server that cannot be had any more is unreachable: the call was not sent, and did nothing.
