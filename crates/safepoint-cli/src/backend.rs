@@ -63,7 +63,13 @@ pub(crate) async fn choose(args: &AgentArgs, processes: &Processes) -> anyhow::R
             }
             Agent::over(agent)
         }
-        "a2a" => Agent::over(a2a(place, &args.known)?),
+        "a2a" => {
+            let agent = a2a(place, &args.known)?;
+            Agent::over(match beside(args, ".a2a") {
+                Some(folder) => agent.remember_in(folder),
+                None => agent,
+            })
+        }
         "responses" => {
             let agent = responses(place, &args.known)?;
             Agent::over(match beside(args, ".responses") {

@@ -12,12 +12,7 @@
 //! [`Grade::Hard`]: then its `canceled` is *confirmed*. An error is *refused*, whatever the task looks like after it, and
 //! a peer that cannot be told, or hangs up on being told, is *unreachable*.
 
-use std::{
-    collections::HashMap,
-    fmt,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 
 use reqwest::{
     Url,
@@ -45,6 +40,7 @@ mod wire;
 pub use bounds::Bounds;
 
 use self::{card::Place, http::Http, line::Talk};
+use crate::known::Known;
 
 /// An agent behind the A2A protocol.
 ///
@@ -85,7 +81,7 @@ pub(crate) struct Peer {
     url: Url,
     place: OnceCell<Place>,
     /// The peer's own names for conversations that it did not call as we do.
-    contexts: Mutex<HashMap<String, String>>,
+    contexts: Arc<Known>,
 }
 
 /// What an agent is called where its card has not been read.
@@ -104,7 +100,7 @@ impl A2a {
         let http = Http::new(HeaderMap::new(), Bounds::default()).map_err(AddressError::Http)?;
         let spec = RemoteSpec::new(NAME, "An agent of somebody else.", format!("a2a:{url}"));
         let spec = spec.grade(Grade::CallerSide).rejoin(Rejoin::ByTask);
-        Ok(Self { spec, peer: Arc::new(Peer::new(http, parsed)) })
+        Ok(Self { spec, peer: Arc::new(Peer::new(http, parsed, Arc::default())) })
     }
 
     /// Sends this token as a bearer token, to the address that was given and to no other.
@@ -132,7 +128,17 @@ impl A2a {
 
     fn with(self, headers: HeaderMap, bounds: Bounds) -> Result<Self, AddressError> {
         let http = Http::new(headers, bounds).map_err(AddressError::Http)?;
-        Ok(Self { peer: Arc::new(Peer::new(http, self.peer.url.clone())), ..self })
+        let peer = Peer::new(http, self.peer.url.clone(), Arc::clone(&self.peer.contexts));
+        Ok(Self { peer: Arc::new(peer), ..self })
+    }
+
+    /// Remembers in this folder what the peer calls a conversation, where it has names of its own for them, so that it
+    /// goes on in the same one also after a restart. Default: remembered as long as this lives.
+    #[must_use]
+    pub fn remember_in(self, folder: impl Into<PathBuf>) -> Self {
+        let (http, url) = (self.peer.http.clone(), self.peer.url.clone());
+        let peer = Peer::new(http, url, Arc::new(Known::kept_in(folder.into())));
+        Self { peer: Arc::new(peer), ..self }
     }
 
     /// Sets the name that models and rules use, made of what every provider takes.
@@ -206,8 +212,8 @@ impl Remote for A2a {
 }
 
 impl Peer {
-    fn new(http: Http, url: Url) -> Self {
-        Self { http, url, place: OnceCell::new(), contexts: Mutex::default() }
+    fn new(http: Http, url: Url, contexts: Arc<Known>) -> Self {
+        Self { http, url, place: OnceCell::new(), contexts }
     }
 
     /// Where the agent is talked to, from its card.
@@ -217,15 +223,13 @@ impl Peer {
 
     /// What the peer calls a conversation.
     pub(crate) fn context_of(&self, conversation: &str) -> String {
-        let contexts = self.contexts.lock().unwrap_or_else(PoisonError::into_inner);
-        contexts.get(conversation).cloned().unwrap_or_else(|| conversation.to_owned())
+        self.contexts.name_of(conversation).unwrap_or_else(|| conversation.to_owned())
     }
 
     /// The peer calls a conversation this.
     pub(crate) fn calls(&self, conversation: &str, context: &str) {
         if conversation != context {
-            let mut contexts = self.contexts.lock().unwrap_or_else(PoisonError::into_inner);
-            contexts.insert(conversation.to_owned(), context.to_owned());
+            self.contexts.note(conversation, context);
         }
     }
 }

@@ -55,6 +55,12 @@ impl Known {
         (turn, session.or_else(|| self.read(conversation)))
     }
 
+    /// What the peer calls it, where that is known; for peers that take several messages at a time.
+    pub(crate) fn name_of(&self, conversation: &str) -> Option<String> {
+        let known = self.lock().conversations.get(conversation).and_then(|known| known.session.clone());
+        known.or_else(|| self.read(conversation))
+    }
+
     pub(crate) fn note(&self, conversation: &str, session: &str) {
         // It has a place also where its work was begun by an earlier process.
         drop(self.conversation(conversation));

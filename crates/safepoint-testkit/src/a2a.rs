@@ -148,6 +148,16 @@ pub enum Card {
     Missing,
 }
 
+/// Who names a server's conversations. Exhaustive: a server is told one of these.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Contexts {
+    /// Whoever begins one.
+    #[default]
+    Callers,
+    /// The server: a name that it does not know is another one there.
+    Own,
+}
+
 /// How a server behaves.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Manners {
@@ -163,6 +173,8 @@ pub struct Manners {
     pub streams: Streams,
     /// What is wrong with its card.
     pub card: Card,
+    /// Who names its conversations.
+    pub contexts: Contexts,
 }
 
 impl Manners {
@@ -216,6 +228,13 @@ impl Manners {
     #[must_use]
     pub fn streams(mut self, streams: Streams) -> Self {
         self.streams = streams;
+        self
+    }
+
+    /// With conversations that it names by itself.
+    #[must_use]
+    pub fn contexts(mut self, contexts: Contexts) -> Self {
+        self.contexts = contexts;
         self
     }
 
@@ -409,7 +428,12 @@ impl Mind {
     fn begin(self: &Arc<Self>, context: Option<&str>) -> Arc<Task> {
         let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         let number = tasks.len() + 1;
-        let context = context.map_or_else(|| format!("context-{number}"), str::to_owned);
+        let is_known = |context: &&str| tasks.iter().any(|task| task.context == **context);
+        let named = match self.manners.contexts {
+            Contexts::Callers => context,
+            Contexts::Own => context.filter(is_known),
+        };
+        let context = named.map_or_else(|| format!("context-{number}"), str::to_owned);
         let task = Arc::new(Task::new(format!("task-{number}"), context));
         tasks.push(Arc::clone(&task));
         work::begin(Arc::clone(self), Arc::clone(&task));

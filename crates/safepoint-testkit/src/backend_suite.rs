@@ -36,7 +36,7 @@ mod grade;
 mod race;
 pub mod table;
 
-pub use facts::{before_the_start, ends_by_itself, native_stop_once, stops_at_once};
+pub use facts::{already_over, before_the_start, ends_by_itself, native_stop_once, stops_at_once};
 pub use grade::grade;
 pub use race::{between_publication_and_start, from_many_threads, racing_the_end};
 

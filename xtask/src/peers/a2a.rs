@@ -86,6 +86,9 @@ const PEERS: [Peer; 7] = [
     },
 ];
 
+/// How long work is that outlives our binary.
+const STEPS: u32 = 20;
+
 /// Runs every scenario against every agent, and holds the document against what was seen.
 pub(super) fn peers(binary: &Path, tally: &mut Tally) -> anyhow::Result<()> {
     let cache = target().join("peers/a2a");
@@ -95,10 +98,13 @@ pub(super) fn peers(binary: &Path, tally: &mut Tally) -> anyhow::Result<()> {
     for peer in &PEERS {
         let answers = format!("{}: its answer is ours", peer.name);
         let stops = format!("{}: a stop while it works is told as what it is", peer.name);
+        let kills =
+            format!("{}: our binary is killed while it works: the next one begins nothing twice", peer.name);
         match &installed {
             Err(Absent(reason)) => {
                 tally.skip(&answers, reason);
                 tally.skip(&stops, reason);
+                tally.skip(&kills, reason);
             }
             Ok(python) => {
                 tally.take(&answers, || answered(&Bench::set_up(binary, &cache, python, peer, 3)?));
@@ -106,6 +112,7 @@ pub(super) fn peers(binary: &Path, tally: &mut Tally) -> anyhow::Result<()> {
                     rows.push(stopped(&Bench::set_up(binary, &cache, python, peer, 60)?, peer)?);
                     Ok(())
                 });
+                tally.take(&kills, || killed(&Bench::set_up(binary, &cache, python, peer, STEPS)?));
             }
         }
     }
@@ -122,6 +129,33 @@ fn answered(bench: &Bench) -> anyhow::Result<()> {
     let outcome = outcome(&output)?;
     ensure!(outcome["answer"] == "step 1. step 2. step 3. ", "{outcome}");
     ensure!(bench.noted().ends_with(&["ended".to_owned()]), "{:?}", bench.noted());
+    Ok(())
+}
+
+/// Killed while the peer works: the work is asked for by the peer's name for it.
+fn killed(bench: &Bench) -> anyhow::Result<()> {
+    let folder = bench.log.with_extension("kept");
+    if folder.exists() {
+        fs::remove_dir_all(&folder)?;
+    }
+    fs::create_dir_all(&folder)?;
+    let store = folder.join("store.db");
+    let mut first = bench.ours();
+    let mut first = first
+        .args(["--session", "s", "--store"])
+        .arg(&store)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()?;
+    until("the peer works", || bench.noted().iter().any(|word| word == "step 3"))?;
+    kill_process(Pid::from_child(&first), Signal::KILL)?;
+    first.wait()?;
+    let mut next = bench.safepoint(&["resume", "s"]);
+    let outcome = outcome(&next.arg("--store").arg(&store).output()?)?;
+    let whole: String = (1..=STEPS).map(|step| format!("step {step}. ")).collect();
+    ensure!(outcome["answer"] == whole, "{outcome}");
+    let begun = bench.noted().iter().filter(|word| *word == "began").count();
+    ensure!(begun == 1, "it was begun {begun} times");
     Ok(())
 }
 
@@ -187,8 +221,12 @@ impl Bench {
 
     /// Our binary over the agent.
     fn ours(&self) -> Command {
+        self.safepoint(&["run", "count", "--grace", "0"])
+    }
+
+    fn safepoint(&self, args: &[&str]) -> Command {
         let mut command = Command::new(&self.binary);
-        command.args(["run", "count", "--backend", &format!("a2a:{}", self.url), "--grace", "0", "--json"]);
+        command.args(args).args(["--backend", &format!("a2a:{}", self.url), "--json"]);
         command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
         command.stdin(Stdio::null());
         command

@@ -7,7 +7,7 @@ use safepoint::{
 };
 use safepoint_remote::a2a::A2a;
 use safepoint_testkit::{
-    a2a::{Manners, Seen, Step, Tells, Wire},
+    a2a::{A2aServer, Contexts, Manners, Seen, Step, Tells, Wire},
     closing::Closing,
 };
 
@@ -71,6 +71,30 @@ async fn the_card_says_who_it_is() {
     assert!(A2a::at("ftp://a").is_err() && A2a::at("a b").is_err());
 }
 
+/// What the messages to a server called their conversations.
+fn contexts(server: &A2aServer) -> Vec<String> {
+    let of_message = |seen: &Seen| match seen {
+        Seen::Asked(method, params) if method == "SendStreamingMessage" => {
+            Some(params["message"]["contextId"].as_str().unwrap().to_owned())
+        }
+        _ => None,
+    };
+    server.seen().iter().filter_map(of_message).collect()
+}
+
+/// S10.1: a peer that has names of its own for conversations is told those, also by the next process.
+#[tokio::test]
+async fn a_conversation_is_called_what_the_peer_calls_it() {
+    let server = server(Manners::honest(Wire::V1).plan([says("yes")]).contexts(Contexts::Own));
+    let folder = tempfile::tempdir().unwrap();
+    let fresh = || Agent::over(peer(&server).remember_in(folder.path())).build();
+    let agent = fresh();
+    let first = agent.run("one").await;
+    let second = agent.run_on(first.history().clone(), "two").await;
+    drop(fresh().run_on(second.history().clone(), "three").await);
+    assert_eq!(contexts(&server)[1..], ["context-1", "context-1"]);
+}
+
 /// S10.1: the messages of a conversation carry its name; those of two do not.
 #[tokio::test]
 async fn a_conversation_is_named() {
@@ -79,16 +103,7 @@ async fn a_conversation_is_named() {
     let first = agent.run("one").await;
     drop(agent.run_on(first.history().clone(), "two").await);
     drop(agent.run("three").await);
-    let contexts: Vec<String> = server
-        .seen()
-        .iter()
-        .filter_map(|seen| match seen {
-            Seen::Asked(method, params) if method == "SendStreamingMessage" => {
-                Some(params["message"]["contextId"].as_str().unwrap().to_owned())
-            }
-            _ => None,
-        })
-        .collect();
+    let contexts = contexts(&server);
     assert_eq!(contexts.len(), 3);
     assert_eq!(contexts[0], contexts[1]);
     assert_ne!(contexts[0], contexts[2]);

@@ -1,8 +1,9 @@
 //! One run, one stop, at each moment of its life.
 
-use safepoint::{Asked, Outcome, StopRequest, receipt::Grade};
-
+use safepoint::{Asked, Outcome, RunHandle, StopRequest, receipt::Grade};
 use tokio::time::sleep;
+
+use crate::closing::Closing;
 
 use super::{Broken, Fresh, Holds, LAG, SHOWN_LATE, must, stop_now};
 
@@ -23,14 +24,28 @@ pub async fn ends_by_itself(fresh: Fresh<'_>) -> Holds {
     let Some(answer) = outcome.answer() else {
         return Err(Broken::new(format!("work that ends by itself is not done: {:?}", outcome.ending())));
     };
-    must("it is done, and its handle says that it is not", handle.is_done())?;
-    must("a stop of work that is over is not too late", stop_now(&handle)? == Asked::TooLate)?;
-    must("nobody asked for a stop, and it says so", handle.stop_requested().is_none())?;
     must("its outcome is not the same for everybody", handle.done().await.answer() == Some(answer))?;
-    let receipt = subject.closed(&handle).await?;
-    must("a stop that came too late is in the receipt", receipt.stop.is_none())?;
+    already_over(&handle).await?;
+    drop(subject.closed(&handle).await?);
     let stops = subject.probe.look().await.stops;
     must("work that had ended was told to stop", stops == 0)
+}
+
+/// A handle for work that is already over, however it came to that: it says so, and a stop is too late and changes nothing.
+///
+/// # Errors
+/// How that does not hold.
+///
+/// # Cancel safety
+/// Nothing is lost.
+pub async fn already_over(handle: &RunHandle) -> Holds {
+    must("it is done, and its handle says that it is not", handle.is_done())?;
+    let before = handle.done().await.ending();
+    must("a stop of work that is over is not too late", stop_now(handle)? == Asked::TooLate)?;
+    must("nobody asked for a stop, and it says so", handle.stop_requested().is_none())?;
+    must("a stop that came too late changed the outcome", handle.done().await.ending() == before)?;
+    let closed = Closing::of(handle).check().await.map_err(|broken| Broken::new(broken.to_string()))?;
+    must("a stop that came too late is in the receipt", closed.receipt.stop.is_none())
 }
 
 /// A stop before anything has begun: nothing begins, or what begins is ended as any work is.

@@ -2,7 +2,10 @@
 
 use std::path::Path;
 
-use safepoint::receipt::Grade;
+use safepoint::{
+    backend::{BackendSpec, End, Task, finished, settable},
+    receipt::Grade,
+};
 use safepoint_testkit::{
     backend_suite::{self, Broken, Measured, Subject, table},
     peer::OnStop,
@@ -45,6 +48,19 @@ async fn the_table_says_what_was_measured() {
     if let Err(differs) = table::check(&document, "in process", &rows) {
         panic!("{differs}");
     }
+}
+
+/// S10.2: a handle that was finished when it was made holds what one of work that is over must.
+#[tokio::test]
+async fn a_finished_handle_is_one_of_work_that_is_over() {
+    let spec = BackendSpec { name: "cached".into(), grade: Grade::Hard };
+    for end in [End::Done("42".into()), End::Failed("no luck".into())] {
+        backend_suite::already_over(&finished(&spec, Task::new("6 × 7"), end)).await.unwrap();
+    }
+    let (handle, ready) = settable(&spec, Task::new("6 × 7"));
+    let found = backend_suite::already_over(&handle).await.unwrap_err().to_string();
+    assert!(found.contains("its handle says that it is not"), "{found}");
+    drop(ready);
 }
 
 /// S10.1: one that says hard and drains is found out.
