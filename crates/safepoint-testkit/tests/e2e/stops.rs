@@ -41,7 +41,7 @@ async fn now_before_the_start_calls_no_model() {
 
 /// S2.2, S3.9, S5.4, S2.14: `Now` while the model streams: the socket closes, the text is kept, usage is never zero.
 /// langchain-ai/langgraph#5672, openai/openai-agents-python#1895, moltis-org/moltis#186: what had arrived is thrown
-/// away; vercel/ai#577 and #7805, spring-projects/spring-ai#6654, microsoft/agent-framework#7511,
+/// away; vercel/ai#577 and #7805, spring-projects/spring-ai#6654 and #2944, microsoft/agent-framework#7511,
 /// quarkiverse/quarkus-langchain4j#1976, firebase/flutterfire#18309: the exchange goes on, or its usage is not told; google-gemini/gemini-cli
 /// PR#28801: the model takes up the old task instead of the new message.
 /// livekit/agents#995: a quick interruption takes calls and results apart. google-gemini/gemini-cli PR#28801: the stopped
