@@ -47,6 +47,7 @@ fn main() -> ExitCode {
     // First: a guard forks, and only a process with one thread can do that safely.
     safepoint_tools::process::guard_main_if_asked();
     let cli = Cli::parse_from(args::written());
+    leave_with_the_reader();
     tracing_subscriber::fmt().with_env_filter(logged()).with_writer(std::io::stderr).init();
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
@@ -79,6 +80,21 @@ fn main() -> ExitCode {
     // A thread that waits at a prompt must not hold up the end.
     runtime.shutdown_timeout(Duration::from_millis(50));
     code.unwrap_or_else(|error| failed(&error))
+}
+
+/// Whoever lists something into `head` has seen enough: that is no failure of ours, and no trace of it is shown. What runs
+/// turns has writers of its own, and a closed stdout is a disconnect there.
+fn leave_with_the_reader() {
+    const CLOSED: u8 = 141;
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        let said = panic.payload().downcast_ref::<String>().map_or("", String::as_str);
+        if said.starts_with("failed printing to stdout") && said.contains("Broken pipe") {
+            // As a program that a closed pipe has ended, by the number of its signal.
+            std::process::exit(i32::from(CLOSED));
+        }
+        usual(panic);
+    }));
 }
 
 /// What `SAFEPOINT_LOG` says; else our own errors, and not what a library says of a server that we tell of ourselves.

@@ -250,3 +250,20 @@ fn an_owner_that_does_not_answer_is_told() {
     }
     assert_eq!(child.wait().unwrap().code(), Some(130));
 }
+
+/// Whoever lists into a pipe that nobody reads any more is shown no trace of a failure: the exit code is that of a closed pipe.
+#[test]
+fn a_closed_pipe_is_no_failure() {
+    let kept = Kept::start(r#"{"replies":[{"text":"hello"}]}"#);
+    assert_eq!(kept.turn(&["run", "hi", "--session", "s"]).0, 0);
+    for args in [&["sessions", "show", "s"][..], &["sessions", "ls"], &["trace", "s"], &["store", "check"]] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut command = kept.command(args, kept.store().to_str().unwrap());
+        let output =
+            command.stdout(writer).stderr(Stdio::piped()).spawn().unwrap().wait_with_output().unwrap();
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert!(!told.contains("panicked"), "{args:?}: {told}");
+        assert_ne!(output.status.code(), Some(101), "{args:?}: {told}");
+    }
+}

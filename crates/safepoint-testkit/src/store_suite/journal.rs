@@ -16,6 +16,7 @@ use super::{Bed, Broken, Fresh, must, record, refused, same};
 /// Nothing is lost but the check.
 pub async fn journal(fresh: Fresh<'_>) -> Result<(), Broken> {
     records_are_read_as_written(&Bed::make(fresh)).await?;
+    a_huge_record_is_read_as_written(&Bed::make(fresh)).await?;
     an_append_is_whole_or_not_at_all(&Bed::make(fresh)).await?;
     the_chain_is_what_it_says(&Bed::make(fresh)).await?;
     journals_do_not_mix(&Bed::make(fresh)).await?;
@@ -65,6 +66,21 @@ async fn records_are_read_as_written(bed: &Bed) -> Result<(), Broken> {
     }
     let none = bed.store.read(&"none".into(), 0, 1).await;
     refused("a session that is not there", none, |error| matches!(error, Error::NoSession(_)))
+}
+
+/// A record of any size comes back as it was written, and the chain holds over it.
+async fn a_huge_record_is_read_as_written(bed: &Bed) -> Result<(), Broken> {
+    const HUGE: usize = 8 << 20;
+    let (session, lease) = bed.held("a").await?;
+    let bytes: Vec<u8> = (0..HUGE).map(|at| (at % 251) as u8).collect();
+    let huge = Record { bytes, ..record("huge") };
+    let writes =
+        vec![Write::Record(record("before")), Write::Record(huge.clone()), Write::Record(record("after"))];
+    bed.append(&lease, writes).await?;
+    let read = said(bed.other.read(&session, 0, 8).await?)?;
+    must("it is as it was written", read.get(1).is_some_and(|(_, record)| *record == huge))?;
+    same("what is around it", read.len(), 3)?;
+    must("the chain holds", matches!(bed.other.check(&session).await?, Verdict::Sound(_)))
 }
 
 async fn an_append_is_whole_or_not_at_all(bed: &Bed) -> Result<(), Broken> {

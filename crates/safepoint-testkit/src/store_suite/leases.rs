@@ -22,6 +22,7 @@ pub async fn leases(fresh: Fresh<'_>) -> Result<(), Broken> {
     the_dead_are_displaced(&Bed::make(fresh)).await?;
     who_wakes_late_records_nothing(&Bed::make(fresh)).await?;
     a_lease_is_renewed_and_given_back(&Bed::make(fresh)).await?;
+    a_clock_that_jumps_lets_one_record(&Bed::make(fresh)).await?;
     one_of_many_gets_it(&Bed::make(fresh)).await
 }
 
@@ -106,6 +107,29 @@ async fn a_lease_is_renewed_and_given_back(bed: &Bed) -> Result<(), Broken> {
     same("nobody holds it", bed.other.open(&session).await?.holder, None)?;
     let next = bed.other.acquire(&session, owner(2), TTL).await?;
     must("the epoch grows", next.epoch() > lease.epoch())
+}
+
+/// Set back, the clock gives nobody what is held; set forward, it may, and then whoever had it records nothing.
+async fn a_clock_that_jumps_lets_one_record(bed: &Bed) -> Result<(), Broken> {
+    const HOUR: Duration = Duration::from_secs(3600);
+    let (session, lease) = bed.held("a").await?;
+    bed.time.go_back(HOUR);
+    let early = bed.other.acquire(&session, owner(2), TTL).await;
+    refused("a session that is held, after the clock went back", early, |error| names(error, 1))?;
+    bed.append(&lease, vec![Write::Record(record("after the clock went back"))]).await?;
+    // Renewed, it is over when the new time says so, and not an hour later.
+    let renewed = bed.store.renew(&lease).await?;
+    let expires = bed.other.open(&session).await?.holder.map(|held| held.expires);
+    same("until when", expires, bed.time.now().saturating_add(TTL).ok())?;
+    bed.time.pass(HOUR);
+    let taken = bed.other.acquire(&session, owner(2), TTL).await?;
+    is_fenced(bed, &session, &renewed).await?;
+    bed.other.append(&taken, vec![Write::Record(record("mine"))], safepoint::store::Class::Recorded).await?;
+    bed.time.go_back(HOUR);
+    is_fenced(bed, &session, &renewed).await?;
+    let back = bed.store.acquire(&session, owner(1), TTL).await;
+    refused("the session of another", back, |error| names(error, 2))?;
+    same("what was recorded", bed.other.open(&session).await?.head, 2)
 }
 
 async fn one_of_many_gets_it(bed: &Bed) -> Result<(), Broken> {

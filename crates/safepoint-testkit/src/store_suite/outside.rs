@@ -30,6 +30,12 @@ impl Time {
         Timestamp::from_microsecond(self.0.load(Ordering::SeqCst)).unwrap_or(Timestamp::MAX)
     }
 
+    /// Goes back, as a clock does that somebody sets.
+    pub fn go_back(&self, time: Duration) {
+        let micros = i64::try_from(time.as_micros()).unwrap_or(i64::MAX);
+        self.0.fetch_sub(micros, Ordering::SeqCst);
+    }
+
     /// Moves on.
     pub fn pass(&self, time: Duration) {
         let micros = i64::try_from(time.as_micros()).unwrap_or(i64::MAX);
