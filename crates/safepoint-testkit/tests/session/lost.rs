@@ -79,8 +79,9 @@ async fn does(session: &Session<String>, text: &str) -> Fate {
     session.push(text.to_owned()).unwrap().fate().await
 }
 
-/// S9.1, S7.3: the next owner tells the person at once, and the model with its next request, what died and what of it may
+/// S9.1, S7.3 / T4: the next owner tells the person at once, and the model with its next request, what died and what of it may
 /// have happened: once, and no owner after that tells it again; nothing of it runs.
+/// anthropics/claude-code#78151: background agents die silently, and their results still read as running.
 #[tokio::test]
 async fn what_died_in_the_background_is_told_once() {
     let world = World::new([Reply::text("it digs")]);
