@@ -9,17 +9,20 @@ use serde_json::Value;
 use crate::{
     approval::{ApprovalRequest, Decision, OnUnknown},
     history::{History, Repair, Shortened},
-    ids::{ApprovalId, CallId, Path, RunId, SteerId},
-    message::{AssistantMessage, CallResult, UserMessage},
+    ids::{ApprovalId, CallId, Path, RunId},
+    message::{AssistantMessage, CallResult},
     receipt::{CallReport, ChildReport, ModelReport, Receipt, RequestReport, WorkKind},
     tool::EffectClass,
     usage::Usage,
 };
 
 mod feed;
+mod steered;
 
 pub use feed::{Events, Shown};
 pub(crate) use feed::{Feed, Relay, Took};
+pub(crate) use steered::NOTICE;
+pub use steered::{Source, TakenSteer};
 
 /// One recorded step of a run: state is the fold of these (S7.1). Exhaustive: the machine must apply each.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -153,24 +156,6 @@ pub enum Fact {
         /// Code and message, if it failed.
         error: Option<ErrorReport>,
     },
-}
-
-/// One message that a run was steered with.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TakenSteer {
-    /// Its id.
-    pub id: SteerId,
-    /// What it says.
-    pub message: UserMessage,
-}
-
-impl TakenSteer {
-    /// Whether nobody said it, but the session itself, which had something to tell the model: what became of a run in the
-    /// background (S9.1).
-    #[must_use]
-    pub fn is_notice(&self) -> bool {
-        self.id.is_notice()
-    }
 }
 
 /// Whether a model's message is all that it would have said. Exhaustive: it is, it was cut, or it ended badly.

@@ -192,17 +192,6 @@ impl ApprovalId {
 }
 
 impl SteerId {
-    const NOTICE: &str = "notice:";
-
-    /// That of what the session tells the model of this.
-    pub(crate) fn notice(of: impl fmt::Display) -> Self {
-        Self(format!("{}{of}", Self::NOTICE).into())
-    }
-
-    pub(crate) fn is_notice(&self) -> bool {
-        self.0.starts_with(Self::NOTICE)
-    }
-
     /// A fresh id.
     #[must_use]
     pub fn fresh() -> Self {

@@ -7,7 +7,11 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
-use crate::{ids::SteerId, message::UserMessage};
+use crate::{
+    event::{NOTICE, Source, TakenSteer},
+    ids::{ItemId, SteerId},
+    message::UserMessage,
+};
 
 /// A message for a run at work. It is delivered with the run's next model request, after all results of the round.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,6 +20,7 @@ pub struct Steer {
     pub(crate) id: SteerId,
     pub(crate) message: UserMessage,
     pub(crate) when: When,
+    pub(crate) source: Source,
 }
 
 /// When a steer takes effect. Exhaustive: with the next request anyway, or by cutting the message that streams.
@@ -39,7 +44,30 @@ impl Steer {
         if message.is_blank() {
             return Err(SteerError::Blank);
         }
-        Ok(Self { id: SteerId::fresh(), message, when: When::NextRequest })
+        Ok(Self { id: SteerId::fresh(), message, when: When::NextRequest, source: Source::Handle })
+    }
+
+    /// What the session tells the model of `of`, with the next request that is made anyway.
+    pub(crate) fn notice(of: impl fmt::Display, message: UserMessage) -> Self {
+        let id = Self::notice_id(of);
+        Self { id, message, when: When::NextRequest, source: Source::Session }
+    }
+
+    pub(crate) fn notice_id(of: impl fmt::Display) -> SteerId {
+        format!("{NOTICE}{of}").into()
+    }
+
+    pub(crate) fn of_item(item: ItemId, message: UserMessage, when: When) -> Self {
+        Self { id: item.to_string().into(), message, when, source: Source::Item }
+    }
+
+    /// Whether it is the item of this id, and not one whose sender has called it so.
+    pub(crate) fn is_item(&self, id: &SteerId) -> bool {
+        self.source == Source::Item && self.id == *id
+    }
+
+    pub(crate) fn taken(self) -> TakenSteer {
+        TakenSteer { id: self.id, message: self.message, source: self.source }
     }
 
     /// The same, but it cuts the message that streams.

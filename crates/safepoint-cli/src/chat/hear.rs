@@ -143,7 +143,7 @@ impl State {
             }
             Fact::SteerTaken { round, steers } => {
                 for steer in steers.iter().filter(|steer| !steer.is_notice()) {
-                    if let Ok(id) = steer.id.as_str().parse() {
+                    if let Some(id) = steer.item() {
                         self.items.take(id);
                     }
                     self.said(&steer.message.text, &format!("steered, in request {round}"));

@@ -11,7 +11,7 @@ use ratatui::{Terminal, backend::TestBackend, text::Line, widgets::Paragraph};
 use safepoint::{
     Receipt, Usage,
     approval::{ApprovalRequest, Covers, Decision, Question},
-    event::{Answered, Event, EventKind, Fact, TakenSteer},
+    event::{Answered, Event, EventKind, Fact, Source, TakenSteer},
     ids::{CallId, ItemId, Path, RunId, TurnId},
     receipt::{Ending, Escalated, ReasonReport, RequestReport, StopReport, WorkKind},
     session::{Fate, Preempted, SessionEvent},
@@ -248,7 +248,7 @@ fn both_lists_are_shown_until_a_turn_takes_them() {
     world.shows("1. use b");
     world.shows("queue, for the next turns (Up takes the last one back):");
     world.shows("1. and then c");
-    let taken = TakenSteer { id: steer.to_string().into(), message: "use b".into() };
+    let taken = TakenSteer { id: steer.to_string().into(), message: "use b".into(), source: Source::Item };
     world.fact(Fact::SteerTaken { round: 2, steers: vec![taken] });
     world.shows("› use b  (steered, in request 2)");
     world.hides("steers, with the next request:");

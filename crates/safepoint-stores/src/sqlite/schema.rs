@@ -8,8 +8,12 @@ use safepoint::store::{Cause, Error};
 use super::fail::Fail;
 
 /// Step `n` brings version `n` to `n + 1`; the last one's version is ours.
-const STEPS: [&str; 3] =
-    [include_str!("schema/1.sql"), include_str!("schema/2.sql"), include_str!("schema/3.sql")];
+const STEPS: [&str; 4] = [
+    include_str!("schema/1.sql"),
+    include_str!("schema/2.sql"),
+    include_str!("schema/3.sql"),
+    include_str!("schema/4.sql"),
+];
 
 /// Tells our files from those of others.
 const OURS: i32 = 0x5361_6665;

@@ -40,8 +40,8 @@ fn row(row: &Row<'_>) -> rusqlite::Result<SessionRow> {
 
 pub(super) fn create(connection: &Connection, new: &NewSession, now: Timestamp) -> Result<SessionRow, Fail> {
     const INSERT: &str = "INSERT INTO sessions (id, created, updated, label, title, head, chain, epoch, \
-         inbox_closed, inbox_changes, stops, stops_seen, decisions) \
-         VALUES (?1, ?2, ?2, ?3, ?4, 0, ?5, 0, 0, 0, 0, 0, 0) ON CONFLICT (id) DO NOTHING";
+         inbox_closed, inbox_changes, stops, decisions) \
+         VALUES (?1, ?2, ?2, ?3, ?4, 0, ?5, 0, 0, 0, 0, 0) ON CONFLICT (id) DO NOTHING";
     let mut insert = connection.prepare_cached(INSERT)?;
     let chain = Chain::of(&new.id);
     let made =

@@ -1,7 +1,7 @@
 //! Stop intents: asked by whoever, seen to by the holder.
 
 use jiff::Timestamp;
-use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use rusqlite::{Connection, Row, params};
 use safepoint::{
     ids::SessionId,
     store::{Approvals, Error, StopIntent, StopRow},
@@ -37,23 +37,22 @@ pub(super) fn ask(
 
 pub(super) fn list(connection: &Connection, id: &SessionId, after: u64) -> Result<Vec<StopRow>, Fail> {
     let moment = connection.unchecked_transaction()?;
-    let mut select = moment.prepare_cached("SELECT key, stops_seen FROM sessions WHERE id = ?1")?;
-    let found = select.query_row([id.as_str()], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
-    let (key, seen): (i64, i64) = found.ok_or_else(|| Error::NoSession(id.clone()))?;
+    let key = super::sessions::key(&moment, id)?;
     let Ok(after) = place(key, after) else { return Ok(Vec::new()) };
     let mut select = moment.prepare_cached(
-        "SELECT place, at, bytes FROM stops WHERE place > ?1 AND place <= ?2 ORDER BY place",
+        "SELECT place, at, seen, bytes FROM stops WHERE place > ?1 AND place <= ?2 ORDER BY place",
     )?;
     let read = |row: &Row<'_>| {
-        let number = number(row.get(0)?);
-        Ok(StopRow { number, at: time(row.get(1)?), seen: number <= count(seen), bytes: row.get(2)? })
+        let (number, at) = (number(row.get(0)?), time(row.get(1)?));
+        Ok(StopRow { number, at, seen: row.get(2)?, bytes: row.get(3)? })
     };
     Ok(select.query_map([after, places(key).1], read)?.collect::<Result<_, _>>()?)
 }
 
 pub(super) fn seen(connection: &Connection, key: i64, number: u64) -> Result<(), Fail> {
-    const UPDATE: &str =
-        "UPDATE sessions SET stops_seen = max(stops_seen, ?2) WHERE key = ?1 AND stops >= ?2";
-    let updated = connection.prepare_cached(UPDATE)?.execute([key, int(number)])?;
-    if updated == 0 { Err(Error::NoStop(number).into()) } else { Ok(()) }
+    let none = || Fail::from(Error::NoStop(number));
+    let place = place(key, number).map_err(|_| none())?;
+    let updated =
+        connection.prepare_cached("UPDATE stops SET seen = 1 WHERE place = ?1")?.execute([place])?;
+    if updated == 0 { Err(none()) } else { Ok(()) }
 }

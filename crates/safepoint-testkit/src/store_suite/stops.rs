@@ -13,6 +13,7 @@ use super::{Bed, Broken, Fresh, TTL, approvals::ask, owner, refused, same, wish}
 /// Nothing is lost but the check.
 pub async fn stops(fresh: Fresh<'_>) -> Result<(), Broken> {
     a_wish_holds_until_it_is_seen_to(&Bed::make(fresh)).await?;
+    an_earlier_wish_holds_when_a_later_one_is_seen_to(&Bed::make(fresh)).await?;
     a_wish_reaches_approvals_if_it_is_to(&Bed::make(fresh)).await
 }
 
@@ -38,15 +39,35 @@ async fn a_wish_holds_until_it_is_seen_to(bed: &Bed) -> Result<(), Broken> {
     bed.append(&lease, vec![Write::StopSeen(1)]).await?;
     let first = (1, true, first.2);
     same("one is seen to", shown(bed, 0).await?, vec![first.clone(), second.clone()])?;
-    bed.append(&lease, vec![Write::StopSeen(0)]).await?;
-    let beyond = bed.append(&lease, vec![Write::Label("x".into()), Write::StopSeen(3)]).await;
-    refused("one that was not asked", beyond, |error| matches!(error, Error::NoStop(3)))?;
+    for wrong in [0, 3] {
+        let beyond = bed.append(&lease, vec![Write::Label("x".into()), Write::StopSeen(wrong)]).await;
+        refused(
+            "one that was not asked",
+            beyond,
+            |error| matches!(error, Error::NoStop(it) if *it == wrong),
+        )?;
+    }
     same("nothing seen to is forgotten", shown(bed, 0).await?, vec![first.clone(), second.clone()])?;
     bed.store.release(&lease).await?;
     same("a wish after the owner", bed.other.ask_stop(&session, wish("three")).await?, 3)?;
     same("it holds for the next owner", shown(bed, 2).await?, vec![(3, false, "three".into())])?;
     let none = bed.store.ask_stop(&"none".into(), wish("x")).await;
     refused("a session that is not there", none, |error| matches!(error, Error::NoSession(_)))
+}
+
+async fn an_earlier_wish_holds_when_a_later_one_is_seen_to(bed: &Bed) -> Result<(), Broken> {
+    let (session, lease) = bed.held("a").await?;
+    for says in ["one", "two", "three"] {
+        bed.other.ask_stop(&session, wish(says)).await?;
+    }
+    let seen = || async {
+        let stops = bed.other.stops(&session, 0).await?;
+        Ok::<_, Broken>(stops.into_iter().map(|stop| stop.seen).collect::<Vec<_>>())
+    };
+    bed.append(&lease, vec![Write::StopSeen(2)]).await?;
+    same("the one that was seen to, alone", seen().await?, vec![false, true, false])?;
+    bed.append(&lease, vec![Write::StopSeen(2), Write::StopSeen(1)]).await?;
+    same("the first too, and one of them twice", seen().await?, vec![true, true, false])
 }
 
 async fn a_wish_reaches_approvals_if_it_is_to(bed: &Bed) -> Result<(), Broken> {

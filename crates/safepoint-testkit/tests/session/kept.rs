@@ -185,6 +185,29 @@ async fn a_stop_of_a_turn_is_noted_with_its_end() {
     assert_eq!(session.push("b".to_owned()).unwrap().fate().await, Fate::Completed(turn(2)));
 }
 
+/// S7.5, S6.8 / T10: a stop of a turn that has come to its end says nothing of an earlier stop of the session that waits for
+/// its hour: an owner that dies in between does not lose that one.
+#[tokio::test(start_paused = true)]
+async fn a_later_stop_that_is_over_takes_no_earlier_one_with_it() {
+    let (world, desk) = (World::new(), Desk::new([]));
+    let first = world.open(1, &desk).await;
+    let hour = Duration::from_secs(3600);
+    assert_eq!(first.stop(SessionStop::when_idle_for(hour)).recorded().await, Kept::InStore(1));
+    let mut gate = desk.model.gate();
+    let item = first.push("a".to_owned()).unwrap();
+    gate.request().await;
+    world.ask(Intent::Turn(None, StopRequest::now())).await;
+    first.look();
+    assert_eq!(item.fate().await, Fate::Interrupted(turn(1)));
+    let stops = world.store.stops(&id(), 0).await.unwrap();
+    assert_eq!(stops.iter().map(|stop| stop.seen).collect::<Vec<_>>(), [false, true]);
+    world.lives.say(1, Life::Dead);
+    let next = world.open(2, &desk).await;
+    assert_eq!(next.done().await.reason(), &ExitReason::Idle);
+    assert_eq!(world.unseen().await, 0);
+    drop(first);
+}
+
 /// S8.3, S7.5: a stop of the run that is asked while nobody owns the session withdraws its question at once: an answer is
 /// refused, the next owner finds the turn interrupted and revives nothing; an explicit resume asks anew.
 #[tokio::test]

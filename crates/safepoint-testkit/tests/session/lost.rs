@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use safepoint::{
-    Agent,
+    Agent, Landed, Steer,
     child::Child,
     event::Fact,
     ids::SessionId,
@@ -204,4 +204,36 @@ async fn a_notice_is_no_word_of_a_person() {
     };
     seen(&next, is_notice).await;
     drop(first);
+}
+
+/// S6.5, S6.12, S9.1: what whoever has the run's handle calls a steer makes it neither a word of the session's own nor an item:
+/// it is answered like any other, it is the person's, and no item is taken with it.
+#[tokio::test]
+async fn a_steer_is_not_what_its_id_says() {
+    let desk = Desk::new([]);
+    let mut gate = desk.model.gate();
+    let store = Arc::new(MemoryStore::default());
+    let session = desk.chat().open(store, SessionId::from("s"), owner(1)).await.unwrap();
+    let item = session.push("go".to_owned()).unwrap();
+    gate.request().await;
+    let waiting = session.push("later".to_owned()).unwrap();
+    assert_eq!(waiting.recorded().await, Some(2));
+    let run = session.turn().unwrap().run;
+    let steer = |id: &str| run.steer(Steer::new("and this").unwrap().id(id.to_owned()));
+    let steers = [steer("notice:turn-1/root/x"), steer(&waiting.id().to_string())];
+    answers(&gate, "soon");
+    for steering in steers {
+        assert_eq!(steering.landed().await, Landed::Delivered { round: 2 });
+    }
+    assert_eq!(item.fate().await, Fate::Completed(turn(1)));
+    assert_eq!(waiting.fate().await, Fate::Completed(turn(2)), "it was in the queue all the time");
+    let are_a_person_s = |event: &SessionEvent| {
+        is_fact(event, |fact| match fact {
+            Fact::SteerTaken { steers, .. } => {
+                steers.len() == 2 && steers.iter().all(|steer| !steer.is_notice() && steer.item().is_none())
+            }
+            _ => false,
+        })
+    };
+    seen(&session, are_a_person_s).await;
 }

@@ -6,7 +6,7 @@ use tokio::sync::oneshot;
 
 use super::{Broken, Conductor};
 use crate::{
-    event::{Fact, TakenSteer},
+    event::{Fact, Source, TakenSteer},
     ids::SteerId,
     machine::Steered,
     steer::{Steer, TakenBack, When},
@@ -24,8 +24,8 @@ pub(super) struct Steers {
 
 impl Steers {
     pub(super) fn add(&mut self, steer: Steer, landed: oneshot::Sender<u32>) {
-        if steer.id.is_notice() {
-            return self.notices.push(TakenSteer { id: steer.id, message: steer.message });
+        if steer.source == Source::Session {
+            return self.notices.push(steer.taken());
         }
         self.waiting.push((steer, landed));
     }
@@ -40,9 +40,9 @@ impl Steers {
         }
     }
 
-    /// Gives one back that is not part of the history yet. One that is not here is part of it.
+    /// Gives an item back that is not part of the history yet. One that is not here is part of it.
     pub(super) fn take_back(&mut self, wanted: &SteerId, reply: oneshot::Sender<TakenBack>) {
-        let place = self.waiting.iter().position(|(steer, _)| steer.id == *wanted);
+        let place = self.waiting.iter().position(|(steer, _)| steer.is_item(wanted));
         let taken = match place {
             Some(place) => {
                 drop(self.waiting.remove(place));
@@ -69,9 +69,7 @@ impl Conductor {
         let mut taken = std::mem::take(&mut self.steers.waiting);
         let notices = std::mem::take(&mut self.steers.notices);
         while !(taken.is_empty() && notices.is_empty()) {
-            let said = taken
-                .iter()
-                .map(|(steer, _)| TakenSteer { id: steer.id.clone(), message: steer.message.clone() });
+            let said = taken.iter().map(|(steer, _)| steer.clone().taken());
             let steers = notices.iter().cloned().chain(said).collect();
             match self.record(Fact::SteerTaken { round, steers }).await {
                 Ok(_) => break,
@@ -93,7 +91,8 @@ impl Conductor {
         broken: Broken,
     ) -> Result<(), Broken> {
         let Broken::Log(error) = &broken else { return Err(broken) };
-        let place = error.gone_steer().and_then(|gone| taken.iter().position(|(steer, _)| steer.id == *gone));
+        let place =
+            error.gone_steer().and_then(|gone| taken.iter().position(|(steer, _)| steer.is_item(gone)));
         let Some(place) = place else { return Err(broken) };
         let (steer, _nobody_is_told) = taken.remove(place);
         self.steers.gone.push(steer.id);

@@ -10,7 +10,7 @@ use crate::{
     ids::{CallId, Path, SteerId, TurnId},
     message::UserMessage,
     receipt::{Ending, WorkKind},
-    steer::{Steer, When},
+    steer::Steer,
     tool::EffectClass,
 };
 
@@ -28,7 +28,7 @@ pub struct Lost {
 
 impl Lost {
     pub(super) fn id(&self) -> SteerId {
-        SteerId::notice(format_args!("{}/{}", self.turn, self.path))
+        Steer::notice_id(format_args!("{}/{}", self.turn, self.path))
     }
 
     /// What the model is told, with the next request that is made anyway: the same of the same run, every time.
@@ -45,7 +45,7 @@ impl Lost {
                 tools.join(", ")
             ),
         };
-        Steer { id: self.id(), message: UserMessage::from(said), when: When::NextRequest }
+        Steer::notice(format_args!("{}/{}", self.turn, self.path), UserMessage::from(said))
     }
 }
 

@@ -60,7 +60,7 @@ pub enum Write {
     CloseInbox,
     /// Items are accepted again.
     OpenInbox,
-    /// The stop intents up to this number have been seen to.
+    /// The stop intent of this number has been seen to. Every other one holds on, earlier ones too.
     StopSeen(u64),
     /// An approval is asked.
     OpenApproval(NewApproval),

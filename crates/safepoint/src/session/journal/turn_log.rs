@@ -10,9 +10,9 @@ use futures_core::future::BoxFuture;
 use super::{Journal, Line, line::Grown, unasked::answer_as_before};
 use crate::{
     approval::ApprovalRequest,
-    event::{Answered, Fact},
+    event::{Answered, Fact, TakenSteer},
     history::History,
-    ids::{ApprovalId, CallId, ItemId, Path, RunId, SteerId, TurnId},
+    ids::{ApprovalId, CallId, Path, RunId, SteerId, TurnId},
     log::{Log, LogError, Record},
     store::{self, Class, Closed, NewApproval, Write},
     tool::EffectClass,
@@ -142,7 +142,7 @@ impl TurnLog {
         writes.extend(beside);
         if let Fact::SteerTaken { steers, .. } = &*record.fact {
             // The item is delivered and taken in one: never lost, never twice.
-            let items = steers.iter().filter_map(|steer| steer.id.as_str().parse::<ItemId>().ok());
+            let items = steers.iter().filter_map(TakenSteer::item);
             writes.extend(items.filter_map(|item| self.journal.number_of(item)).map(Write::TakeItem));
         }
         let appended = match self.journal.append(writes, class).await {

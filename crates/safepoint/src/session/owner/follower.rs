@@ -7,7 +7,7 @@ use tokio::time::timeout;
 
 use super::{Item, Mail, RunHandle, SessionEvent, TurnId};
 use crate::{
-    event::{EventKind, Fact},
+    event::{EventKind, Fact, TakenSteer},
     session::{SharedSession, journal::Journal, machine::Watch},
 };
 
@@ -59,7 +59,7 @@ impl<T: Item> Follower<T> {
                         for notice in steers.iter().filter(|steer| steer.is_notice()) {
                             mailbox.post(Mail::Noticed { turn, notice: notice.id.clone() });
                         }
-                        for item in steers.iter().filter_map(|steer| steer.id.as_str().parse().ok()) {
+                        for item in steers.iter().filter_map(TakenSteer::item) {
                             mailbox.post(Mail::SteerTaken { turn, item, round: *round });
                         }
                     }

@@ -7,7 +7,6 @@ use super::{
     plan::{panic_message, report},
 };
 use crate::{
-    ids::SteerId,
     session::{item::Policy, machine::How, words::Refusal},
     steer::{Steer, When},
 };
@@ -51,7 +50,7 @@ impl<T: Item> Owner<T> {
 
     pub(super) fn steer(&mut self, turn: TurnId, item: ItemId, when: When) {
         let Some(message) = self.steering.take() else { return };
-        let steer = Steer { id: SteerId::from(item.to_string()), message: *message, when };
+        let steer = Steer::of_item(item, *message, when);
         if let Some(handle) = self.at_work(turn) {
             // What becomes of it is seen in the run's events, in their order.
             drop(handle.steer(steer));

@@ -85,10 +85,8 @@ impl Side {
     }
 
     fn stop_seen(&mut self, number: u64) -> Result<(), Error> {
-        if number > self.stops.len() as u64 {
-            return Err(Error::NoStop(number));
-        }
-        self.stops.iter_mut().filter(|stop| stop.number <= number).for_each(|stop| stop.seen = true);
+        let stop = self.stops.iter_mut().find(|stop| stop.number == number);
+        stop.ok_or(Error::NoStop(number))?.seen = true;
         Ok(())
     }
 
