@@ -176,7 +176,7 @@ async fn withdrawn(log: &dyn Log) -> Vec<ApprovalId> {
 }
 
 /// S7.3, S8.2: what a peer asked when its process ended is taken back by the resume, and its work is in doubt: it is not
-/// done again, and the answer says so.
+/// done again, and the resume says so: it has no answer.
 #[tokio::test]
 async fn a_crash_leaves_the_work_in_doubt_and_no_question_open() {
     let log: Arc<dyn Log> = Arc::new(MemoryLog::default());
@@ -185,8 +185,9 @@ async fn a_crash_leaves_the_work_in_doubt_and_no_question_open() {
     let (before, request) = ends_while_asked(&agent, &log).await;
     let outcome = agent.resume(&before).await;
     assert_eq!(peer.begun(), 1, "it is not done again");
-    let said = outcome.answer().unwrap();
-    assert!(said.contains("effects are unknown"), "{said}");
+    let Outcome::Failed(failed) = &outcome else { panic!("it has no answer: {outcome:?}") };
+    let said = failed.to_string();
+    assert!(said.contains("did not come to its end") && said.contains("effects are unknown"), "{said}");
     assert_eq!(withdrawn(&*log).await, [request.id]);
 }
 

@@ -130,9 +130,12 @@ async fn work_of_a_peer_is_not_repeated_after_a_crash() {
     world.lives.say(1, Life::Dead);
     let second = world.open(2, over(&peer)).await;
     assert!(second.resume().await);
-    let completed =
-        |event: &SessionEvent| matches!(event, SessionEvent::TurnEnded { fate: Fate::Completed(_), .. });
-    let SessionEvent::TurnEnded { receipt, .. } = seen(&second, completed).await else { unreachable!() };
+    let ended = |event: &SessionEvent| matches!(event, SessionEvent::TurnEnded { .. });
+    let SessionEvent::TurnEnded { fate, receipt, .. } = seen(&second, ended).await else { unreachable!() };
+    assert!(
+        matches!(fate, Fate::Failed(_)),
+        "work that did not come to its end is nobody's answer: {fate:?}"
+    );
     assert_eq!(peer.begun(), 1, "once, whatever became of it");
     let row = receipt.calls.iter().find(|call| call.name == "coder").unwrap();
     assert_eq!((row.status, row.effect), (CallStatus::Stopped, Effect::Unknown));

@@ -1,5 +1,7 @@
 //! What stands in a model's place where an agent *is* a remote one: each message of a person becomes one call, and what
 //! the call comes to is the answer. It decides from the history alone, so a resume decides the same.
+//!
+//! **Invariants**: work that did not come to its end is nobody's answer, and is not begun again by itself.
 
 use futures_util::stream;
 use serde_json::json;
@@ -9,7 +11,7 @@ use crate::{
     history::{Entry, History},
     ids::CallId,
     message::{AssistantMessage, CallResult, ToolCall, UserMessage, Verdict},
-    model::{Conversation, Delta, DeltaStream, Finish, Model, ModelSpec},
+    model::{Conversation, Delta, DeltaStream, Finish, Model, ModelError, ModelErrorKind, ModelSpec},
     usage::Usage,
 };
 
@@ -31,21 +33,24 @@ impl Model for Driver {
     }
 
     fn open(&self, _: ModelSpec) -> Box<dyn Conversation> {
-        Box::new(Turns { tool: self.tool.clone() })
+        Box::new(Turns { peer: self.peer.clone(), tool: self.tool.clone() })
     }
 }
 
 struct Turns {
+    peer: String,
     tool: String,
 }
 
 impl Conversation for Turns {
     fn stream(&mut self, history: &History) -> DeltaStream {
         let (asked, before) = newest(history);
+        if let (Some(bad), true) = (before.and_then(bad_of), asked.is_empty()) {
+            return Box::pin(stream::iter([Err(self.undone(bad))]));
+        }
         let text = match (before, asked.is_empty()) {
-            (Some(results), true) => all_of(results),
             // A steer, or a new turn over a call that gave something: what it gave is not lost.
-            (Some(results), false) => good_of(results),
+            (Some(results), _) => good_of(results),
             (None, _) => String::new(),
         };
         let mut deltas = vec![Delta::Usage(Usage::default())];
@@ -61,6 +66,12 @@ impl Conversation for Turns {
 }
 
 impl Turns {
+    fn undone(&self, bad: &CallResult) -> ModelError {
+        let message = format!("the work of {} did not come to its end: {}", self.peer, bad.text);
+        ModelError::new(ModelErrorKind::Broken, message)
+            .hint("nothing is begun again by itself: say what it is to do now")
+    }
+
     /// The conversation bears the name of its first call.
     fn call(&self, history: &History, asked: &[&UserMessage]) -> ToolCall {
         let id = CallId::from(format!("remote_{}", uuid::Uuid::now_v7().simple()));
@@ -96,9 +107,8 @@ fn first_call<'m>(message: &'m AssistantMessage, tool: &str) -> Option<&'m CallI
     message.calls().find(|call| call.name == tool).map(|call| &call.id)
 }
 
-fn all_of(results: &[CallResult]) -> String {
-    let texts: Vec<&str> = results.iter().map(|result| result.text.as_str()).collect();
-    texts.join("\n\n")
+fn bad_of(results: &[CallResult]) -> Option<&CallResult> {
+    results.iter().find(|result| result.verdict == Verdict::Bad)
 }
 
 fn good_of(results: &[CallResult]) -> String {
