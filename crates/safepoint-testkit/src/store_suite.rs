@@ -37,7 +37,7 @@ mod stops;
 
 pub use approvals::approvals;
 pub use faults::faults;
-pub use inbox::inbox;
+pub use inbox::{deep_inbox, inbox};
 pub use journal::journal;
 pub use leases::leases;
 pub use notices::notices;

@@ -16,6 +16,8 @@ mod blank;
 mod callbacks;
 #[path = "session/damage.rs"]
 mod damage;
+#[path = "session/deep.rs"]
+mod deep;
 #[path = "session/desk.rs"]
 mod desk;
 #[path = "session/dice.rs"]

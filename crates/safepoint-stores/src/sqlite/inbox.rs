@@ -57,10 +57,11 @@ pub(super) fn push(
     if is_closed {
         return Ok(Pushed::Closed);
     }
-    if waiting(connection, key, push.capacity)? >= int(push.capacity as u64) {
+    let last = last(connection, key)?;
+    if is_full(connection, key, last, push.capacity)? {
         return Ok(Pushed::Full);
     }
-    let place = place(key, last(connection, key)? + 1)?;
+    let place = place(key, last + 1)?;
     let Push { client_id, digest, bytes, .. } = push;
     connection.prepare_cached("INSERT INTO items VALUES (?1, ?2, ?3, ?4, 0, ?5, ?6)")?.execute(params![
         place,
@@ -86,6 +87,15 @@ fn known(connection: &Connection, key: i64, push: &Push) -> Result<Option<Pushed
             if digest == push.digest { Pushed::Same(number) } else { Pushed::Conflict(number) }
         },
     ))
+}
+
+/// Whether as many wait as may. They are counted only if they could be so many: from the first that is there to the last
+/// there are no more than their numbers are apart.
+fn is_full(connection: &Connection, key: i64, last: u64, capacity: usize) -> Result<bool, Fail> {
+    const FIRST: &str = "SELECT min(place) FROM items WHERE session = ?1 AND state < 2";
+    let first: Option<i64> = connection.prepare_cached(FIRST)?.query_row([key], |row| row.get(0))?;
+    let most = first.map_or(0, |first| last + 1 - number(first).min(last));
+    Ok(most >= capacity as u64 && waiting(connection, key, capacity)? >= int(capacity as u64))
 }
 
 /// How many wait, counted no further than to `most`.

@@ -51,7 +51,7 @@ pub(super) fn list(connection: &Connection, id: &SessionId, after: u64) -> Resul
 
 pub(super) fn seen(connection: &Connection, key: i64, number: u64) -> Result<(), Fail> {
     let none = || Fail::from(Error::NoStop(number));
-    let place = place(key, number).map_err(|_| none())?;
+    let place = place(key, number).map_err(|_too_large| none())?;
     let updated =
         connection.prepare_cached("UPDATE stops SET seen = 1 WHERE place = ?1")?.execute([place])?;
     if updated == 0 { Err(none()) } else { Ok(()) }

@@ -27,6 +27,12 @@ async fn items_are_in_one_place() -> Result<(), Broken> {
     store_suite::inbox(&fresh(&tempfile::tempdir().unwrap())).await
 }
 
+/// S6.2: many items that wait make nothing slow but what is about all of them.
+#[tokio::test]
+async fn an_inbox_may_be_deep() -> Result<(), Broken> {
+    store_suite::deep_inbox(&fresh(&tempfile::tempdir().unwrap()), 20_000).await
+}
+
 /// S7.5
 #[tokio::test]
 async fn wishes_hold_until_they_are_seen_to() -> Result<(), Broken> {

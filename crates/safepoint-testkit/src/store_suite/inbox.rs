@@ -1,6 +1,9 @@
 //! Facts about the inbox: each item in exactly one place, whoever pushes (S6.2, S6.10, S6.12).
 
-use std::sync::Arc;
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use futures_util::future::try_join_all;
 use safepoint::store::{Error, Item, ItemState, Push, Pushed, Withdrawn, Write};
@@ -20,6 +23,52 @@ pub async fn inbox(fresh: Fresh<'_>) -> Result<(), Broken> {
     an_item_is_in_one_place(&Bed::make(fresh)).await?;
     a_withdrawn_item_is_not_taken(&Bed::make(fresh)).await?;
     pushes_at_once_are_each_accepted_once(&Bed::make(fresh)).await
+}
+
+/// What an inbox of so many items costs: a push into it costs what a push into an empty one does, by far, and so does a refused
+/// one; listing and taking them is one step each.
+///
+/// # Errors
+/// The first fact that does not hold.
+///
+/// # Cancel safety
+/// Nothing is lost but the check.
+pub async fn deep_inbox(fresh: Fresh<'_>, items: usize) -> Result<(), Broken> {
+    /// How many pushes are measured at once, so that they share a sync, and how often; the fastest counts.
+    const PUSHES: usize = 300;
+    const TRIES: usize = 3;
+    /// How much dearer a push may be: one that looks at each item is so more by far.
+    const FACTOR: u32 = 8;
+    let bed = &Bed::make(fresh);
+    let (session, lease) = bed.held("a").await?;
+    let push = |number: usize| {
+        let id = number.to_string();
+        let session = session.clone();
+        async move { bed.other.push(&session, Push { capacity: items, ..item(&id, &id) }).await }
+    };
+    let measure = async |from: usize| {
+        let mut best = Duration::MAX;
+        for try_ in 0..TRIES {
+            let began = Instant::now();
+            let first = from + try_ * PUSHES;
+            try_join_all((first..first + PUSHES).map(push)).await?;
+            best = best.min(began.elapsed());
+        }
+        Ok::<_, Broken>(best)
+    };
+    let shallow = measure(0).await?;
+    let last = items - TRIES * PUSHES;
+    try_join_all((TRIES * PUSHES..last).map(push)).await?;
+    let deep = measure(last).await?;
+    must(&format!("a push costs {shallow:?} at first, and {deep:?} later"), deep < shallow * FACTOR)?;
+    same("a push at the bound", push(items).await?, Pushed::Full)?;
+    same("one that is known, at the bound", push(7).await?, Pushed::Same(8))?;
+    let all: Vec<u64> = bed.store.inbox(&session).await?.iter().map(|item| item.number).collect();
+    must("all are listed, in their order", all == (1..=items as u64).collect::<Vec<_>>())?;
+    bed.append(&lease, all.iter().copied().map(Write::TakeItem).collect()).await?;
+    same("none waits any more", push(items).await?, Pushed::Accepted(items as u64 + 1))?;
+    bed.append(&lease, all.into_iter().map(Write::RemoveItem).collect()).await?;
+    same("the one that is left", bed.other.inbox(&session).await?.len(), 1)
 }
 
 fn numbers(items: &[Item]) -> Vec<(u64, ItemState)> {

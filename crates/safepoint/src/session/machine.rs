@@ -34,6 +34,7 @@ pub(crate) struct Machine {
     rules: Rules,
     phase: Phase,
     /// In the order of their positions; only those that wait again stand before older ones.
+    /// In their order.
     waiting: VecDeque<ItemId>,
     /// Items before this one begin no turn by themselves: a turn ended early after they came (S5.3).
     barrier: Option<ItemId>,
@@ -286,6 +287,10 @@ impl Machine {
     /// How many items wait.
     pub(crate) fn waiting(&self) -> &VecDeque<ItemId> {
         &self.waiting
+    }
+
+    pub(crate) fn is_waiting(&self, item: ItemId) -> bool {
+        self.waiting.binary_search(&item).is_ok()
     }
 
     /// How many items have been accepted, and no turn has them yet.

@@ -20,6 +20,7 @@ use super::{
 };
 
 mod append;
+mod items;
 mod session;
 
 use session::{Session, Touch};
@@ -221,7 +222,7 @@ impl Store for MemoryStore {
     }
 
     fn inbox(&self, session: &SessionId) -> Answer<'_, Vec<Item>> {
-        self.read_one(session, |session| Ok(session.inbox()))
+        self.read_one(session, |session| Ok(session.items.present()))
     }
 
     fn withdraw(&self, session: &SessionId, item: u64) -> Answer<'_, Withdrawn> {

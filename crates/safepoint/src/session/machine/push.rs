@@ -96,7 +96,7 @@ impl Machine {
     }
 
     pub(super) fn withdraw(&mut self, item: ItemId, out: &mut Vec<Effect>) {
-        let Some(index) = self.waiting.iter().position(|waiting| *waiting == item) else {
+        let Ok(index) = self.waiting.binary_search(&item) else {
             out.push(Effect::Answer(Answer::Taken));
             return;
         };

@@ -44,7 +44,7 @@ impl Machine {
     pub(super) fn plan(&mut self, out: &mut Vec<Effect>) -> bool {
         let fresh = match self.barrier {
             None => !self.waiting.is_empty(),
-            Some(barrier) => self.waiting.iter().any(|item| *item >= barrier),
+            Some(barrier) => self.waiting.back().is_some_and(|item| *item >= barrier),
         };
         if !fresh || self.is_suspended() {
             return false;
@@ -109,7 +109,7 @@ impl Machine {
     fn take(&mut self, wanted: &[crate::ids::ItemId]) -> Vec<crate::ids::ItemId> {
         let mut taken = Vec::with_capacity(wanted.len());
         for item in wanted {
-            if let Some(index) = self.waiting.iter().position(|waiting| waiting == item) {
+            if let Ok(index) = self.waiting.binary_search(item) {
                 self.waiting.remove(index);
                 taken.push(*item);
             }

@@ -64,7 +64,7 @@ impl<T: Item> Owner<T> {
     pub(super) async fn vanish(&mut self, number: u64) {
         let item = self.journal.as_ref().and_then(|journal| journal.item_of(number));
         if let Some(item) = item
-            && (self.machine.waiting().contains(&item) || self.machine.is_steering(item))
+            && (self.machine.is_waiting(item) || self.machine.is_steering(item))
         {
             self.gone.insert(number);
             self.withdraw(item, oneshot::channel().0).await;

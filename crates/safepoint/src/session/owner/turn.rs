@@ -194,7 +194,7 @@ impl<T: Item> Owner<T> {
         }
         // Items of an older turn that nobody can take up any more are no longer held.
         for item in gone {
-            if !self.machine.waiting().contains(&item) {
+            if !self.machine.is_waiting(item) {
                 self.items.remove(&item);
             }
         }

@@ -95,7 +95,7 @@ impl<T: Item> Owner<T> {
     pub(super) fn tell_if_behind(&mut self, item: ItemId) {
         if self.machine.is_suspended()
             && let Some(turn) = self.machine.left()
-            && self.machine.waiting().contains(&item)
+            && self.machine.is_waiting(item)
         {
             self.tell_behind(item, turn);
         }

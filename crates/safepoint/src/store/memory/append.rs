@@ -10,6 +10,7 @@ use super::{
     super::{
         Appended, ApprovalRow, ApprovalState, Closed, Closing, Error, ItemState, NewApproval, Write, kept,
     },
+    items::Moved,
     session::{Door, Session, Side},
 };
 
@@ -17,21 +18,30 @@ impl Session {
     pub(super) fn append(&mut self, writes: Vec<Write>, now: Timestamp) -> Result<Appended, Error> {
         let before = (self.records.len(), self.chain, Arc::clone(&self.side));
         let said = self.said.clone();
-        let mut decided = Vec::new();
+        let mut done = Done::default();
         for write in writes {
-            if let Err(error) = self.write(write, now, &mut decided) {
+            if let Err(error) = self.write(write, now, &mut done) {
                 self.records.truncate(before.0);
                 (self.chain, self.side) = (before.1, before.2);
                 self.said = said;
+                self.items.undo(done.moved);
                 return Err(error);
             }
         }
         let next = self.records.len() as u64;
-        Ok(Appended { first: before.0 as u64, next, chain: self.chain, decided })
+        Ok(Appended { first: before.0 as u64, next, chain: self.chain, decided: done.decided })
     }
 
-    fn write(&mut self, write: Write, now: Timestamp, decided: &mut Vec<ApprovalId>) -> Result<(), Error> {
+    fn write(&mut self, write: Write, now: Timestamp, done: &mut Done) -> Result<(), Error> {
+        use ItemState::{Removed, Taken, Waiting};
+        let mut shift = |number, from: &[ItemState], to| {
+            done.moved.push(self.items.shift(number, from, to)?);
+            Ok(())
+        };
         match write {
+            Write::TakeItem(number) => return shift(number, &[Waiting], Taken),
+            Write::PutBackItem(number) => return shift(number, &[Taken], Waiting),
+            Write::RemoveItem(number) => return shift(number, &[Waiting, Taken], Removed),
             Write::Record(record) => {
                 self.chain = self.chain.then(self.records.len() as u64, &record);
                 self.records.push((record, self.chain));
@@ -39,27 +49,28 @@ impl Session {
             Write::Label(label) => self.said.label = label,
             Write::Title(title) => self.said.title = title,
             Write::Setup(setup) => self.said.setup = setup,
-            Write::TakeItem(_)
-            | Write::PutBackItem(_)
-            | Write::RemoveItem(_)
-            | Write::CloseInbox
+            Write::CloseInbox
             | Write::OpenInbox
             | Write::StopSeen(_)
             | Write::OpenApproval(_)
-            | Write::CloseApproval(..) => return Arc::make_mut(&mut self.side).write(write, now, decided),
+            | Write::CloseApproval(..) => {
+                return Arc::make_mut(&mut self.side).write(write, now, &mut done.decided);
+            }
         }
         Ok(())
     }
 }
 
+/// What an append has done so far.
+#[derive(Default)]
+struct Done {
+    moved: Vec<Moved>,
+    decided: Vec<ApprovalId>,
+}
+
 impl Side {
     fn write(&mut self, write: Write, now: Timestamp, decided: &mut Vec<ApprovalId>) -> Result<(), Error> {
         match write {
-            Write::TakeItem(number) => self.move_item(number, &[ItemState::Waiting], ItemState::Taken)?,
-            Write::PutBackItem(number) => self.move_item(number, &[ItemState::Taken], ItemState::Waiting)?,
-            Write::RemoveItem(number) => {
-                self.move_item(number, &[ItemState::Waiting, ItemState::Taken], ItemState::Removed)?;
-            }
             Write::CloseInbox => self.inbox = Door::Closed,
             Write::OpenInbox => self.inbox = Door::Open,
             Write::StopSeen(number) => self.stop_seen(number)?,
@@ -69,17 +80,14 @@ impl Side {
                     decided.push(id);
                 }
             }
-            Write::Record(_) | Write::Label(_) | Write::Title(_) | Write::Setup(_) => {}
-        }
-        Ok(())
-    }
-
-    fn move_item(&mut self, number: u64, from: &[ItemState], to: ItemState) -> Result<(), Error> {
-        let item = self.items.iter_mut().find(|item| item.number == number && from.contains(&item.state));
-        let item = item.ok_or(Error::ItemElsewhere(number))?;
-        item.state = to;
-        if to == ItemState::Removed {
-            item.bytes = Vec::new();
+            // The session's own, and its items'.
+            Write::Record(_)
+            | Write::Label(_)
+            | Write::Title(_)
+            | Write::Setup(_)
+            | Write::TakeItem(_)
+            | Write::PutBackItem(_)
+            | Write::RemoveItem(_) => {}
         }
         Ok(())
     }

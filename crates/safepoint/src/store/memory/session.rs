@@ -7,9 +7,11 @@ use jiff::Timestamp;
 use crate::ids::{ApprovalId, SessionId};
 
 use super::super::{
-    ApprovalRow, ApprovalState, Approvals, Chain, Decided, Decision, Error, Held, Item, ItemState, Lease,
+    ApprovalRow, ApprovalState, Approvals, Chain, Decided, Decision, Error, Held, ItemState, Lease,
     NewSession, Notice, Push, Pushed, Record, SessionRow, StopIntent, StopRow, Use, Verdict, Walk, Withdrawn,
 };
+
+use super::items::Items;
 
 #[derive(Debug)]
 pub(super) struct Session {
@@ -20,6 +22,7 @@ pub(super) struct Session {
     pub(super) chain: Chain,
     pub(super) epoch: u64,
     pub(super) held: Option<Held>,
+    pub(super) items: Items,
     /// Copied only by an append that changes it: the copy that is kept is what a refusal goes back to.
     pub(super) side: Arc<Side>,
 }
@@ -32,10 +35,9 @@ pub(super) struct Said {
     pub(super) setup: String,
 }
 
-/// All but the journal.
+/// All but the journal and the items.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Side {
-    pub(super) items: Vec<Item>,
     pub(super) inbox: Door,
     pub(super) inbox_changes: u64,
     pub(super) stops: Vec<StopRow>,
@@ -67,6 +69,7 @@ impl Session {
             chain: Chain::of(&new.id),
             epoch: 0,
             held: None,
+            items: Items::default(),
             side: Arc::default(),
         }
     }
@@ -112,15 +115,12 @@ impl Session {
 
     /// What a push comes to that changes nothing.
     fn known(&self, push: &Push) -> Option<Pushed> {
-        let same = |item: &&Item| push.client_id.is_some() && item.client_id == push.client_id;
-        if let Some(item) = self.side.items.iter().find(same) {
-            let is_same = item.digest == push.digest;
-            return Some(if is_same { Pushed::Same(item.number) } else { Pushed::Conflict(item.number) });
+        if let Some(known) = self.items.known(push) {
+            return Some(known);
         }
-        let waiting = self.side.items.iter().filter(|item| item.state == ItemState::Waiting).count();
         match self.side.inbox {
             Door::Closed => Some(Pushed::Closed),
-            Door::Open if waiting >= push.capacity => Some(Pushed::Full),
+            Door::Open if self.items.waiting() >= push.capacity => Some(Pushed::Full),
             Door::Open => None,
         }
     }
@@ -129,31 +129,20 @@ impl Session {
         if let Some(known) = self.known(&push) {
             return (known, Touch::Nothing);
         }
-        let Push { client_id, digest, bytes, .. } = push;
-        let side = self.side();
-        let number = side.items.len() as u64 + 1;
-        side.items.push(Item { number, client_id, digest, state: ItemState::Waiting, at, bytes });
-        side.inbox_changes += 1;
+        let number = self.items.push(push, at);
+        self.side().inbox_changes += 1;
         (Pushed::Accepted(number), Touch::Changed)
     }
 
-    pub(super) fn inbox(&self) -> Vec<Item> {
-        self.side.items.iter().filter(|item| item.state != ItemState::Removed).cloned().collect()
-    }
-
     pub(super) fn withdraw(&mut self, number: u64) -> (Withdrawn, Touch) {
-        let side = self.side();
-        let Some(item) = side.items.iter_mut().find(|item| item.number == number) else {
+        let Some(item) = self.items.get(number).cloned() else {
             return (Withdrawn::Unknown, Touch::Nothing);
         };
-        if item.state != ItemState::Waiting {
+        if self.items.shift(number, &[ItemState::Waiting], ItemState::Removed).is_err() {
             return (Withdrawn::Taken, Touch::Nothing);
         }
-        let withdrawn = Withdrawn::Item(item.clone());
-        item.state = ItemState::Removed;
-        item.bytes = Vec::new();
-        side.inbox_changes += 1;
-        (withdrawn, Touch::Changed)
+        self.side().inbox_changes += 1;
+        (Withdrawn::Item(item), Touch::Changed)
     }
 
     pub(super) fn ask_stop(&mut self, stop: StopIntent, at: Timestamp) -> (u64, Touch) {

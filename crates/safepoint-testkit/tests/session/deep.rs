@@ -1,0 +1,66 @@
+//! A session in whose store very much waits: opening it, its turns and its end look at each item once.
+
+use std::sync::Arc;
+
+use futures_util::future::{BoxFuture, try_join_all};
+use safepoint::{
+    Agent, Failure,
+    ids::{ItemId, SessionId},
+    message::UserMessage,
+    session::{Fate, Plan, Planner, Policy, Session, SessionEvent, SessionStop, Situation, TurnPlan, seal},
+    store::{MemoryStore, NewSession, Pushed, Store},
+};
+use safepoint_testkit::store_suite::owner;
+
+use super::{
+    desk::{Desk, answers, said, turn},
+    world::seen,
+};
+
+const ITEMS: usize = 100_000;
+
+/// Takes whatever waits into one turn.
+struct All(Agent);
+
+impl Planner<String> for All {
+    fn plan(&self, situation: Situation<String>) -> BoxFuture<'_, Result<Plan, Failure>> {
+        let take: Vec<ItemId> = situation.waiting.iter().map(|waiting| waiting.id).collect();
+        let input = vec![format!("{} items", take.len()).into()];
+        Box::pin(async { Ok(Plan::Turn(TurnPlan { agent: self.0.clone(), input, take, drop: Vec::new() })) })
+    }
+
+    fn steer(&self, item: &String) -> UserMessage {
+        item.clone().into()
+    }
+}
+
+/// S6.1, S6.2, S6.10: a hundred thousand items are there for the next owner. A session that ends while they wait hands each of
+/// them on, in order; a turn may take all of them at once. Were any of it quadratic, this would take minutes.
+#[tokio::test]
+async fn a_hundred_thousand_items_wait_for_the_next_owner() {
+    let (store, id) = (Arc::new(MemoryStore::default()), SessionId::from("s"));
+    store.create(NewSession::of(id.clone())).await.unwrap();
+    let push =
+        |number: usize| store.push(&id, seal(&number.to_string(), Policy::Enqueue, None, ITEMS).unwrap());
+    try_join_all((0..ITEMS).map(push)).await.unwrap();
+    assert_eq!(push(ITEMS).await.unwrap(), Pushed::Full);
+    let desk = Desk::new([]);
+    let mut gate = desk.model.gate();
+    let chat = desk.chat().open(Arc::clone(&store) as Arc<dyn Store>, id.clone(), owner(1)).await.unwrap();
+    gate.request().await;
+    chat.stop(SessionStop::at_turn_end()).asked().await;
+    answers(&gate, "one of them");
+    let exit = chat.done().await;
+    let left: Vec<String> = exit.unhandled().iter().map(|(_, item)| item.clone()).collect();
+    assert!(left == (1..ITEMS).map(|number| number.to_string()).collect::<Vec<_>>(), "each, in order");
+    let all = Session::builder(All(desk.agent()));
+    let all = all.open(Arc::clone(&store) as Arc<dyn Store>, id.clone(), owner(2)).await.unwrap();
+    // The first that is read begins a turn; the second one takes what has come meanwhile.
+    let is_over = |event: &SessionEvent| matches!(event, SessionEvent::TurnEnded { turn: it, fate: Fate::Completed(_), .. } if *it == turn(3));
+    seen(&all, is_over).await;
+    all.stop(SessionStop::at_turn_end());
+    all.done().await;
+    let told = said(desk.model.requests().last().unwrap());
+    assert_eq!(told.last(), Some(&format!("{} items", ITEMS - 2)), "one turn took all of them");
+    assert_eq!(store.inbox(&id).await.unwrap(), []);
+}
