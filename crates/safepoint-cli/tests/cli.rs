@@ -16,6 +16,7 @@ mod cli {
     mod chat;
     mod chat_kept;
     mod control;
+    mod early;
     mod kept;
     mod practice;
     mod rules;

@@ -14,7 +14,7 @@ use crate::{
     control::Turns,
     conversation::{Conversation, Ends, Hand, Next},
     screen::Screen,
-    signals::{Got, Pressed, Signals, Strength},
+    signals::{Got, Pressed, Signals},
     view::View,
 };
 
@@ -135,12 +135,11 @@ impl Course<'_> {
     async fn turn(&mut self, handle: RunHandle, early: Option<Got>, (whose, ends): (Whose, Ends)) -> Then {
         self.view.begin(&handle);
         self.turns.begin(&handle);
-        let pressed = Pressed { first: early, count: u32::from(early.is_some()) };
-        if early.is_some() {
-            self.view.asked(Strength::AtSafePoint);
-        }
         let (signals, view, args) = (&mut *self.signals, &mut self.view, self.args);
-        let mut turn = Turn { handle, signals, pressed, view, args };
+        let mut turn = Turn { handle, signals, pressed: Pressed::default(), view, args };
+        if let Some(got) = early {
+            turn.heard_before(got);
+        }
         turn.follow().await;
         let outcome = turn.handle.done().await;
         let is_over = || self.turns.is_ending() || self.conversation.is_over();

@@ -11,7 +11,7 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use crate::{
     args::RunArgs,
-    signals::{LAST_CAP, Pressed, Signals},
+    signals::{Got, LAST_CAP, Pressed, Signals},
     view::View,
 };
 
@@ -25,6 +25,15 @@ pub(super) struct Turn<'a> {
 }
 
 impl Turn<'_> {
+    /// A signal that came before there was a turn is for this one. A session that heard it has asked it already, and
+    /// to ask again changes nothing; where there is no session, nobody else has.
+    pub(super) fn heard_before(&mut self, got: Got) {
+        if let Some(strength) = self.pressed.ask(got, &self.handle, self.args) {
+            self.view.asked(strength);
+        }
+        self.pressed.first = Some(got);
+    }
+
     /// Shows events until the run has settled; signals and a lost reader are acted on at once.
     pub(super) async fn follow(&mut self) {
         let mut events = self.handle.events();
