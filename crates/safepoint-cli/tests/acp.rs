@@ -197,7 +197,7 @@ fn a_kept_session_goes_on_in_the_agents_own() {
 }
 
 /// S7.3, S10.3: a run that was killed while its agent worked does not ask for that work again: what it did is unknown,
-/// and the answer says so.
+/// and the run has no answer: it failed, and says why.
 #[test]
 fn work_that_a_kill_cut_off_is_not_asked_for_again() {
     let place = Place::new();
@@ -207,7 +207,9 @@ fn work_that_a_kill_cut_off_is_not_asked_for_again() {
     kill_process(Pid::from_child(&run), Signal::KILL).unwrap();
     run.wait().unwrap();
     let output = place.output(&["resume", "s", "--store", store]);
-    assert!(text(&output.stdout).contains("unknown"), "{output:?}");
+    let said = text(&output.stderr);
+    assert_eq!((output.status.code(), text(&output.stdout).as_ref()), (Some(1), ""), "{output:?}");
+    assert!(said.contains("did not come to its end") && said.contains("effects are unknown"), "{said}");
     assert_eq!(place.received("session/prompt"), 1, "nothing is repeated");
     until("nothing is left", || place.alive().is_empty());
 }
