@@ -227,8 +227,7 @@ async fn answers_in_any_order_reach_their_own_calls() {
 }
 
 /// S8.5, S4.1: a question that nobody answers expires: its own result, told to the model, and the run goes on.
-/// openai/codex#29627: a pending approval is turned into a denial; hackerai-tech/hackerai PR#826: a wait of six hours that
-/// nothing ends.
+/// openai/codex#29627: a pending approval is turned into a denial; hackerai-tech/hackerai PR#826: a wait of six hours.
 #[tokio::test]
 async fn an_unanswered_question_expires_and_the_run_goes_on() {
     for wire in WIRES {

@@ -48,6 +48,28 @@ async fn a_stop_after_twenty_calls_loses_none_of_them() {
     }
 }
 
+/// S3.3, S5.1, S5.2: a run that is dropped in the middle of a call: the call is told as unknown, the one that had not begun as
+/// that, and every provider accepts the next message.
+/// earendil-works/pi#4189: a drop in a tool leaves its call open, and every later request is refused.
+#[tokio::test]
+async fn a_run_that_is_dropped_in_a_call_leaves_none_open() {
+    for wire in WIRES {
+        let calls = Reply::default().and_call("pay", json!({})).and_call("pay", json!({}));
+        let server = server([calls, Reply::text("ok")]).await;
+        let (ledger, gate) = (Ledger::default(), Arc::new(Semaphore::new(0)));
+        let agent = builder(&server, wire).tool(gated("pay", EffectClass::Unsafe, &ledger, &gate)).build();
+        let run = agent.run("pay").start();
+        let handle = run.handle();
+        started(&handle, 1).await;
+        drop(run);
+        let (outcome, _) = close(&server, &handle, &ledger).await;
+        assert_eq!((outcome.ending(), ledger.count("commit")), (Ending::Stopped, 0));
+        goes_on(&agent, &outcome).await;
+        let sent = server.requests()[1].body.to_string();
+        assert!(sent.contains("effects are unknown") && sent.contains("[not started"), "{sent}");
+    }
+}
+
 fn asks_outside(server: &safepoint_testkit::server::ModelServer, ledger: &Ledger) -> safepoint::AgentBuilder {
     let pay = gated("pay", EffectClass::Unsafe, ledger, &Arc::new(Semaphore::new(9)));
     builder(server, WIRES[0])

@@ -134,7 +134,8 @@ async fn an_approval_suspends_and_a_decision_resumes() {
 }
 
 /// S8.3, S8.2: a stop takes the question back: not started, withdrawn, and nothing is revived by a late answer.
-/// cline/cline PR#13892: a stop answers one question with a denial, and asks the next.
+/// cline/cline PR#13892: a stop answers one question with a denial, and asks the next; hackerai-tech/hackerai PR#826: a stop does
+/// not reach whoever waits six hours for an answer.
 #[tokio::test]
 async fn a_stop_withdraws_the_question() {
     struct Never;

@@ -217,6 +217,7 @@ async fn after_all_calls_completes_the_round() {
 /// anthropics/claude-code#2261 and #3003, charmbracelet/crush#1860, aaif-goose/goose#1624, vercel/ai#4584,
 /// anomalyco/opencode#8312, langchain-ai/langgraph#6726, CopilotKit/CopilotKit#2974: a stop leaves a call without a
 /// result, and every later request is refused.
+/// livekit/agents#5092: who speaks during a call is refused from then on, for a call without an output.
 /// anthropics/claude-code#3003, anomalyco/opencode#21326: calls without results, in both directions, and an empty error.
 #[tokio::test]
 async fn now_during_calls_says_what_is_unknown() {

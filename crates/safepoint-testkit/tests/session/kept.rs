@@ -208,6 +208,29 @@ async fn a_later_stop_that_is_over_takes_no_earlier_one_with_it() {
     drop(first);
 }
 
+/// S7.5 / T11: of two sessions at work, a stop from elsewhere ends the one that it names; the other goes on to its end.
+/// aprin-labs/archimedes#1667: with two tasks it is chance which one a cancel hits, and it says that it hit the right one.
+#[tokio::test]
+async fn a_stop_from_elsewhere_means_one_session() {
+    let (world, desk) = (World::new(), Desk::new([]));
+    let other = SessionId::from("t");
+    let mut gates = [desk.model.gate(), desk.model.gate()];
+    let first = world.open(1, &desk).await;
+    let second = desk.chat().open(Arc::clone(&world.store), other.clone(), owner(1)).await.unwrap();
+    let stopped = first.push("a".to_owned()).unwrap();
+    gates[0].request().await;
+    let goes_on = second.push("b".to_owned()).unwrap();
+    gates[1].request().await;
+    world.ask(Intent::Session(SessionStop::now().because("this one"))).await;
+    (first.look(), second.look());
+    gates[0].dropped().await;
+    assert_eq!(first.done().await.cause(), Some("this one"));
+    assert_eq!(stopped.fate_now(), Some(Fate::Interrupted(turn(1))));
+    answers(&gates[1], "done");
+    assert_eq!(goes_on.fate().await, Fate::Completed(turn(1)));
+    assert_eq!(world.store.stops(&other, 0).await.unwrap(), []);
+}
+
 /// S8.3, S7.5: a stop of the run that is asked while nobody owns the session withdraws its question at once: an answer is
 /// refused, the next owner finds the turn interrupted and revives nothing; an explicit resume asks anew.
 #[tokio::test]
