@@ -247,7 +247,7 @@
   function overview() {
     const width = map.clientWidth, height = map.clientHeight, dense = devicePixelRatio || 1;
     if (!width) return;
-    const pen = map.getContext("2d");
+    const pen = map.getContext("2d", { willReadFrequently: true });
     const px = (x) => ((x - whole[0]) / Math.max(1, whole[1] - whole[0])) * width;
     if (!still || still.width !== Math.round(width * dense)) {
       map.width = Math.round(width * dense);
@@ -340,11 +340,13 @@
   }
 
   const rowOf = (event) => event.target.closest?.(".row");
-  scroll.addEventListener("scroll", ask);
-  scroll.addEventListener("click", (event) => { const row = rowOf(event); if (row) pick(Number(row.dataset.index), true); });
+  // What is under the pointer has changed, or is beside it now: the tip waits for the next move.
+  const untip = () => { tip.style.display = "none"; };
+  scroll.addEventListener("scroll", () => { untip(); ask(); });
+  scroll.addEventListener("click", (event) => { const row = rowOf(event); if (row) { untip(); pick(Number(row.dataset.index), true); } });
   scroll.addEventListener("pointermove", (event) => {
     const node = rowOf(event);
-    if (!node) { tip.style.display = "none"; return; }
+    if (!node) { untip(); return; }
     const row = view.shown[Number(node.dataset.index)];
     const times = `${clock(row.a).slice(11, 23)}${row.s ? `, ${row.b == null ? "no recorded end" : took(row.b - row.a)}` : ""}`;
     tip.replaceChildren(make("b", "", row.l), make("div", row.c === "plain" ? "dim" : row.c, row.w), make("div", "dim", times));
@@ -352,7 +354,7 @@
     tip.style.left = `${Math.min(event.clientX + 14, innerWidth - tip.offsetWidth - 8)}px`;
     tip.style.top = `${event.clientY + 18 + tip.offsetHeight > innerHeight ? event.clientY - tip.offsetHeight - 10 : event.clientY + 18}px`;
   });
-  scroll.addEventListener("pointerleave", () => { tip.style.display = "none"; });
+  scroll.addEventListener("pointerleave", untip);
   scroll.addEventListener("keydown", (event) => {
     const page = Math.max(1, Math.floor(scroll.clientHeight / ROW) - 2), now = view.picked < 0 ? Math.floor(scroll.scrollTop / ROW) - 1 : view.picked;
     const to = { ArrowDown: now + 1, j: now + 1, ArrowUp: now - 1, k: now - 1, PageDown: now + page, PageUp: now - page, Home: 0, End: view.shown.length - 1 }[event.key];
