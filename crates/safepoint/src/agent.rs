@@ -27,6 +27,13 @@ use crate::{
     window::{Gauge, Window},
 };
 
+/// Whose words an answer is. Exhaustive: the model's, or those of the call that is the whole of the work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AnswerOf {
+    TheModel,
+    TheCall,
+}
+
 /// A definition: model, instructions, tools, limits. Its runs share nothing but this (S1.8). Cheap to clone.
 ///
 /// ```no_run
@@ -71,6 +78,7 @@ pub(crate) struct Definition {
     pub(crate) form: Option<Arc<Form>>,
     /// What a stop does to its runs' work.
     pub(crate) grade: Grade,
+    pub(crate) answer: AnswerOf,
 }
 
 impl Definition {
@@ -111,6 +119,7 @@ impl Agent {
             hooks: Arc::new(NoHooks),
             window: None,
             grade: Grade::Hard,
+            answer: AnswerOf::TheModel,
         }
     }
 
@@ -120,7 +129,7 @@ impl Agent {
         let remote: Arc<dyn Remote> = Arc::new(remote);
         let RemoteSpec { peer, name, grade, .. } = remote.spec().clone();
         let builder = Self::builder(Driver::new(peer, name)).tool(Delegate::alone(remote));
-        AgentBuilder { grade, ..builder }
+        AgentBuilder { grade, answer: AnswerOf::TheCall, ..builder }
     }
 
     /// A run on one input. Nothing happens before it is awaited or [started](Run::start). A blank input is refused: the
@@ -219,6 +228,7 @@ pub struct AgentBuilder {
     hooks: Arc<dyn Hooks>,
     window: Option<Window>,
     grade: Grade,
+    answer: AnswerOf,
 }
 
 impl AgentBuilder {
@@ -344,6 +354,7 @@ impl AgentBuilder {
                 gauge,
                 form: None,
                 grade: self.grade,
+                answer: self.answer,
             }),
         })
     }

@@ -158,6 +158,12 @@ impl History {
             .collect()
     }
 
+    /// What the last call came to, if nothing came after it and it came to something good.
+    pub(crate) fn last_result(&self) -> Option<String> {
+        let Entry::Results { results } = &**self.entries.last()? else { return None };
+        results.last().filter(|last| last.verdict == Verdict::Good).map(|last| last.text.clone())
+    }
+
     /// The last text that the model said, if any.
     #[must_use]
     pub fn last_text(&self) -> Option<String> {

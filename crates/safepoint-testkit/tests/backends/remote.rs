@@ -6,6 +6,7 @@ use safepoint::{
     Agent, Outcome, Receipt, RunHandle, StopRequest,
     receipt::{CallReport, CallStatus, Effect, Grade, Quiet, RemoteStop},
     remote::Delegate,
+    secs,
 };
 use safepoint_testkit::{
     closing::Closing,
@@ -141,6 +142,23 @@ async fn what_was_finished_when_the_stop_came_is_kept() {
     let outcome = handle.done().await;
     assert_eq!(row(outcome.receipt()).status, CallStatus::Completed);
     assert!(matches!(handle.quiet().await, Quiet::Quiet(_)));
+}
+
+/// S2.1, S10.3 / T2: a stop at a safe point lets the work end; what it came to is shown, and is the answer when the run is
+/// taken up again, without another request.
+#[tokio::test]
+async fn what_a_peer_ended_with_before_a_safe_point_is_shown() {
+    let peer = worker(OnStop::Ends);
+    let agent = Agent::over(peer.clone()).build();
+    let handle = agent.run("mend it").detach();
+    peer.valve().came(1).await;
+    handle.stop(StopRequest::graceful(secs(30)));
+    peer.valve().open_for_all();
+    let outcome = handle.done().await;
+    assert!(matches!(outcome, Outcome::Stopped(_)), "{outcome:?}");
+    assert_eq!(outcome.partial_text(), "It is mended.");
+    assert_eq!(agent.resume(&outcome).await.answer(), Some("It is mended."));
+    assert_eq!(peer.begun(), 1);
 }
 
 /// S3.5, S10.3: an end that comes after the peer's time is late: audited, told in the last receipt, and changes nothing.

@@ -15,6 +15,7 @@ use super::{
     late::unended,
 };
 use crate::{
+    agent::AnswerOf,
     event::{Answered, EventKind, Fact},
     ids::ApprovalId,
     limits::after,
@@ -127,8 +128,19 @@ impl Conductor {
         receipt
     }
 
-    pub(super) fn outcome(&self, ending: Ending, receipt: &Arc<Receipt>, persisted: Persisted) -> Outcome {
+    /// What was said last, by the model or by whoever stands in its place.
+    fn said_last(&self) -> String {
         let text = self.machine.last_text();
+        match self.def.answer {
+            AnswerOf::TheCall if text.is_empty() => {
+                self.machine.history_now().last_result().unwrap_or_default()
+            }
+            AnswerOf::TheCall | AnswerOf::TheModel => text,
+        }
+    }
+
+    pub(super) fn outcome(&self, ending: Ending, receipt: &Arc<Receipt>, persisted: Persisted) -> Outcome {
+        let text = self.said_last();
         let ended = Arc::new(Ended {
             receipt: Arc::clone(receipt),
             history: self.machine.history_now(),
