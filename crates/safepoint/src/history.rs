@@ -160,8 +160,12 @@ impl History {
 
     /// What the last call came to, if nothing came after it and it came to something good.
     pub(crate) fn last_result(&self) -> Option<String> {
-        let Entry::Results { results } = &**self.entries.last()? else { return None };
-        results.last().filter(|last| last.verdict == Verdict::Good).map(|last| last.text.clone())
+        let last = match (&self.tail, self.entries.last().map(|last| &**last)) {
+            (Tail::Open { calls, .. }, _) => &calls.last()?.result,
+            (Tail::Whole, Some(Entry::Results { results })) => results.last()?,
+            (Tail::Whole | Tail::Cut { .. }, _) => return None,
+        };
+        (last.verdict == Verdict::Good).then(|| last.text.clone())
     }
 
     /// The last text that the model said, if any.
