@@ -13,6 +13,7 @@ use serde::{Serialize, Serializer, ser::SerializeMap as _};
 use serde_json::{Map, Value};
 
 use crate::{
+    address,
     http::Patience,
     outgoing::{Outgoing, client},
 };
@@ -36,12 +37,19 @@ impl fmt::Display for ConfigError {
 impl StdError for ConfigError {}
 
 /// Where requests go and how: the same for every wire.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Endpoint {
     pub(crate) base_url: String,
     pub(crate) key: Option<SecretString>,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) patience: Patience,
+}
+
+/// Without its secrets: neither the headers nor what may be one in the address is shown.
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Endpoint").field("base_url", &address::shown(&self.base_url)).finish_non_exhaustive()
+    }
 }
 
 impl Endpoint {
@@ -63,9 +71,9 @@ impl Endpoint {
 
     /// Everything of a request but its body.
     pub(crate) fn prepare(&self, path: &str, auth: Auth) -> Result<Outgoing, ModelError> {
-        let text = format!("{}/{path}", self.base_url.trim_end_matches('/'));
+        let text = address::below(&self.base_url, &format!("/{path}"));
         let url = Url::parse(&text).map_err(|error| {
-            bad(format!("the base URL {} is none: {error}", self.base_url))
+            bad(format!("the base URL {} is none: {error}", address::shown(&self.base_url)))
                 .hint("it looks like http://127.0.0.1:8080/v1")
         })?;
         let mut headers = HeaderMap::new();

@@ -1,8 +1,11 @@
 //! From what HTTP and providers say to errors that tell a person what to do.
 
+use reqwest::{Url, header::HeaderValue};
 use safepoint::model::{ModelError, ModelErrorKind};
 use serde::Deserialize;
 use serde_json::Value;
+
+use crate::address;
 
 /// The error body that the wires share: `{"error": {"message": …, "type": …}}`.
 #[derive(Deserialize)]
@@ -65,7 +68,7 @@ fn too_long(said: String) -> ModelError {
 }
 
 /// An answer that is not a success.
-pub(crate) fn of_status(status: u16, body: &[u8], url: &str) -> ModelError {
+pub(crate) fn of_status(status: u16, body: &[u8], url: &Url) -> ModelError {
     let words = provider_words(body).unwrap_or_else(|| "no reason was given".to_owned());
     if !matches!(status, 401 | 403 | 404 | 429) && is_too_long(body) {
         return too_long(format!("the provider answered {status}: {words}")).with_status(status);
@@ -80,7 +83,10 @@ pub(crate) fn of_status(status: u16, body: &[u8], url: &str) -> ModelError {
         ),
         404 => (
             ModelErrorKind::NotFound,
-            format!("check the model's name and the base URL; {url} was asked (the base URL includes /v1)"),
+            format!(
+                "check the model's name and the base URL; {} was asked (the base URL includes /v1)",
+                address::shown(url.as_str())
+            ),
         ),
         408 | 429 => (ModelErrorKind::RateLimited, "wait a little, or ask for a higher limit".to_owned()),
         400..=499 => (ModelErrorKind::Refused, "the provider refused the request as it stands".to_owned()),
@@ -89,22 +95,39 @@ pub(crate) fn of_status(status: u16, body: &[u8], url: &str) -> ModelError {
     ModelError::new(kind, format!("the provider answered {status}: {words}")).hint(hint).with_status(status)
 }
 
+/// An answer that points elsewhere. Nobody goes there: the key and the conversation are for the server that was named.
+pub(crate) fn elsewhere(status: u16, asked: &Url, location: Option<&HeaderValue>) -> ModelError {
+    const MOST: usize = 300;
+    let place = location.and_then(|location| asked.join(location.to_str().ok()?).ok());
+    let place = place.map_or_else(
+        || "another address, which it does not name".to_owned(),
+        |place| address::shown(place.as_str()).chars().take(MOST).collect(),
+    );
+    let asked = address::shown(asked.as_str());
+    let what = format!("{asked} answered {status}: it sends us on to {place}");
+    ModelError::new(ModelErrorKind::Refused, what).with_status(status).hint(
+        "no redirect is followed, so that neither the key nor the conversation goes to another server; if that \
+         address is the right one, make it the base URL",
+    )
+}
+
 /// Whether another try may help, before the first byte.
 pub(crate) fn is_worth_a_retry(status: u16) -> bool {
     matches!(status, 408 | 429 | 500..=599)
 }
 
 /// A failure of the transport before the answer.
-pub(crate) fn unreachable(url: &str, error: &reqwest::Error) -> ModelError {
-    ModelError::new(ModelErrorKind::Unreachable, format!("could not reach {url}: {}", innermost(error)))
+pub(crate) fn unreachable(url: &Url, error: reqwest::Error) -> ModelError {
+    let (url, why) = (address::shown(url.as_str()), innermost(&error.without_url()));
+    ModelError::new(ModelErrorKind::Unreachable, format!("could not reach {url}: {why}"))
         .hint("check the base URL, and that the server is running and can be reached from here")
 }
 
 /// A failure of the transport inside the answer.
-pub(crate) fn broken(error: &reqwest::Error) -> ModelError {
+pub(crate) fn broken(error: reqwest::Error) -> ModelError {
     ModelError::new(
         ModelErrorKind::Broken,
-        format!("the connection broke while the model answered: {}", chain(error)),
+        format!("the connection broke while the model answered: {}", chain(&error.without_url())),
     )
     .hint("what had arrived is kept; ask again to go on")
 }

@@ -2,14 +2,14 @@
 //!
 //! **Invariants**: nothing is asked for again after the first byte (a reply that its provider keeps is read on from
 //! where its stream broke, which asks for nothing); every wait is an await of the stream, so dropping the stream ends
-//! it and releases the connection.
+//! it and releases the connection; what stood before an error in the stream is given before the error.
 
 use std::{collections::VecDeque, time::Duration};
 
 use futures_util::{StreamExt as _, stream};
 use reqwest::{
     RequestBuilder, Response,
-    header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER},
+    header::{CONTENT_TYPE, HeaderMap, LOCATION, RETRY_AFTER},
 };
 use safepoint::model::{Delta, DeltaStream, ModelError, ModelErrorKind};
 use safepoint::usage::{Usage, UsageSource};
@@ -66,8 +66,15 @@ pub(crate) fn exchange(outgoing: Result<Outgoing, ModelError>, wire: impl Wire) 
         Err(error) => return stream::once(async move { Err(error) }).boxed(),
     };
     let decoder = SseDecoder::new(outgoing.patience.event_bytes);
-    let exchange =
-        Exchange { outgoing, wire, decoder, queue: VecDeque::new(), phase: Phase::Start, broke: None };
+    let exchange = Exchange {
+        outgoing,
+        wire,
+        decoder,
+        queue: VecDeque::new(),
+        error: None,
+        phase: Phase::Start,
+        broke: None,
+    };
     stream::unfold(exchange, |mut exchange| async move {
         let next = exchange.next().await?;
         Some((next, exchange))
@@ -80,6 +87,8 @@ struct Exchange<W> {
     wire: W,
     decoder: SseDecoder,
     queue: VecDeque<Delta>,
+    /// How it failed, once what had arrived before that is given.
+    error: Option<ModelError>,
     phase: Phase,
     /// Where the stream broke last, and how often it did there.
     broke: Option<(String, u32)>,
@@ -122,10 +131,12 @@ impl<W: Wire> Exchange<W> {
             if let Some(delta) = self.queue.pop_front() {
                 return Some(Ok(delta));
             }
-            if let Err(error) = self.step().await? {
+            if let Some(error) = self.error.take() {
                 self.phase = Phase::Over;
                 return Some(Err(error));
             }
+            // One read may hold both what arrived and what went wrong behind it.
+            self.error = self.step().await?.err();
         }
     }
 
@@ -235,7 +246,7 @@ impl<W: Wire> Exchange<W> {
             Ok(Err(error)) => {
                 // Once the request is out, another try might do the work twice; before that it cannot.
                 let again = if error.is_connect() { Again::MayHelp } else { Again::Pointless };
-                return Err(Miss { error: error::unreachable(url.as_str(), &error), wait: None, again });
+                return Err(Miss { error: error::unreachable(url, error), wait: None, again });
             }
             Ok(Ok(response)) => response,
         };
@@ -243,9 +254,13 @@ impl<W: Wire> Exchange<W> {
         if status.is_success() {
             return self.check_type(response).await;
         }
+        if status.is_redirection() {
+            let error = error::elsewhere(status.as_u16(), url, response.headers().get(LOCATION));
+            return Err(Miss { error, wait: None, again: Again::Pointless });
+        }
         let wait = retry_after(response.headers());
         let body = read_some(response, patience.idle).await;
-        let error = error::of_status(status.as_u16(), &body, url.as_str());
+        let error = error::of_status(status.as_u16(), &body, url);
         // Some servers answer 500 to what does not fit their window.
         let may_help =
             error::is_worth_a_retry(status.as_u16()) && error.kind() != ModelErrorKind::ContextWindow;
@@ -275,7 +290,7 @@ impl<W: Wire> Exchange<W> {
         let idle = self.outgoing.patience.idle;
         match timeout(idle, response.chunk()).await {
             Err(_elapsed) => self.broke(error::idle(idle)),
-            Ok(Err(error)) => self.broke(error::broken(&error)),
+            Ok(Err(error)) => self.broke(error::broken(error)),
             Ok(Ok(None)) => {
                 self.phase = Phase::Over;
                 self.wire.end(&mut self.queue).or_else(|error| self.broke(error))

@@ -4,6 +4,7 @@
 //! All stream. A stop drops the response: the connection closes, or the HTTP/2 stream is reset, and no wait inside
 //! (connecting, headers, silence, back-off) outlives the drop. Another try is made only before the first byte.
 
+mod address;
 pub mod anthropic;
 mod body;
 mod config;

@@ -6,7 +6,7 @@ use reqwest::{Client, Url, header::HeaderMap};
 use safepoint::model::{ModelError, ModelErrorKind};
 use tokio::time::timeout;
 
-use crate::{body::Parts, error, http::Patience};
+use crate::{address, body::Parts, error, http::Patience};
 
 /// One request.
 #[derive(Clone)]
@@ -21,7 +21,7 @@ pub(crate) struct Outgoing {
 impl Outgoing {
     /// An address below the request's own.
     pub(crate) fn below(&self, address: &str) -> Result<Url, ModelError> {
-        Url::parse(&format!("{}{address}", self.url)).map_err(error::malformed)
+        Url::parse(&address::below(self.url.as_str(), address)).map_err(error::malformed)
     }
 }
 
@@ -39,7 +39,8 @@ pub(crate) async fn tell(outgoing: Outgoing, address: String) {
     }
 }
 
-/// The process's client: one pool of connections, no total time limit, no retries of its own.
+/// The process's client: one pool of connections, no total time limit, no retries of its own, and no redirect followed: it
+/// would take the key and the conversation to a server that nobody named.
 ///
 /// # Errors
 /// If the TLS roots of this machine cannot be loaded.
@@ -53,6 +54,7 @@ pub(crate) fn client() -> Result<Client, ModelError> {
             }
             Client::builder()
                 .connect_timeout(CONNECT)
+                .redirect(reqwest::redirect::Policy::none())
                 .retry(reqwest::retry::never())
                 .build()
                 .map_err(|error| error.to_string())
@@ -67,6 +69,6 @@ pub(crate) fn client() -> Result<Client, ModelError> {
 impl fmt::Debug for Outgoing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The headers hold the key.
-        f.debug_struct("Outgoing").field("url", &self.url.as_str()).finish_non_exhaustive()
+        f.debug_struct("Outgoing").field("url", &address::shown(self.url.as_str())).finish_non_exhaustive()
     }
 }

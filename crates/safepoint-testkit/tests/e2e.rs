@@ -8,8 +8,12 @@ mod approvals;
 mod background;
 #[path = "e2e/before.rs"]
 mod before;
+#[path = "e2e/burst.rs"]
+mod burst;
 #[path = "e2e/children.rs"]
 mod children;
+#[path = "e2e/elsewhere.rs"]
+mod elsewhere;
 #[path = "e2e/failover.rs"]
 mod failover;
 #[path = "e2e/faults.rs"]

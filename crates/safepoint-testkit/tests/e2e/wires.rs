@@ -3,8 +3,11 @@
 use std::{sync::Arc, time::Duration};
 
 use safepoint::{
-    RunHandle, SafePoints, StopRequest, event::EventKind, receipt::Receipt, tool::EffectClass,
-    usage::UsageSource,
+    RunHandle, SafePoints, StopRequest,
+    event::EventKind,
+    receipt::Receipt,
+    tool::EffectClass,
+    usage::{Usage, UsageSource},
 };
 use safepoint_testkit::{script::Reply, server::Wire};
 use serde_json::{Map, Value, json};
@@ -233,5 +236,9 @@ async fn what_is_known_of_a_cut_calls_bill_is_each_wires_own() {
         let (_, receipt) = close(&server, &handle, &Ledger::default()).await;
         assert_eq!(receipt.usage.source, source, "{wire:?}");
         assert!(input.is_none_or(|named| receipt.usage.input == named), "{wire:?}: {}", receipt.usage.input);
+        assert!(receipt.usage.input > 0, "{wire:?}: the request was sent");
+        // Where the provider names nothing of what was said, what arrived is the floor.
+        let arrived = Usage::floor_of_bytes(story.pieces[0].len());
+        assert!(receipt.usage.output >= arrived, "{wire:?}: {}", receipt.usage.output);
     }
 }
