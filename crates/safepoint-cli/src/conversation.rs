@@ -249,14 +249,16 @@ pub(crate) async fn own(
 /// # Errors
 /// If there is no place for it, or it cannot be used.
 pub(crate) fn open_store(path: Option<PathBuf>) -> anyhow::Result<Arc<dyn Store>> {
+    Ok(Arc::new(open_file(path)?))
+}
+
+fn open_file(path: Option<PathBuf>) -> anyhow::Result<SqliteStore> {
     let path = path.map_or_else(usual_store, Ok)?;
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         std::fs::create_dir_all(folder)
             .with_context(|| format!("the folder {} cannot be made", folder.display()))?;
     }
-    let store =
-        SqliteStore::open(&path).with_context(|| format!("the store {} cannot be opened", path.display()))?;
-    Ok(Arc::new(store))
+    SqliteStore::open(&path).with_context(|| format!("the store {} cannot be opened", path.display()))
 }
 
 /// The same, but where there is no such file, or no place for one, it is not made: there is none.
@@ -264,11 +266,24 @@ pub(crate) fn open_store(path: Option<PathBuf>) -> anyhow::Result<Arc<dyn Store>
 /// # Errors
 /// If it cannot be used.
 pub(crate) fn existing_store(path: Option<PathBuf>) -> anyhow::Result<Option<Arc<dyn Store>>> {
+    Ok(existing_file(path)?.map(|store| {
+        let store: Arc<dyn Store> = Arc::new(store);
+        store
+    }))
+}
+
+/// The same, of what only a file can be asked.
+///
+/// # Errors
+/// As there.
+pub(crate) fn existing_file(path: Option<PathBuf>) -> anyhow::Result<Option<SqliteStore>> {
     let path = match path.map_or_else(usual_store, Ok) {
         Ok(path) => path,
         Err(_no_home) => return Ok(None),
     };
-    if path.exists() { open_store(Some(path)).map(Some) } else { Ok(None) }
+    let is_there = path.try_exists();
+    let is_there = is_there.with_context(|| format!("the store {} cannot be opened", path.display()))?;
+    if is_there { open_file(Some(path)).map(Some) } else { Ok(None) }
 }
 
 /// The file in which what is said is kept; none where it is not.

@@ -1,6 +1,6 @@
 //! Commands on kept sessions, through the store alone: they work before, while and after an owner lives.
 
-use std::{io::Write as _, path::PathBuf, process::ExitCode, sync::Arc};
+use std::{io::Write as _, path::PathBuf, process::ExitCode};
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
@@ -8,10 +8,11 @@ use safepoint::{
     ids::SessionId,
     store::{self, Entry, Error, Store, Verdict},
 };
+use safepoint_stores::SqliteStore;
 use serde_json::{Value, json};
 
 use crate::{
-    conversation::{existing_store, open_store},
+    conversation::{existing_file, existing_store},
     told::Told,
 };
 
@@ -54,10 +55,24 @@ pub(crate) struct ExportArgs {
 
 /// `safepoint store check`.
 pub(crate) async fn check(place: Where) -> anyhow::Result<ExitCode> {
-    let store = open_store(place.store)?;
+    let named = place.store.clone();
+    let Some(store) = existing_file(place.store)? else {
+        if let Some(path) = named {
+            anyhow::bail!("there is no store {}", path.display());
+        }
+        eprintln!("safepoint: no session is kept");
+        return Ok(ExitCode::SUCCESS);
+    };
     let mut older = None;
     let mut bad = 0;
     let mut told = place.json.then(Told::default);
+    if let Some(flaw) = store.check_file().await? {
+        bad += 1;
+        match told.as_mut() {
+            Some(told) => told.say("checked", None, json!({"sound": false, "said": flaw}))?,
+            None => println!("the file itself: {flaw}"),
+        }
+    }
     loop {
         let rows = store.list(PAGE, older.take()).await.context("the sessions cannot be listed")?;
         for row in &rows {
@@ -74,11 +89,7 @@ pub(crate) async fn check(place: Where) -> anyhow::Result<ExitCode> {
 /// How many sessions are listed at once.
 const PAGE: usize = 256;
 
-async fn is_sound(
-    store: &Arc<dyn Store>,
-    session: &SessionId,
-    told: Option<&mut Told>,
-) -> anyhow::Result<bool> {
+async fn is_sound(store: &SqliteStore, session: &SessionId, told: Option<&mut Told>) -> anyhow::Result<bool> {
     let (sound, said) = match store.check(session).await? {
         Verdict::Sound(sound) => (true, format!("{} records, sound", sound.records)),
         Verdict::Flawed(damage) => (false, damage.to_string()),

@@ -217,6 +217,25 @@ fn what_is_readable_is_exported() {
     assert_eq!(kept.ask(&["trace", "other"]).0, Some(3));
 }
 
+/// S7.6, S7.7: a check of a store that is not there says so, and makes none; damage of the file beside its records is told.
+#[test]
+fn a_check_tells_what_is_not_there_and_what_is_wrong_with_the_file() {
+    let mut whole = Journal::new();
+    whole.begin(0, 1, "work");
+    let kept = Kept::of(whole, "s");
+    let file = kept.folder.path().join("store.db");
+    assert_eq!(kept.ask(&["store", "check"]).0, Some(0));
+    let mut bytes = std::fs::read(&file).unwrap();
+    bytes[105] ^= 0xff;
+    std::fs::write(&file, bytes).unwrap();
+    let (code, out, _) = kept.ask(&["store", "check"]);
+    assert!(code == Some(1) && out.starts_with("the file itself: "), "{out}");
+    std::fs::remove_file(&file).unwrap();
+    let (code, _, told) = kept.ask(&["store", "check"]);
+    assert!(code == Some(1) && told.contains("there is no store"), "{told}");
+    assert!(!file.exists());
+}
+
 /// S7.7: one list: what is kept says how it stands, is shown by its id or an end of it, and can be removed.
 #[test]
 fn kept_sessions_are_listed_shown_and_removed() {

@@ -41,6 +41,9 @@ impl File {
             access: Access::Shared,
             writer: Err(Error::Gone),
         };
+        if path.is_dir() {
+            return Err(Error::Failed(Cause::new("it is a directory, and should be a file")));
+        }
         match file.for_writing(options) {
             Ok(connection) => file.writer = Ok(connection),
             Err(Fail::Sqlite(error)) if may_be_read(&error) && path.exists() => file.for_reading(error)?,

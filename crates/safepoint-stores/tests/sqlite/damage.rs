@@ -205,6 +205,22 @@ async fn a_flipped_byte_of_the_file_never_gives_another_record() {
     assert!(found > 0, "no flip was found");
 }
 
+/// S7.7: damage of the file that lies in no record is found by a check of the file, and is not said of one that is whole.
+#[tokio::test]
+async fn damage_beside_the_records_is_found() {
+    let bed = Bed::make().await;
+    let whole = SqliteStore::open(&bed.path).unwrap();
+    assert_eq!(whole.check_file().await.unwrap(), None);
+    whole.close();
+    let mut bytes = std::fs::read(&bed.path).unwrap();
+    // Where the first page's tree says that its cells begin.
+    bytes[105] ^= 0xff;
+    std::fs::write(&bed.path, &bytes).unwrap();
+    let store = SqliteStore::open(&bed.path).unwrap();
+    assert!(matches!(store.check(&"a".into()).await.unwrap(), Verdict::Sound(_)), "the records are whole");
+    assert!(store.check_file().await.unwrap().is_some());
+}
+
 /// S7.6: what can be read is handed out, and what cannot is told in its place.
 #[tokio::test]
 async fn an_export_hands_out_what_can_be_read() {

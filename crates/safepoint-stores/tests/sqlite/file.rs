@@ -223,6 +223,8 @@ async fn a_file_of_another_program_is_not_touched() {
         assert!(matches!(refused, Error::Failed(_)), "{refused:?}");
         assert_eq!(fs::read(&path).unwrap(), before, "{}", path.display());
     }
+    let refused = SqliteStore::open(folder.path()).unwrap_err();
+    assert!(refused.to_string().contains("is a directory"), "{refused}");
     let none = SqliteStore::open(folder.path().join("no such folder").join("a.db")).unwrap_err();
     assert!(matches!(none, Error::Failed(_)), "{none:?}");
 }
