@@ -1,8 +1,16 @@
 //! What all peers over HTTP share: one client, and exchanges that tell what may have arrived from what has not.
 
-use std::{fmt, sync::OnceLock, time::Duration};
+use std::{
+    fmt,
+    sync::OnceLock,
+    time::{Duration, SystemTime},
+};
 
-use reqwest::{Client, RequestBuilder, Response, redirect};
+use reqwest::{
+    Client, RequestBuilder, Response, StatusCode,
+    header::{HeaderMap, RETRY_AFTER},
+    redirect,
+};
 
 /// Why an exchange gave nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,14 +21,75 @@ pub(crate) enum Broke {
     Lost(String),
     /// It was answered, and not in the protocol.
     Foreign(String),
-    /// It was answered with an error.
+    /// It was answered with an error of the protocol.
     Error { code: i64, message: String },
+    /// It was answered with a status that is no success; `again` is when it would be asked again, where it says so.
+    Status { status: StatusCode, message: String, again: Option<Duration> },
+}
+
+/// JSON-RPC's errors of a request that was not understood, and A2A's of one that was not taken. What is missing here
+/// (an internal error, an agent's answer that was none) does not say that nothing was begun.
+const NOT_TAKEN: [i64; 12] =
+    [-32700, -32600, -32601, -32602, -32001, -32002, -32003, -32004, -32005, -32007, -32008, -32009];
+
+impl Broke {
+    /// Whether it shows that what was asked was not begun. An error of the server's, or of one between it and us, does
+    /// not: it may come when the work is under way.
+    pub(crate) fn began_nothing(&self) -> bool {
+        match self {
+            Self::Unreachable(_) => true,
+            Self::Lost(_) | Self::Foreign(_) => false,
+            Self::Error { code, .. } => NOT_TAKEN.contains(code),
+            Self::Status { status, .. } => {
+                let is_known = *status != StatusCode::REQUEST_TIMEOUT && *status != StatusCode::CONFLICT;
+                status.is_client_error() && is_known
+            }
+        }
+    }
+
+    /// Whether the same question may yet be answered: the line, or the server, is not well for a while.
+    pub(crate) fn may_pass(&self) -> bool {
+        match self {
+            Self::Unreachable(_) | Self::Lost(_) | Self::Foreign(_) | Self::Error { .. } => true,
+            Self::Status { status, .. } => {
+                let passes = [
+                    StatusCode::REQUEST_TIMEOUT,
+                    StatusCode::CONFLICT,
+                    StatusCode::TOO_EARLY,
+                    StatusCode::TOO_MANY_REQUESTS,
+                ];
+                !status.is_client_error() || passes.contains(status)
+            }
+        }
+    }
+
+    /// How long to wait before it is asked again: as long as the server says, and at least this.
+    pub(crate) fn wait(&self, least: Duration) -> Duration {
+        match self {
+            Self::Status { again: Some(again), .. } => least.max((*again).min(LONGEST_AGAIN)),
+            _ => least,
+        }
+    }
+}
+
+/// How long a server's wish to be left alone is heeded.
+const LONGEST_AGAIN: Duration = Duration::from_secs(300);
+
+/// When a server wants to be asked again: in so many seconds, or at a date.
+pub(crate) fn again(headers: &HeaderMap) -> Option<Duration> {
+    let value = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
+    if let Ok(seconds) = value.parse() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let at = httpdate::parse_http_date(value).ok()?;
+    Some(at.duration_since(SystemTime::now()).unwrap_or_default())
 }
 
 impl fmt::Display for Broke {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unreachable(why) | Self::Lost(why) | Self::Foreign(why) => f.write_str(why),
+            Self::Status { message, .. } => f.write_str(message),
             Self::Error { code, message } => write!(f, "{message} ({code})"),
         }
     }
@@ -77,4 +146,48 @@ pub(crate) fn in_full(error: &dyn std::error::Error) -> String {
         source = error.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A status, as a server answers with it.
+    fn status(status: u16, again: Option<u64>) -> Broke {
+        let status = StatusCode::from_u16(status).unwrap();
+        Broke::Status { status, message: status.to_string(), again: again.map(Duration::from_secs) }
+    }
+
+    /// S3.8, S10.3: only what was refused, or could not be sent, is known to have begun nothing.
+    #[test]
+    fn what_shows_that_nothing_was_begun_is_told_from_what_does_not() {
+        let error = |code| Broke::Error { code, message: String::new() };
+        for refused in [400, 401, 404, 422, 429].map(|code| status(code, None)) {
+            assert!(refused.began_nothing(), "{refused}");
+        }
+        assert!(Broke::Unreachable(String::new()).began_nothing());
+        assert!(error(-32602).began_nothing() && error(-32004).began_nothing());
+        for unknown in [500, 502, 503, 504, 408, 409, 301].map(|code| status(code, None)) {
+            assert!(!unknown.began_nothing(), "{unknown}");
+        }
+        for unknown in [error(-32603), error(-32006), error(1), Broke::Lost(String::new())] {
+            assert!(!unknown.began_nothing(), "{unknown:?}");
+        }
+    }
+
+    /// S10.3: what may pass is asked again, and no sooner than the server would be asked.
+    #[test]
+    fn a_server_is_asked_again_no_sooner_than_it_says() {
+        let least = Duration::from_secs(2);
+        assert!(
+            status(429, None).may_pass() && status(503, None).may_pass() && !status(404, None).may_pass()
+        );
+        assert_eq!(status(429, Some(30)).wait(least), Duration::from_secs(30));
+        assert_eq!(status(429, Some(1)).wait(least), least);
+        assert_eq!(status(503, Some(u64::MAX)).wait(least), LONGEST_AGAIN);
+        let of = |value: &str| again(&HeaderMap::from_iter([(RETRY_AFTER, value.parse().unwrap())]));
+        assert_eq!(of("7"), Some(Duration::from_secs(7)));
+        assert_eq!(of("Sun, 06 Nov 1994 08:49:37 GMT"), Some(Duration::ZERO));
+        assert_eq!(of("soon"), None);
+    }
 }

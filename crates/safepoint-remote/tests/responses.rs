@@ -14,7 +14,7 @@ use safepoint::{
 use safepoint_remote::responses::Responses;
 use safepoint_testkit::{
     backend_suite::{self, Measured, Probe as _, Subject, table},
-    background::{Ends, Manners, OnCancel, Provider},
+    background::{Begins, Ends, Manners, OnCancel, Provider},
     closing::Closing,
 };
 use secrecy::SecretString;
@@ -22,7 +22,7 @@ use secrecy::SecretString;
 const OFTEN: Duration = Duration::from_millis(5);
 
 fn provider(on_cancel: OnCancel, ends: Ends) -> Provider {
-    Provider::start(Manners { on_cancel, ends }).unwrap()
+    Provider::start(Manners { on_cancel, ends, ..Manners::default() }).unwrap()
 }
 
 /// The remote agent that is the provider's. It has long to answer a stop, which only those need that never do.
@@ -80,6 +80,11 @@ async fn the_table_says_what_was_measured() {
         measured("‥ says `cancelled`, and works on", OnCancel::Says, Grade::CallerSide),
         measured("‥ answers that it is in progress, and works on", OnCancel::Nods, Grade::CallerSide),
         measured("‥ has no such address", OnCancel::Missing, Grade::None),
+        measured(
+            "‥ answers with an error, says `cancelled`, and works on",
+            OnCancel::RefusesAndSays,
+            Grade::None,
+        ),
         measured("‥ says nothing", OnCancel::Deaf, Grade::CallerSide),
     ])
     .await;
@@ -207,4 +212,64 @@ async fn what_had_ended_when_the_stop_arrived_is_kept() {
     let call = &closed.receipt.calls[0];
     assert_eq!((call.status, call.effect), (CallStatus::Completed, Effect::Done), "{}", closed.receipt);
     assert_eq!(provider.look().await.stops, 0, "it was not called off");
+}
+
+/// S10.3, S3.6: an error is a refusal, whatever the response is called after it, and an answer about another response says
+/// nothing of ours: also of a provider that is believed when it says that it stopped.
+#[tokio::test]
+async fn neither_an_error_nor_another_response_is_an_end() {
+    const BRIEFLY: Duration = Duration::from_millis(200);
+    let cases = [
+        (OnCancel::RefusesAndSays, RemoteStop::Refused),
+        (OnCancel::SaysOfAnother, RemoteStop::Acknowledged),
+    ];
+    for (on_cancel, word) in cases {
+        let provider = provider(on_cancel, Ends::Answered);
+        let agent = Agent::over(remote(&provider).grade(Grade::Hard).stop_within(BRIEFLY)).build();
+        let handle = at_work(&agent, &provider).await;
+        handle.stop(StopRequest::now());
+        let outcome = handle.done().await;
+        let told = row(&outcome).remote.as_ref().unwrap();
+        assert_eq!(
+            (row(&outcome).status, told.stop),
+            (CallStatus::LeftRunning, Some(word)),
+            "{}",
+            outcome.receipt()
+        );
+        let Quiet::NotQuiet(last) = handle.quiet().await else { panic!("it goes on") };
+        assert_eq!(last.calls[0].remote.as_ref().unwrap().stop, Some(word));
+        assert_eq!(provider.look().await.in_flight, 1);
+    }
+}
+
+/// S3.8, S3.6: an error of the server's, or an answer that is none, does not say that nothing was begun; a refusal does.
+#[tokio::test]
+async fn only_a_refusal_says_that_nothing_was_begun() {
+    let cases = [
+        (Begins::Status(502), Effect::Unknown),
+        (Begins::Status(504), Effect::Unknown),
+        (Begins::Garbage, Effect::Unknown),
+        (Begins::Status(400), Effect::None),
+        (Begins::Status(429), Effect::None),
+    ];
+    for (begins, effect) in cases {
+        let provider = Provider::start(Manners { begins, ..Manners::default() }).unwrap();
+        let handle = Agent::over(remote(&provider)).build().run("write").detach();
+        let outcome = handle.done().await;
+        assert_eq!((row(&outcome).status, row(&outcome).effect), (CallStatus::Failed, effect), "{begins:?}");
+        let has_begun = effect == Effect::Unknown;
+        assert_eq!(row(&outcome).remote.as_ref().unwrap().may_go_on(), has_begun, "{begins:?}");
+        assert_eq!(provider.look().await.begun, usize::from(has_begun), "{begins:?}");
+        assert_eq!(matches!(handle.quiet().await, Quiet::NotQuiet(_)), has_begun, "{begins:?}");
+    }
+}
+
+/// S10.1, S10.3: a provider that is busy when it is looked at is looked at again, and the work is not given up.
+#[tokio::test]
+async fn a_busy_provider_is_looked_at_again() {
+    let provider = Provider::start(Manners { busy: 2, ..Manners::default() }).unwrap();
+    provider.valve().open_for_all();
+    let outcome = Agent::over(remote(&provider)).build().run("write").await;
+    assert_eq!(outcome.answer(), Some("done 1"), "{outcome:?}");
+    assert_eq!(provider.look().await.begun, 1);
 }

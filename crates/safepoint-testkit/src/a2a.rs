@@ -84,6 +84,10 @@ pub enum OnCancel {
     /// It marks the task as failed, with an error for an answer, and ends the work, as the PyPI `a2a-sdk` does where an
     /// executor raises `NotImplementedError` (google/adk-python#4127).
     EndsWithAnError,
+    /// It refuses, and calls its task canceled all the same, while the work goes on.
+    RefusesAndSays,
+    /// It answers with another task, which is canceled, while the work goes on.
+    SaysOfAnother,
     /// It never answers.
     Deaf,
     /// It hangs up.
@@ -116,6 +120,10 @@ pub enum Streams {
     CutForGood(usize),
     /// Each one is cut behind its first event, and nothing else is answered.
     CutAndGone,
+    /// Each one is cut behind its first event, as by a proxy that is short of patience.
+    CutEach,
+    /// A message is answered with this HTTP status; from 500 on its work has begun by then.
+    Status(u16),
     /// What comes is no JSON.
     Garbage,
     /// What comes is one event of so many bytes.
@@ -175,6 +183,8 @@ pub struct Manners {
     pub card: Card,
     /// Who names its conversations.
     pub contexts: Contexts,
+    /// How often somebody who looks at a task is told to come again later (429), before it is shown.
+    pub busy: usize,
 }
 
 impl Manners {
@@ -235,6 +245,13 @@ impl Manners {
     #[must_use]
     pub fn contexts(mut self, contexts: Contexts) -> Self {
         self.contexts = contexts;
+        self
+    }
+
+    /// Telling so many who look at a task to come again later.
+    #[must_use]
+    pub fn busy(mut self, looks: usize) -> Self {
+        self.busy = looks;
         self
     }
 

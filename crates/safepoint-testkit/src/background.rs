@@ -39,6 +39,10 @@ pub enum OnCancel {
     Nods,
     /// It has no such address.
     Missing,
+    /// It answers with an error, and calls the response cancelled all the same, while the work goes on.
+    RefusesAndSays,
+    /// It answers with another response, which is cancelled, while the work goes on.
+    SaysOfAnother,
     /// It never answers.
     Deaf,
 }
@@ -57,6 +61,18 @@ pub enum Ends {
     Forgotten,
 }
 
+/// What is wrong with the answer to whoever begins a response. Exhaustive: a provider is told one of these.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Begins {
+    /// Nothing.
+    #[default]
+    Well,
+    /// It is this HTTP status; from 500 on the work has begun by then.
+    Status(u16),
+    /// It is no JSON, and the work has begun.
+    Garbage,
+}
+
 /// How a provider behaves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Manners {
@@ -64,6 +80,10 @@ pub struct Manners {
     pub on_cancel: OnCancel,
     /// How a response ends that is let on.
     pub ends: Ends,
+    /// What is wrong with the answer to whoever begins one.
+    pub begins: Begins,
+    /// How often somebody who looks at a response is told to come again later (429), before it is shown.
+    pub busy: usize,
 }
 
 /// A provider that listens until it is dropped.
@@ -84,6 +104,7 @@ struct Mind {
     begun: AtomicUsize,
     in_flight: AtomicUsize,
     cancels: AtomicUsize,
+    looks: AtomicUsize,
     valve: Valve,
 }
 
@@ -98,6 +119,8 @@ struct Response {
 }
 
 const ANSWERED: &str = "completed";
+/// From this status on the work has begun when a request is answered with it.
+const BEGUN: u16 = 500;
 
 impl Provider {
     /// Starts one on a free port.
@@ -181,12 +204,22 @@ async fn serve(mut socket: TcpStream, mind: &Arc<Mind>) -> io::Result<()> {
         lock(&mind.bearers).extend(authorization);
         let about = path.strip_prefix("/v1/responses").unwrap_or_default().trim_start_matches('/');
         let (id, what) = about.split_once('/').unwrap_or((about, ""));
+        if let Some(status) = mind.is_odd(&method, id, &body) {
+            plain(&mut socket, &status, &Value::Null).await?;
+            continue;
+        }
         let answer = match (method.as_str(), id, what) {
             ("POST", "", "") => Some(mind.begin(&body)),
             ("GET", id, "") => {
                 mind.find(id).filter(|_| !mind.has_forgotten(id)).map(|response| mind.show(&response))
             }
             ("POST", id, "cancel") => match (mind.find(id), mind.manners.on_cancel) {
+                (Some(response), OnCancel::RefusesAndSays) => {
+                    mind.cancel(&response, OnCancel::Says).await;
+                    let error = json!({"error": {"message": "Cannot cancel a background response."}});
+                    plain(&mut socket, "400 Bad Request", &error).await?;
+                    continue;
+                }
                 (_, OnCancel::Deaf) => {
                     mind.cancels.fetch_add(1, Ordering::SeqCst);
                     let ended = socket.read(&mut [0; 1]).await;
@@ -218,6 +251,26 @@ async fn plain(socket: &mut TcpStream, status: &str, value: &Value) -> io::Resul
 }
 
 impl Mind {
+    /// The status of an answer that is none.
+    fn is_odd(self: &Arc<Self>, method: &str, id: &str, body: &[u8]) -> Option<String> {
+        match (method, id, self.manners.begins) {
+            ("POST", "", Begins::Status(status)) => {
+                if status >= BEGUN {
+                    self.begin(body);
+                }
+                Some(format!("{status} Odd"))
+            }
+            ("POST", "", Begins::Garbage) => {
+                self.begin(body);
+                Some("200 OK".into())
+            }
+            ("GET", ..) if self.looks.fetch_add(1, Ordering::SeqCst) < self.manners.busy => {
+                Some("429 Too Many Requests\r\nretry-after: 0".into())
+            }
+            _ => None,
+        }
+    }
+
     fn begin(self: &Arc<Self>, body: &[u8]) -> Value {
         lock(&self.requests).push(serde_json::from_slice(body).unwrap_or_default());
         let number = self.begun.fetch_add(1, Ordering::SeqCst) + 1;
@@ -292,7 +345,12 @@ impl Mind {
                 response.status.send_replace("cancelled");
             }
             OnCancel::Says => drop(response.status.send_replace("cancelled")),
-            OnCancel::Nods | OnCancel::Deaf => {}
+            OnCancel::SaysOfAnother => {
+                return Some(
+                    json!({"id": "resp_of_another", "object": "response", "status": "cancelled", "output": []}),
+                );
+            }
+            OnCancel::Nods | OnCancel::Deaf | OnCancel::RefusesAndSays => {}
             OnCancel::Missing => return None,
         }
         Some(self.show(response))

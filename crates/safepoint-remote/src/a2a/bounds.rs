@@ -15,13 +15,17 @@ pub struct Bounds {
     pub answer_time: Duration,
     /// How long nothing may come on a stream, before it is taken up again. Default 120 s.
     pub idle: Duration,
-    /// How often in a row a line that broke is taken up again. Default 5.
+    /// How often in a row a line that broke is taken up again. Default 10, which is some two minutes: an outage of a
+    /// minute loses no work.
     pub tries: u32,
-    /// The wait before the first of these, doubled for each next one. Default 200 ms.
+    /// The wait before the first of these, doubled for each next one up to 30 s. Default 200 ms.
     pub pause: Duration,
     /// How often a task without a stream is looked at. Default 1 s.
     pub look_every: Duration,
 }
+
+/// The longest wait before a line is taken up again.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 impl Default for Bounds {
     fn default() -> Self {
@@ -31,7 +35,7 @@ impl Default for Bounds {
             answer_bytes: 16 << 20,
             answer_time: Duration::from_secs(30),
             idle: Duration::from_secs(120),
-            tries: 5,
+            tries: 10,
             pause: Duration::from_millis(200),
             look_every: Duration::from_secs(1),
         }
@@ -41,6 +45,6 @@ impl Default for Bounds {
 impl Bounds {
     /// The wait before the try of this number, from 1 on.
     pub(super) fn wait(&self, tried: u32) -> Duration {
-        self.pause.saturating_mul(2_u32.saturating_pow(tried.saturating_sub(1)))
+        self.pause.saturating_mul(2_u32.saturating_pow(tried.saturating_sub(1))).min(LONGEST_PAUSE)
     }
 }

@@ -95,11 +95,14 @@ impl Http {
     }
 
     async fn value(&self, response: Response) -> Result<Value, Broke> {
-        let status = response.status();
+        let (status, again) = (response.status(), exchange::again(response.headers()));
         let body = whole(response, self.bounds.answer_bytes).await?;
         match serde_json::from_slice::<Value>(&body).map_err(|error| error.to_string()).and_then(unwrapped) {
             Ok(result) => result,
-            Err(_) if !status.is_success() => Err(Broke::Foreign(format!("the server answered {status}"))),
+            Err(_) if !status.is_success() => {
+                let message = format!("the server answered {status}");
+                Err(Broke::Status { status, message, again })
+            }
             Err(why) => {
                 let shown = &body[..body.len().min(SHOWN)];
                 let shown = String::from_utf8_lossy(shown);

@@ -44,7 +44,7 @@ pub(super) struct Talk {
     /// What was answered last, until the task moves on.
     answered: Option<Status>,
     pub(super) asked: u32,
-    /// How often in a row the line broke without anything new.
+    /// How often in a row the line broke without a word of the work.
     tried: u32,
 }
 
@@ -54,7 +54,7 @@ pub(super) enum Feed {
     Unsent,
     /// An answer to a message, or to a subscription, is on its way.
     Opening(BoxFuture<'static, Result<Opened, Broke>>, Purpose),
-    Reading(Box<Events>),
+    Reading(Box<Events>, Purpose),
     /// The task is looked at.
     Looking(BoxFuture<'static, Result<Value, Broke>>),
     /// It waits for a person.
@@ -113,7 +113,7 @@ impl Talk {
                 let answer = answer.await;
                 self.opened(answer, purpose);
             }
-            Feed::Reading(events) => {
+            Feed::Reading(events, _) => {
                 let read = events.next().await;
                 self.read(read);
             }
@@ -127,18 +127,22 @@ impl Talk {
 
     fn opened(&mut self, opened: Result<Opened, Broke>, purpose: Purpose) {
         match (opened, purpose) {
-            (Ok(Opened::Stream(events)), _) => self.feed = Feed::Reading(events),
+            (Ok(Opened::Stream(events)), _) => self.feed = Feed::Reading(events, purpose),
             (Ok(Opened::Answer(value)), _) => self.looked(Ok(value)),
             // The peer does not stream this task (any more): it is looked at.
             (Err(Broke::Error { .. } | Broke::Foreign(_)), Purpose::Rejoin) => self.look(Duration::ZERO),
+            (Err(Broke::Status { status, .. }), Purpose::Rejoin) if status.is_client_error() => {
+                self.look(Duration::ZERO);
+            }
             (Err(broke), Purpose::Rejoin) => self.broke(&broke),
             (Err(broke), Purpose::Send) if self.task.is_some() => self.broke(&broke),
             (Err(broke), Purpose::Send) => self.over(match broke {
                 Broke::Unreachable(why) => Said::Failed(Failure::new(why).unreachable()),
-                Broke::Lost(why) => Said::Lost(Failure::new(format!("the message may have arrived: {why}"))),
-                Broke::Foreign(_) | Broke::Error { .. } => {
-                    Said::Failed(Failure::new(format!("the peer did not take the message: {broke}")))
+                broke if broke.began_nothing() => {
+                    let failure = Failure::new(format!("the peer did not take the message: {broke}"));
+                    Said::Failed(failure.without_effect())
                 }
+                broke => Said::Lost(Failure::new(format!("the message may have arrived: {broke}"))),
             }),
         }
     }
@@ -161,10 +165,20 @@ impl Talk {
             Ok(value) => wire::event(value).or_else(|| wire::task(value)),
             Err(_) => None,
         };
+        // Its name is learned before the next look is made of it.
+        let is_about = event.as_ref().and_then(Event::of).map(|of| self.is_ours(of));
         match (event, looked) {
+            (Some(_), _) if is_about == Some(false) => {
+                self.broke(&Broke::Foreign("it tells of another task".into()));
+            }
             (Some(event), _) => {
-                self.look(self.peer.http.bounds.look_every);
+                if self.task.is_some() {
+                    self.look(self.peer.http.bounds.look_every);
+                }
                 self.take(event);
+                if self.task.is_none() && !matches!(self.feed, Feed::Over) {
+                    self.broke(&Broke::Foreign("the answer names no task".into()));
+                }
             }
             (None, Ok(_)) => self.broke(&Broke::Foreign("the answer is no task".into())),
             (None, Err(broke)) => self.broke(&broke),
@@ -175,15 +189,22 @@ impl Talk {
     fn broke(&mut self, broke: &Broke) {
         self.tried += 1;
         let bounds = &self.peer.http.bounds;
-        let is_lost = self.task.is_none() || self.tried > bounds.tries;
+        // An error of the protocol is the peer's own word about the work: it does not pass as an outage does.
+        let tries = if matches!(broke, Broke::Error { .. }) { bounds.tries / 2 } else { bounds.tries };
+        let is_lost = self.task.is_none() || self.tried > tries;
         if is_lost {
             return self
                 .over(Said::Lost(Failure::new(format!("nobody knows what became of the work: {broke}"))));
         }
-        let after = bounds.wait(self.tried);
-        match broke {
-            Broke::Unreachable(_) | Broke::Lost(_) => self.rejoin(after),
-            Broke::Foreign(_) | Broke::Error { .. } => self.look(after),
+        let after = broke.wait(bounds.wait(self.tried));
+        match (broke, &self.feed) {
+            // One that was taken up again ended again: it is no oftener taken up than a task is looked at.
+            (Broke::Unreachable(_) | Broke::Lost(_), Feed::Reading(_, Purpose::Rejoin)) => {
+                let after = after.max(bounds.look_every);
+                self.rejoin(after);
+            }
+            (Broke::Unreachable(_) | Broke::Lost(_), _) => self.rejoin(after),
+            (Broke::Foreign(_) | Broke::Error { .. } | Broke::Status { .. }, _) => self.look(after),
         }
     }
 
@@ -220,7 +241,10 @@ impl Talk {
     /// Whether it is about our task, which may get its name by it.
     fn is_ours(&mut self, of: &Of) -> bool {
         if let Some(task) = &self.task {
-            return of.task == *task;
+            let is_ours = of.task == *task;
+            // Whatever it says of the work: the peer is there, and has it.
+            self.tried = if is_ours { 0 } else { self.tried };
+            return is_ours;
         }
         if of.task.is_empty() {
             return false;
@@ -235,14 +259,12 @@ impl Talk {
 
     fn say(&mut self, news: String) {
         if !news.is_empty() {
-            self.tried = 0;
             self.heard.push_back(Said::Text(news));
         }
     }
 
     fn note(&mut self, text: String) {
         if !text.is_empty() {
-            self.tried = 0;
             self.text.note(&text);
             self.heard.push_back(Said::Progress(text));
         }

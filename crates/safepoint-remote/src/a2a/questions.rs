@@ -25,7 +25,7 @@ impl Talk {
             self.open = Some((id.clone(), status));
             self.heard.push_back(Said::Question(Question { id, tool: tool.into(), args }));
         }
-        if !matches!(self.feed, Feed::Reading(_)) {
+        if !matches!(self.feed, Feed::Reading(..)) {
             self.wait();
         }
     }

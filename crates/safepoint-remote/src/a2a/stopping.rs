@@ -46,7 +46,9 @@ impl Talk {
         match answer {
             Ok(value) => self.answered(&value),
             Err(Broke::Unreachable(why) | Broke::Lost(why)) => Told::unreachable(why),
-            Err(refusal @ (Broke::Error { .. } | Broke::Foreign(_))) => self.refused(&refusal).await,
+            Err(refusal @ (Broke::Error { .. } | Broke::Foreign(_) | Broke::Status { .. })) => {
+                self.refused(&refusal).await
+            }
         }
     }
 
@@ -72,9 +74,13 @@ impl Talk {
     }
 
     fn answered(&mut self, value: &Value) -> Told {
-        let Some(Event::Task { status, .. }) = wire::event(value).or_else(|| wire::task(value)) else {
+        let Some(Event::Task { status, of, .. }) = wire::event(value).or_else(|| wire::task(value)) else {
             return Told::acknowledged("its answer is no task");
         };
+        if self.task.as_deref() != Some(&of.task) {
+            // Nothing was said of ours.
+            return Told::acknowledged("its answer is about another task");
+        }
         let Status { state, word, .. } = &status;
         let word =
             if word.is_empty() { name(*state).to_owned() } else { format!("{}: {word}", name(*state)) };
@@ -94,8 +100,11 @@ impl Talk {
 
     /// It will not: what became of the task is asked, and told beside its word.
     async fn refused(&mut self, refusal: &Broke) -> Told {
+        // Also of a peer that is believed when it says that it stopped: it has said that it does not.
+        self.phase = Phase::Doubted;
         let looked = self.ask(Method::Get, Duration::ZERO).await;
         let task = looked.ok().and_then(|value| wire::event(&value).or_else(|| wire::task(&value)));
+        let task = task.filter(|task| task.of().is_some_and(|of| self.task.as_deref() == Some(&of.task)));
         match task {
             Some(Event::Task { status: Status { state: State::Completed, .. }, .. }) => {
                 self.look(Duration::ZERO);

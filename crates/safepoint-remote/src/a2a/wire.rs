@@ -84,6 +84,16 @@ pub(super) enum From {
     User,
 }
 
+impl Event {
+    /// What it is about; a message is about nothing that it names.
+    pub(super) fn of(&self) -> Option<&Of> {
+        match self {
+            Self::Task { of, .. } | Self::Status { of, .. } | Self::Part { of, .. } => Some(of),
+            Self::Message { .. } => None,
+        }
+    }
+}
+
 impl Wire {
     /// The wire of a version; none if it is not spoken here.
     pub(super) fn of(version: &str) -> Option<Self> {

@@ -45,14 +45,17 @@ impl Http {
     async fn answer(&self, request: RequestBuilder) -> Result<Value, Broke> {
         let asked = async {
             let response = send(request.headers(self.headers.clone())).await?;
-            let status = response.status();
+            let (status, again) = (response.status(), exchange::again(response.headers()));
             let body = whole(response, limits::ANSWER_BYTES).await?;
             let value = serde_json::from_slice::<Value>(&body);
             if !status.is_success() {
                 let message =
                     value.ok().and_then(|value| value["error"]["message"].as_str().map(str::to_owned));
-                let message = message.unwrap_or_else(|| format!("the provider answered {status}"));
-                return Err(Broke::Error { code: status.as_u16().into(), message });
+                let message = match message {
+                    Some(message) => format!("{message} ({})", status.as_u16()),
+                    None => format!("the provider answered {status}"),
+                };
+                return Err(Broke::Status { status, message, again });
             }
             value.map_err(|error| {
                 let shown = String::from_utf8_lossy(&body[..body.len().min(limits::SHOWN)]).into_owned();

@@ -8,10 +8,12 @@ pub(super) const LOOK_EVERY: Duration = Duration::from_secs(2);
 pub(super) const ANSWER: Duration = Duration::from_secs(30);
 /// Bytes of one answer.
 pub(super) const ANSWER_BYTES: usize = 16 << 20;
-/// How often in a row a look that gave nothing is tried again.
-pub(super) const TRIES: u32 = 5;
+/// How often in a row a look that gave nothing is tried again: for some two minutes.
+pub(super) const TRIES: u32 = 10;
 /// The wait before the first of these, doubled for each next one.
 pub(super) const PAUSE: Duration = Duration::from_millis(200);
+/// The longest of these.
+pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// How often a provider that hangs up on being told to stop is told again.
 pub(super) const TELLS: u32 = 3;
 /// How much of an answer that is none is shown.

@@ -131,38 +131,37 @@ impl Talk {
                 self.over(Said::Lost(Failure::new(why)));
             }
             Err(Broke::Unreachable(why)) => self.over(Said::Failed(Failure::new(why).unreachable())),
-            Err(Broke::Lost(why) | Broke::Foreign(why)) => {
-                self.over(Said::Lost(Failure::new(format!("the request may have arrived: {why}"))));
-            }
-            Err(refusal @ Broke::Error { .. }) => {
-                let why = format!("the provider did not begin a response: {refusal}");
+            Err(broke) if broke.began_nothing() => {
+                let why = format!("the provider did not begin a response: {broke}");
                 self.over(Said::Failed(Failure::new(why).without_effect()));
+            }
+            Err(broke) => {
+                self.over(Said::Lost(Failure::new(format!("the request may have arrived: {broke}"))));
             }
         }
     }
 
     fn looked(&mut self, looked: Result<Value, Broke>) {
         match looked.map(|value| Standing::read(&value)) {
-            Ok(Some(standing)) => {
+            Ok(Some(standing)) if self.id.as_deref() == Some(&standing.id) => {
                 self.tried = 0;
                 self.take(standing);
             }
-            Ok(None) => self.missed("its answer is no response of this wire", Again::MayHelp),
-            Err(broke @ Broke::Error { code: 400..=499, .. }) => {
-                self.missed(&broke.to_string(), Again::Pointless)
-            }
-            Err(broke) => self.missed(&broke.to_string(), Again::MayHelp),
+            Ok(Some(_)) => self.missed(&Broke::Foreign("its answer is another response".into())),
+            Ok(None) => self.missed(&Broke::Foreign("its answer is no response of this wire".into())),
+            Err(broke) => self.missed(&broke),
         }
     }
 
     /// A look gave nothing.
-    fn missed(&mut self, why: &str, again: Again) {
+    fn missed(&mut self, broke: &Broke) {
         self.tried += 1;
-        if again == Again::Pointless || self.tried > limits::TRIES {
-            let why = format!("nobody knows what became of the response: {why}");
+        if !broke.may_pass() || self.tried > limits::TRIES {
+            let why = format!("nobody knows what became of the response: {broke}");
             return self.over(Said::Lost(Failure::new(why)));
         }
-        self.look(limits::PAUSE.saturating_mul(2_u32.saturating_pow(self.tried - 1)));
+        let pause = limits::PAUSE.saturating_mul(2_u32.saturating_pow(self.tried - 1));
+        self.look(broke.wait(pause.min(limits::LONGEST_PAUSE)));
     }
 
     /// Takes what the provider says of the response.
@@ -203,13 +202,6 @@ impl Talk {
         self.feed = Feed::Over;
         self.heard.push_back(said);
     }
-}
-
-/// Whether another look may help. Exhaustive: it may, or it cannot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Again {
-    MayHelp,
-    Pointless,
 }
 
 impl Line for Talk {

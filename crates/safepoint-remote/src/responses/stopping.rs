@@ -41,10 +41,13 @@ impl Talk {
         };
         let told = tell(Arc::clone(&self.provider), id.clone()).await;
         match told.map(|value| Standing::read(&value)) {
-            Ok(Some(standing)) => self.answered(standing),
+            Ok(Some(standing)) if standing.id == id => self.answered(standing),
+            Ok(Some(_)) => Told::acknowledged("its answer is another response"),
             Ok(None) => Told::acknowledged("its answer is no response"),
             Err(Broke::Unreachable(why) | Broke::Lost(why)) => Told::unreachable(why),
-            Err(refusal @ (Broke::Error { .. } | Broke::Foreign(_))) => self.refused(&id, &refusal).await,
+            Err(refusal @ (Broke::Error { .. } | Broke::Foreign(_) | Broke::Status { .. })) => {
+                self.refused(&id, &refusal).await
+            }
         }
     }
 
@@ -74,10 +77,12 @@ impl Talk {
 
     /// It will not: what became of the response is asked, and told beside its word.
     async fn refused(&mut self, id: &str, refusal: &Broke) -> Told {
+        // Also of a provider that is believed when it says that it stopped: it has said that it does not.
+        self.phase = Phase::Doubted;
         let provider = Arc::clone(&self.provider);
         let looked = provider.http.look(id).await.ok().and_then(|value| Standing::read(&value));
         match looked {
-            Some(standing) if standing.state == State::Completed => {
+            Some(standing) if standing.id == id && standing.state == State::Completed => {
                 self.take(standing);
                 Told::requested()
             }

@@ -5,7 +5,7 @@ use safepoint::{
     receipt::{CallStatus, Effect, Grade, Quiet, RemoteStop},
 };
 use safepoint_testkit::{
-    a2a::{Manners, Streams, Wire},
+    a2a::{Manners, Seen, Streams, Tells, Wire},
     closing::Closing,
 };
 
@@ -81,4 +81,81 @@ async fn nobody_there_is_unreachable() {
     let (status, effect) = (row(&closed.receipt).status, row(&closed.receipt).effect);
     assert_eq!((status, effect), (CallStatus::Unreachable, Effect::None));
     assert!(closed.receipt.quiet_at.is_some());
+}
+
+/// S3.8, S3.6, S10.3: a gateway that answers the first message with an error of its own says nothing of the work, which
+/// had begun: it is not told as ended.
+#[tokio::test]
+async fn an_error_on_the_first_message_is_no_end_of_the_work() {
+    for (status, tells) in [(502, Tells::Task), (504, Tells::Looks), (500, Tells::Task)] {
+        let server = server(Manners::honest(Wire::V1).tells(tells).streams(Streams::Status(status)));
+        let handle = Agent::over(peer(&server)).build().run("do it").detach();
+        let outcome = handle.done().await;
+        let Outcome::Failed(error) = &outcome else { panic!("{outcome:?}") };
+        assert!(error.to_string().contains("the message may have arrived"), "{error}");
+        let row = row(outcome.receipt());
+        assert_eq!((row.status, row.effect), (CallStatus::Failed, Effect::Unknown));
+        assert!(row.remote.as_ref().unwrap().ended_at.is_none());
+        let Quiet::NotQuiet(last) = handle.quiet().await else { panic!("the work goes on") };
+        assert_eq!(last.survivors, [format!("remote work at a2a:{}", server.url())]);
+        assert_eq!((server.begun(), server.at_work()), (1, 1));
+    }
+}
+
+/// S3.8: who refuses the message has begun nothing.
+#[tokio::test]
+async fn a_message_that_is_refused_did_nothing() {
+    for status in [401, 404, 429] {
+        let server = server(Manners::honest(Wire::V1).streams(Streams::Status(status)));
+        let handle = Agent::over(peer(&server)).build().run("do it").detach();
+        let closed = Closing::of(&handle).check().await.unwrap();
+        let row = row(&closed.receipt);
+        assert_eq!((row.status, row.effect), (CallStatus::Failed, Effect::None), "{}", closed.receipt);
+        assert!(closed.receipt.quiet_at.is_some());
+        assert_eq!(server.begun(), 0);
+    }
+}
+
+/// S10.1, S10.3: a peer that is busy when its task is looked at is looked at again, and the work is not given up; each
+/// look is made by the task's name.
+#[tokio::test]
+async fn a_busy_peer_is_looked_at_again() {
+    const BUSY: usize = 4;
+    for tells in [Tells::Looks, Tells::Task] {
+        let manners = Manners::honest(Wire::V1).tells(tells).busy(BUSY).streams(Streams::CutForGood(2));
+        let server = server(manners);
+        let handle = Agent::over(peer(&server)).build().run("do it").detach();
+        while server.asked("GetTask") <= BUSY {
+            tokio::task::yield_now().await;
+        }
+        server.let_on();
+        let closed = Closing::of(&handle).check().await.unwrap();
+        assert_eq!(closed.outcome.answer(), Some("half done"), "{tells:?}");
+        for seen in server.seen() {
+            if let Seen::Asked(method, params) = seen
+                && method == "GetTask"
+            {
+                assert_eq!(params["id"], "task-1", "{tells:?}");
+            }
+        }
+    }
+}
+
+/// S10.1: a stream that ends again and again, behind a word that the work goes on, is no peer that is gone.
+#[tokio::test]
+async fn a_peer_whose_streams_are_short_is_not_lost() {
+    for wire in [Wire::V1, Wire::V03] {
+        let server = server(Manners::honest(wire).streams(Streams::CutEach));
+        let handle = Agent::over(peer(&server)).build().run("do it").detach();
+        let often = usize::try_from(bounds().tries).unwrap() + 2;
+        server.cut(1).await;
+        server.came(1).await;
+        while server.asked("SubscribeToTask") < often {
+            tokio::task::yield_now().await;
+        }
+        server.let_on();
+        let closed = Closing::of(&handle).check().await.unwrap();
+        assert_eq!(closed.outcome.answer(), Some("half done"));
+        assert_eq!(server.begun(), 1);
+    }
 }

@@ -13,6 +13,7 @@ use safepoint_testkit::{
 use super::world;
 
 const CANCELED: &str = "‥ publishes that it is canceled, and works on";
+const REFUSED: &str = "‥ answers with an error, publishes that it is canceled, and works on";
 
 fn subject(manners: Manners, change: impl Fn(A2a) -> A2a) -> Subject {
     let server = world::server(manners);
@@ -42,6 +43,7 @@ async fn the_table_says_what_was_measured() {
         measured("A2A 1.0, a peer that ends its work", newer(OnCancel::Ends), hard),
         measured(CANCELED, newer(OnCancel::Says), caller),
         measured("‥ nods, and works on", newer(OnCancel::Nods), caller),
+        measured(REFUSED, newer(OnCancel::RefusesAndSays), none),
         measured("‥ says nothing", newer(OnCancel::Deaf), caller),
         measured("A2A 0.3, a peer that ends its work", Manners::honest(Wire::V03), hard),
         measured(

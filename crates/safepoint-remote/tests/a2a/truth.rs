@@ -217,3 +217,34 @@ async fn what_waits_for_a_card_did_nothing() {
     assert!(receipt.model.is_none(), "{receipt}");
     assert!(matches!(handle.quiet().await, Quiet::Quiet(_)));
 }
+
+/// S10.3, S3.6: the same where the task is called canceled after the error, and where the peer is believed when it says
+/// that it stopped: it said that it does not.
+#[tokio::test]
+async fn an_error_is_a_refusal_also_of_a_peer_that_is_believed() {
+    for (wire, tells) in [(Wire::V1, Tells::Task), (Wire::V03, Tells::Task), (Wire::V1, Tells::Looks)] {
+        let server = server(Manners::honest(wire).tells(tells).on_cancel(OnCancel::RefusesAndSays));
+        let (handle, receipt) = stopped(&server, peer(&server).grade(Grade::Hard)).await;
+        assert_eq!(
+            (row(&receipt).status, remote(&receipt).stop),
+            (CallStatus::LeftRunning, Some(RemoteStop::Refused))
+        );
+        let Quiet::NotQuiet(last) = handle.quiet().await else { panic!("it goes on: {receipt}") };
+        assert_eq!(remote(&last).stop, Some(RemoteStop::Refused), "{last}");
+        assert!(last.late.iter().all(|late| !late.contains("has ended")), "{:?}", last.late);
+        assert_eq!(server.at_work(), 1);
+    }
+}
+
+/// S10.3: an answer about another task says nothing of ours.
+#[tokio::test]
+async fn an_answer_about_another_task_confirms_nothing() {
+    const BRIEFLY: Duration = Duration::from_millis(200);
+    let server = server(Manners::honest(Wire::V1).on_cancel(OnCancel::SaysOfAnother));
+    let peer = peer(&server).grade(Grade::Hard).stop_within(BRIEFLY);
+    let (handle, receipt) = stopped(&server, peer).await;
+    assert_eq!(row(&receipt).status, CallStatus::LeftRunning, "{receipt}");
+    assert!(!matches!(remote(&receipt).stop, Some(RemoteStop::Confirmed)), "{receipt}");
+    assert!(matches!(handle.quiet().await, Quiet::NotQuiet(_)));
+    assert_eq!(server.at_work(), 1);
+}

@@ -23,6 +23,8 @@ const NOT_CANCELABLE: i64 = -32002;
 const UNSUPPORTED: i64 = -32004;
 const NO_METHOD: i64 = -32601;
 const INTERNAL: i64 = -32603;
+/// From this status on the work has begun when a message is answered with it.
+const BEGUN: u16 = 500;
 
 const STREAM: &str =
     "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
@@ -101,12 +103,18 @@ impl Exchange<'_> {
             return Err(io::ErrorKind::ConnectionReset.into());
         }
         match method {
+            "SendMessage" if matches!(self.mind.manners.streams, Streams::Status(_)) => {
+                self.send(&asked["params"]).await
+            }
             "SendMessage" => {
                 let task = self.take(&asked["params"]);
                 let first = self.mind.manners.wire.first(&task);
                 self.result(&first).await
             }
             "SendStreamingMessage" => self.send(&asked["params"]).await,
+            "GetTask" if self.is_busy() => {
+                plain(self.socket, "429 Too Many Requests", "text/plain", "later").await
+            }
             "GetTask" => match (self.named(asked), self.mind.manners.on_cancel) {
                 (_, OnCancel::Unwritten) => self.unwritten().await,
                 (Some(task), _) => self.told(&task).await,
@@ -119,6 +127,14 @@ impl Exchange<'_> {
             },
             _ => self.error(NO_METHOD, "no such method").await,
         }
+    }
+
+    /// Whether whoever looks is to come again later; each of them is counted before it is answered.
+    fn is_busy(&self) -> bool {
+        let seen = self.mind.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let looks =
+            seen.iter().filter(|seen| matches!(seen, Seen::Asked(name, _) if name == "GetTask")).count();
+        looks <= self.mind.manners.busy
     }
 
     fn named(&self, asked: &Value) -> Option<Arc<Task>> {
@@ -150,7 +166,17 @@ impl Exchange<'_> {
                 return gave_up(self.socket, self.mind, "SendStreamingMessage").await;
             }
             Streams::Huge(bytes) => return self.huge(bytes).await,
-            Streams::Well | Streams::CutAfter(_) | Streams::CutForGood(_) | Streams::CutAndGone => {}
+            Streams::Status(status) => {
+                if status >= BEGUN {
+                    self.take(params);
+                }
+                return plain(self.socket, &format!("{status} Odd"), "text/html", "<h1>sorry</h1>").await;
+            }
+            Streams::Well
+            | Streams::CutAfter(_)
+            | Streams::CutForGood(_)
+            | Streams::CutAndGone
+            | Streams::CutEach => {}
         }
         let wire = self.mind.manners.wire;
         if self.mind.manners.tells == Tells::Message {
@@ -210,7 +236,7 @@ impl Exchange<'_> {
         let cut = *self.mind.cuts.borrow();
         let cuts = match self.mind.manners.streams {
             Streams::CutAfter(events) | Streams::CutForGood(events) => cut == 0 && written >= events,
-            Streams::CutAndGone => true,
+            Streams::CutAndGone | Streams::CutEach => true,
             _ => false,
         };
         if cuts {
@@ -231,6 +257,9 @@ impl Exchange<'_> {
         self.socket.write_all(STREAM.as_bytes()).await?;
         let from = task.events().len();
         self.event(&self.mind.manners.wire.first(&task)).await?;
+        if self.mind.manners.streams == Streams::CutEach {
+            return self.socket.write_all(b"0\r\n\r\n").await;
+        }
         self.tell(&task, from).await
     }
 
@@ -253,6 +282,15 @@ impl Exchange<'_> {
             }
             OnCancel::Nods => self.told(task).await,
             OnCancel::Refuses => self.error(NOT_CANCELABLE, "Cancellation is not supported").await,
+            OnCancel::RefusesAndSays => {
+                task.tell(canceled);
+                self.error(NOT_CANCELABLE, "Cancellation is not supported").await
+            }
+            OnCancel::SaysOfAnother => {
+                let another = Task::new("task-of-another".into(), task.context.clone());
+                another.tell(canceled);
+                self.told(&another).await
+            }
             OnCancel::Unwritten => self.unwritten().await,
             OnCancel::EndsWithAnError => {
                 task.tear_down();
