@@ -1,8 +1,14 @@
 //! The card that a server shows.
 
-use serde_json::{Value, json};
+use std::io;
 
-use super::{Card, Manners, Tells, Wire};
+use serde_json::{Value, json};
+use tokio::{io::AsyncWriteExt as _, net::TcpStream};
+
+use super::{
+    Card, Manners, Mind, Seen, Tells, Wire,
+    serving::{gave_up, plain},
+};
 
 pub(super) fn of(manners: &Manners, url: &str) -> Value {
     let url = match manners.card {
@@ -31,4 +37,27 @@ pub(super) fn of(manners: &Manners, url: &str) -> Value {
         }
     }
     card
+}
+
+/// Answers whoever asks for the card.
+pub(super) async fn show(socket: &mut TcpStream, mind: &Mind) -> io::Result<()> {
+    mind.note(Seen::Asked("card".into(), Value::Null));
+    let card = of(&mind.manners, &mind.url).to_string();
+    match mind.manners.card {
+        Card::Silent => gave_up(socket, mind, "card").await,
+        Card::Missing => plain(socket, "404 Not Found", "text/html", "<h1>no such page</h1>").await,
+        Card::Garbage => plain(socket, "200 OK", "application/json", "{\"name\": \"fak").await,
+        Card::Endless => {
+            socket
+                .write_all(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n{\"name\": \"")
+                .await?;
+            let more = [b'x'; 1 << 12];
+            loop {
+                socket.write_all(&more).await?;
+            }
+        }
+        Card::Well | Card::Elsewhere | Card::Abroad => {
+            plain(socket, "200 OK", "application/json", &card).await
+        }
+    }
 }

@@ -12,7 +12,7 @@ use tokio::{
 };
 
 use super::{
-    Card, Mind, OnCancel, Seen, Streams, Tells, card,
+    Mind, OnCancel, Seen, Streams, Tells, card,
     task::{Event, State, Task},
     wire,
 };
@@ -38,7 +38,7 @@ pub(super) async fn serve(mut socket: TcpStream, mind: &Arc<Mind>) -> io::Result
     {
         mind.bearers.lock().unwrap_or_else(PoisonError::into_inner).extend(authorization);
         if method == "GET" {
-            show_card(&mut socket, mind).await?;
+            card::show(&mut socket, mind).await?;
             continue;
         }
         let Ok(asked) = serde_json::from_slice::<Value>(&body) else {
@@ -50,35 +50,13 @@ pub(super) async fn serve(mut socket: TcpStream, mind: &Arc<Mind>) -> io::Result
     Ok(())
 }
 
-async fn show_card(socket: &mut TcpStream, mind: &Mind) -> io::Result<()> {
-    mind.note(Seen::Asked("card".into(), Value::Null));
-    let card = card::of(&mind.manners, &mind.url).to_string();
-    match mind.manners.card {
-        Card::Silent => gave_up(socket, mind, "card").await,
-        Card::Missing => plain(socket, "404 Not Found", "text/html", "<h1>no such page</h1>").await,
-        Card::Garbage => plain(socket, "200 OK", "application/json", "{\"name\": \"fak").await,
-        Card::Endless => {
-            socket
-                .write_all(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n{\"name\": \"")
-                .await?;
-            let more = [b'x'; 1 << 12];
-            loop {
-                socket.write_all(&more).await?;
-            }
-        }
-        Card::Well | Card::Elsewhere | Card::Abroad => {
-            plain(socket, "200 OK", "application/json", &card).await
-        }
-    }
-}
-
-async fn plain(socket: &mut TcpStream, status: &str, kind: &str, body: &str) -> io::Result<()> {
+pub(super) async fn plain(socket: &mut TcpStream, status: &str, kind: &str, body: &str) -> io::Result<()> {
     let head = format!("HTTP/1.1 {status}\r\ncontent-type: {kind}\r\ncontent-length: {}\r\n\r\n", body.len());
     socket.write_all((head + body).as_bytes()).await
 }
 
 /// Waits until the client gives up.
-async fn gave_up(socket: &mut TcpStream, mind: &Mind, method: &str) -> io::Result<()> {
+pub(super) async fn gave_up(socket: &mut TcpStream, mind: &Mind, method: &str) -> io::Result<()> {
     let ended = socket.read(&mut [0; 1]).await;
     mind.note(Seen::GaveUp(method.to_owned()));
     ended.and(Err(io::ErrorKind::ConnectionAborted.into()))
