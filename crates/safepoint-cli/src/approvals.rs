@@ -17,7 +17,7 @@ use crate::{
     args::Usage,
     control::nudge,
     conversation::open_store,
-    kept::{Where, code, no_session},
+    kept::{Where, code, no_session, none_such},
     questions,
     screen::plain,
     told::Told,
@@ -72,10 +72,10 @@ pub(crate) enum Verb {
 
 /// Lists the approvals of a session, the open ones first.
 pub(crate) async fn approvals(args: ApprovalsArgs) -> anyhow::Result<ExitCode> {
-    let store = open_store(args.place.store)?;
+    let store = open_store(args.place.store.clone())?;
     let session = SessionId::from(args.session);
     let mut rows = match store.approvals(&session).await {
-        Err(Error::NoSession(_)) => return Ok(no_session(&session)),
+        Err(Error::NoSession(_)) => return no_session(&session, &args.place),
         rows => rows?,
     };
     rows.sort_by_key(|row| !is_open(row));
@@ -163,18 +163,15 @@ fn fields(row: &ApprovalRow) -> Value {
 /// Decides one approval; the first decision counts, from whichever process.
 pub(crate) async fn decide(verb: Verb, args: DecideArgs) -> anyhow::Result<ExitCode> {
     let decision = decision(verb, &args)?;
-    let store = open_store(args.place.store)?;
+    let store = open_store(args.place.store.clone())?;
     let session = SessionId::from(args.session);
     let rows = match store.approvals(&session).await {
-        Err(Error::NoSession(_)) => return Ok(no_session(&session)),
+        Err(Error::NoSession(_)) => return no_session(&session, &args.place),
         rows => rows?,
     };
     let row = match meant(rows, args.approval.as_deref(), &session) {
         Ok(row) => row,
-        Err(why) => {
-            eprintln!("safepoint: {why}");
-            return Ok(ExitCode::from(code::NO_SUCH));
-        }
+        Err(why) => return none_such((&session, "no_such_approval"), why.to_string(), &args.place),
     };
     let asked = asked(&row);
     let question = asked.as_ref().map_or(Question::MayRun, |asked| asked.question);

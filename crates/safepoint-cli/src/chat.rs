@@ -101,7 +101,7 @@ async fn once(args: &AgentArgs, kept: Option<&Kept>, path: Option<&PathBuf>) -> 
     };
     let id = kept.map_or_else(SessionId::fresh, |kept| kept.id.clone());
     let host = Arc::new(Host::new(session.handle(), id));
-    let socket = control::open_chat(&host, crew.model()).await;
+    let socket = control::open_chat(&host, crew.model(), kept.map(|kept| &kept.store)).await;
     let notices = notices(notice, &crew, socket.as_ref().err());
     if !is_seen {
         let screen = Screen::start(false);

@@ -4,18 +4,25 @@
 
 use std::sync::Arc;
 
+use safepoint::store::Store;
+
 mod about;
 pub(crate) mod args;
 pub(crate) mod client;
+mod inbox;
+mod inlet;
+mod item;
 mod place;
 mod request;
 mod run;
 mod server;
 mod session;
 mod stored;
+mod talk;
 mod wire;
 
 pub(crate) use client::nudge;
+pub(crate) use inlet::Inlet;
 pub(crate) use run::Turns;
 pub(crate) use server::Server;
 pub(crate) use stored::INBOX;
@@ -30,8 +37,17 @@ use about::About;
 ///
 /// # Cancel safety
 /// A socket that was opened is closed again.
-pub(crate) async fn open_chat(host: &Arc<Host>, model: String) -> anyhow::Result<Server> {
-    let target = session::ChatTarget { host: Arc::clone(host), about: About::new("chat", model) };
+pub(crate) async fn open_chat(
+    host: &Arc<Host>,
+    model: String,
+    kept: Option<&Arc<dyn Store>>,
+) -> anyhow::Result<Server> {
+    let inlet = Inlet::new(host.session.clone());
+    let inlet = match kept {
+        Some(store) => inlet.kept(Arc::clone(store), host.id.clone()),
+        None => inlet,
+    };
+    let target = session::ChatTarget { host: Arc::clone(host), inlet, about: About::new("chat", model) };
     Server::open(host.id.as_str(), Arc::new(target)).await
 }
 

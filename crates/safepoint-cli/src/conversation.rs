@@ -18,6 +18,7 @@ use owned::Kept;
 
 use crate::{
     args::{RunArgs, Usage},
+    control::Inlet,
     signals::LAST_CAP,
     survivors,
 };
@@ -112,14 +113,11 @@ impl Conversation {
         }
     }
 
-    /// What has it look at its store at once, where it has one.
-    pub(crate) fn looker(&self) -> Option<impl Fn() + Send + Sync + use<>> {
+    /// The way in for what comes from elsewhere, where it is kept.
+    pub(crate) fn inlet(&self) -> Option<Inlet> {
         match self {
             Self::Bare { .. } => None,
-            Self::Kept(kept) => {
-                let session = kept.session.handle();
-                Some(move || session.look())
-            }
+            Self::Kept(kept) => Some(kept.inlet()),
         }
     }
 

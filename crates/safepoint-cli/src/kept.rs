@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use crate::{
     conversation::{existing_file, existing_store},
+    screen::plain,
     told::Told,
 };
 
@@ -104,7 +105,9 @@ async fn is_sound(store: &SqliteStore, session: &SessionId, told: Option<&mut To
 /// `safepoint store export`: nothing else is on stdout.
 pub(crate) async fn export(args: ExportArgs) -> anyhow::Result<ExitCode> {
     let session = SessionId::from(args.session);
-    let Some(store) = existing_store(args.store)? else { return Ok(no_session(&session)) };
+    // On stdout there is nothing but records.
+    let place = Where { store: args.store, json: false };
+    let Some(store) = existing_store(place.store.clone())? else { return no_session(&session, &place) };
     let mut out = std::io::BufWriter::new(std::io::stdout());
     let (mut damaged, mut written, mut told) = (0, Ok(()), Told::default());
     let done = store::export(&*store, &session, |entry| {
@@ -114,7 +117,7 @@ pub(crate) async fn export(args: ExportArgs) -> anyhow::Result<ExitCode> {
         }
     });
     match done.await {
-        Err(Error::NoSession(_)) => return Ok(no_session(&session)),
+        Err(Error::NoSession(_)) => return no_session(&session, &place),
         done => done?,
     }
     written.and_then(|()| out.flush()).context("stdout cannot be written")?;
@@ -142,7 +145,30 @@ fn exported(told: &mut Told, session: &SessionId, entry: Entry) -> Value {
     line
 }
 
-pub(crate) fn no_session(session: &SessionId) -> ExitCode {
-    eprintln!("safepoint: there is no session {session}; `safepoint sessions ls` lists them");
-    ExitCode::from(code::NO_SUCH)
+/// There is no such session: said in the form that was asked for.
+///
+/// # Errors
+/// If nobody reads it.
+pub(crate) fn no_session(session: &SessionId, place: &Where) -> anyhow::Result<ExitCode> {
+    let said = format!("there is no session {session}; `safepoint sessions ls` lists them");
+    none_such((session, "no_such_session"), said, place)
+}
+
+/// The same of anything else that is not there.
+///
+/// # Errors
+/// If nobody reads it.
+pub(crate) fn none_such(
+    (session, status): (&SessionId, &str),
+    said: String,
+    place: &Where,
+) -> anyhow::Result<ExitCode> {
+    if place.json {
+        let fields =
+            json!({"code": code::NO_SUCH, "status": status, "message": said, "detail": {}, "last": true});
+        Told::default().say("reply", Some(session.as_str()).filter(|named| !named.is_empty()), fields)?;
+    } else {
+        eprintln!("safepoint: {}", plain(&said));
+    }
+    Ok(ExitCode::from(code::NO_SUCH))
 }

@@ -137,8 +137,8 @@ async fn reachable(
     screen: &Screen,
 ) -> (Arc<Turns>, Option<control::Server>) {
     let turns = Arc::new(Turns::default());
-    if let Some(look) = conversation.looker() {
-        turns.on_look(look);
+    if let Some(inlet) = conversation.inlet() {
+        turns.of(inlet);
     }
     let model = args.agent.model.clone().or_else(|| args.agent.backend.clone()).unwrap_or_default();
     match control::open_run(session.as_str(), &turns, model).await {

@@ -108,7 +108,7 @@ pub(crate) async fn recent(store: Option<&Arc<dyn Store>>, most: usize) -> anyho
 }
 
 async fn list(args: LsArgs) -> anyhow::Result<ExitCode> {
-    let store = existing_store(args.place.store)?;
+    let store = existing_store(args.place.store.clone())?;
     let listed = recent(store.as_ref(), args.most).await?;
     let mut told = Told::default();
     for one in &listed {
@@ -130,15 +130,15 @@ async fn list(args: LsArgs) -> anyhow::Result<ExitCode> {
 }
 
 async fn remove(args: OneArgs) -> anyhow::Result<ExitCode> {
-    let store = existing_store(args.place.store)?;
+    let store = existing_store(args.place.store.clone())?;
     let Some(one) = meant(store.as_ref(), &args.session).await? else {
-        return Ok(no_session(&SessionId::from(args.session)));
+        return no_session(&SessionId::from(args.session), &args.place);
     };
     let id = SessionId::from(one.id.as_str());
     let (number, said) = match (&store, one.is_kept()) {
         (Some(store), true) => match store.remove(&id).await {
             Ok(()) => (0, format!("{id} is removed")),
-            Err(Error::NoSession(_)) => return Ok(no_session(&id)),
+            Err(Error::NoSession(_)) => return no_session(&id, &args.place),
             Err(error @ Error::Held(..)) => (code::CONFLICT, format!("{error}; safepoint stop {id} ends it")),
             Err(error) => return Err(error.into()),
         },

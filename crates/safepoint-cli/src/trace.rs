@@ -40,9 +40,11 @@ pub(crate) struct TraceArgs {
 /// Tells what was recorded.
 pub(crate) async fn trace(args: TraceArgs) -> anyhow::Result<ExitCode> {
     let session = SessionId::from(args.session);
-    let Some(store) = existing_store(args.place.store)? else { return Ok(no_session(&session)) };
+    let Some(store) = existing_store(args.place.store.clone())? else {
+        return no_session(&session, &args.place);
+    };
     let story = match story::Story::read(&store, &session).await {
-        Err(store::Error::NoSession(_)) => return Ok(no_session(&session)),
+        Err(store::Error::NoSession(_)) => return no_session(&session, &args.place),
         story => story?,
     };
     if let Some(path) = args.html {

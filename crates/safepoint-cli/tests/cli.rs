@@ -18,6 +18,7 @@ mod cli {
     mod control;
     mod early;
     mod kept;
+    mod kept_inbox;
     mod practice;
     mod rules;
     mod setup;

@@ -144,7 +144,8 @@ impl Driver {
         match woke {
             Woke::Signal(Got::Interrupt) => self.quit(Leave::AtOnce, 130),
             Woke::Signal(Got::Terminate) => self.quit(Leave::AtOnce, 143),
-            Woke::Signal(Got::Hangup) | Woke::Key(None | Some(Err(_))) => self.quit(Leave::AtOnce, 1),
+            // A terminal that went away, whether it says so by a signal or by the end of its keys.
+            Woke::Signal(Got::Hangup) | Woke::Key(None | Some(Err(_))) => self.quit(Leave::AtOnce, 129),
             Woke::Key(Some(Ok(key))) => self.key(key),
             Woke::Event(event) => {
                 const AT_ONCE: usize = 512;

@@ -57,16 +57,16 @@ impl Host {
     }
 
     /// What no turn has yet, in order.
-    pub(crate) fn waiting(&self) -> Vec<(ItemId, String)> {
+    pub(crate) fn waiting(&self) -> Vec<(Ticket<String>, String)> {
         let taken = self.session.turn().map(|turn| turn.items).unwrap_or_default();
         let waits = |id: &ItemId, ticket: &Ticket<String>| ticket.fate_now().is_none() && !taken.contains(id);
         let pushed = self.lock();
         let mut waiting: Vec<_> = pushed
             .iter()
             .filter(|(id, (_, ticket))| waits(id, ticket))
-            .map(|(id, (item, _))| (*id, item.text.clone()))
+            .map(|(_, (item, ticket))| (ticket.clone(), item.text.clone()))
             .collect();
-        waiting.sort();
+        waiting.sort_by_key(|(ticket, _)| ticket.id());
         waiting
     }
 

@@ -9,7 +9,7 @@ use safepoint::{
     session::{Fate, Policy, SessionEvent},
 };
 use safepoint_tools::process::Processes;
-use tokio::io::{AsyncBufReadExt as _, BufReader, Lines, Stdin};
+use tokio::io::{AsyncBufReadExt as _, BufReader, Split, Stdin};
 
 use super::{driver::Times, host::Host, items::Origin, work::brief};
 use crate::{
@@ -24,7 +24,7 @@ pub(super) async fn chat(
     processes: &Processes,
     times: Times,
 ) -> anyhow::Result<ExitCode> {
-    let mut lines = BufReader::new(tokio::io::stdin()).lines();
+    let mut lines = BufReader::new(tokio::io::stdin()).split(b'\n');
     let mut turns =
         Turns { host, screen, times, signals: Signals::listen()?, pressed: 0, code: 0, told: None };
     let mut events = host.session.events();
@@ -72,7 +72,7 @@ enum After {
 
 impl Turns<'_> {
     /// The next line; none at the end of input, at a signal, or when the session is over.
-    async fn line(&mut self, lines: &mut Lines<BufReader<Stdin>>) -> anyhow::Result<Option<String>> {
+    async fn line(&mut self, lines: &mut Split<BufReader<Stdin>>) -> anyhow::Result<Option<String>> {
         tokio::select! {
             biased;
             // Losing this branch loses nothing: the signal stays pending.
@@ -83,8 +83,19 @@ impl Turns<'_> {
             // Losing this one loses nothing: everybody sees the same end.
             _ = self.host.session.done() => Ok(None),
             // Losing this one loses a line that nobody will answer any more.
-            line = lines.next_line() => Ok(line?),
+            line = lines.next_segment() => Ok(line?.map(|line| self.text(line))),
         }
+    }
+
+    /// What a line says; nothing, and a word about it, if it is no text.
+    fn text(&mut self, line: Vec<u8>) -> String {
+        let Ok(mut text) = String::from_utf8(line) else {
+            self.screen.note("safepoint: a line is not UTF-8; it was not sent");
+            self.code = 1;
+            return String::new();
+        };
+        text.truncate(text.strip_suffix('\r').map_or(text.len(), str::len));
+        text
     }
 
     /// Shows a turn until it is quiet.

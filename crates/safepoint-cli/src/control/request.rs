@@ -11,7 +11,23 @@ use safepoint::{
 use super::wire::{Afterwards, ModeWord, OrWord, PolicyWord, PushAsk, ScopeWord, StopAsk, code};
 
 impl PushAsk {
+    /// # Errors
+    /// If that is no policy, with why.
     pub(super) fn policy(&self) -> Result<Policy, String> {
+        let of_a_preempt = [
+            ("--at", self.at.is_some()),
+            ("--within", self.within_ms.is_some()),
+            ("--delay", self.delay_ms.is_some()),
+            ("--turn", self.turn.is_some()),
+        ];
+        if let Some((option, _)) = of_a_preempt.iter().find(|(_, is_given)| *is_given)
+            && self.policy != PolicyWord::Preempt
+        {
+            return Err(format!("{option} says how a turn is stopped: it goes with --policy preempt"));
+        }
+        if self.within_ms == Some(0) {
+            return Err("--within 0 is now: leave out --at and --within".to_owned());
+        }
         Ok(match self.policy {
             PolicyWord::Enqueue => Policy::Enqueue,
             PolicyWord::Reject => Policy::Reject,
@@ -43,6 +59,23 @@ impl PushAsk {
 }
 
 impl StopAsk {
+    /// Whether it can be asked, of whatever session it may be.
+    ///
+    /// # Errors
+    /// If not, with why.
+    pub(super) fn check(&self) -> Result<(), String> {
+        if self.within_ms == Some(0) {
+            return Err("--within 0 is now: write --now".to_owned());
+        }
+        if self.mode == (ModeWord::WhenIdle { ms: 0 }) {
+            return Err("--when-idle 0 is the turn's end: write --at turn-end".to_owned());
+        }
+        if self.run.is_some() || self.call.is_some() {
+            return self.request().map(drop);
+        }
+        self.session_stop().and_then(|_| self.turn_stop()).map(drop)
+    }
+
     /// As a request to a run.
     pub(super) fn request(&self) -> Result<StopRequest, String> {
         let grace = self.within_ms.and_then(grace);

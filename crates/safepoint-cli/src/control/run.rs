@@ -12,8 +12,10 @@ use serde_json::json;
 
 use super::{
     about::About,
+    inlet::Inlet,
     server::{Say, Target},
-    session::asked_reply,
+    session::{asked_reply, failed, no_such_call, none_at_work},
+    stored,
     wire::{Ask, ModeWord, PolicyWord, PushAsk, Reply, StopAsk, Wait, code},
 };
 
@@ -22,8 +24,8 @@ use super::{
 pub(crate) struct Turns {
     at_work: Mutex<Option<RunHandle>>,
     is_ending: AtomicBool,
-    /// Has a kept session look at its store.
-    look: OnceLock<Box<dyn Fn() + Send + Sync>>,
+    /// The way into the session that they are turns of, where it is kept.
+    inlet: OnceLock<Inlet>,
 }
 
 impl Turns {
@@ -32,16 +34,10 @@ impl Turns {
         *self.at_work.lock().unwrap_or_else(PoisonError::into_inner) = Some(handle.clone());
     }
 
-    /// What has the kept session look at its store.
-    pub(crate) fn on_look(&self, look: impl Fn() + Send + Sync + 'static) {
+    /// The session that they are turns of is kept, and this is the way in.
+    pub(crate) fn of(&self, inlet: Inlet) {
         // Set once, when the conversation is opened.
-        drop(self.look.set(Box::new(look)));
-    }
-
-    fn look(&self) {
-        if let Some(look) = self.look.get() {
-            look();
-        }
+        drop(self.inlet.set(inlet));
     }
 
     /// Whether the session was asked to stop: no further turn begins.
@@ -65,13 +61,23 @@ impl Target for RunTarget {
             match ask {
                 Ask::Show => say.last(self.show()),
                 Ask::Look => {
-                    self.turns.look();
+                    if let Some(inlet) = self.turns.inlet.get() {
+                        inlet.look();
+                    }
                     say.last(Reply::new(code::ACCEPTED, "looking", "it looks at its store"));
                 }
-                Ask::Push(push) => self.steer(&push, &say).await,
-                Ask::Withdraw { .. } => {
-                    say.last(Reply::new(code::TOO_LATE, "too_late", "nothing waits in a single run"));
-                }
+                Ask::Push(push) => match self.turns.inlet.get() {
+                    Some(inlet) => {
+                        inlet.take(push, |text, policy, id| inlet.put(text, policy, id), &say).await
+                    }
+                    None => self.steer(&push, &say).await,
+                },
+                Ask::Withdraw { item } => match self.turns.inlet.get().and_then(Inlet::place) {
+                    Some(place) => {
+                        say.last(stored::withdraw(place, &item).await.unwrap_or_else(|error| failed(&error)));
+                    }
+                    None => say.last(Reply::new(code::TOO_LATE, "too_late", "nothing waits in a single run")),
+                },
                 Ask::Stop(stop) => self.stop(&stop, &say).await,
             }
         })
@@ -132,15 +138,13 @@ impl RunTarget {
             Err(why) => return say.last(Reply::new(code::USAGE, "refused", why)),
         };
         let Some(run) = run.filter(is_it) else {
-            return say.last(Reply::new(code::NONE_SUCH, "no_such_run", "no such run is at work"));
+            return say.last(none_at_work(stop));
         };
         let asked = match &stop.call {
             None => run.stop(request),
             Some(call) => match run.stop_call(&CallId::from(call.as_str()), request) {
                 Some(asked) => asked,
-                None => {
-                    return say.last(Reply::new(code::NONE_SUCH, "no_such_call", "there is no such call"));
-                }
+                None => return say.last(no_such_call(call)),
             },
         };
         let reply = asked_reply(asked);

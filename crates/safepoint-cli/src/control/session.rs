@@ -6,21 +6,24 @@ use futures_util::future::BoxFuture;
 use safepoint::{
     Asked,
     ids::{CallId, ItemId},
-    session::{Fate, PushError, SessionEvent, Ticket, TurnAsked, TurnView},
+    session::{SessionEvent, TurnAsked, TurnView},
 };
 use serde_json::json;
 
 use super::{
     about::About,
-    request::refused,
+    inlet::Inlet,
+    item,
     server::{Say, Target},
-    wire::{Ask, ModeWord, PushAsk, Reply, StopAsk, Wait, code},
+    stored,
+    wire::{Ask, ModeWord, Reply, StopAsk, Wait, code},
 };
 use crate::chat::{Host, Origin};
 
 /// The session of a chat.
 pub(super) struct ChatTarget {
     pub(super) host: Arc<Host>,
+    pub(super) inlet: Inlet,
     pub(super) about: About,
 }
 
@@ -28,13 +31,15 @@ impl Target for ChatTarget {
     fn answer(self: Arc<Self>, ask: Ask, say: Say) -> BoxFuture<'static, ()> {
         Box::pin(async move {
             match ask {
-                // A chat has no store of its own.
                 Ask::Look => {
-                    self.host.session.look();
+                    self.inlet.look();
                     say.last(Reply::new(code::ACCEPTED, "looking", "it looks at its store"));
                 }
                 Ask::Show => say.last(self.show()),
-                Ask::Push(push) => self.push(push, &say).await,
+                Ask::Push(push) => {
+                    let put = |text, policy, id| self.host.push(text, policy, id, Origin::Elsewhere);
+                    self.inlet.take(push, put, &say).await;
+                }
                 Ask::Withdraw { item } => say.last(self.withdraw(&item).await),
                 Ask::Stop(stop) => self.stop(stop, &say).await,
             }
@@ -49,7 +54,7 @@ impl ChatTarget {
             .host
             .waiting()
             .into_iter()
-            .map(|(id, text)| json!({ "item": id.to_string(), "text": text }))
+            .map(|(ticket, text)| json!({ "item": item::name(&ticket), "text": text }))
             .collect();
         let detail = self.about.detail(json!({
             "turn": turn.as_ref().map(|turn| turn.turn.to_string()),
@@ -61,48 +66,10 @@ impl ChatTarget {
         Reply::new(code::ACCEPTED, "running", format!("{}, {state}", self.about)).detail(detail)
     }
 
-    async fn push(&self, push: PushAsk, say: &Say) {
-        let policy = match push.policy() {
-            Ok(policy) => policy,
-            Err(why) => return say.last(Reply::new(code::USAGE, "refused", why)),
-        };
-        let ticket = match self.host.push(push.text, policy, push.client_id, Origin::Elsewhere) {
-            Ok(ticket) => ticket,
-            Err(error) => {
-                let number = match &error {
-                    PushError::Full(_) | PushError::Closed(_) => code::NO_ROOM,
-                    PushError::OtherContent(_) => code::CONFLICT,
-                    _ => code::OTHER,
-                };
-                return say.last(Reply::new(number, error.code(), error.to_string()));
-            }
-        };
-        self.barrier().await;
-        let accepted = item_reply(&ticket, "accepted");
-        match ticket.fate_now() {
-            Some(Fate::Returned(_)) => say.last(fate_reply(&ticket, ticket.fate().await)),
-            _ if push.wait == Wait::No => say.last(accepted),
-            _ => {
-                say.first(accepted);
-                tokio::select! {
-                    biased;
-                    // Losing this branch loses nothing: the ticket tells as often as it is asked.
-                    fate = ticket.fate() => say.last(fate_reply(&ticket, fate)),
-                    () = say.hung_up() => {}
-                }
-            }
-        }
-    }
-
-    /// Whatever was said before has been heard by the session once this returns: it answers in the order of its mail.
-    async fn barrier(&self) {
-        const NONE: u64 = u64::MAX;
-        if let Ok(none) = NONE.to_string().parse::<ItemId>() {
-            drop(self.host.session.withdraw(none).await);
-        }
-    }
-
     async fn withdraw(&self, item: &str) -> Reply {
+        if let Some(place) = self.inlet.place() {
+            return stored::withdraw(place, item).await.unwrap_or_else(|error| failed(&error));
+        }
         let id = match item.parse::<ItemId>() {
             Ok(id) => id,
             Err(error) => return Reply::new(code::USAGE, "refused", error.to_string()),
@@ -159,14 +126,12 @@ impl ChatTarget {
         };
         let is_it = |turn: &TurnView| stop.run.as_deref().is_none_or(|run| run == turn.run.id().as_str());
         let Some(turn) = turn.filter(is_it) else {
-            return say.last(Reply::new(code::NONE_SUCH, "no_such_run", "no such run is at work"));
+            return say.last(none_at_work(&stop));
         };
         let asked = match &stop.call {
             Some(call) => match turn.run.stop_call(&CallId::from(call.as_str()), request) {
                 Some(asked) => asked,
-                None => {
-                    return say.last(Reply::new(code::NONE_SUCH, "no_such_call", "there is no such call"));
-                }
+                None => return say.last(no_such_call(call)),
             },
             None => match self.host.session.stop_turn(Some(turn.turn), request).asked().await {
                 TurnAsked::Stopping(_) => Asked::First,
@@ -195,6 +160,22 @@ impl ChatTarget {
     }
 }
 
+/// No run of this name is at work, or none at all: said of the call, where one was meant.
+pub(super) fn none_at_work(stop: &StopAsk) -> Reply {
+    match &stop.call {
+        Some(call) => no_such_call(call),
+        None => Reply::new(code::NONE_SUCH, "no_such_run", "no such run is at work"),
+    }
+}
+
+pub(super) fn no_such_call(call: &str) -> Reply {
+    Reply::new(code::NONE_SUCH, "no_such_call", format!("no call {call} is at work"))
+}
+
+pub(super) fn failed(error: &anyhow::Error) -> Reply {
+    Reply::new(code::OTHER, "failed", format!("{error:#}"))
+}
+
 pub(super) fn asked_reply(asked: Asked) -> Reply {
     match asked {
         Asked::First => Reply::new(code::ACCEPTED, "first", "asked to stop"),
@@ -202,26 +183,4 @@ pub(super) fn asked_reply(asked: Asked) -> Reply {
         Asked::NothingAdded => Reply::new(code::ACCEPTED, "nothing_added", "that was asked already"),
         Asked::TooLate => Reply::new(code::TOO_LATE, "too_late", "it has ended already"),
     }
-}
-
-fn item_reply(ticket: &Ticket<String>, status: &str) -> Reply {
-    let item = ticket.id().to_string();
-    Reply::new(code::ACCEPTED, status, format!("{item} is accepted")).detail(json!({ "item": item }))
-}
-
-fn fate_reply(ticket: &Ticket<String>, fate: Fate) -> Reply {
-    let item = ticket.id().to_string();
-    let (number, message) = match fate {
-        Fate::Returned(refusal) => (refused(refusal), format!("{item} came back: {refusal}")),
-        Fate::Unhandled => (code::TOO_LATE, format!("{item} was not handled: the session ended first")),
-        Fate::Withdrawn => (code::TOO_LATE, format!("{item} was withdrawn")),
-        Fate::Completed(turn) => (code::ACCEPTED, format!("{item} is answered in {turn}")),
-        Fate::Failed(turn) => (code::OTHER, format!("{turn} failed, and {item} with it")),
-        other => (code::ACCEPTED, format!("{item}: {other:?}")),
-    };
-    let status = match fate {
-        Fate::Returned(refusal) => refusal.code(),
-        _ => "settled",
-    };
-    Reply::new(number, status, message).detail(json!({ "item": item, "fate": fate }))
 }

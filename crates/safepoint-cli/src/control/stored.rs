@@ -5,8 +5,8 @@ use std::{sync::Arc, time::Duration};
 
 use safepoint::{
     ids::{ApprovalId, SessionId},
-    session::{Intent, ask_stop, seal},
-    store::{ApprovalState, Error, Pushed, Store, Withdrawn},
+    session::{Intent, ask_stop, unseal},
+    store::{ApprovalState, Error, Store, Withdrawn},
 };
 use serde_json::json;
 use tokio::time::{Instant, sleep};
@@ -14,81 +14,72 @@ use tokio::time::{Instant, sleep};
 use super::{
     args::Common,
     client::nudge,
-    wire::{Ask, PushAsk, Reply, StopAsk, Wait, code},
+    item,
+    wire::{Ask, Reply, StopAsk, Wait, code},
 };
 use crate::conversation::existing_store;
 
 /// How many items may wait in a kept session.
 pub(crate) const INBOX: usize = 1024;
-/// How often the end of a stop is looked for.
-const LOOK: Duration = Duration::from_millis(50);
+/// How often the end of a stop, or of an item, is looked for.
+pub(super) const LOOK: Duration = Duration::from_millis(50);
 
-/// Does it through the store, if that keeps the session; none if it does not, or only a living owner can do it.
-pub(super) async fn through_store(common: &Common, ask: &Ask, wait: Wait) -> anyhow::Result<Option<Reply>> {
-    if matches!(ask, Ask::Stop(stop) if stop.run.is_some() || stop.call.is_some())
-        || matches!(ask, Ask::Show | Ask::Look)
-    {
-        return Ok(None);
-    }
+/// A session, and the store that keeps it.
+pub(crate) struct Place {
+    pub(super) store: Arc<dyn Store>,
+    pub(super) session: SessionId,
+}
+
+/// The store that keeps the session that is meant; none if it does not.
+pub(super) async fn kept(common: &Common) -> anyhow::Result<Option<Place>> {
     let Some(store) = existing_store(common.store.clone())? else { return Ok(None) };
     let session = SessionId::from(common.session.as_str());
-    if let Err(Error::NoSession(_)) = store.open(&session).await {
-        return Ok(None);
+    match store.open(&session).await {
+        Err(Error::NoSession(_)) => Ok(None),
+        Err(error) => Err(error.into()),
+        Ok(_) => Ok(Some(Place { store, session })),
     }
+}
+
+/// Does it through the store, which holds before, while and after an owner lives; none if only a living owner can do it.
+pub(super) async fn through_store(
+    place: &Place,
+    common: &Common,
+    ask: &Ask,
+) -> anyhow::Result<Option<Reply>> {
     let reply = match ask {
-        Ask::Push(asked) => push(&store, &session, asked).await?,
-        Ask::Withdraw { item } => withdraw(&store, &session, item).await?,
-        Ask::Stop(asked) => {
-            stop(&store, &session, asked, common.timeout.filter(|_| wait != Wait::No), wait).await?
+        Ask::Withdraw { item } => withdraw(place, item).await?,
+        Ask::Stop(asked) if asked.run.is_none() && asked.call.is_none() => {
+            let within = common.timeout.filter(|_| asked.wait != Wait::No);
+            stop(&place.store, &place.session, asked, within, asked.wait).await?
         }
-        Ask::Show | Ask::Look => return Ok(None),
+        Ask::Stop(_) | Ask::Push(_) | Ask::Show | Ask::Look => return Ok(None),
     };
-    Ok(Some(Reply { session: session.to_string(), ..reply }))
+    Ok(Some(Reply { session: place.session.to_string(), ..reply }))
 }
 
-async fn push(store: &Arc<dyn Store>, session: &SessionId, asked: &PushAsk) -> anyhow::Result<Reply> {
-    if asked.text.trim().is_empty() {
-        return Ok(Reply::new(code::USAGE, "blank", "there is nothing in it"));
-    }
-    let policy = match asked.policy() {
-        Ok(policy) => policy,
-        Err(why) => return Ok(Reply::new(code::USAGE, "refused", why)),
+/// Takes an item back.
+pub(super) async fn withdraw(place: &Place, item: &str) -> anyhow::Result<Reply> {
+    let Some(number) = item::number(item) else {
+        let why = format!("`{item}` is no item; write it as item-7 or 7");
+        return Ok(Reply::new(code::USAGE, "refused", why));
     };
-    let push = seal(&asked.text, policy, asked.client_id.clone(), INBOX)?;
-    let reply = match store.push(session, push).await? {
-        Pushed::Accepted(number) => {
-            Reply::new(code::ACCEPTED, "accepted", format!("accepted as item-{number}"))
-                .detail(json!({ "item": number }))
+    let name = item::named(number);
+    let reply = match place.store.withdraw(&place.session, number).await? {
+        Withdrawn::Item(row) => {
+            let text = unseal::<String>(&row.bytes).ok().map(|(text, _)| text);
+            Reply::new(code::ACCEPTED, "withdrawn", format!("{name} is withdrawn"))
+                .detail(json!({ "item": name, "text": text }))
         }
-        Pushed::Same(number) => {
-            Reply::new(code::ACCEPTED, "same", format!("it is in already, as item-{number}"))
-                .detail(json!({ "item": number }))
+        Withdrawn::Taken => {
+            let why = format!("{name} does not wait: a turn has it, or it is gone");
+            Reply::new(code::TOO_LATE, "too_late", why)
         }
-        Pushed::Conflict(number) => Reply::new(
-            code::CONFLICT,
-            "other_content",
-            format!("item-{number} has this id, with other content"),
-        ),
-        Pushed::Full => Reply::new(code::NO_ROOM, "full", "the inbox is full"),
-        Pushed::Closed => Reply::new(code::NO_ROOM, "closed", "the inbox takes nothing"),
+        Withdrawn::Unknown => {
+            Reply::new(code::NONE_SUCH, "no_such_item", format!("there never was an {name}"))
+        }
     };
-    Ok(reply.but(nudge(session.as_str()).await))
-}
-
-async fn withdraw(store: &Arc<dyn Store>, session: &SessionId, item: &str) -> anyhow::Result<Reply> {
-    let Ok(number) = item.strip_prefix("item-").unwrap_or(item).parse() else {
-        return Ok(Reply::new(
-            code::USAGE,
-            "refused",
-            format!("`{item}` is no item; write it as item-7 or 7"),
-        ));
-    };
-    let reply = match store.withdraw(session, number).await? {
-        Withdrawn::Item(_) => Reply::new(code::ACCEPTED, "withdrawn", format!("item-{number} is taken back")),
-        Withdrawn::Taken => Reply::new(code::TOO_LATE, "taken", "a turn has it, or had it"),
-        Withdrawn::Unknown => Reply::new(code::NONE_SUCH, "no_such_item", "there is no such item"),
-    };
-    Ok(reply.but(nudge(session.as_str()).await))
+    Ok(reply.but(nudge(place.session.as_str()).await))
 }
 
 /// The questions that are open.

@@ -36,6 +36,17 @@ pub(super) enum Ask {
     Stop(StopAsk),
 }
 
+impl Ask {
+    /// What is waited for.
+    pub(super) fn wait(&self) -> Wait {
+        match self {
+            Self::Push(push) => push.wait,
+            Self::Stop(stop) => stop.wait,
+            Self::Show | Self::Look | Self::Withdraw { .. } => Wait::No,
+        }
+    }
+}
+
 /// A message on its way in.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -169,6 +180,16 @@ impl Reply {
             self.message = format!("{}; {what}", self.message);
         }
         self
+    }
+
+    /// As a line of `--json` has them.
+    pub(crate) fn fields(&self) -> Value {
+        let mut fields = json!({"code": self.code, "status": self.status, "message": self.message,
+            "detail": self.detail, "last": self.last});
+        if let Some(run) = self.detail.get("run") {
+            fields["run"] = run.clone();
+        }
+        fields
     }
 
     pub(super) fn detail(mut self, detail: Value) -> Self {

@@ -14,7 +14,10 @@ use safepoint::{
 };
 
 use super::Next;
-use crate::{args::Usage, control::INBOX};
+use crate::{
+    args::Usage,
+    control::{INBOX, Inlet},
+};
 
 /// A session of a store that this process owns.
 pub(crate) struct Kept {
@@ -40,6 +43,10 @@ impl Kept {
     pub(super) fn new(session: Session<String>, id: SessionId, store: Arc<dyn Store>) -> Self {
         let events = session.events();
         Self { session, id, events, store, wait: Wait::Left, number: None }
+    }
+
+    pub(super) fn inlet(&self) -> Inlet {
+        Inlet::new(self.session.handle()).kept(Arc::clone(&self.store), self.id.clone())
     }
 
     pub(super) fn say(&mut self, text: String) -> anyhow::Result<()> {

@@ -16,9 +16,9 @@ use crate::{
 };
 
 pub(super) async fn show(args: OneArgs) -> anyhow::Result<ExitCode> {
-    let store = existing_store(args.place.store)?;
+    let store = existing_store(args.place.store.clone())?;
     let Some(one) = meant(store.as_ref(), &args.session).await? else {
-        return Ok(no_session(&SessionId::from(args.session)));
+        return no_session(&SessionId::from(args.session), &args.place);
     };
     let mut shown = one.json(&mut Told::default());
     let mut receipts = Vec::new();

@@ -24,7 +24,7 @@ impl Kept {
     }
 
     /// Whatever needs a model.
-    fn turn(&self, args: &[&str]) -> (i32, String, String) {
+    pub(super) fn turn(&self, args: &[&str]) -> (i32, String, String) {
         let model = ["--base-url", &self.server.url, "--model", "openai:x", "--tools", "shell"];
         self.tell(&[args, &model].concat())
     }
@@ -44,6 +44,10 @@ impl Kept {
         let mut command = safepoint(args);
         command.args(["--store", store]).env("HOME", home).env("XDG_RUNTIME_DIR", home);
         command
+    }
+
+    pub(super) fn home(&self) -> &str {
+        self.folder.path().to_str().unwrap()
     }
 
     pub(super) fn store(&self) -> PathBuf {
@@ -93,7 +97,7 @@ fn until_told(stderr: &mut impl BufRead, text: &str) -> String {
 }
 
 /// Every line is as published, and has the next number.
-fn check(lines: &str) -> Vec<Value> {
+pub(super) fn check(lines: &str) -> Vec<Value> {
     let schema: Value = serde_json::from_str(include_str!("../../../../docs/schema/reply.json")).unwrap();
     let schema = jsonschema::validator_for(&schema).unwrap();
     let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();

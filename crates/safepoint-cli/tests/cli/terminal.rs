@@ -121,6 +121,10 @@ impl Terminal {
         assert!(!waited.1.timed_out(), "not seen: {what}; the screen:\n{screen}");
     }
 
+    pub(crate) fn signal(&self, signal: rustix::process::Signal) {
+        crate::signal(&self.child, signal);
+    }
+
     /// Waits for the end: the exit code, and what the screen shows in the end.
     pub(crate) fn end(&mut self) -> (i32, String) {
         let code = self.child.wait().unwrap().code().unwrap();

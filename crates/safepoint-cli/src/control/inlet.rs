@@ -1,0 +1,148 @@
+//! The owner's way in for items from elsewhere: durable before it is acknowledged, refused with a reason, told until it
+//! rests; one and the same for a session that is kept and one that is not.
+
+use std::sync::Arc;
+
+use futures_util::{FutureExt as _, future};
+use safepoint::{
+    SessionHandle,
+    ids::{ItemId, SessionId},
+    session::{Fate, Policy, Push, PushError, Refusal, Ticket},
+    store::Store,
+};
+
+use super::{
+    inbox,
+    item::{self, Left},
+    server::Say,
+    session::failed,
+    stored::Place,
+    wire::{PushAsk, Reply, Wait, code},
+};
+
+/// A session of this process, and where it is kept, if it is.
+pub(crate) struct Inlet {
+    session: SessionHandle<String>,
+    kept: Option<Place>,
+}
+
+impl Inlet {
+    pub(crate) fn new(session: SessionHandle<String>) -> Self {
+        Self { session, kept: None }
+    }
+
+    /// The same, where a store keeps it.
+    pub(crate) fn kept(mut self, store: Arc<dyn Store>, session: SessionId) -> Self {
+        self.kept = Some(Place { store, session });
+        self
+    }
+
+    /// Has it look at its store.
+    pub(super) fn look(&self) {
+        self.session.look();
+    }
+
+    pub(super) fn place(&self) -> Option<&Place> {
+        self.kept.as_ref()
+    }
+
+    /// The session's own door.
+    ///
+    /// # Errors
+    /// [`PushError`], with the text.
+    pub(super) fn put(
+        &self,
+        text: String,
+        policy: Policy,
+        client_id: Option<String>,
+    ) -> Result<Ticket<String>, PushError<String>> {
+        let push = Push::new(text).policy(policy);
+        self.session.push(match client_id {
+            Some(id) => push.id(id),
+            None => push,
+        })
+    }
+
+    /// Takes an item in by the session's own door.
+    pub(super) async fn take(
+        &self,
+        asked: PushAsk,
+        put: impl FnOnce(String, Policy, Option<String>) -> Result<Ticket<String>, PushError<String>>,
+        say: &Say,
+    ) {
+        let policy = match asked.policy() {
+            Ok(policy) => policy,
+            Err(why) => return say.last(Reply::new(code::USAGE, "refused", why)),
+        };
+        let ticket = match (put(asked.text.clone(), policy, asked.client_id.clone()), &self.kept) {
+            (Ok(ticket), _) => ticket,
+            // It has just ended: what comes now is the next owner's.
+            (Err(PushError::Closed(_)), Some(place)) => return leave(place, &asked, say).await,
+            (Err(error), _) => {
+                let number = match &error {
+                    PushError::Full(_) | PushError::Closed(_) => code::NO_ROOM,
+                    PushError::OtherContent(_) => code::CONFLICT,
+                    _ => code::OTHER,
+                };
+                return say.last(Reply::new(number, error.code(), error.to_string()));
+            }
+        };
+        // Before it is recorded nobody is told that it is in.
+        let (recorded, rested) = (std::pin::pin!(ticket.recorded()), std::pin::pin!(ticket.fate()));
+        future::select(recorded, rested).await;
+        self.barrier().await;
+        let is_recorded = ticket.recorded().now_or_never().flatten().is_some();
+        match (ticket.fate_now(), &self.kept) {
+            // It came before, through the store, which alone knows where it is.
+            (Some(Fate::Returned(Refusal::Known | Refusal::OtherContent)), Some(place)) => {
+                return leave(place, &asked, say).await;
+            }
+            (Some(Fate::Unhandled), Some(place)) if !is_recorded => return leave(place, &asked, say).await,
+            _ => {}
+        }
+        self.tell(&ticket, asked.wait, say).await;
+    }
+
+    async fn tell(&self, ticket: &Ticket<String>, wait: Wait, say: &Say) {
+        let name = item::name(ticket);
+        let left = if self.kept.is_some() { Left::InStore } else { Left::Gone };
+        let accepted = item::accepted(&name);
+        match ticket.fate_now() {
+            Some(fate @ Fate::Returned(_)) => say.last(item::rested(&name, fate, left)),
+            _ if wait == Wait::No => say.last(accepted),
+            _ => {
+                say.first(accepted);
+                tokio::select! {
+                    biased;
+                    // Losing this branch loses nothing: the ticket tells as often as it is asked.
+                    fate = ticket.fate() => say.last(item::rested(&name, fate, left)),
+                    () = say.hung_up() => {}
+                }
+            }
+        }
+    }
+
+    /// Whatever was said before has been heard by the session once this returns: it answers in the order of its mail.
+    async fn barrier(&self) {
+        const NONE: u64 = u64::MAX;
+        if let Ok(none) = NONE.to_string().parse::<ItemId>() {
+            drop(self.session.withdraw(none).await);
+        }
+    }
+}
+
+/// Leaves it to the store, and tells what comes of it there.
+async fn leave(place: &Place, asked: &PushAsk, say: &Say) {
+    let told = async {
+        let (reply, waits) = inbox::push(place, asked).await?;
+        let Some(waits) = waits.filter(|_| asked.wait != Wait::No) else { return Ok(reply) };
+        say.first(reply);
+        waits.rest(None).await
+    };
+    tokio::select! {
+        biased;
+        // Losing this branch loses nothing: the store has what it has.
+        told = told => say.last(told.unwrap_or_else(|error| failed(&error))),
+        () = say.hung_up() => {}
+    }
+}
