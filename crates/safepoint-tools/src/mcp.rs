@@ -17,6 +17,7 @@
 //! - A stop of a call waits for nothing: the server is told, and what it says later of that call is thrown away.
 //! - A call is sent once. It is tried again only where it certainly was not sent.
 
+mod address;
 mod client;
 mod error;
 mod exchange;

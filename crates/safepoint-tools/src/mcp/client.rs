@@ -12,7 +12,7 @@ use super::{
     exchange::Fault,
     link::{self, Link, Pauses},
     listing,
-    notices::Sink,
+    notices::{Afterwards, Sink},
     reading::{self, Answer},
     tool::McpTool,
 };
@@ -169,8 +169,8 @@ impl Client {
         args: Value,
         on_progress: impl Fn(String) + Send + Sync + 'static,
     ) -> Result<Called, Failure> {
-        let late = |_: &str| tracing::debug!("an answer that nobody waited for any more");
-        self.exchange(tool, args, Sink::new(on_progress, late)).await
+        let learn = |what: Afterwards<'_>| tracing::debug!(?what, "of a call that nobody waits for any more");
+        self.exchange(tool, args, Sink::new(on_progress, learn)).await
     }
 
     pub(super) async fn exchange(&self, tool: &str, args: Value, sink: Sink) -> Result<Called, Failure> {

@@ -16,6 +16,7 @@ use rmcp::{
 };
 
 use super::{
+    address,
     http::{self, Sent},
     notices::{Notices, Sink},
 };
@@ -95,6 +96,7 @@ impl Drop for Abandoned<'_> {
     fn drop(&mut self) {
         let Some(id) = self.of.take() else { return };
         if let Some(sink) = self.sink {
+            sink.abandoned();
             self.live.notices.abandon(id.clone(), sink.clone());
         }
         let why = "nobody waits for it any more".to_owned();
@@ -149,6 +151,6 @@ fn fault(error: &ServiceError, never_handed_over: bool) -> Fault {
                 Some(Sent::No) | None => Fault::NotSent(http::in_full(inner)),
             }
         }
-        other => Fault::Lost(other.to_string()),
+        other => Fault::Lost(address::scrubbed(&other.to_string())),
     }
 }

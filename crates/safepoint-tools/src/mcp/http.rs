@@ -11,6 +11,7 @@ use rmcp::transport::streamable_http_client::{
     StreamableHttpClientTransport, StreamableHttpClientTransportConfig, StreamableHttpError,
 };
 
+use super::address;
 use crate::limits;
 
 /// A transport that has not sent anything yet; what is wrong with the address or a header, otherwise.
@@ -73,16 +74,18 @@ pub(super) fn was_sent(error: &(dyn std::error::Error + 'static)) -> Option<Sent
     })
 }
 
-/// An error with everything behind it: reqwest's own words leave out what matters.
+/// An error with everything behind it, and nothing of an address that may be a secret: reqwest's own words leave out
+/// what matters, and tell what does not.
 pub(super) fn in_full(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut source = match error.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
-        Some(StreamableHttpError::Client(inner)) => std::error::Error::source(inner),
-        _ => error.source(),
+    let (mut text, mut source) = match error.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
+        Some(StreamableHttpError::Client(inner)) => {
+            (address::of_error(inner), std::error::Error::source(inner))
+        }
+        _ => (error.to_string(), error.source()),
     };
     while let Some(error) = source {
         text.push_str(&format!(": {error}"));
         source = error.source();
     }
-    text
+    address::scrubbed(&text)
 }

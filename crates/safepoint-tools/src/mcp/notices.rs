@@ -16,13 +16,24 @@ use rmcp::model::{ProgressNotificationParam, ProgressToken, RequestId};
 
 use crate::limits;
 
+/// What comes out about a call that nobody waits for. Exhaustive: it is given up, and later, perhaps, its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Afterwards<'a> {
+    /// It was under way, and the server is told that nobody waits.
+    Abandoned,
+    /// The server answered it after all: its work is over.
+    Answered(&'a str),
+    /// The process that worked on it is gone, with all that it had started.
+    Gone,
+}
+
 /// Where the notices of one call go.
 #[derive(Clone)]
 pub(super) struct Sink(Arc<Inner>);
 
 struct Inner {
     tell: Box<dyn Fn(String) + Send + Sync>,
-    late: Box<dyn Fn(&str) + Send + Sync>,
+    learn: Box<dyn Fn(Afterwards<'_>) + Send + Sync>,
     left: AtomicUsize,
     handed_over: AtomicBool,
 }
@@ -30,11 +41,11 @@ struct Inner {
 impl Sink {
     pub(super) fn new(
         tell: impl Fn(String) + Send + Sync + 'static,
-        late: impl Fn(&str) + Send + Sync + 'static,
+        learn: impl Fn(Afterwards<'_>) + Send + Sync + 'static,
     ) -> Self {
         Self(Arc::new(Inner {
             tell: Box::new(tell),
-            late: Box::new(late),
+            learn: Box::new(learn),
             left: AtomicUsize::new(limits::MCP_NOTICES),
             handed_over: AtomicBool::new(false),
         }))
@@ -43,6 +54,11 @@ impl Sink {
     /// Whether the call was handed to the transport: before that it certainly was not sent.
     pub(super) fn was_handed_over(&self) -> bool {
         self.0.handed_over.load(Ordering::SeqCst)
+    }
+
+    /// Nobody waits for the call any more.
+    pub(super) fn abandoned(&self) {
+        (self.0.learn)(Afterwards::Abandoned);
     }
 
     fn tell(&self, notice: &ProgressNotificationParam) {
@@ -122,7 +138,15 @@ impl Notices {
         };
         // Not under the lock: whoever is told may do anything.
         if let Some((_, sink)) = found {
-            (sink.0.late)(how);
+            (sink.0.learn)(Afterwards::Answered(how));
+        }
+    }
+
+    /// The server's process is gone: what it still worked on is over.
+    pub(super) fn gone(&self) {
+        let abandoned = std::mem::take(&mut *self.abandoned.lock().unwrap_or_else(PoisonError::into_inner));
+        for (_, sink) in abandoned {
+            (sink.0.learn)(Afterwards::Gone);
         }
     }
 

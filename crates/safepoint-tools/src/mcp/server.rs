@@ -3,7 +3,7 @@
 use std::{ffi::OsString, fmt, path::PathBuf, time::Duration};
 
 use super::{
-    Client, Error,
+    Client, Error, address,
     error::Kind,
     names::{self, Pick},
 };
@@ -227,7 +227,7 @@ impl fmt::Debug for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let place = match &self.endpoint {
             Endpoint::Stdio { program, .. } => program.to_string_lossy().into_owned(),
-            Endpoint::Http { url, .. } => url.split(['?', '#']).next().unwrap_or_default().to_owned(),
+            Endpoint::Http { url, .. } => address::one(url),
         };
         f.debug_struct("Server").field("name", &self.name).field("at", &place).finish_non_exhaustive()
     }

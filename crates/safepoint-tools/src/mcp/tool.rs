@@ -1,8 +1,12 @@
 //! A server's tool as one that the engine runs.
 
+use std::sync::{Mutex, PoisonError};
+
 use futures_util::future::BoxFuture;
+use jiff::Timestamp;
 use safepoint::{
     Cx, Failure, Tool,
+    receipt::{Grade, RemoteReport, RemoteStop},
     tool::{EffectClass, OnStop, Output, ToolResult, ToolSpec},
 };
 use serde_json::Value;
@@ -11,7 +15,7 @@ use super::{
     Client,
     client::Called,
     listing::{Hints, Told},
-    notices::Sink,
+    notices::{Afterwards, Sink},
     reading,
     server::{Annotations, Server},
 };
@@ -46,13 +50,11 @@ impl Tool for McpTool {
     }
 
     fn call(&self, cx: Cx, args: Value) -> BoxFuture<'static, ToolResult> {
-        let (client, name) = (self.client.clone(), self.name.clone());
+        let (client, name, effect) = (self.client.clone(), self.name.clone(), self.spec.effect);
         Box::pin(async move {
             let server = client.name().to_owned();
-            let (of, afterwards) = (server.clone(), cx.clone());
-            let late =
-                move |how: &str| afterwards.late(format!("was answered by the MCP server {of} with {how}"));
-            let sink = Sink::new(move |text| cx.progress(text), late);
+            let row = Row::new(&server, effect, cx.clone());
+            let sink = Sink::new(move |text| cx.progress(text), move |what| row.learn(what));
             match client.exchange(&name, args, sink).await? {
                 Called::Good(output) => {
                     // What speaks in place of a text goes to programs; the model reads it behind the fence.
@@ -61,5 +63,42 @@ impl Tool for McpTool {
                 Called::Bad(text) => Err(Failure::new(reading::fence(&server, &text)).into()),
             }
         })
+    }
+}
+
+/// What a receipt says of the server's work on a call that was given up: it was told, and only an answer or the end of
+/// its process says that the work is over (S3.6). What only reads is not followed.
+struct Row {
+    cx: Cx,
+    server: String,
+    effect: EffectClass,
+    report: Mutex<RemoteReport>,
+}
+
+impl Row {
+    fn new(server: &str, effect: EffectClass, cx: Cx) -> Self {
+        let report = RemoteReport::of(format!("mcp:{server}"), Grade::CallerSide);
+        Self { cx, server: server.to_owned(), effect, report: Mutex::new(report) }
+    }
+
+    fn learn(&self, what: Afterwards<'_>) {
+        if let Afterwards::Answered(how) = what {
+            self.cx.late(format!("was answered by the MCP server {} with {how}", self.server));
+        }
+        if self.effect == EffectClass::ReadOnly {
+            return;
+        }
+        let report = {
+            let mut report = self.report.lock().unwrap_or_else(PoisonError::into_inner);
+            let now = Some(Timestamp::now());
+            match what {
+                Afterwards::Abandoned => (report.stop, report.asked_at) = (Some(RemoteStop::Requested), now),
+                Afterwards::Answered(_) => (report.heard_at, report.ended_at) = (now, now),
+                Afterwards::Gone => report.ended_at = now,
+            }
+            report.clone()
+        };
+        // Not under the lock: the engine's own are taken there.
+        self.cx.report_remote(report);
     }
 }

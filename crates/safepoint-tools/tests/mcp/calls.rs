@@ -8,7 +8,7 @@ use safepoint_testkit::mcp::{HttpServer, Manners, Seen, Speaks, Start};
 use safepoint_tools::mcp::{Annotations, Protocol, Server};
 use serde_json::json;
 
-use crate::mcp::support::{Place, call, no_args, start, stdio, until};
+use crate::mcp::support::{Place, agent, call, got, no_args, start, stdio, told, until};
 
 /// S4.10: over both transports and both handshakes the same call has the same result, marked as a stranger's words.
 #[tokio::test]
@@ -83,6 +83,33 @@ async fn an_error_is_a_failed_call_with_an_unknown_effect() {
         assert!(text.contains(words), "{tool}: {text}");
     }
     assert!(call(&client, "echo", json!({"text": "on"})).await.good().contains("on"), "it goes on");
+}
+
+/// S3.8, S4.10: what may be a secret in a server's address is in nothing that a person or a model is told.
+#[tokio::test]
+async fn an_address_is_told_without_its_secrets() {
+    let with_secrets = |url: &str| url.replace("http://", "http://bob:SECRET@") + "?key=SECRET";
+    let nowhere = Server::http("test", with_secrets("http://127.0.0.1:1/mcp"));
+    let shown = format!("{nowhere:?}");
+    let error = nowhere.connect().await.unwrap_err();
+    let words = format!("{shown} {error} {error:?}");
+    assert!(words.contains("127.0.0.1:1") && !words.contains("SECRET") && !words.contains("bob"), "{words}");
+
+    let http = HttpServer::start(Manners::default()).await.unwrap();
+    let client = Server::http("test", with_secrets(http.url())).connect().await.unwrap();
+    assert!(
+        call(&client, "echo", json!({"text": "on"})).await.good().contains("on"),
+        "the query is asked with"
+    );
+    let agent = agent(&client, "test__deaf", no_args()).await;
+    let handle = agent.run("do it").detach();
+    got(&http, "tools/call").await;
+    drop(http);
+    let told = told(&handle.done().await);
+    assert!(!told.text.contains("SECRET") && !told.text.contains("bob"), "{}", told.text);
+    let told = call(&client, "echo", no_args()).await;
+    assert_eq!(told.report.status, CallStatus::Unreachable, "{}", told.text);
+    assert!(!told.text.contains("SECRET") && !told.text.contains("bob"), "{}", told.text);
 }
 
 /// S4.10: lines that are no messages are passed over.

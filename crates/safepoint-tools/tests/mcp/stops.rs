@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use safepoint::{
-    Agent,
+    Agent, RunHandle,
     event::EventKind,
     ids::CallId,
-    receipt::{CallStatus, Effect},
+    receipt::{CallStatus, Effect, Grade, Quiet, RemoteStop},
 };
 use safepoint_testkit::{
     mcp::{HttpServer, Manners, Seen, Speaks, Start},
@@ -23,6 +23,22 @@ const AT_ONCE: Duration = Duration::from_millis(500);
 
 fn is_stopped(told: &Told, effect: Effect) {
     assert_eq!((told.report.status, told.report.effect), (CallStatus::Stopped, effect), "{}", told.text);
+    assert!(told.report.remote.is_none(), "{:?}", told.report.remote);
+}
+
+/// The server had the call: it was told of the stop, and nobody says that its work has ended.
+async fn may_go_on(told: &Told, handle: &RunHandle) {
+    let report = &told.report;
+    assert_eq!((report.status, report.effect), (CallStatus::LeftRunning, Effect::Unknown), "{}", told.text);
+    let remote = report.remote.as_ref().unwrap();
+    assert_eq!((remote.stop, remote.grade), (Some(RemoteStop::Requested), Grade::CallerSide));
+    let quiet = handle.quiet().await;
+    assert!(matches!(quiet, Quiet::NotQuiet(_)), "{quiet:?}");
+    assert_eq!(quiet.receipt().survivors, ["remote work at mcp:test"]);
+    let shown = quiet.receipt().to_string();
+    assert!(
+        shown.contains("asked to stop: no answer: IT MAY STILL WORK") && shown.contains("EFFECT UNKNOWN")
+    );
 }
 
 /// S4.10, S2.7, S3.8. T13, modelcontextprotocol/python-sdk#2507: the server is told; nobody waits for it.
@@ -35,7 +51,7 @@ async fn over_pipes_a_stop_sends_cancelled_and_waits_for_nothing() {
         let running = start(&client, "deaf", no_args()).await;
         until("the call is there", || place.received("tools/call") == 1).await;
         let (told, took) = running.stop().await;
-        is_stopped(&told, Effect::Unknown);
+        may_go_on(&told, &running.handle).await;
         assert!(took < AT_ONCE, "{took:?}");
         until("the server is told", || place.received("notifications/cancelled") == 1).await;
         let log = safepoint_testkit::mcp::read_log(&place.log());
@@ -53,7 +69,7 @@ async fn over_http_the_newest_protocol_closes_the_requests_stream() {
     let running = start(&client, "deaf", no_args()).await;
     got(&http, "tools/call").await;
     let (told, took) = running.stop().await;
-    is_stopped(&told, Effect::Unknown);
+    may_go_on(&told, &running.handle).await;
     assert!(took < AT_ONCE, "{took:?}");
     let gave_up = |seen: &Seen| matches!(seen, Seen::GaveUp(request) if request["method"] == "tools/call");
     until("the stream is closed", || http.seen().iter().any(|(_, seen)| gave_up(seen))).await;
@@ -70,7 +86,7 @@ async fn over_http_the_older_protocol_sends_the_notification() {
     let running = start(&client, "deaf", no_args()).await;
     got(&http, "tools/call").await;
     let (told, took) = running.stop().await;
-    is_stopped(&told, Effect::Unknown);
+    may_go_on(&told, &running.handle).await;
     assert!(took < AT_ONCE, "{took:?}");
     got(&http, "notifications/cancelled").await;
 }
@@ -85,7 +101,7 @@ async fn over_http_a_call_without_any_answer_yet_is_stopped_at_once() {
         let running = start(&client, "deaf", no_args()).await;
         got(&http, "tools/call").await;
         let (told, took) = running.stop().await;
-        is_stopped(&told, Effect::Unknown);
+        may_go_on(&told, &running.handle).await;
         assert!(took < AT_ONCE, "{took:?}");
         let told = |seen: &Seen| match (seen, speaks) {
             (Seen::GaveUp(request), Speaks::Newest) => request["method"] == "tools/call",
@@ -104,7 +120,7 @@ async fn an_answer_after_the_stop_is_nobodys() {
     let running = start(&client, "late", no_args()).await;
     until("the call is there", || place.received("tools/call") == 1).await;
     let (told, _) = running.stop().await;
-    is_stopped(&told, Effect::Unknown);
+    assert_eq!(told.report.effect, Effect::Unknown, "{}", told.text);
     assert!(!told.text.contains("too late"), "{}", told.text);
     until("the server is told", || place.received("notifications/cancelled") == 1).await;
     let next = call(&client, "echo", serde_json::json!({"text": "next"})).await.good();
@@ -129,7 +145,9 @@ async fn a_late_answer_is_told_in_the_audit() {
     assert_eq!(outcome.answer(), Some("done"));
     assert!(!format!("{:?}", outcome.history()).contains("too late"), "{outcome:?}");
     let quiet = handle.quiet().await;
-    assert!(matches!(quiet, safepoint::receipt::Quiet::Quiet(_)), "{quiet:?}");
+    assert!(matches!(quiet, Quiet::Quiet(_)), "{quiet:?}");
+    let remote = quiet.receipt().calls[0].remote.clone().unwrap();
+    assert!(remote.ended_at.is_some() && !remote.may_go_on(), "the answer says that its work is over");
     let mut told = Vec::new();
     let mut audit = handle.audit();
     while let Some(event) = audit.next().await {
@@ -140,6 +158,26 @@ async fn a_late_answer_is_told_in_the_audit() {
     assert_eq!(told, ["call c1 was answered by the MCP server test with a result"]);
 }
 
+/// S3.6, S4.9: a process that is gone, with all that it had started, works on nothing any more.
+#[tokio::test]
+async fn the_end_of_its_process_ends_a_servers_work() {
+    let place = Place::new();
+    let client = place.server(Manners::default()).connect().await.unwrap();
+    let calls = [("c1", "test__deaf"), ("c2", "test__crash"), ("c3", "test__echo")];
+    let replies = calls.map(|(id, tool)| Reply::default().and_call_as(id, tool, no_args()));
+    let model = ScriptedModel::new(Script::of(replies.into_iter().chain([Reply::text("done")])));
+    let agent = Agent::builder(model).tools(client.tools().await.unwrap()).build();
+    let handle = agent.run("do all").detach();
+    until("the call is there", || place.received("tools/call") == 1).await;
+    assert!(handle.stop_call(&CallId::from("c1"), safepoint::StopRequest::now()).is_some());
+    // The third call is answered by the next process, which is started when the first is gone.
+    let quiet = handle.quiet().await;
+    assert!(matches!(quiet, Quiet::Quiet(_)), "{quiet:?}");
+    let call = &quiet.receipt().calls[0];
+    assert_eq!((call.status, call.effect), (CallStatus::LeftRunning, Effect::Unknown));
+    assert!(call.remote.as_ref().unwrap().ended_at.is_some());
+}
+
 /// S4.10. T13, aaif-goose/goose#4125, modelcontextprotocol/java-sdk#130: a server that reads nothing any more delays no stop.
 #[tokio::test]
 async fn a_server_that_reads_nothing_delays_no_stop() {
@@ -148,7 +186,11 @@ async fn a_server_that_reads_nothing_delays_no_stop() {
     let mut running = start(&client, "deaf", no_args()).await;
     running.called().await;
     let (told, took) = running.stop().await;
-    is_stopped(&told, Effect::Unknown);
+    // Whether the call had been handed over when the stop came is not known here.
+    match &told.report.remote {
+        Some(_) => may_go_on(&told, &running.handle).await,
+        None => is_stopped(&told, Effect::Unknown),
+    }
     assert!(took < AT_ONCE, "{took:?}");
     client.close().await;
 }

@@ -16,6 +16,7 @@ use tokio::time::timeout;
 
 use super::{
     super::{
+        address,
         exchange::{Farewells, Live},
         http::{self, Sent},
         notices::Notices,
@@ -130,7 +131,11 @@ fn refused(server: &str, error: &ClientInitializeError) -> Error {
         other => other,
     };
     let ClientInitializeError::TransportError { error: inner, .. } = error else {
-        return Error::new(server, Kind::Wrong, format!("could not agree with us: {error}"));
+        return Error::new(
+            server,
+            Kind::Wrong,
+            format!("could not agree with us: {}", address::scrubbed(&error.to_string())),
+        );
     };
     let why = http::in_full(inner.error.as_ref());
     match http::was_sent(inner.error.as_ref()) {
@@ -194,7 +199,13 @@ impl Connected {
         line.cut().await;
         drop(line);
         match process {
-            Some(mut process) => Some(end(&mut process).await),
+            Some(mut process) => {
+                let report = end(&mut process).await;
+                if report.survivors.is_empty() {
+                    live.notices.gone();
+                }
+                Some(report)
+            }
             None => None,
         }
     }
