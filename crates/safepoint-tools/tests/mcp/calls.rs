@@ -101,15 +101,16 @@ async fn an_address_is_told_without_its_secrets() {
         call(&client, "echo", json!({"text": "on"})).await.good().contains("on"),
         "the query is asked with"
     );
-    let agent = agent(&client, "test__deaf", no_args()).await;
-    let handle = agent.run("do it").detach();
+    let (deaf, next) =
+        (agent(&client, "test__deaf", no_args()).await, agent(&client, "test__echo", no_args()).await);
+    let handle = deaf.run("do it").detach();
     got(&http, "tools/call").await;
     drop(http);
-    let told = told(&handle.done().await);
-    assert!(!told.text.contains("SECRET") && !told.text.contains("bob"), "{}", told.text);
-    let told = call(&client, "echo", no_args()).await;
-    assert_eq!(told.report.status, CallStatus::Unreachable, "{}", told.text);
-    assert!(!told.text.contains("SECRET") && !told.text.contains("bob"), "{}", told.text);
+    let lost = told(&handle.done().await);
+    let unsent = told(&next.run("do it").await);
+    assert_eq!(unsent.report.status, CallStatus::Unreachable, "{}", unsent.text);
+    let words = lost.text + &unsent.text;
+    assert!(words.contains("127.0.0.1") && !words.contains("SECRET") && !words.contains("bob"), "{words}");
 }
 
 /// S4.10: lines that are no messages are passed over.
