@@ -2,11 +2,12 @@
 
 use std::{io::IsTerminal as _, path::PathBuf, process::ExitCode, sync::Arc, time::Instant};
 
-use safepoint::{Session, ids::SessionId, store::Store};
+use safepoint::{Session, ids::SessionId, session::OnLeft, store::Store};
 use safepoint_tools::process::Processes;
 
 mod crew;
 mod driver;
+mod handed;
 mod hear;
 mod host;
 mod input;
@@ -92,6 +93,13 @@ async fn once(args: &AgentArgs, kept: Option<&Kept>, path: Option<&PathBuf>) -> 
     if let Some(setup) = &args.remembered {
         builder = builder.setup(setup);
     }
+    if is_seen {
+        builder = builder.on_left(OnLeft::Wait);
+    }
+    let stops = match kept {
+        Some(Kept { store, id }) => kept::stops(&**store, id).await,
+        None => Vec::new(),
+    };
     let (session, left) = match kept {
         None => (builder.start(), None),
         Some(Kept { store, id }) => {
@@ -105,13 +113,13 @@ async fn once(args: &AgentArgs, kept: Option<&Kept>, path: Option<&PathBuf>) -> 
     let notices = notices(notice, &crew, socket.as_ref().err());
     if !is_seen {
         let screen = Screen::start(false);
-        notices.iter().for_each(|notice| screen.note(notice));
+        notices.iter().chain(&stops).for_each(|notice| screen.note(notice));
         let code = plain::chat(&host, &screen, &processes, times).await;
         crew.leave().await;
         return finish(socket, code.map(After::Over)).await;
     }
     let surface = Surface::new(paint(), terminal::size());
-    let about = About { session: host.id.as_str().to_owned(), tools: crew.tools() };
+    let about = About { session: host.id.as_str().to_owned(), tools: crew.tools(), is_kept: kept.is_some() };
     let mut state = State::new(about, crew.model(), surface.columns());
     if notices.is_empty() {
         state.tell(Tone::Aside, &format!("safepoint {}, with {}", env!("CARGO_PKG_VERSION"), crew.model()));
@@ -120,6 +128,7 @@ async fn once(args: &AgentArgs, kept: Option<&Kept>, path: Option<&PathBuf>) -> 
     if let Some(left) = left {
         left.show(&mut state, Instant::now());
     }
+    stops.iter().for_each(|stop| state.tell(Tone::Bad, stop));
     let store = match kept {
         Some(kept) => Some(Arc::clone(&kept.store)),
         None => conversation::existing_store(path.cloned())?,

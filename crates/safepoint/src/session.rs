@@ -67,6 +67,7 @@ pub use item::{Delivered, Item, Policy, Preempt, Push, PushError, Ticket};
 pub use lookback::{Happened, Past, look_back};
 pub use lost::Lost;
 pub use machine::{Leftover, OnFailure};
+pub use open::OnLeft;
 pub use outside::ask_stop;
 pub use planner::{Came, Chat, Plan, Planner, Situation, TurnPlan, Waiting, Wanted};
 pub use reader::Reader;
@@ -110,6 +111,7 @@ pub struct SessionBuilder<T> {
     late: Late,
     retained_deltas: usize,
     setup: Option<String>,
+    on_left: OnLeft,
 }
 
 /// How many items may wait, unless it is said.
@@ -179,6 +181,13 @@ impl<T: Item> SessionBuilder<T> {
         self
     }
 
+    /// Sets what becomes of items that waited in the store before the session is opened. Default: they begin a turn, unless
+    /// one was left open.
+    pub fn on_left(mut self, on_left: OnLeft) -> Self {
+        self.on_left = on_left;
+        self
+    }
+
     /// Begins the session.
     ///
     /// # Panics
@@ -223,7 +232,13 @@ impl<T: Item> Session<T> {
             quiet: QUIET,
             inbox: INBOX,
         };
-        SessionBuilder { settings, late: Late::Refuse, retained_deltas: RETAINED, setup: None }
+        SessionBuilder {
+            settings,
+            late: Late::Refuse,
+            retained_deltas: RETAINED,
+            setup: None,
+            on_left: OnLeft::GoOn,
+        }
     }
 
     /// What can talk to it from elsewhere.
@@ -292,12 +307,25 @@ impl<T: Item> SessionHandle<T> {
     /// Takes an item back that waits, or a steer that was not delivered yet; none if a turn has it, or it is gone: then
     /// it is too late. It never touches a turn at work (S6.12).
     ///
+    /// It is asked before this returns, whether anybody waits for the answer or not: what is pushed afterwards comes after
+    /// it.
+    ///
     /// # Cancel safety
     /// The item may be taken back although nobody waits for it; its ticket has it then.
-    pub async fn withdraw(&self, item: ItemId) -> Option<T> {
+    pub fn withdraw(&self, item: ItemId) -> impl Future<Output = Option<T>> + Send + use<T> {
         let (reply, answer) = oneshot::channel();
         self.shared.mailbox.post(Mail::Withdraw { item, reply });
-        answer.await.ok().flatten()
+        async move { answer.await.ok().flatten() }
+    }
+
+    /// What waits and no turn has, in the order of the queue, copied. None once the session has ended.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub async fn waiting(&self) -> Vec<(ItemId, T)> {
+        let (reply, answer) = oneshot::channel();
+        self.shared.mailbox.post(Mail::Waiting { reply });
+        answer.await.unwrap_or_default()
     }
 
     /// Asks the session to stop (S6.7). Never blocks; callable from anywhere, any number of times.

@@ -24,7 +24,7 @@ use super::{
     crew::Crew,
     hear::Heard,
     host::Host,
-    items::{How, Origin},
+    items::{How, Origin, Pushed},
     later::Came,
     pane,
     state::{Act, Hardness, Leave, State, Tone},
@@ -114,6 +114,8 @@ impl Driver {
         let mut events = self.host.session.events();
         let mut ticks = interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let left = self.host.session.waiting().await;
+        self.take_left(left);
         self.draw();
         loop {
             let woke = tokio::select! {
@@ -155,6 +157,8 @@ impl Driver {
                 }
             }
             Woke::Came(Came::Back(text)) => self.state.back(&text),
+            Woke::Came(Came::Handed(text)) => self.state.handed(text),
+            Woke::Came(Came::Waits(waiting)) => self.take_waiting(waiting),
             Woke::Came(Came::Told(tone, text)) => self.state.tell(tone, &text),
             Woke::Came(Came::Gone(gone)) => self.state.gone(&gone, Instant::now()),
             Woke::Came(Came::Model(name)) => {
@@ -167,9 +171,11 @@ impl Driver {
             }
             Woke::Came(Came::Next(id)) => {
                 self.next = Some(id);
-                self.quit(Leave::Tidily, 0);
+                self.state.leaving = Some(Leave::Tidily);
+                self.leave(Leave::Tidily);
             }
-            Woke::Time => {}
+            // The session has told it.
+            Woke::Came(Came::Left) | Woke::Time => {}
         }
     }
 
@@ -193,10 +199,13 @@ impl Driver {
 
     fn hear(&mut self, event: Event<SessionEvent>) {
         let heard = match event.kind {
-            SessionEvent::Accepted(id) => match self.host.pushed(id) {
-                Some(item) => Heard::Accepted { id, item },
-                None => return,
-            },
+            SessionEvent::Accepted(id) => {
+                let item = self.host.pushed(id).unwrap_or_else(|| {
+                    self.look_at_waiting();
+                    Pushed { text: String::new(), how: How::Queue, origin: Origin::Elsewhere }
+                });
+                Heard::Accepted { id, item }
+            }
             SessionEvent::TurnStarted { items, .. } => Heard::Started(items),
             _ => Heard::Event(event),
         };
@@ -209,18 +218,15 @@ impl Driver {
             match act {
                 Act::Push { text, how } => self.push(text, how),
                 Act::Stop(hardness) => self.stop(hardness),
-                Act::Quit(leave) => self.quit(leave, if leave == Leave::AtOnce { 130 } else { 0 }),
+                Act::Quit(leave) => self.leave(leave),
+                Act::Withdraw(items) => self.take_back(items, Came::Back),
+                Act::HandBack => self.take_back(self.host.waiting_here(), Came::Handed),
                 Act::GoTo(named) => {
                     let at = named.parse().ok().and_then(|number: usize| number.checked_sub(1));
                     let id = at.and_then(|at| self.listed.get(at).cloned());
                     self.later(Act::GoTo(id.unwrap_or(named)));
                 }
-                Act::Withdraw(_)
-                | Act::Resume
-                | Act::List
-                | Act::Decide(..)
-                | Act::LookAt(_)
-                | Act::Model(_) => self.later(act),
+                Act::Resume | Act::List | Act::Decide(..) | Act::LookAt(_) | Act::Model(_) => self.later(act),
             }
         }
     }
@@ -241,6 +247,20 @@ impl Driver {
         let request = request.cleanup_cap(self.times.cleanup_cap).because(Reason::user("at the terminal"));
         // The run's events tell what it reached.
         drop(self.host.session.stop_turn(None, request));
+    }
+
+    /// The person goes: what they said and no turn has is not sent. What others have pushed waits on.
+    fn leave(&mut self, leave: Leave) {
+        let code = if leave == Leave::AtOnce { 130 } else { 0 };
+        let own = self.host.waiting_here();
+        // A turn at work is stopped first; without one the session's end would be there before the withdrawal.
+        if self.host.session.turn().is_some() {
+            self.quit(leave, code);
+            self.take_back(own, |_told| Came::Left);
+        } else {
+            self.take_back(own, |_told| Came::Left);
+            self.quit(leave, code);
+        }
     }
 
     /// Ends the session; at once means within a second, whatever is alive.
@@ -284,8 +304,9 @@ impl Driver {
     async fn end(mut self) -> anyhow::Result<After> {
         self.state.end_text();
         let typed = self.state.input.take();
-        if !typed.trim().is_empty() {
-            self.state.tell(Tone::Aside, &format!("not sent: {typed}"));
+        let back = self.state.handed.take();
+        for text in back.into_iter().chain([typed]).filter(|text| !text.trim().is_empty()) {
+            self.state.tell(Tone::Aside, &format!("not sent: {text}"));
         }
         if let Some(exit) = self.host.session.is_done().then(|| self.host.session.done())
             && let safepoint::session::ExitReason::Failed(error) = exit.await.reason()

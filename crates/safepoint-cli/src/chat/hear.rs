@@ -42,7 +42,10 @@ impl State {
             Heard::Event(event) => event,
         };
         match event.kind {
-            SessionEvent::Run { event, .. } => self.run_event(&event, now),
+            SessionEvent::Run { event, .. } => {
+                self.run_event(&event, now);
+                return self.stop_heard(&event.kind);
+            }
             SessionEvent::Aside { event, .. } => self.child_event(&event.kind, now),
             SessionEvent::AsideLost(lost) => self.tell(Tone::Bad, &questions::lost(&lost)),
             SessionEvent::Requeued(item) => self.items.requeue(item),
@@ -83,7 +86,8 @@ impl State {
         // Another turn may have come between.
         let is_instead =
             items.iter().any(|id| self.instead.remove(id).is_some_and(|of| self.last_turn == Some(of)));
-        let taken: Vec<Pushed> = items.iter().filter_map(|id| self.items.take(*id)).collect();
+        let taken: Vec<Pushed> =
+            items.iter().filter_map(|id| self.items.take(*id)).filter(|item| !item.text.is_empty()).collect();
         let is_new = !taken.is_empty();
         for item in taken {
             let label = if is_instead { "instead of the turn before" } else { "" };
@@ -96,7 +100,7 @@ impl State {
             self.unsaid = Unsaid::Yes;
         }
         self.work = Some(Work::new());
-        self.ctrl_c = 0;
+        self.ctrl_c = None;
     }
 
     fn run_event(&mut self, event: &Event, now: Instant) {
@@ -243,9 +247,12 @@ impl State {
 
     fn fate(&mut self, id: ItemId, fate: Fate) {
         let item = self.items.forget(id);
-        let (Some(item), why) = (item, fate) else { return };
-        match why {
-            Fate::Unhandled => self.tell(Tone::Aside, &format!("not sent: {}", item.text)),
+        if fate == Fate::Withdrawn {
+            return self.withdrawn(id, item);
+        }
+        let Some(item) = item.filter(|item| !item.text.is_empty()) else { return };
+        match fate {
+            Fate::Unhandled => self.unhandled(&item.text),
             Fate::Dropped => self.tell(Tone::Aside, &format!("dropped: {}", item.text)),
             Fate::Returned(refusal) => {
                 self.tell(Tone::Bad, &format!("not taken ({refusal}): {}", item.text));
@@ -268,9 +275,8 @@ impl State {
             self.tell(Tone::Aside, "  /resume goes on from there, /retry sends it again");
         }
         // A queue that would wait for ever is the sender's again.
-        let is_over = matches!(fate, Fate::Interrupted(_)) && self.leaving.is_none();
-        let queued = self.items.queued_here();
-        let back = (is_over && !queued.is_empty()).then_some(Act::Withdraw(queued));
+        let back = if let Fate::Interrupted(_) = fate { self.hand_back() } else { None };
+        self.end_hand_back();
         // Some may be of runs that go on in the background.
         let asked = self.questions.iter().map(|asked| &asked.question.id);
         let asked: Vec<_> = asked.chain(&self.deciding).cloned().collect();

@@ -8,7 +8,7 @@ use std::{
 use safepoint::{
     SessionHandle,
     ids::{ItemId, SessionId},
-    session::{Policy, Push, PushError, Ticket},
+    session::{Fate, Policy, Push, PushError, Ticket},
 };
 
 use super::items::{How, Origin, Pushed};
@@ -18,11 +18,13 @@ pub(crate) struct Host {
     pub(crate) session: SessionHandle<String>,
     pub(crate) id: SessionId,
     pushed: Mutex<HashMap<ItemId, (Pushed, Ticket<String>)>>,
+    /// What others put into the store.
+    found: Mutex<HashMap<ItemId, Pushed>>,
 }
 
 impl Host {
     pub(crate) fn new(session: SessionHandle<String>, id: SessionId) -> Self {
-        Self { session, id, pushed: Mutex::default() }
+        Self { session, id, pushed: Mutex::default(), found: Mutex::default() }
     }
 
     /// Pushes, and remembers by whom.
@@ -52,8 +54,14 @@ impl Host {
         Ok(ticket)
     }
 
+    /// Something that waits and was pushed past this: from elsewhere into the store, or before it was opened.
+    pub(crate) fn found(&self, id: ItemId, item: Pushed) {
+        self.found.lock().unwrap_or_else(PoisonError::into_inner).insert(id, item);
+    }
+
     pub(crate) fn pushed(&self, id: ItemId) -> Option<Pushed> {
-        self.lock().get(&id).map(|(item, _)| item.clone())
+        let pushed = self.lock().get(&id).map(|(item, _)| item.clone());
+        pushed.or_else(|| self.found.lock().unwrap_or_else(PoisonError::into_inner).get(&id).cloned())
     }
 
     /// What no turn has yet, in order.
@@ -68,6 +76,20 @@ impl Host {
             .collect();
         waiting.sort_by_key(|(ticket, _)| ticket.id());
         waiting
+    }
+
+    /// What was said here and no turn has, in order.
+    pub(crate) fn waiting_here(&self) -> Vec<ItemId> {
+        let mut here: Vec<ItemId> = self.waiting().into_iter().map(|(id, _)| id).collect();
+        here.retain(|id| self.pushed(*id).is_some_and(|item| item.origin == Origin::Here));
+        here
+    }
+
+    /// What was taken out of the queue, whoever asked.
+    pub(crate) fn withdrawn(&self, id: ItemId) -> Option<String> {
+        let pushed = self.lock();
+        let (item, ticket) = pushed.get(&id)?;
+        (ticket.fate_now() == Some(Fate::Withdrawn)).then(|| item.text.clone())
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<ItemId, (Pushed, Ticket<String>)>> {

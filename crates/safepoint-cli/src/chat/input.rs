@@ -36,12 +36,19 @@ impl Input {
         let text = std::mem::take(&mut self.text);
         self.cursor = 0;
         self.recalled = None;
-        if !text.trim().is_empty() && self.earlier.last() != Some(&text) {
-            self.earlier.push(text.clone());
+        if !text.trim().is_empty() {
+            self.remember(text.clone());
+        }
+        text
+    }
+
+    /// Keeps it among the earlier ones, as the last.
+    pub(super) fn remember(&mut self, text: String) {
+        if self.earlier.last() != Some(&text) {
+            self.earlier.push(text);
         }
         let over = self.earlier.len().saturating_sub(EARLIER);
         self.earlier.drain(..over);
-        text
     }
 
     pub(super) fn clear(&mut self) {

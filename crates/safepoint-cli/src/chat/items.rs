@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use safepoint::ids::ItemId;
 
-/// One item as it was pushed.
+/// One item as it was pushed; without a text as long as nobody has looked what it says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Pushed {
     pub(crate) text: String,
@@ -23,11 +23,12 @@ pub(crate) enum How {
     Preempt,
 }
 
-/// Who pushed it. Exhaustive: the person here, or somebody through the socket.
+/// Who pushed it. Exhaustive: the person here, somebody from elsewhere, or whoever did before the session was opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
     Here,
     Elsewhere,
+    Before,
 }
 
 /// The two lists.
@@ -62,6 +63,13 @@ impl Items {
         let list =
             if item.how == How::Steer && turn == Turn::AtWork { &mut self.steers } else { &mut self.waiting };
         list.insert(id, item);
+    }
+
+    /// What one says of which only the number was known.
+    pub(super) fn say(&mut self, id: ItemId, text: &str) {
+        if let Some(item) = self.waiting.get_mut(&id) {
+            text.clone_into(&mut item.text);
+        }
     }
 
     /// It is part of a turn now.
@@ -114,8 +122,8 @@ impl Items {
         self.steers.iter().map(|(id, item)| (*id, item))
     }
 
-    /// What the person here has queued, in order.
-    pub(super) fn queued_here(&self) -> Vec<ItemId> {
-        self.queue().filter(|(_, item)| item.origin == Origin::Here).map(|(id, _)| id).collect()
+    /// What the person here has queued, and what was left to them, in order.
+    pub(super) fn editable(&self) -> Vec<ItemId> {
+        self.queue().filter(|(_, item)| item.origin != Origin::Elsewhere).map(|(id, _)| id).collect()
     }
 }

@@ -7,7 +7,8 @@ use safepoint::{
     event::Fact,
     history::Entry,
     ids::{SessionId, TurnId},
-    session::{Happened, look_back},
+    receipt::ReasonReport,
+    session::{Happened, Intent, look_back},
     store::{ApprovalState, Store},
 };
 
@@ -108,6 +109,28 @@ fn spoken(fact: &Fact) -> Vec<Said> {
         }
         _ => Vec::new(),
     }
+}
+
+/// Stops that were asked while nobody had the session open: who asked, and when. They are seen to as it is opened.
+pub(super) async fn stops(store: &dyn Store, session: &SessionId) -> Vec<String> {
+    // What cannot be read is told by whoever opens the session.
+    let rows = store.stops(session, 0).await.unwrap_or_default();
+    let unseen = rows.into_iter().filter(|row| !row.seen);
+    let stops = unseen.filter_map(|row| match Intent::from_bytes(&row.bytes) {
+        Ok(Intent::Session(stop)) => {
+            let by = stop.asked_by().map_or(String::new(), |by| {
+                let ReasonReport { code, actor, text } = by.into();
+                format!(" by {code} ({actor}): {text}")
+            });
+            Some(format!("{session} was asked to stop{by}, at {}, while nobody had it open", told_at(row.at)))
+        }
+        _ => None,
+    });
+    stops.collect()
+}
+
+fn told_at(at: jiff::Timestamp) -> String {
+    at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string()
 }
 
 /// What a person has to know of the last turn before they go on.

@@ -15,6 +15,8 @@ use super::{
 
 /// How long no key must have been pressed before one answers a question.
 pub(super) const CALM: Duration = Duration::from_millis(600);
+/// Within so long two Ctrl-C are one wish.
+const TWICE: Duration = Duration::from_secs(1);
 /// For so long after a turn has ended a Ctrl-C was meant for it.
 const JUST_ENDED: Duration = Duration::from_secs(1);
 
@@ -30,7 +32,7 @@ impl State {
         if control && key.code == KeyCode::Char('c') {
             return self.ctrl_c(now);
         }
-        self.ctrl_c = 0;
+        self.ctrl_c = None;
         match key.code {
             KeyCode::Esc => self.escape(),
             KeyCode::Char('d') if control && self.input.is_empty() => self.quit(Leave::Tidily),
@@ -46,7 +48,7 @@ impl State {
     /// Text was pasted; it answers nothing.
     pub(super) fn paste(&mut self, text: &str, now: Instant) {
         self.pressed = Some(now);
-        self.ctrl_c = 0;
+        self.ctrl_c = None;
         if self.leaving.is_none() {
             self.input.insert(text);
         }
@@ -87,7 +89,7 @@ impl State {
     /// The last queued message comes back into the input; else an earlier one is recalled.
     fn up(&mut self) -> Vec<Act> {
         if self.input.is_empty()
-            && let Some(last) = self.items.queued_here().pop()
+            && let Some(last) = self.items.editable().pop()
         {
             return vec![Act::Withdraw(vec![last])];
         }
@@ -105,6 +107,7 @@ impl State {
         }
         let is_at_work =
             self.work.as_ref().is_some_and(|work| work.stage == Stage::Works && work.stop.is_none());
+        self.said_on();
         vec![Act::Push { text, how: if is_at_work { how } else { How::Queue } }]
     }
 
@@ -191,22 +194,28 @@ impl State {
         }
         // A turn that only waits for an answer is at a safe point: its question is taken back.
         let only_waits = self.work.is_none() && !self.questions.is_empty();
-        if only_waits { vec![Act::Stop(Hardness::Now)] } else { self.stop() }
+        if !only_waits {
+            return self.stop();
+        }
+        std::iter::once(Act::Stop(Hardness::Now)).chain(self.hand_back()).collect()
     }
 
     /// Stops the turn at the next safe point; if that was asked already, now.
     pub(super) fn stop(&mut self) -> Vec<Act> {
-        match &self.work {
-            Some(work) if work.stage == Stage::Works => {
-                vec![Act::Stop(if work.stop.is_none() { Hardness::AtSafePoint } else { Hardness::Now })]
-            }
-            _ => Vec::new(),
-        }
+        let hardness = match &self.work {
+            Some(work) if work.stage == Stage::Works && work.stop.is_none() => Hardness::AtSafePoint,
+            Some(work) if work.stage == Stage::Works => Hardness::Now,
+            _ => return Vec::new(),
+        };
+        std::iter::once(Act::Stop(hardness)).chain(self.hand_back()).collect()
     }
 
     fn ctrl_c(&mut self, now: Instant) -> Vec<Act> {
-        self.ctrl_c += 1;
-        if self.ctrl_c > 1 || self.leaving.is_some() {
+        let before = self.ctrl_c.replace(now);
+        let is_twice = before.is_some_and(|before| now.saturating_duration_since(before) < TWICE);
+        let is_stopping =
+            self.work.as_ref().is_some_and(|work| work.stage == Stage::Works && work.stop.is_some());
+        if is_twice || before.is_some() && is_stopping || self.leaving.is_some() {
             return self.quit(Leave::AtOnce);
         }
         let works = self.stop();

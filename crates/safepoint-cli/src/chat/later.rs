@@ -1,12 +1,17 @@
 //! What is asked of the session and answered later: keys come first.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
-use safepoint::{ids::ApprovalId, store::Store};
+use safepoint::{
+    ids::{ApprovalId, ItemId},
+    store::Store,
+};
 
 use super::{
     driver::Driver,
+    hear::Heard,
     host::Host,
+    items::{How, Origin, Pushed},
     kept,
     state::{Act, Tone},
 };
@@ -14,6 +19,12 @@ use super::{
 /// What acts come to, once it is known.
 pub(super) enum Came {
     Back(String),
+    /// The same at a stop.
+    Handed(String),
+    /// What waits, whoever pushed it.
+    Waits(Vec<(ItemId, String)>),
+    /// The same as the chat ends.
+    Left,
     Told(Tone, String),
     /// Questions that nobody asks any more.
     Gone(Vec<ApprovalId>),
@@ -23,19 +34,59 @@ pub(super) enum Came {
 }
 
 impl Driver {
+    /// Takes items back. It is asked before this returns: what is said afterwards comes after it.
+    pub(super) fn take_back(&mut self, items: Vec<ItemId>, came_as: fn(String) -> Came) {
+        self.state.asked_back(&items);
+        let asked: Vec<_> = items.iter().map(|id| self.host.session.withdraw(*id)).collect();
+        let (host, came) = (Arc::clone(&self.host), self.came.0.clone());
+        tokio::spawn(async move {
+            let mut texts = Vec::new();
+            for (id, asked) in items.into_iter().zip(asked) {
+                // Somebody else may have been first: it is nowhere else then.
+                texts.extend(asked.await.or_else(|| host.withdrawn(id)));
+            }
+            if !texts.is_empty() && came.send(came_as(texts.join("\n"))).is_err() {
+                // The chat is over, and has told it.
+            }
+        });
+    }
+
+    /// Has the session say what waits that was not pushed through this program.
+    pub(super) fn look_at_waiting(&self) {
+        let (host, came) = (Arc::clone(&self.host), self.came.0.clone());
+        tokio::spawn(async move {
+            if came.send(Came::Waits(host.session.waiting().await)).is_err() {
+                // The chat is over.
+            }
+        });
+    }
+
+    /// What waited before the session was opened.
+    pub(super) fn take_left(&mut self, left: Vec<(ItemId, String)>) {
+        self.state.tell_left(left.len());
+        for (id, text) in left {
+            let item = Pushed { text, how: How::Queue, origin: Origin::Before };
+            self.host.found(id, item.clone());
+            drop(self.state.hear(Heard::Accepted { id, item }, Instant::now()));
+        }
+    }
+
+    /// What it says in full.
+    pub(super) fn take_waiting(&mut self, waiting: Vec<(ItemId, String)>) {
+        for (id, text) in waiting {
+            if self.host.pushed(id).is_none() {
+                self.state.items.say(id, &text);
+                self.host.found(id, Pushed { text, how: How::Queue, origin: Origin::Elsewhere });
+            }
+        }
+    }
+
     /// What the session answers is not waited for here: keys come first.
     pub(super) fn later(&self, act: Act) {
         let (host, crew, came) = (Arc::clone(&self.host), Arc::clone(&self.crew), self.came.0.clone());
         let (store, columns) = (self.store.clone(), self.state.columns());
         tokio::spawn(async move {
             let answer = match act {
-                Act::Withdraw(items) => {
-                    let mut texts = Vec::new();
-                    for item in items {
-                        texts.extend(host.session.withdraw(item).await);
-                    }
-                    (!texts.is_empty()).then(|| Came::Back(texts.join("\n")))
-                }
                 Act::Resume => match host.session.resume().await {
                     true => None,
                     false => Some(list(store.as_ref(), &host, columns).await),
@@ -70,7 +121,7 @@ impl Driver {
                     Ok(()) => Came::Model(name),
                     Err(error) => Came::Told(Tone::Bad, format!("{error:#}")),
                 }),
-                Act::Push { .. } | Act::Stop(_) | Act::Quit(_) => None,
+                Act::Push { .. } | Act::Withdraw(_) | Act::HandBack | Act::Stop(_) | Act::Quit(_) => None,
             };
             if let Some(answer) = answer
                 && came.send(answer).is_err()

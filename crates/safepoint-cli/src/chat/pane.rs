@@ -39,6 +39,7 @@ pub(super) fn pane(state: &State, rows: usize, now: Instant) -> Pane {
         stopping(work, now, &mut lines);
     }
     lists(&state.items, &mut lines);
+    taken_back(state.handed.texts(), &mut lines);
     if let Some(asked) = state.questions.front().filter(|_| state.deciding.is_none()) {
         let args = one_line(&brief(&asked.question.args));
         lines.push(Line::styled(format!("? {}: {args}", questions::short(&asked.question)), STOPPING));
@@ -135,8 +136,33 @@ fn list(label: &'static str, items: &[(&Pushed, Place)], lines: &mut Vec<Line<'s
             Place::First => " (before the queue)",
             Place::Queued => "",
         };
-        let from = if item.origin == Origin::Elsewhere { " (from elsewhere)" } else { "" };
+        let from = match item.origin {
+            Origin::Here => "",
+            Origin::Elsewhere => " (from elsewhere)",
+            Origin::Before => " (from before)",
+        };
         lines.push(Line::raw(format!("  {}. {}{mark}{from}", index + 1, one_line(&item.text))));
+    }
+}
+
+/// What a stop has taken out of the queue.
+fn taken_back(texts: &[String], lines: &mut Vec<Line<'static>>) {
+    if texts.is_empty() {
+        return;
+    }
+    lines.push(Line::styled("not sent, yours again when the turn has ended:", LABEL));
+    let texts = texts.iter().flat_map(|text| text.lines()).take(LISTED);
+    lines.extend(texts.map(|text| Line::raw(format!("  {}", one_line(text)))));
+}
+
+/// What comes of a stop while it is under way.
+fn stopping_hint(state: &State, stop: Stop) -> String {
+    let ends = if state.ctrl_c.is_some() { "Ctrl-C ends" } else { "Ctrl-C twice ends" };
+    let esc = if stop == Stop::Now { "" } else { "Esc stops at once · " };
+    match (state.handed.is_asked(), state.handed.texts()) {
+        (true, []) => format!("{esc}{ends}"),
+        (true, _) => format!("{esc}what waited comes back to you · {ends}"),
+        (false, _) => format!("{esc}the newer message goes next, the queue after it · {ends}"),
     }
 }
 
@@ -159,7 +185,6 @@ fn input(state: &State) -> (Vec<Line<'static>>, (usize, usize)) {
 fn hint(state: &State, now: Instant) -> String {
     let works = state.work.as_ref().is_some_and(|work| work.stage == Stage::Works);
     let stop = state.work.as_ref().filter(|_| works).and_then(|work| work.stop);
-    let (is_stopping, is_stopping_now) = (stop.is_some(), stop == Some(Stop::Now));
     match (state.leaving, state.mode, state.questions.front()) {
         (Some(Leave::Tidily), ..) => "ending… Ctrl-C ends within a second".to_owned(),
         (Some(Leave::AtOnce), ..) => "ending now…".to_owned(),
@@ -181,15 +206,10 @@ fn hint(state: &State, now: Instant) -> String {
             }
         }
         (None, Mode::Typing, Some(_)) => "a question for you, when you pause typing".to_owned(),
-        (None, Mode::Typing, None) if is_stopping_now => {
-            "what waits comes back to you · Ctrl-C ends".to_owned()
-        }
-        (None, Mode::Typing, None) if is_stopping => {
-            "Esc stops at once · what waits comes back to you · Ctrl-C ends".to_owned()
-        }
-        (None, Mode::Typing, None) if works => {
-            "Enter steers · Alt-Enter queues · Esc stops · /help".to_owned()
-        }
+        (None, Mode::Typing, None) if works => stop.map_or_else(
+            || "Enter steers · Alt-Enter queues · Esc stops · /help".to_owned(),
+            |stop| stopping_hint(state, stop),
+        ),
         (None, Mode::Typing, None) if state.work.is_some() => "Enter queues · /help".to_owned(),
         (None, Mode::Typing, None) => {
             let is_open = state.last.as_ref().is_some_and(|receipt| receipt.ending != Ending::Done);

@@ -2,7 +2,7 @@
 
 use super::{
     items::How,
-    state::{Act, Leave, State, Tone},
+    state::{Act, Hardness, Leave, State, Tone},
 };
 
 /// Each with what it does, as `/help` tells it.
@@ -83,7 +83,11 @@ impl State {
     fn stop_now(&mut self) -> Vec<Act> {
         let stops = |state: &mut Self| {
             let stops = state.stop();
-            stops.into_iter().map(|_| Act::Stop(super::state::Hardness::Now)).collect()
+            let now = |act| match act {
+                Act::Stop(_) => Act::Stop(Hardness::Now),
+                act => act,
+            };
+            stops.into_iter().map(now).collect()
         };
         self.told_if_none(stops, "no turn is at work")
     }

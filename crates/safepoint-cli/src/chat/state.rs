@@ -19,6 +19,7 @@ use safepoint::{
 };
 
 use super::{
+    handed::Handed,
     input::Input,
     items::{How, Items},
     markdown::{self, Block, DIM},
@@ -33,6 +34,8 @@ pub(super) enum Act {
     Push { text: String, how: How },
     /// Take waiting ones back into the input, in this order.
     Withdraw(Vec<ItemId>),
+    /// Take back whatever was said here and no turn has: a stop is asked.
+    HandBack,
     /// Stop the turn at work.
     Stop(Hardness),
     /// Take the last turn up again; list the sessions if there is none.
@@ -82,6 +85,8 @@ pub(super) enum Mode {
 pub(super) struct About {
     pub(super) session: String,
     pub(super) tools: Vec<String>,
+    /// Whether a store keeps what waits.
+    pub(super) is_kept: bool,
 }
 
 /// Everything the screen shows.
@@ -93,6 +98,7 @@ pub(super) struct State {
     pub(super) draft: String,
     pub(super) mode: Mode,
     pub(super) items: Items,
+    pub(super) handed: Handed,
     /// Which turn was stopped for which item, and which turn was the last.
     pub(super) instead: BTreeMap<ItemId, TurnId>,
     pub(super) last_turn: Option<TurnId>,
@@ -106,9 +112,9 @@ pub(super) struct State {
     pub(super) leaving: Option<Leave>,
     /// What was last said of a stop of the session.
     pub(super) stop_said: Option<String>,
-    /// When a key was last pressed, and how often in a row that was Ctrl-C.
+    /// When a key was last pressed, and when that was Ctrl-C.
     pub(super) pressed: Option<Instant>,
-    pub(super) ctrl_c: u32,
+    pub(super) ctrl_c: Option<Instant>,
     pub(super) settled_at: Option<Instant>,
     above: Vec<Line<'static>>,
     /// A turn began on items that were pushed elsewhere, or goes on: its first fact says which.
@@ -158,6 +164,7 @@ impl State {
             draft: String::new(),
             mode: Mode::Typing,
             items: Items::default(),
+            handed: Handed::default(),
             instead: BTreeMap::new(),
             last_turn: None,
             work: None,
@@ -169,7 +176,7 @@ impl State {
             leaving: None,
             stop_said: None,
             pressed: None,
-            ctrl_c: 0,
+            ctrl_c: None,
             settled_at: None,
             above: Vec::new(),
             unsaid: Unsaid::No,

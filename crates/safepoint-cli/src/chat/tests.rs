@@ -39,7 +39,8 @@ struct World {
 
 impl World {
     fn new() -> Self {
-        let about = About { session: "ses_1".into(), tools: vec!["shell       asks first".into()] };
+        let tools = vec!["shell       asks first".into()];
+        let about = About { session: "ses_1".into(), tools, is_kept: false };
         let state = State::new(about, "practice".into(), COLUMNS.into());
         Self { state, above: Vec::new(), now: Instant::now(), pushed: 0 }
     }
@@ -184,6 +185,12 @@ fn request(mode: &str, within_ms: Option<u64>) -> RequestReport {
     RequestReport { seq: 0, at: Timestamp::UNIX_EPOCH, reason: reason(), mode, reach, within_ms, asked }
 }
 
+fn preempt() -> RequestReport {
+    let reason =
+        ReasonReport { code: "preempted".into(), actor: "engine".into(), text: "a newer item came".into() };
+    RequestReport { reason, ..request("after-model", None) }
+}
+
 fn receipt() -> Receipt {
     let at = Timestamp::UNIX_EPOCH;
     let stop = StopReport {
@@ -319,7 +326,7 @@ fn up_takes_the_last_queued_message_back() {
 #[test]
 fn escape_stops_and_says_what_it_waits_for() {
     let mut world = World::at_work();
-    assert_eq!(world.tap(KeyCode::Esc), [Act::Stop(Hardness::AtSafePoint)]);
+    assert_eq!(world.tap(KeyCode::Esc), [Act::Stop(Hardness::AtSafePoint), Act::HandBack]);
     world.asked("after-model", Some(5000));
     // A later request never makes it later.
     world.asked("after-model", Some(9000));
@@ -351,16 +358,92 @@ fn what_is_still_alive_is_named() {
     assert_eq!(world.screen().matches("NOT QUIET, still alive: command (pid 7)").count(), 2);
 }
 
-/// S5.3: the queue is handed back on a stop, in its order; and only then.
+/// S5.3: a stop that was asked elsewhere, or by a limit, takes the queue back too, once; a preempt and a natural end do not.
 #[test]
-fn a_stop_hands_the_queue_back_in_its_order() {
+fn a_stop_takes_the_queue_back_once_and_a_preempt_does_not() {
     let mut world = World::at_work();
-    let (one, two) = (world.accepted("one", How::Queue), world.accepted("two", How::Steer));
-    world.hear(SessionEvent::Requeued(two));
-    assert_eq!(world.ended(Fate::Interrupted(turn(1))), [Act::Withdraw(vec![one, two])]);
+    assert_eq!(world.fact(Fact::StopAsked(request("after-model", None))), [Act::HandBack]);
+    assert_eq!(world.fact(Fact::StopAsked(request("now", None))), []);
+    assert_eq!(world.ended(Fate::Interrupted(turn(1))), []);
     let mut world = World::at_work();
-    world.accepted("one", How::Queue);
+    assert_eq!(world.ended(Fate::Interrupted(turn(1))), [Act::HandBack], "a limit");
+    let mut world = World::at_work();
+    assert_eq!(world.fact(Fact::StopAsked(preempt())), []);
+    assert_eq!(world.ended(Fate::Preempted(turn(1))), []);
+    let mut world = World::at_work();
     assert_eq!(world.ended(Fate::Completed(turn(1))), []);
+}
+
+/// S6.3, S5.3: while a turn is stopped for a newer message the footer says what comes next; Esc then takes the queue back.
+#[test]
+fn esc_in_a_preempt_takes_the_queue_back() {
+    let mut world = World::at_work();
+    world.accepted("mine", How::Queue);
+    world.fact(Fact::StopAsked(preempt()));
+    world.shows("Esc stops at once · the newer message goes next, the queue after it");
+    world.hides("comes back to you");
+    assert_eq!(world.tap(KeyCode::Esc), [Act::Stop(Hardness::Now), Act::HandBack]);
+    world.hides("the queue after it");
+    world.state.handed("mine".into());
+    world.shows("not sent, yours again when the turn has ended:");
+    world.shows("what waited comes back to you");
+    assert_eq!(world.ended(Fate::Preempted(turn(1))), []);
+    world.shows("› mine");
+}
+
+/// S5.3: what a stop took back is not mixed with what is said after it: it waits behind Up.
+#[test]
+fn what_a_stop_took_back_is_not_mixed_with_what_is_said_after_it() {
+    for (typed, is_sent) in [("wait, I mean b", true), ("wait", false)] {
+        let mut world = World::at_work();
+        world.tap(KeyCode::Esc);
+        world.asked("after-model", None);
+        world.state.handed("touch a".into());
+        world.type_in(typed);
+        if is_sent {
+            assert_eq!(world.tap(KeyCode::Enter), push(typed, How::Queue));
+        }
+        world.ended(Fate::Interrupted(turn(1)));
+        world.shows("not sent (Up brings it back): touch a");
+        assert_eq!(world.state.input.text(), if is_sent { "" } else { typed });
+        world.state.input.clear();
+        assert_eq!(world.tap(KeyCode::Up), []);
+        assert_eq!(world.state.input.text(), "touch a");
+    }
+}
+
+/// S6.12: what somebody else takes out of the queue is told, and its text is not lost.
+#[test]
+fn what_is_withdrawn_from_elsewhere_is_told_and_kept() {
+    let mut world = World::at_work();
+    let mine = world.accepted("my plan", How::Queue);
+    world.hear(SessionEvent::Fate { item: mine, fate: Fate::Withdrawn });
+    world.shows("taken out of the queue from elsewhere (Up brings it back): my plan");
+    assert_eq!(world.tap(KeyCode::Up), []);
+    assert_eq!(world.state.input.text(), "my plan");
+    let mut world = World::at_work();
+    let mine = world.accepted("my plan", How::Queue);
+    world.state.asked_back(&[mine]);
+    world.hear(SessionEvent::Fate { item: mine, fate: Fate::Withdrawn });
+    world.hides("my plan");
+}
+
+/// S6.10: at the end it is told what is not sent, and what waits on where it is kept.
+#[test]
+fn at_the_end_it_is_told_what_is_not_sent_and_what_waits_on() {
+    for is_kept in [false, true] {
+        let mut world = World::at_work();
+        world.state.about.is_kept = is_kept;
+        let mine = world.accepted("mine", How::Queue);
+        let pushed = Pushed { text: "theirs".into(), how: How::Queue, origin: Origin::Elsewhere };
+        world.state.hear(Heard::Accepted { id: item(9), item: pushed }, world.now);
+        world.control('d');
+        world.state.asked_back(&[mine]);
+        world.hear(SessionEvent::Fate { item: mine, fate: Fate::Withdrawn });
+        world.hear(SessionEvent::Fate { item: item(9), fate: Fate::Unhandled });
+        world.shows("not sent: mine");
+        world.shows(if is_kept { "still waits in ses_1: theirs" } else { "not sent: theirs" });
+    }
 }
 
 /// S8.2: a question shows exactly what would run, and is answered by one key.
@@ -473,16 +556,18 @@ fn escape_with_messages_that_wait_stops_the_turn_and_nothing_else() {
     let mut world = World::at_work();
     let steer = world.accepted("in euros", How::Steer);
     let queued = world.accepted("and the bill", How::Queue);
-    assert_eq!(world.tap(KeyCode::Esc), [Act::Stop(Hardness::AtSafePoint)]);
+    assert_eq!(world.tap(KeyCode::Esc), [Act::Stop(Hardness::AtSafePoint), Act::HandBack]);
     world.asked("after-model", Some(5000));
     world.shows("1. in euros");
     assert_eq!(world.tap(KeyCode::Esc), [Act::Stop(Hardness::Now)]);
     world.asked("now", None);
-    assert_eq!(world.hear(SessionEvent::Requeued(steer)), []);
-    let back = world.ended(Fate::Interrupted(turn(1)));
-    let [Act::Withdraw(items)] = &back[..] else { panic!("{back:?}") };
-    assert!(items.contains(&steer) && items.contains(&queued), "{items:?}");
-    world.state.back("in euros\nand the bill");
+    world.state.asked_back(&[steer, queued]);
+    for item in [steer, queued] {
+        assert_eq!(world.hear(SessionEvent::Fate { item, fate: Fate::Withdrawn }), []);
+    }
+    world.state.handed("in euros\nand the bill".into());
+    assert!(world.state.input.is_empty(), "not while it stops");
+    assert_eq!(world.ended(Fate::Interrupted(turn(1))), []);
     world.shows("› in euros");
     world.hear(SessionEvent::TurnQuiet { turn: turn(1), survivors: Vec::new() });
     assert_eq!(world.tap(KeyCode::Enter), push("in euros\nand the bill", How::Queue));
@@ -560,7 +645,7 @@ fn a_denial_may_say_why() {
 #[test]
 fn ctrl_c_stops_clears_and_quits() {
     let mut world = World::at_work();
-    assert_eq!(world.control('c'), [Act::Stop(Hardness::AtSafePoint)]);
+    assert_eq!(world.control('c'), [Act::Stop(Hardness::AtSafePoint), Act::HandBack]);
     assert_eq!(world.control('c'), [Act::Quit(Leave::AtOnce)]);
     let mut world = World::new();
     world.type_in("x");
@@ -569,6 +654,33 @@ fn ctrl_c_stops_clears_and_quits() {
     assert_eq!(world.control('c'), [Act::Quit(Leave::AtOnce)]);
     let mut world = World::new();
     assert_eq!(world.control('c'), [Act::Quit(Leave::Tidily)]);
+    assert_eq!(world.control('c'), [Act::Quit(Leave::AtOnce)]);
+}
+
+/// Two Ctrl-C are one wish only within a second: later, and idle, the second clears what is in the input; while the turn
+/// still stops, it ends.
+#[test]
+fn two_ctrl_c_are_one_wish_only_within_a_second() {
+    let mut world = World::at_work();
+    world.control('c');
+    world.state.handed("later".into());
+    world.ended(Fate::Interrupted(turn(1)));
+    world.hear(SessionEvent::TurnQuiet { turn: turn(1), survivors: Vec::new() });
+    world.shows("› later");
+    world.wait(Duration::from_secs(3));
+    assert_eq!(world.control('c'), []);
+    assert!(world.state.input.is_empty());
+    world.wait(Duration::from_secs(3));
+    assert_eq!(world.control('c'), [Act::Quit(Leave::Tidily)]);
+    let mut world = World::at_work();
+    world.tap(KeyCode::Esc);
+    world.asked("after-model", None);
+    world.shows("Ctrl-C twice ends");
+    let mut world = World::at_work();
+    world.control('c');
+    world.asked("after-model", None);
+    world.wait(Duration::from_secs(3));
+    world.shows("Ctrl-C ends");
     assert_eq!(world.control('c'), [Act::Quit(Leave::AtOnce)]);
 }
 
@@ -632,7 +744,7 @@ fn commands_do_what_they_say() {
     assert_eq!(world.say("/stop"), []);
     world.shows("no turn is at work");
     let mut world = World::at_work();
-    assert_eq!(world.say("/stop now"), [Act::Stop(Hardness::Now)]);
+    assert_eq!(world.say("/stop now"), [Act::Stop(Hardness::Now), Act::HandBack]);
     assert_eq!(world.say("/retry"), push("book a table", How::Queue));
     world.say("/trace");
     world.shows("shell shell begins: sleep 100");

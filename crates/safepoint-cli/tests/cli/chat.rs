@@ -159,6 +159,32 @@ fn a_stop_hands_the_queue_back() {
     assert!(!chat.terminal.screen().contains("never asked"));
 }
 
+/// S5.3: what was queued before a stop does not run because something is said while it stops; that is sent as it is.
+#[test]
+fn what_is_said_while_it_stops_does_not_let_the_queue_run() {
+    let server = Practice::start(&calling("trap '' INT TERM; sleep 1000", &["an answer", "never asked"]));
+    let mut chat = Chat::start(&server, &["--approve", "auto"]);
+    chat.say("go");
+    chat.terminal.until("● shell");
+    chat.terminal.press("stale plan");
+    chat.terminal.until("› stale plan");
+    chat.terminal.press(ALT_ENTER);
+    chat.terminal.until("1. stale plan");
+    chat.terminal.press(ESC);
+    chat.terminal.until("not sent, yours again when the turn has ended:");
+    chat.say("wait, I mean b");
+    chat.terminal.until("1. wait, I mean b");
+    chat.terminal.press(ESC);
+    chat.terminal.until("an answer");
+    chat.terminal.until(IDLE);
+    let screen = chat.terminal.screen();
+    assert!(screen.contains("not sent (Up brings it back): stale plan"), "{screen}");
+    chat.terminal.press(UP);
+    chat.terminal.until("› stale plan");
+    let log = server.logged().iter().map(ToString::to_string).collect::<String>();
+    assert!(log.contains("wait, I mean b") && !log.contains("stale plan"), "{log}");
+}
+
 /// S8.2: a question shows exactly what would run; nothing ran before it; yes lets it.
 #[test]
 fn a_question_is_asked_inline() {

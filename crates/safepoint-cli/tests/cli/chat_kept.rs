@@ -132,3 +132,95 @@ fn another_session_is_listed_and_gone_on_with() {
     chat.press(CTRL_D);
     assert_eq!(chat.end().0, 0);
 }
+
+/// S6.10, S7.1: a chat that is left takes its own queue back, so that what it says was not sent is not sent; what others
+/// pushed waits on, and is shown when the chat is come back to, where it can be taken out before anything runs.
+#[test]
+fn what_waits_at_the_end_is_told_and_shown_again() {
+    let slow = serde_json::json!({"text": "a slow answer ".repeat(500), "chunk_chars": 1, "delay_ms": 1000});
+    let world = World::new(&serde_json::json!([slow, {"text": "never asked"}]));
+    let mut chat = world.chat("c");
+    chat.until(IDLE);
+    say(&mut chat, "go");
+    chat.until("● the model");
+    chat.press("mine alone");
+    chat.until("› mine alone");
+    chat.press("\x1b\r");
+    chat.until("1. mine alone");
+    let (code, told) = world.ask(&["push", "c", "from afar"]);
+    assert_eq!(code, 0, "{told}");
+    chat.until("2. from afar (from elsewhere)");
+    chat.press(CTRL_D);
+    let (code, screen) = chat.end();
+    assert_eq!(code, 0, "{screen}");
+    assert!(screen.contains("not sent: mine alone"), "{screen}");
+    assert!(screen.contains("still waits in c: from afar"), "{screen}");
+
+    let mut chat = world.chat("c");
+    chat.until("a message waits from before");
+    chat.until("1. from afar (from before)");
+    assert!(!chat.screen().contains("1. mine alone"), "{}", chat.screen());
+    chat.press("\x1b[A");
+    chat.until("› from afar");
+    chat.until_it("it waits no more", |screen| !screen.contains("1. from afar"));
+    chat.press(CTRL_D);
+    chat.press("\x15");
+    chat.until_it("it is cleared", |screen| !screen.contains("› from afar"));
+    chat.press(CTRL_D);
+    assert_eq!(chat.end().0, 0);
+    let log = world.server.logged().iter().map(ToString::to_string).collect::<String>();
+    assert!(!log.contains("mine alone") && !log.contains("from afar"), "{log}");
+
+    let mut chat = world.chat("c");
+    chat.until(IDLE);
+    assert!(!chat.screen().contains("waits from before"), "{}", chat.screen());
+    chat.press(CTRL_D);
+    chat.end();
+}
+
+/// S6.1, S7.1: what waited before a chat was opened goes before what is said next, and not by itself, also where the last turn
+/// had come to its end.
+#[test]
+fn what_waited_goes_before_what_is_said_next() {
+    let world = World::new(&serde_json::json!([{"text": "first"}, {"text": "second"}, {"text": "third"}]));
+    let mut chat = world.chat("c");
+    chat.until(IDLE);
+    say(&mut chat, "one");
+    chat.until("first");
+    chat.until(IDLE);
+    chat.press(CTRL_D);
+    chat.end();
+    let (code, told) = world.ask(&["push", "c", "two"]);
+    assert_eq!(code, 0, "{told}");
+    let mut chat = world.chat("c");
+    chat.until("1. two (from before)");
+    assert_eq!(world.server.logged().iter().filter(|line| line["type"] == "request").count(), 1);
+    say(&mut chat, "three");
+    chat.until("third");
+    chat.until(IDLE);
+    let screen = chat.screen();
+    let at = |text: &str| screen.find(text).unwrap_or_else(|| panic!("{text}: {screen}"));
+    assert!(at("› two") < at("second") && at("second") < at("› three"), "{screen}");
+    chat.press(CTRL_D);
+    chat.end();
+}
+
+/// S7.5: a stop that was asked while nobody had the session open ends the next chat, which says who asked and when.
+#[test]
+fn a_stop_that_waited_says_who_asked_and_when() {
+    let world = World::new(&serde_json::json!([{"text": "hello"}]));
+    let mut chat = world.chat("c");
+    chat.until(IDLE);
+    chat.press(CTRL_D);
+    chat.end();
+    let (code, told) = world.ask(&["stop", "c"]);
+    assert_eq!(code, 0, "{told}");
+    let mut chat = world.chat("c");
+    let (code, screen) = chat.end();
+    assert_eq!(code, 10, "{screen}");
+    assert!(
+        screen.contains("c was asked to stop by user (person): from another terminal, at 20"),
+        "{screen}"
+    );
+    assert!(screen.contains("while nobody had it open"), "{screen}");
+}

@@ -5,8 +5,8 @@ use std::fmt::{self, Display, Formatter};
 use jiff::Timestamp;
 
 use super::{
-    CallReport, ChildReport, Effect, Ending, Escalated, Grade, ModelReport, ModelState, Receipt,
-    RemoteReport, RemoteStop, StopReport, WorkKind,
+    CallReport, ChildReport, Effect, Ending, Escalated, Grade, ModelReport, ModelState, ReasonReport,
+    Receipt, RemoteReport, RemoteStop, StopReport, WorkKind,
 };
 use crate::usage::{Beyond, UsageSource};
 
@@ -36,10 +36,18 @@ impl Receipt {
         match (self.ending, &self.stop) {
             (Ending::Done, None) => writeln!(f, "done"),
             (Ending::Done, Some(_)) => writeln!(f, "done (the end came before the stop)"),
-            (Ending::Stopped, Some(stop)) => match stop.reason.text.as_str() {
-                "" => writeln!(f, "stopped: {} ({})", stop.reason.code, stop.reason.actor),
-                text => writeln!(f, "stopped: {} ({}): {text}", stop.reason.code, stop.reason.actor),
-            },
+            (Ending::Stopped, Some(stop)) => {
+                writeln!(f, "stopped: {}", who(&stop.reason))?;
+                let mut told = vec![(&stop.reason.code, &stop.reason.actor)];
+                for request in stop.requests.iter().filter(|request| request.asked != "too_late") {
+                    let asker = (&request.reason.code, &request.reason.actor);
+                    if !told.contains(&asker) {
+                        told.push(asker);
+                        writeln!(f, "  and by: {}", who(&request.reason))?;
+                    }
+                }
+                Ok(())
+            }
             (Ending::Stopped, None) => writeln!(f, "stopped"),
             (Ending::Failed, _) => writeln!(f, "failed"),
             (Ending::Suspended, _) => writeln!(f, "suspended: waits for a decision"),
@@ -216,4 +224,11 @@ fn state_of(model: &ModelReport) -> &'static str {
         ModelState::Draining => "being read to its end for the bill",
         ModelState::Completed => "complete",
     }
+}
+
+/// Who asked, and why.
+fn who(reason: &ReasonReport) -> String {
+    let ReasonReport { code, actor, text } = reason;
+    let text = if text.is_empty() { String::new() } else { format!(": {text}") };
+    format!("{code} ({actor}){text}")
 }

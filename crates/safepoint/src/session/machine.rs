@@ -188,6 +188,11 @@ impl Machine {
         Self { turns, left, barrier, ..Self::new(rules) }
     }
 
+    /// What waits from before begins nothing by itself, whether a turn was left or not.
+    pub(crate) fn hold_left(&mut self) {
+        self.barrier = Some(ItemId::new(u64::MAX));
+    }
+
     /// All that was left by the last owner is here: what comes now is new.
     pub(crate) fn adopted(&mut self) {
         if self.barrier.is_some() {

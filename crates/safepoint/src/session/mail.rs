@@ -65,6 +65,9 @@ pub(super) enum Mail<T> {
         item: ItemId,
         reply: oneshot::Sender<Option<T>>,
     },
+    Waiting {
+        reply: oneshot::Sender<Vec<(ItemId, T)>>,
+    },
     /// The run has given a steer back.
     TookBack {
         item: ItemId,

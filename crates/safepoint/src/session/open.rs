@@ -17,6 +17,17 @@ use crate::{
     store::{self, Class, Error, ItemState, NewSession, Store, Write},
 };
 
+/// What becomes of items that waited in the store before a session is opened. Exhaustive: they begin a turn, or wait for
+/// something newer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnLeft {
+    /// They begin a turn.
+    #[default]
+    GoOn,
+    /// They wait until something newer comes, and then go before it; meanwhile they can be looked at and withdrawn.
+    Wait,
+}
+
 impl<T: Item> SessionBuilder<T> {
     /// Opens the session of this id in `store`, and makes it if there is none.
     ///
@@ -121,6 +132,10 @@ impl<T: Item> SessionBuilder<T> {
                 if matches!(fate, Fate::Suspended(_)) { Recovered::Suspended } else { Recovered::Early };
             (*turn, items.iter().map(|(id, _)| *id).collect(), how)
         });
-        Ok((items, Machine::recovered(self.settings.rules, found.turns, left)))
+        let mut machine = Machine::recovered(self.settings.rules, found.turns, left);
+        if self.on_left == OnLeft::Wait {
+            machine.hold_left();
+        }
+        Ok((items, machine))
     }
 }

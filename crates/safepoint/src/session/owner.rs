@@ -239,6 +239,7 @@ impl<T: Item> Owner<T> {
             Mail::Intent { number, intent } => self.heed(number, intent).await,
             Mail::Decided { id, decision } => self.take_up_decision(id, decision).await,
             Mail::Withdraw { item, reply } => self.withdraw(item, reply).await,
+            Mail::Waiting { reply } => self.tell_waiting(reply).await,
             Mail::TookBack { item, reply } => self.give_back(Input::TookBack(item), item, reply).await,
             Mail::Stop { stop, reply } => self.stop(stop, reply).await,
             Mail::StopTurn { turn, request, reached, reply } => {

@@ -78,6 +78,12 @@ impl SessionStop {
         self
     }
 
+    /// Who asks, and why, as far as it was said.
+    #[must_use]
+    pub fn asked_by(&self) -> Option<&Reason> {
+        self.request.reason()
+    }
+
     /// Why, for people; the first that says something holds.
     pub fn because(mut self, cause: impl Into<String>) -> Self {
         self.cause = Some(cause.into()).filter(|cause| !cause.trim().is_empty());

@@ -61,6 +61,22 @@ impl<T: Item> Owner<T> {
         }
     }
 
+    /// Tells what waits, copied.
+    pub(super) async fn tell_waiting(&mut self, reply: oneshot::Sender<Vec<(ItemId, T)>>) {
+        let copied = callback::call(|| {
+            let held = self.machine.waiting().iter().filter_map(|id| Some((*id, self.items.get(id)?)));
+            held.map(|(id, held)| (id, held.item.clone())).collect()
+        });
+        match copied {
+            Ok(waiting) => {
+                if reply.send(waiting).is_err() {
+                    // Nobody waits for it.
+                }
+            }
+            Err(Panicked(why)) => self.broke(report("copying an item panicked", &why)).await,
+        }
+    }
+
     /// Tells where an item is, and lets go of it unless its turn may be taken up again.
     pub(super) fn rest(&mut self, item: ItemId, fate: Fate) {
         self.show(SessionEvent::Fate { item, fate });
