@@ -222,5 +222,5 @@ fn a_stop_that_waited_says_who_asked_and_when() {
         screen.contains("c was asked to stop by user (person): from another terminal, at 20"),
         "{screen}"
     );
-    assert!(screen.contains("while nobody had it open"), "{screen}");
+    assert!(screen.contains("nobody had it open"), "{screen}");
 }
