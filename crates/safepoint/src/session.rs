@@ -30,7 +30,7 @@ use crate::{
     approval::{ApprovalRequest, Decision},
     event::{Events, Feed},
     history::History,
-    ids::{ApprovalId, ItemId, Path, TurnId},
+    ids::{ApprovalId, Path, TurnId},
     shared::DecideError,
     steer::{Steer, Steering},
 };
@@ -40,6 +40,7 @@ mod door;
 mod envelope;
 mod event;
 mod exit;
+mod inbox;
 mod intent;
 mod item;
 mod journal;
@@ -181,13 +182,6 @@ impl<T: Item> SessionBuilder<T> {
         self
     }
 
-    /// Sets what becomes of items that waited in the store before the session is opened. Default: they begin a turn, unless
-    /// one was left open.
-    pub fn on_left(mut self, on_left: OnLeft) -> Self {
-        self.on_left = on_left;
-        self
-    }
-
     /// Begins the session.
     ///
     /// # Panics
@@ -304,30 +298,6 @@ impl<T: Item> SessionHandle<T> {
         (!child.is_done()).then(|| child.steer(steer))
     }
 
-    /// Takes an item back that waits, or a steer that was not delivered yet; none if a turn has it, or it is gone: then
-    /// it is too late. It never touches a turn at work (S6.12).
-    ///
-    /// It is asked before this returns, whether anybody waits for the answer or not: what is pushed afterwards comes after
-    /// it.
-    ///
-    /// # Cancel safety
-    /// The item may be taken back although nobody waits for it; its ticket has it then.
-    pub fn withdraw(&self, item: ItemId) -> impl Future<Output = Option<T>> + Send + use<T> {
-        let (reply, answer) = oneshot::channel();
-        self.shared.mailbox.post(Mail::Withdraw { item, reply });
-        async move { answer.await.ok().flatten() }
-    }
-
-    /// What waits and no turn has, in the order of the queue, copied. None once the session has ended.
-    ///
-    /// # Cancel safety
-    /// Nothing is lost.
-    pub async fn waiting(&self) -> Vec<(ItemId, T)> {
-        let (reply, answer) = oneshot::channel();
-        self.shared.mailbox.post(Mail::Waiting { reply });
-        answer.await.unwrap_or_default()
-    }
-
     /// Asks the session to stop (S6.7). Never blocks; callable from anywhere, any number of times.
     pub fn stop(&self, stop: SessionStop) -> Asking {
         let (reply, answer) = oneshot::channel();
@@ -407,11 +377,6 @@ impl<T: Item> SessionHandle<T> {
     #[must_use]
     pub fn events_from(&self, seq: u64) -> Events<SessionEvent> {
         self.shared.feed.read(seq)
-    }
-
-    /// Says that somebody else wrote into the store: the owner looks at once, and not only after a while.
-    pub fn look(&self) {
-        self.shared.nudged.notify_one();
     }
 
     /// How it ended, as often as you like; everybody sees the same.

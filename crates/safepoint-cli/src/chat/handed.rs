@@ -9,6 +9,7 @@ use safepoint::{
     Code,
     event::{EventKind, Fact},
     ids::ItemId,
+    session::Fate,
 };
 
 use super::{
@@ -127,8 +128,25 @@ impl State {
         }
     }
 
+    /// An item has come to rest.
+    pub(super) fn fate(&mut self, id: ItemId, fate: Fate) {
+        let item = self.items.forget(id);
+        if fate == Fate::Withdrawn {
+            return self.withdrawn(id, item);
+        }
+        let Some(item) = item.filter(|item| !item.text.is_empty()) else { return };
+        match fate {
+            Fate::Unhandled => self.unhandled(&item.text),
+            Fate::Dropped => self.tell(Tone::Aside, &format!("dropped: {}", item.text)),
+            Fate::Returned(refusal) => {
+                self.tell(Tone::Bad, &format!("not taken ({refusal}): {}", item.text));
+            }
+            _ => {}
+        }
+    }
+
     /// A waiting item was taken out.
-    pub(super) fn withdrawn(&mut self, id: ItemId, item: Option<Pushed>) {
+    fn withdrawn(&mut self, id: ItemId, item: Option<Pushed>) {
         let is_own = self.handed.own.remove(&id);
         let Some(item) = item else { return };
         match (is_own, item.origin) {
@@ -165,7 +183,7 @@ impl State {
     }
 
     /// The session is over, and no turn had this.
-    pub(super) fn unhandled(&mut self, text: &str) {
+    fn unhandled(&mut self, text: &str) {
         if self.about.is_kept {
             let session = self.about.session.clone();
             self.tell(Tone::Aside, &format!("still waits in {session}: {text}"));

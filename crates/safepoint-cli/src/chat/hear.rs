@@ -245,22 +245,6 @@ impl State {
         }
     }
 
-    fn fate(&mut self, id: ItemId, fate: Fate) {
-        let item = self.items.forget(id);
-        if fate == Fate::Withdrawn {
-            return self.withdrawn(id, item);
-        }
-        let Some(item) = item.filter(|item| !item.text.is_empty()) else { return };
-        match fate {
-            Fate::Unhandled => self.unhandled(&item.text),
-            Fate::Dropped => self.tell(Tone::Aside, &format!("dropped: {}", item.text)),
-            Fate::Returned(refusal) => {
-                self.tell(Tone::Bad, &format!("not taken ({refusal}): {}", item.text));
-            }
-            _ => {}
-        }
-    }
-
     fn ended(&mut self, fate: Fate, receipt: Arc<Receipt>, now: Instant) -> Vec<Act> {
         self.end_text();
         self.settled_at = Some(now);

@@ -29,6 +29,13 @@ pub enum OnLeft {
 }
 
 impl<T: Item> SessionBuilder<T> {
+    /// Sets what becomes of items that waited in the store before the session is opened. Default: they begin a turn, unless
+    /// one was left open.
+    pub fn on_left(mut self, on_left: OnLeft) -> Self {
+        self.on_left = on_left;
+        self
+    }
+
     /// Opens the session of this id in `store`, and makes it if there is none.
     ///
     /// What the last owner left is there again: the conversation, what waits, the turn that ended early or was cut by

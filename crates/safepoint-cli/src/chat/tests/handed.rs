@@ -1,0 +1,159 @@
+//! What a stop, the end of a chat and somebody else do to the queue.
+
+use super::*;
+
+/// S5.3: a stop that was asked elsewhere, or by a limit, takes the queue back too, once; a preempt and a natural end do not.
+#[test]
+fn a_stop_takes_the_queue_back_once_and_a_preempt_does_not() {
+    let mut world = World::at_work();
+    assert_eq!(world.fact(Fact::StopAsked(request("after-model", None))), [Act::HandBack]);
+    assert_eq!(world.fact(Fact::StopAsked(request("now", None))), []);
+    assert_eq!(world.ended(Fate::Interrupted(turn(1))), []);
+    let mut world = World::at_work();
+    assert_eq!(world.ended(Fate::Interrupted(turn(1))), [Act::HandBack], "a limit");
+    let mut world = World::at_work();
+    assert_eq!(world.fact(Fact::StopAsked(preempt())), []);
+    assert_eq!(world.ended(Fate::Preempted(turn(1))), []);
+    let mut world = World::at_work();
+    assert_eq!(world.ended(Fate::Completed(turn(1))), []);
+}
+
+/// S6.3, S5.3: while a turn is stopped for a newer message the footer says what comes next; Esc then takes the queue back.
+#[test]
+fn esc_in_a_preempt_takes_the_queue_back() {
+    let mut world = World::at_work();
+    world.accepted("mine", How::Queue);
+    world.fact(Fact::StopAsked(preempt()));
+    world.shows("Esc stops at once · the newer message goes next, the queue after it");
+    world.hides("comes back to you");
+    assert_eq!(world.tap(KeyCode::Esc), [Act::Stop(Hardness::Now), Act::HandBack]);
+    world.hides("the queue after it");
+    world.state.handed("mine".into());
+    world.shows("not sent, yours again when the turn has ended:");
+    world.shows("what waited comes back to you");
+    assert_eq!(world.ended(Fate::Preempted(turn(1))), []);
+    world.shows("› mine");
+}
+
+/// S5.3: what a stop took back is not mixed with what is said after it: it waits behind Up.
+#[test]
+fn what_a_stop_took_back_is_not_mixed_with_what_is_said_after_it() {
+    for (typed, is_sent) in [("wait, I mean b", true), ("wait", false)] {
+        let mut world = World::at_work();
+        world.tap(KeyCode::Esc);
+        world.asked("after-model", None);
+        world.state.handed("touch a".into());
+        world.type_in(typed);
+        if is_sent {
+            assert_eq!(world.tap(KeyCode::Enter), push(typed, How::Queue));
+        }
+        world.ended(Fate::Interrupted(turn(1)));
+        world.shows("not sent (Up brings it back): touch a");
+        assert_eq!(world.state.input.text(), if is_sent { "" } else { typed });
+        world.state.input.clear();
+        assert_eq!(world.tap(KeyCode::Up), []);
+        assert_eq!(world.state.input.text(), "touch a");
+    }
+}
+
+/// S6.12: what somebody else takes out of the queue is told, and its text is not lost.
+#[test]
+fn what_is_withdrawn_from_elsewhere_is_told_and_kept() {
+    let mut world = World::at_work();
+    let mine = world.accepted("my plan", How::Queue);
+    world.hear(SessionEvent::Fate { item: mine, fate: Fate::Withdrawn });
+    world.shows("taken out of the queue from elsewhere (Up brings it back): my plan");
+    assert_eq!(world.tap(KeyCode::Up), []);
+    assert_eq!(world.state.input.text(), "my plan");
+    let mut world = World::at_work();
+    let mine = world.accepted("my plan", How::Queue);
+    world.state.asked_back(&[mine]);
+    world.hear(SessionEvent::Fate { item: mine, fate: Fate::Withdrawn });
+    world.hides("my plan");
+}
+
+/// S6.10: at the end it is told what is not sent, and what waits on where it is kept.
+#[test]
+fn at_the_end_it_is_told_what_is_not_sent_and_what_waits_on() {
+    for is_kept in [false, true] {
+        let mut world = World::at_work();
+        world.state.about.is_kept = is_kept;
+        let mine = world.accepted("mine", How::Queue);
+        let pushed = Pushed { text: "theirs".into(), how: How::Queue, origin: Origin::Elsewhere };
+        world.state.hear(Heard::Accepted { id: item(9), item: pushed }, world.now);
+        world.control('d');
+        world.state.asked_back(&[mine]);
+        world.hear(SessionEvent::Fate { item: mine, fate: Fate::Withdrawn });
+        world.hear(SessionEvent::Fate { item: item(9), fate: Fate::Unhandled });
+        world.shows("not sent: mine");
+        world.shows(if is_kept { "still waits in ses_1: theirs" } else { "not sent: theirs" });
+    }
+}
+
+/// S6.5, S6.7: Esc, and Esc again, with a steer and a queue that wait: the turn is stopped, what waited is the sender's again,
+/// and the screen goes on.
+/// openai/codex#22815: Esc with a message that waits ends the program.
+#[test]
+fn escape_with_messages_that_wait_stops_the_turn_and_nothing_else() {
+    let mut world = World::at_work();
+    let steer = world.accepted("in euros", How::Steer);
+    let queued = world.accepted("and the bill", How::Queue);
+    assert_eq!(world.tap(KeyCode::Esc), [Act::Stop(Hardness::AtSafePoint), Act::HandBack]);
+    world.asked("after-model", Some(5000));
+    world.shows("1. in euros");
+    assert_eq!(world.tap(KeyCode::Esc), [Act::Stop(Hardness::Now)]);
+    world.asked("now", None);
+    world.state.asked_back(&[steer, queued]);
+    for item in [steer, queued] {
+        assert_eq!(world.hear(SessionEvent::Fate { item, fate: Fate::Withdrawn }), []);
+    }
+    world.state.handed("in euros\nand the bill".into());
+    assert!(world.state.input.is_empty(), "not while it stops");
+    assert_eq!(world.ended(Fate::Interrupted(turn(1))), []);
+    world.shows("› in euros");
+    world.hear(SessionEvent::TurnQuiet { turn: turn(1), survivors: Vec::new() });
+    assert_eq!(world.tap(KeyCode::Enter), push("in euros\nand the bill", How::Queue));
+}
+
+/// Two Ctrl-C are one wish only within a second: later, and idle, the second clears what is in the input; while the turn
+/// still stops, it ends.
+#[test]
+fn two_ctrl_c_are_one_wish_only_within_a_second() {
+    let mut world = World::at_work();
+    world.control('c');
+    world.state.handed("later".into());
+    world.ended(Fate::Interrupted(turn(1)));
+    world.hear(SessionEvent::TurnQuiet { turn: turn(1), survivors: Vec::new() });
+    world.shows("› later");
+    world.wait(Duration::from_secs(3));
+    assert_eq!(world.control('c'), []);
+    assert!(world.state.input.is_empty());
+    world.wait(Duration::from_secs(3));
+    assert_eq!(world.control('c'), [Act::Quit(Leave::Tidily)]);
+    let mut world = World::at_work();
+    world.tap(KeyCode::Esc);
+    world.asked("after-model", None);
+    world.shows("Ctrl-C twice ends");
+    let mut world = World::at_work();
+    world.control('c');
+    world.asked("after-model", None);
+    world.wait(Duration::from_secs(3));
+    world.shows("Ctrl-C ends");
+    assert_eq!(world.control('c'), [Act::Quit(Leave::AtOnce)]);
+}
+
+/// S6.12: Up takes the last queued message back into the input, and only what was typed here.
+#[test]
+fn up_takes_the_last_queued_message_back() {
+    let mut world = World::at_work();
+    world.accepted("one", How::Queue);
+    let two = world.accepted("two", How::Queue);
+    let pushed = Pushed { text: "from afar".into(), how: How::Queue, origin: Origin::Elsewhere };
+    world.state.hear(Heard::Accepted { id: item(9), item: pushed }, world.now);
+    world.shows("3. from afar (from elsewhere)");
+    assert_eq!(world.tap(KeyCode::Up), vec![Act::Withdraw(vec![two])]);
+    world.hear(SessionEvent::Fate { item: two, fate: Fate::Withdrawn });
+    world.state.back("two");
+    world.shows("› two");
+    world.hides("2. two");
+}
