@@ -80,7 +80,7 @@ impl Host {
 
     /// What was said here and no turn has, in order.
     pub(crate) fn waiting_here(&self) -> Vec<ItemId> {
-        let mut here: Vec<ItemId> = self.waiting().into_iter().map(|(id, _)| id).collect();
+        let mut here: Vec<ItemId> = self.waiting().into_iter().map(|(ticket, _)| ticket.id()).collect();
         here.retain(|id| self.pushed(*id).is_some_and(|item| item.origin == Origin::Here));
         here
     }
