@@ -222,7 +222,8 @@ async fn a_stop_from_elsewhere_means_one_session() {
     let goes_on = second.push("b".to_owned()).unwrap();
     gates[1].request().await;
     world.ask(Intent::Session(SessionStop::now().because("this one"))).await;
-    (first.look(), second.look());
+    first.look();
+    second.look();
     gates[0].dropped().await;
     assert_eq!(first.done().await.cause(), Some("this one"));
     assert_eq!(stopped.fate_now(), Some(Fate::Interrupted(turn(1))));
