@@ -132,7 +132,7 @@ fn state(row: &ApprovalRow) -> String {
             let used = if *used == Use::Used { "" } else { ", not yet acted on" };
             format!("{what} by {principal}{used}")
         }
-        ApprovalState::Withdrawn => "taken back by a stop".to_owned(),
+        ApprovalState::Withdrawn => "taken back".to_owned(),
         ApprovalState::Expired => "expired".to_owned(),
     }
 }

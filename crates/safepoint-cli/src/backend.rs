@@ -79,12 +79,13 @@ pub(crate) async fn choose(args: &AgentArgs, processes: &Processes) -> anyhow::R
         }
         other => return Err(Usage(format!("there is no backend `{other}`; write {KINDS}")).into()),
     };
-    Ok(Chosen { builder, name: named.clone(), notice: None, replay: None, _server: None })
+    Ok(Chosen { builder, name: shown(named), notice: None, replay: None, _server: None })
 }
 
 /// An agent behind A2A. Its card is read before its first message, so that one that is not there is a run that failed.
 fn a2a(url: &str, known: &Known) -> anyhow::Result<A2a> {
-    let usage = |why: &dyn std::fmt::Display| Usage(format!("--backend a2a:{url}: {why}"));
+    let usage =
+        |why: &dyn std::fmt::Display| Usage(format!("--backend {}: {why}", shown(&format!("a2a:{url}"))));
     let agent = A2a::at(url).map_err(|error| usage(&error))?.named("a2a");
     let agent = match known.key()? {
         None => agent,
@@ -113,6 +114,15 @@ fn responses(model: &str, known: &Known) -> anyhow::Result<Responses> {
     Ok(agent.grade(known.grade()))
 }
 
+/// A backend's name as it may be shown: without the user and password of its address.
+pub(crate) fn shown(named: &str) -> String {
+    let parts = named.split_once("://").and_then(|(scheme, rest)| {
+        let (place, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+        place.rsplit_once('@').map(|(_user, host)| format!("{scheme}://{host}{path}"))
+    });
+    parts.filter(|_| named.starts_with("a2a:")).unwrap_or_else(|| named.to_owned())
+}
+
 /// A folder beside the store, whose sessions the peer's own belong to.
 fn beside(args: &AgentArgs, suffix: &str) -> Option<PathBuf> {
     let mut folder = args.kept_in.clone()?.into_os_string();
@@ -133,6 +143,20 @@ impl Known {
             Stops::Hard => Grade::Hard,
             Stops::CallerSide => Grade::CallerSide,
             Stops::None => Grade::None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shown;
+
+    /// A password in an address is shown nowhere; a command is shown as it is.
+    #[test]
+    fn a_password_in_an_address_is_not_shown() {
+        assert_eq!(shown("a2a:http://otter:s3cret@host:9000/a@b"), "a2a:http://host:9000/a@b");
+        for plain in ["a2a:http://host:9000", "acp:agent --at http://x@y", "responses:m"] {
+            assert_eq!(shown(plain), plain);
         }
     }
 }

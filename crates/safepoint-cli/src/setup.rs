@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     args::{AgentArgs, OnFull},
-    backend::Known,
+    backend::{self, Known},
     config::Config,
     conversation::existing_store,
     screen::plain,
@@ -116,7 +116,8 @@ impl fmt::Display for Setup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let tools = self.tools.as_ref().map(|tools| format!("tools {tools}"));
         let root = self.root.as_ref().map(|root| format!("in {}", root.display()));
-        let who = self.backend.iter().chain(&self.model).cloned();
+        let backend = self.backend.as_deref().map(backend::shown);
+        let who = backend.iter().chain(&self.model).cloned();
         let said: Vec<String> = who.chain(tools).chain(root).collect();
         f.write_str(&said.join(", "))
     }

@@ -170,6 +170,10 @@ impl View {
                 if let Some(hint) = error.hint() {
                     self.screen.note(&format!("  hint: {hint}"));
                 }
+                // What goes on, or may have been done, is said also where nobody asked for a stop.
+                if !receipt.survivors.is_empty() {
+                    self.screen.note(&receipt.to_string());
+                }
             }
         }
     }

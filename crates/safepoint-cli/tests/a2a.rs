@@ -10,7 +10,7 @@ use std::{
 
 use rustix::process::{Pid, Signal, kill_process};
 use safepoint_testkit::{
-    a2a::{A2aServer, Manners, OnCancel, Step, Wire},
+    a2a::{A2aServer, Manners, OnCancel, Step, Streams, Wire},
     backend_suite::Probe as _,
     background::{self, Provider},
 };
@@ -188,4 +188,23 @@ fn an_address_that_is_none_is_refused() {
     assert!(run(&["--backend", "responses:m"]).contains("set OPENAI_API_KEY"));
     let unset = run(&["--backend", "a2a:http://127.0.0.1:9", "--backend-key-env", "SAFEPOINT_NO_SUCH_TOKEN"]);
     assert!(unset.contains("SAFEPOINT_NO_SUCH_TOKEN: it is not set"), "{unset}");
+}
+
+/// S3.6, S3.7: a run that failed, and whose work may go on, says so to people too, by the agent's name and without the
+/// password of its address.
+#[test]
+fn what_goes_on_is_told_of_a_failed_run() {
+    const BAD_GATEWAY: u16 = 502;
+    let (_runtime, server) = server(Manners::honest(Wire::V1).streams(Streams::Status(BAD_GATEWAY)));
+    let address = server.url().replace("http://", "http://otter:s3cret@");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_safepoint"));
+    command.args(["run", "do it", "--backend", &format!("a2a:{address}")]).stdin(Stdio::null());
+    let told = command.env_clear().output().unwrap();
+    let text = String::from_utf8_lossy(&told.stderr);
+    let failed = format!("the agent a2a:{} failed: the message may have arrived", server.url());
+    assert!(text.contains(&failed), "{text}");
+    assert!(text.contains("NOT QUIET, still alive: remote work at a2a:"), "{text}");
+    assert!(!text.contains("s3cret"), "{text}");
+    assert!(!server.bearers().is_empty() && server.bearers().iter().all(|sent| sent.starts_with("Basic ")));
+    assert_eq!(server.at_work(), 1);
 }

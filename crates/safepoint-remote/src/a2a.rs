@@ -40,7 +40,7 @@ mod wire;
 pub use bounds::Bounds;
 
 use self::{card::Place, http::Http, line::Talk};
-use crate::known::Known;
+use crate::{exchange, known::Known};
 
 /// An agent behind the A2A protocol.
 ///
@@ -91,14 +91,16 @@ const LONGEST_NAME: usize = 64;
 
 impl A2a {
     /// An agent at this address: its own, that of its card, or of the server that it alone lives on. Nothing is sent.
+    /// A user and a password in it are sent with each request, and shown nowhere.
     ///
     /// # Errors
     /// [`AddressError`], if it is no address.
     pub fn at(url: &str) -> Result<Self, AddressError> {
         let parsed = Url::parse(url).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
         let parsed = parsed.ok_or_else(|| AddressError::NotWeb(url.to_owned()))?;
-        let http = Http::new(HeaderMap::new(), Bounds::default()).map_err(AddressError::Http)?;
-        let spec = RemoteSpec::new(NAME, "An agent of somebody else.", format!("a2a:{url}"));
+        let (shown, parsed, headers) = exchange::apart(url, parsed).map_err(AddressError::Http)?;
+        let http = Http::new(headers, Bounds::default()).map_err(AddressError::Http)?;
+        let spec = RemoteSpec::new(NAME, "An agent of somebody else.", format!("a2a:{shown}"));
         let spec = spec.grade(Grade::CallerSide).rejoin(Rejoin::ByTask);
         Ok(Self { spec, peer: Arc::new(Peer::new(http, parsed, Arc::default())) })
     }

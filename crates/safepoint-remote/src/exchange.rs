@@ -7,8 +7,8 @@ use std::{
 };
 
 use reqwest::{
-    Client, RequestBuilder, Response, StatusCode,
-    header::{HeaderMap, RETRY_AFTER},
+    Client, RequestBuilder, Response, StatusCode, Url,
+    header::{AUTHORIZATION, HeaderMap, RETRY_AFTER},
     redirect,
 };
 
@@ -137,6 +137,18 @@ pub(crate) fn client() -> Result<Client, String> {
     client.clone()
 }
 
+/// An address as it may be shown, without the user and password in it, and these as what is sent in their place.
+pub(crate) fn apart(text: &str, url: Url) -> Result<(String, Url, HeaderMap), String> {
+    if url.username().is_empty() && url.password().is_none() {
+        return Ok((text.to_owned(), url, HeaderMap::new()));
+    }
+    let request = client()?.get(url).build().map_err(|error| in_full(&error.without_url()))?;
+    let known = request.headers().get(AUTHORIZATION).cloned();
+    let url = request.url().clone();
+    let headers = known.map(|known| (AUTHORIZATION, known)).into_iter().collect();
+    Ok((url.as_str().trim_end_matches('/').to_owned(), url, headers))
+}
+
 /// An error with everything behind it: reqwest's own words leave out what matters.
 pub(crate) fn in_full(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
@@ -173,6 +185,18 @@ mod tests {
         for unknown in [error(-32603), error(-32006), error(1), Broke::Lost(String::new())] {
             assert!(!unknown.began_nothing(), "{unknown:?}");
         }
+    }
+
+    /// A password in an address is sent, and shown nowhere.
+    #[test]
+    fn a_password_in_an_address_is_not_shown() {
+        let of = |text: &str| apart(text, Url::parse(text).unwrap()).unwrap();
+        let (shown, url, headers) = of("http://otter:s3cret@localhost:9000/");
+        assert_eq!((shown.as_str(), url.as_str()), ("http://localhost:9000", "http://localhost:9000/"));
+        assert!(headers[AUTHORIZATION].to_str().unwrap().starts_with("Basic "));
+        assert!(!format!("{headers:?}").contains("Basic"), "{headers:?}");
+        let (shown, _, headers) = of("http://localhost:9000");
+        assert_eq!((shown.as_str(), headers.len()), ("http://localhost:9000", 0));
     }
 
     /// S10.3: what may pass is asked again, and no sooner than the server would be asked.

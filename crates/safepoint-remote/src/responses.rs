@@ -26,7 +26,7 @@ use safepoint::{
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::{Map, Value};
 
-use crate::known::Known;
+use crate::{exchange, known::Known};
 
 mod http;
 mod limits;
@@ -111,9 +111,12 @@ impl Responses {
     /// # Errors
     /// [`AddressError::NotWeb`], if it is no address.
     pub fn base_url(mut self, base: &str) -> Result<Self, AddressError> {
-        let base_url = address(base)?;
-        self.spec.peer = format!("responses:{} at {base}", self.provider.model);
-        Ok(self.with(|provider| provider.http.base = base_url))
+        let (shown, base_url, headers) = exchange::apart(base, address(base)?).map_err(AddressError::Http)?;
+        self.spec.peer = format!("responses:{} at {shown}", self.provider.model);
+        Ok(self.with(|provider| {
+            provider.http.base = base_url;
+            provider.http.headers.extend(headers);
+        }))
     }
 
     /// Sends this key as a bearer token.

@@ -122,7 +122,7 @@ impl Folder {
             Answered::Decided(Decision::Deny { message }) => (format!("denied: {message}"), Tone::Bad),
             Answered::Decided(Decision::Respond { .. }) => ("answered instead".to_owned(), Tone::Good),
             Answered::Expired => ("expired".to_owned(), Tone::Bad),
-            Answered::Withdrawn => ("taken back by a stop".to_owned(), Tone::Stopped),
+            Answered::Withdrawn => ("taken back".to_owned(), Tone::Stopped),
         };
         step.said = how;
         step.tone = tone;

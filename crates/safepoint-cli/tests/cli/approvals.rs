@@ -282,9 +282,7 @@ fn an_answer_that_comes_too_late_is_told_why() {
     }
     let (_, listed, hint) = world.ask(&["approvals", "s"]);
     assert!(hint.contains("no question of s is open"), "{hint}");
-    for says in
-        ["over  expired", "expired  expired", "back  taken back by a stop", "used  approved by bob: shell"]
-    {
+    for says in ["over  expired", "expired  expired", "back  taken back", "used  approved by bob: shell"] {
         assert!(listed.contains(says), "{listed}");
     }
 }

@@ -46,10 +46,12 @@ pub(super) enum Act {
     Answered(Answered),
 }
 
-/// How a turn ended that was asked to. Exhaustive: it said so, or said something else.
+/// How a turn ended that was asked to. Exhaustive: it never began, or it said so, or said something else.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Answered {
-    /// With `cancelled`, or before it began.
+    /// It was not asked to do anything.
+    Unasked,
+    /// With `cancelled`.
     AsAsked(String),
     /// With this.
     Otherwise(String),
@@ -220,7 +222,7 @@ impl Dialogue {
             Stage::Over => Vec::new(),
             Stage::Fresh | Stage::Initialize | Stage::Authenticate | Stage::Session(_) => {
                 self.stage = Stage::Over;
-                vec![Act::Answered(Answered::AsAsked("it had not been asked anything".into()))]
+                vec![Act::Answered(Answered::Unasked)]
             }
         }
     }

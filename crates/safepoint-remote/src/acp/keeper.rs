@@ -31,7 +31,7 @@ use super::{
     talk::Order,
 };
 
-mod account;
+pub(super) mod account;
 mod parting;
 
 /// One piece of work, and what it needs.
@@ -127,7 +127,8 @@ impl Keeper {
             biased;
             order = orders.recv() => {
                 if let Some(Order::Stop(tell)) = order {
-                    told(tell, Told::confirmed("it had not been asked anything"));
+                    told(tell, account::unasked());
+                    self.tell_last(account::nothing_done()).await;
                 }
                 return None;
             }

@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::{
     dialogue::Dialogue,
-    keeper::{Keeper, Work},
+    keeper::{Keeper, Work, account},
 };
 
 /// What the keeper is told. Exhaustive: the two things that a person wants of an agent at work.
@@ -28,7 +28,12 @@ pub(super) struct Talk {
 
 enum State {
     Fresh(Box<(Work, Dialogue)>),
-    Open { said: mpsc::Receiver<Said>, orders: mpsc::UnboundedSender<Order> },
+    Open {
+        said: mpsc::Receiver<Said>,
+        orders: mpsc::UnboundedSender<Order>,
+    },
+    /// Its process was never started.
+    Unasked,
     Over,
 }
 
@@ -62,6 +67,7 @@ impl Line for Talk {
             let lost = || Said::Lost(Failure::new("the agent's keeper is gone, and its process with it"));
             match &mut self.state {
                 State::Open { said, .. } => said.recv().await.unwrap_or_else(lost),
+                State::Unasked => account::nothing_done(),
                 State::Fresh(_) | State::Over => lost(),
             }
         }
@@ -84,8 +90,8 @@ impl Line for Talk {
                 // It is gone: the word below is lost with the sender.
             }
         } else {
-            self.state = State::Over;
-            return async { Told::confirmed("its process had not been started") }.boxed();
+            self.state = State::Unasked;
+            return async { account::unasked() }.boxed();
         }
         async { told.await.unwrap_or_else(|_gone| Told::confirmed("its process is gone")) }.boxed()
     }

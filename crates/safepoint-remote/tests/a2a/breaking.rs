@@ -92,7 +92,8 @@ async fn an_error_on_the_first_message_is_no_end_of_the_work() {
         let handle = Agent::over(peer(&server)).build().run("do it").detach();
         let outcome = handle.done().await;
         let Outcome::Failed(error) = &outcome else { panic!("{outcome:?}") };
-        assert!(error.to_string().contains("the message may have arrived"), "{error}");
+        let who = format!("the agent a2a:{} failed: the message may have arrived", server.url());
+        assert!(error.to_string().contains(&who), "{error}");
         let row = row(outcome.receipt());
         assert_eq!((row.status, row.effect), (CallStatus::Failed, Effect::Unknown));
         assert!(row.remote.as_ref().unwrap().ended_at.is_none());

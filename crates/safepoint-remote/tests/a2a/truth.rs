@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use safepoint::{
-    Agent, StopRequest,
+    Agent, Outcome, StopRequest,
     receipt::{CallStatus, Effect, Grade, Quiet, RemoteStop},
 };
 use safepoint_testkit::{
@@ -11,7 +11,7 @@ use safepoint_testkit::{
     closing::Closing,
 };
 
-use super::world::{at_work, peer, remote, row, server, stopped};
+use super::world::{at_work, heard, peer, remote, row, server, stopped};
 
 const WIRES: [Wire; 2] = [Wire::V1, Wire::V03];
 
@@ -247,4 +247,20 @@ async fn an_answer_about_another_task_confirms_nothing() {
     assert!(!matches!(remote(&receipt).stop, Some(RemoteStop::Confirmed)), "{receipt}");
     assert!(matches!(handle.quiet().await, Quiet::NotQuiet(_)));
     assert_eq!(server.at_work(), 1);
+}
+
+/// S10.3: work that was left running is not asked for again by itself: a resume fails, with what the peer calls it.
+#[tokio::test]
+async fn a_resume_of_work_that_was_left_running_names_it() {
+    let server = server(Manners::honest(Wire::V1).on_cancel(OnCancel::Says));
+    let agent = Agent::over(peer(&server)).build();
+    let handle = agent.run("do it").detach();
+    heard(&handle, "half").await;
+    server.came(1).await;
+    handle.stop(StopRequest::now());
+    let outcome = agent.resume(&handle.done().await).await;
+    let Outcome::Failed(error) = &outcome else { panic!("{outcome:?}") };
+    let label = format!("remote work task-1 at a2a:{} may go on", server.url());
+    assert!(error.to_string().contains(&label), "{error}");
+    assert_eq!(server.begun(), 1, "nothing is begun twice");
 }

@@ -122,7 +122,10 @@ async fn a_stop_before_the_agent_is_ready_ends_it() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     let (ended, _) = running.stop().await;
-    ended.confirmed("it had not been asked anything");
+    assert_eq!((ended.call().status, ended.call().effect), (CallStatus::Stopped, Effect::None));
+    assert_eq!(ended.remote().word, "it had not been asked anything");
+    let receipt = &ended.closed.receipt;
+    assert!(receipt.quiet_at.is_some() && !receipt.calls[0].processes.is_empty(), "{receipt}");
     assert!(place.received("session/prompt").is_empty());
 }
 

@@ -13,6 +13,7 @@ use super::{
     host::RunHost,
 };
 use crate::{
+    agent::AnswerOf,
     event::Fact,
     executor::{self, Board, Ending, Job, RunCall},
     hook::HookedCall,
@@ -165,7 +166,7 @@ impl Conductor {
                     .tools
                     .get(&call.name)
                     .is_some_and(|work| work.spec().on_failure == OnFailure::EndRun);
-        let (message, hint) = (ending.text.clone(), ending.hint.clone());
+        let (message, hint) = (failure_of(&call, &ending, self.def.answer), ending.hint.clone());
         if ending.stopped_by == Some(StoppedBy::Run)
             && let Some(demand) = self.scope.demand()
         {
@@ -173,7 +174,7 @@ impl Conductor {
         }
         self.end_call(&call, ending).await?;
         if fatal {
-            self.fail("tool", format!("the tool `{}` failed: {message}", call.name), hint);
+            self.fail("tool", message, hint);
         }
         Ok(())
     }
@@ -248,5 +249,14 @@ pub(super) fn entry_of(call: &Call) -> Entry {
         (_, false) => Entry::Anew,
         (Step::Cleared { questions, .. } | Step::Again { questions, .. }, true) => Entry::Again(*questions),
         (_, true) => Entry::Again(Questions::Keep),
+    }
+}
+
+/// What a run says that a call ended: of an agent that is a remote one, its work is the run's.
+fn failure_of(call: &ToolCall, ending: &Ending, answer: AnswerOf) -> String {
+    let why = ending.text.strip_prefix("error: ").unwrap_or(&ending.text);
+    match (answer, &ending.remote) {
+        (AnswerOf::TheCall, Some(remote)) => format!("the agent {} failed: {why}", remote.peer),
+        _ => format!("the tool `{}` failed: {why}", call.name),
     }
 }

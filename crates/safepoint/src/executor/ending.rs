@@ -179,6 +179,12 @@ impl Ending {
                 CallStatus::TimedOut => self.body = Body::GoesOn,
                 _ => {}
             }
+            // The peer's name for it stands in the history too: whoever reads on can ask the peer for it.
+            if let Some(known) = remote.as_ref().filter(|remote| remote.task.is_some()) {
+                let parts = [self.text.as_str(), &known.label()].map(str::to_owned);
+                self.text = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n");
+                self.text.push_str(" may go on");
+            }
         }
         self.remote = remote.map(Box::new);
     }

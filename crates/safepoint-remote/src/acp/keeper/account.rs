@@ -10,9 +10,23 @@ use safepoint_tools::process::{Process, ProcessReport};
 
 use super::super::{dialogue::Answered, limits};
 
+/// What is said of work that was never asked for.
+const UNASKED: &str = "it had not been asked anything";
+
+/// The word of an agent that needs none: there was nothing to stop.
+pub(in crate::acp) fn unasked() -> Told {
+    Told { word: UNASKED.into(), ..Told::requested() }
+}
+
+/// The end of work that was never asked for.
+pub(in crate::acp) fn nothing_done() -> Said {
+    Said::Failed(Failure::new(UNASKED).unreachable().without_effect())
+}
+
 /// What is known of a stop now that its process was ended.
 pub(super) fn of_stop(answered: Option<&Answered>, report: &ProcessReport) -> Told {
     let said = match answered {
+        Some(Answered::Unasked) => UNASKED,
         Some(Answered::AsAsked(word) | Answered::Otherwise(word)) => word.as_str(),
         None => "it said nothing to that",
     };

@@ -8,7 +8,7 @@ use safepoint_tools::process::{ProcessReport, Waited};
 use tokio::time::{Instant, timeout};
 
 use super::{Held, Keeper, Order, Over, account, told};
-use crate::acp::limits;
+use crate::acp::{dialogue::Answered, limits};
 
 impl Keeper {
     pub(super) async fn part(mut self, mut held: Held, over: Over) {
@@ -19,6 +19,12 @@ impl Keeper {
         self.work.cx.report_process((&report).into());
         let words = account::last_words(&held.process);
         if let Some(stopping) = &mut self.stop {
+            if stopping.answered == Some(Answered::Unasked) && report.survivors.is_empty() {
+                if let Some(tell) = stopping.tell.take() {
+                    told(tell, account::unasked());
+                }
+                return self.tell_last(account::nothing_done()).await;
+            }
             let word = account::of_stop(stopping.answered.as_ref(), &report);
             let told_in_time = stopping.tell.take().map(|tell| tell.send(word.clone()));
             // Else it was told already that the work had ended, or its time was over: then it is heard if anybody still
