@@ -55,7 +55,7 @@ impl Kept {
     }
 
     /// A run that goes on, and what it tells people.
-    fn spawn(&self, args: &[&str]) -> (Running, BufReader<ChildStderr>) {
+    pub(super) fn spawn(&self, args: &[&str]) -> (Running, BufReader<ChildStderr>) {
         let model = ["--base-url", &self.server.url, "--model", "openai:x"];
         let mut command = self.command(&[args, &model].concat(), self.store().to_str().unwrap());
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
@@ -65,7 +65,7 @@ impl Kept {
 }
 
 /// Ended with its test, also where that fails.
-struct Running(Child);
+pub(super) struct Running(Child);
 
 impl Deref for Running {
     type Target = Child;
@@ -88,7 +88,7 @@ impl Drop for Running {
     }
 }
 
-fn until_told(stderr: &mut impl BufRead, text: &str) -> String {
+pub(super) fn until_told(stderr: &mut impl BufRead, text: &str) -> String {
     let mut told = String::new();
     while !told.contains(text) {
         assert!(stderr.read_line(&mut told).unwrap() > 0, "ended before {text}: {told}");

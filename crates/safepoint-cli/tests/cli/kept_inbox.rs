@@ -11,7 +11,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use super::{
-    kept::{Kept, check},
+    kept::{Kept, check, until_told},
     terminal::Terminal,
 };
 use crate::signal;
@@ -256,6 +256,23 @@ fn an_interrupted_item_is_no_success() {
     assert!(reply["message"].as_str().unwrap().contains("it waits in the store"), "{reply}");
 }
 
+/// S6.6, S6.10: a kept session that a single run has is talked to as any other; what its run has no turn for is the next owner's.
+#[test]
+fn the_run_of_a_kept_session_answers_as_a_chat_does() {
+    let kept = Kept::start(&format!(r#"{{"replies":[{SLEEPS}]}}"#));
+    let args = ["run", "--session", "s", "--approve", "auto", "--tools", "shell", "--grace", "0", "go"];
+    let (mut child, mut stderr) = kept.spawn(&args);
+    until_told(&mut stderr, "▸ shell");
+    assert_eq!(word(&kept, &["push", "s", "no", "--policy", "reject"]), is(5, "busy", 1));
+    assert_eq!(word(&kept, &["push", "s", "no", "--policy", "preempt", "--turn", "turn-9"]).0, 5);
+    let waits = waiter(&kept, &["push", "s", "later"]);
+    signal(&child, Signal::INT);
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let (code, reply) = ends(waits);
+    assert_eq!((code, &reply["detail"]["fate"]["fate"]), (4, &"unhandled".into()), "{reply}");
+    assert_eq!(asked_one(&kept, &["sessions", "show", "s"])["items_waiting"], 1);
+}
+
 /// What is not there is told as one object to whoever reads objects.
 #[test]
 fn what_is_not_there_is_told_as_json() {
@@ -318,6 +335,23 @@ fn a_line_that_is_no_text_is_passed_over() {
     let told = String::from_utf8(output.stderr).unwrap();
     assert_eq!((output.status.code(), output.stdout), (Some(0), b"heard\n".to_vec()), "{told}");
     assert!(told.contains("a line is not UTF-8; it was not sent"), "{told}");
+}
+
+/// S6.2: what is pushed from elsewhere while a turn works is listed in the queue of the chat that has the session.
+#[test]
+fn what_comes_from_elsewhere_is_listed_at_once() {
+    let kept = Kept::start(&format!(r#"{{"replies":[{SLEEPS}]}}"#));
+    let (store, url) = (kept.store().display().to_string(), &kept.server.url);
+    let chat = ["chat", "--base-url", url, "--model", "openai:x", "--store", &store, "--session", "s"];
+    let variables = [("TERM", "xterm"), ("HOME", kept.home()), ("XDG_RUNTIME_DIR", kept.home())];
+    let mut terminal = Terminal::spawn(&[&chat[..], &["--approve", "auto"]].concat(), &variables);
+    terminal.until("Enter sends");
+    terminal.press("go");
+    terminal.until("› go");
+    terminal.press("\r");
+    terminal.until("▸ shell");
+    assert_eq!(asked(&kept, &["push", "s", "after that"]).0, 0);
+    terminal.until("after that");
 }
 
 /// A terminal that hangs up ends its chat with the code of that signal.
