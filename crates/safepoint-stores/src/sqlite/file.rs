@@ -3,7 +3,8 @@
 use std::{
     fs, io,
     path::{Path, PathBuf},
-    time::Duration,
+    thread,
+    time::{Duration, Instant},
 };
 
 use rusqlite::{Connection, OpenFlags};
@@ -44,13 +45,13 @@ impl File {
         if path.is_dir() {
             return Err(Error::Failed(Cause::new("it is a directory, and should be a file")));
         }
-        match file.for_writing(options) {
+        match patiently(options.busy, || file.for_writing(options)) {
             Ok(connection) => file.writer = Ok(connection),
             Err(Fail::Sqlite(error)) if may_be_read(&error) && path.exists() => file.for_reading(error)?,
             Err(fail) => return Err(fail.into()),
         }
         let version = match &file.writer {
-            Ok(connection) => schema::bring_up(connection),
+            Ok(connection) => patiently(options.busy, || schema::bring_up(connection)),
             Err(_) => schema::must_be_known(&file.reader()?),
         };
         version?;
@@ -114,6 +115,24 @@ const STATEMENTS: usize = 64;
 const LATEST_CHECKPOINT: u32 = 16_384;
 
 /// Whether what cannot be written may be readable.
+/// Tries again while another process has the file to itself. SQLite waits for most locks itself, but not for one that is
+/// changing the journal's mode, taking up what a killed process left in the log, or closing as the last
+/// (<https://sqlite.org/wal.html>, "Sometimes queries return SQLITE_BUSY in WAL mode").
+fn patiently<T>(patience: Duration, mut step: impl FnMut() -> Result<T, Fail>) -> Result<T, Fail> {
+    const AGAIN: Duration = Duration::from_millis(5);
+    let began = Instant::now();
+    loop {
+        match step() {
+            Err(Fail::Sqlite(error)) if is_busy(&error) && began.elapsed() < patience => thread::sleep(AGAIN),
+            done => return done,
+        }
+    }
+}
+
+fn is_busy(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy)
+}
+
 fn may_be_read(error: &rusqlite::Error) -> bool {
     use rusqlite::ErrorCode::{CannotOpen, PermissionDenied, ReadOnly};
     matches!(error.sqlite_error_code(), Some(CannotOpen | PermissionDenied | ReadOnly))

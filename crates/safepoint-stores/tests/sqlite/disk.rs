@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
     process::Command,
     sync::Arc,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use rusqlite::Connection;
@@ -146,4 +146,25 @@ async fn a_file_that_another_program_holds_is_told_as_busy() {
     alike("while it is held", &Picture::of(&store).await.unwrap(), &before).unwrap();
     other.execute_batch("ROLLBACK").unwrap();
     store.push(&"a".into(), item("1", "hello")).await.unwrap();
+}
+
+/// S7.4, S7.6: who opens a file while another has it to itself in a way that SQLite does not wait for, waits itself.
+#[test]
+fn a_file_that_is_held_for_a_moment_is_waited_for() {
+    /// Long enough for an open that does not wait to have failed.
+    const HELD: Duration = Duration::from_millis(300);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s.db");
+    let other = Connection::open(&path).unwrap();
+    other.execute_batch("BEGIN; SELECT count(*) FROM sqlite_schema").unwrap();
+    let opening = std::thread::spawn({
+        let path = path.clone();
+        move || SqliteStore::open(&path).map(drop)
+    });
+    let began = Instant::now();
+    while !opening.is_finished() && began.elapsed() < HELD {
+        std::thread::yield_now();
+    }
+    other.execute_batch("COMMIT").unwrap();
+    opening.join().unwrap().unwrap();
 }
