@@ -5,6 +5,7 @@ mod config;
 use std::{
     io::Write as _,
     path::{Path, PathBuf},
+    pin::pin,
     process::ExitCode,
     sync::Arc,
     time::Duration,
@@ -12,7 +13,7 @@ use std::{
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
-use futures_util::future::join_all;
+use futures_util::future::{Either, join_all, select};
 use safepoint::{Tool, tool::EffectClass};
 use safepoint_tools::{
     mcp::{Called, Client, Error, Offer, Server},
@@ -26,6 +27,7 @@ use crate::{
     args::Usage,
     config::{Config, place},
     duration::parse as duration,
+    signals::{Got, Signals},
     told::Told,
 };
 
@@ -90,11 +92,28 @@ struct CallArgs {
 
 /// Does it. The exit code is 0, or 1 if a server or a tool failed.
 pub(crate) async fn mcp(args: McpArgs) -> anyhow::Result<ExitCode> {
-    // Ctrl-C ends the program as it does any other, and the guard ends the servers.
+    let mut signals = Signals::listen()?;
     match args.command {
-        McpCommand::Ls(args) => ls(args).await,
-        McpCommand::Call(args) => call(args).await,
+        // What it was doing is dropped, which ends the servers; the guard sees to that.
+        McpCommand::Ls(args) => match unless(&mut signals, ls(args)).await {
+            Ok(done) => done,
+            Err(got) => Ok(stopped(got, "nothing was called")),
+        },
+        McpCommand::Call(args) => call(args, &mut signals).await,
     }
+}
+
+/// The work, unless a signal comes first; it is dropped then.
+async fn unless<T>(signals: &mut Signals, work: impl Future<Output = T>) -> Result<T, Got> {
+    match select(pin!(signals.next()), pin!(work)).await {
+        Either::Left((got, _)) => Err(got),
+        Either::Right((done, _)) => Ok(done),
+    }
+}
+
+fn stopped(got: Got, what: &str) -> ExitCode {
+    eprintln!("safepoint: stopped; {what}");
+    ExitCode::from(got.exit_code())
 }
 
 fn servers(config: Option<&Path>) -> anyhow::Result<Servers> {
@@ -120,8 +139,9 @@ async fn ls(args: LsArgs) -> anyhow::Result<ExitCode> {
     let looked = join_all(chosen.into_iter().map(|server| look(server.under(&processes)))).await;
     let (mut code, mut told) = (ExitCode::SUCCESS, Told::default());
     for (name, found) in looked {
-        if found.is_err() {
-            code = ExitCode::FAILURE;
+        match &found {
+            Ok(found) => warn(&name, &found.offer),
+            Err(_) => code = ExitCode::FAILURE,
         }
         let shown = if args.json { as_json(&mut told, &name, &found) } else { for_people(&name, &found) };
         say(&shown)?;
@@ -199,42 +219,85 @@ fn as_json(told: &mut Told, name: &str, found: &Result<Found, Error>) -> String 
     told.line("mcp_server", None, line).to_string()
 }
 
-async fn call(args: CallArgs) -> anyhow::Result<ExitCode> {
+async fn call(args: CallArgs, signals: &mut Signals) -> anyhow::Result<ExitCode> {
     let arguments: Value = serde_json::from_str(&args.args)
         .ok()
         .filter(Value::is_object)
         .ok_or_else(|| Usage(format!("--args: `{}` is not a JSON object", args.args)))?;
     let server = servers(args.config.as_deref())?.one(&args.name)?;
-    let client = server.under(&processes()).connect().await?;
-    let offer = client.offer().await?;
+    let begun = unless(signals, async {
+        let client = server.under(&processes()).connect().await?;
+        let offer = client.offer().await?;
+        Ok::<_, Error>((client, offer))
+    });
+    let (client, offer) = match begun.await {
+        Ok(begun) => begun?,
+        Err(got) => return Ok(stopped(got, "the tool was not called")),
+    };
     let Some(tool) = own_name(&offer, &args.tool) else {
         let (tool, known) = (&args.tool, plain(&offer.names.join(", ")));
         return Err(Usage(format!("there is no tool `{tool}` at `{}`; there are {known}", args.name)).into());
     };
+    if let Some(what) = offer.misfit(tool, &arguments) {
+        return Err(Usage(format!(
+            "--args: they do not fit the tool `{tool}`{}; nothing was sent",
+            plain(&what)
+        ))
+        .into());
+    }
     let called = client.call(tool, arguments, |notice| eprint!("{}", plain(&notice)));
-    let called = match args.timeout {
-        Some(limit) => tokio::time::timeout(limit, called).await,
-        None => Ok(called.await),
+    let called = async {
+        match args.timeout {
+            Some(limit) => tokio::time::timeout(limit, called).await,
+            None => Ok(called.await),
+        }
     };
-    client.close().await;
+    // A signal drops the call, which tells the server; the close waits until that is sent.
+    let called = unless(signals, called).await;
+    if let Err(second) = unless(signals, client.close()).await {
+        return Ok(stopped(second, UNKNOWN));
+    }
+    let called = match called {
+        Ok(called) => called,
+        Err(got) => {
+            if args.json {
+                say(&call_line(&args, "stopped", UNKNOWN))?;
+            }
+            return Ok(stopped(got, UNKNOWN));
+        }
+    };
     let (status, text) = match called {
         Ok(Ok(Called::Good(output))) => ("completed", output.text),
         Ok(Ok(Called::Bad(text))) => ("failed", text),
         Ok(Err(failure)) if failure.is_unreachable() => ("unreachable", failure.to_string()),
         Ok(Err(failure)) => ("failed", failure.to_string()),
-        Err(_elapsed) => ("timed_out", "it took too long; what it did is not known".to_owned()),
+        Err(_elapsed) => ("timed_out", format!("it took too long; {UNKNOWN}")),
     };
     let is_good = status == "completed";
     if args.json {
-        let (server, tool) = (&args.name, &args.tool);
-        let line = json!({"server": server, "tool": tool, "status": status, "output": text});
-        say(&Told::default().line("mcp_call", None, line).to_string())?;
+        say(&call_line(&args, status, &text))?;
     } else if is_good {
         say(&plain(&text))?;
     } else {
         eprintln!("safepoint: {}: {}", status.replace('_', " "), plain(&text));
     }
     Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Of a call that has no answer.
+const UNKNOWN: &str = "what it did is not known";
+
+fn call_line(args: &CallArgs, status: &str, text: &str) -> String {
+    let (server, tool) = (&args.name, &args.tool);
+    let line = json!({"server": server, "tool": tool, "status": status, "output": text});
+    Told::default().line("mcp_call", None, line).to_string()
+}
+
+/// Says which words of a server's entry say nothing.
+fn warn(name: &str, offer: &Offer) {
+    for what in &offer.unmatched {
+        eprintln!("safepoint: [mcp.{name}] {}", plain(what));
+    }
 }
 
 /// The server's own name of a tool that is named so, or offered so.
@@ -266,8 +329,9 @@ impl Used {
     pub(crate) async fn start(servers: Vec<Server>, mut failed: impl FnMut(&Error)) -> Self {
         let started = join_all(servers.into_iter().map(|server| async {
             let client = server.connect().await?;
-            let offered = client.tools().await?;
-            Ok::<_, Error>((client, offered))
+            let offer = client.offer().await?;
+            warn(client.name(), &offer);
+            Ok::<_, Error>((client, offer.tools))
         }));
         let mut used = Self::default();
         for result in started.await {

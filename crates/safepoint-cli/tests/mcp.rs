@@ -123,6 +123,63 @@ fn a_tool_is_called_by_hand() {
     assert!(mcp::read_log(&place.log(0)).iter().any(|(_, got)| got["method"] == "notifications/cancelled"));
 }
 
+/// S4.11: arguments that do not fit the tool are not sent.
+#[test]
+fn arguments_that_do_not_fit_are_not_sent() {
+    let place = Place::new(1);
+    let output = place.output(&["mcp", "call", "s0", "echo", "--args", r#"{"text":7}"#]);
+    let words = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{words}");
+    assert!(words.contains("do not fit the tool `echo` at /text"), "{words}");
+    assert!(!mcp::read_log(&place.log(0)).iter().any(|(_, got)| got["method"] == "tools/call"));
+}
+
+/// A typing error in the choice of tools is told: in `exclude` it offers what was to be hidden.
+#[test]
+fn a_choice_that_fits_no_tool_is_told() {
+    let place = Place::new(1);
+    let config = fs::read_to_string(place.config()).unwrap();
+    let choice =
+        "include = ['*o*', 'eco']\nexclude = ['ecoh', 'deaf']\nrename = { eho = 'x', echo = 'say' }\n";
+    fs::write(place.config(), format!("{config}{choice}")).unwrap();
+    let output = place.output(&["mcp", "ls"]);
+    assert!(output.status.success());
+    let words = text(&output.stderr);
+    for told in ["`include` has `eco`,", "`exclude` has `ecoh`,", "`rename` has `eho`,"] {
+        assert!(words.contains(told), "{told}: {words}");
+    }
+    assert!(!words.contains("`deaf`") && !words.contains("`*o*`") && !words.contains("`echo`"), "{words}");
+}
+
+/// S4.10: a signal stops a call by hand: the server is told, what is known is said, the exit code says which signal.
+/// Also where an interrupt was inherited as ignored, as of a job in a script's background.
+#[test]
+fn a_signal_stops_a_call_by_hand_and_the_server_is_told() {
+    for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
+        let place = Place::new(1);
+        let call = place.safepoint(&["mcp", "call", "s0", "deaf", "--json"]);
+        let mut ignoring = Command::new("/bin/sh");
+        ignoring
+            .args(["-c", "trap '' INT; exec \"$0\" \"$@\""])
+            .arg(call.get_program())
+            .args(call.get_args());
+        ignoring.env_clear().env("PATH", std::env::var("PATH").unwrap_or_default()).stdin(Stdio::null());
+        let child = ignoring.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let received =
+            |method: &str| mcp::read_log(&place.log(0)).iter().any(|(_, got)| got["method"] == method);
+        until("the call is under way", || received("tools/call"));
+        kill_process(Pid::from_child(&child), signal).unwrap();
+        let output = child.wait_with_output().unwrap();
+        let words = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{words}");
+        assert!(words.contains("stopped; what it did is not known"), "{words}");
+        let line: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(line["status"], "stopped");
+        assert!(received("notifications/cancelled"), "the server was told before the end");
+        until("nothing is left", || place.alive().is_empty());
+    }
+}
+
 #[test]
 fn a_wrong_name_or_entry_is_wrong_usage() {
     let place = Place::new(1);

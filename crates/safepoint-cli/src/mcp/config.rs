@@ -72,11 +72,16 @@ impl Entry {
             (None, None) => return Err(wrong("needs a `command` or a `url`".into())),
             (Some(_), Some(_)) => return Err(wrong("has both a `command` and a `url`".into())),
         };
+        self.is_of_one_kind().map_err(wrong)?;
         for (variable, value) in &self.env {
-            server = server.env(variable, expand(value).map_err(wrong)?);
+            let value =
+                expand(value).map_err(|what| wrong(format!("has a value of `env.{variable}` {what}")))?;
+            server = server.env(variable, value);
         }
         for (header, value) in &self.headers {
-            server = server.header(header, expand(value).map_err(wrong)?);
+            let value =
+                expand(value).map_err(|what| wrong(format!("has a value of `headers.{header}` {what}")))?;
+            server = server.header(header, value);
         }
         if let Some(cwd) = &self.cwd {
             server = server.cwd(cwd);
@@ -102,6 +107,22 @@ impl Entry {
     }
 }
 
+impl Entry {
+    /// What goes with the other kind of server would be passed over: it is refused by name.
+    fn is_of_one_kind(&self) -> Result<(), String> {
+        let (of, beside, other) = if self.command.is_some() {
+            ("command", vec![("headers", !self.headers.is_empty())], "url")
+        } else {
+            let args = ("args", !self.args.is_empty());
+            ("url", vec![args, ("env", !self.env.is_empty()), ("cwd", self.cwd.is_some())], "command")
+        };
+        match beside.into_iter().find(|(_, is_set)| *is_set) {
+            Some((key, _)) => Err(format!("has a `{of}`, and `{key}` goes with a `{other}`: take it out")),
+            None => Ok(()),
+        }
+    }
+}
+
 fn time(text: Option<&str>) -> Result<Option<Duration>, String> {
     text.map(duration::parse).transpose()
 }
@@ -112,10 +133,14 @@ fn expand(value: &str) -> Result<String, String> {
     let mut rest = value;
     while let Some((before, after)) = rest.split_once("${") {
         let Some((variable, behind)) = after.split_once('}') else {
-            return Err(format!("has a value with `${{` and no `}}`: {value}"));
+            // Not the value: it may be a secret.
+            return Err("with a `${` and no `}` behind it".to_owned());
         };
         let found = std::env::var(variable).map_err(|_unset| {
-            format!("needs the variable {variable} of the environment, which is not set")
+            format!(
+                "that needs the variable {} of the environment, which is not set",
+                variable.escape_debug()
+            )
         })?;
         text.push_str(before);
         text.push_str(&found);
@@ -145,6 +170,21 @@ mod tests {
         assert!(servers.one("c").unwrap_err().to_string().contains("there are a, b"));
     }
 
+    /// What goes with the other kind of server is refused by name, and no value is told.
+    #[test]
+    fn what_would_be_passed_over_is_refused() {
+        for (entry, key) in [
+            ("[a]\ncommand = 'x'\nheaders = { a = 'b' }\n", "`headers`"),
+            ("[a]\nurl = 'http://x/'\nargs = ['b']\n", "`args`"),
+            ("[a]\nurl = 'http://x/'\nenv = { a = 'b' }\n", "`env`"),
+            ("[a]\nurl = 'http://x/'\ncwd = '/'\n", "`cwd`"),
+            ("[a]\nurl = 'http://x/'\nheaders = { auth = 'SECRET ${open' }\n", "`headers.auth`"),
+        ] {
+            let words = servers(entry).one("a").unwrap_err().to_string();
+            assert!(words.contains(key) && !words.contains("SECRET"), "{words}");
+        }
+    }
+
     /// What the guide shows is a config file, and each key that it names is one.
     #[test]
     fn the_guides_config_is_right() {
@@ -169,6 +209,6 @@ mod tests {
         let path = std::env::var("PATH").unwrap();
         assert_eq!(expand("a ${PATH} b").unwrap(), format!("a {path} b"));
         assert!(expand("${NO_SUCH_VARIABLE_HERE}").unwrap_err().contains("NO_SUCH_VARIABLE_HERE"));
-        assert!(expand("${open").is_err());
+        assert!(!expand("SECRET ${open").unwrap_err().contains("SECRET"));
     }
 }

@@ -92,16 +92,20 @@ fn a_replay_that_departs_from_its_recording_says_where() {
     assert!(String::from_utf8_lossy(&none.stderr).contains("it is no recording"));
 }
 
+/// A PNG of one dot.
+const DOT: &[u8] = b"\x89PNG\x0d\x0a\x1a\x0a\x00\x00\x00\x0dIHDR\x00\x00\x00\x01\x00\x00\x00\x01\x08\x00\x00\x00\x00:~\x9bU\x00\x00\x00\x0aIDATx\x9cch\x00\x00\x00\x82\x00\x81w\xcdr\xb6\x00\x00\x00\x00IEND\xaeB`\x82";
+
 /// S5.1: an image that is attached reaches the wire, on each; what is no image or document is wrong usage.
 #[test]
 fn an_attached_image_reaches_every_wire() {
     let place = tempfile::tempdir().unwrap();
     let path = |name: &str| place.path().join(name).to_str().unwrap().to_owned();
-    std::fs::write(path("dot.png"), b"foob").unwrap();
+    // One grey dot; its name says something else, which is not asked.
+    std::fs::write(path("dot.jpg"), DOT).unwrap();
     for wire in wires() {
         let server = Practice::start(r#"{"replies":[{"text":"a dot"}]}"#);
         let args =
-            ["run", "--base-url", &server.url, "--model", wire, "--attach", &path("dot.png"), "what is it?"];
+            ["run", "--base-url", &server.url, "--model", wire, "--attach", &path("dot.jpg"), "what is it?"];
         let output = run(&args);
         let words = String::from_utf8_lossy(&output.stderr);
         assert_eq!(
@@ -110,9 +114,15 @@ fn an_attached_image_reaches_every_wire() {
             "{words}"
         );
         let asked = serde_json::to_string(&server.logged()).unwrap();
-        assert!(asked.contains("Zm9vYg==") && asked.contains("image/png"), "{wire}: {asked}");
+        assert!(asked.contains("iVBORw0KGgoAAAANSUhEUg") && asked.contains("image/png"), "{wire}: {asked}");
     }
-    for (file, words) in [("a.txt", "attach png, jpg, gif, webp or pdf"), ("missing.png", "missing.png")] {
+    std::fs::write(path("a.png"), "just words").unwrap();
+    std::fs::write(path("empty.png"), "").unwrap();
+    for (file, words) in [
+        ("a.png", "attach png, jpg, gif, webp or pdf"),
+        ("empty.png", "it is empty"),
+        ("missing.png", "missing.png"),
+    ] {
         let output = run(&["run", "hi", "--model", "practice", "--attach", &path(file)]);
         assert_eq!(output.status.code(), Some(2), "{file}");
         assert!(String::from_utf8_lossy(&output.stderr).contains(words), "{file}");

@@ -123,6 +123,9 @@ impl Client {
         for refused in &offer.refused {
             tracing::warn!(server = self.name(), tool = refused.name, why = refused.why, "tool not offered");
         }
+        for what in &offer.unmatched {
+            tracing::warn!(server = self.name(), what, "of the choice of its tools");
+        }
         Ok(offer.tools)
     }
 
@@ -147,13 +150,15 @@ impl Client {
                 wrong(Kind::Wrong, format!("did not tell its tools: {why}"))
             }
         })?;
-        let names = told.iter().filter_map(|tool| tool["name"].as_str()).map(str::to_owned).collect();
+        let names: Vec<String> =
+            told.iter().filter_map(|tool| tool["name"].as_str()).map(str::to_owned).collect();
+        let unmatched = link.server.pick.unmatched(&names);
         let (good, refused) = listing::check(&link.server, told);
         let own_names = good.iter().map(|told| told.name.clone()).collect();
         let tools = good
             .into_iter()
             .map(|told| -> Arc<dyn Tool> { Arc::new(McpTool::new(self.clone(), &link.server, told)) });
-        Ok(Offer { tools: tools.collect(), own_names, refused, names })
+        Ok(Offer { tools: tools.collect(), own_names, refused, names, unmatched })
     }
 
     /// Calls a tool by the server's own name for it. `on_progress` gets a line for each notice.

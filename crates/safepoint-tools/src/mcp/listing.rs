@@ -24,6 +24,8 @@ pub struct Offer {
     pub refused: Vec<Refused>,
     /// All names that the server told, wanted or not, as it told them.
     pub names: Vec<String>,
+    /// What of the choice of tools fits none of these names, in a sentence each.
+    pub unmatched: Vec<String>,
 }
 
 /// A tool that is not offered to a model.
@@ -33,6 +35,22 @@ pub struct Refused {
     pub name: String,
     /// What is wrong with it.
     pub why: String,
+}
+
+impl Offer {
+    /// Where and how arguments do not fit the schema of the tool of this own name, as a run would say it (S4.11); none if
+    /// they do. A tool that is not offered has no schema that could be asked.
+    #[must_use]
+    pub fn misfit(&self, own_name: &str, args: &Value) -> Option<String> {
+        let (tool, _) = self.tools.iter().zip(&self.own_names).find(|(_, own)| *own == own_name)?;
+        let schema = jsonschema::validator_for(&tool.spec().parameters).ok()?;
+        let error = schema.validate(args).err()?;
+        let place = match error.instance_path().as_str() {
+            "" => String::new(),
+            path => format!(" at {path}"),
+        };
+        Some(format!("{place}: {error}"))
+    }
 }
 
 impl std::fmt::Debug for Offer {

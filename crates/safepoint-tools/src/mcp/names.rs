@@ -27,6 +27,25 @@ impl Pick {
     }
 }
 
+impl Pick {
+    /// Which of these words fit no tool of the server, in a sentence each: a typing error that would hide nothing, or
+    /// everything.
+    pub(super) fn unmatched(&self, names: &[String]) -> Vec<String> {
+        let patterns = |key: &'static str, patterns: &[String]| {
+            let unknown = patterns.iter().filter(|pattern| !names.iter().any(|name| fits(pattern, name)));
+            unknown
+                .map(|pattern| format!("`{key}` has `{pattern}`, which fits no tool of it"))
+                .collect::<Vec<_>>()
+        };
+        let renamed = self.rename.keys().filter(|tool| !names.contains(tool));
+        let renamed = renamed.map(|tool| format!("`rename` has `{tool}`, which is no tool of it"));
+        let mut all = patterns("include", &self.include);
+        all.extend(patterns("exclude", &self.exclude));
+        all.extend(renamed);
+        all
+    }
+}
+
 /// Whether a name fits a pattern, in which `*` is any text.
 fn fits(pattern: &str, name: &str) -> bool {
     let Some((before, after)) = pattern.split_once('*') else { return pattern == name };
