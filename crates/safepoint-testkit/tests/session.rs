@@ -44,6 +44,8 @@ mod kept;
 mod lost;
 #[path = "session/meant.rs"]
 mod meant;
+#[path = "session/orders.rs"]
+mod orders;
 #[path = "session/panics.rs"]
 mod panics;
 #[path = "session/payments.rs"]

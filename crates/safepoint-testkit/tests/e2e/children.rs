@@ -108,6 +108,7 @@ async fn a_stop_of_the_root_lets_the_tree_below_finish() {
 }
 
 /// S9.2, S2.2: `Now` at any depth ends the leaf's call and its model's stream alike; the history can be sent again.
+/// anthropics/claude-agent-sdk-typescript#352: the receipt says nothing of the work that was stopped below it;
 /// vicoa-ai/vicoa PR#41, anthropics/claude-code#26117: subagents that survive the stop; microsoft/autogen#8091: a token that
 /// is not passed on to tools below.
 #[tokio::test]

@@ -118,7 +118,8 @@ async fn a_question_of_a_background_run_is_decided_through_the_session() {
 
 /// S9.1, S5.3: what a background run comes to after the turn that began it was stopped is shown, and wakes nobody: the next
 /// turn is the next message's.
-/// anthropics/claude-code#67321: what background agents report after a stop wakes the model again, and it goes on.
+/// anthropics/claude-code#67321: what background agents report after a stop wakes the model again, and it goes on;
+/// anthropics/claude-code#30118: after a stop with background agents, new messages are swallowed.
 #[tokio::test]
 async fn the_end_of_a_background_run_begins_no_turn() {
     let mut world = World::new();

@@ -18,49 +18,13 @@ use safepoint_testkit::script::Reply;
 use std::sync::OnceLock;
 
 use super::{
-    desk::{Desk, accounted, answers, is_fact, one_after_the_other, pays, said, turn},
+    desk::{Desk, accounted, answers, is_fact, one_after_the_other, said, turn},
     dice::Dice,
     world::{seen, texts},
 };
 
-/// S6.11, S6.10: a preempt and a graceful stop on one turn, in every order and from anywhere, 300 times: the item at work
-/// is interrupted, the one that was pushed is unhandled, the exit is a stop.
-#[tokio::test]
-async fn a_preempt_and_a_graceful_stop_have_one_account_in_every_order() {
-    for seed in 0..300 {
-        let mut dice = Dice(seed);
-        let desk = Desk::new([pays()]);
-        let session = desk.chat().start();
-        let old = session.push("old".to_owned()).unwrap();
-        desk.tools.valve().came(1).await;
-        let preempt = Push::new("new".to_owned()).policy(Preempt::at(SafePoints::AFTER_ALL_CALLS));
-        let stop = SessionStop::graceful().because("enough");
-        let (pusher, stopper) = (session.handle(), session.handle());
-        let (new, asked) = match dice.below(3) {
-            0 => (pusher.push(preempt).unwrap(), stopper.stop(stop)),
-            1 => {
-                let asked = stopper.stop(stop);
-                (pusher.push(preempt).unwrap(), asked)
-            }
-            _ => {
-                let pushed = tokio::spawn(async move { pusher.push(preempt).unwrap() });
-                let stopped = tokio::spawn(async move { stopper.stop(stop) });
-                (pushed.await.unwrap(), stopped.await.unwrap())
-            }
-        };
-        assert_eq!(asked.asked().await, Asked::First);
-        desk.tools.valve().open_for_all();
-        let exit = accounted(&session, &[old.clone(), new.clone()]).await;
-        assert_eq!(exit.reason(), &ExitReason::Stopped, "seed {seed}");
-        assert_eq!(old.fate_now(), Some(Fate::Interrupted(turn(1))), "seed {seed}");
-        assert_eq!(texts(&exit), ["new"], "seed {seed}");
-        assert_eq!(new.preempted().await, Preempted::SupersededByStop, "seed {seed}");
-        assert_eq!(exit.open().unwrap().items, [(old.id(), "old".to_owned())]);
-        assert_eq!((exit.cause(), said(exit.history())), (Some("enough"), vec!["old".to_owned()]));
-    }
-}
-
-/// Asks the session to stop as soon as its run begins.
+/// Asks the session to stop as soon as its run begins: hooks have no start of their own, and the one before the first model
+/// call is the first that is called.
 struct StopsAtItsStart(Arc<OnceLock<SessionHandle<String>>>);
 
 impl Hooks for StopsAtItsStart {
