@@ -161,3 +161,33 @@ fn escaped(path: &Path) -> String {
     }
     escaped
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn busy() -> Fail {
+        let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_BUSY);
+        Fail::Sqlite(rusqlite::Error::SqliteFailure(code, None))
+    }
+
+    /// S7.4: an answer of *busy* that came without a wait is no end; one that stays is told after the patience, and
+    /// nothing else is tried again.
+    #[test]
+    fn busy_is_tried_again_and_nothing_else_is() {
+        let mut tries = 0;
+        let opened = patiently(Duration::from_secs(60), || {
+            tries += 1;
+            if tries < 3 { Err(busy()) } else { Ok(tries) }
+        });
+        assert!(matches!(opened, Ok(3)));
+        assert!(patiently(Duration::ZERO, || Err::<(), _>(busy())).is_err());
+        let mut tries = 0;
+        let refused = patiently(Duration::from_secs(60), || {
+            tries += 1;
+            Err::<(), _>(Error::Gone.into())
+        });
+        assert!(refused.is_err());
+        assert_eq!(tries, 1);
+    }
+}
