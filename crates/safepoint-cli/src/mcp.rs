@@ -273,13 +273,18 @@ async fn call(args: CallArgs, signals: &mut Signals) -> anyhow::Result<ExitCode>
         Ok(Err(failure)) => ("failed", failure.to_string()),
         Err(_elapsed) => ("timed_out", format!("it took too long; {UNKNOWN}")),
     };
+    told(&args, status, &text)
+}
+
+/// Says what a call came to.
+fn told(args: &CallArgs, status: &str, text: &str) -> anyhow::Result<ExitCode> {
     let is_good = status == "completed";
     if args.json {
-        say(&call_line(&args, status, &text))?;
+        say(&call_line(args, status, text))?;
     } else if is_good {
-        say(&plain(&text))?;
+        say(&plain(text))?;
     } else {
-        eprintln!("safepoint: {}: {}", status.replace('_', " "), plain(&text));
+        eprintln!("safepoint: {}: {}", status.replace('_', " "), plain(text));
     }
     Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

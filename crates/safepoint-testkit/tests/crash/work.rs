@@ -11,7 +11,7 @@ use safepoint_stores::SqliteStore;
 
 use super::{
     judge::Line,
-    plot::CAUSE,
+    plot::{CAUSE, Kin},
     process::{Job, Task, say, stay, task},
     world::{LOOK, agent, has_begun, session, store},
 };
@@ -92,7 +92,8 @@ async fn drive(session: &Session<String>, task: &Task, since: u64) {
         if steers
             && is_resting
             && eyes.inbox(&id).await.unwrap().is_empty()
-            && !is_busy_behind(&eyes, since).await
+            // An attached run has ended with its call, also where its end could not be recorded.
+            && !(task.plot.kin == Kin::Background && is_busy_behind(&eyes, since).await)
         {
             return;
         }
