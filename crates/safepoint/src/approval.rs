@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc};
 use futures_core::future::BoxFuture;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, value::RawValue};
 
 use crate::ids::{ApprovalId, CallId, Path};
 
@@ -250,14 +250,47 @@ pub(crate) fn rule(rules: &[Rule], own: Approval, tool: &str, args: &Value) -> R
     }
 }
 
+/// Why a stored question cannot be decided.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Undecidable {
+    /// It is no question that this release can read.
+    #[error("it cannot be read: {0}")]
+    Unreadable(#[from] serde_json::Error),
+    /// The arguments that it shows are not those that would run.
+    #[error("it is damaged: the arguments that it shows are not those that were asked about")]
+    Damaged,
+}
+
+/// Reads a question as a store keeps it, if the arguments that it shows are those of the digest beside it: what would run.
+///
+/// # Errors
+/// If it is nothing of the kind, or was altered since.
+pub fn read_stored(bytes: &[u8], asked: &str) -> Result<ApprovalRequest, Undecidable> {
+    #[derive(Deserialize)]
+    struct Shown<'a> {
+        #[serde(borrow)]
+        args: &'a RawValue,
+    }
+    let request: ApprovalRequest = serde_json::from_slice(bytes)?;
+    let shown: Shown<'_> = serde_json::from_slice(bytes)?;
+    // As it was written: a number may be read as its neighbour.
+    let fits = digest_of(shown.args.get()) == asked || digest(&request.args) == asked;
+    if fits { Ok(request) } else { Err(Undecidable::Damaged) }
+}
+
 /// A digest of the arguments: the same value gives the same text, whatever the order of its keys was.
 #[must_use]
 pub fn digest(args: &Value) -> String {
-    use sha2::{Digest as _, Sha256};
     // A map is sorted by key already, unless some crate of the program turned `preserve_order` on.
     let mut args = args.clone();
     args.sort_all_objects();
-    let hash = Sha256::digest(args.to_string().as_bytes());
+    digest_of(&args.to_string())
+}
+
+fn digest_of(args: &str) -> String {
+    use sha2::{Digest as _, Sha256};
+    let hash = Sha256::digest(args.as_bytes());
     let mut text = String::with_capacity("sha256:".len() + hash.len() * 2);
     text.push_str("sha256:");
     for byte in hash {

@@ -60,7 +60,7 @@ mod words;
 
 pub use asking::{Asking, Kept, TurnAsked, TurnAsking};
 pub use door::Late;
-pub use envelope::{seal, unseal};
+pub use envelope::{Undeliverable, seal, unseal, unseal_row};
 pub use event::SessionEvent;
 pub use exit::{Exit, ExitReason, Open};
 pub use intent::{Intent, UnreadableIntent};

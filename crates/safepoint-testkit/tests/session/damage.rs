@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use safepoint::{
     ids::SessionId,
-    session::{Chat, Fate, Policy, Session, SessionEvent, SessionStop, seal},
-    store::{Class, Error, MemoryStore, Owner, Push, Record, Store, Write},
+    session::{Chat, ExitReason, Fate, Policy, Session, SessionEvent, SessionStop, seal},
+    store::{Approvals, Class, Error, MemoryStore, Owner, Push, Record, StopIntent, Store, Write},
 };
 
 use super::{
@@ -90,4 +90,48 @@ async fn a_stop_before_the_start_loses_nothing() {
         seen(&next, |event| matches!(event, SessionEvent::TurnEnded { fate: Fate::Completed(_), .. })).await;
     }
     assert_eq!(desk.model.requests().len(), kept);
+}
+
+/// S7.6, S7.7: an item whose content was altered in the store is told as damaged and never delivered; it holds nothing up.
+#[tokio::test]
+async fn an_item_that_was_altered_is_never_delivered() {
+    let (store, desk) = (Arc::new(MemoryStore::default()) as Arc<dyn Store>, Desk::new([]));
+    let mut altered = seal(&"pay one".to_owned(), Policy::Enqueue, None, 8).unwrap();
+    altered.bytes = String::from_utf8(altered.bytes).unwrap().replace("one", "two").into_bytes();
+    let session = desk.chat().open(Arc::clone(&store), id(), Owner::here()).await.unwrap();
+    store.push(&id(), altered).await.unwrap();
+    session.look();
+    let told = seen(&session, |event| matches!(event, SessionEvent::Unreadable { .. })).await;
+    assert!(
+        matches!(&told, SessionEvent::Unreadable { number: 1, why } if why.contains("damaged")),
+        "{told:?}"
+    );
+    assert_eq!(session.push("a".to_owned()).unwrap().fate().await, Fate::Completed(turn(1)));
+    assert_eq!(desk.model.requests().len(), 1);
+    session.stop(SessionStop::at_turn_end());
+    session.done().await;
+    assert_eq!(store.inbox(&id()).await.unwrap().len(), 1, "it stays where it is");
+}
+
+/// S7.5, S7.6: a stop that cannot be read is a stop of the session, now, told as what it is, whether an owner lives or not; the
+/// next owner but one goes on.
+#[tokio::test]
+async fn a_stop_that_cannot_be_read_is_a_stop() {
+    let (store, desk) = (Arc::new(MemoryStore::default()) as Arc<dyn Store>, Desk::new([]));
+    let open = async || desk.chat().open(Arc::clone(&store), id(), Owner::here()).await.unwrap();
+    let garbage = || StopIntent { bytes: b"garbage".to_vec(), approvals: Approvals::Stay };
+    let mut session = open().await;
+    for is_alive in [true, false] {
+        store.ask_stop(&id(), garbage()).await.unwrap();
+        if is_alive {
+            session.look();
+        } else {
+            session = open().await;
+        }
+        let exit = session.done().await;
+        let cause = exit.cause().unwrap();
+        assert!(exit.reason() == &ExitReason::Stopped && cause.contains("cannot be read"), "{cause}");
+    }
+    let next = open().await;
+    assert_eq!(next.push("a".to_owned()).unwrap().fate().await, Fate::Completed(turn(1)));
 }

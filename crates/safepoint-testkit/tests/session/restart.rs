@@ -3,12 +3,14 @@
 
 use std::sync::Arc;
 
+use futures_util::future::{BoxFuture, pending};
 use safepoint::{
     Agent, OnRestart, SafePoints, Session, StopRequest,
-    approval::Approvals,
+    approval::{ApprovalRequest, Approvals, Approver, Decision, Rule, Ruling, Unanswered},
+    event::Fact,
     ids::SessionId,
     session::{Chat, ExitReason, Fate, Intent, SessionEvent, SessionStop},
-    store::{self, Life, MemoryStore, Outside, Store},
+    store::{self, ApprovalState, Life, MemoryStore, Outside, Store, Use},
     tool::EffectClass,
 };
 use safepoint_testkit::{
@@ -17,7 +19,7 @@ use safepoint_testkit::{
 };
 
 use super::{
-    desk::{Desk, pays, turn},
+    desk::{Desk, asks, is_fact, pays, turn},
     world::seen,
 };
 
@@ -179,4 +181,49 @@ async fn a_stopped_turn_is_not_restarted() {
         nothing_begins(&world, &next).await;
         drop(first);
     }
+}
+
+/// Somebody who thinks about it for ever.
+struct Thinks;
+
+impl Approver for Thinks {
+    fn ask(&self, _: ApprovalRequest) -> BoxFuture<'static, Decision> {
+        Box::pin(pending())
+    }
+}
+
+/// S8.4, S8.2, S7.2: killed while somebody thinks about its question, so cut and not suspended; decided between the kill and the
+/// resume: nothing begins by itself, and an explicit resume goes on with what was decided, once.
+#[tokio::test]
+async fn a_decision_between_the_kill_and_the_resume_is_used() {
+    let world = World { desk: Desk::new([asks(), Reply::text("done")]), ..World::new(OnRestart::Wait) };
+    world.desk.tools.valve().open_for_all();
+    let open = async |pid: u32, approver: Option<Arc<dyn Approver>>| {
+        let agent = Agent::builder(world.desk.model.clone())
+            .approvals(Approvals::Ask(approver, Unanswered::Suspend))
+            .rule(Rule::on("ask", Ruling::Ask))
+            .tool(world.desk.tools.gated("ask"))
+            .build();
+        let builder = Session::<String>::builder(Chat::new(agent));
+        builder.open(Arc::clone(&world.store), id(), owner(pid)).await.unwrap()
+    };
+    let first = open(1, Some(Arc::new(Thinks))).await;
+    first.push("may I?".to_owned()).unwrap();
+    seen(&first, |event| is_fact(event, |fact| matches!(fact, Fact::ApprovalAsked(_)))).await;
+    world.lives.say(1, Life::Dead);
+    let asked = world.store.approvals(&id()).await.unwrap().remove(0).asked;
+    let bytes = serde_json::to_vec(&Decision::Approve).unwrap();
+    let yes = store::Decision { id: asked.id, digest: asked.digest, principal: "ann".into(), bytes };
+    world.store.decide(&id(), yes).await.unwrap();
+    let next = open(2, None).await;
+    nothing_begins(&world, &next).await;
+    assert!(next.resume().await);
+    ended(&next, |fate| fate == Fate::Completed(turn(1))).await;
+    assert_eq!(world.desk.tools.ledger().lines().len(), 2, "once: entered and committed");
+    let rows = world.store.approvals(&id()).await.unwrap();
+    assert!(
+        matches!(&rows[..], [row] if matches!(row.state, ApprovalState::Decided { used: Use::Used, .. })),
+        "asked once: {rows:?}"
+    );
+    drop(first);
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use safepoint_scope::SafePoints;
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 
 use super::{
     item::{Item, Policy, Preempt, digest},
@@ -85,7 +86,7 @@ pub fn seal<T: Item>(
     client_id: Option<String>,
     capacity: usize,
 ) -> Result<store::Push, serde_json::Error> {
-    let digest = digest(item)?.iter().map(|byte| format!("{byte:02x}")).collect();
+    let digest = hex(digest(item)?);
     let bytes = serde_json::to_vec(&Envelope { item, how: How::of(policy) })?;
     Ok(store::Push { client_id, digest, bytes, capacity })
 }
@@ -97,6 +98,40 @@ pub fn seal<T: Item>(
 pub fn unseal<T: Item>(bytes: &[u8]) -> Result<(T, Policy), serde_json::Error> {
     let Envelope { item, how } = serde_json::from_slice(bytes)?;
     Ok((item, how.policy()))
+}
+
+/// Why what waits in a store's inbox cannot be delivered.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Undeliverable {
+    /// It is no item that this release can read.
+    #[error("it cannot be read: {0}")]
+    Unreadable(#[from] serde_json::Error),
+    /// It is not what was put in: its content does not fit its digest.
+    #[error("it is damaged: its content is not what was put in")]
+    Damaged,
+}
+
+/// Opens an item of the inbox, if it is what was put in.
+///
+/// # Errors
+/// If it is nothing of the kind, or was altered since.
+pub fn unseal_row<T: Item>(row: &store::Item) -> Result<(T, Policy), Undeliverable> {
+    let opened = unseal(&row.bytes)?;
+    // As it was written, and not as it would be written now.
+    let Sealed { item } = serde_json::from_slice(&row.bytes)?;
+    if hex(digest(item)?) == row.digest { Ok(opened) } else { Err(Undeliverable::Damaged) }
+}
+
+/// The content as it stands in the row.
+#[derive(Deserialize)]
+struct Sealed<'a> {
+    #[serde(borrow)]
+    item: &'a RawValue,
+}
+
+fn hex(digest: [u8; 32]) -> String {
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// How often an owner without a nudge looks whether somebody else wrote (S1.5).

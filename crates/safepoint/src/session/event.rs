@@ -102,7 +102,7 @@ pub enum SessionEvent {
         /// What is alive.
         survivors: Vec<String>,
     },
-    /// Something in the store that this release cannot read. It stays there.
+    /// An item in the store that this release cannot read, or that was altered there. It is not delivered, and stays there.
     Unreadable {
         /// Its number.
         number: u64,

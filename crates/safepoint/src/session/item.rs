@@ -148,7 +148,7 @@ pub(super) fn micros(duration: Duration) -> u64 {
 }
 
 /// The same content gives the same digest.
-pub(super) fn digest<T: Serialize>(item: &T) -> Result<[u8; 32], serde_json::Error> {
+pub(super) fn digest<T: Serialize + ?Sized>(item: &T) -> Result<[u8; 32], serde_json::Error> {
     Ok(Sha256::digest(serde_json::to_vec(item)?).into())
 }
 

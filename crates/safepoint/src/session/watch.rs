@@ -6,10 +6,11 @@ use tokio::time::{Instant, sleep_until};
 
 use super::{
     Item, SharedSession,
-    envelope::{LOOK, unseal},
+    envelope::{LOOK, unseal_row},
     intent::Intent,
     journal::{Journal, LEASE, in_time},
     mail::Mail,
+    stop::SessionStop,
 };
 use crate::{
     approval::Decision,
@@ -125,7 +126,7 @@ impl<T: Item> Watcher<T> {
         for row in rows {
             there.insert(row.number);
             if row.state == ItemState::Waiting && self.known.insert(row.number) {
-                let read = callback::call(|| unseal::<T>(&row.bytes));
+                let read = callback::call(|| unseal_row::<T>(&row));
                 let read =
                     read.map_err(|Panicked(why)| why).and_then(|read| read.map_err(|why| why.to_string()));
                 match read {
@@ -151,7 +152,11 @@ impl<T: Item> Watcher<T> {
             }
             match Intent::from_bytes(&row.bytes) {
                 Ok(intent) => self.post(Mail::Intent { number: row.number, intent }),
-                Err(error) => self.post(Mail::Unreadable { number: row.number, why: error.to_string() }),
+                // Somebody wanted it to stop; what cannot be read is the strongest that it can have been.
+                Err(error) => {
+                    let stop = SessionStop::now().because(error.to_string());
+                    self.post(Mail::Intent { number: row.number, intent: Intent::Session(stop) });
+                }
             }
         }
         Ok(())

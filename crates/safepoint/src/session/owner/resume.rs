@@ -18,9 +18,9 @@ impl<T: Item> Owner<T> {
             self.answer = Some(Answer::NothingToResume);
             return self.reply(reply);
         }
-        // Its questions are put once more, to whoever can be asked here.
-        let asks =
-            self.machine.is_suspended() && self.left.as_ref().is_some_and(|(work, _)| has_approver(work));
+        // Its questions are put once more, to whoever can be asked here; what is overdue need not wait for the clock.
+        let goes_on = self.is_overdue() || self.left.as_ref().is_some_and(|(work, _)| has_approver(work));
+        let asks = self.machine.is_suspended() && goes_on;
         self.step_for(if asks { Input::Decided } else { Input::Resume }, reply).await;
     }
 

@@ -63,6 +63,11 @@ impl<T: Item> Owner<T> {
         self.answer = None;
     }
 
+    /// Whether a question of the suspended turn has expired.
+    pub(super) fn is_overdue(&self) -> bool {
+        self.overdue.is_some_and(|overdue| overdue.at <= Timestamp::now())
+    }
+
     /// Sees to the questions of a turn that was suspended just now.
     pub(super) fn watch_questions(&mut self, outcome: Option<&Outcome>) {
         self.overdue = match outcome {
