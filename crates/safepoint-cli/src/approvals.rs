@@ -2,27 +2,30 @@
 //!
 //! **Invariants**: the first decision counts, and whoever comes later is told why theirs does not.
 
-use std::{process::ExitCode, sync::Arc};
+use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use jiff::Timestamp;
 use safepoint::{
-    approval::{ApprovalRequest, Covers, Decision, Question},
+    approval::{ApprovalRequest, Covers, Decision, Question, Undecidable, read_stored},
     ids::SessionId,
-    store::{self, ApprovalRow, ApprovalState, Decided, Error, Life, Store, Use},
+    store::{ApprovalRow, ApprovalState, Error, Use},
 };
 use serde_json::{Value, json};
 
 use crate::{
     args::Usage,
-    control::nudge,
-    conversation::open_store,
+    conversation::existing_store,
     kept::{Where, code, no_session, none_such},
     questions,
     screen::plain,
     told::Told,
     trace::moment,
 };
+
+mod judged;
+
+use judged::judged;
 
 /// `safepoint approvals`.
 #[derive(Clone, Debug, Args)]
@@ -72,8 +75,10 @@ pub(crate) enum Verb {
 
 /// Lists the approvals of a session, the open ones first.
 pub(crate) async fn approvals(args: ApprovalsArgs) -> anyhow::Result<ExitCode> {
-    let store = open_store(args.place.store.clone())?;
     let session = SessionId::from(args.session);
+    let Some(store) = existing_store(args.place.store.clone())? else {
+        return no_session(&session, &args.place);
+    };
     let mut rows = match store.approvals(&session).await {
         Err(Error::NoSession(_)) => return no_session(&session, &args.place),
         rows => rows?,
@@ -108,14 +113,17 @@ fn is_open(row: &ApprovalRow) -> bool {
     row.state == ApprovalState::Open && row.asked.expires > Timestamp::now()
 }
 
+/// The question, if it shows what would run.
 fn asked(row: &ApprovalRow) -> Option<ApprovalRequest> {
-    serde_json::from_slice(&row.asked.bytes).ok()
+    read_stored(&row.asked.bytes, &row.asked.digest).ok()
 }
 
 /// One approval: what exactly would run while it is open, and what became of it after that.
 fn shown(row: &ApprovalRow) -> String {
     let id = &row.asked.id;
-    let Some(asked) = asked(row) else { return format!("{id}  {}  (it cannot be read)", state(row)) };
+    let Some(asked) = asked(row) else {
+        return format!("{id}  {}  (damaged: cannot be decided)", state(row));
+    };
     if is_open(row) {
         let until = moment(row.asked.expires);
         return format!("{id}  open until {until}\n{}", questions::put(&asked));
@@ -163,8 +171,10 @@ fn fields(row: &ApprovalRow) -> Value {
 /// Decides one approval; the first decision counts, from whichever process.
 pub(crate) async fn decide(verb: Verb, args: DecideArgs) -> anyhow::Result<ExitCode> {
     let decision = decision(verb, &args)?;
-    let store = open_store(args.place.store.clone())?;
     let session = SessionId::from(args.session);
+    let Some(store) = existing_store(args.place.store.clone())? else {
+        return no_session(&session, &args.place);
+    };
     let rows = match store.approvals(&session).await {
         Err(Error::NoSession(_)) => return no_session(&session, &args.place),
         rows => rows?,
@@ -173,28 +183,63 @@ pub(crate) async fn decide(verb: Verb, args: DecideArgs) -> anyhow::Result<ExitC
         Ok(row) => row,
         Err(why) => return none_such((&session, "no_such_approval"), why.to_string(), &args.place),
     };
-    let asked = asked(&row);
-    let question = asked.as_ref().map_or(Question::MayRun, |asked| asked.question);
+    let question = match read_stored(&row.asked.bytes, &row.asked.digest) {
+        Ok(asked) => asked.question,
+        Err(why) => return damaged(&session, &row, &why, &args.place),
+    };
     if let (Decision::ApproveAlways { .. }, Question::MayHaveRun) = (&decision, question) {
         let why = "this call may have happened already: --always is for calls that have not; approve alone runs it again";
         return Err(Usage(why.into()).into());
     }
-    let (code, said) = judged(&store, &session, &row, decision).await?;
-    if args.place.json {
+    let is_open = is_open(&row);
+    let (mut code, mut said) = judged(&store, &session, &row, decision).await?;
+    if args.approval.is_none() && !is_open {
+        // Nobody named it: the answer was meant for a question that is open, and there is none.
+        code = code::TOO_LATE;
+        said = format!("no question of {session} is open; the last one, {}: {said}", row.asked.id);
+    }
+    told(&session, &row, (code, &said), &args.place)
+}
+
+/// Nobody can say yes or no to what is not shown.
+fn damaged(
+    session: &SessionId,
+    row: &ApprovalRow,
+    why: &Undecidable,
+    place: &Where,
+) -> anyhow::Result<ExitCode> {
+    let said = format!(
+        "{} cannot be decided, {why}; `safepoint stop {session}` takes it back, and a resume asks again",
+        row.asked.id
+    );
+    told(session, row, (code::CONFLICT, &said), place)
+}
+
+fn told(
+    session: &SessionId,
+    row: &ApprovalRow,
+    (code, said): (u8, &str),
+    place: &Where,
+) -> anyhow::Result<ExitCode> {
+    if place.json {
         let fields = json!({"approval_id": row.asked.id, "code": code, "said": said});
         Told::default().say("decided", Some(session.as_str()), fields)?;
     } else {
-        eprintln!("safepoint: {}", plain(&said));
+        eprintln!("safepoint: {}", plain(said));
     }
     Ok(ExitCode::from(code))
 }
 
-/// The approval that is named, by an end of its id too; the only open one where none is.
+/// The approval that is named, by an end of its id too; the only open one where none is, and the last one where none is open.
 fn meant(rows: Vec<ApprovalRow>, named: Option<&str>, session: &SessionId) -> Result<ApprovalRow, String> {
     let lists = format!("`safepoint approvals {session}` lists them");
     let mut rows = rows;
     match named {
-        None => rows.retain(is_open),
+        None if rows.iter().any(is_open) => rows.retain(is_open),
+        None => {
+            rows.sort_by_key(|row| row.at);
+            rows.drain(..rows.len().saturating_sub(1));
+        }
         Some(id) if rows.iter().any(|row| row.asked.id.as_str() == id) => {
             rows.retain(|row| row.asked.id.as_str() == id);
         }
@@ -207,93 +252,6 @@ fn meant(rows: Vec<ApprovalRow>, named: Option<&str>, session: &SessionId) -> Re
         (None, _, Some(id)) => Err(format!("no approval {id} in {session}; {lists}")),
         (Some(_), _, Some(id)) => Err(format!("more than one approval of {session} ends in {id}; {lists}")),
     }
-}
-
-async fn judged(
-    store: &Arc<dyn Store>,
-    session: &SessionId,
-    row: &ApprovalRow,
-    decision: Decision,
-) -> anyhow::Result<(u8, String)> {
-    let bytes = serde_json::to_vec(&decision)?;
-    let principal = std::env::var("USER").unwrap_or_else(|_unset| "somebody at a terminal".into());
-    let (id, digest) = (row.asked.id.clone(), row.asked.digest.clone());
-    let answer = store::Decision { id: id.clone(), digest, principal, bytes: bytes.clone() };
-    Ok(match store.decide(session, answer).await? {
-        Decided::Taken => {
-            // One that does not answer looks by itself before long, and what is recorded holds.
-            drop(nudge(session.as_str()).await);
-            (0, taken(store, session, row, &decision).await)
-        }
-        Decided::AlreadyDecided { bytes: other, principal, at } => {
-            let was = serde_json::from_slice(&other).map_or("decided", |decision| verb(&decision));
-            let now = store.approval(session, &id).await?.unwrap_or_else(|| row.clone());
-            let at = moment(at);
-            match &now.state {
-                ApprovalState::Decided { used: Use::Used, .. } => (
-                    code::TOO_LATE,
-                    format!("too late: it was {was} by {principal} at {at}, and that has been acted on"),
-                ),
-                _ if other == bytes => (0, format!("already so: {was} by {principal} at {at}")),
-                _ => (
-                    code::TOO_LATE,
-                    format!("too late: it was {was} by {principal} at {at}; the first answer counts"),
-                ),
-            }
-        }
-        Decided::Withdrawn => (
-            code::TOO_LATE,
-            format!(
-                "too late: a stop took this question back, and the call did not begin; `safepoint resume {session}` asks \
-                 again, under a new id"
-            ),
-        ),
-        Decided::Expired => (
-            code::TOO_LATE,
-            format!(
-                "too late: this question expired at {}, and the model is told that nobody decided",
-                moment(row.asked.expires)
-            ),
-        ),
-        Decided::OtherArguments { .. } => (
-            code::CONFLICT,
-            format!("the question is about other arguments now; look again: safepoint approvals {session}"),
-        ),
-        Decided::Unknown => (code::NO_SUCH, "there is no such question".into()),
-    })
-}
-
-/// What the decision does, and who acts on it.
-async fn taken(
-    store: &Arc<dyn Store>,
-    session: &SessionId,
-    row: &ApprovalRow,
-    decision: &Decision,
-) -> String {
-    let asked = asked(row);
-    let tool = asked.as_ref().map_or("it", |asked| asked.tool.as_str());
-    let may_have_run = asked.as_ref().is_some_and(|asked| asked.question == Question::MayHaveRun);
-    let what = match (decision, may_have_run) {
-        (Decision::Approve, true) => format!("{tool} is run again"),
-        (Decision::Approve, false) => format!("{tool} may run"),
-        (Decision::ApproveAlways { covers }, _) => {
-            let always = questions::always(*covers, tool);
-            format!("{tool} may run, and from now on in this session, without a question: {always}")
-        }
-        (Decision::ApproveWith { .. }, _) => format!("{tool} may run with your arguments"),
-        (Decision::Deny { .. }, true) => {
-            "given up: the model is told that nobody knows whether it happened".into()
-        }
-        (Decision::Deny { .. }, false) => format!("{tool} does not run"),
-        (Decision::Respond { .. }, true) => format!("{tool} counts as done, with your result"),
-        (Decision::Respond { .. }, false) => format!("{tool} does not run; your answer is its result"),
-    };
-    let holder = store.open(session).await.ok().and_then(|row| row.holder);
-    let next = match holder.map(|held| (held.owner.life(), held.owner)) {
-        Some((Life::Alive, owner)) => format!("{owner} goes on with it"),
-        _ => format!("`safepoint resume {session}` goes on with it"),
-    };
-    format!("{what}. Recorded; {next}")
 }
 
 fn decision(verb: Verb, args: &DecideArgs) -> anyhow::Result<Decision> {
@@ -316,6 +274,11 @@ fn decision(verb: Verb, args: &DecideArgs) -> anyhow::Result<Decision> {
         (Verb::Approve, Some(text)) => {
             let args =
                 serde_json::from_str(text).map_err(|error| Usage(format!("--args is not JSON: {error}")))?;
+            if !matches!(args, Value::Object(_)) {
+                let why =
+                    "--args is no JSON object: the arguments of a call are written as {\"name\": value, ...}";
+                return Err(Usage(why.into()).into());
+            }
             Decision::ApproveWith { args }
         }
         (_, Some(_)) => return Err(Usage("--args belongs to approve".into()).into()),

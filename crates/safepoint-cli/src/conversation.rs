@@ -113,6 +113,14 @@ impl Conversation {
         }
     }
 
+    /// What waits in its store and is not delivered: its number, and why.
+    pub(crate) async fn undeliverable(&self) -> Vec<(u64, String)> {
+        match self {
+            Self::Bare { .. } => Vec::new(),
+            Self::Kept(kept) => kept.undeliverable().await,
+        }
+    }
+
     /// The way in for what comes from elsewhere, where it is kept.
     pub(crate) fn inlet(&self) -> Option<Inlet> {
         match self {

@@ -5,7 +5,9 @@ use std::{io::Write as _, path::PathBuf, process::ExitCode};
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use safepoint::{
+    approval::read_stored,
     ids::SessionId,
+    session::{Intent, unseal_row},
     store::{self, Entry, Error, Store, Verdict},
 };
 use safepoint_stores::SqliteStore;
@@ -92,7 +94,10 @@ const PAGE: usize = 256;
 
 async fn is_sound(store: &SqliteStore, session: &SessionId, told: Option<&mut Told>) -> anyhow::Result<bool> {
     let (sound, said) = match store.check(session).await? {
-        Verdict::Sound(sound) => (true, format!("{} records, sound", sound.records)),
+        Verdict::Sound(sound) => match flawed_row(store, session).await? {
+            None => (true, format!("{} records, sound", sound.records)),
+            Some(flaw) => (false, flaw),
+        },
         Verdict::Flawed(damage) => (false, damage.to_string()),
     };
     match told {
@@ -100,6 +105,26 @@ async fn is_sound(store: &SqliteStore, session: &SessionId, told: Option<&mut To
         None => println!("{session}  {said}"),
     }
     Ok(sound)
+}
+
+/// The first of the rows beside the journal that cannot be read, or is not what was put there.
+async fn flawed_row(store: &SqliteStore, session: &SessionId) -> Result<Option<String>, Error> {
+    for row in store.inbox(session).await? {
+        if let Err(why) = unseal_row::<Value>(&row) {
+            return Ok(Some(format!("item-{}: {why}", row.number)));
+        }
+    }
+    for row in store.stops(session, 0).await? {
+        if let Err(why) = Intent::from_bytes(&row.bytes) {
+            return Ok(Some(format!("stop {}: {why}", row.number)));
+        }
+    }
+    for row in store.approvals(session).await? {
+        if let Err(why) = read_stored(&row.asked.bytes, &row.asked.digest) {
+            return Ok(Some(format!("approval {}: {why}", row.asked.id)));
+        }
+    }
+    Ok(None)
 }
 
 /// `safepoint store export`: nothing else is on stdout.

@@ -82,6 +82,11 @@ async fn turns(args: &RunArgs, begins: VecDeque<Begin>, mut signals: Signals) ->
         screen.note(&format!("safepoint: {}", questions::lost(&lost)));
     }
     let session = conversation.id().cloned().unwrap_or_else(SessionId::fresh);
+    for (number, why) in conversation.undeliverable().await {
+        screen.note(&format!(
+            "safepoint: item-{number} is not delivered, {why}; safepoint withdraw {session} item-{number} takes it out"
+        ));
+    }
     let (turns, socket) = reachable(&session, &conversation, args, &screen).await;
     let view = View::new(args, Arc::clone(&screen), &session, conversation.id());
     let mut course = Course {

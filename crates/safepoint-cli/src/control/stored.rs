@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Duration};
 use safepoint::{
     ids::{ApprovalId, SessionId},
     session::{Intent, ask_stop, unseal},
-    store::{ApprovalState, Error, Store, Withdrawn},
+    store::{ApprovalState, Error, Life, Store, Withdrawn},
 };
 use serde_json::json;
 use tokio::time::{Instant, sleep};
@@ -89,6 +89,12 @@ async fn open(store: &Arc<dyn Store>, session: &SessionId) -> anyhow::Result<Vec
     Ok(open.map(|row| row.asked.id).collect())
 }
 
+/// Whether somebody has the session who may be alive.
+async fn is_owned(store: &Arc<dyn Store>, session: &SessionId) -> anyhow::Result<bool> {
+    let holder = store.open(session).await?.holder;
+    Ok(holder.is_some_and(|held| held.owner.life() != Life::Dead))
+}
+
 async fn stop(
     store: &Arc<dyn Store>,
     session: &SessionId,
@@ -103,6 +109,7 @@ async fn stop(
     // The end of the session's loop leaves a suspended run and its questions as they are; the stop of its turn does not,
     // and whoever stops a session from here means both, unless it is to end by itself (S8.3).
     let before = if turn.is_some() { open(store, session).await? } else { Vec::new() };
+    let was_owned = is_owned(store, session).await?;
     let mut last = None;
     for intent in turn.map(|request| Intent::Turn(None, request)).into_iter().chain([Intent::Session(whole)])
     {
@@ -124,10 +131,9 @@ async fn stop(
     }
     let over = within.map(|within| Instant::now() + within);
     loop {
-        let row = store.open(session).await?;
-        let alive = row.holder.is_some_and(|held| held.owner.life() != safepoint::store::Life::Dead);
-        if !alive {
-            return Ok(Reply::new(code::ACCEPTED, "settled", format!("nobody works on it: {}", row.label)));
+        if !is_owned(store, session).await? {
+            let said = if was_owned { "stopped: nobody works on it any more" } else { "nobody works on it" };
+            return Ok(Reply::new(code::ACCEPTED, "settled", said));
         }
         if over.is_some_and(|over| Instant::now() >= over) {
             return Ok(Reply::new(

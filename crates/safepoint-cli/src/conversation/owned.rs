@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use safepoint::{
     event::Events,
     ids::{ItemId, SessionId},
-    session::{ExitReason, Fate, Lost, Policy, PushError, Session, SessionEvent, Ticket, seal},
+    session::{ExitReason, Fate, Lost, Policy, PushError, Session, SessionEvent, Ticket, seal, unseal_row},
     store::{ApprovalState, ItemState, Pushed, Store, Use},
 };
 
@@ -94,6 +94,15 @@ impl Kept {
         lost
     }
 
+    /// What waits and is not delivered, and why.
+    pub(super) async fn undeliverable(&self) -> Vec<(u64, String)> {
+        let items = self.store.inbox(&self.id).await.unwrap_or_default();
+        let waiting = items.iter().filter(|item| item.state == ItemState::Waiting);
+        waiting
+            .filter_map(|item| Some((item.number, unseal_row::<String>(item).err()?.to_string())))
+            .collect()
+    }
+
     /// Waits for a turn, or for what says that none comes.
     pub(super) async fn next(&mut self) -> anyhow::Result<Next> {
         match &self.wait {
@@ -112,10 +121,9 @@ impl Kept {
             }
             Wait::TakeUp => {
                 self.wait = Wait::Left;
-                // A decision that was taken meanwhile takes the turn up by itself, and so does one that is overdue.
-                let is_coming = self.questions().await.acted_on > 0;
-                if !is_coming
-                    && !self.session.resume().await
+                // Always asked: a decision that was taken meanwhile takes up a turn that waits for it, but none that was
+                // cut before it could wait.
+                if !self.session.resume().await
                     && let Some(none) = self.none().await
                 {
                     return Ok(none);
@@ -208,7 +216,7 @@ impl Kept {
     async fn items_waiting(&self) -> usize {
         let items = self.store.inbox(&self.id).await.unwrap_or_default();
         let waiting = items.iter().filter(|item| item.state == ItemState::Waiting);
-        waiting.filter(|item| safepoint::session::unseal::<String>(&item.bytes).is_ok()).count()
+        waiting.filter(|item| unseal_row::<String>(item).is_ok()).count()
     }
 }
 

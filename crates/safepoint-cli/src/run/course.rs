@@ -90,7 +90,7 @@ impl Course<'_> {
                 self.screen.note("safepoint: another turn of this session comes first");
                 (handle, Whose::Other)
             }
-            Some(none) if early.is_none() => return Ok(self.none(&none)),
+            Some(none) if early.is_none() => return Ok(self.none(&none).await),
             Some(_) | None => {
                 self.screen.note("safepoint: stopped before the turn began");
                 self.code = ExitCode::from(early.map_or(STOPPED, Got::exit_code));
@@ -176,7 +176,7 @@ impl Course<'_> {
     }
 
     /// No turn comes: says why, and what to do.
-    fn none(&mut self, next: &Next) -> Then {
+    async fn none(&mut self, next: &Next) -> Then {
         let Some(id) = self.conversation.id() else { return Then::Leave };
         let (code, then, said) = match next {
             Next::Undecided(open) => (SUSPENDED, Then::Leave, undecided(id, *open)),
@@ -190,7 +190,7 @@ impl Course<'_> {
             Next::TakenBack => {
                 (STOPPED, Then::Leave, "the prompt was taken back before its turn began".to_owned())
             }
-            Next::Nothing | Next::Own(_) | Next::Other(_) => return self.nothing_left(),
+            Next::Nothing | Next::Own(_) | Next::Other(_) => return self.nothing_left().await,
         };
         self.screen.note(&format!("safepoint: {said}"));
         self.code = ExitCode::from(code);
@@ -200,9 +200,13 @@ impl Course<'_> {
         then
     }
 
-    fn nothing_left(&self) -> Then {
+    async fn nothing_left(&self) -> Then {
         if let Some(id) = self.conversation.id() {
-            self.screen.note(&format!("safepoint: nothing of {id} is left to take up"));
+            let but = match self.conversation.undeliverable().await.len() {
+                0 => "",
+                _ => ", but for what is not delivered",
+            };
+            self.screen.note(&format!("safepoint: nothing of {id} is left to take up{but}"));
         }
         Then::Next
     }

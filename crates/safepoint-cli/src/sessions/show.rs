@@ -5,7 +5,8 @@ use std::process::ExitCode;
 use safepoint::{
     ids::{SessionId, TurnId},
     receipt::Receipt,
-    store::{ApprovalState, ItemState, SessionRow},
+    session::Intent,
+    store::{ApprovalState, ItemState, SessionRow, StopRow},
 };
 use serde_json::{Value, json};
 
@@ -32,7 +33,7 @@ pub(super) async fn show(args: OneArgs) -> anyhow::Result<ExitCode> {
             .filter(|row| row.state == ApprovalState::Open)
             .map(|row| &row.asked.id)
             .collect();
-        let stops = store.stops(&id, 0).await?.iter().filter(|stop| !stop.seen).count();
+        let stops = waiting_stops(&store.stops(&id, 0).await?);
         shown["items_waiting"] = json!(waiting);
         receipts = receipts::of(&**store, &id).await?;
         shown["receipts"] =
@@ -68,6 +69,20 @@ pub(super) async fn show(args: OneArgs) -> anyhow::Result<ExitCode> {
         plain(&receipt.to_string()).lines().for_each(|line| println!("  {line}"));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// How many stops nobody has seen to. One that means the turn and its session is kept as two, and is one.
+fn waiting_stops(rows: &[StopRow]) -> usize {
+    let is_of_turn = |row: &StopRow| matches!(Intent::from_bytes(&row.bytes), Ok(Intent::Turn(..)));
+    let mut count = 0;
+    let mut before = None;
+    for row in rows.iter().filter(|row| !row.seen) {
+        let goes_with_it = before.replace(row).is_some_and(|turn: &StopRow| {
+            turn.number + 1 == row.number && is_of_turn(turn) && !is_of_turn(row)
+        });
+        count += usize::from(!goes_with_it);
+    }
+    count
 }
 
 /// What the store says of it.

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::{
     fold::{Folder, Open, said},
-    story::{Kind, Tone},
+    story::{Kind, Step, Tone},
     text::lasting,
 };
 
@@ -22,6 +22,9 @@ pub(super) struct Moment {
     pub(super) position: u64,
     pub(super) at: Option<Timestamp>,
 }
+
+/// Two stops that say the same within this are one that was asked.
+const SAME_ASK: jiff::SignedDuration = jiff::SignedDuration::from_secs(1);
 
 impl Folder {
     pub(super) fn fact(&mut self, moment: Moment, fact: &Fact) {
@@ -189,10 +192,6 @@ impl Folder {
     }
 
     fn stop_asked(&mut self, moment: &Moment, request: &RequestReport) {
-        let step = self.step(Kind::StopAsked, moment);
-        step.from = Some(request.at);
-        step.tone = Tone::Stopped;
-        step.title = "stop asked".into();
         let within = request
             .within_ms
             .map(|ms| format!(", now after {}", lasting(i128::from(ms) * 1_000)))
@@ -201,7 +200,22 @@ impl Folder {
         let mode = if is_any { "at any safe point" } else { &request.mode };
         let reason = &request.reason;
         let text = if reason.text.is_empty() { String::new() } else { format!(": {}", reason.text) };
-        step.said = format!("{mode} ({}){within}; {} ({}){text}", request.reach, reason.code, reason.actor);
+        let said = format!("{mode} ({}){within}; {} ({}){text}", request.reach, reason.code, reason.actor);
+        let run = self.lane(moment.turn, &moment.path, None);
+        let is_told = |step: &Step| {
+            let age = step.from.map(|from| request.at.duration_since(from));
+            (step.kind, step.run, &step.said) == (Kind::StopAsked, run, &said)
+                && age.is_some_and(|age| age < SAME_ASK)
+        };
+        // Asked of the turn and of its session in one breath: told once.
+        if self.steps.last().is_some_and(is_told) {
+            return;
+        }
+        let step = self.step(Kind::StopAsked, moment);
+        step.from = Some(request.at);
+        step.tone = Tone::Stopped;
+        step.title = "stop asked".into();
+        step.said = said;
         if let Ok(Value::Object(fields)) = serde_json::to_value(request) {
             step.fields.extend(fields.into_iter().filter(|(name, _)| name != "at" && name != "seq"));
         }

@@ -89,7 +89,10 @@ fn a_question_waits_for_another_process_and_is_used_once() {
     let (code, _, told) = world.ask(&["approve", "s", "--args", changed]);
     assert!(code == 0 && told.contains("shell may run with your arguments"), "{told}");
     let (code, _, told) = world.ask(&["approve", "s", "--args", changed]);
-    assert!(code == 3 && told.contains("no question of s is open"), "{told}");
+    assert!(
+        code == 4 && told.contains("no question of s is open; the last one") && told.contains("by ann"),
+        "{told}"
+    );
     let id = world.ask(&["approvals", "s", "--json"]).1;
     let id = lines(id.as_bytes())[0]["approval_id"].as_str().unwrap().to_owned();
     let (code, _, told) = world.ask(&["deny", "s", &id]);
@@ -209,8 +212,9 @@ fn a_person_says_what_becomes_of_what_may_have_happened() {
     }
 }
 
-/// Approvals in each state that takes no answer any more, and one that was answered by somebody else.
-fn closed(file: &Path) {
+/// Approvals in each state that takes no answer any more, and one that was answered by somebody else; and an open one that shows
+/// another command than was asked about.
+fn closed(file: &Path, altered: Option<&str>) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let store = SqliteStore::open(file).unwrap();
@@ -224,7 +228,10 @@ fn closed(file: &Path) {
             ("expired", later),
             ("back", later),
             ("used", later),
-        ] {
+        ]
+        .into_iter()
+        .chain(altered.map(|id| (id, later)))
+        {
             let args = json!({"command": id});
             let request = ApprovalRequest {
                 id: id.into(),
@@ -237,7 +244,10 @@ fn closed(file: &Path) {
                 asked_at: now,
                 expires_at: expires,
             };
-            let bytes = serde_json::to_vec(&request).unwrap();
+            let mut bytes = serde_json::to_vec(&request).unwrap();
+            if altered == Some(id) {
+                bytes = String::from_utf8(bytes).unwrap().replace("\"altered\"}", "\"true\"}").into_bytes();
+            }
             let asked = NewApproval {
                 id: id.into(),
                 run: RunId::from("run_1"),
@@ -268,7 +278,7 @@ fn closed(file: &Path) {
 #[test]
 fn an_answer_that_comes_too_late_is_told_why() {
     let world = World::new(&json!({"replies": []}));
-    closed(Path::new(&world.store()));
+    closed(Path::new(&world.store()), None);
     for (id, says) in [
         ("over", "this question expired at"),
         ("expired", "this question expired at"),
@@ -285,4 +295,56 @@ fn an_answer_that_comes_too_late_is_told_why() {
     for says in ["over  expired", "expired  expired", "back  taken back", "used  approved by bob: shell"] {
         assert!(listed.contains(says), "{listed}");
     }
+}
+
+/// S8.2: nobody names a question, and none is open: what became of the last one is said: 4. Nothing was ever asked: 3. A store
+/// that is not there is not made, and arguments that are no object are wrong usage.
+#[test]
+fn an_answer_without_a_question_is_told_what_became_of_the_last() {
+    let world = World::new(&json!({"replies": []}));
+    let typo = world.store();
+    for args in
+        [&["approvals", "s"][..], &["approve", "s"], &["deny", "s"], &["respond", "s", "--message", "x"]]
+    {
+        let (code, _, told) = world.ask(args);
+        assert!(code == 3 && told.contains("there is no session s"), "{code} {told}");
+        assert!(!Path::new(&typo).exists(), "{args:?}");
+    }
+    closed(Path::new(&world.store()), None);
+    let (code, _, told) = world.ask(&["deny", "s"]);
+    assert!(
+        code == 4 && told.contains("the last one, used: too late: it was approved by bob"),
+        "{code} {told}"
+    );
+    for args in ["[]", "1", "\"text\"", "null"] {
+        let (code, _, told) = world.ask(&["approve", "s", "--args", args]);
+        assert!(code == 2 && told.contains("no JSON object"), "{args}: {code} {told}");
+    }
+}
+
+/// S8.2: a question that shows other arguments than those that would run is damaged: shown as that, decided by nobody, and found by
+/// a check of the store.
+#[test]
+fn a_question_that_was_altered_is_decided_by_nobody() {
+    let world = World::new(&json!({"replies": []}));
+    closed(Path::new(&world.store()), Some("altered"));
+    let (_, listed, _) = world.ask(&["approvals", "s"]);
+    assert!(
+        listed.contains("altered  open  (damaged: cannot be decided)") && !listed.contains("\"true\""),
+        "{listed}"
+    );
+    for args in [
+        &["approve", "s"][..],
+        &["approve", "s", "altered"],
+        &["deny", "s"],
+        &["respond", "s", "--message", "x"],
+    ] {
+        let (code, _, told) = world.ask(args);
+        assert!(
+            code == 5 && told.contains("altered cannot be decided, it is damaged"),
+            "{args:?}: {code} {told}"
+        );
+    }
+    let (code, checked, _) = world.ask(&["store", "check"]);
+    assert!(code == 1 && checked.contains("approval altered: it is damaged"), "{checked}");
 }

@@ -8,6 +8,12 @@ use std::{
 };
 
 use rustix::process::Signal;
+use safepoint::{
+    ids::SessionId,
+    session::{Policy, seal},
+    store::{Approvals, StopIntent, Store as _},
+};
+use safepoint_stores::SqliteStore;
 use serde_json::Value;
 
 use crate::{Practice, safepoint, signal};
@@ -270,4 +276,37 @@ fn a_closed_pipe_is_no_failure() {
         assert!(!told.contains("panicked"), "{args:?}: {told}");
         assert_ne!(output.status.code(), Some(101), "{args:?}: {told}");
     }
+}
+
+/// S7.6, S7.7, S7.5: an item that was altered in the store is named, not delivered, and can be taken out; a stop that cannot be
+/// read is a stop, and told as that.
+#[test]
+fn what_is_damaged_in_the_store_is_told() {
+    let kept = Kept::start(r#"{"replies":[{"text":"one"},{"text":"two"}]}"#);
+    assert_eq!(kept.turn(&["run", "--session", "ses_1", "a"]).0, 0);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let (store, id) = (SqliteStore::open(&kept.store()).unwrap(), SessionId::from("ses_1"));
+        let mut push = seal(&"pay one".to_owned(), Policy::Enqueue, None, 8).unwrap();
+        push.bytes = String::from_utf8(push.bytes).unwrap().replace("one", "two").into_bytes();
+        store.push(&id, push).await.unwrap();
+        let garbage = StopIntent { bytes: b"garbage".to_vec(), approvals: Approvals::Stay };
+        store.ask_stop(&id, garbage).await.unwrap();
+    });
+    let (code, checked, _) = kept.tell(&["store", "check"]);
+    assert!(code == 1 && checked.contains("item-2: it is damaged"), "{checked}");
+    let (code, _, told) = kept.turn(&["resume", "ses_1"]);
+    assert!(
+        code == 10 && told.contains("a stop was asked of ses_1 (the stop intent cannot be read"),
+        "{told}"
+    );
+    let (code, said, told) = kept.turn(&["resume", "ses_1"]);
+    assert_eq!((code, said.as_str()), (0, ""), "{told}");
+    assert!(told.contains("item-2 is not delivered, it is damaged"), "{told}");
+    assert!(told.contains("nothing of ses_1 is left to take up, but for what is not delivered"), "{told}");
+    assert_eq!(kept.tell(&["withdraw", "ses_1", "item-2"]).0, 0);
+    let (code, _, told) = kept.turn(&["resume", "ses_1"]);
+    assert!(code == 0 && !told.contains("not delivered"), "{told}");
+    let (code, checked, _) = kept.tell(&["store", "check"]);
+    assert!(code == 1 && checked.contains("stop 1: the stop intent cannot be read"), "{checked}");
 }

@@ -343,3 +343,37 @@ fn a_question_that_was_left_open_is_put_at_the_terminal_that_resumes() {
         assert_eq!((file.exists(), screen.contains("and more")), (is_last, is_last), "{screen}");
     }
 }
+
+/// S8.4, S7.2: killed with its question open, decided from elsewhere, and taken up where nobody can be asked: whatever was
+/// decided is acted on, once, and the turn ends.
+#[test]
+fn a_question_of_a_killed_owner_is_decided_and_its_turn_goes_on() {
+    for (verb, more, runs) in
+        [("approve", &[][..], true), ("deny", &[], false), ("respond", &["--message", "done"], false)]
+    {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, store) = (folder.path().join("made"), folder.path().join("store.db"));
+        let store = store.to_str().unwrap();
+        let server = Practice::start(&shell(&format!("echo made >> {}", file.display())));
+        let usual = ["--base-url", &server.url, "--model", "openai:x", "--tools", "shell", "--store", store];
+        let mut terminal =
+            Terminal::spawn(&[&["run", "go", "--session", "s"], &usual[..]].concat(), &[("TERM", "xterm")]);
+        terminal.until("or say why not:");
+        terminal.signal(rustix::process::Signal::KILL);
+        terminal.child.wait().unwrap();
+        let decided = crate::run(&[&[verb, "s", "--store", store], more].concat());
+        assert_eq!(decided.status.code(), Some(0), "{verb}");
+        let done = crate::run(&[&["resume", "s"], &usual[..]].concat());
+        let told = String::from_utf8_lossy(&done.stdout).into_owned();
+        assert!(done.status.code() == Some(0) && told.contains("all done"), "{verb}: {told}");
+        assert_eq!(file.exists(), runs, "{verb}");
+        // It is done with: nothing is left to go on with, and nothing waits for it.
+        let again = crate::run(&[&["resume", "s"], &usual[..]].concat());
+        assert!(
+            again.status.code().is_some() && !String::from_utf8_lossy(&again.stdout).contains("all done")
+        );
+        if runs {
+            assert_eq!(std::fs::read_to_string(&file).unwrap(), "made\n", "once");
+        }
+    }
+}
