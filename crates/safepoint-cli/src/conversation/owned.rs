@@ -10,7 +10,7 @@ use safepoint::{
     event::Events,
     ids::{ItemId, SessionId},
     session::{ExitReason, Fate, Lost, Policy, PushError, Session, SessionEvent, Ticket, seal, unseal_row},
-    store::{ApprovalState, ItemState, Pushed, Store, Use},
+    store::{ApprovalState, ItemState, Pushed, Store},
 };
 
 use super::Next;
@@ -142,10 +142,13 @@ impl Kept {
                     return Ok(if is_own { Next::Own(run) } else { Next::Other(run) });
                 }
                 SessionEvent::Behind { item, .. } if self.said().is_none_or(|said| said == item) => {
-                    let questions = self.questions().await;
-                    // Where somebody can be asked, it is put to them first, and its turn is the next.
-                    if questions.open > 0 && questions.acted_on == 0 && !self.session.resume().await {
-                        return Ok(Next::Undecided(questions.open));
+                    // Where somebody can be asked, it is put to them first, and its turn is the next; so it is where it was
+                    // decided meanwhile.
+                    if !self.session.resume().await && self.session.turn().is_none() {
+                        let open = self.open_questions().await;
+                        if open > 0 {
+                            return Ok(Next::Undecided(open));
+                        }
                     }
                 }
                 SessionEvent::Fate { item, fate } if self.said() == Some(item) => match fate {
@@ -171,7 +174,7 @@ impl Kept {
 
     /// Why no turn comes, if none does: nothing could be taken up.
     async fn none(&self) -> Option<Next> {
-        let open = self.questions().await.open;
+        let open = self.open_questions().await;
         // What is taken has a turn, which may be about to be told of.
         let (waiting, taken) = (self.items_waiting().await, self.items_taken().await);
         let (mut has_begun, mut stopped) = (false, None);
@@ -191,20 +194,11 @@ impl Kept {
         }
     }
 
-    /// Its questions, as far as they matter to a turn that waits for them.
-    async fn questions(&self) -> Questions {
+    /// How many of its questions can still be answered.
+    async fn open_questions(&self) -> usize {
         let now = Timestamp::now();
-        let mut questions = Questions::default();
-        for row in self.store.approvals(&self.id).await.unwrap_or_default() {
-            match row.state {
-                ApprovalState::Open if row.asked.expires > now => questions.open += 1,
-                ApprovalState::Open | ApprovalState::Decided { used: Use::Waiting, .. } => {
-                    questions.acted_on += 1;
-                }
-                _ => {}
-            }
-        }
-        questions
+        let rows = self.store.approvals(&self.id).await.unwrap_or_default();
+        rows.iter().filter(|row| row.state == ApprovalState::Open && row.asked.expires > now).count()
     }
 
     async fn items_taken(&self) -> usize {
@@ -218,11 +212,4 @@ impl Kept {
         let waiting = items.iter().filter(|item| item.state == ItemState::Waiting);
         waiting.filter(|item| unseal_row::<String>(item).is_ok()).count()
     }
-}
-
-/// How many questions are open, and how many are decided or overdue and not yet acted on.
-#[derive(Default)]
-struct Questions {
-    open: usize,
-    acted_on: usize,
 }

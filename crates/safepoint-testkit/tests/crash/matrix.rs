@@ -5,14 +5,17 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-use safepoint::store::Store as _;
+use safepoint::{
+    approval,
+    store::{ApprovalRow, ApprovalState, Decided, Decision, Store as _},
+};
 use safepoint_stores::SqliteStore;
 use safepoint_testkit::server::ModelServer;
 use tokio::runtime::Runtime;
 
 use super::{
     judge::{Found, Known, Pending, asked_once, facts, is_sound, judge, lines},
-    plot::{Kin, Plot, Stop, Wish},
+    plot::{Answers, Kin, Plot, Stop, Wish},
     process::{Death, Job, Process, Task},
     world::{script, session},
 };
@@ -56,6 +59,9 @@ impl<'a> World<'a> {
         if let Stop::WhileDead(wish) = self.task.plot.stop {
             self.ask(wish);
         }
+        if self.task.plot.answers == Answers::WhileDead {
+            self.answer();
+        }
         let known = self.known();
         let doubts = known.doubts();
         if known.pending != Pending::Nothing {
@@ -76,6 +82,28 @@ impl<'a> World<'a> {
         match self.runtime.block_on(store.ask_stop(&session(), wish.intent())) {
             Ok(_) | Err(safepoint::store::Error::NoSession(_)) => {}
             Err(error) => panic!("{}: {error}", self.at),
+        }
+    }
+
+    /// Says yes to whatever is open, as whoever runs `safepoint approve` does.
+    fn answer(&self) {
+        let store = SqliteStore::open(&self.task.store).unwrap();
+        let bytes = serde_json::to_vec(&approval::Decision::Approve).unwrap();
+        // There may be no such session yet.
+        let rows = self.runtime.block_on(store.approvals(&session())).unwrap_or_default();
+        for ApprovalRow { asked, .. } in rows.into_iter().filter(|row| row.state == ApprovalState::Open) {
+            let yes = Decision {
+                id: asked.id,
+                digest: asked.digest,
+                principal: "somebody".to_owned(),
+                bytes: bytes.clone(),
+            };
+            assert_eq!(
+                self.runtime.block_on(store.decide(&session(), yes)).unwrap(),
+                Decided::Taken,
+                "{}",
+                self.at
+            );
         }
     }
 
@@ -218,4 +246,12 @@ fn a_payment_of_an_earlier_round_is_not_made_again() {
 fn a_stop_that_is_asked_while_nobody_lives_holds() {
     everywhere(Plot::PLAIN.stopped(Stop::WhileDead(Wish::Now)), (60, 15));
     everywhere(Plot::with(Kin::Attached).stopped(Stop::WhileDead(Wish::Turn)), (60, 24));
+}
+
+/// S8.4, S8.2, S7.2: what was open when the process died is answered before there is another owner: wherever it died, the turn
+/// goes on with the answer, nobody is asked twice, and what was said yes to runs once.
+#[test]
+fn what_is_answered_between_the_kill_and_the_resume_is_used_once() {
+    everywhere(Plot::PLAIN.answered(Answers::WhileDead), (60, 15));
+    everywhere(Plot::with(Kin::Attached).answered(Answers::WhileDead), (60, 24));
 }

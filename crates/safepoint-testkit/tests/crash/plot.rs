@@ -14,6 +14,7 @@ use super::process::Death;
 pub(crate) struct Plot {
     pub(crate) kin: Kin,
     pub(crate) stop: Stop,
+    pub(crate) answers: Answers,
     /// The life before the one that is enumerated, and how it ended.
     pub(crate) before: Option<Death>,
 }
@@ -38,6 +39,14 @@ pub(crate) enum Stop {
     WhileDead(Wish),
 }
 
+/// Who answers what is open when the process dies. Exhaustive: the next owner, or somebody before there is one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Answers {
+    ByTheOwner,
+    /// After each death, while nobody owns the session.
+    WhileDead,
+}
+
 /// What is asked. Exhaustive: the turn alone, or the session, at once or at a safe point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Wish {
@@ -50,7 +59,8 @@ pub(crate) enum Wish {
 pub(crate) const CAUSE: &str = "somebody wished it";
 
 impl Plot {
-    pub(crate) const PLAIN: Self = Self { kin: Kin::Alone, stop: Stop::Nobody, before: None };
+    pub(crate) const PLAIN: Self =
+        Self { kin: Kin::Alone, stop: Stop::Nobody, answers: Answers::ByTheOwner, before: None };
 
     pub(crate) const fn with(kin: Kin) -> Self {
         Self { kin, ..Self::PLAIN }
@@ -58,6 +68,10 @@ impl Plot {
 
     pub(crate) const fn stopped(self, stop: Stop) -> Self {
         Self { stop, ..self }
+    }
+
+    pub(crate) const fn answered(self, answers: Answers) -> Self {
+        Self { answers, ..self }
     }
 
     /// The session has died before, in this moment.

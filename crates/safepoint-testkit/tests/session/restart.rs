@@ -193,9 +193,15 @@ impl Approver for Thinks {
 }
 
 /// S8.4, S8.2, S7.2: killed while somebody thinks about its question, so cut and not suspended; decided between the kill and the
-/// resume: nothing begins by itself, and an explicit resume goes on with what was decided, once.
+/// resume: nothing begins by itself, and an explicit resume goes on with what was decided, once. What cannot be read is no yes.
 #[tokio::test]
 async fn a_decision_between_the_kill_and_the_resume_is_used() {
+    decided_while_dead(serde_json::to_vec(&Decision::Approve).unwrap(), 2).await;
+    decided_while_dead(b"garbage".to_vec(), 0).await;
+}
+
+/// How often the call enters and commits.
+async fn decided_while_dead(bytes: Vec<u8>, lines: usize) {
     let world = World { desk: Desk::new([asks(), Reply::text("done")]), ..World::new(OnRestart::Wait) };
     world.desk.tools.valve().open_for_all();
     let open = async |pid: u32, approver: Option<Arc<dyn Approver>>| {
@@ -212,14 +218,13 @@ async fn a_decision_between_the_kill_and_the_resume_is_used() {
     seen(&first, |event| is_fact(event, |fact| matches!(fact, Fact::ApprovalAsked(_)))).await;
     world.lives.say(1, Life::Dead);
     let asked = world.store.approvals(&id()).await.unwrap().remove(0).asked;
-    let bytes = serde_json::to_vec(&Decision::Approve).unwrap();
     let yes = store::Decision { id: asked.id, digest: asked.digest, principal: "ann".into(), bytes };
     world.store.decide(&id(), yes).await.unwrap();
     let next = open(2, None).await;
     nothing_begins(&world, &next).await;
     assert!(next.resume().await);
     ended(&next, |fate| fate == Fate::Completed(turn(1))).await;
-    assert_eq!(world.desk.tools.ledger().lines().len(), 2, "once: entered and committed");
+    assert_eq!(world.desk.tools.ledger().lines().len(), lines);
     let rows = world.store.approvals(&id()).await.unwrap();
     assert!(
         matches!(&rows[..], [row] if matches!(row.state, ApprovalState::Decided { used: Use::Used, .. })),

@@ -164,9 +164,10 @@ impl<T: Item> Watcher<T> {
 
     async fn look_at_decisions(&mut self) -> Result<(), Error> {
         for row in self.journal.store().approvals(self.journal.session()).await? {
-            if let ApprovalState::Decided { bytes, used: Use::Waiting, .. } = &row.state
-                && let Ok(decision) = serde_json::from_slice::<Decision>(bytes)
-            {
+            if let ApprovalState::Decided { bytes, used: Use::Waiting, .. } = &row.state {
+                // What nobody can read is no yes; and its question waits for no other answer.
+                let unread = |why| Decision::Deny { message: format!("the decision cannot be read: {why}") };
+                let decision = serde_json::from_slice(bytes).unwrap_or_else(unread);
                 self.post(Mail::Decided { id: row.asked.id.clone(), decision });
             }
         }
