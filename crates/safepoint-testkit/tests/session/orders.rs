@@ -114,7 +114,7 @@ async fn a_stop_alone_interrupts_the_turn_at_work() {
     desk.tools.valve().came(1).await;
     assert_eq!(session.stop(SessionStop::graceful().because("enough")).asked().await, Asked::First);
     desk.tools.valve().open_for_all();
-    let exit = accounted(&session, &[item.clone()]).await;
+    let exit = accounted(&session, std::slice::from_ref(&item)).await;
     assert_eq!((exit.reason(), exit.cause()), (&ExitReason::Stopped, Some("enough")));
     assert_eq!((item.fate_now(), texts(&exit).len()), (Some(Fate::Interrupted(turn(1))), 0));
     assert_eq!((exit.open().unwrap().items.len(), desk.model.requests().len()), (1, 1));
@@ -128,7 +128,7 @@ async fn now_while_planning_begins_no_turn() {
     let item = session.push("a".to_owned()).unwrap();
     seen(&session, |event| matches!(event, SessionEvent::Planning)).await;
     assert_eq!(session.stop(SessionStop::now()).asked().await, Asked::First);
-    let exit = accounted(&session, &[item.clone()]).await;
+    let exit = accounted(&session, std::slice::from_ref(&item)).await;
     assert_eq!((exit.reason(), texts(&exit)), (&ExitReason::Stopped, vec!["a".to_owned()]));
     assert_eq!((item.fate_now(), desk.model.requests().len()), (Some(Fate::Unhandled), 0));
     assert!(exit.open().is_none());
