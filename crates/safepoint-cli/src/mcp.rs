@@ -1,5 +1,6 @@
 //! `safepoint mcp`: trying a server of tools by hand.
 
+mod call;
 mod config;
 
 use std::{
@@ -16,7 +17,7 @@ use clap::{Args, Subcommand};
 use futures_util::future::{Either, join_all, select};
 use safepoint::{Tool, tool::EffectClass};
 use safepoint_tools::{
-    mcp::{Called, Client, Error, Offer, Server},
+    mcp::{Client, Error, Offer, Server},
     process::Processes,
 };
 use serde_json::{Value, json};
@@ -99,7 +100,7 @@ pub(crate) async fn mcp(args: McpArgs) -> anyhow::Result<ExitCode> {
             Ok(done) => done,
             Err(got) => Ok(stopped(got, "nothing was called")),
         },
-        McpCommand::Call(args) => call(args, &mut signals).await,
+        McpCommand::Call(args) => call::call(args, &mut signals).await,
     }
 }
 
@@ -219,98 +220,11 @@ fn as_json(told: &mut Told, name: &str, found: &Result<Found, Error>) -> String 
     told.line("mcp_server", None, line).to_string()
 }
 
-async fn call(args: CallArgs, signals: &mut Signals) -> anyhow::Result<ExitCode> {
-    let arguments: Value = serde_json::from_str(&args.args)
-        .ok()
-        .filter(Value::is_object)
-        .ok_or_else(|| Usage(format!("--args: `{}` is not a JSON object", args.args)))?;
-    let server = servers(args.config.as_deref())?.one(&args.name)?;
-    let begun = unless(signals, async {
-        let client = server.under(&processes()).connect().await?;
-        let offer = client.offer().await?;
-        Ok::<_, Error>((client, offer))
-    });
-    let (client, offer) = match begun.await {
-        Ok(begun) => begun?,
-        Err(got) => return Ok(stopped(got, "the tool was not called")),
-    };
-    let Some(tool) = own_name(&offer, &args.tool) else {
-        let (tool, known) = (&args.tool, plain(&offer.names.join(", ")));
-        return Err(Usage(format!("there is no tool `{tool}` at `{}`; there are {known}", args.name)).into());
-    };
-    if let Some(what) = offer.misfit(tool, &arguments) {
-        return Err(Usage(format!(
-            "--args: they do not fit the tool `{tool}`{}; nothing was sent",
-            plain(&what)
-        ))
-        .into());
-    }
-    let called = client.call(tool, arguments, |notice| eprint!("{}", plain(&notice)));
-    let called = async {
-        match args.timeout {
-            Some(limit) => tokio::time::timeout(limit, called).await,
-            None => Ok(called.await),
-        }
-    };
-    // A signal drops the call, which tells the server; the close waits until that is sent.
-    let called = unless(signals, called).await;
-    if let Err(second) = unless(signals, client.close()).await {
-        return Ok(stopped(second, UNKNOWN));
-    }
-    let called = match called {
-        Ok(called) => called,
-        Err(got) => {
-            if args.json {
-                say(&call_line(&args, "stopped", UNKNOWN))?;
-            }
-            return Ok(stopped(got, UNKNOWN));
-        }
-    };
-    let (status, text) = match called {
-        Ok(Ok(Called::Good(output))) => ("completed", output.text),
-        Ok(Ok(Called::Bad(text))) => ("failed", text),
-        Ok(Err(failure)) if failure.is_unreachable() => ("unreachable", failure.to_string()),
-        Ok(Err(failure)) => ("failed", failure.to_string()),
-        Err(_elapsed) => ("timed_out", format!("it took too long; {UNKNOWN}")),
-    };
-    told(&args, status, &text)
-}
-
-/// Says what a call came to.
-fn told(args: &CallArgs, status: &str, text: &str) -> anyhow::Result<ExitCode> {
-    let is_good = status == "completed";
-    if args.json {
-        say(&call_line(args, status, text))?;
-    } else if is_good {
-        say(&plain(text))?;
-    } else {
-        eprintln!("safepoint: {}: {}", status.replace('_', " "), plain(text));
-    }
-    Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-/// Of a call that has no answer.
-const UNKNOWN: &str = "what it did is not known";
-
-fn call_line(args: &CallArgs, status: &str, text: &str) -> String {
-    let (server, tool) = (&args.name, &args.tool);
-    let line = json!({"server": server, "tool": tool, "status": status, "output": text});
-    Told::default().line("mcp_call", None, line).to_string()
-}
-
 /// Says which words of a server's entry say nothing.
 fn warn(name: &str, offer: &Offer) {
     for what in &offer.unmatched {
         eprintln!("safepoint: [mcp.{name}] {}", plain(what));
     }
-}
-
-/// The server's own name of a tool that is named so, or offered so.
-fn own_name<'a>(offer: &'a Offer, named: &str) -> Option<&'a str> {
-    let mut offered = offer.tools.iter().zip(&offer.own_names);
-    let own = offer.names.iter().find(|name| *name == named);
-    own.or_else(|| offered.find(|(tool, _)| tool.spec().name == named).map(|(_, own)| own))
-        .map(String::as_str)
 }
 
 /// A stranger's text without what a terminal would obey.

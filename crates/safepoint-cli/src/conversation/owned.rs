@@ -134,6 +134,16 @@ impl Kept {
         self.turn().await
     }
 
+    /// What the turn that waits for decisions comes to: where somebody can be asked it is put to them first, and its turn is
+    /// the next; so it is where it was decided meanwhile. Else nothing comes before they have decided.
+    async fn held_up(&self) -> Option<Next> {
+        if self.session.resume().await || self.session.turn().is_some() {
+            return None;
+        }
+        let open = self.open_questions().await;
+        (open > 0).then_some(Next::Undecided(open))
+    }
+
     async fn turn(&mut self) -> anyhow::Result<Next> {
         while let Some(event) = self.events.next().await {
             match event.kind {
@@ -142,13 +152,8 @@ impl Kept {
                     return Ok(if is_own { Next::Own(run) } else { Next::Other(run) });
                 }
                 SessionEvent::Behind { item, .. } if self.said().is_none_or(|said| said == item) => {
-                    // Where somebody can be asked, it is put to them first, and its turn is the next; so it is where it was
-                    // decided meanwhile.
-                    if !self.session.resume().await && self.session.turn().is_none() {
-                        let open = self.open_questions().await;
-                        if open > 0 {
-                            return Ok(Next::Undecided(open));
-                        }
+                    if let Some(undecided) = self.held_up().await {
+                        return Ok(undecided);
                     }
                 }
                 SessionEvent::Fate { item, fate } if self.said() == Some(item) => match fate {

@@ -1,0 +1,96 @@
+//! `safepoint mcp call`: one call by hand, checked, stopped and told as one of a run.
+
+use std::process::ExitCode;
+
+use safepoint_tools::mcp::{Called, Error, Offer};
+use serde_json::{Value, json};
+
+use super::{CallArgs, plain, processes, say, servers, stopped, unless};
+use crate::{args::Usage, signals::Signals, told::Told};
+
+pub(super) async fn call(args: CallArgs, signals: &mut Signals) -> anyhow::Result<ExitCode> {
+    let arguments: Value = serde_json::from_str(&args.args)
+        .ok()
+        .filter(Value::is_object)
+        .ok_or_else(|| Usage(format!("--args: `{}` is not a JSON object", args.args)))?;
+    let server = servers(args.config.as_deref())?.one(&args.name)?;
+    let begun = unless(signals, async {
+        let client = server.under(&processes()).connect().await?;
+        let offer = client.offer().await?;
+        Ok::<_, Error>((client, offer))
+    });
+    let (client, offer) = match begun.await {
+        Ok(begun) => begun?,
+        Err(got) => return Ok(stopped(got, "the tool was not called")),
+    };
+    let Some(tool) = own_name(&offer, &args.tool) else {
+        let (tool, known) = (&args.tool, plain(&offer.names.join(", ")));
+        return Err(Usage(format!("there is no tool `{tool}` at `{}`; there are {known}", args.name)).into());
+    };
+    if let Some(what) = offer.misfit(tool, &arguments) {
+        return Err(Usage(format!(
+            "--args: they do not fit the tool `{tool}`{}; nothing was sent",
+            plain(&what)
+        ))
+        .into());
+    }
+    let called = client.call(tool, arguments, |notice| eprint!("{}", plain(&notice)));
+    let called = async {
+        match args.timeout {
+            Some(limit) => tokio::time::timeout(limit, called).await,
+            None => Ok(called.await),
+        }
+    };
+    // A signal drops the call, which tells the server; the close waits until that is sent.
+    let called = unless(signals, called).await;
+    if let Err(second) = unless(signals, client.close()).await {
+        return Ok(stopped(second, UNKNOWN));
+    }
+    let called = match called {
+        Ok(called) => called,
+        Err(got) => {
+            if args.json {
+                say(&call_line(&args, "stopped", UNKNOWN))?;
+            }
+            return Ok(stopped(got, UNKNOWN));
+        }
+    };
+    let (status, text) = match called {
+        Ok(Ok(Called::Good(output))) => ("completed", output.text),
+        Ok(Ok(Called::Bad(text))) => ("failed", text),
+        Ok(Err(failure)) if failure.is_unreachable() => ("unreachable", failure.to_string()),
+        Ok(Err(failure)) => ("failed", failure.to_string()),
+        Err(_elapsed) => ("timed_out", format!("it took too long; {UNKNOWN}")),
+    };
+    told(&args, status, &text)
+}
+
+/// Says what a call came to.
+fn told(args: &CallArgs, status: &str, text: &str) -> anyhow::Result<ExitCode> {
+    let is_good = status == "completed";
+    if args.json {
+        say(&call_line(args, status, text))?;
+    } else if is_good {
+        say(&plain(text))?;
+    } else {
+        eprintln!("safepoint: {}: {}", status.replace('_', " "), plain(text));
+    }
+    Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Of a call that has no answer.
+const UNKNOWN: &str = "what it did is not known";
+
+fn call_line(args: &CallArgs, status: &str, text: &str) -> String {
+    let (server, tool) = (&args.name, &args.tool);
+    let line = json!({"server": server, "tool": tool, "status": status, "output": text});
+    Told::default().line("mcp_call", None, line).to_string()
+}
+
+/// The server's own name of a tool that is named so, or offered so.
+fn own_name<'a>(offer: &'a Offer, named: &str) -> Option<&'a str> {
+    let mut offered = offer.tools.iter().zip(&offer.own_names);
+    let own = offer.names.iter().find(|name| *name == named);
+    own.or_else(|| offered.find(|(tool, _)| tool.spec().name == named).map(|(_, own)| own))
+        .map(String::as_str)
+}
