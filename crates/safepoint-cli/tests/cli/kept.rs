@@ -286,7 +286,7 @@ fn what_is_damaged_in_the_store_is_told() {
     assert_eq!(kept.turn(&["run", "--session", "ses_1", "a"]).0, 0);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let (store, id) = (SqliteStore::open(&kept.store()).unwrap(), SessionId::from("ses_1"));
+        let (store, id) = (SqliteStore::open(kept.store()).unwrap(), SessionId::from("ses_1"));
         let mut push = seal(&"pay one".to_owned(), Policy::Enqueue, None, 8).unwrap();
         push.bytes = String::from_utf8(push.bytes).unwrap().replace("one", "two").into_bytes();
         store.push(&id, push).await.unwrap();
