@@ -30,7 +30,8 @@ Try it without a key:
   safepoint demo
   safepoint run --tools all \"run: sleep 100\"     then Ctrl-C, once or twice
 
-Exit codes of run: 0 done, 1 failed, 2 wrong usage, 10 stopped by a limit or a lost reader, 11 suspended,
+Exit codes of run: 0 done, 1 failed, 2 wrong usage, 3 no such session, 5 another process has it,
+10 stopped by a limit, a lost reader or from elsewhere, 11 suspended,
 130 stopped by Ctrl-C, 143 by SIGTERM.";
 
 const RUN: &str = "\
@@ -46,7 +47,8 @@ Its [[rules]] rule on calls, the first that fits decides: `tool`, `args` (patter
 
 Ctrl-C stops at the next safe point, within --grace; a second one stops now. NO_COLOR is honoured.
 
-Exit codes: 0 done, 1 failed, 2 wrong usage, 10 stopped by a limit or a lost reader, 11 suspended,
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 no such session, 5 another process has it,
+10 stopped by a limit, a lost reader or from elsewhere, 11 suspended,
 130 stopped by Ctrl-C, 143 by SIGTERM.";
 
 const CHAT: &str = "\
