@@ -253,8 +253,9 @@ impl Driver {
     fn leave(&mut self, leave: Leave) {
         let code = if leave == Leave::AtOnce { 130 } else { 0 };
         let own = self.host.waiting_here();
-        // A turn at work is stopped first; without one the session's end would be there before the withdrawal.
-        if self.host.session.turn().is_some() {
+        // The session's end must not be there before the withdrawal. Who wants to be gone at once does not wait for a store:
+        // what could not be taken back is told as waiting.
+        if leave == Leave::AtOnce && self.host.session.turn().is_some() {
             self.quit(leave, code);
             self.take_back(own, |_told| Came::Left);
         } else {
