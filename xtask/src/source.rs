@@ -74,18 +74,22 @@ impl File {
 /// All text files of the project.
 pub(crate) fn all() -> anyhow::Result<Vec<File>> {
     let root = root();
+    // What cannot be read as text is binary, or was deleted and not yet committed.
+    let read = |path: &String| fs::read_to_string(root.join(path)).ok().map(|text| File::of(path, &text));
+    Ok(paths()?.iter().filter_map(read).collect())
+}
+
+/// Every file that git knows, or would add, from the root.
+pub(crate) fn paths() -> anyhow::Result<Vec<String>> {
     let listed = Command::new("git")
         .args(["ls-files", "--cached", "--others", "--exclude-standard"])
-        .current_dir(&root)
+        .current_dir(root())
         .output()
         .context("git could not be started to list the files")?;
     if !listed.status.success() {
         bail!("git could not list the files: {}", String::from_utf8_lossy(&listed.stderr).trim());
     }
-    let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
-    // What cannot be read as text is binary, or was deleted and not yet committed.
-    let read = |path: &str| fs::read_to_string(root.join(path)).ok().map(|text| File::of(path, &text));
-    Ok(listed.lines().filter_map(read).collect())
+    Ok(String::from_utf8_lossy(&listed.stdout).lines().map(str::to_owned).collect())
 }
 
 /// The workspace's root.

@@ -7,6 +7,7 @@ use crate::source::{self, File};
 mod docs;
 mod edges;
 mod effects;
+mod place;
 mod shape;
 mod words;
 
@@ -55,6 +56,10 @@ pub(crate) fn tidy() -> anyhow::Result<()> {
                 faults += 1;
             }
         }
+    }
+    for (path, fault) in place::faults()? {
+        println!("{path}:{}: place: {}", fault.line, fault.what);
+        faults += 1;
     }
     if faults > 0 {
         bail!("{faults} faults; CONTRIBUTING.md has the rules and their reasons");

@@ -38,6 +38,7 @@ const MODULES: &[&str] = &[
     "claim",
     "ids",
     "limits",
+    "schema",
     "store",
     "usage",
     "message",
