@@ -130,7 +130,7 @@ fn arguments_that_do_not_fit_are_not_sent() {
     let output = place.output(&["mcp", "call", "s0", "echo", "--args", r#"{"text":7}"#]);
     let words = text(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{words}");
-    assert!(words.contains("do not fit the tool `echo` at /text"), "{words}");
+    assert!(words.contains("do not fit the tool `echo`: at /text"), "{words}");
     assert!(!mcp::read_log(&place.log(0)).iter().any(|(_, got)| got["method"] == "tools/call"));
 }
 

@@ -5,7 +5,6 @@
 use std::{fmt, sync::Arc};
 
 use futures_core::future::BoxFuture;
-use jsonschema::Validator;
 use safepoint_scope::Failure;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -15,6 +14,7 @@ use crate::{
     event::ErrorReport,
     message::{AssistantMessage, CallResult, Verdict},
     model::ToolChoice,
+    schema::Schema,
     tool::{Cx, EffectClass, Tool, ToolResult, ToolSpec},
 };
 
@@ -37,7 +37,7 @@ type Check = dyn Fn(&Value) -> Result<(), String> + Send + Sync;
 #[derive(Clone)]
 pub(crate) struct Form {
     spec: ToolSpec,
-    schema: Arc<Validator>,
+    schema: Schema,
     check: Arc<Check>,
     shape: Shape,
     repairs: u32,
@@ -76,18 +76,18 @@ impl Form {
         } else {
             (spec.arguments::<Held<T>>(), Shape::Held)
         };
-        let schema = jsonschema::validator_for(&spec.parameters)
-            .expect("a schema that was derived from a type is a JSON Schema");
+        let schema =
+            Schema::new(&spec.parameters).expect("a schema that was derived from a type is a JSON Schema");
         let check = |value: &Value| T::deserialize(value).map(drop).map_err(|error| error.to_string());
-        Self { spec, schema: Arc::new(schema), check: Arc::new(check), shape, repairs: REPAIRS }
+        Self { spec, schema, check: Arc::new(check), shape, repairs: REPAIRS }
     }
 
     pub(crate) fn with_repairs(&self, repairs: u32) -> Self {
         Self { repairs, ..self.clone() }
     }
 
-    pub(crate) fn schema(&self) -> Arc<Validator> {
-        Arc::clone(&self.schema)
+    pub(crate) fn schema(&self) -> Schema {
+        self.schema.clone()
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -111,7 +111,7 @@ impl Form {
             Shape::Plain => bare.clone(),
             Shape::Held => json!({ FIELD: bare }),
         };
-        self.schema.validate(&whole).map_err(|error| error.to_string())?;
+        self.schema.check(&whole).map_err(|misfit| misfit.to_string())?;
         (self.check)(bare)?;
         Ok(bare.clone())
     }

@@ -27,6 +27,7 @@ pub mod outcome;
 pub mod receipt;
 pub mod remote;
 mod run;
+pub mod schema;
 pub mod session;
 mod shared;
 mod spans;

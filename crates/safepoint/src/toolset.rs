@@ -3,7 +3,6 @@
 use std::{collections::HashMap, sync::Arc};
 
 use futures_core::future::BoxFuture;
-use jsonschema::Validator;
 use serde_json::Value;
 
 use crate::{
@@ -11,6 +10,7 @@ use crate::{
     child::Child,
     model::ToolDecl,
     receipt::WorkKind,
+    schema::Schema,
     tool::{Cx, Tool, ToolResult, ToolSpec},
 };
 
@@ -75,7 +75,7 @@ pub(crate) struct Toolset {
 #[derive(Clone)]
 struct Entry {
     work: Work,
-    schema: Arc<Validator>,
+    schema: Schema,
 }
 
 /// Why a call cannot be given to its tool; the model is told.
@@ -95,9 +95,9 @@ impl Toolset {
                     name.escape_debug()
                 ));
             }
-            let schema = jsonschema::validator_for(&work.spec().parameters)
-                .map_err(|error| format!("the schema of tool `{name}` is not a JSON Schema: {error}"))?;
-            if tools.insert(name.clone(), Entry { work, schema: Arc::new(schema) }).is_some() {
+            let schema = Schema::new(&work.spec().parameters)
+                .map_err(|error| format!("the schema of tool `{name}` cannot be used: {error}"))?;
+            if tools.insert(name.clone(), Entry { work, schema }).is_some() {
                 return Err(format!("two tools are named `{name}`"));
             }
         }
@@ -134,13 +134,9 @@ impl Toolset {
     /// The tool of that name, if the arguments fit it (S4.11).
     pub(crate) fn fit(&self, name: &str, args: &Value) -> Result<&Work, Misfit> {
         let entry = self.tools.get(name).ok_or_else(|| self.unknown(name))?;
-        if let Err(error) = entry.schema.validate(args) {
-            let place = match error.instance_path().as_str() {
-                "" => String::new(),
-                path => format!(" at {path}"),
-            };
+        if let Err(misfit) = entry.schema.check(args) {
             return Err(Misfit(format!(
-                "error: the arguments do not fit the tool `{name}`{place}: {error}. Mend them and call it again."
+                "error: the arguments do not fit the tool `{name}`: {misfit}. Mend them and call it again."
             )));
         }
         Ok(&entry.work)

@@ -3,7 +3,7 @@
 //! **Invariants**: nothing of the text is lost but the marks that became a style; code is never wrapped, so that what
 //! is copied is what was written.
 
-use ratatui::{
+use ratatui_core::{
     style::{Color, Modifier, Style},
     text::{Line, Span},
 };

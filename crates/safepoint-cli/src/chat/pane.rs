@@ -4,7 +4,7 @@
 
 use std::time::Instant;
 
-use ratatui::{
+use ratatui_core::{
     style::{Color, Modifier, Style},
     text::{Line, Span},
 };

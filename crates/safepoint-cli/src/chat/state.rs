@@ -11,7 +11,7 @@ use std::{
 };
 
 use jiff::Timestamp;
-use ratatui::text::{Line, Span};
+use ratatui_core::text::{Line, Span};
 use safepoint::{
     Receipt,
     approval::{ApprovalRequest, Decision},
@@ -268,7 +268,7 @@ impl State {
             let span = match tone {
                 Tone::Aside => Span::styled(line.to_owned(), DIM),
                 Tone::Plain => Span::raw(line.to_owned()),
-                Tone::Bad => Span::styled(line.to_owned(), ratatui::style::Color::Red),
+                Tone::Bad => Span::styled(line.to_owned(), ratatui_core::style::Color::Red),
             };
             self.above.extend(markdown::wrap(vec![span], self.columns, lead));
             self.edge = Edge::Note;
@@ -277,7 +277,7 @@ impl State {
 
     /// What a person said, as it enters the conversation.
     pub(super) fn said(&mut self, text: &str, label: &str) {
-        let style = ratatui::style::Style::new().fg(ratatui::style::Color::Green);
+        let style = ratatui_core::style::Style::new().fg(ratatui_core::style::Color::Green);
         self.end_text();
         self.gap();
         let label = if label.is_empty() { String::new() } else { format!("  ({label})") };

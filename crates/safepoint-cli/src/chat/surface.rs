@@ -7,7 +7,7 @@
 
 use std::time::{Duration, Instant};
 
-use ratatui::{
+use ratatui_core::{
     style::{Color, Modifier, Style},
     text::Line,
 };
@@ -203,13 +203,13 @@ fn cut(line: &Line<'static>, width: usize) -> Line<'static> {
         for cluster in span.content.graphemes(true) {
             if cluster.width() > left {
                 kept.push('…');
-                spans.push(ratatui::text::Span::styled(kept, span.style));
+                spans.push(ratatui_core::text::Span::styled(kept, span.style));
                 return Line::from(spans).style(line.style);
             }
             left -= cluster.width();
             kept.push_str(cluster);
         }
-        spans.push(ratatui::text::Span::styled(kept, span.style));
+        spans.push(ratatui_core::text::Span::styled(kept, span.style));
     }
     Line::from(spans).style(line.style)
 }

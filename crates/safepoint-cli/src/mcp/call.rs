@@ -29,8 +29,8 @@ pub(super) async fn call(args: CallArgs, signals: &mut Signals) -> anyhow::Resul
     };
     if let Some(what) = offer.misfit(tool, &arguments) {
         return Err(Usage(format!(
-            "--args: they do not fit the tool `{tool}`{}; nothing was sent",
-            plain(&what)
+            "--args: they do not fit the tool `{tool}`: {}; nothing was sent",
+            plain(&what.to_string())
         ))
         .into());
     }

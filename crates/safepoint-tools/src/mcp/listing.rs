@@ -3,7 +3,10 @@
 use std::{collections::HashSet, sync::Arc};
 
 use rmcp::model::ServerResult;
-use safepoint::Tool;
+use safepoint::{
+    Tool,
+    schema::{Misfit, Schema},
+};
 use serde_json::{Value, json};
 
 use super::{
@@ -41,15 +44,9 @@ impl Offer {
     /// Where and how arguments do not fit the schema of the tool of this own name, as a run would say it (S4.11); none if
     /// they do. A tool that is not offered has no schema that could be asked.
     #[must_use]
-    pub fn misfit(&self, own_name: &str, args: &Value) -> Option<String> {
+    pub fn misfit(&self, own_name: &str, args: &Value) -> Option<Misfit> {
         let (tool, _) = self.tools.iter().zip(&self.own_names).find(|(_, own)| *own == own_name)?;
-        let schema = jsonschema::validator_for(&tool.spec().parameters).ok()?;
-        let error = schema.validate(args).err()?;
-        let place = match error.instance_path().as_str() {
-            "" => String::new(),
-            path => format!(" at {path}"),
-        };
-        Some(format!("{place}: {error}"))
+        Schema::new(&tool.spec().parameters).ok()?.check(args).err()
     }
 }
 
@@ -147,43 +144,70 @@ fn one(server: &Server, name: String, raw: &Value) -> Result<Told, String> {
         Some(chosen) => return Err(format!("no provider takes the name `{chosen}` that was chosen for it")),
         None => names::offered(&server.name, &name),
     };
+    let Arguments { schema, unchecked } = Arguments::told(&raw["inputSchema"])?;
     Ok(Told {
         offered,
-        description: description(server, raw),
-        schema: schema(&raw["inputSchema"])?,
+        description: description(server, raw, &unchecked),
+        schema,
         hints: hints(&raw["annotations"]),
         name,
     })
 }
 
 /// A schema that the engine can check arguments by, and that every provider takes: one of an object.
-fn schema(raw: &Value) -> Result<Value, String> {
-    let Value::Object(fields) = raw else {
-        return Err("its arguments have no schema".to_owned());
-    };
-    let mut schema = fields.clone();
-    if schema.entry("type").or_insert_with(|| json!("object")) != "object" {
-        return Err("its arguments are no object".to_owned());
-    }
-    schema.remove("$schema");
-    let schema = Value::Object(schema);
-    if schema.to_string().len() > limits::MCP_SCHEMA_BYTES {
-        return Err(format!("its schema is larger than {} bytes", limits::MCP_SCHEMA_BYTES));
-    }
-    match jsonschema::validator_for(&schema) {
-        Ok(_) => Ok(schema),
-        Err(error) => Err(format!("its schema is not a JSON Schema: {error}")),
+struct Arguments {
+    schema: Value,
+    /// Patterns that only the server can check: the schema that is offered has them no more.
+    unchecked: Vec<String>,
+}
+
+impl Arguments {
+    fn told(raw: &Value) -> Result<Self, String> {
+        let Value::Object(fields) = raw else {
+            return Err("its arguments have no schema".to_owned());
+        };
+        let mut schema = fields.clone();
+        if schema.entry("type").or_insert_with(|| json!("object")) != "object" {
+            return Err("its arguments are no object".to_owned());
+        }
+        schema.remove("$schema");
+        let mut schema = Value::Object(schema);
+        if schema.to_string().len() > limits::MCP_SCHEMA_BYTES {
+            return Err(format!("its schema is larger than {} bytes", limits::MCP_SCHEMA_BYTES));
+        }
+        let mut unchecked = Vec::new();
+        while let Err(error) = Schema::new(&schema) {
+            let Some(pattern) = error.unsupported_pattern().and_then(|at| take_pattern(&mut schema, at))
+            else {
+                return Err(format!("its schema cannot be used: {error}"));
+            };
+            unchecked.push(pattern);
+            if unchecked.len() > limits::MCP_UNCHECKED_PATTERNS {
+                return Err(format!("its schema cannot be used: {error}"));
+            }
+        }
+        Ok(Self { schema, unchecked })
     }
 }
 
+/// Takes the pattern out of the schema: where it stood and what it was.
+fn take_pattern(schema: &mut Value, at: &str) -> Option<String> {
+    let (holder, keyword) = at.rsplit_once('/')?;
+    let pattern = schema.pointer_mut(holder)?.as_object_mut()?.remove(keyword)?;
+    Some(format!("{holder} must match the pattern {pattern}"))
+}
+
 /// The server's words, bounded, and whose they are.
-fn description(server: &Server, raw: &Value) -> String {
+fn description(server: &Server, raw: &Value, unchecked: &[String]) -> String {
     let told = raw["description"].as_str().or_else(|| raw["title"].as_str()).unwrap_or_default();
     let mut end = told.len().min(limits::MCP_DESCRIPTION_BYTES);
     while !told.is_char_boundary(end) {
         end -= 1;
     }
-    format!("{}\n(a tool of the MCP server {})", told[..end].trim(), server.name).trim().to_owned()
+    let mut lines = vec![told[..end].trim().to_owned()];
+    lines.extend(unchecked.iter().cloned());
+    lines.push(format!("(a tool of the MCP server {})", server.name));
+    lines.join("\n").trim().to_owned()
 }
 
 fn hints(raw: &Value) -> Hints {
@@ -194,5 +218,24 @@ fn hints(raw: &Value) -> Hints {
         Hints::Idempotent
     } else {
         Hints::Nothing
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// S4.11: a pattern that only the server can check costs no tool: it leaves the schema, and the model is told of it.
+    #[test]
+    fn a_pattern_with_look_around_is_left_to_the_server() {
+        let raw = json!({"type": "object", "properties": {
+            "name": {"type": "string", "pattern": "^(?!-).+$"},
+            "id": {"type": "string", "pattern": "^[a-z]+$"},
+        }});
+        let arguments = Arguments::told(&raw).unwrap();
+        assert_eq!(arguments.unchecked, [r#"/properties/name must match the pattern "^(?!-).+$""#]);
+        let schema = Schema::new(&arguments.schema).unwrap();
+        assert_eq!(schema.check(&json!({"name": "-x", "id": "abc"})), Ok(()));
+        assert_eq!(schema.check(&json!({"id": "ABC"})).unwrap_err().place, "/id");
     }
 }
