@@ -1,12 +1,17 @@
 //! `check`: what CI runs, one step after the other, up to the first failure.
 
-use crate::{cargo, fuzz, peers, spec, tidy};
+use crate::{
+    cargo,
+    first_minute::{self, Measured},
+    fuzz, peers, spec, tidy,
+};
 
 /// Runs what CI runs, save loom, which builds the world anew.
 pub(crate) fn check() -> anyhow::Result<()> {
     cargo::run(&["fmt", "--all", "--", "--check"])?;
     cargo::run(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])?;
     tidy::tidy()?;
+    first_minute::first_minute(Measured::Crates)?;
     cargo::run(&["test", "--workspace"])?;
     fuzz::fuzz(fuzz::Depth::Smoke)?;
     peers::peers(None)?;

@@ -4,7 +4,9 @@ mod backends;
 mod bench;
 mod cargo;
 mod check;
+mod first_minute;
 mod fuzz;
+mod package;
 mod peers;
 mod picture;
 mod source;
@@ -20,6 +22,8 @@ cargo xtask RECIPE
   spec           each clause with the tests that cite it, or with what owes it; --strict fails on neither
   bench [ARGS]   the benchmarks, against a bare loop in the same run
   backends       measures what a stop does to each backend, and writes it into docs/backends.md
+  first-minute   what a newcomer waits for, from cold: crates, demo, binary, dev build; --crates counts only
+  package        packs every published crate from a clean tree and builds it; --no-verify only packs
   fuzz           the fuzz targets, a minute each; --smoke, or without cargo-fuzz and nightly, under proptest
   peers [KIND]   our binary against servers written by others; what cannot be had is listed as skipped
   picture A B T  a captured terminal (tmux capture-pane -e -p) as an SVG with a title: docs/pictures/capture.sh";
@@ -34,6 +38,8 @@ fn main() -> ExitCode {
         "spec" => spec::spec(spec::Neither::of(&rest)),
         "backends" => backends::backends(),
         "bench" => bench::bench(&rest),
+        "first-minute" => first_minute::first_minute(first_minute::Measured::of(&rest)),
+        "package" => package::package(package::Depth::of(&rest)),
         "fuzz" => fuzz::fuzz(fuzz::Depth::of(&rest)),
         "peers" => peers::peers(rest.first().map(String::as_str)),
         "picture" => picture::draw(&rest),

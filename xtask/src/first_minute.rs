@@ -1,0 +1,105 @@
+//! `first-minute`: what a newcomer waits for, from cold: crates, the demo, the binary, and a build for development.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::Path,
+    process::{Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, bail};
+
+use crate::source;
+
+/// How many crates the binary may be built of, with its default features. To raise it, measure a first build before and
+/// after, and say both in the commit.
+const CRATES: usize = 220;
+/// The longest that the first command of the README may take from cold on two cores.
+const DEMO: Duration = Duration::from_mins(5);
+/// The longest for a build for development.
+const DEV: Duration = Duration::from_mins(3);
+/// The largest binary, in bytes.
+const BINARY: u64 = 25 << 20;
+
+/// What is measured. Exhaustive: all of it, by hand, or the one figure that does not depend on the machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Measured {
+    All,
+    Crates,
+}
+
+impl Measured {
+    pub(crate) fn of(args: &[String]) -> Self {
+        if args.iter().any(|arg| arg == "--crates") { Self::Crates } else { Self::All }
+    }
+}
+
+/// Measures, prints, and fails on what is over its bound.
+pub(crate) fn first_minute(measured: Measured) -> anyhow::Result<()> {
+    let mut rows = vec![row("crates of the binary", crates()?, CRATES, |count| count.to_string())];
+    if measured == Measured::All {
+        let place = source::root().join("target/first-minute");
+        cargo(&["fetch", "--locked"], &place)?;
+        let demo = from_cold(&["run", "--release", "--", "demo"], &place)?;
+        let binary =
+            fs::metadata(place.join("release/safepoint")).context("the binary is not where it was built")?;
+        let dev = from_cold(&["build"], &place)?;
+        rows.push(row("cargo run --release -- demo, from cold", demo, DEMO, |time| {
+            format!("{} s", time.as_secs())
+        }));
+        rows.push(row("the binary", binary.len(), BINARY, |bytes| format!("{} MiB", bytes >> 20)));
+        rows.push(row("cargo build, from cold", dev, DEV, |time| format!("{} s", time.as_secs())));
+        fs::remove_dir_all(&place).context("the build could not be removed")?;
+    }
+    let within = rows.iter().all(|(_, within)| *within);
+    for (told, _) in rows {
+        println!("{told}");
+    }
+    if !within {
+        bail!("a figure is over its bound");
+    }
+    Ok(())
+}
+
+fn row<T: PartialOrd>(name: &str, found: T, bound: T, show: impl Fn(&T) -> String) -> (String, bool) {
+    let within = found <= bound;
+    let mark = if within { "" } else { "  OVER" };
+    (format!("{name}: {} (at most {}){mark}", show(&found), show(&bound)), within)
+}
+
+/// The crates that the binary is built of, its build scripts' included, each version once.
+fn crates() -> anyhow::Result<usize> {
+    let args =
+        ["tree", "--locked", "-p", "safepoint-cli", "-e", "normal,build", "--prefix", "none", "--no-dedupe"];
+    let told = Command::new(env!("CARGO")).args(args).current_dir(source::root()).output();
+    let told = told.context("cargo tree could not be started")?;
+    if !told.status.success() {
+        bail!("cargo tree failed: {}", String::from_utf8_lossy(&told.stderr).trim());
+    }
+    let listed = String::from_utf8_lossy(&told.stdout);
+    let named: BTreeSet<String> =
+        listed.lines().map(|line| line.split(' ').take(2).collect::<Vec<_>>().join(" ")).collect();
+    Ok(named.len())
+}
+
+/// How long it takes with nothing built.
+fn from_cold(args: &[&str], place: &Path) -> anyhow::Result<Duration> {
+    if place.exists() {
+        fs::remove_dir_all(place).context("an earlier build could not be removed")?;
+    }
+    let begun = Instant::now();
+    cargo(args, place)?;
+    Ok(begun.elapsed())
+}
+
+fn cargo(args: &[&str], place: &Path) -> anyhow::Result<()> {
+    println!("== cargo {}", args.join(" "));
+    let mut command = Command::new(env!("CARGO"));
+    command.args(args).current_dir(source::root()).env("CARGO_TARGET_DIR", place).stdin(Stdio::null());
+    let status = command.status().context("cargo could not be started")?;
+    if !status.success() {
+        bail!("cargo {} failed", args.join(" "));
+    }
+    Ok(())
+}
