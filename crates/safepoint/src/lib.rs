@@ -31,6 +31,7 @@ pub mod schema;
 pub mod session;
 mod shared;
 mod spans;
+pub mod spill;
 pub mod steer;
 pub mod store;
 pub mod tool;

@@ -38,6 +38,7 @@ const MODULES: &[&str] = &[
     "claim",
     "ids",
     "limits",
+    "spill",
     "schema",
     "store",
     "usage",

@@ -1,6 +1,10 @@
 //! What a model is shown of a long output: its head and tail, and where the whole of it is.
 
-use std::{fs, io, path::PathBuf, time::Duration};
+use std::{
+    io::{self, Write as _},
+    path::PathBuf,
+    time::Duration,
+};
 
 use safepoint_scope::Scope;
 use tokio::time::timeout;
@@ -8,6 +12,7 @@ use tokio::time::timeout;
 use crate::{
     event::Extent,
     message::{MOST_BYTES, Part, Source},
+    spill::private_file,
 };
 
 /// The most images and files of one result.
@@ -80,17 +85,7 @@ fn ends(whole: &str, budget: usize) -> (&str, &str) {
 }
 
 fn spill(whole: &str) -> io::Result<PathBuf> {
-    let folder = std::env::temp_dir().join(format!("safepoint-{}", std::process::id()));
-    fs::create_dir_all(&folder)?;
-    let path = folder.join(format!("output-{}.txt", uuid::Uuid::now_v7().simple()));
-    let mut options = fs::OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::OpenOptionsExt as _;
-        const OWNER_ONLY: u32 = 0o600;
-        options.mode(OWNER_ONLY);
-    }
-    io::Write::write_all(&mut options.open(&path)?, whole.as_bytes())?;
+    let (mut file, path) = private_file(&std::env::temp_dir())?;
+    file.write_all(whole.as_bytes())?;
     Ok(path)
 }
