@@ -34,7 +34,7 @@ use safepoint::{
     remote::{Brief, Line, Remote, RemoteSpec},
     tool::{Cx, EffectClass},
 };
-use safepoint_tools::process::{CommandSpec, Output, Processes, Stdin};
+use safepoint_tools::process::{CommandSpec, Environment, Output, Processes, Stdin};
 
 use crate::known::Known;
 
@@ -66,6 +66,7 @@ struct Site {
     program: OsString,
     args: Vec<OsString>,
     env: Vec<(OsString, Option<OsString>)>,
+    environment: Option<Environment>,
     cwd: Option<PathBuf>,
     method: Option<String>,
     processes: Processes,
@@ -91,7 +92,8 @@ impl Acp {
     fn at(name: String, peer: String, program: OsString, args: Vec<OsString>) -> Self {
         let spec = RemoteSpec::new(name, DESCRIPTION, peer).grade(Grade::Hard).stop_within(limits::STOP);
         let processes = Processes::new(format!("acp_{}", uuid::Uuid::new_v4().simple()));
-        let site = Site { program, args, env: Vec::new(), cwd: None, method: None, processes };
+        let (env, environment) = (Vec::new(), None);
+        let site = Site { program, args, env, environment, cwd: None, method: None, processes };
         Self { spec, site, start: limits::START, known: Arc::default() }
     }
 
@@ -102,11 +104,18 @@ impl Acp {
         self
     }
 
-    /// Sets a variable of its environment. Beside these it has all of ours, keys included: it is an agent, and has
-    /// models of its own to pay.
+    /// Sets a variable of its environment. Beside these it is given what a command of ours is: no key. An agent that has
+    /// models of its own to pay is given theirs here.
     #[must_use]
     pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         self.site.env.push((name.into(), Some(value.into())));
+        self
+    }
+
+    /// Sets which variables of our environment it is given. Default: as its [`Processes`] say.
+    #[must_use]
+    pub fn environment(mut self, environment: Environment) -> Self {
+        self.site.environment = Some(environment);
         self
     }
 
@@ -187,11 +196,12 @@ impl Acp {
     }
 
     fn command(&self, folder: &Path) -> CommandSpec {
-        let Site { program, args, env, .. } = &self.site;
+        let Site { program, args, env, environment, .. } = &self.site;
         let output = Output::Pipe { errors: limits::ERROR_BYTES };
         let mut command = CommandSpec::new(program).args(args).cwd(folder).stdin(Stdin::Pipe).output(output);
         command.label = format!("ACP agent {}", self.spec.name);
         command.env.clone_from(env);
+        command.environment.clone_from(environment);
         command
     }
 }

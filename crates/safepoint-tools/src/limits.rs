@@ -31,6 +31,8 @@ pub(crate) const FRAME_BYTES: usize = 16 << 20;
 pub(crate) const SWEEP: Duration = Duration::from_millis(1);
 /// The longest such pause.
 pub(crate) const SWEEP_SLOW: Duration = Duration::from_millis(100);
+/// How often the runtime looks, while a command is being stopped, whether its keeper can do its work.
+pub(crate) const PULSE: Duration = Duration::from_millis(100);
 /// As long as for ever: thirty years, which every clock can still add.
 pub(crate) const NEVER: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
 /// How long a guard whose runtime is gone waits for its keepers before it kills everything below it itself.
@@ -47,6 +49,8 @@ pub const PROGRESS_BYTES: usize = 256 << 10;
 pub const READ_LINES: usize = 2000;
 /// The longest line that is shown whole.
 pub const LINE_BYTES: usize = 4000;
+/// How far into a file `read_file` looks for the lines that are wanted.
+pub const READ_BYTES: u64 = 256 << 20;
 /// The largest file that `edit_file` takes, and that `search` looks into.
 pub const EDIT_BYTES: u64 = 16 << 20;
 /// Entries that `list_dir` gives.

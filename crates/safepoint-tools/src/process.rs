@@ -25,37 +25,57 @@ use std::{
     },
 };
 
+mod abandoned;
 mod child;
 mod climb;
+mod environment;
 mod error;
+#[expect(unsafe_code, reason = "pre_exec has no safe form; the block argues its own case")]
+mod fresh;
 mod group;
+mod groups;
 mod guard;
 mod held;
 mod launch;
+mod lease;
 mod output;
 mod receipt;
 mod report;
+mod runtime;
 mod scoped;
+#[expect(
+    unsafe_code,
+    reason = "the environment has no safe form that forgets; each block argues its own case"
+)]
+mod secrecy;
 mod spec;
 mod stdio;
 mod survivors;
 mod tree;
 mod wire;
+mod witness;
 
+pub use abandoned::reap_abandoned;
 pub use child::Process;
+pub use environment::{Environment, is_secret};
 pub use error::SpawnError;
+pub use lease::{Deadline, boot_time};
 pub use output::{Capture, Captured};
 pub use report::{Climbed, Containment, Exit, Hold, Member, ProcessRecord, ProcessReport, Rung};
 pub use scoped::Waited;
+pub use secrecy::keep_secrets;
 pub use spec::{Background, COMMAND_MARK, CommandSpec, ControlGroups, Ladder, Output, RUN_MARK, Stdin};
 pub use survivors::{Reaped, reap_survivors};
 
-pub(crate) use output::private_file;
 pub(crate) use receipt::names;
 
+use safepoint::{Cx, Scope};
 use tokio::sync::watch;
 
+use child::Ties;
 use launch::Guard;
+use lease::{Term, Timer};
+use witness::Witness;
 
 /// Whether this program can be its own guard.
 static OPTED_IN: AtomicBool = AtomicBool::new(false);
@@ -86,6 +106,8 @@ pub fn guard_main_if_asked() {
 #[derive(Clone, Debug)]
 pub struct Processes {
     shared: Arc<Shared>,
+    environment: Arc<Environment>,
+    term: Option<Arc<Term>>,
 }
 
 #[derive(Debug)]
@@ -93,6 +115,7 @@ struct Shared {
     run: String,
     grade: Grade,
     guard: Mutex<Option<Arc<Guard>>>,
+    timer: Arc<Timer>,
     /// Whether declared background jobs are to end.
     jobs_end: watch::Sender<bool>,
 }
@@ -135,9 +158,27 @@ impl Processes {
                 run,
                 grade,
                 guard: Mutex::new(None),
+                timer: Arc::new(Timer::new()),
                 jobs_end: watch::Sender::new(false),
             }),
+            environment: Arc::default(),
+            term: None,
         }
+    }
+
+    /// Sets which variables of the runtime's environment commands are given, where they do not say it themselves. Of
+    /// this clone and those made of it. Default: [`Environment::filtered`].
+    #[must_use]
+    pub fn environment(mut self, environment: Environment) -> Self {
+        self.environment = Arc::new(environment);
+        self
+    }
+
+    /// The same for the commands of one session: as long as it has any, they live no longer than the moment that its
+    /// [`Deadline`] names, also while this runtime is suspended. A command without a guard is not ended by it.
+    pub fn under_lease(&self) -> (Self, Deadline) {
+        let term = self.shared.timer.term();
+        (Self { term: Some(Arc::clone(&term)), ..self.clone() }, Deadline::new(term))
     }
 
     /// Starts a command.
@@ -151,9 +192,41 @@ impl Processes {
     /// # Cancel safety
     /// A command that had been started already is killed.
     pub async fn spawn(&self, spec: CommandSpec) -> Result<Process, SpawnError> {
+        self.spawn_for(spec, || None).await
+    }
+
+    /// Starts a command of a call. From now on the call's run is not quiet before the command is gone, whoever drops
+    /// this future or the [`Process`], and its end is reported to the call.
+    ///
+    /// # Errors
+    /// As [`Processes::spawn`].
+    ///
+    /// # Panics
+    /// As [`Processes::spawn`].
+    ///
+    /// # Cancel safety
+    /// A command that had been started already is killed, and its run waits for its end.
+    pub async fn spawn_in(&self, cx: &Cx, spec: CommandSpec) -> Result<Process, SpawnError> {
+        self.spawn_for(spec, || Some(Witness::call(cx))).await
+    }
+
+    /// The same for work that is no call.
+    pub(crate) async fn spawn_under(&self, scope: &Scope, spec: CommandSpec) -> Result<Process, SpawnError> {
+        self.spawn_for(spec, || Some(Witness::scope(scope))).await
+    }
+
+    async fn spawn_for(
+        &self,
+        spec: CommandSpec,
+        witness: impl Fn() -> Option<Witness>,
+    ) -> Result<Process, SpawnError> {
+        let ties = || Ties { witness: witness(), lease: self.term.as_ref().map(Term::command) };
         match &self.shared.grade {
-            Grade::Guarded(program) => self.spawn_guarded(program, spec).await,
-            Grade::Group => Process::in_group(&self.shared.run, spec),
+            Grade::Guarded(program) => self.spawn_guarded(program, spec, ties).await,
+            Grade::Group => {
+                let env = spec.whole_environment(&self.environment);
+                Process::in_group(&self.shared.run, (spec, env), ties())
+            }
         }
     }
 
@@ -182,12 +255,15 @@ impl Processes {
         &self,
         program: &std::path::Path,
         spec: CommandSpec,
+        ties: impl Fn() -> Ties,
     ) -> Result<Process, SpawnError> {
         let guard = self.guard(program)?;
-        match Process::under(Arc::clone(&guard), &self.shared.run, spec.clone()).await {
+        let env = spec.whole_environment(&self.environment);
+        let again = (spec.clone(), env.clone());
+        match Process::under(Arc::clone(&guard), &self.shared.run, (spec, env), ties()).await {
             Err(SpawnError::GuardLost) => {
                 self.forget(&guard);
-                Process::under(self.guard(program)?, &self.shared.run, spec).await
+                Process::under(self.guard(program)?, &self.shared.run, again, ties()).await
             }
             other => other,
         }
@@ -198,7 +274,7 @@ impl Processes {
         if let Some(guard) = slot.as_ref().filter(|guard| guard.is_alive()) {
             return Ok(Arc::clone(guard));
         }
-        let guard = Arc::new(Guard::launch(program)?);
+        let guard = Arc::new(Guard::launch(program, &self.shared.timer)?);
         *slot = Some(Arc::clone(&guard));
         Ok(guard)
     }

@@ -14,7 +14,7 @@ use std::{
 };
 
 use rustix::{
-    fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, mkdirat, openat, openat2, statat},
+    fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, fstat, mkdirat, openat, openat2, statat},
     io::Errno,
 };
 use safepoint::Failure;
@@ -89,6 +89,13 @@ impl Root {
         } else {
             Err(refusal(format!("{path:?} is neither a file nor a directory, and is not read")))
         }
+    }
+
+    /// Whether this path names a regular file below the directory, at this moment. The last part is not followed.
+    pub(crate) fn holds(&self, path: &Path) -> bool {
+        let found = self.resolve(path, OFlags::PATH | OFlags::NOFOLLOW);
+        let kind = found.and_then(fstat).map(|found| FileType::from_raw_mode(found.st_mode));
+        kind == Ok(FileType::RegularFile)
     }
 
     /// Opens a directory.

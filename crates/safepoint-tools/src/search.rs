@@ -1,8 +1,11 @@
 //! `search`: names or contents of files, leaving out what git ignores.
+//!
+//! **Invariants** Nothing is told that was not found below the root's descriptor. The walk goes by paths, and a directory
+//! that becomes a link while it is walked leads it out: what it names there is not below the root, and is left out.
 
 use std::{
     io::{BufRead, BufReader, Read},
-    path::Path,
+    path::{Path, PathBuf},
     sync::Arc,
 };
 
@@ -58,10 +61,11 @@ fn look(root: &Root, cx: &Cx, args: &Args) -> ToolResult<String> {
             return Err(stop.into());
         }
         let Some(path) = entry.ok().and_then(|entry| file_path(root, &entry)) else { continue };
+        let shown = path.to_string_lossy();
         match args.place.unwrap_or(Place::Contents) {
-            Place::Names if regex.is_match(path.as_bytes()) => found.add(&path),
+            Place::Names if regex.is_match(shown.as_bytes()) && root.holds(&path) => found.add(&shown),
             Place::Names => {}
-            Place::Contents => found.look_into(root, &path, &regex, cx),
+            Place::Contents => found.look_into(root, &shown, &regex, cx),
         }
         if found.is_full() {
             break;
@@ -91,12 +95,12 @@ fn walk(root: &Root, args: &Args) -> Result<Walk, Failure> {
 }
 
 /// The path below the root, if the entry is a file.
-fn file_path(root: &Root, entry: &DirEntry) -> Option<String> {
+fn file_path(root: &Root, entry: &DirEntry) -> Option<PathBuf> {
     if !entry.file_type()?.is_file() {
         return None;
     }
     let path = entry.path().strip_prefix(root.path()).ok()?;
-    Some(path.strip_prefix(Path::new(".")).unwrap_or(path).to_string_lossy().into_owned())
+    Some(path.strip_prefix(Path::new(".")).unwrap_or(path).to_owned())
 }
 
 #[derive(Default)]

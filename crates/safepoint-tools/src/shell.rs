@@ -1,7 +1,7 @@
 //! `shell`: runs a line of shell under the guard, stopped by its ladder.
 //!
-//! The command belongs to a task of the call's scope, not to the tool's own future: if that future is dropped, the task
-//! still climbs the ladder, and the run is not quiet before the tree is gone.
+//! The command belongs to tasks of the call's scope from before its start, not to the tool's own future: if that future is
+//! dropped, they still climb the ladder, and the run is not quiet before the tree is gone.
 
 use std::{
     path::PathBuf,
@@ -11,6 +11,7 @@ use std::{
 
 use safepoint::{
     Cx, Failure, Halt, ToolResult,
+    spill::private_file,
     tool::{self, EffectClass, FnTool, OnStop, Whole, from_fn},
 };
 use schemars::JsonSchema;
@@ -20,7 +21,7 @@ use crate::{
     Root, limits,
     process::{
         Background, Captured, CommandSpec, Exit, Output, Process, ProcessReport, Processes, SpawnError,
-        Waited, names, private_file,
+        Waited, names,
     },
     root::refusal,
 };
@@ -68,16 +69,13 @@ impl Shell {
         }
         let output = Output::Capture { budget: limits::TEXT_BYTES };
         let spec = CommandSpec::shell(args.command).cwd(self.directory).output(output);
-        let mut process = cx.run(self.processes.spawn(spec)).await?.map_err(not_started)?;
-        let mut progress = Progress::new(cx.clone());
-        process.on_output(move |chunk| progress.push(chunk));
-        let label = format!("command (pid {})", process.pid());
-        let scope = cx.scope().clone();
-        let driven = scope.spawn(label, drive(process, cx, limit));
-        match driven.await {
-            Ok(told) => told,
-            Err(end) => Err(Failure::new(format!("the command was lost: {end:?}")).into()),
-        }
+        let driven = started(&cx, self.processes, spec, move |mut process, cx, _| {
+            let mut progress = Progress::new(cx.clone());
+            process.on_output(move |chunk| progress.push(chunk));
+            let label = format!("command (pid {})", process.pid());
+            cx.scope().clone().spawn(label, drive(process, cx, limit))
+        });
+        driven.await?.await.map_err(lost)?
     }
 
     async fn in_background(self, cx: Cx, command: String, limit: Option<Duration>) -> ToolResult<String> {
@@ -88,15 +86,39 @@ impl Shell {
             .cwd(self.directory)
             .background(Background::Keep)
             .output(Output::File(file.clone()));
-        let process = cx.run(self.processes.spawn(spec)).await?.map_err(not_started)?;
-        let pid = process.pid();
-        let scope = cx.scope().clone();
-        // The task goes on after the call, and keeps the run from being called quiet while the job lives.
-        drop(
-            scope.spawn(format!("background command (pid {pid})"), keep(process, cx, limit, self.processes)),
-        );
+        let pid = started(&cx, self.processes, spec, move |process, cx, processes| {
+            let pid = process.pid();
+            let label = format!("background command (pid {pid})");
+            // The task goes on after the call, and keeps the run from being called quiet while the job lives.
+            drop(cx.scope().clone().spawn(label, keep(process, cx, limit, processes)));
+            pid
+        });
+        let pid = pid.await?;
         Ok(format!("started in the background with pid {pid}; its output goes to {}", file.display()))
     }
+}
+
+/// Starts a command, and hands it to `then`, in a task of the call's scope. A stop does not cut the start, which takes a
+/// moment: what it has started is in its holder's hands then, and ended by its ladder.
+async fn started<T: Send + 'static>(
+    cx: &Cx,
+    processes: Processes,
+    spec: CommandSpec,
+    then: impl FnOnce(Process, Cx, Processes) -> T + Send + 'static,
+) -> ToolResult<T> {
+    if let Some(stop) = cx.scope().stopping() {
+        return Err(stop.into());
+    }
+    let of = cx.clone();
+    let start = async move {
+        let process = processes.spawn_in(&of, spec).await.map_err(not_started)?;
+        Ok::<T, Halt>(then(process, of, processes))
+    };
+    cx.scope().spawn("a command that is being started", start).await.map_err(lost)?
+}
+
+fn lost(end: impl std::fmt::Debug) -> Halt {
+    Failure::new(format!("the command was lost: {end:?}")).into()
 }
 
 /// Waits for a command under the call's scope, and tells what it came to.

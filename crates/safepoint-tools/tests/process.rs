@@ -7,11 +7,14 @@ mod process {
 
     mod blind;
     mod endings;
+    mod given;
+    mod leases;
     mod losses;
     mod output;
     mod pipes;
     mod roles;
     mod stops;
+    mod suspended;
     mod trees;
     mod unguarded;
 }

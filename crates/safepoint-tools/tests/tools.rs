@@ -10,4 +10,5 @@ mod tools {
     mod search;
     mod shell;
     mod sleep;
+    mod starts;
 }

@@ -120,9 +120,9 @@ impl Keeper {
         let (work, orders) = (&self.work, &mut self.orders);
         let starting = async {
             let (turn, earlier) = work.known.turn(&work.conversation).await;
-            (turn, earlier, work.processes.spawn(work.command.clone()).await)
+            (turn, earlier, work.processes.spawn_in(&work.cx, work.command.clone()).await)
         };
-        // A start that is given up is undone: a command that was started is killed.
+        // A start that is given up is undone: a command that was started is killed, and the run waits for that.
         let (turn, earlier, started) = tokio::select! {
             biased;
             order = orders.recv() => {

@@ -2,12 +2,12 @@
 
 use std::{
     fs::File,
-    io::{self, BufRead, BufReader, Read, Seek},
+    io::{self, BufRead, BufReader, Read, Seek, Take},
     sync::Arc,
 };
 
 use safepoint::{
-    Cx, Failure, ToolResult,
+    Cx, Failure, Stop, ToolResult,
     tool::{EffectClass, FnTool, OnStop, from_blocking_fn},
 };
 use schemars::JsonSchema;
@@ -42,42 +42,50 @@ fn read(root: &Root, cx: &Cx, args: &Args) -> ToolResult<String> {
     let mut file = root.open_file(&args.path)?;
     let first = args.offset.unwrap_or(1).max(1);
     refuse_binary(&mut file, &args.path)?;
-    let mut lines = Lines { reader: BufReader::new(file), lossy: Lossy::No };
+    let mut lines = Lines::of(file, cx);
     for _ in 1..first {
-        if let Some(stop) = cx.scope().stopping() {
-            return Err(stop.into());
-        }
-        if lines.skip().map_err(|error| fault("read", &args.path, &error))? == Ended::Yes {
-            return Err(refusal(format!("{:?} has fewer than {first} lines", args.path)).into());
+        match lines.skip().map_err(|error| fault("read", &args.path, &error))? {
+            Next::Line => {}
+            Next::Stop(stop) => return Err(stop.into()),
+            Next::Ended => {
+                return Err(refusal(format!("{:?} has fewer than {first} lines", args.path)).into());
+            }
+            Next::TooFar => {
+                let (path, bytes) = (&args.path, limits::READ_BYTES);
+                return Err(refusal(format!(
+                    "line {first} of {path:?} lies more than {bytes} bytes into it; use shell, with sed or tail"
+                ))
+                .into());
+            }
         }
     }
-    Ok(take(&mut lines, first, args)?)
+    take(&mut lines, first, args)
 }
 
-fn take(lines: &mut Lines, first: usize, args: &Args) -> Result<String, Failure> {
+fn take(lines: &mut Lines<'_>, first: usize, args: &Args) -> ToolResult<String> {
     let wanted = args.limit.unwrap_or(limits::READ_LINES);
     let mut text = String::new();
     let mut taken = 0;
-    let mut ended = Ended::No;
-    while taken < wanted && text.len() < limits::TEXT_BYTES {
-        match lines.next().map_err(|error| fault("read", &args.path, &error))? {
-            Some(line) => text.push_str(&line),
-            None => {
-                ended = Ended::Yes;
-                break;
-            }
+    let mut next = Next::Line;
+    while taken < wanted && text.len() < limits::TEXT_BYTES && matches!(next, Next::Line) {
+        next = lines.next(&mut text).map_err(|error| fault("read", &args.path, &error))?;
+        taken += usize::from(!matches!(next, Next::Ended));
+    }
+    if matches!(next, Next::Line) {
+        next = lines.is_there_more().map_err(|error| fault("read", &args.path, &error))?;
+    }
+    match next {
+        Next::Stop(stop) => return Err(stop.into()),
+        Next::Ended => {}
+        Next::Line => {
+            let next = first + taken;
+            let last = next - 1;
+            text.push_str(&format!("\n[lines {first} to {last} are shown; more follow from offset {next}]"));
         }
-        taken += 1;
-    }
-    if ended == Ended::No && lines.is_at_end().map_err(|error| fault("read", &args.path, &error))? {
-        ended = Ended::Yes;
-    }
-    if ended == Ended::No {
-        let next = first + taken;
-        text.push_str(&format!(
-            "\n[lines {first} to {} are shown; more follow from offset {next}]",
-            next - 1
-        ));
+        Next::TooFar => text.push_str(&format!(
+            "\n[the file goes on, but only its first {} bytes are looked through; use shell for the rest]",
+            limits::READ_BYTES
+        )),
     }
     if lines.lossy == Lossy::Yes {
         text.push_str("\n[some bytes are not UTF-8 and are shown as \u{fffd}]");
@@ -100,10 +108,13 @@ fn refuse_binary(file: &mut File, path: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-#[derive(PartialEq)]
-enum Ended {
-    Yes,
-    No,
+/// What comes next in a file. Exhaustive: a line, its end, or nothing that is looked at.
+enum Next {
+    Line,
+    Ended,
+    /// The file goes on, further than is looked.
+    TooFar,
+    Stop(Stop),
 }
 
 #[derive(PartialEq)]
@@ -112,37 +123,74 @@ enum Lossy {
     No,
 }
 
-/// Lines of bounded length.
-struct Lines {
-    reader: BufReader<File>,
+/// Lines of bounded length, in a bounded part of a file. A stop ends the way to the next one.
+struct Lines<'a> {
+    reader: BufReader<Take<File>>,
+    cx: &'a Cx,
     lossy: Lossy,
 }
 
-impl Lines {
-    fn next(&mut self) -> io::Result<Option<String>> {
+impl<'a> Lines<'a> {
+    fn of(file: File, cx: &'a Cx) -> Self {
+        let reader = BufReader::with_capacity(limits::CHUNK_BYTES, file.take(limits::READ_BYTES));
+        Self { reader, cx, lossy: Lossy::No }
+    }
+
+    /// Appends the next line, or as much of it as is shown.
+    fn next(&mut self, text: &mut String) -> io::Result<Next> {
         let mut bytes = Vec::new();
         let bound = limits::LINE_BYTES as u64 + 1;
         self.reader.by_ref().take(bound).read_until(b'\n', &mut bytes)?;
         if bytes.is_empty() {
-            return Ok(None);
+            return self.is_there_more();
         }
         if bytes.len() <= limits::LINE_BYTES || bytes.ends_with(b"\n") {
-            return Ok(Some(self.text(&bytes)));
+            text.push_str(&self.text(&bytes));
+            return Ok(Next::Line);
         }
-        let mut text = self.text(cut_bytes(&bytes));
-        self.skip()?;
-        text.push_str(&format!(" [the line is cut after {} bytes]\n", text.len()));
-        Ok(Some(text))
+        let shown = self.text(cut_bytes(&bytes));
+        text.push_str(&format!("{shown} [the line is cut after {} bytes]\n", shown.len()));
+        // That a line ends with its file is said of the next one.
+        Ok(match self.skip()? {
+            Next::Ended => Next::Line,
+            other => other,
+        })
     }
 
     /// Passes over the rest of a line without keeping it.
-    fn skip(&mut self) -> io::Result<Ended> {
-        let passed = self.reader.skip_until(b'\n')?;
-        Ok(if passed == 0 { Ended::Yes } else { Ended::No })
+    fn skip(&mut self) -> io::Result<Next> {
+        let mut passed = Next::Ended;
+        loop {
+            if let Some(stop) = self.cx.scope().stopping() {
+                return Ok(Next::Stop(stop));
+            }
+            let chunk = self.reader.fill_buf()?;
+            if chunk.is_empty() {
+                return Ok(match self.is_there_more()? {
+                    Next::Ended => passed,
+                    other => other,
+                });
+            }
+            if let Some(end) = chunk.iter().position(|byte| *byte == b'\n') {
+                self.reader.consume(end + 1);
+                return Ok(Next::Line);
+            }
+            let length = chunk.len();
+            self.reader.consume(length);
+            passed = Next::Line;
+        }
     }
 
-    fn is_at_end(&mut self) -> io::Result<bool> {
-        Ok(self.reader.fill_buf()?.is_empty())
+    fn is_there_more(&mut self) -> io::Result<Next> {
+        if !self.reader.fill_buf()?.is_empty() {
+            return Ok(Next::Line);
+        }
+        let part = self.reader.get_mut();
+        if part.limit() > 0 {
+            return Ok(Next::Ended);
+        }
+        let beyond = part.get_mut().read(&mut [0])?;
+        Ok(if beyond == 0 { Next::Ended } else { Next::TooFar })
     }
 
     fn text(&mut self, bytes: &[u8]) -> String {

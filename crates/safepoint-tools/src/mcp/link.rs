@@ -149,13 +149,13 @@ impl Link {
     }
 
     /// Tries until it stands, or until trying has no point. The first time it has to stand at once.
-    async fn bring_up(&self, number: u64, pauses: &mut Pauses) -> Result<Connected, Error> {
+    async fn bring_up(&self, scope: &Scope, number: u64, pauses: &mut Pauses) -> Result<Connected, Error> {
         let tries = if number == 1 { 1 } else { limits::MCP_TRIES };
         let mut tried = 0;
         loop {
             sleep(pauses.take()).await;
             tried += 1;
-            match connected::open(self, number).await {
+            match connected::open(self, scope, number).await {
                 Ok(connected) => return Ok(connected),
                 Err(error) if tried >= tries || error.is_timeout() || error.is_description() => {
                     return Err(error);
@@ -172,7 +172,7 @@ pub(super) async fn keep(link: Arc<Link>, scope: Scope) {
     let mut number = 0;
     loop {
         number += 1;
-        match scope.run(link.bring_up(number, &mut pauses)).await {
+        match scope.run(link.bring_up(&scope, number, &mut pauses)).await {
             Err(_absorbed_here) => break,
             Ok(Err(why)) => {
                 let failures = link.failures() + 1;

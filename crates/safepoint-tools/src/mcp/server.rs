@@ -9,11 +9,8 @@ use super::{
 };
 use crate::{
     limits,
-    process::{CommandSpec, Output, Processes, Stdin},
+    process::{CommandSpec, Environment, Output, Processes, Stdin},
 };
-
-/// Variables of the runtime's environment that a server process gets; the others, keys among them, it does not.
-const PASSED: [&str; 9] = ["HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "USER"];
 
 /// Which protocol is spoken with a server.
 ///
@@ -214,9 +211,7 @@ impl Server {
             CommandSpec::new(program).args(args).stdin(Stdin::Pipe).output(Output::Pipe { errors });
         command.label = format!("MCP server {}", self.name);
         command.cwd.clone_from(cwd);
-        let ours = std::env::vars_os().map(|(variable, _)| variable);
-        let withheld = ours.filter(|variable| !PASSED.iter().any(|passed| variable == passed));
-        command.env = withheld.map(|variable| (variable, None)).collect();
+        command.environment = Some(Environment::core());
         command.env.extend(env.iter().map(|(name, value)| (name.clone(), Some(value.clone()))));
         Some(command)
     }

@@ -7,19 +7,23 @@ use tokio::net::unix::pipe;
 use super::{
     SpawnError,
     group::Group,
+    held::Env,
     held::Held,
     launch::Guard,
+    lease::Under,
     output::Capture,
     report::{Containment, Exit, Member, ProcessRecord, ProcessReport},
     spec::{CommandSpec, Ladder},
     stdio::{self, Reader, Talk},
     wire::{Account, Rungs},
+    witness::Witness,
 };
 
 /// A command and its tree.
 ///
 /// It is driven by whoever waits for it: a command whose output nobody takes stands still once its pipe is full.
-/// Dropping it asks SIGKILL for the whole tree and returns at once.
+/// Dropping it asks SIGKILL for the whole tree and returns at once. Where it was started for a call
+/// ([`Processes::spawn_in`](super::Processes::spawn_in)), the call's run is not quiet before the tree is gone.
 #[must_use = "dropping it kills the command"]
 pub struct Process {
     holder: Holder,
@@ -29,6 +33,15 @@ pub struct Process {
     label: String,
     ladder: Ladder,
     report: Option<ProcessReport>,
+    ties: Ties,
+}
+
+/// Whom a command belongs to.
+#[derive(Debug, Default)]
+pub(super) struct Ties {
+    pub(super) witness: Option<Witness>,
+    /// The lease under which it lives.
+    pub(super) lease: Option<Under>,
 }
 
 /// What is known of a command from its start.
@@ -41,9 +54,11 @@ pub(super) struct Started {
 
 /// Who holds the tree.
 #[derive(Debug)]
-enum Holder {
-    Keeper(Held),
+pub(super) enum Holder {
+    Keeper(Box<Held>),
     Group(Box<Group>),
+    /// Its witness has it now.
+    SeenOff,
 }
 
 /// What a holder has to say. Exhaustive: a job's command may end before its tree does.
@@ -55,23 +70,122 @@ pub(super) enum End {
     Tree(Box<Account>),
 }
 
+impl Started {
+    /// The account of what came of it.
+    pub(super) fn report(&self, label: &str, end: End) -> ProcessReport {
+        let report = ProcessReport {
+            record: self.record.clone(),
+            label: label.to_owned(),
+            started_at: self.at,
+            ended_at: self.at,
+            exit: Exit::Unknown,
+            rungs: Vec::new(),
+            left_behind: Vec::new(),
+            background: Vec::new(),
+            survivors: Vec::new(),
+            containment: self.containment,
+            hold: super::Hold::Kept,
+        };
+        match end {
+            End::Command { exit, running, at } => {
+                ProcessReport { exit, background: running, ended_at: at, ..report }
+            }
+            End::Tree(account) => ProcessReport {
+                exit: account.exit,
+                ended_at: account.ended_at,
+                rungs: account.rungs,
+                left_behind: account.left_behind,
+                survivors: account.survivors,
+                hold: account.hold,
+                ..report
+            },
+        }
+    }
+}
+
+impl Holder {
+    /// What it holds, if anything was started.
+    pub(super) fn started(&self) -> Option<&Started> {
+        match self {
+            Self::Keeper(held) => held.started(),
+            Self::Group(group) => Some(group.started()),
+            Self::SeenOff => None,
+        }
+    }
+
+    pub(super) async fn order(&mut self, rungs: Rungs) {
+        match self {
+            Self::Keeper(held) => held.order(rungs).await,
+            Self::Group(group) => group.order(rungs),
+            Self::SeenOff => {}
+        }
+    }
+
+    /// What it says next.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub(super) async fn next(&mut self) -> End {
+        match self {
+            Self::Keeper(held) => held.next().await,
+            Self::Group(group) => group.next().await,
+            Self::SeenOff => std::future::pending().await,
+        }
+    }
+}
+
+/// A start under way: what it has begun when it is given up is seen off.
+struct Starting {
+    held: Option<Held>,
+    label: String,
+    ties: Ties,
+}
+
+impl Drop for Starting {
+    fn drop(&mut self) {
+        if let (Some(held), Some(witness)) = (self.held.take(), self.ties.witness.take()) {
+            witness.see_off(Holder::Keeper(Box::new(held)), std::mem::take(&mut self.label), None);
+        }
+    }
+}
+
 impl Process {
-    pub(super) async fn under(guard: Arc<Guard>, run: &str, spec: CommandSpec) -> Result<Self, SpawnError> {
+    pub(super) async fn under(
+        guard: Arc<Guard>,
+        run: &str,
+        (spec, env): (CommandSpec, Env),
+        ties: Ties,
+    ) -> Result<Self, SpawnError> {
         let stdio::Stdio { theirs, reader, talk } =
             stdio::set_up(&spec.stdin, &spec.output).map_err(SpawnError::Io)?;
-        let (held, started) = Held::start(guard, run, &spec, theirs).await?;
-        Ok(Self::new(Holder::Keeper(held), (reader, talk), started, spec))
+        let held = Held::open(guard, run, theirs).await?;
+        let mut starting = Starting { held: Some(held), label: spec.label.clone(), ties };
+        let Some(held) = &mut starting.held else { return Err(SpawnError::KeeperLost) };
+        let began = held.begin(&spec, env).await;
+        // Through: what failed has left nothing.
+        let (held, ties) = (starting.held.take(), std::mem::take(&mut starting.ties));
+        let (Some(held), started) = (held, began?) else { return Err(SpawnError::KeeperLost) };
+        Ok(Self::new(Holder::Keeper(Box::new(held)), (reader, talk), started, (spec, ties)))
     }
 
-    pub(super) fn in_group(run: &str, spec: CommandSpec) -> Result<Self, SpawnError> {
+    pub(super) fn in_group(
+        run: &str,
+        (spec, env): (CommandSpec, Env),
+        ties: Ties,
+    ) -> Result<Self, SpawnError> {
         let stdio::Stdio { theirs, reader, talk } =
             stdio::set_up(&spec.stdin, &spec.output).map_err(SpawnError::Io)?;
-        let (group, started) = Group::start(run, &spec, theirs)?;
-        Ok(Self::new(Holder::Group(Box::new(group)), (reader, talk), started, spec))
+        let (group, started) = Group::start(run, &spec, env, theirs)?;
+        Ok(Self::new(Holder::Group(Box::new(group)), (reader, talk), started, (spec, ties)))
     }
 
-    fn new(holder: Holder, (reader, talk): (Reader, Talk), started: Started, spec: CommandSpec) -> Self {
-        Self { holder, reader, talk, started, label: spec.label, ladder: spec.ladder, report: None }
+    fn new(
+        holder: Holder,
+        (reader, talk): (Reader, Talk),
+        started: Started,
+        (spec, ties): (CommandSpec, Ties),
+    ) -> Self {
+        Self { holder, reader, talk, started, label: spec.label, ladder: spec.ladder, report: None, ties }
     }
 
     /// What it reads, if it was started with [`Stdin::Pipe`](super::Stdin::Pipe) and this was not taken before.
@@ -138,10 +252,7 @@ impl Process {
             return report;
         }
         let rungs = Rungs::from(self.ladder.within(cap));
-        match &mut self.holder {
-            Holder::Keeper(held) => held.order(rungs).await,
-            Holder::Group(group) => group.order(rungs),
-        }
+        self.holder.order(rungs).await;
         loop {
             if let end @ End::Tree(_) = self.drive().await {
                 return self.take(end);
@@ -156,12 +267,7 @@ impl Process {
     /// Reads and waits until the holder says something.
     async fn drive(&mut self) -> End {
         let Self { holder, reader, .. } = self;
-        let next = async {
-            match holder {
-                Holder::Keeper(held) => held.next().await,
-                Holder::Group(group) => group.next().await,
-            }
-        };
+        let next = holder.next();
         tokio::pin!(next);
         let end = loop {
             // The holder first, so that endless output cannot hide an end. Neither loses anything: a read that is not
@@ -179,34 +285,21 @@ impl Process {
     }
 
     fn take(&mut self, end: End) -> ProcessReport {
-        let report = ProcessReport {
-            record: self.started.record.clone(),
-            label: self.label.clone(),
-            started_at: self.started.at,
-            ended_at: self.started.at,
-            exit: Exit::Unknown,
-            rungs: Vec::new(),
-            left_behind: Vec::new(),
-            background: Vec::new(),
-            survivors: Vec::new(),
-            containment: self.started.containment,
-            hold: super::Hold::Kept,
-        };
-        let report = match end {
-            End::Command { exit, running, at } => {
-                ProcessReport { exit, background: running, ended_at: at, ..report }
-            }
-            End::Tree(account) => ProcessReport {
-                exit: account.exit,
-                ended_at: account.ended_at,
-                rungs: account.rungs,
-                left_behind: account.left_behind,
-                survivors: account.survivors,
-                hold: account.hold,
-                ..report
-            },
-        };
+        let report = self.started.report(&self.label, end);
         self.report.insert(report).clone()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if self.ended().is_some() {
+            return;
+        }
+        if let Some(witness) = self.ties.witness.take() {
+            let holder = std::mem::replace(&mut self.holder, Holder::SeenOff);
+            let kept = self.ties.lease.take();
+            witness.see_off(holder, std::mem::take(&mut self.label), kept);
+        }
     }
 }
 

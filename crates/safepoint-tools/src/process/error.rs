@@ -36,6 +36,9 @@ pub enum SpawnError {
     /// The guard died before the command was started.
     #[error("the guard died before the command was started")]
     GuardLost,
+    /// The lease under which it would run is over.
+    #[error("the lease of the session is over, and no command is started")]
+    LeaseOver,
     /// The keeper of the command died while it started it; whatever carried its mark was killed.
     #[error("the keeper of the command died while it started it")]
     KeeperLost,

@@ -4,6 +4,7 @@
 //! found, which is what [`Containment::ProcessGroup`] tells the reader.
 
 use std::{
+    ffi::OsString,
     process::Stdio,
     time::{Duration, Instant, SystemTime},
 };
@@ -18,8 +19,9 @@ use super::{
     SpawnError,
     child::{End, Started},
     climb::{self, Climb},
+    fresh,
     report::{Climbed, Containment, Exit, Hold, Member, ProcessRecord, Rung},
-    spec::{Background, COMMAND_MARK, CommandSpec, RUN_MARK},
+    spec::{Background, COMMAND_MARK, CommandSpec, marked},
     stdio::Theirs,
     tree,
     wire::{Account, Rungs},
@@ -29,6 +31,7 @@ use crate::limits;
 /// A command whose tree nobody holds but we.
 #[derive(Debug)]
 pub(super) struct Group {
+    started: Started,
     child: Child,
     leader: Pid,
     mark: String,
@@ -48,15 +51,19 @@ impl Group {
     pub(super) fn start(
         run: &str,
         spec: &CommandSpec,
+        env: Vec<(OsString, OsString)>,
         theirs: Theirs,
     ) -> Result<(Self, Started), SpawnError> {
         let mark = uuid::Uuid::new_v4().simple().to_string();
-        let child = spawn(run, &mark, spec, theirs)?;
+        let child = spawn(marked(env, run, &mark), spec, theirs)?;
         let pid =
             child.id().and_then(|pid| Pid::from_raw(pid.cast_signed())).ok_or(SpawnError::KeeperLost)?;
         let number = pid.as_raw_nonzero().get();
         let start = tree::stat(number).map_or(0, |stat| stat.member.start);
+        let record = ProcessRecord { run: run.to_owned(), pid: number, start };
+        let started = Started { record, at: SystemTime::now(), containment: Containment::ProcessGroup };
         let group = Self {
+            started: started.clone(),
             child,
             leader: pid,
             mark,
@@ -71,8 +78,11 @@ impl Group {
             pause: limits::SWEEP,
             gone: false,
         };
-        let record = ProcessRecord { run: run.to_owned(), pid: number, start };
-        Ok((group, Started { record, at: SystemTime::now(), containment: Containment::ProcessGroup }))
+        Ok((group, started))
+    }
+
+    pub(super) fn started(&self) -> &Started {
+        &self.started
     }
 
     pub(super) fn order(&mut self, rungs: Rungs) {
@@ -200,20 +210,14 @@ impl Drop for Group {
     }
 }
 
-fn spawn(run: &str, mark: &str, spec: &CommandSpec, theirs: Theirs) -> Result<Child, SpawnError> {
+fn spawn(env: Vec<(OsString, OsString)>, spec: &CommandSpec, theirs: Theirs) -> Result<Child, SpawnError> {
     let mut command = Command::new(&spec.program);
-    command.args(&spec.args).process_group(0);
+    command.args(&spec.args).process_group(0).env_clear().envs(env);
+    fresh::hear_signals(command.as_std_mut());
     command
         .stdin(Stdio::from(theirs.stdin))
         .stdout(Stdio::from(theirs.stdout))
         .stderr(Stdio::from(theirs.stderr));
-    for (name, value) in &spec.env {
-        match value {
-            Some(value) => command.env(name, value),
-            None => command.env_remove(name),
-        };
-    }
-    command.env(RUN_MARK, run).env(COMMAND_MARK, mark);
     if let Some(cwd) = &spec.cwd {
         // Asked before, because afterwards nobody could say whether the program or the directory is missing.
         let fault = match std::fs::metadata(cwd) {

@@ -13,12 +13,14 @@
 //! - End of file on the control socket means that the runtime is gone. The keepers see the end of their own sockets at
 //!   the same moment and kill their trees; the guard waits for them, then kills whatever is left.
 //! - A child of the guard that is no keeper was orphaned by a keeper's death, and is killed.
+//! - A command can suspend all of us, since it is of the same user. Who is told of it has the suspended one go on: the
+//!   guard its keepers, the runtime both, and the kernel the guard, when the runtime dies.
 
 use std::{
     collections::HashSet,
     io::{self, IoSliceMut},
     mem::MaybeUninit,
-    os::fd::{AsFd, OwnedFd},
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
     os::unix::net::UnixStream,
     process,
     time::Instant,
@@ -28,10 +30,13 @@ use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     io::Errno,
     net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, recvmsg},
-    process::{Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, setsid, wait},
+    process::{
+        Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, set_parent_process_death_signal,
+        setsid, wait,
+    },
 };
 
-use super::tree;
+use super::{runtime::Runtime, secrecy, tree};
 use crate::limits;
 
 mod cgroup;
@@ -43,12 +48,13 @@ mod keeper;
 )]
 mod sys;
 
-/// The first argument that makes a program a guard.
+/// The first argument that makes a program a guard. The second one says whose.
 pub(super) const ARGUMENT: &str = "__safepoint-guard";
 /// The descriptors of one command: its keeper's socket, standard input, standard output and standard error.
 pub(super) const HANDED_OVER: usize = 4;
 
-/// Runs the guard until its runtime is gone and nothing is left below it. Its control socket is standard input.
+/// Runs the guard until its runtime is gone and nothing is left below it. Its control socket is standard input, and the
+/// timer of the leases is standard output.
 pub(super) fn run() -> process::ExitCode {
     match Guard::enter().and_then(Guard::serve) {
         Ok(()) => process::ExitCode::SUCCESS,
@@ -63,14 +69,19 @@ pub(super) fn run() -> process::ExitCode {
 struct Guard {
     control: OwnedFd,
     signals: OwnedFd,
+    timer: OwnedFd,
+    runtime: Runtime,
     keepers: HashSet<Pid>,
 }
 
 impl Guard {
     fn enter() -> io::Result<Self> {
+        secrecy::be_private();
         let control = io::stdin().as_fd().try_clone_to_owned()?;
-        let null = std::fs::File::open("/dev/null")?;
+        let timer = io::stdout().as_fd().try_clone_to_owned()?;
+        let null = std::fs::File::options().read(true).write(true).open("/dev/null")?;
         rustix::stdio::dup2_stdin(&null)?;
+        rustix::stdio::dup2_stdout(&null)?;
         if let Err(error) = setsid() {
             // Whoever started us made us a group leader already: no terminal's Ctrl-C reaches us then either.
             if error != Errno::PERM {
@@ -78,14 +89,18 @@ impl Guard {
             }
         }
         set_child_subreaper(Some(getpid()))?;
+        // One that a command has suspended could not see that its runtime is gone.
+        set_parent_process_death_signal(Some(Signal::CONT))?;
         sys::name_process("safepoint-guard");
         cgroup::tidy();
-        Ok(Self { control, signals: sys::take_signals()?, keepers: HashSet::new() })
+        let runtime = std::env::args().nth(2).and_then(|runtime| runtime.parse().ok());
+        let runtime = runtime.unwrap_or_else(Runtime::unknown);
+        Ok(Self { control, signals: sys::take_signals()?, timer, runtime, keepers: HashSet::new() })
     }
 
     fn serve(mut self) -> io::Result<()> {
         loop {
-            let (asked, signalled) = wait_for(&self.control, &self.signals, None)?;
+            let [asked, signalled] = wait_for([self.control.as_fd(), self.signals.as_fd()], None)?;
             if signalled {
                 sys::drain_signals(&self.signals);
                 self.reap();
@@ -113,7 +128,9 @@ impl Guard {
                     std::mem::replace(&mut self.control, socket.try_clone()?),
                     std::mem::take(&mut self.keepers),
                 ));
-                keeper::keep(UnixStream::from(socket), [stdin, stdout, stderr], guard);
+                let runtime = self.runtime.clone();
+                let held = keeper::Holders { guard, runtime, timer: self.timer.try_clone()? };
+                keeper::keep(UnixStream::from(socket), [stdin, stdout, stderr], held);
             }
             Err(_) => {} // no process to be had: the descriptors close, and the runtime sees the end of its socket
         }
@@ -129,7 +146,7 @@ impl Guard {
                     // it was killed meanwhile, and is reaped next
                 }
             } else if self.keepers.remove(&pid) {
-                cgroup::clear(pid.as_raw_nonzero().get());
+                cgroup::clear(&self.runtime, pid.as_raw_nonzero().get());
             }
         }
         for orphan in tree::children_of(own_pid()) {
@@ -155,7 +172,7 @@ impl Guard {
                     tree::signal(&member, Signal::KILL);
                 }
             }
-            wait_signal(&self.signals, pause)?;
+            wait_for([self.signals.as_fd()], Some(pause))?;
             pause = (pause * 2).min(limits::SWEEP_SLOW);
         }
     }
@@ -172,25 +189,16 @@ fn own_pid() -> i32 {
     getpid().as_raw_nonzero().get()
 }
 
-/// Whether the first and the second can be read; false and false when the time is over.
-fn wait_for(
-    first: impl AsFd,
-    second: impl AsFd,
+/// Which of them can be read; none when the time is over.
+fn wait_for<const N: usize>(
+    fds: [BorrowedFd<'_>; N],
     time: Option<std::time::Duration>,
-) -> io::Result<(bool, bool)> {
-    let mut fds = [PollFd::new(&first, PollFlags::IN), PollFd::new(&second, PollFlags::IN)];
+) -> io::Result<[bool; N]> {
+    let mut polled = fds.each_ref().map(|fd| PollFd::new(fd, PollFlags::IN));
     let time = time.map(timespec);
-    match poll(&mut fds, time.as_ref()) {
-        Ok(_) => Ok((!fds[0].revents().is_empty(), !fds[1].revents().is_empty())),
-        Err(Errno::INTR) => Ok((false, false)),
-        Err(error) => Err(error.into()),
-    }
-}
-
-fn wait_signal(signals: impl AsFd, time: std::time::Duration) -> io::Result<bool> {
-    match poll(&mut [PollFd::new(&signals, PollFlags::IN)], Some(&timespec(time))) {
-        Ok(ready) => Ok(ready > 0),
-        Err(Errno::INTR) => Ok(false),
+    match poll(&mut polled, time.as_ref()) {
+        Ok(_) => Ok(polled.map(|fd| !fd.revents().is_empty())),
+        Err(Errno::INTR) => Ok([false; N]),
         Err(error) => Err(error.into()),
     }
 }

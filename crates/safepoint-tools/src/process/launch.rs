@@ -16,7 +16,7 @@ use tokio::{
     process::{Child, Command},
 };
 
-use super::{SpawnError, guard};
+use super::{SpawnError, environment, guard, lease::Timer, runtime::Runtime, tree};
 
 /// A guard and the lifeline to it: when this is dropped, the guard ends everything.
 #[derive(Debug)]
@@ -28,15 +28,17 @@ pub(super) struct Guard {
 }
 
 impl Guard {
-    /// Launches `program` as a guard.
-    pub(super) fn launch(program: &Path) -> Result<Self, SpawnError> {
+    /// Launches `program` as a guard. It gets no key of ours, and the timer of our leases.
+    pub(super) fn launch(program: &Path, timer: &Timer) -> Result<Self, SpawnError> {
         let start = || {
             let (ours, theirs) = StdStream::pair()?;
             ours.set_nonblocking(true)?;
             let child = Command::new(program)
-                .arg(guard::ARGUMENT)
+                .args([guard::ARGUMENT, &Runtime::here().to_string()])
+                .env_clear()
+                .envs(std::env::vars_os().filter(|(name, _)| environment::is_open(name)))
                 .stdin(Stdio::from(OwnedFd::from(theirs)))
-                .stdout(Stdio::null())
+                .stdout(Stdio::from(timer.share()?))
                 .stderr(Stdio::null())
                 .spawn()?;
             let pid = child.id().unwrap_or_default();
@@ -55,12 +57,27 @@ impl Guard {
         matches!(self.control.try_read(&mut byte), Err(error) if error.kind() == io::ErrorKind::WouldBlock)
     }
 
+    /// Has it go on, if a command has suspended it.
+    pub(super) fn wake(&self) {
+        // It is our child and not waited for, so its number is its own.
+        if let Some(stat) = tree::stat(self.pid.cast_signed()) {
+            tree::wake(&stat.member);
+        }
+    }
+
     /// Hands over the descriptors of one command.
     ///
     /// # Cancel safety
     /// They are handed over whole, or not at all.
     pub(super) async fn hand_over(&self, fds: [BorrowedFd<'_>; guard::HANDED_OVER]) -> io::Result<()> {
         self.control.async_io(Interest::WRITABLE, || send(&self.control, &fds)).await
+    }
+}
+
+impl Drop for Guard {
+    /// It sees the end of its runtime, and so it must not be suspended.
+    fn drop(&mut self) {
+        self.wake();
     }
 }
 

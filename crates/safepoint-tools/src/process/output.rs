@@ -9,7 +9,6 @@ use std::{collections::VecDeque, path::PathBuf};
 mod spill;
 
 use spill::Spill;
-pub(crate) use spill::private_file;
 
 /// The output of a command, as it arrives.
 #[derive(Debug)]

@@ -29,6 +29,7 @@ fn ended(report: &ProcessReport) -> String {
         Hold::Kept => end,
         Hold::GuardLost => format!("{end}, killed because its guard died"),
         Hold::KeeperLost => format!("{end}, killed because its keeper died"),
+        Hold::LeaseOver => format!("{end}, killed because the lease of its session ended"),
     }
 }
 

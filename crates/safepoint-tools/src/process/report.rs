@@ -101,7 +101,7 @@ impl fmt::Display for Member {
 
 /// Why a command's tree was ended, where nobody stopped it.
 ///
-/// Exhaustive: the three ways in which a tree loses its hold.
+/// Exhaustive: the ways in which a tree loses its hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Hold {
@@ -112,6 +112,8 @@ pub enum Hold {
     GuardLost,
     /// The keeper of this command died; whatever carries the command's mark was looked for and killed.
     KeeperLost,
+    /// The lease under which it ran ended; its keeper killed its tree.
+    LeaseOver,
 }
 
 /// The account of one command.

@@ -4,6 +4,7 @@ use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
+use super::environment::Environment;
 use crate::limits;
 
 /// The environment variable that marks every process of a run (S4.9).
@@ -108,6 +109,17 @@ impl Ladder {
     }
 }
 
+/// An environment with the marks by which its processes are found.
+pub(super) fn marked(
+    mut env: Vec<(OsString, OsString)>,
+    run: &str,
+    command: &str,
+) -> Vec<(OsString, OsString)> {
+    env.retain(|(name, _)| name != RUN_MARK && name != COMMAND_MARK);
+    env.extend([(RUN_MARK.into(), run.into()), (COMMAND_MARK.into(), command.into())]);
+    env
+}
+
 /// A command to be run.
 #[derive(Clone, Debug)]
 pub struct CommandSpec {
@@ -117,7 +129,9 @@ pub struct CommandSpec {
     pub args: Vec<OsString>,
     /// Where it runs; none = where the runtime does.
     pub cwd: Option<PathBuf>,
-    /// Changes to the environment of the runtime; none = the variable is taken out.
+    /// Which variables of the runtime's environment it is given; none = as its [`Processes`](super::Processes) say.
+    pub environment: Option<Environment>,
+    /// Changes to what it is given, whatever the names are; none = the variable is taken out.
     pub env: Vec<(OsString, Option<OsString>)>,
     /// What it reads.
     pub stdin: Stdin,
@@ -145,6 +159,7 @@ impl CommandSpec {
             program,
             args: Vec::new(),
             cwd: None,
+            environment: None,
             env: Vec::new(),
             stdin: Stdin::default(),
             output: Output::default(),
@@ -153,6 +168,16 @@ impl CommandSpec {
             control_groups: ControlGroups::default(),
             left_behind: limits::LEFT_BEHIND,
         }
+    }
+
+    /// All of the environment that it is given, save its marks.
+    pub(super) fn whole_environment(&self, usual: &Environment) -> Vec<(OsString, OsString)> {
+        let mut env = self.environment.as_ref().unwrap_or(usual).given();
+        for (name, value) in &self.env {
+            env.retain(|(other, _)| other != name);
+            env.extend(value.clone().map(|value| (name.clone(), value)));
+        }
+        env
     }
 
     /// A line for the shell.
@@ -174,6 +199,13 @@ impl CommandSpec {
     #[must_use]
     pub fn cwd(mut self, cwd: impl Into<PathBuf>) -> Self {
         self.cwd = Some(cwd.into());
+        self
+    }
+
+    /// Sets which variables of the runtime's environment it is given.
+    #[must_use]
+    pub fn environment(mut self, environment: Environment) -> Self {
+        self.environment = Some(environment);
         self
     }
 

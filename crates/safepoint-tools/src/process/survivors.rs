@@ -66,7 +66,7 @@ fn is_of(member: &Member, record: &ProcessRecord) -> bool {
 }
 
 /// This process and its ancestors.
-fn own_line() -> HashSet<i32> {
+pub(super) fn own_line() -> HashSet<i32> {
     let mut line = HashSet::new();
     let mut pid = rustix::process::getpid().as_raw_nonzero().get();
     while pid > 0 && line.insert(pid) {

@@ -20,6 +20,11 @@ pub(crate) struct Stat {
 }
 
 impl Stat {
+    /// Whether somebody has suspended it (SIGSTOP).
+    pub(crate) fn is_suspended(&self) -> bool {
+        self.state == 'T'
+    }
+
     /// Whether it still runs: not a zombie, nor about to be one. The state is its first thread's: where that has ended
     /// and others go on, it looks like a zombie, but is none.
     pub(crate) fn is_alive(&self) -> bool {
@@ -154,6 +159,11 @@ pub(crate) fn signal(member: &Member, signal: Signal) -> bool {
         }
         Err(_) => false,
     }
+}
+
+/// Has exactly this process go on, if somebody has suspended it; true if so.
+pub(crate) fn wake(member: &Member) -> bool {
+    stat(member.pid).is_some_and(|stat| stat.is_suspended()) && signal(member, Signal::CONT)
 }
 
 fn is_same(member: &Member) -> bool {

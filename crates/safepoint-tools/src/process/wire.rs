@@ -1,6 +1,6 @@
 //! What a runtime and the keeper of a command say to each other: length-prefixed JSON on a socket of their own.
 
-use std::{ffi::OsString, io, time::Duration, time::SystemTime};
+use std::{ffi::OsString, io, path::PathBuf, time::Duration, time::SystemTime};
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
@@ -27,7 +27,8 @@ pub(crate) struct SpawnOrder {
     pub(crate) program: OsString,
     pub(crate) args: Vec<OsString>,
     pub(crate) cwd: Option<OsString>,
-    pub(crate) env: Vec<(OsString, Option<OsString>)>,
+    /// All of its environment.
+    pub(crate) env: Vec<(OsString, OsString)>,
     pub(crate) background: Background,
     pub(crate) left_behind: Duration,
     /// How long a tree killed without a stop may take before its survivors are named.
@@ -43,6 +44,13 @@ pub(crate) struct Rungs {
     pub(crate) kill: Duration,
 }
 
+impl Rungs {
+    /// SIGKILL at once, and this long for the tree to be gone.
+    pub(crate) fn kill(kill: Duration) -> Self {
+        Self { interrupt: Duration::ZERO, terminate: Duration::ZERO, kill }
+    }
+}
+
 impl From<Ladder> for Rungs {
     fn from(ladder: Ladder) -> Self {
         Self { interrupt: ladder.interrupt, terminate: ladder.terminate, kill: ladder.kill }
@@ -52,10 +60,10 @@ impl From<Ladder> for Rungs {
 /// From the keeper to the runtime. Exhaustive: both ends are the same program.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Word {
-    /// The keeper is there; nothing has been started yet.
-    Ready,
-    /// The command runs.
-    Started { pid: i32, start: u64, containment: Containment, at: SystemTime },
+    /// The keeper is there, and this is it; nothing has been started yet.
+    Ready(Member),
+    /// The command runs, in this control group if it has one.
+    Started { pid: i32, start: u64, containment: Containment, group: Option<PathBuf>, at: SystemTime },
     /// The command could not be started.
     Refused { stage: Stage, errno: i32 },
     /// A background job's command ended and left these.
@@ -64,11 +72,13 @@ pub(crate) enum Word {
     Ended(Box<Account>),
 }
 
-/// What could not be done. Exhaustive: the two steps that depend on what was asked.
+/// What could not be done. Exhaustive: the steps that depend on what was asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Stage {
     Cwd,
     Program,
+    /// The lease under which it would have run is over: nothing was tried.
+    Lease,
 }
 
 /// The keeper's part of a [`ProcessReport`](super::ProcessReport).

@@ -6,7 +6,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use safepoint_tools::process::{CommandSpec, Exit, Hold, Member, ProcessRecord, Processes, reap_survivors};
 
 use super::{
-    roles::Runtime,
+    roles::{LEFT, Runtime},
     support::{self, guarded, started, until, written_pid},
 };
 
@@ -110,6 +110,7 @@ async fn a_command_dies_with_its_keeper_without_anybodys_help() {
 /// S4.9: nobody is left to kill the tree; it is found by its mark at the next start.
 #[test]
 fn what_outlived_runtime_guard_and_keepers_is_found_by_its_mark() {
+    let _alone = LEFT.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let runtime = Runtime::start();
     let own = ProcessRecord { run: runtime.run.clone(), ..record_of(runtime.commands[2]) };
     // Suspended first, so that none of them can do its work when the others die; the guard before its keepers, because

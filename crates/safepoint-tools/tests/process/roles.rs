@@ -14,6 +14,31 @@ use super::support::{self, guard_program, started, written_pid};
 
 const ROLE: &str = "SAFEPOINT_TEST_ROLE";
 const RUN: &str = "SAFEPOINT_TEST_RUN";
+const LINES: &str = "SAFEPOINT_TEST_LINES";
+
+/// Three awkward trees.
+const AWKWARD: [&str; 3] = [
+    "trap '' INT TERM HUP; echo far=$$ ready; while :; do sleep 0.01; done",
+    "setsid sh -c 'trap \"\" INT TERM HUP; echo far=$$ ready; while :; do sleep 0.01; done' & wait",
+    "(setsid sh -c 'sleep 1000 & echo far=$!' & ); sleep 0.2; echo ready; sleep 1001",
+];
+
+/// Held by a test that leaves processes of a dead runtime for others to find, or that looks for all of them.
+pub(crate) static LEFT: std::sync::Mutex<()> = std::sync::Mutex::new(());
+
+/// This program in a role, as a command to be started.
+pub(crate) fn as_role(role: &str) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command
+        .args([&format!("process::{role}"), "--exact", "--nocapture", "--test-threads", "1"])
+        .env(ROLE, role.rsplit(':').next().unwrap());
+    command
+}
+
+/// Whether this program was started in that role.
+pub(crate) fn has_role(role: &str) -> bool {
+    std::env::var(ROLE).as_deref() == Ok(role)
+}
 
 /// A runtime in a process of its own, with commands that run.
 pub(crate) struct Runtime {
@@ -26,11 +51,17 @@ pub(crate) struct Runtime {
 impl Runtime {
     /// Starts it, in a process group of its own, and waits until its commands run.
     pub(crate) fn start() -> Self {
+        Self::start_with(&AWKWARD)
+    }
+
+    /// The same with these lines of shell. Each writes `far=` and a pid.
+    pub(crate) fn start_with(lines: &[&str]) -> Self {
         let run = support::unique("runtime");
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["process::roles::runtime_role", "--exact", "--nocapture", "--test-threads", "1"])
             .env(ROLE, "runtime")
             .env(RUN, &run)
+            .env(LINES, lines.join("\n"))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .process_group(0)
@@ -109,7 +140,7 @@ fn end_this_thread() {
     }
 }
 
-/// The role of a runtime: starts three awkward trees under a guard, tells their pids, and waits for ever.
+/// The role of a runtime: starts trees under a guard, tells their pids, and waits for ever.
 #[tokio::test]
 async fn runtime_role() {
     if std::env::var(ROLE).as_deref() != Ok("runtime") {
@@ -122,14 +153,10 @@ async fn runtime_role() {
         while interrupts.recv().await.is_some() {}
     });
     let processes = Processes::guarded_by(std::env::var(RUN).unwrap(), guard_program());
-    let lines = [
-        "trap '' INT TERM HUP; echo far=$$ ready; while :; do sleep 0.01; done",
-        "setsid sh -c 'trap \"\" INT TERM HUP; echo far=$$ ready; while :; do sleep 0.01; done' & wait",
-        "(setsid sh -c 'sleep 1000 & echo far=$!' & ); sleep 0.2; echo ready; sleep 1001",
-    ];
+    let lines = std::env::var(LINES).unwrap();
     let mut running = Vec::new();
     let mut pids = Vec::new();
-    for line in lines {
+    for line in lines.lines() {
         let process = started(&processes, CommandSpec::shell(line)).await;
         pids.extend([process.pid(), written_pid(&process, "far")]);
         running.push(process);

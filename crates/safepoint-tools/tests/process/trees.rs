@@ -73,8 +73,9 @@ async fn a_chain_of_processes_that_replace_each_other_is_caught() {
 /// S4.9; openai/codex#25744, anthropics/claude-code#21396: zombies that nobody reaps.
 #[tokio::test]
 async fn zombies_of_a_parent_that_does_not_reap_are_gone_with_it() {
-    // The shell forks, then becomes a program that never waits for what it forked.
-    let line = "sh -c 'exit 0' & echo zombie=$! ready; exec sleep 1000";
+    // The shell forks, then becomes a program that never waits for what it forked, and that ends only after this: a shell
+    // would take note of an end that comes before.
+    let line = "sh -c 'until [ \"$(cat /proc/$PPID/comm)\" = sleep ]; do :; done' & echo zombie=$! ready; exec sleep 1000";
     for spec in each_grade(line) {
         let mut process = started(&guarded("zombie"), spec).await;
         let zombie = written_pid(&process, "zombie");

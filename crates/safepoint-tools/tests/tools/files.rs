@@ -228,3 +228,21 @@ async fn a_file_that_cannot_be_written_is_a_clear_error() {
     let text = bench.call("write_file", json!({"path": "dir/keep/below", "content": "x"})).await.refused();
     assert!(text.contains("a part of the path is not a directory"), "{text}");
 }
+
+/// S4.16: a file without an end in reach is looked through so far and no further, whichever lines are wanted.
+#[tokio::test]
+async fn an_endless_file_is_read_no_further_than_the_limit() {
+    const SIZE: u64 = 1 << 40;
+    let bench = Bench::new();
+    bench.put("sparse.txt", "first\n".repeat(4096));
+    let file = std::fs::File::options().write(true).open(bench.path("sparse.txt")).unwrap();
+    if file.set_len(SIZE).is_err() {
+        eprintln!("SKIPPED: this file system holds no sparse file of a terabyte");
+        return;
+    }
+    let text = bench.call("read_file", json!({"path": "sparse.txt", "offset": 4096})).await.good();
+    assert!(text.starts_with("first\n") && text.contains("the file goes on, but only its first"), "{text}");
+    let text = bench.call("read_file", json!({"path": "sparse.txt", "offset": 4098})).await.refused();
+    assert!(text.contains("lies more than 268435456 bytes into it; use shell"), "{text}");
+    assert!(text.len() < 1000, "{} bytes", text.len());
+}

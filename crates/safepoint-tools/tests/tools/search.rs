@@ -1,5 +1,11 @@
 //! Search: names and contents, bounded, without what git ignores.
 
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+use rustix::fs::{CWD, RenameFlags, renameat_with};
 use serde_json::json;
 
 use super::support::Bench;
@@ -61,4 +67,34 @@ async fn a_bad_pattern_and_a_bad_glob_say_what_to_mend() {
     assert!(text.contains("`pattern` is not a regular expression"), "{text}");
     let text = bench.call("search", json!({"pattern": "a", "glob": "[" })).await.refused();
     assert!(text.contains("`glob` cannot be understood"), "{text}");
+}
+
+/// S4.16: a directory that becomes a link while it is walked leads to no name outside of the root.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn names_outside_are_not_told_while_a_directory_is_exchanged_for_a_link() {
+    const SEARCHES: usize = 60;
+    let bench = Bench::new();
+    for number in 0..64 {
+        bench.put(&format!("sub/deep/plain-{number}"), "");
+    }
+    std::fs::create_dir_all(bench.outside("secret/deep")).unwrap();
+    std::fs::write(bench.outside("secret/deep/outside-name"), "").unwrap();
+    std::os::unix::fs::symlink(bench.outside("secret"), bench.path("link")).unwrap();
+    let (one, other) = (bench.path("sub"), bench.path("link"));
+    let over = Arc::new(AtomicBool::new(false));
+    let told = Arc::clone(&over);
+    let exchanging = std::thread::spawn(move || {
+        while !told.load(Ordering::Relaxed) {
+            renameat_with(CWD, &one, CWD, &other, RenameFlags::EXCHANGE).unwrap();
+        }
+    });
+    let mut found = Vec::new();
+    for _ in 0..SEARCHES {
+        found.push(bench.call("search", json!({"pattern": "-", "in": "names"})).await.good());
+    }
+    over.store(true, Ordering::Relaxed);
+    exchanging.join().unwrap();
+    let leaks = found.iter().filter(|text| text.contains("outside-name")).count();
+    assert_eq!(leaks, 0, "of {SEARCHES} searches");
+    assert!(found.iter().any(|text| text.contains("plain-")), "what is inside is found");
 }

@@ -26,6 +26,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 /// A directory, and all tools on it.
 pub(crate) struct Bench {
     place: tempfile::TempDir,
+    run: String,
     pub(crate) toolbox: Toolbox,
 }
 
@@ -57,12 +58,23 @@ impl Bench {
     pub(crate) fn new() -> Self {
         let place = tempfile::tempdir().unwrap();
         std::fs::create_dir(place.path().join("root")).unwrap();
-        let processes = Processes::guarded_by(
-            format!("tools-{}", uuid::Uuid::new_v4().simple()),
-            env!("CARGO_BIN_EXE_safepoint-guard"),
-        );
+        let run = format!("tools-{}", uuid::Uuid::new_v4().simple());
+        let processes = Processes::guarded_by(run.clone(), env!("CARGO_BIN_EXE_safepoint-guard"));
         let toolbox = Toolbox::new(Root::open(place.path().join("root")).unwrap(), processes);
-        Self { place, toolbox }
+        Self { place, run, toolbox }
+    }
+
+    /// Processes of its commands that are alive.
+    pub(crate) fn alive(&self) -> Vec<i32> {
+        let mark = format!("{}={}", safepoint_tools::process::RUN_MARK, self.run);
+        let pids = std::fs::read_dir("/proc").unwrap();
+        let pids = pids.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok());
+        // That of a zombie is empty.
+        let carries = |pid: &i32| {
+            let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            environment.split(|byte| *byte == 0).any(|entry| entry == mark.as_bytes())
+        };
+        pids.filter(carries).collect()
     }
 
     /// A path below the root.
@@ -145,6 +157,13 @@ impl Running {
         assert!(matches!(outcome, Outcome::Stopped(_)), "{outcome:?}");
         let quiet = tokio::time::timeout(PATIENCE, self.handle.quiet()).await.expect("it is quiet");
         (told(&outcome), quiet)
+    }
+
+    /// Stops it wherever it is, also before its call.
+    pub(crate) async fn stop_whenever(self) -> Quiet {
+        let _asked = self.handle.stop(StopRequest::now());
+        drop(tokio::time::timeout(PATIENCE, self.outcome).await.expect("it settles"));
+        tokio::time::timeout(PATIENCE, self.handle.quiet()).await.expect("it is quiet")
     }
 
     pub(crate) async fn end(self) -> Outcome {

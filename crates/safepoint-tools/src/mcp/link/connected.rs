@@ -12,6 +12,7 @@ use rmcp::{
     },
     transport::Transport,
 };
+use safepoint::Scope;
 use tokio::time::timeout;
 
 use super::{
@@ -50,24 +51,28 @@ struct Line {
 }
 
 /// Starts or reaches the server. One that cannot be asked what it speaks is tried again in the older way.
-pub(super) async fn open(link: &Link, number: u64) -> Result<Connected, Error> {
+pub(super) async fn open(link: &Link, scope: &Scope, number: u64) -> Result<Connected, Error> {
+    let once = |mode| once(link, scope, number, mode);
     let newest = vec![ProtocolVersion::V_2026_07_28];
     match link.server.protocol {
-        Protocol::Initialize => once(link, number, ClientLifecycleMode::Initialize).await,
-        Protocol::Newest => {
-            once(link, number, ClientLifecycleMode::Discover { preferred_versions: newest }).await
-        }
+        Protocol::Initialize => once(ClientLifecycleMode::Initialize).await,
+        Protocol::Newest => once(ClientLifecycleMode::Discover { preferred_versions: newest }).await,
         Protocol::Auto => {
             let auto = ClientLifecycleMode::Auto { preferred_versions: newest, legacy_version: None };
-            match once(link, number, auto).await {
-                Err(error) if error.is_wrong() => once(link, number, ClientLifecycleMode::Initialize).await,
+            match once(auto).await {
+                Err(error) if error.is_wrong() => once(ClientLifecycleMode::Initialize).await,
                 other => other,
             }
         }
     }
 }
 
-async fn once(link: &Link, number: u64, mode: ClientLifecycleMode) -> Result<Connected, Error> {
+async fn once(
+    link: &Link,
+    scope: &Scope,
+    number: u64,
+    mode: ClientLifecycleMode,
+) -> Result<Connected, Error> {
     let wrong = |kind, what: String| Error::new(&link.server.name, kind, what);
     let notices = Notices::default();
     if let Endpoint::Http { url, headers } = &link.server.endpoint {
@@ -78,7 +83,7 @@ async fn once(link: &Link, number: u64, mode: ClientLifecycleMode) -> Result<Con
     let (Some(command), Some(processes)) = (link.server.command(), &link.processes) else {
         return Err(wrong(Kind::Description, "is neither a program nor an address".to_owned()));
     };
-    let started = processes.spawn(command).await;
+    let started = processes.spawn_under(scope, command).await;
     let mut process =
         started.map_err(|error| wrong(Kind::Unreachable, format!("could not be started: {error}")))?;
     let (Some(stdin), Some(stdout)) = (process.take_stdin(), process.take_stdout()) else {

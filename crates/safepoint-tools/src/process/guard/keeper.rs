@@ -7,22 +7,24 @@
 
 use std::{
     io,
-    os::fd::OwnedFd,
+    os::fd::{AsFd, OwnedFd},
     os::unix::net::UnixStream,
     time::{Duration, Instant, SystemTime},
 };
 
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, wait};
 
-use super::{cgroup::Cgroup, sys, wait_for, wait_signal};
+use super::{cgroup::Cgroup, sys, wait_for};
 use crate::{
     limits,
     process::{
         climb::{self, Climb},
+        lease,
         report::{Climbed, Exit, Hold, Member, Rung},
+        runtime::Runtime,
         spec::Background,
         tree,
-        wire::{Account, Order, Rungs, SpawnOrder, Word},
+        wire::{Account, Order, Rungs, SpawnOrder, Stage, Word},
     },
 };
 
@@ -34,11 +36,19 @@ use link::Link;
 use sight::Sight;
 use start::start;
 
+/// Who must be there for a command to go on, and until when.
+pub(super) struct Holders {
+    pub(super) guard: Option<Pid>,
+    pub(super) runtime: Runtime,
+    /// Readable once the lease under which the command runs is over.
+    pub(super) timer: OwnedFd,
+}
+
 /// Keeps one command; ends this process.
-pub(super) fn keep(socket: UnixStream, stdio: [OwnedFd; 3], guard: Option<Pid>) -> ! {
+pub(super) fn keep(socket: UnixStream, stdio: [OwnedFd; 3], holders: Holders) -> ! {
     sys::name_process("safepoint-keep");
     // Whoever reads the exit code is the guard, which asks nothing of it.
-    let code = match Link::enter(socket, guard).and_then(|link| serve(link, stdio)) {
+    let code = match Link::enter(socket, holders).and_then(|link| serve(link, stdio)) {
         Ok(()) => 0,
         Err(_) => 1,
     };
@@ -46,9 +56,16 @@ pub(super) fn keep(socket: UnixStream, stdio: [OwnedFd; 3], guard: Option<Pid>) 
 }
 
 fn serve(mut link: Link, stdio: [OwnedFd; 3]) -> io::Result<()> {
-    link.say(&Word::Ready);
+    let own = super::own_pid();
+    // Where the process table cannot be read nobody can be told apart, and nobody signals by what is said here.
+    let nameless = || Member { pid: own, start: 0, name: String::new() };
+    link.say(&Word::Ready(tree::stat(own).map_or_else(nameless, |stat| stat.member)));
     let Some(order) = link.first_order()? else { return Ok(()) };
-    match start(&order, stdio) {
+    if lease::is_over(&link.timer) {
+        link.say(&Word::Refused { stage: Stage::Lease, errno: 0 });
+        return Ok(());
+    }
+    match start(&order, stdio, &link.runtime) {
         Ok((child, cgroup)) => Keeper::new(link, &order, child, cgroup).watch(),
         Err((stage, error)) => {
             link.say(&Word::Refused { stage, errno: error.raw_os_error().unwrap_or(libc::EIO) });
@@ -84,6 +101,7 @@ impl Keeper {
             pid,
             start: tree::stat(pid).map_or(0, |stat| stat.member.start),
             containment: sight.grade(cgroup.as_ref()),
+            group: cgroup.as_ref().map(|cgroup| cgroup.path().to_owned()),
             at: SystemTime::now(),
         });
         Self {
@@ -168,11 +186,17 @@ impl Keeper {
 
     /// Without a runtime or a guard there is nobody to keep the command for.
     fn look_at_holders(&mut self) {
-        let lost = self.link.is_guard_lost();
-        if lost {
-            self.account.hold = Hold::GuardLost;
+        let lost = if self.link.is_guard_lost() {
+            Some(Hold::GuardLost)
+        } else {
+            lease::is_over(&self.link.timer).then_some(Hold::LeaseOver)
+        };
+        if let Some(lost) = lost
+            && self.account.hold == Hold::Kept
+        {
+            self.account.hold = lost;
         }
-        if lost || !self.link.open {
+        if lost.is_some() || !self.link.open {
             self.kill_all();
         }
     }
@@ -230,7 +254,7 @@ impl Keeper {
     }
 
     fn kill_all(&mut self) {
-        self.order(Rungs { interrupt: Duration::ZERO, terminate: Duration::ZERO, kill: self.kill_time });
+        self.order(Rungs::kill(self.kill_time));
     }
 
     fn order(&mut self, rungs: Rungs) {
@@ -249,18 +273,23 @@ impl Keeper {
             time = Some(self.pause);
             self.pause = (self.pause * 2).min(limits::SWEEP_SLOW);
         }
-        let readable = if self.link.open {
-            let (readable, signalled) = wait_for(&self.link.socket, &self.link.signals, time)?;
-            if signalled {
-                sys::drain_signals(&self.link.signals);
+        // Once it is killed, whoever made us do that has nothing more to say.
+        let (socket, signals) = (self.link.socket.as_fd(), self.link.signals.as_fd());
+        let [readable, signalled] = match (self.link.open, kills) {
+            (true, false) => {
+                let [readable, signalled, _over] =
+                    wait_for([socket, signals, self.link.timer.as_fd()], time)?;
+                [readable, signalled]
             }
-            readable
-        } else {
-            if wait_signal(&self.link.signals, time.unwrap_or(limits::SWEEP_SLOW))? {
-                sys::drain_signals(&self.link.signals);
+            (true, true) => wait_for([socket, signals], time)?,
+            (false, _) => {
+                let [signalled] = wait_for([signals], Some(time.unwrap_or(limits::SWEEP_SLOW)))?;
+                [false, signalled]
             }
-            false
         };
+        if signalled {
+            sys::drain_signals(&self.link.signals);
+        }
         if readable {
             self.link.read();
         }

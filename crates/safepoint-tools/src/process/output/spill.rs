@@ -3,16 +3,14 @@
 //! Writes are plain blocking ones into the page cache, a chunk at a time, by whoever drives the command.
 
 use std::{
-    fs::{self, DirBuilder, File, OpenOptions},
-    io::{self, Write},
-    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    fs::File,
+    io::Write,
     path::{Path, PathBuf},
 };
 
-use crate::limits;
+use safepoint::spill::private_file;
 
-const OWNER_ONLY_DIRECTORY: u32 = 0o700;
-const OWNER_ONLY_FILE: u32 = 0o600;
+use crate::limits;
 
 /// Where the rest goes.
 #[derive(Debug)]
@@ -92,30 +90,4 @@ impl Spill {
             State::Failed(why) => format!("they were not kept: {why}"),
         }
     }
-}
-
-/// A new file below `directory` that only its owner can see.
-pub(crate) fn private_file(directory: &Path) -> io::Result<(File, PathBuf)> {
-    let directory = directory.join(format!("safepoint-{}", rustix::process::geteuid().as_raw()));
-    match DirBuilder::new().mode(OWNER_ONLY_DIRECTORY).create(&directory) {
-        Ok(()) => {}
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => check(&directory)?,
-        Err(error) => return Err(error),
-    }
-    let path = directory.join(format!("output-{}.txt", uuid::Uuid::new_v4().simple()));
-    let file = OpenOptions::new().write(true).create_new(true).mode(OWNER_ONLY_FILE).open(&path)?;
-    Ok((file, path))
-}
-
-/// A directory that somebody else made under our name, or left open to others, is not used.
-fn check(directory: &Path) -> io::Result<()> {
-    use std::os::unix::fs::MetadataExt;
-    const OTHERS: u32 = 0o077;
-    let found = fs::symlink_metadata(directory)?;
-    let ours =
-        found.is_dir() && found.uid() == rustix::process::geteuid().as_raw() && found.mode() & OTHERS == 0;
-    if ours {
-        return Ok(());
-    }
-    Err(io::Error::new(io::ErrorKind::PermissionDenied, format!("{} is not ours alone", directory.display())))
 }

@@ -2,16 +2,22 @@
 
 use std::{
     io::{self, Read, Write},
-    os::fd::OwnedFd,
+    os::fd::{AsFd, OwnedFd},
     os::unix::net::UnixStream,
 };
 
 use rustix::process::{Pid, Signal, getpid, getppid, set_child_subreaper, set_parent_process_death_signal};
 
-use super::super::{sys, wait_for};
+use super::{
+    super::{sys, wait_for},
+    Holders,
+};
 use crate::{
     limits,
-    process::wire::{self, Frames, Order, SpawnOrder, Word},
+    process::{
+        runtime::Runtime,
+        wire::{self, Frames, Order, SpawnOrder, Word},
+    },
 };
 
 /// The keeper's ties: to its runtime, to the guard, to its children.
@@ -19,18 +25,21 @@ pub(super) struct Link {
     pub(super) socket: UnixStream,
     pub(super) frames: Frames,
     pub(super) signals: OwnedFd,
+    pub(super) timer: OwnedFd,
+    pub(super) runtime: Runtime,
     guard: Option<Pid>,
     /// Whether anybody is at the other end.
     pub(super) open: bool,
 }
 
 impl Link {
-    pub(super) fn enter(socket: UnixStream, guard: Option<Pid>) -> io::Result<Self> {
+    pub(super) fn enter(socket: UnixStream, holders: Holders) -> io::Result<Self> {
+        let Holders { guard, runtime, timer } = holders;
         let signals = sys::take_signals()?;
         // The guard has one thread, so this signal means that the guard is dead, and not that a thread of it ended.
         set_parent_process_death_signal(Some(Signal::USR1))?;
         set_child_subreaper(Some(getpid()))?;
-        Ok(Self { socket, frames: Frames::default(), signals, guard, open: true })
+        Ok(Self { socket, frames: Frames::default(), signals, timer, runtime, guard, open: true })
     }
 
     pub(super) fn first_order(&mut self) -> io::Result<Option<Box<SpawnOrder>>> {
@@ -40,7 +49,10 @@ impl Link {
                 Some(Order::Stop(_)) => return Ok(None),
                 None if !self.open || self.is_guard_lost() => return Ok(None),
                 None => {
-                    let (readable, _) = wait_for(&self.socket, &self.signals, None)?;
+                    let [readable, signalled] = wait_for([self.socket.as_fd(), self.signals.as_fd()], None)?;
+                    if signalled {
+                        sys::drain_signals(&self.signals);
+                    }
                     if readable {
                         self.read();
                     }

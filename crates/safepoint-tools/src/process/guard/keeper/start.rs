@@ -1,7 +1,6 @@
 //! Starting one command from its keeper.
 
 use std::{
-    ffi::OsString,
     io,
     os::fd::OwnedFd,
     process::{Command, Stdio},
@@ -11,6 +10,8 @@ use rustix::process::Pid;
 
 use super::super::{cgroup::Cgroup, sys};
 use crate::process::{
+    fresh,
+    runtime::Runtime,
     spec::ControlGroups,
     wire::{SpawnOrder, Stage},
 };
@@ -19,32 +20,26 @@ use crate::process::{
 pub(super) fn start(
     order: &SpawnOrder,
     [stdin, stdout, stderr]: [OwnedFd; 3],
+    runtime: &Runtime,
 ) -> Result<(Pid, Option<Cgroup>), (Stage, io::Error)> {
     let mut command = Command::new(&order.program);
     command
         .args(&order.args)
+        .env_clear()
+        .envs(order.env.iter().map(|(name, value)| (name, value)))
         .stdin(Stdio::from(stdin))
         .stdout(Stdio::from(stdout))
         .stderr(Stdio::from(stderr));
-    for (name, value) in &order.env {
-        set(&mut command, name, value.as_ref());
-    }
     if let Some(cwd) = &order.cwd {
         std::env::set_current_dir(cwd).map_err(|error| (Stage::Cwd, error))?;
     }
     let (cgroup, door) = match order.groups {
-        ControlGroups::Try => Cgroup::create().ok().unzip(),
+        ControlGroups::Try => Cgroup::create(runtime).ok().unzip(),
         ControlGroups::LeaveAlone => (None, None),
     };
+    fresh::hear_signals(&mut command);
     sys::hold(&mut command, door);
     let child = command.spawn().map_err(|error| (Stage::Program, error))?;
     let pid = Pid::from_raw(child.id().cast_signed()).expect("a child's pid is positive");
     Ok((pid, cgroup.filter(|group| group.holds(pid.as_raw_nonzero().get()))))
-}
-
-fn set(command: &mut Command, name: &OsString, value: Option<&OsString>) {
-    match value {
-        Some(value) => command.env(name, value),
-        None => command.env_remove(name),
-    };
 }

@@ -1,0 +1,61 @@
+//! Who sees to the end of a command that its starter has dropped, be it while it is started or later: the run that it
+//! belongs to is not quiet before its tree is gone, and is told of it (S4.14).
+
+use std::fmt;
+
+use safepoint::{Cx, Scope};
+use tokio::runtime;
+
+use super::{
+    child::{End, Holder},
+    lease::Under,
+    wire::Rungs,
+};
+use crate::limits;
+
+/// The scope that a command belongs to, and the call that is told of it, if there is one.
+pub(super) struct Witness {
+    scope: Scope,
+    cx: Option<Cx>,
+}
+
+impl Witness {
+    /// A call.
+    pub(super) fn call(cx: &Cx) -> Self {
+        Self { scope: cx.scope().clone(), cx: Some(cx.clone()) }
+    }
+
+    /// A scope that keeps no receipt.
+    pub(super) fn scope(scope: &Scope) -> Self {
+        Self { scope: scope.clone(), cx: None }
+    }
+
+    /// Kills what the holder holds, and stays until it is gone.
+    pub(super) fn see_off(self, mut holder: Holder, label: String, lease: Option<Under>) {
+        if runtime::Handle::try_current().is_err() {
+            // Nobody could wait here. The holder is dropped, and its keeper does the same work.
+            return;
+        }
+        let Self { scope, cx } = self;
+        let name = format!("the end of {label:.60}");
+        let seen_off = scope.spawn(name, async move {
+            holder.order(Rungs::kill(limits::KILL)).await;
+            let end = loop {
+                if let end @ End::Tree(_) = holder.next().await {
+                    break end;
+                }
+            };
+            if let (Some(cx), Some(started)) = (cx, holder.started()) {
+                cx.report_process((&started.report(&label, end)).into());
+            }
+            drop(lease);
+        });
+        drop(seen_off);
+    }
+}
+
+impl fmt::Debug for Witness {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Witness").finish_non_exhaustive()
+    }
+}
