@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use crate::{
     approvals::{ApprovalsArgs, DecideArgs},
     backend::Known,
+    commands::Commands,
     control::args::{PushArgs, SteerArgs, StopArgs, WithdrawArgs},
     duration::{parse as duration, parse_or_never as duration_or_never},
     kept::StoreCommand,
@@ -160,6 +161,9 @@ pub(crate) struct AgentArgs {
     /// What the config file says of servers of tools.
     #[arg(skip)]
     pub(crate) servers: Servers,
+    /// What commands are given.
+    #[arg(skip)]
+    pub(crate) commands: Commands,
     /// The store in which what is said is kept, if it is.
     #[arg(skip)]
     pub(crate) kept_in: Option<PathBuf>,

@@ -27,7 +27,7 @@ pub(crate) struct Known {
     /// What a stop does to the work of an A2A agent or a response: `hard` believes it when it says that it is canceled
     #[arg(long, value_name = "GRADE", requires = "backend", default_value = "caller-side")]
     pub(crate) backend_stops: Stops,
-    /// The variable that holds the token of an A2A agent, or the key of a provider
+    /// The variable that holds the token of an A2A agent or the key of a provider, or that an ACP agent is given
     #[arg(long, value_name = "NAME", requires = "backend")]
     pub(crate) backend_key_env: Option<String>,
 }
@@ -57,6 +57,9 @@ pub(crate) async fn choose(args: &AgentArgs, processes: &Processes) -> anyhow::R
             let mut agent = Acp::shell("acp", place).under(processes);
             if let Some(root) = &args.root {
                 agent = agent.cwd(root);
+            }
+            if let (Some(name), Some(key)) = (&args.known.backend_key_env, args.known.key()?) {
+                agent = agent.env(name, key);
             }
             if let Some(folder) = beside(args, ".acp") {
                 agent = agent.remember_in(folder);

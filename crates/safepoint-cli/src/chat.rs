@@ -3,7 +3,6 @@
 use std::{io::IsTerminal as _, path::PathBuf, process::ExitCode, sync::Arc, time::Instant};
 
 use safepoint::{Session, ids::SessionId, session::OnLeft, store::Store};
-use safepoint_tools::process::Processes;
 
 mod crew;
 mod driver;
@@ -33,9 +32,8 @@ pub(crate) use work::brief;
 
 use crate::{
     args::{AgentArgs, ChatArgs},
-    control, conversation, model,
+    commands, control, conversation, model,
     screen::Screen,
-    survivors,
 };
 use crew::{Asking, Crew, CrewPlanner};
 use driver::{After, Driver, Times};
@@ -81,7 +79,7 @@ pub(crate) async fn chat(args: ChatArgs) -> anyhow::Result<ExitCode> {
 /// One session, until it is left.
 async fn once(args: &AgentArgs, kept: Option<&Kept>, path: Option<&PathBuf>) -> anyhow::Result<After> {
     let times = Times { grace: args.grace, cleanup_cap: args.cleanup_cap };
-    let processes = Processes::new(survivors::mark());
+    let processes = commands::processes(args).await;
     let is_seen = is_on_terminal();
     let asking = match (is_seen, kept) {
         (_, Some(_)) => Asking::Later,

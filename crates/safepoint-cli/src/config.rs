@@ -10,6 +10,7 @@ use toml::Spanned;
 
 use crate::{
     args::{AgentArgs, Approve, OnFull, Unknown, Usage},
+    commands::Commands,
     duration::parse_or_never,
     mcp::Servers,
     rules::{Rules, Written},
@@ -34,6 +35,7 @@ pub(crate) struct Config {
     approval_expiry: Option<String>,
     max_rounds: Option<u32>,
     mcp: Servers,
+    commands: Commands,
     rules: Vec<Spanned<Written>>,
     #[serde(skip)]
     expiry: Option<Duration>,
@@ -81,6 +83,7 @@ impl Config {
         args.unknown = args.unknown.or(self.unknown);
         args.max_rounds = args.max_rounds.or(self.max_rounds);
         args.servers = self.mcp;
+        args.commands = self.commands;
         args.rules = self.read;
     }
 

@@ -6,6 +6,7 @@ mod args;
 mod attach;
 mod backend;
 mod chat;
+mod commands;
 mod config;
 mod control;
 mod conversation;
@@ -46,6 +47,8 @@ use crate::{
 fn main() -> ExitCode {
     // First: a guard forks, and only a process with one thread can do that safely.
     safepoint_tools::process::guard_main_if_asked();
+    // Before anything is read: no other process of this user sees our keys.
+    safepoint_tools::process::keep_secrets();
     let cli = Cli::parse_from(args::written());
     leave_with_the_reader();
     tracing_subscriber::fmt().with_env_filter(logged()).with_writer(std::io::stderr).init();

@@ -16,7 +16,7 @@ use turn::gone;
 use crate::{
     approve,
     args::{AgentArgs, ResumeArgs, RunArgs},
-    attach, backend,
+    attach, backend, commands,
     control::{self, Turns},
     conversation::{Conversation, Hand, Must, kept_in},
     mcp::Used,
@@ -25,7 +25,7 @@ use crate::{
     questions,
     screen::Screen,
     signals::Signals,
-    survivors, tools,
+    tools,
     view::View,
 };
 
@@ -64,7 +64,7 @@ async fn turns(args: &RunArgs, begins: VecDeque<Begin>, mut signals: Signals) ->
     let is_there = if matches!(begins.front(), Some(Begin::Again)) { Must::Exist } else { Must::BeMade };
     let attached = attach::parts(args)?;
     let screen = Screen::start(args.json);
-    let processes = Processes::new(survivors::mark());
+    let processes = commands::processes(&args.agent).await;
     let ready = async {
         let (agent, needs) = agent(args, &screen, &processes).await?;
         anyhow::Ok((Conversation::open(args, agent, is_there).await?, needs))

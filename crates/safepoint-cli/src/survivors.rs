@@ -2,7 +2,7 @@
 //! mark when the session is opened again, and killed (S4.9).
 
 use safepoint::store::{Life, Owner, SessionRow};
-use safepoint_tools::process::{ProcessRecord, Reaped, reap_survivors};
+use safepoint_tools::process::{ProcessRecord, Reaped, reap_abandoned, reap_survivors};
 
 /// The mark of every command of this process. The store knows the process from its lease before the first command
 /// begins, so that nothing else has to be recorded.
@@ -20,20 +20,32 @@ pub(crate) fn dead_holder(row: &SessionRow) -> Option<Owner> {
     (owner.life() == Life::Dead && owner.boot == Owner::here().boot).then_some(owner)
 }
 
+/// Kills what killed runs have left in control groups, and says so.
+pub(crate) async fn sweep() {
+    if let Ok(reaped) = tokio::task::spawn_blocking(reap_abandoned).await {
+        say(&reaped);
+    }
+}
+
 /// Kills what it left, and says so.
 pub(crate) async fn reap(dead: Owner) {
     let Ok(pid) = i32::try_from(dead.pid) else { return };
     let record = ProcessRecord { run: mark_of(&dead), pid, start: dead.started };
     let reaped = tokio::task::spawn_blocking(move || reap_survivors(&[record])).await;
-    let Ok(Reaped { killed, survivors }) = reaped else { return };
+    if let Ok(reaped) = reaped {
+        say(&reaped);
+    }
+}
+
+fn say(Reaped { killed, survivors }: &Reaped) {
     if !killed.is_empty() {
-        eprintln!("safepoint: killed {} that a killed run had left: {}", count(killed.len()), pids(&killed));
+        eprintln!("safepoint: killed {} that a killed run had left: {}", count(killed.len()), pids(killed));
     }
     if !survivors.is_empty() {
         eprintln!(
             "safepoint: {} of a killed run could not be killed: {}",
             count(survivors.len()),
-            pids(&survivors)
+            pids(survivors)
         );
     }
 }

@@ -21,6 +21,7 @@ mod cli {
     mod kept_inbox;
     mod practice;
     mod rules;
+    mod secrets;
     mod setup;
     mod stopped;
     mod survivors;

@@ -1,0 +1,44 @@
+//! `[commands]` of the config file: what commands are given of our environment.
+
+use safepoint_tools::process::{Environment, Processes};
+use serde::Deserialize;
+
+use crate::{args::AgentArgs, survivors};
+
+/// What the config file says of commands.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Commands {
+    env: Env,
+    keep: Vec<String>,
+    withhold: Vec<String>,
+}
+
+/// Which variables. Exhaustive: those that a command needs, all without secrets, or all.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Env {
+    Core,
+    #[default]
+    Filtered,
+    All,
+}
+
+impl Commands {
+    /// With variables that hold keys of ours, whatever their names are.
+    fn environment(&self, keys: impl IntoIterator<Item = String>) -> Environment {
+        let environment = match self.env {
+            Env::Core => Environment::core(),
+            Env::Filtered => Environment::filtered(),
+            Env::All => Environment::all(),
+        };
+        environment.withhold(&self.withhold).withhold(keys).keep(&self.keep)
+    }
+}
+
+/// Who runs the commands of this process. First, what killed runs have left in control groups is killed, and told.
+pub(crate) async fn processes(args: &AgentArgs) -> Processes {
+    survivors::sweep().await;
+    let keys = args.api_key_env.iter().chain(&args.known.backend_key_env).cloned();
+    Processes::new(survivors::mark()).environment(args.commands.environment(keys))
+}

@@ -1,0 +1,93 @@
+//! Keys stay with the process that needs them: seen by the commands that it runs, as an unprivileged user and as we are.
+
+use std::{fs, os::unix::fs::PermissionsExt as _, path::Path, process::Command};
+
+use super::super::{BIN, Practice, safepoint};
+
+const KEY: &str = "sk-end-to-end-hidden";
+const NOBODY: [&str; 3] = ["--reuid=65534", "--regid=65534", "--clear-groups"];
+
+/// What a command can find out: its own environment, and those of its keeper, the guard and the runtime, and the
+/// runtime's memory.
+const LOOK: &str = "env; k=$PPID; g=$(cut -d' ' -f4 /proc/$k/stat); r=$(cut -d' ' -f4 /proc/$g/stat); \
+                    env > env; cat /proc/$k/environ > keeper 2>&1; cat /proc/$g/environ > guard 2>&1; \
+                    cat /proc/$r/environ > runtime 2>&1; head -c 1 /proc/$r/mem > memory 2>&1; true";
+
+/// S4.13
+#[test]
+fn a_command_of_an_unprivileged_user_finds_no_key() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    let program = folder.path().join("safepoint");
+    if fs::hard_link(BIN, &program).is_err() {
+        fs::copy(BIN, &program).unwrap();
+    }
+    let mut unprivileged = Command::new("setpriv");
+    unprivileged.args(NOBODY).arg(&program);
+    let can = Command::new("setpriv").args(NOBODY).arg(&program).arg("--version").output();
+    if !can.is_ok_and(|out| out.status.success()) {
+        eprintln!("SKIPPED: this test cannot become another user here");
+        return;
+    }
+    looks(folder.path(), unprivileged);
+    for place in ["keeper", "guard", "runtime", "memory"] {
+        let text = fs::read_to_string(folder.path().join(place)).unwrap();
+        assert!(text.contains("Permission denied"), "{place}: {text:?}");
+    }
+}
+
+/// S4.13: even who may read everything finds no key where the kernel shows environments.
+#[test]
+fn no_environment_that_the_kernel_shows_holds_a_key() {
+    let folder = tempfile::tempdir().unwrap();
+    looks(folder.path(), Command::new(BIN));
+    for place in ["keeper", "guard", "runtime"] {
+        let text = fs::read(folder.path().join(place)).unwrap();
+        let text = String::from_utf8_lossy(&text);
+        assert!(text.contains("PATH=") || text.contains("Permission denied"), "{place}: {text:?}");
+    }
+}
+
+/// Has a run of this program look, and checks what it is told and what it writes.
+fn looks(folder: &Path, mut program: Command) {
+    let script = serde_json::json!({"replies": [{"calls": [{"name": "shell", "args": {"command": LOOK}}]},
+        {"text": "done"}]});
+    let practice = Practice::start(&script.to_string());
+    let args = ["run", "look", "--json", "--tools", "shell", "--approve", "auto", "--model", "openai:m"];
+    program.args(args).args(["--base-url", &practice.url, "--root", folder.to_str().unwrap()]);
+    program.env_clear().envs(safepoint(&[]).get_envs().filter_map(|(name, value)| Some((name, value?))));
+    program.env("OPENAI_API_KEY", KEY).env("MY_DB_PASSWORD", KEY).env("EDITOR", "vi");
+    let ran = program.current_dir("/").stdin(std::process::Stdio::null()).output().unwrap();
+    let (out, errors) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
+    assert!(ran.status.success(), "{out}{errors}");
+    assert!(!out.contains(KEY) && !errors.contains(KEY), "{out}{errors}");
+    for place in ["env", "keeper", "guard", "runtime"] {
+        let text = String::from_utf8_lossy(&fs::read(folder.join(place)).unwrap()).into_owned();
+        assert!(!text.contains(KEY), "{place}: {text:?}");
+    }
+    let given = fs::read_to_string(folder.join("env")).unwrap();
+    assert!(given.contains("PATH=") && given.contains("EDITOR=vi") && !given.contains("OPENAI"), "{given}");
+}
+
+/// S4.13: what the config file names is given.
+#[test]
+fn a_variable_that_the_config_names_is_given() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("config.toml");
+    for (commands, has) in
+        [("env = 'core'\nkeep = ['MY_TOKEN']", "MY_TOKEN=named"), ("env = 'all'", "EDITOR=vi")]
+    {
+        fs::write(&config, format!("[commands]\n{commands}\n")).unwrap();
+        let script = serde_json::json!({"replies": [{"calls": [{"name": "shell", "args": {"command": "env"}}]},
+            {"text": "done"}]});
+        let practice = Practice::start(&script.to_string());
+        let args = ["run", "x", "--json", "--tools", "shell", "--approve", "auto", "--model", "openai:m"];
+        let mut program = safepoint(&args);
+        program.args(["--base-url", &practice.url, "--config", config.to_str().unwrap()]);
+        program.env("OPENAI_API_KEY", KEY).env("MY_TOKEN", "named").env("EDITOR", "vi");
+        let out = program.output().unwrap();
+        let out = String::from_utf8_lossy(&out.stdout).into_owned();
+        assert!(out.contains(has), "{out}");
+        assert_eq!(out.contains("EDITOR=vi"), commands.contains("all"), "{out}");
+    }
+}
