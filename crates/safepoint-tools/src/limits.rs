@@ -104,6 +104,8 @@ pub const MCP_PAGES: usize = 64;
 pub const MCP_DESCRIPTION_BYTES: usize = 4 << 10;
 /// The largest schema of one tool's arguments.
 pub const MCP_SCHEMA_BYTES: usize = 64 << 10;
+/// How deeply a message may be nested; what is deeper is cut out. A reader of JSON refuses the whole from 128 on.
+pub const MCP_DEPTH: usize = 100;
 /// How many patterns of a schema may be left to the server to check.
 pub const MCP_UNCHECKED_PATTERNS: usize = 64;
 /// The longest name of a tool that every provider takes.

@@ -19,6 +19,7 @@
 
 mod address;
 mod client;
+mod depth;
 mod error;
 mod exchange;
 mod http;

@@ -161,7 +161,8 @@ impl Client {
         Ok(Offer { tools: tools.collect(), own_names, refused, names, unmatched })
     }
 
-    /// Calls a tool by the server's own name for it. `on_progress` gets a line for each notice.
+    /// Calls a tool by the server's own name for it, if the choice of tools leaves it in. `on_progress` gets a line for each
+    /// notice.
     ///
     /// # Errors
     /// A [`Failure`]: it is [unreachable](Failure::is_unreachable) where the call certainly was not sent.
@@ -174,6 +175,10 @@ impl Client {
         args: Value,
         on_progress: impl Fn(String) + Send + Sync + 'static,
     ) -> Result<Called, Failure> {
+        if !self.owner.link.server.pick.takes(tool) {
+            let what = format!("leaves the tool `{tool}` out: it was not called");
+            return Err(Failure::new(Error::new(self.name(), Kind::Wrong, what).to_string()).without_effect());
+        }
         let learn = |what: Afterwards<'_>| tracing::debug!(?what, "of a call that nobody waits for any more");
         self.exchange(tool, args, Sink::new(on_progress, learn)).await
     }

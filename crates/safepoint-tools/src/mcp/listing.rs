@@ -10,6 +10,7 @@ use safepoint::{
 use serde_json::{Value, json};
 
 use super::{
+    depth,
     exchange::{Fault, Live},
     names,
     server::Server,
@@ -172,6 +173,9 @@ impl Arguments {
         }
         schema.remove("$schema");
         let mut schema = Value::Object(schema);
+        if is_cut(&schema) {
+            return Err(format!("its schema is nested more than {} levels deep", limits::MCP_DEPTH));
+        }
         if schema.to_string().len() > limits::MCP_SCHEMA_BYTES {
             return Err(format!("its schema is larger than {} bytes", limits::MCP_SCHEMA_BYTES));
         }
@@ -187,6 +191,16 @@ impl Arguments {
             }
         }
         Ok(Self { schema, unchecked })
+    }
+}
+
+/// Whether something of it was nested too deeply to be read.
+fn is_cut(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text == depth::TOO_DEEP,
+        Value::Array(parts) => parts.iter().any(is_cut),
+        Value::Object(fields) => fields.values().any(is_cut),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
     }
 }
 

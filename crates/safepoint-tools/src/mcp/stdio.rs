@@ -16,6 +16,7 @@ use tokio::{
     sync::Mutex,
 };
 
+use super::depth;
 use crate::{
     limits,
     lines::{Line, Lines, Scan},
@@ -49,7 +50,13 @@ fn read(line: &[u8]) -> Option<ServerJsonRpcMessage> {
     if line.trim_ascii().is_empty() {
         return None;
     }
-    match serde_json::from_slice(line) {
+    let whole = serde_json::from_slice(line);
+    // A reader of JSON refuses all of a text that is nested deeply somewhere: the rest of it costs that nothing.
+    let read = whole.or_else(|error| match depth::cut(line, limits::MCP_DEPTH) {
+        Some(kept) => serde_json::from_slice(&kept),
+        None => Err(error),
+    });
+    match read {
         Ok(message) => Some(message),
         Err(error) => {
             let mut scan = Scan::default();
