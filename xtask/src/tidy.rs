@@ -8,6 +8,7 @@ mod docs;
 mod edges;
 mod effects;
 mod place;
+mod prints;
 mod shape;
 mod words;
 
@@ -27,7 +28,7 @@ impl Fault {
 type Rule = fn(&File) -> Vec<Fault>;
 
 /// Every rule, by the name that its faults show.
-const RULES: [(&str, Rule); 15] = [
+const RULES: [(&str, Rule); 16] = [
     ("purpose", shape::opens_with_its_purpose),
     ("size", shape::is_not_too_long),
     ("inline-tests", shape::keeps_inline_tests_short),
@@ -41,6 +42,7 @@ const RULES: [(&str, Rule); 15] = [
     ("select", effects::selects_only_where_it_may),
     ("spawn", effects::spawns_only_where_it_may),
     ("command", effects::starts_processes_only_where_it_may),
+    ("print", prints::prints_only_where_it_may),
     ("crate-edge", edges::crate_edges),
     ("module-edge", edges::module_edges),
 ];

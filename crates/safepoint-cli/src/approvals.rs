@@ -17,8 +17,7 @@ use crate::{
     args::Usage,
     conversation::existing_store,
     kept::{Where, code, no_session, none_such},
-    questions,
-    screen::plain,
+    output, questions,
     told::Told,
     trace::moment,
 };
@@ -89,7 +88,7 @@ pub(crate) async fn approvals(args: ApprovalsArgs) -> anyhow::Result<ExitCode> {
         if args.place.json {
             told.say("approval", Some(session.as_str()), fields(row))?;
         } else {
-            println!("{}", plain(&shown(row)));
+            output::say(shown(row))?;
         }
     }
     let open = rows.iter().filter(|row| is_open(row)).count();
@@ -97,14 +96,14 @@ pub(crate) async fn approvals(args: ApprovalsArgs) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     match (rows.len(), open) {
-        (0, _) => eprintln!("nothing was ever asked in {session}"),
-        (_, 0) => eprintln!("no question of {session} is open"),
-        (_, 1) => eprintln!(
+        (0, _) => output::tell(format_args!("nothing was ever asked in {session}")),
+        (_, 0) => output::tell(format_args!("no question of {session} is open")),
+        (_, 1) => output::tell(format_args!(
             "safepoint approve {session} lets it run (--args JSON, --always); deny, or respond --message RESULT, do not"
-        ),
-        _ => eprintln!(
+        )),
+        _ => output::tell(format_args!(
             "safepoint approve {session} ID lets it run (--args JSON, --always); deny, or respond --message RESULT, do not"
-        ),
+        )),
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -142,6 +141,17 @@ fn state(row: &ApprovalRow) -> String {
         }
         ApprovalState::Withdrawn => "taken back".to_owned(),
         ApprovalState::Expired => "expired".to_owned(),
+    }
+}
+
+/// What was decided about it, by whom and when; none if nothing was.
+pub(crate) fn decided(row: &ApprovalRow) -> Option<String> {
+    match &row.state {
+        ApprovalState::Decided { principal, bytes, at, .. } => {
+            let what = serde_json::from_slice(bytes).map_or("decided", |decision| verb(&decision));
+            Some(format!("{what} by {principal} at {}", moment(*at)))
+        }
+        ApprovalState::Open | ApprovalState::Withdrawn | ApprovalState::Expired => None,
     }
 }
 
@@ -225,7 +235,7 @@ fn told(
         let fields = json!({"approval_id": row.asked.id, "code": code, "said": said});
         Told::default().say("decided", Some(session.as_str()), fields)?;
     } else {
-        eprintln!("safepoint: {}", plain(said));
+        output::tell(format_args!("safepoint: {}", said));
     }
     Ok(ExitCode::from(code))
 }

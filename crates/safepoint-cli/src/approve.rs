@@ -26,26 +26,37 @@ pub(crate) fn under(
     tools: &[Arc<dyn Tool>],
     screen: &Arc<Screen>,
 ) -> Result<AgentBuilder, Usage> {
-    let changing = changing(tools);
     let builder = ruled(builder, args, tools)?;
     Ok(builder.approvals(match args.approve.unwrap_or(Approve::Ask) {
         Approve::Auto => Approvals::Auto,
         Approve::Deny => Approvals::Deny,
         Approve::Ask if Keyboard::is_there() => {
-            Approvals::Ask(Some(Arc::new(Terminal::new(Arc::clone(screen), unanswered))), unanswered)
+            Approvals::Ask(Some(at_keyboard(Arc::clone(screen), unanswered)), unanswered)
         }
         Approve::Ask if unanswered == Unanswered::Suspend => Approvals::Ask(None, Unanswered::Suspend),
         Approve::Ask => {
-            if !changing.is_empty() {
-                let names = changing.join(", ");
-                let but = if args.rules.is_empty() { "" } else { ", but for what a rule allows" };
-                screen.note(&format!(
-                    "safepoint: nobody can be asked here, so calls of {names} are denied{but} (--approve auto lets them run)"
-                ));
-            }
+            denied(args, tools).into_iter().for_each(|word| screen.note(&word));
             Approvals::Ask(None, Unanswered::Deny)
         }
     }))
+}
+
+/// Whoever sits at the terminal, asked line by line.
+pub(crate) fn at_keyboard(screen: Arc<Screen>, unanswered: Unanswered) -> Arc<dyn Approver> {
+    Arc::new(Terminal::new(screen, unanswered))
+}
+
+/// What is to be said beforehand where nobody can be asked; nothing where nothing would be.
+pub(crate) fn denied(args: &AgentArgs, tools: &[Arc<dyn Tool>]) -> Option<String> {
+    let changing = changing(tools);
+    if changing.is_empty() || args.approve.unwrap_or(Approve::Ask) != Approve::Ask {
+        return None;
+    }
+    let names = changing.join(", ");
+    let but = if args.rules.is_empty() { "" } else { ", but for what a rule allows" };
+    Some(format!(
+        "safepoint: nobody can be asked here, so calls of {names} are denied{but} (--approve auto lets them run)"
+    ))
 }
 
 /// The rules of the config file, and after them: what changes something is asked about.
@@ -114,7 +125,7 @@ async fn put(question: &ApprovalRequest, unanswered: Unanswered, screen: &Arc<Sc
     // What was typed before the question could be read answers nothing.
     let mut keyboard = Keyboard::open_empty()?;
     let answers = answers(question, unanswered);
-    let asking = screen.ask(&format!("{}\n{answers}", questions::put(question)));
+    let asking = screen.ask(question.id.as_str(), &format!("{}\n{answers}", questions::put(question)));
     let decision = loop {
         let Some(line) = keyboard.line().await else { break None };
         match read(question, unanswered, line.trim()) {
@@ -148,35 +159,38 @@ fn answers(question: &ApprovalRequest, unanswered: Unanswered) -> String {
     match question.question {
         Question::MayRun | Question::MidCall => format!(
             "  always: from now on {until}, unasked, {}\n  tool:   from now on {until}, unasked, {}\n  \
-             [y]es, [n]o, [a]lways, [t]ool{later}, or say why not: ",
+             [y]es, [n]o, [a]lways, [t]ool{later}, or no and why: ",
             questions::always(Covers::Call, tool),
             questions::always(Covers::Tool, tool),
         ),
         Question::MayHaveRun => format!(
             "  [r]un it again, [g]ive up (the model is told that nobody knows){later},\n  \
-             or, if it is done, type what it came to: "
+             or, if it is done, [d]one and what it came to: "
         ),
     }
 }
 
+/// What was typed, by its first word. Only what cannot be meant otherwise is an answer: a yes has nothing behind it, a no may
+/// have its reason there, and what fits neither is asked about again.
 fn read(question: &ApprovalRequest, unanswered: Unanswered, typed: &str) -> Typed {
+    let end = typed.find(|letter: char| !letter.is_alphanumeric()).unwrap_or(typed.len());
+    let (word, rest) = typed.split_at(end);
+    let word = word.to_lowercase();
+    let rest = rest.trim_start_matches(|letter: char| letter.is_whitespace() || ",:;.-".contains(letter));
     let always = |covers| Typed::Decided(Decision::ApproveAlways { covers });
-    let no = || Typed::Decided(Decision::Deny { message: String::new() });
-    match (question.question, typed) {
-        (_, "") => Typed::Again,
-        (_, "l" | "later") if unanswered == Unanswered::Suspend => Typed::Later,
-        (Question::MayRun | Question::MidCall, "y" | "yes") | (Question::MayHaveRun, "r" | "run") => {
-            Typed::Decided(Decision::Approve)
+    let deny = |message| Typed::Decided(Decision::Deny { message });
+    let may_have_run = question.question == Question::MayHaveRun;
+    match (may_have_run, word.as_str(), rest) {
+        (_, "l" | "later", "") if unanswered == Unanswered::Suspend => Typed::Later,
+        (false, "y" | "yes", "") | (true, "r" | "run", "") => Typed::Decided(Decision::Approve),
+        (false, "a" | "always", "") => always(Covers::Call),
+        (false, "t" | "tool", "") => always(Covers::Tool),
+        (false, "n" | "no", "") | (true, "g" | "give", "" | "up") => deny(String::new()),
+        (false, "n" | "no", why) => deny(format!("[denied by the user: {why}]")),
+        (true, "d" | "done", result) if !result.is_empty() => {
+            Typed::Decided(Decision::Respond { result: result.to_owned() })
         }
-        (Question::MayRun | Question::MidCall, "n" | "no") | (Question::MayHaveRun, "g" | "give up") => no(),
-        (Question::MayRun | Question::MidCall, "a" | "always") => always(Covers::Call),
-        (Question::MayRun | Question::MidCall, "t" | "tool") => always(Covers::Tool),
-        (Question::MayRun | Question::MidCall, why) => {
-            Typed::Decided(Decision::Deny { message: format!("[denied by the user: {why}]") })
-        }
-        // A letter too few is no result.
-        (Question::MayHaveRun, short) if short.chars().count() == 1 => Typed::Again,
-        (Question::MayHaveRun, result) => Typed::Decided(Decision::Respond { result: result.to_owned() }),
+        _ => Typed::Again,
     }
 }
 

@@ -12,6 +12,7 @@ use crate::{
     duration::{parse as duration, parse_or_never as duration_or_never},
     kept::StoreCommand,
     mcp::{McpArgs, Servers},
+    output::is_name,
     rules::Rules,
     sessions::SessionsCommand,
     trace::TraceArgs,
@@ -54,7 +55,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 no such session, 5 another proces
 
 const CHAT: &str = "\
 Enter sends, and steers while the agent works; Alt-Enter or Tab queues; Esc stops at the next safe point, again: now.
-Ctrl-C stops what runs, clears the input, or quits; twice ends within a second. /help lists the rest.
+Ctrl-C stops what runs, or clears the input; twice ends within a second. Ctrl-Z goes back to the shell. /help lists the rest.
 
 With --session it is kept, and the same command comes back to it: with what was said, the turn that ended early, and the
 questions that are open. /resume and /sessions in it list what else is kept, and go on with one.
@@ -123,7 +124,7 @@ pub(crate) struct RunArgs {
     #[arg(long = "then", value_name = "PROMPT")]
     pub(crate) then: Vec<String>,
     /// Keep the conversation as this session, or go on with it
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", value_parser = name)]
     pub(crate) session: Option<String>,
     /// Keep it in this file; default with --session: $XDG_DATA_HOME/safepoint/store.db, or under ~/.local/share
     #[arg(long, value_name = "PATH")]
@@ -260,7 +261,7 @@ struct Unsaid {
 impl ChatArgs {
     /// What holds where nothing is said.
     pub(crate) fn usual() -> Self {
-        Unsaid::parse_from(["safepoint"]).chat
+        Unsaid::try_parse_from(["safepoint"]).expect("every flag of a chat can be left out").chat
     }
 }
 
@@ -307,13 +308,21 @@ impl AgentArgs {
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ChatArgs {
     /// Keep the conversation as this session, or go on with it
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", value_parser = name)]
     pub(crate) session: Option<String>,
     /// Keep it in this file; default with --session: $XDG_DATA_HOME/safepoint/store.db, or under ~/.local/share
     #[arg(long, value_name = "PATH")]
     pub(crate) store: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) agent: AgentArgs,
+}
+
+/// What a session may be called.
+fn name(text: &str) -> Result<String, String> {
+    match is_name(text) {
+        true => Ok(text.to_owned()),
+        false => Err("a name is not blank, and has nothing in it that cannot be seen".into()),
+    }
 }
 
 /// `safepoint resume`.

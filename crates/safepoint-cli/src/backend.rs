@@ -119,11 +119,16 @@ fn responses(model: &str, known: &Known) -> anyhow::Result<Responses> {
 
 /// A backend's name as it may be shown: without the user and password of its address.
 pub(crate) fn shown(named: &str) -> String {
-    let parts = named.split_once("://").and_then(|(scheme, rest)| {
-        let (place, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
-        place.rsplit_once('@').map(|(_user, host)| format!("{scheme}://{host}{path}"))
-    });
-    parts.filter(|_| named.starts_with("a2a:")).unwrap_or_else(|| named.to_owned())
+    let without = without_user(named).filter(|_| named.starts_with("a2a:"));
+    without.unwrap_or_else(|| named.to_owned())
+}
+
+/// An address without the user and password that stand in it; none if none do.
+pub(crate) fn without_user(address: &str) -> Option<String> {
+    let (scheme, rest) = address.split_once("://")?;
+    let (place, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+    let (_user, host) = place.rsplit_once('@')?;
+    Some(format!("{scheme}://{host}{path}"))
 }
 
 /// A folder beside the store, whose sessions the peer's own belong to.

@@ -4,6 +4,7 @@ use std::{io::IsTerminal as _, path::PathBuf, process::ExitCode, sync::Arc, time
 
 use safepoint::{Session, ids::SessionId, session::OnLeft, store::Store};
 
+mod away;
 mod crew;
 mod driver;
 mod handed;
@@ -17,6 +18,7 @@ mod later;
 mod markdown;
 mod pane;
 mod plain;
+mod short;
 mod slash;
 mod state;
 mod surface;
@@ -32,7 +34,10 @@ pub(crate) use work::brief;
 
 use crate::{
     args::{AgentArgs, ChatArgs},
-    commands, control, conversation, model,
+    commands, control, conversation,
+    keyboard::Keyboard,
+    model,
+    output::Stream,
     screen::Screen,
 };
 use crew::{Asking, Crew, CrewPlanner};
@@ -45,7 +50,7 @@ use terminal::Terminal;
 /// Whether this program talks to a person through a terminal that can be drawn on.
 pub(crate) fn is_on_terminal() -> bool {
     let can_move = std::env::var("TERM").is_ok_and(|term| !term.is_empty() && term != "dumb");
-    std::io::stdin().is_terminal() && std::io::stdout().is_terminal() && can_move
+    std::io::stdin().is_terminal() && Stream::Out.is_terminal() && can_move
 }
 
 /// Where a chat is kept.
@@ -81,10 +86,13 @@ async fn once(args: &AgentArgs, kept: Option<&Kept>, path: Option<&PathBuf>) -> 
     let times = Times { grace: args.grace, cleanup_cap: args.cleanup_cap };
     let processes = commands::processes(args).await;
     let is_seen = is_on_terminal();
-    let asking = match (is_seen, kept) {
+    // Where nothing can be drawn, lines are written.
+    let screen = if is_seen { None } else { Some(Screen::start(false)) };
+    let asking = match (&screen, kept) {
         (_, Some(_)) => Asking::Later,
-        (true, None) => Asking::OnScreen,
-        (false, None) => Asking::Nobody,
+        (None, None) => Asking::OnScreen,
+        (Some(screen), None) if Keyboard::is_there() => Asking::AtKeyboard(Arc::clone(screen)),
+        (Some(_), None) => Asking::Nobody,
     };
     let (crew, notice) = Crew::choose(args.clone(), &processes, asking).await?;
     let mut builder = Session::builder(CrewPlanner(Arc::clone(&crew)));
@@ -109,9 +117,8 @@ async fn once(args: &AgentArgs, kept: Option<&Kept>, path: Option<&PathBuf>) -> 
     let host = Arc::new(Host::new(session.handle(), id));
     let socket = control::open_chat(&host, crew.model(), kept.map(|kept| &kept.store)).await;
     let notices = notices(notice, &crew, socket.as_ref().err());
-    if !is_seen {
-        let screen = Screen::start(false);
-        notices.iter().chain(&stops).for_each(|notice| screen.note(notice));
+    if let Some(screen) = screen {
+        notices.iter().chain(&stops).chain(&crew.denied()).for_each(|notice| screen.note(notice));
         let code = plain::chat(&host, &screen, &processes, times).await;
         crew.leave().await;
         return finish(socket, code.map(After::Over)).await;

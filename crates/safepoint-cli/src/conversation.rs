@@ -14,7 +14,7 @@ use safepoint_stores::SqliteStore;
 
 mod owned;
 
-use owned::Kept;
+pub(crate) use owned::Kept;
 
 use crate::{
     args::{RunArgs, Usage},
@@ -25,16 +25,16 @@ use crate::{
 
 /// Turns one after the other. Exhaustive: kept in memory, or in a store.
 pub(crate) enum Conversation {
-    Bare { agent: Box<Agent>, history: History, begun: Option<RunHandle> },
+    Bare { agent: Box<Agent>, history: History, turns: u64, begun: Option<RunHandle> },
     Kept(Box<Kept>),
 }
 
 /// What comes after a prompt was said, or a session taken up. Exhaustive: whoever waits for a turn acts on each.
 pub(crate) enum Next {
     /// The turn that was asked for.
-    Own(RunHandle),
+    Own(Turn),
     /// One that comes before it: somebody else pushed it, or it waited.
-    Other(RunHandle),
+    Other(Turn),
     /// No turn, before so many questions are decided.
     Undecided(usize),
     /// No turn: the session was asked to stop, for this cause.
@@ -43,6 +43,13 @@ pub(crate) enum Next {
     TakenBack,
     /// No turn: nothing is left to take up.
     Nothing,
+}
+
+/// A turn that has begun.
+pub(crate) struct Turn {
+    /// Which of its conversation, from 1; of a kept session, over all the processes that have had it.
+    pub(crate) number: u64,
+    pub(crate) run: RunHandle,
 }
 
 /// When a run is over. Exhaustive: with the turn at work, or with a later one.
@@ -79,7 +86,7 @@ impl Conversation {
     /// Opens what the command line names: a session if there is `--session` or `--store`.
     pub(crate) async fn open(args: &RunArgs, agent: Agent, is_there: Must) -> anyhow::Result<Self> {
         if args.session.is_none() && args.store.is_none() {
-            return Ok(Self::Bare { agent: Box::new(agent), history: History::new(), begun: None });
+            return Ok(Self::Bare { agent: Box::new(agent), history: History::new(), turns: 0, begun: None });
         }
         let id = args.session.as_deref().map_or_else(SessionId::fresh, SessionId::from);
         let store = open_store(args.store.clone())?;
@@ -94,7 +101,8 @@ impl Conversation {
             builder = builder.setup(setup);
         }
         let session = own(builder, &store, &id).await?;
-        Ok(Self::Kept(Box::new(Kept::new(session, id, store))))
+        let epoch = store.open(&id).await?.epoch;
+        Ok(Self::Kept(Box::new(Kept::new(session, (id, epoch), store))))
     }
 
     /// The session's id, where there is one.
@@ -102,6 +110,14 @@ impl Conversation {
         match self {
             Self::Bare { .. } => None,
             Self::Kept(kept) => Some(&kept.id),
+        }
+    }
+
+    /// The session that it is, where it is kept.
+    pub(crate) fn kept(&self) -> Option<&Kept> {
+        match self {
+            Self::Bare { .. } => None,
+            Self::Kept(kept) => Some(kept),
         }
     }
 
@@ -132,7 +148,8 @@ impl Conversation {
     /// Says this; its turn is one of the next.
     pub(crate) fn say(&mut self, prompt: UserMessage) -> anyhow::Result<()> {
         match self {
-            Self::Bare { agent, history, begun } => {
+            Self::Bare { agent, history, turns, begun } => {
+                *turns += 1;
                 *begun = Some(agent.run_on(std::mem::take(history), prompt).detach());
                 Ok(())
             }
@@ -153,7 +170,10 @@ impl Conversation {
     /// If the store did not take what was said, or the session failed.
     pub(crate) async fn next(&mut self) -> anyhow::Result<Next> {
         match self {
-            Self::Bare { begun, .. } => Ok(begun.take().map_or(Next::Nothing, Next::Own)),
+            Self::Bare { begun, turns, .. } => {
+                let number = *turns;
+                Ok(begun.take().map_or(Next::Nothing, |run| Next::Own(Turn { number, run })))
+            }
             Self::Kept(kept) => kept.next().await,
         }
     }

@@ -19,11 +19,13 @@ use serde_json::json;
 mod killed;
 mod talking;
 
+use crate::output::{Unwritten, say};
+
 /// Walks through the scenes; each prints its receipt and shows that the conversation goes on.
 pub(crate) async fn demo() -> anyhow::Result<ExitCode> {
-    println!(
-        "Safepoint in eight scenes, a few seconds. The model is a script behind a real socket; the rest is real.\n"
-    );
+    say(
+        "Safepoint in eight scenes, a few seconds. The model is a script behind a real socket; the rest is real.\n",
+    )?;
     at_a_safe_point().await?;
     now_mid_stream().await?;
     a_process_tree().await?;
@@ -32,15 +34,15 @@ pub(crate) async fn demo() -> anyhow::Result<ExitCode> {
     talking::a_steer().await?;
     talking::a_preempt().await?;
     killed::kill_and_resume().await?;
-    println!("Every conversation went on with a history that a strict server accepts.");
-    println!("Next: safepoint   (a conversation: type while it works, Esc to stop)");
-    println!("      safepoint run \"hello\"   (Ctrl-C once: graceful; twice: now)");
+    say("Every conversation went on with a history that a strict server accepts.")?;
+    say("Next: safepoint   (a conversation: type while it works, Esc to stop)")?;
+    say("      safepoint run \"hello\"   (Ctrl-C once: graceful; twice: now)")?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn scene(number: u8, title: &str, what: &str) {
-    println!("── {number}. {title} ──────────────────────────────────────");
-    println!("{what}");
+fn scene(number: u8, title: &str, what: &str) -> Result<(), Unwritten> {
+    say(format_args!("── {number}. {title} ──────────────────────────────────────"))?;
+    say(what)
 }
 
 async fn server(replies: Vec<Reply>) -> anyhow::Result<ModelServer> {
@@ -72,18 +74,18 @@ fn started(kind: &EventKind) -> Option<CallId> {
 }
 
 /// Prints the final receipt, then sends the next message on the same history.
-async fn close(agent: &Agent, handle: &RunHandle) {
+async fn close(agent: &Agent, handle: &RunHandle) -> Result<(), Unwritten> {
     let outcome = handle.done().await;
     let quiet = handle.quiet().await;
-    println!("\n{}\n", indented(&quiet.receipt().to_string()));
+    say(format_args!("\n{}\n", indented(&quiet.receipt().to_string())))?;
     let next = agent.run_on(outcome.history().clone(), "And now?").await;
     match next {
-        Outcome::Done(answer) => println!("  next message accepted: {answer}\n"),
-        other => println!(
+        Outcome::Done(answer) => say(format_args!("  next message accepted: {answer}\n")),
+        other => say(format_args!(
             "  next message: {}\n{}\n",
             other.ending().as_str(),
             indented(&other.receipt().to_string())
-        ),
+        )),
     }
 }
 
@@ -96,7 +98,7 @@ async fn at_a_safe_point() -> anyhow::Result<()> {
         1,
         "A stop at a safe point",
         "Two calls in a row. A graceful stop comes during the first: it ends, the second never begins.",
-    );
+    )?;
     let server = server(vec![
         Reply::default().and_call("book", json!({})).and_call("book", json!({})),
         Reply::text("I booked once; the second was never begun."),
@@ -117,7 +119,7 @@ async fn at_a_safe_point() -> anyhow::Result<()> {
     let handle = agent.run("Book two tables.").detach();
     begun.notified().await;
     handle.stop(StopRequest::graceful(secs(5)).because(Reason::user("changed my mind")));
-    close(&agent, &handle).await;
+    close(&agent, &handle).await?;
     Ok(())
 }
 
@@ -126,7 +128,7 @@ async fn now_mid_stream() -> anyhow::Result<()> {
         2,
         "Now, while the model streams",
         "The connection closes at once, what you saw is kept, and usage is never zero.",
-    );
+    )?;
     let story = "Once upon a time there was a stop button that nobody could trust, and the people who pressed it waited and waited.";
     let server = server(vec![
         Reply::text(story).paced(6, Duration::from_millis(60)),
@@ -143,17 +145,17 @@ async fn now_mid_stream() -> anyhow::Result<()> {
         seen.len() > 30
     })
     .await;
-    println!("  model: {seen}▌");
+    say(format_args!("  model: {seen}▌"))?;
     let asked = std::time::Instant::now();
     handle.stop(StopRequest::now().because(Reason::user("enough")));
     let _outcome = handle.done().await;
     let told = asked.elapsed();
     let closed = server.request(0).await.peer_closed().await;
-    println!(
+    say(format_args!(
         "  told after {told:.1?}; the server saw the socket close after {:.1?}",
         closed.into_std() - asked
-    );
-    close(&agent, &handle).await;
+    ))?;
+    close(&agent, &handle).await?;
     Ok(())
 }
 
@@ -162,7 +164,7 @@ async fn a_process_tree() -> anyhow::Result<()> {
         3,
         "A shell command with grandchildren",
         "A detached grandchild in its own session, ignoring SIGINT and SIGTERM. Nothing of it survives.",
-    );
+    )?;
     let command = "trap '' INT TERM; setsid sh -c \"trap '' INT TERM; sleep 300\" & sleep 300";
     let server = server(vec![
         Reply::call("shell", json!({ "command": command })),
@@ -178,7 +180,7 @@ async fn a_process_tree() -> anyhow::Result<()> {
     tokio::time::sleep(Duration::from_millis(300)).await;
     let request = StopRequest::now().cleanup_cap(Duration::from_millis(800));
     handle.stop(request.because(Reason::user("ctrl-c, twice")));
-    close(&agent, &handle).await;
+    close(&agent, &handle).await?;
     Ok(())
 }
 
@@ -187,7 +189,7 @@ async fn one_call_alone() -> anyhow::Result<()> {
         4,
         "One call stopped alone",
         "The slow one of two searches is stopped; the run goes on, and the model is told.",
-    );
+    )?;
     let calls = Reply::default()
         .and_call("look", json!({"in": "the attic"}))
         .and_call("look", json!({"in": "the cellar"}));
@@ -217,9 +219,12 @@ async fn one_call_alone() -> anyhow::Result<()> {
     })
     .await;
     if let Some(attic) = calls.first() {
-        println!("  stopping call {attic} alone: {:?}", handle.stop_call(attic, StopRequest::now()));
+        say(format_args!(
+            "  stopping call {attic} alone: {:?}",
+            handle.stop_call(attic, StopRequest::now())
+        ))?;
     }
-    close(&agent, &handle).await;
+    close(&agent, &handle).await?;
     Ok(())
 }
 
@@ -228,7 +233,7 @@ async fn a_swallowing_tool() -> anyhow::Result<()> {
         5,
         "A tool that swallows its stop",
         "It catches everything, for ever. It delays nothing, and no zombie round follows.",
-    );
+    )?;
     let server = server(vec![Reply::call("stubborn", json!({})), Reply::text("It never answered.")]).await?;
     let (begun, count) =
         (Arc::new(tokio::sync::Notify::new()), Arc::new(std::sync::atomic::AtomicU32::new(0)));
@@ -251,6 +256,6 @@ async fn a_swallowing_tool() -> anyhow::Result<()> {
     begun.notified().await;
     let request = StopRequest::at_within(SafePoints::AFTER_STARTED_CALLS, safepoint::Grace::from_millis(200));
     handle.stop(request.because(Reason::user("time is up")));
-    close(&agent, &handle).await;
+    close(&agent, &handle).await?;
     Ok(())
 }

@@ -14,13 +14,13 @@ use safepoint::{
 };
 use serde_json::{Map, Value, json};
 
-/// Numbers lines without a gap and stamps them.
+/// Numbers lines without a gap and stamps them. The next owner of a session begins anew, in another epoch.
 pub(crate) struct Lines {
     session: SessionId,
-    /// Whether what is recorded survives this process.
-    keeps: bool,
+    /// Which owner of the session this is; none where it lives in memory, and nothing survives this process.
+    epoch: Option<u64>,
     seq: u64,
-    turn: u32,
+    turn: u64,
     run: String,
     round: u32,
     reason: Value,
@@ -28,10 +28,10 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    /// Lines of this session, which is kept or lives in memory.
-    pub(crate) fn new(session: &SessionId, kept: Option<&SessionId>) -> Self {
+    /// Lines of this session, which is kept and in this epoch, or lives in memory.
+    pub(crate) fn new(session: &SessionId, epoch: Option<u64>) -> Self {
         Self {
-            keeps: kept.is_some(),
+            epoch,
             session: session.clone(),
             seq: 0,
             turn: 0,
@@ -42,26 +42,27 @@ impl Lines {
         }
     }
 
-    pub(crate) fn turn(&mut self, run: &str) {
-        self.turn += 1;
+    pub(crate) fn turn(&mut self, number: u64, run: &str) {
+        self.turn = number;
         self.round = 0;
         self.rounds.clear();
         run.clone_into(&mut self.run);
         self.reason = Value::Null;
     }
 
-    /// The lines of one event: most have one, some have none.
-    pub(crate) fn event(&mut self, event: &Event) -> Vec<u8> {
-        let Some((kind, fields)) = self.fields(&event.kind) else { return Vec::new() };
-        self.line(kind, event.at, fields)
+    /// The line of one event: most have one, some have none.
+    pub(crate) fn event(&mut self, event: &Event) -> Option<Value> {
+        let (kind, fields) = self.fields(&event.kind)?;
+        Some(self.line(kind, event.at, fields))
     }
 
-    pub(crate) fn line(&mut self, kind: &str, at: Timestamp, fields: Value) -> Vec<u8> {
+    pub(crate) fn line(&mut self, kind: &str, at: Timestamp, fields: Value) -> Value {
         let mut line = Map::new();
         line.insert("v".into(), json!(1));
         line.insert("type".into(), json!(kind));
         line.insert("session".into(), json!(self.session));
         line.insert("run".into(), json!(self.run));
+        line.insert("epoch".into(), json!(self.epoch.unwrap_or_default()));
         line.insert("seq".into(), json!(self.seq));
         line.insert("at".into(), json!(at.to_string()));
         line.insert("turn".into(), json!(self.turn));
@@ -69,9 +70,7 @@ impl Lines {
             line.extend(fields);
         }
         self.seq += 1;
-        let mut bytes = Value::Object(line).to_string().into_bytes();
-        bytes.push(b'\n');
-        bytes
+        Value::Object(line)
     }
 
     fn fields(&mut self, kind: &EventKind) -> Option<(&'static str, Value)> {
@@ -170,7 +169,7 @@ impl Lines {
     }
 
     /// The last line of a turn.
-    pub(crate) fn outcome(&mut self, outcome: &Outcome, receipt: &Receipt) -> Vec<u8> {
+    pub(crate) fn outcome(&mut self, outcome: &Outcome, receipt: &Receipt) -> Value {
         let error = match outcome {
             Outcome::Failed(error) => {
                 json!({"code": error.code(), "message": error.to_string(), "hint": error.hint()})
@@ -184,7 +183,7 @@ impl Lines {
         };
         let persisted = match outcome.persisted() {
             // The log of this command lives in memory: it does not survive the process, and is not said to.
-            Persisted::Yes if !self.keeps => json!("no"),
+            Persisted::Yes if self.epoch.is_none() => json!("no"),
             Persisted::Yes => json!("yes"),
             Persisted::No(error) => json!({"no": error}),
             Persisted::Unknown => json!("unknown"),

@@ -1,6 +1,6 @@
 //! Commands on kept sessions, through the store alone: they work before, while and after an owner lives.
 
-use std::{io::Write as _, path::PathBuf, process::ExitCode};
+use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
@@ -15,8 +15,9 @@ use serde_json::{Value, json};
 
 use crate::{
     conversation::{existing_file, existing_store},
-    screen::plain,
+    output::{self, Bulk},
     told::Told,
+    trace::one_line,
 };
 
 /// Exit codes of control commands.
@@ -63,7 +64,7 @@ pub(crate) async fn check(place: Where) -> anyhow::Result<ExitCode> {
         if let Some(path) = named {
             anyhow::bail!("there is no store {}", path.display());
         }
-        eprintln!("safepoint: no session is kept");
+        output::tell("safepoint: no session is kept");
         return Ok(ExitCode::SUCCESS);
     };
     let mut older = None;
@@ -73,7 +74,7 @@ pub(crate) async fn check(place: Where) -> anyhow::Result<ExitCode> {
         bad += 1;
         match told.as_mut() {
             Some(told) => told.say("checked", None, json!({"sound": false, "said": flaw}))?,
-            None => println!("the file itself: {flaw}"),
+            None => output::say(format_args!("the file itself: {flaw}"))?,
         }
     }
     loop {
@@ -102,7 +103,7 @@ async fn is_sound(store: &SqliteStore, session: &SessionId, told: Option<&mut To
     };
     match told {
         Some(told) => told.say("checked", Some(session.as_str()), json!({"sound": sound, "said": said}))?,
-        None => println!("{session}  {said}"),
+        None => output::say(format_args!("{}  {said}", one_line(session.as_str())))?,
     }
     Ok(sound)
 }
@@ -133,21 +134,23 @@ pub(crate) async fn export(args: ExportArgs) -> anyhow::Result<ExitCode> {
     // On stdout there is nothing but records.
     let place = Where { store: args.store, json: false };
     let Some(store) = existing_store(place.store.clone())? else { return no_session(&session, &place) };
-    let mut out = std::io::BufWriter::new(std::io::stdout());
+    let mut out = Bulk::default();
     let (mut damaged, mut written, mut told) = (0, Ok(()), Told::default());
     let done = store::export(&*store, &session, |entry| {
         damaged += usize::from(entry.record.is_err());
         if written.is_ok() {
-            written = writeln!(out, "{}", exported(&mut told, &session, entry));
+            written = out.json(exported(&mut told, &session, entry));
         }
     });
     match done.await {
         Err(Error::NoSession(_)) => return no_session(&session, &place),
         done => done?,
     }
-    written.and_then(|()| out.flush()).context("stdout cannot be written")?;
+    written.and_then(|()| out.flush())?;
     if damaged > 0 {
-        eprintln!("safepoint: {damaged} records cannot be read; they are told in their places");
+        output::tell(format_args!(
+            "safepoint: {damaged} records cannot be read; they are told in their places"
+        ));
     }
     Ok(ExitCode::from(u8::from(damaged > 0)))
 }
@@ -173,7 +176,7 @@ fn exported(told: &mut Told, session: &SessionId, entry: Entry) -> Value {
 /// There is no such session: said in the form that was asked for.
 ///
 /// # Errors
-/// If nobody reads it.
+/// If stdout does not take it.
 pub(crate) fn no_session(session: &SessionId, place: &Where) -> anyhow::Result<ExitCode> {
     let said = format!("there is no session {session}; `safepoint sessions ls` lists them");
     none_such((session, "no_such_session"), said, place)
@@ -182,7 +185,7 @@ pub(crate) fn no_session(session: &SessionId, place: &Where) -> anyhow::Result<E
 /// The same of anything else that is not there.
 ///
 /// # Errors
-/// If nobody reads it.
+/// If stdout does not take it.
 pub(crate) fn none_such(
     (session, status): (&SessionId, &str),
     said: String,
@@ -193,7 +196,7 @@ pub(crate) fn none_such(
             json!({"code": code::NO_SUCH, "status": status, "message": said, "detail": {}, "last": true});
         Told::default().say("reply", Some(session.as_str()).filter(|named| !named.is_empty()), fields)?;
     } else {
-        eprintln!("safepoint: {}", plain(&said));
+        output::tell(format_args!("safepoint: {}", one_line(&said)));
     }
     Ok(ExitCode::from(code::NO_SUCH))
 }

@@ -2,7 +2,7 @@
 
 use std::{
     fs::{File, OpenOptions},
-    io::{self, IsTerminal as _},
+    io,
     os::unix::fs::OpenOptionsExt as _,
 };
 
@@ -11,6 +11,8 @@ use rustix::{
     termios::{QueueSelector, tcflush},
 };
 use tokio::net::unix::pipe::Receiver;
+
+use crate::output::Stream;
 
 /// The keyboard of the controlling terminal.
 pub(crate) struct Keyboard {
@@ -22,7 +24,7 @@ pub(crate) struct Keyboard {
 impl Keyboard {
     /// Whether somebody can see a question and answer it.
     pub(crate) fn is_there() -> bool {
-        io::stderr().is_terminal() && open().is_ok()
+        Stream::Err.is_terminal() && open().is_ok()
     }
 
     /// The keyboard, with what was typed before now thrown away.

@@ -17,8 +17,8 @@ mod kept;
 mod keyboard;
 mod mcp;
 mod model;
+mod output;
 mod practice;
-mod printer;
 mod prompts;
 mod questions;
 mod rules;
@@ -42,6 +42,7 @@ use crate::{
     approvals::Verb,
     args::{ChatArgs, Cli, Command},
     kept::StoreCommand,
+    output::Unwritten,
 };
 
 fn main() -> ExitCode {
@@ -49,9 +50,12 @@ fn main() -> ExitCode {
     safepoint_tools::process::guard_main_if_asked();
     // Before anything is read: no other process of this user sees our keys.
     safepoint_tools::process::keep_secrets();
-    let cli = Cli::parse_from(args::written());
-    leave_with_the_reader();
-    tracing_subscriber::fmt().with_env_filter(logged()).with_writer(std::io::stderr).init();
+    output::tell_panics();
+    let cli = match Cli::try_parse_from(args::written()) {
+        Ok(cli) => cli,
+        Err(error) => return output::of_clap(&error),
+    };
+    tracing_subscriber::fmt().with_env_filter(logged()).with_ansi(false).with_writer(|| output::Log).init();
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return failed(&anyhow::Error::new(error).context("the runtime could not be started")),
@@ -59,7 +63,7 @@ fn main() -> ExitCode {
     let code = runtime.block_on(async {
         match cli.command {
             None if chat::is_on_terminal() => chat::chat(ChatArgs::usual()).await,
-            None => Ok(help()),
+            None => help(),
             Some(Command::Chat(args)) => chat::chat(*args).await,
             Some(Command::Push(args)) => control::client::push(args).await,
             Some(Command::Steer(args)) => control::client::steer(args).await,
@@ -85,37 +89,27 @@ fn main() -> ExitCode {
     code.unwrap_or_else(|error| failed(&error))
 }
 
-/// Whoever lists something into `head` has seen enough: that is no failure of ours, and no trace of it is shown. What runs
-/// turns has writers of its own, and a closed stdout is a disconnect there.
-fn leave_with_the_reader() {
-    const CLOSED: u8 = 141;
-    let usual = std::panic::take_hook();
-    std::panic::set_hook(Box::new(move |panic| {
-        let said = panic.payload().downcast_ref::<String>().map_or("", String::as_str);
-        if said.starts_with("failed printing to stdout") && said.contains("Broken pipe") {
-            // As a program that a closed pipe has ended, by the number of its signal.
-            std::process::exit(i32::from(CLOSED));
-        }
-        usual(panic);
-    }));
-}
-
 /// What `SAFEPOINT_LOG` says; else our own errors, and not what a library says of a server that we tell of ourselves.
 fn logged() -> tracing_subscriber::EnvFilter {
     use tracing_subscriber::EnvFilter;
     EnvFilter::try_from_env("SAFEPOINT_LOG").unwrap_or_else(|_unset| EnvFilter::new("error,rmcp=off"))
 }
 
-fn help() -> ExitCode {
+fn help() -> anyhow::Result<ExitCode> {
     use clap::CommandFactory as _;
-    if Cli::command().print_help().is_err() {
-        // Nobody reads it.
-    }
-    ExitCode::SUCCESS
+    output::say(Cli::command().render_help().to_string().trim_end())?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn failed(error: &anyhow::Error) -> ExitCode {
-    eprintln!("safepoint: {error:#}");
+    let unwritten = error.downcast_ref::<Unwritten>();
+    // Whoever closed it has seen enough.
+    if unwritten != Some(&Unwritten::Closed) {
+        output::tell(format_args!("safepoint: {error:#}"));
+    }
+    if let Some(unwritten) = unwritten {
+        return ExitCode::from(unwritten.exit_code());
+    }
     let usage = error.is::<args::Usage>() || error.chain().any(|cause| cause.is::<args::Usage>());
     let elsewhere = error.is::<conversation::Elsewhere>();
     ExitCode::from(match (usage, elsewhere, error.is::<conversation::NoSession>()) {

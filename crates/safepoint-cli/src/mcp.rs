@@ -4,7 +4,6 @@ mod call;
 mod config;
 
 use std::{
-    io::Write as _,
     path::{Path, PathBuf},
     pin::pin,
     process::ExitCode,
@@ -12,7 +11,6 @@ use std::{
     time::Duration,
 };
 
-use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use futures_util::future::{Either, join_all, select};
 use safepoint::{Tool, tool::EffectClass};
@@ -28,6 +26,7 @@ use crate::{
     args::Usage,
     config::{Config, place},
     duration::parse as duration,
+    output,
     signals::{Got, Signals},
     told::Told,
 };
@@ -113,7 +112,7 @@ async fn unless<T>(signals: &mut Signals, work: impl Future<Output = T>) -> Resu
 }
 
 fn stopped(got: Got, what: &str) -> ExitCode {
-    eprintln!("safepoint: stopped; {what}");
+    output::tell(format_args!("safepoint: stopped; {what}"));
     ExitCode::from(got.exit_code())
 }
 
@@ -144,8 +143,11 @@ async fn ls(args: LsArgs) -> anyhow::Result<ExitCode> {
             Ok(found) => warn(&name, &found.offer),
             Err(_) => code = ExitCode::FAILURE,
         }
-        let shown = if args.json { as_json(&mut told, &name, &found) } else { for_people(&name, &found) };
-        say(&shown)?;
+        if args.json {
+            output::say_json(as_json(&mut told, &name, &found))?;
+        } else {
+            output::say(for_people(&name, &found))?;
+        }
     }
     Ok(code)
 }
@@ -186,16 +188,16 @@ fn for_people(name: &str, found: &Result<Found, Error>) -> String {
     for (tool, own) in found.offer.tools.iter().zip(&found.offer.own_names) {
         let spec = tool.spec();
         let what = spec.description.lines().next().unwrap_or_default();
-        let of = if spec.name.ends_with(own) { String::new() } else { format!(" ({})", plain(own)) };
-        text.push_str(&format!("\n  {}{of} [{}] {}", spec.name, effect(spec.effect), plain(what)));
+        let of = if spec.name.ends_with(own) { String::new() } else { format!(" ({})", own) };
+        text.push_str(&format!("\n  {}{of} [{}] {}", spec.name, effect(spec.effect), what));
     }
     for refused in &found.offer.refused {
-        text.push_str(&format!("\n  refused: {:?}, since {}", refused.name, plain(&refused.why)));
+        text.push_str(&format!("\n  refused: {:?}, since {}", refused.name, refused.why));
     }
     text
 }
 
-fn as_json(told: &mut Told, name: &str, found: &Result<Found, Error>) -> String {
+fn as_json(told: &mut Told, name: &str, found: &Result<Found, Error>) -> Value {
     let line = match found {
         Ok(Found { protocol, offer }) => {
             let tools = offer.tools.iter().zip(&offer.own_names).map(|(tool, own)| {
@@ -217,24 +219,14 @@ fn as_json(told: &mut Told, name: &str, found: &Result<Found, Error>) -> String 
         }
         Err(error) => json!({"name": name, "error": error.to_string()}),
     };
-    told.line("mcp_server", None, line).to_string()
+    told.line("mcp_server", None, line)
 }
 
 /// Says which words of a server's entry say nothing.
 fn warn(name: &str, offer: &Offer) {
     for what in &offer.unmatched {
-        eprintln!("safepoint: [mcp.{name}] {}", plain(what));
+        output::tell(format_args!("safepoint: [mcp.{name}] {}", what));
     }
-}
-
-/// A stranger's text without what a terminal would obey.
-fn plain(text: &str) -> String {
-    let shown = |c: char| if c.is_control() && !matches!(c, '\n' | '\t') { '\u{fffd}' } else { c };
-    text.chars().map(shown).collect()
-}
-
-fn say(line: &str) -> anyhow::Result<()> {
-    writeln!(std::io::stdout(), "{line}").context("stdout cannot be written")
 }
 
 /// The servers that a run uses, until it is over, each with what it offered at first.

@@ -8,7 +8,7 @@ use safepoint_testkit::{
     server::{Log, ModelServer, Options, Recording},
 };
 
-use crate::{args::PracticeArgs, args::Usage, signals::Signals};
+use crate::{args::PracticeArgs, args::Usage, output, signals::Signals};
 
 /// Serves until it is told to stop.
 pub(crate) async fn practice(args: PracticeArgs) -> anyhow::Result<ExitCode> {
@@ -35,9 +35,10 @@ pub(crate) async fn practice(args: PracticeArgs) -> anyhow::Result<ExitCode> {
         .await
         .with_context(|| format!("{} cannot be listened on", args.listen))?;
     let address = server.address();
-    println!("{}", serde_json::json!({ "listening": format!("http://{address}") }));
-    std::io::stdout().flush()?;
-    eprintln!("try: safepoint run --base-url http://{address}/v1 --model openai:practice \"hello\"");
+    output::say_json(serde_json::json!({ "listening": format!("http://{address}") }))?;
+    output::tell(format_args!(
+        "try: safepoint run --base-url http://{address}/v1 --model openai:practice \"hello\""
+    ));
     Signals::listen()?.next().await;
     Ok(ExitCode::SUCCESS)
 }
@@ -45,6 +46,6 @@ pub(crate) async fn practice(args: PracticeArgs) -> anyhow::Result<ExitCode> {
 /// Writes a line in one piece: whoever reads the file meanwhile sees whole lines.
 fn write_line(mut file: &std::fs::File, line: &serde_json::Value) {
     if let Err(error) = file.write_all(format!("{line}\n").as_bytes()) {
-        eprintln!("the log cannot be written: {error}");
+        output::tell(format_args!("the log cannot be written: {error}"));
     }
 }

@@ -9,6 +9,7 @@ use safepoint::{
     AgentBuilder, Tool,
     approval::{Rule, Ruling},
 };
+use safepoint_tools::toolbox;
 use serde::Deserialize;
 use serde_json::Value;
 use toml::Spanned;
@@ -152,11 +153,21 @@ impl Rules {
         mut builder: AgentBuilder,
         tools: &[Arc<dyn Tool>],
     ) -> Result<AgentBuilder, Usage> {
+        let known = self.known(tools)?;
         for rule in &self.rules {
-            self.check(rule, tools)?;
+            self.check(rule, &known)?;
             builder = builder.rule(rule.as_rule());
         }
         Ok(builder)
+    }
+
+    /// The tools that are offered, and those that there always are: a rule of one that was not chosen is checked too.
+    fn known(&self, tools: &[Arc<dyn Tool>]) -> Result<Vec<Arc<dyn Tool>>, Usage> {
+        let all = match self.rules.is_empty() {
+            true => Vec::new(),
+            false => toolbox("/").map_err(|error| Usage(error.to_string()))?.all(),
+        };
+        Ok(tools.iter().cloned().chain(all).collect())
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -21,6 +21,7 @@ use crate::{
     conversation::{Conversation, Hand, Must, kept_in},
     mcp::Used,
     model::Chosen,
+    output,
     prompts::{prompts, says_something},
     questions,
     screen::Screen,
@@ -41,7 +42,7 @@ pub(crate) async fn run(mut args: Box<RunArgs>) -> anyhow::Result<ExitCode> {
         read = read => read.context("the prompt could not be read")??,
         // What was read so far is lost, and there is no run that could keep it.
         got = signals.next() => {
-            eprintln!("safepoint: stopped before the prompt was read; no run began");
+            output::tell("safepoint: stopped before the prompt was read; no run began");
             return Ok(ExitCode::from(got.exit_code()));
         }
     };
@@ -75,7 +76,8 @@ async fn turns(args: &RunArgs, begins: VecDeque<Begin>, mut signals: Signals) ->
         // A session that was taken is given back by the end of this program; nothing was said in it.
         got = signals.next() => {
             screen.note("safepoint: stopped before a turn began");
-            return Ok(signals.until_written(&screen, ExitCode::from(got.exit_code())).await);
+            let code = signals.until_written(&screen, ExitCode::from(got.exit_code())).await;
+            return Ok(screen.judged(code, args.on_disconnect));
         }
     };
     for lost in conversation.lost() {
@@ -88,7 +90,7 @@ async fn turns(args: &RunArgs, begins: VecDeque<Begin>, mut signals: Signals) ->
         ));
     }
     let (turns, socket) = reachable(&session, &conversation, args, &screen).await;
-    let view = View::new(args, Arc::clone(&screen), &session, conversation.id());
+    let view = View::new(args, Arc::clone(&screen), &session, conversation.kept());
     let mut course = Course {
         args,
         signals: &mut signals,
@@ -110,6 +112,7 @@ async fn turns(args: &RunArgs, begins: VecDeque<Begin>, mut signals: Signals) ->
     }
     end(conversation, needs, &mut signals).await;
     let code = signals.until_written(&screen, code).await;
+    let code = screen.judged(code, args.on_disconnect);
     went?;
     if let Some(socket) = socket {
         socket.finish().await;

@@ -3,15 +3,19 @@
 //! **Invariants**
 //! - A live line is drawn only where stderr is a terminal that can clear it, and never while a question stands.
 //! - It is cleared before anything else is written to that terminal.
-//! - No control character of a model's or a tool's words reaches a terminal.
+//! - It writes through `output` alone, where no control character of anybody's words reaches a terminal.
 
 use std::{
-    borrow::Cow,
-    io::IsTerminal as _,
+    process::ExitCode,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use crate::printer::{Order, Printer};
+use serde_json::Value;
+
+use crate::{
+    args::OnDisconnect,
+    output::{Drawn, Order, Piece, Printer, Stream, Unwritten, plain},
+};
 
 /// The terminal, or what stands in for it.
 pub(crate) struct Screen {
@@ -25,7 +29,6 @@ pub(crate) struct Screen {
 struct Look {
     live: Live,
     order: Order,
-    stdout: Sink,
 }
 
 /// Whether there is a live line. Exhaustive: none, plain, or dim.
@@ -36,19 +39,14 @@ enum Live {
     Dim,
 }
 
-/// Where stdout goes. Exhaustive: to a person, or elsewhere.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Sink {
-    Terminal,
-    Other,
-}
-
 #[derive(Debug)]
 struct State {
     column: Column,
     /// The live line as it stands.
     drawn: Option<String>,
     question: Question,
+    /// The questions that were put here and are withdrawn, not answered.
+    withdrawn: Vec<String>,
     /// What waits behind a question.
     later: Vec<String>,
 }
@@ -60,11 +58,11 @@ enum Column {
     Inside,
 }
 
-/// Whether somebody is being asked. Exhaustive: nobody or somebody.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Whether somebody is being asked. Exhaustive: nobody, or somebody about this.
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum Question {
     None,
-    Asked,
+    Asked(String),
 }
 
 /// How much a live line matters. Exhaustive: it may wait for a free line, or it may not.
@@ -77,25 +75,32 @@ pub(crate) enum Weight {
 }
 
 const CLEAR: &str = "\r\x1b[2K";
+const DIM: &str = "\x1b[2m";
+const RESET: &str = "\x1b[0m";
 
 impl Screen {
     /// The screen of this process; under `--json` it has no live line.
     pub(crate) fn start(json: bool) -> Arc<Self> {
         let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         let can_clear = std::env::var("TERM").is_ok_and(|term| !term.is_empty() && term != "dumb");
-        let stderr = std::io::stderr().is_terminal();
-        let stdout = if std::io::stdout().is_terminal() { Sink::Terminal } else { Sink::Other };
+        let (stdout, stderr) = (Stream::Out.is_terminal(), Stream::Err.is_terminal());
         let live = match (stderr && can_clear && !json, set("NO_COLOR")) {
             (false, _) => Live::No,
             (true, true) => Live::Plain,
             (true, false) => Live::Dim,
         };
-        let order = if stderr && stdout == Sink::Terminal { Order::Together } else { Order::Apart };
-        Arc::new(Self::new(Printer::start(order), Look { live, order, stdout }))
+        let order = if stderr && stdout { Order::Together } else { Order::Apart };
+        Arc::new(Self::new(Printer::start(order), Look { live, order }))
     }
 
     fn new(printer: Printer, look: Look) -> Self {
-        let state = State { column: Column::Start, drawn: None, question: Question::None, later: Vec::new() };
+        let state = State {
+            column: Column::Start,
+            drawn: None,
+            question: Question::None,
+            withdrawn: Vec::new(),
+            later: Vec::new(),
+        };
         Self { printer, look, state: Mutex::new(state) }
     }
 
@@ -103,8 +108,8 @@ impl Screen {
         self.look.live != Live::No
     }
 
-    /// Resolves when nobody reads stdout any more.
-    pub(crate) fn closed(&self) -> impl Future<Output = ()> + use<> {
+    /// Resolves when nobody reads stdout any more, or it takes nothing.
+    pub(crate) fn closed(&self) -> impl Future<Output = Unwritten> + use<> {
         self.printer.closed()
     }
 
@@ -118,8 +123,7 @@ impl Screen {
             self.clear(&mut state);
         }
         state.column = if text.ends_with('\n') { Column::Start } else { Column::Inside };
-        let text = if self.look.stdout == Sink::Terminal { plain(text) } else { Cow::Borrowed(text) };
-        self.printer.print(text.into_owned());
+        self.printer.print(Piece::Said(text.to_owned()));
     }
 
     /// Ends the line of the text, if it has begun one.
@@ -127,20 +131,20 @@ impl Screen {
         let mut state = self.lock();
         if state.column == Column::Inside {
             state.column = Column::Start;
-            self.printer.print("\n");
+            self.printer.print(Piece::Words("\n".into()));
         }
     }
 
     /// A line for scripts, to stdout.
-    pub(crate) fn line(&self, bytes: Vec<u8>) {
-        self.printer.print(bytes);
+    pub(crate) fn line(&self, line: Value) {
+        self.printer.print(Piece::Line(line));
     }
 
     /// For people, in lines of its own. While a question stands it waits behind it.
     pub(crate) fn note(&self, text: &str) {
         let mut state = self.lock();
-        match state.question {
-            Question::Asked => state.later.push(text.to_owned()),
+        match &state.question {
+            Question::Asked(_) => state.later.push(text.to_owned()),
             Question::None => self.tell(&mut state, text),
         }
     }
@@ -148,7 +152,7 @@ impl Screen {
     /// Sets the live line, or clears it.
     pub(crate) fn live(&self, line: Option<(String, Weight)>) {
         let mut state = self.lock();
-        if self.look.live == Live::No || state.question == Question::Asked {
+        if self.look.live == Live::No || state.question != Question::None {
             return;
         }
         let inside = state.column == Column::Inside && self.look.order == Order::Together;
@@ -162,22 +166,32 @@ impl Screen {
         }
         if inside && state.drawn.is_none() {
             // The text goes on at the start of the next line.
-            self.printer.tell("\n");
+            self.words("\n");
             state.column = Column::Start;
         }
-        self.printer.tell(match self.look.live {
-            Live::Dim => format!("{CLEAR}\x1b[2m{text}\x1b[0m"),
-            Live::Plain | Live::No => format!("{CLEAR}{text}"),
-        });
+        let (on, off) = if self.look.live == Live::Dim { (DIM, RESET) } else { ("", "") };
+        let mut drawn = Drawn::default();
+        drawn.mark(CLEAR);
+        drawn.mark(on);
+        drawn.words(&text);
+        drawn.mark(off);
+        self.printer.tell(Piece::Drawn(drawn));
         state.drawn = Some(text);
     }
 
-    /// Puts a question; it stands until the guard is dropped, and nothing is written below it meanwhile.
-    pub(crate) fn ask(self: &Arc<Self>, question: &str) -> Asking {
+    /// Puts the question of this id; it stands until the guard is dropped, and nothing is written below it meanwhile.
+    pub(crate) fn ask(self: &Arc<Self>, id: &str, question: &str) -> Asking {
         let mut state = self.lock();
         self.tell_part(&mut state, question);
-        state.question = Question::Asked;
-        Asking { screen: Arc::clone(self), answer: Answer::Open }
+        state.question = Question::Asked(id.to_owned());
+        Asking { screen: Arc::clone(self), id: id.to_owned(), answer: Answer::Open }
+    }
+
+    /// Whether the question of this id was put here, and whoever was asked did not answer it. Asked when its end is heard,
+    /// which may be before it is withdrawn: one that stands now is.
+    pub(crate) fn was_put(&self, id: &str) -> bool {
+        let state = self.lock();
+        state.question == Question::Asked(id.to_owned()) || state.withdrawn.iter().any(|gone| gone == id)
     }
 
     /// Resolves when what is left is written, however slowly it is read, or when nobody reads it any more.
@@ -186,23 +200,38 @@ impl Screen {
         self.printer.written()
     }
 
+    /// The exit code, where stdout did not take all that was to be written: what that was is told.
+    pub(crate) fn judged(&self, code: ExitCode, on_disconnect: OnDisconnect) -> ExitCode {
+        let Some(why) = self.printer.refused() else { return code };
+        if let Unwritten::Failed(_) = why {
+            crate::output::tell(format_args!("safepoint: {why}"));
+        }
+        why.instead_of(code, on_disconnect)
+    }
+
     fn tell(&self, state: &mut State, text: &str) {
         self.tell_part(state, text);
-        self.printer.tell("\n");
+        self.words("\n");
+    }
+
+    fn words(&self, text: &str) {
+        self.printer.tell(Piece::Words(text.to_owned()));
     }
 
     fn tell_part(&self, state: &mut State, text: &str) {
         self.clear(state);
         if state.column == Column::Inside && self.look.order == Order::Together {
             state.column = Column::Start;
-            self.printer.tell("\n");
+            self.words("\n");
         }
-        self.printer.tell(plain(text).into_owned());
+        self.words(text);
     }
 
     fn clear(&self, state: &mut State) {
         if state.drawn.take().is_some() {
-            self.printer.tell(CLEAR);
+            let mut drawn = Drawn::default();
+            drawn.mark(CLEAR);
+            self.printer.tell(Piece::Drawn(drawn));
         }
     }
 
@@ -215,6 +244,7 @@ impl Screen {
 #[must_use = "the question is over when this is dropped"]
 pub(crate) struct Asking {
     screen: Arc<Screen>,
+    id: String,
     answer: Answer,
 }
 
@@ -228,7 +258,7 @@ enum Answer {
 impl Asking {
     /// Asks again, in these words.
     pub(crate) fn again(&self, question: &str) {
-        self.screen.printer.tell(question);
+        self.screen.words(question);
     }
 
     /// It was answered.
@@ -242,7 +272,8 @@ impl Drop for Asking {
         let mut state = self.screen.lock();
         state.question = Question::None;
         if self.answer == Answer::Open {
-            self.screen.printer.tell("\n  (the question is withdrawn)\n");
+            self.screen.words("\n  (the question is withdrawn)\n");
+            state.withdrawn.push(std::mem::take(&mut self.id));
         }
         for text in std::mem::take(&mut state.later) {
             self.screen.tell(&mut state, &text);
@@ -250,43 +281,13 @@ impl Drop for Asking {
     }
 }
 
-/// Text without what would move a cursor, ring a bell or reverse what is read; lines and tabs stay.
-pub(crate) fn plain(text: &str) -> Cow<'_, str> {
-    const REVERSING: [char; 12] = [
-        '\u{061c}', '\u{200e}', '\u{200f}', '\u{202a}', '\u{202b}', '\u{202c}', '\u{202d}', '\u{202e}',
-        '\u{2066}', '\u{2067}', '\u{2068}', '\u{2069}',
-    ];
-    let hides = |c: char| c.is_control() && !matches!(c, '\n' | '\t') || REVERSING.contains(&c);
-    if !text.contains(hides) {
-        return Cow::Borrowed(text);
-    }
-    // A carriage return before a line's end only ends the line.
-    let text = text.replace("\r\n", "\n");
-    let shown = |c: char| if hides(c) { c.escape_unicode().to_string() } else { c.to_string() };
-    Cow::Owned(text.chars().map(shown).collect())
-}
-
 /// As much of it as one line of the terminal holds.
 fn fitting(text: &str) -> String {
     const USUAL: usize = 80;
-    let width = rustix::termios::tcgetwinsize(rustix::stdio::stderr())
-        .map_or(USUAL, |size| usize::from(size.ws_col))
-        .max(2);
+    let width = Stream::Err.columns().unwrap_or(USUAL).max(2);
     let text = plain(text).replace(['\n', '\t'], " ");
     if text.chars().count() < width {
         return text;
     }
     text.chars().take(width - 2).chain(['…']).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn words_that_would_move_the_cursor_are_shown_as_what_they_are() {
-        assert_eq!(plain("a\tb\r\nc"), "a\tb\nc");
-        assert_eq!(plain("\x1b[2Jrm\u{202e}x\u{7f}"), "\\u{1b}[2Jrm\\u{202e}x\\u{7f}");
-        assert!(matches!(plain("as it is\n"), Cow::Borrowed(_)));
-    }
 }

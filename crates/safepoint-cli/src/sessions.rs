@@ -21,7 +21,7 @@ use crate::{
     control::client::{Running, running},
     conversation::existing_store,
     kept::{Where, code, no_session},
-    screen::plain,
+    output::{self, Stream},
     told::Told,
     trace::cut,
 };
@@ -113,17 +113,17 @@ async fn list(args: LsArgs) -> anyhow::Result<ExitCode> {
     let mut told = Told::default();
     for one in &listed {
         if args.place.json {
-            println!("{}", one.json(&mut told));
+            output::say_json(one.json(&mut told))?;
         } else {
-            println!("{}", cut(&one.line(), width()));
+            output::say(cut(&one.line(), width()))?;
         }
     }
     if args.place.json {
         return Ok(ExitCode::SUCCESS);
     }
     match listed.iter().filter(|one| one.is_kept()).count() {
-        _ if listed.is_empty() => eprintln!("no session is kept, and none runs"),
-        count if count >= args.most => eprintln!("the newest {count}; -n N lists more"),
+        _ if listed.is_empty() => output::tell("no session is kept, and none runs"),
+        count if count >= args.most => output::tell(format_args!("the newest {count}; -n N lists more")),
         _ => {}
     }
     Ok(ExitCode::SUCCESS)
@@ -147,7 +147,7 @@ async fn remove(args: OneArgs) -> anyhow::Result<ExitCode> {
     if args.place.json {
         Told::default().say("removed", Some(id.as_str()), json!({"code": number, "said": said}))?;
     } else {
-        eprintln!("safepoint: {}", plain(&said));
+        output::tell(format_args!("safepoint: {said}"));
     }
     Ok(ExitCode::from(number))
 }
@@ -177,6 +177,6 @@ pub(crate) async fn meant(store: Option<&Arc<dyn Store>>, named: &str) -> anyhow
 
 /// The columns of stdout, where it is a terminal.
 fn width() -> usize {
-    rustix::termios::tcgetwinsize(rustix::stdio::stdout())
-        .map_or(usize::MAX, |size| usize::from(size.ws_col).max(40))
+    const LEAST: usize = 40;
+    Stream::Out.columns().map_or(usize::MAX, |columns| columns.max(LEAST))
 }

@@ -16,11 +16,11 @@ use safepoint::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    args::{AgentArgs, OnFull},
+    args::{AgentArgs, OnFull, Usage},
     backend::{self, Known},
     config::Config,
     conversation::existing_store,
-    screen::plain,
+    output,
 };
 
 /// What is remembered. What an older release did not know is as if it had not been said.
@@ -39,6 +39,16 @@ pub(crate) struct Setup {
     on_full: Option<OnFull>,
     tools: Option<String>,
     root: Option<PathBuf>,
+    /// Which of the addresses had a user and a password in it: those are kept nowhere.
+    withheld: Option<Withheld>,
+}
+
+/// What has to be said again. Exhaustive: the flags that take an address.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Withheld {
+    Backend,
+    BaseUrl,
 }
 
 impl Setup {
@@ -56,14 +66,31 @@ impl Setup {
 
     /// What a session's row says of it.
     pub(crate) fn read(row: &SessionRow) -> Self {
-        serde_json::from_str(&row.setup).unwrap_or_default()
+        let setup: Self = serde_json::from_str(&row.setup).unwrap_or_default();
+        setup.without_passwords()
+    }
+
+    /// What may be kept and shown: no address with a password in it.
+    fn without_passwords(mut self) -> Self {
+        let shown = self.backend.as_deref().map(backend::shown);
+        if shown != self.backend {
+            (self.backend, self.withheld) = (shown, Some(Withheld::Backend));
+        }
+        if let Some(shown) = self.base_url.as_deref().and_then(backend::without_user) {
+            (self.base_url, self.withheld) = (Some(shown), Some(Withheld::BaseUrl));
+        }
+        self
     }
 
     /// Fills in what the command line left open. What belongs together comes together: a model with its server, and
     /// tools with the directory that they work in.
-    pub(crate) fn fill(self, args: &mut AgentArgs) {
+    ///
+    /// # Errors
+    /// If the one who works is behind an address whose password is not kept.
+    pub(crate) fn fill(self, args: &mut AgentArgs) -> Result<(), Usage> {
         let (works, acts) = (who_works(args), who_acts(args));
         if works {
+            self.withheld.map_or(Ok(()), |withheld| Err(withheld.again()))?;
             (args.backend, args.known) = (self.backend, self.known);
             (args.model, args.base_url, args.api_key_env) = (self.model, self.base_url, self.api_key_env);
         }
@@ -78,6 +105,7 @@ impl Setup {
             args.tools = self.tools.filter(|_| args.backend.is_none());
             args.root = self.root;
         }
+        Ok(())
     }
 
     /// What is remembered from now on, where `tools` are those that the config file or the kind of command chose.
@@ -106,8 +134,22 @@ impl Setup {
             on_full,
             tools,
             root,
+            withheld: None,
         };
-        Ok(serde_json::to_string(&setup)?)
+        Ok(serde_json::to_string(&setup.without_passwords())?)
+    }
+}
+
+impl Withheld {
+    fn again(self) -> Usage {
+        let (flag, key) = match self {
+            Self::Backend => ("--backend", "--backend-key-env"),
+            Self::BaseUrl => ("--base-url", "--api-key-env"),
+        };
+        Usage(format!(
+            "the password in the address of {flag} is not kept with the session: say {flag} again; a key that {key} \
+             names need not be said again"
+        ))
     }
 }
 
@@ -140,7 +182,7 @@ impl AgentArgs {
             && let Some(store) = existing_store(store.cloned())?
         {
             let was = self.root.clone();
-            Setup::of(&*store, &SessionId::from(session.as_str())).await?.fill(self);
+            Setup::of(&*store, &SessionId::from(session.as_str())).await?.fill(self)?;
             self.root.iter().filter(|_| was.is_none()).for_each(|root| elsewhere(root, session));
         }
         let said = self.clone();
@@ -155,9 +197,10 @@ impl AgentArgs {
 /// Says so where a session works in another directory than this one.
 fn elsewhere(root: &Path, session: &str) {
     if std::env::current_dir().is_ok_and(|here| here != root) {
-        let (root, session) = (root.display().to_string(), plain(session));
-        let root = plain(&root);
-        eprintln!("safepoint: works in {root}, as {session} did before (--root DIR changes that)");
+        let root = root.display();
+        output::tell(format_args!(
+            "safepoint: works in {root}, as {session} did before (--root DIR changes that)"
+        ));
     }
 }
 

@@ -122,17 +122,12 @@ impl Pressed {
     }
 
     /// Nobody watches any more. Says what that asked; none if nothing.
-    pub(crate) fn disconnect(
-        &mut self,
-        handle: &RunHandle,
-        args: &RunArgs,
-        why: &'static str,
-    ) -> Option<Strength> {
+    pub(crate) fn disconnect(&mut self, handle: &RunHandle, args: &RunArgs, why: &str) -> Option<Strength> {
         match args.on_disconnect {
             OnDisconnect::Detach => None,
             OnDisconnect::Stop => {
                 self.count += 1;
-                let reason = Reason::new(Code::DISCONNECT).saying(why);
+                let reason = Reason::new(Code::DISCONNECT).saying(why.to_owned());
                 handle.stop(StopRequest::now().cleanup_cap(args.agent.cleanup_cap).because(reason));
                 Some(Strength::Now)
             }

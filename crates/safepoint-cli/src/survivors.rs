@@ -4,6 +4,8 @@
 use safepoint::store::{Life, Owner, SessionRow};
 use safepoint_tools::process::{ProcessRecord, Reaped, reap_abandoned, reap_survivors};
 
+use crate::output;
+
 /// The mark of every command of this process. The store knows the process from its lease before the first command
 /// begins, so that nothing else has to be recorded.
 pub(crate) fn mark() -> String {
@@ -39,14 +41,18 @@ pub(crate) async fn reap(dead: Owner) {
 
 fn say(Reaped { killed, survivors }: &Reaped) {
     if !killed.is_empty() {
-        eprintln!("safepoint: killed {} that a killed run had left: {}", count(killed.len()), pids(killed));
+        output::tell(format_args!(
+            "safepoint: killed {} that a killed run had left: {}",
+            count(killed.len()),
+            pids(killed)
+        ));
     }
     if !survivors.is_empty() {
-        eprintln!(
+        output::tell(format_args!(
             "safepoint: {} of a killed run could not be killed: {}",
             count(survivors.len()),
             pids(survivors)
-        );
+        ));
     }
 }
 

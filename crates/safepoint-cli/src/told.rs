@@ -1,9 +1,9 @@
 //! Lines of JSON of a command that is no run: the contract of its `--json`, described in `docs/schema/reply.json`.
 
-use std::io::{self, Write as _};
-
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
+
+use crate::output::{self, Unwritten};
 
 /// The version of these lines.
 const VERSION: u32 = 1;
@@ -34,9 +34,9 @@ impl Told {
     /// Writes one line to stdout.
     ///
     /// # Errors
-    /// If nobody reads it.
-    pub(crate) fn say(&mut self, kind: &str, session: Option<&str>, fields: Value) -> io::Result<()> {
-        writeln!(io::stdout(), "{}", self.line(kind, session, fields))
+    /// If stdout does not take it.
+    pub(crate) fn say(&mut self, kind: &str, session: Option<&str>, fields: Value) -> Result<(), Unwritten> {
+        output::say_json(self.line(kind, session, fields))
     }
 }
 

@@ -1,10 +1,6 @@
 //! `safepoint trace`: looks back on a kept session, through the store alone; whoever owns it is not disturbed.
 
-use std::{
-    io::{BufWriter, Write as _},
-    path::PathBuf,
-    process::ExitCode,
-};
+use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::Context as _;
 use clap::Args;
@@ -13,6 +9,7 @@ use safepoint::{ids::SessionId, store};
 use crate::{
     conversation::existing_store,
     kept::{Where, no_session},
+    output,
 };
 
 mod calls;
@@ -50,18 +47,13 @@ pub(crate) async fn trace(args: TraceArgs) -> anyhow::Result<ExitCode> {
     if let Some(path) = args.html {
         let page = page::page(&story);
         std::fs::write(&path, &page).with_context(|| format!("{} cannot be written", path.display()))?;
-        eprintln!("{} ({} KB)", path.display(), page.len() / 1024);
+        output::tell(format_args!("{} ({} KB)", path.display(), page.len() / 1024));
         return Ok(ExitCode::SUCCESS);
     }
-    let mut out = BufWriter::new(std::io::stdout().lock());
-    let written = if args.place.json {
-        lines::write(&story, &mut out)
+    if args.place.json {
+        lines::say(&story)?;
     } else {
-        out.write_all(text::text(&story).as_bytes())
-    };
-    match written.and_then(|()| out.flush()) {
-        // Whoever read it has seen enough.
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
-        written => written.map(|()| ExitCode::SUCCESS).context("stdout cannot be written"),
+        output::say(text::text(&story).trim_end())?;
     }
+    Ok(ExitCode::SUCCESS)
 }

@@ -5,16 +5,26 @@ use std::{sync::Arc, time::Instant};
 use safepoint::{
     Outcome, RunHandle,
     approval::{ApprovalRequest, Question},
-    event::{Event, EventKind, Fact},
+    event::{Answered, Event, EventKind, Fact},
     history::StandIn,
-    ids::SessionId,
+    ids::{ApprovalId, SessionId},
     receipt::Receipt,
+    store::Store,
 };
 use serde_json::json;
 
 use crate::{
-    args::RunArgs, chat::brief, json::Lines, keyboard::Keyboard, questions, screen::Screen,
-    signals::Strength, status::Status,
+    approvals,
+    args::RunArgs,
+    chat::brief,
+    conversation::{Kept, Turn},
+    json::Lines,
+    keyboard::Keyboard,
+    output::Unwritten,
+    questions,
+    screen::Screen,
+    signals::Strength,
+    status::Status,
 };
 
 /// What the user sees.
@@ -22,40 +32,33 @@ pub(crate) struct View {
     screen: Arc<Screen>,
     lines: Option<Lines>,
     status: Status,
-    /// The session, where it is kept: others can answer its questions.
-    kept: Option<SessionId>,
+    /// The session, and the store where it is kept: others can answer its questions.
+    kept: Option<(Arc<dyn Store>, SessionId)>,
 }
 
 impl View {
-    pub(crate) fn new(
-        args: &RunArgs,
-        screen: Arc<Screen>,
-        session: &SessionId,
-        kept: Option<&SessionId>,
-    ) -> Self {
-        let lines = args.json.then(|| Lines::new(session, kept));
-        Self { screen, lines, status: Status::default(), kept: kept.cloned() }
+    pub(crate) fn new(args: &RunArgs, screen: Arc<Screen>, session: &SessionId, kept: Option<&Kept>) -> Self {
+        let lines = args.json.then(|| Lines::new(session, kept.map(|kept| kept.epoch)));
+        let kept = kept.map(|kept| (Arc::clone(&kept.store), session.clone()));
+        Self { screen, lines, status: Status::default(), kept }
     }
 
-    /// Resolves when nobody reads stdout any more.
-    pub(crate) fn closed(&self) -> impl Future<Output = ()> + use<> {
+    /// Resolves when nobody reads stdout any more, or it takes nothing.
+    pub(crate) fn closed(&self) -> impl Future<Output = Unwritten> + use<> {
         self.screen.closed()
     }
 
-    pub(crate) fn begin(&mut self, handle: &RunHandle) {
+    pub(crate) fn begin(&mut self, turn: &Turn) {
         self.status = Status::default();
         if let Some(lines) = &mut self.lines {
-            lines.turn(handle.id().as_str());
+            lines.turn(turn.number, turn.run.id().as_str());
         }
     }
 
     pub(crate) fn event(&mut self, event: &Event, handle: &RunHandle) {
         self.status.on(event, Instant::now());
         if let Some(lines) = &mut self.lines {
-            let line = lines.event(event);
-            if !line.is_empty() {
-                self.screen.line(line);
-            }
+            lines.event(event).into_iter().for_each(|line| self.screen.line(line));
             return;
         }
         match &event.kind {
@@ -94,15 +97,31 @@ impl View {
             Fact::ApprovalAsked(asked) if asked.question == Question::MidCall => {
                 self.waits_for_somebody(asked)
             }
+            Fact::ApprovalClosed { id, answer: Answered::Decided(_), .. } => self.tell_who(id),
             Fact::StopEscalated => self.screen.note("the grace is over: stopping now"),
             Fact::ModelEnded { .. } => self.screen.end_line(),
             _ => {}
         }
     }
 
+    /// A question that was put here was answered elsewhere: says by whom, once the store has said it.
+    fn tell_who(&self, id: &ApprovalId) {
+        let Some((store, session)) = self.kept.clone().filter(|_| self.screen.was_put(id.as_str())) else {
+            return;
+        };
+        let (screen, id) = (Arc::clone(&self.screen), id.clone());
+        tokio::spawn(async move {
+            if let Ok(Some(row)) = store.approval(&session, &id).await
+                && let Some(said) = approvals::decided(&row)
+            {
+                screen.note(&format!("  answered elsewhere: {said}"));
+            }
+        });
+    }
+
     /// A call at work asks something, and nobody is here who could answer.
     fn waits_for_somebody(&self, asked: &ApprovalRequest) {
-        let Some(session) = self.kept.as_ref().filter(|_| !Keyboard::is_there()) else { return };
+        let Some((_, session)) = self.kept.as_ref().filter(|_| !Keyboard::is_there()) else { return };
         let (question, id) = (questions::put(asked), &asked.id);
         self.screen.note(&format!(
             "{question}\n  it waits: safepoint approve {session} {id} lets it, deny or respond do not"

@@ -17,6 +17,7 @@ mod cli {
     mod chat_kept;
     mod control;
     mod early;
+    mod hostile;
     mod kept;
     mod kept_inbox;
     mod practice;
@@ -102,7 +103,7 @@ fn check(lines: &[Value], turns: u64) {
     }
     for (index, line) in lines.iter().enumerate() {
         assert_eq!(line["seq"], index as u64, "{line}");
-        for field in ["v", "type", "session", "run", "at", "turn"] {
+        for field in ["v", "type", "session", "run", "epoch", "at", "turn"] {
             assert!(!line[field].is_null(), "{field} in {line}");
         }
     }

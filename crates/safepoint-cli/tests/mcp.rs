@@ -311,3 +311,73 @@ fn twenty_servers_are_gone_a_second_after_the_runtime_was_killed() {
     until("nothing is left", || place.alive().is_empty());
     assert!(killed.elapsed() < Duration::from_secs(1), "{:?}", killed.elapsed());
 }
+
+/// A server in a few lines of shell: it tells this list, and writes down what is called.
+fn in_shell(place: &Place, tools: &Value, more: &str) {
+    const SERVER: &str = r#"
+while read -r line; do
+  id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+  case "$line" in
+    *'"initialize"'*) said='"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"x","version":"1"}}' ;;
+    *'"tools/list"'*) said=$(cat "$0.list") ;;
+    *'"tools/call"'*) echo called >> "$0.log"; said='"result":{"content":[{"type":"text","text":"done"}]}' ;;
+    *'"id":'*) said='"error":{"code":-32601,"message":"no"}' ;;
+    *) continue ;;
+  esac
+  printf '%s\n' '{"jsonrpc":"2.0","id":'"$id"','"$said"'}'
+done
+"#;
+    let server = place.folder.path().join("server.sh");
+    fs::write(&server, SERVER).unwrap();
+    fs::write(server.with_extension("sh.list"), format!("\"result\":{{\"tools\":{tools}}}")).unwrap();
+    let config = format!("[mcp.x]\ncommand = '/bin/sh'\nargs = ['{}']\n{more}\n", server.display());
+    fs::write(place.config(), config).unwrap();
+}
+
+/// A tool whose schema is nested too deeply to be read is refused by name, and costs the others nothing.
+#[test]
+fn a_schema_that_is_nested_too_deeply_costs_its_own_tool_alone() {
+    const LEVELS: usize = 400;
+    let place = Place::new(0);
+    let tool = |name: &str| serde_json::json!({"name": name, "inputSchema": {"type": "object"}});
+    let tools = serde_json::json!([tool("one"), tool("deep"), tool("two")]).to_string();
+    let deep = "{\"type\":\"object\",\"properties\":{\"a\":".repeat(LEVELS) + "{}" + &"}}".repeat(LEVELS);
+    let tools = tools.replacen(
+        r#"{"inputSchema":{"type":"object"},"name":"deep"}"#,
+        &format!(r#"{{"inputSchema":{deep},"name":"deep"}}"#),
+        1,
+    );
+    assert!(tools.contains("\"a\":"), "{tools}");
+    in_shell(&place, &Value::Null, "");
+    fs::write(place.folder.path().join("server.sh.list"), format!("\"result\":{{\"tools\":{tools}}}"))
+        .unwrap();
+    let shown = place.output(&["mcp", "ls"]);
+    let (told, wrong) = (text(&shown.stdout), text(&shown.stderr));
+    assert!(shown.status.success(), "{told}{wrong}");
+    assert!(told.contains("x__one") && told.contains("x__two"), "{told}");
+    assert!(
+        told.contains("refused: \"deep\", since its schema is nested more than 100 levels deep"),
+        "{told}"
+    );
+}
+
+/// What the config file leaves out is not called by hand either; what is left in is.
+#[test]
+fn a_tool_that_is_left_out_is_not_called_by_hand() {
+    let place = Place::new(0);
+    let tool = |name: &str| serde_json::json!({"name": name, "inputSchema": {"type": "object"}});
+    in_shell(
+        &place,
+        &serde_json::json!([tool("look"), tool("write_all"), tool("write_one")]),
+        "exclude = ['write_*']",
+    );
+    let called = || text(&fs::read(place.folder.path().join("server.sh.log")).unwrap_or_default());
+    for name in ["write_all", "x__write_one", "write_one"] {
+        let refused = place.output(&["mcp", "call", "x", name]);
+        let told = text(&refused.stderr);
+        assert_eq!((refused.status.code(), called().as_str()), (Some(2), ""), "{told}");
+        assert!(told.contains("leaves the tool") || told.contains("there are look"), "{told}");
+    }
+    assert_eq!(place.output(&["mcp", "call", "x", "look"]).status.code(), Some(0));
+    assert_eq!(called(), "called\n");
+}

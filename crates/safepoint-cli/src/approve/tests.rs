@@ -33,13 +33,34 @@ fn a_prompt_says_what_always_would_allow() {
     }
 }
 
-/// S8.2: who leaves a question of a kept session leaves it open; where nothing is kept, the word is a reason like any
-/// other.
+/// S8.2: who leaves a question of a kept session leaves it open; where nothing is kept, it is asked again.
 #[test]
 fn later_leaves_the_question_open_where_it_can_wait() {
     let question = asked(Question::MayRun);
     assert!(matches!(read(&question, Unanswered::Suspend, "later"), Typed::Later));
-    assert!(matches!(read(&question, Unanswered::Deny, "later"), Typed::Decided(Decision::Deny { .. })));
+    assert!(matches!(read(&question, Unanswered::Deny, "later"), Typed::Again));
+}
+
+/// S8.2: only what cannot be meant otherwise is an answer.
+#[test]
+fn what_is_neither_yes_nor_no_is_asked_again() {
+    let question = asked(Question::MayRun);
+    let read = |typed| read(&question, Unanswered::Suspend, typed);
+    for typed in
+        ["", "ok", "yes please", "yes, but not twice", "sure", "y n", "use ls", "nope", "maybe", "always no"]
+    {
+        assert!(matches!(read(typed), Typed::Again), "{typed}");
+    }
+    for (typed, why) in
+        [("no", None), ("N", None), ("no: use ls", Some("use ls")), ("n, not now", Some("not now"))]
+    {
+        let said = why.map_or(String::new(), |why| format!("[denied by the user: {why}]"));
+        assert!(
+            matches!(read(typed), Typed::Decided(Decision::Deny { message }) if message == said),
+            "{typed}"
+        );
+    }
+    assert!(matches!(read("Yes"), Typed::Decided(Decision::Approve)));
 }
 
 /// S7.3: of a call that may have happened, nothing is repeated by a yes of habit, and nobody is asked to allow it for
@@ -55,6 +76,9 @@ fn what_may_have_happened_is_asked_in_its_own_words() {
     assert!(matches!(read("a"), Typed::Again));
     assert!(matches!(read("r"), Typed::Decided(Decision::Approve)));
     assert!(matches!(read("g"), Typed::Decided(Decision::Deny { .. })));
-    let done = read("receipt 7");
+    for unclear in ["receipt 7", "ok", "done", "run it twice"] {
+        assert!(matches!(read(unclear), Typed::Again), "{unclear}");
+    }
+    let done = read("done: receipt 7");
     assert!(matches!(done, Typed::Decided(Decision::Respond { result }) if result == "receipt 7"));
 }

@@ -20,6 +20,7 @@ use crate::{
     backend,
     mcp::Used,
     model, run,
+    screen::Screen,
     signals::LAST_CAP,
     tools,
 };
@@ -44,11 +45,12 @@ struct Works {
     changes: u64,
 }
 
-/// Whether somebody answers questions. Exhaustive: on the screen, nobody, or sooner or later somebody: where the session
-/// is kept, it waits for that.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Whether somebody answers questions. Exhaustive: on the screen, line by line on a terminal that cannot be drawn on,
+/// nobody, or sooner or later somebody: where the session is kept, it waits for that.
+#[derive(Clone)]
 pub(super) enum Asking {
     OnScreen,
+    AtKeyboard(Arc<Screen>),
     Nobody,
     Later,
 }
@@ -73,7 +75,7 @@ impl Crew {
         let name = Mutex::new(chosen.name.clone());
         let tools: Vec<_> = own.iter().cloned().chain(servers.offered()).collect();
         let (builder, server) = (chosen.builder, Mutex::new(chosen._server));
-        let agent = build(builder.clone(), &args, &tools, asking)?;
+        let agent = build(builder.clone(), &args, &tools, &asking)?;
         let works = Mutex::new(Works { agent, builder, tools, changes: 0 });
         Ok((Arc::new(Self { args, own, servers, asking, name, works, server }), notice))
     }
@@ -89,7 +91,7 @@ impl Crew {
         let chosen = model::choose(&args).await?;
         *self.name.lock().unwrap_or_else(PoisonError::into_inner) = chosen.name.clone();
         let mut works = self.works();
-        works.agent = build(chosen.builder.clone(), &args, &works.tools, self.asking)?;
+        works.agent = build(chosen.builder.clone(), &args, &works.tools, &self.asking)?;
         works.builder = chosen.builder;
         if chosen._server.is_some() {
             *self.server.lock().unwrap_or_else(PoisonError::into_inner) = chosen._server;
@@ -105,7 +107,7 @@ impl Crew {
             let mut works = self.works();
             works.changes = changes;
             // Where no agent can be made with them, such as under a rule for one that is gone, they stay as they were.
-            if let Ok(agent) = build(works.builder.clone(), &self.args, &tools, self.asking) {
+            if let Ok(agent) = build(works.builder.clone(), &self.args, &tools, &self.asking) {
                 (works.agent, works.tools) = (agent, tools);
             }
         }
@@ -120,8 +122,8 @@ impl Crew {
     pub(super) fn tools(&self) -> Vec<String> {
         let tools = self.works().tools.clone();
         let changing = approve::changing(&tools);
-        let asks = match (self.args.approve.unwrap_or(Approve::Ask), self.asking) {
-            (Approve::Ask, Asking::OnScreen | Asking::Later) => "asks first",
+        let asks = match (self.args.approve.unwrap_or(Approve::Ask), &self.asking) {
+            (Approve::Ask, Asking::OnScreen | Asking::AtKeyboard(_) | Asking::Later) => "asks first",
             (Approve::Auto, _) => "runs unasked",
             (Approve::Deny, _) | (Approve::Ask, Asking::Nobody) => "denied",
         };
@@ -139,6 +141,14 @@ impl Crew {
             )),
         };
         tools.iter().map(line).chain(rules).collect()
+    }
+
+    /// What is to be said before the first question that nobody will be asked.
+    pub(super) fn denied(&self) -> Option<String> {
+        match self.asking {
+            Asking::Nobody => approve::denied(&self.args, &self.works().tools),
+            Asking::OnScreen | Asking::AtKeyboard(_) | Asking::Later => None,
+        }
     }
 
     /// Ends the servers; what is not gone after a moment is left to the guard.
@@ -161,7 +171,7 @@ fn build(
     builder: AgentBuilder,
     args: &AgentArgs,
     tools: &[Arc<dyn Tool>],
-    asking: Asking,
+    asking: &Asking,
 ) -> anyhow::Result<Agent> {
     let mut builder = builder.limits(run::limits(args));
     if let Some(system) = &args.system {
@@ -170,6 +180,9 @@ fn build(
     builder = approve::ruled(builder, args, tools)?;
     let (person, unanswered): (Option<Arc<dyn Approver>>, _) = match asking {
         Asking::OnScreen => (Some(Arc::new(OnScreen)), Unanswered::Deny),
+        Asking::AtKeyboard(screen) => {
+            (Some(approve::at_keyboard(Arc::clone(screen), Unanswered::Deny)), Unanswered::Deny)
+        }
         Asking::Nobody => (None, Unanswered::Deny),
         // The screen asks what the suspended turn waits for.
         Asking::Later => (None, Unanswered::Suspend),

@@ -8,6 +8,7 @@ use std::{
 
 use crossterm::event::{Event as Key, EventStream};
 use futures_util::StreamExt as _;
+use rustix::process::Signal;
 use safepoint::{
     Grace, Reason, SafePoints, SessionStop, StopRequest,
     event::{Event, Events},
@@ -16,6 +17,7 @@ use safepoint::{
 };
 use safepoint_tools::process::Processes;
 use tokio::{
+    signal::unix::{SignalKind, signal},
     sync::mpsc::{self, UnboundedReceiver, UnboundedSender},
     time::{MissedTickBehavior, interval},
 };
@@ -62,6 +64,8 @@ pub(super) struct Driver {
     /// The session to go on with after this one.
     next: Option<String>,
     pub(super) came: (UnboundedSender<Came>, UnboundedReceiver<Came>),
+    /// Since when the terminal is the shell's.
+    pub(super) away: Option<Instant>,
     /// When to go, whatever is alive.
     go: Option<Instant>,
     code: u8,
@@ -70,6 +74,8 @@ pub(super) struct Driver {
 /// What woke the loop. Exhaustive: each is taken in.
 enum Woke {
     Signal(Got),
+    /// The shell has this job go on.
+    Continued,
     Key(Option<std::io::Result<Key>>),
     Event(Option<Event<SessionEvent>>),
     Came(Came),
@@ -78,6 +84,9 @@ enum Woke {
 
 /// The exit code where somebody else has stopped the session.
 const STOPPED: u8 = 10;
+
+/// So long after it was asked to, a job that still runs was not stopped.
+const UNSTOPPED: Duration = Duration::from_secs(1);
 
 const TICK: Duration = Duration::from_millis(200);
 
@@ -102,6 +111,7 @@ impl Driver {
             listed,
             next,
             came,
+            away: None,
             go: None,
             code: 0,
         }
@@ -110,6 +120,7 @@ impl Driver {
     /// Until the session has ended, or it is time to go.
     pub(super) async fn drive(mut self) -> anyhow::Result<After> {
         let mut signals = Signals::listen()?;
+        let mut continued = signal(SignalKind::from_raw(Signal::CONT.as_raw()))?;
         let mut keys = EventStream::new();
         let mut events = self.host.session.events();
         let mut ticks = interval(TICK);
@@ -122,6 +133,8 @@ impl Driver {
                 biased;
                 // Losing this branch loses nothing: the signal stays pending.
                 got = signals.next() => Woke::Signal(got),
+                // Losing this one loses nothing: that it goes on stays told.
+                Some(()) = continued.recv() => Woke::Continued,
                 // Losing this one loses nothing: a key stays in the stream.
                 key = keys.next() => Woke::Key(key),
                 // Losing this one loses nothing: the message stays in the channel.
@@ -149,6 +162,7 @@ impl Driver {
             // A terminal that went away, whether it says so by a signal or by the end of its keys.
             Woke::Signal(Got::Hangup) | Woke::Key(None | Some(Err(_))) => self.quit(Leave::AtOnce, 129),
             Woke::Key(Some(Ok(key))) => self.key(key),
+            Woke::Continued => self.go_on(),
             Woke::Event(event) => {
                 const AT_ONCE: usize = 512;
                 let more = std::iter::from_fn(|| events.now()).take(AT_ONCE);
@@ -175,7 +189,10 @@ impl Driver {
                 self.leave(Leave::Tidily);
             }
             // The session has told it.
-            Woke::Came(Came::Left) | Woke::Time => {}
+            Woke::Came(Came::Left) => {}
+            // Where there is no shell that could stop this job, nothing has.
+            Woke::Time if self.away.is_some_and(|away| away.elapsed() >= UNSTOPPED) => self.go_on(),
+            Woke::Time => {}
         }
     }
 
@@ -219,6 +236,7 @@ impl Driver {
                 Act::Push { text, how } => self.push(text, how),
                 Act::Stop(hardness) => self.stop(hardness),
                 Act::Quit(leave) => self.leave(leave),
+                Act::Suspend => self.suspend(),
                 Act::Withdraw(items) => self.take_back(items, Came::Back),
                 Act::HandBack => self.take_back(self.host.waiting_here(), Came::Handed),
                 Act::GoTo(named) => {
@@ -226,7 +244,12 @@ impl Driver {
                     let id = at.and_then(|at| self.listed.get(at).cloned());
                     self.later(Act::GoTo(id.unwrap_or(named)));
                 }
-                Act::Resume | Act::List | Act::Decide(..) | Act::LookAt(_) | Act::Model(_) => self.later(act),
+                Act::Resume
+                | Act::List
+                | Act::Decide(..)
+                | Act::WhoAnswered(_)
+                | Act::LookAt(_)
+                | Act::Model(_) => self.later(act),
             }
         }
     }
@@ -282,7 +305,7 @@ impl Driver {
     }
 
     fn draw(&mut self) {
-        if !self.terminal.is_free() {
+        if self.away.is_some() || !self.terminal.is_free() {
             return;
         }
         // The size is looked at too: what is said of it may come late.

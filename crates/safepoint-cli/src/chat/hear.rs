@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Instant};
 
 use safepoint::{
     History, Receipt,
-    approval::{ApprovalRequest, Covers, Decision},
+    approval::ApprovalRequest,
     event::{Answered, Event, EventKind, Fact, Wholeness},
     history::Entry,
     ids::{ApprovalId, ItemId},
@@ -13,6 +13,7 @@ use safepoint::{
 
 use super::{
     items::{Pushed, Turn},
+    short,
     state::{Act, Asked, State, Tone, Unsaid},
     trace,
     work::{Stage, Work, brief},
@@ -44,9 +45,12 @@ impl State {
         match event.kind {
             SessionEvent::Run { event, .. } => {
                 self.run_event(&event, now);
-                return self.stop_heard(&event.kind);
+                return self.stop_heard(&event.kind).into_iter().chain(self.who_answered()).collect();
             }
-            SessionEvent::Aside { event, .. } => self.child_event(&event.kind, now),
+            SessionEvent::Aside { event, .. } => {
+                self.child_event(&event.kind, now);
+                return self.who_answered().into_iter().collect();
+            }
             SessionEvent::AsideLost(lost) => self.tell(Tone::Bad, &questions::lost(&lost)),
             SessionEvent::Requeued(item) => self.items.requeue(item),
             SessionEvent::Fate { item, fate } => self.fate(item, fate),
@@ -100,7 +104,7 @@ impl State {
             self.unsaid = Unsaid::Yes;
         }
         self.work = Some(Work::new());
-        self.ctrl_c = None;
+        (self.ctrl_c, self.warned) = (None, None);
     }
 
     fn run_event(&mut self, event: &Event, now: Instant) {
@@ -156,11 +160,11 @@ impl State {
             Fact::CallStarted { name, args, .. } => {
                 self.tell(Tone::Aside, &format!("▸ {name} {}", brief(args)));
             }
-            Fact::CallEnded { report, result, .. } => {
+            Fact::CallEnded { report, result, extent } => {
                 self.tell(Tone::Aside, &format!("▪ {}", questions::ended(report)));
                 // Of a call that was stopped the receipt speaks.
                 if report.stopped_by.is_none() {
-                    self.output(&result.text);
+                    self.output(&result.text, extent);
                 }
             }
             Fact::AttemptOpened { attempt, history, .. } if self.unsaid == Unsaid::Yes => {
@@ -221,6 +225,7 @@ impl State {
             Some(asked) if asked.question.id == *id => {
                 self.end_answer();
                 self.questions.pop_front();
+                self.elsewhere = matches!(answer, Answered::Decided(_)).then(|| id.clone());
                 true
             }
             // Its answer was given here, and it is not in the list any more.
@@ -228,21 +233,14 @@ impl State {
         };
         self.questions.retain(|asked| asked.question.id != *id);
         if was_put {
-            self.tell(Tone::Aside, answered(answer));
+            self.tell(Tone::Aside, short::answered(answer));
             self.put_question(now);
         }
     }
 
-    /// The first lines of what a call came to.
-    fn output(&mut self, output: &str) {
-        const SHOWN: usize = 5;
-        let lines: Vec<&str> = output.lines().collect();
-        for line in lines.iter().take(SHOWN) {
-            self.tell(Tone::Aside, &format!("  {line}"));
-        }
-        if lines.len() > SHOWN {
-            self.tell(Tone::Aside, &format!("  … {} more lines", lines.len() - SHOWN));
-        }
+    /// A question that stood here was answered by somebody else.
+    fn who_answered(&mut self) -> Option<Act> {
+        self.elsewhere.take().filter(|_| self.about.is_kept).map(Act::WhoAnswered)
     }
 
     fn ended(&mut self, fate: Fate, receipt: Arc<Receipt>, now: Instant) -> Vec<Act> {
@@ -252,7 +250,7 @@ impl State {
             work.stage = Stage::Settled(now);
         }
         if receipt.stop.is_some() {
-            self.tell(Tone::Plain, &few_lines(&receipt));
+            self.tell(Tone::Plain, &short::few_lines(&receipt));
         }
         self.last = Some(receipt);
         if let Fate::Failed(_) = fate {
@@ -291,32 +289,4 @@ fn last_said(history: &History) -> Option<String> {
         Entry::User(message) => Some(message.text.clone()),
         Entry::Assistant(_) | Entry::Results { .. } => None,
     })
-}
-
-fn answered(answer: &Answered) -> &'static str {
-    match answer {
-        Answered::Decided(Decision::Approve | Decision::ApproveWith { .. }) => "  allowed",
-        Answered::Decided(Decision::ApproveAlways { covers: Covers::Call }) => {
-            "  allowed, and not asked again in this session with these arguments"
-        }
-        Answered::Decided(Decision::ApproveAlways { covers: Covers::Tool }) => {
-            "  allowed, and not asked again in this session, whatever the arguments"
-        }
-        Answered::Decided(Decision::Deny { .. }) => "  denied",
-        Answered::Decided(Decision::Respond { .. }) => "  answered instead",
-        Answered::Expired => "  nobody answered in time: denied",
-        Answered::Withdrawn => "  (the question is withdrawn)",
-    }
-}
-
-/// The receipt without its last line, which is told once it is known; long lists are cut.
-fn few_lines(receipt: &Receipt) -> String {
-    const SHOWN: usize = 9;
-    let text = receipt.to_string();
-    let mut lines: Vec<&str> = text.lines().collect();
-    lines.pop();
-    let more = lines.len().saturating_sub(SHOWN);
-    lines.truncate(SHOWN);
-    let more = if more > 0 { format!("\n  … {more} more lines: /receipt") } else { String::new() };
-    format!("{}{more}", lines.join("\n"))
 }

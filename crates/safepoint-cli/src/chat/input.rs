@@ -6,7 +6,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use unicode_segmentation::UnicodeSegmentation as _;
 use unicode_width::UnicodeWidthStr as _;
 
-use crate::screen;
+use crate::output;
 
 /// What is being typed, and what was typed before.
 #[derive(Debug, Default)]
@@ -145,7 +145,7 @@ impl Input {
                 at = end_of(&rows);
             }
             // What would reverse what is read is shown as what it is.
-            let shown = screen::plain(cluster);
+            let shown = output::plain(cluster);
             let shown = if cluster == "\t" { "    " } else { &*shown };
             if cluster == "\n" {
                 rows.push(String::new());

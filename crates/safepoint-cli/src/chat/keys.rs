@@ -9,7 +9,7 @@ use super::{
     input::Way,
     items::How,
     slash,
-    state::{Act, Hardness, Leave, Mode, State},
+    state::{Act, Hardness, Leave, Mode, State, Tone},
     work::Stage,
 };
 
@@ -17,6 +17,8 @@ use super::{
 pub(super) const CALM: Duration = Duration::from_millis(600);
 /// Within so long two Ctrl-C are one wish.
 const TWICE: Duration = Duration::from_secs(1);
+/// For so long after a Ctrl-C of an idle chat has said what another would do, another means it.
+const AGAIN: Duration = Duration::from_secs(5);
 /// For so long after a turn has ended a Ctrl-C was meant for it.
 const JUST_ENDED: Duration = Duration::from_secs(1);
 
@@ -32,7 +34,10 @@ impl State {
         if control && key.code == KeyCode::Char('c') {
             return self.ctrl_c(now);
         }
-        self.ctrl_c = None;
+        if control && key.code == KeyCode::Char('z') {
+            return vec![Act::Suspend];
+        }
+        (self.ctrl_c, self.warned) = (None, None);
         match key.code {
             KeyCode::Esc => self.escape(),
             KeyCode::Char('d') if control && self.input.is_empty() => self.quit(Leave::Tidily),
@@ -48,7 +53,7 @@ impl State {
     /// Text was pasted; it answers nothing.
     pub(super) fn paste(&mut self, text: &str, now: Instant) {
         self.pressed = Some(now);
-        self.ctrl_c = None;
+        (self.ctrl_c, self.warned) = (None, None);
         if self.leaving.is_none() {
             self.input.insert(text);
         }
@@ -228,7 +233,26 @@ impl State {
             return Vec::new();
         }
         let just_ended = self.settled_at.is_some_and(|at| now.saturating_duration_since(at) < JUST_ENDED);
-        if just_ended { Vec::new() } else { self.quit(Leave::Tidily) }
+        if just_ended {
+            return Vec::new();
+        }
+        match self.warned.replace(now) {
+            Some(warned) if now.saturating_duration_since(warned) < AGAIN => self.quit(Leave::Tidily),
+            Some(_) | None => {
+                self.tell_what_ends();
+                Vec::new()
+            }
+        }
+    }
+
+    /// One key that was meant for something else ends no conversation.
+    fn tell_what_ends(&mut self) {
+        let session = &self.about.session;
+        let what = match self.about.is_kept {
+            true => format!("Ctrl-C again ends this chat, which is kept as {session}; so does Ctrl-D"),
+            false => "Ctrl-C again ends this chat, of which nothing is kept; so does Ctrl-D".to_owned(),
+        };
+        self.tell(Tone::Aside, &what);
     }
 
     pub(super) fn quit(&mut self, leave: Leave) -> Vec<Act> {

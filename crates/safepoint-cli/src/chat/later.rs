@@ -15,6 +15,7 @@ use super::{
     kept,
     state::{Act, Tone},
 };
+use crate::approvals;
 
 /// What acts come to, once it is known.
 pub(super) enum Came {
@@ -112,6 +113,7 @@ impl Driver {
                         Some(Came::Gone(vec![id]))
                     }
                 },
+                Act::WhoAnswered(id) => who(store.as_ref(), &host, &id).await,
                 Act::LookAt(mut asked) => {
                     let open = host.session.approvals().await;
                     asked.retain(|id| open.iter().all(|open| open.id != *id));
@@ -121,7 +123,12 @@ impl Driver {
                     Ok(()) => Came::Model(name),
                     Err(error) => Came::Told(Tone::Bad, format!("{error:#}")),
                 }),
-                Act::Push { .. } | Act::Withdraw(_) | Act::HandBack | Act::Stop(_) | Act::Quit(_) => None,
+                Act::Push { .. }
+                | Act::Withdraw(_)
+                | Act::HandBack
+                | Act::Stop(_)
+                | Act::Quit(_)
+                | Act::Suspend => None,
             };
             if let Some(answer) = answer
                 && came.send(answer).is_err()
@@ -130,6 +137,13 @@ impl Driver {
             }
         });
     }
+}
+
+/// Who has answered; nothing if that is not known.
+async fn who(store: Option<&Arc<dyn Store>>, host: &Host, id: &ApprovalId) -> Option<Came> {
+    let row = store?.approval(&host.id, id).await.ok()??;
+    let said = approvals::decided(&row)?;
+    Some(Came::Told(Tone::Aside, format!("  answered elsewhere: {said}")))
 }
 
 async fn list(store: Option<&Arc<dyn Store>>, host: &Host, columns: usize) -> Came {

@@ -9,7 +9,7 @@ use ratatui_core::{
 };
 use unicode_width::UnicodeWidthStr as _;
 
-use crate::screen;
+use crate::output;
 
 /// Whether the next line is code. Exhaustive: it is or it is not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub(super) const DIM: Style = Style::new().add_modifier(Modifier::DIM);
 
 /// One line of a model's text as rows of at most `width`; code is one row however long.
 pub(super) fn rows(line: &str, block: &mut Block, width: usize) -> Vec<Line<'static>> {
-    let line = screen::plain(line).replace('\t', "    ");
+    let line = output::plain(line).replace('\t', "    ");
     let is_fence = line.trim_start().starts_with("```");
     match (*block, is_fence) {
         (_, true) => {

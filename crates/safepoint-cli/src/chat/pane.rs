@@ -21,7 +21,7 @@ use super::{
     surface::Pane,
     work::{Call, CallState, Stage, Stop, Work, brief, elapsed},
 };
-use crate::{questions, screen};
+use crate::{output, questions};
 
 const STOPPING: Style = Style::new().fg(Color::Yellow).add_modifier(Modifier::BOLD);
 const LABEL: Style = Style::new().fg(Color::Blue);
@@ -220,5 +220,5 @@ fn hint(state: &State, now: Instant) -> String {
 }
 
 fn one_line(text: &str) -> String {
-    screen::plain(text).replace(['\n', '\t'], " ")
+    output::plain(text).replace(['\n', '\t'], " ")
 }

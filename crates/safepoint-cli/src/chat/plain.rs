@@ -1,6 +1,11 @@
 //! A chat where there is no terminal: lines from stdin, one turn each, text to stdout, everything else to stderr.
 
-use std::{process::ExitCode, sync::Arc};
+use std::{
+    io::IsTerminal as _,
+    process::ExitCode,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use jiff::Timestamp;
 use safepoint::{
@@ -13,6 +18,7 @@ use tokio::io::{AsyncBufReadExt as _, BufReader, Split, Stdin};
 
 use super::{driver::Times, host::Host, items::Origin, work::brief};
 use crate::{
+    args::OnDisconnect,
     screen::Screen,
     signals::{Got, LAST_CAP, Signals},
 };
@@ -46,7 +52,8 @@ pub(super) async fn chat(
     drop(host.session.stop(SessionStop::now().cleanup_cap(cap)));
     drop(host.session.done().await);
     let code = ExitCode::from(turns.code);
-    Ok(turns.signals.until_written(screen, code).await)
+    let code = turns.signals.until_written(screen, code).await;
+    Ok(screen.judged(code, OnDisconnect::Stop))
 }
 
 struct Turns<'a> {
@@ -71,19 +78,31 @@ enum After {
 }
 
 impl Turns<'_> {
-    /// The next line; none at the end of input, at a signal, or when the session is over.
+    /// The next line; none at the end of input, at a signal, when nobody reads the answers, or when the session is over.
     async fn line(&mut self, lines: &mut Split<BufReader<Stdin>>) -> anyhow::Result<Option<String>> {
-        tokio::select! {
-            biased;
-            // Losing this branch loses nothing: the signal stays pending.
-            got = self.signals.next() => {
-                self.code = code(got);
-                Ok(None)
+        const AGAIN: Duration = Duration::from_secs(5);
+        let mut warned: Option<Instant> = None;
+        loop {
+            tokio::select! {
+                biased;
+                // Losing this branch loses nothing: the signal stays pending.
+                got = self.signals.next() => {
+                    let is_first = warned.is_none_or(|warned| warned.elapsed() >= AGAIN);
+                    if got == Got::Interrupt && is_first && std::io::stdin().is_terminal() {
+                        warned = Some(Instant::now());
+                        self.screen.note("Ctrl-C again ends this chat; so does Ctrl-D");
+                        continue;
+                    }
+                    self.code = code(got);
+                    return Ok(None);
+                }
+                // Losing this one loses nothing: what stdout has refused stays refused.
+                _ = self.screen.closed() => return Ok(None),
+                // Losing this one loses nothing: everybody sees the same end.
+                _ = self.host.session.done() => return Ok(None),
+                // Losing this one loses nothing: what was read of a line stays read.
+                line = lines.next_segment() => return Ok(line?.map(|line| self.text(line))),
             }
-            // Losing this one loses nothing: everybody sees the same end.
-            _ = self.host.session.done() => Ok(None),
-            // Losing this one loses a line that nobody will answer any more.
-            line = lines.next_segment() => Ok(line?.map(|line| self.text(line))),
         }
     }
 

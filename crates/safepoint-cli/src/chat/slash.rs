@@ -26,7 +26,8 @@ Alt-Enter   while the agent works: queue it for the next turn (Tab does the same
 Ctrl-J      a new line
 Up          take the last queued message back; else an earlier one
 Esc         stop the turn at the next safe point; again: now
-Ctrl-C      stop what runs, clear the input, or quit; twice: end within a second
+Ctrl-C      stop what runs, or clear the input; twice: end within a second
+Ctrl-Z      back to the shell; `fg` goes on
 Ctrl-D      quit";
 
 /// The command that this begins, if it is the only one.

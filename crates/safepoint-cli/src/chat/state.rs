@@ -25,7 +25,7 @@ use super::{
     markdown::{self, Block, DIM},
     work::Work,
 };
-use crate::screen;
+use crate::output;
 
 /// What is to be done. Exhaustive: the driver does each.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,12 +46,16 @@ pub(super) enum Act {
     GoTo(String),
     /// Answer a question.
     Decide(ApprovalId, Decision),
+    /// See who has answered this question, which was put here.
+    WhoAnswered(ApprovalId),
     /// See which of these questions are still open.
     LookAt(Vec<ApprovalId>),
     /// Use another model from the next turn on.
     Model(String),
     /// End the session and the program.
     Quit(Leave),
+    /// Give the terminal back to the shell, until it says to go on.
+    Suspend,
 }
 
 /// Exhaustive: at the next safe point, or now.
@@ -106,6 +110,8 @@ pub(super) struct State {
     pub(super) questions: VecDeque<Asked>,
     /// The question that was answered here, until the session has taken the answer.
     pub(super) deciding: Option<ApprovalId>,
+    /// The question that stood here and was answered elsewhere, until it was asked by whom.
+    pub(super) elsewhere: Option<ApprovalId>,
     pub(super) last: Option<Arc<Receipt>>,
     pub(super) last_message: Option<String>,
     pub(super) trace: Vec<(Timestamp, String)>,
@@ -115,6 +121,8 @@ pub(super) struct State {
     /// When a key was last pressed, and when that was Ctrl-C.
     pub(super) pressed: Option<Instant>,
     pub(super) ctrl_c: Option<Instant>,
+    /// When it was said that another Ctrl-C ends the chat.
+    pub(super) warned: Option<Instant>,
     pub(super) settled_at: Option<Instant>,
     above: Vec<Line<'static>>,
     /// A turn began on items that were pushed elsewhere, or goes on: its first fact says which.
@@ -170,6 +178,7 @@ impl State {
             work: None,
             questions: VecDeque::new(),
             deciding: None,
+            elsewhere: None,
             last: None,
             last_message: None,
             trace: Vec::new(),
@@ -177,6 +186,7 @@ impl State {
             stop_said: None,
             pressed: None,
             ctrl_c: None,
+            warned: None,
             settled_at: None,
             above: Vec::new(),
             unsaid: Unsaid::No,
@@ -263,7 +273,7 @@ impl State {
     }
 
     fn tell_in_rows(&mut self, tone: Tone, text: &str, lead: impl Fn(&str) -> usize) {
-        for line in screen::plain(text).lines() {
+        for line in output::plain(text).lines() {
             let lead = lead(line);
             let span = match tone {
                 Tone::Aside => Span::styled(line.to_owned(), DIM),
@@ -281,7 +291,7 @@ impl State {
         self.end_text();
         self.gap();
         let label = if label.is_empty() { String::new() } else { format!("  ({label})") };
-        let text = format!("{}{label}", screen::plain(text));
+        let text = format!("{}{label}", output::plain(text));
         for (index, line) in text.lines().enumerate() {
             let lead = if index == 0 { "› " } else { "  " };
             let spans = vec![Span::styled(lead, style), Span::styled(line.to_owned(), style)];

@@ -11,10 +11,11 @@ use ratatui_core::{
     style::{Color, Modifier, Style},
     text::Line,
 };
-
-use super::markdown::TAB;
 use unicode_segmentation::UnicodeSegmentation as _;
 use unicode_width::UnicodeWidthStr as _;
+
+use super::markdown::TAB;
+use crate::output::Drawn;
 
 /// What is drawn below the scrollback, and where the cursor stands in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -94,6 +95,11 @@ impl Surface {
         self.place = Place::Moved;
     }
 
+    /// Others have written to the terminal since: the pane is drawn where its cursor is now.
+    pub(super) fn forget(&mut self) {
+        (self.drawn, self.place) = (Pane::default(), Place::AsDrawn);
+    }
+
     /// Whether its size is what it is known to be, so that something may be drawn.
     pub(super) fn is_steady(&self, now: Instant) -> bool {
         self.resized.is_none_or(|at| now.saturating_duration_since(at) >= SETTLES)
@@ -107,7 +113,7 @@ impl Surface {
     }
 
     /// What to write so that `above` goes into the scrollback and `pane` stands below it; none if nothing changes.
-    pub(super) fn frame(&mut self, above: &[Line<'static>], pane: Pane) -> Option<String> {
+    pub(super) fn frame(&mut self, above: &[Line<'static>], pane: Pane) -> Option<Drawn> {
         let mut pane = self.fitted(pane);
         if above.is_empty() && pane == self.drawn && self.place == Place::AsDrawn {
             return None;
@@ -115,34 +121,35 @@ impl Surface {
         if pane.lines.is_empty() {
             pane.cursor = (0, 0);
         }
-        let mut bytes = String::from(BEGIN);
-        self.to_top(&mut bytes);
+        let mut drawn = Drawn::default();
+        drawn.mark(BEGIN);
+        self.to_top(&mut drawn);
         // A line that fills its row leaves the cursor on it, so what is below is cleared first, never after.
         if !above.is_empty() || pane.lines.len() != self.drawn.lines.len() || self.place == Place::Moved {
-            bytes.push_str(CLEAR_BELOW);
+            drawn.mark(CLEAR_BELOW);
         }
         for line in above {
-            self.line(line, &mut bytes);
-            bytes.push_str("\r\n");
+            self.line(line, &mut drawn);
+            drawn.mark("\r\n");
         }
         for (index, line) in pane.lines.iter().enumerate() {
             if index > 0 {
-                bytes.push_str("\r\n");
+                drawn.mark("\r\n");
             }
-            bytes.push_str(CLEAR_LINE);
-            self.line(line, &mut bytes);
+            drawn.mark(CLEAR_LINE);
+            self.line(line, &mut drawn);
         }
-        bytes.push('\r');
-        up(pane.lines.len().saturating_sub(1 + pane.cursor.1), &mut bytes);
-        right(pane.cursor.0, &mut bytes);
-        bytes.push_str(END);
+        drawn.mark('\r');
+        up(pane.lines.len().saturating_sub(1 + pane.cursor.1), &mut drawn);
+        right(pane.cursor.0, &mut drawn);
+        drawn.mark(END);
         (self.drawn, self.place) = (pane, Place::AsDrawn);
-        Some(bytes)
+        Some(drawn)
     }
 
-    fn to_top(&self, bytes: &mut String) {
-        bytes.push('\r');
-        up(self.rows_above(), bytes);
+    fn to_top(&self, drawn: &mut Drawn) {
+        drawn.mark('\r');
+        up(self.rows_above(), drawn);
     }
 
     /// How many rows of the pane stand above the cursor. A terminal that became narrower has broken its lines.
@@ -169,28 +176,30 @@ impl Surface {
         pane
     }
 
-    fn line(&self, line: &Line<'_>, bytes: &mut String) {
+    fn line(&self, line: &Line<'_>, drawn: &mut Drawn) {
         for span in &line.spans {
             let style = line.style.patch(span.style);
             let codes = if self.paint == Paint::Plain { String::new() } else { codes(style) };
-            if codes.is_empty() {
-                bytes.push_str(&span.content);
-            } else {
-                bytes.push_str(&format!("\x1b[{codes}m{}{RESET}", span.content));
+            if !codes.is_empty() {
+                drawn.mark(format_args!("\x1b[{codes}m"));
+            }
+            drawn.words(&span.content);
+            if !codes.is_empty() {
+                drawn.mark(RESET);
             }
         }
     }
 }
 
-fn up(rows: usize, bytes: &mut String) {
+fn up(rows: usize, drawn: &mut Drawn) {
     if rows > 0 {
-        bytes.push_str(&format!("\x1b[{rows}A"));
+        drawn.mark(format_args!("\x1b[{rows}A"));
     }
 }
 
-fn right(columns: usize, bytes: &mut String) {
+fn right(columns: usize, drawn: &mut Drawn) {
     if columns > 0 {
-        bytes.push_str(&format!("\x1b[{columns}C"));
+        drawn.mark(format_args!("\x1b[{columns}C"));
     }
 }
 
@@ -260,7 +269,7 @@ mod tests {
             let above: Vec<Line<'static>> = above.iter().map(|line| Line::raw((*line).to_owned())).collect();
             let lines = pane.iter().map(|line| Line::raw((*line).to_owned())).collect();
             let frame = self.surface.frame(&above, Pane { lines, cursor }).unwrap_or_default();
-            self.screen.process(frame.as_bytes());
+            self.screen.process(frame.to_string().as_bytes());
             self.screen.screen().contents()
         }
     }
@@ -317,8 +326,8 @@ mod tests {
         let frame = |paint| {
             Surface::new(paint, SIZE).frame(std::slice::from_ref(&line), Pane::default()).unwrap_or_default()
         };
-        assert!(frame(Paint::Styled).contains("\x1b[31mx\x1b[0m"));
-        assert!(!frame(Paint::Plain).contains("\x1b[31m"));
+        assert!(frame(Paint::Styled).to_string().contains("\x1b[31mx\x1b[0m"));
+        assert!(!frame(Paint::Plain).to_string().contains("\x1b[31m"));
     }
 
     #[test]
@@ -329,7 +338,10 @@ mod tests {
         surface.resize((15, 6), Instant::now());
         surface.resize((10, 6), Instant::now());
         let frame = surface.frame(&[], pane.clone()).unwrap_or_default();
-        assert!(frame.contains("\r\x1b[2A\x1b[J"), "up over both rows of the first line: {frame:?}");
+        assert!(
+            frame.to_string().contains("\r\x1b[2A\x1b[J"),
+            "up over both rows of the first line: {frame:?}"
+        );
         surface.resize((12, 6), Instant::now());
         surface.resize((10, 6), Instant::now());
         assert!(surface.frame(&[], pane).is_some(), "what stands there may have been moved");
@@ -354,6 +366,9 @@ mod tests {
         surface.frame(&[], pane.clone());
         surface.resize((10, 6), Instant::now());
         let frame = surface.frame(&[], pane).unwrap_or_default();
-        assert!(frame.contains("\r\x1b[2A\x1b[J"), "up over both rows of the first line: {frame:?}");
+        assert!(
+            frame.to_string().contains("\r\x1b[2A\x1b[J"),
+            "up over both rows of the first line: {frame:?}"
+        );
     }
 }

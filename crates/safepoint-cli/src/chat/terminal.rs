@@ -3,7 +3,7 @@
 //! **Invariants**: at most one frame is unwritten; the mode is restored when this is dropped.
 
 use std::{
-    io::{self, Write as _},
+    io,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -13,14 +13,17 @@ use std::{
 };
 
 use crossterm::terminal;
+use rustix::process::{Signal, kill_current_process_group};
 use tokio::sync::Notify;
+
+use crate::output::{self, Drawn, Piece, Stream};
 
 const ENTER: &str = "\x1b[?2004h";
 const LEAVE: &str = "\x1b[?2004l\x1b[?25h";
 
 /// The terminal in raw mode.
 pub(super) struct Terminal {
-    frames: mpsc::Sender<String>,
+    frames: mpsc::Sender<Drawn>,
     written: Arc<Written>,
 }
 
@@ -37,21 +40,21 @@ impl Terminal {
     /// If its mode cannot be changed.
     pub(super) fn enter() -> io::Result<Self> {
         terminal::enable_raw_mode()?;
-        let (frames, received) = mpsc::channel::<String>();
+        let (frames, received) = mpsc::channel::<Drawn>();
         let written = Arc::new(Written::default());
         let told = Arc::clone(&written);
         std::thread::spawn(move || {
             for frame in received {
-                let mut out = io::stdout().lock();
-                if out.write_all(frame.as_bytes()).and_then(|()| out.flush()).is_err() {
-                    // Nobody sees it; the hang-up comes as a signal.
-                }
+                // Where nobody sees it, the hang-up comes as a signal.
+                drop(output::put(Stream::Out, &Piece::Drawn(frame)));
                 told.is_writing.store(false, Ordering::Release);
                 told.told.notify_one();
             }
         });
         let terminal = Self { frames, written };
-        terminal.write(ENTER.to_owned());
+        let mut enter = Drawn::default();
+        enter.mark(ENTER);
+        terminal.write(enter);
         Ok(terminal)
     }
 
@@ -68,15 +71,43 @@ impl Terminal {
         self.written.told.notified().await;
     }
 
-    pub(super) fn write(&self, frame: String) {
+    pub(super) fn write(&self, frame: Drawn) {
         self.written.is_writing.store(true, Ordering::Release);
         if self.frames.send(frame).is_err() {
             // The thread lives as long as the sender.
         }
     }
 
+    /// Gives the terminal back to the shell, and stops this job as its own Ctrl-Z would. It is gone on with by a SIGCONT.
+    ///
+    /// # Errors
+    /// If the mode cannot be changed, or the job not be stopped.
+    pub(super) fn suspend(&self, last: Option<Drawn>) -> io::Result<()> {
+        self.last(last);
+        terminal::disable_raw_mode()?;
+        Ok(kill_current_process_group(Signal::TSTP)?)
+    }
+
+    /// Takes the terminal over again.
+    ///
+    /// # Errors
+    /// If its mode cannot be changed.
+    pub(super) fn go_on(&self) -> io::Result<()> {
+        // What is remembered of the mode is from before; the shell may have set another since.
+        terminal::disable_raw_mode()?;
+        terminal::enable_raw_mode()?;
+        let mut enter = Drawn::default();
+        enter.mark(ENTER);
+        self.write(enter);
+        Ok(())
+    }
+
     /// Writes a last frame, but waits for it only a moment.
-    pub(super) fn leave(self, last: Option<String>) {
+    pub(super) fn leave(self, last: Option<Drawn>) {
+        self.last(last);
+    }
+
+    fn last(&self, last: Option<Drawn>) {
         const PATIENCE: Duration = Duration::from_millis(200);
         const LOOK: Duration = Duration::from_millis(2);
         let wait = || {
@@ -86,7 +117,9 @@ impl Terminal {
             }
         };
         wait();
-        self.write(format!("{}{LEAVE}", last.unwrap_or_default()));
+        let mut last = last.unwrap_or_default();
+        last.mark(LEAVE);
+        self.write(last);
         wait();
     }
 }

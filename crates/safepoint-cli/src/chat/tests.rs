@@ -514,7 +514,7 @@ fn a_denial_may_say_why() {
     assert_eq!(world.state.input.text(), "");
 }
 
-/// Ctrl-C stops what runs; idle it clears the input, then quits; twice is always the end.
+/// Ctrl-C stops what runs; idle it clears the input, or says what ends the chat; twice is always the end.
 #[test]
 fn ctrl_c_stops_clears_and_quits() {
     let mut world = World::at_work();
@@ -525,9 +525,23 @@ fn ctrl_c_stops_clears_and_quits() {
     assert_eq!(world.control('c'), []);
     assert!(world.state.input.is_empty());
     assert_eq!(world.control('c'), [Act::Quit(Leave::AtOnce)]);
+}
+
+/// S11.6: one Ctrl-C of an idle chat ends nothing, says what would, and is forgotten.
+#[test]
+fn one_ctrl_c_ends_no_idle_chat() {
     let mut world = World::new();
+    assert_eq!(world.control('c'), []);
+    world.shows("Ctrl-C again ends this chat");
+    world.wait(Duration::from_secs(2));
     assert_eq!(world.control('c'), [Act::Quit(Leave::Tidily)]);
-    assert_eq!(world.control('c'), [Act::Quit(Leave::AtOnce)]);
+    let mut world = World::new();
+    assert_eq!(world.control('c'), []);
+    world.wait(Duration::from_secs(60));
+    assert_eq!(world.control('c'), []);
+    world.type_in("x");
+    world.tap(KeyCode::Backspace);
+    assert_eq!(world.control('c'), [], "what was typed since says that it was meant otherwise");
 }
 
 /// A Ctrl-C that was meant for a turn that has just ended does not end the program.
@@ -538,6 +552,33 @@ fn a_late_ctrl_c_does_not_quit() {
     world.hear(SessionEvent::TurnQuiet { turn: turn(1), survivors: Vec::new() });
     assert_eq!(world.control('c'), []);
     assert_eq!(world.control('d'), [Act::Quit(Leave::Tidily)]);
+}
+
+/// S4.7: of an output that was cut the whole length is told, and where all of it is.
+#[test]
+fn what_is_not_shown_of_an_output_is_told() {
+    use safepoint::{event::Extent, message::CallResult, receipt::CallReport};
+    let called = |world: &mut World, lines: usize, extent: Extent| {
+        let report: CallReport =
+            serde_json::from_value(serde_json::json!({"call_id": "call_1", "name": "shell",
+            "round": 1, "status": "completed", "effect": "done", "processes": [], "cleanups": [],
+            "started_at": null, "ended_at": null, "reason": null, "stopped_by": null}))
+            .unwrap();
+        let text = "line\n".repeat(lines);
+        let result: CallResult =
+            serde_json::from_value(serde_json::json!({"call_id": "call_1", "name": "shell",
+            "text": text, "verdict": "good"}))
+            .unwrap();
+        world.fact(Fact::CallEnded { report, result, extent });
+    };
+    let mut world = World::at_work();
+    called(&mut world, 7, Extent::All);
+    world.shows("… 2 more lines");
+    let file = Some("/somewhere/spilled".to_owned());
+    called(&mut world, 8_649, Extent::Truncated { bytes: 1_288_890, file });
+    world.shows("… 1288890 bytes in all: /somewhere/spilled");
+    called(&mut world, 2, Extent::Truncated { bytes: 1_000, file: None });
+    world.shows("… 1000 bytes in all, of which the beginning and the end are kept");
 }
 
 /// Text goes up line by line; the line that has begun is shown below; nothing of it is lost at a cut.

@@ -170,5 +170,5 @@ pub(crate) fn brief(args: &serde_json::Value) -> String {
         Some(value) => value.to_string(),
         None => args.to_string(),
     };
-    crate::screen::plain(&text).replace(['\n', '\t'], " ")
+    crate::output::plain(&text).replace(['\n', '\t'], " ")
 }

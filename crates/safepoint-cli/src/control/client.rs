@@ -2,6 +2,7 @@
 
 use std::{io::Read as _, path::Path, process::ExitCode, time::Duration};
 
+use serde_json::Value;
 use tokio::{io::BufReader, net::UnixStream, time::timeout};
 
 use super::{
@@ -10,7 +11,7 @@ use super::{
     talk::{TO_HEAR, talk},
     wire::{self, Ask, OrWord, PolicyWord, PushAsk, Reply, Request, VERSION, Wait},
 };
-use crate::args::Usage;
+use crate::{args::Usage, trace::one_line};
 
 pub(crate) async fn push(args: PushArgs) -> anyhow::Result<ExitCode> {
     let common = args.common.clone();
@@ -68,7 +69,7 @@ pub(crate) struct Running {
     pub(crate) session: String,
     /// In one line.
     pub(crate) said: String,
-    pub(crate) detail: serde_json::Value,
+    pub(crate) detail: Value,
     pub(crate) answers: Answers,
 }
 
@@ -138,19 +139,31 @@ pub(super) fn silent(pid: Option<i32>) -> String {
     }
 }
 
-/// The details that say more than the message does.
-pub(crate) fn details(detail: &serde_json::Value) -> Vec<String> {
+/// The details that say more than the message does, each in a line of its own, or in one a part of it.
+pub(crate) fn details(detail: &Value) -> Vec<String> {
     let Some(fields) = detail.as_object().filter(|fields| fields.contains_key("pid")) else {
         return Vec::new();
     };
-    let line = |(name, value): (&String, &serde_json::Value)| {
-        let text = match value {
-            serde_json::Value::String(text) => text.clone(),
-            other => other.to_string(),
+    let lines = |(name, value): (&String, &Value)| {
+        let parts = match value {
+            Value::Array(parts) => parts.iter().map(in_words).collect(),
+            value => vec![in_words(value)],
         };
-        (!value.is_null()).then(|| format!("{name:<8} {}", crate::screen::plain(&text)))
+        let said = parts.into_iter().filter(|said| !said.is_empty());
+        said.map(|said| format!("{name:<8} {said}")).collect::<Vec<_>>()
     };
-    fields.iter().filter_map(line).collect()
+    fields.iter().flat_map(lines).collect()
+}
+
+/// What a value says, for people: no braces and no quotes. Nothing of what is not there.
+fn in_words(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => one_line(text),
+        Value::Bool(_) | Value::Number(_) => value.to_string(),
+        Value::Array(parts) => parts.iter().map(in_words).collect::<Vec<_>>().join(", "),
+        Value::Object(fields) => fields.values().map(in_words).collect::<Vec<_>>().join("  "),
+    }
 }
 
 /// What is to be said.

@@ -20,7 +20,7 @@ use super::{
     stored::{self, Place},
     wire::{self, Ask, PushAsk, Reply, Request, VERSION, Wait, code},
 };
-use crate::{args::Usage, told::Told};
+use crate::{args::Usage, output, told::Told};
 
 /// How long the owner of a session may take to say that it has heard.
 pub(super) const TO_HEAR: Duration = Duration::from_secs(2);
@@ -188,12 +188,12 @@ impl Talk<'_> {
             self.told.say("reply", Some(session), reply.fields())?;
             return Ok(());
         }
-        let message = crate::screen::plain(&reply.message);
+        let message = &reply.message;
         if reply.code == code::ACCEPTED {
-            println!("{message}");
-            details(&reply.detail).iter().for_each(|line| println!("  {line}"));
+            output::say(message)?;
+            details(&reply.detail).iter().try_for_each(|line| output::say(format_args!("  {line}")))?;
         } else {
-            eprintln!("safepoint: {message}");
+            output::tell(format_args!("safepoint: {message}"));
         }
         Ok(())
     }

@@ -13,7 +13,7 @@ use safepoint::{
     store::{ApprovalState, ItemState, Pushed, Store},
 };
 
-use super::Next;
+use super::{Next, Turn};
 use crate::{
     args::Usage,
     control::{INBOX, Inlet},
@@ -23,8 +23,10 @@ use crate::{
 pub(crate) struct Kept {
     pub(super) session: Session<String>,
     pub(super) id: SessionId,
+    /// How many owners it has had, this process the last.
+    pub(crate) epoch: u64,
     events: Events<SessionEvent>,
-    store: Arc<dyn Store>,
+    pub(crate) store: Arc<dyn Store>,
     wait: Wait,
     number: Option<u64>,
 }
@@ -40,9 +42,13 @@ enum Wait {
 }
 
 impl Kept {
-    pub(super) fn new(session: Session<String>, id: SessionId, store: Arc<dyn Store>) -> Self {
+    pub(super) fn new(
+        session: Session<String>,
+        (id, epoch): (SessionId, u64),
+        store: Arc<dyn Store>,
+    ) -> Self {
         let events = session.events();
-        Self { session, id, events, store, wait: Wait::Left, number: None }
+        Self { session, id, epoch, events, store, wait: Wait::Left, number: None }
     }
 
     pub(super) fn inlet(&self) -> Inlet {
@@ -147,9 +153,10 @@ impl Kept {
     async fn turn(&mut self) -> anyhow::Result<Next> {
         while let Some(event) = self.events.next().await {
             match event.kind {
-                SessionEvent::TurnStarted { items, run, .. } => {
+                SessionEvent::TurnStarted { turn, items, run } => {
                     let is_own = self.said().is_none_or(|said| items.contains(&said));
-                    return Ok(if is_own { Next::Own(run) } else { Next::Other(run) });
+                    let turn = Turn { number: turn.number(), run };
+                    return Ok(if is_own { Next::Own(turn) } else { Next::Other(turn) });
                 }
                 SessionEvent::Behind { item, .. } if self.said().is_none_or(|said| said == item) => {
                     if let Some(undecided) = self.held_up().await {

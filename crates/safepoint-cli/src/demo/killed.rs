@@ -20,6 +20,7 @@ use safepoint_testkit::{script::Reply, server::ModelServer};
 use serde_json::json;
 
 use super::{builder, indented, scene, server, talking::first_run};
+use crate::output::say;
 
 const SESSION: &str = "demo";
 /// How long anything here may take.
@@ -31,7 +32,7 @@ pub(super) async fn kill_and_resume() -> anyhow::Result<()> {
         8,
         "kill -9, and resume",
         "Another process of this program pays, and is killed with SIGKILL in its next command. This one goes on.",
-    );
+    )?;
     let folder = folder()?;
     let (ledger, pid) = (folder.join("ledger"), folder.join("pid"));
     let server = server(vec![
@@ -43,20 +44,27 @@ pub(super) async fn kill_and_resume() -> anyhow::Result<()> {
     .await?;
     let mut child = begin(&server, &folder)?;
     let command = number_in(&pid).await?;
-    println!("  process {} has paid, and is in its second command (pid {command})", child.id());
+    say(format_args!("  process {} has paid, and is in its second command (pid {command})", child.id()))?;
     child.kill().context("it cannot be killed")?;
     let killed = Instant::now();
     child.wait().context("it does not end")?;
     gone(&command).await?;
-    println!("  kill -9 {}: nothing of its command is left after {:.0?}", child.id(), killed.elapsed());
+    say(format_args!(
+        "  kill -9 {}: nothing of its command is left after {:.0?}",
+        child.id(),
+        killed.elapsed()
+    ))?;
     go_on(&server, &folder).await?;
     let paid = std::fs::read_to_string(&ledger).context("the ledger cannot be read")?;
-    println!(
+    say(format_args!(
         "  the ledger says: {} (once: what was done is not done again)",
         paid.trim().replace('\n', ", ")
-    );
+    ))?;
     let store = folder.join("store.db");
-    println!("  look back: safepoint trace {SESSION} --store {} --html demo.html\n", store.display());
+    say(format_args!(
+        "  look back: safepoint trace {SESSION} --store {} --html demo.html\n",
+        store.display()
+    ))?;
     Ok(())
 }
 
@@ -104,18 +112,18 @@ async fn go_on(server: &ModelServer, folder: &Path) -> anyhow::Result<()> {
     let chat = Chat::new(builder(server).tools(tools).build());
     let session: Session<String> =
         Session::builder(chat).open(store, SessionId::from(SESSION), Owner::here()).await?;
-    println!("  process {} resumes the session", std::process::id());
+    say(format_args!("  process {} resumes the session", std::process::id()))?;
     anyhow::ensure!(session.resume().await, "there is nothing to resume");
     if let Some(run) = first_run(&session).await {
         let outcome = run.done().await;
-        println!("  model: {}", outcome.answer().unwrap_or_default());
-        println!("\n{}\n", indented(&run.quiet().await.receipt().to_string()));
+        say(format_args!("  model: {}", outcome.answer().unwrap_or_default()))?;
+        say(format_args!("\n{}\n", indented(&run.quiet().await.receipt().to_string())))?;
     }
     let next = session.push("And now?".to_owned())?;
     next.fate().await;
     drop(session.stop(SessionStop::at_turn_end()));
     let exit = session.done().await;
-    println!("  next message accepted: {}", exit.history().last_text().unwrap_or_default());
+    say(format_args!("  next message accepted: {}", exit.history().last_text().unwrap_or_default()))?;
     Ok(())
 }
 

@@ -9,6 +9,7 @@ use safepoint_testkit::script::Reply;
 use serde_json::json;
 
 use super::{builder, indented, scene, server};
+use crate::output::say;
 
 /// Waits for an event of the session.
 async fn until(session: &Session<String>, mut is_it: impl FnMut(&SessionEvent) -> bool) {
@@ -43,7 +44,7 @@ pub(super) async fn a_steer() -> anyhow::Result<()> {
         6,
         "A steer",
         "The agent is looking something up; you have a better idea. Nothing is stopped: it reads that next.",
-    );
+    )?;
     let server = server(vec![
         Reply::call("sleep", json!({ "seconds": 0.5 })),
         Reply::text("Then I look in the kitchen."),
@@ -55,15 +56,15 @@ pub(super) async fn a_steer() -> anyhow::Result<()> {
     let first = session.push("Where is my key?".to_owned())?;
     until(&session, is_call).await;
     let steer = session.push(Push::new("Try the kitchen.".to_owned()).policy(Policy::steer()))?;
-    println!("  you, while it works: Try the kitchen.");
+    say("  you, while it works: Try the kitchen.")?;
     match steer.delivered().await {
-        Some(at) => println!("  delivered in {}, before request {} to the model", at.turn, at.round),
-        None => println!("  not delivered"),
-    }
-    println!("  the first message: {:?}; the steer: {:?}", first.fate().await, steer.fate().await);
+        Some(at) => say(format_args!("  delivered in {}, before request {} to the model", at.turn, at.round)),
+        None => say("  not delivered"),
+    }?;
+    say(format_args!("  the first message: {:?}; the steer: {:?}", first.fate().await, steer.fate().await))?;
     drop(session.stop(SessionStop::at_turn_end()));
     let answer = session.done().await.history().last_text().unwrap_or_default();
-    println!("  model: {answer}\n");
+    say(format_args!("  model: {answer}\n"))?;
     Ok(())
 }
 
@@ -72,7 +73,7 @@ pub(super) async fn a_preempt() -> anyhow::Result<()> {
         7,
         "A preempt",
         "What it does is not wanted any more: the turn stops, and the next one answers the newer message.",
-    );
+    )?;
     let server = server(vec![
         Reply::call("sleep", json!({ "seconds": 300 })),
         Reply::text("Dinner is booked; the report I left."),
@@ -84,14 +85,14 @@ pub(super) async fn a_preempt() -> anyhow::Result<()> {
     let old = session.push("Write the long report.".to_owned())?;
     until(&session, is_call).await;
     let new = session.push(Push::new("Book dinner instead.".to_owned()).policy(Preempt::now()))?;
-    println!("  you, while it works: Book dinner instead.");
-    println!("  the preempt: {:?}; the old message: {:?}", new.preempted().await, old.fate().await);
+    say("  you, while it works: Book dinner instead.")?;
+    say(format_args!("  the preempt: {:?}; the old message: {:?}", new.preempted().await, old.fate().await))?;
     if let Some(run) = first_run(&session).await {
-        println!("\n{}\n", indented(&run.quiet().await.receipt().to_string()));
+        say(format_args!("\n{}\n", indented(&run.quiet().await.receipt().to_string())))?;
     }
-    println!("  the newer message: {:?}", new.fate().await);
+    say(format_args!("  the newer message: {:?}", new.fate().await))?;
     drop(session.stop(SessionStop::at_turn_end()));
     let exit = session.done().await;
-    println!("  model: {}\n", exit.history().last_text().unwrap_or_default());
+    say(format_args!("  model: {}\n", exit.history().last_text().unwrap_or_default()))?;
     Ok(())
 }

@@ -5,8 +5,13 @@ use std::process::ExitCode;
 use safepoint_tools::mcp::{Called, Error, Offer};
 use serde_json::{Value, json};
 
-use super::{CallArgs, plain, processes, say, servers, stopped, unless};
-use crate::{args::Usage, signals::Signals, told::Told};
+use super::{CallArgs, processes, servers, stopped, unless};
+use crate::{
+    args::Usage,
+    output::{self, Piece, Stream},
+    signals::Signals,
+    told::Told,
+};
 
 pub(super) async fn call(args: CallArgs, signals: &mut Signals) -> anyhow::Result<ExitCode> {
     let arguments: Value = serde_json::from_str(&args.args)
@@ -24,17 +29,25 @@ pub(super) async fn call(args: CallArgs, signals: &mut Signals) -> anyhow::Resul
         Err(got) => return Ok(stopped(got, "the tool was not called")),
     };
     let Some(tool) = own_name(&offer, &args.tool) else {
-        let (tool, known) = (&args.tool, plain(&offer.names.join(", ")));
+        let (tool, known) = (&args.tool, wanted(&offer).collect::<Vec<_>>().join(", "));
+        if offer.names.contains(tool) {
+            let why = format!(
+                "`include` or `exclude` of [mcp.{}] leaves the tool `{tool}` out: nothing was sent",
+                args.name
+            );
+            return Err(Usage(why).into());
+        }
         return Err(Usage(format!("there is no tool `{tool}` at `{}`; there are {known}", args.name)).into());
     };
     if let Some(what) = offer.misfit(tool, &arguments) {
-        return Err(Usage(format!(
-            "--args: they do not fit the tool `{tool}`: {}; nothing was sent",
-            plain(&what.to_string())
-        ))
-        .into());
+        return Err(
+            Usage(format!("--args: they do not fit the tool `{tool}`: {what}; nothing was sent")).into()
+        );
     }
-    let called = client.call(tool, arguments, |notice| eprint!("{}", plain(&notice)));
+    let called = client.call(tool, arguments, |notice| {
+        // Where nobody reads it, there is nobody to tell.
+        drop(output::put(Stream::Err, &Piece::Words(notice)));
+    });
     let called = async {
         match args.timeout {
             Some(limit) => tokio::time::timeout(limit, called).await,
@@ -50,7 +63,7 @@ pub(super) async fn call(args: CallArgs, signals: &mut Signals) -> anyhow::Resul
         Ok(called) => called,
         Err(got) => {
             if args.json {
-                say(&call_line(&args, "stopped", UNKNOWN))?;
+                output::say_json(call_line(&args, "stopped", UNKNOWN))?;
             }
             return Ok(stopped(got, UNKNOWN));
         }
@@ -69,11 +82,11 @@ pub(super) async fn call(args: CallArgs, signals: &mut Signals) -> anyhow::Resul
 fn told(args: &CallArgs, status: &str, text: &str) -> anyhow::Result<ExitCode> {
     let is_good = status == "completed";
     if args.json {
-        say(&call_line(args, status, text))?;
+        output::say_json(call_line(args, status, text))?;
     } else if is_good {
-        say(&plain(text))?;
+        output::say(text)?;
     } else {
-        eprintln!("safepoint: {}: {}", status.replace('_', " "), plain(text));
+        output::tell(format_args!("safepoint: {}: {}", status.replace('_', " "), text));
     }
     Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -81,16 +94,21 @@ fn told(args: &CallArgs, status: &str, text: &str) -> anyhow::Result<ExitCode> {
 /// Of a call that has no answer.
 const UNKNOWN: &str = "what it did is not known";
 
-fn call_line(args: &CallArgs, status: &str, text: &str) -> String {
+fn call_line(args: &CallArgs, status: &str, text: &str) -> Value {
     let (server, tool) = (&args.name, &args.tool);
     let line = json!({"server": server, "tool": tool, "status": status, "output": text});
-    Told::default().line("mcp_call", None, line).to_string()
+    Told::default().line("mcp_call", None, line)
 }
 
-/// The server's own name of a tool that is named so, or offered so.
+/// The server's own name of a tool that is named so, or offered so; none of one that is left out.
 fn own_name<'a>(offer: &'a Offer, named: &str) -> Option<&'a str> {
     let mut offered = offer.tools.iter().zip(&offer.own_names);
-    let own = offer.names.iter().find(|name| *name == named);
-    own.or_else(|| offered.find(|(tool, _)| tool.spec().name == named).map(|(_, own)| own))
-        .map(String::as_str)
+    let own = wanted(offer).find(|name| *name == named);
+    own.or_else(|| offered.find(|(tool, _)| tool.spec().name == named).map(|(_, own)| own.as_str()))
+}
+
+/// The names of the tools that the choice of them leaves in, also of those that no model can be given.
+fn wanted(offer: &Offer) -> impl Iterator<Item = &str> {
+    let refused = offer.refused.iter().map(|refused| &refused.name);
+    offer.own_names.iter().chain(refused).map(String::as_str)
 }

@@ -12,7 +12,7 @@ use crate::{
     args::{OnDisconnect, RunArgs},
     attach,
     control::Turns,
-    conversation::{Conversation, Ends, Hand, Next},
+    conversation::{self, Conversation, Ends, Hand, Next},
     screen::Screen,
     signals::{Got, Pressed, Signals},
     view::View,
@@ -84,11 +84,11 @@ impl Course<'_> {
     /// Waits for one turn and follows it.
     async fn one(&mut self) -> anyhow::Result<Then> {
         let (next, early) = self.wait().await?;
-        let (handle, whose) = match next {
-            Some(Next::Own(handle)) => (handle, Whose::Own),
-            Some(Next::Other(handle)) => {
+        let (turn, whose) = match next {
+            Some(Next::Own(turn)) => (turn, Whose::Own),
+            Some(Next::Other(turn)) => {
                 self.screen.note("safepoint: another turn of this session comes first");
-                (handle, Whose::Other)
+                (turn, Whose::Other)
             }
             Some(none) if early.is_none() => return Ok(self.none(&none).await),
             Some(_) | None => {
@@ -101,7 +101,7 @@ impl Course<'_> {
             Whose::Own if self.begins.is_empty() => self.conversation.end_with_it().await,
             Whose::Own | Whose::Other => Ends::Later,
         };
-        Ok(self.turn(handle, early, (whose, ends)).await)
+        Ok(self.turn(turn, early, (whose, ends)).await)
     }
 
     /// Waits for what comes next, and for signals. The first takes back what was said and ends the session; none came
@@ -132,8 +132,14 @@ impl Course<'_> {
     }
 
     /// Follows a turn until it is quiet.
-    async fn turn(&mut self, handle: RunHandle, early: Option<Got>, (whose, ends): (Whose, Ends)) -> Then {
-        self.view.begin(&handle);
+    async fn turn(
+        &mut self,
+        turn: conversation::Turn,
+        early: Option<Got>,
+        (whose, ends): (Whose, Ends),
+    ) -> Then {
+        self.view.begin(&turn);
+        let handle = turn.run;
         self.turns.begin(&handle);
         let (signals, view, args) = (&mut *self.signals, &mut self.view, self.args);
         let mut turn = Turn { handle, signals, pressed: Pressed::default(), view, args };

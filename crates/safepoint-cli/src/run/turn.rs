@@ -50,9 +50,9 @@ impl Turn<'_> {
                     }
                 }
                 // Losing this one loses nothing: the flag stays set.
-                () = &mut closed, if reader == Reader::There => {
+                why = &mut closed, if reader == Reader::There => {
                     reader = Reader::Gone;
-                    self.pressed.disconnect(&self.handle, self.args, "stdout was closed");
+                    self.pressed.disconnect(&self.handle, self.args, &why.to_string());
                 }
                 // Losing this one loses nothing: the reader's place moves only when an event is returned.
                 event = events.next() => match event {

@@ -12,8 +12,13 @@ use serde_json::{Value, json};
 
 use super::{OneArgs, meant, receipts};
 use crate::{
-    control::client::details, conversation::existing_store, kept::no_session, screen::plain, setup::Setup,
-    told::Told, trace::moment,
+    control::client::details,
+    conversation::existing_store,
+    kept::no_session,
+    output::{self, Unwritten},
+    setup::Setup,
+    told::Told,
+    trace::{moment, one_line},
 };
 
 pub(super) async fn show(args: OneArgs) -> anyhow::Result<ExitCode> {
@@ -42,31 +47,35 @@ pub(super) async fn show(args: OneArgs) -> anyhow::Result<ExitCode> {
         shown["stops_waiting"] = json!(stops);
     }
     if args.place.json {
-        println!("{shown}");
+        output::say_json(shown)?;
         return Ok(ExitCode::SUCCESS);
     }
-    println!("{}: {}", plain(&one.id), one.state().as_str());
-    one.row.iter().for_each(about);
+    output::say(format_args!("{}: {}", one_line(&one.id), one.state().as_str()))?;
+    one.row.iter().try_for_each(about)?;
     if let Some(owner) = one.owner() {
-        println!("  owner    {}", plain(&owner));
+        output::say(format_args!("  owner    {}", one_line(&owner)))?;
     }
     for (name, field) in
         [("items", "items_waiting"), ("approvals", "approvals_open"), ("stops", "stops_waiting")]
     {
         match &shown[field] {
             Value::Array(all) if !all.is_empty() => {
-                all.iter().for_each(|id| println!("  asks     {}", plain(id.as_str().unwrap_or_default())));
+                for id in all {
+                    output::say(format_args!("  asks     {}", id.as_str().unwrap_or_default()))?;
+                }
             }
-            Value::Number(count) if count.as_u64() != Some(0) => println!("  {name:<8} {count} waiting"),
+            Value::Number(count) if count.as_u64() != Some(0) => {
+                output::say(format_args!("  {name:<8} {count} waiting"))?
+            }
             _ => {}
         }
     }
     if let Some(running) = &one.running {
-        details(&running.detail).iter().for_each(|line| println!("  {line}"));
+        details(&running.detail).iter().try_for_each(|line| output::say(format_args!("  {line}")))?;
     }
-    for (turn, receipt) in latest(&receipts) {
-        println!("{turn}");
-        plain(&receipt.to_string()).lines().for_each(|line| println!("  {line}"));
+    for (turn, receipt) in latest(&receipts)? {
+        output::say(turn)?;
+        receipt.to_string().lines().try_for_each(|line| output::say(format_args!("  {line}")))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -86,22 +95,23 @@ fn waiting_stops(rows: &[StopRow]) -> usize {
 }
 
 /// What the store says of it.
-fn about(row: &SessionRow) {
-    println!("  made     {}", moment(row.created));
-    println!("  changed  {}", moment(row.updated));
-    println!("  records  {}", row.head);
+fn about(row: &SessionRow) -> Result<(), Unwritten> {
+    output::say(format_args!("  made     {}", moment(row.created)))?;
+    output::say(format_args!("  changed  {}", moment(row.updated)))?;
+    output::say(format_args!("  records  {}", row.head))?;
     let setup = Setup::read(row).to_string();
     if !setup.is_empty() {
-        println!("  with     {}", plain(&setup));
+        output::say(format_args!("  with     {}", one_line(&setup)))?;
     }
+    Ok(())
 }
 
 /// The last receipts, and how many there are before them.
-fn latest(receipts: &[(TurnId, Receipt)]) -> &[(TurnId, Receipt)] {
+fn latest(receipts: &[(TurnId, Receipt)]) -> Result<&[(TurnId, Receipt)], Unwritten> {
     const SHOWN: usize = 5;
     let before = receipts.len().saturating_sub(SHOWN);
     if before > 0 {
-        println!("{before} receipts before these; --json has all of them");
+        output::say(format_args!("{before} receipts before these; --json has all of them"))?;
     }
-    &receipts[before..]
+    Ok(&receipts[before..])
 }

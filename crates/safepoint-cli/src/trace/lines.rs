@@ -1,11 +1,10 @@
 //! A story as lines of JSON: one object a turn, one a step.
 
-use std::io::{self, Write};
-
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use super::story::{Step, Story, standing};
+use crate::output::{Bulk, Unwritten};
 
 /// The version of these lines.
 const VERSION: u32 = 1;
@@ -13,9 +12,9 @@ const VERSION: u32 = 1;
 /// Writes the whole story.
 ///
 /// # Errors
-/// If nobody reads it any more.
-pub(super) fn write(story: &Story, out: &mut impl Write) -> io::Result<()> {
-    let mut seq = 0_u64;
+/// If stdout does not take it.
+pub(super) fn say(story: &Story) -> Result<(), Unwritten> {
+    let (mut seq, mut out) = (0_u64, Bulk::default());
     let mut steps = story.steps.iter().peekable();
     let mut each = |line: Map<String, Value>| {
         let mut line = line;
@@ -24,8 +23,7 @@ pub(super) fn write(story: &Story, out: &mut impl Write) -> io::Result<()> {
         line.entry("run").or_insert(Value::Null);
         line.insert("seq".into(), json!(seq));
         seq += 1;
-        serde_json::to_writer(&mut *out, &line)?;
-        out.write_all(b"\n")
+        out.json(Value::Object(line))
     };
     while let Some(step) = steps.next_if(|step| step.turn.is_none()) {
         each(of_step(story, step))?;
@@ -40,7 +38,7 @@ pub(super) fn write(story: &Story, out: &mut impl Write) -> io::Result<()> {
             each(of_step(story, step))?;
         }
     }
-    Ok(())
+    out.flush()
 }
 
 fn of_step(story: &Story, step: &Step) -> Map<String, Value> {

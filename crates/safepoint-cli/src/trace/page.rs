@@ -12,7 +12,7 @@ use super::{
     story::{Step, Story, Tone, Turn, standing},
     text::{many, moment, text},
 };
-use crate::screen::plain;
+use crate::output::plain;
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");

@@ -4,7 +4,7 @@ use jiff::{Timestamp, tz::TimeZone};
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use super::story::{Kind, Step, Story, Turn, standing};
-use crate::screen::plain;
+use crate::output::plain;
 
 /// How wide the text is.
 const WIDTH: usize = 80;

@@ -311,3 +311,97 @@ fn without_a_terminal_a_receipt_ends_with_quiet() {
         assert_eq!((quiet, said.contains("not yet known")), (1, false), "{said}");
     }
 }
+
+/// S11.6: one Ctrl-C of an idle chat loses no conversation; a second one, meant so, ends it.
+#[test]
+fn one_ctrl_c_of_an_idle_chat_ends_nothing() {
+    let server = Practice::start(r#"{"replies":[{"text":"first answer"},{"text":"second answer"}]}"#);
+    let mut chat = Chat::start(&server, &["--tools", "none"]);
+    chat.say("hello");
+    chat.terminal.until("first answer");
+    chat.terminal.until(IDLE);
+    // A Ctrl-C that may have been meant for the turn says nothing yet.
+    until("the warning", || {
+        chat.terminal.press(CTRL_C);
+        chat.terminal.press("x\x7f");
+        chat.terminal.screen().contains("Ctrl-C again ends this chat, of which nothing is kept")
+    });
+    chat.say("and more");
+    chat.terminal.until("second answer");
+    chat.terminal.press("\x04");
+    assert_eq!(chat.terminal.end().0, 0);
+}
+
+/// S11.6: the same where lines are typed into a terminal that cannot be drawn on.
+#[test]
+fn one_ctrl_c_of_a_plain_chat_ends_nothing() {
+    let server = Practice::start(r#"{"replies":[{"text":"first answer"}]}"#);
+    let args = ["chat", "--base-url", &server.url, "--model", "openai:x", "--tools", "none"];
+    let mut terminal = Terminal::spawn(&args, &[("TERM", "dumb")]);
+    until("it hears signals", || terminal.hears_interrupts());
+    terminal.press(CTRL_C);
+    terminal.until("Ctrl-C again ends this chat");
+    terminal.press("hello\n");
+    terminal.until("first answer");
+    terminal.press("\x04");
+    assert_eq!(terminal.end().0, 0);
+}
+
+/// S11.6: Ctrl-Z gives the terminal back to the shell; what the shell has go on goes on where it was.
+#[test]
+fn ctrl_z_goes_to_the_shell_and_fg_comes_back() {
+    let server = Practice::start(r#"{"replies":[{"text":"first answer"},{"text":"second answer"}]}"#);
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().to_str().unwrap();
+    let script = "set -m; \"$@\"; echo \"back with $?\"; read -r line; echo \"said $line\"; fg >/dev/null; echo \"over with $?\"";
+    let chat = [crate::BIN, "chat", "--base-url", &server.url, "--model", "openai:x", "--tools", "none"];
+    let args = [&["bash", "-c", script, "bash"], &chat[..]].concat();
+    let variables = [("TERM", "xterm"), ("HOME", home), ("XDG_RUNTIME_DIR", home)];
+    let mut terminal = Terminal::spawn_it(&args, &variables);
+    terminal.until(IDLE);
+    terminal.press("hello\r");
+    terminal.until("first answer");
+    terminal.until(IDLE);
+    terminal.press("half a line");
+    terminal.until("› half a line");
+    terminal.press("\x1a");
+    terminal.until("back with 148");
+    assert!(!terminal.screen().contains(IDLE), "the pane is gone: {}", terminal.screen());
+    // The shell's own mode is there again: it shows what is typed, and a line ends with its newline.
+    terminal.press("to the shell\n");
+    terminal.until("said to the shell");
+    terminal.until("› half a line");
+    terminal.press(" and the rest\r");
+    terminal.until("second answer");
+    terminal.until(IDLE);
+    terminal.press("\x04");
+    let (code, screen) = terminal.end();
+    assert!(code == 0 && screen.contains("over with 0"), "{screen}");
+}
+
+/// S8.2: on a terminal that cannot be drawn on a person is asked as in a run; where nobody can be asked, that is said before
+/// anything is denied.
+#[test]
+fn a_chat_asks_where_somebody_is_and_says_so_where_nobody_is() {
+    let server = Practice::start(&calling("echo ran", &["all done"]));
+    let args = ["chat", "--base-url", &server.url, "--model", "openai:x", "--tools", "shell"];
+    let mut terminal = Terminal::spawn(&args, &[("TERM", "dumb")]);
+    terminal.press("go\n");
+    terminal.until("? shell wants to run with");
+    terminal.until("or no and why:");
+    terminal.press("y\n");
+    terminal.until("▪ shell: completed");
+    terminal.until("all done");
+    terminal.press("\x04");
+    assert_eq!(terminal.end().0, 0);
+    let server = Practice::start(&calling("echo ran", &["all done"]));
+    let args = ["chat", "--base-url", &server.url, "--model", "openai:x", "--tools", "shell"];
+    let mut child =
+        safepoint(&args).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(b"go\n").unwrap();
+    let mut told = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut told).unwrap();
+    let word = told.find("nobody can be asked here, so calls of shell are denied").unwrap_or(usize::MAX);
+    assert!(word < told.find("shell: denied").unwrap(), "{told}");
+    child.wait().unwrap();
+}

@@ -58,10 +58,14 @@ fn a_rule_decides_before_the_mode_does() {
 }
 
 fn told(rules: &str) -> (Option<i32>, String, String) {
+    told_with("all", rules)
+}
+
+fn told_with(tools: &str, rules: &str) -> (Option<i32>, String, String) {
     let config = config(rules);
     let path = config.path().to_str().unwrap();
     let Output { status, stderr, .. } =
-        safepoint(&["run", "--model", "practice", "--tools", "all", "--config", path, "hi"])
+        safepoint(&["run", "--model", "practice", "--tools", tools, "--config", path, "hi"])
             .output()
             .unwrap();
     (status.code(), String::from_utf8_lossy(&stderr).into_owned(), path.to_owned())
@@ -87,4 +91,15 @@ fn a_wrong_rule_names_its_file_and_line_and_what_to_do() {
         assert_eq!(code, Some(2), "{said}");
         assert!(said.contains(&path) && said.contains(line) && said.contains(says), "{rules}\n{said}");
     }
+}
+
+/// S1.6: a rule of a tool that there always is is checked whether the tool was chosen or not.
+#[test]
+fn a_wrong_argument_is_named_also_of_a_tool_that_was_not_chosen() {
+    let wrong = "[[rules]]\ntool = \"shell\"\nargs.cmd = \"x\"\nthen = \"deny\"";
+    for tools in ["all", "none", "read_file"] {
+        let (code, said, _) = told_with(tools, wrong);
+        assert!(code == Some(2) && said.contains("shell has no argument `cmd`"), "{tools}: {said}");
+    }
+    assert_eq!(told_with("none", &wrong.replace("cmd", "command")).0, Some(0));
 }

@@ -96,3 +96,29 @@ fn a_session_is_called_after_its_first_prompt() {
     let listed = world.kept.tell(&["sessions", "ls"]).1;
     assert!(listed.lines().any(|line| line.starts_with("trip") && line.ends_with("go")), "{listed}");
 }
+
+/// S7.10: a password in an address is not kept; whoever goes on says the address again, and is told so.
+#[test]
+fn a_password_in_an_address_is_kept_nowhere() {
+    let world = World::suspended();
+    let nobody = "127.0.0.1:9";
+    for (flag, with, without) in [
+        ("--backend", format!("a2a:http://otter:s3cret@{nobody}"), format!("a2a:http://{nobody}")),
+        ("--base-url", format!("http://otter:s3cret@{nobody}/v1"), format!("http://{nobody}/v1")),
+    ] {
+        let id = flag.trim_start_matches('-');
+        let model = if flag == "--backend" { &[][..] } else { &["--model", "openai:x"] };
+        let begun = [&["run", "--session", id, flag, &with, "--timeout", "3s", "go"][..], model].concat();
+        assert_ne!(told(&mut world.command(&begun)).0, 2);
+        let (_, shown, _) = told(&mut world.command(&["sessions", "show", id, "--json"]));
+        assert!(shown.contains(&without), "{shown}");
+        let files = std::fs::read_dir(world.kept.home()).unwrap().flatten();
+        for file in files.filter(|entry| entry.file_name().to_string_lossy().starts_with("s.db")) {
+            let bytes = std::fs::read(file.path()).unwrap_or_default();
+            let is_kept = bytes.windows(6).any(|part| part == b"s3cret");
+            assert!(!is_kept, "{flag}: {}", file.path().display());
+        }
+        let (code, _, said) = told(&mut world.command(&["resume", id]));
+        assert!(code == 2 && said.contains(&format!("say {flag} again")), "{code}: {said}");
+    }
+}

@@ -48,6 +48,11 @@ impl Terminal {
 
     /// Any command of the program.
     pub(crate) fn spawn(args: &[&str], variables: &[(&str, &str)]) -> Self {
+        Self::spawn_it(&[&[BIN], args].concat(), variables)
+    }
+
+    /// Any program.
+    pub(crate) fn spawn_it(args: &[&str], variables: &[(&str, &str)]) -> Self {
         let keys = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&keys).unwrap();
         unlockpt(&keys).unwrap();
@@ -60,7 +65,7 @@ impl Terminal {
         };
         // `setsid --ctty` makes the terminal the controlling one, so that keys are signals, and then is the program.
         let child = Command::new("setsid")
-            .args(["--ctty", BIN])
+            .arg("--ctty")
             .args(args)
             .env_clear()
             .env("PATH", std::env::var("PATH").unwrap_or_default())
@@ -119,6 +124,19 @@ impl Terminal {
         let waited = changed.wait_timeout_while(seen.lock().unwrap(), PATIENCE, is_not_it).unwrap();
         let screen = waited.0.screen.screen().contents();
         assert!(!waited.1.timed_out(), "not seen: {what}; the screen:\n{screen}");
+    }
+
+    /// Whether an interrupt would not just end it: it is caught, or kept for whoever waits for it. For a moment a new thread
+    /// has everything kept, which means nothing.
+    pub(crate) fn hears_interrupts(&self) -> bool {
+        const INTERRUPT: u64 = 1 << 1;
+        const FAULT: u64 = 1 << 10;
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap_or_default();
+        let sets = status.lines().filter_map(|line| line.split_once(':'));
+        let set =
+            |named: &str| sets.clone().find(|(name, _)| *name == named).map_or("", |(_, set)| set.trim());
+        let has = |named, bit| u64::from_str_radix(set(named), 16).is_ok_and(|set| set & bit != 0);
+        has("SigCgt", INTERRUPT) || has("SigBlk", INTERRUPT) && !has("SigBlk", FAULT)
     }
 
     pub(crate) fn signal(&self, signal: rustix::process::Signal) {
@@ -244,7 +262,7 @@ fn a_question_shows_what_would_run_and_yes_lets_it() {
     let mut terminal = Terminal::start(&server, &SHELL);
     terminal.until("? shell wants to run with");
     terminal.until("every call of shell, whatever its arguments");
-    terminal.until("[y]es, [n]o, [a]lways, [t]ool, or say why not:");
+    terminal.until("[y]es, [n]o, [a]lways, [t]ool, or no and why:");
     let screen = terminal.screen();
     let shown: String = screen.lines().map(str::trim).collect();
     assert!(shown.contains(&format!("touch {}; echo \\u{{202e}}x", file.display())), "{screen}");
@@ -263,10 +281,11 @@ fn a_question_shows_what_would_run_and_yes_lets_it() {
 /// S8.2: no, and why not: nothing runs, and the model is told.
 #[test]
 fn no_is_no_and_the_model_is_told_why() {
-    for (answer, told) in [("n\n", "denied"), ("use ls instead\n", "denied by the user: use ls instead")] {
+    for (answer, told) in [("n\n", "denied"), ("no, use ls instead\n", "denied by the user: use ls instead")]
+    {
         let server = Practice::start(&shell("echo ran"));
         let mut terminal = Terminal::start(&server, &SHELL);
-        terminal.until("or say why not:");
+        terminal.until("or no and why:");
         terminal.press(answer);
         let (code, screen) = terminal.end();
         assert_eq!(code, 0, "{screen}");
@@ -288,7 +307,7 @@ fn what_was_typed_before_the_question_answers_nothing() {
     let mut terminal = Terminal::start(&server, &SHELL);
     terminal.until("let");
     terminal.press("y\n");
-    terminal.until("or say why not:");
+    terminal.until("or no and why:");
     terminal.press("n\n");
     let (_, screen) = terminal.end();
     assert!(screen.contains("▪ shell: denied"), "{screen}");
@@ -300,11 +319,11 @@ fn a_stop_takes_the_question_back_and_the_next_one_has_its_own_answer() {
     let call = r#"{"calls":[{"name":"shell","args":{"command":"echo ran"}}]}"#;
     let server = Practice::start(&format!(r#"{{"replies":[{call},{call},{{"text":"all done"}}]}}"#));
     let mut terminal = Terminal::start(&server, &["--tools", "shell", "go", "--then", "again"]);
-    terminal.until("or say why not:");
+    terminal.until("or no and why:");
     terminal.press(CTRL_C);
     terminal.until("(the question is withdrawn)");
     terminal.until("stopped: user (person): ctrl-c");
-    terminal.until_it("the second question", |screen| screen.matches("or say why not:").count() == 2);
+    terminal.until_it("the second question", |screen| screen.matches("or no and why:").count() == 2);
     terminal.press("y\n");
     let (code, screen) = terminal.end();
     assert_eq!(code, 0, "{screen}");
@@ -332,7 +351,7 @@ fn a_question_that_was_left_open_is_put_at_the_terminal_that_resumes() {
     for (args, is_last) in [(&["resume", "s"][..], false), (&["run", "--session", "s", "more"], true)] {
         let mut terminal = Terminal::spawn(&[args, &usual[..]].concat(), &[("TERM", "xterm")]);
         terminal.until("? shell wants to run with");
-        terminal.until("[y]es, [n]o, [a]lways, [t]ool, [l]ater, or say why not:");
+        terminal.until("[y]es, [n]o, [a]lways, [t]ool, [l]ater, or no and why:");
         assert!(terminal.screen().lines().map(str::trim).collect::<String>().contains("touch "));
         assert!(!file.exists(), "nothing ran");
         terminal.press("\n");
@@ -358,7 +377,7 @@ fn a_question_of_a_killed_owner_is_decided_and_its_turn_goes_on() {
         let usual = ["--base-url", &server.url, "--model", "openai:x", "--tools", "shell", "--store", store];
         let mut terminal =
             Terminal::spawn(&[&["run", "go", "--session", "s"], &usual[..]].concat(), &[("TERM", "xterm")]);
-        terminal.until("or say why not:");
+        terminal.until("or no and why:");
         terminal.signal(rustix::process::Signal::KILL);
         terminal.child.wait().unwrap();
         let decided = crate::run(&[&[verb, "s", "--store", store], more].concat());
@@ -375,5 +394,54 @@ fn a_question_of_a_killed_owner_is_decided_and_its_turn_goes_on() {
         if runs {
             assert_eq!(std::fs::read_to_string(&file).unwrap(), "made\n", "once");
         }
+    }
+}
+
+/// S8.2: a question that somebody answers elsewhere is withdrawn here, and it is said who answered what.
+#[test]
+fn a_question_that_is_answered_elsewhere_says_by_whom() {
+    let folder = tempfile::tempdir().unwrap();
+    let (gate, store) = (folder.path().join("gate"), folder.path().join("store.db"));
+    let home = folder.path().to_str().unwrap();
+    let store = store.to_str().unwrap();
+    let server = Practice::start(&shell(&format!("until [ -e {} ]; do sleep 0.05; done", gate.display())));
+    let args =
+        ["run", "go", "--session", "s", "--base-url", &server.url, "--model", "openai:x", "--tools", "shell"];
+    let variables = [("TERM", "xterm"), ("HOME", home), ("XDG_RUNTIME_DIR", home)];
+    let mut terminal = Terminal::spawn(&[&args[..], &["--store", store]].concat(), &variables);
+    terminal.until("or no and why:");
+    let mut approve = crate::safepoint(&["approve", "s", "--store", store]);
+    let done = approve.env("USER", "alice").env("HOME", home).env("XDG_RUNTIME_DIR", home).status().unwrap();
+    assert_eq!(done.code(), Some(0));
+    terminal.until("(the question is withdrawn)");
+    terminal.until("answered elsewhere: approved by ");
+    std::fs::write(gate, "").unwrap();
+    let (code, screen) = terminal.end();
+    assert!(code == 0 && screen.contains("all done"), "{screen}");
+}
+
+/// What the README shows of a run is what a run shows: line by line, as far as no number or place stands in it.
+#[test]
+fn the_transcript_of_the_readme_is_what_a_run_shows() {
+    let readme = include_str!("../../../../README.md");
+    let shown = readme.split_once("$ safepoint run --tools shell \"run: sleep 100\"").unwrap().1;
+    let shown = shown.split_once("```").unwrap().0;
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().to_str().unwrap();
+    let variables = [("TERM", "xterm"), ("HOME", home), ("XDG_RUNTIME_DIR", home)];
+    let args = ["run", "--tools", "shell", "--model", "practice", "--grace", "1s", "run: sleep 100"];
+    let mut terminal = Terminal::spawn(&args, &variables);
+    terminal.until("or no and why:");
+    terminal.press("y\n");
+    terminal.until("· shell ");
+    terminal.press(CTRL_C);
+    terminal.until("· stopping, waits for shell");
+    let (code, _) = terminal.end();
+    assert_eq!(code, 130);
+    let raw = terminal.raw().replace("\x1b[2m", "").replace("\x1b[0m", "").replace("\r\n", "\n");
+    let seen: Vec<&str> = raw.split(['\n', '\r']).map(|line| line.trim_start_matches("\x1b[2K")).collect();
+    for line in shown.lines().skip(1).filter(|line| !line.is_empty()) {
+        let begins = line.split(|c: char| c.is_ascii_digit()).next().unwrap();
+        assert!(seen.iter().any(|seen| seen.contains(begins)), "stale: {line}\n{seen:#?}");
     }
 }

@@ -8,6 +8,7 @@ use std::{
 
 use rustix::process::Signal;
 
+use super::kept::Kept;
 use crate::{Practice, STREAM, check, lines, safepoint, signal, until};
 
 /// S3.6: a reader that pauses gets all of it, and the exit code is the outcome's.
@@ -125,4 +126,67 @@ fn a_stop_that_is_now_is_not_offered_again() {
     let told = String::from_utf8_lossy(&output.stderr);
     assert!(told.contains("stopping now") && !told.contains("again to stop now"), "{told}");
     assert_eq!(output.status.code(), Some(130));
+}
+
+/// S11.4: the lines of a session of any name are as published, also of the next process: in order by epoch and number, and
+/// with the turns that its trace tells.
+#[test]
+fn the_lines_of_a_named_session_go_on_in_the_next_process() {
+    let kept = Kept::start(r#"{"replies":[{"text":"one"},{"text":"two"},{"text":"three"}]}"#);
+    let turn = |args: &[&str]| {
+        lines(kept.turn(&[&["run", "--json", "--session", "My trip"], args].concat()).1.as_bytes())
+    };
+    let (first, second) = (turn(&["a", "--then", "b"]), turn(&["c"]));
+    check(&first, 2);
+    check(&second, 0);
+    let of = |lines: &[serde_json::Value], field: &str| {
+        lines.iter().map(|line| line[field].clone()).collect::<Vec<_>>()
+    };
+    assert!(of(&first, "session").iter().chain(&of(&second, "session")).all(|name| name == "My trip"));
+    let epoch = |lines: &[serde_json::Value]| {
+        let epochs = of(lines, "epoch");
+        assert!(epochs.iter().all(|epoch| *epoch == epochs[0]), "{epochs:?}");
+        epochs[0].as_u64().unwrap()
+    };
+    assert!(0 < epoch(&first) && epoch(&first) < epoch(&second));
+    let ended = |lines: &[serde_json::Value]| {
+        let outcomes = lines.iter().filter(|line| line["type"] == "outcome");
+        outcomes.map(|line| (line["turn"].as_u64().unwrap(), line["run"].clone())).collect::<Vec<_>>()
+    };
+    let told = lines(kept.tell(&["trace", "My trip", "--json"]).1.as_bytes());
+    super::trace::check(&told);
+    let settled = told.iter().filter(|line| line["type"] == "settled");
+    let settled: Vec<_> = settled.map(|line| (line["turn"].as_u64().unwrap(), line["run"].clone())).collect();
+    assert_eq!([ended(&first), ended(&second)].concat(), settled);
+    assert_eq!(settled.iter().map(|(turn, _)| *turn).collect::<Vec<_>>(), [1, 2, 3]);
+}
+
+/// S11.6: what nobody could see or write again is no name.
+#[test]
+fn a_name_that_cannot_be_seen_is_refused() {
+    for name in ["", "  ", "a\u{1b}[2Jb", "a\nb", "a\u{202e}b", "\u{9b}"] {
+        for command in ["run", "chat"] {
+            let output = safepoint(&[command, "--session", name]).output().unwrap();
+            let told = String::from_utf8(output.stderr).unwrap();
+            assert_eq!(output.status.code(), Some(2), "{name:?}: {told}");
+            assert!(told.contains("a name is not blank"), "{told}");
+        }
+    }
+}
+
+/// What a session says of itself is in words, whatever it has.
+#[test]
+fn a_session_that_runs_is_shown_in_words() {
+    let call = r#"{"calls":[{"name":"shell","args":{"command":"exec sleep 1000"}}]}"#;
+    let kept = Kept::start(&format!(r#"{{"replies":[{call},{{"text":"done"}}]}}"#));
+    let (mut run, mut told) =
+        kept.spawn(&["run", "go", "--session", "s", "--tools", "shell", "--approve", "auto"]);
+    super::kept::until_told(&mut told, "▸ shell");
+    let (code, shown, _) = kept.tell(&["sessions", "show", "s"]);
+    assert_eq!(code, 0, "{shown}");
+    assert!(shown.contains("  kind     ") && shown.contains("  pid      "), "{shown}");
+    assert!(!shown.contains(['{', '}', '[', ']', '"']), "{shown}");
+    signal(&run, Signal::TERM);
+    signal(&run, Signal::TERM);
+    run.wait().unwrap();
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::{lines, safepoint};
 use journal::{HOSTILE, Journal, eventful};
 
-mod journal;
+pub(super) mod journal;
 
 /// A store with one session of this journal.
 struct Kept {
@@ -83,12 +83,22 @@ fn a_session_is_told_as_text() {
     assert!(text.contains("UNREADABLE: 1 record"), "{text}");
 }
 
-/// S3.7, S7.7: the same for programs: numbered without a gap, nothing cut.
+/// Every line is as published.
+pub(super) fn check(told: &[Value]) {
+    let schema: Value = serde_json::from_str(include_str!("../../../../docs/schema/trace.json")).unwrap();
+    let schema = safepoint::schema::Schema::new(&schema).unwrap();
+    for line in told {
+        assert_eq!(schema.check(line), Ok(()), "{line}");
+    }
+}
+
+/// S3.7, S7.7, S11.4: the same for programs: as the schema says, numbered without a gap, nothing cut.
 #[test]
 fn a_session_is_told_as_json() {
     let (code, text, _) = Kept::of(eventful(), "s").ask(&["trace", "s", "--json"]);
     let told = lines(text.as_bytes());
     assert_eq!(code, Some(0));
+    check(&told);
     for (index, line) in told.iter().enumerate() {
         assert_eq!((&line["seq"], &line["v"], &line["session"]), (&json!(index), &json!(1), &json!("s")));
     }

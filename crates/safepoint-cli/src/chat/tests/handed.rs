@@ -129,6 +129,8 @@ fn two_ctrl_c_are_one_wish_only_within_a_second() {
     assert_eq!(world.control('c'), []);
     assert!(world.state.input.is_empty());
     world.wait(Duration::from_secs(3));
+    assert_eq!(world.control('c'), [], "idle, it says what another would do");
+    world.wait(Duration::from_secs(3));
     assert_eq!(world.control('c'), [Act::Quit(Leave::Tidily)]);
     let mut world = World::at_work();
     world.tap(KeyCode::Esc);

@@ -1,0 +1,331 @@
+//! The one place that writes to stdout and stderr; `cargo xtask tidy` keeps it so.
+//!
+//! **Invariants**
+//! - Words are shown, never obeyed: a control character, or one that reverses what is read, leaves here only as the name
+//!   of itself. What moves a cursor is written by us, as [`Drawn`].
+//! - What stdout did not take is an [`Unwritten`], and it decides the exit code: nobody is told that all went well.
+
+use std::{
+    borrow::Cow,
+    fmt::{self, Display, Write as _},
+    io::{self, IsTerminal as _, Write as _},
+    os::fd::BorrowedFd,
+    process::ExitCode,
+};
+
+use serde_json::Value;
+
+mod printer;
+
+pub(crate) use printer::{Order, Printer};
+
+use crate::args::OnDisconnect;
+
+/// Which of the two outputs. Exhaustive: there are two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stream {
+    /// What was asked for.
+    Out,
+    /// For people.
+    Err,
+}
+
+/// What is written. Exhaustive: each is made harmless in its own way.
+#[derive(Clone, Debug)]
+pub(crate) enum Piece {
+    /// Words for people: made harmless wherever they go.
+    Words(String),
+    /// A model's text: made harmless for a terminal, and as it was said for everything else.
+    Said(String),
+    /// A line of JSON: what a terminal would obey is written as its number, which is the same JSON.
+    Line(Value),
+    /// Our own drawing.
+    Drawn(Drawn),
+}
+
+/// Marks of our own, and harmless words between them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Drawn(String);
+
+impl Drawn {
+    /// A mark that the terminal obeys: it has no words of others in it.
+    pub(crate) fn mark(&mut self, mark: impl Display) {
+        write!(self.0, "{mark}").expect("a string takes whatever is written to it");
+    }
+
+    /// Words, on the row on which the cursor stands.
+    pub(crate) fn words(&mut self, words: &str) {
+        self.0.push_str(&plain(words).replace('\n', " "));
+    }
+}
+
+/// Stdout did not take all that was to be written.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Unwritten {
+    /// Whoever read it has seen enough.
+    #[error("stdout was closed")]
+    Closed,
+    /// A full disk, say.
+    #[error("stdout cannot be written: {0}")]
+    Failed(String),
+}
+
+impl Unwritten {
+    /// The exit code of a command that this has ended.
+    pub(crate) fn exit_code(&self) -> u8 {
+        match self {
+            Self::Closed => CLOSED,
+            Self::Failed(_) => FAILED,
+        }
+    }
+
+    /// The exit code of a command that went on, and would have had this one. It goes on without a reader only where it was
+    /// told to; what could not be written is never a success.
+    pub(crate) fn instead_of(&self, code: ExitCode, on_disconnect: OnDisconnect) -> ExitCode {
+        match (self, on_disconnect) {
+            (Self::Closed, OnDisconnect::Stop) if code == ExitCode::SUCCESS => ExitCode::from(CLOSED),
+            (Self::Failed(_), _) if code == ExitCode::SUCCESS || code == ExitCode::from(CLOSED) => {
+                ExitCode::from(FAILED)
+            }
+            _ => code,
+        }
+    }
+}
+
+/// The exit codes: stopped by a lost reader, and failed.
+const CLOSED: u8 = 10;
+const FAILED: u8 = 1;
+
+impl From<io::Error> for Unwritten {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Self::Closed,
+            _ => Self::Failed(error.to_string()),
+        }
+    }
+}
+
+/// Writes a line for people to stdout.
+///
+/// # Errors
+/// If stdout does not take it.
+pub(crate) fn say(words: impl Display) -> Result<(), Unwritten> {
+    put(Stream::Out, &Piece::Words(format!("{words}\n")))
+}
+
+/// Writes a line of JSON to stdout.
+///
+/// # Errors
+/// If stdout does not take it.
+pub(crate) fn say_json(line: Value) -> Result<(), Unwritten> {
+    put(Stream::Out, &Piece::Line(line))
+}
+
+/// Writes a line for people to stderr. Where nobody reads that, there is nobody to tell.
+pub(crate) fn tell(words: impl Display) {
+    drop(put(Stream::Err, &Piece::Words(format!("{words}\n"))));
+}
+
+/// Writes: there is no other way out.
+///
+/// # Errors
+/// If the stream does not take it.
+pub(crate) fn put(stream: Stream, piece: &Piece) -> Result<(), Unwritten> {
+    write_all(stream, &piece.bytes(stream))
+}
+
+fn write_all(stream: Stream, bytes: &[u8]) -> Result<(), Unwritten> {
+    match stream {
+        Stream::Out => {
+            let mut out = io::stdout().lock();
+            out.write_all(bytes).and_then(|()| out.flush())?;
+        }
+        Stream::Err => io::stderr().lock().write_all(bytes)?,
+    }
+    Ok(())
+}
+
+impl Piece {
+    fn bytes(&self, stream: Stream) -> Cow<'_, [u8]> {
+        match self {
+            Self::Said(text) if !stream.is_terminal() => Cow::Borrowed(text.as_bytes()),
+            Self::Words(text) | Self::Said(text) => match plain(text) {
+                Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),
+                Cow::Owned(text) => Cow::Owned(text.into_bytes()),
+            },
+            Self::Line(value) => Cow::Owned(line(value).into_bytes()),
+            Self::Drawn(Drawn(text)) => Cow::Borrowed(text.as_bytes()),
+        }
+    }
+}
+
+/// Many lines for stdout, written in large pieces.
+#[derive(Debug, Default)]
+pub(crate) struct Bulk(Vec<u8>);
+
+impl Bulk {
+    /// Adds a line of JSON.
+    ///
+    /// # Errors
+    /// If stdout does not take what is written.
+    pub(crate) fn json(&mut self, line: Value) -> Result<(), Unwritten> {
+        const ENOUGH: usize = 64 * 1024;
+        self.0.extend_from_slice(&Piece::Line(line).bytes(Stream::Out));
+        if self.0.len() < ENOUGH { Ok(()) } else { self.flush() }
+    }
+
+    /// Writes what is left.
+    ///
+    /// # Errors
+    /// If stdout does not take it.
+    pub(crate) fn flush(&mut self) -> Result<(), Unwritten> {
+        write_all(Stream::Out, &std::mem::take(&mut self.0))
+    }
+}
+
+impl Stream {
+    pub(crate) fn is_terminal(self) -> bool {
+        match self {
+            Self::Out => io::stdout().is_terminal(),
+            Self::Err => io::stderr().is_terminal(),
+        }
+    }
+
+    /// The columns of the terminal that this is; none where it is none.
+    pub(crate) fn columns(self) -> Option<usize> {
+        let of: BorrowedFd<'static> = match self {
+            Self::Out => rustix::stdio::stdout(),
+            Self::Err => rustix::stdio::stderr(),
+        };
+        rustix::termios::tcgetwinsize(of).ok().map(|size| usize::from(size.ws_col))
+    }
+}
+
+/// What a library logs, and what a panic says, go the same way.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Log;
+
+impl io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        drop(put(Stream::Err, &Piece::Words(String::from_utf8_lossy(bytes).into_owned())));
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Has a panic tell of itself here, in the words that it usually has.
+pub(crate) fn tell_panics() {
+    std::panic::set_hook(Box::new(|panic| {
+        let thread = std::thread::current();
+        tell(format_args!("thread '{}' {panic}", thread.name().unwrap_or("without a name")));
+        let trace = std::backtrace::Backtrace::capture();
+        if trace.status() == std::backtrace::BacktraceStatus::Captured {
+            tell(trace);
+        }
+    }));
+}
+
+/// What the command line says of itself or of a mistake in it. Its own words keep their look on a terminal; whatever
+/// repeats what somebody wrote does not.
+pub(crate) fn of_clap(error: &clap::Error) -> ExitCode {
+    use clap::error::ErrorKind;
+    let stream = if error.use_stderr() { Stream::Err } else { Stream::Out };
+    let is_ours = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+    let mut styled = Drawn::default();
+    let piece = if is_ours && stream.is_terminal() {
+        styled.mark(error.render().ansi());
+        Piece::Drawn(styled)
+    } else {
+        Piece::Words(error.render().to_string())
+    };
+    match put(stream, &piece) {
+        Err(why) if stream == Stream::Out => {
+            tell(format_args!("safepoint: {why}"));
+            ExitCode::from(why.exit_code())
+        }
+        _ => ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(FAILED)),
+    }
+}
+
+/// Whether a terminal would do something with it, or show something else than stands there.
+fn is_obeyed(letter: char) -> bool {
+    const REVERSING: [char; 12] = [
+        '\u{061c}', '\u{200e}', '\u{200f}', '\u{202a}', '\u{202b}', '\u{202c}', '\u{202d}', '\u{202e}',
+        '\u{2066}', '\u{2067}', '\u{2068}', '\u{2069}',
+    ];
+    letter.is_control() || REVERSING.contains(&letter) || matches!(letter, '\u{2028}' | '\u{2029}')
+}
+
+/// Text without what would move a cursor, ring a bell or reverse what is read; lines and tabs stay.
+pub(crate) fn plain(text: &str) -> Cow<'_, str> {
+    let hides = |letter: char| is_obeyed(letter) && !matches!(letter, '\n' | '\t');
+    if !text.contains(hides) {
+        return Cow::Borrowed(text);
+    }
+    // A carriage return before a line's end only ends the line.
+    let text = text.replace("\r\n", "\n");
+    let shown = |c: char| if hides(c) { c.escape_unicode().to_string() } else { c.to_string() };
+    Cow::Owned(text.chars().map(shown).collect())
+}
+
+/// Whether it can be written as the name of something: it is not blank, and all of it is seen.
+pub(crate) fn is_name(text: &str) -> bool {
+    !text.trim().is_empty() && !text.contains(is_obeyed)
+}
+
+/// JSON escapes what is below a blank; the rest of what a terminal obeys stands only in its strings.
+fn line(value: &Value) -> String {
+    let text = value.to_string();
+    let mut line = String::with_capacity(text.len() + 1);
+    for letter in text.chars() {
+        if is_obeyed(letter) {
+            write!(line, "\\u{:04x}", u32::from(letter)).expect("a string takes whatever is written to it");
+        } else {
+            line.push(letter);
+        }
+    }
+    line.push('\n');
+    line
+}
+
+impl fmt::Display for Drawn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_that_would_move_the_cursor_are_shown_as_what_they_are() {
+        assert_eq!(plain("a\tb\r\nc"), "a\tb\nc");
+        assert_eq!(plain("\x1b[2Jrm\u{202e}x\u{7f}\u{9b}1m"), "\\u{1b}[2Jrm\\u{202e}x\\u{7f}\\u{9b}1m");
+        assert!(matches!(plain("as it is\n"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn a_line_of_json_says_the_same_and_nothing_of_it_is_obeyed() {
+        let value = serde_json::json!({"a\u{9b}": "\x1b]52;c;eA==\x07 \u{7f}\u{202e}\u{2028} grüße"});
+        let written = line(&value);
+        assert!(!written.trim_end().contains(is_obeyed), "{written:?}");
+        assert_eq!(serde_json::from_str::<Value>(&written).unwrap(), value);
+    }
+
+    #[test]
+    fn what_was_not_written_is_no_success() {
+        let full = Unwritten::from(io::Error::from(io::ErrorKind::StorageFull));
+        let closed = Unwritten::from(io::Error::from(io::ErrorKind::BrokenPipe));
+        let (stop, detach) = (OnDisconnect::Stop, OnDisconnect::Detach);
+        let (good, interrupted) = (ExitCode::SUCCESS, ExitCode::from(130));
+        assert_eq!(full.instead_of(good, detach), ExitCode::from(1));
+        assert_eq!(full.instead_of(ExitCode::from(10), stop), ExitCode::from(1));
+        assert_eq!(closed.instead_of(good, stop), ExitCode::from(10));
+        assert_eq!(closed.instead_of(good, detach), good);
+        assert_eq!(closed.instead_of(interrupted, stop), interrupted);
+    }
+}

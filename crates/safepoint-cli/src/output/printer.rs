@@ -1,0 +1,100 @@
+//! Both outputs on a thread of their own: a reader that is slow or gone holds up nobody, and its going is noticed.
+//!
+//! **Invariants**
+//! - Where stdout and stderr are one terminal, everything is written in the order in which it was said.
+//! - Where they are not, what is for people is written at once: it does not wait behind a stdout that nobody reads.
+//! - What stdout refuses first is what its reader is said to be; after that nothing is written to it.
+
+use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
+
+use tokio::sync::watch;
+
+use super::{Piece, Stream, Unwritten, put};
+
+/// Writes to stdout and stderr.
+pub(crate) struct Printer {
+    /// None: no more is to be written.
+    pieces: Mutex<Option<mpsc::Sender<(Stream, Piece)>>>,
+    /// What stdout refused first.
+    refused: watch::Receiver<Option<Unwritten>>,
+    order: Order,
+}
+
+/// Whether the two outputs are seen together. Exhaustive: they are or they are not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// Both are one terminal.
+    Together,
+    /// They go to different places.
+    Apart,
+}
+
+impl Printer {
+    pub(crate) fn start(order: Order) -> Self {
+        let (pieces, received) = mpsc::channel::<(Stream, Piece)>();
+        let (tell, refused) = watch::channel(None);
+        std::thread::spawn(move || {
+            for (stream, piece) in received {
+                let is_refused = stream == Stream::Out && tell.borrow().is_some();
+                if !is_refused && let (Err(why), Stream::Out) = (put(stream, &piece), stream) {
+                    tell.send_replace(Some(why));
+                }
+            }
+        });
+        Self { pieces: Mutex::new(Some(pieces)), refused, order }
+    }
+
+    /// For whoever reads stdout.
+    pub(crate) fn print(&self, piece: Piece) {
+        self.send(Stream::Out, piece);
+    }
+
+    /// For people.
+    pub(crate) fn tell(&self, piece: Piece) {
+        match self.order {
+            Order::Together => self.send(Stream::Err, piece),
+            // Where nobody reads it, there is nobody to tell.
+            Order::Apart => drop(put(Stream::Err, &piece)),
+        }
+    }
+
+    /// Resolves when nobody reads stdout any more, or it takes nothing.
+    pub(crate) fn closed(&self) -> impl Future<Output = Unwritten> + use<> {
+        let mut refused = self.refused.clone();
+        async move {
+            loop {
+                if let Some(why) = refused.borrow_and_update().clone() {
+                    return why;
+                }
+                if refused.changed().await.is_err() {
+                    std::future::pending::<()>().await;
+                }
+            }
+        }
+    }
+
+    /// What stdout has refused so far.
+    pub(crate) fn refused(&self) -> Option<Unwritten> {
+        self.refused.borrow().clone()
+    }
+
+    /// Resolves when all of it is written, or nobody reads it any more: a reader that pauses loses nothing.
+    pub(crate) fn written(&self) -> impl Future<Output = ()> + use<> {
+        // The thread ends when there is no more to write, and with it goes the sender of `refused`.
+        drop(self.lock().take());
+        let mut refused = self.refused.clone();
+        async move { while refused.changed().await.is_ok() {} }
+    }
+
+    fn send(&self, stream: Stream, piece: Piece) {
+        if let Some(pieces) = self.lock().as_ref()
+            && pieces.send((stream, piece)).is_err()
+        {
+            // It is being finished.
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<mpsc::Sender<(Stream, Piece)>>> {
+        self.pieces.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
