@@ -18,11 +18,11 @@ mod cli {
     mod control;
     mod early;
     mod hostile;
+    mod environment;
     mod kept;
     mod kept_inbox;
     mod practice;
     mod rules;
-    mod secrets;
     mod setup;
     mod stopped;
     mod survivors;
