@@ -17,8 +17,8 @@ mod cli {
     mod chat_kept;
     mod control;
     mod early;
-    mod hostile;
     mod environment;
+    mod hostile;
     mod kept;
     mod kept_inbox;
     mod practice;
