@@ -113,6 +113,7 @@ impl Lines {
     fn fact(&mut self, fact: &Fact) -> Option<(&'static str, Value)> {
         Some(match fact {
             Fact::AttemptOpened { attempt, .. } => ("run_started", json!({"attempt": attempt})),
+            Fact::TimeTaken { .. } => return None,
             Fact::HistoryRepaired { repairs } => ("history_repaired", json!({"repairs": repairs})),
             Fact::ModelStarted { round } => {
                 self.round = *round;

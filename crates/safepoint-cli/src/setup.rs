@@ -6,6 +6,7 @@
 use std::{
     fmt,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use anyhow::Context as _;
@@ -39,6 +40,8 @@ pub(crate) struct Setup {
     on_full: Option<OnFull>,
     tools: Option<String>,
     root: Option<PathBuf>,
+    max_rounds: Option<u32>,
+    timeout: Option<Duration>,
     /// Which of the addresses had a user and a password in it: those are kept nowhere.
     withheld: Option<Withheld>,
 }
@@ -101,6 +104,9 @@ impl Setup {
             args.window = args.window.or(self.window);
             args.on_full = args.on_full.or(self.on_full);
         }
+        // A limit is the run's: whoever takes it up again raises it by saying so, and not by saying nothing.
+        args.max_rounds = args.max_rounds.or(self.max_rounds);
+        args.timeout = args.timeout.or(self.timeout);
         if acts {
             args.tools = self.tools.filter(|_| args.backend.is_none());
             args.root = self.root;
@@ -120,7 +126,7 @@ impl Setup {
             None => Some(std::env::current_dir().context("the working directory cannot be used")?),
         };
         let AgentArgs { backend, known, model, base_url, api_key_env, system, .. } = args.clone();
-        let AgentArgs { max_tokens, temperature, window, on_full, .. } = *args;
+        let AgentArgs { max_tokens, temperature, window, on_full, max_rounds, timeout, .. } = *args;
         let setup = Self {
             backend,
             known,
@@ -134,6 +140,8 @@ impl Setup {
             on_full,
             tools,
             root,
+            max_rounds,
+            timeout,
             withheld: None,
         };
         Ok(serde_json::to_string(&setup.without_passwords())?)

@@ -35,6 +35,8 @@ mod approvals;
 mod beginning;
 mod calls;
 mod children;
+mod clock;
+mod grace;
 mod guarded;
 mod hooks;
 mod host;
@@ -49,16 +51,16 @@ mod parent;
 mod settle;
 mod steering;
 mod stop;
-mod timers;
 mod window;
 
 use children::Kin;
+use clock::Clock;
+use grace::Grace;
 use live::Live;
 use model_call::Streaming;
 use parent::Up;
 use steering::Steers;
 use stop::StopWatch;
-use timers::Timers;
 
 /// What an attempt starts from.
 pub(crate) enum Start {
@@ -106,7 +108,8 @@ pub(crate) struct Conductor {
     hooks_told: usize,
     steers: Steers,
     watch: StopWatch,
-    timers: Timers,
+    clock: Clock,
+    grace: Grace,
     up: Option<Up>,
     kin: Kin,
     started_at: Timestamp,
@@ -159,7 +162,8 @@ impl Conductor {
             hooks_running: HashMap::new(),
             hooks_told: 0,
             steers: Steers::default(),
-            timers: Timers::default(),
+            clock: Clock::new(),
+            grace: Grace::default(),
             up: None,
             kin: Kin::default(),
             started_at: Timestamp::now(),
@@ -206,6 +210,7 @@ impl Conductor {
             while let Ok(msg) = self.mailbox.try_recv() {
                 Box::pin(self.handle(*msg)).await?;
             }
+            self.keep_time().await?;
             self.notice().await?;
             let demand = self.scope.demand();
             let def = Arc::clone(&self.def);

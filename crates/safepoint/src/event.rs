@@ -17,10 +17,12 @@ use crate::{
 };
 
 mod feed;
+mod limited;
 mod steered;
 
 pub use feed::{Events, Shown};
 pub(crate) use feed::{Feed, Relay, Took};
+pub use limited::RunLimits;
 pub(crate) use steered::NOTICE;
 pub use steered::{Source, TakenSteer};
 
@@ -41,6 +43,14 @@ pub enum Fact {
         /// What becomes of calls whose effect is unknown.
         #[serde(default, skip_serializing_if = "OnUnknown::is_default")]
         on_unknown: OnUnknown,
+        /// The limits of the run from here on; records of an early release do not say.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        limits: Option<RunLimits>,
+    },
+    /// So much of the time that the run has is this attempt's: recorded ahead, so that it counts also if the process ends.
+    TimeTaken {
+        /// Milliseconds of work since the attempt was opened.
+        ms: u64,
     },
     /// A broken history was mended before use.
     HistoryRepaired {

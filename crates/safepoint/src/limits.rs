@@ -12,10 +12,18 @@ pub(crate) fn after(from: Instant, time: Duration) -> Instant {
     from.checked_add(time.min(NEVER)).unwrap_or(from)
 }
 
+/// A time in whole milliseconds; the longest that there are, where it is longer.
+pub(crate) fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
 /// What a run may use up, and how long its parts may take.
 ///
 /// Reaching `max_rounds`, `max_tokens`, `max_cost`, `wall_time` or `model_output_bytes` is a *stop* whose reason
 /// names the limit; the others queue, truncate or bound a wait.
+///
+/// The first four are the run's, over all its attempts: what a stopped, failed or crashed attempt used is used. An agent
+/// with other limits may take a run up again; what is recorded then says so, and its limits hold from there on (S12.8).
 ///
 /// ```
 /// use safepoint::Limits;
@@ -24,14 +32,15 @@ pub(crate) fn after(from: Instant, time: Duration) -> Instant {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Model calls of one run; the calls of the last round still finish. Default 100.
+    /// Model calls of one run, over all its attempts; the calls of the last round still finish. Default 100.
     pub max_rounds: u32,
     /// Tokens of one run and its child runs, input and output together; checked before each model call. Default: none.
     pub max_tokens: Option<u64>,
     /// Money of one run and its child runs in the currency of the configured [`Price`](crate::Price)s; checked before
     /// each model call, and only where a price is configured. Default: none.
     pub max_cost: Option<f64>,
-    /// Wall time of one attempt, less the time it waits for approvals; its end is a `Now`. Default: none.
+    /// How long a run may work, over all its attempts. The time does not count in which it could only go on by a person's
+    /// decision, nor that between attempts. Its end is a `Now`. Default: none.
     pub wall_time: Option<Duration>,
     /// Bytes of text and reasoning in one model message; passing it is a `Now`. Default 16 MiB.
     pub model_output_bytes: usize,

@@ -3,7 +3,7 @@
 //! **Invariants**: state changes only by [`Machine::apply`] of a recorded fact; an act stays due until the fact that
 //! announces it is applied; once a demand fires, nothing is due but to wait for what runs, and to settle.
 
-use std::{collections::HashSet, sync::Arc};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use safepoint_scope::{Demand, Mode, SafePoints};
 
@@ -26,13 +26,16 @@ mod call;
 mod kin;
 mod round;
 mod rows;
+mod spent;
 mod tally;
 mod view;
 
-pub(crate) use bounds::{Bounds, Steered};
+pub(crate) use bounds::{Bounds, Steered, over_attempts};
 pub(crate) use call::{Call, Questions, Shown, Step};
 pub(crate) use kin::Below;
 pub(crate) use round::Round;
+
+use spent::Spent;
 
 /// A run's state: the fold of its recorded facts.
 #[derive(Debug)]
@@ -41,11 +44,11 @@ pub(crate) struct Machine {
     taken: HashSet<CallId>,
     stage: Stage,
     rounds: u32,
-    rounds_before: u32,
     attempt: u32,
     usage: Usage,
     usage_before: Usage,
     below: Below,
+    spent: Spent,
     effect: Effect,
     model: Option<ModelReport>,
     summaries: Vec<ModelReport>,
@@ -109,11 +112,11 @@ impl Machine {
             taken: HashSet::new(),
             stage: Stage::Ready,
             rounds: 0,
-            rounds_before: 0,
             attempt: 0,
             usage: Usage::default(),
             usage_before: Usage::default(),
             below: Below::default(),
+            spent: Spent::default(),
             effect: Effect::None,
             model: None,
             summaries: Vec::new(),
@@ -197,9 +200,12 @@ impl Machine {
     /// Folds one recorded fact into the state.
     pub(crate) fn apply(&mut self, recorded: &Recorded) {
         match &**recorded.fact() {
-            Fact::AttemptOpened { attempt, history, on_unknown, .. } => {
+            Fact::AttemptOpened { attempt, history, on_unknown, limits, .. } => {
+                self.add_up(limits.as_ref());
                 self.open(*attempt, history.as_ref(), *on_unknown);
             }
+            Fact::TimeTaken { ms } => self.spent.take(Duration::from_millis(*ms)),
+            Fact::Settled { receipt, .. } => self.spent.settle(receipt),
             Fact::ModelStarted { round } => {
                 self.rounds = *round;
                 self.stage = Stage::Streaming;
@@ -253,15 +259,13 @@ impl Machine {
             Fact::HistoryRepaired { .. }
             | Fact::StopAsked(_)
             | Fact::StopEscalated
-            | Fact::StopObserved { .. }
-            | Fact::Settled { .. } => {}
+            | Fact::StopObserved { .. } => {}
         }
     }
 
     /// A start takes its history; a resume takes up what the last attempt left (S5.3).
     fn open(&mut self, attempt: u32, history: Option<&History>, on_unknown: OnUnknown) {
         self.attempt = attempt;
-        self.rounds_before = self.rounds;
         if let Some(history) = history {
             self.history = history.clone();
             self.taken = history.call_ids();
@@ -269,8 +273,6 @@ impl Machine {
         self.calls.clear();
         self.model = None;
         self.summaries.clear();
-        self.usage = Usage::default();
-        self.below = Below::default();
         self.failure = None;
         self.missed = 0;
         match &mut self.stage {
@@ -300,6 +302,7 @@ impl Machine {
     fn model_ended(&mut self, message: &Arc<AssistantMessage>, whole: &Wholeness, report: &ModelReport) {
         self.usage_before = self.usage.clone();
         self.usage.add(&report.usage);
+        self.spent.model_ended(whole, report);
         if *whole == Wholeness::Whole && report.usage.source == UsageSource::Exact {
             self.history.measure(report.usage.input);
         }

@@ -346,9 +346,13 @@ pub struct Receipt {
     pub waiting: Vec<ChildReport>,
     /// What the attempt's own model calls used.
     pub usage: Usage,
-    /// The same, with what its child runs used.
+    /// The same, with what its child runs used, and what attempts used that ended with their process, so that no receipt
+    /// tells of it.
     #[serde(default)]
     pub usage_total: Usage,
+    /// How long it worked, in milliseconds: the time does not count in which it could only go on by a person's decision.
+    #[serde(default)]
+    pub worked_ms: u64,
     /// When it began.
     pub started_at: Timestamp,
     /// When its outcome was fixed.

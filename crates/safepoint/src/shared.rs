@@ -129,10 +129,12 @@ pub(crate) enum Msg {
     Look,
 }
 
-/// Whether a run does nothing but wait for a person. Exhaustive: it does or it works.
+/// Whether a run does nothing but wait for a person. Exhaustive: it does, with nobody to ask; it does while somebody is
+/// asked; or it works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Parking {
     Waits,
+    Asks,
     Works,
 }
 

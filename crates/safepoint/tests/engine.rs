@@ -16,6 +16,8 @@ mod children_waiting;
 mod contracts;
 #[path = "engine/endurance.rs"]
 mod endurance;
+#[path = "engine/limits.rs"]
+mod limits;
 #[path = "engine/outcomes.rs"]
 mod outcomes;
 #[path = "engine/panics.rs"]

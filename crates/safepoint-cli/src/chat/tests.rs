@@ -219,6 +219,7 @@ fn receipt() -> Receipt {
         waiting: Vec::new(),
         usage: Usage::default(),
         usage_total: Usage::default(),
+        worked_ms: 0,
         started_at: at,
         settled_at: at,
         quiet_at: None,

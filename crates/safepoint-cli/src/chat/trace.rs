@@ -1,5 +1,7 @@
 //! One recorded fact in one line, for `/trace`.
 
+use std::time::Duration;
+
 use safepoint::event::{Answered, Fact, Wholeness};
 
 use super::work::brief;
@@ -7,6 +9,7 @@ use super::work::brief;
 pub(super) fn line(fact: &Fact) -> String {
     match fact {
         Fact::AttemptOpened { run, attempt, .. } => format!("attempt {attempt} of {run}"),
+        Fact::TimeTaken { ms } => format!("{:?} of its time are taken", Duration::from_millis(*ms)),
         Fact::HistoryRepaired { repairs } => format!("history mended: {} repairs", repairs.len()),
         Fact::ModelStarted { round } => format!("request {round} to the model"),
         Fact::ModelEnded { whole, report, .. } => {

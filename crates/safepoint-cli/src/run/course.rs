@@ -4,7 +4,12 @@
 
 use std::{collections::VecDeque, process::ExitCode, sync::Arc};
 
-use safepoint::{Grace, Outcome, RunHandle, SessionStop, ids::SessionId, message::Part, receipt::Ending};
+use safepoint::{
+    Grace, Outcome, RunHandle, SessionStop,
+    ids::SessionId,
+    message::Part,
+    receipt::{Ending, Receipt},
+};
 use safepoint_tools::process::Processes;
 
 use super::turn::Turn;
@@ -163,6 +168,10 @@ impl Course<'_> {
         if let (Some(id), Outcome::Suspended(waiting)) = (self.conversation.id(), &outcome) {
             self.screen.note(&format!("safepoint: {}", undecided(id, waiting.approvals().len())));
         }
+        if let (Some(id), Some(raised)) = (self.conversation.id(), raised(&receipt)) {
+            self.screen
+                .note(&format!("safepoint: safepoint resume {id} {raised} goes on under a higher limit"));
+        }
         self.conversation.after(&outcome);
         self.code = exit_code(&outcome, pressed);
         if pressed.count > 1 {
@@ -234,6 +243,15 @@ impl Course<'_> {
             1 => self.screen.note("safepoint: the other prompt was not said"),
             left => self.screen.note(&format!("safepoint: {left} other prompts were not said")),
         }
+    }
+}
+
+/// What raises the limit that ended a turn, where the command line sets it.
+fn raised(receipt: &Receipt) -> Option<&'static str> {
+    match receipt.stop.as_ref()?.reason.code.as_str() {
+        "max_rounds" => Some("--max-rounds N"),
+        "wall_time" => Some("--timeout DUR"),
+        _ => None,
     }
 }
 

@@ -122,3 +122,26 @@ fn a_password_in_an_address_is_kept_nowhere() {
         assert!(code == 2 && said.contains(&format!("say {flag} again")), "{code}: {said}");
     }
 }
+
+/// S12.6, S12.8, S7.10: a limit is the run's. A resume alone begins no further model call and says which limit is spent; one
+/// that raises it goes on, and the journal says under which limit.
+#[test]
+fn a_resume_has_what_is_left_of_a_limit_and_may_raise_it() {
+    let asks = r#"{"replies":[{"calls":[{"name":"sleep","args":{"seconds":0}}]}],"repeat":true}"#;
+    let kept = Kept::start(asks);
+    let store = kept.store();
+    let tell = |args: &[&str]| told(&mut kept.command(args, store.to_str().unwrap()));
+    let requests = || kept.server.logged().iter().filter(|line| line["type"] == "request").count();
+    let url = kept.server.url.clone();
+    let begun = ["run", "--session", "trip", "--tools", "sleep", "--model", "openai:x", "--base-url", &url];
+    let (code, _, said) = tell(&[&begun[..], &["--max-rounds", "2", "go"]].concat());
+    assert_eq!((code, requests()), (10, 2), "{said}");
+    assert!(said.contains("safepoint resume trip --max-rounds N goes on"), "{said}");
+    let (code, _, said) = tell(&["resume", "trip"]);
+    assert_eq!((code, requests()), (10, 2), "{said}");
+    assert!(said.contains("the limit of 2 rounds is reached, over 2 attempts"), "{said}");
+    let (code, _, said) = tell(&["resume", "trip", "--max-rounds", "5"]);
+    assert_eq!((code, requests()), (10, 5), "{said}");
+    let journal = kept.tell(&["store", "export", "trip"]).1;
+    assert!(journal.contains(r#""max_rounds":2"#) && journal.contains(r#""max_rounds":5"#), "{journal}");
+}

@@ -75,6 +75,7 @@ pub(super) fn of(cell: &Cell, state: &State, by_deadline: ByDeadline) -> Account
         waiting: Vec::new(),
         usage: Usage::default(),
         usage_total: Usage::default(),
+        worked_ms: cell.worked_ms(),
         started_at: cell.opened_at,
         settled_at: Timestamp::now(),
         quiet_at: None,

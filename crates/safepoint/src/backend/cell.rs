@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use jiff::Timestamp;
 use safepoint_scope::{Effect, Hold, Mode, Reason, SafePoints, Stop};
 use serde_json::json;
-use tokio::{runtime, sync::Notify};
+use tokio::{runtime, sync::Notify, time::Instant};
 
 use super::{BackendSpec, End, Task, TooLate};
 use crate::{
@@ -17,7 +17,7 @@ use crate::{
     event::{EventKind, Fact},
     history::{Entry, History},
     ids::CallId,
-    limits::Limits,
+    limits::{Limits, millis},
     receipt::{Grade, WorkKind},
     shared::{Place, Shared},
     tool::EffectClass,
@@ -38,6 +38,7 @@ pub(super) struct Cell {
     pub(super) spec: BackendSpec,
     pub(super) history: History,
     pub(super) opened_at: Timestamp,
+    opened: Instant,
     pub(super) limits: Limits,
     state: Mutex<State>,
     moved: Notify,
@@ -103,12 +104,14 @@ impl Cell {
             history: Some(history.clone()),
             at: opened_at,
             on_unknown: OnUnknown::Tell,
+            limits: None,
         };
         let cell = Self {
             shared,
             spec: spec.clone(),
             history,
             opened_at,
+            opened: Instant::now(),
             limits,
             state: Mutex::default(),
             moved: Notify::new(),
@@ -119,6 +122,11 @@ impl Cell {
 
     pub(super) fn shared(&self) -> &Arc<Shared> {
         &self.shared
+    }
+
+    /// How long it has been at work: nobody is asked anything here.
+    pub(super) fn worked_ms(&self) -> u64 {
+        millis(self.opened.elapsed())
     }
 
     pub(super) fn show(&self, fact: Fact) {

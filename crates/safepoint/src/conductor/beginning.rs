@@ -1,7 +1,10 @@
 //! The beginning of an attempt: what it starts from, recorded, and the times that bound it.
 
-use super::{Broken, Conductor, Start, timers::Over};
-use crate::{event::Fact, history::Entry};
+use super::{Broken, Conductor, Start};
+use crate::{
+    event::{Fact, RunLimits},
+    history::Entry,
+};
 
 impl Conductor {
     pub(super) async fn open(&mut self, start: Start) -> Result<(), Broken> {
@@ -24,18 +27,14 @@ impl Conductor {
         let run = self.shared.run.clone();
         let attempt = self.machine.attempt() + 1;
         let (at, on_unknown) = (self.started_at, self.def.on_unknown);
-        self.record(Fact::AttemptOpened { run, attempt, history, at, on_unknown }).await?;
+        let limits = Some(RunLimits::of(&self.def.limits, self.def.price.as_ref()));
+        self.record(Fact::AttemptOpened { run, attempt, history, at, on_unknown, limits }).await?;
+        self.start_clock();
         if !repairs.is_empty() {
             self.record(Fact::HistoryRepaired { repairs }).await?;
         }
         if is_blank || self.has_nothing_to_answer() {
             self.fail("input", "the input is blank: there is nothing to answer".into(), None);
-        }
-        if let Some(limit) = self.up.as_ref().and_then(|up| up.limit) {
-            self.timers.arm(limit, Over::Call(limit));
-        }
-        if let Some(limit) = self.def.limits.wall_time {
-            self.timers.arm(limit, Over::Wall(limit));
         }
         let expired = self.expire_overdue().await?;
         for (id, decision) in decisions {

@@ -39,8 +39,10 @@ use crate::{
 /// What a run knows of its child runs.
 #[derive(Default)]
 pub(super) struct Kin {
-    /// Calls whose runs do nothing but wait for a person.
+    /// Calls whose runs do nothing but wait for a person, with nobody to ask.
     parked: HashSet<CallId>,
+    /// The same, where somebody is being asked.
+    asking: HashSet<CallId>,
     /// The last account of each run that settled in this attempt.
     settled: HashMap<CallId, ChildReport>,
     quiets: HashMap<CallId, Quiet>,
@@ -55,6 +57,23 @@ enum Patience {
     #[default]
     Left,
     Spent,
+}
+
+impl Kin {
+    /// How many calls have runs that could only go on by a person's decision.
+    pub(super) fn waiting(&self) -> usize {
+        self.parked.len() + self.asking.len()
+    }
+
+    fn park(&mut self, call_id: CallId, parking: Parking) {
+        self.parked.remove(&call_id);
+        self.asking.remove(&call_id);
+        match parking {
+            Parking::Waits => self.parked.insert(call_id),
+            Parking::Asks => self.asking.insert(call_id),
+            Parking::Works => false,
+        };
+    }
 }
 
 /// A child run that is about to begin, or to go on.
@@ -165,7 +184,7 @@ impl Conductor {
     /// An attached child run has ended, and its call with it.
     pub(super) fn child_ended(&mut self, id: &CallId, ending: &Ending) {
         if let Some(child) = &ending.child {
-            self.kin.parked.remove(id);
+            self.kin.park(id.clone(), Parking::Works);
             self.kin.settled.insert(id.clone(), child.clone());
             self.kin.closing = or(self.kin.closing, ending.fired);
         }
@@ -177,7 +196,7 @@ impl Conductor {
         child: ChildReport,
         approvals: Vec<ApprovalRequest>,
     ) -> Result<(), Broken> {
-        self.kin.parked.remove(&call_id);
+        self.kin.park(call_id.clone(), Parking::Works);
         self.kin.settled.insert(call_id.clone(), child.clone());
         if let Some(site) = self.calls.remove(&call_id) {
             site.scope.settle();
@@ -190,10 +209,7 @@ impl Conductor {
     }
 
     pub(super) fn parked(&mut self, call_id: CallId, parking: Parking) {
-        match parking {
-            Parking::Waits => self.kin.parked.insert(call_id),
-            Parking::Works => self.kin.parked.remove(&call_id),
-        };
+        self.kin.park(call_id, parking);
     }
 
     pub(super) fn child_quiet(&mut self, call_id: CallId, quiet: Quiet) {
@@ -218,7 +234,8 @@ impl Conductor {
     /// Nothing is due: if all that runs waits for a person inside, then so does this run.
     pub(super) fn rest(&mut self) {
         if !self.asking.is_empty() || !self.machine.is_resting(self.kin.parked.len()) {
-            self.say(Parking::Works);
+            let parking = if self.waits_for_a_person() { Parking::Asks } else { Parking::Works };
+            self.say(parking);
             return;
         }
         if self.may_suspend() {
@@ -230,6 +247,7 @@ impl Conductor {
     /// Whether this run may suspend itself now: a child run first tells its parent, and waits until all wait.
     pub(super) fn may_suspend(&mut self) -> bool {
         if !self.asking.is_empty() {
+            self.say(Parking::Asks);
             return false;
         }
         self.say(Parking::Waits);
@@ -257,15 +275,16 @@ impl Conductor {
             }
         }
         receipt.usage_total = receipt.usage.clone();
+        receipt.usage_total.add(&self.machine.untold().usage);
         for used in self.kin.settled.values().filter_map(total) {
             receipt.usage_total.add(used);
         }
     }
 
-    /// What this attempt and its child runs cost, as their prices say.
+    /// What this attempt and its child runs cost, and attempts of which no receipt tells, as their prices say.
     pub(super) fn cost(&self, own: &Usage) -> f64 {
         let below: f64 = self.kin.settled.values().map(|child| child.cost).sum();
-        self.def.price.as_ref().map_or(0.0, |price| price.of(own)) + below
+        self.def.price.as_ref().map_or(0.0, |price| price.of(own)) + below + self.machine.untold().cost
     }
 
     /// How much longer than this run itself its child runs may take to be quiet, where one has not said that it is:

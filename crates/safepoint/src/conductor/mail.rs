@@ -5,13 +5,13 @@ use std::task::Poll;
 use futures_util::future::poll_fn;
 use safepoint_scope::Code;
 
-use super::{Broken, Conductor, timers::Over};
+use super::{Broken, Conductor};
 use crate::{callback::Panicked, shared::Msg};
 
 impl Conductor {
-    /// Parks until something happens: a message, a change of what is demanded, or the end of the wall time.
+    /// Parks until something happens: a message, a change of what is demanded, or a time that is over.
     pub(super) async fn wait(&mut self) -> Result<(), Broken> {
-        let Self { mailbox, watch, timers, .. } = self;
+        let Self { mailbox, watch, clock, grace, .. } = self;
         let woken = poll_fn(|cx| {
             if let Poll::Ready(msg) = mailbox.poll_recv(cx) {
                 return Poll::Ready(Woken::Msg(msg));
@@ -19,25 +19,20 @@ impl Conductor {
             if watch.poll_changed(cx).is_ready() {
                 return Poll::Ready(Woken::Demand);
             }
-            timers.poll(cx).map(Woken::Over)
+            if grace.poll(cx).is_ready() {
+                return Poll::Ready(Woken::Grace);
+            }
+            clock.poll(cx).map(|()| Woken::Clock)
         })
         .await;
         match woken {
             Woken::Msg(Some(msg)) => Box::pin(self.handle(*msg)).await,
-            // `shared` holds a sender, so the mailbox never closes while the conductor lives.
-            Woken::Msg(None) | Woken::Demand => Ok(()),
-            Woken::Over(over) => {
-                match over {
-                    Over::Wall(limit) => {
-                        self.stop_for_limit(Code::WALL_TIME, format!("its limit of {limit:?} passed"))
-                    }
-                    Over::Call(limit) => {
-                        self.stop_for_limit(Code::TIMEOUT, format!("the call's limit of {limit:?} passed"))
-                    }
-                    Over::Grace => self.stop_for_grace(),
-                }
+            Woken::Grace => {
+                self.stop_for_grace();
                 Ok(())
             }
+            // `shared` holds a sender, so the mailbox never closes while the conductor lives.
+            Woken::Msg(None) | Woken::Demand | Woken::Clock => Ok(()),
         }
     }
 
@@ -99,5 +94,6 @@ impl Conductor {
 enum Woken {
     Msg(Option<Box<Msg>>),
     Demand,
-    Over(Over),
+    Grace,
+    Clock,
 }

@@ -145,7 +145,7 @@ impl Conductor {
         };
         let above = self.up.as_ref().and_then(|up| self.scope.demand_from(&up.run));
         match above {
-            Some(Demand { mode: Mode::At(points), .. }) if self.timers.grace_is_over() => {
+            Some(Demand { mode: Mode::At(points), .. }) if self.grace.is_over() => {
                 Origin { by: StoppedBy::Run, fired: Some(points) }
             }
             Some(above) if fires(&above) => Origin { by: StoppedBy::Run, fired },

@@ -68,7 +68,8 @@ impl Conductor {
         }
         let before = self.watch.seen.replace(demand);
         self.watch.changed = None;
-        self.watch.phase.get_or_insert(self.machine.phase());
+        let phase = self.phase();
+        self.watch.phase.get_or_insert(phase);
         let requests = self.scope.requests();
         for logged in &requests {
             if !self.watch.noticed.iter().any(|noticed| is_same(noticed, logged)) {
@@ -77,7 +78,7 @@ impl Conductor {
             }
         }
         if let Some(grace) = self.up.as_ref().and_then(|up| up.grace(&self.scope)) {
-            self.timers.arm_grace(grace);
+            self.grace.arm(grace);
         }
         // `Now` that no request asked for is a grace that is over.
         let asked_now = requests.last().is_some_and(|last| last.joined.mode == Mode::Now);
@@ -99,12 +100,17 @@ impl Conductor {
         Ok(())
     }
 
+    /// Where the run is, for people and histograms.
+    fn phase(&self) -> &'static str {
+        if self.waits_for_a_person() { "it waited for a decision" } else { self.machine.phase() }
+    }
+
     /// The stop's account; none if nobody asked.
     pub(super) fn stop_report(&self) -> Option<StopReport> {
         let effected = Effected {
             fired: self.watch.observed.map(|observed| (observed.at, observed.mode)),
             by_deadline: self.watch.deadline_fired,
-            phase: self.watch.phase.unwrap_or_else(|| self.machine.phase()),
+            phase: self.watch.phase.unwrap_or_else(|| self.phase()),
         };
         StopReport::of(&self.scope.requests(), &effected)
     }

@@ -47,26 +47,29 @@ impl Bounds<'_> {
         }
     }
 
+    /// The limit that is spent, over all attempts of the run (S12.6).
     pub(super) fn reached(&self, machine: &Machine) -> Option<Due> {
+        let over = over_attempts(machine.attempt());
         let limit = |code, text| Some(Due::Limit { code, text });
-        let (used, below) = (machine.usage(), machine.below());
-        let tokens = used.total().saturating_add(below.usage.total());
-        if machine.rounds - machine.rounds_before >= self.limits.max_rounds {
-            return limit(
-                Code::MAX_ROUNDS,
-                format!("the limit of {} rounds is reached", self.limits.max_rounds),
-            );
+        if machine.model_calls() >= self.limits.max_rounds {
+            let text = format!("the limit of {} rounds is reached{over}", self.limits.max_rounds);
+            return limit(Code::MAX_ROUNDS, text);
         }
+        let tokens = machine.tokens();
         if let Some(max) = self.limits.max_tokens.filter(|max| tokens >= *max) {
-            return limit(Code::MAX_TOKENS, format!("{tokens} of {max} tokens are used"));
+            return limit(Code::MAX_TOKENS, format!("{tokens} of {max} tokens are used{over}"));
         }
-        let cost = self.price.map_or(0.0, |price| price.of(used)) + below.cost;
-        let is_priced = self.price.is_some() || below.cost > 0.0;
+        let cost = machine.cost(self.price);
         match self.limits.max_cost {
-            Some(max) if is_priced && cost >= max => {
-                limit(Code::MAX_COST, format!("{cost:.4} of {max:.4} is spent"))
+            Some(max) if (self.price.is_some() || cost > 0.0) && cost >= max => {
+                limit(Code::MAX_COST, format!("{cost:.4} of {max:.4} is spent{over}"))
             }
             Some(_) | None => None,
         }
     }
+}
+
+/// Says so where more than one attempt has used up a limit.
+pub(crate) fn over_attempts(attempt: u32) -> String {
+    if attempt > 1 { format!(", over {attempt} attempts") } else { String::new() }
 }

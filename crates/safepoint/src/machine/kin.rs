@@ -1,5 +1,7 @@
 //! What a run's machine knows of its child runs: what they used, which wait, and where this run stands for a stop above.
 
+use std::collections::HashSet;
+
 use safepoint_scope::SafePoints;
 
 use super::{Call, Machine, Questions, Round, Stage, Step};
@@ -64,6 +66,13 @@ impl Machine {
     /// Whether nothing would happen any more without a person, if so many of the running calls wait for one inside.
     pub(crate) fn is_resting(&self, parked: usize) -> bool {
         matches!(&self.stage, Stage::Calls(round) if round.is_resting(parked))
+    }
+
+    /// Whether the run could only go on by a person's decision, where `inside` of its calls are runs that wait for one.
+    pub(crate) fn waits_for_a_person(&self, inside: usize, parallel: usize) -> bool {
+        let Stage::Calls(round) = &self.stage else { return false };
+        let asking: HashSet<&CallId> = self.live.iter().map(|request| &request.call_id).collect();
+        round.waits_for_a_person(inside + asking.len(), parallel)
     }
 
     /// The boundary at which the run stands: what a demand had to name to end it here, other than `Now`.

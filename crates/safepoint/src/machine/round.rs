@@ -77,6 +77,14 @@ impl Round {
         parked > 0 && self.tally.running == parked && self.tally.unjudged == 0
     }
 
+    /// Whether the round could only go on by a person's decision, if so many of the running calls wait for one.
+    pub(super) fn waits_for_a_person(&self, waiting: usize, parallel: usize) -> bool {
+        self.tally.questions + waiting > 0
+            && self.tally.running == waiting
+            && self.tally.unjudged == 0
+            && self.startable(parallel.max(1)).is_empty()
+    }
+
     /// Whether every open call waits for a person.
     pub(super) fn only_questions(&self) -> bool {
         self.tally.questions > 0 && self.tally.questions + self.tally.over == self.calls.len()

@@ -1,6 +1,6 @@
 //! What can be seen of a run's state.
 
-use super::{Below, Call, Machine, Stage, Step};
+use super::{Call, Machine, Stage, Step};
 use crate::{
     approval::ApprovalRequest,
     event::ErrorReport,
@@ -113,10 +113,6 @@ impl Machine {
     }
     pub(crate) fn usage(&self) -> &Usage {
         &self.usage
-    }
-    /// What the child runs that have ended used and cost.
-    pub(crate) fn below(&self) -> &Below {
-        &self.below
     }
     /// What all calls of the run, over all attempts, did to the world.
     pub(crate) fn effect(&self) -> Effect {

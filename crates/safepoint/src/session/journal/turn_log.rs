@@ -48,7 +48,7 @@ impl TurnLog {
     fn line(&self, record: &Record) -> Line {
         let Record { path, fact } = record;
         let (fact, grown) = match &**fact {
-            Fact::AttemptOpened { run, attempt, history: Some(history), at, on_unknown }
+            Fact::AttemptOpened { run, attempt, history: Some(history), at, on_unknown, limits }
                 if path.is_root() =>
             {
                 let shared =
@@ -61,6 +61,7 @@ impl TurnLog {
                     history: None,
                     at: *at,
                     on_unknown: *on_unknown,
+                    limits: limits.clone(),
                 };
                 (Arc::new(fact), Some(Grown { base, entries, view: history.view().clone() }))
             }
@@ -200,7 +201,8 @@ fn unrecorded(error: store::Error) -> LogError {
 
 /// Puts a history together again.
 pub(super) fn restore(base: &History, fact: Arc<Fact>, grown: Option<Grown>) -> Arc<Fact> {
-    let (Fact::AttemptOpened { run, attempt, at, on_unknown, .. }, Some(grown)) = (&*fact, grown) else {
+    let (Fact::AttemptOpened { run, attempt, at, on_unknown, limits, .. }, Some(grown)) = (&*fact, grown)
+    else {
         return fact;
     };
     let mut history = History::new();
@@ -214,6 +216,7 @@ pub(super) fn restore(base: &History, fact: Arc<Fact>, grown: Option<Grown>) -> 
         history: Some(history),
         at: *at,
         on_unknown: *on_unknown,
+        limits: limits.clone(),
     })
 }
 
