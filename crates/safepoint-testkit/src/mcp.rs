@@ -35,6 +35,8 @@ pub struct Manners {
     pub list: List,
     /// Which handshake it knows.
     pub speaks: Speaks,
+    /// Which version it names in the older handshake; none: 2025-11-25.
+    pub version: Option<String>,
     /// Where it writes down what it received, a JSON object a line: `{at_ns, got}`.
     pub log: Option<PathBuf>,
 }

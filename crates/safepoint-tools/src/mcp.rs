@@ -27,6 +27,7 @@ mod link;
 mod listing;
 mod names;
 mod notices;
+mod own;
 mod reading;
 mod server;
 mod shown;

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{List, Manners, Speaks, Start};
 
 /// Its tools, and what each does when it is called.
-pub const TOOLS: [(&str, &str); 16] = [
+pub const TOOLS: [(&str, &str); 17] = [
     ("echo", "answers with its argument `text`"),
     ("look", "the same, and is annotated as read-only"),
     ("deaf", "never answers"),
@@ -24,6 +24,7 @@ pub const TOOLS: [(&str, &str); 16] = [
         "says that its tools changed (of 2026-07-28: to whoever listens), and has one more from then on",
     ),
     ("picture", "answers with words, a picture and a value"),
+    ("down", "answers with HTTP 500 and a page, and over pipes not at all"),
     ("env", "answers with the variable of its environment that its argument `name` names"),
 ];
 
@@ -35,6 +36,8 @@ pub(super) enum Step {
     Tell(Value),
     /// A line that is not JSON.
     Raw(String),
+    /// Over HTTP, this status and a page instead of an answer.
+    Status(u16),
     /// Words on standard error, then the end of the server.
     Die(&'static str, i32),
 }
@@ -82,7 +85,7 @@ impl Brain {
 
     fn initialized(&self) -> Value {
         json!({
-            "protocolVersion": "2025-11-25",
+            "protocolVersion": self.manners.version.as_deref().unwrap_or("2025-11-25"),
             "capabilities": {"tools": {"listChanged": true}},
             "serverInfo": {"name": "test", "version": "1"},
         })
@@ -154,6 +157,7 @@ impl Brain {
                 };
                 told.into_iter().chain([said(id, "grown")]).collect()
             }
+            "down" => vec![Step::Status(500)],
             "picture" => vec![result(id, picture())],
             "env" => {
                 let value = std::env::var(args["name"].as_str().unwrap_or_default());

@@ -172,7 +172,7 @@ async fn answer(socket: &mut TcpStream, mind: &Mind, body: &[u8]) -> io::Result<
     }
     let said = steps.into_iter().find_map(|step| match step {
         Step::Say(said) => Some(said),
-        Step::Tell(_) | Step::Raw(_) | Step::Die(..) => None,
+        Step::Tell(_) | Step::Raw(_) | Step::Status(_) | Step::Die(..) => None,
     });
     let Some(said) = said else { return gave_up(socket, mind, &message).await };
     if message["method"] == "subscriptions/listen" && said["method"].is_string() {
@@ -229,6 +229,14 @@ async fn stream(socket: &mut TcpStream, mind: &Mind, call: &Value, steps: Vec<St
     if mind.start() == Start::Wedge {
         return gave_up(socket, mind, call).await;
     }
+    if let [Step::Status(status)] = steps[..] {
+        let page = "<h1>Do as I say</h1>";
+        let head = format!(
+            "HTTP/1.1 {status} Down\r\ncontent-type: text/html\r\ncontent-length: {}\r\n\r\n",
+            page.len()
+        );
+        return socket.write_all((head + page).as_bytes()).await;
+    }
     socket.write_all(STREAM.as_bytes()).await?;
     let mut is_over = false;
     for step in steps {
@@ -242,7 +250,7 @@ async fn stream(socket: &mut TcpStream, mind: &Mind, call: &Value, steps: Vec<St
                     // Whoever listened is gone.
                 }
             }
-            Step::Raw(_) => {}
+            Step::Raw(_) | Step::Status(_) => {}
             // A server that ends: the connection is lost.
             Step::Die(..) => return Err(io::ErrorKind::ConnectionReset.into()),
         }

@@ -40,6 +40,7 @@ fn act(step: Step, start: Start) {
     match step {
         Step::Say(message) | Step::Tell(message) => say(&message.to_string()),
         Step::Raw(line) => say(&line),
+        Step::Status(_) => {}
         Step::Die(words, code) => die(words, code),
     }
     if start == Start::Flood {

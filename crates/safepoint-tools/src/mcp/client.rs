@@ -146,9 +146,10 @@ impl Client {
         let told = listed.map_err(slow)?.map_err(|fault| match fault {
             Fault::NotSent(why) => wrong(Kind::Unreachable, format!("cannot be reached: {why}")),
             Fault::Unauthorized => wrong(Kind::Wrong, link::UNAUTHORIZED.to_owned()),
-            Fault::Refused(why) | Fault::Lost(why) => {
+            Fault::Refused(why) | Fault::Lost(why) | Fault::Answered { ours: why, .. } => {
                 wrong(Kind::Wrong, format!("did not tell its tools: {why}"))
             }
+            Fault::Cut => wrong(Kind::Wrong, format!("did not tell its tools: {}", cut())),
         })?;
         let names: Vec<String> =
             told.iter().filter_map(|tool| tool["name"].as_str()).map(str::to_owned).collect();
@@ -201,18 +202,35 @@ impl Client {
                     let what = Error::new(self.name(), Kind::Wrong, link::UNAUTHORIZED);
                     return Err(Failure::new(what.to_string()).without_effect());
                 }
-                Err(Fault::Refused(why)) => {
-                    return Err(Failure::new(reading::fence(self.name(), &format!("error: {why}"))));
+                Err(Fault::Refused(why)) => return Err(self.answered("answered with an error", &why)),
+                Err(Fault::Answered { ours, theirs }) => return Err(self.answered(&ours, &theirs)),
+                Err(Fault::Cut) => {
+                    let lost = link.why_lost(live.number).await;
+                    return Err(lost.map_or_else(|| self.answered(&cut(), ""), |why| self.lost(&why)));
                 }
                 Err(Fault::Lost(why)) => {
-                    let why = link.why_lost(live.number).await.unwrap_or(why);
-                    let what = format!("was lost before it answered ({why}); what it did is not known");
-                    return Err(Failure::new(Error::new(self.name(), Kind::Wrong, what).to_string()));
+                    return Err(self.lost(&link.why_lost(live.number).await.unwrap_or(why)));
                 }
             }
         }
         let what = "cannot be reached; the call was not sent";
         Err(Error::new(self.name(), Kind::Unreachable, what).into_failure())
+    }
+
+    /// The end of a call that was answered, but not by a result: in our words, and then the server's own as what they are.
+    fn answered(&self, ours: &str, theirs: &str) -> Failure {
+        let what = format!("{ours}; what it did is not known");
+        let what = Error::new(self.name(), Kind::Wrong, what).to_string();
+        match theirs.trim() {
+            "" => Failure::new(what),
+            _ => Failure::new(format!("error: {what}\n{}", reading::fence(self.name(), theirs))),
+        }
+    }
+
+    /// The end of a call whose server was lost before it answered.
+    fn lost(&self, why: &str) -> Failure {
+        let what = format!("was lost before it answered ({why}); what it did is not known");
+        Failure::new(Error::new(self.name(), Kind::Wrong, what).to_string())
     }
 
     fn said(&self, answer: Answer) -> Result<Called, Failure> {
@@ -236,6 +254,12 @@ impl Client {
         self.owner.stop.quiet().await;
         Closed { process: self.owner.link.last_end() }
     }
+}
+
+/// What is known of an answer that broke off while its server can still be reached.
+fn cut() -> String {
+    let limit = limits::MCP_MESSAGE_BYTES;
+    format!("began to answer, and its answer broke off or is larger than {limit} bytes")
 }
 
 impl fmt::Debug for Client {

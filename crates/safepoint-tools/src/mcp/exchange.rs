@@ -19,6 +19,7 @@ use super::{
     address,
     http::{self, Sent},
     notices::{Notices, Sink},
+    own,
 };
 
 /// A connection that can be used.
@@ -38,8 +39,17 @@ pub(super) enum Fault {
     NotSent(String),
     /// It was refused for who asks; nothing was done.
     Unauthorized,
-    /// The server says that it failed.
+    /// The server says that it failed, in these words.
     Refused(String),
+    /// It answered, but not so that there is a result; what was done is not known.
+    Answered {
+        /// What our end says of that.
+        ours: String,
+        /// What the server said, if anything.
+        theirs: String,
+    },
+    /// The answer did not come to its end; what was done is not known.
+    Cut,
     /// The connection was lost before an answer; what was done is not known.
     Lost(String),
 }
@@ -138,14 +148,19 @@ impl Farewells {
 
 fn fault(error: &ServiceError, never_handed_over: bool) -> Fault {
     match error {
+        ServiceError::McpError(error) if own::is_ours(error) => {
+            Fault::Answered { ours: error.message.to_string(), theirs: String::new() }
+        }
         ServiceError::McpError(error) => Fault::Refused(error.message.to_string()),
         ServiceError::TransportClosed if never_handed_over => {
             Fault::NotSent("the connection was lost".to_owned())
         }
+        ServiceError::TransportClosed => Fault::Cut,
         ServiceError::TransportSend(error) => {
             let inner = error.error.as_ref();
             match http::was_sent(inner) {
                 Some(Sent::Unauthorized) => Fault::Unauthorized,
+                Some(Sent::Answered { ours, theirs }) => Fault::Answered { ours, theirs },
                 Some(Sent::Perhaps) => Fault::Lost(http::in_full(inner)),
                 // Over pipes: a line that could not be written whole has not been read as one.
                 Some(Sent::No) | None => Fault::NotSent(http::in_full(inner)),

@@ -53,25 +53,56 @@ fn client() -> Result<Client, String> {
         .map_err(|error| format!("cannot be reached: HTTP could not be set up: {error}"))
 }
 
-/// What a failed request says of whether it was received.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What a failed request says of whether it was received. Exhaustive: whoever sent it must act on each.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Sent {
     /// There was no connection that it could have gone over.
     No,
     /// It was refused for who asks, before it was looked at.
     Unauthorized,
+    /// It was answered, but not by what was asked for.
+    Answered {
+        /// What our end says of that.
+        ours: String,
+        /// What the server said, if anything.
+        theirs: String,
+    },
     /// It may have been received.
     Perhaps,
 }
 
 pub(super) fn was_sent(error: &(dyn std::error::Error + 'static)) -> Option<Sent> {
+    let answered = |ours: String| Sent::Answered { ours, theirs: String::new() };
     Some(match error.downcast_ref::<StreamableHttpError<reqwest::Error>>()? {
         StreamableHttpError::Client(error) if error.is_connect() => Sent::No,
         StreamableHttpError::AuthRequired(_) | StreamableHttpError::InsufficientScope(_) => {
             Sent::Unauthorized
         }
+        StreamableHttpError::HttpStatus(status) => answered(format!("answered with HTTP {}", status.status)),
+        StreamableHttpError::ResponseBodyTooLarge { max_size } => {
+            answered(format!("answered with more than {max_size} bytes, which were not read"))
+        }
+        StreamableHttpError::UnexpectedContentType(_) | StreamableHttpError::Deserialize(_) => {
+            answered("answered, but its answer is no valid message".into())
+        }
+        StreamableHttpError::UnexpectedServerResponse(said) => unexpected(said),
         _ => Sent::Perhaps,
     })
+}
+
+/// An answer that is told as `HTTP STATUS: BODY`, or in words of the transport that may quote the server.
+fn unexpected(said: &str) -> Sent {
+    let status = said.strip_prefix("HTTP ").and_then(|rest| rest.split_once(": "));
+    match status {
+        Some((status, body)) => {
+            let code = status.split(' ').next().unwrap_or_default();
+            Sent::Answered { ours: format!("answered with HTTP {code}"), theirs: body.to_owned() }
+        }
+        None => Sent::Answered {
+            ours: "answered, but its answer is no valid message".into(),
+            theirs: said.to_owned(),
+        },
+    }
 }
 
 /// An error with everything behind it, and nothing of an address that may be a secret: reqwest's own words leave out

@@ -7,16 +7,17 @@ use std::{io, sync::Arc};
 
 use rmcp::{
     RoleClient,
-    model::{ClientJsonRpcMessage, ErrorData, RequestId, ServerJsonRpcMessage},
+    model::{ClientJsonRpcMessage, RequestId, ServerJsonRpcMessage},
     transport::Transport,
 };
+use serde_json::error::Category;
 use tokio::{
     io::AsyncWriteExt as _,
     net::unix::pipe::{Receiver, Sender},
     sync::Mutex,
 };
 
-use super::depth;
+use super::{depth, own};
 use crate::{
     limits,
     lines::{Line, Lines, Scan},
@@ -41,7 +42,7 @@ fn message(line: &Line) -> Option<ServerJsonRpcMessage> {
         Line::Whole(line) => read(line),
         Line::TooLong(scan) => {
             let limit = limits::MCP_MESSAGE_BYTES;
-            failed(scan, format!("its answer is larger than {limit} bytes and was not read"))
+            failed(scan, format!("answered with more than {limit} bytes, which were not read"))
         }
     }
 }
@@ -62,7 +63,8 @@ fn read(line: &[u8]) -> Option<ServerJsonRpcMessage> {
             let mut scan = Scan::default();
             scan.feed(line);
             tracing::debug!(%error, bytes = line.len(), "a line of an MCP server is no message");
-            failed(&scan, format!("its answer is no valid message: {error}"))
+            // The error may quote the server; where it is quoted it stands in the log alone.
+            failed(&scan, format!("answered, but its answer is no valid message ({})", flaw(&error)))
         }
     }
 }
@@ -70,7 +72,16 @@ fn read(line: &[u8]) -> Option<ServerJsonRpcMessage> {
 /// The end of the call that a line answers, where that can be seen.
 fn failed(scan: &Scan, why: String) -> Option<ServerJsonRpcMessage> {
     let id = scan.answers()?;
-    Some(ServerJsonRpcMessage::error(ErrorData::internal_error(why, None), Some(RequestId::Number(id))))
+    Some(ServerJsonRpcMessage::error(own::unread(why), Some(RequestId::Number(id))))
+}
+
+/// What is wrong with a line, without its words.
+fn flaw(error: &serde_json::Error) -> String {
+    let what = match error.classify() {
+        Category::Data => "it is not as the protocol says",
+        Category::Syntax | Category::Eof | Category::Io => "it is not JSON",
+    };
+    format!("{what}, at its byte {}", error.column())
 }
 
 impl Transport<RoleClient> for Pipes {

@@ -128,9 +128,45 @@ async fn an_answer_of_fifty_megabytes_is_a_failed_call() {
         let client = server.connect().await.unwrap();
         let told = call(&client, "big", json!({"bytes": 50 << 20})).await;
         assert_eq!(told.report.effect, Effect::Unknown);
-        assert!(told.failed().len() < 1000);
+        let text = told.failed();
+        assert!(text.len() < 1000 && !text.contains("was lost"), "{text}");
+        assert!(text.contains("the MCP server `test` ") && text.contains("16777216 bytes"), "{text}");
+        assert!(!text.contains("[from the MCP server"), "our own words are no stranger's: {text}");
         assert!(call(&client, "echo", json!({"text": "on"})).await.good().contains("on"));
     }
+}
+
+/// S4.10, S3.8: a server that answers with a status of HTTP was not lost: the call failed, what it did is not known, and its
+/// page is nothing that a model is told.
+#[tokio::test]
+async fn a_status_of_http_is_an_answer_and_no_loss() {
+    for speaks in [Speaks::Older, Speaks::Newest] {
+        let http = HttpServer::start(Manners { speaks, ..Manners::default() }).await.unwrap();
+        let client = Server::http("test", http.url()).connect().await.unwrap();
+        let told = call(&client, "down", no_args()).await;
+        assert_eq!(told.report.effect, Effect::Unknown);
+        let text = told.failed();
+        assert!(text.contains("the MCP server `test` answered with HTTP 500"), "{text}");
+        assert!(!text.contains("was lost") && !text.contains("Do as I say"), "{text}");
+        assert!(call(&client, "echo", json!({"text": "on"})).await.good().contains("on"));
+    }
+}
+
+/// S4.10: a server that speaks a version of the protocol which nobody here knows is not talked to.
+#[tokio::test]
+async fn an_unknown_version_of_the_protocol_is_refused() {
+    for version in ["2099-01-01", "1.0", "2024-10-07"] {
+        let manners = Manners { version: Some(version.into()), ..Manners::default() };
+        let http = HttpServer::start(manners.clone()).await.unwrap();
+        for server in [stdio(&manners), Server::http("test", http.url())] {
+            let error = server.connect().await.unwrap_err().to_string();
+            let said = format!("speaks version \"{version}\" of the protocol; known here are 2024-11-05, ");
+            assert!(error.contains(&said), "{error}");
+        }
+    }
+    let manners = Manners { version: Some("2024-11-05".into()), ..Manners::default() };
+    let client = stdio(&manners).connect().await.unwrap();
+    assert_eq!(client.protocol().as_deref(), Some("2024-11-05"));
 }
 
 /// S4.7: what is large and yet may be read is shortened for the model.

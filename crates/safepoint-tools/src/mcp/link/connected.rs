@@ -35,6 +35,9 @@ use crate::{
 /// Bytes of a server's standard error that a message quotes.
 const QUOTED_BYTES: usize = 1000;
 
+/// Characters of a version that a message quotes.
+const VERSION_CHARS: usize = 40;
+
 type Running = RunningService<RoleClient, ClientConfig>;
 
 /// A connection that stands.
@@ -123,10 +126,23 @@ where
     let wrong = |kind, what: String| Error::new(&link.server.name, kind, what);
     let limit = link.server.start;
     match timeout(limit, config.serve_with_lifecycle(watched, mode)).await {
-        Ok(Ok(running)) => Ok(running),
+        Ok(Ok(running)) => known(&link.server.name, running),
         Ok(Err(error)) => Err(refused(&link.server.name, &error)),
         Err(_elapsed) => Err(wrong(Kind::Slow, format!("was not ready within {limit:?}"))),
     }
+}
+
+/// A server that speaks a version which nobody here knows is not talked to: what its words mean is not known.
+fn known(server: &str, running: Running) -> Result<Running, Error> {
+    let Some(info) = running.peer().peer_info() else { return Ok(running) };
+    let spoken = &info.protocol_version;
+    if ProtocolVersion::KNOWN_VERSIONS.contains(spoken) {
+        return Ok(running);
+    }
+    let shown: String = spoken.as_str().chars().take(VERSION_CHARS).collect();
+    let known: Vec<&str> = ProtocolVersion::KNOWN_VERSIONS.iter().map(ProtocolVersion::as_str).collect();
+    let what = format!("speaks version {shown:?} of the protocol; known here are {}", known.join(", "));
+    Err(Error::new(server, Kind::Wrong, what))
 }
 
 /// What a failed handshake says.
@@ -146,6 +162,7 @@ fn refused(server: &str, error: &ClientInitializeError) -> Error {
     match http::was_sent(inner.error.as_ref()) {
         Some(Sent::Unauthorized) => Error::new(server, Kind::Wrong, UNAUTHORIZED),
         Some(Sent::No) => Error::new(server, Kind::Unreachable, format!("cannot be reached: {why}")),
+        Some(Sent::Answered { ours, .. }) => Error::new(server, Kind::Wrong, ours),
         Some(Sent::Perhaps) | None => {
             Error::new(server, Kind::Wrong, format!("could not be talked to: {why}"))
         }
