@@ -37,6 +37,7 @@ const RULES: [(&str, Rule); 16] = [
     ("todo", words::owes_nothing_unnamed),
     ("glossary", words::keeps_the_glossary),
     ("machine", words::names_no_machine),
+    ("flag", words::names_no_flag),
     ("cancel-safety", docs::says_what_a_drop_loses),
     ("enums", docs::decides_about_its_enums),
     ("select", effects::selects_only_where_it_may),

@@ -14,6 +14,8 @@ use safepoint::{
 };
 use serde_json::{Map, Value, json};
 
+use crate::hints;
+
 /// Numbers lines without a gap and stamps them. The next owner of a session begins anew, in another epoch.
 pub(crate) struct Lines {
     session: SessionId,
@@ -173,7 +175,8 @@ impl Lines {
     pub(crate) fn outcome(&mut self, outcome: &Outcome, receipt: &Receipt) -> Value {
         let error = match outcome {
             Outcome::Failed(error) => {
-                json!({"code": error.code(), "message": error.to_string(), "hint": error.hint()})
+                let hint = error.hint().map(|hint| hints::here(error.code(), hint));
+                json!({"code": error.code(), "message": error.to_string(), "hint": hint})
             }
             Outcome::Done(_) | Outcome::Stopped(_) | Outcome::Suspended(_) => Value::Null,
         };

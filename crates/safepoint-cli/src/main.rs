@@ -12,6 +12,7 @@ mod control;
 mod conversation;
 mod demo;
 mod duration;
+mod hints;
 mod json;
 mod kept;
 mod keyboard;

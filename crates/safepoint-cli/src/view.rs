@@ -18,6 +18,7 @@ use crate::{
     args::RunArgs,
     chat::brief,
     conversation::{Kept, Turn},
+    hints,
     json::Lines,
     keyboard::Keyboard,
     output::Unwritten,
@@ -187,7 +188,7 @@ impl View {
             Outcome::Failed(error) => {
                 self.screen.note(&format!("safepoint: {error}"));
                 if let Some(hint) = error.hint() {
-                    self.screen.note(&format!("  hint: {hint}"));
+                    self.screen.note(&format!("  hint: {}", hints::here(error.code(), hint)));
                 }
                 // What goes on, or may have been done, is said also where nobody asked for a stop.
                 if !receipt.survivors.is_empty() {

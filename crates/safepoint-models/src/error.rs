@@ -62,8 +62,8 @@ fn says_too_long(words: &str) -> bool {
 
 fn too_long(said: String) -> ModelError {
     ModelError::new(ModelErrorKind::ContextWindow, said).hint(
-        "the conversation does not fit the model: say its window (--window, AgentBuilder::window) and let it drop or \
-         summarise its oldest rounds, take a model with a larger one, or begin a new conversation",
+        "the conversation does not fit the model: name its window, so that its oldest rounds are dropped or summarised \
+         in time, take a model with a larger one, or begin a new conversation",
     )
 }
 
@@ -77,8 +77,8 @@ pub(crate) fn of_status(status: u16, body: &[u8], url: &Url) -> ModelError {
         // Gemini answers 400 to a key that it does not know.
         401 | 403 | 400 if status != 400 || words.contains("API key not valid") => (
             ModelErrorKind::Unauthorized,
-            "check the API key: the variable named by --api-key-env, OPENAI_API_KEY, ANTHROPIC_API_KEY or \
-             GEMINI_API_KEY"
+            "check the API key: it is read from the variable that the model was given the name of, or else from \
+             OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY"
                 .to_owned(),
         ),
         404 => (

@@ -328,9 +328,12 @@ impl AgentBuilder {
     /// Makes the agent.
     ///
     /// # Errors
-    /// If a tool has a name that no provider takes, or that of another, a tool's schema is not a JSON Schema, or the
-    /// answer takes all of the window.
+    /// If a tool has a name that no provider takes, or that of another, a tool's schema is not a JSON Schema, the answer
+    /// takes all of the window, or no run could work under one of the limits.
     pub fn try_build(self) -> Result<Agent, BuildError> {
+        if let Some(flaw) = self.limits.flaw() {
+            return Err(BuildError(format!("of the limits, {flaw}")));
+        }
         let tools = Toolset::new(self.tools).map_err(BuildError)?;
         let spec = ModelSpec { system: self.system.clone(), tools: tools.decls(), choice: None };
         let gauge = match self.window {

@@ -3,11 +3,7 @@
 //! **Invariants**: each supervised call posts exactly one ending; a result that was there when the stop arrived is
 //! kept; a supervisor never waits for a body beyond its contract.
 
-use std::{
-    pin::pin,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use futures_core::future::BoxFuture;
 use futures_util::future::{Either, select};
@@ -22,16 +18,18 @@ use crate::{
     ids::CallId,
     limits::{Limits, after},
     log::Recorded,
-    receipt::{CleanupEnd, CleanupReport, ProcessReport, RemoteReport},
+    receipt::{CleanupEnd, CleanupReport},
     spans,
-    tool::{Cx, OnStop, Output, Threading, Tool, ToolResult, ToolSpec},
+    tool::{Cx, OnStop, Threading, Tool, ToolResult, ToolSpec},
 };
 
+mod board;
 mod ending;
 mod judge;
 mod output;
 mod waiting;
 
+pub(crate) use board::{Board, Cleanup};
 pub(crate) use ending::{Ending, answered, done_before, doubted, late, lost, not_begun, worked};
 pub(crate) use waiting::Reply;
 
@@ -61,85 +59,6 @@ pub(crate) struct Job {
     pub(crate) limits: Arc<Limits>,
     pub(crate) run: Scope,
     pub(crate) started_at: Timestamp,
-}
-
-/// What a running call leaves for its supervisor to find.
-#[derive(Default)]
-pub(crate) struct Board {
-    posted: Mutex<Posted>,
-    waits: Waits,
-}
-
-#[derive(Default)]
-struct Posted {
-    progress: String,
-    kept: Option<Output>,
-    cleanups: Vec<(String, BoxFuture<'static, ()>)>,
-    processes: Vec<ProcessReport>,
-    remote: Option<RemoteReport>,
-    rows: Rows,
-}
-
-/// Who takes a row. Exhaustive: the supervisor while it is there, the mailbox after it.
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum Rows {
-    #[default]
-    ForSupervisor,
-    ByMail,
-}
-
-impl Board {
-    pub(crate) fn progress(&self, text: &str, budget: usize) {
-        let mut posted = self.posted.lock().unwrap_or_else(PoisonError::into_inner);
-        let room = budget.saturating_sub(posted.progress.len());
-        let mut end = text.len().min(room);
-        while !text.is_char_boundary(end) {
-            end -= 1;
-        }
-        posted.progress.push_str(&text[..end]);
-    }
-    pub(crate) fn cleanup(&self, label: String, work: BoxFuture<'static, ()>) {
-        self.posted.lock().unwrap_or_else(PoisonError::into_inner).cleanups.push((label, work));
-    }
-    /// Takes a process's row, or gives it back when the call's supervisor has ended.
-    pub(crate) fn process(&self, process: ProcessReport) -> Option<ProcessReport> {
-        let mut posted = self.posted.lock().unwrap_or_else(PoisonError::into_inner);
-        if posted.rows == Rows::ByMail {
-            return Some(process);
-        }
-        posted.processes.push(process);
-        None
-    }
-    /// Takes what is known of the peer, or gives it back when the call's supervisor has ended.
-    pub(crate) fn remote(&self, remote: RemoteReport) -> Option<RemoteReport> {
-        let mut posted = self.posted.lock().unwrap_or_else(PoisonError::into_inner);
-        if posted.rows == Rows::ByMail {
-            return Some(remote);
-        }
-        posted.remote = Some(remote);
-        None
-    }
-    fn see_remote(&self) -> Option<RemoteReport> {
-        self.posted.lock().unwrap_or_else(PoisonError::into_inner).remote.clone()
-    }
-    /// What is kept from now on instead of the progress, if the body ends without a result.
-    pub(crate) fn keep(&self, output: Output) {
-        self.posted.lock().unwrap_or_else(PoisonError::into_inner).kept = Some(output);
-    }
-    fn take_emitted(&self) -> Output {
-        let mut posted = self.posted.lock().unwrap_or_else(PoisonError::into_inner);
-        let progress = std::mem::take(&mut posted.progress);
-        posted.kept.take().unwrap_or_else(|| progress.into())
-    }
-    fn take_cleanups(&self) -> Vec<(String, BoxFuture<'static, ()>)> {
-        std::mem::take(&mut self.posted.lock().unwrap_or_else(PoisonError::into_inner).cleanups)
-    }
-    /// The rows so far; any later one is given back.
-    fn take_rows(&self) -> (Vec<ProcessReport>, Option<RemoteReport>) {
-        let mut posted = self.posted.lock().unwrap_or_else(PoisonError::into_inner);
-        posted.rows = Rows::ByMail;
-        (std::mem::take(&mut posted.processes), posted.remote.take())
-    }
 }
 
 /// How a body's time ended.
@@ -331,14 +250,22 @@ impl Watch<'_> {
 async fn clean_up(scope: &Scope, board: &Board, each: Duration) -> Vec<CleanupReport> {
     let mut reports = Vec::new();
     let began = Instant::now();
-    for (label, work) in board.take_cleanups().into_iter().rev() {
-        let cap = scope.demand().filter(|_| scope.is_stopping()).map(|demand| demand.cleanup_cap);
-        let left = cap.map_or(each, |cap| each.min(cap.saturating_sub(began.elapsed())));
-        let end =
-            if left.is_zero() { CleanupEnd::TimedOut } else { bounded(scope, &label, work, left).await };
-        reports.push(CleanupReport { label, end });
+    for cleanup in board.take_cleanups().into_iter().rev() {
+        reports.push(clean(scope, cleanup, each, began).await);
     }
     reports
+}
+
+/// One that was registered when the others ran already.
+pub(crate) async fn clean_up_late(scope: &Scope, cleanup: Cleanup, each: Duration) -> CleanupReport {
+    clean(scope, cleanup, each, Instant::now()).await
+}
+
+async fn clean(scope: &Scope, (label, work): Cleanup, each: Duration, began: Instant) -> CleanupReport {
+    let cap = scope.demand().filter(|_| scope.is_stopping()).map(|demand| demand.cleanup_cap);
+    let left = cap.map_or(each, |cap| each.min(cap.saturating_sub(began.elapsed())));
+    let end = if left.is_zero() { CleanupEnd::TimedOut } else { bounded(scope, &label, work, left).await };
+    CleanupReport { label, end }
 }
 
 async fn bounded(scope: &Scope, label: &str, work: BoxFuture<'static, ()>, left: Duration) -> CleanupEnd {

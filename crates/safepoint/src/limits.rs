@@ -44,7 +44,7 @@ pub struct Limits {
     pub wall_time: Option<Duration>,
     /// Bytes of text and reasoning in one model message; passing it is a `Now`. Default 16 MiB.
     pub model_output_bytes: usize,
-    /// Calls that may run at once; 1 is sequential. Further ones queue. Default 8.
+    /// Calls that may run at once; 1 is sequential, and 0 is refused. Further ones queue. Default 8.
     pub parallel_calls: usize,
     /// How many levels of child runs there may be below a run; a call that would open a deeper one fails. The
     /// tightest limit on the way from the root counts. Default 8.
@@ -98,5 +98,21 @@ impl Default for Limits {
             approval: Duration::from_secs(30 * 24 * 60 * 60),
             retained_deltas: 4096,
         }
+    }
+}
+
+impl Limits {
+    /// What of them no run could work under, or means nothing, and what to do.
+    pub(crate) fn flaw(&self) -> Option<&'static str> {
+        if self.parallel_calls == 0 {
+            return Some("`parallel_calls` is 0, so no call could ever begin; 1 is one after the other");
+        }
+        if self.append.is_zero() {
+            return Some("`append` is no time at all, so nothing could ever be recorded");
+        }
+        if self.max_cost.is_some_and(|cost| cost.is_nan() || cost < 0.0) {
+            return Some("`max_cost` is no amount of money; give one of at least 0, or none");
+        }
+        None
     }
 }

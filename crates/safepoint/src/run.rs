@@ -21,7 +21,7 @@ use crate::{
     log::Log,
     outcome::Outcome,
     receipt::Quiet,
-    shared::{Always, DecideError, Msg, Place, Shared},
+    shared::{Always, Closings, DecideError, Msg, Place, Ruled, Shared},
     spans,
     steer::{Steer, Steering, TakenBack},
 };
@@ -64,18 +64,24 @@ impl Run {
     /// # Panics
     /// If it has started.
     pub fn within(self, family: &Scope) -> Self {
-        let always = Arc::clone(&self.shared.tree.always);
-        self.within_session(family, &always)
+        let (always, closings) = (Arc::clone(&self.shared.tree.always), Arc::default());
+        self.within_session(family, &always, &closings)
     }
 
-    /// The same, under what the session allows without a question.
-    pub(crate) fn within_session(mut self, family: &Scope, always: &Arc<Always>) -> Self {
+    /// The same, under what the session allows without a question, and with its closed questions.
+    pub(crate) fn within_session(
+        mut self,
+        family: &Scope,
+        always: &Arc<Always>,
+        closings: &Arc<Closings>,
+    ) -> Self {
         let mut idle = self.idle.take().expect("a run is put into a family before it starts");
         let place = Place {
             run: self.shared.run.clone(),
             path: self.shared.path.clone(),
             family: Some(family.clone()),
             always: Arc::clone(always),
+            closings: Arc::clone(closings),
         };
         (self.shared, idle.mailbox) = Shared::new(place, &idle.def.limits);
         self.idle = Some(idle);
@@ -150,6 +156,9 @@ impl fmt::Debug for Run {
         f.debug_struct("Run").field("run", &self.shared.run).finish_non_exhaustive()
     }
 }
+
+/// Who decides where nobody says who.
+pub(crate) const HOLDER: &str = "the holder of the handle";
 
 /// Stops a run, looks at it, waits for it. Cheap to clone; dropping it does nothing.
 #[derive(Clone)]
@@ -288,13 +297,33 @@ impl RunHandle {
     /// Answers an open question; exactly one answer is taken.
     ///
     /// # Errors
-    /// [`DecideError`] if the question is not open any more, or the run has ended.
+    /// [`DecideError`]: who decided before and what, that the question expired or was taken back, that nobody put it, or
+    /// that the run has ended.
     ///
     /// # Cancel safety
     /// The decision may be taken although nobody waits for the answer.
     pub async fn decide(&self, id: &ApprovalId, decision: Decision) -> Result<(), DecideError> {
+        self.decide_as(id, decision, HOLDER).await
+    }
+
+    /// The same in the name of `who`, which those who come later are told.
+    ///
+    /// # Errors
+    /// As [`decide`](Self::decide).
+    ///
+    /// # Cancel safety
+    /// The decision may be taken although nobody waits for the answer.
+    pub async fn decide_as(
+        &self,
+        id: &ApprovalId,
+        decision: Decision,
+        who: impl Into<String>,
+    ) -> Result<(), DecideError> {
+        if let Some(closed) = self.shared.tree.closings.of(id) {
+            return Err(closed);
+        }
         let (reply, taken) = oneshot::channel();
-        let msg = Msg::Decided { id: id.clone(), decision, reply };
+        let msg = Msg::Decided { id: id.clone(), ruled: Ruled { decision, by: who.into() }, reply };
         let sent = match self.shared.tree.asker(id) {
             Some(asker) => asker.send(Box::new(msg)).is_ok(),
             None => self.shared.send(msg).is_ok(),

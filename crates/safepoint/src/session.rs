@@ -27,15 +27,14 @@ use safepoint_scope::{Code, Reason, Scope, StopRequest};
 use tokio::sync::{Notify, oneshot};
 
 use crate::{
-    approval::{ApprovalRequest, Decision},
     event::{Events, Feed},
     history::History,
-    ids::{ApprovalId, Path, TurnId},
-    shared::DecideError,
+    ids::{Path, TurnId},
     steer::{Steer, Steering},
 };
 
 mod asking;
+mod deciding;
 mod door;
 mod envelope;
 mod event;
@@ -335,30 +334,6 @@ impl<T: Item> SessionHandle<T> {
         let (reply, answer) = oneshot::channel();
         self.shared.mailbox.post(Mail::Resume { reply });
         answer.await == Ok(Answer::Resuming)
-    }
-
-    /// Answers an open question of the turn at work, of a background run, or of the suspended turn, which then goes on.
-    ///
-    /// # Errors
-    /// [`DecideError`] if the question is not open any more, or the session has ended.
-    ///
-    /// # Cancel safety
-    /// The decision may be taken although nobody waits for the answer.
-    pub async fn decide(&self, id: &ApprovalId, decision: Decision) -> Result<(), DecideError> {
-        let (reply, answer) = oneshot::channel();
-        self.shared.mailbox.post(Mail::Decide { id: id.clone(), decision, reply });
-        answer.await.unwrap_or(Err(DecideError::RunEnded))
-    }
-
-    /// The open questions of the whole session, oldest first: of the turn at work, of the suspended one, and of background
-    /// runs that go on after their turns. Each is answered by [`decide`](Self::decide). None once it has ended.
-    ///
-    /// # Cancel safety
-    /// Nothing is lost.
-    pub async fn approvals(&self) -> Vec<ApprovalRequest> {
-        let (reply, answer) = oneshot::channel();
-        self.shared.mailbox.post(Mail::Questions { reply });
-        answer.await.unwrap_or_default()
     }
 
     /// The turn at work.

@@ -9,7 +9,7 @@ use safepoint_scope::{Asked, Link, Scope, StopHandle, StopRequest};
 use tokio::sync::{Notify, mpsc, oneshot};
 
 use crate::{
-    approval::{ApprovalRequest, Decision},
+    approval::ApprovalRequest,
     child::Child,
     event::{EventKind, Feed, Relay, Shown, Took},
     executor::{Ending, Reply},
@@ -23,9 +23,12 @@ use crate::{
 };
 
 mod always;
+mod closings;
 mod tree;
 
 pub(crate) use always::Always;
+pub use closings::DecideError;
+pub(crate) use closings::{Closing, Closings, Ruled};
 pub(crate) use tree::{Decided, Tree};
 
 /// One run, as seen from outside.
@@ -67,6 +70,8 @@ pub(crate) struct Place {
     pub(crate) family: Option<Scope>,
     /// What its session allows without a question.
     pub(crate) always: Arc<Always>,
+    /// The closed questions of its session.
+    pub(crate) closings: Arc<Closings>,
 }
 
 impl Place {
@@ -77,7 +82,7 @@ impl Place {
 
     /// A run that was begun before.
     pub(crate) fn of(run: RunId, path: Path) -> Self {
-        Self { run, path, family: None, always: Arc::default() }
+        Self { run, path, family: None, always: Arc::default(), closings: Arc::default() }
     }
 }
 
@@ -100,7 +105,7 @@ pub(crate) enum Msg {
     /// A call that runs asks a person.
     Asks { call_id: CallId, asks: Asks, reply: Reply },
     /// Somebody decided.
-    Decided { id: ApprovalId, decision: Decision, reply: oneshot::Sender<Result<(), DecideError>> },
+    Decided { id: ApprovalId, ruled: Ruled, reply: oneshot::Sender<Result<(), DecideError>> },
     /// Whoever was asked has left without an answer.
     Left { id: ApprovalId },
     /// Nobody did in time.
@@ -156,18 +161,6 @@ pub(crate) enum HookAnswer {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Gone;
 
-/// Why a decision was not taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum DecideError {
-    /// Nobody asked that, or it is decided, expired or withdrawn.
-    #[error("no open approval has this id: it was decided, expired or withdrawn")]
-    NotOpen,
-    /// The run has ended.
-    #[error("the run has ended")]
-    RunEnded,
-}
-
 /// Where a run stands: its scope, and the tree that it is part of.
 struct Ground {
     kind: WorkKind,
@@ -221,7 +214,8 @@ impl Shared {
         let family = place.family.clone().unwrap_or_else(|| scope.clone());
         let feeds = [Feed::new(limits.retained_deltas), Feed::new(limits.retained_deltas)];
         let kept = place.family.as_ref().map(|_session| Arc::new(Feed::new(limits.retained_deltas)));
-        let tree = Tree::new(family, Arc::clone(&place.always), kept);
+        let shared = (Arc::clone(&place.always), Arc::clone(&place.closings));
+        let tree = Tree::new(family, shared, kept);
         let waits = Waits::Suspended;
         let nesting = limits.nesting;
         Self::with(place, Ground { kind: WorkKind::Body, waits, scope, stop, tree, nesting }, feeds)

@@ -142,7 +142,8 @@ impl Cx {
         self.host.keep(output.into());
     }
 
-    /// Registers work to be done when this call ends, however it ends: last in, first out, each bounded (S4.12).
+    /// Registers work to be done when this call ends, however it ends: last in, first out, each bounded (S4.12). What is
+    /// registered when those run already is done at once, and stands in the receipt as they do.
     pub fn on_cleanup(&self, label: impl Into<String>, work: impl Future<Output = ()> + Send + 'static) {
         self.host.on_cleanup(&self.call.id, label.into(), Box::pin(work));
     }

@@ -14,6 +14,8 @@ mod children_stops;
 mod children_waiting;
 #[path = "engine/contracts.rs"]
 mod contracts;
+#[path = "engine/decisions.rs"]
+mod decisions;
 #[path = "engine/endurance.rs"]
 mod endurance;
 #[path = "engine/limits.rs"]

@@ -62,6 +62,37 @@ pub(super) fn keeps_the_glossary(file: &File) -> Vec<Fault> {
     file.product_code().filter_map(found).collect()
 }
 
+/// The libraries: programs other than our command line use them.
+const LIBRARIES: [&str; 6] = [
+    "crates/safepoint/src/",
+    "crates/safepoint-scope/src/",
+    "crates/safepoint-models/src/",
+    "crates/safepoint-stores/src/",
+    "crates/safepoint-remote/src/",
+    "crates/safepoint-tools/src/",
+];
+
+/// What a library says is true in every program: it names no flag of one. An argument of a command is a string of its own.
+pub(super) fn names_no_flag(file: &File) -> Vec<Fault> {
+    if !file.lies_in(&LIBRARIES) || file.path.contains("/src/bin/") || file.is_test() {
+        return Vec::new();
+    }
+    let is_prose = |line: &str| !line.trim_start().starts_with("//");
+    let names = |line: &str| {
+        line.match_indices("--").any(|(at, dashes)| {
+            let before = line[..at].chars().next_back();
+            let after = line[at + dashes.len()..].chars().next();
+            matches!(before, Some(' ' | '(' | '`')) && after.is_some_and(|c| c.is_ascii_lowercase())
+        })
+    };
+    file.product()
+        .filter(|(_, line)| is_prose(line) && names(line))
+        .map(|(number, _)| {
+            Fault::new(number, "a flag of the command line: name the setting; the command line adds its flag")
+        })
+        .collect()
+}
+
 pub(super) fn names_no_machine(file: &File) -> Vec<Fault> {
     // Built from parts, so that this file does not break its own rule.
     let homes = ["work", "root", "Users", "home"].map(|folder| format!("/{folder}/"));
@@ -108,6 +139,15 @@ mod tests {
         assert!(
             broken(keeps_the_glossary, "crates/safepoint-models/src/a.rs", "fn cancel() {}\n").is_empty()
         );
+    }
+
+    #[test]
+    fn a_flag_in_a_library_s_words_is_found() {
+        let library = "crates/safepoint-models/src/a.rs";
+        let text =
+            "say(\"give it more (--window)\");\nsay(\"use --model\");\nrun(\"--version\");\n// see --help\n";
+        assert_eq!(broken(names_no_flag, library, text), [1, 2]);
+        assert!(broken(names_no_flag, "crates/safepoint-cli/src/a.rs", text).is_empty());
     }
 
     #[test]

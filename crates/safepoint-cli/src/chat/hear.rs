@@ -18,7 +18,7 @@ use super::{
     trace,
     work::{Stage, Work, brief},
 };
-use crate::questions;
+use crate::{hints, questions};
 
 /// What is heard of the session. Exhaustive: an item with its words, a turn on items, or any other event.
 #[derive(Clone, Debug)]
@@ -182,7 +182,7 @@ impl State {
                 self.end_text();
                 self.tell(Tone::Bad, &format!("failed: {}", error.message));
                 if let Some(hint) = &error.hint {
-                    self.tell(Tone::Aside, &format!("  hint: {hint}"));
+                    self.tell(Tone::Aside, &format!("  hint: {}", hints::here(&error.code, hint)));
                 }
             }
             _ => {}

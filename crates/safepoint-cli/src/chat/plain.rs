@@ -19,6 +19,7 @@ use tokio::io::{AsyncBufReadExt as _, BufReader, Split, Stdin};
 use super::{driver::Times, host::Host, items::Origin, work::brief};
 use crate::{
     args::OnDisconnect,
+    hints,
     screen::Screen,
     signals::{Got, LAST_CAP, Signals},
 };
@@ -198,7 +199,7 @@ impl Turns<'_> {
                 Fact::Settled { error: Some(error), .. } => {
                     self.screen.note(&format!("safepoint: {}", error.message));
                     if let Some(hint) = &error.hint {
-                        self.screen.note(&format!("  hint: {hint}"));
+                        self.screen.note(&format!("  hint: {}", hints::here(&error.code, hint)));
                     }
                 }
                 _ => {}

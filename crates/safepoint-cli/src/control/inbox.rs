@@ -99,7 +99,7 @@ async fn refusal(
     let is_suspended = row.label == "suspended";
     Ok(match (policy, &asked.turn) {
         (Policy::Steer(_, Or::Return), _) => Some(Refusal::NoActiveTurn),
-        (Policy::Reject, _) if is_suspended => Some(Refusal::Busy),
+        (Policy::Reject, _) if is_suspended => Some(Refusal::Busy(last_turn(place).await?)),
         (Policy::Preempt(_), Some(meant)) => {
             let there = if is_suspended { last_turn(place).await? } else { None };
             (there.map(|turn| turn.to_string()).as_ref() != Some(meant)).then_some(Refusal::TurnMismatch)
@@ -197,7 +197,8 @@ impl<'a> Waits<'a> {
     /// Why an item of this policy goes out without a turn.
     fn came_back(&self) -> Option<Refusal> {
         match self.asked.policy().ok()? {
-            Policy::Reject => Some(Refusal::Busy),
+            // Who had the session is gone, and did not say which turn was in the way.
+            Policy::Reject => Some(Refusal::Busy(None)),
             Policy::Preempt(_) if self.asked.turn.is_some() => Some(Refusal::TurnMismatch),
             Policy::Steer(_, Or::Return) => Some(Refusal::NotDelivered),
             _ => None,

@@ -148,7 +148,7 @@ impl StopAsk {
 /// The exit code for an item that came back.
 pub(super) fn refused(refusal: Refusal) -> u8 {
     match refusal {
-        Refusal::Busy | Refusal::TurnMismatch => code::CONFLICT,
+        Refusal::Busy(_) | Refusal::TurnMismatch => code::CONFLICT,
         Refusal::NoActiveTurn | Refusal::NotDelivered => code::TOO_LATE,
         Refusal::Closed => code::NO_ROOM,
         Refusal::Blank => code::USAGE,

@@ -62,7 +62,9 @@ async fn a_peers_question_is_an_approval() {
     assert_eq!(request.args, json!({"command": "rm -r build"}));
     let decision = Decision::Deny { message: "not that".into() };
     handle.decide(&request.id, decision.clone()).await.unwrap();
-    assert_eq!(handle.decide(&request.id, Decision::Approve).await, Err(DecideError::NotOpen));
+    let by = "the holder of the handle".to_owned();
+    let first = DecideError::Decided { by, decision: Box::new(decision.clone()) };
+    assert_eq!(handle.decide(&request.id, Decision::Approve).await, Err(first));
     peer.valve().open_for_all();
     let closed = Closing::of(&handle).check().await.unwrap();
     assert_eq!(closed.outcome.answer(), Some("built"));

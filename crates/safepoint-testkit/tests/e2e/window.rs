@@ -365,7 +365,7 @@ async fn a_providers_own_refusal_has_the_same_code() {
         let (outcome, _) = close(&server, &handle, &Ledger::default()).await;
         let (code, hint) = code(&outcome);
         assert_eq!((code, server.requests().len()), ("context_window", 1), "{body}");
-        assert!(hint.contains("--window"), "{hint}");
+        assert!(hint.contains("name its window") && !hint.contains("--"), "{hint}");
     }
 }
 

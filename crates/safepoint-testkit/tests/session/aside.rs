@@ -87,6 +87,11 @@ async fn ended(session: &SessionHandle<String>) {
     seen(session, |event| aside(event, |fact| matches!(fact, Fact::Settled { .. }))).await;
 }
 
+/// What is told whoever comes after `by`, who said yes.
+fn decided(by: &str) -> DecideError {
+    DecideError::Decided { by: by.to_owned(), decision: Box::new(Decision::Approve) }
+}
+
 /// S9.1, S8.1, S8.2, S6.8, S6.9: the turn has ended, its quiet names what goes on; the question is told, listed with its
 /// path, and decided through the session, once; only when nothing goes on any more is the session idle.
 #[tokio::test(start_paused = true)]
@@ -106,7 +111,7 @@ async fn a_question_of_a_background_run_is_decided_through_the_session() {
     tokio::time::sleep(60 * minute).await;
     assert!(!session.is_done(), "it waits for a person");
     assert_eq!(session.decide(&asked.id, Decision::Approve).await, Ok(()));
-    assert_eq!(session.decide(&asked.id, Decision::Approve).await, Err(DecideError::NotOpen));
+    assert_eq!(session.decide(&asked.id, Decision::Approve).await, Err(decided("the holder of the handle")));
     let began = Instant::now();
     ended(&session).await;
     let exit = session.done().await;
@@ -210,7 +215,7 @@ async fn a_question_of_a_background_run_expires() {
     let told = format!("{:?}", world.inner.model.requests().last().unwrap().entries());
     assert!(told.contains("expired"), "{told}");
     assert!(session.approvals().await.is_empty());
-    assert_eq!(session.decide(&asked.id, Decision::Approve).await, Err(DecideError::NotOpen));
+    assert_eq!(session.decide(&asked.id, Decision::Approve).await, Err(DecideError::Expired));
 }
 
 /// S9.1, S8.2, S7.5: in a durable session another process decides through the store; of two that do, one wins.
@@ -231,7 +236,7 @@ async fn another_process_decides_for_a_background_run() {
     };
     let taken = store.decide(&id, decision(&asked.id, &asked.digest)).await.unwrap();
     assert!(matches!(taken, store::Decided::Taken), "{taken:?}");
-    assert_eq!(session.decide(&asked.id, Decision::Approve).await, Err(DecideError::NotOpen));
+    assert_eq!(session.decide(&asked.id, Decision::Approve).await, Err(decided("somebody else")));
     session.look();
     ended(&session).await;
     assert_eq!(world.committed(), 1);

@@ -108,7 +108,7 @@ async fn a_preempt_ends_a_suspended_turn() {
     let it = Suspended::new().await;
     let preempt = Preempt::at(SafePoints::AFTER_ALL_CALLS).of(turn(1));
     let new = it.session.push(Push::new("new".to_owned()).policy(preempt)).unwrap();
-    assert_eq!(it.decide(&it.question.id).await, Err(DecideError::NotOpen));
+    assert_eq!(it.decide(&it.question.id).await, Err(DecideError::Withdrawn));
     assert_eq!(new.preempted().await, Preempted::StoppedTurn(turn(1)));
     assert_eq!(
         (new.fate().await, it.queued.fate().await),
@@ -212,7 +212,7 @@ async fn policies_meet_a_suspended_turn() {
     let steer = push("steer", Policy::Steer(When::NextRequest, Or::Return));
     assert_eq!(steer.fate().await, Fate::Returned(Refusal::NoActiveTurn));
     let rejected = push("rejected", Policy::Reject);
-    assert_eq!(rejected.fate().await, Fate::Returned(Refusal::Busy));
+    assert_eq!(rejected.fate().await, Fate::Returned(Refusal::Busy(Some(turn(1)))));
     let rollback = push("rollback", Policy::Rollback);
     assert_eq!(rollback.fate().await, Fate::Completed(turn(2)));
     assert_eq!(it.queued.fate().await, Fate::Completed(turn(3)));

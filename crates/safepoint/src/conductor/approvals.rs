@@ -12,13 +12,13 @@ use crate::{
         self, ApprovalRequest, Approvals, Approver, Decision, OnUnknown, Question, Ruling, Unanswered,
     },
     callback::{self, Panicked},
-    event::{Answered, Fact},
+    event::Fact,
     executor,
     ids::{ApprovalId, CallId},
     machine::{Call, Shown, Step},
     message::ToolCall,
     receipt::{CallStatus, WorkKind},
-    shared::{DecideError, Decided, Msg},
+    shared::{Closing, DecideError, Decided, Msg, Ruled},
     toolset::{self, Misfit},
 };
 
@@ -28,6 +28,10 @@ const TOO_DEEP: &str =
 
 /// What the model is told where nobody can be asked.
 const NOBODY: &str = "[denied: this call needs a person's approval, and nobody can be asked here.]";
+
+/// Who decides where the agent's approver does, or its mode alone.
+const APPROVER: &str = "the agent's approver";
+const POLICY: &str = "the agent's policy, since nobody could be asked";
 
 /// Where it is told whether a decision was taken.
 type Reply = tokio::sync::oneshot::Sender<Result<(), DecideError>>;
@@ -215,7 +219,8 @@ impl Conductor {
             let msg = match timeout(open_for, asking).await {
                 Ok(Ok(None)) => Msg::Left { id },
                 Ok(Ok(Some(decision))) => {
-                    Msg::Decided { id, decision, reply: tokio::sync::oneshot::channel().0 }
+                    let ruled = Ruled { decision, by: APPROVER.into() };
+                    Msg::Decided { id, ruled, reply: tokio::sync::oneshot::channel().0 }
                 }
                 Ok(Err(Panicked(message))) => Msg::AskingPanicked { message },
                 Err(_elapsed) => Msg::Expired { id },
@@ -235,7 +240,8 @@ impl Conductor {
             }
             return Ok(());
         }
-        let denied = self.decide(&id, Decision::Deny { message: NOBODY.into() }).await?;
+        let ruled = Ruled { decision: Decision::Deny { message: NOBODY.into() }, by: POLICY.into() };
+        let denied = self.decide(&id, ruled).await?;
         if denied.is_err() {
             // Somebody else was first.
         }
@@ -243,15 +249,10 @@ impl Conductor {
     }
 
     /// Somebody has decided: about a call of this run, or of a child run that has suspended itself.
-    pub(super) async fn decided(
-        &mut self,
-        id: ApprovalId,
-        decision: Decision,
-        reply: Reply,
-    ) -> Result<(), Broken> {
-        let decided = Decided { decision, reply: Some(reply) };
-        let Err(Decided { decision, reply }) = self.decide_inside(&id, decided) else { return Ok(()) };
-        let taken = self.decide(&id, decision).await?;
+    pub(super) async fn decided(&mut self, id: ApprovalId, ruled: Ruled, reply: Reply) -> Result<(), Broken> {
+        let decided = Decided { ruled, reply: Some(reply) };
+        let Err(Decided { ruled, reply }) = self.decide_inside(&id, decided) else { return Ok(()) };
+        let taken = self.decide(&id, ruled).await?;
         if reply.is_some_and(|reply| reply.send(taken).is_err()) {
             // Whoever decided no longer waits for the answer; the decision stands.
         }
@@ -262,20 +263,21 @@ impl Conductor {
     pub(super) async fn decide(
         &mut self,
         id: &ApprovalId,
-        decision: Decision,
+        ruled: Ruled,
     ) -> Result<Result<(), DecideError>, Broken> {
         let is_live = self.machine.live().any(|request| request.id == *id);
         if is_live {
-            return self.decide_while_running(id, decision).await;
+            return self.decide_while_running(id, ruled).await;
         }
-        let Some(call) = self.machine.asked(id) else { return Ok(Err(DecideError::NotOpen)) };
+        let Some(call) = self.machine.asked(id) else { return Ok(Err(self.not_open(id))) };
         if let Step::Asked(request) = &call.step
             && request.expires_at <= Timestamp::now()
         {
             self.expire(id).await?;
-            return Ok(Err(DecideError::NotOpen));
+            return Ok(Err(DecideError::Expired));
         }
-        self.close(id, &call.call.id, Answered::Decided(decision.clone())).await?;
+        let decision = ruled.decision.clone();
+        self.close(id, &call.call.id, Closing::Decided(ruled)).await?;
         match decision {
             Decision::Approve | Decision::ApproveAlways { .. } | Decision::ApproveWith { .. } => {}
             Decision::Deny { message } => self.deny(&call.call, message).await?,
@@ -292,11 +294,11 @@ impl Conductor {
     }
 
     pub(super) async fn expire(&mut self, id: &ApprovalId) -> Result<(), Broken> {
-        if self.decide_live(id, Answered::Expired).await?.is_some() {
+        if self.decide_live(id, Closing::Expired).await?.is_some() {
             return Ok(());
         }
         let Some(call) = self.machine.asked(id) else { return Ok(()) };
-        self.close(id, &call.call.id, Answered::Expired).await?;
+        self.close(id, &call.call.id, Closing::Expired).await?;
         self.end_unrun(&call.call, CallStatus::Expired, String::new()).await
     }
 
@@ -316,16 +318,22 @@ impl Conductor {
         Ok(overdue)
     }
 
+    /// Why a question cannot be decided: how it was closed, or that nobody put it.
+    fn not_open(&self, id: &ApprovalId) -> DecideError {
+        self.shared.tree.closings.of(id).unwrap_or(DecideError::Unknown)
+    }
+
     pub(super) async fn close(
         &mut self,
         id: &ApprovalId,
         call_id: &CallId,
-        answer: Answered,
+        closing: Closing,
     ) -> Result<(), Broken> {
         if let Some(asker) = self.asking.remove(id) {
             asker.drop_now();
         }
-        self.shared.tree.asks_no_more(id);
+        let answer = closing.answer();
+        self.shared.tree.closes(id, closing.into());
         let call_id = call_id.clone();
         self.record(Fact::ApprovalClosed { id: id.clone(), call_id, answer }).await?;
         Ok(())

@@ -1,6 +1,6 @@
 //! The beginning of an attempt: what it starts from, recorded, and the times that bound it.
 
-use super::{Broken, Conductor, Start};
+use super::{Broken, Conductor, Start, opening::resumed};
 use crate::{
     event::{Fact, RunLimits},
     history::Entry,
@@ -42,7 +42,7 @@ impl Conductor {
             if expired.contains(&id) {
                 continue;
             }
-            if let Err(error) = self.decide(&id, decision).await? {
+            if let Err(error) = self.decide(&id, resumed(decision)).await? {
                 self.fail("approval", format!("the decision on {id} was not taken: {error}"), None);
             }
         }

@@ -87,7 +87,7 @@ impl Conductor {
                 return self.start_child(Begin { permit, child, call, args, entry, started_at }).await;
             }
         };
-        let host = RunHost::new(&self.shared, &site.board, self.def.limits.call_output_bytes);
+        let host = RunHost::new(&self.shared, permit.scope(), &site.board, &self.def.limits);
         let site_of = CallSite { id: call.id.clone(), name: call.name.clone(), key, named };
         let job = Job {
             cx: Cx::new(permit.scope().clone(), site_of, Arc::new(host)),

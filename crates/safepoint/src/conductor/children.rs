@@ -23,7 +23,7 @@ use crate::{
     approval::ApprovalRequest,
     callback,
     child::Child,
-    event::{Answered, Fact},
+    event::Fact,
     executor::{self, Ending, RunCall},
     ids::{ApprovalId, CallId},
     log::Log,
@@ -31,7 +31,7 @@ use crate::{
     message::{ToolCall, UserMessage},
     model::OnCut,
     receipt::{CallStatus, ChildReport, Effect, Quiet, Receipt, StoppedBy, WorkKind},
-    shared::{Decided, Msg, Parking, Shared},
+    shared::{Closing, Decided, Msg, Parking, Shared},
     spans,
     usage::Usage,
 };
@@ -176,7 +176,7 @@ impl Conductor {
         let Step::Suspended { approvals, .. } = &call.step else { return Ok(Vec::new()) };
         let ids: Vec<ApprovalId> = approvals.iter().map(|request| request.id.clone()).collect();
         for id in &ids {
-            self.close(id, &call.call.id, Answered::Withdrawn).await?;
+            self.close(id, &call.call.id, Closing::Withdrawn).await?;
         }
         Ok(ids)
     }

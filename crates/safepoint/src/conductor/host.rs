@@ -3,14 +3,15 @@
 use std::sync::{Arc, Weak};
 
 use futures_core::future::BoxFuture;
-use safepoint_scope::{Asked, StopRequest};
-use tokio::sync::oneshot;
+use safepoint_scope::{Asked, Scope, StopRequest};
+use tokio::{runtime, sync::oneshot};
 
 use crate::{
     approval::Decision,
     event::EventKind,
-    executor::{Board, Reply},
+    executor::{self, Board, Reply},
     ids::CallId,
+    limits::Limits,
     receipt::{ProcessReport, RemoteReport},
     shared::{Msg, Shared},
     tool::{Asks, Host, Output},
@@ -19,19 +20,21 @@ use crate::{
 /// The engine behind one call's context. It holds the run weakly: a context that is kept does not keep the run.
 pub(super) struct RunHost {
     shared: Weak<Shared>,
+    scope: Scope,
     board: Arc<Board>,
-    progress_bytes: usize,
+    limits: Arc<Limits>,
 }
 
 impl RunHost {
-    pub(super) fn new(shared: &Arc<Shared>, board: &Arc<Board>, progress_bytes: usize) -> Self {
-        Self { shared: Arc::downgrade(shared), board: Arc::clone(board), progress_bytes }
+    pub(super) fn new(shared: &Arc<Shared>, scope: &Scope, board: &Arc<Board>, limits: &Arc<Limits>) -> Self {
+        let (board, limits) = (Arc::clone(board), Arc::clone(limits));
+        Self { shared: Arc::downgrade(shared), scope: scope.clone(), board, limits }
     }
 }
 
 impl Host for RunHost {
     fn progress(&self, call: &CallId, text: String) {
-        self.board.progress(&text, self.progress_bytes);
+        self.board.progress(&text, self.limits.call_output_bytes);
         if let Some(shared) = self.shared.upgrade() {
             shared.feed.push(EventKind::Progress { call_id: call.clone(), text });
         }
@@ -41,8 +44,21 @@ impl Host for RunHost {
         self.board.keep(output);
     }
 
-    fn on_cleanup(&self, _call: &CallId, label: String, work: BoxFuture<'static, ()>) {
-        self.board.cleanup(label, work);
+    /// What comes after the call's own clean-ups is done at once, and its row follows by mail.
+    fn on_cleanup(&self, call: &CallId, label: String, work: BoxFuture<'static, ()>) {
+        let Some(cleanup) = self.board.cleanup((label, work)) else { return };
+        if runtime::Handle::try_current().is_err() {
+            // Without a runtime nothing can be done any more: it is dropped, which releases what it holds.
+            return;
+        }
+        let (scope, shared, bound) = (self.scope.clone(), Weak::clone(&self.shared), self.limits.cleanup);
+        let call_id = call.clone();
+        drop(self.scope.spawn("a late clean-up", async move {
+            let cleanups = vec![executor::clean_up_late(&scope, cleanup, bound).await];
+            if let Some(shared) = shared.upgrade() {
+                shared.post(Msg::Cleaned { call_id, cleanups, processes: Vec::new() });
+            }
+        }));
     }
 
     fn report_process(&self, call: &CallId, process: ProcessReport) {

@@ -6,7 +6,7 @@ use crate::{
     executor,
     ids::CallId,
     receipt::{CleanupReport, ProcessReport, Receipt, RemoteReport},
-    shared::Msg,
+    shared::{DecideError, Msg},
 };
 
 impl Conductor {
@@ -24,8 +24,9 @@ impl Conductor {
                 self.shared.audit.push(EventKind::Late(what.clone()));
                 receipt.late.push(what);
             }
-            Msg::Decided { reply, .. } => {
-                if reply.send(Err(crate::shared::DecideError::RunEnded)).is_err() {
+            Msg::Decided { id, reply, .. } => {
+                let closed = self.shared.tree.closings.of(&id).unwrap_or(DecideError::RunEnded);
+                if reply.send(Err(closed)).is_err() {
                     // Nobody waits for the answer.
                 }
             }

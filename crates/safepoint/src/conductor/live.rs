@@ -12,11 +12,10 @@ use crate::{
         self, Approval, ApprovalRequest, Approvals, Approver, Decision, Question, Ruling, Unanswered,
     },
     callback,
-    event::Answered,
     executor::Reply,
     history::note,
     ids::{ApprovalId, CallId},
-    shared::DecideError,
+    shared::{Closing, DecideError, Ruled},
     tool::Asks,
 };
 
@@ -96,30 +95,30 @@ impl Conductor {
     pub(super) async fn decide_while_running(
         &mut self,
         id: &ApprovalId,
-        decision: Decision,
+        ruled: Ruled,
     ) -> Result<Result<(), DecideError>, Broken> {
         let now = Timestamp::now();
         let is_overdue = self.machine.live().any(|request| request.id == *id && request.expires_at <= now);
-        let answer = if is_overdue { Answered::Expired } else { Answered::Decided(decision) };
-        self.decide_live(id, answer).await?;
-        Ok(if is_overdue { Err(DecideError::NotOpen) } else { Ok(()) })
+        let closing = if is_overdue { Closing::Expired } else { Closing::Decided(ruled) };
+        self.decide_live(id, closing).await?;
+        Ok(if is_overdue { Err(DecideError::Expired) } else { Ok(()) })
     }
 
     /// Answers a question of a running call; none if it is no such question.
     pub(super) async fn decide_live(
         &mut self,
         id: &ApprovalId,
-        answer: Answered,
+        closing: Closing,
     ) -> Result<Option<()>, Broken> {
         let Some(request) = self.machine.live().find(|request| request.id == *id).cloned() else {
             return Ok(None);
         };
-        let decision = match &answer {
-            Answered::Decided(decision) => Some(decision.clone()),
-            Answered::Expired => Some(Decision::Deny { message: note::EXPIRED.into() }),
-            Answered::Withdrawn => None,
+        let decision = match &closing {
+            Closing::Decided(ruled) => Some(ruled.decision.clone()),
+            Closing::Expired => Some(Decision::Deny { message: note::EXPIRED.into() }),
+            Closing::Withdrawn => None,
         };
-        self.close(id, &request.call_id, answer).await?;
+        self.close(id, &request.call_id, closing).await?;
         if let (Some(reply), Some(decision)) = (self.live.open.remove(id), decision) {
             reply.give(decision);
         }
@@ -149,7 +148,7 @@ impl Conductor {
     async fn take_back(&mut self, ids: Vec<ApprovalId>) -> Result<(), Broken> {
         let by_stop = self.scope.demand().is_some_and(|demand| demand.mode == Mode::Now);
         for id in ids {
-            self.decide_live(&id, Answered::Withdrawn).await?;
+            self.decide_live(&id, Closing::Withdrawn).await?;
             self.live.open.remove(&id);
             if by_stop {
                 self.live.taken_back.push(id);

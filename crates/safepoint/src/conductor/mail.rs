@@ -65,7 +65,7 @@ impl Conductor {
                 self.take_late(msg);
                 Ok(())
             }
-            Msg::Decided { id, decision, reply } => self.decided(id, decision, reply).await,
+            Msg::Decided { id, ruled, reply } => self.decided(id, ruled, reply).await,
             Msg::Expired { id } => self.expire(&id).await,
             Msg::Left { id } => self.left(id).await,
             Msg::Hooked { key, answer } => self.hooked(key, answer).await,

@@ -3,13 +3,12 @@
 use super::{Broken, Conductor, children::Entry};
 use crate::{
     approval::{Approvals, Decision},
-    event::Answered,
     history::{Entry as Said, History},
     ids::ApprovalId,
     log,
     machine::{Questions, Step},
     message::UserMessage,
-    shared::Decided,
+    shared::{Closing, Decided, Ruled},
 };
 
 impl Conductor {
@@ -19,6 +18,7 @@ impl Conductor {
         let mut runs = log::replay(&*self.log, path).await.map_err(Broken::Log)?;
         for recorded in runs.values().flatten() {
             self.shared.tree.always.take(recorded.fact());
+            self.shared.tree.closings.take(recorded.fact());
         }
         for recorded in runs.remove(path).unwrap_or_default() {
             self.machine.apply(&recorded);
@@ -54,7 +54,7 @@ impl Conductor {
             !is_own && (self.machine.suspended_on(id).is_some() || self.machine.has_cut_child())
         });
         for (id, decision) in inside {
-            self.shared.tree.leave(id, Decided { decision, reply: None });
+            self.shared.tree.leave(id, Decided { ruled: resumed(decision), reply: None });
         }
         own
     }
@@ -69,11 +69,11 @@ impl Conductor {
         for call in self.machine.open_calls() {
             let Step::Asked(request) = &call.step else { continue };
             if ask_again {
-                self.close(&request.id, &call.call.id, Answered::Withdrawn).await?;
+                self.close(&request.id, &call.call.id, Closing::Withdrawn).await?;
                 continue;
             }
             self.shared.tree.asks(request, &self.shared);
-            let Some(Decided { decision, reply }) = self.shared.tree.take(&request.id) else {
+            let Some(Decided { ruled, reply }) = self.shared.tree.take(&request.id) else {
                 // Whoever can be asked now is asked again: nobody has answered.
                 match self.def.approvals.clone() {
                     Approvals::Ask(Some(approver), _) => self.put(approver, request.clone()),
@@ -81,7 +81,7 @@ impl Conductor {
                 }
                 continue;
             };
-            let taken = self.decide(&request.id, decision).await?;
+            let taken = self.decide(&request.id, ruled).await?;
             if let (Err(error), None) = (&taken, &reply) {
                 self.fail("approval", format!("the decision on {} was not taken: {error}", request.id), None);
             }
@@ -91,4 +91,9 @@ impl Conductor {
         }
         Ok(())
     }
+}
+
+/// A decision that came with a resume.
+pub(super) fn resumed(decision: Decision) -> Ruled {
+    Ruled { decision, by: "whoever resumed the run".into() }
 }

@@ -16,13 +16,14 @@ use super::{
 };
 use crate::{
     agent::AnswerOf,
-    event::{Answered, EventKind, Fact},
+    event::{EventKind, Fact},
     ids::ApprovalId,
     limits::{after, millis},
     log::{LogError, Record},
     machine::Step,
     outcome::{Answer, Ended, Outcome, Persisted, RunError, Stopped, Waiting},
     receipt::{Ending, Quiet, Receipt, StoppedBy},
+    shared::Closing,
     spans,
     usage::Usage,
 };
@@ -83,7 +84,7 @@ impl Conductor {
         for call in self.machine.open_calls() {
             if let Step::Asked(request) = &call.step {
                 withdrawn.push(request.id.clone());
-                self.close(&request.id, &call.call.id, Answered::Withdrawn).await?;
+                self.close(&request.id, &call.call.id, Closing::Withdrawn).await?;
             }
             withdrawn.extend(self.withdraw_inside(&call).await?);
             let stop = reason.clone().unwrap_or_else(run_failed);

@@ -18,7 +18,7 @@ use crate::{
     event::ErrorReport,
     ids::{ApprovalId, ItemId, SteerId, TurnId},
     outcome::Outcome,
-    shared::DecideError,
+    shared::{DecideError, Ruled},
 };
 
 /// One message. Exhaustive: the owner must act on each.
@@ -111,7 +111,7 @@ pub(super) enum Mail<T> {
     },
     Decide {
         id: ApprovalId,
-        decision: Decision,
+        ruled: Ruled,
         reply: oneshot::Sender<Result<(), DecideError>>,
     },
     Planned {

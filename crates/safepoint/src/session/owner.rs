@@ -33,7 +33,7 @@ use crate::{
     message::UserMessage,
     outcome::{Outcome, Persisted},
     run::RunHandle,
-    shared::Always,
+    shared::{Always, Closings},
 };
 
 mod aside;
@@ -87,6 +87,8 @@ pub(super) struct Owner<T> {
     decisions: Vec<(ApprovalId, Decision)>,
     /// What may run without a further question.
     always: Arc<Always>,
+    /// What became of questions, where no store knows it.
+    closings: Arc<Closings>,
     /// The open questions of the turn that another owner left.
     open: HashSet<ApprovalId>,
     /// When the open questions of the suspended turn are to be looked at.
@@ -177,6 +179,7 @@ impl<T: Item> Owner<T> {
             elders: Vec::new(),
             decisions: Vec::new(),
             always: Arc::default(),
+            closings: Arc::default(),
             open: HashSet::new(),
             overdue: None,
             behind: Vec::new(),
@@ -253,7 +256,7 @@ impl<T: Item> Owner<T> {
             Mail::StopKept { number, is_idle } => self.stop_kept(number, is_idle).await,
             Mail::KeepOpen => self.keep_open().await,
             Mail::Resume { reply } => self.resume(reply).await,
-            Mail::Decide { id, decision, reply } => self.decide(id, decision, reply).await,
+            Mail::Decide { id, ruled, reply } => self.decide(id, ruled, reply).await,
             Mail::Planned { plan, made } => self.planned(plan, made).await,
             Mail::Began(turn) => self.step(Input::Began(turn)).await,
             Mail::SteerTaken { turn, item, round } => self.steer_taken(item, Delivered { turn, round }).await,

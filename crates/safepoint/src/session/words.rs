@@ -37,8 +37,9 @@ pub enum Fate {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Refusal {
-    /// The policy was to come only when no turn is at work.
-    Busy,
+    /// The policy was to come only when no turn is at work: this one is, or waits for a decision. None: the next one is
+    /// being planned, or its owner has not said.
+    Busy(Option<TurnId>),
     /// It named a turn that is not the one at work.
     TurnMismatch,
     /// A steer, and no turn is at work.
@@ -64,7 +65,7 @@ impl Refusal {
     #[must_use]
     pub const fn code(self) -> &'static str {
         match self {
-            Self::Busy => "busy",
+            Self::Busy(_) => "busy",
             Self::TurnMismatch => "turn_mismatch",
             Self::NoActiveTurn => "no_active_turn",
             Self::NotDelivered => "not_delivered",
@@ -80,8 +81,11 @@ impl Refusal {
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Self::Busy(Some(turn)) = self {
+            return write!(f, "{turn} is at work, or waits for a decision");
+        }
         f.write_str(match self {
-            Self::Busy => "a turn is at work",
+            Self::Busy(_) => "a turn is at work",
             Self::TurnMismatch => "another turn is at work than the one named",
             Self::NoActiveTurn => "no turn is at work",
             Self::NotDelivered => "the turn ended before its next model request",

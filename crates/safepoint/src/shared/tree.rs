@@ -11,9 +11,9 @@ use std::{
 use safepoint_scope::Scope;
 use tokio::sync::{mpsc, oneshot};
 
-use super::{Always, DecideError, Msg, Shared};
+use super::{Always, Closings, DecideError, Msg, Ruled, Shared};
 use crate::{
-    approval::{ApprovalRequest, Decision},
+    approval::ApprovalRequest,
     event::{Fact, Feed},
     ids::{ApprovalId, Path, RunId},
     log::Recorded,
@@ -25,6 +25,8 @@ pub(crate) struct Tree {
     pub(crate) family: Scope,
     /// What may run without a further question.
     pub(crate) always: Arc<Always>,
+    /// What became of questions.
+    pub(crate) closings: Arc<Closings>,
     /// In a session: what background runs show once the root's stream has ended.
     pub(crate) kept: Option<Arc<Feed>>,
     asked: Mutex<HashMap<ApprovalId, Asker>>,
@@ -41,15 +43,20 @@ struct Asker {
 
 /// A decision on its way to the run that asked, and who wants to know whether it was taken.
 pub(crate) struct Decided {
-    pub(crate) decision: Decision,
+    pub(crate) ruled: Ruled,
     pub(crate) reply: Option<oneshot::Sender<Result<(), DecideError>>>,
 }
 
 impl Tree {
-    pub(super) fn new(family: Scope, always: Arc<Always>, kept: Option<Arc<Feed>>) -> Arc<Self> {
+    pub(super) fn new(
+        family: Scope,
+        (always, closings): (Arc<Always>, Arc<Closings>),
+        kept: Option<Arc<Feed>>,
+    ) -> Arc<Self> {
         Arc::new(Self {
             family,
             always,
+            closings,
             kept,
             asked: Mutex::default(),
             past: Mutex::default(),
@@ -89,7 +96,9 @@ impl Tree {
         open
     }
 
-    pub(crate) fn asks_no_more(&self, id: &ApprovalId) {
+    /// A question is closed. First told, then no longer asked: in between it is closed already.
+    pub(crate) fn closes(&self, id: &ApprovalId, how: DecideError) {
+        self.closings.add(id, how);
         lock(&self.asked).remove(id);
     }
 

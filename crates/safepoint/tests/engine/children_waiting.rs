@@ -90,7 +90,9 @@ async fn a_child_s_question_is_answered_while_others_work() {
         handle.decide(&question.id, Decision::Approve),
         handle.decide(&question.id, Decision::Deny { message: "no".into() }),
     );
-    assert_eq!((one, two), (Ok(()), Err(DecideError::NotOpen)));
+    let by = "the holder of the handle".to_owned();
+    let first = DecideError::Decided { by, decision: Box::new(Decision::Approve) };
+    assert_eq!((one, two), (Ok(()), Err(first)));
     busy.add_permits(1);
     assert_eq!((handle.done().await.answer(), ran.load(Ordering::SeqCst)), (Some("ok"), 1));
 }
@@ -123,7 +125,7 @@ async fn a_stop_takes_a_child_s_question_back() {
             (Ending::Stopped, CallStatus::Stopped),
             "{request:?}"
         );
-        assert_eq!(handle.decide(&first.id, Decision::Approve).await, Err(DecideError::RunEnded));
+        assert_eq!(handle.decide(&first.id, Decision::Approve).await, Err(DecideError::Withdrawn));
         busy.add_permits(1);
         let waiting = parent.resume(&stopped).await;
         let second = question(&waiting);

@@ -302,6 +302,39 @@ async fn a_failure_may_say_that_nothing_was_done() {
     assert_eq!(outcome.receipt().calls[0].effect, Effect::None);
 }
 
+/// S4.12: what is registered after a call's clean-ups have run is done at once and stands in its row, in a later call and
+/// after the run; one that hangs is bounded there too.
+#[tokio::test(start_paused = true)]
+async fn a_clean_up_after_the_end_of_its_call_is_done_at_once() {
+    let kept: Arc<Mutex<Option<Cx>>> = Arc::default();
+    let (keeps, uses) = (Arc::clone(&kept), Arc::clone(&kept));
+    let keep = does("keep", move |cx| {
+        *keeps.lock().unwrap() = Some(cx);
+        async { Ok(String::new()) }
+    });
+    let late = does("late", move |_| {
+        let cx = uses.lock().unwrap().clone().unwrap();
+        async move {
+            let (ran, waits) = tokio::sync::oneshot::channel();
+            cx.on_cleanup("late", async move { ran.send(()).unwrap() });
+            waits.await.unwrap();
+            cx.on_cleanup("hangs", pending());
+            tokio::time::sleep(Duration::from_secs(60)).await;
+            Ok(String::new())
+        }
+    });
+    let outcome =
+        agent([ask(&["keep"]), ask(&["late"]), say("ok")]).tool(keep).tool(late).build().run("go").await;
+    assert_eq!(outcome.answer(), Some("ok"));
+    let rows = &outcome.receipt().calls[0].cleanups;
+    let rows: Vec<_> = rows.iter().map(|row| (row.label.as_str(), row.end)).collect();
+    assert_eq!(rows, [("late", CleanupEnd::Ran), ("hangs", CleanupEnd::TimedOut)]);
+    let (ran, waits) = tokio::sync::oneshot::channel();
+    let cx = kept.lock().unwrap().clone().unwrap();
+    cx.on_cleanup("afterwards", async move { ran.send(()).unwrap() });
+    tokio::time::timeout(Duration::from_secs(60), waits).await.unwrap().unwrap();
+}
+
 /// S2.14, S1.9: a tool stops its run by asking, and a tool error that says "cancelled" stops nothing.
 #[tokio::test(start_paused = true)]
 async fn a_tool_stops_its_run_only_by_asking() {

@@ -332,3 +332,19 @@ async fn a_run_that_is_stopped_at_its_question_says_so() {
     handle.stop(StopRequest::now());
     assert_eq!(handle.done().await.receipt().stop.clone().unwrap().phase, "calls were running");
 }
+
+/// S12.1: limits under which no run could work are refused when the agent is made.
+#[test]
+fn limits_under_which_no_run_could_work_are_refused() {
+    let usual = Limits::default;
+    for (limits, named) in [
+        (Limits { parallel_calls: 0, ..usual() }, "`parallel_calls`"),
+        (Limits { append: Duration::ZERO, ..usual() }, "`append`"),
+        (Limits { max_cost: Some(f64::NAN), ..usual() }, "`max_cost`"),
+        (Limits { max_cost: Some(-1.0), ..usual() }, "`max_cost`"),
+    ] {
+        let error = agent([say("hi")]).limits(limits).try_build().unwrap_err().to_string();
+        assert!(error.starts_with("of the limits, ") && error.contains(named), "{error}");
+    }
+    assert!(agent([]).limits(Limits { max_rounds: 0, max_cost: Some(0.0), ..usual() }).try_build().is_ok());
+}

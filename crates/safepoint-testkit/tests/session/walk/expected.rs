@@ -216,7 +216,11 @@ impl Expected {
         self.idle_since = self.now;
         let busy = self.turn.is_some() || self.is_suspended();
         match step {
-            Step::Reject if busy && self.belief == Belief::Sound => self.back(item, Refusal::Busy),
+            Step::Reject if busy && self.belief == Belief::Sound => {
+                let at_work = self.turn.as_ref().map(|turn| turn.number);
+                let waits = self.left.as_ref().map(|left| left.number);
+                self.back(item, Refusal::Busy(at_work.or(waits).map(turn)));
+            }
             Step::PreemptOther => self.back(item, Refusal::TurnMismatch),
             Step::SteerOrQueue | Step::SteerOrReturn => self.steer(item, step == Step::SteerOrReturn),
             Step::Enqueue | Step::Reject => self.wait(item),

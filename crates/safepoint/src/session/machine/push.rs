@@ -18,7 +18,9 @@ impl Machine {
         }
         match how {
             How::Enqueue => self.wait_again(item),
-            How::Reject if self.is_busy() => out.push(Effect::Return { item, why: Refusal::Busy }),
+            How::Reject if self.is_busy() => {
+                out.push(Effect::Return { item, why: Refusal::Busy(self.in_the_way()) });
+            }
             How::Reject => self.wait_again(item),
             How::Refused(why) => out.push(Effect::Return { item, why }),
             How::Preempt(wish) => self.push_preempt(now, item, wish, out),
@@ -28,6 +30,15 @@ impl Machine {
 
     fn is_busy(&self) -> bool {
         self.phase != Phase::Idle || self.is_suspended()
+    }
+
+    /// The turn that is at work, or waits for a decision.
+    fn in_the_way(&self) -> Option<TurnId> {
+        match self.phase {
+            Phase::Running(running) => Some(running.turn),
+            Phase::Ending { turn, .. } => Some(turn),
+            Phase::Idle | Phase::Planning { .. } | Phase::Over => self.left().filter(|_| self.is_suspended()),
+        }
     }
 
     fn push_preempt(&mut self, now: Moment, item: ItemId, wish: Wish, out: &mut Vec<Effect>) {

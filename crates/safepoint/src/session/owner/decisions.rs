@@ -7,71 +7,78 @@ use tokio::sync::oneshot;
 use super::{Answer, Decision, Input, Item, Mail, Outcome, Owner, RunHandle};
 use crate::{
     ids::ApprovalId,
+    run::HOLDER,
     session::journal::{Journal, in_time},
-    shared::DecideError,
+    shared::{DecideError, Ruled},
     store,
 };
-
-/// Who decides, where nothing else is known: whoever holds the session's handle.
-const HERE: &str = "the owner";
 
 impl<T: Item> Owner<T> {
     pub(super) async fn decide(
         &mut self,
         id: ApprovalId,
-        decision: Decision,
+        ruled: Ruled,
         reply: oneshot::Sender<Result<(), DecideError>>,
     ) {
         if let Some(journal) = self.journal.clone() {
             // The store takes exactly one decision, from whichever process; then it is as if it came from there.
-            let taken = take(&journal, &id, &decision).await;
+            let taken = take(&journal, &id, &ruled).await;
             let is_taken = taken.is_ok();
             answer(reply, taken);
             if is_taken {
-                self.take_up_decision(id, decision).await;
+                self.take_up_decision(id, ruled.decision).await;
             }
             return;
         }
+        if let Some(closed) = self.closings.of(&id) {
+            answer(reply, Err(closed));
+            return;
+        }
         if let Some(elder) = self.elder(&id) {
-            drop(
-                self.scope.spawn("decision", async move { answer(reply, elder.decide(&id, decision).await) }),
-            );
+            let Ruled { decision, by } = ruled;
+            drop(self.scope.spawn("decision", async move {
+                answer(reply, elder.decide_as(&id, decision, by).await);
+            }));
             return;
         }
         if let Some(handle) = self.work.as_ref().and_then(|work| work.handle.clone()) {
             let mailbox = self.shared.mailbox.clone();
             drop(self.scope.spawn("decision", async move {
-                match handle.decide(&id, decision.clone()).await {
+                match handle.decide_as(&id, ruled.decision.clone(), ruled.by.clone()).await {
                     // It may have suspended on this very question: asked again when that is heard.
                     Err(DecideError::RunEnded) => {
                         drop(handle.done().await);
-                        mailbox.post(Mail::Decide { id, decision, reply });
+                        mailbox.post(Mail::Decide { id, ruled, reply });
                     }
                     taken => answer(reply, taken),
                 }
             }));
             return;
         }
-        let taken = self.decide_suspended(id, decision).await;
+        let taken = self.decide_suspended(id, ruled).await;
         answer(reply, taken);
     }
 
-    async fn decide_suspended(&mut self, id: ApprovalId, decision: Decision) -> Result<(), DecideError> {
+    async fn decide_suspended(&mut self, id: ApprovalId, ruled: Ruled) -> Result<(), DecideError> {
         let is_asked = match self.left.as_ref().and_then(|(work, _)| work.outcome.as_ref()) {
             Some(Outcome::Suspended(waiting)) => waiting.approvals().iter().any(|asked| asked.id == id),
             _ => false,
         };
-        if !is_asked || self.decisions.iter().any(|(decided, _)| *decided == id) {
-            return Err(DecideError::NotOpen);
+        if let Some((_, decision)) = self.decisions.iter().find(|(decided, _)| *decided == id) {
+            return Err(DecideError::Decided { by: HOLDER.into(), decision: Box::new(decision.clone()) });
+        }
+        if !is_asked {
+            return Err(DecideError::Unknown);
         }
         // The step may take the turn up, with the decision if it is accepted.
-        self.deciding = Some(Box::new((id, decision)));
+        self.deciding = Some(Box::new((id, ruled.decision)));
         self.step(Input::Decided).await;
         self.deciding = None;
         match self.answer.take() {
             Some(Answer::Resuming) => Ok(()),
             Some(Answer::TooLate) => Err(DecideError::RunEnded),
-            _ => Err(DecideError::NotOpen),
+            // The turn is to be ended, and its question goes with it.
+            _ => Err(DecideError::Withdrawn),
         }
     }
 
@@ -133,16 +140,25 @@ impl<T: Item> Owner<T> {
     }
 }
 
-async fn take(journal: &Arc<Journal>, id: &ApprovalId, decision: &Decision) -> Result<(), DecideError> {
-    let lost = |_: store::Error| DecideError::NotOpen;
+async fn take(journal: &Arc<Journal>, id: &ApprovalId, ruled: &Ruled) -> Result<(), DecideError> {
+    let lost = |error: store::Error| DecideError::NotRecorded(error.to_string());
     let (store, session) = (journal.store(), journal.session());
-    let row = in_time(store.approval(session, id)).await.map_err(lost)?.ok_or(DecideError::NotOpen)?;
-    let bytes = serde_json::to_vec(decision).unwrap_or_default();
-    let decision =
-        store::Decision { id: id.clone(), digest: row.asked.digest, principal: HERE.into(), bytes };
+    let row = in_time(store.approval(session, id)).await.map_err(lost)?.ok_or(DecideError::Unknown)?;
+    let bytes = serde_json::to_vec(&ruled.decision).unwrap_or_default();
+    let (id, principal) = (id.clone(), ruled.by.clone());
+    let decision = store::Decision { id, digest: row.asked.digest, principal, bytes };
     match in_time(store.decide(session, decision)).await.map_err(lost)? {
         store::Decided::Taken => Ok(()),
-        _ => Err(DecideError::NotOpen),
+        store::Decided::AlreadyDecided { principal: by, bytes, .. } => {
+            let unread = |error| format!("the decision of {by} cannot be read: {error}");
+            let decision = serde_json::from_slice(&bytes);
+            let decision = decision.map_err(|error| DecideError::NotRecorded(unread(error)))?;
+            Err(DecideError::Decided { by, decision })
+        }
+        store::Decided::Expired => Err(DecideError::Expired),
+        store::Decided::Withdrawn => Err(DecideError::Withdrawn),
+        // It is about what the question's own row says, so it can be about nothing else.
+        store::Decided::OtherArguments { .. } | store::Decided::Unknown => Err(DecideError::Unknown),
     }
 }
 

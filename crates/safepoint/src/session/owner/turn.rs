@@ -25,7 +25,7 @@ impl<T: Item> Owner<T> {
             return;
         };
         self.tell_no_longer_behind();
-        let run = run.within_session(&self.family, &self.always);
+        let run = run.within_session(&self.family, &self.always, &self.closings);
         if let From::Withdrawal(why) = from {
             // Before it starts: its questions are taken back, and nothing of it runs.
             run.handle().stop(at_any(self.request_for(why).unwrap_or_else(StopRequest::now)));

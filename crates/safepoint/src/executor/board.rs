@@ -1,0 +1,113 @@
+//! What a running call leaves for its supervisor to find: its progress, its rows, and what is to be cleaned up.
+//!
+//! **Invariants**: what comes when the supervisor has taken its share is given back, never lost in silence.
+
+use std::sync::{Mutex, PoisonError};
+
+use futures_core::future::BoxFuture;
+
+use super::Waits;
+use crate::{
+    receipt::{ProcessReport, RemoteReport},
+    tool::Output,
+};
+
+/// What a running call leaves for its supervisor to find.
+#[derive(Default)]
+pub(crate) struct Board {
+    posted: Mutex<Posted>,
+    pub(super) waits: Waits,
+}
+
+#[derive(Default)]
+struct Posted {
+    progress: String,
+    kept: Option<Output>,
+    cleanups: Vec<Cleanup>,
+    cleaning: Cleaning,
+    processes: Vec<ProcessReport>,
+    remote: Option<RemoteReport>,
+    rows: Rows,
+}
+
+/// What a call left to be done at its end, and what that is called.
+pub(crate) type Cleanup = (String, BoxFuture<'static, ()>);
+
+/// Whether clean-ups are still collected. Exhaustive: until the call's end, and not once they run.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Cleaning {
+    #[default]
+    Ahead,
+    Over,
+}
+
+/// Who takes a row. Exhaustive: the supervisor while it is there, the mailbox after it.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Rows {
+    #[default]
+    ForSupervisor,
+    ByMail,
+}
+
+impl Board {
+    pub(crate) fn progress(&self, text: &str, budget: usize) {
+        let mut posted = self.posted.lock().unwrap_or_else(PoisonError::into_inner);
+        let room = budget.saturating_sub(posted.progress.len());
+        let mut end = text.len().min(room);
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        posted.progress.push_str(&text[..end]);
+    }
+    /// Takes a clean-up, or gives it back when those of the call run already: it is then done at once.
+    pub(crate) fn cleanup(&self, cleanup: Cleanup) -> Option<Cleanup> {
+        let mut posted = self.posted.lock().unwrap_or_else(PoisonError::into_inner);
+        if posted.cleaning == Cleaning::Over {
+            return Some(cleanup);
+        }
+        posted.cleanups.push(cleanup);
+        None
+    }
+    /// Takes a process's row, or gives it back when the call's supervisor has ended.
+    pub(crate) fn process(&self, process: ProcessReport) -> Option<ProcessReport> {
+        let mut posted = self.posted.lock().unwrap_or_else(PoisonError::into_inner);
+        if posted.rows == Rows::ByMail {
+            return Some(process);
+        }
+        posted.processes.push(process);
+        None
+    }
+    /// Takes what is known of the peer, or gives it back when the call's supervisor has ended.
+    pub(crate) fn remote(&self, remote: RemoteReport) -> Option<RemoteReport> {
+        let mut posted = self.posted.lock().unwrap_or_else(PoisonError::into_inner);
+        if posted.rows == Rows::ByMail {
+            return Some(remote);
+        }
+        posted.remote = Some(remote);
+        None
+    }
+    pub(super) fn see_remote(&self) -> Option<RemoteReport> {
+        self.posted.lock().unwrap_or_else(PoisonError::into_inner).remote.clone()
+    }
+    /// What is kept from now on instead of the progress, if the body ends without a result.
+    pub(crate) fn keep(&self, output: Output) {
+        self.posted.lock().unwrap_or_else(PoisonError::into_inner).kept = Some(output);
+    }
+    pub(super) fn take_emitted(&self) -> Output {
+        let mut posted = self.posted.lock().unwrap_or_else(PoisonError::into_inner);
+        let progress = std::mem::take(&mut posted.progress);
+        posted.kept.take().unwrap_or_else(|| progress.into())
+    }
+    /// What is registered so far; anything further is given back.
+    pub(super) fn take_cleanups(&self) -> Vec<Cleanup> {
+        let mut posted = self.posted.lock().unwrap_or_else(PoisonError::into_inner);
+        posted.cleaning = Cleaning::Over;
+        std::mem::take(&mut posted.cleanups)
+    }
+    /// The rows so far; any later one is given back.
+    pub(super) fn take_rows(&self) -> (Vec<ProcessReport>, Option<RemoteReport>) {
+        let mut posted = self.posted.lock().unwrap_or_else(PoisonError::into_inner);
+        posted.rows = Rows::ByMail;
+        (std::mem::take(&mut posted.processes), posted.remote.take())
+    }
+}

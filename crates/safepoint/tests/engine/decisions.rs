@@ -1,0 +1,82 @@
+//! Decisions that come too late are told what came first: who decided and what, or how else the question was closed.
+
+use std::{future::pending, time::Duration};
+
+use futures_util::future::BoxFuture;
+use safepoint::{
+    DecideError, Limits, RunHandle, StopRequest,
+    approval::{Approval, ApprovalRequest, Approvals, Approver, Decision, Unanswered},
+    event::{EventKind, Fact},
+};
+use serde_json::json;
+
+use crate::world::{agent, ask, does, say};
+
+/// Is asked, and never answers.
+struct Silent;
+
+impl Approver for Silent {
+    fn ask(&self, _: ApprovalRequest) -> BoxFuture<'static, Decision> {
+        Box::pin(pending())
+    }
+}
+
+async fn asked(handle: &RunHandle) -> ApprovalRequest {
+    let mut events = handle.events();
+    while let Some(event) = events.next().await {
+        if let EventKind::Fact(fact) = &event.kind
+            && let Fact::ApprovalAsked(request) = &**fact
+        {
+            return request.clone();
+        }
+    }
+    panic!("the run ended first");
+}
+
+/// A run whose one call asks a person, before it or in it, and which works on for a while.
+fn asks(inside: bool) -> RunHandle {
+    let work = does("work", move |cx| async move {
+        if inside {
+            drop(cx.ask("really", json!({})).await?);
+        }
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        Ok(String::new())
+    });
+    let work = if inside { work } else { work.with(|spec| spec.approval(Approval::Needed)) };
+    let silent = Approvals::Ask(Some(std::sync::Arc::new(Silent)), Unanswered::Deny);
+    let limits = Limits { approval: Duration::from_secs(3600), ..Limits::default() };
+    agent([ask(&["work"]), say("ok")]).limits(limits).approvals(silent).tool(work).build().run("go").detach()
+}
+
+/// S8.2: exactly one answer is taken; a later one is told who was first and what they said, also after the run, and a
+/// question that nobody put is told apart from one that is closed.
+#[tokio::test(start_paused = true)]
+async fn a_later_decision_is_told_who_was_first() {
+    for inside in [false, true] {
+        let handle = asks(inside);
+        let id = asked(&handle).await.id;
+        assert_eq!(handle.decide(&"apr_nobody".into(), Decision::Approve).await, Err(DecideError::Unknown));
+        assert_eq!(handle.decide_as(&id, Decision::Approve, "alice").await, Ok(()));
+        let no = || Decision::Deny { message: "no".into() };
+        let first = DecideError::Decided { by: "alice".into(), decision: Box::new(Decision::Approve) };
+        assert_eq!(handle.decide_as(&id, no(), "bob").await, Err(first.clone()));
+        assert_eq!(handle.done().await.answer(), Some("ok"));
+        assert_eq!(handle.decide(&id, no()).await, Err(first));
+    }
+}
+
+/// S8.5, S8.3: one that expired, or that a stop took back, says that.
+#[tokio::test(start_paused = true)]
+async fn a_question_that_is_closed_otherwise_says_how() {
+    for inside in [false, true] {
+        let handle = asks(inside);
+        let id = asked(&handle).await.id;
+        tokio::time::sleep(Duration::from_secs(3601)).await;
+        assert_eq!(handle.decide(&id, Decision::Approve).await, Err(DecideError::Expired));
+        let handle = asks(inside);
+        let id = asked(&handle).await.id;
+        handle.stop(StopRequest::now());
+        drop(handle.done().await);
+        assert_eq!(handle.decide(&id, Decision::Approve).await, Err(DecideError::Withdrawn));
+    }
+}
