@@ -28,7 +28,7 @@ impl Fault {
 type Rule = fn(&File) -> Vec<Fault>;
 
 /// Every rule, by the name that its faults show.
-const RULES: [(&str, Rule); 16] = [
+const RULES: [(&str, Rule); 17] = [
     ("purpose", shape::opens_with_its_purpose),
     ("size", shape::is_not_too_long),
     ("inline-tests", shape::keeps_inline_tests_short),
