@@ -8,8 +8,10 @@ use tokio::time::Instant;
 
 use crate::{
     demand::{Demand, Mode, Reach},
+    fired::Fired,
+    points::SafePoints,
     reason::Reason,
-    request::StopRequest,
+    request::{Onset, StopRequest},
     sync::{AtomicU32, Mutex, Ordering, lock},
 };
 
@@ -41,6 +43,8 @@ pub struct Logged {
     pub demand: Demand,
     /// All requests up to it.
     pub joined: Demand,
+    /// Whether somebody asked, or a grace was over that was counted elsewhere.
+    pub onset: Onset,
 }
 
 /// Anything was asked.
@@ -67,13 +71,15 @@ impl Core {
         self.word.load(Ordering::Acquire)
     }
 
-    pub(crate) fn ask(&self, request: StopRequest, now: Instant) -> Asked {
-        let demand = request.demand(now);
+    /// The clock is read under the lock: the order of the log is the order in time.
+    pub(crate) fn ask(&self, request: StopRequest, clock: impl FnOnce() -> Instant) -> Asked {
         let mut log = lock(&self.log);
         let word = self.word.load(Ordering::Relaxed);
         if word & SETTLED != 0 {
             return Asked::TooLate;
         }
+        let now = clock();
+        let demand = request.demand(now);
         let (asked, joined) = match log.last() {
             None => (Asked::First, demand),
             Some(last) => {
@@ -83,7 +89,8 @@ impl Core {
             }
         };
         let seq = log.len() as u64;
-        log.push(Logged { seq, at: now, reason: request.into_reason(), asked, demand, joined });
+        let onset = request.onset();
+        log.push(Logged { seq, at: now, reason: request.into_reason(), asked, demand, joined, onset });
         let bits = ASKED | if joined.mode == Mode::Now { NOW } else { 0 };
         self.word.store(word | bits, Ordering::Release);
         asked
@@ -105,11 +112,14 @@ impl Core {
         lock(&self.log).last().map(|last| last.joined)
     }
 
-    pub(crate) fn first_reason(&self) -> Option<Reason> {
+    /// Why what takes effect here does; of a demand that takes effect nowhere yet, why it was asked first.
+    pub(crate) fn reason(&self, gate: Option<SafePoints>, now: Instant) -> Option<Reason> {
         if self.word() & ASKED == 0 {
             return None;
         }
-        lock(&self.log).first().map(|first| first.reason.clone())
+        let log = lock(&self.log);
+        let fired = Fired::first(log.iter(), gate, now).map(|fired| fired.request.reason);
+        fired.or_else(|| log.first().map(|first| first.reason.clone()))
     }
 
     pub(crate) fn log(&self) -> Vec<Logged> {

@@ -38,7 +38,7 @@ impl StopHandle {
         if self.node.is_closed_over() {
             return Asked::TooLate;
         }
-        let asked = self.node.core.ask(request, Instant::now());
+        let asked = self.node.core.ask(request, Instant::now);
         match asked {
             Asked::First | Asked::Strengthened => self.node.run.wake.notify_waiters(),
             Asked::NothingAdded | Asked::TooLate => {}

@@ -3,6 +3,7 @@
 mod alarm;
 mod core;
 mod demand;
+mod fired;
 mod halt;
 mod handle;
 mod node;
@@ -18,12 +19,13 @@ mod tracker;
 
 pub use core::{Asked, Logged};
 pub use demand::{Demand, Mode, Reach};
+pub use fired::{Fired, FiredBy};
 pub use halt::{Failure, Halt};
 pub use handle::StopHandle;
 pub use permit::{Effect, Permit};
 pub use points::SafePoints;
 pub use reason::{Actor, Code, Reason};
-pub use request::{DEFAULT_CLEANUP_CAP, Grace, InvalidRequest, StopRequest, secs};
+pub use request::{DEFAULT_CLEANUP_CAP, Grace, InvalidRequest, Onset, StopRequest, secs};
 pub use scope::{Link, Scope};
 pub use stop::Stop;
 pub use task::{Dropper, Task, TaskEnd};

@@ -12,6 +12,7 @@ use tokio::{sync::Notify, time::Instant};
 use crate::{
     core::{ASKED, Core, Filter, Logged, NOW, SETTLED},
     demand::{Demand, Mode},
+    fired::Fired,
     points::SafePoints,
     reason::Reason,
     scope::Link,
@@ -32,6 +33,12 @@ pub(crate) struct RunPart {
     pub(crate) wake: Arc<Notify>,
     pub(crate) ended: Notify,
     pub(crate) tracker: Tracker,
+}
+
+/// Whose demand takes effect, and why.
+pub(crate) struct Firing<'n> {
+    pub(crate) origin: &'n Arc<Node>,
+    pub(crate) reason: Reason,
 }
 
 #[derive(Debug)]
@@ -124,20 +131,34 @@ impl Node {
 
     /// The outermost node whose demand takes effect here: an enclosing stop outranks an inner one.
     #[inline]
-    pub(crate) fn firing(self: &Arc<Self>, gate: Option<SafePoints>) -> Option<&Arc<Self>> {
+    pub(crate) fn firing(self: &Arc<Self>, gate: Option<SafePoints>) -> Option<Firing<'_>> {
         if self.is_silent() { None } else { self.firing_of_asked(gate) }
     }
 
     /// Apart, so that the silent path is small enough to stand where it is used.
     #[cold]
-    fn firing_of_asked(self: &Arc<Self>, gate: Option<SafePoints>) -> Option<&Arc<Self>> {
-        self.reaching(Instant::now())
+    fn firing_of_asked(self: &Arc<Self>, gate: Option<SafePoints>) -> Option<Firing<'_>> {
+        let now = Instant::now();
+        let origin = self
+            .reaching(now)
             .filter(|(_, demand)| match gate {
                 Some(gate) => demand.fires_at(gate),
                 None => demand.mode == Mode::Now,
             })
             .map(|(node, _)| node)
-            .last()
+            .last()?;
+        Some(Firing { origin, reason: origin.core.reason(gate, now)? })
+    }
+
+    /// The request that takes effect here, if one does: under this gate, or without one only what is `Now`.
+    pub(crate) fn fired(self: &Arc<Self>, gate: Option<SafePoints>) -> Option<Fired> {
+        if self.is_silent() {
+            return None;
+        }
+        let now = Instant::now();
+        let logs: Vec<Vec<Logged>> = self.reaching(now).map(|(node, _)| node.core.log()).collect();
+        // An enclosing stop outranks an inner one.
+        Fired::first(logs.iter().rev().flatten(), gate, now)
     }
 
     /// When the next deadline on the path may change what reaches this node.

@@ -103,6 +103,17 @@ pub struct StopRequest {
     reach: Reach,
     cleanup_cap: Duration,
     reason: Option<Reason>,
+    onset: Onset,
+}
+
+/// Where a request comes from. Exhaustive: somebody asked, or a grace is over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Onset {
+    /// Somebody asked.
+    #[default]
+    Asked,
+    /// A grace is over that whoever hands it in has counted: what it does is told as done by deadline (S1.7).
+    GraceOver,
 }
 
 impl StopRequest {
@@ -114,6 +125,7 @@ impl StopRequest {
             reach: Reach::Root,
             cleanup_cap: DEFAULT_CLEANUP_CAP,
             reason: None,
+            onset: Onset::Asked,
         }
     }
 
@@ -146,6 +158,12 @@ impl StopRequest {
     /// Sets the bound over all clean-up times together; zero allows none at all.
     pub fn cleanup_cap(mut self, cap: Duration) -> Self {
         self.cleanup_cap = cap;
+        self
+    }
+
+    /// Says that it is the end of a grace that was counted outside of the scope, and no further ask.
+    pub fn grace_over(mut self) -> Self {
+        self.onset = Onset::GraceOver;
         self
     }
 
@@ -183,6 +201,12 @@ impl StopRequest {
     #[must_use]
     pub fn reason(&self) -> Option<&Reason> {
         self.reason.as_ref()
+    }
+
+    /// Whether somebody asked, or a grace is over.
+    #[must_use]
+    pub fn onset(&self) -> Onset {
+        self.onset
     }
 
     /// What it demands when it is handed in at `now`: the grace counts from here (S1.7).

@@ -11,6 +11,7 @@ use crate::{
     alarm::Alarm,
     core::{Filter, Logged},
     demand::Demand,
+    fired::Fired,
     handle::StopHandle,
     node::Node,
     permit::{Effect, Permit},
@@ -104,10 +105,24 @@ impl Scope {
         self.node.demand_from(&outer.node)
     }
 
-    /// The reason of the first request that reaches the scope.
+    /// Why the scope must end now: the reason of the request that took effect; while none has, of the first that reaches
+    /// the scope.
     #[must_use]
     pub fn reason(&self) -> Option<Reason> {
-        self.node.reason()
+        self.node.fired(None).map(|fired| fired.request.reason).or_else(|| self.node.reason())
+    }
+
+    /// The request by which the scope must end now, if it must: of several the one that became `Now` first.
+    #[must_use]
+    pub fn fired(&self) -> Option<Fired> {
+        self.node.fired(None)
+    }
+
+    /// The request that takes effect at a boundary that is the safe points of `gate`, if one does. What is `Now` comes
+    /// before what waited for the boundary; of that the earliest counts.
+    #[must_use]
+    pub fn fired_at(&self, gate: SafePoints) -> Option<Fired> {
+        self.node.fired(Some(gate))
     }
 
     /// Every request that reaches the scope, oldest first.

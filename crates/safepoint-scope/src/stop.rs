@@ -2,7 +2,10 @@
 
 use std::{fmt, sync::Arc};
 
-use crate::{node::Node, reason::Reason};
+use crate::{
+    node::{Firing, Node},
+    reason::Reason,
+};
 
 /// Proof that a scope must end. Pass it on with `?`; only the scope that issued it can take it back.
 ///
@@ -15,8 +18,7 @@ pub struct Stop {
 }
 
 impl Stop {
-    pub(crate) fn new(origin: &Arc<Node>) -> Self {
-        let reason = origin.core.first_reason().expect("a node whose demand fires has been asked");
+    pub(crate) fn new(Firing { origin, reason }: Firing<'_>) -> Self {
         Self { origin: Arc::clone(origin), reason }
     }
 

@@ -16,7 +16,7 @@ use crate::{
 #[tokio::test]
 async fn a_deadline_that_comes_after_the_look_is_heard() {
     let node = Node::root();
-    node.core.ask(StopRequest::at_within(SafePoints::ANY, Grace::from_millis(5)), Instant::now());
+    node.core.ask(StopRequest::at_within(SafePoints::ANY, Grace::from_millis(5)), Instant::now);
     let deadline = node.core.demand().and_then(|demand| demand.deadline).expect("it has a grace");
     let mut alarm = Alarm::new(&node);
     // In a task of its own: the time-out's wake must not be what makes it look again.

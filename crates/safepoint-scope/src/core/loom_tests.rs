@@ -1,12 +1,21 @@
 //! Every interleaving of the node's operations, explored by loom.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
-use loom::thread;
+use loom::{
+    sync::atomic::{AtomicU64, Ordering},
+    thread,
+};
 use tokio::time::Instant;
 
 use super::{ASKED, Asked, Core, NOW, SETTLED};
-use crate::{demand::Mode, points::SafePoints, request::StopRequest};
+use crate::{
+    demand::Mode,
+    fired::{Fired, FiredBy},
+    points::SafePoints,
+    reason::{Code, Reason},
+    request::StopRequest,
+};
 
 fn at_model() -> StopRequest {
     StopRequest::at(SafePoints::AFTER_MODEL)
@@ -19,8 +28,8 @@ fn loom_two_requests_join_in_any_order() {
     loom::model(move || {
         let core = Arc::new(Core::new());
         let other = Arc::clone(&core);
-        let thread = thread::spawn(move || other.ask(StopRequest::now(), now));
-        let mine = core.ask(at_model(), now);
+        let thread = thread::spawn(move || other.ask(StopRequest::now(), || now));
+        let mine = core.ask(at_model(), || now);
         let theirs = thread.join().expect("no panic");
         assert!((mine == Asked::First) != (theirs == Asked::First));
         assert_eq!(core.log().len(), 2);
@@ -37,12 +46,12 @@ fn loom_a_request_and_the_end_have_one_winner() {
         let core = Arc::new(Core::new());
         let other = Arc::clone(&core);
         let thread = thread::spawn(move || other.settle());
-        let asked = core.ask(StopRequest::now(), now);
+        let asked = core.ask(StopRequest::now(), || now);
         assert!(thread.join().expect("no panic"));
         assert_eq!(asked == Asked::TooLate, core.demand().is_none());
         assert!(!core.settle());
         assert_ne!(core.word() & SETTLED, 0);
-        assert_eq!(core.ask(at_model(), now), Asked::TooLate);
+        assert_eq!(core.ask(at_model(), || now), Asked::TooLate);
     });
 }
 
@@ -53,11 +62,39 @@ fn loom_a_seen_word_implies_a_readable_demand() {
     loom::model(move || {
         let core = Arc::new(Core::new());
         let other = Arc::clone(&core);
-        let thread = thread::spawn(move || other.ask(at_model(), now));
+        let thread = thread::spawn(move || other.ask(at_model(), || now));
         if core.word() & ASKED != 0 {
             assert!(core.demand().is_some());
-            assert!(core.first_reason().is_some());
+            assert!(core.reason(None, now).is_some());
         }
         assert_eq!(thread.join().expect("no panic"), Asked::First);
+    });
+}
+
+/// S1.4, S1.7: two requests at once, one of them `Now`, and a clock that goes on between any two looks: the log is in the
+/// order of time, the last of it joins both, and what took effect is the `Now` that was asked, by request.
+#[test]
+fn loom_the_log_is_in_the_order_of_time() {
+    let start = Instant::now();
+    loom::model(move || {
+        let core = Arc::new(Core::new());
+        let ticks = Arc::new(AtomicU64::new(1));
+        let clock = |ticks: Arc<AtomicU64>| {
+            move || start + Duration::from_millis(ticks.fetch_add(1, Ordering::SeqCst))
+        };
+        let (other, theirs) = (Arc::clone(&core), clock(Arc::clone(&ticks)));
+        let thread = thread::spawn(move || {
+            other.ask(StopRequest::now().because(Reason::new(Code::SHUTDOWN)), theirs);
+        });
+        core.ask(at_model(), clock(ticks));
+        thread.join().expect("no panic");
+        let log = core.log();
+        assert!(log.windows(2).all(|pair| pair[0].at < pair[1].at), "{log:?}");
+        assert_eq!(log.last().map(|last| last.joined.mode), Some(Mode::Now));
+        let now = start + Duration::from_secs(1);
+        for gate in [None, Some(SafePoints::AFTER_MODEL), Some(SafePoints::AFTER_ALL_CALLS)] {
+            let fired = Fired::first(log.iter(), gate, now).expect("something is asked");
+            assert_eq!((fired.by, fired.request.reason.code()), (FiredBy::Request, &Code::SHUTDOWN));
+        }
     });
 }
