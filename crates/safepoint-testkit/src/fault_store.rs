@@ -2,10 +2,13 @@
 
 use std::{
     collections::BTreeSet,
+    pin::Pin,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
+    task::{Context, Poll},
+    thread,
     time::Duration,
 };
 
@@ -36,6 +39,20 @@ pub enum Fault {
     GoneAfter,
     /// It waits at this gate, and is done then.
     Held(Valve),
+    /// It panics, at this moment.
+    Panics(At),
+}
+
+/// When an operation panics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum At {
+    /// As it is called: it is not done.
+    ItsCall,
+    /// As its answer is polled: it is not done.
+    ItsPoll,
+    /// As its answer is dropped: it is done.
+    ItsDrop,
 }
 
 /// A store that hands everything on to another one, but for one operation.
@@ -56,6 +73,7 @@ enum Course {
     Gone,
     GoneAfter,
     Held(Valve),
+    Panics(At),
 }
 
 impl FaultStore {
@@ -95,12 +113,14 @@ impl FaultStore {
             Fault::Full if number == at => Course::Full,
             Fault::Unknown if number == at => Course::Unknown,
             Fault::Held(valve) if number == at => Course::Held(valve.clone()),
+            Fault::Panics(when) if number == at => Course::Panics(*when),
             Fault::Refused
             | Fault::Full
             | Fault::Unknown
             | Fault::GoneBefore
             | Fault::GoneAfter
-            | Fault::Held(_) => Course::Well,
+            | Fault::Held(_)
+            | Fault::Panics(_) => Course::Well,
         }
     }
 
@@ -128,7 +148,31 @@ impl FaultStore {
                 valve.pass().await;
                 ask(inner).await
             }),
+            Course::Panics(At::ItsCall) => panic!("a panic was wanted at the call of {name}"),
+            Course::Panics(At::ItsPoll) => {
+                Box::pin(async move { panic!("a panic was wanted at the poll of {name}") })
+            }
+            Course::Panics(At::ItsDrop) => Box::pin(Dropping { answer: ask(inner), name }),
         }
+    }
+}
+
+/// An answer that comes as it should, and panics as it is dropped.
+struct Dropping<'a, T> {
+    answer: Answer<'a, T>,
+    name: &'static str,
+}
+
+impl<T> Future for Dropping<'_, T> {
+    type Output = Result<T, Error>;
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        self.answer.as_mut().poll(cx)
+    }
+}
+
+impl<T> Drop for Dropping<'_, T> {
+    fn drop(&mut self) {
+        assert!(thread::panicking(), "a panic was wanted at the drop of {}", self.name);
     }
 }
 

@@ -22,6 +22,8 @@ mod deep;
 mod desk;
 #[path = "session/dice.rs"]
 mod dice;
+#[path = "session/doors.rs"]
+mod doors;
 #[path = "session/durable.rs"]
 mod durable;
 #[path = "session/durable_doubt.rs"]

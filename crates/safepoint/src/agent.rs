@@ -5,6 +5,7 @@ use std::{error::Error as StdError, fmt, sync::Arc};
 use crate::{
     answer::Form,
     approval::{Approvals, Decision, OnUnknown, Rule},
+    callback::Foreign,
     child::Child,
     claim::Desk,
     conductor::Start,
@@ -14,7 +15,7 @@ use crate::{
     limits::Limits,
     log::{Log, MemoryLog},
     message::UserMessage,
-    model::{Model, ModelSpec, OnCut},
+    model::{self, Model, ModelSpec, OnCut},
     observe::StopTimes,
     outcome::Outcome,
     receipt::Grade,
@@ -61,7 +62,7 @@ pub struct Agent {
 /// What all runs of an agent share.
 #[derive(Clone)]
 pub(crate) struct Definition {
-    pub(crate) model: Arc<dyn Model>,
+    pub(crate) model: model::Guarded,
     pub(crate) system: Option<Arc<str>>,
     pub(crate) tools: Toolset,
     pub(crate) limits: Arc<Limits>,
@@ -71,7 +72,7 @@ pub(crate) struct Definition {
     pub(crate) on_unknown: OnUnknown,
     pub(crate) on_restart: OnRestart,
     pub(crate) rules: Vec<Rule>,
-    pub(crate) hooks: Arc<dyn Hooks>,
+    pub(crate) hooks: Foreign<dyn Hooks>,
     pub(crate) times: Arc<StopTimes>,
     pub(crate) gauge: Option<Gauge>,
     /// What its answers must look like; none where they are text.
@@ -342,7 +343,7 @@ impl AgentBuilder {
         };
         Ok(Agent {
             def: Arc::new(Definition {
-                model: self.model,
+                model: model::Guarded::new(self.model),
                 system: self.system,
                 tools,
                 limits: Arc::new(self.limits),
@@ -352,7 +353,7 @@ impl AgentBuilder {
                 on_unknown: self.on_unknown,
                 on_restart: self.on_restart,
                 rules: self.rules,
-                hooks: self.hooks,
+                hooks: Foreign::new(self.hooks),
                 times: Arc::new(StopTimes::default()),
                 gauge,
                 form: None,

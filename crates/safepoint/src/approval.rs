@@ -7,7 +7,10 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
 
-use crate::ids::{ApprovalId, CallId, Path};
+use crate::{
+    callback::{self, Panicked},
+    ids::{ApprovalId, CallId, Path},
+};
 
 /// What a rule says of a call. Exhaustive: a call runs, waits for a person, or does not run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -239,15 +242,14 @@ pub enum Decision {
     },
 }
 
-/// What the rules, the tool's own word and the mode together say of one call.
-pub(crate) fn rule(rules: &[Rule], own: Approval, tool: &str, args: &Value) -> Ruling {
-    match rules.iter().find(|rule| rule.fits(tool, args)) {
-        Some(rule) => rule.ruling.clone(),
-        None => match own {
-            Approval::NotNeeded => Ruling::Allow,
-            Approval::Needed => Ruling::Ask,
-        },
-    }
+/// What the rules, the tool's own word and the mode together say of one call. A rule that panics says nothing.
+pub(crate) fn rule(rules: &[Rule], own: Approval, tool: &str, args: &Value) -> Result<Ruling, Panicked> {
+    let spoken = callback::call(|| rules.iter().find(|rule| rule.fits(tool, args)))?;
+    Ok(match (spoken, own) {
+        (Some(rule), _) => rule.ruling.clone(),
+        (None, Approval::NotNeeded) => Ruling::Allow,
+        (None, Approval::Needed) => Ruling::Ask,
+    })
 }
 
 /// Why a stored question cannot be decided.

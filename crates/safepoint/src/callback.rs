@@ -1,12 +1,20 @@
-//! The code of others, called from the engine's own task: a panic in it is a value here, and never the end of the
-//! task that called it (S2.13).
+//! The code of others is called, polled and dropped here: a panic in it is a value, and never the end of the task that
+//! met it (S2.16).
+//!
+//! **Invariants**: what is held as [`Foreign`] is reached only through its doors; a future that is [run](run) here is
+//! dropped here too, be it at its end or before.
 
 use std::{
     any::Any,
+    fmt,
+    future::Future,
     panic::{AssertUnwindSafe, catch_unwind},
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
 };
 
-use futures_util::FutureExt as _;
+use futures_core::future::BoxFuture;
 
 /// What a panic said.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,9 +25,90 @@ pub(crate) fn call<T>(code: impl FnOnce() -> T) -> Result<T, Panicked> {
     catch_unwind(AssertUnwindSafe(code)).map_err(|panic| Panicked(message(&*panic)))
 }
 
-/// Awaits it, and gives its panic back as a value.
-pub(crate) async fn run<T>(work: impl Future<Output = T>) -> Result<T, Panicked> {
-    AssertUnwindSafe(work).catch_unwind().await.map_err(|panic| Panicked(message(&*panic)))
+/// Drops it, and gives the panic of its drop back as a value.
+pub(crate) fn let_go<T>(it: T) -> Result<(), Panicked> {
+    call(move || drop(it))
+}
+
+/// Awaits it, and gives its panic back as a value: that of a poll, or of the drop at its end.
+pub(crate) fn run<F: Future>(work: F) -> Guarded<F> {
+    Guarded(Some(Box::pin(work)))
+}
+
+/// A future of others. One that is dropped before its end changes nothing by a panic: nobody waits for it any more.
+#[must_use = "a future does nothing before it is awaited"]
+pub(crate) struct Guarded<F: Future>(Option<Pin<Box<F>>>);
+
+impl<F: Future> Future for Guarded<F> {
+    type Output = Result<F::Output, Panicked>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let Some(work) = self.0.as_mut() else { return Poll::Pending };
+        let ended = match call(|| work.as_mut().poll(cx)) {
+            Ok(Poll::Pending) => return Poll::Pending,
+            Ok(Poll::Ready(output)) => Ok(output),
+            Err(panic) => Err(panic),
+        };
+        let gone = let_go(self.0.take());
+        Poll::Ready(ended.and_then(|output| gone.map(|()| output)))
+    }
+}
+
+impl<F: Future> Drop for Guarded<F> {
+    fn drop(&mut self) {
+        if let_go(self.0.take()).is_err() {
+            // Whoever drops it before its end has no use for what it comes to.
+        }
+    }
+}
+
+/// An object of others. It can be asked through these doors and in no other way.
+pub(crate) struct Foreign<T: ?Sized>(Option<Arc<T>>);
+
+impl<T: ?Sized> Foreign<T> {
+    pub(crate) fn new(it: Arc<T>) -> Self {
+        Self(Some(it))
+    }
+
+    /// Asks it what it answers at once.
+    pub(crate) fn call<'s, R>(&'s self, ask: impl FnOnce(&'s T) -> R) -> Result<R, Panicked> {
+        call(|| ask(self.it()))
+    }
+
+    /// Asks it what it answers in time. The asking stands inside, so that a panic before the first await is caught too.
+    pub(crate) async fn run<'s, R: Send>(
+        &'s self,
+        ask: impl FnOnce(&'s T) -> BoxFuture<'s, R> + Send,
+    ) -> Result<R, Panicked>
+    where
+        T: Send + Sync,
+    {
+        run(async move { ask(self.it()).await }).await
+    }
+
+    fn it(&self) -> &T {
+        self.0.as_deref().expect("it is taken out only when it is dropped")
+    }
+}
+
+impl<T: ?Sized> Clone for Foreign<T> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<T: ?Sized> Drop for Foreign<T> {
+    fn drop(&mut self) {
+        if let_go(self.0.take()).is_err() {
+            // It is gone, and nothing waits for that.
+        }
+    }
+}
+
+impl<T: ?Sized> fmt::Debug for Foreign<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Foreign").finish_non_exhaustive()
+    }
 }
 
 fn message(panic: &(dyn Any + Send)) -> String {

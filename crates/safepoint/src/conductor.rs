@@ -25,7 +25,7 @@ use crate::{
     log::{self, Log, LogError, Recorded},
     machine::{Bounds, Due, Machine},
     message::UserMessage,
-    model::Conversation,
+    model::Talk,
     outcome::Persisted,
     receipt::{CallReport, Ending, Receipt},
     shared::{HookKey, Msg, Parking, Shared},
@@ -37,7 +37,6 @@ mod calls;
 mod children;
 mod clock;
 mod grace;
-mod guarded;
 mod hooks;
 mod host;
 mod last_word;
@@ -48,10 +47,12 @@ mod model_call;
 mod model_errors;
 mod opening;
 mod parent;
+mod rest;
 mod settle;
 mod steering;
 mod stop;
 mod window;
+mod word;
 
 use children::Kin;
 use clock::Clock;
@@ -94,7 +95,7 @@ pub(crate) struct Conductor {
     log: Arc<dyn Log>,
     machine: Machine,
     mailbox: UnboundedReceiver<Box<Msg>>,
-    conversation: Box<dyn Conversation>,
+    conversation: Talk,
     streaming: Option<Streaming>,
     draining: Option<Streaming>,
     calls: HashMap<CallId, Site>,
@@ -144,7 +145,7 @@ impl Conductor {
         Self {
             desk: Desk::default(),
             claim: None,
-            conversation: guarded::open(&*def.model, spec),
+            conversation: def.model.open(spec),
             watch: StopWatch::new(&scope),
             scope,
             shared,
@@ -178,7 +179,8 @@ impl Conductor {
             Err(panic) => {
                 self.callback_panicked("something that the run's own task called", &panic);
                 self.end_running_calls();
-                Ok(Ending::Failed)
+                // What runs is waited for, as after any failure.
+                callback::run(self.go_on()).await.unwrap_or(Ok(Ending::Failed))
             }
         };
         let (ending, persisted) = match driven {
@@ -206,6 +208,10 @@ impl Conductor {
 
     async fn drive(&mut self, start: Start) -> Result<Ending, Broken> {
         Box::pin(self.open(start)).await?;
+        self.go_on().await
+    }
+
+    async fn go_on(&mut self) -> Result<Ending, Broken> {
         loop {
             while let Ok(msg) = self.mailbox.try_recv() {
                 Box::pin(self.handle(*msg)).await?;
@@ -235,11 +241,13 @@ impl Conductor {
                 Due::Limit { code, text } => self.stop_for_limit(code, text),
                 Due::Settle(Ending::Suspended) if !self.may_suspend() => self.wait().await?,
                 Due::Settle(Ending::Done) if self.is_telling() => self.wait().await?,
+                Due::Settle(Ending::Stopped) if self.is_thinking() => self.wait().await?,
                 Due::Settle(ending) => return Ok(ending),
                 Due::Wait => {
                     if self.machine.failure().is_some() {
                         self.end_running_calls();
                     }
+                    self.end_what_rests();
                     self.wait().await?;
                 }
             }

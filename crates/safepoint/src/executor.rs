@@ -15,6 +15,7 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::{
+    callback::{self, Guarded},
     ids::CallId,
     limits::{Limits, after},
     log::Recorded,
@@ -29,7 +30,7 @@ mod judge;
 mod output;
 mod waiting;
 
-pub(crate) use board::{Board, Cleanup};
+pub(crate) use board::{Board, Cleanup, Ends};
 pub(crate) use ending::{Ending, answered, done_before, doubted, late, lost, not_begun, worked};
 pub(crate) use waiting::Reply;
 
@@ -76,6 +77,7 @@ pub(crate) async fn supervise(
     cleaned: impl FnOnce(CallId, Vec<CleanupReport>) + Send,
     late: impl FnOnce(CallId, String) + Send + 'static,
 ) {
+    let post = Owed(Some(post));
     let spec = job.tool.spec().clone();
     let call_id = job.cx.call_id().clone();
     let scope = job.permit.scope().clone();
@@ -100,7 +102,7 @@ pub(crate) async fn supervise(
             watch.timed_out(limit.unwrap_or_default()).await
         }
     };
-    ending.name_stop(&scope, &job.run);
+    ending.name_stop(&scope, (&job.run, job.board.ends()));
     ending.name_remote(job.board.see_remote());
     ending.judge_effect(spec.effect);
     ending.started_at = Some(job.started_at);
@@ -111,13 +113,34 @@ pub(crate) async fn supervise(
         ending.stopped_by.is_some() && matches!(spec.on_stop, OnStop::Drop | OnStop::Detach);
     if resolved_at_once {
         ending.name_rows(job.board.take_rows());
-        post(ending);
+        post.post(ending);
         let reports = clean_up(&scope, &job.board, job.limits.cleanup).await;
         cleaned(call_id, reports);
     } else {
         ending.cleanups = clean_up(&scope, &job.board, job.limits.cleanup).await;
         ending.name_rows(job.board.take_rows());
-        post(ending);
+        post.post(ending);
+    }
+}
+
+/// The ending that a supervisor owes: posted once, also where the supervisor dies in a panic (S2.16).
+struct Owed<P: FnOnce(Ending)>(Option<P>);
+
+impl<P: FnOnce(Ending)> Owed<P> {
+    fn post(mut self, ending: Ending) {
+        if let Some(post) = self.0.take() {
+            post(ending);
+        }
+    }
+}
+
+impl<P: FnOnce(Ending)> Drop for Owed<P> {
+    fn drop(&mut self) {
+        if std::thread::panicking()
+            && let Some(post) = self.0.take()
+        {
+            post(Ending::unwatched());
+        }
     }
 }
 
@@ -264,15 +287,21 @@ pub(crate) async fn clean_up_late(scope: &Scope, cleanup: Cleanup, each: Duratio
 async fn clean(scope: &Scope, (label, work): Cleanup, each: Duration, began: Instant) -> CleanupReport {
     let cap = scope.demand().filter(|_| scope.is_stopping()).map(|demand| demand.cleanup_cap);
     let left = cap.map_or(each, |cap| each.min(cap.saturating_sub(began.elapsed())));
+    let work = callback::run(work);
     let end = if left.is_zero() { CleanupEnd::TimedOut } else { bounded(scope, &label, work, left).await };
     CleanupReport { label, end }
 }
 
-async fn bounded(scope: &Scope, label: &str, work: BoxFuture<'static, ()>, left: Duration) -> CleanupEnd {
+async fn bounded(
+    scope: &Scope,
+    label: &str,
+    work: Guarded<BoxFuture<'static, ()>>,
+    left: Duration,
+) -> CleanupEnd {
     let mut task = scope.spawn(format!("clean-up {label}"), work);
     match timeout(left, &mut task).await {
-        Ok(Ok(())) => CleanupEnd::Ran,
-        Ok(Err(_panicked)) => CleanupEnd::Failed,
+        Ok(Ok(Ok(()))) => CleanupEnd::Ran,
+        Ok(Ok(Err(_)) | Err(_)) => CleanupEnd::Failed,
         Err(_elapsed) => {
             task.dropper().drop_now();
             CleanupEnd::TimedOut

@@ -6,11 +6,11 @@ use futures_core::future::BoxFuture;
 use safepoint_scope::StopRequest;
 
 use crate::{
+    event::Wholeness,
     history::History,
     ids::CallId,
     message::AssistantMessage,
-    receipt::{CallReport, Receipt},
-    usage::Usage,
+    receipt::{CallReport, ModelReport, Receipt},
 };
 
 /// What a hook answers. Exhaustive: the conductor must act on each.
@@ -58,21 +58,22 @@ pub fn blocking<T>(work: impl FnOnce() -> T + Send + 'static) -> Hooked<T> {
 /// Callbacks of an agent. Each method has an empty default.
 ///
 /// A hook that panics or outlasts [`Limits::callback`](crate::Limits) is gone on without: a panic fails the run with
-/// code `callback`, an overlong one is named as a survivor. `on_stop` runs beside the stop, not before it.
+/// code `callback`, an overlong one is named as a survivor. A stop at a safe point waits for the verdict of a hook that
+/// was asked before it, within that bound; `Now` drops the hook. `on_stop` runs beside the stop, not before it.
 pub trait Hooks: Send + Sync + 'static {
     /// Before a model call.
     fn before_model(&self, _round: u32, _history: &History) -> Hooked<Verdict> {
         None
     }
-    /// After a model's message was recorded.
-    fn after_model(&self, _round: u32, _message: &AssistantMessage, _usage: &Usage) -> Hooked<()> {
+    /// After a model's message was recorded, whole or not: [`HookedMessage::whole`] says which.
+    fn after_model(&self, _message: &HookedMessage) -> Hooked<()> {
         None
     }
     /// Before a call starts, after its approval.
     fn before_call(&self, _call: &HookedCall) -> Hooked<Verdict> {
         None
     }
-    /// After a call's end was recorded.
+    /// After a call's end was recorded: what the hook does beside it comes after that, also where the process dies in it.
     fn after_call(&self, _report: &CallReport) -> Hooked<()> {
         None
     }
@@ -91,6 +92,17 @@ pub struct HookedCall {
     pub name: String,
     /// The arguments.
     pub args: serde_json::Value,
+}
+
+/// A model's message as a hook sees it.
+#[derive(Clone, Debug)]
+pub struct HookedMessage {
+    /// What arrived.
+    pub message: Arc<AssistantMessage>,
+    /// Whether that is all: one that a stop or a steer cut, or that failed, is no answer.
+    pub whole: Wholeness,
+    /// The account: round, model, usage and times.
+    pub report: ModelReport,
 }
 
 /// No hooks.

@@ -10,6 +10,7 @@ use std::{
 use futures_core::future::BoxFuture;
 
 use crate::{
+    callback::{self, Panicked},
     event::Fact,
     ids::{Path, SteerId},
 };
@@ -110,14 +111,25 @@ impl Recorded {
 
 /// Records one fact of the run at `path`.
 pub(crate) async fn record(log: &dyn Log, path: &Path, fact: Arc<Fact>) -> Result<Recorded, LogError> {
-    log.append(Record { path: path.clone(), fact: Arc::clone(&fact) }).await?;
+    append(log, Record { path: path.clone(), fact: Arc::clone(&fact) }).await?;
     Ok(Recorded { fact })
+}
+
+/// Appends a record. Of a log that panics nobody knows what it has recorded.
+pub(crate) async fn append(log: &dyn Log, record: Record) -> Result<u64, LogError> {
+    let appended = callback::run(async move { log.append(record).await }).await;
+    appended.unwrap_or_else(|Panicked(why)| Err(LogError::unknown(format!("the log panicked: {why}"))))
+}
+
+async fn read(log: &dyn Log) -> Result<Vec<Record>, LogError> {
+    let read = callback::run(async move { log.read().await }).await;
+    read.unwrap_or_else(|Panicked(why)| Err(LogError::new(format!("the log panicked: {why}"))))
 }
 
 /// Everything that was recorded of the tree below `path`, by run, each oldest first.
 pub(crate) async fn replay(log: &dyn Log, path: &Path) -> Result<HashMap<Path, Vec<Recorded>>, LogError> {
     let mut runs: HashMap<Path, Vec<Recorded>> = HashMap::new();
-    for Record { path: of, fact } in log.read().await? {
+    for Record { path: of, fact } in read(log).await? {
         if of.is_within(path) {
             runs.entry(of).or_default().push(Recorded { fact });
         }

@@ -8,6 +8,10 @@ use serde_json::Value;
 
 use crate::{history::History, message::ToolCall, usage::Usage};
 
+mod guarded;
+
+pub(crate) use guarded::{Guarded, Reply, Talk};
+
 /// A model behind some wire. Shared by all runs of an agent; holds no state of any of them.
 pub trait Model: Send + Sync + 'static {
     /// The name for people and spans, such as `openai:gpt-5.2`.

@@ -18,7 +18,7 @@ mod show;
 
 pub use child::{ChildReport, WorkKind};
 pub use remote::{Grade, RemoteReport, RemoteStop};
-pub(crate) use request::{ByDeadline, Effected};
+pub(crate) use request::TookEffect;
 
 /// What a call came to (S4.1). Exhaustive: a reader must tell each of them apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -270,7 +270,7 @@ pub enum Escalated {
 /// The stop's own account; none if nobody asked.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StopReport {
-    /// The first reason.
+    /// Why: the reason of the request that took effect; while none has, the first.
     pub reason: ReasonReport,
     /// The mode first asked.
     pub asked: String,

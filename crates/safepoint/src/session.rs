@@ -27,6 +27,7 @@ use safepoint_scope::{Code, Reason, Scope, StopRequest};
 use tokio::sync::{Notify, oneshot};
 
 use crate::{
+    callback::Foreign,
     event::{Events, Feed},
     history::History,
     ids::{Path, TurnId},
@@ -83,8 +84,8 @@ use view::SharedSession;
 
 /// What a session is made with.
 struct Settings<T> {
-    planner: Arc<dyn Planner<T>>,
-    reader: Option<Arc<dyn Reader>>,
+    planner: Foreign<dyn Planner<T>>,
+    reader: Option<Foreign<dyn Reader>>,
     history: History,
     rules: Rules,
     strategy: Duration,
@@ -145,7 +146,7 @@ impl<T: Item> SessionBuilder<T> {
     }
     /// Sets who follows the events of each turn.
     pub fn reader(mut self, reader: impl Reader) -> Self {
-        self.settings.reader = Some(Arc::new(reader));
+        self.settings.reader = Some(Foreign::new(Arc::new(reader)));
         self
     }
     /// Sets after how many preempted turns in a row one may finish its first round. Default 3.
@@ -200,7 +201,7 @@ impl<T: Item> SessionBuilder<T> {
         let (mailbox, received) = Mailbox::new();
         let shared = SharedSession {
             door: Door::new(mailbox.clone(), self.settings.inbox, self.late),
-            planner: Arc::clone(&self.settings.planner),
+            planner: self.settings.planner.clone(),
             mailbox,
             feed: Arc::new(Feed::new(self.retained_deltas)),
             view: Mutex::new(None),
@@ -216,7 +217,7 @@ impl<T: Item> Session<T> {
     /// A session whose turns are planned by `planner`.
     pub fn builder(planner: impl Planner<T>) -> SessionBuilder<T> {
         let settings = Settings {
-            planner: Arc::new(planner),
+            planner: Foreign::new(Arc::new(planner)),
             reader: None,
             history: History::new(),
             rules: Rules { patience: PATIENCE, on_failure: OnFailure::Wait },

@@ -18,6 +18,7 @@ mod approval;
 mod chain;
 mod error;
 mod export;
+mod guarded;
 mod inbox;
 mod journal;
 mod lease;
@@ -31,6 +32,7 @@ pub use approval::{ApprovalRow, ApprovalState, Closed, Closing, Decided, Decisio
 pub use chain::{Chain, Sound, Verdict, Walk};
 pub use error::{Cause, Error};
 pub use export::export;
+pub(crate) use guarded::guarded;
 pub use inbox::{Item, ItemState, Push, Pushed, Withdrawn};
 pub use journal::{Appended, Class, Damage, Entry, Flaw, Page, Record, Write};
 pub use lease::{Held, Lease, is_free};

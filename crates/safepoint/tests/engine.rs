@@ -16,14 +16,22 @@ mod children_waiting;
 mod contracts;
 #[path = "engine/decisions.rs"]
 mod decisions;
+#[path = "engine/doors.rs"]
+mod doors;
 #[path = "engine/endurance.rs"]
 mod endurance;
+#[path = "engine/hooks.rs"]
+mod hooks;
 #[path = "engine/limits.rs"]
 mod limits;
 #[path = "engine/outcomes.rs"]
 mod outcomes;
 #[path = "engine/panics.rs"]
 mod panics;
+#[path = "engine/rest.rs"]
+mod rest;
+#[path = "engine/which.rs"]
+mod which;
 
 #[path = "engine/world.rs"]
 mod world;

@@ -5,6 +5,7 @@ use std::{sync::mpsc, time::Duration};
 use safepoint::{
     Grace, SafePoints,
     event::Fact,
+    receipt::Escalated,
     session::{ExitReason, Fate, Policy, Preempt, Preempted, Push, SessionEvent, SessionStop},
 };
 
@@ -273,4 +274,23 @@ async fn after_three_preempted_turns_one_is_protected() {
     session.stop(SessionStop::at_turn_end());
     let exit = accounted(&session, &tickets).await;
     assert!(exit.unhandled().is_empty());
+}
+
+/// S1.7, S6.3: a preempt whose grace ends took effect by deadline, for its own reason, and not by a further request.
+#[tokio::test(start_paused = true)]
+async fn a_preempt_whose_grace_ends_is_told_as_by_deadline() {
+    let desk = Desk::new([]);
+    let _silent = desk.model.gate();
+    let session = desk.chat().start();
+    let first = session.push("a".to_owned()).unwrap();
+    seen(&session, |event| is_fact(event, |fact| matches!(fact, Fact::ModelStarted { .. }))).await;
+    let within = Preempt::at_within(SafePoints::AFTER_ALL_CALLS, Grace::from_secs(2));
+    let second = session.push(Push::new("b".to_owned()).policy(within)).unwrap();
+    assert_eq!(second.preempted().await, Preempted::StoppedTurn(turn(1)));
+    let ended = seen(&session, |event| matches!(event, SessionEvent::TurnEnded { .. })).await;
+    let SessionEvent::TurnEnded { receipt, .. } = ended else { unreachable!() };
+    let stop = receipt.stop.as_ref().unwrap();
+    assert_eq!((&*stop.reason.code, stop.escalated), ("preempted", Escalated::ByDeadline));
+    session.stop(SessionStop::now());
+    accounted(&session, &[first, second]).await;
 }

@@ -11,7 +11,7 @@ use safepoint::{
     tool::{EffectClass, from_fn},
 };
 use safepoint_testkit::{
-    fault_store::{Fault, FaultStore},
+    fault_store::{At, Fault, FaultStore},
     ledger::{Ledger, Mark},
     script::{Reply, Script},
     server::ModelServer,
@@ -153,4 +153,14 @@ async fn a_full_disk_anywhere_loses_nothing() {
     let ends = everywhere(|| Fault::Full).await;
     let told = ends.iter().filter(|end| matches!(end, Persisted::No(why) if why.contains("full")));
     assert!(told.count() > 4, "{ends:?}");
+}
+
+/// S2.16, S3.4, S7.7: a store that panics, at whichever operation and whichever moment of it: the session goes on or says so,
+/// nothing hangs, nothing is repeated, nothing is lost.
+#[tokio::test]
+async fn a_store_that_panics_anywhere_loses_nothing() {
+    for at in [At::ItsCall, At::ItsPoll, At::ItsDrop] {
+        let ends = everywhere(|| Fault::Panics(at)).await;
+        assert!(ends.iter().filter(|end| **end != Persisted::Yes).count() > 4, "{at:?}: {ends:?}");
+    }
 }

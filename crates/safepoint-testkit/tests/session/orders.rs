@@ -134,7 +134,7 @@ async fn now_while_planning_begins_no_turn() {
     assert!(exit.open().is_none());
 }
 
-/// S3.1, S6.3: a person's stop that meets a preempt is in the receipt, whoever was first.
+/// S3.1, S6.3, S1.4: a person's stop that meets a preempt that waits took effect, and both are in the receipt.
 #[tokio::test]
 async fn a_stop_that_meets_a_preempt_is_in_the_receipt() {
     let desk = Desk::new([pays(), Reply::text("instead")]);
@@ -148,8 +148,8 @@ async fn a_stop_that_meets_a_preempt_is_in_the_receipt() {
     let ended = seen(&session, |event| matches!(event, SessionEvent::TurnEnded { .. })).await;
     let SessionEvent::TurnEnded { receipt, .. } = ended else { panic!("{ended:?}") };
     let receipt = receipt.to_string();
-    assert!(receipt.contains("stopped: preempted"), "{receipt}");
-    assert!(receipt.contains("  and by: user (person): at the terminal"), "{receipt}");
+    assert!(receipt.contains("stopped: user (person): at the terminal"), "{receipt}");
+    assert!(receipt.contains("  and by: preempted"), "{receipt}");
     assert_eq!(new.fate().await, Fate::Completed(turn(2)));
 }
 

@@ -17,10 +17,7 @@ use crate::{
     log::MemoryLog,
     message::{AssistantMessage, CallResult, Verdict},
     outcome::{Answer, Ended, Outcome, Persisted, RunError, Stopped},
-    receipt::{
-        ByDeadline, CallReport, CallStatus, Effect, Effected, Ending, ReasonReport, Receipt, StopReport,
-        StoppedBy,
-    },
+    receipt::{CallReport, CallStatus, Effect, Ending, ReasonReport, Receipt, StopReport, StoppedBy},
     usage::Usage,
 };
 
@@ -42,8 +39,8 @@ pub(super) struct Account {
 /// What the end is, all considered: an answer stands, a failure under a stop that cut the work, or kept it from
 /// beginning, is none.
 fn ending_of(state: &State) -> Ending {
-    let is_now = match state.fired {
-        Some((_, mode)) => mode == Mode::Now || state.begun_at.is_none(),
+    let is_now = match &state.fired {
+        Some(effect) => effect.mode == Mode::Now || state.begun_at.is_none(),
         None => false,
     };
     match &state.end {
@@ -54,12 +51,12 @@ fn ending_of(state: &State) -> Ending {
     }
 }
 
-pub(super) fn of(cell: &Cell, state: &State, by_deadline: ByDeadline) -> Account {
+pub(super) fn of(cell: &Cell, state: &State) -> Account {
     let ending = ending_of(state);
     let shared = cell.shared();
     let phase = if state.begun_at.is_some() { "call" } else { "before the start" };
-    let fired = state.fired.filter(|_| ending == Ending::Stopped);
-    let stop = StopReport::of(&shared.scope.requests(), &Effected { fired, by_deadline, phase });
+    let effect = state.fired.as_ref().filter(|_| ending == Ending::Stopped);
+    let stop = StopReport::of(&shared.scope.requests(), effect, phase);
     let row = state.begun_at.map(|at| row(cell, state, ending, at));
     let receipt = Receipt {
         run: shared.run.clone(),

@@ -6,7 +6,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
-use safepoint_scope::{Effect, Hold, Mode, Reason, SafePoints, Stop};
+use safepoint_scope::{Effect, Hold, Reason, SafePoints, Stop};
 use serde_json::json;
 use tokio::{runtime, sync::Notify, time::Instant};
 
@@ -18,7 +18,7 @@ use crate::{
     history::{Entry, History},
     ids::CallId,
     limits::{Limits, millis},
-    receipt::{Grade, WorkKind},
+    receipt::{Grade, TookEffect, WorkKind},
     shared::{Place, Shared},
     tool::EffectClass,
 };
@@ -64,7 +64,7 @@ pub(super) struct State {
     pub(super) end: Option<End>,
     pub(super) said: String,
     /// When and as what a stop took effect.
-    pub(super) fired: Option<(Timestamp, Mode)>,
+    pub(super) fired: Option<TookEffect>,
     settled: Settled,
     native: Option<Native>,
     delivered: Delivered,
@@ -139,7 +139,7 @@ impl Cell {
         // Nothing has happened yet, so this is a boundary for every set of points (S2.1).
         if let Err(stop) = self.pass(SafePoints::ANY) {
             drop(state);
-            self.observe();
+            self.observe(Some(SafePoints::ANY));
             return Start::Stopped(stop);
         }
         let at = Timestamp::now();
@@ -202,15 +202,16 @@ impl Cell {
     }
 
     /// A stop takes effect, the first time.
-    pub(super) fn observe(&self) {
-        let Some(demand) = self.shared.scope.demand() else { return };
-        self.lock().fired.get_or_insert_with(|| (Timestamp::now(), demand.mode));
+    pub(super) fn observe(&self, gate: Option<SafePoints>) {
+        if self.shared.scope.demand().is_some() {
+            self.lock().fired.get_or_insert_with(|| TookEffect::just_now(&self.shared.scope, gate));
+        }
     }
 
     /// The same of a stop that ends the work now.
     fn note_stop(&self, state: &mut State) {
         if self.shared.scope.is_stopping() {
-            state.fired.get_or_insert_with(|| (Timestamp::now(), Mode::Now));
+            state.fired.get_or_insert_with(|| TookEffect::just_now(&self.shared.scope, None));
         }
     }
 

@@ -103,7 +103,7 @@ impl Working {
     /// The [`Stop`], if what is asked takes effect here: end the work, and complete it as [`End::Stopped`].
     pub fn safe_point(&self, points: SafePoints) -> Result<(), Stop> {
         let cell = &self.held.0;
-        cell.pass(points).inspect_err(|_| cell.observe())
+        cell.pass(points).inspect_err(|_| cell.observe(Some(points)))
     }
 
     /// Says how the work ended. The first word counts.

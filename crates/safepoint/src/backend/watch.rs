@@ -4,26 +4,33 @@ use std::{pin::pin, sync::Arc};
 
 use futures_util::future::{Either, select};
 use jiff::Timestamp;
-use safepoint_scope::{Actor, Code, DEFAULT_CLEANUP_CAP, Demand, Logged, Mode, Reason, StopRequest};
+use safepoint_scope::{Actor, Code, DEFAULT_CLEANUP_CAP, Demand, FiredBy, Logged, Mode, Reason, StopRequest};
 use tokio::time::{Instant, timeout_at};
 
 use super::{account, cell::Cell};
 use crate::{
     event::{EventKind, Fact},
     limits::after,
-    receipt::{ByDeadline, Grade, Quiet, Receipt},
+    receipt::{Grade, Quiet, Receipt},
 };
 
 /// The watcher of one wrapped run. Whatever ends it, the run has an outcome and a word on its quiet.
 pub(super) struct Watch {
     cell: Arc<Cell>,
     noticed: Vec<Logged>,
-    by_deadline: ByDeadline,
+    escalated: Told,
+}
+
+/// Whether it was shown that a grace is over. Exhaustive: it was or it was not.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Told {
+    No,
+    Yes,
 }
 
 impl Watch {
     pub(super) fn new(cell: Arc<Cell>) -> Self {
-        Self { cell, noticed: Vec::new(), by_deadline: ByDeadline::No }
+        Self { cell, noticed: Vec::new(), escalated: Told::No }
     }
 
     pub(super) async fn run(mut self) {
@@ -60,7 +67,7 @@ impl Watch {
                     seen = Some(demand);
                     self.notice();
                     if demand.mode == Mode::Now {
-                        cell.observe();
+                        cell.observe(None);
                         return true;
                     }
                 }
@@ -74,10 +81,9 @@ impl Watch {
         for logged in &requests[self.noticed.len().min(requests.len())..] {
             self.cell.show(Fact::StopAsked(logged.into()));
         }
-        let now = self.cell.shared().scope.demand().is_some_and(|demand| demand.mode == Mode::Now);
-        let asked_now = requests.last().is_some_and(|last| last.joined.mode == Mode::Now);
-        if now && !asked_now && self.by_deadline == ByDeadline::No {
-            self.by_deadline = ByDeadline::Yes;
+        let fired = self.cell.shared().scope.fired();
+        if fired.is_some_and(|fired| fired.by == FiredBy::Deadline) && self.escalated == Told::No {
+            self.escalated = Told::Yes;
             self.cell.show(Fact::StopEscalated);
         }
         self.noticed = requests;
@@ -101,10 +107,9 @@ impl Watch {
     }
 
     fn settle(&mut self) {
-        let by_deadline = self.by_deadline;
         let cell = &self.cell;
         cell.shared().scope.settle();
-        let Some(account) = cell.settle(|state| account::of(cell, state, by_deadline)) else { return };
+        let Some(account) = cell.settle(|state| account::of(cell, state)) else { return };
         if let Some(at) = account.observed_at() {
             cell.show(Fact::StopObserved { at });
         }
@@ -150,7 +155,7 @@ impl Drop for Watch {
         if shared.outcome_now().is_none() {
             let reason = Reason::new(Code::SHUTDOWN).by(Actor::Engine).saying("its runtime has gone");
             shared.stop.stop(StopRequest::now().because(reason));
-            self.cell.observe();
+            self.cell.observe(None);
             self.settle();
         }
         if !shared.is_quiet_published() {

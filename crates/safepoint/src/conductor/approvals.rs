@@ -6,12 +6,12 @@ use jiff::Timestamp;
 use serde_json::Value;
 use tokio::time::timeout;
 
-use super::{Broken, Conductor};
+use super::{Broken, Conductor, word::Word};
 use crate::{
     approval::{
         self, ApprovalRequest, Approvals, Approver, Decision, OnUnknown, Question, Ruling, Unanswered,
     },
-    callback::{self, Panicked},
+    callback::{Foreign, Panicked},
     event::Fact,
     executor,
     ids::{ApprovalId, CallId},
@@ -76,9 +76,7 @@ impl Conductor {
             return self.misfit(call, TOO_DEEP.into()).await;
         }
         let overlaps = tool.spec().may_overlap();
-        let ruled =
-            callback::call(|| approval::rule(&self.def.rules, tool.spec().approval, &call.name, &args));
-        let ruling = match ruled {
+        let ruling = match approval::rule(&self.def.rules, tool.spec().approval, &call.name, &args) {
             Ok(ruling) => ruling,
             Err(panic) => {
                 self.callback_panicked("a rule", &panic);
@@ -124,7 +122,7 @@ impl Conductor {
             Err(Misfit(why)) => return self.misfit(call, why).await,
         };
         let not_needed = approval::Approval::NotNeeded;
-        let ruling = match callback::call(|| approval::rule(&self.def.rules, not_needed, &call.name, &args)) {
+        let ruling = match approval::rule(&self.def.rules, not_needed, &call.name, &args) {
             Ok(ruling) => ruling,
             Err(panic) => {
                 self.callback_panicked("a rule", &panic);
@@ -209,14 +207,16 @@ impl Conductor {
 
     /// Has the approver asked by a performer, until the question expires.
     pub(super) fn put(&mut self, approver: Arc<dyn Approver>, request: ApprovalRequest) {
-        let shared = Arc::clone(&self.shared);
         let left = request.expires_at.duration_since(Timestamp::now());
         let open_for = std::time::Duration::try_from(left).unwrap_or_default().min(self.def.limits.approval);
         let id = request.id.clone();
+        let approver = Foreign::new(approver);
+        let dead = "the task that asks panicked".to_owned();
+        let word = Word::or(&self.shared, Msg::AskingPanicked { message: dead });
         let task = self.scope.spawn("approval", async move {
             let id = request.id.clone();
-            let asking = callback::run(async move { approver.ask_or_leave(request).await });
-            let msg = match timeout(open_for, asking).await {
+            let asking = approver.run(move |approver| approver.ask_or_leave(request));
+            word.say(match timeout(open_for, asking).await {
                 Ok(Ok(None)) => Msg::Left { id },
                 Ok(Ok(Some(decision))) => {
                     let ruled = Ruled { decision, by: APPROVER.into() };
@@ -224,8 +224,7 @@ impl Conductor {
                 }
                 Ok(Err(Panicked(message))) => Msg::AskingPanicked { message },
                 Err(_elapsed) => Msg::Expired { id },
-            };
-            shared.post(msg);
+            });
         });
         self.asking.insert(id, task.dropper());
     }

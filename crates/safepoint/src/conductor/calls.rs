@@ -36,7 +36,7 @@ impl Conductor {
             let Call { call, step: Step::Cleared { args, .. }, .. } = due else { continue };
             let key = HookKey::Call(call.id.clone());
             let hooked = HookedCall { call_id: call.id.clone(), name: call.name.clone(), args: args.clone() };
-            if !self.hook_passed(key, |of| of.def.hooks.before_call(&hooked)) {
+            if !self.hook_passed(key, |hooks, _| hooks.before_call(&hooked)) {
                 // Those after it may not overtake it.
                 break;
             }
@@ -77,7 +77,7 @@ impl Conductor {
             Err(stop) => {
                 let reason = stop.reason().clone();
                 drop(stop);
-                return self.not_started(call, reason, entry).await;
+                return self.not_started(call, (reason, gate), entry).await;
             }
         };
         let tool = match work {
@@ -129,10 +129,15 @@ impl Conductor {
         })
     }
 
-    async fn not_started(&mut self, call: &ToolCall, reason: Reason, entry: Entry) -> Result<(), Broken> {
+    async fn not_started(
+        &mut self,
+        call: &ToolCall,
+        (reason, gate): (Reason, SafePoints),
+        entry: Entry,
+    ) -> Result<(), Broken> {
         let by = match self.scope.demand() {
             Some(demand) if demand.mode == Mode::Now || self.call_is_silent(&call.id) => {
-                self.observe(demand.mode).await?;
+                self.observe(Some(gate)).await?;
                 StoppedBy::Run
             }
             _ => StoppedBy::Call,
@@ -159,6 +164,7 @@ impl Conductor {
     pub(super) async fn call_ended(&mut self, id: CallId, ending: Ending) -> Result<(), Broken> {
         let Some(call) = self.machine.running_call(&id).cloned() else { return Ok(()) };
         self.child_ended(&id, &ending);
+        self.note_rest(&id, &ending);
         let fatal =
             matches!(ending.status, CallStatus::Failed | CallStatus::Unreachable | CallStatus::TimedOut)
                 && self
@@ -167,10 +173,8 @@ impl Conductor {
                     .get(&call.name)
                     .is_some_and(|work| work.spec().on_failure == OnFailure::EndRun);
         let (message, hint) = (failure_of(&call, &ending, self.def.answer), ending.hint.clone());
-        if ending.stopped_by == Some(StoppedBy::Run)
-            && let Some(demand) = self.scope.demand()
-        {
-            self.observe(demand.mode).await?;
+        if ending.stopped_by == Some(StoppedBy::Run) {
+            self.observe(None).await?;
         }
         self.end_call(&call, ending).await?;
         if fatal {
@@ -182,12 +186,11 @@ impl Conductor {
     /// The one place where a call's end is recorded.
     pub(super) async fn end_call(&mut self, call: &ToolCall, ending: Ending) -> Result<(), Broken> {
         let (report, result, extent) = ending.into_parts(call, self.machine.rounds());
+        let ended = Fact::CallEnded { report: report.clone(), result, extent };
+        let taken_back = self.take_back_of(&call.id).await;
         if let Some(site) = self.calls.remove(&call.id) {
             site.scope.settle();
         }
-        self.after_call(&report);
-        let ended = Fact::CallEnded { report: report.clone(), result, extent };
-        let taken_back = self.take_back_of(&call.id).await;
         let recorded = match taken_back {
             Ok(()) => self.record(ended).await.map(drop),
             Err(broken) => Err(broken),
@@ -196,6 +199,7 @@ impl Conductor {
             self.unrecorded.push(report);
             return Err(broken);
         }
+        self.tell(|hooks| hooks.after_call(&report));
         Ok(())
     }
 

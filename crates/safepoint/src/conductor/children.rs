@@ -93,6 +93,13 @@ pub(super) enum Entry {
     Again(Questions),
 }
 
+impl Kin {
+    /// How many calls' runs do nothing but wait for a person.
+    pub(super) fn parked(&self) -> usize {
+        self.parked.len()
+    }
+}
+
 impl Conductor {
     pub(super) async fn start_child(&mut self, begin: Begin) -> Result<(), Broken> {
         let Begin { permit, child, call, args, entry, started_at } = begin;

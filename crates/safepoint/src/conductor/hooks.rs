@@ -1,32 +1,40 @@
 //! Hooks: run by performers, waited for only by what they guard, never by a stop.
 
-use std::sync::Arc;
+use std::time::Duration;
 
 use safepoint_scope::{Actor, Code, Reason, Task, TaskEnd};
 use tokio::time::timeout;
 
-use super::{Broken, Conductor};
+use super::{Broken, Conductor, word::Word};
 use crate::{
     callback::{self, Panicked},
     executor,
     hook::{Hooked, Hooks, Verdict, Work},
-    machine::Step,
-    message::AssistantMessage,
-    receipt::{CallReport, CallStatus},
+    machine::{Machine, Step},
+    receipt::CallStatus,
     shared::{HookAnswer, HookKey, Msg},
-    usage::Usage,
 };
+
+/// What is said for a hook's performer that did not live to say it.
+const DEAD: &str = "the task that waits for the hook panicked";
+
+/// A hook at work.
+type Working<T> = Task<Result<T, Panicked>>;
 
 impl Conductor {
     /// Whether the hook has said its word, or has none; otherwise it is asked, and its answer comes by mail.
-    pub(super) fn hook_passed(&mut self, key: HookKey, ask: impl FnOnce(&Self) -> Hooked<Verdict>) -> bool {
+    pub(super) fn hook_passed(
+        &mut self,
+        key: HookKey,
+        ask: impl FnOnce(&dyn Hooks, &Machine) -> Hooked<Verdict>,
+    ) -> bool {
         if self.hooks_passed.contains(&key) {
             return true;
         }
         if self.hooks_running.contains_key(&key) {
             return false;
         }
-        let asked = match callback::call(|| ask(self)) {
+        let asked = match self.def.hooks.call(|hooks| ask(hooks, &self.machine)) {
             Ok(None) => return true,
             Ok(Some(asked)) => asked,
             Err(panic) => {
@@ -36,31 +44,29 @@ impl Conductor {
                 return false;
             }
         };
-        let shared = Arc::clone(&self.shared);
         let bound = self.def.limits.callback;
-        let answered = key.clone();
-        let mut asked = self.begin(asked);
-        self.hooks_running.insert(key, asked.dropper());
+        let asked = self.begin(asked);
+        self.hooks_running.insert(key.clone(), asked.dropper());
+        let dead = HookAnswer::Panicked(DEAD.into());
+        let word = Word::or(&self.shared, Msg::Hooked { key: key.clone(), answer: dead });
         drop(self.scope.spawn("hook's bound", async move {
-            let answer = match timeout(bound, &mut asked).await {
-                Ok(Ok(verdict)) => HookAnswer::Verdict(verdict),
-                Ok(Err(TaskEnd::Panicked(message))) => HookAnswer::Panicked(message),
-                Ok(Err(TaskEnd::Dropped)) => HookAnswer::Overdue,
-                Err(_elapsed) => {
-                    asked.dropper().drop_now();
-                    HookAnswer::Overdue
-                }
+            let answer = match within(bound, asked).await {
+                Ok(Some(verdict)) => HookAnswer::Verdict(verdict),
+                Ok(None) => HookAnswer::Overdue,
+                Err(Panicked(message)) => HookAnswer::Panicked(message),
             };
-            shared.post(Msg::Hooked { key: answered, answer });
+            word.say(Msg::Hooked { key, answer });
         }));
         false
     }
 
     /// A hook's work as a task of the run: async, or on a thread that may block.
-    fn begin<T: Send + 'static>(&self, work: Work<T>) -> Task<T> {
+    fn begin<T: Send + 'static>(&self, work: Work<T>) -> Working<T> {
         match work {
-            Work::Async(work) => self.scope.spawn("hook", work),
-            Work::Blocking(work) => self.scope.spawn_blocking("hook that blocks", work),
+            Work::Async(work) => self.scope.spawn("hook", callback::run(work)),
+            Work::Blocking(work) => {
+                self.scope.spawn_blocking("hook that blocks", move || callback::call(work))
+            }
         }
     }
 
@@ -77,6 +83,8 @@ impl Conductor {
                 };
                 self.shared.stop.stop(request);
             }
+            // What a stop or a failure has ended is refused already.
+            HookAnswer::Verdict(Verdict::Refuse(_)) if self.machine.is_winding_down(self.scope.demand()) => {}
             HookAnswer::Verdict(Verdict::Refuse(why)) => self.refused(&key, why).await?,
             HookAnswer::Panicked(message) => self.callback_panicked("a hook", &Panicked(message)),
         }
@@ -103,38 +111,21 @@ impl Conductor {
         }
     }
 
-    /// Told; only the run's natural end waits for it.
-    pub(super) fn after_model(&mut self, round: u32, message: &AssistantMessage, usage: &Usage) {
-        self.tell(|hooks| hooks.after_model(round, message, usage));
-    }
-
-    /// Told; only the run's natural end waits for it.
-    pub(super) fn after_call(&mut self, report: &CallReport) {
-        self.tell(|hooks| hooks.after_call(report));
-    }
-
-    /// Has a hook told: what it does comes back by mail, whatever becomes of it.
-    pub(super) fn tell(&mut self, tell: impl FnOnce(&dyn Hooks) -> Hooked<()>) {
-        let told = match callback::call(|| tell(&*self.def.hooks)) {
+    /// Has a hook told of what is recorded; only the run's natural end waits for it. What it does comes back by mail,
+    /// whatever becomes of it.
+    pub(super) fn tell(&mut self, tell: impl FnOnce(&(dyn Hooks + 'static)) -> Hooked<()>) {
+        let told = match self.def.hooks.call(tell) {
             Ok(None) => return,
             Ok(Some(told)) => told,
             Err(panic) => return self.callback_panicked("a hook", &panic),
         };
         let bound = self.def.limits.callback;
-        let shared = Arc::clone(&self.shared);
-        let mut told = self.begin(told);
+        let told = self.begin(told);
         self.hooks_told += 1;
+        let word = Word::or(&self.shared, Msg::Told { panicked: Some(DEAD.into()) });
         drop(self.scope.spawn("hook's bound", async move {
-            let panicked = match timeout(bound, &mut told).await {
-                Ok(Ok(())) | Ok(Err(TaskEnd::Dropped)) => None,
-                Ok(Err(TaskEnd::Panicked(message))) => Some(message),
-                Err(_elapsed) => {
-                    // Overdue: nobody waits for it any more.
-                    told.dropper().drop_now();
-                    None
-                }
-            };
-            shared.post(Msg::Told { panicked });
+            let panicked = within(bound, told).await.err().map(|Panicked(message)| message);
+            word.say(Msg::Told { panicked });
         }));
     }
 
@@ -152,6 +143,12 @@ impl Conductor {
         self.hooks_told > 0 && !self.scope.is_stopping()
     }
 
+    /// Whether a stop at a safe point has to wait for the verdict of a hook that was asked before it: within its bound a
+    /// hook finishes, and only `Now` drops it (S2.18).
+    pub(super) fn is_thinking(&self) -> bool {
+        !self.hooks_running.is_empty() && !self.scope.is_stopping()
+    }
+
     /// A panic in the code of others fails the run (S2.13).
     pub(super) fn callback_panicked(&mut self, whose: &str, panic: &Panicked) {
         self.fail("callback", format!("{whose} panicked: {}", panic.0), None);
@@ -161,6 +158,19 @@ impl Conductor {
     pub(super) fn end_hooks(&mut self) {
         for (_, dropper) in self.hooks_running.drain() {
             dropper.drop_now();
+        }
+    }
+}
+
+/// What a hook comes to within its bound; none, if it is overdue: nobody waits for it any more.
+async fn within<T: Send + 'static>(bound: Duration, mut work: Working<T>) -> Result<Option<T>, Panicked> {
+    match timeout(bound, &mut work).await {
+        Ok(Ok(said)) => said.map(Some),
+        Ok(Err(TaskEnd::Panicked(message))) => Err(Panicked(message)),
+        Ok(Err(TaskEnd::Dropped)) => Ok(None),
+        Err(_elapsed) => {
+            work.dropper().drop_now();
+            Ok(None)
         }
     }
 }

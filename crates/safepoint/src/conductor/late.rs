@@ -15,14 +15,11 @@ impl Conductor {
             Msg::Cleaned { call_id, cleanups, processes } => add(receipt, &call_id, cleanups, processes),
             Msg::Remote { call_id, remote } => name_remote(receipt, &call_id, remote),
             Msg::Late { call_id, what } => {
-                let what = executor::late(&call_id, &what);
-                self.shared.audit.push(EventKind::Late(what.clone()));
-                receipt.late.push(what);
+                self.name_late(executor::late(&call_id, &what), receipt);
             }
             Msg::CallEnded { call_id, ending } => {
                 let what = executor::late(&call_id, &format!("ended as {}", ending.status.as_str()));
-                self.shared.audit.push(EventKind::Late(what.clone()));
-                receipt.late.push(what);
+                self.name_late(what, receipt);
             }
             Msg::Decided { id, reply, .. } => {
                 let closed = self.shared.tree.closings.of(&id).unwrap_or(DecideError::RunEnded);
@@ -31,9 +28,7 @@ impl Conductor {
                 }
             }
             Msg::Told { panicked: Some(message) } | Msg::AskingPanicked { message } => {
-                let what = format!("a callback panicked: {message}");
-                self.shared.audit.push(EventKind::Late(what.clone()));
-                receipt.late.push(what);
+                self.name_late(format!("a callback panicked: {message}"), receipt);
             }
             Msg::ChildQuiet { call_id, quiet } => self.child_quiet(call_id, quiet),
             Msg::ChildSettled { call_id, child } => self.child_settled(call_id, child),
@@ -54,6 +49,11 @@ impl Conductor {
             | Msg::TakeBack { .. }
             | Msg::Look => {}
         }
+    }
+
+    pub(super) fn name_late(&self, what: String, receipt: &mut Receipt) {
+        self.shared.audit.push(EventKind::Late(what.clone()));
+        receipt.late.push(what);
     }
 
     /// What comes from a call that was stopped while the run goes on: kept for the receipt at the end.

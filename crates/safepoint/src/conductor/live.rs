@@ -1,6 +1,9 @@
 //! Questions that a call asks while it runs: ruled, put, answered once, or taken back with the call (S8).
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 use futures_core::future::BoxFuture;
 use jiff::Timestamp;
@@ -11,10 +14,10 @@ use crate::{
     approval::{
         self, Approval, ApprovalRequest, Approvals, Approver, Decision, Question, Ruling, Unanswered,
     },
-    callback,
-    executor::Reply,
+    executor::{Ends, Reply},
     history::note,
     ids::{ApprovalId, CallId},
+    machine::Machine,
     shared::{Closing, DecideError, Ruled},
     tool::Asks,
 };
@@ -23,6 +26,8 @@ use crate::{
 #[derive(Default)]
 pub(super) struct Live {
     open: HashMap<ApprovalId, Reply>,
+    /// Those that are put to nobody here: somebody decides from outside, or they expire.
+    unattended: HashSet<ApprovalId>,
     taken_back: Vec<ApprovalId>,
 }
 
@@ -30,6 +35,20 @@ impl Live {
     /// What a stop took back.
     pub(super) fn take_taken_back(&mut self) -> Vec<ApprovalId> {
         std::mem::take(&mut self.taken_back)
+    }
+}
+
+impl Live {
+    /// The calls that do nothing but wait for somebody from outside: each of their questions is put to nobody here.
+    pub(super) fn unattended(&self, machine: &Machine) -> HashSet<CallId> {
+        let of = |is_wanted: &dyn Fn(&ApprovalId) -> bool| {
+            let asked = machine.live().filter(|request| is_wanted(&request.id));
+            asked.map(|request| request.call_id.clone()).collect::<HashSet<_>>()
+        };
+        let waits = |id: &ApprovalId| {
+            self.unattended.contains(id) && self.open.get(id).is_some_and(|reply| !reply.is_taken_back())
+        };
+        of(&waits).difference(&of(&|id| !waits(id))).cloned().collect()
     }
 }
 
@@ -53,7 +72,7 @@ impl Conductor {
         // A call that has ended meanwhile: its question is taken back with the reply.
         let Some(call) = self.machine.running_call(&call_id) else { return Ok(()) };
         let tool = format!("{}/{tool}", call.name);
-        let ruled = callback::call(|| approval::rule(&self.def.rules, Approval::Needed, &tool, &args));
+        let ruled = approval::rule(&self.def.rules, Approval::Needed, &tool, &args);
         let approver = match (ruled, self.def.approvals.clone()) {
             (Err(panic), _) => {
                 self.callback_panicked("a rule", &panic);
@@ -75,11 +94,14 @@ impl Conductor {
                 reply.give(Decision::Deny { message: note::DENIED.into() });
                 return Ok(());
             }
-            (Ok(Ruling::Ask), Approvals::Ask(approver, _)) => approver.unwrap_or_else(|| Arc::new(Nobody)),
+            (Ok(Ruling::Ask), Approvals::Ask(approver, _)) => approver,
         };
         let request = self.ask(&call_id, (tool, args), Question::MidCall).await?;
         self.live.open.insert(request.id.clone(), reply);
-        self.put(approver, request);
+        match approver {
+            Some(approver) => self.put(approver, request),
+            None => self.put_to_nobody(request),
+        }
         Ok(())
     }
 
@@ -87,8 +109,13 @@ impl Conductor {
     pub(super) fn leave_open(&mut self, id: &ApprovalId) {
         let of_call = self.machine.live().find(|request| request.id == *id).cloned();
         if let Some(request) = of_call {
-            self.put(Arc::new(Nobody), request);
+            self.put_to_nobody(request);
         }
+    }
+
+    fn put_to_nobody(&mut self, request: ApprovalRequest) {
+        self.live.unattended.insert(request.id.clone());
+        self.put(Arc::new(Nobody), request);
     }
 
     /// Takes the first answer to a question of a running call.
@@ -119,6 +146,7 @@ impl Conductor {
             Closing::Withdrawn => None,
         };
         self.close(id, &request.call_id, closing).await?;
+        self.live.unattended.remove(id);
         if let (Some(reply), Some(decision)) = (self.live.open.remove(id), decision) {
             reply.give(decision);
         }
@@ -146,8 +174,11 @@ impl Conductor {
     }
 
     async fn take_back(&mut self, ids: Vec<ApprovalId>) -> Result<(), Broken> {
-        let by_stop = self.scope.demand().is_some_and(|demand| demand.mode == Mode::Now);
+        let is_now = self.scope.demand().is_some_and(|demand| demand.mode == Mode::Now);
         for id in ids {
+            let of_call = self.machine.live().find(|request| request.id == id).map(|asked| &asked.call_id);
+            let site = of_call.and_then(|call| self.calls.get(call));
+            let by_stop = is_now || site.is_some_and(|site| site.board.ends() == Ends::WithTheRun);
             self.decide_live(&id, Closing::Withdrawn).await?;
             self.live.open.remove(&id);
             if by_stop {

@@ -2,22 +2,24 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use futures_util::StreamExt as _;
 use jiff::Timestamp;
 use safepoint_scope::{Effect, Permit, SafePoints, Task};
 use tokio::time::timeout;
 use tracing::{Instrument as _, Span};
 
 use super::{
-    Broken, Conductor, guarded,
-    model_errors::{endless, filtered, report, retry, too_long},
+    Broken, Conductor,
+    model_errors::{dead, endless, filtered, report, retry, too_long},
     window::Summing,
+    word::Word,
 };
 use crate::{
+    callback,
     draft::{Draft, Sent},
     event::{EventKind, Fact, Wholeness},
+    hook::HookedMessage,
     log::Recorded,
-    model::{Delta, DeltaStream, Finish, ModelError, ModelErrorKind, OnCut},
+    model::{Delta, Finish, ModelError, ModelErrorKind, OnCut, Reply},
     receipt::{ModelReport, ModelState, RetryReport},
     shared::{HookKey, Msg, Shared},
     spans,
@@ -82,7 +84,7 @@ impl Conductor {
     pub(super) async fn call_model(&mut self, gate: SafePoints) -> Result<(), Broken> {
         let round = self.machine.next_round();
         if !self
-            .hook_passed(HookKey::Model(round), |of| of.def.hooks.before_model(round, of.machine.history()))
+            .hook_passed(HookKey::Model(round), |hooks, machine| hooks.before_model(round, machine.history()))
         {
             return self.wait().await;
         }
@@ -103,7 +105,7 @@ impl Conductor {
                 let (stream, shown) = match &mut streaming.purpose {
                     Purpose::Round => {
                         let sent = self.machine.history().sent();
-                        (guarded::stream(&mut *self.conversation, &sent), Shown::All)
+                        (self.conversation.stream(&sent), Shown::All)
                     }
                     Purpose::Summary(summing) => (summing.stream(), Shown::OnlyRetries),
                 };
@@ -115,7 +117,10 @@ impl Conductor {
                 streaming.task = Some(self.scope.spawn("model call", performer.instrument(span)));
             }
             // The stop is in the scope's hands; the value has nowhere to unwind to but here.
-            Err(stop) => drop(stop),
+            Err(stop) => {
+                drop(stop);
+                self.observe(Some(gate)).await?;
+            }
         }
         let refused = streaming.task.is_none();
         self.streaming = Some(streaming);
@@ -125,10 +130,8 @@ impl Conductor {
     /// Ends the exchange at our end, and keeps what had arrived. One that a steer cuts is released in any case.
     pub(super) async fn cut_model(&mut self, whole: Wholeness) -> Result<(), Broken> {
         let Some(mut streaming) = self.streaming.take() else { return Ok(()) };
-        if whole == Wholeness::Cut
-            && let Some(demand) = self.scope.demand()
-        {
-            self.observe(demand.mode).await?;
+        if whole == Wholeness::Cut {
+            self.observe(None).await?;
         }
         let is_drained = self.def.on_cut == OnCut::Drain && whole == Wholeness::Cut;
         if is_drained && streaming.task.is_some() && matches!(streaming.purpose, Purpose::Round) {
@@ -146,13 +149,13 @@ impl Conductor {
     /// Tells the provider that the reply is not wanted, where the drop does not say so. Nothing waits for it but quiet.
     fn part(&mut self, streaming: &mut Streaming) {
         let parting = match &mut streaming.purpose {
-            Purpose::Round => guarded::part(&mut *self.conversation),
+            Purpose::Round => self.conversation.part(),
             Purpose::Summary(summing) => summing.part(),
         };
         if let Some(parting) = parting {
             let bound = self.def.limits.parting;
             drop(self.scope.spawn("telling the provider", async move {
-                if timeout(bound, parting).await.is_err() {
+                if timeout(bound, callback::run(parting)).await.is_err() {
                     // It was asked; what it does is its affair.
                 }
             }));
@@ -239,8 +242,10 @@ impl Conductor {
         if let Purpose::Summary(summing) = &mut streaming.purpose {
             return Box::pin(self.summarised(summing, &message, (whole, report))).await;
         }
-        self.after_model(streaming.round, &message, &report.usage);
+        let hooked =
+            HookedMessage { message: Arc::clone(&message), whole: whole.clone(), report: report.clone() };
         self.record(Fact::ModelEnded { message, whole, report }).await?;
+        self.tell(|hooks| hooks.after_model(&hooked));
         Ok(())
     }
 
@@ -269,23 +274,24 @@ enum Shown {
 }
 
 /// Streams one message into its draft. Spends the permit; dropping it releases the exchange.
-async fn perform(permit: Permit<CallModel>, stream: DeltaStream, page: Page, on_cut: OnCut) {
+async fn perform(permit: Permit<CallModel>, reply: Reply, page: Page, on_cut: OnCut) {
     let scope = permit.into_scope();
-    let reading = read(stream, &page);
+    let word = Word::or(&page.shared, Msg::ModelEnded { round: page.round, error: Some(dead()) });
+    let reading = read(reply, &page);
     let read = match on_cut {
         // It hears the stop itself, so that the exchange is released while the conductor still records what was asked.
         OnCut::Release => scope.run(reading).await,
         OnCut::Drain => Ok(reading.await),
     };
     match read {
-        Ok(ended) => page.shared.post(Msg::ModelEnded { round: page.round, error: ended.err() }),
+        Ok(ended) => word.say(Msg::ModelEnded { round: page.round, error: ended.err() }),
         // The conductor hears the same stop, and cuts the message.
         Err(stop) => drop(stop),
     }
 }
 
-async fn read(mut stream: DeltaStream, page: &Page) -> Result<(), ModelError> {
-    while let Some(delta) = stream.next().await {
+async fn read(mut reply: Reply, page: &Page) -> Result<(), ModelError> {
+    while let Some(delta) = reply.next().await {
         let delta = delta?;
         let is_last = matches!(delta, Delta::Ended(_));
         page.write(delta);
@@ -296,7 +302,7 @@ async fn read(mut stream: DeltaStream, page: &Page) -> Result<(), ModelError> {
         // A stream that always has one more must not keep the stop from being heard.
         tokio::task::coop::consume_budget().await;
     }
-    Ok(())
+    reply.end()
 }
 
 impl Page {

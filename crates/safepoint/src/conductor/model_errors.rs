@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use crate::{
     event::ErrorReport,
-    model::{Delta, ModelError},
+    model::{Delta, ModelError, ModelErrorKind},
     receipt::RetryReport,
 };
 
@@ -38,6 +38,11 @@ pub(super) fn endless() -> ErrorReport {
         message: "the model's stream ended without its end".into(),
         hint: None,
     }
+}
+
+/// What is said for a performer that did not live to say it.
+pub(super) fn dead() -> ModelError {
+    ModelError::new(ModelErrorKind::Broken, "the task that reads the model's reply panicked")
 }
 
 /// What is kept of a try that failed.

@@ -160,7 +160,7 @@ impl Conductor {
         if let Some(first) = self.scope.reason() {
             reason = reason.caused_by(&first);
         }
-        let mut request = StopRequest::now().reach(Reach::Tree).because(reason);
+        let mut request = StopRequest::now().reach(Reach::Tree).grace_over().because(reason);
         if let Some(above) = above {
             request = request.cleanup_cap(above.cleanup_cap);
         }
@@ -224,7 +224,7 @@ impl Conductor {
     }
 
     fn stopped_ending(&self, outcome: &Outcome, origin: Origin, report: ChildReport) -> CallEnding {
-        let reason = self.scope.reason();
+        let reason = self.stop_reason();
         let timed_out = origin.by == StoppedBy::Call
             && reason.as_ref().is_some_and(|reason| *reason.code() == Code::TIMEOUT);
         let effect: Effect = self.machine.effect();

@@ -11,15 +11,15 @@ use tracing::Span;
 use super::{
     Broken, Conductor,
     calls::{entry_of, run_failed},
-    guarded,
     late::unended,
 };
 use crate::{
     agent::AnswerOf,
+    callback::Panicked,
     event::{EventKind, Fact},
     ids::ApprovalId,
     limits::{after, millis},
-    log::{LogError, Record},
+    log::{self, LogError, Record},
     machine::Step,
     outcome::{Answer, Ended, Outcome, Persisted, RunError, Stopped, Waiting},
     receipt::{Ending, Quiet, Receipt, StoppedBy},
@@ -75,12 +75,10 @@ impl Conductor {
         if matches!(ending, Ending::Suspended | Ending::Done) {
             return Ok(());
         }
-        if ending == Ending::Stopped
-            && let Some(demand) = self.scope.demand()
-        {
-            self.observe(demand.mode).await?;
+        if ending == Ending::Stopped {
+            self.observe(None).await?;
         }
-        let reason = self.scope.reason();
+        let reason = self.stop_reason();
         for call in self.machine.open_calls() {
             if let Step::Asked(request) = &call.step {
                 withdrawn.push(request.id.clone());
@@ -96,7 +94,7 @@ impl Conductor {
 
     async fn record_last(&mut self, settled: &Arc<Fact>) -> Persisted {
         let record = Record { path: self.shared.path.clone(), fact: Arc::clone(settled) };
-        let appended = tokio::time::timeout(self.def.limits.append, self.log.append(record)).await;
+        let appended = tokio::time::timeout(self.def.limits.append, log::append(&*self.log, record)).await;
         match appended {
             Ok(Ok(_place)) => Persisted::Yes,
             Ok(Err(error)) => persisted(&error),
@@ -186,8 +184,13 @@ impl Conductor {
         let patience = cap.saturating_add(drain).saturating_add(self.def.limits.quiet);
         let mut deadline = after(Instant::now(), patience);
         // The conversation may hold a connection's buffers; it is not needed any more.
-        drop(std::mem::replace(&mut self.conversation, Box::new(guarded::Nothing)));
         let mut last = Receipt::clone(&receipt);
+        if let Err(Panicked(message)) = self.conversation.end() {
+            self.name_late(
+                format!("the model panicked as its conversation was let go: {message}"),
+                &mut last,
+            );
+        }
         let stop = self.shared.stop.clone();
         let idle = async move { stop.quiet().await };
         let mut idle = pin!(idle);

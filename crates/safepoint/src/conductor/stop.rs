@@ -6,13 +6,12 @@ use std::{
     task::{Context, Poll},
 };
 
-use jiff::Timestamp;
-use safepoint_scope::{Demand, Logged, Mode, Scope};
+use safepoint_scope::{Demand, FiredBy, Logged, Mode, Reason, SafePoints, Scope};
 
-use super::{Broken, Conductor, Seen};
+use super::{Broken, Conductor, Seen, children};
 use crate::{
     event::Fact,
-    receipt::{ByDeadline, Effected, StopReport},
+    receipt::{StopReport, TookEffect},
 };
 
 /// Follows what is demanded of a run.
@@ -23,15 +22,7 @@ pub(super) struct StopWatch {
     /// Requests of several nodes reach a child run, and a wider reach lets older ones through later.
     noticed: Vec<Logged>,
     phase: Option<&'static str>,
-    pub(super) observed: Option<Observed>,
-    deadline_fired: ByDeadline,
-}
-
-/// When and as what a demand took effect.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Observed {
-    at: Timestamp,
-    mode: Mode,
+    observed: Option<TookEffect>,
 }
 
 impl StopWatch {
@@ -43,7 +34,6 @@ impl StopWatch {
             noticed: Vec::new(),
             phase: None,
             observed: None,
-            deadline_fired: ByDeadline::No,
         }
     }
 
@@ -80,22 +70,23 @@ impl Conductor {
         if let Some(grace) = self.up.as_ref().and_then(|up| up.grace(&self.scope)) {
             self.grace.arm(grace);
         }
-        // `Now` that no request asked for is a grace that is over.
-        let asked_now = requests.last().is_some_and(|last| last.joined.mode == Mode::Now);
-        if demand.mode == Mode::Now && !asked_now && before.is_none_or(|before| before.mode != Mode::Now) {
-            self.watch.deadline_fired = ByDeadline::Yes;
+        let by_deadline = self.scope.fired().is_some_and(|fired| fired.by == FiredBy::Deadline);
+        if demand.mode == Mode::Now && by_deadline && before.is_none_or(|before| before.mode != Mode::Now) {
             self.record(Fact::StopEscalated).await?;
         }
         Ok(())
     }
 
-    /// Records that a demand took effect, the first time: it ended something, or kept it from beginning.
-    pub(super) async fn observe(&mut self, mode: Mode) -> Result<(), Broken> {
-        if self.watch.observed.is_some() {
+    /// Records that a demand took effect, the first time: it ended something, or kept it from beginning where the run
+    /// stands, or at `gate`.
+    pub(super) async fn observe(&mut self, gate: Option<SafePoints>) -> Result<(), Broken> {
+        if self.watch.observed.is_some() || self.scope.demand().is_none() {
             return Ok(());
         }
-        let at = Timestamp::now();
-        self.watch.observed = Some(Observed { at, mode });
+        let stands = children::or(self.machine.boundary(), self.kin.closing);
+        let effect = TookEffect::just_now(&self.scope, children::or(stands, gate));
+        let at = effect.at;
+        self.watch.observed = Some(effect);
         self.record(Fact::StopObserved { at }).await?;
         Ok(())
     }
@@ -105,14 +96,16 @@ impl Conductor {
         if self.waits_for_a_person() { "it waited for a decision" } else { self.machine.phase() }
     }
 
+    /// Why the run ends: as its stop took effect; before that, as it stands.
+    pub(super) fn stop_reason(&self) -> Option<Reason> {
+        let observed = self.watch.observed.as_ref().and_then(TookEffect::reason).cloned();
+        observed.or_else(|| self.scope.reason())
+    }
+
     /// The stop's account; none if nobody asked.
     pub(super) fn stop_report(&self) -> Option<StopReport> {
-        let effected = Effected {
-            fired: self.watch.observed.map(|observed| (observed.at, observed.mode)),
-            by_deadline: self.watch.deadline_fired,
-            phase: self.watch.phase.unwrap_or_else(|| self.phase()),
-        };
-        StopReport::of(&self.scope.requests(), &effected)
+        let phase = self.watch.phase.unwrap_or_else(|| self.phase());
+        StopReport::of(&self.scope.requests(), self.watch.observed.as_ref(), phase)
     }
 }
 

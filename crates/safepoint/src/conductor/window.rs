@@ -6,14 +6,14 @@ use futures_core::future::BoxFuture;
 use safepoint_scope::SafePoints;
 
 use super::{
-    Broken, Conductor, guarded,
+    Broken, Conductor,
     model_call::{Purpose, Streaming},
 };
 use crate::{
     event::{ErrorReport, Fact, Wholeness},
     history::{Entry, History},
     message::AssistantMessage,
-    model::{Conversation, DeltaStream, Model, ModelSpec},
+    model::{Guarded, ModelSpec, Reply, Talk},
     receipt::ModelReport,
     window::{Cut, INSTRUCTIONS, Summariser, transcript},
 };
@@ -25,17 +25,17 @@ const CODE: &str = "context_window";
 pub(super) struct Summing {
     cut: Cut,
     input: History,
-    model: Arc<dyn Model>,
-    conversation: Box<dyn Conversation>,
+    model: Guarded,
+    conversation: Talk,
 }
 
 impl Summing {
-    pub(super) fn stream(&mut self) -> DeltaStream {
-        guarded::stream(&mut *self.conversation, &self.input)
+    pub(super) fn stream(&mut self) -> Reply {
+        self.conversation.stream(&self.input)
     }
 
     pub(super) fn part(&mut self) -> Option<BoxFuture<'static, ()>> {
-        guarded::part(&mut *self.conversation)
+        self.conversation.part()
     }
 
     pub(super) fn model(&self) -> &str {
@@ -59,8 +59,8 @@ impl Conductor {
         let def = Arc::clone(&self.def);
         let Some(gauge) = &def.gauge else { return Ok(()) };
         let model = match gauge.summariser() {
-            Some(Summariser::Other(model)) => Arc::clone(model),
-            Some(Summariser::Own) | None => Arc::clone(&def.model),
+            Some(Summariser::Other(model)) => Guarded::new(Arc::clone(model)),
+            Some(Summariser::Own) | None => def.model.clone(),
         };
         let round = self.machine.next_round();
         let announced = self.record(Fact::SummaryStarted { round }).await?;
@@ -68,7 +68,7 @@ impl Conductor {
         let text = transcript(self.machine.history(), &cut, gauge.readable());
         input.push(Entry::User(text.into()));
         let spec = ModelSpec { system: Some(INSTRUCTIONS.into()), ..ModelSpec::default() };
-        let conversation = guarded::open(&*model, spec);
+        let conversation = model.open(spec);
         let name = model.name().to_owned();
         let summing = Box::new(Summing { cut, input, model, conversation });
         let streaming = Streaming::new(&name, round, Purpose::Summary(summing));

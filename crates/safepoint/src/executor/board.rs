@@ -28,6 +28,16 @@ struct Posted {
     processes: Vec<ProcessReport>,
     remote: Option<RemoteReport>,
     rows: Rows,
+    ends: Ends,
+}
+
+/// By whose stop a call ends that is stopped alone. Exhaustive: by its own, or by the run's, which stands at a safe point
+/// while the call waits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Ends {
+    #[default]
+    Alone,
+    WithTheRun,
 }
 
 /// What a call left to be done at its end, and what that is called.
@@ -85,6 +95,13 @@ impl Board {
         }
         posted.remote = Some(remote);
         None
+    }
+    /// From now on the call's stop is the run's.
+    pub(crate) fn end_with_the_run(&self) {
+        self.posted.lock().unwrap_or_else(PoisonError::into_inner).ends = Ends::WithTheRun;
+    }
+    pub(crate) fn ends(&self) -> Ends {
+        self.posted.lock().unwrap_or_else(PoisonError::into_inner).ends
     }
     pub(super) fn see_remote(&self) -> Option<RemoteReport> {
         self.posted.lock().unwrap_or_else(PoisonError::into_inner).remote.clone()

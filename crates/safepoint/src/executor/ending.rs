@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use safepoint_scope::{Failure, Halt, Reason, SafePoints, Scope, TaskEnd};
 use serde_json::Value;
 
-use super::{effect_of, output};
+use super::{Ends, effect_of, output};
 use crate::{
     event::Extent,
     history::note,
@@ -137,6 +137,12 @@ impl Ending {
         Self { reason, stopped_by: Some(StoppedBy::Run), ..Self::new(CallStatus::Stopped, "") }
     }
 
+    /// Its supervisor panicked: nobody saw its end.
+    pub(super) fn unwatched() -> Self {
+        let text = "error: the task that watches the call panicked";
+        Self { effect: Effect::Unknown, ..Self::new(CallStatus::Failed, text) }
+    }
+
     pub(super) fn left_running(reason: Option<Reason>) -> Self {
         Self { reason, stopped_by: Some(StoppedBy::Run), ..Self::new(CallStatus::LeftRunning, "") }
     }
@@ -152,9 +158,10 @@ impl Ending {
     }
 
     /// Says whose stop it was: the run's outranks the call's own.
-    pub(super) fn name_stop(&mut self, call: &Scope, run: &Scope) {
+    pub(super) fn name_stop(&mut self, call: &Scope, (run, ends): (&Scope, Ends)) {
         if self.stopped_by.is_some() {
-            self.stopped_by = Some(if run.is_stopping() { StoppedBy::Run } else { StoppedBy::Call });
+            let by_run = run.is_stopping() || ends == Ends::WithTheRun;
+            self.stopped_by = Some(if by_run { StoppedBy::Run } else { StoppedBy::Call });
             if self.reason.is_none() {
                 self.reason = call.reason();
             }

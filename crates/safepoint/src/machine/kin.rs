@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use safepoint_scope::SafePoints;
+use safepoint_scope::{Demand, Mode, SafePoints};
 
 use super::{Call, Machine, Questions, Round, Stage, Step};
 use crate::{
@@ -73,6 +73,16 @@ impl Machine {
         let Stage::Calls(round) = &self.stage else { return false };
         let asking: HashSet<&CallId> = self.live.iter().map(|request| &request.call_id).collect();
         round.waits_for_a_person(inside + asking.len(), parallel)
+    }
+
+    /// Whether nothing more begins: a stop has taken effect where the run stands, or the run fails.
+    pub(crate) fn is_winding_down(&self, demand: Option<Demand>) -> bool {
+        let closes = matches!(&self.stage, Stage::Calls(round) if round.is_closing());
+        let fires = |demand: Demand| match self.boundary() {
+            Some(gate) => demand.fires_at(gate),
+            None => demand.mode == Mode::Now,
+        };
+        self.failure().is_some() || closes || demand.is_some_and(fires)
     }
 
     /// The boundary at which the run stands: what a demand had to name to end it here, other than `Now`.

@@ -1,49 +1,65 @@
 //! A stop's account from the scope's own log of requests.
 
 use jiff::Timestamp;
-use safepoint_scope::{Asked, Logged, Mode};
+use safepoint_scope::{Asked, Demand, Fired, FiredBy, Logged, Mode, Reason, SafePoints, Scope};
 use tokio::time::Instant;
 
 use super::{Escalated, RequestReport, StopReport, mode_name, reach_name};
 
-/// What is known of a stop beside its requests.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Effected {
-    /// When and as what it took effect, if it did.
-    pub(crate) fired: Option<(Timestamp, Mode)>,
-    /// Whether a grace that was over made it `Now`.
-    pub(crate) by_deadline: ByDeadline,
-    /// Where the run was when it was asked.
-    pub(crate) phase: &'static str,
+/// When a stop took effect, as what, and by which request.
+#[derive(Clone, Debug)]
+pub(crate) struct TookEffect {
+    pub(crate) at: Timestamp,
+    pub(crate) mode: Mode,
+    fired: Option<Fired>,
 }
 
-/// Whether a grace ran out. Exhaustive: it did or it did not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ByDeadline {
-    No,
-    Yes,
+impl TookEffect {
+    /// What takes effect in `scope` just now, at a boundary that is the safe points of `gate`; without one, `Now` alone.
+    pub(crate) fn just_now(scope: &Scope, gate: Option<SafePoints>) -> Self {
+        let fired = gate.map_or_else(|| scope.fired(), |gate| scope.fired_at(gate));
+        let mode = match &fired {
+            Some(Fired { by: FiredBy::Request | FiredBy::Deadline, .. }) => Mode::Now,
+            // As all have asked together, unless a later one has asked for more in this very moment.
+            Some(Fired { by: FiredBy::SafePoint, request }) => match scope.demand() {
+                Some(Demand { mode: mode @ Mode::At(_), .. }) => mode,
+                Some(Demand { mode: Mode::Now, .. }) | None => request.demand.mode,
+            },
+            None => scope.demand().map_or(Mode::Now, |demand| demand.mode),
+        };
+        Self { at: Timestamp::now(), mode, fired }
+    }
+
+    /// Why; none if no request names what took effect.
+    pub(crate) fn reason(&self) -> Option<&Reason> {
+        self.fired.as_ref().map(|fired| &fired.request.reason)
+    }
+
+    fn is_by_deadline(&self) -> bool {
+        matches!(self.fired, Some(Fired { by: FiredBy::Deadline, .. }))
+    }
 }
 
 impl StopReport {
-    /// The account; none if nobody asked.
-    pub(crate) fn of(requests: &[Logged], effected: &Effected) -> Option<Self> {
+    /// The account; none if nobody asked. `phase` is where the run was when it was asked.
+    pub(crate) fn of(requests: &[Logged], effect: Option<&TookEffect>, phase: &str) -> Option<Self> {
         let first = requests.first()?;
-        let mode = effected.fired.map(|(_, mode)| mode);
+        let mode = effect.map(|effect| effect.mode);
         let escalated = match (first.demand.mode, mode) {
-            (Mode::At(_), Some(Mode::Now)) if effected.by_deadline == ByDeadline::Yes => {
+            (Mode::At(_), Some(Mode::Now)) if effect.is_some_and(TookEffect::is_by_deadline) => {
                 Escalated::ByDeadline
             }
             (Mode::At(_), Some(Mode::Now)) => Escalated::ByRequest,
             _ => Escalated::No,
         };
         Some(Self {
-            reason: (&first.reason).into(),
+            reason: effect.and_then(TookEffect::reason).unwrap_or(&first.reason).into(),
             asked: mode_name(first.demand.mode),
             fired: mode.map(mode_name),
             escalated,
             requested_at: wall(first.at),
-            observed_at: effected.fired.map(|(at, _)| at),
-            phase: effected.phase.to_owned(),
+            observed_at: effect.map(|effect| effect.at),
+            phase: phase.to_owned(),
             requests: requests.iter().map(RequestReport::from).collect(),
         })
     }

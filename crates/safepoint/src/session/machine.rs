@@ -20,8 +20,8 @@ mod turn;
 mod words;
 
 pub(crate) use words::{
-    Answer, Effect, End, Exit, First, From, How, Input, Made, Moment, Record, Rules, Strength, Wanted, Watch,
-    Why, Wish,
+    Answer, Effect, End, EndedBy, Exit, From, How, Input, Made, Moment, Record, Rules, Strength, Wanted,
+    Watch, Why, Wish,
 };
 pub use words::{Leftover, OnFailure};
 
@@ -324,7 +324,7 @@ impl Machine {
 
     /// Whether a stop that a preempt asked first makes the turn a preempted one.
     pub(crate) fn would_be_preempted(&self) -> bool {
-        let end = End::Stopped { first: First::Preempt, after: Leftover::Drop };
+        let end = End::Stopped { by: EndedBy::Preempt, after: Leftover::Drop };
         matches!(self.phase, Phase::Running(running) if matches!(self.fate_of(running, end), Fate::Preempted(_)))
     }
 

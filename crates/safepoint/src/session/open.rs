@@ -58,6 +58,7 @@ impl<T: Item> SessionBuilder<T> {
         id: SessionId,
         owner: store::Owner,
     ) -> Result<Session<T>, Error> {
+        let store = store::guarded(store);
         let row = match store.open(&id).await {
             Err(Error::NoSession(_)) => match store.create(NewSession::of(id.clone())).await {
                 // Somebody else made it in between: then there is one.

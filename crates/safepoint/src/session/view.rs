@@ -4,10 +4,14 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use tokio::sync::Notify;
 
-use super::{Exit, Item, Planner, SessionEvent, door::Door, mail::Mailbox};
+use super::{
+    Exit, Item, Planner, SessionEvent,
+    door::Door,
+    mail::{Mail, Mailbox},
+};
 use crate::{
-    callback,
-    event::Feed,
+    callback::{Foreign, Panicked},
+    event::{ErrorReport, Feed},
     ids::{ItemId, TurnId},
     run::RunHandle,
 };
@@ -15,7 +19,7 @@ use crate::{
 /// What the owner and the handles both see.
 pub(super) struct SharedSession<T> {
     pub(super) door: Door<T>,
-    pub(super) planner: Arc<dyn Planner<T>>,
+    pub(super) planner: Foreign<dyn Planner<T>>,
     pub(super) mailbox: Mailbox<T>,
     pub(super) feed: Arc<Feed<SessionEvent>>,
     pub(super) view: Mutex<Option<TurnView>>,
@@ -40,7 +44,15 @@ pub struct TurnView {
 impl<T: Item> SharedSession<T> {
     /// A planner that panics here is met again where that is an account.
     pub(super) fn is_blank(&self, item: &T) -> bool {
-        callback::call(|| self.planner.is_blank(item)).unwrap_or(false)
+        self.planner.call(|planner| planner.is_blank(item)).unwrap_or_else(|Panicked(why)| {
+            // It is taken as something; the session ends with this account of it.
+            self.mailbox.post(Mail::Broke(ErrorReport {
+                code: "callback".into(),
+                message: format!("the planner panicked: {why}"),
+                hint: None,
+            }));
+            false
+        })
     }
 
     pub(super) fn view(&self, view: Option<TurnView>) {

@@ -7,8 +7,7 @@ use safepoint::{
     Agent, AgentBuilder, Hooks, Limits, Model, Outcome, Receipt, RunHandle, StopRequest,
     approval::{ApprovalRequest, Approvals, Approver, Decision, Rule, Ruling, Unanswered},
     history::History,
-    hook::{Hooked, HookedCall, Verdict, later},
-    message::AssistantMessage,
+    hook::{Hooked, HookedCall, HookedMessage, Verdict, later},
     model::{Conversation, Delta, DeltaStream, ModelSpec},
     receipt::{CallReport, Ending, Quiet},
 };
@@ -56,7 +55,7 @@ impl Hooks for Panics {
     fn before_model(&self, _: u32, _: &History) -> Hooked<Verdict> {
         self.at("before_model")
     }
-    fn after_model(&self, _: u32, _: &AssistantMessage, _: &safepoint::Usage) -> Hooked<()> {
+    fn after_model(&self, _: &HookedMessage) -> Hooked<()> {
         self.at("after_model")
     }
     fn before_call(&self, _: &HookedCall) -> Hooked<Verdict> {

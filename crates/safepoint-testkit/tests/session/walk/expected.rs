@@ -23,9 +23,9 @@ pub(super) struct Known {
     preempting: bool,
 }
 
-/// Who asked first that the turn stop at a safe point. Exhaustive: a preempt, or somebody else.
+/// Whose request takes effect on the turn. Exhaustive: a preempt's, or that of somebody else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum First {
+enum By {
     Preempt,
     Other,
 }
@@ -53,12 +53,23 @@ struct Turn {
     items: Vec<usize>,
     /// Those that may go back to their sender are so marked.
     steers: Vec<(usize, bool)>,
-    pending: Option<First>,
+    /// Who asked first for the first safe point.
+    pending: Option<By>,
+    /// A preempt waits for the end of its first round.
+    promised: bool,
     stopped_at: Option<usize>,
     protected: bool,
     session_stop: bool,
     rollback: bool,
     asks: bool,
+}
+
+impl Turn {
+    /// Whose request takes effect as the turn asks for a call: those for the first safe point come before the one that
+    /// waits for the end of the round.
+    fn reached(&self) -> Option<By> {
+        self.pending.or(self.promised.then_some(By::Preempt))
+    }
 }
 
 /// A turn that ended early.
@@ -260,43 +271,45 @@ impl Expected {
         match &mut self.turn {
             Some(turn) => {
                 turn.rollback |= rollback;
-                let first = *turn.pending.get_or_insert(First::Preempt);
                 if turn.protected {
                     // No grace either: its round is promised to it.
+                    turn.promised = true;
                     self.preempts.iter_mut().for_each(|preempt| preempt.grace = None);
                 } else if asked == Asked::Now {
-                    self.stopped(first);
+                    self.stopped(By::Preempt);
+                } else {
+                    turn.pending.get_or_insert(By::Preempt);
                 }
             }
-            None => self.end_suspended(First::Preempt),
+            None => self.end_suspended(By::Preempt),
         }
     }
 
     /// The suspended turn is ended: nobody waits for its decision any more.
-    fn end_suspended(&mut self, first: First) {
+    fn end_suspended(&mut self, by: By) {
         let Some(left) = self.left.take() else { return };
         let asked = |preempt: &Preempt| preempt.due.is_none();
         let rollback = self.preempts.iter().any(|preempt| asked(preempt) && preempt.rollback);
         let Left { number, items, .. } = left;
         self.turn = Some(Turn { number, items, rollback, asks: true, ..Turn::default() });
-        if first == First::Other
+        if by == By::Other
             && let Some(turn) = &mut self.turn
         {
             turn.stopped_at = Some(self.items.len());
         }
-        self.stopped(first);
+        self.stopped(by);
     }
 
-    /// The turn at work stops, first asked by `first`.
-    fn stopped(&mut self, first: First) {
+    /// The turn at work stops, by the request of `by`.
+    fn stopped(&mut self, by: By) {
         let Some(at_work) = &self.turn else { return };
         let number = turn(at_work.number);
         let asked = self.preempts.iter().any(|preempt| preempt.due.is_none());
-        let fate = match first {
-            First::Preempt if at_work.session_stop || !asked => Fate::Interrupted(number),
-            First::Preempt if at_work.rollback => Fate::RolledBack(number),
-            First::Preempt => Fate::Preempted(number),
-            First::Other => Fate::Interrupted(number),
+        let fate = match by {
+            By::Preempt if at_work.session_stop || !asked => Fate::Interrupted(number),
+            By::Preempt if at_work.rollback => Fate::RolledBack(number),
+            By::Preempt => Fate::Preempted(number),
+            By::Other => Fate::Interrupted(number),
         };
         self.close(fate);
     }
@@ -310,7 +323,7 @@ impl Expected {
     /// A natural end, unless a steer is still to be delivered: the turn is asked again with it.
     fn answer(&mut self) {
         match &self.turn {
-            Some(turn) if turn.pending.is_none() && !turn.steers.is_empty() => self.round(),
+            Some(turn) if turn.reached().is_none() && !turn.steers.is_empty() => self.round(),
             Some(turn) => self.close(Fate::Completed(crate::desk::turn(turn.number))),
             None => {}
         }
@@ -372,12 +385,13 @@ impl Expected {
         match &mut self.turn {
             Some(turn) => {
                 turn.stopped_at.get_or_insert(count);
-                let first = *turn.pending.get_or_insert(First::Other);
                 if asked == Asked::Now {
-                    self.stopped(first);
+                    self.stopped(By::Other);
+                } else {
+                    turn.pending.get_or_insert(By::Other);
                 }
             }
-            None if suspended => self.end_suspended(First::Other),
+            None if suspended => self.end_suspended(By::Other),
             None => {}
         }
     }
@@ -403,8 +417,8 @@ impl Expected {
     /// The model asks for a call: a stop that was asked finds its safe point, or the next request takes the steers.
     fn round(&mut self) {
         let Some(turn) = &mut self.turn else { return };
-        if let Some(first) = turn.pending {
-            return self.stopped(first);
+        if let Some(by) = turn.reached() {
+            return self.stopped(by);
         }
         let steers = std::mem::take(&mut turn.steers);
         turn.items.extend(steers.iter().map(|(item, _)| *item));
@@ -414,8 +428,8 @@ impl Expected {
         let Some(turn) = &mut self.turn else { return };
         turn.asks = true;
         // A protected turn is not stopped before its calls, and waiting is a safe point for every set.
-        if let Some(first) = turn.pending {
-            return self.stopped(first);
+        if let Some(by) = turn.reached() {
+            return self.stopped(by);
         }
         let Some(turn) = self.turn.take() else { return };
         self.return_steers(&turn);
@@ -431,9 +445,10 @@ impl Expected {
         let Some(turn) = &mut self.turn else { return };
         if let Some(asked) = asked {
             turn.session_stop = true;
-            let first = *turn.pending.get_or_insert(First::Other);
             if asked == Asked::Now {
-                self.stopped(first);
+                self.stopped(By::Other);
+            } else {
+                turn.pending.get_or_insert(By::Other);
             }
         }
     }

@@ -8,8 +8,8 @@ use std::{
 use safepoint_scope::SafePoints;
 
 use super::{
-    Answer, Effect, End, First, From, How, Input, Leftover, Machine, Made, Moment, OnFailure, Phase, Record,
-    Rules, Strength, Why, Wish, Yet,
+    Answer, Effect, End, EndedBy, From, How, Input, Leftover, Machine, Made, Moment, OnFailure, Phase,
+    Record, Rules, Strength, Why, Wish, Yet,
 };
 use crate::{
     ids::{ItemId, TurnId},

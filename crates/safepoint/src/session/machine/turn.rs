@@ -1,8 +1,8 @@
 //! A turn from its plan to its end.
 
 use super::{
-    Effect, End, Ended, First, From, Guard, Left, Machine, Made, Phase, Record, Running, Want, Wanted, Watch,
-    Why, Yet,
+    Effect, End, Ended, EndedBy, From, Guard, Left, Machine, Made, Phase, Record, Running, Want, Wanted,
+    Watch, Why, Yet,
 };
 use crate::{
     ids::TurnId,
@@ -163,7 +163,7 @@ impl Machine {
             End::Failed => Fate::Failed(turn),
             End::Suspended => Fate::Suspended(turn),
             End::Stopped { .. } if running.session_stop == Yet::Yes => Fate::Interrupted(turn),
-            End::Stopped { first: First::Preempt, .. } if is_preempted => match running.record {
+            End::Stopped { by: EndedBy::Preempt, .. } if is_preempted => match running.record {
                 Record::Keep => Fate::Preempted(turn),
                 Record::Forget => Fate::RolledBack(turn),
             },

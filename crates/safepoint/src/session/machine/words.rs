@@ -146,16 +146,16 @@ pub(crate) enum End {
     Done,
     Failed,
     Suspended,
-    /// And whether a preempt was the first to ask; then what becomes of the items.
+    /// And whether it was a preempt that took effect; then what becomes of the items.
     Stopped {
-        first: First,
+        by: EndedBy,
         after: Leftover,
     },
 }
 
-/// Who asked first for the stop that ended a run. Exhaustive: a preempt, or anybody else.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum First {
+/// Whose request took effect on a run that a stop ended. Exhaustive: a preempt, or anybody else's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum EndedBy {
     Preempt,
     Other,
 }

@@ -157,10 +157,13 @@ impl<T: Item> Owner<T> {
 
     pub(super) fn finish(&mut self) {
         let open = self.left.take().map(|(work, fate)| {
-            let items = &mut self.items;
-            let held = |id: &ItemId| items.remove(id).map(|held| (*id, held.item));
-            let items = work.items.iter().filter_map(held).collect();
-            Open { turn: work.turn, fate, items, outcome: work.outcome }
+            let Work { turn, items, outcome, agent, .. } = *work;
+            let held = items.into_iter().filter_map(|id| self.items.remove(&id).map(|held| (id, held.item)));
+            let items = held.collect();
+            if callback::let_go(agent).is_err() {
+                // Nothing waits for it, and the account goes on.
+            }
+            Open { turn, fate, items, outcome }
         });
         let reason = match (self.ended, self.error.take()) {
             (Some(machine::Exit::Broken), Some(error)) => ExitReason::Failed(*error),

@@ -1,9 +1,5 @@
 //! The planner's part: asked in a task of its own, dropped by whatever overtakes it.
 
-use std::{any::Any, panic::AssertUnwindSafe};
-
-use futures_util::FutureExt as _;
-
 use super::{ErrorReport, Input, Item, ItemId, Mail, Owner, SessionEvent, TurnId};
 use crate::session::{
     machine::Made,
@@ -35,19 +31,12 @@ impl<T: Item> Owner<T> {
             }
         };
         let situation = Situation { waiting, ended_early: left, wanted, history: self.history.clone() };
-        let planner = std::sync::Arc::clone(&self.settings.planner);
+        let planner = self.settings.planner.clone();
         let mailbox = self.shared.mailbox.clone();
-        // The call itself stands inside, so that a panic before the first await is caught too.
         let asked = self.scope.spawn("planner", async move {
-            let planned = async {
-                planner
-                    .plan(situation)
-                    .await
-                    .map_err(|failure| report("the planner failed", &failure.to_string()))
-            };
-            let made = match AssertUnwindSafe(planned).catch_unwind().await {
-                Ok(made) => made,
-                Err(panic) => Err(report("the planner panicked", &panic_message(&*panic))),
+            let made = match planner.run(move |planner| planner.plan(situation)).await {
+                Ok(planned) => planned.map_err(|failure| report("the planner failed", &failure.to_string())),
+                Err(Panicked(why)) => Err(report("the planner panicked", &why)),
             };
             mailbox.post(Mail::Planned { plan, made });
         });
@@ -85,9 +74,4 @@ pub(super) fn report(what: &str, why: &str) -> ErrorReport {
 
 pub(super) fn store_report(error: &crate::store::Error) -> ErrorReport {
     ErrorReport { code: "store".into(), message: error.to_string(), hint: None }
-}
-
-pub(super) fn panic_message(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "it did not say why".into())
 }

@@ -1,21 +1,16 @@
 //! The reader of a turn's events: followed in a task of its own, bounded, and what it comes to told.
 
-use std::{panic::AssertUnwindSafe, sync::Arc};
-
-use futures_util::{
-    FutureExt as _,
-    future::{Either, select},
-};
+use futures_util::future::{Either, select};
 use safepoint_scope::{Code, Reason, StopRequest};
 
-use super::{
-    ErrorReport, Input, Item, Mail, Owner, RunHandle, TurnId,
-    plan::{panic_message, report},
+use super::{ErrorReport, Input, Item, Mail, Owner, RunHandle, TurnId, plan::report};
+use crate::{
+    callback::{Foreign, Panicked},
+    session::{machine::Phase, reader::Reader},
 };
-use crate::session::{machine::Phase, reader::Reader};
 
 impl<T: Item> Owner<T> {
-    pub(super) fn read(&self, turn: TurnId, reader: Arc<dyn Reader>, handle: RunHandle) {
+    pub(super) fn read(&self, turn: TurnId, reader: Foreign<dyn Reader>, handle: RunHandle) {
         let mailbox = self.shared.mailbox.clone();
         let bound = self.settings.callback;
         drop(self.scope.spawn("turn's reader", async move {
@@ -23,7 +18,7 @@ impl<T: Item> Owner<T> {
                 drop(handle.done().await);
                 tokio::time::sleep(bound).await;
             };
-            let read = select(Box::pin(followed(reader, turn, &handle)), Box::pin(over)).await;
+            let read = select(Box::pin(followed(&reader, turn, &handle)), Box::pin(over)).await;
             match read {
                 // One that returns before the turn's end has seen enough.
                 Either::Left((Ok(()), _)) if !handle.is_done() => mailbox.post(Mail::ReadEnough { turn }),
@@ -46,13 +41,10 @@ impl<T: Item> Owner<T> {
     }
 }
 
-/// The call itself stands inside, so that a panic before the first await is caught too.
-async fn followed(reader: Arc<dyn Reader>, turn: TurnId, handle: &RunHandle) -> Result<(), ErrorReport> {
+async fn followed(reader: &Foreign<dyn Reader>, turn: TurnId, handle: &RunHandle) -> Result<(), ErrorReport> {
     let events = handle.events();
-    let reading = async {
-        let read = reader.read(turn, events).await;
-        read.map_err(|failure| report("the reader failed", &failure.to_string()))
-    };
-    let read = AssertUnwindSafe(reading).catch_unwind().await;
-    read.unwrap_or_else(|panic| Err(report("the reader panicked", &panic_message(&*panic))))
+    match reader.run(move |reader| reader.read(turn, events)).await {
+        Ok(read) => read.map_err(|failure| report("the reader failed", &failure.to_string())),
+        Err(Panicked(why)) => Err(report("the reader panicked", &why)),
+    }
 }

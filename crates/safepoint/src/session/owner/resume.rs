@@ -5,12 +5,7 @@
 use tokio::sync::oneshot;
 
 use super::{Answer, Effect, Input, Item, Owner, Work, plan::report};
-use crate::{
-    agent::OnRestart,
-    approval::Approvals,
-    callback::{self, Panicked},
-    session::machine::From,
-};
+use crate::{agent::OnRestart, approval::Approvals, callback::Panicked, session::machine::From};
 
 impl<T: Item> Owner<T> {
     pub(super) async fn resume(&mut self, reply: oneshot::Sender<Answer>) {
@@ -52,7 +47,7 @@ impl<T: Item> Owner<T> {
         let Some((work, _)) = &mut self.left else { return Ok(true) };
         if work.agent.is_none() {
             let (planner, turn) = (&self.settings.planner, work.turn);
-            work.agent = callback::call(|| planner.resumes(turn))?;
+            work.agent = planner.call(|planner| planner.resumes(turn))?;
         }
         Ok(work.agent.is_some())
     }

@@ -1,12 +1,8 @@
 //! Steers: what an item says is asked of the planner when it comes, and handed to the run at work.
 
-use std::panic::AssertUnwindSafe;
-
-use super::{
-    Delivered, Input, Item, ItemId, Owner, SessionEvent, TurnId,
-    plan::{panic_message, report},
-};
+use super::{Delivered, Input, Item, ItemId, Owner, SessionEvent, TurnId, plan::report};
 use crate::{
+    callback::Panicked,
     session::{item::Policy, machine::How, words::Refusal},
     steer::{Steer, When},
 };
@@ -24,12 +20,10 @@ impl<T: Item> Owner<T> {
         // An ending session asks nobody: however it would have come, it is unhandled.
         if let (Policy::Steer(..), None) = (policy, self.ended) {
             let Some(held) = self.items.get(&item) else { return policy.how() };
-            let planner = &self.settings.planner;
-            let said = std::panic::catch_unwind(AssertUnwindSafe(|| planner.steer(&held.item)));
-            match said.map_err(|panic| panic_message(&*panic)) {
+            match self.settings.planner.call(|planner| planner.steer(&held.item)) {
                 Ok(message) if message.is_blank() => return How::Refused(Refusal::Blank),
                 Ok(message) => self.steering = Some(Box::new(message)),
-                Err(why) => {
+                Err(Panicked(why)) => {
                     self.broke(report("the planner panicked", &why)).await;
                     return How::Enqueue;
                 }

@@ -6,15 +6,15 @@ use safepoint_scope::{Actor, Asked, Code, Grace, Mode, Reach, Reason, SafePoints
 
 use super::{
     Answer, ErrorReport, Fate, Input, Item, Mail, Outcome, Owner, RunHandle, SessionEvent, TurnId, Work,
-    follower::Follower,
-    plan::{panic_message, report},
+    follower::Follower, plan::report,
 };
 use crate::{
+    callback::Panicked,
     log::{Log, MemoryLog},
     run::Run,
     session::{
         journal::TurnLog,
-        machine::{End, First, From, Leftover, Watch, Why},
+        machine::{End, EndedBy, From, Leftover, Watch, Why},
     },
 };
 
@@ -45,7 +45,7 @@ impl<T: Item> Owner<T> {
         drop(self.scope.spawn("turn's follower", follower.follow()));
         match &self.settings.reader {
             None => self.shared.mailbox.post(Mail::Read { turn }),
-            Some(reader) => self.read(turn, Arc::clone(reader), handle),
+            Some(reader) => self.read(turn, reader.clone(), handle),
         }
     }
 
@@ -118,7 +118,9 @@ impl<T: Item> Owner<T> {
                 }
                 .because(preempted("a newer item came"))
             }
-            Why::Escalated => StopRequest::now().reach(Reach::Tree).because(preempted("its grace is over")),
+            Why::Escalated => {
+                StopRequest::now().reach(Reach::Tree).grace_over().because(preempted("its grace is over"))
+            }
             Why::Protected => StopRequest::at(SafePoints::AFTER_ALL_CALLS)
                 .because(preempted("newer items came; this turn may finish its first round")),
             Why::Broken => StopRequest::now().reach(Reach::Tree).because(
@@ -143,14 +145,14 @@ impl<T: Item> Owner<T> {
             Outcome::Stopped(stopped) => {
                 let stop = stopped.receipt().stop.as_ref();
                 let is_preempt = stop.is_some_and(|stop| stop.reason.code == Code::PREEMPTED.as_str());
-                let first = if is_preempt { First::Preempt } else { First::Other };
+                let by = if is_preempt { EndedBy::Preempt } else { EndedBy::Other };
                 let asked =
                     (is_preempt && self.machine.would_be_preempted()).then(|| self.after_preempt(turn));
                 let after = asked.unwrap_or(Ok(Leftover::Drop)).unwrap_or_else(|error| {
                     panicked = Some(error);
                     Leftover::Drop
                 });
-                End::Stopped { first, after }
+                End::Stopped { by, after }
             }
         };
         let lost = self.note_lost(&outcome);
@@ -169,10 +171,8 @@ impl<T: Item> Owner<T> {
 
     fn after_preempt(&self, turn: TurnId) -> Result<Leftover, ErrorReport> {
         let items = self.machine.items().to_vec();
-        let planner = &self.settings.planner;
-        let asked = std::panic::AssertUnwindSafe(|| planner.preempted(turn, &items));
-        std::panic::catch_unwind(asked)
-            .map_err(|panic| report("the planner panicked", &panic_message(&*panic)))
+        let asked = self.settings.planner.call(|planner| planner.preempted(turn, &items));
+        asked.map_err(|Panicked(why)| report("the planner panicked", &why))
     }
 
     pub(super) fn turn_ended(&mut self, turn: TurnId, fate: Fate) {

@@ -1,7 +1,7 @@
 //! What holds in every state of a session, and that from each of them it can end.
 
 use super::{
-    End, First, Input, ItemId, Leftover, Phase, Strength,
+    End, EndedBy, Input, ItemId, Leftover, Phase, Strength,
     world::{Place, World},
 };
 
@@ -53,8 +53,8 @@ impl World {
             let input = match (world.run, world.winding) {
                 _ if world.stopped < Some(Strength::Now) => Input::Stop(Strength::Now),
                 (Some(turn), _) => {
-                    let first = world.stopping.unwrap_or(First::Other);
-                    Input::Settled { turn, end: End::Stopped { first, after: Leftover::Drop } }
+                    let by = EndedBy::Other;
+                    Input::Settled { turn, end: End::Stopped { by, after: Leftover::Drop } }
                 }
                 (None, Some((turn, false, _))) => Input::Quiet(turn),
                 (None, Some((turn, true, false))) => Input::Read(turn),

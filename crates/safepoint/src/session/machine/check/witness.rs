@@ -3,7 +3,7 @@
 
 use super::Record;
 use super::{
-    Answer, Effect, End, Fate, First, From, How, Input, ItemId, Moment, OnFailure, Phase, Rules, Strength,
+    Answer, Effect, End, EndedBy, Fate, From, How, Input, ItemId, Moment, OnFailure, Phase, Rules, Strength,
     TurnId, Why, Yet,
     world::{Asked, World},
 };
@@ -132,9 +132,9 @@ impl World {
             End::Failed => Fate::Failed(turn),
             End::Suspended => Fate::Suspended(turn),
             End::Stopped { .. } if self.witness.session_asked => Fate::Interrupted(turn),
-            End::Stopped { first: First::Preempt, .. } if self.forgets(turn) => Fate::RolledBack(turn),
-            End::Stopped { first: First::Preempt, .. } => Fate::Preempted(turn),
-            End::Stopped { first: First::Other, .. } => Fate::Interrupted(turn),
+            End::Stopped { by: EndedBy::Preempt, .. } if self.forgets(turn) => Fate::RolledBack(turn),
+            End::Stopped { by: EndedBy::Preempt, .. } => Fate::Preempted(turn),
+            End::Stopped { by: EndedBy::Other, .. } => Fate::Interrupted(turn),
         }
     }
 

@@ -1,7 +1,7 @@
 //! The world around the machine: what may happen next, and what must hold whatever did.
 
 use super::{
-    Answer, Effect, End, Fate, First, From, How, Input, ItemId, Leftover, Machine, Made, Moment, Preempted,
+    Answer, Effect, End, EndedBy, Fate, From, How, Input, ItemId, Leftover, Machine, Made, Moment, Preempted,
     Record, Rules, Strength, TurnId, Why, Yet, witness::Witness,
 };
 
@@ -58,8 +58,8 @@ pub(super) struct World {
     pub(super) preempts: Vec<Asked>,
     pub(super) plan: Option<(u64, Vec<ItemId>, Option<TurnId>)>,
     pub(super) run: Option<TurnId>,
-    /// Whether the run was asked to stop, and whether a preempt asked first.
-    pub(super) stopping: Option<First>,
+    /// Whether a preempt has asked the run to stop: its request, or that of anybody else, may be what takes effect.
+    preempting: Yet,
     /// The last turn, whether it is quiet, and whether its reader has returned.
     pub(super) winding: Option<(TurnId, bool, bool)>,
     early: Early,
@@ -80,7 +80,7 @@ impl World {
             preempts: Vec::new(),
             plan: None,
             run: None,
-            stopping: None,
+            preempting: Yet::No,
             winding: None,
             early: Early::No,
             aside: Yet::No,
@@ -154,10 +154,10 @@ impl World {
             all.push(Input::Began(turn));
             all.extend((self.early == Early::No).then_some(Input::Read(turn)));
             let mut ends = vec![End::Done, End::Failed, End::Suspended];
-            let first = self.stopping.unwrap_or(First::Other);
-            ends.push(End::Stopped { first, after: Leftover::Drop });
-            if first == First::Preempt {
-                ends.push(End::Stopped { first, after: Leftover::Requeue });
+            ends.push(End::Stopped { by: EndedBy::Other, after: Leftover::Drop });
+            if self.preempting == Yet::Yes {
+                let afters = [Leftover::Drop, Leftover::Requeue];
+                ends.extend(afters.map(|after| End::Stopped { by: EndedBy::Preempt, after }));
             }
             all.extend(ends.into_iter().map(|end| Input::Settled { turn, end }));
             let steered = (0..self.places.len()).filter(|n| self.places[*n] == Place::Steering(turn));
@@ -195,7 +195,7 @@ impl World {
             Input::SteerTaken { turn, item } => self.put(*item, Place::InTurn(*turn)),
             Input::Settled { turn, .. } => {
                 self.run = None;
-                self.stopping = None;
+                self.preempting = Yet::No;
                 self.winding = Some((*turn, false, self.early == Early::Read));
                 self.early = Early::No;
             }
@@ -246,13 +246,10 @@ impl World {
             Effect::Start { turn, from, .. } => self.started(*turn, *from),
             Effect::StopRun { turn, why } => {
                 assert_eq!(self.run, Some(*turn), "a stop of a run that is not at work");
-                let first = if matches!(why, Why::Preempt { .. } | Why::Protected) {
-                    First::Preempt
-                } else {
-                    First::Other
-                };
                 self.is_bound(*turn, *why);
-                self.stopping.get_or_insert(first);
+                if matches!(why, Why::Preempt { .. } | Why::Protected | Why::Escalated) {
+                    self.preempting = Yet::Yes;
+                }
             }
             Effect::Steer { turn, item, .. } => self.put(*item, Place::Steering(*turn)),
             Effect::Requeued(item) => self.put(*item, Place::Waiting),
@@ -281,11 +278,8 @@ impl World {
         assert!(self.machine_items_fit(turn, from), "an item is delivered twice");
         self.run = Some(turn);
         self.winding = None;
-        self.stopping = match from {
-            From::Withdrawal(Why::Preempt { .. }) => Some(First::Preempt),
-            From::Withdrawal(_) => Some(First::Other),
-            From::Plan | From::Resume | From::Decision => None,
-        };
+        let withdraws = matches!(from, From::Withdrawal(Why::Preempt { .. }));
+        self.preempting = if withdraws { Yet::Yes } else { Yet::No };
         for item in self.machine.items().to_vec() {
             self.put(item, Place::InTurn(turn));
         }
