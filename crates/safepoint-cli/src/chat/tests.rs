@@ -365,6 +365,24 @@ fn a_question_shows_what_would_run_and_one_key_answers() {
     }
 }
 
+/// S8.2: who has answered a question that stood here is asked, where somebody else could, and only then.
+#[test]
+fn who_answered_elsewhere_is_asked() {
+    for (is_kept, here) in [(true, false), (true, true), (false, false)] {
+        let mut world = World::at_work();
+        world.state.about.is_kept = is_kept;
+        let question = world.question();
+        world.wait(CALM);
+        if here {
+            world.tap(KeyCode::Char('y'));
+        }
+        let (id, answer) = (question.id.clone(), Answered::Decided(Decision::Approve));
+        let acts = world.fact(Fact::ApprovalClosed { id, call_id: CallId::from("call_2"), answer });
+        let asked = if is_kept && !here { vec![Act::WhoAnswered(question.id)] } else { Vec::new() };
+        assert_eq!(acts, asked, "kept: {is_kept}, here: {here}");
+    }
+}
+
 /// S8.6: how far a yes reaches is said before it is given, and a key that says neither gives none.
 #[test]
 fn a_yes_for_always_says_what_it_allows() {
