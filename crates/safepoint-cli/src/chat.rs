@@ -88,12 +88,7 @@ async fn once(args: &AgentArgs, kept: Option<&Kept>, path: Option<&PathBuf>) -> 
     let is_seen = is_on_terminal();
     // Where nothing can be drawn, lines are written.
     let screen = if is_seen { None } else { Some(Screen::start(false)) };
-    let asking = match (&screen, kept) {
-        (_, Some(_)) => Asking::Later,
-        (None, None) => Asking::OnScreen,
-        (Some(screen), None) if Keyboard::is_there() => Asking::AtKeyboard(Arc::clone(screen)),
-        (Some(_), None) => Asking::Nobody,
-    };
+    let asking = asking(screen.as_ref(), kept);
     let (crew, notice) = Crew::choose(args.clone(), &processes, asking).await?;
     let mut builder = Session::builder(CrewPlanner(Arc::clone(&crew)));
     if let Some(setup) = &args.remembered {
@@ -143,6 +138,16 @@ async fn once(args: &AgentArgs, kept: Option<&Kept>, path: Option<&PathBuf>) -> 
     let after = driver.drive().await;
     crew.leave().await;
     finish(socket, after).await
+}
+
+/// Whether somebody is asked, and how.
+fn asking(lines: Option<&Arc<Screen>>, kept: Option<&Kept>) -> Asking {
+    match (lines, kept) {
+        (_, Some(_)) => Asking::Later,
+        (None, None) => Asking::OnScreen,
+        (Some(screen), None) if Keyboard::is_there() => Asking::AtKeyboard(Arc::clone(screen)),
+        (Some(_), None) => Asking::Nobody,
+    }
 }
 
 /// What the user should know before they begin.

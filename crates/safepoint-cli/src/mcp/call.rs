@@ -28,22 +28,7 @@ pub(super) async fn call(args: CallArgs, signals: &mut Signals) -> anyhow::Resul
         Ok(begun) => begun?,
         Err(got) => return Ok(stopped(got, "the tool was not called")),
     };
-    let Some(tool) = own_name(&offer, &args.tool) else {
-        let (tool, known) = (&args.tool, wanted(&offer).collect::<Vec<_>>().join(", "));
-        if offer.names.contains(tool) {
-            let why = format!(
-                "`include` or `exclude` of [mcp.{}] leaves the tool `{tool}` out: nothing was sent",
-                args.name
-            );
-            return Err(Usage(why).into());
-        }
-        return Err(Usage(format!("there is no tool `{tool}` at `{}`; there are {known}", args.name)).into());
-    };
-    if let Some(what) = offer.misfit(tool, &arguments) {
-        return Err(
-            Usage(format!("--args: they do not fit the tool `{tool}`: {what}; nothing was sent")).into()
-        );
-    }
+    let tool = meant(&offer, &args, &arguments)?;
     let called = client.call(tool, arguments, |notice| {
         // Where nobody reads it, there is nobody to tell.
         drop(output::put(Stream::Err, &Piece::Words(notice)));
@@ -98,6 +83,27 @@ fn call_line(args: &CallArgs, status: &str, text: &str) -> Value {
     let (server, tool) = (&args.name, &args.tool);
     let line = json!({"server": server, "tool": tool, "status": status, "output": text});
     Told::default().line("mcp_call", None, line)
+}
+
+/// The server's own name of the tool that is meant, if it may be called with these arguments.
+fn meant<'a>(offer: &'a Offer, args: &CallArgs, arguments: &Value) -> Result<&'a str, Usage> {
+    let (server, named) = (&args.name, &args.tool);
+    let Some(tool) = own_name(offer, named) else {
+        let known = wanted(offer).collect::<Vec<_>>().join(", ");
+        return Err(Usage(if offer.names.contains(named) {
+            format!(
+                "`include` or `exclude` of [mcp.{server}] leaves the tool `{named}` out: nothing was sent"
+            )
+        } else {
+            format!("there is no tool `{named}` at `{server}`; there are {known}")
+        }));
+    };
+    match offer.misfit(tool, arguments) {
+        None => Ok(tool),
+        Some(what) => {
+            Err(Usage(format!("--args: they do not fit the tool `{tool}`: {what}; nothing was sent")))
+        }
+    }
 }
 
 /// The server's own name of a tool that is named so, or offered so; none of one that is left out.
