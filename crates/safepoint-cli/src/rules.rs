@@ -1,7 +1,7 @@
 //! The rules of the config file: which calls may run, are asked about, or may not run, by tool and arguments.
 //!
-//! **Invariants**: the first rule that fits decides; what an allowing rule's `*` stands for never begins another command
-//! and never climbs out of a directory.
+//! **Invariants**: the first rule that fits decides; what an allowing rule's `*` stands for can be judged: it begins no
+//! other command, is expanded by no shell, stays inside its word, and does not climb out of a directory.
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
@@ -16,9 +16,11 @@ use toml::Spanned;
 
 use crate::args::Usage;
 
+mod address;
 mod pattern;
+mod words;
 
-use pattern::{Pattern, Star};
+use pattern::{Pattern, Reading};
 
 /// What the model is told of a call that a rule denies, where the rule does not say it.
 const DENIED: &str = "[denied: a rule of the user does not allow this call.]";
@@ -88,13 +90,23 @@ impl Wanted {
         })
     }
 
-    fn fits(&self, value: &Value, star: Star) -> bool {
+    fn fits(&self, value: &Value, reading: Reading) -> bool {
         match (self, value) {
-            (Self::Like(pattern), Value::String(text)) => pattern.fits(text, star),
-            (Self::Like(pattern), other) => pattern.fits(&other.to_string(), star),
+            (Self::Like(pattern), Value::String(text)) => pattern.fits(text, reading),
+            (Self::Like(pattern), other) => pattern.fits(&other.to_string(), reading),
             (Self::Exactly(wanted), value) => is_same(wanted, value),
-            (Self::AnyOf(any), value) => any.iter().any(|wanted| wanted.fits(value, star)),
-            (Self::With(fields), value) => all_fit(fields, value, star),
+            (Self::AnyOf(any), value) => any.iter().any(|wanted| wanted.fits(value, reading)),
+            (Self::With(fields), value) => all_fit(fields, value, |_| reading),
+        }
+    }
+
+    /// Whether what it allows can be judged.
+    fn check(&self, reading: Reading) -> Result<(), String> {
+        match self {
+            Self::Like(pattern) => pattern.check(reading),
+            Self::Exactly(_) => Ok(()),
+            Self::AnyOf(any) => any.iter().try_for_each(|wanted| wanted.check(reading)),
+            Self::With(fields) => fields.values().try_for_each(|wanted| wanted.check(reading)),
         }
     }
 }
@@ -103,8 +115,24 @@ fn read_all(fields: &toml::Table) -> Result<BTreeMap<String, Wanted>, String> {
     fields.iter().map(|(name, value)| Ok((name.clone(), Wanted::read(value)?))).collect()
 }
 
-fn all_fit(fields: &BTreeMap<String, Wanted>, value: &Value, star: Star) -> bool {
-    fields.iter().all(|(name, wanted)| value.get(name).is_some_and(|value| wanted.fits(value, star)))
+fn all_fit(fields: &BTreeMap<String, Wanted>, value: &Value, reading: impl Fn(&str) -> Reading) -> bool {
+    let fits = |name: &str, wanted: &Wanted| {
+        value.get(name).is_some_and(|value| wanted.fits(value, reading(name)))
+    };
+    fields.iter().all(|(name, wanted)| fits(name, wanted))
+}
+
+/// How an argument is read where a rule on `tool` allows something. Of a tool that is not ours nobody knows what it does
+/// with text: it may hand it to a shell.
+fn careful(tool: &str, arg: &str) -> Reading {
+    match (tool, arg) {
+        ("read_file" | "write_file" | "edit_file" | "list_dir" | "search", "path") => Reading::Path,
+        ("http_get", "url") => Reading::Address,
+        ("read_file" | "write_file" | "edit_file" | "list_dir" | "search" | "http_get" | "sleep", _) => {
+            Reading::Anything
+        }
+        _ => Reading::Words,
+    }
 }
 
 /// `5` and `5.0` are one number.
@@ -139,7 +167,9 @@ impl Rules {
                 return Err(wrong("`tool` is empty; name a tool, or write \"*\" for every tool".into()));
             }
             let args = read_all(&args).map_err(wrong)?;
-            rules.rules.push(OneRule { line, tool, args, ruling });
+            let rule = OneRule { line, tool, args, ruling };
+            rule.args.iter().try_for_each(|(arg, wanted)| wanted.check(rule.reading(arg))).map_err(wrong)?;
+            rules.rules.push(rule);
         }
         Ok(rules)
     }
@@ -223,9 +253,15 @@ impl OneRule {
         if self.args.is_empty() {
             return rule;
         }
-        let star = if self.ruling == Ruling::Allow { Star::Careful } else { Star::Wide };
-        let args = self.args.clone();
-        rule.when(move |given| all_fit(&args, given, star))
+        let this = self.clone();
+        rule.when(move |given| all_fit(&this.args, given, |arg| this.reading(arg)))
+    }
+
+    fn reading(&self, arg: &str) -> Reading {
+        match self.ruling {
+            Ruling::Allow => careful(&self.tool, arg),
+            Ruling::Ask | Ruling::Deny(_) => Reading::Anything,
+        }
     }
 }
 

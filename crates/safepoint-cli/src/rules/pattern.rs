@@ -1,8 +1,13 @@
-//! Text with stars in it: `*` is any text, or any harmless text where it allows something; `**` is any text.
+//! Text with stars in it. What a `*` stands for is up to how the argument is read; `**` is any text.
+
+use super::{address, words};
 
 /// A pattern that was read.
 #[derive(Clone, Debug)]
-pub(super) struct Pattern(Vec<Piece>);
+pub(super) struct Pattern {
+    text: String,
+    pieces: Vec<Piece>,
+}
 
 /// Exhaustive: a letter, or one of the two stars.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,23 +17,18 @@ enum Piece {
     Two,
 }
 
-/// What `*` stands for. Exhaustive: where it allows something, what cannot begin another command and cannot climb out of
-/// a directory; where it asks or denies, anything.
+/// How an argument is read, which says what a `*` may stand for. Exhaustive: where a rule asks or denies it is any text;
+/// where a rule allows, only what can be judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Star {
-    Careful,
-    Wide,
-}
-
-/// With these a shell begins another command, or puts one command's output into another.
-const BEGINS_ANOTHER: [char; 12] = [';', '&', '|', '<', '>', '$', '`', '(', ')', '\n', '\r', '\0'];
-
-impl Star {
-    /// Whether it may stand for this letter after that one.
-    fn takes(self, before: Option<char>, letter: char) -> bool {
-        let climbs = before == Some('.') && letter == '.';
-        self == Self::Wide || !(climbs || BEGINS_ANOTHER.contains(&letter))
-    }
+pub(super) enum Reading {
+    /// Any text.
+    Anything,
+    /// Words of a command of a shell.
+    Words,
+    /// A path of the file tools, which no shell reads.
+    Path,
+    /// An address that is fetched.
+    Address,
 }
 
 impl Pattern {
@@ -41,38 +41,70 @@ impl Pattern {
                 (letter, _) => pieces.push(Piece::Letter(letter)),
             }
         }
-        Self(pieces)
+        Self { text: text.to_owned(), pieces }
     }
 
     /// Whether all of the text is as the pattern says. The time is bounded by the product of both lengths.
-    pub(super) fn fits(&self, text: &str, star: Star) -> bool {
-        let end = self.0.len();
+    pub(super) fn fits(&self, text: &str, reading: Reading) -> bool {
+        if !self.pieces.contains(&Piece::One) {
+            return self.is_like(text, |_| false);
+        }
+        match reading {
+            Reading::Anything => self.is_like(text, |_| true),
+            // Who writes `**` has given up what a command or an address is.
+            _ if self.pieces.contains(&Piece::Two) => self.is_like(text, words::is_inert),
+            Reading::Words => words::fit(&self.text, text),
+            Reading::Path => self.is_like(text, |_| true) && climbs(text) <= climbs(&self.text),
+            Reading::Address => address::fit(&self.text, text),
+        }
+    }
+
+    /// What makes it impossible to judge what its stars would stand for.
+    ///
+    /// # Errors
+    /// Why, and what to write instead.
+    pub(super) fn check(&self, reading: Reading) -> Result<(), String> {
+        let is_free = self.pieces.contains(&Piece::Two) || !self.pieces.contains(&Piece::One);
+        match reading {
+            _ if is_free => Ok(()),
+            Reading::Words => words::check(&self.text),
+            Reading::Address => address::check(&self.text),
+            Reading::Anything | Reading::Path => Ok(()),
+        }
+    }
+
+    /// Whether it is as the pattern says, where `*` stands for letters that `takes` accepts and `**` for all.
+    pub(super) fn is_like(&self, text: &str, takes: impl Fn(char) -> bool) -> bool {
+        let end = self.pieces.len();
         let mut at = vec![false; end + 1];
         at[0] = true;
         self.pass_stars(&mut at);
-        let mut before = None;
         for letter in text.chars() {
             let mut next = vec![false; end + 1];
-            for (place, piece) in self.0.iter().enumerate().filter(|(place, _)| at[*place]) {
+            for (place, piece) in self.pieces.iter().enumerate().filter(|(place, _)| at[*place]) {
                 match piece {
                     Piece::Letter(wanted) => next[place + 1] |= *wanted == letter,
-                    Piece::One => next[place] |= star.takes(before, letter),
+                    Piece::One => next[place] |= takes(letter),
                     Piece::Two => next[place] = true,
                 }
             }
             self.pass_stars(&mut next);
             at = next;
-            before = Some(letter);
         }
         at[end]
     }
 
     /// A star may stand for nothing.
     fn pass_stars(&self, at: &mut [bool]) {
-        for (place, piece) in self.0.iter().enumerate() {
+        for (place, piece) in self.pieces.iter().enumerate() {
             if at[place] && matches!(piece, Piece::One | Piece::Two) {
                 at[place + 1] = true;
             }
         }
     }
+}
+
+/// How often a path goes up. One that a star matched and that goes up more often than its pattern climbs.
+pub(super) fn climbs(path: &str) -> usize {
+    path.split('/').filter(|part| *part == "..").count()
 }

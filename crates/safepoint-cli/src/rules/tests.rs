@@ -15,9 +15,13 @@ fn read(text: &str) -> Result<Rules, Usage> {
 }
 
 fn fits(args: &str, then: &str, given: &Value) -> bool {
-    let rules = read(&format!("[[rules]]\ntool = \"x\"\nargs = {args}\nthen = \"{then}\"")).unwrap();
-    let star = if then == "allow" { Star::Careful } else { Star::Wide };
-    all_fit(&rules.rules[0].args, given, star)
+    fits_of("x", args, then, given)
+}
+
+fn fits_of(tool: &str, args: &str, then: &str, given: &Value) -> bool {
+    let rules = read(&format!("[[rules]]\ntool = \"{tool}\"\nargs = {args}\nthen = \"{then}\"")).unwrap();
+    let rule = &rules.rules[0];
+    all_fit(&rule.args, given, |arg| rule.reading(arg))
 }
 
 /// S8.1: where a `*` allows something it stands for no second command and for no way out of a directory; where it
@@ -46,6 +50,108 @@ fn a_star_that_allows_begins_no_other_command() {
             command.starts_with("git "),
             "{command}"
         );
+    }
+}
+
+/// S8.7: a `*` inside a word stays in it, and stands for nothing that a shell would read as anything but itself.
+#[test]
+fn a_star_inside_a_word_does_not_climb() {
+    for (command, allowed) in [
+        ("cat docs/a.txt", true),
+        ("cat docs/a/b.txt", true),
+        ("cat docs/", true),
+        ("cat docs/.''./.''./x", false),
+        ("cat docs/.\"\"./x", false),
+        ("cat docs/.?/.?/etc/hostname", false),
+        ("cat docs/.[.]/x", false),
+        ("cat docs/{.,a}./x", false),
+        ("cat docs/a /etc/hostname", false),
+        ("cat docs/a\t/etc/hostname", false),
+        ("cat docs/a\u{a0}/etc/hostname", false),
+        ("cat docs/~root/x", false),
+        ("cat docs/\\.\\./x", false),
+        ("cat docs/../x", false),
+        ("cat docs/a/..", false),
+        ("cat docs/$HOME", false),
+        ("cat docs/$(id)", false),
+        ("cat docs/`id`", false),
+        ("cat docs/a;id", false),
+        ("cat docs/a\nid", false),
+        ("cat docs/a>b", false),
+        ("cat docs/a #b", false),
+    ] {
+        let given = json!({"command": command});
+        assert_eq!(fits("{ command = \"cat docs/*\" }", "allow", &given), allowed, "{command}");
+    }
+    for (pattern, command, allowed) in [
+        ("cat docs/.*", "cat docs/./x", false),
+        ("cat docs/.*", "cat docs/.a", true),
+        ("cat '.'*", "cat '.'./x", false),
+        ("cat ../shared/*", "cat ../shared/x", true),
+        ("cat ../shared/*", "cat ../shared/../x", false),
+        ("cat *.md", "cat a.md", true),
+        ("cat *.md", "cat /etc/a.md", false),
+        ("cat *.md", "cat a.md /etc/b.md", false),
+        ("cat *", "cat a.md b.md", true),
+        ("cat *", "cat ~/a", false),
+        ("cat *", "cat a ../b", false),
+        ("cd web && npm run *", "cd web && npm run build", true),
+        ("cd web && npm run *", "cd web && npm run build && id", false),
+        ("grep -e \\\"a b\\\" src/*", "grep -e \"a b\" src/x", true),
+        ("grep -e \\\"a b\\\" src/*", "grep -e \"a  b\" src/x", false),
+        ("npm * --silent", "npm run build --silent", true),
+        ("npm * --silent", "npm --silent", false),
+    ] {
+        let args = format!("{{ command = \"{pattern}\" }}");
+        assert_eq!(fits(&args, "allow", &json!({"command": command})), allowed, "{pattern}: {command}");
+    }
+}
+
+/// S8.7: a path of the file tools is read by no shell; an address is matched part by part.
+#[test]
+fn a_star_of_a_path_or_an_address_stays_where_it_is() {
+    for (path, allowed) in
+        [("docs/my file.md", true), ("docs/ä/ö.md", true), ("docs/../x", false), ("docs/a/../../x", false)]
+    {
+        let given = json!({"path": path});
+        assert_eq!(fits_of("read_file", "{ path = \"docs/*\" }", "allow", &given), allowed, "{path}");
+    }
+    for (pattern, url, allowed) in [
+        ("https://docs.rs/*", "https://docs.rs/tokio?a=b&c=d", true),
+        ("https://docs.rs/*", "https://docs.rs", true),
+        ("https://docs.rs/*", "http://docs.rs/a", false),
+        ("https://docs.rs/*", "https://docs.rs@evil.example/a", false),
+        ("https://docs.rs/*", "https://docs.rs.evil.example/a", false),
+        ("https://docs.rs/tokio/*", "https://docs.rs/tokio/../x", false),
+        ("https://docs.rs/tokio/*", "https://docs.rs/tokio/%2e%2E/x", false),
+        ("https://*.example/*", "https://a.b.example/x", true),
+        ("https://*.example/*", "https://evil.org/.example/x", false),
+        ("https://*.example/*", "https://evil.org?.example/x", false),
+        ("https://*.example/*", "https://evil.org\\.example/x", false),
+        ("http://localhost:*/*", "http://localhost:8080/x", true),
+        ("http://localhost:*/*", "http://localhost:80@evil.org/x", false),
+        ("*", "https://evil.org/", true),
+    ] {
+        let args = format!("{{ url = \"{pattern}\" }}");
+        let allows = fits_of("http_get", &args, "allow", &json!({"url": url}));
+        assert_eq!(allows, allowed, "{pattern}: {url}");
+    }
+}
+
+/// S8.7, S1.6: a rule whose stars cannot be judged would never allow anything: that is a mistake, with what to write.
+#[test]
+fn a_star_that_cannot_be_judged_is_a_mistake() {
+    for (tool, args) in [
+        ("shell", "command = \"echo $*\""),
+        ("shell", "command = \"cat ~/*\""),
+        ("shell", "command = [\"true\", \"echo {*}\"]"),
+        ("http_get", "url = \"*.example\""),
+        ("http_get", "url = \"https://docs.rs*\""),
+    ] {
+        let rule = |then: &str| format!("[[rules]]\ntool = \"{tool}\"\nargs = {{ {args} }}\nthen = \"{then}\"");
+        let wrong = read(&rule("allow")).err().map(|wrong| wrong.to_string()).unwrap_or_default();
+        assert!(wrong.contains("cannot be judged"), "{args}: {wrong}");
+        assert!(read(&rule("deny")).is_ok(), "{args}");
     }
 }
 
@@ -92,6 +198,8 @@ fn a_wrong_rule_is_placed() {
 #[test]
 fn many_stars_are_no_burden() {
     let pattern = Pattern::of(&"*a".repeat(200));
-    assert!(!pattern.fits(&"a".repeat(199), Star::Wide));
-    assert!(pattern.fits(&"a".repeat(10_000), Star::Wide));
+    assert!(!pattern.fits(&"a".repeat(199), Reading::Anything));
+    assert!(pattern.fits(&"a".repeat(10_000), Reading::Anything));
+    let pattern = Pattern::of(&"* ".repeat(200));
+    assert!(pattern.fits(&"a ".repeat(5_000), Reading::Words));
 }

@@ -57,6 +57,28 @@ fn a_rule_decides_before_the_mode_does() {
     assert_eq!(statuses(&config, &[], &["false; true", "echo secret"]), ["completed", "denied"]);
 }
 
+/// S8.7: each of these got out of `docs/` by a rule for `cat docs/*`: no star reaches another word, and none stands for
+/// what a shell expands.
+#[test]
+fn a_star_that_allows_stays_in_its_word_and_its_directory() {
+    let place = tempfile::tempdir().unwrap();
+    std::fs::create_dir(place.path().join("docs")).unwrap();
+    std::fs::write(place.path().join("docs/a"), "inside").unwrap();
+    let rules = "[[rules]]\ntool = \"shell\"\nargs = { command = \"cat docs/*\" }\nthen = \"allow\"";
+    let root = place.path().to_str().unwrap();
+    let climbs = [
+        "cat docs/.''./.''./.''./.''./etc/hostname",
+        "cat docs/.?/.?/.?/.?/etc/hostname",
+        "cat docs/a /etc/hostname",
+        "cat docs/a ~/.profile",
+        "cat docs/\\.\\./\\.\\./etc/hostname",
+        "cat docs/$OLDPWD/a",
+    ];
+    let commands = [&["cat docs/a"][..], &climbs].concat();
+    let seen = statuses(rules, &["--approve", "deny", "--root", root], &commands);
+    assert_eq!(seen, [&["completed"][..], &["denied"; 6]].concat());
+}
+
 fn told(rules: &str) -> (Option<i32>, String, String) {
     told_with("all", rules)
 }
@@ -86,6 +108,11 @@ fn a_wrong_rule_names_its_file_and_line_and_what_to_do() {
         ("[[rules]]\ntool = \"shell\"\nthen = \"deny\"\nwhen = 1", "line 4", "unknown field `when`"),
         ("[[rules]]\ntool = \"shell\"\nthen = \"ask\"\nmessage = \"x\"", "line 1", "then = \"deny\""),
         ("approve = \"always\"", "line 1", "`ask`, `auto`"),
+        (
+            "[[rules]]\ntool = \"shell\"\nargs.command = \"cat ~/*\"\nthen = \"allow\"",
+            "line 1",
+            "write `**` if it may be any text",
+        ),
     ] {
         let (code, said, path) = told(rules);
         assert_eq!(code, Some(2), "{said}");
