@@ -21,6 +21,7 @@ use crate::{
     receipt::Grade,
     remote::{Delegate, Driver, Remote, RemoteSpec},
     run::Run,
+    secret::{Cleaned, Secrets},
     shared::Place,
     tool::Tool,
     toolset::{Toolset, Work},
@@ -80,6 +81,8 @@ pub(crate) struct Definition {
     /// What a stop does to its runs' work.
     pub(crate) grade: Grade,
     pub(crate) answer: AnswerOf,
+    /// What nothing that it is told may hold.
+    pub(crate) secrets: Secrets,
 }
 
 impl Definition {
@@ -121,6 +124,7 @@ impl Agent {
             window: None,
             grade: Grade::Hard,
             answer: AnswerOf::TheModel,
+            secrets: Secrets::default(),
         }
     }
 
@@ -230,6 +234,7 @@ pub struct AgentBuilder {
     window: Option<Window>,
     grade: Grade,
     answer: AnswerOf,
+    secrets: Secrets,
 }
 
 impl AgentBuilder {
@@ -326,6 +331,15 @@ impl AgentBuilder {
         }
     }
 
+    /// Names the secrets that the program knows. Where one stands in what a model, a tool or a peer says, its name takes its
+    /// place before anything is done with it: it is in no record, no event and no later request. What people say to the
+    /// agent is left as it is. Child runs have their own.
+    #[must_use]
+    pub fn secrets(mut self, secrets: Secrets) -> Self {
+        self.secrets = secrets;
+        self
+    }
+
     /// Makes the agent.
     ///
     /// # Errors
@@ -335,7 +349,15 @@ impl AgentBuilder {
         if let Some(flaw) = self.limits.flaw() {
             return Err(BuildError(format!("of the limits, {flaw}")));
         }
-        let tools = Toolset::new(self.tools).map_err(BuildError)?;
+        let secrets = self.secrets;
+        let (model, tools) = match secrets.is_empty() {
+            true => (self.model, self.tools),
+            false => {
+                let model: Arc<dyn Model> = Arc::new(Cleaned::new(self.model, secrets.clone()));
+                (model, self.tools.into_iter().map(|work| work.cleaned(&secrets)).collect())
+            }
+        };
+        let tools = Toolset::new(tools).map_err(BuildError)?;
         let spec = ModelSpec { system: self.system.clone(), tools: tools.decls(), choice: None };
         let gauge = match self.window {
             None => None,
@@ -343,7 +365,7 @@ impl AgentBuilder {
         };
         Ok(Agent {
             def: Arc::new(Definition {
-                model: model::Guarded::new(self.model),
+                model: model::Guarded::new(model),
                 system: self.system,
                 tools,
                 limits: Arc::new(self.limits),
@@ -359,6 +381,7 @@ impl AgentBuilder {
                 form: None,
                 grade: self.grade,
                 answer: self.answer,
+                secrets,
             }),
         })
     }

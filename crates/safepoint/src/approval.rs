@@ -5,12 +5,17 @@ use std::{fmt, sync::Arc};
 use futures_core::future::BoxFuture;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, value::RawValue};
+use serde_json::Value;
 
 use crate::{
     callback::{self, Panicked},
     ids::{ApprovalId, CallId, Path},
 };
+
+mod bound;
+
+pub use bound::{Undecidable, digest, read_stored};
+pub(crate) use bound::{hashed, sorted};
 
 /// What a rule says of a call. Exhaustive: a call runs, waits for a person, or does not run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -191,14 +196,37 @@ pub struct ApprovalRequest {
     pub call_id: CallId,
     /// The tool.
     pub tool: String,
+    /// The tool as it was declared, and the place that it works on, in a digest: what a yes that lasts is bound to.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub definition: String,
+    /// How long a plain yes holds.
+    #[serde(default, skip_serializing_if = "Holds::is_once")]
+    pub holds: Holds,
     /// What it would be given.
     pub args: Value,
-    /// Binds a decision to these arguments.
+    /// Binds a decision to this tool, as it is declared, with these arguments; see [`digest`].
     pub digest: String,
     /// When it was asked.
     pub asked_at: Timestamp,
     /// When it is over without an answer.
     pub expires_at: Timestamp,
+}
+
+/// How long a plain [`Decision::Approve`] holds. Exhaustive: for what was asked, or for the rest of the session.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Holds {
+    /// This once.
+    #[default]
+    Once,
+    /// For the rest of the session, for exactly what was asked: as [`Decision::ApproveAlways`] with [`Covers::Call`].
+    Session,
+}
+
+impl Holds {
+    fn is_once(&self) -> bool {
+        *self == Self::Once
+    }
 }
 
 /// How far a yes reaches that holds for the rest of the session. Exhaustive: this very call, or its tool.
@@ -225,7 +253,8 @@ pub enum Decision {
         /// What.
         covers: Covers,
     },
-    /// Run it with these arguments instead: validated again, and the rules speak again.
+    /// Run it with these arguments instead: validated again, and the rules speak again. What the rule asks that asked
+    /// before is answered by this; what a rule denies, or another one asks, is not.
     ApproveWith {
         /// The arguments to use.
         args: Value,
@@ -252,51 +281,23 @@ pub(crate) fn rule(rules: &[Rule], own: Approval, tool: &str, args: &Value) -> R
     })
 }
 
-/// Why a stored question cannot be decided.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum Undecidable {
-    /// It is no question that this release can read.
-    #[error("it cannot be read: {0}")]
-    Unreadable(#[from] serde_json::Error),
-    /// The arguments that it shows are not those that would run.
-    #[error("it is damaged: the arguments that it shows are not those that were asked about")]
-    Damaged,
+/// Whether it is one and the same rule that speaks of both.
+pub(crate) fn is_one_rule(
+    rules: &[Rule],
+    tool: &str,
+    (one, other): (&Value, &Value),
+) -> Result<bool, Panicked> {
+    let place = |args| rules.iter().position(|rule| rule.fits(tool, args));
+    callback::call(|| place(one) == place(other))
 }
 
-/// Reads a question as a store keeps it, if the arguments that it shows are those of the digest beside it: what would run.
-///
-/// # Errors
-/// If it is nothing of the kind, or was altered since.
-pub fn read_stored(bytes: &[u8], asked: &str) -> Result<ApprovalRequest, Undecidable> {
-    #[derive(Deserialize)]
-    struct Shown<'a> {
-        #[serde(borrow)]
-        args: &'a RawValue,
-    }
-    let request: ApprovalRequest = serde_json::from_slice(bytes)?;
-    let shown: Shown<'_> = serde_json::from_slice(bytes)?;
-    // As it was written: a number may be read as its neighbour.
-    let fits = digest_of(shown.args.get()) == asked || digest(&request.args) == asked;
-    if fits { Ok(request) } else { Err(Undecidable::Damaged) }
-}
-
-/// A digest of the arguments: the same value gives the same text, whatever the order of its keys was.
-#[must_use]
-pub fn digest(args: &Value) -> String {
-    // A map is sorted by key already, unless some crate of the program turned `preserve_order` on.
-    let mut args = args.clone();
-    args.sort_all_objects();
-    digest_of(&args.to_string())
-}
-
-fn digest_of(args: &str) -> String {
-    use sha2::{Digest as _, Sha256};
-    let hash = Sha256::digest(args.as_bytes());
-    let mut text = String::with_capacity("sha256:".len() + hash.len() * 2);
-    text.push_str("sha256:");
-    for byte in hash {
-        text.push_str(&format!("{byte:02x}"));
-    }
-    text
+/// What a rule says that names this and nothing else; none where there is no such rule.
+pub(crate) fn rule_of_its_own(
+    rules: &[Rule],
+    tool: &str,
+    args: &Value,
+) -> Result<Option<Ruling>, Panicked> {
+    let spoken =
+        callback::call(|| rules.iter().find(|rule| rule.tool == tool && rule.fits(tool, args)))?;
+    Ok(spoken.map(|rule| rule.ruling.clone()))
 }

@@ -28,6 +28,7 @@ pub mod receipt;
 pub mod remote;
 mod run;
 pub mod schema;
+pub mod secret;
 pub mod session;
 mod shared;
 mod spans;

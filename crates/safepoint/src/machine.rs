@@ -31,7 +31,7 @@ mod tally;
 mod view;
 
 pub(crate) use bounds::{Bounds, Steered, over_attempts};
-pub(crate) use call::{Call, Questions, Shown, Step};
+pub(crate) use call::{Allowed, Call, Questions, Shown, Step};
 pub(crate) use kin::Below;
 pub(crate) use round::Round;
 

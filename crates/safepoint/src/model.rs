@@ -223,6 +223,12 @@ impl ModelError {
         self
     }
 
+    /// The same error in other words.
+    pub(crate) fn in_words(self, change: impl Fn(String) -> String) -> Self {
+        let change = |words: Cow<'static, str>| Cow::Owned(change(words.into_owned()));
+        Self { message: change(self.message), hint: self.hint.map(change), ..self }
+    }
+
     /// What kind of failure it is.
     #[must_use]
     pub fn kind(&self) -> ModelErrorKind {

@@ -13,10 +13,13 @@ use crate::{
     receipt::{ProcessReport, RemoteReport},
 };
 
+mod asks;
 mod from_fn;
 mod output;
 mod spec;
 
+pub use asks::Asks;
+pub(crate) use asks::Unruled;
 pub use from_fn::{FnTool, from_blocking_fn, from_fn};
 pub use output::{Output, Whole};
 pub(crate) use spec::Threading;
@@ -54,13 +57,6 @@ pub(crate) struct CallSite {
     pub(crate) key: String,
     /// What the peer that does the work called it in an earlier attempt.
     pub(crate) named: Option<String>,
-}
-
-/// What a call that runs asks of a person.
-#[derive(Debug)]
-pub(crate) struct Asks {
-    pub(crate) tool: String,
-    pub(crate) args: Value,
 }
 
 /// The engine behind a [`Cx`].
@@ -185,10 +181,19 @@ impl Cx {
     /// # Cancel safety
     /// Dropping this takes the question back.
     pub async fn ask(&self, tool: impl Into<String>, args: Value) -> Result<Decision, Stop> {
-        let mut question = Asking {
-            host: Arc::clone(&self.host),
-            answer: self.host.ask(&self.call.id, Asks { tool: tool.into(), args }),
-        };
+        self.put(Asks::about(tool, args)).await
+    }
+
+    /// The same for a question of which more is to be said than what it is about.
+    ///
+    /// # Errors
+    /// As [`Cx::ask`].
+    ///
+    /// # Cancel safety
+    /// As [`Cx::ask`].
+    pub async fn put(&self, asks: Asks) -> Result<Decision, Stop> {
+        let mut question =
+            Asking { host: Arc::clone(&self.host), answer: self.host.ask(&self.call.id, asks) };
         let answer = self.scope.run(&mut question.answer).await?;
         Ok(answer.unwrap_or_else(|_withdrawn| Decision::Deny { message: TAKEN_BACK.into() }))
     }

@@ -7,10 +7,12 @@ use serde_json::Value;
 
 use crate::{
     answer::Form,
+    approval::{hashed, sorted},
     child::Child,
     model::ToolDecl,
     receipt::WorkKind,
     schema::Schema,
+    secret::{CleanTool, Secrets},
     tool::{Cx, Tool, ToolResult, ToolSpec},
 };
 
@@ -50,6 +52,14 @@ impl Work {
         Self::Body(Arc::new(Declared { spec: tool.spec().clone(), tool }))
     }
 
+    /// The same, telling none of the secrets.
+    pub(crate) fn cleaned(self, secrets: &Secrets) -> Self {
+        match self {
+            Self::Body(inner) => Self::Body(Arc::new(CleanTool { inner, secrets: secrets.clone() })),
+            Self::Child(child) => Self::Child(child),
+        }
+    }
+
     pub(crate) fn spec(&self) -> &ToolSpec {
         match self {
             Self::Body(tool) => tool.spec(),
@@ -76,6 +86,7 @@ pub(crate) struct Toolset {
 struct Entry {
     work: Work,
     schema: Schema,
+    definition: Arc<str>,
 }
 
 /// Why a call cannot be given to its tool; the model is told.
@@ -97,7 +108,8 @@ impl Toolset {
             }
             let schema = Schema::new(&work.spec().parameters)
                 .map_err(|error| format!("the schema of tool `{name}` cannot be used: {error}"))?;
-            if tools.insert(name.clone(), Entry { work, schema }).is_some() {
+            let definition = definition(work.spec()).into();
+            if tools.insert(name.clone(), Entry { work, schema, definition }).is_some() {
                 return Err(format!("two tools are named `{name}`"));
             }
         }
@@ -107,7 +119,8 @@ impl Toolset {
     /// Adds the tool by which a model answers; its name is not taken.
     pub(crate) fn add_form(&mut self, form: &Arc<Form>) {
         self.decls = self.decls.iter().cloned().chain([form.spec().decl()]).collect();
-        let entry = Entry { work: Work::Body(Arc::clone(form) as Arc<dyn Tool>), schema: form.schema() };
+        let (work, schema) = (Work::Body(Arc::clone(form) as Arc<dyn Tool>), form.schema());
+        let entry = Entry { work, schema, definition: definition(form.spec()).into() };
         self.tools.insert(form.name().to_owned(), entry);
     }
 
@@ -122,6 +135,11 @@ impl Toolset {
 
     pub(crate) fn get(&self, name: &str) -> Option<&Work> {
         self.tools.get(name).map(|entry| &entry.work)
+    }
+
+    /// The tool as it is declared, in a digest; empty where there is no such tool.
+    pub(crate) fn definition(&self, name: &str) -> &str {
+        self.tools.get(name).map_or("", |entry| &entry.definition)
     }
 
     pub(crate) fn children(&self) -> impl Iterator<Item = &Arc<Child>> {
@@ -150,6 +168,14 @@ impl Toolset {
             names => format!("error: there is no tool `{name}`. There are: {}.", names.join(", ")),
         })
     }
+}
+
+/// A tool as it is declared, and what it works on, in a digest: with another description, other arguments, another effect
+/// or another directory it is another tool.
+fn definition(spec: &ToolSpec) -> String {
+    let effect = format!("{:?}", spec.effect);
+    let place = spec.place.as_deref().unwrap_or_default();
+    hashed("sha256:", &[&spec.name, &spec.description, &sorted(&spec.parameters), &effect, place])
 }
 
 /// What a model wrote as arguments; nothing at all is an empty object.

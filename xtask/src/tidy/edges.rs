@@ -49,6 +49,7 @@ const MODULES: &[&str] = &[
     "approval",
     "receipt",
     "tool",
+    "secret",
     "remote",
     "event",
     "hook",

@@ -13,6 +13,8 @@ fn asked(question: Question) -> ApprovalRequest {
         call_id: CallId::from("call_1"),
         tool: "pay".into(),
         args: serde_json::json!({"cents": 5}),
+        definition: String::new(),
+        holds: safepoint::approval::Holds::Once,
         digest: String::new(),
         asked_at: Timestamp::UNIX_EPOCH,
         expires_at: Timestamp::UNIX_EPOCH,

@@ -122,6 +122,8 @@ impl World {
             path: Path::default(),
             tool: "shell".into(),
             args: serde_json::json!({"command": "rm \u{202e}x", "timeout": 5}),
+            definition: String::new(),
+            holds: safepoint::approval::Holds::Once,
             digest: String::new(),
             asked_at: Timestamp::UNIX_EPOCH,
             expires_at: Timestamp::UNIX_EPOCH,

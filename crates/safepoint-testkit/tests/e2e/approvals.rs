@@ -158,8 +158,10 @@ async fn a_question_names_its_call_its_arguments_and_its_end() {
         let outcome = closing.check().await.unwrap().outcome;
         let [question] = &questions(&outcome)[..] else { panic!("one question") };
         assert_eq!((question.tool.as_str(), &question.args), ("pay", &json!({"euros": 500})));
-        assert_eq!(question.digest, approval::digest(&json!({"euros": 500})));
-        assert_ne!(question.digest, approval::digest(&json!({"euros": 501})));
+        let digest =
+            |tool: &str, euros: u32| approval::digest(tool, &question.definition, &json!({"euros": euros}));
+        assert_eq!(question.digest, digest("pay", 500));
+        assert!(question.digest != digest("pay", 501) && question.digest != digest("play", 500));
         assert_eq!(question.expires_at.as_second() - question.asked_at.as_second(), 3600);
         assert!(handle.alive().is_empty() && bank.paid().is_empty());
         assert_eq!((outcome.ending(), bank.server.requests().len()), (Ending::Suspended, 1));

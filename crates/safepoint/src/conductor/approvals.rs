@@ -15,10 +15,11 @@ use crate::{
     event::Fact,
     executor,
     ids::{ApprovalId, CallId},
-    machine::{Call, Shown, Step},
+    machine::{Allowed, Call, Shown, Step},
     message::ToolCall,
     receipt::{CallStatus, WorkKind},
     shared::{Closing, DecideError, Decided, Msg, Ruled},
+    tool::Asks,
     toolset::{self, Misfit},
 };
 
@@ -44,7 +45,7 @@ impl Conductor {
             self.site(&call.id);
             match step {
                 Step::Lost => self.judge_lost(index, &call).await?,
-                Step::Approved { args, shown } => self.judge_approved(index, &call, (args, shown)).await?,
+                Step::Approved(allowed) => self.judge_approved(index, &call, allowed).await?,
                 Step::Wanted => self.judge_wanted(index, &call).await?,
                 Step::Again { args, .. } => match self.def.tools.fit(&call.name, &args) {
                     Ok(work) => {
@@ -89,19 +90,18 @@ impl Conductor {
             Ruling::Ask => match self.def.approvals.clone() {
                 Approvals::Auto => self.machine.clear(index, args, overlaps),
                 Approvals::Deny => self.deny(call, String::new()).await?,
-                _ if self.shared.tree.always.covers(&call.name, &args) => {
+                _ if self.is_covered(&call.name, &call.name, &args) => {
                     self.machine.clear(index, args, overlaps);
                 }
                 Approvals::Ask(None, Unanswered::Deny) => {
                     self.deny(call, NOBODY.into()).await?;
                 }
                 Approvals::Ask(None, Unanswered::Suspend) => {
-                    let request = self.ask(&call.id, (call.name.clone(), args), Question::MayRun).await?;
+                    let request = self.ask(call, Asks::about(&call.name, args), Question::MayRun).await?;
                     self.wait_behind(&request);
                 }
                 Approvals::Ask(Some(approver), _) => {
-                    let asks = (call.name.clone(), args);
-                    let request = self.ask(&call.id, asks, Question::MayRun).await?;
+                    let request = self.ask(call, Asks::about(&call.name, args), Question::MayRun).await?;
                     self.put(approver, request);
                 }
             },
@@ -109,38 +109,43 @@ impl Conductor {
         Ok(())
     }
 
-    /// A person said yes. Arguments that they changed are validated again, and what the rules deny or ask of those is
-    /// not covered by the yes (S8.2).
+    /// A person said yes, to this tool as it was. Arguments that they changed are validated again: what a rule denies of
+    /// those is not covered by the yes, nor what another rule asks than that which asked before (S8.2).
     async fn judge_approved(
         &mut self,
         index: usize,
         call: &ToolCall,
-        (args, shown): (Value, Shown),
+        Allowed { args, shown, asked, definition }: Allowed,
     ) -> Result<(), Broken> {
-        let overlaps = match self.def.tools.fit(&call.name, &args) {
-            Ok(tool) => tool.spec().may_overlap(),
+        let spec = match self.def.tools.fit(&call.name, &args) {
+            Ok(tool) => tool.spec().clone(),
             Err(Misfit(why)) => return self.misfit(call, why).await,
         };
-        let not_needed = approval::Approval::NotNeeded;
-        let ruling = match approval::rule(&self.def.rules, not_needed, &call.name, &args) {
-            Ok(ruling) => ruling,
+        let is_same = definition.is_empty() || definition == self.def.tools.definition(&call.name);
+        let own = if is_same { approval::Approval::NotNeeded } else { spec.approval };
+        let rules = &self.def.rules;
+        let judged = approval::rule(rules, own, &call.name, &args)
+            .and_then(|ruling| Ok((ruling, approval::is_one_rule(rules, &call.name, (&asked, &args))?)));
+        let (ruling, is_asked_for) = match judged {
+            Ok(judged) => judged,
             Err(panic) => {
                 self.callback_panicked("a rule", &panic);
                 return Ok(());
             }
         };
-        match (shown, ruling) {
-            (Shown::Others, Ruling::Deny(why)) => self.deny(call, why).await,
-            (Shown::Others, Ruling::Ask) if !self.shared.tree.always.covers(&call.name, &args) => {
-                let request = self.ask(&call.id, (call.name.clone(), args), Question::MayRun).await?;
+        let is_bound = is_same && (shown == Shown::Exactly || is_asked_for);
+        match ruling {
+            Ruling::Deny(why) if shown == Shown::Others || !is_same => self.deny(call, why).await,
+            Ruling::Ask if !is_bound && !self.is_covered(&call.name, &call.name, &args) => {
+                let request = self.ask(call, Asks::about(&call.name, args), Question::MayRun).await?;
                 match self.def.approvals.clone() {
                     Approvals::Ask(Some(approver), _) => self.put(approver, request),
                     _ => self.wait_behind(&request),
                 }
                 Ok(())
             }
-            (Shown::Others, Ruling::Allow | Ruling::Ask) | (Shown::Exactly, _) => {
-                self.machine.clear(index, args, overlaps);
+            Ruling::Deny(_) | Ruling::Ask | Ruling::Allow => {
+                self.machine.clear(index, args, spec.may_overlap());
                 Ok(())
             }
         }
@@ -155,7 +160,7 @@ impl Conductor {
             _ => None,
         };
         let Some((args, approver)) = asks else { return self.end_call(call, executor::lost("")).await };
-        let request = self.ask(&call.id, (call.name.clone(), args), Question::MayHaveRun).await?;
+        let request = self.ask(call, Asks::about(&call.name, args), Question::MayHaveRun).await?;
         match approver {
             Some(approver) => self.put(approver, request),
             None => self.wait_behind(&request),
@@ -179,22 +184,32 @@ impl Conductor {
         self.end_call(call, ending).await
     }
 
+    /// Whether a lasting yes answers this: `tool` is what is asked about, of the tool `of` or of a call of it.
+    pub(super) fn is_covered(&self, of: &str, tool: &str, args: &Value) -> bool {
+        let definition = self.def.tools.definition(of);
+        let digest = approval::digest(tool, definition, args);
+        self.shared.tree.always.covers((tool, definition), &digest)
+    }
+
     pub(super) async fn ask(
         &mut self,
-        call_id: &CallId,
-        (tool, args): (String, Value),
+        call: &ToolCall,
+        Asks { tool, args, holds, .. }: Asks,
         question: Question,
     ) -> Result<ApprovalRequest, Broken> {
         let asked_at = Timestamp::now();
         let open_for =
             jiff::SignedDuration::try_from(self.def.limits.approval).unwrap_or(jiff::SignedDuration::MAX);
+        let definition = self.def.tools.definition(&call.name).to_owned();
         let request = ApprovalRequest {
             id: ApprovalId::fresh(),
             path: self.shared.path.clone(),
             question,
-            call_id: call_id.clone(),
+            call_id: call.id.clone(),
+            digest: approval::digest(&tool, &definition, &args),
             tool,
-            digest: approval::digest(&args),
+            definition,
+            holds,
             args,
             asked_at,
             expires_at: asked_at.checked_add(open_for).unwrap_or(Timestamp::MAX),

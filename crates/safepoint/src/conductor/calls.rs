@@ -87,7 +87,7 @@ impl Conductor {
                 return self.start_child(Begin { permit, child, call, args, entry, started_at }).await;
             }
         };
-        let host = RunHost::new(&self.shared, permit.scope(), &site.board, &self.def.limits);
+        let host = RunHost::new(&self.shared, permit.scope(), &site.board, &self.def);
         let site_of = CallSite { id: call.id.clone(), name: call.name.clone(), key, named };
         let job = Job {
             cx: Cx::new(permit.scope().clone(), site_of, Arc::new(host)),
@@ -163,6 +163,7 @@ impl Conductor {
 
     pub(super) async fn call_ended(&mut self, id: CallId, ending: Ending) -> Result<(), Broken> {
         let Some(call) = self.machine.running_call(&id).cloned() else { return Ok(()) };
+        let ending = ending.without(&self.def.secrets);
         self.child_ended(&id, &ending);
         self.note_rest(&id, &ending);
         let fatal =
@@ -213,7 +214,7 @@ impl Conductor {
                 Step::Running => CallStatus::LeftRunning,
                 Step::Lost => CallStatus::Stopped,
                 _ if open.is_in_doubt() => CallStatus::Stopped,
-                Step::Wanted | Step::Approved { .. } | Step::Cleared { .. } | Step::Again { .. } => {
+                Step::Wanted | Step::Approved(_) | Step::Cleared { .. } | Step::Again { .. } => {
                     CallStatus::NotStarted
                 }
                 // It waits for a person, and is told as that.

@@ -7,12 +7,14 @@ use safepoint_scope::{Asked, Scope, StopRequest};
 use tokio::{runtime, sync::oneshot};
 
 use crate::{
+    agent::Definition,
     approval::Decision,
     event::EventKind,
     executor::{self, Board, Reply},
     ids::CallId,
     limits::Limits,
     receipt::{ProcessReport, RemoteReport},
+    secret::Secrets,
     shared::{Msg, Shared},
     tool::{Asks, Host, Output},
 };
@@ -23,17 +25,19 @@ pub(super) struct RunHost {
     scope: Scope,
     board: Arc<Board>,
     limits: Arc<Limits>,
+    secrets: Secrets,
 }
 
 impl RunHost {
-    pub(super) fn new(shared: &Arc<Shared>, scope: &Scope, board: &Arc<Board>, limits: &Arc<Limits>) -> Self {
-        let (board, limits) = (Arc::clone(board), Arc::clone(limits));
-        Self { shared: Arc::downgrade(shared), scope: scope.clone(), board, limits }
+    pub(super) fn new(shared: &Arc<Shared>, scope: &Scope, board: &Arc<Board>, def: &Definition) -> Self {
+        let (board, limits, secrets) = (Arc::clone(board), Arc::clone(&def.limits), def.secrets.clone());
+        Self { shared: Arc::downgrade(shared), scope: scope.clone(), board, limits, secrets }
     }
 }
 
 impl Host for RunHost {
     fn progress(&self, call: &CallId, text: String) {
+        let text = self.secrets.clean_text(text);
         self.board.progress(&text, self.limits.call_output_bytes);
         if let Some(shared) = self.shared.upgrade() {
             shared.feed.push(EventKind::Progress { call_id: call.clone(), text });
@@ -41,7 +45,7 @@ impl Host for RunHost {
     }
 
     fn keep(&self, output: Output) {
-        self.board.keep(output);
+        self.board.keep(self.secrets.clean_output(output));
     }
 
     /// What comes after the call's own clean-ups is done at once, and its row follows by mail.
@@ -81,6 +85,7 @@ impl Host for RunHost {
     }
 
     fn late(&self, call: &CallId, what: String) {
+        let what = self.secrets.clean_text(what);
         if let Some(shared) = self.shared.upgrade() {
             shared.post(Msg::Late { call_id: call.clone(), what });
         }

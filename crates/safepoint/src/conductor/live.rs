@@ -12,14 +12,15 @@ use safepoint_scope::Mode;
 use super::{Broken, Conductor};
 use crate::{
     approval::{
-        self, Approval, ApprovalRequest, Approvals, Approver, Decision, Question, Ruling, Unanswered,
+        self, Approval, ApprovalRequest, Approvals, Approver, Decision, Question, Rule, Ruling, Unanswered,
     },
+    callback::Panicked,
     executor::{Ends, Reply},
     history::note,
     ids::{ApprovalId, CallId},
     machine::Machine,
     shared::{Closing, DecideError, Ruled},
-    tool::Asks,
+    tool::{Asks, Unruled},
 };
 
 /// The questions that stand open, and those that a stop took back.
@@ -61,18 +62,29 @@ impl Approver for Nobody {
     }
 }
 
+/// What the rules say of a question of a call at work.
+fn ruling(rules: &[Rule], asks: &Asks) -> Result<Ruling, Panicked> {
+    match &asks.unruled {
+        Unruled::Asks => approval::rule(rules, Approval::Needed, &asks.tool, &asks.ruled_by),
+        Unruled::Refused(why) => {
+            let spoken = approval::rule_of_its_own(rules, &asks.tool, &asks.ruled_by)?;
+            Ok(spoken.unwrap_or_else(|| Ruling::Deny(why.clone())))
+        }
+    }
+}
+
 impl Conductor {
     /// A call that runs asks something.
     pub(super) async fn asked_by_call(
         &mut self,
         call_id: CallId,
-        Asks { tool, args }: Asks,
+        asks: Asks,
         reply: Reply,
     ) -> Result<(), Broken> {
         // A call that has ended meanwhile: its question is taken back with the reply.
-        let Some(call) = self.machine.running_call(&call_id) else { return Ok(()) };
-        let tool = format!("{}/{tool}", call.name);
-        let ruled = approval::rule(&self.def.rules, Approval::Needed, &tool, &args);
+        let Some(call) = self.machine.running_call(&call_id).cloned() else { return Ok(()) };
+        let asks = Asks { tool: format!("{}/{}", call.name, asks.tool), ..asks };
+        let ruled = ruling(&self.def.rules, &asks);
         let approver = match (ruled, self.def.approvals.clone()) {
             (Err(panic), _) => {
                 self.callback_panicked("a rule", &panic);
@@ -82,7 +94,7 @@ impl Conductor {
                 reply.give(Decision::Approve);
                 return Ok(());
             }
-            (Ok(Ruling::Ask), Approvals::Ask(..)) if self.shared.tree.always.covers(&tool, &args) => {
+            (Ok(Ruling::Ask), Approvals::Ask(..)) if self.is_covered(&call.name, &asks.tool, &asks.args) => {
                 reply.give(Decision::Approve);
                 return Ok(());
             }
@@ -96,7 +108,7 @@ impl Conductor {
             }
             (Ok(Ruling::Ask), Approvals::Ask(approver, _)) => approver,
         };
-        let request = self.ask(&call_id, (tool, args), Question::MidCall).await?;
+        let request = self.ask(&call, asks, Question::MidCall).await?;
         self.live.open.insert(request.id.clone(), reply);
         match approver {
             Some(approver) => self.put(approver, request),

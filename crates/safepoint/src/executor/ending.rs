@@ -16,6 +16,7 @@ use crate::{
         CallReport, CallStatus, ChildReport, CleanupReport, Effect, ProcessReport, ReasonReport,
         RemoteReport, StoppedBy,
     },
+    secret::Secrets,
     tool::{EffectClass, Output, ToolResult, Whole},
 };
 
@@ -60,6 +61,15 @@ enum SaidNone {
 }
 
 impl Ending {
+    /// With no secret in its words: what was told in pieces, or by a failure, is whole only here.
+    pub(crate) fn without(mut self, secrets: &Secrets) -> Self {
+        if !secrets.is_empty() {
+            self.text = secrets.clean_text(self.text);
+            self.hint = self.hint.map(|hint| secrets.clean_text(hint));
+        }
+        self
+    }
+
     fn new(status: CallStatus, text: impl Into<String>) -> Self {
         Self {
             status,

@@ -28,7 +28,7 @@ pub(crate) struct Call {
     /// What the peer that does its work calls it: beginning it again is asking for that, and repeats nothing.
     pub(crate) named: Option<String>,
     /// A person's yes, which stands whatever becomes of the process (S7.2).
-    allowed: Option<(Value, Shown)>,
+    allowed: Option<Allowed>,
     doubt: Doubt,
 }
 
@@ -48,7 +48,7 @@ pub(crate) enum Step {
     /// A person was asked.
     Asked(ApprovalRequest),
     /// A person said yes.
-    Approved { args: Value, shown: Shown },
+    Approved(Allowed),
     /// Its run is to be taken up again where it is: the call was allowed before.
     Again { args: Value, questions: Questions },
     /// It may begin, with these arguments.
@@ -61,6 +61,17 @@ pub(crate) enum Step {
     Lost,
     /// It is over.
     Ended { report: CallReport, result: CallResult },
+}
+
+/// What a person said yes to.
+#[derive(Clone, Debug)]
+pub(crate) struct Allowed {
+    pub(crate) args: Value,
+    pub(crate) shown: Shown,
+    /// What they were asked about.
+    pub(crate) asked: Value,
+    /// The tool as it was declared then; empty where an older release asked.
+    pub(crate) definition: String,
 }
 
 /// What a person who said yes was shown. Exhaustive: exactly these arguments, or others, which they changed into these:
@@ -77,6 +88,12 @@ pub(crate) enum Shown {
 pub(crate) enum Questions {
     Keep,
     AskAgain,
+}
+
+impl Allowed {
+    fn by(request: &ApprovalRequest, args: Value, shown: Shown) -> Self {
+        Self { args, shown, asked: request.args.clone(), definition: request.definition.clone() }
+    }
 }
 
 impl Call {
@@ -106,12 +123,14 @@ impl Call {
             Answered::Decided(Decision::Approve | Decision::ApproveAlways { .. }) => {
                 // Exactly what was asked, which need not be what the model wanted.
                 if let Step::Asked(request) = &self.step {
-                    self.allowed = Some((request.args.clone(), Shown::Exactly));
+                    self.allowed = Some(Allowed::by(request, request.args.clone(), Shown::Exactly));
                 }
                 self.step = self.wanted();
             }
             Answered::Decided(Decision::ApproveWith { args }) => {
-                self.allowed = Some((args.clone(), Shown::Others));
+                if let Step::Asked(request) = &self.step {
+                    self.allowed = Some(Allowed::by(request, args.clone(), Shown::Others));
+                }
                 self.step = self.wanted();
             }
             // Where the call itself ends, that follows as a fact of its own.
@@ -156,15 +175,14 @@ impl Call {
             }
             Step::Suspended { .. } | Step::Wanted | Step::Cleared { .. } => self.step = self.wanted(),
             // A question that a suspension left open stays open, and a yes stays a yes.
-            Step::Ended { .. } | Step::Asked(_) | Step::Lost | Step::Approved { .. } | Step::Again { .. } => {
-            }
+            Step::Ended { .. } | Step::Asked(_) | Step::Lost | Step::Approved(_) | Step::Again { .. } => {}
         }
     }
 
     /// To be looked at: a yes that was given once is not asked for again.
     fn wanted(&self) -> Step {
         match self.allowed.clone() {
-            Some((args, shown)) => Step::Approved { args, shown },
+            Some(allowed) => Step::Approved(allowed),
             None => Step::Wanted,
         }
     }
@@ -221,7 +239,7 @@ impl Call {
             }
             Step::Cleared { .. } if self.run.is_some() => self.note(note::STOPPED_UNKNOWN),
             _ if self.is_in_doubt() => self.note(note::STOPPED_UNKNOWN),
-            Step::Wanted | Step::Asked(_) | Step::Approved { .. } | Step::Cleared { .. } => {
+            Step::Wanted | Step::Asked(_) | Step::Approved(_) | Step::Cleared { .. } => {
                 self.note(note::NOT_STARTED)
             }
         }

@@ -133,9 +133,8 @@ impl Round {
     }
 
     fn unjudged(&self) -> Vec<usize> {
-        let of = |step: &Step| {
-            matches!(step, Step::Wanted | Step::Approved { .. } | Step::Again { .. } | Step::Lost)
-        };
+        let of =
+            |step: &Step| matches!(step, Step::Wanted | Step::Approved(_) | Step::Again { .. } | Step::Lost);
         self.calls.iter().enumerate().filter(|(_, call)| of(&call.step)).map(|(index, _)| index).collect()
     }
 

@@ -36,7 +36,7 @@ impl Tally {
         let Self { unjudged, questions, cleared, running, over, stopped, begun } = self;
         let mut by_run = None;
         let step = match &call.step {
-            Step::Wanted | Step::Approved { .. } | Step::Again { .. } | Step::Lost => unjudged,
+            Step::Wanted | Step::Approved(_) | Step::Again { .. } | Step::Lost => unjudged,
             Step::Asked(_) | Step::Suspended { .. } => questions,
             Step::Cleared { .. } => cleared,
             Step::Running => running,

@@ -1,17 +1,15 @@
 //! What a person has allowed for the rest of a session, folded from recorded facts (S8.6).
 //!
 //! **Invariants**: it only grows, and by recorded facts alone; a yes to a question about what may have happened already
-//! allows nothing further.
+//! allows nothing further; a yes holds for the tool as it was declared when it was asked about, and on the same place.
 
 use std::{
     collections::{HashMap, HashSet},
     sync::{Mutex, PoisonError},
 };
 
-use serde_json::Value;
-
 use crate::{
-    approval::{self, Covers, Decision, Question},
+    approval::{Covers, Decision, Holds, Question},
     event::{Answered, Fact},
     ids::ApprovalId,
 };
@@ -22,19 +20,31 @@ pub(crate) struct Always(Mutex<Held>);
 
 #[derive(Debug, Default)]
 struct Held {
-    /// Tool and digest of what is asked.
-    asked: HashMap<ApprovalId, (String, String)>,
-    tools: HashSet<String>,
-    /// Tool and digest.
-    calls: HashSet<(String, String)>,
+    asked: HashMap<ApprovalId, About>,
+    /// Tools by name and definition.
+    tools: HashSet<(String, String)>,
+    /// Calls by their whole digest.
+    calls: HashSet<String>,
+}
+
+/// What a question is about.
+#[derive(Debug)]
+struct About {
+    tool: (String, String),
+    digest: String,
+    holds: Holds,
 }
 
 impl Always {
     /// Takes in a fact that is recorded.
     pub(crate) fn take(&self, fact: &Fact) {
         match fact {
-            Fact::ApprovalAsked(asked) if asked.question != Question::MayHaveRun => {
-                let about = (asked.tool.clone(), asked.digest.clone());
+            // A question of an older release says nothing of the tool: a yes to it does not last any longer.
+            Fact::ApprovalAsked(asked)
+                if asked.question != Question::MayHaveRun && !asked.definition.is_empty() =>
+            {
+                let tool = (asked.tool.clone(), asked.definition.clone());
+                let about = About { tool, digest: asked.digest.clone(), holds: asked.holds };
                 self.lock().asked.insert(asked.id.clone(), about);
             }
             Fact::ApprovalClosed { id, answer, .. } => self.close(id, answer),
@@ -42,22 +52,25 @@ impl Always {
         }
     }
 
-    /// Whether a call of this tool with these arguments needs no further question.
-    pub(crate) fn covers(&self, tool: &str, args: &Value) -> bool {
+    /// Whether this needs no further question: `tool` by its name and definition, `digest` of the whole of it.
+    pub(crate) fn covers(&self, tool: (&str, &str), digest: &str) -> bool {
         let held = self.lock();
-        held.tools.contains(tool)
-            || !held.calls.is_empty() && held.calls.contains(&(tool.to_owned(), approval::digest(args)))
+        held.tools.iter().any(|(name, definition)| (name.as_str(), definition.as_str()) == tool)
+            || held.calls.contains(digest)
     }
 
     fn close(&self, id: &ApprovalId, answer: &Answered) {
         let mut held = self.lock();
-        let about = held.asked.remove(id);
-        if let (Some((tool, digest)), Answered::Decided(Decision::ApproveAlways { covers })) = (about, answer)
-        {
-            match covers {
-                Covers::Call => held.calls.insert((tool, digest)),
-                Covers::Tool => held.tools.insert(tool),
-            };
+        let (Some(about), Answered::Decided(decision)) = (held.asked.remove(id), answer) else { return };
+        match (decision, about.holds) {
+            (Decision::ApproveAlways { covers: Covers::Tool }, _) => {
+                held.tools.insert(about.tool);
+            }
+            (Decision::ApproveAlways { covers: Covers::Call }, _) | (Decision::Approve, Holds::Session) => {
+                held.calls.insert(about.digest);
+            }
+            (Decision::Approve, Holds::Once)
+            | (Decision::ApproveWith { .. } | Decision::Deny { .. } | Decision::Respond { .. }, _) => {}
         }
     }
 

@@ -36,6 +36,8 @@ pub struct ToolSpec {
     pub on_failure: OnFailure,
     /// Bytes of output that the model is shown; none = the run's `call_output_bytes`.
     pub output_bytes: Option<usize>,
+    /// What it works on, such as its directory: a yes that lasts does not hold for another. Default: nothing.
+    pub place: Option<String>,
     /// Where its body runs.
     pub(crate) threading: Threading,
 }
@@ -112,6 +114,7 @@ impl ToolSpec {
             approval: Approval::default(),
             on_failure: OnFailure::default(),
             output_bytes: None,
+            place: None,
             threading: Threading::Async,
         }
     }
@@ -180,6 +183,13 @@ impl ToolSpec {
     #[must_use]
     pub fn output_bytes(mut self, bytes: usize) -> Self {
         self.output_bytes = Some(bytes);
+        self
+    }
+
+    /// Sets what it works on.
+    #[must_use]
+    pub fn place(mut self, place: impl Into<String>) -> Self {
+        self.place = Some(place.into());
         self
     }
 

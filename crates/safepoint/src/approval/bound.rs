@@ -1,0 +1,82 @@
+//! What a yes binds: the tool as it is declared, where it works, and its arguments, in one digest.
+
+use serde::Deserialize;
+use serde_json::{Value, value::RawValue};
+use sha2::{Digest as _, Sha256};
+
+use super::ApprovalRequest;
+
+/// What a digest of a whole question begins with.
+const OF_QUESTION: &str = "v2:sha256:";
+/// What the digest of a question of an older release begins with: it is of the arguments alone.
+const OF_ARGS: &str = "sha256:";
+
+/// Why a stored question cannot be decided.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Undecidable {
+    /// It is no question that this release can read.
+    #[error("it cannot be read: {0}")]
+    Unreadable(#[from] serde_json::Error),
+    /// What it shows is not what would run.
+    #[error("it is damaged: the tool or the arguments that it shows are not those that were asked about")]
+    Damaged,
+}
+
+/// Reads a question as a store keeps it, if the tool and the arguments that it shows are those of the digest beside it:
+/// what would run. A question of an older release has a digest of its arguments alone.
+///
+/// # Errors
+/// If it is nothing of the kind, or was altered since.
+pub fn read_stored(bytes: &[u8], asked: &str) -> Result<ApprovalRequest, Undecidable> {
+    #[derive(Deserialize)]
+    struct Shown<'a> {
+        #[serde(borrow)]
+        args: &'a RawValue,
+    }
+    let request: ApprovalRequest = serde_json::from_slice(bytes)?;
+    let shown: Shown<'_> = serde_json::from_slice(bytes)?;
+    // As it was written: a number may be read as its neighbour.
+    let texts = [shown.args.get().to_owned(), sorted(&request.args)];
+    let is_old = request.definition.is_empty() && asked.starts_with(OF_ARGS);
+    let is_it = |args: &String| match is_old {
+        true => hashed(OF_ARGS, &[args]) == asked,
+        false => of_question(&request.tool, &request.definition, args) == asked,
+    };
+    if texts.iter().any(is_it) { Ok(request) } else { Err(Undecidable::Damaged) }
+}
+
+/// A digest of what is asked: the tool's name, its [`ApprovalRequest::definition`] and the arguments. The same value gives
+/// the same text, whatever the order of its keys was.
+#[must_use]
+pub fn digest(tool: &str, definition: &str, args: &Value) -> String {
+    of_question(tool, definition, &sorted(args))
+}
+
+fn of_question(tool: &str, definition: &str, args: &str) -> String {
+    hashed(OF_QUESTION, &[tool, definition, args])
+}
+
+/// As text, with the keys of all objects in order.
+pub(crate) fn sorted(value: &Value) -> String {
+    // A map is sorted by key already, unless some crate of the program turned `preserve_order` on.
+    let mut value = value.clone();
+    value.sort_all_objects();
+    value.to_string()
+}
+
+/// One part alone is hashed as it is; several with their lengths, so that no two lists of parts are one text.
+pub(crate) fn hashed(prefix: &str, parts: &[&str]) -> String {
+    let mut hasher = Sha256::new();
+    for part in parts {
+        if parts.len() > 1 {
+            hasher.update((part.len() as u64).to_le_bytes());
+        }
+        hasher.update(part.as_bytes());
+    }
+    let mut text = prefix.to_owned();
+    for byte in hasher.finalize() {
+        text.push_str(&format!("{byte:02x}"));
+    }
+    text
+}
