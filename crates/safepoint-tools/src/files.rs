@@ -6,11 +6,13 @@
 mod edit;
 mod list;
 mod read;
+mod secret;
 mod write;
 
 pub use edit::edit_file;
 pub use list::list_dir;
 pub use read::read_file;
+pub use secret::{SecretFiles, WrongLine};
 pub use write::write_file;
 
 /// Whether the bytes look like anything but text.

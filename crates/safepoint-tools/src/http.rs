@@ -1,16 +1,25 @@
 //! `http_get`: fetches a text over HTTP, bounded in size, time and redirects.
+//!
+//! **Invariants**: nothing is looked up or sent before its origin was permitted, at each redirect anew; what is connected
+//! to is an address that was judged.
 
-use std::{borrow::Cow, sync::OnceLock};
+use std::{borrow::Cow, time::Duration};
 
 use reqwest::{Client, Response, Url, header, redirect};
 use safepoint::{
-    Failure,
+    Cx, Failure, ToolResult,
     tool::{EffectClass, FnTool, from_fn},
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
+use tokio::time::Instant;
 
 use crate::{files, limits, root::refusal};
+
+mod permit;
+mod range;
+
+use permit::Permitted;
 
 #[derive(Deserialize, JsonSchema)]
 struct Args {
@@ -19,18 +28,16 @@ struct Args {
 }
 
 /// Fetches texts. A stop drops the exchange, which closes its connection.
+///
+/// Each origin is asked about, as `http_get/reach`, and a yes holds for the session; an address that is not public, as
+/// `http_get/private`, takes a rule of that name. Proxies of the environment are not used: what they connect to could not
+/// be judged.
 #[must_use]
 pub fn http_get() -> FnTool {
     from_fn(
         "http_get",
         "Fetches a text over HTTP and returns status, type and body.",
-        |cx, args: Args| async move {
-            let url = parse(&args.url)?;
-            let got = cx.run(tokio::time::timeout(limits::HTTP_TIME, fetch(url))).await?;
-            let late =
-                || refusal(format!("{} gave no whole answer within {:?}", args.url, limits::HTTP_TIME));
-            Ok(got.map_err(|_elapsed| late())??)
-        },
+        |cx, args: Args| async move { fetch(&cx, parse(&args.url)?).await },
     )
     // By HTTP's own definition a GET asks for nothing to be changed.
     .with(|spec| spec.effect(EffectClass::ReadOnly))
@@ -38,23 +45,72 @@ pub fn http_get() -> FnTool {
 
 fn parse(url: &str) -> Result<Url, Failure> {
     let url = Url::parse(url).map_err(|error| refusal(format!("`url` is not an address: {error}")))?;
+    fetchable(url)
+}
+
+fn fetchable(url: Url) -> Result<Url, Failure> {
     match url.scheme() {
         "http" | "https" => Ok(url),
         other => Err(refusal(format!("`url` must begin with http:// or https://, not {other}:"))),
     }
 }
 
-async fn fetch(url: Url) -> Result<String, Failure> {
+async fn fetch(cx: &Cx, url: Url) -> ToolResult<String> {
     let shown = url.to_string();
-    let fault = |error: reqwest::Error| refusal(format!("could not fetch {shown}: {}", in_full(&error)));
-    let response = client()?.get(url).send().await.map_err(&fault)?;
+    let mut left = Left { time: limits::HTTP_TIME, shown: shown.clone() };
+    let mut at = url;
+    for _ in 0..=limits::HTTP_REDIRECTS {
+        permit::reach(cx, &at).await?;
+        let found = left.within(cx, permit::resolve(&at)).await??;
+        let permitted = permit::connect(cx, &at, found).await?;
+        let client = client(&permitted)?;
+        let asked = client.get(at.clone()).send();
+        let response = left.within(cx, asked).await?.map_err(|error| fault(&shown, &error))?;
+        match moved(&response)? {
+            Some(next) => at = next,
+            None => return left.within(cx, told(response, &shown)).await?.map_err(Into::into),
+        }
+    }
+    Err(refusal(format!("could not fetch {shown}: too many redirects")).into())
+}
+
+/// The time that is left to the network. Questions take none of it.
+struct Left {
+    time: Duration,
+    shown: String,
+}
+
+impl Left {
+    async fn within<F: Future>(&mut self, cx: &Cx, work: F) -> ToolResult<F::Output> {
+        let began = Instant::now();
+        let done = cx.run(tokio::time::timeout(self.time, work)).await?;
+        self.time = self.time.saturating_sub(began.elapsed());
+        let (shown, whole) = (&self.shown, limits::HTTP_TIME);
+        Ok(done.map_err(|_elapsed| refusal(format!("{shown} gave no whole answer within {whole:?}")))?)
+    }
+}
+
+fn fault(shown: &str, error: &reqwest::Error) -> Failure {
+    refusal(format!("could not fetch {shown}: {}", in_full(error)))
+}
+
+/// Where it says that the text is.
+fn moved(response: &Response) -> Result<Option<Url>, Failure> {
+    let place = response.headers().get(header::LOCATION).filter(|_| response.status().is_redirection());
+    let Some(place) = place else { return Ok(None) };
+    let next = place.to_str().ok().and_then(|place| response.url().join(place).ok());
+    let next = next.ok_or_else(|| refusal(format!("{} redirects to no address", response.url())))?;
+    fetchable(next).map(Some)
+}
+
+async fn told(response: Response, shown: &str) -> Result<String, Failure> {
     let status = response.status();
     let kind = kind_of(&response);
     if !is_text(&kind) {
         return Err(refusal(format!("{shown} answered {status} with {kind}, which is not text")));
     }
     let place = response.url().to_string();
-    let body = body(response).await.map_err(&fault)?;
+    let body = body(response).await.map_err(|error| fault(shown, &error))?;
     if files::is_binary(&body.bytes[..body.bytes.len().min(limits::SNIFF_BYTES)]) {
         return Err(refusal(format!("{shown} answered {status} with something that is not text")));
     }
@@ -94,20 +150,20 @@ fn is_text(kind: &str) -> bool {
     kind == "no content type" || kind.starts_with("text/") || TEXT.iter().any(|text| kind.contains(text))
 }
 
-fn client() -> Result<Client, Failure> {
-    static CLIENT: OnceLock<Result<Client, String>> = OnceLock::new();
-    let client = CLIENT.get_or_init(|| {
-        if rustls::crypto::ring::default_provider().install_default().is_err() {
-            // the host program chose a provider before us; its choice stands
-        }
-        Client::builder()
-            .connect_timeout(limits::HTTP_CONNECT)
-            .redirect(redirect::Policy::limited(limits::HTTP_REDIRECTS))
-            .retry(reqwest::retry::never())
-            .build()
-            .map_err(|error| in_full(&error))
-    });
-    client.clone().map_err(|error| refusal(format!("could not set up HTTP: {error}")))
+/// A client that can connect to nothing but what was judged, and tells nobody where it comes from.
+fn client(permitted: &Permitted) -> Result<Client, Failure> {
+    if rustls::crypto::ring::default_provider().install_default().is_err() {
+        // the host program chose a provider before us; its choice stands
+    }
+    Client::builder()
+        .connect_timeout(limits::HTTP_CONNECT)
+        .redirect(redirect::Policy::none())
+        .referer(false)
+        .no_proxy()
+        .resolve_to_addrs(&permitted.host, &permitted.addresses)
+        .retry(reqwest::retry::never())
+        .build()
+        .map_err(|error| refusal(format!("could not set up HTTP: {}", in_full(&error))))
 }
 
 /// An error with everything behind it: reqwest's own words leave out what matters.

@@ -14,7 +14,7 @@ mod shell;
 mod sleep;
 mod toolbox;
 
-pub use files::{edit_file, list_dir, read_file, write_file};
+pub use files::{SecretFiles, WrongLine, edit_file, list_dir, read_file, write_file};
 pub use http::http_get;
 pub use root::{Root, RootError};
 pub use search::search;

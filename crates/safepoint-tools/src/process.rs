@@ -28,6 +28,7 @@ use std::{
 mod abandoned;
 mod child;
 mod climb;
+mod enclosed;
 mod environment;
 mod error;
 #[expect(unsafe_code, reason = "pre_exec has no safe form; the block argues its own case")]
@@ -57,6 +58,7 @@ mod witness;
 
 pub use abandoned::reap_abandoned;
 pub use child::Process;
+pub use enclosed::{Enclosure, enclosing_run};
 pub use environment::{Environment, is_secret};
 pub use error::SpawnError;
 pub use lease::{Deadline, boot_time};

@@ -70,6 +70,11 @@ impl Root {
         &self.path
     }
 
+    /// Where it is, as a tool's declaration names it.
+    pub(crate) fn place(&self) -> String {
+        self.path.to_string_lossy().into_owned()
+    }
+
     /// The right to change files; other agents on this root wait for it.
     pub(crate) fn change(&self) -> MutexGuard<'_, ()> {
         // It guards no data of its own, so nothing is half-done after a panic.

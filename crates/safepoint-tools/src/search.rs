@@ -18,7 +18,12 @@ use safepoint::{
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::{Root, files, limits, root::refusal};
+use crate::{
+    Root,
+    files::{self, SecretFiles},
+    limits,
+    root::refusal,
+};
 
 #[derive(Deserialize, JsonSchema)]
 struct Args {
@@ -42,15 +47,16 @@ enum Place {
     Names,
 }
 
-/// Searches below `root`.
+/// Searches below `root`. Into the `secrets` it does not look.
 #[must_use]
-pub fn search(root: Arc<Root>) -> FnTool {
+pub fn search(root: Arc<Root>, secrets: Arc<SecretFiles>) -> FnTool {
     let about = "Searches file contents (or names) for a regular expression. Leaves out what git ignores.";
-    from_blocking_fn("search", about, move |cx, args: Args| look(&root, cx, &args))
-        .with(|spec| spec.effect(EffectClass::ReadOnly).on_stop(OnStop::Drop))
+    let place = root.place();
+    from_blocking_fn("search", about, move |cx, args: Args| look((&root, &secrets), cx, &args))
+        .with(|spec| spec.effect(EffectClass::ReadOnly).on_stop(OnStop::Drop).place(place))
 }
 
-fn look(root: &Root, cx: &Cx, args: &Args) -> ToolResult<String> {
+fn look((root, secrets): (&Root, &SecretFiles), cx: &Cx, args: &Args) -> ToolResult<String> {
     let regex = RegexBuilder::new(&args.pattern)
         .case_insensitive(args.ignore_case.unwrap_or(false))
         .build()
@@ -65,7 +71,7 @@ fn look(root: &Root, cx: &Cx, args: &Args) -> ToolResult<String> {
         match args.place.unwrap_or(Place::Contents) {
             Place::Names if regex.is_match(shown.as_bytes()) && root.holds(&path) => found.add(&shown),
             Place::Names => {}
-            Place::Contents => found.look_into(root, &shown, &regex, cx),
+            Place::Contents => found.look_into((root, secrets), &shown, &regex, cx),
         }
         if found.is_full() {
             break;
@@ -108,6 +114,7 @@ struct Found {
     text: String,
     matches: usize,
     skipped: usize,
+    secret: usize,
 }
 
 impl Found {
@@ -122,8 +129,11 @@ impl Found {
     }
 
     /// A file that cannot be read, is too large, or is no text, is counted and passed over.
-    fn look_into(&mut self, root: &Root, path: &str, regex: &Regex, cx: &Cx) {
+    fn look_into(&mut self, (root, secrets): (&Root, &SecretFiles), path: &str, regex: &Regex, cx: &Cx) {
         let Ok(file) = root.open_file(path) else { return self.skipped += 1 };
+        if secrets.holds_open(root, (path, &file)) {
+            return self.secret += 1;
+        }
         if file.metadata().map_or(u64::MAX, |found| found.len()) > limits::EDIT_BYTES {
             return self.skipped += 1;
         }
@@ -158,6 +168,12 @@ impl Found {
             text.push_str(&format!(
                 "[{} files that are binary, too large or unreadable were passed over]\n",
                 self.skipped
+            ));
+        }
+        if self.secret > 0 {
+            text.push_str(&format!(
+                "[{} files that commonly hold secrets were passed over; read_file asks for one]\n",
+                self.secret
             ));
         }
         text

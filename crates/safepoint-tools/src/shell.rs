@@ -46,11 +46,12 @@ struct Args {
 pub fn shell(root: Arc<Root>, processes: Processes) -> FnTool {
     let about = "Runs a line of shell and returns its output and exit code. Whatever it leaves running is killed when it \
                  ends, unless `background` is true.";
+    let place = root.place();
     from_fn("shell", about, move |cx, args: Args| {
         let shell = Shell { directory: root.path().to_owned(), processes: processes.clone() };
         async move { shell.call(cx, args).await }
     })
-    .with(|spec| spec.effect(EffectClass::Unsafe).on_stop(OnStop::Cooperate(None)))
+    .with(|spec| spec.effect(EffectClass::Unsafe).on_stop(OnStop::Cooperate(None)).place(place))
 }
 
 struct Shell {

@@ -5,8 +5,8 @@ use std::{fmt, path::Path, sync::Arc};
 use safepoint::Tool;
 
 use crate::{
-    Root, RootError, edit_file, http_get, list_dir, process::Processes, read_file, search, shell, sleep,
-    write_file,
+    Root, RootError, SecretFiles, edit_file, http_get, list_dir, process::Processes, read_file, search,
+    shell, sleep, write_file,
 };
 
 /// All tools of this crate, in a fixed order.
@@ -28,14 +28,20 @@ impl Toolbox {
     /// The tools on `root`, whose commands run through `processes`.
     #[must_use]
     pub fn new(root: Root, processes: Processes) -> Self {
-        let root = Arc::new(root);
+        Self::guarding(root, processes, SecretFiles::default())
+    }
+
+    /// The same, where other files than the usual ones commonly hold secrets.
+    #[must_use]
+    pub fn guarding(root: Root, processes: Processes, secrets: SecretFiles) -> Self {
+        let (root, secrets) = (Arc::new(root), Arc::new(secrets));
         let tools: Vec<Arc<dyn Tool>> = vec![
             Arc::new(shell(Arc::clone(&root), processes)),
-            Arc::new(read_file(Arc::clone(&root))),
+            Arc::new(read_file(Arc::clone(&root), Arc::clone(&secrets))),
             Arc::new(write_file(Arc::clone(&root))),
             Arc::new(edit_file(Arc::clone(&root))),
             Arc::new(list_dir(Arc::clone(&root))),
-            Arc::new(search(root)),
+            Arc::new(search(root, secrets)),
             Arc::new(http_get()),
             Arc::new(sleep()),
         ];

@@ -32,6 +32,7 @@ struct Args {
 pub fn edit_file(root: Arc<Root>) -> FnTool {
     let about =
         "Replaces text in a file. `old` must be exactly what stands there, and unique unless `all` is true.";
+    let place = root.place();
     from_blocking_fn("edit_file", about, move |_cx, args: Args| {
         let _change = root.change();
         let text = text_of(&root, &args.path)?;
@@ -40,7 +41,7 @@ pub fn edit_file(root: Arc<Root>) -> FnTool {
         Ok(format!("replaced {count} occurrence{} in {}", if count == 1 { "" } else { "s" }, args.path))
     })
     // Done twice it may change twice (`new` may hold `old`); it is short, so a stop lets it end.
-    .with(|spec| spec.effect(EffectClass::Unsafe).on_stop(OnStop::Finish(None)))
+    .with(|spec| spec.effect(EffectClass::Unsafe).on_stop(OnStop::Finish(None)).place(place))
 }
 
 fn text_of(root: &Root, path: &str) -> Result<String, Failure> {

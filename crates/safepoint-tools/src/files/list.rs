@@ -23,10 +23,11 @@ struct Args {
 pub fn list_dir(root: Arc<Root>) -> FnTool {
     let about =
         "Lists a directory, one entry a line: directories end with `/`, links with `@`, files have a size.";
+    let place = root.place();
     from_blocking_fn("list_dir", about, move |cx, args: Args| {
         list(&root, cx, args.path.as_deref().unwrap_or("."))
     })
-    .with(|spec| spec.effect(EffectClass::ReadOnly).on_stop(OnStop::Drop))
+    .with(|spec| spec.effect(EffectClass::ReadOnly).on_stop(OnStop::Drop).place(place))
 }
 
 fn list(root: &Root, cx: &Cx, path: &str) -> ToolResult<String> {

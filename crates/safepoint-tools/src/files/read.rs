@@ -13,7 +13,7 @@ use safepoint::{
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{cut, is_binary};
+use super::{SecretFiles, cut, is_binary};
 use crate::{
     Root, limits,
     root::{fault, refusal},
@@ -29,17 +29,21 @@ struct Args {
     limit: Option<usize>,
 }
 
-/// Reads text files below `root`.
+/// Reads text files below `root`. One of the `secrets` is asked about first, as `read_file/secret`.
 #[must_use]
-pub fn read_file(root: Arc<Root>) -> FnTool {
+pub fn read_file(root: Arc<Root>, secrets: Arc<SecretFiles>) -> FnTool {
     let about =
         "Reads a text file and returns its lines. Long files are returned in parts: go on with `offset`.";
-    from_blocking_fn("read_file", about, move |cx, args: Args| read(&root, cx, &args))
-        .with(|spec| spec.effect(EffectClass::ReadOnly).on_stop(OnStop::Drop))
+    let place = root.place();
+    from_blocking_fn("read_file", about, move |cx, args: Args| {
+        let file = root.open_file(&args.path)?;
+        secrets.ask(cx, &root, (&args.path, &file))?;
+        read(file, cx, &args)
+    })
+    .with(|spec| spec.effect(EffectClass::ReadOnly).on_stop(OnStop::Drop).place(place))
 }
 
-fn read(root: &Root, cx: &Cx, args: &Args) -> ToolResult<String> {
-    let mut file = root.open_file(&args.path)?;
+fn read(mut file: File, cx: &Cx, args: &Args) -> ToolResult<String> {
     let first = args.offset.unwrap_or(1).max(1);
     refuse_binary(&mut file, &args.path)?;
     let mut lines = Lines::of(file, cx);

@@ -36,13 +36,14 @@ struct Args {
 #[must_use]
 pub fn write_file(root: Arc<Root>) -> FnTool {
     let about = "Writes a file: makes it, or replaces all of its content.";
+    let place = root.place();
     from_blocking_fn("write_file", about, move |_cx, args: Args| {
         let _change = root.change();
         replace(&root, &args.path, args.content.as_bytes())?;
         Ok(format!("wrote {} bytes to {}", args.content.len(), args.path))
     })
     // The same content twice is the same file; it is short, so a stop lets it end.
-    .with(|spec| spec.effect(EffectClass::Idempotent).on_stop(OnStop::Finish(None)))
+    .with(|spec| spec.effect(EffectClass::Idempotent).on_stop(OnStop::Finish(None)).place(place))
 }
 
 /// Puts `content` in the place of what is there.

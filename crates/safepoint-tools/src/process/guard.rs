@@ -50,6 +50,8 @@ mod sys;
 
 /// The first argument that makes a program a guard. The second one says whose.
 pub(super) const ARGUMENT: &str = "__safepoint-guard";
+/// What a guard and its keepers are called.
+pub(super) const NAME: &str = "safepoint-guard";
 /// The descriptors of one command: its keeper's socket, standard input, standard output and standard error.
 pub(super) const HANDED_OVER: usize = 4;
 
@@ -91,7 +93,7 @@ impl Guard {
         set_child_subreaper(Some(getpid()))?;
         // One that a command has suspended could not see that its runtime is gone.
         set_parent_process_death_signal(Some(Signal::CONT))?;
-        sys::name_process("safepoint-guard");
+        sys::name_process(NAME);
         cgroup::tidy();
         let runtime = std::env::args().nth(2).and_then(|runtime| runtime.parse().ok());
         let runtime = runtime.unwrap_or_else(Runtime::unknown);

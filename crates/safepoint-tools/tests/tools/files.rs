@@ -246,3 +246,21 @@ async fn an_endless_file_is_read_no_further_than_the_limit() {
     assert!(text.contains("lies more than 268435456 bytes into it; use shell"), "{text}");
     assert!(text.len() < 1000, "{} bytes", text.len());
 }
+
+/// S8.10: a file that commonly holds secrets is not read unasked, by whatever name; `search` does not look into it.
+#[tokio::test]
+async fn a_file_that_commonly_holds_secrets_is_not_read_unasked() {
+    let mut bench = Bench::new();
+    bench.put("web/.env", "KEY=hunter2\n");
+    bench.put("notes.txt", "nothing\n");
+    symlink("web/.env", bench.path("link.txt")).unwrap();
+    for path in ["web/.env", "./web/../web/.env", "link.txt"] {
+        let text = bench.call("read_file", json!({"path": path})).await.refused();
+        assert!(text.contains("commonly holds secrets") && !text.contains("hunter2"), "{text}");
+    }
+    let text = bench.call("search", json!({"pattern": "hunter2|nothing"})).await.good();
+    assert!(text.contains("notes.txt:1:nothing") && !text.contains("hunter2"), "{text}");
+    assert!(text.contains("[1 files that commonly hold secrets were passed over"), "{text}");
+    bench.allowed = vec!["read_file/secret"];
+    assert_eq!(bench.call("read_file", json!({"path": "web/.env"})).await.good(), "KEY=hunter2\n");
+}

@@ -6,7 +6,11 @@ use std::{
     sync::mpsc,
 };
 
-use safepoint::{StopRequest, receipt::CallStatus};
+use safepoint::{
+    StopRequest,
+    approval::{Rule, Ruling},
+    receipt::CallStatus,
+};
 use serde_json::json;
 
 use super::support::{Bench, PATIENCE};
@@ -55,6 +59,60 @@ async fn redirects_are_followed_but_not_for_ever() {
     assert_eq!(text, format!("200 OK\nfrom {url}/end\ntext/plain\n\nhere"));
     let text = bench.call("http_get", json!({"url": format!("{url}/again")})).await.refused();
     assert!(text.contains("too many redirects"), "{text}");
+}
+
+/// S8.9: an address that is not public takes a rule of its own, decided on what the name leads to, whatever form it is
+/// written in; nothing is connected to before.
+#[tokio::test]
+async fn an_address_that_is_not_public_takes_a_rule_of_its_own() {
+    let (asked, was_asked) = mpsc::channel();
+    let url = serve(move |_, stream| {
+        asked.send(()).unwrap();
+        reply(stream, "200 OK", "content-type: text/plain\r\n", b"inside");
+    });
+    let port = url.rsplit_once(':').unwrap().1;
+    let mut bench = Bench::new();
+    for allowed in [vec!["http_get/reach"], vec!["*"], vec!["http*"]] {
+        bench.allowed = allowed;
+        for host in ["127.0.0.1", "localhost", "127.1", "2130706433", "0x7f.0.0.1", "[::ffff:127.0.0.1]"] {
+            let text =
+                bench.call("http_get", json!({"url": format!("http://{host}:{port}/")})).await.refused();
+            assert!(text.contains("`http_get/private`"), "{host}: {text}");
+        }
+    }
+    bench.allowed = vec!["http_get/private"];
+    let text = bench.call("http_get", json!({"url": url})).await.refused();
+    assert!(text.contains("was not fetched"), "that its range is allowed permits no origin: {text}");
+    assert!(was_asked.try_recv().is_err(), "nobody was connected to");
+}
+
+/// S8.9: a redirect to an origin that nobody permitted is not followed, and no request says where it comes from.
+#[tokio::test]
+async fn a_redirect_to_another_origin_is_asked_about() {
+    let (heard, was_heard) = mpsc::channel();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let other = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        let mut lines = BufReader::new(listener.accept().unwrap().0).lines();
+        let head: Vec<String> =
+            lines.by_ref().map_while(Result::ok).take_while(|line| !line.is_empty()).collect();
+        drop(heard.send(head));
+    });
+    let location = format!("location: http://{other}/end\r\n");
+    let url = serve(move |_, stream| reply(stream, "302 Found", &location, b""));
+    let mut bench = Bench::new();
+    let here = url.clone();
+    bench.only =
+        Some(Rule::on("http_get/reach", Ruling::Allow).when(move |args| args["origin"] == here.as_str()));
+    bench.allowed = vec!["http_get/private"];
+    let text = bench.call("http_get", json!({"url": url})).await.refused();
+    assert!(text.contains(&format!("http://{other} was not fetched")), "{text}");
+    assert!(was_heard.try_recv().is_err(), "nothing was sent there");
+    bench.allowed = vec!["http_get/private", "http_get/reach"];
+    bench.call("http_get", json!({"url": url})).await.failed();
+    let head = tokio::task::spawn_blocking(move || was_heard.recv_timeout(PATIENCE)).await.unwrap().unwrap();
+    assert!(head[0].starts_with("GET /end"), "{head:?}");
+    assert!(!head.iter().any(|line| line.to_ascii_lowercase().starts_with("referer")), "{head:?}");
 }
 
 /// S4.7

@@ -9,6 +9,7 @@ use std::{
 use futures_util::{FutureExt as _, StreamExt as _, stream};
 use safepoint::{
     Agent, History, Model, Outcome, RunHandle, StopRequest,
+    approval::{Rule, Ruling},
     event::{EventKind, Events},
     history::{Entry, Tail},
     ids::CallId,
@@ -28,6 +29,10 @@ pub(crate) struct Bench {
     place: tempfile::TempDir,
     run: String,
     pub(crate) toolbox: Toolbox,
+    /// What a rule allows.
+    pub(crate) allowed: Vec<&'static str>,
+    /// A rule that speaks before.
+    pub(crate) only: Option<Rule>,
 }
 
 /// What a call came to.
@@ -61,7 +66,7 @@ impl Bench {
         let run = format!("tools-{}", uuid::Uuid::new_v4().simple());
         let processes = Processes::guarded_by(run.clone(), env!("CARGO_BIN_EXE_safepoint-guard"));
         let toolbox = Toolbox::new(Root::open(place.path().join("root")).unwrap(), processes);
-        Self { place, run, toolbox }
+        Self { place, run, toolbox, allowed: vec!["http_get/reach", "http_get/private"], only: None }
     }
 
     /// Processes of its commands that are alive.
@@ -122,7 +127,10 @@ impl Bench {
     fn agent(&self, mut script: Vec<Vec<Delta>>) -> Agent {
         script.push(says("done"));
         let tools = self.toolbox.all();
-        Agent::builder(Scripted(Arc::new(Mutex::new(script)))).tools(tools).build()
+        let agent = Agent::builder(Scripted(Arc::new(Mutex::new(script)))).tools(tools);
+        let allowed = self.allowed.iter().map(|name| Rule::on(*name, Ruling::Allow));
+        let allowed = self.only.iter().cloned().chain(allowed);
+        allowed.fold(agent, |agent, rule| agent.rule(rule)).build()
     }
 }
 

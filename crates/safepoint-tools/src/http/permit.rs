@@ -1,0 +1,73 @@
+//! May this be fetched? Asked by origin before a name is looked up, and by address before it is connected to.
+
+use std::net::{IpAddr, SocketAddr};
+
+use reqwest::Url;
+use safepoint::{Cx, Failure, ToolResult, approval::Decision, tool::Asks};
+use serde_json::json;
+
+use super::range::Range;
+use crate::root::refusal;
+
+/// What may be connected to.
+#[derive(Debug)]
+pub(super) struct Permitted {
+    pub(super) host: String,
+    pub(super) addresses: Vec<SocketAddr>,
+}
+
+/// Asks for the origin; a yes holds for the session.
+pub(super) async fn reach(cx: &Cx, url: &Url) -> ToolResult<()> {
+    let origin = url.origin().ascii_serialization();
+    let asks = Asks::about("reach", json!({ "origin": origin }))
+        .ruled_by(json!({"origin": origin, "url": url.as_str()}))
+        .for_the_session();
+    permitted(cx.put(asks).await?, &origin)
+}
+
+/// The addresses of the host.
+pub(super) async fn resolve(url: &Url) -> Result<Permitted, Failure> {
+    let (Some(host), Some(port)) = (url.host_str(), url.port_or_known_default()) else {
+        return Err(refusal(format!("{url} names no host")));
+    };
+    let literal = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    let addresses = match literal {
+        Ok(address) => vec![SocketAddr::new(address, port)],
+        Err(_name) => {
+            let found = tokio::net::lookup_host((host, port)).await;
+            found.map_err(|error| refusal(format!("could not look up {host}: {error}")))?.collect()
+        }
+    };
+    if addresses.is_empty() {
+        return Err(refusal(format!("could not look up {host}: it has no address")));
+    }
+    Ok(Permitted { host: host.to_owned(), addresses })
+}
+
+/// Asks for each of the addresses that is not public: only a rule that says so lets it be reached.
+pub(super) async fn connect(cx: &Cx, url: &Url, found: Permitted) -> ToolResult<Permitted> {
+    let origin = url.origin().ascii_serialization();
+    for address in found.addresses.iter().map(SocketAddr::ip) {
+        let Some(range) = Range::of(address) else { continue };
+        let asked = json!({"origin": origin, "address": address.to_string(), "range": range.as_str()});
+        let mut ruled = asked.clone();
+        ruled["url"] = url.as_str().into();
+        let without = format!(
+            "{address} is {}: only a rule of the user for `http_get/private` lets it be reached",
+            range.said()
+        );
+        let asks = Asks::about("private", asked).ruled_by(ruled).for_the_session().only_by_rule(without);
+        permitted(cx.put(asks).await?, &origin)?;
+    }
+    Ok(found)
+}
+
+fn permitted(decision: Decision, origin: &str) -> ToolResult<()> {
+    let why = match decision {
+        Decision::Approve | Decision::ApproveAlways { .. } => return Ok(()),
+        Decision::ApproveWith { .. } => "the address cannot be changed here".to_owned(),
+        Decision::Deny { message } if message.is_empty() => "denied".to_owned(),
+        Decision::Deny { message } | Decision::Respond { result: message } => message,
+    };
+    Err(refusal(format!("{origin} was not fetched: {why}")).into())
+}
