@@ -1,6 +1,7 @@
 //! `safepoint approvals`, `approve`, `deny`, `respond`: the questions of a kept session, from any process.
 //!
-//! **Invariants**: the first decision counts, and whoever comes later is told why theirs does not.
+//! **Invariants**: the first decision counts, and whoever comes later is told why theirs does not; no command of a run
+//! decides.
 
 use std::process::ExitCode;
 
@@ -11,6 +12,7 @@ use safepoint::{
     ids::SessionId,
     store::{ApprovalRow, ApprovalState, Error, Use},
 };
+use safepoint_tools::process::{Enclosure, enclosing_run};
 use serde_json::{Value, json};
 
 use crate::{
@@ -25,6 +27,9 @@ use crate::{
 mod judged;
 
 use judged::judged;
+
+/// Letters of a call that was decided about.
+const DECIDED: usize = 400;
 
 /// `safepoint approvals`.
 #[derive(Clone, Debug, Args)]
@@ -127,7 +132,8 @@ fn shown(row: &ApprovalRow) -> String {
         let until = moment(row.asked.expires);
         return format!("{id}  open until {until}\n{}", questions::put(&asked));
     }
-    format!("{id}  {}: {} {}", state(row), asked.tool, asked.args)
+    let (tool, args) = (&asked.tool, asked.args.to_string());
+    format!("{id}  {}: {}", state(row), questions::one_line(&format!("{tool} {args}"), DECIDED))
 }
 
 fn state(row: &ApprovalRow) -> String {
@@ -182,6 +188,9 @@ fn fields(row: &ApprovalRow) -> Value {
 pub(crate) async fn decide(verb: Verb, args: DecideArgs) -> anyhow::Result<ExitCode> {
     let decision = decision(verb, &args)?;
     let session = SessionId::from(args.session);
+    if let Some(within) = enclosing_run() {
+        return refused(&session, &within, &args.place);
+    }
     let Some(store) = existing_store(args.place.store.clone())? else {
         return no_session(&session, &args.place);
     };
@@ -209,6 +218,21 @@ pub(crate) async fn decide(verb: Verb, args: DecideArgs) -> anyhow::Result<ExitC
         said = format!("no question of {session} is open; the last one, {}: {said}", row.asked.id);
     }
     told(&session, &row, (code, &said), &args.place)
+}
+
+/// What a run does must not decide about runs.
+fn refused(session: &SessionId, within: &Enclosure, place: &Where) -> anyhow::Result<ExitCode> {
+    let said = format!(
+        "refused: this process belongs to a command of a run ({within}), and a run does not decide about its own calls; \
+         decide in a terminal of your own"
+    );
+    if place.json {
+        let fields = json!({"code": code::CONFLICT, "said": said});
+        Told::default().say("decided", Some(session.as_str()), fields)?;
+    } else {
+        output::tell(format_args!("safepoint: {said}"));
+    }
+    Ok(ExitCode::from(code::CONFLICT))
 }
 
 /// Nobody can say yes or no to what is not shown.

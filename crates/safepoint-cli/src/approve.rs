@@ -6,7 +6,8 @@ use futures_util::future::{BoxFuture, FutureExt as _};
 use safepoint::{
     AgentBuilder, Tool,
     approval::{
-        ApprovalRequest, Approvals, Approver, Covers, Decision, OnUnknown, Question, Rule, Ruling, Unanswered,
+        ApprovalRequest, Approvals, Approver, Covers, Decision, Holds, OnUnknown, Question, Rule, Ruling,
+        Unanswered,
     },
     tool::EffectClass,
 };
@@ -156,14 +157,20 @@ fn answers(question: &ApprovalRequest, unanswered: Unanswered) -> String {
         Unanswered::Deny => ("in this turn", ""),
     };
     let tool = &question.tool;
-    match question.question {
-        Question::MayRun | Question::MidCall => format!(
+    match (question.question, question.holds) {
+        (Question::MayRun | Question::MidCall, Holds::Session) => format!(
+            "  yes:    from now on {until}, unasked, {}\n  tool:   from now on {until}, unasked, {}\n  \
+             [y]es, [n]o, [t]ool{later}, or no and why: ",
+            questions::always(Covers::Call, tool),
+            questions::always(Covers::Tool, tool),
+        ),
+        (Question::MayRun | Question::MidCall, Holds::Once) => format!(
             "  always: from now on {until}, unasked, {}\n  tool:   from now on {until}, unasked, {}\n  \
              [y]es, [n]o, [a]lways, [t]ool{later}, or no and why: ",
             questions::always(Covers::Call, tool),
             questions::always(Covers::Tool, tool),
         ),
-        Question::MayHaveRun => format!(
+        (Question::MayHaveRun, _) => format!(
             "  [r]un it again, [g]ive up (the model is told that nobody knows){later},\n  \
              or, if it is done, [d]one and what it came to: "
         ),

@@ -171,6 +171,9 @@ pub(crate) struct AgentArgs {
     /// What the session remembers of all this from now on, if it is kept.
     #[arg(skip)]
     pub(crate) remembered: Option<String>,
+    /// Further files that commonly hold secrets, as lines of a `.gitignore`: the config file's.
+    #[arg(skip)]
+    pub(crate) secret_files: Vec<String>,
     /// What it says of calls.
     #[arg(skip)]
     pub(crate) rules: Rules,

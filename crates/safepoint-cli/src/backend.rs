@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     args::{AgentArgs, Usage},
     model::{self, Chosen},
+    secrets,
 };
 
 /// How a backend is named.
@@ -82,6 +83,7 @@ pub(crate) async fn choose(args: &AgentArgs, processes: &Processes) -> anyhow::R
         }
         other => return Err(Usage(format!("there is no backend `{other}`; write {KINDS}")).into()),
     };
+    let builder = builder.secrets(secrets::known(args));
     Ok(Chosen { builder, name: shown(named), notice: None, replay: None, _server: None })
 }
 

@@ -37,6 +37,7 @@ pub(crate) struct Config {
     mcp: Servers,
     commands: Commands,
     rules: Vec<Spanned<Written>>,
+    secret_files: Vec<String>,
     #[serde(skip)]
     expiry: Option<Duration>,
     #[serde(skip)]
@@ -85,6 +86,7 @@ impl Config {
         args.servers = self.mcp;
         args.commands = self.commands;
         args.rules = self.read;
+        args.secret_files = self.secret_files;
     }
 
     pub(crate) fn into_servers(self) -> Servers {

@@ -2,7 +2,7 @@
 
 use std::{path::Path, sync::Arc, time::Duration};
 
-use safepoint::{Agent, AgentBuilder, Model, Window};
+use safepoint::{Agent, AgentBuilder, Model, Window, secret::Cleaned};
 use safepoint_models::{HttpModel, Wire, anthropic, gemini, openai, responses};
 use safepoint_testkit::{
     replay::{Recording, Replay},
@@ -16,7 +16,10 @@ use tokio::{
     time::timeout,
 };
 
-use crate::args::{AgentArgs, OnFull, Usage};
+use crate::{
+    args::{AgentArgs, OnFull, Usage},
+    secrets,
+};
 
 /// How a model is named.
 const WIRES: &str = "openai:NAME, responses:NAME, anthropic:NAME or gemini:NAME";
@@ -50,6 +53,7 @@ pub(crate) async fn choose(args: &AgentArgs) -> anyhow::Result<Chosen> {
     if let Some(window) = window {
         chosen.builder = chosen.builder.window(window);
     }
+    chosen.builder = chosen.builder.secrets(secrets::known(args));
     Ok(chosen)
 }
 
@@ -113,7 +117,8 @@ fn configured<W: Wire>(name: &str, args: &AgentArgs) -> anyhow::Result<HttpModel
 /// An agent around this model, recorded where the arguments say so.
 fn built(model: impl Model, args: &AgentArgs) -> anyhow::Result<AgentBuilder> {
     let Some(path) = &args.record else { return Ok(Agent::builder(model)) };
-    let recording = Recording::new(model, path)
+    // What is recorded is clean, too.
+    let recording = Recording::new(Cleaned::new(model, secrets::known(args)), path)
         .map_err(|error| Usage(format!("--record {}: {error}", path.display())))?;
     Ok(Agent::builder(recording))
 }

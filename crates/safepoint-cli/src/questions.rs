@@ -1,23 +1,36 @@
 //! The words of a question: what would run, what may have run, and what each answer would do.
 //!
-//! **Invariants**: all of the arguments are shown, and whatever could disguise them as what it is.
+//! **Invariants**: all of the arguments are shown up to a size that nobody reads, with that size, their head and their tail
+//! beside the answer; whatever could disguise them is shown as what it is.
 
 use safepoint::{
-    approval::{ApprovalRequest, Covers, Question},
+    approval::{ApprovalRequest, Covers, Holds, Question},
     receipt::{CallReport, CallStatus, Effect},
     session::Lost,
 };
 
+mod visible;
+
+pub(crate) use visible::one_line;
+
+/// Letters of a name that a question shows.
+const NAME: usize = 120;
+
 /// The question, in lines of its own.
 pub(crate) fn put(asked: &ApprovalRequest) -> String {
-    let args = exactly(&asked.args);
+    let args = visible::block(&asked.args);
+    let name = one_line(&asked.tool, NAME);
     let tool = match asked.path.is_root() {
-        true => asked.tool.clone(),
-        false => format!("{} (of the agent at {})", asked.tool, asked.path),
+        true => name,
+        false => format!("{name} (of the agent at {})", one_line(&asked.path.to_string(), NAME)),
+    };
+    let lasts = match asked.holds {
+        Holds::Once => "",
+        Holds::Session => "\n  A yes holds for the rest of this session, for exactly this.",
     };
     match asked.question {
-        Question::MayRun => format!("? {tool} wants to run with\n{args}"),
-        Question::MidCall => format!("? a call at work wants to do {tool} with\n{args}"),
+        Question::MayRun => format!("? {tool} wants to run with\n{args}{lasts}"),
+        Question::MidCall => format!("? a call at work wants to do {tool} with\n{args}{lasts}"),
         Question::MayHaveRun => format!(
             "? {tool} was at work when it was cut off, and NOBODY KNOWS WHETHER IT HAPPENED. It was given\n{args}\n  \
              Look whether it happened before you answer: run again, it may happen twice."
@@ -28,13 +41,14 @@ pub(crate) fn put(asked: &ApprovalRequest) -> String {
 /// The same in a few words.
 pub(crate) fn short(asked: &ApprovalRequest) -> String {
     match asked.question {
-        Question::MayRun | Question::MidCall => format!("may {} run", asked.tool),
-        Question::MayHaveRun => format!("{} may have happened already", asked.tool),
+        Question::MayRun | Question::MidCall => format!("may {} run", one_line(&asked.tool, NAME)),
+        Question::MayHaveRun => format!("{} may have happened already", one_line(&asked.tool, NAME)),
     }
 }
 
 /// What is allowed from now on.
 pub(crate) fn always(covers: Covers, tool: &str) -> String {
+    let tool = one_line(tool, NAME);
     match covers {
         Covers::Call => format!("{tool} with exactly these arguments"),
         Covers::Tool => format!("every call of {tool}, whatever its arguments"),
@@ -73,8 +87,4 @@ pub(crate) fn lost(lost: &Lost) -> String {
         [] => said,
         tools => format!("{said}. NOBODY KNOWS WHETHER IT HAPPENED: {}", tools.join(", ")),
     }
-}
-
-fn exactly(args: &serde_json::Value) -> String {
-    format!("{args:#}").lines().map(|line| format!("    {line}")).collect::<Vec<_>>().join("\n")
 }

@@ -27,6 +27,8 @@ const DENIED: &str = "[denied: a rule of the user does not allow this call.]";
 /// The tools that there always are: a rule may name them where they were not chosen.
 const OURS: [&str; 8] =
     ["shell", "read_file", "write_file", "edit_file", "list_dir", "search", "http_get", "sleep"];
+/// What calls of ours ask while they run: a rule may name it.
+const ASKED: [&str; 3] = ["http_get/reach", "http_get/private", "read_file/secret"];
 /// Between the name of a server and that of its tool, in the names of the tools of servers.
 const OF_SERVER: &str = "__";
 
@@ -116,9 +118,8 @@ fn read_all(fields: &toml::Table) -> Result<BTreeMap<String, Wanted>, String> {
 }
 
 fn all_fit(fields: &BTreeMap<String, Wanted>, value: &Value, reading: impl Fn(&str) -> Reading) -> bool {
-    let fits = |name: &str, wanted: &Wanted| {
-        value.get(name).is_some_and(|value| wanted.fits(value, reading(name)))
-    };
+    let fits =
+        |name: &str, wanted: &Wanted| value.get(name).is_some_and(|value| wanted.fits(value, reading(name)));
     fields.iter().all(|(name, wanted)| fits(name, wanted))
 }
 
@@ -126,8 +127,11 @@ fn all_fit(fields: &BTreeMap<String, Wanted>, value: &Value, reading: impl Fn(&s
 /// with text: it may hand it to a shell.
 fn careful(tool: &str, arg: &str) -> Reading {
     match (tool, arg) {
-        ("read_file" | "write_file" | "edit_file" | "list_dir" | "search", "path") => Reading::Path,
-        ("http_get", "url") => Reading::Address,
+        ("read_file" | "write_file" | "edit_file" | "list_dir" | "search" | "read_file/secret", "path") => {
+            Reading::Path
+        }
+        ("http_get" | "http_get/reach" | "http_get/private", "url" | "origin") => Reading::Address,
+        ("http_get/private", _) => Reading::Anything,
         ("read_file" | "write_file" | "edit_file" | "list_dir" | "search" | "http_get" | "sleep", _) => {
             Reading::Anything
         }
@@ -186,7 +190,7 @@ impl Rules {
         let known = self.known(tools)?;
         for rule in &self.rules {
             self.check(rule, &known)?;
-            builder = builder.rule(rule.as_rule());
+            builder = rule.as_rules().into_iter().fold(builder, AgentBuilder::rule);
         }
         Ok(builder)
     }
@@ -213,7 +217,8 @@ impl Rules {
             return Ok(());
         }
         let Some(tool) = tools.iter().find(|tool| tool.spec().name == rule.tool) else {
-            if OURS.contains(&rule.tool.as_str()) || rule.tool.contains(OF_SERVER) {
+            let is_ours = OURS.iter().chain(&ASKED).any(|ours| *ours == rule.tool);
+            if is_ours || rule.tool.contains(OF_SERVER) {
                 return Ok(());
             }
             let why = format!(
@@ -248,8 +253,19 @@ impl Rules {
 }
 
 impl OneRule {
-    fn as_rule(&self) -> Rule {
-        let rule = Rule::on(self.tool.clone(), self.ruling.clone());
+    /// A rule on a tool speaks of what its calls ask while they run, too: of the origins that one is led to, and of files
+    /// that commonly hold secrets. What is not public takes a rule that names that.
+    fn as_rules(&self) -> Vec<Rule> {
+        let asked = match self.tool.as_str() {
+            "http_get" => Some("http_get/reach"),
+            "read_file" => Some("read_file/secret"),
+            _ => None,
+        };
+        std::iter::once(self.tool.as_str()).chain(asked).map(|name| self.as_rule(name)).collect()
+    }
+
+    fn as_rule(&self, name: &str) -> Rule {
+        let rule = Rule::on(name, self.ruling.clone());
         if self.args.is_empty() {
             return rule;
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use safepoint::Tool;
-use safepoint_tools::{Root, Toolbox, process::Processes};
+use safepoint_tools::{Root, SecretFiles, Toolbox, process::Processes};
 
 use crate::{
     args::{AgentArgs, Usage},
@@ -61,6 +61,8 @@ fn own(args: &AgentArgs, list: &str, processes: &Processes) -> anyhow::Result<Ve
         }
     };
     let root = Root::open(root).map_err(|error| Usage(format!("--root: {error}")))?;
-    let toolbox = Toolbox::new(root, processes.clone());
+    let secrets = SecretFiles::and(&args.secret_files)
+        .map_err(|error| Usage(format!("secret_files of the config file: {error}")))?;
+    let toolbox = Toolbox::guarding(root, processes.clone(), secrets);
     Ok(toolbox.select(list).map_err(|error| Usage(format!("--tools: {error}")))?)
 }

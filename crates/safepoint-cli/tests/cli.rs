@@ -21,7 +21,9 @@ mod cli {
     mod hostile;
     mod kept;
     mod kept_inbox;
+    mod outgoing;
     mod practice;
+    mod redacted;
     mod rules;
     mod setup;
     mod stopped;

@@ -271,6 +271,43 @@ fn a_run_has_the_tools_of_the_configured_servers() {
     }
 }
 
+/// S8.8: a yes for every call of a server's tool holds for the tool as it was, and so does a yes to one call that has not
+/// begun: once the server describes it otherwise, it is asked again.
+#[test]
+fn a_lasting_yes_does_not_hold_for_a_tool_that_has_changed() {
+    let place = Place::new(1);
+    let reply = r#"{"calls":[{"name":"s0__echo","args":{"text":"hello"}}]},{"text":"done"}"#;
+    let practice = Practice::start(&place, &format!(r#"{{"replies":[{reply},{reply},{reply}]}}"#));
+    let store = place.folder.path().join("store.db");
+    let kept = ["--store", store.to_str().unwrap()];
+    let work = |verb: &[&str]| {
+        let usual = ["--tools", "mcp", "--model", "openai:x", "--base-url", practice.1.as_str()];
+        place.output(&[verb, &kept[..], &usual].concat()).status.code()
+    };
+    assert_eq!(work(&["run", "go", "--session", "s"]), Some(11));
+    let approve = |how: &[&str]| {
+        let mut approve = Command::new(env!("CARGO_BIN_EXE_safepoint"));
+        approve.args([&["approve", "s"][..], how, &kept].concat()).env("TMPDIR", place.folder.path());
+        assert_eq!(approve.output().unwrap().status.code(), Some(0));
+    };
+    approve(&["--always=tool"]);
+    assert_eq!(work(&["resume", "s"]), Some(0));
+    assert_eq!(work(&["run", "go", "--session", "s"]), Some(0), "the same tool is not asked about again");
+    let config = fs::read_to_string(place.config()).unwrap();
+    let other = config.replace(
+        r#"exec "$0" "$@""#,
+        r#""$0" "$@" | sed -u "s/answers with its argument/answers with any argument/""#,
+    );
+    assert_ne!(config, other);
+    fs::write(place.config(), &other).unwrap();
+    assert_eq!(work(&["run", "go", "--session", "s"]), Some(11), "it is another tool now");
+    approve(&[]);
+    fs::write(place.config(), other.replace("with any", "with every")).unwrap();
+    assert_eq!(work(&["resume", "s"]), Some(11), "a yes that was not used was to the tool as it was");
+    approve(&[]);
+    assert_eq!(work(&["resume", "s"]), Some(0));
+}
+
 /// S4.10: in a conversation, a tool that a server has got meanwhile is there in the next turn.
 #[test]
 fn a_chat_has_the_tools_that_a_server_has_got_meanwhile() {

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use safepoint::{
-    approval::{Decision, Question},
+    approval::{Covers, Decision, Holds, Question},
     ids::SessionId,
     store::{self, ApprovalRow, ApprovalState, Decided, Life, Store, Use},
 };
 
 use super::{asked, verb};
-use crate::{control::nudge, kept::code, questions, trace::moment};
+use crate::{control::nudge, kept::code, principal, questions, trace::moment};
 
 /// Puts the decision into the store: the exit code, and what is said.
 ///
@@ -25,7 +25,7 @@ pub(super) async fn judged(
     decision: Decision,
 ) -> anyhow::Result<(u8, String)> {
     let bytes = serde_json::to_vec(&decision)?;
-    let principal = std::env::var("USER").unwrap_or_else(|_unset| "somebody at a terminal".into());
+    let principal = principal::here();
     let (id, digest) = (row.asked.id.clone(), row.asked.digest.clone());
     let answer = store::Decision { id: id.clone(), digest, principal, bytes: bytes.clone() };
     Ok(match store.decide(session, answer).await? {
@@ -84,6 +84,12 @@ async fn taken(
     let may_have_run = asked.as_ref().is_some_and(|asked| asked.question == Question::MayHaveRun);
     let what = match (decision, may_have_run) {
         (Decision::Approve, true) => format!("{tool} is run again"),
+        (Decision::Approve, false) if asked.as_ref().is_some_and(|asked| asked.holds == Holds::Session) => {
+            format!(
+                "allowed, from now on in this session without a question: {}",
+                questions::always(Covers::Call, tool)
+            )
+        }
         (Decision::Approve, false) => format!("{tool} may run"),
         (Decision::ApproveAlways { covers }, _) => {
             let always = questions::always(*covers, tool);

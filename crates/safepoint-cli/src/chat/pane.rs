@@ -30,6 +30,8 @@ const PROMPT: Style = Style::new().fg(Color::Green);
 const LISTED: usize = 3;
 const TYPED: usize = 4;
 const STREAMED: usize = 8;
+/// Letters of the arguments beside a question: both ends of them, in a line of a narrow terminal.
+const ASKED: usize = 48;
 
 /// What stands below the scrollback now.
 pub(super) fn pane(state: &State, rows: usize, now: Instant) -> Pane {
@@ -41,7 +43,7 @@ pub(super) fn pane(state: &State, rows: usize, now: Instant) -> Pane {
     lists(&state.items, &mut lines);
     taken_back(state.handed.texts(), &mut lines);
     if let Some(asked) = state.questions.front().filter(|_| state.deciding.is_none()) {
-        let args = one_line(&brief(&asked.question.args));
+        let args = questions::one_line(&brief(&asked.question.args), ASKED);
         lines.push(Line::styled(format!("? {}: {args}", questions::short(&asked.question)), STOPPING));
         if state.mode == Mode::Allowing {
             let covers = [("e", Covers::Call), ("t", Covers::Tool)];

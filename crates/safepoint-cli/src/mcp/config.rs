@@ -63,6 +63,24 @@ impl Servers {
     }
 }
 
+impl Servers {
+    /// What the entries give their servers to prove who they are: values of headers, and of variables that are called so.
+    pub(crate) fn secrets(&self) -> Vec<(String, String)> {
+        let mut found = Vec::new();
+        for (name, entry) in &self.by_name {
+            let headers = entry.headers.iter();
+            let env = entry.env.iter().filter(|(variable, _)| crate::secrets::names_one(variable));
+            for (what, value) in headers.chain(env) {
+                let Ok(value) = expand(value) else { continue };
+                // `Bearer TOKEN`: the token alone is the secret, too.
+                let alone = value.rsplit(' ').next().unwrap_or_default().to_owned();
+                found.extend([value, alone].map(|value| (format!("{what} of mcp.{name}"), value)));
+            }
+        }
+        found
+    }
+}
+
 impl Entry {
     fn server(&self, name: &str) -> Result<Server, Usage> {
         let wrong = |what: String| Usage(format!("[mcp.{name}] {what}"));

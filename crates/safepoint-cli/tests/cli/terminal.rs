@@ -252,6 +252,35 @@ fn a_plain_terminal_is_left_plain() {
     }
 }
 
+/// S8.12: what would disguise a question is shown as what it is: invisible letters are named, and blanks push nothing off the
+/// screen; of what is long the end is seen beside the answer.
+#[test]
+fn a_question_cannot_be_disguised() {
+    let blanks = " ".repeat(6000);
+    let hidden = "\u{200b}\u{2060}\u{ad}\u{3164}\u{2028}\u{e0041}";
+    let server = Practice::start(&shell(&format!("true{blanks}; ec{hidden}ho payload")));
+    let mut terminal = Terminal::start(&server, &SHELL);
+    terminal.until("[y]es, [n]o, [a]lways, [t]ool, or no and why:");
+    let shown: String = terminal.screen().lines().map(str::trim).collect();
+    let named = r"true[6000 blanks]; ec\u{200b}\u{2060}\u{ad}\u{3164}\u{2028}\u{e0041}ho payload";
+    assert!(shown.contains(named), "{shown}");
+    terminal.press("n\n");
+    assert_eq!(terminal.end().0, 0);
+
+    let many: String = (0..4000).map(|number| format!("echo {number}\n")).collect();
+    let server = Practice::start(&shell(&format!("{many}echo payload # {many}")));
+    let mut terminal = Terminal::start(&server, &SHELL);
+    terminal.until("[y]es, [n]o, [a]lways, [t]ool, or no and why:");
+    let screen = terminal.screen();
+    let shown: String = screen.lines().map(str::trim).collect();
+    assert!(
+        shown.contains("that is LONG") && shown.contains("echo 0\\necho 1") && shown.contains("echo 3999"),
+        "{screen}"
+    );
+    terminal.press("n\n");
+    assert_eq!(terminal.end().0, 0);
+}
+
 /// S8.2: the question shows exactly what would run; what was typed before it answers nothing; yes lets it run.
 #[test]
 fn a_question_shows_what_would_run_and_yes_lets_it() {
