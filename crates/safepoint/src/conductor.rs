@@ -32,6 +32,7 @@ use crate::{
 };
 
 mod approvals;
+mod approved;
 mod beginning;
 mod calls;
 mod children;

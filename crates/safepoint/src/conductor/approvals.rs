@@ -15,7 +15,7 @@ use crate::{
     event::Fact,
     executor,
     ids::{ApprovalId, CallId},
-    machine::{Allowed, Call, Shown, Step},
+    machine::{Call, Step},
     message::ToolCall,
     receipt::{CallStatus, WorkKind},
     shared::{Closing, DecideError, Decided, Msg, Ruled},
@@ -109,48 +109,6 @@ impl Conductor {
         Ok(())
     }
 
-    /// A person said yes, to this tool as it was. Arguments that they changed are validated again: what a rule denies of
-    /// those is not covered by the yes, nor what another rule asks than that which asked before (S8.2).
-    async fn judge_approved(
-        &mut self,
-        index: usize,
-        call: &ToolCall,
-        Allowed { args, shown, asked, definition }: Allowed,
-    ) -> Result<(), Broken> {
-        let spec = match self.def.tools.fit(&call.name, &args) {
-            Ok(tool) => tool.spec().clone(),
-            Err(Misfit(why)) => return self.misfit(call, why).await,
-        };
-        let is_same = definition.is_empty() || definition == self.def.tools.definition(&call.name);
-        let own = if is_same { approval::Approval::NotNeeded } else { spec.approval };
-        let rules = &self.def.rules;
-        let judged = approval::rule(rules, own, &call.name, &args)
-            .and_then(|ruling| Ok((ruling, approval::is_one_rule(rules, &call.name, (&asked, &args))?)));
-        let (ruling, is_asked_for) = match judged {
-            Ok(judged) => judged,
-            Err(panic) => {
-                self.callback_panicked("a rule", &panic);
-                return Ok(());
-            }
-        };
-        let is_bound = is_same && (shown == Shown::Exactly || is_asked_for);
-        match ruling {
-            Ruling::Deny(why) if shown == Shown::Others || !is_same => self.deny(call, why).await,
-            Ruling::Ask if !is_bound && !self.is_covered(&call.name, &call.name, &args) => {
-                let request = self.ask(call, Asks::about(&call.name, args), Question::MayRun).await?;
-                match self.def.approvals.clone() {
-                    Approvals::Ask(Some(approver), _) => self.put(approver, request),
-                    _ => self.wait_behind(&request),
-                }
-                Ok(())
-            }
-            Ruling::Deny(_) | Ruling::Ask | Ruling::Allow => {
-                self.machine.clear(index, args, spec.may_overlap());
-                Ok(())
-            }
-        }
-    }
-
     /// It ran when its process ended, or when it was stopped, and nobody but a person may say what becomes of it.
     async fn judge_lost(&mut self, index: usize, call: &ToolCall) -> Result<(), Broken> {
         let given = self.machine.call(index).and_then(Call::given).cloned();
@@ -168,11 +126,11 @@ impl Conductor {
         Ok(())
     }
 
-    async fn misfit(&mut self, call: &ToolCall, why: String) -> Result<(), Broken> {
+    pub(super) async fn misfit(&mut self, call: &ToolCall, why: String) -> Result<(), Broken> {
         self.end_unrun(call, CallStatus::Failed, why).await
     }
 
-    async fn deny(&mut self, call: &ToolCall, why: String) -> Result<(), Broken> {
+    pub(super) async fn deny(&mut self, call: &ToolCall, why: String) -> Result<(), Broken> {
         self.end_unrun(call, CallStatus::Denied, why).await
     }
 
