@@ -292,12 +292,7 @@ pub(crate) fn is_one_rule(
 }
 
 /// What a rule says that names this and nothing else; none where there is no such rule.
-pub(crate) fn rule_of_its_own(
-    rules: &[Rule],
-    tool: &str,
-    args: &Value,
-) -> Result<Option<Ruling>, Panicked> {
-    let spoken =
-        callback::call(|| rules.iter().find(|rule| rule.tool == tool && rule.fits(tool, args)))?;
+pub(crate) fn rule_of_its_own(rules: &[Rule], tool: &str, args: &Value) -> Result<Option<Ruling>, Panicked> {
+    let spoken = callback::call(|| rules.iter().find(|rule| rule.tool == tool && rule.fits(tool, args)))?;
     Ok(spoken.map(|rule| rule.ruling.clone()))
 }
