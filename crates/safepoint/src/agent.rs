@@ -90,7 +90,8 @@ impl Definition {
     pub(crate) fn spec(&self) -> ModelSpec {
         let tools = self.tools.decls();
         let choice = self.form.as_ref().map(|form| form.choice(tools.len() - 1));
-        ModelSpec { system: self.system.clone(), tools, choice }
+        let output_bytes = self.limits.model_output_bytes;
+        ModelSpec { system: self.system.clone(), tools, choice, output_bytes }
     }
 
     /// The same with answers of a form, in place of what form they had.
@@ -358,7 +359,7 @@ impl AgentBuilder {
             }
         };
         let tools = Toolset::new(tools).map_err(BuildError)?;
-        let spec = ModelSpec { system: self.system.clone(), tools: tools.decls(), choice: None };
+        let spec = ModelSpec { system: self.system.clone(), tools: tools.decls(), ..ModelSpec::default() };
         let gauge = match self.window {
             None => None,
             Some(window) => Some(Gauge::new(window, &spec).ok_or_else(no_room)?),

@@ -47,6 +47,7 @@ mod mail;
 mod model_call;
 mod model_errors;
 mod opening;
+mod page;
 mod parent;
 mod rest;
 mod settle;
@@ -116,6 +117,9 @@ pub(crate) struct Conductor {
     kin: Kin,
     started_at: Timestamp,
 }
+
+/// How much mail is handled between two looks at what is demanded.
+const MAIL_BETWEEN_LOOKS: usize = 32;
 
 /// A call's own scope, and what its body leaves behind.
 struct Site {
@@ -214,7 +218,9 @@ impl Conductor {
 
     async fn go_on(&mut self) -> Result<Ending, Broken> {
         loop {
-            while let Ok(msg) = self.mailbox.try_recv() {
+            // No more than so much, and then a look at what is demanded: a stop does not queue behind mail (S12.5).
+            for _ in 0..MAIL_BETWEEN_LOOKS {
+                let Ok(msg) = self.mailbox.try_recv() else { break };
                 Box::pin(self.handle(*msg)).await?;
             }
             self.keep_time().await?;

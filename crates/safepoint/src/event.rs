@@ -306,6 +306,22 @@ impl Shown for EventKind {
             | Self::Late(_) => false,
         }
     }
+    fn weight(&self) -> usize {
+        match self {
+            Self::Text(text)
+            | Self::Reasoning(text)
+            | Self::CallBegun(text)
+            | Self::Progress { text, .. } => text.len(),
+            Self::Child { event, .. } => event.weight(),
+            Self::Fact(_)
+            | Self::Usage(_)
+            | Self::Retrying { .. }
+            | Self::FailedOver { .. }
+            | Self::Missed { .. }
+            | Self::Quiet(_)
+            | Self::Late(_) => 0,
+        }
+    }
     fn missed(count: u64) -> Self {
         Self::Missed { count }
     }

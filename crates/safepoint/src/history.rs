@@ -215,6 +215,12 @@ pub mod note {
         "[stopped by request: this call was ended early. Its effects are unknown and may have happened.]";
     /// Marks a message that was cut.
     pub const INTERRUPTED: &str = "[interrupted: this message was cut here.]";
+    /// Calls beyond those that one message may have: they are no part of it, and stand behind its last result.
+    pub(crate) fn calls_left_out(more: u64) -> String {
+        format!(
+            "\n[{more} more calls of this message were left out: a message may not have so many. Nothing of them was done.]"
+        )
+    }
     /// A result that a stored history lacks.
     pub const MISSING: &str =
         "[no result is recorded for this call: its effects are unknown and may have happened.]";

@@ -17,6 +17,7 @@ mod executor;
 pub mod history;
 pub mod hook;
 pub mod ids;
+pub mod json;
 pub mod limits;
 pub mod log;
 mod machine;

@@ -42,8 +42,13 @@ pub struct Limits {
     /// How long a run may work, over all its attempts. The time does not count in which it could only go on by a person's
     /// decision, nor that between attempts. Its end is a `Now`. Default: none.
     pub wall_time: Option<Duration>,
-    /// Bytes of text and reasoning in one model message; passing it is a `Now`. Default 16 MiB.
+    /// Bytes of one model message in all its fields (text, reasoning, seals, and the names, ids and arguments of calls), and
+    /// of what a remote agent says about one piece of work; passing it is a `Now`. A model behind a wire counts them as
+    /// it decodes, so that what is beyond is never collected. Default 16 MiB.
     pub model_output_bytes: usize,
+    /// Calls of one model message that are looked at. Those beyond it are no part of the message, the model is told how
+    /// many there were, and the run goes on. Default 1,024.
+    pub message_calls: usize,
     /// Calls that may run at once; 1 is sequential, and 0 is refused. Further ones queue. Default 8.
     pub parallel_calls: usize,
     /// How many levels of child runs there may be below a run; a call that would open a deeper one fails. The
@@ -84,6 +89,7 @@ impl Default for Limits {
             max_cost: None,
             wall_time: None,
             model_output_bytes: 16 << 20,
+            message_calls: 1024,
             parallel_calls: 8,
             nesting: 8,
             call_timeout: None,

@@ -327,7 +327,7 @@ impl Machine {
             }
             Wholeness::Whole => {
                 self.taken.extend(message.calls().map(|call| call.id.clone()));
-                Stage::Calls(Round::new(Arc::clone(message)))
+                Stage::Calls(Round::new(Arc::clone(message), report.calls_left_out))
             }
         };
     }

@@ -6,7 +6,7 @@ use futures_core::{future::BoxFuture, stream::BoxStream};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{history::History, message::ToolCall, usage::Usage};
+use crate::{history::History, json, limits::Limits, message::ToolCall, usage::Usage};
 
 mod guarded;
 
@@ -47,7 +47,7 @@ pub trait Conversation: Send {
 pub type DeltaStream = BoxStream<'static, Result<Delta, ModelError>>;
 
 /// What is the same for each call of a conversation.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct ModelSpec {
     /// The instructions.
     pub system: Option<Arc<str>>,
@@ -55,6 +55,17 @@ pub struct ModelSpec {
     pub tools: Arc<[ToolDecl]>,
     /// Which tool it must use, where the wire can say so and the model's own settings do not.
     pub choice: Option<ToolChoice>,
+    /// The most bytes of one reply, in all its fields ([`Limits::model_output_bytes`](crate::Limits)). A model that
+    /// decodes counts them as they come, and ends the stream with [`ModelErrorKind::OutputBytes`] when there are more: the
+    /// run is then stopped by the limit's name.
+    pub output_bytes: usize,
+}
+
+impl Default for ModelSpec {
+    fn default() -> Self {
+        let output_bytes = Limits::default().model_output_bytes;
+        Self { system: None, tools: Arc::from([]), choice: None, output_bytes }
+    }
 }
 
 /// Which tool a model must use. Exhaustive: the choices that every wire has.
@@ -148,6 +159,29 @@ pub enum Delta {
     Ended(Finish),
 }
 
+impl Delta {
+    /// How many bytes of the model's message it brings: what counts against
+    /// [`Limits::model_output_bytes`](crate::Limits). A call's name counts where its beginning is shown, and where it is
+    /// complete.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        match self {
+            Self::Text(text) | Self::Reasoning(text) => text.len(),
+            Self::Sealed(seal) => json::bytes(seal),
+            Self::CallBegun { name } => name.len(),
+            Self::CallReady(call) => call.id.as_str().len() + call.name.len() + call.args.len(),
+            Self::Ended(Finish::Other(word)) => word.len(),
+            Self::Ended(Finish::Natural | Finish::Length | Finish::Filtered)
+            | Self::Retrying { .. }
+            | Self::FailedOver { .. }
+            | Self::Rejoining { .. }
+            | Self::Sent
+            | Self::Opened
+            | Self::Usage(_) => 0,
+        }
+    }
+}
+
 /// Why a model ended its message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -200,6 +234,8 @@ pub enum ModelErrorKind {
     ContentFilter,
     /// The message was cut by its length before it said anything usable.
     Truncated,
+    /// More came than [`ModelSpec::output_bytes`] allows. It is no failure: the run is stopped by that limit.
+    OutputBytes,
 }
 
 impl ModelError {
@@ -255,6 +291,7 @@ impl ModelError {
             ModelErrorKind::ContentFilter => "content_filter",
             ModelErrorKind::Truncated => "truncated",
             ModelErrorKind::ContextWindow => "context_window",
+            ModelErrorKind::OutputBytes => "output_bytes",
             ModelErrorKind::Unreachable
             | ModelErrorKind::Unauthorized
             | ModelErrorKind::NotFound

@@ -192,6 +192,13 @@ pub struct ModelReport {
     /// The tries that failed before, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub retries: Vec<RetryReport>,
+    /// Calls that the model asked for beyond those that one message may have: they are no part of it (S12.3).
+    #[serde(default, skip_serializing_if = "is_none_left_out")]
+    pub calls_left_out: u64,
+}
+
+fn is_none_left_out(calls: &u64) -> bool {
+    *calls == 0
 }
 
 impl ModelReport {

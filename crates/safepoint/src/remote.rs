@@ -15,6 +15,7 @@ use serde_json::Value;
 
 use crate::{
     approval::Decision,
+    json,
     receipt::{Grade, RemoteStop},
     tool::{Cx, EffectClass},
 };
@@ -117,6 +118,27 @@ pub enum Said {
     Failed(Failure),
     /// The line to it broke for good: nobody knows what becomes of the work.
     Lost(Failure),
+}
+
+impl Said {
+    /// How many bytes the peer says by it: what counts against [`Limits::model_output_bytes`](crate::Limits).
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        match self {
+            Self::Text(text) | Self::Progress(text) => text.len(),
+            Self::Begun { task } => task.len(),
+            Self::Question(question) => question.id.len() + question.tool.len() + json::bytes(&question.args),
+            Self::Withdrawn { question } => question.len(),
+            Self::Done(answer) => answer.as_ref().map_or(0, String::len),
+            Self::Ended { word } => word.len(),
+            Self::Failed(_) | Self::Lost(_) => 0,
+        }
+    }
+
+    /// Whether nothing more is heard of the work.
+    pub(crate) fn is_last(&self) -> bool {
+        matches!(self, Self::Done(_) | Self::Ended { .. } | Self::Failed(_) | Self::Lost(_))
+    }
 }
 
 /// What a peer asks a person.

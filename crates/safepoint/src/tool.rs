@@ -3,7 +3,7 @@
 use std::{future::Future, sync::Arc};
 
 use futures_core::future::BoxFuture;
-use safepoint_scope::{Asked, Halt, Hold, Scope, Stop, StopRequest};
+use safepoint_scope::{Actor, Asked, Code, Halt, Hold, Reason, Scope, Stop, StopRequest};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
@@ -70,6 +70,8 @@ pub(crate) trait Host: Send + Sync {
     fn late(&self, call: &CallId, what: String);
     fn ask(&self, call: &CallId, asks: Asks) -> oneshot::Receiver<Decision>;
     fn withdraw(&self);
+    /// The most bytes that a peer may say about the call's work.
+    fn output_bytes(&self) -> usize;
     fn stop_run(&self, request: StopRequest) -> Asked;
 }
 
@@ -157,6 +159,20 @@ impl Cx {
     /// What the peer that does the work called it in an earlier attempt.
     pub(crate) fn named(&self) -> Option<&str> {
         self.call.named.as_deref()
+    }
+
+    /// Stops the run because a peer says more about the work than it may; what is said of that.
+    pub(crate) fn said_too_much(&self, peer: &str) -> String {
+        let why = format!("{peer} said more than {} bytes", self.host.output_bytes());
+        let reason = Reason::new(Code::OUTPUT_BYTES).by(Actor::Engine).saying(why.clone());
+        // Whatever was asked before, the run stops.
+        self.stop_run(StopRequest::now().because(reason));
+        why
+    }
+
+    /// The most bytes that a peer may say about the work.
+    pub(crate) fn output_bytes(&self) -> usize {
+        self.host.output_bytes()
     }
 
     /// Has what the peer calls the work recorded, so that a later attempt asks for it instead of beginning it again.

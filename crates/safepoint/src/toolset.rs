@@ -9,6 +9,7 @@ use crate::{
     answer::Form,
     approval::{hashed, sorted},
     child::Child,
+    json::{self, Unread},
     model::ToolDecl,
     receipt::WorkKind,
     schema::Schema,
@@ -183,9 +184,18 @@ pub(crate) fn parse_args(name: &str, args: &str) -> Result<Value, Misfit> {
     if args.trim().is_empty() {
         return Ok(Value::Object(serde_json::Map::new()));
     }
-    serde_json::from_str(args).map_err(|error| {
-        Misfit(format!(
-            "error: the arguments of `{name}` are not JSON ({error}). Mend them and call it again."
-        ))
+    json::read(args.as_bytes()).map_err(|unread| {
+        Misfit(match unread {
+            Unread::NotJson(error) => {
+                format!(
+                    "error: the arguments of `{name}` are not JSON ({error}). Mend them and call it again."
+                )
+            }
+            unread @ Unread::TooManyValues => {
+                format!(
+                    "error: the arguments of `{name}` are too large: {unread}. Call it with less at once."
+                )
+            }
+        })
     })
 }

@@ -10,6 +10,9 @@ pub struct Usage {
     pub input: u64,
     /// The part of `input` that was read from the provider's cache.
     pub cached_input: u64,
+    /// The part of `input` that was written to the provider's cache, for which some ask more than for other input.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub cache_write: u64,
     /// Tokens of the reply, reasoning included.
     pub output: u64,
     /// The part of `output` that was reasoning.
@@ -18,6 +21,10 @@ pub struct Usage {
     pub source: UsageSource,
     /// What may have been billed beyond them.
     pub billed_beyond: Beyond,
+}
+
+fn is_none(tokens: &u64) -> bool {
+    *tokens == 0
 }
 
 /// Where figures come from. Exhaustive: a third kind would have to be shown to every reader.
@@ -53,6 +60,7 @@ impl Usage {
     pub fn add(&mut self, other: &Usage) {
         self.input = self.input.saturating_add(other.input);
         self.cached_input = self.cached_input.saturating_add(other.cached_input);
+        self.cache_write = self.cache_write.saturating_add(other.cache_write);
         self.output = self.output.saturating_add(other.output);
         self.reasoning = self.reasoning.saturating_add(other.reasoning);
         if other.source == UsageSource::Estimated {
@@ -72,25 +80,42 @@ impl Usage {
 }
 
 /// Prices of a model, in any one currency, per million tokens.
+///
+/// ```
+/// use safepoint::{Price, usage::Usage};
+/// let price = Price { cache_write: Some(3.75), ..Price::new(3.0, 0.3, 15.0) };
+/// let usage = Usage { input: 2_000_000, cache_write: 1_000_000, ..Usage::default() };
+/// assert_eq!(price.of(&usage), 6.75);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Price {
-    /// Input tokens that were not cached.
+    /// Input tokens that were neither read from the provider's cache nor written to it.
     pub input: f64,
     /// Input tokens read from the provider's cache.
     pub cached_input: f64,
+    /// Input tokens written to the provider's cache; none: as other input.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_write: Option<f64>,
     /// Output tokens, reasoning included.
     pub output: f64,
 }
 
 impl Price {
+    /// Prices of input, of input that is read from a cache, and of output; what is written to a cache costs as other input.
+    #[must_use]
+    pub fn new(input: f64, cached_input: f64, output: f64) -> Self {
+        Self { input, cached_input, cache_write: None, output }
+    }
+
     /// What `usage` costs.
     #[must_use]
     pub fn of(&self, usage: &Usage) -> f64 {
         const MILLION: f64 = 1_000_000.0;
-        let fresh = usage.input.saturating_sub(usage.cached_input);
+        let fresh = usage.input.saturating_sub(usage.cached_input).saturating_sub(usage.cache_write);
         #[expect(clippy::cast_precision_loss, reason = "2^53 tokens are beyond any bill")]
         let sum = fresh as f64 * self.input
             + usage.cached_input as f64 * self.cached_input
+            + usage.cache_write as f64 * self.cache_write.unwrap_or(self.input)
             + usage.output as f64 * self.output;
         sum / MILLION
     }

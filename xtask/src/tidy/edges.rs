@@ -37,6 +37,7 @@ const MODULES: &[&str] = &[
     "callback",
     "claim",
     "ids",
+    "json",
     "limits",
     "spill",
     "schema",

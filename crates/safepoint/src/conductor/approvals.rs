@@ -38,9 +38,13 @@ const POLICY: &str = "the agent's policy, since nobody could be asked";
 type Reply = tokio::sync::oneshot::Sender<Result<(), DecideError>>;
 
 impl Conductor {
-    /// Looks at calls that nobody has looked at: each ends, waits for a person, or may begin.
+    /// Looks at calls that nobody has looked at: each ends, waits for a person, or may begin. What is asked meanwhile is
+    /// noticed before the next one (S12.5).
     pub(super) async fn judge(&mut self, calls: Vec<usize>) -> Result<(), Broken> {
         for index in calls {
+            if self.is_asked_anew() {
+                return Ok(());
+            }
             let Some(Call { call, step, .. }) = self.machine.call(index).cloned() else { continue };
             self.site(&call.id);
             match step {

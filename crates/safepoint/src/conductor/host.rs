@@ -107,6 +107,10 @@ impl Host for RunHost {
         }
     }
 
+    fn output_bytes(&self) -> usize {
+        self.limits.model_output_bytes
+    }
+
     fn stop_run(&self, request: StopRequest) -> Asked {
         self.shared.upgrade().map_or(Asked::TooLate, |shared| shared.stop.stop(request))
     }

@@ -40,13 +40,7 @@ impl Conductor {
         match msg {
             Msg::ModelEnded { round, error } => self.model_ended(round, error).await,
             Msg::TooLong { round } => {
-                if self.streaming.as_ref().is_some_and(|streaming| streaming.round() == round) {
-                    let limit = self.def.limits.model_output_bytes;
-                    self.stop_for_limit(
-                        Code::OUTPUT_BYTES,
-                        format!("the model said more than {limit} bytes"),
-                    );
-                }
+                self.too_long(round);
                 Ok(())
             }
             Msg::CallEnded { call_id, ending } => self.call_ended(call_id, ending).await,

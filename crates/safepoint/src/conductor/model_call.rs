@@ -1,27 +1,28 @@
 //! Model calls: announced, permitted, streamed by a performer, and cut where they must be.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use jiff::Timestamp;
-use safepoint_scope::{Effect, Permit, SafePoints, Task};
+use safepoint_scope::{Code, Effect, SafePoints, Task};
 use tokio::time::timeout;
 use tracing::{Instrument as _, Span};
 
 use super::{
     Broken, Conductor,
-    model_errors::{dead, endless, filtered, report, retry, too_long},
+    model_errors::{endless, filtered, report, too_long},
+    page::{Hand, Page, Pen, Shown, lock, perform},
     window::Summing,
-    word::Word,
 };
 use crate::{
+    agent::AnswerOf,
     callback,
-    draft::{Draft, Sent},
-    event::{EventKind, Fact, Wholeness},
+    draft::{Asked, Bounds, Draft, Room, Sent},
+    event::{Fact, Wholeness},
     hook::HookedMessage,
     log::Recorded,
-    model::{Delta, Finish, ModelError, ModelErrorKind, OnCut, Reply},
-    receipt::{ModelReport, ModelState, RetryReport},
-    shared::{HookKey, Msg, Shared},
+    model::{Finish, ModelError, ModelErrorKind, OnCut},
+    receipt::{ModelReport, ModelState},
+    shared::HookKey,
     spans,
     usage::Usage,
 };
@@ -50,33 +51,12 @@ pub(super) enum Purpose {
     Summary(Box<Summing>),
 }
 
-/// The draft, and whether it may still be written: taken away when the call is cut, so that a chunk that arrives a
-/// moment later changes nothing and is shown to nobody.
-#[derive(Default)]
-struct Pen {
-    draft: Draft,
-    hand: Hand,
-    retries: Vec<RetryReport>,
-}
-
-/// Who may write. Exhaustive: the performer, nobody any more, or the performer, but only the bill.
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum Hand {
-    #[default]
-    Performer,
-    Nobody,
-    Clerk,
-}
-
 impl Streaming {
-    pub(super) fn new(model: &str, round: u32, purpose: Purpose) -> Self {
-        let pen = Arc::new(Mutex::new(Pen::default()));
+    pub(super) fn new(model: &str, round: u32, purpose: Purpose, draft: Draft) -> Self {
+        let pen = Pen { draft, hand: Hand::default(), retries: Vec::new() };
+        let pen = Arc::new(Mutex::new(pen));
         let span = spans::model_call(model, round);
         Self { round, purpose, started_at: Timestamp::now(), pen, task: None, span }
-    }
-
-    pub(super) fn round(&self) -> u32 {
-        self.round
     }
 }
 
@@ -89,8 +69,18 @@ impl Conductor {
             return self.wait().await;
         }
         let announced = self.record(Fact::ModelStarted { round }).await?;
-        let streaming = Streaming::new(self.def.model.name(), round, Purpose::Round);
+        let draft = self.draft();
+        let streaming = Streaming::new(self.def.model.name(), round, Purpose::Round, draft);
         self.stream(streaming, gate, &announced).await
+    }
+
+    /// What a message arrives in. An agent that is a remote one decides by itself: only what says so was sent.
+    pub(super) fn draft(&self) -> Draft {
+        let asked = match self.def.answer {
+            AnswerOf::TheModel => Asked::AModel,
+            AnswerOf::TheCall => Asked::Nobody,
+        };
+        Draft::new(Bounds::of(&self.def.limits), asked)
     }
 
     /// Begins what was announced, if the gate lets it pass.
@@ -110,8 +100,7 @@ impl Conductor {
                     Purpose::Summary(summing) => (summing.stream(), Shown::OnlyRetries),
                 };
                 let (pen, shared) = (Arc::clone(&streaming.pen), Arc::clone(&self.shared));
-                let most = self.def.limits.model_output_bytes;
-                let page = Page { pen, shared, round: streaming.round, most, shown };
+                let page = Page { pen, shared, round: streaming.round, shown };
                 let performer = perform(permit, stream, page, self.def.on_cut);
                 let span = streaming.span.clone();
                 streaming.task = Some(self.scope.spawn("model call", performer.instrument(span)));
@@ -184,10 +173,19 @@ impl Conductor {
         Some((pen.draft.usage(), state))
     }
 
+    /// More came than may: the limit's stop ends the call, whatever else is known of its end by then.
+    pub(super) fn too_long(&mut self, round: u32) {
+        if self.streaming.as_ref().is_some_and(|streaming| streaming.round == round) {
+            let limit = self.def.limits.model_output_bytes;
+            self.stop_for_limit(Code::OUTPUT_BYTES, format!("the model said more than {limit} bytes"));
+        }
+    }
+
     pub(super) async fn model_ended(&mut self, round: u32, error: Option<ModelError>) -> Result<(), Broken> {
-        let Some(mut streaming) = self.streaming.take_if(|streaming| streaming.round == round) else {
-            return Ok(());
-        };
+        // One that said too much is cut by the stop that was asked because of it, also where its end came with the excess.
+        let is_whole = |streaming: &Streaming| lock(&streaming.pen).draft.room() == Room::Left;
+        let ended = self.streaming.take_if(|streaming| streaming.round == round && is_whole(streaming));
+        let Some(mut streaming) = ended else { return Ok(()) };
         if error.is_some() {
             self.part(&mut streaming);
         }
@@ -211,14 +209,15 @@ impl Conductor {
         whole: Wholeness,
         state: ModelState,
     ) -> Result<(), Broken> {
-        let (message, usage, state, model, retries) = {
+        let (message, usage, state, model, retries, calls_left_out) = {
             let mut pen = lock(&streaming.pen);
             pen.hand = Hand::Nobody;
             let state = if pen.draft.sent() == Sent::No { ModelState::NeverSent } else { state };
             let model =
                 pen.draft.model().map_or_else(|| self.model_of(streaming).to_owned(), |to| to.to_string());
             let message = pen.draft.message(|id| self.machine.is_taken(id));
-            (message, pen.draft.usage(), state, model, std::mem::take(&mut pen.retries))
+            let left_out = pen.draft.calls_left_out();
+            (message, pen.draft.usage(), state, model, std::mem::take(&mut pen.retries), left_out)
         };
         let report = ModelReport {
             model,
@@ -228,6 +227,7 @@ impl Conductor {
             started_at: streaming.started_at,
             ended_at: Timestamp::now(),
             retries,
+            calls_left_out,
         };
         let (ending, status) = match &whole {
             Wholeness::Whole => ("completed", spans::Status::Ok),
@@ -255,91 +255,4 @@ impl Conductor {
             Purpose::Summary(summing) => summing.model(),
         }
     }
-}
-
-/// What a performer writes on, and whom it tells.
-struct Page {
-    pen: Arc<Mutex<Pen>>,
-    shared: Arc<Shared>,
-    round: u32,
-    most: usize,
-    shown: Shown,
-}
-
-/// What readers are shown of a message as it arrives. Exhaustive: a summary is not said to anybody.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Shown {
-    All,
-    OnlyRetries,
-}
-
-/// Streams one message into its draft. Spends the permit; dropping it releases the exchange.
-async fn perform(permit: Permit<CallModel>, reply: Reply, page: Page, on_cut: OnCut) {
-    let scope = permit.into_scope();
-    let word = Word::or(&page.shared, Msg::ModelEnded { round: page.round, error: Some(dead()) });
-    let reading = read(reply, &page);
-    let read = match on_cut {
-        // It hears the stop itself, so that the exchange is released while the conductor still records what was asked.
-        OnCut::Release => scope.run(reading).await,
-        OnCut::Drain => Ok(reading.await),
-    };
-    match read {
-        Ok(ended) => word.say(Msg::ModelEnded { round: page.round, error: ended.err() }),
-        // The conductor hears the same stop, and cuts the message.
-        Err(stop) => drop(stop),
-    }
-}
-
-async fn read(mut reply: Reply, page: &Page) -> Result<(), ModelError> {
-    while let Some(delta) = reply.next().await {
-        let delta = delta?;
-        let is_last = matches!(delta, Delta::Ended(_));
-        page.write(delta);
-        // The message is complete: a stream that then stays open is not waited for.
-        if is_last {
-            break;
-        }
-        // A stream that always has one more must not keep the stop from being heard.
-        tokio::task::coop::consume_budget().await;
-    }
-    reply.end()
-}
-
-impl Page {
-    fn write(&self, delta: Delta) {
-        let mut pen = lock(&self.pen);
-        match (pen.hand, &delta) {
-            (Hand::Performer, _) => {}
-            // What arrives after the cut is fenced; only the bill is written down.
-            (Hand::Clerk, Delta::Usage(_) | Delta::Ended(_)) => return pen.draft.take(&delta),
-            (Hand::Clerk | Hand::Nobody, _) => return,
-        }
-        pen.draft.take(&delta);
-        pen.retries.extend(retry(&delta));
-        let over = pen.draft.bytes() > self.most;
-        // Shown under the lock, so that nothing of a message is shown after it was cut.
-        match delta {
-            Delta::Text(_) | Delta::Reasoning(_) | Delta::CallBegun { .. } | Delta::Usage(_)
-                if self.shown == Shown::OnlyRetries => {}
-            Delta::Text(text) => self.shared.feed.push(EventKind::Text(text)),
-            Delta::Reasoning(text) => self.shared.feed.push(EventKind::Reasoning(text)),
-            Delta::CallBegun { name } => self.shared.feed.push(EventKind::CallBegun(name)),
-            Delta::Usage(usage) => self.shared.feed.push(EventKind::Usage(usage)),
-            Delta::Retrying { failed, after, error } | Delta::Rejoining { failed, after, error } => {
-                self.shared.feed.push(EventKind::Retrying { failed, after, error });
-            }
-            Delta::FailedOver { from, to, error } => {
-                self.shared.feed.push(EventKind::FailedOver { from, to, error });
-            }
-            Delta::Sent | Delta::Opened | Delta::Sealed(_) | Delta::CallReady(_) | Delta::Ended(_) => {}
-        }
-        drop(pen);
-        if over {
-            self.shared.post(Msg::TooLong { round: self.round });
-        }
-    }
-}
-
-fn lock(pen: &Mutex<Pen>) -> MutexGuard<'_, Pen> {
-    pen.lock().unwrap_or_else(PoisonError::into_inner)
 }

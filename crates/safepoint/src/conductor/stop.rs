@@ -50,6 +50,11 @@ impl StopWatch {
 }
 
 impl Conductor {
+    /// Whether something else is demanded than what was noticed last.
+    pub(super) fn is_asked_anew(&self) -> bool {
+        self.scope.demand().is_some_and(|demand| self.watch.seen != Some(demand))
+    }
+
     /// Records the requests and the escalation that have not been.
     pub(super) async fn notice(&mut self) -> Result<(), Broken> {
         let Some(demand) = self.scope.demand() else { return Ok(()) };

@@ -67,11 +67,13 @@ impl Conductor {
         let mut input = History::new();
         let text = transcript(self.machine.history(), &cut, gauge.readable());
         input.push(Entry::User(text.into()));
-        let spec = ModelSpec { system: Some(INSTRUCTIONS.into()), ..ModelSpec::default() };
+        let output_bytes = def.limits.model_output_bytes;
+        let spec = ModelSpec { system: Some(INSTRUCTIONS.into()), output_bytes, ..ModelSpec::default() };
         let conversation = model.open(spec);
         let name = model.name().to_owned();
         let summing = Box::new(Summing { cut, input, model, conversation });
-        let streaming = Streaming::new(&name, round, Purpose::Summary(summing));
+        let draft = self.draft();
+        let streaming = Streaming::new(&name, round, Purpose::Summary(summing), draft);
         self.stream(streaming, gate, &announced).await
     }
 

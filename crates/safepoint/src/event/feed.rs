@@ -19,6 +19,8 @@ use super::{Event, EventKind};
 pub trait Shown: Clone {
     /// Whether it may be dropped for readers that lag: what it says is recorded later.
     fn is_provisional(&self) -> bool;
+    /// Bytes that a model or a tool said in it: what is kept for readers that lag is bounded by these too.
+    fn weight(&self) -> usize;
     /// Tells a reader how many events it missed.
     fn missed(count: u64) -> Self;
 }
@@ -53,8 +55,13 @@ struct State<K> {
     events: VecDeque<Event<K>>,
     next: u64,
     deltas: usize,
+    /// What the deltas weigh together.
+    weight: usize,
     end: End,
 }
+
+/// What the provisional events that are kept for readers that lag may weigh together; the newest is kept in any case.
+const RETAINED_BYTES: usize = 4 << 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
@@ -64,7 +71,7 @@ enum End {
 
 impl<K: Shown> Feed<K> {
     pub(crate) fn new(retained_deltas: usize) -> Self {
-        let state = State { events: VecDeque::new(), next: 0, deltas: 0, end: End::Open };
+        let state = State { events: VecDeque::new(), next: 0, deltas: 0, weight: 0, end: End::Open };
         Self { state: Mutex::new(state), grown: Notify::new(), retained_deltas, relay: None }
     }
 
@@ -109,23 +116,30 @@ impl<K: Shown> Feed<K> {
 
 impl<K: Shown> State<K> {
     fn push(&mut self, kind: K) {
-        self.deltas += usize::from(kind.is_provisional());
+        if kind.is_provisional() {
+            self.deltas += 1;
+            self.weight += kind.weight();
+        }
         self.events.push_back(Event { seq: self.next, at: Timestamp::now(), kind });
         self.next += 1;
     }
 
-    /// Halves the deltas when there are too many, so that the cost of dropping is spread.
+    /// Halves the deltas when there are too many, or too large ones, so that the cost of dropping is spread.
     fn trim(&mut self, retained: usize) {
-        if self.deltas <= retained.saturating_mul(2) {
+        const SLACK: usize = 2;
+        if self.deltas <= retained.saturating_mul(SLACK) && self.weight <= RETAINED_BYTES * SLACK {
             return;
         }
-        let mut drop = self.deltas - retained;
+        let (newest, deltas, weight) = (self.next - 1, &mut self.deltas, &mut self.weight);
         self.events.retain(|event| {
-            let dropped = drop > 0 && event.kind.is_provisional();
-            drop -= usize::from(dropped);
+            let too_much = *deltas > retained || *weight > RETAINED_BYTES;
+            let dropped = too_much && event.kind.is_provisional() && event.seq < newest;
+            if dropped {
+                *deltas -= 1;
+                *weight -= event.kind.weight();
+            }
             !dropped
         });
-        self.deltas = retained;
     }
 }
 

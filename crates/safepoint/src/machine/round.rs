@@ -9,7 +9,7 @@ use safepoint_scope::SafePoints;
 use super::{Call, Due, Step, tally::Tally};
 use crate::{
     approval::OnUnknown,
-    history::{OpenCall, Tail},
+    history::{OpenCall, Tail, note},
     ids::CallId,
     message::{AssistantMessage, CallResult, ToolCall},
     receipt::{CallReport, Ending},
@@ -22,15 +22,17 @@ pub(crate) struct Round {
     calls: Vec<Call>,
     index: HashMap<CallId, usize>,
     tally: Tally,
+    /// Calls that the model asked for beyond those that one message may have.
+    left_out: u64,
 }
 
 impl Round {
-    pub(super) fn new(message: Arc<AssistantMessage>) -> Self {
+    pub(super) fn new(message: Arc<AssistantMessage>, left_out: u64) -> Self {
         let calls: Vec<Call> = message.calls().map(|call| Call::new(call.clone())).collect();
         let index = calls.iter().enumerate().map(|(place, call)| (call.call.id.clone(), place)).collect();
         let mut tally = Tally::default();
         calls.iter().for_each(|call| tally.add(call));
-        Self { message, calls, index, tally }
+        Self { message, calls, index, tally, left_out }
     }
 
     pub(super) fn message(&self) -> &AssistantMessage {
@@ -171,13 +173,22 @@ impl Round {
                 _ => None,
             })
             .collect();
-        ((*self.message).clone(), results)
+        ((*self.message).clone(), self.told(results))
     }
 
     /// What a new turn would close this round with.
     pub(super) fn tail(&self) -> Tail {
-        let calls = self.calls.iter().map(|call| OpenCall { result: call.result() }).collect();
+        let results = self.told(self.calls.iter().map(Call::result).collect());
+        let calls = results.into_iter().map(|result| OpenCall { result }).collect();
         Tail::Open { message: (*self.message).clone(), calls }
+    }
+
+    /// The model is told, behind the last result, of the calls that are no part of its message.
+    fn told(&self, mut results: Vec<CallResult>) -> Vec<CallResult> {
+        if let (more @ 1.., Some(last)) = (self.left_out, results.last_mut()) {
+            last.text.push_str(&note::calls_left_out(more));
+        }
+        results
     }
 
     /// Takes a round up again (S5.3, S7.3).

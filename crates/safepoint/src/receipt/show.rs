@@ -60,7 +60,11 @@ impl Receipt {
             writeln!(f, "  summary by {model}, before round {}: {state}", summary.round)?;
         }
         let Some(model) = &self.model else { return writeln!(f, "  model: not called") };
-        writeln!(f, "  model {}, round {}: {}", model.model, model.round, state_of(model))
+        writeln!(f, "  model {}, round {}: {}", model.model, model.round, state_of(model))?;
+        match model.calls_left_out {
+            0 => Ok(()),
+            more => writeln!(f, "    {more} more calls than one message may have were left out"),
+        }
     }
 
     fn usage_line(&self, f: &mut Formatter<'_>) -> fmt::Result {

@@ -32,6 +32,8 @@ pub(super) struct Errand {
     cx: Cx,
     row: RemoteReport,
     said: String,
+    /// Bytes that the peer has said in all, of its answer and beside it.
+    bytes: usize,
     asking: Vec<Open>,
 }
 
@@ -44,7 +46,15 @@ enum Heard {
 impl Errand {
     pub(super) fn new(spec: &RemoteSpec, line: Box<dyn Line>, cx: Cx) -> Self {
         let row = RemoteReport::of(&spec.peer, spec.grade);
-        Self { spec: spec.clone(), line: Some(line), cx, row, said: String::new(), asking: Vec::new() }
+        Self {
+            spec: spec.clone(),
+            line: Some(line),
+            cx,
+            row,
+            said: String::new(),
+            bytes: 0,
+            asking: Vec::new(),
+        }
     }
 
     pub(super) async fn run(mut self) -> ToolResult {
@@ -52,7 +62,8 @@ impl Errand {
         let cx = self.cx.clone();
         loop {
             match cx.run(self.step()).await {
-                Ok(None) => {}
+                // A peer that always says one thing more must not keep others from being heard.
+                Ok(None) => tokio::task::coop::consume_budget().await,
                 Ok(Some(end)) => return end,
                 Err(stop) => return self.part(stop).await,
             }
@@ -72,6 +83,18 @@ impl Errand {
     }
 
     fn hear(&mut self, said: Said) -> Option<ToolResult> {
+        // Of an answer that is whole the most was told before.
+        let again = if matches!(said, Said::Done(_)) { self.said.len() } else { 0 };
+        self.bytes = self.bytes.saturating_add(said.bytes().saturating_sub(again));
+        if self.bytes > self.cx.output_bytes() {
+            // What is too much is not kept. The stop ends the next step, and the peer is told, if it is still at work.
+            let why = self.cx.said_too_much(&self.row.peer);
+            if said.is_last() {
+                self.ended();
+                return Some(Err(Failure::new(why).into()));
+            }
+            return None;
+        }
         match said {
             Said::Begun { task } => {
                 if self.spec.rejoin == Rejoin::ByTask {
@@ -144,7 +167,8 @@ impl Errand {
         let (tell, told) = oneshot::channel();
         let (cx, spec) = (self.cx.clone(), self.spec.clone());
         let (row, said) = (self.row.clone(), mem::take(&mut self.said));
-        let mut parting = Parting { line, cx, spec, row, said, ears: Ears::InTime };
+        let left = cx.output_bytes().saturating_sub(self.bytes);
+        let mut parting = Parting { line, cx, spec, row, said, left, ears: Ears::InTime };
         // Said before anybody can look: from here on the work is not known to have ended.
         parting.ask();
         drop(self.cx.scope().spawn(parting.row.label(), parting.part(tell)));

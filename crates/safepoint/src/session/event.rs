@@ -119,6 +119,12 @@ impl Shown for SessionEvent {
     fn is_provisional(&self) -> bool {
         matches!(self, Self::Run { event, .. } | Self::Aside { event, .. } if event.kind.is_provisional())
     }
+    fn weight(&self) -> usize {
+        match self {
+            Self::Run { event, .. } | Self::Aside { event, .. } => event.kind.weight(),
+            _ => 0,
+        }
+    }
     fn missed(count: u64) -> Self {
         Self::Missed(count)
     }

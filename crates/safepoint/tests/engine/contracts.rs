@@ -358,7 +358,7 @@ async fn token_and_cost_limits_are_checked_before_a_call() {
     let outcome = agent([ask(&["nothing"]), say("x")]).limits(limits).tool(nothing()).build().run("go").await;
     assert_eq!(outcome.receipt().stop.as_ref().unwrap().reason.code, "max_tokens");
     let limits = Limits { max_cost: Some(0.000_001), ..Limits::default() };
-    let price = safepoint::Price { input: 10.0, cached_input: 1.0, output: 10.0 };
+    let price = safepoint::Price::new(10.0, 1.0, 10.0);
     let priced =
         agent([ask(&["nothing"]), say("x")]).limits(limits.clone()).price(price).tool(nothing()).build();
     assert_eq!(priced.run("go").await.receipt().stop.as_ref().unwrap().reason.code, "max_cost");

@@ -1,0 +1,120 @@
+//! JSON that somebody else wrote: how large it is, before it is read as values.
+//!
+//! A list of zeros is two bytes an entry as text, and thirty and more as a value: what is bounded as text alone is not
+//! bounded once it is read.
+
+use std::{fmt, io};
+
+use serde_json::Value;
+
+/// The most values in one piece of JSON that is read as a value.
+pub const MOST_VALUES: usize = 1 << 18;
+
+/// Why a piece of JSON was not read.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Unread {
+    /// It holds more than [`MOST_VALUES`].
+    TooManyValues,
+    /// It is not JSON.
+    NotJson(serde_json::Error),
+}
+
+impl fmt::Display for Unread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooManyValues => write!(f, "it holds more than {MOST_VALUES} values"),
+            Self::NotJson(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for Unread {}
+
+/// Reads it.
+///
+/// # Errors
+/// [`Unread`]: it is not JSON, or holds more values than are kept.
+pub fn read(json: &[u8]) -> Result<Value, Unread> {
+    if is_wide(json) {
+        return Err(Unread::TooManyValues);
+    }
+    serde_json::from_slice(json).map_err(Unread::NotJson)
+}
+
+/// Whether it would hold more than [`MOST_VALUES`].
+#[must_use]
+pub fn is_wide(json: &[u8]) -> bool {
+    // A value is a byte, and what parts it from the next is one.
+    const BYTES_A_VALUE: usize = 2;
+    json.len() / BYTES_A_VALUE >= MOST_VALUES && values(json) > MOST_VALUES
+}
+
+/// How many values it holds, at most: one more than it has commas, colons and opening brackets outside of its strings.
+fn values(json: &[u8]) -> usize {
+    let (mut values, mut place) = (1, Place::Outside);
+    for byte in json {
+        place = match (place, byte) {
+            (Place::Outside, b'"') | (Place::Escaped, _) => Place::Inside,
+            (Place::Outside, b',' | b':' | b'[' | b'{') => {
+                values += 1;
+                Place::Outside
+            }
+            (Place::Inside, b'"') => Place::Outside,
+            (Place::Inside, b'\\') => Place::Escaped,
+            (place, _) => place,
+        };
+    }
+    values
+}
+
+/// Where in the text a byte stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Outside,
+    /// In a string.
+    Inside,
+    /// In a string, behind a backslash.
+    Escaped,
+}
+
+/// How long a value is as JSON, without writing it anywhere.
+#[must_use]
+pub fn bytes(value: &Value) -> usize {
+    struct Count(usize);
+    impl io::Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    serde_json::to_writer(&mut count, value).expect("a JSON value is JSON, and counting cannot fail");
+    count.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// S12.4: a short text of many values is not read as a value; a long one of few is.
+    #[test]
+    fn what_would_grow_is_not_read() {
+        let wide = format!("[{}0]", "0,".repeat(MOST_VALUES));
+        assert!(matches!(read(wide.as_bytes()), Err(Unread::TooManyValues)));
+        let long = format!("{{\"a\":\"{}\\\"\"}}", ",[".repeat(MOST_VALUES));
+        assert!(read(long.as_bytes()).is_ok());
+        assert_eq!(values(long.as_bytes()), 3);
+    }
+
+    /// S12.4: the size of a value is that of its text.
+    #[test]
+    fn a_value_is_as_long_as_its_text() {
+        for text in [r#"{"a":[1,null,"x\n"]}"#, "[]", "\"\""] {
+            assert_eq!(bytes(&read(text.as_bytes()).expect("it is JSON")), text.len());
+        }
+    }
+}
