@@ -70,7 +70,7 @@ pub fn history(data: &[u8]) {
     history.close();
     assert!(history.repair().is_empty(), "the second repair finds nothing");
     history.push(Entry::User("go on".into()));
-    let spec = ModelSpec { system: None, tools: Arc::from([]) };
+    let spec = ModelSpec::default();
     for body in chat::encoded(&chat::model("m"), &spec, &[&history]) {
         let body = serde_json::from_slice(&body).expect("a body is JSON");
         assert_eq!(oracle::openai(&body), Ok(()), "{body}");

@@ -18,6 +18,7 @@ use crate::{
 };
 
 mod encode;
+mod own;
 pub(crate) mod read;
 
 use encode::Encoder;
@@ -148,7 +149,7 @@ impl HttpModel<Messages> {
     }
 
     fn talk(&self, spec: &ModelSpec) -> Talk {
-        let mut endpoint = self.endpoint.clone();
+        let mut endpoint = self.endpoint.of(spec);
         endpoint.headers.insert(0, ("anthropic-version".into(), VERSION.into()));
         Talk { endpoint, encoder: Encoder::new(self.prefix(spec), self.wire.caching == Caching::On) }
     }

@@ -11,7 +11,7 @@ use std::{
 
 use bytes::{Bytes, BytesMut};
 use http_body::{Body, Frame, SizeHint};
-use serde_json::Value;
+use serde::de::IgnoredAny;
 
 /// An encoded prefix that only grows.
 #[derive(Debug, Default)]
@@ -95,10 +95,12 @@ pub(crate) fn json_str(out: &mut Vec<u8>, text: &str) {
 
 /// Writes a call's arguments for a wire that takes only objects; what else the model wrote is kept inside one.
 pub(crate) fn json_object(out: &mut Vec<u8>, args: &str) {
-    match serde_json::from_str::<Value>(args) {
-        Ok(Value::Object(_)) => out.extend_from_slice(args.as_bytes()),
-        Ok(_) | Err(_) if args.trim().is_empty() => out.extend_from_slice(b"{}"),
-        Ok(_) | Err(_) => {
+    // Looked at without making values of it.
+    let is_json = serde_json::from_str::<IgnoredAny>(args).is_ok();
+    match args.trim() {
+        "" => out.extend_from_slice(b"{}"),
+        object if is_json && object.starts_with('{') => out.extend_from_slice(args.as_bytes()),
+        _ => {
             out.extend_from_slice(b"{\"_raw\":");
             json_str(out, args);
             out.push(b'}');

@@ -7,7 +7,7 @@ use reqwest::{
     header::{HeaderMap, HeaderName, HeaderValue},
 };
 pub use safepoint::model::ToolChoice;
-use safepoint::model::{ModelError, ModelErrorKind};
+use safepoint::model::{ModelError, ModelErrorKind, ModelSpec};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::{Serialize, Serializer, ser::SerializeMap as _};
 use serde_json::{Map, Value};
@@ -43,6 +43,8 @@ pub(crate) struct Endpoint {
     pub(crate) key: Option<SecretString>,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) patience: Patience,
+    /// The most bytes of one reply; of the conversation, once there is one.
+    pub(crate) output_bytes: usize,
 }
 
 /// Without its secrets: neither the headers nor what may be one in the address is shown.
@@ -54,7 +56,13 @@ impl fmt::Debug for Endpoint {
 
 impl Endpoint {
     pub(crate) fn new(base_url: &str) -> Self {
-        Self { base_url: base_url.to_owned(), key: None, headers: Vec::new(), patience: Patience::default() }
+        let (base_url, headers) = (base_url.to_owned(), Vec::new());
+        Self { base_url, key: None, headers, patience: Patience::default(), output_bytes: usize::MAX }
+    }
+
+    /// The same for one conversation.
+    pub(crate) fn of(&self, spec: &ModelSpec) -> Self {
+        Self { output_bytes: spec.output_bytes, ..self.clone() }
     }
 
     /// An endpoint with the key and the base URL of these variables.
@@ -97,7 +105,8 @@ impl Endpoint {
             headers.insert(name, value);
         }
         let body = crate::body::Growing::default().with_tail(Vec::new());
-        Ok(Outgoing { client: client()?, url, headers, body, patience: self.patience.clone() })
+        let (patience, output_bytes) = (self.patience.clone(), self.output_bytes);
+        Ok(Outgoing { client: client()?, url, headers, body, patience, output_bytes })
     }
 }
 
@@ -112,6 +121,9 @@ pub(crate) enum Auth {
 fn bad(message: String) -> ModelError {
     ModelError::new(ModelErrorKind::Refused, message)
 }
+
+/// The field of every wire that lists tools.
+const TOOLS: &str = "tools";
 
 /// A JSON object of what is set, with extra fields merged over it.
 #[derive(Clone, Debug, Default)]
@@ -128,8 +140,17 @@ impl Fields {
         self.0.insert(name.to_owned(), value.into());
     }
 
+    /// Puts what is extra over what is set; tools stand beside each other.
     pub(crate) fn merge(&mut self, extra: &Map<String, Value>) {
-        self.0.extend(extra.iter().map(|(name, value)| (name.clone(), value.clone())));
+        for (name, value) in extra {
+            match (self.0.get_mut(name), value) {
+                (Some(Value::Array(own)), Value::Array(more)) if name == TOOLS => {
+                    own.extend(more.iter().cloned())
+                }
+                (Some(Value::Array(own)), one @ Value::Object(_)) if name == TOOLS => own.push(one.clone()),
+                _ => self.set(name, value.clone()),
+            }
+        }
     }
 
     /// The object without its closing brace, so that more can follow.

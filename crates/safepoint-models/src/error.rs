@@ -1,7 +1,10 @@
 //! From what HTTP and providers say to errors that tell a person what to do.
 
 use reqwest::{Url, header::HeaderValue};
-use safepoint::model::{ModelError, ModelErrorKind};
+use safepoint::{
+    json::{self, Unread},
+    model::{ModelError, ModelErrorKind},
+};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -22,11 +25,16 @@ enum ErrorDetail {
 
 /// The provider's own words in an error body, if it has any.
 pub(crate) fn provider_words(body: &[u8]) -> Option<String> {
-    const MOST: usize = 1000;
     let words = match serde_json::from_slice::<ErrorBody>(body).ok()?.error {
         ErrorDetail::Full { message, .. } | ErrorDetail::Text(message) => message,
     };
-    Some(words.chars().take(MOST).collect())
+    Some(shown(&words))
+}
+
+/// As much of a provider's words as an error holds.
+pub(crate) fn shown(words: &str) -> String {
+    const MOST: usize = 1000;
+    words.chars().take(MOST).collect()
 }
 
 /// What providers and servers say of a conversation that does not fit: as a code, as a type, or only in words.
@@ -145,7 +153,29 @@ pub(crate) fn malformed(what: impl std::fmt::Display) -> ModelError {
     .hint("is the base URL that of a compatible server?")
 }
 
+/// More came than may: no failure, but the end of the reply by its limit.
+pub(crate) fn too_much(what: &str, most: usize) -> ModelError {
+    ModelError::new(ModelErrorKind::OutputBytes, format!("{what} has more than {most} bytes"))
+}
+
+/// A provider's JSON that is kept as a value.
+///
+/// # Errors
+/// If it is not JSON, or becomes too large as a value.
+pub(crate) fn value(json: &str) -> Result<Value, ModelError> {
+    json::read(json.as_bytes()).map_err(|unread| match unread {
+        Unread::TooManyValues => too_many("one event of the stream", json::MOST_VALUES),
+        unread => malformed(unread),
+    })
+}
+
+/// The same of a list.
+pub(crate) fn too_many(what: &str, most: usize) -> ModelError {
+    ModelError::new(ModelErrorKind::OutputBytes, format!("{what} has a list of more than {most} entries"))
+}
+
 pub(crate) fn in_stream(message: &str) -> ModelError {
+    let message: &str = &shown(message);
     if says_too_long(message) {
         return too_long(format!("the provider failed while it answered: {message}"));
     }

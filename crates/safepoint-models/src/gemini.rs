@@ -151,7 +151,7 @@ impl HttpModel<GenerateContent> {
     fn talk(&self, spec: &ModelSpec) -> Talk {
         let empty = Contents::new(Unsigned::of(&self.wire_name));
         let path = format!("models/{}:streamGenerateContent?alt=sse", self.wire_name);
-        Talk { endpoint: self.endpoint.clone(), path, encoder: Grown::new(self.prefix(spec), empty) }
+        Talk { endpoint: self.endpoint.of(spec), path, encoder: Grown::new(self.prefix(spec), empty) }
     }
 }
 

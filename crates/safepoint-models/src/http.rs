@@ -2,14 +2,16 @@
 //!
 //! **Invariants**: nothing is asked for again after the first byte (a reply that its provider keeps is read on from
 //! where its stream broke, which asks for nothing); every wait is an await of the stream, so dropping the stream ends
-//! it and releases the connection; what stood before an error in the stream is given before the error.
+//! it and releases the connection; what stood before an error in the stream is given before the error; no more than one
+//! event is taken between two awaits, and no more is collected than the reply may bring and one event.
 
 use std::{collections::VecDeque, time::Duration};
 
+use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
 use reqwest::{
     RequestBuilder, Response,
-    header::{CONTENT_TYPE, HeaderMap, LOCATION, RETRY_AFTER},
+    header::{CONTENT_TYPE, HeaderMap, LOCATION},
 };
 use safepoint::model::{Delta, DeltaStream, ModelError, ModelErrorKind};
 use safepoint::usage::{Usage, UsageSource};
@@ -17,9 +19,9 @@ use tokio::time::{sleep, timeout};
 
 use crate::{
     error,
-    outgoing::Outgoing,
-    retry::Retry,
-    sse::{SseDecoder, SseEvent},
+    outgoing::{Outgoing, read_some},
+    retry::{Retry, retry_after},
+    sse::{SseDecoder, SseError, SseEvent},
 };
 
 /// How an exchange is bounded.
@@ -29,14 +31,14 @@ pub struct Patience {
     pub idle: Duration,
     /// How often and how long to wait before another try.
     pub retry: Retry,
-    /// Bytes of one event of the stream. Default 16 MiB.
+    /// Bytes of one event of the stream; a larger one ends the reply as one that is too long does. Default 8 MiB.
     pub event_bytes: usize,
 }
 
 impl Default for Patience {
     fn default() -> Self {
         const IDLE: Duration = Duration::from_secs(120);
-        Self { idle: IDLE, retry: Retry::default(), event_bytes: 16 << 20 }
+        Self { idle: IDLE, retry: Retry::default(), event_bytes: 8 << 20 }
     }
 }
 
@@ -48,6 +50,8 @@ pub(crate) trait Wire: Send + Sync + 'static {
     fn end(&mut self, out: &mut VecDeque<Delta>) -> Result<(), ModelError>;
     /// Whether the message is complete, so that nothing more needs to be read.
     fn is_complete(&self) -> bool;
+    /// Bytes of the message that were taken and not given yet: a part of it that is not complete.
+    fn held(&self) -> usize;
     /// Whether the rest of a reply can be read elsewhere if its stream breaks, once the reply is named.
     fn is_kept(&self) -> bool {
         false
@@ -74,6 +78,7 @@ pub(crate) fn exchange(outgoing: Result<Outgoing, ModelError>, wire: impl Wire) 
         error: None,
         phase: Phase::Start,
         broke: None,
+        given: 0,
     };
     stream::unfold(exchange, |mut exchange| async move {
         let next = exchange.next().await?;
@@ -92,6 +97,8 @@ struct Exchange<W> {
     phase: Phase,
     /// Where the stream broke last, and how often it did there.
     broke: Option<(String, u32)>,
+    /// Bytes of the message that were given.
+    given: usize,
 }
 
 enum Phase {
@@ -109,6 +116,8 @@ enum Phase {
         address: String,
     },
     Read(Box<Response>),
+    /// What was read holds more events, perhaps.
+    Decode(Box<Response>, Bytes),
     Over,
 }
 
@@ -135,8 +144,10 @@ impl<W: Wire> Exchange<W> {
                 self.phase = Phase::Over;
                 return Some(Err(error));
             }
-            // One read may hold both what arrived and what went wrong behind it.
+            // One event may hold both what arrived and what went wrong behind it.
             self.error = self.step().await?.err();
+            // A flood of events that say nothing must not keep a stop from being heard.
+            tokio::task::coop::consume_budget().await;
         }
     }
 
@@ -167,6 +178,7 @@ impl<W: Wire> Exchange<W> {
                 Err(miss) => self.missed(miss, failed + 1),
             }),
             Phase::Read(response) => Some(self.read(response).await),
+            Phase::Decode(response, bytes) => Some(self.decode(response, bytes)),
         }
     }
 
@@ -296,59 +308,50 @@ impl<W: Wire> Exchange<W> {
                 self.wire.end(&mut self.queue).or_else(|error| self.broke(error))
             }
             Ok(Ok(Some(bytes))) => {
-                let mut first_error = None;
-                let (wire, queue) = (&mut self.wire, &mut self.queue);
-                let fed = self.decoder.feed(&bytes, |event| {
-                    if first_error.is_none() && !wire.is_complete() {
-                        first_error = wire.event(&event, queue).err();
-                    }
-                });
-                if let Some(error) = first_error {
-                    return Err(error);
-                }
-                fed.map_err(error::malformed)?;
-                // A complete message is read on to the end of its body only if that end is here already: the
-                // connection is then reused, and otherwise nothing is waited for.
-                if !self.wire.is_complete() {
-                    self.phase = Phase::Read(response);
-                    return Ok(());
-                }
-                finish(*response);
-                self.wire.end(&mut self.queue)
+                self.phase = Phase::Decode(response, bytes);
+                Ok(())
             }
         }
+    }
+
+    /// Takes the next event of what was read.
+    fn decode(&mut self, response: Box<Response>, bytes: Bytes) -> Result<(), ModelError> {
+        let mut rest = &bytes[..];
+        let event = self.decoder.next(&mut rest).map_err(|wrong| match wrong {
+            SseError::TooLarge => {
+                error::too_much("one event of the stream", self.outgoing.patience.event_bytes)
+            }
+            SseError::NotUtf8 => error::malformed(wrong),
+        })?;
+        let rest = bytes.slice(bytes.len() - rest.len()..);
+        let Some(event) = event else {
+            self.phase = Phase::Read(response);
+            return Ok(());
+        };
+        let read = self.wire.event(&event, &mut self.queue);
+        drop(event);
+        self.given = self.queue.iter().fold(self.given, |given, delta| given.saturating_add(delta.bytes()));
+        // What is too much is not given, but for what stood before it.
+        if self.given.saturating_add(self.wire.held()) > self.outgoing.output_bytes {
+            return Err(error::too_much("the reply", self.outgoing.output_bytes));
+        }
+        read?;
+        // A complete message is read on to the end of its body only if that end is here already: the connection is then
+        // reused, and otherwise nothing is waited for.
+        if !self.wire.is_complete() {
+            self.phase = Phase::Decode(response, rest);
+            return Ok(());
+        }
+        finish(*response);
+        self.wire.end(&mut self.queue)
     }
 }
 
 /// Reads what is there already to the end, so that the pool gets the connection back.
 fn finish(mut response: Response) {
     use futures_util::FutureExt as _;
-    while let Some(Ok(Some(_rest))) = response.chunk().now_or_never() {}
-}
-
-/// The beginning of an error's body; a server that stalls here does not hold us.
-async fn read_some(mut response: Response, idle: Duration) -> Vec<u8> {
-    const MOST: usize = 16 << 10;
-    let mut body = Vec::new();
-    while body.len() < MOST {
-        match timeout(idle, response.chunk()).await {
-            Ok(Ok(Some(bytes))) => body.extend_from_slice(&bytes),
-            Ok(Ok(None) | Err(_)) | Err(_) => break,
-        }
+    const MOST: usize = 8;
+    for _ in 0..MOST {
+        let Some(Ok(Some(_rest))) = response.chunk().now_or_never() else { return };
     }
-    body.truncate(MOST);
-    body
-}
-
-/// `Retry-After` in seconds or as a date, and OpenAI's `retry-after-ms`.
-fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    if let Some(millis) = headers.get("retry-after-ms").and_then(|value| value.to_str().ok()?.parse().ok()) {
-        return Some(Duration::from_millis(millis));
-    }
-    let value = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
-    if let Ok(seconds) = value.parse() {
-        return Some(Duration::from_secs(seconds));
-    }
-    let at = httpdate::parse_http_date(value).ok()?;
-    Some(at.duration_since(std::time::SystemTime::now()).unwrap_or_default())
 }

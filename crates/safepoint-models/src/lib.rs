@@ -11,6 +11,7 @@ mod config;
 mod cursor;
 mod error;
 mod failover;
+mod few;
 #[cfg(feature = "fuzz")]
 #[doc(hidden)]
 pub mod fuzz;

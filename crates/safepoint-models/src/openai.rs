@@ -138,7 +138,7 @@ impl Talk {
     fn new(model: &OpenAi, spec: &ModelSpec) -> Self {
         let prefix = model.prefix(spec);
         let started = starts_with_a_message(&prefix);
-        let (endpoint, body) = (model.endpoint.clone(), grown(prefix.clone()));
+        let (endpoint, body) = (model.endpoint.of(spec), grown(prefix.clone()));
         Self { endpoint, prefix, body, started, cursor: Cursor::default() }
     }
 

@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::OnceLock, time::Duration};
 
-use reqwest::{Client, Url, header::HeaderMap};
+use reqwest::{Client, Response, Url, header::HeaderMap};
 use safepoint::model::{ModelError, ModelErrorKind};
 use tokio::time::timeout;
 
@@ -16,6 +16,8 @@ pub(crate) struct Outgoing {
     pub(crate) headers: HeaderMap,
     pub(crate) body: Parts,
     pub(crate) patience: Patience,
+    /// The most bytes of the reply, in all its fields.
+    pub(crate) output_bytes: usize,
 }
 
 impl Outgoing {
@@ -37,6 +39,23 @@ pub(crate) async fn tell(outgoing: Outgoing, address: String) {
     {
         // It was told; its answer was only read so that the connection can be used again.
     }
+}
+
+/// The beginning of an error's body; a server that stalls here does not hold us.
+///
+/// # Cancel safety
+/// What was read is lost.
+pub(crate) async fn read_some(mut response: Response, idle: Duration) -> Vec<u8> {
+    const MOST: usize = 16 << 10;
+    let mut body = Vec::new();
+    while body.len() < MOST {
+        match timeout(idle, response.chunk()).await {
+            Ok(Ok(Some(bytes))) => body.extend_from_slice(&bytes),
+            Ok(Ok(None) | Err(_)) | Err(_) => break,
+        }
+    }
+    body.truncate(MOST);
+    body
 }
 
 /// The process's client: one pool of connections, no total time limit, no retries of its own, and no redirect followed: it

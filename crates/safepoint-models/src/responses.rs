@@ -23,6 +23,7 @@ use crate::{
 
 mod encode;
 mod handle;
+mod own;
 pub(crate) mod read;
 
 use encode::Items;
@@ -146,7 +147,7 @@ impl HttpModel<Stateless> {
     }
 
     fn talk(&self, spec: &ModelSpec) -> Talk {
-        let (endpoint, keeps) = (self.endpoint.clone(), self.wire.keeps);
+        let (endpoint, keeps) = (self.endpoint.of(spec), self.wire.keeps);
         Talk {
             endpoint,
             keeps,

@@ -5,6 +5,8 @@ use std::{
     time::Duration,
 };
 
+use reqwest::header::{HeaderMap, RETRY_AFTER};
+
 /// How often and how long to wait before another try.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Retry {
@@ -61,6 +63,19 @@ fn jitter() -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "jitter")]
     let part = (random >> 11) as f64 / (1u64 << 53) as f64;
     part
+}
+
+/// `Retry-After` in seconds or as a date, and OpenAI's `retry-after-ms`.
+pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    if let Some(millis) = headers.get("retry-after-ms").and_then(|value| value.to_str().ok()?.parse().ok()) {
+        return Some(Duration::from_millis(millis));
+    }
+    let value = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
+    if let Ok(seconds) = value.parse() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let at = httpdate::parse_http_date(value).ok()?;
+    Some(at.duration_since(std::time::SystemTime::now()).unwrap_or_default())
 }
 
 #[cfg(test)]

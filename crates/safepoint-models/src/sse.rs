@@ -55,6 +55,8 @@ enum Place {
     AfterCr,
 }
 
+/// Room of a line that is kept for the next one.
+const KEPT: usize = 16 << 10;
 const BOM: &[u8] = "\u{feff}".as_bytes();
 
 impl SseDecoder {
@@ -69,11 +71,23 @@ impl SseDecoder {
     /// # Errors
     /// [`SseError`]: the stream is none of events, or does not keep to the bound.
     pub fn feed(&mut self, mut bytes: &[u8], mut out: impl FnMut(SseEvent)) -> Result<(), SseError> {
+        while let Some(event) = self.next(&mut bytes)? {
+            out(event);
+        }
+        Ok(())
+    }
+
+    /// Takes bytes up to the end of the next event, and gives that; none once all of them are taken. So that whoever reads a
+    /// flood of small events can do something else between any two of them.
+    ///
+    /// # Errors
+    /// As [`SseDecoder::feed`].
+    pub fn next(&mut self, bytes: &mut &[u8]) -> Result<Option<SseEvent>, SseError> {
         while !bytes.is_empty() {
             if self.place == Place::AfterCr {
                 self.place = Place::Inside;
                 if bytes[0] == b'\n' {
-                    bytes = &bytes[1..];
+                    *bytes = &bytes[1..];
                     continue;
                 }
             }
@@ -83,16 +97,22 @@ impl SseDecoder {
                 return Err(SseError::TooLarge);
             }
             self.line.extend_from_slice(taken);
-            let Some(end) = end else { return Ok(()) };
+            let Some(end) = end else {
+                *bytes = &[];
+                return Ok(None);
+            };
             let after = if bytes[end] == b'\r' { Place::AfterCr } else { Place::Inside };
-            bytes = &bytes[end + 1..];
-            self.end_line(&mut out)?;
+            *bytes = &bytes[end + 1..];
+            let event = self.end_line()?;
             self.place = after;
+            if event.is_some() {
+                return Ok(event);
+            }
         }
-        Ok(())
+        Ok(None)
     }
 
-    fn end_line(&mut self, out: &mut impl FnMut(SseEvent)) -> Result<(), SseError> {
+    fn end_line(&mut self) -> Result<Option<SseEvent>, SseError> {
         let mut line = std::mem::take(&mut self.line);
         if self.place == Place::Start {
             if line.starts_with(BOM) {
@@ -100,22 +120,34 @@ impl SseDecoder {
             }
             self.place = Place::Inside;
         }
-        let text = std::str::from_utf8(&line).map_err(|_invalid| SseError::NotUtf8)?;
-        if text.is_empty() {
-            self.dispatch(out);
-        } else {
-            self.field(text)?;
+        let line = String::from_utf8(line).map_err(|_invalid| SseError::NotUtf8)?;
+        if line.is_empty() {
+            self.line = line.into_bytes();
+            return Ok(self.dispatch());
         }
-        line.clear();
-        self.line = line;
-        Ok(())
+        if let Some(spent) = self.field(line)? {
+            // Its room is used again, unless it was a large line's.
+            self.line = spent.into_bytes();
+            self.line.clear();
+            self.line.shrink_to(KEPT);
+        }
+        Ok(None)
     }
 
-    fn field(&mut self, line: &str) -> Result<(), SseError> {
-        let (name, value) = line.split_once(':').unwrap_or((line, ""));
+    /// Takes one line; gives it back unless it has become the event's data.
+    fn field(&mut self, mut line: String) -> Result<Option<String>, SseError> {
+        let (name, value) = line.split_once(':').unwrap_or((&line, ""));
         let value = value.strip_prefix(' ').unwrap_or(value);
         match name {
             "event" => value.clone_into(&mut self.event.name),
+            // A large one is not copied.
+            "data" if !self.has_data && value.len() > KEPT => {
+                let start = line.len() - value.len();
+                line.drain(..start);
+                self.event.data = line;
+                self.has_data = true;
+                return Ok(None);
+            }
             "data" => {
                 if self.event.data.len() + value.len() > self.bound {
                     return Err(SseError::TooLarge);
@@ -129,14 +161,12 @@ impl SseDecoder {
             // Comments have an empty name; `id` and `retry` are for clients that reconnect, and this one never does.
             _ => {}
         }
-        Ok(())
+        Ok(Some(line))
     }
 
-    fn dispatch(&mut self, out: &mut impl FnMut(SseEvent)) {
+    fn dispatch(&mut self) -> Option<SseEvent> {
         let event = std::mem::take(&mut self.event);
-        if std::mem::take(&mut self.has_data) {
-            out(event);
-        }
+        std::mem::take(&mut self.has_data).then_some(event)
     }
 }
 

@@ -180,7 +180,8 @@ impl<W: Wire> HttpModel<W> {
         self
     }
 
-    /// Adds a field to each request as it is, over what is set otherwise.
+    /// Adds a field to each request as it is, over what is set otherwise. Only `tools` is added to what is there: the
+    /// agent's own tools stay, and the provider's (such as a search) stand behind them.
     #[must_use]
     pub fn extra(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
         self.extra.insert(name.into(), value.into());

@@ -25,7 +25,7 @@ use safepoint_testkit::{
 use serde_json::{Value, json};
 
 fn spec() -> ModelSpec {
-    ModelSpec { system: Some("be brief".into()), tools: Arc::from([]), choice: None }
+    ModelSpec { system: Some("be brief".into()), ..ModelSpec::default() }
 }
 
 /// A wire: how it encodes, who judges it, and where it is served.
@@ -94,6 +94,12 @@ fn block() -> impl Strategy<Value = Block> {
         Just(json!({"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "e"})),
         Just(json!({"type": "thought_signature", "of": "call", "signature": "s"})),
         Just(json!({"type": "thought_signature", "of": "text", "signature": "s"})),
+        Just(json!({"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "q"}})),
+        Just(json!({"type": "web_search_tool_result", "tool_use_id": "s1", "content": []})),
+        Just(json!({"type": "citations", "of_bytes": 3, "citations": [{"cited_text": "t"}]})),
+        Just(json!({"type": "responses_item", "item": {"type": "web_search_call", "id": "ws"}})),
+        Just(json!({"type": "responses_annotations", "of_bytes": 2, "annotations": [{"url": "u"}]})),
+        Just(json!({"type": "gemini_part", "part": {"executableCode": {"code": "1"}}})),
     ]);
     let args = prop_oneof![Just("{}"), Just("{\"a\":1}"), Just("not json"), Just("[1]"), Just("")];
     prop_oneof![

@@ -22,7 +22,7 @@ fn body(bytes: Vec<Vec<u8>>) -> Value {
 /// A setting reaches the body in the wire's own field, and what is extra outranks it.
 #[test]
 fn a_setting_is_said_in_each_wires_own_field() {
-    let spec = ModelSpec { system: None, tools: Vec::new().into(), choice: None };
+    let spec = ModelSpec::default();
     let history = History::new();
     let one = [&history];
     let chat = body(openai::encoded(&told(), &spec, &one));

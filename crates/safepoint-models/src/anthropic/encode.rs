@@ -11,6 +11,7 @@ use safepoint::{
 };
 use serde_json::Value;
 
+use super::own;
 use crate::{
     body::{Growing, Parts, json_object, json_str},
     cursor::{Cursor, Fresh},
@@ -95,7 +96,8 @@ impl Encoder {
         }
     }
 
-    /// Sealed reasoning first, then text, then calls: the one order that this wire takes in every case.
+    /// Sealed reasoning first, then text and what the provider did itself, in their order, then calls: the one order that
+    /// this wire takes in every case.
     fn assistant(&mut self, out: &mut Vec<u8>, message: &AssistantMessage) {
         if message.is_blank() || self.open.is_none() {
             // A conversation begins with the user; an answer to nothing is not sent.
@@ -109,18 +111,43 @@ impl Encoder {
                 sealed_block(out, seal);
             }
         }
-        let calls: Vec<&ToolCall> = message.calls().collect();
-        for block in &message.blocks {
-            if let Block::Text { text } = block
-                && !text.trim().is_empty()
-            {
-                self.block(out, Role::Assistant);
-                text_block(out, text.trim_end());
+        let whole = own::whole(message);
+        for (place, block) in message.blocks.iter().enumerate() {
+            match block {
+                Block::Text { text } => {
+                    self.text(out, text, own::citations_of(message.blocks.get(place + 1)))
+                }
+                Block::Reasoning(_) | Block::Call(_) => {
+                    if let Some(own) = own::sent(block, &whole) {
+                        self.block(out, Role::Assistant);
+                        sealed_block(out, own);
+                    }
+                }
             }
         }
-        for call in calls {
+        for call in message.calls() {
             self.block(out, Role::Assistant);
             call_block(out, call);
+        }
+    }
+
+    /// A text, of which the last bytes may be cited: these are a block of their own, as they were.
+    fn text(&mut self, out: &mut Vec<u8>, text: &str, citations: Option<(usize, &Value)>) {
+        let plain = match citations {
+            Some((bytes, _)) => text.len().saturating_sub(bytes),
+            None => text.len(),
+        };
+        let (plain, cited) = text.split_at_checked(plain).unwrap_or((text, ""));
+        for (text, citations) in [(plain, None), (cited, citations)] {
+            if text.trim().is_empty() {
+                continue;
+            }
+            self.block(out, Role::Assistant);
+            text_block(out, text.trim_end());
+            if let Some((_, citations)) = citations {
+                out.extend_from_slice(b",\"citations\":");
+                serde_json::to_writer(&mut *out, citations).expect("writing JSON to memory cannot fail");
+            }
         }
     }
 

@@ -9,39 +9,32 @@ use safepoint::{
     usage::{Usage, UsageSource},
 };
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{json, value::RawValue};
 
+use super::own;
 use crate::{error, http::Wire, sse::SseEvent};
 
+/// The type of an event or a block. Read by itself: what is not known is not read further, and an enum by its type would
+/// collect it first.
 #[derive(Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum Event<'a> {
-    MessageStart {
-        message: Start,
-    },
-    ContentBlockStart {
-        #[serde(borrow)]
-        content_block: StartBlock<'a>,
-    },
-    ContentBlockDelta {
-        #[serde(borrow)]
-        delta: BlockDelta<'a>,
-    },
-    ContentBlockStop,
-    MessageDelta {
-        #[serde(borrow)]
-        delta: MessageEnd<'a>,
-        #[serde(default)]
-        usage: Option<EventUsage>,
-    },
-    MessageStop,
-    Error {
-        #[serde(borrow)]
-        error: ErrorEvent<'a>,
-    },
-    /// `ping`, and whatever comes to this wire later.
-    #[serde(other)]
-    Other,
+struct Typed<'a> {
+    #[serde(rename = "type", borrow)]
+    kind: Cow<'a, str>,
+}
+
+/// An event of a known type.
+#[derive(Deserialize)]
+struct Event<'a> {
+    #[serde(default)]
+    message: Option<Start>,
+    #[serde(default, borrow)]
+    content_block: Option<&'a RawValue>,
+    #[serde(default, borrow)]
+    delta: Option<Piece<'a>>,
+    #[serde(default)]
+    usage: Option<EventUsage>,
+    #[serde(default, borrow)]
+    error: Option<ErrorEvent<'a>>,
 }
 
 #[derive(Deserialize)]
@@ -51,57 +44,36 @@ struct Start {
 }
 
 #[derive(Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum StartBlock<'a> {
-    Text {
-        #[serde(default, borrow)]
-        text: Cow<'a, str>,
-    },
-    Thinking {
-        #[serde(default, borrow)]
-        thinking: Cow<'a, str>,
-    },
-    RedactedThinking {
-        #[serde(borrow)]
-        data: Cow<'a, str>,
-    },
-    ToolUse {
-        #[serde(default, borrow)]
-        id: Cow<'a, str>,
-        #[serde(default, borrow)]
-        name: Cow<'a, str>,
-        #[serde(default)]
-        input: Value,
-    },
-    #[serde(other)]
-    Other,
+struct StartBlock<'a> {
+    #[serde(default, borrow)]
+    text: Option<Cow<'a, str>>,
+    #[serde(default, borrow)]
+    thinking: Option<Cow<'a, str>>,
+    #[serde(default, borrow)]
+    data: Option<Cow<'a, str>>,
+    #[serde(default, borrow)]
+    id: Option<Cow<'a, str>>,
+    #[serde(default, borrow)]
+    name: Option<Cow<'a, str>>,
+    #[serde(default, borrow)]
+    input: Option<&'a RawValue>,
 }
 
+/// More of a block, or the message's end.
 #[derive(Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum BlockDelta<'a> {
-    TextDelta {
-        #[serde(borrow)]
-        text: Cow<'a, str>,
-    },
-    ThinkingDelta {
-        #[serde(borrow)]
-        thinking: Cow<'a, str>,
-    },
-    SignatureDelta {
-        #[serde(borrow)]
-        signature: Cow<'a, str>,
-    },
-    InputJsonDelta {
-        #[serde(borrow)]
-        partial_json: Cow<'a, str>,
-    },
-    #[serde(other)]
-    Other,
-}
-
-#[derive(Deserialize)]
-struct MessageEnd<'a> {
+struct Piece<'a> {
+    #[serde(rename = "type", default, borrow)]
+    kind: Option<Cow<'a, str>>,
+    #[serde(default, borrow)]
+    text: Option<Cow<'a, str>>,
+    #[serde(default, borrow)]
+    thinking: Option<Cow<'a, str>>,
+    #[serde(default, borrow)]
+    signature: Option<Cow<'a, str>>,
+    #[serde(default, borrow)]
+    partial_json: Option<Cow<'a, str>>,
+    #[serde(default, borrow)]
+    citation: Option<&'a RawValue>,
     #[serde(default, borrow)]
     stop_reason: Option<Cow<'a, str>>,
 }
@@ -124,6 +96,17 @@ struct EventUsage {
     cache_creation_input_tokens: Option<u64>,
 }
 
+/// The events that say something.
+const KNOWN: [&str; 7] = [
+    "message_start",
+    "content_block_start",
+    "content_block_delta",
+    "content_block_stop",
+    "message_delta",
+    "message_stop",
+    "error",
+];
+
 /// Reads one reply.
 #[derive(Debug, Default)]
 pub(crate) struct Reader {
@@ -138,6 +121,10 @@ pub(crate) struct Reader {
 enum Open {
     #[default]
     None,
+    Text {
+        bytes: usize,
+        citations: Vec<String>,
+    },
     Thinking {
         text: String,
         signature: String,
@@ -146,7 +133,12 @@ enum Open {
         id: String,
         name: String,
         args: String,
-        given: Value,
+        given: String,
+    },
+    /// A block of a tool that the provider runs itself: its first words, and the input that follows.
+    Own {
+        begun: String,
+        input: String,
     },
 }
 
@@ -161,28 +153,34 @@ enum Place {
 
 impl Wire for Reader {
     fn event(&mut self, event: &SseEvent, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
+        let Typed { kind } = serde_json::from_str(&event.data).map_err(error::malformed)?;
+        // `ping`, and whatever comes to this wire later.
+        if !KNOWN.contains(&&*kind) {
+            return Ok(());
+        }
         let event: Event<'_> = serde_json::from_str(&event.data).map_err(error::malformed)?;
-        match event {
-            Event::MessageStart { message } => self.used(message.usage, out),
-            Event::ContentBlockStart { content_block } => self.begin(content_block, out),
-            Event::ContentBlockDelta { delta } => self.grow(delta, out),
-            Event::ContentBlockStop => self.finish_block(out),
-            Event::MessageDelta { delta, usage } => {
-                self.used(usage, out);
-                if let Some(reason) = delta.stop_reason {
+        match (&*kind, event.content_block, event.delta) {
+            ("message_start", ..) => self.used(event.message.and_then(|message| message.usage), out),
+            ("content_block_start", Some(block), _) => self.begin(block, out)?,
+            ("content_block_delta", _, Some(delta)) => self.grow(delta, out),
+            ("content_block_stop", ..) => self.finish_block(out)?,
+            ("message_delta", _, delta) => {
+                self.used(event.usage, out);
+                if let Some(reason) = delta.and_then(|delta| delta.stop_reason) {
                     self.finish = Some(match &*reason {
                         "end_turn" | "tool_use" | "stop_sequence" | "pause_turn" => Finish::Natural,
                         "max_tokens" | "model_context_window_exceeded" => Finish::Length,
                         "refusal" => Finish::Filtered,
-                        other => Finish::Other(other.to_owned()),
+                        other => Finish::Other(error::shown(other)),
                     });
                 }
             }
-            Event::MessageStop => self.place = Place::Stopped,
-            Event::Error { error } => {
-                return Err(error::in_stream(error.message.as_deref().unwrap_or("no reason was given")));
+            ("message_stop", ..) => self.place = Place::Stopped,
+            ("error", ..) => {
+                let words = event.error.and_then(|error| error.message);
+                return Err(error::in_stream(words.as_deref().unwrap_or("no reason was given")));
             }
-            Event::Other => {}
+            _ => {}
         }
         Ok(())
     }
@@ -207,6 +205,16 @@ impl Wire for Reader {
     fn is_complete(&self) -> bool {
         self.place != Place::Inside
     }
+
+    fn held(&self) -> usize {
+        match &self.block {
+            Open::None => 0,
+            Open::Text { citations, .. } => citations.iter().map(String::len).sum(),
+            Open::Thinking { text, signature } => text.len() + signature.len(),
+            Open::Call { id, name, args, given } => id.len() + name.len() + args.len() + given.len(),
+            Open::Own { begun, input } => begun.len() + input.len(),
+        }
+    }
 }
 
 impl Reader {
@@ -215,8 +223,10 @@ impl Reader {
         let Some(usage) = usage else { return };
         if let Some(input) = usage.input_tokens {
             let read = usage.cache_read_input_tokens.unwrap_or(0);
-            self.usage.input = input + read + usage.cache_creation_input_tokens.unwrap_or(0);
+            let written = usage.cache_creation_input_tokens.unwrap_or(0);
+            self.usage.input = input.saturating_add(read).saturating_add(written);
             self.usage.cached_input = read;
+            self.usage.cache_write = written;
         }
         if let Some(output) = usage.output_tokens {
             self.usage.output = output;
@@ -225,53 +235,76 @@ impl Reader {
         out.push_back(Delta::Usage(self.usage.clone()));
     }
 
-    fn begin(&mut self, block: StartBlock<'_>, out: &mut VecDeque<Delta>) {
-        match block {
-            StartBlock::Text { text } => {
+    fn begin(&mut self, raw: &RawValue, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
+        let Typed { kind } = serde_json::from_str(raw.get()).map_err(error::malformed)?;
+        if own::is_one(&kind) {
+            self.block = Open::Own { begun: raw.get().to_owned(), input: String::new() };
+        }
+        if !["text", "thinking", "redacted_thinking", "tool_use"].contains(&&*kind) {
+            return Ok(());
+        }
+        let block: StartBlock<'_> = serde_json::from_str(raw.get()).map_err(error::malformed)?;
+        let owned = |text: Option<Cow<'_, str>>| text.map(Cow::into_owned).unwrap_or_default();
+        match &*kind {
+            "text" => {
+                let text = owned(block.text);
+                self.block = Open::Text { bytes: text.len(), citations: Vec::new() };
                 if !text.is_empty() {
-                    out.push_back(Delta::Text(text.into_owned()));
+                    out.push_back(Delta::Text(text));
                 }
             }
-            StartBlock::Thinking { thinking } => {
-                self.block = Open::Thinking { text: thinking.into_owned(), signature: String::new() };
+            "thinking" => {
+                self.block = Open::Thinking { text: owned(block.thinking), signature: String::new() };
             }
-            StartBlock::RedactedThinking { data } => {
-                out.push_back(Delta::Sealed(json!({"type": "redacted_thinking", "data": data})));
+            "redacted_thinking" => {
+                out.push_back(Delta::Sealed(json!({"type": "redacted_thinking", "data": owned(block.data)})));
             }
-            StartBlock::ToolUse { id, name, input } => {
-                out.push_back(Delta::CallBegun { name: name.clone().into_owned() });
-                let (id, name) = (id.into_owned(), name.into_owned());
-                self.block = Open::Call { id, name, args: String::new(), given: input };
+            "tool_use" => {
+                let (id, name) = (owned(block.id), owned(block.name));
+                out.push_back(Delta::CallBegun { name: name.clone() });
+                let given = block.input.map_or(String::new(), |input| input.get().to_owned());
+                self.block = Open::Call { id, name, args: String::new(), given };
             }
-            StartBlock::Other => {}
+            _ => {}
         }
+        Ok(())
     }
 
-    fn grow(&mut self, delta: BlockDelta<'_>, out: &mut VecDeque<Delta>) {
-        match (delta, &mut self.block) {
-            (BlockDelta::TextDelta { text }, _) => out.push_back(Delta::Text(text.into_owned())),
-            (BlockDelta::ThinkingDelta { thinking }, block) => {
+    fn grow(&mut self, piece: Piece<'_>, out: &mut VecDeque<Delta>) {
+        let Piece { kind, text, thinking, signature, partial_json, citation, .. } = piece;
+        match (kind.as_deref().unwrap_or_default(), &mut self.block) {
+            ("text_delta", block) => {
+                let text = text.map(Cow::into_owned).unwrap_or_default();
+                if let Open::Text { bytes, .. } = block {
+                    *bytes += text.len();
+                }
+                out.push_back(Delta::Text(text));
+            }
+            ("thinking_delta", block) => {
+                let thinking = thinking.map(Cow::into_owned).unwrap_or_default();
                 if let Open::Thinking { text, .. } = block {
                     text.push_str(&thinking);
                 }
-                out.push_back(Delta::Reasoning(thinking.into_owned()));
+                out.push_back(Delta::Reasoning(thinking));
             }
-            (BlockDelta::SignatureDelta { signature: more }, Open::Thinking { signature, .. }) => {
-                signature.push_str(&more);
+            ("signature_delta", Open::Thinking { signature: known, .. }) => {
+                known.push_str(&signature.unwrap_or_default());
             }
-            (BlockDelta::InputJsonDelta { partial_json }, Open::Call { args, .. }) => {
-                args.push_str(&partial_json)
+            ("input_json_delta", Open::Call { args: known, .. } | Open::Own { input: known, .. }) => {
+                known.push_str(&partial_json.unwrap_or_default());
             }
-            (
-                BlockDelta::SignatureDelta { .. } | BlockDelta::InputJsonDelta { .. } | BlockDelta::Other,
-                _,
-            ) => {}
+            ("citations_delta", Open::Text { citations, .. }) => {
+                citations.extend(citation.map(|citation| citation.get().to_owned()));
+            }
+            _ => {}
         }
     }
 
-    fn finish_block(&mut self, out: &mut VecDeque<Delta>) {
+    fn finish_block(&mut self, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
         match std::mem::take(&mut self.block) {
             Open::None => {}
+            Open::Text { citations, .. } if citations.is_empty() => {}
+            Open::Text { bytes, citations } => out.push_back(Delta::Sealed(own::cited(bytes, &citations)?)),
             Open::Thinking { text, signature } => {
                 // Without its signature the provider refuses it later, so it stays unsealed and is not sent back.
                 if !signature.is_empty() {
@@ -280,13 +313,15 @@ impl Reader {
                 }
             }
             Open::Call { id, name, args, given } => {
-                let args = match (args.is_empty(), given) {
-                    (true, Value::Object(given)) => Value::Object(given).to_string(),
-                    (true, _) => "{}".to_owned(),
-                    (false, _) => args,
+                let args = match args.is_empty() {
+                    true if given.starts_with('{') => given,
+                    true => "{}".to_owned(),
+                    false => args,
                 };
                 out.push_back(Delta::CallReady(ToolCall { id: CallId::from(id), name, args }));
             }
+            Open::Own { begun, input } => out.push_back(Delta::Sealed(own::block(&begun, &input)?)),
         }
+        Ok(())
     }
 }

@@ -7,11 +7,11 @@
 use safepoint::{
     history::Entry,
     ids::CallId,
-    message::{AssistantMessage, Block, CallResult, ToolCall, UserMessage, Verdict},
+    message::{AssistantMessage, Block, CallResult, Reasoning, ToolCall, UserMessage, Verdict},
 };
 use serde_json::Value;
 
-use super::read::is_made;
+use super::read::{OWN_PART, is_made};
 use crate::{
     body::{json_object, json_str},
     grown::Entries,
@@ -107,6 +107,11 @@ impl Contents {
         let mut calls = 0;
         while let Some(block) = blocks.next() {
             match block {
+                Block::Reasoning(Reasoning { seal: Some(seal), .. }) if seal["type"] == OWN_PART => {
+                    self.part(out, Kind::Model);
+                    serde_json::to_writer(&mut *out, &seal["part"])
+                        .expect("writing JSON to memory cannot fail");
+                }
                 Block::Reasoning(reasoning) => {
                     waiting = reasoning.seal.as_ref().and_then(|seal| signature(seal, "call")).or(waiting);
                 }

@@ -11,13 +11,13 @@ use safepoint::{
 use serde::Deserialize;
 use serde_json::{json, value::RawValue};
 
-use crate::{error, http::Wire, sse::SseEvent};
+use crate::{error, few::Few, http::Wire, sse::SseEvent};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Chunk<'a> {
     #[serde(default, borrow)]
-    candidates: Vec<Candidate<'a>>,
+    candidates: Few<Candidate<'a>>,
     #[serde(default)]
     usage_metadata: Option<ChunkUsage>,
     #[serde(default, borrow)]
@@ -48,12 +48,14 @@ struct Candidate<'a> {
     content: Option<Content<'a>>,
     #[serde(default, borrow)]
     finish_reason: Option<Cow<'a, str>>,
+    #[serde(default, borrow)]
+    grounding_metadata: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
 struct Content<'a> {
     #[serde(default, borrow)]
-    parts: Vec<Part<'a>>,
+    parts: Few<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -67,6 +69,10 @@ struct Part<'a> {
     function_call: Option<FunctionCall<'a>>,
     #[serde(default, borrow)]
     thought_signature: Option<Cow<'a, str>>,
+    #[serde(default, borrow)]
+    executable_code: Option<&'a RawValue>,
+    #[serde(default, borrow)]
+    code_execution_result: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -127,12 +133,17 @@ impl Wire for Reader {
             return Err(error::in_stream(failed.message.as_deref().unwrap_or("no reason was given")));
         }
         if let Some(response) = chunk.response_id {
-            self.response = response.into_owned();
+            self.response = error::shown(&response);
         }
         // A second candidate is never asked for.
-        if let Some(candidate) = chunk.candidates.into_iter().next() {
-            for part in candidate.content.map(|content| content.parts).unwrap_or_default() {
-                self.part(part, out);
+        if let Some(candidate) = chunk.candidates.all()?.into_iter().next() {
+            for part in candidate.content.map(|content| content.parts).unwrap_or_default().all()? {
+                self.part(part, out)?;
+            }
+            if let Some(grounding) = candidate.grounding_metadata {
+                out.push_back(Delta::Sealed(
+                    json!({"type": GROUNDING, "of": error::value(grounding.get())?}),
+                ));
             }
             if let Some(reason) = candidate.finish_reason.filter(|reason| !reason.is_empty()) {
                 self.finish = Some(finish(&reason)?);
@@ -166,10 +177,21 @@ impl Wire for Reader {
     fn is_complete(&self) -> bool {
         self.place == Place::Told || (self.finish.is_some() && self.bill == Bill::Named)
     }
+
+    fn held(&self) -> usize {
+        0
+    }
 }
 
 impl Reader {
-    fn part(&mut self, part: Part<'_>, out: &mut VecDeque<Delta>) {
+    fn part(&mut self, raw: &RawValue, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
+        let part: Part<'_> = serde_json::from_str(raw.get()).map_err(error::malformed)?;
+        // What the provider ran itself goes back as it came, its signature included.
+        if part.executable_code.is_some() || part.code_execution_result.is_some() {
+            let own = error::value(raw.get())?;
+            out.push_back(Delta::Sealed(json!({"type": OWN_PART, "part": own})));
+            return Ok(());
+        }
         if let Some(text) = part.text.filter(|text| !text.is_empty()) {
             let text = text.into_owned();
             out.push_back(if part.thought { Delta::Reasoning(text) } else { Delta::Text(text) });
@@ -189,6 +211,7 @@ impl Reader {
             out.push_back(Delta::CallBegun { name: call.name.clone().into_owned() });
             out.push_back(Delta::CallReady(ToolCall { id, name: call.name.into_owned(), args }));
         }
+        Ok(())
     }
 
     /// Calls of this wire have no ids of their own: the reply's id and the call's place make one that is always the
@@ -202,6 +225,10 @@ impl Reader {
 }
 
 const MADE: &str = "gemini_";
+/// The type of the seal of a part that is a tool of the provider's own.
+pub(super) const OWN_PART: &str = "gemini_part";
+/// The type of the seal that says where an answer comes from. The provider takes none back.
+const GROUNDING: &str = "gemini_grounding";
 
 /// Whether an id is one that this wire never gave.
 pub(super) fn is_made(id: &CallId) -> bool {
@@ -229,7 +256,7 @@ fn finish(reason: &str) -> Result<Finish, ModelError> {
         | "MISSING_THOUGHT_SIGNATURE" => {
             return Err(error::in_stream(&format!("it finished with {reason}")));
         }
-        other => Finish::Other(other.to_owned()),
+        other => Finish::Other(error::shown(other)),
     })
 }
 

@@ -1,7 +1,10 @@
 //! A chat completion's chunks as deltas. A call is ready only when its arguments are certain to be complete: the next
 //! one begins, or the provider says why the message ended.
 
-use std::{borrow::Cow, collections::VecDeque};
+use std::{
+    borrow::Cow,
+    collections::{HashSet, VecDeque},
+};
 
 use safepoint::{
     ids::CallId,
@@ -10,13 +13,14 @@ use safepoint::{
     usage::{Usage, UsageSource},
 };
 use serde::Deserialize;
+use serde_json::{json, value::RawValue};
 
-use crate::{error, http::Wire, sse::SseEvent};
+use crate::{error, few::Few, http::Wire, sse::SseEvent};
 
 #[derive(Deserialize)]
 struct Chunk<'a> {
     #[serde(default, borrow)]
-    choices: Vec<Choice<'a>>,
+    choices: Few<Choice<'a>>,
     #[serde(default)]
     usage: Option<ChunkUsage>,
     #[serde(default, borrow)]
@@ -48,7 +52,9 @@ struct Piece<'a> {
     #[serde(default, borrow)]
     reasoning: Option<Cow<'a, str>>,
     #[serde(default, borrow)]
-    tool_calls: Option<Vec<CallPiece<'a>>>,
+    annotations: Option<&'a RawValue>,
+    #[serde(default, borrow)]
+    tool_calls: Option<Few<CallPiece<'a>>>,
 }
 
 #[derive(Deserialize)]
@@ -85,6 +91,9 @@ struct ChunkUsage {
 struct PromptDetails {
     #[serde(default)]
     cached_tokens: Option<u64>,
+    /// Not the provider's own word: that of servers that pass on another provider's figures.
+    #[serde(default)]
+    cache_write_tokens: Option<u64>,
 }
 
 #[derive(Deserialize)]
@@ -96,8 +105,12 @@ struct CompletionDetails {
 /// Reads one reply.
 #[derive(Debug, Default)]
 pub(crate) struct Reader {
-    calls: Vec<(u32, ToolCall)>,
-    ready: usize,
+    /// The call that arrives, and its number.
+    open: Option<(u32, ToolCall)>,
+    /// The number of the call that began last.
+    last: Option<u32>,
+    /// The numbers of all that have begun.
+    begun: HashSet<u32>,
     finish: Option<Finish>,
     place: Place,
 }
@@ -126,16 +139,16 @@ impl Wire for Reader {
             out.push_back(Delta::Usage(exact(&usage)));
         }
         // A second choice is never asked for; a server that sends one anyway is not listened to twice.
-        if let Some(choice) = chunk.choices.into_iter().next() {
+        if let Some(choice) = chunk.choices.all()?.into_iter().next() {
             if let Some(piece) = choice.delta {
-                self.piece(piece, out);
+                self.piece(piece, out)?;
             }
             if let Some(reason) = choice.finish_reason.filter(|reason| !reason.is_empty()) {
                 self.finish = Some(match &*reason {
                     "stop" | "tool_calls" | "function_call" => Finish::Natural,
                     "length" => Finish::Length,
                     "content_filter" => Finish::Filtered,
-                    other => Finish::Other(other.to_owned()),
+                    other => Finish::Other(error::shown(other)),
                 });
             }
         }
@@ -153,11 +166,9 @@ impl Wire for Reader {
             (None, Place::Inside | Place::Told) => return Err(error::ended_early()),
         };
         self.place = Place::Told;
+        // The last call may be cut in the middle of its arguments.
         if finish != Finish::Length {
-            self.ready_up_to(self.calls.len(), out);
-        } else if let Some(complete) = self.calls.len().checked_sub(1) {
-            // The last call may be cut in the middle of its arguments.
-            self.ready_up_to(complete, out);
+            self.ready(out);
         }
         out.push_back(Delta::Ended(finish));
         Ok(())
@@ -166,39 +177,53 @@ impl Wire for Reader {
     fn is_complete(&self) -> bool {
         self.place != Place::Inside
     }
+
+    fn held(&self) -> usize {
+        /// About what a number costs that is remembered.
+        const NUMBER: usize = 16;
+        let open = self.open.as_ref();
+        let call = open.map_or(0, |(_, call)| call.id.as_str().len() + call.name.len() + call.args.len());
+        call + self.begun.len() * NUMBER
+    }
 }
 
 impl Reader {
-    fn piece(&mut self, piece: Piece<'_>, out: &mut VecDeque<Delta>) {
+    fn piece(&mut self, piece: Piece<'_>, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
         if let Some(text) = piece.reasoning_content.or(piece.reasoning).filter(|text| !text.is_empty()) {
             out.push_back(Delta::Reasoning(text.into_owned()));
         }
         for text in [piece.content, piece.refusal].into_iter().flatten().filter(|text| !text.is_empty()) {
             out.push_back(Delta::Text(text.into_owned()));
         }
-        for call in piece.tool_calls.into_iter().flatten() {
+        // Where a text is from. The provider takes none of it back.
+        if let Some(annotations) = piece.annotations.filter(|annotations| annotations.get() != "[]") {
+            let annotations = error::value(annotations.get())?;
+            out.push_back(Delta::Sealed(json!({"type": "chat_annotations", "annotations": annotations})));
+        }
+        for call in piece.tool_calls.map_or_else(|| Ok(Vec::new()), Few::all)? {
             self.call_piece(call, out);
         }
+        Ok(())
     }
 
     /// Pieces belong together by index; servers that give none begin a new call with each id.
     fn call_piece(&mut self, piece: CallPiece<'_>, out: &mut VecDeque<Delta>) {
-        let last = self.calls.last().map(|(index, _)| *index);
-        let index = match (piece.index, &piece.id, last) {
+        let index = match (piece.index, &piece.id, self.last) {
             (Some(index), _, _) => index,
-            (None, Some(id), Some(last)) if !id.is_empty() => last + 1,
+            (None, Some(id), Some(last)) if !id.is_empty() => last.wrapping_add(1),
             (None, _, last) => last.unwrap_or(0),
         };
-        let place = match self.calls.iter().position(|(known, _)| *known == index) {
-            Some(place) => place,
-            None => {
-                self.ready_up_to(self.calls.len(), out);
-                let call = ToolCall { id: CallId::from(""), name: String::new(), args: String::new() };
-                self.calls.push((index, call));
-                self.calls.len() - 1
+        if self.open.as_ref().is_none_or(|(open, _)| *open != index) {
+            if !self.begun.insert(index) {
+                // It was complete when the next one began.
+                return;
             }
-        };
-        let call = &mut self.calls[place].1;
+            self.ready(out);
+            let call = ToolCall { id: CallId::from(""), name: String::new(), args: String::new() };
+            self.open = Some((index, call));
+            self.last = Some(index);
+        }
+        let Some((_, call)) = &mut self.open else { return };
         if let Some(id) = piece.id.filter(|id| !id.is_empty() && call.id.as_str().is_empty()) {
             call.id = CallId::from(&*id);
         }
@@ -212,20 +237,21 @@ impl Reader {
         }
     }
 
-    fn ready_up_to(&mut self, end: usize, out: &mut VecDeque<Delta>) {
-        while self.ready < end {
-            out.push_back(Delta::CallReady(self.calls[self.ready].1.clone()));
-            self.ready += 1;
-        }
+    /// The call that was arriving is complete.
+    fn ready(&mut self, out: &mut VecDeque<Delta>) {
+        out.extend(self.open.take().map(|(_, call)| Delta::CallReady(call)));
     }
 }
 
 fn exact(usage: &ChunkUsage) -> Usage {
-    let cached = usage.prompt_tokens_details.as_ref().and_then(|details| details.cached_tokens);
+    let details = usage.prompt_tokens_details.as_ref();
+    let cached = details.and_then(|details| details.cached_tokens);
+    let cache_write = details.and_then(|details| details.cache_write_tokens);
     let reasoning = usage.completion_tokens_details.as_ref().and_then(|details| details.reasoning_tokens);
     Usage {
         input: usage.prompt_tokens,
         cached_input: cached.unwrap_or(0),
+        cache_write: cache_write.unwrap_or(0),
         output: usage.completion_tokens,
         reasoning: reasoning.unwrap_or(0),
         source: UsageSource::Exact,

@@ -5,8 +5,9 @@ use safepoint::{
     history::Entry,
     message::{AssistantMessage, Block, CallResult, ToolCall, UserMessage},
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use super::own;
 use crate::{body::json_str, grown::Entries, parts};
 
 /// What stands in the list already.
@@ -46,15 +47,19 @@ impl Items {
     /// message leaves it.
     fn assistant(&mut self, out: &mut Vec<u8>, message: &AssistantMessage) {
         let mut thoughts: Vec<&Value> = Vec::new();
-        for block in &message.blocks {
+        for (place, block) in message.blocks.iter().enumerate() {
             match block {
                 Block::Reasoning(reasoning) => {
+                    if let Some(own) = reasoning.seal.as_ref().and_then(own::sent) {
+                        self.thoughts(out, &mut thoughts);
+                        self.item(out, own);
+                    }
                     thoughts.extend(reasoning.seal.iter().filter(|seal| is_ours(seal)))
                 }
                 Block::Text { text } if text.trim().is_empty() => {}
                 Block::Text { text } => {
                     self.thoughts(out, &mut thoughts);
-                    self.said(out, "assistant", text);
+                    self.text(out, text, own::annotations_of(message.blocks.get(place + 1)));
                 }
                 Block::Call(call) => {
                     self.thoughts(out, &mut thoughts);
@@ -64,11 +69,27 @@ impl Items {
         }
     }
 
+    /// A text of the model's, of which the last bytes may have annotations.
+    fn text(&mut self, out: &mut Vec<u8>, text: &str, annotations: Option<(usize, &Value)>) {
+        let Some((bytes, annotations)) = annotations else { return self.said(out, "assistant", text) };
+        let (plain, annotated) =
+            text.split_at_checked(text.len().saturating_sub(bytes)).unwrap_or(("", text));
+        if !plain.trim().is_empty() {
+            self.said(out, "assistant", plain);
+        }
+        let content = json!([{"type": "output_text", "text": annotated, "annotations": annotations}]);
+        self.item(out, &json!({"type": "message", "role": "assistant", "content": content}));
+    }
+
     fn thoughts(&mut self, out: &mut Vec<u8>, thoughts: &mut Vec<&Value>) {
         for thought in thoughts.drain(..) {
-            self.comma(out);
-            serde_json::to_writer(&mut *out, thought).expect("writing JSON to memory cannot fail");
+            self.item(out, thought);
         }
+    }
+
+    fn item(&mut self, out: &mut Vec<u8>, item: &Value) {
+        self.comma(out);
+        serde_json::to_writer(&mut *out, item).expect("writing JSON to memory cannot fail");
     }
 
     fn said(&mut self, out: &mut Vec<u8>, role: &str, text: &str) {

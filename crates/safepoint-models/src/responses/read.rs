@@ -11,10 +11,10 @@ use safepoint::{
     usage::{Usage, UsageSource},
 };
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{json, value::RawValue};
 
-use super::handle::Handle;
-use crate::{error, http::Wire, sse::SseEvent};
+use super::{handle::Handle, own};
+use crate::{error, few::Few, http::Wire, sse::SseEvent};
 
 #[derive(Deserialize)]
 struct Event<'a> {
@@ -26,8 +26,8 @@ struct Event<'a> {
     delta: Option<Cow<'a, str>>,
     #[serde(default)]
     summary_index: u64,
-    #[serde(default)]
-    item: Option<Item>,
+    #[serde(default, borrow)]
+    item: Option<&'a RawValue>,
     #[serde(default)]
     response: Option<Response>,
     #[serde(default)]
@@ -36,8 +36,15 @@ struct Event<'a> {
     message: Option<String>,
 }
 
+/// The kind of an item: what is not known is not read further.
 #[derive(Deserialize)]
-struct Item {
+struct Typed<'a> {
+    #[serde(rename = "type", borrow)]
+    kind: Cow<'a, str>,
+}
+
+#[derive(Deserialize)]
+struct Item<'a> {
     #[serde(rename = "type")]
     kind: String,
     #[serde(default)]
@@ -48,10 +55,21 @@ struct Item {
     name: Option<String>,
     #[serde(default)]
     arguments: Option<String>,
-    #[serde(default)]
-    summary: Option<Value>,
+    #[serde(default, borrow)]
+    summary: Option<&'a RawValue>,
+    #[serde(default, borrow)]
+    content: Option<Few<Content<'a>>>,
     #[serde(default)]
     encrypted_content: Option<String>,
+}
+
+/// A part of what a message says.
+#[derive(Deserialize)]
+struct Content<'a> {
+    #[serde(default, borrow)]
+    text: Option<Cow<'a, str>>,
+    #[serde(default, borrow)]
+    annotations: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -96,6 +114,9 @@ struct EventUsage {
 struct InputDetails {
     #[serde(default)]
     cached_tokens: Option<u64>,
+    /// Not the provider's own word: that of servers that pass on another provider's figures.
+    #[serde(default)]
+    cache_write_tokens: Option<u64>,
 }
 
 #[derive(Deserialize)]
@@ -156,6 +177,10 @@ impl Wire for Reader {
         self.place != Place::Inside
     }
 
+    fn held(&self) -> usize {
+        self.args.len()
+    }
+
     fn is_kept(&self) -> bool {
         self.handle.is_kept()
     }
@@ -186,8 +211,8 @@ impl Reader {
                 out.push_back(Delta::Reasoning("\n\n".to_owned()));
             }
             ("response.function_call_arguments.delta", Some(more), _, _) => self.args.push_str(&more),
-            ("response.output_item.added", _, Some(item), _) => self.begun(&item, out),
-            ("response.output_item.done", _, Some(item), _) => self.done(item, out),
+            ("response.output_item.added", _, Some(item), _) => self.begun(item, out)?,
+            ("response.output_item.done", _, Some(item), _) => self.done(item, out)?,
             ("response.created" | "response.queued" | "response.in_progress", _, _, Some(response)) => {
                 if let Some(id) = response.id {
                     self.handle.is_named(id);
@@ -208,17 +233,26 @@ impl Reader {
         Ok(())
     }
 
-    fn begun(&mut self, item: &Item, out: &mut VecDeque<Delta>) {
-        self.args.clear();
-        if let ("function_call", Some(name)) = (&*item.kind, &item.name) {
-            out.push_back(Delta::CallBegun { name: name.clone() });
+    fn begun(&mut self, raw: &RawValue, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
+        self.args = String::new();
+        if let Some(Item { name: Some(name), .. }) = Item::read(raw, &["function_call"])? {
+            out.push_back(Delta::CallBegun { name });
         }
+        Ok(())
     }
 
-    fn done(&mut self, item: Item, out: &mut VecDeque<Delta>) {
+    fn done(&mut self, raw: &RawValue, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
+        let collected = std::mem::take(&mut self.args);
+        let Some(item) = Item::read(raw, &["function_call", "reasoning", "message"])? else {
+            // A tool of the provider's own, such as a search: it goes back as it came.
+            let own = error::value(raw.get())?;
+            if own["type"].as_str().is_some_and(own::is_one) {
+                out.push_back(Delta::Sealed(own::item(own)));
+            }
+            return Ok(());
+        };
         match &*item.kind {
             "function_call" => {
-                let collected = std::mem::take(&mut self.args);
                 let args = item.arguments.filter(|args| !args.is_empty()).unwrap_or(collected);
                 let (id, name) = (item.call_id.unwrap_or_default(), item.name.unwrap_or_default());
                 out.push_back(Delta::CallReady(ToolCall { id: CallId::from(id), name, args }));
@@ -226,12 +260,24 @@ impl Reader {
             "reasoning" => {
                 // Without the encrypted content the provider would look for the item, and has not stored it.
                 if let Some(encrypted) = item.encrypted_content.filter(|encrypted| !encrypted.is_empty()) {
-                    out.push_back(Delta::Sealed(json!({"type": "reasoning", "id": item.id,
-                        "summary": item.summary.unwrap_or_else(|| json!([])), "encrypted_content": encrypted})));
+                    let summary =
+                        item.summary.map_or_else(|| Ok(json!([])), |summary| error::value(summary.get()));
+                    out.push_back(Delta::Sealed(
+                        json!({"type": "reasoning", "id": item.id, "summary": summary?,
+                        "encrypted_content": encrypted}),
+                    ));
                 }
             }
-            _ => {}
+            _ => {
+                // What stands before the last part is said, but not what it cites: the texts are one here.
+                if let Some(content) = item.content.unwrap_or_default().all()?.pop() {
+                    let bytes = content.text.as_ref().map_or(0, |text| text.len());
+                    let annotations = content.annotations.map(|all| error::value(all.get())).transpose()?;
+                    out.extend(annotations.and_then(|all| own::annotated(bytes, all)).map(Delta::Sealed));
+                }
+            }
         }
+        Ok(())
     }
 
     fn over(&mut self, response: Response, out: &mut VecDeque<Delta>) {
@@ -242,11 +288,22 @@ impl Reader {
         self.finish = Some(match (response.status.as_deref(), reason.as_deref()) {
             (_, Some("max_output_tokens" | "max_tokens")) => Finish::Length,
             (_, Some("content_filter")) => Finish::Filtered,
-            (_, Some(other)) => Finish::Other(other.to_owned()),
+            (_, Some(other)) => Finish::Other(error::shown(other)),
             (Some("incomplete"), None) => Finish::Other("incomplete".to_owned()),
             (_, None) => Finish::Natural,
         });
         self.place = Place::Over;
+    }
+}
+
+impl<'a> Item<'a> {
+    /// Reads an item that is one of these kinds; none if it is another.
+    fn read(raw: &'a RawValue, kinds: &[&str]) -> Result<Option<Self>, ModelError> {
+        let Typed { kind } = serde_json::from_str(raw.get()).map_err(error::malformed)?;
+        if !kinds.contains(&&*kind) {
+            return Ok(None);
+        }
+        serde_json::from_str(raw.get()).map(Some).map_err(error::malformed)
     }
 }
 
@@ -259,11 +316,14 @@ fn failure(response: Option<Response>) -> String {
 }
 
 fn exact(usage: &EventUsage) -> Usage {
-    let cached = usage.input_tokens_details.as_ref().and_then(|details| details.cached_tokens);
+    let details = usage.input_tokens_details.as_ref();
+    let cached = details.and_then(|details| details.cached_tokens);
+    let cache_write = details.and_then(|details| details.cache_write_tokens);
     let reasoning = usage.output_tokens_details.as_ref().and_then(|details| details.reasoning_tokens);
     Usage {
         input: usage.input_tokens,
         cached_input: cached.unwrap_or(0),
+        cache_write: cache_write.unwrap_or(0),
         output: usage.output_tokens,
         reasoning: reasoning.unwrap_or(0),
         source: UsageSource::Exact,
