@@ -5,6 +5,7 @@
 
 use std::mem;
 
+use safepoint::json;
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader},
     net::unix::pipe::Receiver,
@@ -31,7 +32,7 @@ pub struct Lines {
 pub enum Line {
     /// All of it, without its end.
     Whole(Vec<u8>),
-    /// It was longer than the limit, and this was seen of it.
+    /// It was longer than the limit, or holds more values than are read, and this was seen of it.
     TooLong(Scan),
 }
 
@@ -80,6 +81,11 @@ impl Lines {
     fn end_of_line(&mut self) -> Line {
         match self.too_long.take() {
             Some(scan) => Line::TooLong(scan),
+            None if json::is_wide(&self.line) => {
+                let mut scan = Scan::default();
+                scan.feed(&mem::take(&mut self.line));
+                Line::TooLong(scan)
+            }
             None => Line::Whole(mem::take(&mut self.line)),
         }
     }

@@ -9,7 +9,7 @@ pub struct Bounds {
     pub card_bytes: usize,
     /// Time for its card, from the first look for it. Default 10 s.
     pub card_time: Duration,
-    /// Bytes of an answer, or of one event of a stream. Default 16 MiB.
+    /// Bytes of an answer, or of one event of a stream. Default 8 MiB.
     pub answer_bytes: usize,
     /// Time for an answer that is no stream, save that to a message. Default 30 s.
     pub answer_time: Duration,
@@ -32,7 +32,7 @@ impl Default for Bounds {
         Self {
             card_bytes: 1 << 20,
             card_time: Duration::from_secs(10),
-            answer_bytes: 16 << 20,
+            answer_bytes: 8 << 20,
             answer_time: Duration::from_secs(30),
             idle: Duration::from_secs(120),
             tries: 10,

@@ -6,6 +6,7 @@ use reqwest::{
     Client, RequestBuilder, Response, Url,
     header::{ACCEPT, CONTENT_TYPE, HeaderMap},
 };
+use safepoint::json::read;
 use safepoint_models::sse::SseDecoder;
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -97,7 +98,7 @@ impl Http {
     async fn value(&self, response: Response) -> Result<Value, Broke> {
         let (status, again) = (response.status(), exchange::again(response.headers()));
         let body = whole(response, self.bounds.answer_bytes).await?;
-        match serde_json::from_slice::<Value>(&body).map_err(|error| error.to_string()).and_then(unwrapped) {
+        match read(&body).map_err(|unread| unread.to_string()).and_then(unwrapped) {
             Ok(result) => result,
             Err(_) if !status.is_success() => {
                 let message = format!("the server answered {status}");
@@ -119,7 +120,7 @@ impl Events {
     pub(super) async fn next(&mut self) -> Result<Option<Value>, Broke> {
         loop {
             if let Some(data) = self.came.pop_front() {
-                let value = serde_json::from_str::<Value>(&data).map_err(|error| error.to_string());
+                let value = read(data.as_bytes()).map_err(|unread| unread.to_string());
                 let result = value.and_then(unwrapped);
                 return result
                     .map_err(|why| Broke::Foreign(format!("an event is not of the protocol ({why})")))?

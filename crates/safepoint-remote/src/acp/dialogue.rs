@@ -12,6 +12,7 @@ use std::{collections::HashMap, path::PathBuf};
 use safepoint::{
     Failure,
     approval::Decision,
+    json::MOST_VALUES,
     remote::{Brief, Said},
 };
 use safepoint_tools::lines::{Line, Scan};
@@ -150,14 +151,17 @@ impl Dialogue {
     fn hear_too_long(&mut self, scan: &Scan) -> Vec<Act> {
         let limit = limits::MESSAGE_BYTES;
         if let Some(id) = scan.answers().and_then(|id| u64::try_from(id).ok()) {
-            let broken = format!("its answer is larger than {limit} bytes and was not read");
+            let broken =
+                format!("its answer is larger than {limit} bytes or {MOST_VALUES} values and was not read");
             return self.answered(id, Err(Refusal::broken(broken)));
         }
         if let Some(id) = scan.asks() {
             return vec![Act::Send(message::refusal(&json!(id), NO_METHOD, "larger than what is read"))];
         }
         if self.is_told() {
-            let note = format!("[it said more than {limit} bytes at once, which were not read]\n");
+            let note = format!(
+                "[it said more than {limit} bytes or {MOST_VALUES} values at once, which were not read]\n"
+            );
             return vec![Act::Tell(Said::Progress(note))];
         }
         Vec::new()

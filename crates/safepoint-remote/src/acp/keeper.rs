@@ -55,6 +55,7 @@ pub(super) struct Keeper {
     orders: mpsc::UnboundedReceiver<Order>,
     /// What was heard and not taken yet.
     backlog: VecDeque<Said>,
+    backlog_bytes: usize,
     began: Instant,
     stop: Option<Stopping>,
 }
@@ -105,7 +106,16 @@ impl Keeper {
         tell: mpsc::Sender<Said>,
         orders: mpsc::UnboundedReceiver<Order>,
     ) -> Self {
-        Self { work, dialogue, tell, orders, backlog: VecDeque::new(), began: Instant::now(), stop: None }
+        Self {
+            work,
+            dialogue,
+            tell,
+            orders,
+            backlog: VecDeque::new(),
+            backlog_bytes: 0,
+            began: Instant::now(),
+            stop: None,
+        }
     }
 
     pub(super) async fn keep(mut self) {
@@ -203,7 +213,8 @@ impl Keeper {
 
     /// What comes next. Of those that come later nothing is lost: each waits again.
     async fn next(&mut self, held: &mut Held) -> Came {
-        let has_room = self.backlog.len() < limits::BACKLOG && held.outbox.waiting() < limits::OUTBOX_BYTES;
+        let is_heard = self.backlog.len() < limits::BACKLOG && self.backlog_bytes < limits::BACKLOG_BYTES;
+        let has_room = is_heard && held.outbox.waiting() < limits::OUTBOX_BYTES;
         let (deadline, scope) = (self.deadline(), self.work.cx.scope().clone());
         // A later request may leave less time than the one that was seen for the deadline.
         let more = scope.changed(scope.demand());
@@ -222,6 +233,7 @@ impl Keeper {
             _more = more, if self.stop.is_some() => Came::Moved,
             place = self.tell.reserve(), if !self.backlog.is_empty() => {
                 if let (Ok(place), Some(said)) = (place, self.backlog.pop_front()) {
+                    self.backlog_bytes = self.backlog_bytes.saturating_sub(said.bytes());
                     place.send(said);
                 }
                 Came::Moved
@@ -249,7 +261,10 @@ impl Keeper {
         for act in acts {
             match act {
                 Act::Send(message) => held.outbox.push(&message),
-                Act::Tell(said) => self.backlog.push_back(said),
+                Act::Tell(said) => {
+                    self.backlog_bytes += said.bytes();
+                    self.backlog.push_back(said);
+                }
                 Act::Note(session) => self.work.known.note(&self.work.conversation, &session),
                 Act::Answered(answered) => self.answered(answered),
             }
@@ -278,7 +293,11 @@ impl Keeper {
     /// What it wrote before its end is still heard: an answer that was written is an answer.
     async fn hear_last_words(&mut self, held: &mut Held) {
         let until = Instant::now() + limits::LAST_WORDS;
-        while let Ok(Some(line)) = tokio::time::timeout_at(until, held.lines.next()).await {
+        // One of its processes may hold the pipe and go on writing: what is heard of that is bounded too.
+        let most = self.backlog_bytes + limits::BACKLOG_BYTES;
+        while self.backlog_bytes < most
+            && let Ok(Some(line)) = tokio::time::timeout_at(until, held.lines.next()).await
+        {
             let acts = self.dialogue.hear(&line);
             self.act(held, acts);
         }

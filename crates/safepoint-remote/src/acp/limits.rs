@@ -18,13 +18,15 @@ pub(super) const LADDER: Duration = Duration::from_secs(2);
 pub(super) const LAST_WORDS: Duration = Duration::from_millis(200);
 
 /// The largest message of an agent that is read; a larger one is passed over.
-pub(super) const MESSAGE_BYTES: usize = 16 << 20;
+pub(super) const MESSAGE_BYTES: usize = 8 << 20;
 /// Bytes of an agent's standard error that are kept, half of them its head and half its tail.
 pub(super) const ERROR_BYTES: usize = 16 << 10;
 /// Bytes of an agent's standard error that a message quotes.
 pub(super) const QUOTED_BYTES: usize = 1000;
 /// Things said that nobody has taken yet; an agent that says more waits.
 pub(super) const BACKLOG: usize = 64;
+/// Bytes of these.
+pub(super) const BACKLOG_BYTES: usize = 1 << 20;
 /// Bytes that an agent has not read yet; one that asks for more is not heard until it has read.
 pub(super) const OUTBOX_BYTES: usize = 1 << 20;
 /// Questions that may stand open; an agent that asks more is refused.

@@ -30,7 +30,7 @@ pub(super) const CANCELLED: i64 = -32800;
 impl Message {
     /// What a line says; none if it is no message, or an answer to a question that we cannot have asked.
     pub(super) fn read(line: &[u8]) -> Option<Self> {
-        let Ok(Value::Object(mut message)) = serde_json::from_slice::<Value>(line) else { return None };
+        let Ok(Value::Object(mut message)) = safepoint::json::read(line) else { return None };
         let mut take = |name: &str| message.remove(name).unwrap_or_default();
         let (id, method, params) = (take("id"), take("method"), take("params"));
         if let Value::String(method) = method {

@@ -4,6 +4,7 @@ use reqwest::{
     Client, RequestBuilder, Url,
     header::{CONTENT_TYPE, HeaderMap},
 };
+use safepoint::json;
 use serde_json::Value;
 use tokio::time::timeout;
 
@@ -47,7 +48,7 @@ impl Http {
             let response = send(request.headers(self.headers.clone())).await?;
             let (status, again) = (response.status(), exchange::again(response.headers()));
             let body = whole(response, limits::ANSWER_BYTES).await?;
-            let value = serde_json::from_slice::<Value>(&body);
+            let value = json::read(&body);
             if !status.is_success() {
                 let message =
                     value.ok().and_then(|value| value["error"]["message"].as_str().map(str::to_owned));

@@ -7,7 +7,7 @@ pub(super) const LOOK_EVERY: Duration = Duration::from_secs(2);
 /// Time for one answer of the provider.
 pub(super) const ANSWER: Duration = Duration::from_secs(30);
 /// Bytes of one answer.
-pub(super) const ANSWER_BYTES: usize = 16 << 20;
+pub(super) const ANSWER_BYTES: usize = 8 << 20;
 /// How often in a row a look that gave nothing is tried again: for some two minutes.
 pub(super) const TRIES: u32 = 10;
 /// The wait before the first of these, doubled for each next one.

@@ -10,6 +10,7 @@ use rmcp::{
     model::{ClientJsonRpcMessage, RequestId, ServerJsonRpcMessage},
     transport::Transport,
 };
+use safepoint::json;
 use serde_json::error::Category;
 use tokio::{
     io::AsyncWriteExt as _,
@@ -41,8 +42,8 @@ fn message(line: &Line) -> Option<ServerJsonRpcMessage> {
     match line {
         Line::Whole(line) => read(line),
         Line::TooLong(scan) => {
-            let limit = limits::MCP_MESSAGE_BYTES;
-            failed(scan, format!("answered with more than {limit} bytes, which were not read"))
+            let (limit, values) = (limits::MCP_MESSAGE_BYTES, json::MOST_VALUES);
+            failed(scan, format!("answered with more than {limit} bytes or {values} values, which were not read"))
         }
     }
 }
