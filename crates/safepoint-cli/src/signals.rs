@@ -1,9 +1,20 @@
 //! What the operating system asks: each signal once, in order, and what a run is asked because of it.
+//!
+//! **Invariants**: signals are heard, and what they ask of a turn is asked, on a thread that does nothing else (S12.5).
 
-use std::{io, process::ExitCode, time::Duration};
+use std::{
+    io,
+    process::ExitCode,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use safepoint::{Asked, Code, Grace, Reason, RunHandle, StopRequest};
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::{
+    runtime::{self, Runtime},
+    signal::unix::{Signal, SignalKind, signal},
+    sync::mpsc::{self, UnboundedReceiver, UnboundedSender},
+};
 
 use crate::{
     args::{OnDisconnect, RunArgs},
@@ -13,11 +24,42 @@ use crate::{
 /// What a second signal leaves to clean up, and to be quiet once the turn has ended.
 pub(crate) const LAST_CAP: Duration = Duration::from_millis(800);
 
-/// The signals that end a run.
+/// The signals that end a run. They are heard by a thread of their own, which also asks what they ask: nothing that the
+/// runtime has to do can hold that up.
 pub(crate) struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
-    hangup: Signal,
+    heard: UnboundedReceiver<Heard>,
+    deputy: Arc<Mutex<Option<Deputy>>>,
+}
+
+/// What is asked because of a signal, on the thread that heard it.
+type Deputy = Box<dyn FnMut(Got) -> Option<Strength> + Send>;
+
+/// A signal, and whether it was answered as it was heard.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Heard {
+    pub(crate) got: Got,
+    pub(crate) answered: Answered,
+}
+
+/// Whether a deputy has answered a signal. Exhaustive: there was none, or it asked this, or nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answered {
+    NotYet,
+    With(Option<Strength>),
+}
+
+/// For as long as it lives, signals are answered by the deputy.
+#[must_use = "dropping it ends what it stands for"]
+pub(crate) struct Answers(Arc<Mutex<Option<Deputy>>>);
+
+impl Drop for Answers {
+    fn drop(&mut self) {
+        *lock(&self.0) = None;
+    }
+}
+
+fn lock<T>(held: &Mutex<T>) -> MutexGuard<'_, T> {
+    held.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// One signal. Exhaustive: the three that are listened for.
@@ -30,11 +72,29 @@ pub(crate) enum Got {
 
 impl Signals {
     pub(crate) fn listen() -> io::Result<Self> {
-        Ok(Self {
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
-            hangup: signal(SignalKind::hangup())?,
-        })
+        let (tell, heard) = mpsc::unbounded_channel();
+        let deputy: Arc<Mutex<Option<Deputy>>> = Arc::default();
+        let answers = Arc::clone(&deputy);
+        // Heard from the moment that this returns: the thread says when it listens.
+        let (ready, is_ready) = std::sync::mpsc::channel();
+        std::thread::Builder::new().name("signals".into()).spawn(move || {
+            let ear = Ear::open();
+            let (ear, said) = match ear {
+                Ok(ear) => (Some(ear), Ok(())),
+                Err(error) => (None, Err(error)),
+            };
+            if let (Ok(()), Some(ear)) = (ready.send(said), ear) {
+                ear.hear(&answers, &tell);
+            }
+        })?;
+        is_ready.recv().map_err(|_gone| io::Error::other("the thread that hears signals ended"))??;
+        Ok(Self { heard, deputy })
+    }
+
+    /// Has signals asked by `deputy` as they are heard, on their own thread.
+    pub(crate) fn answer(&self, deputy: impl FnMut(Got) -> Option<Strength> + Send + 'static) -> Answers {
+        *lock(&self.deputy) = Some(Box::new(deputy));
+        Answers(Arc::clone(&self.deputy))
     }
 
     /// Waits until all is written, however slowly it is read. A signal ends that, and then the exit code says so.
@@ -48,13 +108,57 @@ impl Signals {
     }
 
     pub(crate) async fn next(&mut self) -> Got {
-        tokio::select! {
-            biased;
-            // A signal that is not taken here stays pending in its stream: no branch loses anything.
-            _ = self.interrupt.recv() => Got::Interrupt,
-            _ = self.terminate.recv() => Got::Terminate,
-            _ = self.hangup.recv() => Got::Hangup,
+        self.heard().await.got
+    }
+
+    /// The next signal, and whether it was answered as it was heard. One that is not taken here stays in the channel.
+    pub(crate) async fn heard(&mut self) -> Heard {
+        match self.heard.recv().await {
+            Some(heard) => heard,
+            // The thread that hears lives as long as somebody listens.
+            None => std::future::pending().await,
         }
+    }
+}
+
+/// What the thread of signals listens with: a runtime of its own, which does nothing else.
+struct Ear {
+    runtime: Runtime,
+    interrupt: Signal,
+    terminate: Signal,
+    hangup: Signal,
+}
+
+impl Ear {
+    fn open() -> io::Result<Self> {
+        let runtime = runtime::Builder::new_current_thread().enable_io().build()?;
+        let entered = runtime.enter();
+        let [interrupt, terminate, hangup] =
+            [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()].map(signal);
+        drop(entered);
+        Ok(Self { runtime, interrupt: interrupt?, terminate: terminate?, hangup: hangup? })
+    }
+
+    /// Until nobody listens any more.
+    fn hear(self, deputy: &Mutex<Option<Deputy>>, tell: &UnboundedSender<Heard>) {
+        let Self { runtime, mut interrupt, mut terminate, mut hangup } = self;
+        runtime.block_on(async {
+            loop {
+                let got = tokio::select! {
+                    biased;
+                    // A signal that is not taken here stays pending in its stream: no branch loses anything.
+                    _ = interrupt.recv() => Got::Interrupt,
+                    _ = terminate.recv() => Got::Terminate,
+                    _ = hangup.recv() => Got::Hangup,
+                    () = tell.closed() => return,
+                };
+                let answer = lock(deputy).as_mut().map(|answer| answer(got));
+                let answered = answer.map_or(Answered::NotYet, Answered::With);
+                if tell.send(Heard { got, answered }).is_err() {
+                    return;
+                }
+            }
+        });
     }
 }
 
@@ -132,5 +236,30 @@ impl Pressed {
                 Some(Strength::Now)
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::process::{Signal, getpid, kill_process};
+
+    use super::*;
+
+    /// S12.5: what a signal asks is asked while the program's own runtime has no time for it: its one thread waits here,
+    /// and is given back only afterwards.
+    #[tokio::test]
+    async fn a_signal_is_answered_while_the_runtime_is_busy() {
+        const PATIENCE: Duration = Duration::from_secs(20);
+        let mut signals = Signals::listen().unwrap();
+        let (tell, told) = std::sync::mpsc::channel();
+        let answers = signals.answer(move |got| {
+            tell.send(got).unwrap();
+            Some(Strength::Now)
+        });
+        kill_process(getpid(), Signal::HUP).unwrap();
+        assert_eq!(told.recv_timeout(PATIENCE), Ok(Got::Hangup));
+        drop(answers);
+        let heard = signals.heard().await;
+        assert_eq!((heard.got, heard.answered), (Got::Hangup, Answered::With(Some(Strength::Now))));
     }
 }

@@ -147,20 +147,22 @@ impl Course<'_> {
         let handle = turn.run;
         self.turns.begin(&handle);
         let (signals, view, args) = (&mut *self.signals, &mut self.view, self.args);
-        let mut turn = Turn { handle, signals, pressed: Pressed::default(), view, args };
+        let mut turn = Turn { handle, signals, pressed: Arc::default(), view, args };
         if let Some(got) = early {
             turn.heard_before(got);
         }
+        let answers = turn.answers();
         turn.follow().await;
         let outcome = turn.handle.done().await;
         let is_over = || self.turns.is_ending() || self.conversation.is_over();
         let leaves = early.is_some() || !may_go_on(&outcome, whose, self.begins.len());
-        let is_last = leaves || turn.pressed.count > 1 || is_over() || ends == Ends::WithThisTurn;
+        let is_last = leaves || turn.pressed().count > 1 || is_over() || ends == Ends::WithThisTurn;
         if is_last {
             turn.end_jobs(self.processes, &self.earlier);
         }
         let receipt = turn.quiet(&outcome, is_last).await;
-        let (pressed, handle) = (turn.pressed, turn.handle);
+        drop(answers);
+        let (pressed, handle) = (turn.pressed(), turn.handle);
         if receipt.quiet_at.is_none() && !is_last {
             self.earlier.push(handle);
         }

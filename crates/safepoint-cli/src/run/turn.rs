@@ -1,7 +1,7 @@
 //! One turn of a run while it is watched: its events, what signals ask of it, and the wait until it is quiet.
 
 use std::{
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -11,7 +11,7 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use crate::{
     args::RunArgs,
-    signals::{Got, LAST_CAP, Pressed, Signals},
+    signals::{Answered, Answers, Got, Heard, LAST_CAP, Pressed, Signals, Strength},
     view::View,
 };
 
@@ -19,7 +19,8 @@ use crate::{
 pub(super) struct Turn<'a> {
     pub(super) handle: RunHandle,
     pub(super) signals: &'a mut Signals,
-    pub(super) pressed: Pressed,
+    /// Shared with the thread that hears signals, which asks what they ask.
+    pub(super) pressed: Arc<Mutex<Pressed>>,
     pub(super) view: &'a mut View,
     pub(super) args: &'a RunArgs,
 }
@@ -28,10 +29,35 @@ impl Turn<'_> {
     /// A signal that came before there was a turn is for this one. A session that heard it has asked it already, and
     /// to ask again changes nothing; where there is no session, nobody else has.
     pub(super) fn heard_before(&mut self, got: Got) {
-        if let Some(strength) = self.pressed.ask(got, &self.handle, self.args) {
+        let mut pressed = self.pressed.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(strength) = pressed.ask(got, &self.handle, self.args) {
             self.view.asked(strength);
         }
-        self.pressed.first = Some(got);
+        pressed.first = Some(got);
+    }
+
+    /// From now on a signal is asked of this turn as it is heard.
+    pub(super) fn answers(&self) -> Answers {
+        let (pressed, handle, args) = (Arc::clone(&self.pressed), self.handle.clone(), self.args.clone());
+        self.signals.answer(move |got| {
+            pressed.lock().unwrap_or_else(PoisonError::into_inner).ask(got, &handle, &args)
+        })
+    }
+
+    /// What a signal asked; one that came before there was a deputy asks it now.
+    fn asked(&self, heard: Heard) -> Option<Strength> {
+        match heard.answered {
+            Answered::With(asked) => asked,
+            Answered::NotYet => {
+                let mut pressed = self.pressed.lock().unwrap_or_else(PoisonError::into_inner);
+                pressed.ask(heard.got, &self.handle, self.args)
+            }
+        }
+    }
+
+    /// What was asked of it because of signals.
+    pub(super) fn pressed(&self) -> Pressed {
+        *self.pressed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Shows events until the run has settled; signals and a lost reader are acted on at once.
@@ -44,15 +70,16 @@ impl Turn<'_> {
             tokio::select! {
                 biased;
                 // Losing this branch loses nothing: the signal stays pending.
-                got = self.signals.next() => {
-                    if let Some(strength) = self.pressed.ask(got, &self.handle, self.args) {
+                heard = self.signals.heard() => {
+                    if let Some(strength) = self.asked(heard) {
                         self.view.asked(strength);
                     }
                 }
                 // Losing this one loses nothing: the flag stays set.
                 why = &mut closed, if reader == Reader::There => {
                     reader = Reader::Gone;
-                    self.pressed.disconnect(&self.handle, self.args, &why.to_string());
+                    let mut pressed = self.pressed.lock().unwrap_or_else(PoisonError::into_inner);
+                    pressed.disconnect(&self.handle, self.args, &why.to_string());
                 }
                 // Losing this one loses nothing: the reader's place moves only when an event is returned.
                 event = events.next() => match event {
@@ -86,8 +113,8 @@ impl Turn<'_> {
             tokio::select! {
                 biased;
                 // Losing this branch loses nothing: the signal stays pending.
-                got = self.signals.next() => {
-                    self.pressed.ask(got, &self.handle, self.args);
+                heard = self.signals.heard() => {
+                    self.asked(heard);
                     leave.get_or_insert(Instant::now() + LAST_CAP);
                 }
                 // Losing this one loses nothing: quiet can be awaited again.
