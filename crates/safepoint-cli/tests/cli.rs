@@ -18,6 +18,7 @@ mod cli {
     mod control;
     mod early;
     mod environment;
+    mod floods;
     mod hostile;
     mod kept;
     mod kept_inbox;

@@ -73,7 +73,7 @@
 //! # What there is
 //!
 //! [`server`] and [`script`]: every wire on a real socket, by a script or step by step, with the moment in which the peer
-//! closed. [`oracle`]: which histories a provider accepts. [`scripted`]: the same scripts without a socket. [`tools`],
+//! closed; [`flood`]: a model that never ends what it says. [`oracle`]: which histories a provider accepts. [`scripted`]: the same scripts without a socket. [`tools`],
 //! [`valve`] and [`ledger`]: tools that behave and tools that do not. [`mcp`]: servers of tools that do not, and [`a2a`] and
 //! [`acp`] agents. [`peer`]: remote agents that are honest about a stop, and that are not. [`trees`]: is the tree of a
 //! command gone? [`recorder`] and [`closing`]: what a run showed, and what must hold of it.
@@ -92,6 +92,8 @@ pub mod background;
 pub mod closing;
 #[cfg(feature = "suites")]
 pub mod fault_store;
+#[cfg(feature = "server")]
+pub mod flood;
 #[cfg(feature = "suites")]
 pub mod ledger;
 #[cfg(feature = "server")]

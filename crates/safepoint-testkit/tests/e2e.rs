@@ -22,6 +22,8 @@ mod faults;
 mod fence;
 #[path = "e2e/field.rs"]
 mod field;
+#[path = "e2e/floods.rs"]
+mod floods;
 #[path = "e2e/history.rs"]
 mod history;
 #[path = "e2e/parts.rs"]

@@ -70,7 +70,7 @@ async fn a_flood_of_errors_holds_nobody_up() {
 async fn a_message_that_is_too_large_is_passed_over() {
     let place = Place::new();
     let mut running = run(place.honest(), "big");
-    running.says("[it said more than 16777216 bytes at once, which were not read]").await;
+    running.says("[it said more than 8388608 bytes or 262144 values at once, which were not read]").await;
     assert_eq!(running.end().await.answer(), "after");
 }
 

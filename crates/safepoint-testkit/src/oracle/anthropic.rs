@@ -130,6 +130,7 @@ impl History {
             sealed(index, place, block, kind)?;
         }
         self.open.clone_from(&self.asked);
+        own_tools(index, blocks)?;
         // The provider looks for results after the call and finds something else.
         if trailing { Err(self.unanswered(Rule::CallsLast)) } else { Ok(()) }
     }
@@ -209,6 +210,20 @@ fn texts(index: usize, blocks: &[Value]) -> Result<(), Violation> {
         if text.trim().is_empty() {
             let says = "messages: text content blocks must contain non-whitespace text";
             return Err(Violation::new(index, Rule::SomeText, says));
+        }
+    }
+    Ok(())
+}
+
+/// A tool of the provider's own was used and gave its result in one message.
+fn own_tools(index: usize, blocks: &[Value]) -> Result<(), Violation> {
+    let used = blocks.iter().filter(|block| block["type"] == "server_tool_use");
+    for id in used.map(|block| &block["id"]) {
+        if !blocks.iter().any(|block| block["tool_use_id"] == *id) {
+            let says = format!(
+                "messages.{index}: `server_tool_use` block {id} was found without a corresponding result block"
+            );
+            return Err(Violation::new(index, Rule::CallUnanswered, says));
         }
     }
     Ok(())

@@ -27,6 +27,7 @@ pub fn judge(body: &Value) -> Result<(), Violation> {
             "function_call" => calls.ask(index, item)?,
             "function_call_output" => calls.answer(index, item)?,
             "reasoning" => reasoning(index, item, items.get(index + 1), body["store"] == false)?,
+            own if OWN.contains(&own) => {}
             other => {
                 let says = format!(
                     "Invalid value: '{other}'. Supported values are: 'function_call', 'function_call_output', 'item_reference', 'message', and 'reasoning'."
@@ -37,6 +38,10 @@ pub fn judge(body: &Value) -> Result<(), Violation> {
     }
     calls.must_be_answered()
 }
+
+/// Items of the provider's own tools, which come back as they were given.
+const OWN: [&str; 5] =
+    ["web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call", "mcp_call"];
 
 fn broken(index: usize, rule: Rule, says: impl Into<String>) -> Violation {
     Violation::new(index, rule, says).in_list("input")
@@ -155,7 +160,7 @@ fn reasoning(index: usize, item: &Value, next: Option<&Value>, stateless: bool) 
     let followed = next.is_some_and(|next| match kind(next) {
         "reasoning" | "function_call" => true,
         "message" => next["role"] == "assistant",
-        _ => false,
+        own => OWN.contains(&own),
     });
     if followed {
         return Ok(());

@@ -1,0 +1,317 @@
+//! A model that never ends what it says: it writes one piece after the other for as long as somebody reads.
+
+use std::{
+    io,
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::{TcpListener, TcpStream},
+    sync::{oneshot, watch},
+    time::timeout,
+};
+
+use crate::server::Wire;
+
+/// The field of a wire that a model floods.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Field {
+    /// Its text.
+    Text,
+    /// Its reasoning.
+    Reasoning,
+    /// The signature, or the encrypted form, of its reasoning.
+    Seal,
+    /// The arguments of one call.
+    Args,
+    /// The name of one call.
+    Name,
+    /// The id of one call.
+    Id,
+    /// Whole calls, each with an id of its own.
+    Calls,
+    /// A tool of the provider's own.
+    OwnTool,
+    /// Where a text is from.
+    Citation,
+    /// Events that say nothing.
+    Nothing,
+}
+
+/// All fields.
+pub const FIELDS: [Field; 10] = [
+    Field::Text,
+    Field::Reasoning,
+    Field::Seal,
+    Field::Args,
+    Field::Name,
+    Field::Id,
+    Field::Calls,
+    Field::OwnTool,
+    Field::Citation,
+    Field::Nothing,
+];
+
+/// A server of such a model. Dropping it ends it.
+#[derive(Debug)]
+pub struct Flood {
+    address: SocketAddr,
+    written: watch::Receiver<u64>,
+    gone: watch::Receiver<u64>,
+    /// Nobody is taken in any more once it is dropped.
+    _open: oneshot::Sender<()>,
+}
+
+impl Flood {
+    /// Starts a server whose every answer floods `field` of `wire` with pieces of about `bytes`.
+    ///
+    /// # Errors
+    /// If it cannot listen.
+    ///
+    /// # Cancel safety
+    /// No server was started.
+    pub async fn start(wire: Wire, field: Field, bytes: usize) -> io::Result<Self> {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
+        let address = listener.local_addr()?;
+        let (tell, written) = watch::channel(0);
+        let (tell_gone, gone) = watch::channel(0);
+        let number = Arc::new(AtomicU64::new(0));
+        let (open, mut closed) = oneshot::channel::<()>();
+        tokio::spawn(async move {
+            loop {
+                let accepted = tokio::select! {
+                    biased;
+                    // The server was dropped. Losing this branch loses nothing: it stays so.
+                    _ = &mut closed => return,
+                    // Losing this one loses a reader whom nobody serves any more.
+                    accepted = listener.accept() => accepted,
+                };
+                let Ok((stream, _)) = accepted else { return };
+                let pieces = Pieces { wire, field, filler: "x".repeat(bytes), number: Arc::clone(&number) };
+                let (tell, tell_gone) = (tell.clone(), tell_gone.clone());
+                tokio::spawn(async move {
+                    if pieces.write(stream, &tell).await.is_err() {
+                        // It is not read any more, as it should.
+                    }
+                    tell_gone.send_modify(|gone| *gone += 1);
+                });
+            }
+        });
+        Ok(Self { address, written, gone, _open: open })
+    }
+
+    /// The base URL of its wire.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("http://{}/v1", self.address)
+    }
+
+    /// Bytes that were written so far.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        *self.written.borrow()
+    }
+
+    /// Waits until so many bytes are written.
+    ///
+    /// # Errors
+    /// If they are not within a minute.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub async fn until(&self, bytes: u64) -> io::Result<()> {
+        wait(self.written.clone(), bytes).await
+    }
+
+    /// Waits until so many who read are gone.
+    ///
+    /// # Errors
+    /// If they are not within a minute.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub async fn until_gone(&self, readers: u64) -> io::Result<()> {
+        wait(self.gone.clone(), readers).await
+    }
+}
+
+async fn wait(mut count: watch::Receiver<u64>, least: u64) -> io::Result<()> {
+    const PATIENCE: Duration = Duration::from_secs(60);
+    match timeout(PATIENCE, count.wait_for(|count| *count >= least)).await {
+        Ok(Ok(_enough)) => Ok(()),
+        Ok(Err(_gone)) => Err(io::ErrorKind::BrokenPipe.into()),
+        Err(_elapsed) => Err(io::ErrorKind::TimedOut.into()),
+    }
+}
+
+/// What one answer is made of.
+struct Pieces {
+    wire: Wire,
+    field: Field,
+    filler: String,
+    number: Arc<AtomicU64>,
+}
+
+impl Pieces {
+    async fn write(&self, mut stream: TcpStream, tell: &watch::Sender<u64>) -> io::Result<()> {
+        read_request(&mut stream).await?;
+        let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+        stream.write_all(head.as_bytes()).await?;
+        let mut batch = String::new();
+        self.begin().iter().for_each(|event| push(&mut batch, event));
+        loop {
+            const BATCH: usize = 32 << 10;
+            while batch.len() < BATCH {
+                let number = self.number.fetch_add(1, Ordering::Relaxed);
+                self.next(number).iter().for_each(|event| push(&mut batch, event));
+            }
+            stream.write_all(batch.as_bytes()).await?;
+            tell.send_modify(|written| *written += batch.len() as u64);
+            batch.clear();
+        }
+    }
+
+    /// What stands before the flood.
+    fn begin(&self) -> Vec<Value> {
+        let thinking = json!({"type": "thinking", "thinking": ""});
+        let call = |name: &str| json!({"type": "tool_use", "id": "c", "name": name, "input": {}});
+        let own = json!({"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}});
+        let chat = |function: Value| json!([{"index": 0, "id": "c", "function": function}]);
+        match (self.wire, self.field) {
+            (Wire::Anthropic, Field::Seal) => vec![begins(&thinking)],
+            (Wire::Anthropic, Field::Args) => vec![begins(&call("f"))],
+            (Wire::Anthropic, Field::OwnTool) => vec![begins(&own)],
+            (Wire::Anthropic, Field::Citation) => vec![begins(&json!({"type": "text", "text": ""}))],
+            (Wire::OpenAi, Field::Args | Field::Name) => {
+                vec![chunk(&json!({"tool_calls": chat(json!({"name": "f"}))}))]
+            }
+            (Wire::Responses, Field::Args) => {
+                let item = json!({"type": "function_call", "name": "f"});
+                vec![json!({"type": "response.output_item.added", "item": item})]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// One more piece.
+    fn next(&self, number: u64) -> Vec<Value> {
+        match self.wire {
+            Wire::OpenAi => vec![self.chat(number)],
+            Wire::Anthropic => self.messages(number),
+            Wire::Responses => vec![self.responses(number)],
+            Wire::Gemini => vec![self.gemini(number)],
+        }
+    }
+
+    fn chat(&self, number: u64) -> Value {
+        let filler = &self.filler;
+        let call = |index: u64, id: String, name: &str, args: &str| json!({"tool_calls": [{"index": index, "id": id, "function": {"name": name, "arguments": args}}]});
+        chunk(&match self.field {
+            Field::Text => json!({"content": filler}),
+            Field::Reasoning | Field::Seal => json!({"reasoning_content": filler}),
+            Field::Args => json!({"tool_calls": [{"index": 0, "function": {"arguments": filler}}]}),
+            Field::Name => json!({"tool_calls": [{"index": 0, "function": {"name": filler}}]}),
+            Field::Id => call(number, format!("{filler}{number}"), "f", "{}"),
+            Field::Calls => call(number, format!("c{number}"), "f", "{}"),
+            Field::OwnTool | Field::Citation => json!({"annotations": [{"url": filler}]}),
+            Field::Nothing => json!({}),
+        })
+    }
+
+    fn messages(&self, number: u64) -> Vec<Value> {
+        let filler = &self.filler;
+        let whole = |block: Value| vec![begins(&block), json!({"type": "content_block_stop", "index": 0})];
+        let call =
+            |id: String, name: &str| whole(json!({"type": "tool_use", "id": id, "name": name, "input": {}}));
+        let more = |delta: Value| vec![json!({"type": "content_block_delta", "index": 0, "delta": delta})];
+        match self.field {
+            Field::Text => more(json!({"type": "text_delta", "text": filler})),
+            Field::Reasoning => more(json!({"type": "thinking_delta", "thinking": filler})),
+            Field::Seal => more(json!({"type": "signature_delta", "signature": filler})),
+            Field::Args | Field::OwnTool => more(json!({"type": "input_json_delta", "partial_json": filler})),
+            Field::Name => call(format!("c{number}"), filler),
+            Field::Id => call(format!("{filler}{number}"), "f"),
+            Field::Calls => call(format!("c{number}"), "f"),
+            Field::Citation => more(json!({"type": "citations_delta", "citation": {"cited_text": filler}})),
+            Field::Nothing => vec![json!({"type": "ping"})],
+        }
+    }
+
+    fn responses(&self, number: u64) -> Value {
+        let filler = &self.filler;
+        let more = |kind: &str| json!({"type": format!("response.{kind}.delta"), "delta": filler});
+        let done = |item: Value| json!({"type": "response.output_item.done", "item": item});
+        let call = |id: String, name: &str| {
+            done(json!({"type": "function_call", "call_id": id, "name": name, "arguments": "{}"}))
+        };
+        match self.field {
+            Field::Text => more("output_text"),
+            Field::Reasoning => more("reasoning_summary_text"),
+            Field::Seal => done(json!({"type": "reasoning", "id": "r", "encrypted_content": filler})),
+            Field::Args => more("function_call_arguments"),
+            Field::Name => call(format!("c{number}"), filler),
+            Field::Id => call(format!("{filler}{number}"), "f"),
+            Field::Calls => call(format!("c{number}"), "f"),
+            Field::OwnTool => {
+                done(json!({"type": "web_search_call", "id": "w", "action": {"query": filler}}))
+            }
+            Field::Citation => {
+                let part = json!({"type": "output_text", "text": "", "annotations": [{"url": filler}]});
+                done(json!({"type": "message", "content": [part]}))
+            }
+            Field::Nothing => json!({"type": "response.heartbeat"}),
+        }
+    }
+
+    fn gemini(&self, number: u64) -> Value {
+        let filler = &self.filler;
+        let part = |part: Value| json!({"candidates": [{"content": {"parts": [part]}}]});
+        let call =
+            |id: String, name: &str| part(json!({"functionCall": {"id": id, "name": name, "args": {}}}));
+        match self.field {
+            Field::Text => part(json!({"text": filler})),
+            Field::Reasoning => part(json!({"text": filler, "thought": true})),
+            Field::Seal => part(json!({"text": "t", "thoughtSignature": filler})),
+            Field::Args => part(json!({"functionCall": {"name": "f", "args": {"a": filler}}})),
+            Field::Name => call(format!("c{number}"), filler),
+            Field::Id => call(format!("{filler}{number}"), "f"),
+            Field::Calls => call(format!("c{number}"), "f"),
+            Field::OwnTool => part(json!({"executableCode": {"code": filler}})),
+            Field::Citation => json!({"candidates": [{"groundingMetadata": {"webSearchQueries": [filler]}}]}),
+            Field::Nothing => json!({"candidates": []}),
+        }
+    }
+}
+
+fn begins(block: &Value) -> Value {
+    json!({"type": "content_block_start", "index": 0, "content_block": block})
+}
+
+fn chunk(delta: &Value) -> Value {
+    json!({"choices": [{"index": 0, "delta": delta}]})
+}
+
+fn push(batch: &mut String, event: &Value) {
+    batch.push_str(&format!("data: {event}\n\n"));
+}
+
+/// Reads one request to its end.
+async fn read_request(stream: &mut TcpStream) -> io::Result<()> {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(stream.read_u8().await?);
+    }
+    let head = String::from_utf8_lossy(&head).to_lowercase();
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length:")?.trim().parse().ok());
+    let mut body = vec![0; length.unwrap_or(0)];
+    stream.read_exact(&mut body).await?;
+    Ok(())
+}
