@@ -3,7 +3,6 @@
 use std::task::Poll;
 
 use futures_util::future::poll_fn;
-use safepoint_scope::Code;
 
 use super::{Broken, Conductor};
 use crate::{callback::Panicked, shared::Msg};

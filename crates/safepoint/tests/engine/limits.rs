@@ -69,7 +69,7 @@ fn code(outcome: &Outcome) -> (String, String) {
 /// S12.6: rounds, tokens and cost are counted over all attempts, and a resume that finds one spent says which.
 #[tokio::test(start_paused = true)]
 async fn a_resume_has_what_is_left_of_each_limit() {
-    let price = Price { input: 10_000.0, cached_input: 0.0, output: 0.0 };
+    let price = Price::new(10_000.0, 0.0, 0.0);
     for (limits, name) in [
         (Limits { max_rounds: 4, ..Limits::default() }, "max_rounds"),
         (Limits { max_tokens: Some(4 * TOKENS), ..Limits::default() }, "max_tokens"),
