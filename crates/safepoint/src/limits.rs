@@ -114,7 +114,9 @@ impl Limits {
             return Some("`parallel_calls` is 0, so no call could ever begin; 1 is one after the other");
         }
         if self.message_calls == 0 {
-            return Some("`message_calls` is 0, so no call could ever be looked at; 1 is one in each message");
+            return Some(
+                "`message_calls` is 0, so no call could ever be looked at; 1 is one in each message",
+            );
         }
         if self.append.is_zero() {
             return Some("`append` is no time at all, so nothing could ever be recorded");

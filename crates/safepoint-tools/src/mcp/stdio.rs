@@ -43,7 +43,10 @@ fn message(line: &Line) -> Option<ServerJsonRpcMessage> {
         Line::Whole(line) => read(line),
         Line::TooLong(scan) => {
             let (limit, values) = (limits::MCP_MESSAGE_BYTES, json::MOST_VALUES);
-            failed(scan, format!("answered with more than {limit} bytes or {values} values, which were not read"))
+            failed(
+                scan,
+                format!("answered with more than {limit} bytes or {values} values, which were not read"),
+            )
         }
     }
 }
