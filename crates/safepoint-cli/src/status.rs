@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     fn asked(mode: &str, within_ms: Option<u64>) -> Fact {
-        let reason = ReasonReport { code: "user".into(), actor: "person".into(), text: String::new() };
+        let reason = ReasonReport::from(&safepoint::Reason::user(""));
         let (at, reach) = (jiff::Timestamp::UNIX_EPOCH, "tree".to_owned());
         let (mode, asked) = (mode.to_owned(), "first".to_owned());
         Fact::StopAsked(RequestReport { seq: 0, at, reason, mode, reach, within_ms, asked })

@@ -41,6 +41,8 @@ codes! {
     PARENT = "parent";
     /// The process or the session is ending.
     SHUTDOWN = "shutdown";
+    /// The right to go on with a session was lost: another process has it, or may have it.
+    LEASE = "lease";
     /// Whoever watched went away.
     DISCONNECT = "disconnect";
     /// A tool asked.
@@ -95,6 +97,8 @@ impl fmt::Debug for Code {
 pub enum Actor {
     /// A person.
     Person,
+    /// A person whose name is known.
+    Named(String),
     /// The program that uses the library.
     Program,
     /// The runtime itself, for a limit.
@@ -113,12 +117,30 @@ impl fmt::Display for Actor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Person => f.write_str("person"),
+            Self::Named(name) => write!(f, "person {name}"),
             Self::Program => f.write_str("program"),
             Self::Engine => f.write_str("engine"),
             Self::Parent => f.write_str("parent"),
             Self::Tool(name) => write!(f, "tool {name}"),
             Self::Hook(name) => write!(f, "hook {name}"),
             Self::Remote(name) => write!(f, "remote {name}"),
+        }
+    }
+}
+
+/// From the text that [`Display`](fmt::Display) makes. Who is not known here is somebody elsewhere.
+impl From<&str> for Actor {
+    fn from(text: &str) -> Self {
+        match text.split_once(' ').unwrap_or((text, "")) {
+            ("person", "") => Self::Person,
+            ("program", "") => Self::Program,
+            ("engine", "") => Self::Engine,
+            ("parent", "") => Self::Parent,
+            ("person", name) => Self::Named(name.to_owned()),
+            ("tool", name) => Self::Tool(name.to_owned()),
+            ("hook", name) => Self::Hook(name.to_owned()),
+            ("remote", name) => Self::Remote(name.to_owned()),
+            _ => Self::Remote(text.to_owned()),
         }
     }
 }
@@ -156,6 +178,13 @@ impl Reason {
         self
     }
 
+    /// Sets when it was asked, where that was before now: it was kept somewhere, or came from elsewhere.
+    #[must_use]
+    pub fn asked_at(mut self, at: SystemTime) -> Self {
+        Arc::make_mut(&mut self.0).at = at;
+        self
+    }
+
     /// Says which reason led to this one.
     #[must_use]
     pub fn caused_by(mut self, cause: &Reason) -> Self {
@@ -185,6 +214,12 @@ impl Reason {
     #[must_use]
     pub fn at(&self) -> SystemTime {
         self.0.at
+    }
+
+    /// The reason that led to this one, if one did.
+    #[must_use]
+    pub fn cause(&self) -> Option<&Reason> {
+        self.0.cause.as_ref()
     }
 
     /// The first reason of the cascade: itself if nothing led to it.

@@ -11,11 +11,10 @@ use safepoint::{
     ids::{ApprovalId, SessionId},
     store::{
         Answer, Appended, ApprovalRow, Class, Decided, Decision, Error, Held, Item, Lease, NewSession,
-        Notice, Older, Outside, Owner, Page, Push, Pushed, SessionRow, Stamp, StopIntent, StopRow, Store,
-        Verdict, Withdrawn, Write,
+        Notice, Older, Outside, Owner, Page, Push, Pushed, SessionRow, Since, Stamp, StopIntent, StopRow,
+        Store, Verdict, Withdrawn, Write,
     },
 };
-use tokio::time::Instant;
 
 mod approvals;
 mod column;
@@ -30,6 +29,7 @@ mod records;
 mod schema;
 mod sessions;
 mod stops;
+mod turn;
 mod writer;
 
 use fail::Fail;
@@ -68,7 +68,7 @@ impl SqliteStore {
         let short = Reader::start("safepoint-store-short", file.reader()?)?;
         let long = Reader::start("safepoint-store-long", file.reader()?)?;
         let outside = options.outside.clone();
-        let writer = Writer::start(file.writer, options)?;
+        let writer = Writer::start(file.writer, file.turn, options)?;
         Ok(Self { outside, writer, short, long })
     }
 
@@ -141,19 +141,18 @@ impl Store for SqliteStore {
     }
 
     fn acquire(&self, session: &SessionId, owner: Owner, ttl: Duration) -> Answer<'_, Lease> {
-        let (id, outside, began) = (session.clone(), self.outside.clone(), Instant::now());
-        self.write(Class::Recorded, move |connection, since| {
-            let expires = since.saturating_add(ttl).unwrap_or(Timestamp::MAX);
-            let held = Held { owner: owner.clone(), since, expires };
+        let (id, outside, began) = (session.clone(), self.outside.clone(), Since::now());
+        self.write(Class::Recorded, move |connection, _| {
+            let held = Held::by(owner.clone(), ttl, &outside);
             let epoch = leases::acquire(connection, &id, &held, &outside)?;
             Ok(Lease::new(id.clone(), epoch, ttl, began))
         })
     }
 
     fn renew(&self, lease: &Lease) -> Answer<'_, Lease> {
-        let (lease, began) = (lease.clone(), Instant::now());
-        self.write(Class::Recorded, move |connection, now| {
-            leases::renew(connection, &lease, now)?;
+        let (lease, outside, began) = (lease.clone(), self.outside.clone(), Since::now());
+        self.write(Class::Recorded, move |connection, _| {
+            leases::renew(connection, &lease, &outside)?;
             Ok(Lease::new(lease.session().clone(), lease.epoch(), lease.ttl(), began))
         })
     }

@@ -39,6 +39,10 @@ pub enum Fault {
     GoneAfter,
     /// It waits at this gate, and is done then.
     Held(Valve),
+    /// It is done, and no answer ever comes.
+    Mute,
+    /// From here on nothing is done and nothing answered, until the store [comes back](FaultStore::come_back).
+    Away,
     /// It panics, at this moment.
     Panics(At),
 }
@@ -60,6 +64,8 @@ pub enum At {
 pub struct FaultStore {
     inner: Arc<dyn Store>,
     at: AtomicUsize,
+    /// The operations of one name that still go well before the one that does not.
+    named: Mutex<Option<(&'static str, usize)>>,
     fault: Fault,
     done: AtomicUsize,
     names: Mutex<BTreeSet<&'static str>>,
@@ -73,13 +79,16 @@ enum Course {
     Gone,
     GoneAfter,
     Held(Valve),
+    Mute,
+    Away,
     Panics(At),
 }
 
 impl FaultStore {
     /// Everything goes well but the operation of this number, counted from 0.
     pub fn over(inner: Arc<dyn Store>, at: usize, fault: Fault) -> Self {
-        Self { inner, at: AtomicUsize::new(at), fault, done: AtomicUsize::new(0), names: Mutex::default() }
+        let (at, done) = (AtomicUsize::new(at), AtomicUsize::new(0));
+        Self { inner, at, named: Mutex::default(), fault, done, names: Mutex::default() }
     }
 
     /// Everything goes well until it is [armed](Self::arm).
@@ -92,6 +101,21 @@ impl FaultStore {
         self.at.store(self.asked(), Ordering::SeqCst);
     }
 
+    /// From now on the operation of this name goes wrong, after so many of that name that go well.
+    pub fn arm_named(&self, name: &'static str, well: usize) {
+        *self.named.lock().unwrap_or_else(PoisonError::into_inner) = Some((name, well));
+    }
+
+    /// Whether the operation that goes wrong was asked.
+    pub fn was_met(&self) -> bool {
+        self.asked() > self.at.load(Ordering::SeqCst)
+    }
+
+    /// From now on everything goes well; what was asked before is never answered.
+    pub fn come_back(&self) {
+        self.at.store(usize::MAX, Ordering::SeqCst);
+    }
+
     /// How many operations were asked so far.
     pub fn asked(&self) -> usize {
         self.done.load(Ordering::SeqCst)
@@ -102,8 +126,27 @@ impl FaultStore {
         self.names.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn course(&self) -> Course {
+    /// Whether it is this one that goes wrong, of those of its name.
+    fn is_named(&self, name: &'static str) -> bool {
+        let mut named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
+        match &mut *named {
+            Some((wanted, 0)) if *wanted == name => {
+                *named = None;
+                true
+            }
+            Some((wanted, well)) if *wanted == name => {
+                *well -= 1;
+                false
+            }
+            _ => false,
+        }
+    }
+
+    fn course(&self, name: &'static str) -> Course {
         let number = self.done.fetch_add(1, Ordering::SeqCst);
+        if self.is_named(name) {
+            self.at.store(number, Ordering::SeqCst);
+        }
         let at = self.at.load(Ordering::SeqCst);
         match &self.fault {
             Fault::GoneBefore if number >= at => Course::Gone,
@@ -113,6 +156,8 @@ impl FaultStore {
             Fault::Full if number == at => Course::Full,
             Fault::Unknown if number == at => Course::Unknown,
             Fault::Held(valve) if number == at => Course::Held(valve.clone()),
+            Fault::Mute if number == at => Course::Mute,
+            Fault::Away if number >= at => Course::Away,
             Fault::Panics(when) if number == at => Course::Panics(*when),
             Fault::Refused
             | Fault::Full
@@ -120,6 +165,8 @@ impl FaultStore {
             | Fault::GoneBefore
             | Fault::GoneAfter
             | Fault::Held(_)
+            | Fault::Mute
+            | Fault::Away
             | Fault::Panics(_) => Course::Well,
         }
     }
@@ -131,7 +178,7 @@ impl FaultStore {
     ) -> Answer<'a, T> {
         let inner = &*self.inner;
         self.names.lock().unwrap_or_else(PoisonError::into_inner).insert(name);
-        match self.course() {
+        match self.course(name) {
             Course::Well => ask(inner),
             Course::Refused => Box::pin(async { Err(Error::Failed(Cause::new("a fault was wanted here"))) }),
             Course::Full => Box::pin(async { Err(Error::Full(Cause::new("no space is left here"))) }),
@@ -143,6 +190,11 @@ impl FaultStore {
             Course::GoneAfter => Box::pin(async move {
                 lost(ask(inner).await);
                 Err(Error::Gone)
+            }),
+            Course::Away => Box::pin(std::future::pending()),
+            Course::Mute => Box::pin(async move {
+                lost(ask(inner).await);
+                std::future::pending().await
             }),
             Course::Held(valve) => Box::pin(async move {
                 valve.pass().await;

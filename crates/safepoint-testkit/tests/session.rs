@@ -40,8 +40,12 @@ mod field;
 mod fire;
 #[path = "session/gone.rs"]
 mod gone;
+#[path = "session/hold.rs"]
+mod hold;
 #[path = "session/kept.rs"]
 mod kept;
+#[path = "session/late.rs"]
+mod late;
 #[path = "session/lost.rs"]
 mod lost;
 #[path = "session/meant.rs"]
@@ -56,11 +60,15 @@ mod payments;
 mod races;
 #[path = "session/restart.rs"]
 mod restart;
+#[path = "session/still_open.rs"]
+mod still_open;
 #[path = "session/suspended.rs"]
 mod suspended;
 #[path = "session/taken_back.rs"]
 mod taken_back;
 #[path = "session/walk.rs"]
 mod walk;
+#[path = "session/whose.rs"]
+mod whose;
 #[path = "session/world.rs"]
 mod world;

@@ -11,7 +11,7 @@ use std::{
 
 use jiff::Timestamp;
 use safepoint_scope::{Actor, Code, Demand, Dropper, Reason, Scope, StopHandle, StopRequest};
-use tokio::{sync::mpsc::UnboundedReceiver, time::timeout};
+use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::{
     agent::Definition,
@@ -105,6 +105,8 @@ pub(crate) struct Conductor {
     live: Live,
     /// Ends of calls that the log did not take.
     unrecorded: Vec<CallReport>,
+    /// Why the log takes nothing more.
+    log_lost: Option<String>,
     hooks_passed: HashSet<HookKey>,
     hooks_running: HashMap<HookKey, Dropper>,
     /// How many hooks are being told of something.
@@ -129,12 +131,12 @@ struct Site {
     started_at: Option<Timestamp>,
 }
 
-/// Why the conductor could not go on: the log failed, or did not answer in time.
+/// Why the conductor could not go on.
 enum Broken {
     /// Another attempt of the run goes on in this process.
     Conflict,
+    /// The log failed, or nobody knows whether it has taken a fact.
     Log(LogError),
-    Silent,
 }
 
 impl Conductor {
@@ -164,6 +166,7 @@ impl Conductor {
             asking: HashMap::new(),
             live: Live::default(),
             unrecorded: Vec::new(),
+            log_lost: None,
             hooks_passed: HashSet::new(),
             hooks_running: HashMap::new(),
             hooks_told: 0,
@@ -190,18 +193,11 @@ impl Conductor {
         };
         let (ending, persisted) = match driven {
             Ok(ending) => (ending, Persisted::Yes),
-            Err(Broken::Log(error)) => {
-                self.fail("store", error.to_string(), None);
-                (Ending::Failed, settle::persisted(&error))
-            }
+            Err(Broken::Log(error)) => (self.end_without_log(&error), settle::persisted(&error)),
             Err(Broken::Conflict) => {
                 let hint = "wait until the other attempt has settled, and resume what it came to";
                 self.fail("conflict", settle::TAKEN.into(), Some(hint.into()));
                 (Ending::Failed, Persisted::No(settle::TAKEN.into()))
-            }
-            Err(Broken::Silent) => {
-                self.fail("store", "the log did not answer in time".into(), None);
-                (Ending::Failed, Persisted::Unknown)
             }
         };
         if persisted != Persisted::Yes {
@@ -266,11 +262,9 @@ impl Conductor {
         // Shared before there is a future, so that a run that waits has no room for facts in any of its futures.
         let fact = Arc::new(fact);
         async move {
-            let appending = log::record(&*self.log, &self.shared.path, fact);
-            let recorded = match timeout(self.def.limits.append, appending).await {
-                Ok(recorded) => recorded.map_err(Broken::Log)?,
-                Err(_elapsed) => return Err(Broken::Silent),
-            };
+            let limit = self.def.limits.append;
+            let recording = log::record(&*self.log, &self.shared.path, fact, limit);
+            let recorded = recording.await.map_err(Broken::Log)?;
             self.machine.apply(&recorded);
             self.shared.tree.always.take(recorded.fact());
             self.shared.feed.push(EventKind::Fact(Arc::clone(recorded.fact())));

@@ -51,7 +51,8 @@ pub use outcome::Outcome;
 pub use receipt::Receipt;
 pub use run::{Run, RunHandle};
 pub use safepoint_scope::{
-    Asked, Code, Failure, Grace, Halt, Reach, Reason, SafePoints, Scope, Stop, StopHandle, StopRequest, secs,
+    Actor, Asked, Code, Failure, Grace, Halt, Reach, Reason, SafePoints, Scope, Stop, StopHandle,
+    StopRequest, secs,
 };
 pub use session::{Session, SessionHandle, SessionStop};
 pub use shared::DecideError;

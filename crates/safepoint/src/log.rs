@@ -5,6 +5,7 @@ use std::{
     error::Error as StdError,
     fmt,
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
 use futures_core::future::BoxFuture;
@@ -32,12 +33,30 @@ pub trait Log: Send + Sync + 'static {
     /// Dropping the future leaves open whether the fact was recorded.
     fn append(&self, record: Record) -> BoxFuture<'_, Result<u64, LogError>>;
 
+    /// The same, for a caller that waits no longer than `limit`. A log that can be asked what it holds makes sure before it
+    /// says that nobody knows (S3.4); this one does not ask.
+    ///
+    /// # Errors
+    /// [`LogError::is_uncertain`] if there was no answer in time.
+    ///
+    /// # Cancel safety
+    /// As of [`append`](Self::append).
+    fn append_within(&self, record: Record, limit: Duration) -> BoxFuture<'_, Result<u64, LogError>> {
+        Box::pin(async move {
+            let appended = tokio::time::timeout(limit, self.append(record)).await;
+            appended.unwrap_or_else(|_elapsed| Err(LogError::unknown(LATE)))
+        })
+    }
+
     /// All records of the tree, oldest first.
     ///
     /// # Cancel safety
     /// Nothing is lost.
     fn read(&self) -> BoxFuture<'_, Result<Vec<Record>, LogError>>;
 }
+
+/// Why nobody knows.
+const LATE: &str = "the log did not answer in time";
 
 /// Why a log could not do what it was asked.
 #[derive(Debug)]
@@ -109,15 +128,20 @@ impl Recorded {
     }
 }
 
-/// Records one fact of the run at `path`.
-pub(crate) async fn record(log: &dyn Log, path: &Path, fact: Arc<Fact>) -> Result<Recorded, LogError> {
-    append(log, Record { path: path.clone(), fact: Arc::clone(&fact) }).await?;
+/// Records one fact of the run at `path`, which waits so long for it.
+pub(crate) async fn record(
+    log: &dyn Log,
+    path: &Path,
+    fact: Arc<Fact>,
+    limit: Duration,
+) -> Result<Recorded, LogError> {
+    append(log, Record { path: path.clone(), fact: Arc::clone(&fact) }, limit).await?;
     Ok(Recorded { fact })
 }
 
 /// Appends a record. Of a log that panics nobody knows what it has recorded.
-pub(crate) async fn append(log: &dyn Log, record: Record) -> Result<u64, LogError> {
-    let appended = callback::run(async move { log.append(record).await }).await;
+pub(crate) async fn append(log: &dyn Log, record: Record, limit: Duration) -> Result<u64, LogError> {
+    let appended = callback::run(async move { log.append_within(record, limit).await }).await;
     appended.unwrap_or_else(|Panicked(why)| Err(LogError::unknown(format!("the log panicked: {why}"))))
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use safepoint_scope::{Demand, Mode, Reach, Reason};
+use safepoint_scope::{Actor, Code, Demand, Mode, Reach, Reason};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -231,6 +231,29 @@ pub struct ReasonReport {
     pub actor: String,
     /// In their words.
     pub text: String,
+    /// When it was asked; records of an early release do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<Timestamp>,
+    /// The reason that led to this one; the last of them began the cascade.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caused_by: Option<Box<Self>>,
+}
+
+impl ReasonReport {
+    /// What began the cascade: itself if nothing led to it.
+    #[must_use]
+    pub fn root(&self) -> &Self {
+        let mut reason = self;
+        while let Some(cause) = &reason.caused_by {
+            reason = cause;
+        }
+        reason
+    }
+
+    /// Whether it is that of a run above which failed, and nobody's wish.
+    pub(crate) fn is_of_a_failure(&self) -> bool {
+        self.code == Code::PARENT.as_str() && self.actor == Actor::Engine.to_string()
+    }
 }
 
 impl From<&Reason> for ReasonReport {
@@ -239,6 +262,25 @@ impl From<&Reason> for ReasonReport {
             code: reason.code().as_str().to_owned(),
             actor: reason.actor().to_string(),
             text: reason.text().to_owned(),
+            at: Timestamp::try_from(reason.at()).ok(),
+            caused_by: reason.cause().map(|cause| Box::new(cause.into())),
+        }
+    }
+}
+
+/// As it was told: whoever asked is who it was (S1.10).
+impl From<&ReasonReport> for Reason {
+    fn from(told: &ReasonReport) -> Self {
+        let reason = Self::new(Code::from(told.code.clone()))
+            .by(Actor::from(told.actor.as_str()))
+            .saying(told.text.clone());
+        let reason = match told.at {
+            Some(at) => reason.asked_at(at.into()),
+            None => reason,
+        };
+        match &told.caused_by {
+            Some(cause) => reason.caused_by(&Self::from(&**cause)),
+            None => reason,
         }
     }
 }
@@ -370,6 +412,9 @@ pub struct Receipt {
     pub survivors: Vec<String>,
     /// What came after the fence.
     pub late: Vec<String>,
+    /// Why the end is not recorded, or nobody knows whether it is; none: it is (S3.4).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unrecorded: Option<String>,
 }
 
 /// Whether everything is over. Exhaustive: S3.6.

@@ -113,6 +113,7 @@ pub struct SessionBuilder<T> {
     retained_deltas: usize,
     setup: Option<String>,
     on_left: OnLeft,
+    on_lease: Option<journal::OnLease>,
 }
 
 /// How many items may wait, unless it is said.
@@ -175,13 +176,6 @@ impl<T: Item> SessionBuilder<T> {
         self
     }
 
-    /// Sets what a store keeps with the session for the program that opens it the next time, in that program's own words:
-    /// [`SessionRow::setup`](crate::store::SessionRow::setup). Default: what is there stays.
-    pub fn setup(mut self, setup: impl Into<String>) -> Self {
-        self.setup = Some(setup.into());
-        self
-    }
-
     /// Begins the session.
     ///
     /// # Panics
@@ -232,6 +226,7 @@ impl<T: Item> Session<T> {
             retained_deltas: RETAINED,
             setup: None,
             on_left: OnLeft::GoOn,
+            on_lease: None,
         }
     }
 

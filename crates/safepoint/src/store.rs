@@ -27,6 +27,7 @@ mod outside;
 mod owner;
 mod session;
 mod stop;
+mod uptime;
 
 pub use approval::{ApprovalRow, ApprovalState, Closed, Closing, Decided, Decision, NewApproval, Use};
 pub use chain::{Chain, Sound, Verdict, Walk};
@@ -37,10 +38,11 @@ pub use inbox::{Item, ItemState, Push, Pushed, Withdrawn};
 pub use journal::{Appended, Class, Damage, Entry, Flaw, Page, Record, Write};
 pub use lease::{Held, Lease, is_free};
 pub use memory::MemoryStore;
-pub use outside::{Clock, Outside, Witness, kept, of_micros};
+pub use outside::{Clock, Outside, Uptime, Witness, kept, of_micros};
 pub use owner::{Life, Owner};
 pub use session::{NewSession, Notice, Older, SessionRow, Stamp};
 pub use stop::{Approvals, StopIntent, StopRow};
+pub use uptime::{Since, uptime};
 
 /// What a store answers, in time.
 pub type Answer<'a, T> = BoxFuture<'a, Result<T, Error>>;
@@ -68,7 +70,7 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     fn remove(&self, session: &SessionId) -> Answer<'_, ()>;
 
     /// Becomes the one who may write, if nobody else may. A holder is displaced if it is provably dead, or if its
-    /// lease is over for longer than the margin; else the error names it ([`Error::Held`]).
+    /// lease is over for longer than the margin ([`is_free`]); else the error names it ([`Error::Held`]).
     fn acquire(&self, session: &SessionId, owner: Owner, ttl: Duration) -> Answer<'_, Lease>;
 
     /// Holds on for the lease's time from now. A lease that is over but that nobody took can be renewed.

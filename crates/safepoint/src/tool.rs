@@ -214,8 +214,13 @@ impl Cx {
         Ok(answer.unwrap_or_else(|_withdrawn| Decision::Deny { message: TAKEN_BACK.into() }))
     }
 
-    /// Asks that the whole run stop. It is an ask: this call goes on until its own contract ends it.
+    /// Asks that the whole run stop. It is an ask: this call goes on until its own contract ends it. Without a reason it is
+    /// the tool's own: [`Code::TOOL`], by the tool of this name.
     pub fn stop_run(&self, request: StopRequest) -> Asked {
+        let request = match request.reason() {
+            Some(_) => request,
+            None => request.because(Reason::new(Code::TOOL).by(Actor::Tool(self.name().to_owned()))),
+        };
         self.host.stop_run(request)
     }
 

@@ -119,7 +119,7 @@ pub(super) async fn stops(store: &dyn Store, session: &SessionId) -> Vec<String>
     let stops = unseen.filter_map(|row| match Intent::from_bytes(&row.bytes) {
         Ok(Intent::Session(stop)) => {
             let by = stop.asked_by().map_or(String::new(), |by| {
-                let ReasonReport { code, actor, text } = by.into();
+                let ReasonReport { code, actor, text, .. } = by.into();
                 format!(" by {code} ({actor}): {text}")
             });
             Some(format!("{session} was asked to stop{by}, at {}, while nobody had it open", told_at(row.at)))

@@ -9,7 +9,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use jiff::Timestamp;
 use ratatui::{Terminal, backend::TestBackend, text::Line, widgets::Paragraph};
 use safepoint::{
-    Receipt, Usage,
+    Code, Reason, Receipt, Usage,
     approval::{ApprovalRequest, Covers, Decision, Question},
     event::{Answered, Event, EventKind, Fact, Source, TakenSteer},
     ids::{CallId, ItemId, Path, RunId, TurnId},
@@ -181,7 +181,7 @@ fn started(name: &str, command: &str) -> Fact {
 }
 
 fn reason() -> ReasonReport {
-    ReasonReport { code: "user".into(), actor: "person".into(), text: "at the terminal".into() }
+    (&Reason::user("at the terminal")).into()
 }
 
 fn request(mode: &str, within_ms: Option<u64>) -> RequestReport {
@@ -190,8 +190,8 @@ fn request(mode: &str, within_ms: Option<u64>) -> RequestReport {
 }
 
 fn preempt() -> RequestReport {
-    let reason =
-        ReasonReport { code: "preempted".into(), actor: "engine".into(), text: "a newer item came".into() };
+    let reason = Reason::new(Code::PREEMPTED).saying("a newer item came");
+    let reason = ReasonReport::from(&reason);
     RequestReport { reason, ..request("after-model", None) }
 }
 
@@ -227,6 +227,7 @@ fn receipt() -> Receipt {
         quiet_at: None,
         survivors: Vec::new(),
         late: Vec::new(),
+        unrecorded: None,
     }
 }
 

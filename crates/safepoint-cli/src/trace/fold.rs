@@ -9,8 +9,9 @@ use safepoint::{
     Usage,
     history::Entry,
     ids::{Path, TurnId},
-    session::{Fate, Happened, Past},
-    store::SessionRow,
+    receipt::ReasonReport,
+    session::{Fate, Happened, Intent, Past},
+    store::{SessionRow, StopRow},
 };
 use serde_json::{Map, json};
 
@@ -76,6 +77,39 @@ impl Folder {
                 step.title = format!("{other:?}");
             }
         }
+    }
+
+    /// A stop that was put into the store: told where no run has recorded it as its own.
+    pub(super) fn asked_of_the_store(&mut self, stop: &StopRow) {
+        let (of, reason) = match Intent::from_bytes(&stop.bytes) {
+            Ok(Intent::Session(asked)) => ("the session", asked.asked_by().map(ReasonReport::from)),
+            Ok(Intent::Turn(_, request)) => ("the turn", request.reason().map(ReasonReport::from)),
+            Ok(_) | Err(_) => ("what cannot be read", None),
+        };
+        let told = json!(reason);
+        let is_told = |step: &Step| match &reason {
+            Some(_) => step.fields.get("reason") == Some(&told),
+            None => stop.seen && step.from.is_some_and(|from| from >= stop.at),
+        };
+        if self.steps.iter().any(|step| step.kind == Kind::StopAsked && is_told(step)) {
+            return;
+        }
+        let before = self.turns.iter().rfind(|turn| turn.from.is_none_or(|from| from <= stop.at));
+        let turn = before.or(self.turns.first()).map(|turn| turn.id);
+        let earlier = self.steps.iter().filter(|step| step.from.is_some_and(|from| from <= stop.at));
+        let position = earlier.map(|step| step.position).max().unwrap_or_default();
+        let step = self.mark(Kind::StopAsked, turn, position, Some(stop.at));
+        step.tone = Tone::Stopped;
+        step.title = "stop asked".into();
+        step.said = match &reason {
+            Some(ReasonReport { code, actor, text, .. }) => {
+                let text = if text.is_empty() { String::new() } else { format!(": {text}") };
+                format!("of {of}, through the store; {code} ({actor}){text}")
+            }
+            None => format!("of {of}, through the store"),
+        };
+        step.fields.insert("reason".into(), told);
+        step.fields.insert("seen".into(), json!(stop.seen));
     }
 
     /// The story, once everything was taken.

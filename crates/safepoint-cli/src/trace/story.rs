@@ -147,6 +147,8 @@ impl Story {
         let row = store.open(session).await?;
         let mut folder = Folder::default();
         look_back(&**store, session, |past| folder.take(past)).await?;
+        // What was asked through the store alone is in no record, as long as no turn has ended by it.
+        store.stops(session, 0).await?.iter().for_each(|stop| folder.asked_of_the_store(stop));
         Ok(folder.story(row))
     }
 

@@ -145,8 +145,20 @@ fn a_stop_that_waited_is_told_and_the_next_resume_goes_on() {
     let kept = Kept::start(r#"{"replies":[{"text":"one"},{"text":"two"}]}"#);
     assert_eq!(kept.turn(&["run", "--session", "ses_1", "a"]).0, 0);
     assert_eq!(kept.tell(&["stop", "ses_1", "--because", "enough"]).0, 0);
+    // Told by whoever looks back, before anybody has seen to it and after.
+    let is_traced = || {
+        let (_, traced, _) = kept.tell(&["trace", "ses_1"]);
+        let words: Vec<&str> = traced.split_whitespace().collect();
+        let line = words.join(" ");
+        assert!(
+            line.contains("stop asked: of the session, through the store; user (person): enough"),
+            "{line}"
+        );
+    };
+    is_traced();
     let (code, _, told) = kept.turn(&["resume", "ses_1"]);
     assert!(code == 10 && told.contains("a stop was asked of ses_1 (enough)"), "{told}");
+    is_traced();
     assert_eq!(kept.tell(&["stop", "ses_1"]).0, 0);
     let (code, said, told) = kept.turn(&["run", "--session", "ses_1", "b"]);
     assert_eq!((code, said.as_str()), (10, ""), "{told}");

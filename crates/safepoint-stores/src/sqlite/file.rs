@@ -14,6 +14,7 @@ use super::{
     fail::{self, Fail},
     options::Options,
     schema,
+    turn::Turn,
 };
 
 /// An open file of the right version.
@@ -24,6 +25,8 @@ pub(super) struct File {
     access: Access,
     /// Where it can be written.
     pub(super) writer: Result<Connection, Error>,
+    /// Where those who write queue; none if nothing can be written beside the file.
+    pub(super) turn: Option<Turn>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,21 +44,37 @@ impl File {
             busy: options.busy,
             access: Access::Shared,
             writer: Err(Error::Gone),
+            turn: None,
         };
         if path.is_dir() {
             return Err(Error::Failed(Cause::new("it is a directory, and should be a file")));
         }
-        match patiently(options.busy, || file.for_writing(options)) {
-            Ok(connection) => file.writer = Ok(connection),
-            Err(Fail::Sqlite(error)) if may_be_read(&error) && path.exists() => file.for_reading(error)?,
+        let mut turn = may_be_written(path).then(|| Turn::beside(path).ok()).flatten();
+        let opened = file.open_in(turn.as_mut(), options);
+        file.turn = turn;
+        opened.map(|()| file)
+    }
+
+    fn open_in(&mut self, turn: Option<&mut Turn>, options: &Options) -> Result<(), Error> {
+        let held = turn.map(|turn| turn.take(OPENING.max(options.busy))).transpose()?;
+        let opened = self.open_in_turn(options);
+        drop(held);
+        opened
+    }
+
+    fn open_in_turn(&mut self, options: &Options) -> Result<(), Error> {
+        match patiently(options.busy, || self.for_writing(options)) {
+            Ok(connection) => self.writer = Ok(connection),
+            Err(Fail::Sqlite(error)) if may_be_read(&error) && self.path.exists() => {
+                self.for_reading(error)?
+            }
             Err(fail) => return Err(fail.into()),
         }
-        let version = match &file.writer {
+        let version = match &self.writer {
             Ok(connection) => patiently(options.busy, || schema::bring_up(connection)),
-            Err(_) => schema::must_be_known(&file.reader()?),
+            Err(_) => schema::must_be_known(&self.reader()?),
         };
-        version?;
-        Ok(file)
+        Ok(version?)
     }
 
     fn for_writing(&self, options: &Options) -> Result<Connection, Fail> {
@@ -101,14 +120,16 @@ impl File {
         let flags =
             OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
         let alone = if self.access == Access::Alone { "?immutable=1" } else { "" };
-        let connection = Connection::open_with_flags(format!("file:{}{alone}", escaped(&self.path)), flags);
-        let connection = connection.map_err(fail::told)?;
+        let uri = format!("file:{}{alone}", escaped(&self.path));
+        let connection = patiently(self.busy, || Ok(Connection::open_with_flags(&uri, flags)?))?;
         connection.busy_timeout(self.busy).map_err(fail::told)?;
         connection.set_prepared_statement_cache_capacity(STATEMENTS);
         Ok(connection)
     }
 }
 
+/// How long opening waits for others that open or write, at least: they may be many, and each does so once.
+const OPENING: Duration = Duration::from_secs(30);
 /// Statements that are kept prepared: more than there are.
 const STATEMENTS: usize = 64;
 /// Pages that wait beside the file before a commit itself must move them.
@@ -131,6 +152,15 @@ fn patiently<T>(patience: Duration, mut step: impl FnMut() -> Result<T, Fail>) -
 
 fn is_busy(error: &rusqlite::Error) -> bool {
     error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy)
+}
+
+/// Whether the file may be written, or is not there yet. It is not opened for that: closing it again would take SQLite's locks
+/// from whoever has it open in this process.
+fn may_be_written(path: &Path) -> bool {
+    match fs::metadata(path) {
+        Ok(file) => !file.permissions().readonly(),
+        Err(why) => why.kind() == io::ErrorKind::NotFound,
+    }
 }
 
 fn may_be_read(error: &rusqlite::Error) -> bool {

@@ -1,6 +1,7 @@
 //! Who may write which session.
 
-use jiff::Timestamp;
+use std::time::Duration;
+
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use safepoint::{
     ids::SessionId,
@@ -13,7 +14,7 @@ use super::{
     sessions,
 };
 
-/// The holder, from eight columns of which the first is at `from`; they are null where nobody holds.
+/// The holder, from nine columns of which the first is at `from`; they are null where nobody holds.
 pub(super) fn held(row: &Row<'_>, from: usize) -> rusqlite::Result<Option<Held>> {
     let Some(host) = optional_text(row, from)? else { return Ok(None) };
     let owner = Owner {
@@ -24,19 +25,29 @@ pub(super) fn held(row: &Row<'_>, from: usize) -> rusqlite::Result<Option<Held>>
         started: count(row.get(from + 4)?),
         socket: optional_text(row, from + 5)?,
     };
-    Ok(Some(Held { owner, since: time(row.get(from + 6)?), expires: time(row.get(from + 7)?) }))
+    let until: Option<i64> = row.get(from + 8)?;
+    let until = until.map(|micros| Duration::from_micros(count(micros)));
+    Ok(Some(Held { owner, since: time(row.get(from + 6)?), expires: time(row.get(from + 7)?), until }))
 }
 
 /// The session's key, unless somebody holds it who may be alive.
 pub(super) fn must_be_free(connection: &Connection, id: &SessionId, outside: &Outside) -> Result<i64, Fail> {
-    const SELECT: &str =
-        "SELECT host, boot, space, pid, started, socket, since, expires FROM leases WHERE session = ?1";
     let key = sessions::key(connection, id)?;
-    let mut select = connection.prepare_cached(SELECT)?;
-    match select.query_row([key], |row| held(row, 0)).optional()?.flatten() {
+    match holder(connection, key)? {
         Some(held) if !is_free(&held, outside) => Err(Error::Held(id.clone(), Box::new(held)).into()),
         Some(_) | None => Ok(key),
     }
+}
+
+fn holder(connection: &Connection, key: i64) -> Result<Option<Held>, Fail> {
+    const SELECT: &str = "SELECT host, boot, space, pid, started, socket, since, expires, until FROM leases WHERE session = ?1";
+    let mut select = connection.prepare_cached(SELECT)?;
+    Ok(select.query_row([key], |row| held(row, 0)).optional()?.flatten())
+}
+
+/// As it stands in its column.
+fn until(held: &Held) -> Option<i64> {
+    held.until.map(|until| i64::try_from(until.as_micros()).unwrap_or(i64::MAX))
 }
 
 pub(super) fn acquire(
@@ -46,7 +57,8 @@ pub(super) fn acquire(
     outside: &Outside,
 ) -> Result<u64, Fail> {
     const INSERT: &str = "INSERT OR REPLACE INTO leases \
-         (session, host, boot, space, pid, started, socket, since, expires) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+         (session, host, boot, space, pid, started, socket, since, expires, until) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
     let key = must_be_free(connection, id, outside)?;
     let mut next = connection.prepare_cached("UPDATE epochs SET newest = newest + 1 RETURNING newest")?;
     let epoch: i64 = next.query_row([], |row| row.get(0))?;
@@ -61,7 +73,8 @@ pub(super) fn acquire(
         int(*started),
         socket,
         since,
-        expires
+        expires,
+        until(held)
     ])?;
     connection.prepare_cached("UPDATE sessions SET epoch = ?2 WHERE key = ?1")?.execute([key, epoch])?;
     Ok(count(epoch))
@@ -92,11 +105,12 @@ pub(super) fn must_hold(connection: &Connection, lease: &Lease) -> Result<Seat, 
     Err(Error::Fenced { session: id.clone(), epoch: lease.epoch(), newest }.into())
 }
 
-pub(super) fn renew(connection: &Connection, lease: &Lease, now: Timestamp) -> Result<(), Fail> {
+pub(super) fn renew(connection: &Connection, lease: &Lease, outside: &Outside) -> Result<(), Fail> {
+    const UPDATE: &str = "UPDATE leases SET expires = ?2, until = ?3 WHERE session = ?1";
     let Seat { key, .. } = must_hold(connection, lease)?;
-    let expires = now.saturating_add(lease.ttl()).unwrap_or(Timestamp::MAX);
-    let mut update = connection.prepare_cached("UPDATE leases SET expires = ?2 WHERE session = ?1")?;
-    update.execute([key, micros(expires)])?;
+    let Some(mut held) = holder(connection, key)? else { return Ok(()) };
+    held.renew(lease.ttl(), outside);
+    connection.prepare_cached(UPDATE)?.execute(params![key, micros(held.expires), until(&held)])?;
     Ok(())
 }
 

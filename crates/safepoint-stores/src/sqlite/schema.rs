@@ -8,11 +8,12 @@ use safepoint::store::{Cause, Error};
 use super::fail::Fail;
 
 /// Step `n` brings version `n` to `n + 1`; the last one's version is ours.
-const STEPS: [&str; 4] = [
+const STEPS: [&str; 5] = [
     include_str!("schema/1.sql"),
     include_str!("schema/2.sql"),
     include_str!("schema/3.sql"),
     include_str!("schema/4.sql"),
+    include_str!("schema/5.sql"),
 ];
 
 /// Tells our files from those of others.

@@ -15,7 +15,7 @@ use super::{
 
 /// Columns of a row, in the order in which [`row`] reads them; [`leases::held`] reads the rest.
 const ROW: &str = "SELECT s.id, s.created, s.updated, s.label, s.title, s.setup, s.head, s.chain, s.epoch, \
-     l.host, l.boot, l.space, l.pid, l.started, l.socket, l.since, l.expires \
+     l.host, l.boot, l.space, l.pid, l.started, l.socket, l.since, l.expires, l.until \
      FROM sessions s LEFT JOIN leases l ON l.session = s.key";
 /// Where the lease's columns begin.
 const LEASE: usize = 9;

@@ -19,6 +19,7 @@ use tokio::sync::oneshot;
 use super::{
     fail::{self, Fail},
     options::{Moment, Options},
+    turn::Turn,
 };
 
 /// Requests that share a transaction at most.
@@ -56,15 +57,25 @@ pub struct Commits {
 }
 
 impl Writer {
-    pub(super) fn start(connection: Result<Connection, Error>, options: Options) -> Result<Self, Error> {
+    pub(super) fn start(
+        connection: Result<Connection, Error>,
+        turn: Option<Turn>,
+        options: Options,
+    ) -> Result<Self, Error> {
         let counted = Arc::<Counted>::default();
         let connection = match connection {
             Ok(connection) => connection,
             Err(why) => return Ok(Self { thread: Err(why), counted }),
         };
         let (jobs, asked) = mpsc::channel();
-        let thread =
-            Thread { connection, options, synced: None, since_checkpoint: 0, counted: Arc::clone(&counted) };
+        let thread = Thread {
+            connection,
+            turn,
+            options,
+            synced: None,
+            since_checkpoint: 0,
+            counted: Arc::clone(&counted),
+        };
         let builder = thread::Builder::new().name("safepoint-store-writer".into());
         let thread =
             builder.spawn(move || thread.run(&asked)).map_err(|why| Error::Failed(Cause::new(why)))?;
@@ -173,6 +184,7 @@ impl Trouble {
 
 struct Thread {
     connection: Connection,
+    turn: Option<Turn>,
     options: Options,
     /// The class that the connection is set to.
     synced: Option<Class>,
@@ -210,8 +222,22 @@ impl Thread {
         }
     }
 
-    /// One transaction for all of these.
+    /// One transaction for all of these, once it is this process's turn.
     fn share(&mut self, batch: &mut [Box<dyn Job>]) -> Result<(), Trouble> {
+        let mut turn = self.turn.take();
+        let shared = match turn.as_mut().map(|turn| turn.take(self.options.busy)).transpose() {
+            Ok(held) => {
+                let shared = self.share_in_turn(batch);
+                drop(held);
+                shared
+            }
+            Err(busy) => Err(Trouble::NotBegun(busy)),
+        };
+        self.turn = turn;
+        shared
+    }
+
+    fn share_in_turn(&mut self, batch: &mut [Box<dyn Job>]) -> Result<(), Trouble> {
         let class = batch.iter().map(|job| job.class()).max().unwrap_or(Class::Recorded);
         self.begin(class).map_err(Trouble::NotBegun)?;
         if let Err(error) = self.write(batch) {

@@ -95,10 +95,9 @@ impl Ballast {
     }
 }
 
-/// S7.6, S7.7: a disk that is full, at each write of a long life: the error says so, nothing is half-written, and once
-/// there is room the same store goes on.
-#[test]
-fn a_disk_that_is_full_at_any_write_is_told_and_loses_nothing() {
+/// What a process in this role says on a small disk of its own; none where such a one may not be made: the same is pinned by the
+/// store's own bound as well.
+fn on_a_small_disk(role: &str) -> Option<String> {
     let folder = tempfile::tempdir().unwrap();
     let mount = format!("mount -t tmpfs -o size={DISK}k none {}", folder.path().display());
     let within = |then: &str| {
@@ -106,16 +105,22 @@ fn a_disk_that_is_full_at_any_write_is_told_and_loses_nothing() {
         unshare.args(["-m", "sh", "-c", &format!("{mount} && {then}"), "sh"]);
         unshare
     };
-    // Needs the right to mount; the same is pinned by the store's own bound as well.
     if !within("true").output().is_ok_and(|out| out.status.success()) {
-        return;
+        return None;
     }
-    let role = command(&this_program(), "disk", "full", folder.path(), "");
+    let role = command(&this_program(), "disk", role, folder.path(), "");
     let mut wrapped = within("exec \"$@\"");
     wrapped.arg(role.get_program()).args(role.get_args());
     wrapped.envs(role.get_envs().filter_map(|(name, value)| Some((name, value?))));
     wrapped.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
-    let said = Process::start(wrapped).hear().unwrap_or_default();
+    Some(Process::start(wrapped).hear().unwrap_or_default())
+}
+
+/// S7.6, S7.7: a disk that is full, at each write of a long life: the error says so, nothing is half-written, and once
+/// there is room the same store goes on.
+#[test]
+fn a_disk_that_is_full_at_any_write_is_told_and_loses_nothing() {
+    let Some(said) = on_a_small_disk("full") else { return };
     let refusals: usize = said
         .strip_prefix("full ")
         .and_then(|rest| rest.strip_suffix(" times"))

@@ -175,7 +175,7 @@ async fn a_store_of_an_older_release_opens() {
         [0, 1].map(|_| scope.spawn(|| open(path, other))).map(|opened| opened.join().unwrap())
     });
     let store = &stores[0];
-    assert_eq!(version(path), 4);
+    assert_eq!(version(path), 5);
     let course = course().await;
     alike("what it held", &Picture::of(store).await.unwrap(), course.last().unwrap()).unwrap();
     let lease = store.acquire(&"a".into(), owner(5), TTL).await.unwrap();

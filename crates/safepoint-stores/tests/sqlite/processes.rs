@@ -147,3 +147,57 @@ async fn of_deciding_processes_one_is_taken() {
     let state = store.approval(&session(), &"q".into()).await.unwrap().unwrap().state;
     assert!(matches!(state, ApprovalState::Decided { principal, .. } if principal == winner));
 }
+
+/// Makes a session of its own, holds it, writes, and gives it back, as any command does.
+#[test]
+fn works_role() {
+    let Some((path, mine)) = told("works") else { return };
+    // Everybody begins when the gate opens.
+    std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
+    say(match runtime().block_on(works(&path, &mine)) {
+        Ok(()) => "worked".to_owned(),
+        Err(error @ Error::Busy(_)) => format!("busy: {error}"),
+        Err(error) => format!("failed: {error}"),
+    });
+}
+
+async fn works(path: &Path, mine: &str) -> Result<(), Error> {
+    let store = SqliteStore::open(path)?;
+    store.create(NewSession::of(mine)).await?;
+    let lease = store.acquire(&mine.into(), Owner::here(), TTL).await?;
+    for _ in 0..3 {
+        store.append(&lease, vec![Write::Record(record(mine))], Class::Durable).await?;
+    }
+    store.release(&lease).await?;
+    store.close();
+    Ok(())
+}
+
+/// How many processes this machine can bear at once; more by the environment.
+fn many() -> usize {
+    const FEW: usize = 24;
+    std::env::var("SAFEPOINT_STORE_MANY").ok().and_then(|many| many.parse().ok()).unwrap_or(FEW)
+}
+
+/// S7.15, S7.6: of many processes that want one store at once each works, or is told that it is busy; up to two hundred all work.
+/// `SAFEPOINT_STORE_MANY=1000` tries as many.
+#[test]
+fn of_many_processes_on_one_store_none_fails() {
+    const ALL_WORK: usize = 200;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.db");
+    let mut all: Vec<Process> =
+        (0..many()).map(|number| start("works", &path, &format!("session-{number}"))).collect();
+    all.iter_mut().for_each(|process| drop(process.child.stdin.take()));
+    let words: Vec<String> = all.iter_mut().map(|process| process.hear().unwrap_or_default()).collect();
+    let worked = words.iter().filter(|word| *word == "worked").count();
+    let busy = words.iter().filter(|word| word.starts_with("busy: the store is busy")).count();
+    println!("{} processes: {worked} worked, {busy} were told that the store is busy", words.len());
+    let strange: Vec<_> =
+        words.iter().filter(|word| *word != "worked" && !word.starts_with("busy: ")).collect();
+    assert!(strange.is_empty(), "{strange:?}");
+    assert!(busy == 0 || words.len() > ALL_WORK, "{busy} of {} were told to come again", words.len());
+    let store = SqliteStore::open(&path).unwrap();
+    let rows = runtime().block_on(store.list(words.len() + 1, None)).unwrap();
+    assert!(rows.iter().filter(|row| row.head == 3).count() >= worked);
+}

@@ -4,7 +4,7 @@ use std::{
     collections::HashMap,
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicI64, Ordering},
+        atomic::{AtomicI64, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -12,14 +12,18 @@ use std::{
 use jiff::Timestamp;
 use safepoint::store::{Life, Outside};
 
-/// The time of day, which stands still until it is moved. Clones are the same time.
+/// The time of day and that since the machine's start, which stand still until they are moved. Clones are the same time.
 #[derive(Clone, Debug)]
-pub struct Time(Arc<AtomicI64>);
+pub struct Time {
+    day: Arc<AtomicI64>,
+    up: Arc<AtomicU64>,
+}
 
 impl Default for Time {
     fn default() -> Self {
         const START: i64 = 1_800_000_000_000_000;
-        Self(Arc::new(AtomicI64::new(START)))
+        const UP: u64 = 3_600_000_000;
+        Self { day: Arc::new(AtomicI64::new(START)), up: Arc::new(AtomicU64::new(UP)) }
     }
 }
 
@@ -27,19 +31,31 @@ impl Time {
     /// What time it is.
     #[must_use]
     pub fn now(&self) -> Timestamp {
-        Timestamp::from_microsecond(self.0.load(Ordering::SeqCst)).unwrap_or(Timestamp::MAX)
+        Timestamp::from_microsecond(self.day.load(Ordering::SeqCst)).unwrap_or(Timestamp::MAX)
+    }
+
+    /// How long the machine has run.
+    #[must_use]
+    pub fn up(&self) -> Duration {
+        Duration::from_micros(self.up.load(Ordering::SeqCst))
+    }
+
+    /// Jumps ahead, as a clock does that somebody sets: no time has passed.
+    pub fn jump(&self, time: Duration) {
+        let micros = i64::try_from(time.as_micros()).unwrap_or(i64::MAX);
+        self.day.fetch_add(micros, Ordering::SeqCst);
     }
 
     /// Goes back, as a clock does that somebody sets.
     pub fn go_back(&self, time: Duration) {
         let micros = i64::try_from(time.as_micros()).unwrap_or(i64::MAX);
-        self.0.fetch_sub(micros, Ordering::SeqCst);
+        self.day.fetch_sub(micros, Ordering::SeqCst);
     }
 
     /// Moves on.
     pub fn pass(&self, time: Duration) {
-        let micros = i64::try_from(time.as_micros()).unwrap_or(i64::MAX);
-        self.0.fetch_add(micros, Ordering::SeqCst);
+        self.jump(time);
+        self.up.fetch_add(u64::try_from(time.as_micros()).unwrap_or(u64::MAX), Ordering::SeqCst);
     }
 }
 
@@ -62,9 +78,10 @@ impl Lives {
 /// The world of these.
 #[must_use]
 pub fn outside(time: &Time, lives: &Lives) -> Outside {
-    let (time, lives) = (time.clone(), lives.clone());
+    let (time, up, lives) = (time.clone(), time.clone(), lives.clone());
     Outside {
         clock: Arc::new(move || time.now()),
+        uptime: Arc::new(move |_owner| Some(up.up())),
         witness: Arc::new(move |owner| lives.of(owner.pid)),
         ..Outside::default()
     }

@@ -7,7 +7,7 @@ use safepoint::{
     ids::{ApprovalId, SessionId},
     store::{
         ApprovalRow, Approvals, Class, Closed, Decision, Entry, Error, Item, Lease, Life, NewApproval,
-        NewSession, Notice, Push, SessionRow, StopIntent, StopRow, Store, Verdict, Write,
+        NewSession, Notice, Push, SessionRow, Since, StopIntent, StopRow, Store, Verdict, Write,
     },
 };
 
@@ -132,7 +132,7 @@ impl Player {
             Which::First => leases.first(),
         };
         // Whoever was given none tries with one of no epoch.
-        let none = || Lease::new(session.clone(), 0, TTL, tokio::time::Instant::now());
+        let none = || Lease::new(session.clone(), 0, TTL, Since::now());
         lease.cloned().unwrap_or_else(none)
     }
 

@@ -1,6 +1,9 @@
 //! Many processes that want one session: one has it, the others are told who.
 
-use std::sync::Arc;
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use safepoint_testkit::server::ModelServer;
 use tokio::runtime::Runtime;
@@ -70,4 +73,73 @@ fn an_owner_that_wakes_late_records_nothing() {
     let said = sleeper.hear_all();
     assert!(said.iter().any(|word| word.starts_with("failed: ")), "{said:?}");
     assert_eq!(runtime.block_on(facts(&task.store)), after.facts);
+}
+
+/// S7.4: a clock that somebody sets an hour ahead takes no session from a process that is alive, and that has renewed its lease
+/// a moment ago.
+#[test]
+fn a_clock_that_is_set_ahead_takes_nothing_from_who_is_alive() {
+    let runtime = Runtime::new().unwrap();
+    let (_folder, _server, task) = world(&runtime);
+    let take = Task { job: Job::Take, ..task };
+    let mut owner = Process::start(&take);
+    assert_eq!(owner.hear().as_deref(), Some("open"));
+    let late = Process::start(&Task { set_ahead: 3600, ..take }).hear_all();
+    assert_eq!(late, [format!("held by {}", owner.pid())]);
+}
+
+/// Longer than an append may take.
+const SLEEP: Duration = Duration::from_secs(6);
+
+/// S3.4, S7.14: everything is paused in the middle of an append, for longer than an append may take, as where a machine sleeps:
+/// it goes on as if nothing had been.
+#[test]
+fn a_process_that_slept_in_an_append_goes_on() {
+    let runtime = Runtime::new().unwrap();
+    for pause in [12, 13] {
+        let (_folder, server, task) = world(&runtime);
+        let mut sleeper = Process::start(&Task { pause: Some(pause), ..task.clone() });
+        sleeper.until_paused();
+        std::thread::sleep(SLEEP);
+        sleeper.signal(rustix::process::Signal::CONT);
+        assert_eq!(sleeper.hear_all(), ["open", "all"], "paused at {pause}");
+        judge("slept in an append", &[], &found(&runtime, &server, &task));
+    }
+}
+
+/// S7.4, S7.14: a process is paused in the middle of a payment, and nothing tells anybody that it will go on. Another one has the
+/// session once lease and margin are over, by the machine's own clock and not before. When the first goes on it writes nothing,
+/// its payment is ended and not made, and it says so.
+#[test]
+fn a_process_that_was_paused_past_its_lease_ends_its_effects() {
+    let runtime = Runtime::new().unwrap();
+    let (_folder, server, task) = world(&runtime);
+    std::fs::write(task.waits(), "").unwrap();
+    let mut sleeper = Process::start(&task);
+    assert_eq!(sleeper.hear().as_deref(), Some("open"));
+    while !lines(&task.ledger).iter().any(|[mark, _, _, tool]| mark == "enter" && tool == "pay") {
+        std::thread::yield_now();
+    }
+    sleeper.signal(rustix::process::Signal::STOP);
+    sleeper.until_paused();
+    let (paused, known) = (Instant::now(), Known::of(&task.store, &task.ledger, server.requests().len()));
+    let known = runtime.block_on(known);
+    let held = [format!("held by {}", sleeper.pid())];
+    let taken = loop {
+        let said = Process::start(&task).hear_all();
+        if said != held {
+            break said;
+        }
+        assert!(paused.elapsed() < Duration::from_secs(120), "nobody gets what nobody holds");
+    };
+    assert_eq!(taken, ["open", "all"]);
+    assert!(paused.elapsed() > Duration::from_secs(10), "taken after {:?}", paused.elapsed());
+    let after = found(&runtime, &server, &task);
+    judge("paused", &[known], &after);
+    sleeper.signal(rustix::process::Signal::CONT);
+    let said = sleeper.hear_all();
+    assert!(said.iter().any(|word| word.starts_with("failed: ")), "{said:?}");
+    std::fs::remove_file(task.waits()).unwrap();
+    let late = found(&runtime, &server, &task);
+    assert_eq!((late.facts, late.lines), (after.facts, after.lines), "it went on");
 }

@@ -23,8 +23,12 @@ pub(crate) struct Task {
     pub(crate) url: String,
     pub(crate) job: Job,
     pub(crate) death: Option<Death>,
-    /// By how many seconds its clock is ahead.
+    /// By how many seconds its clocks are ahead: so much time has passed, for all that it knows.
     pub(crate) ahead: u64,
+    /// By how many seconds the time of day was set ahead, and nothing else.
+    pub(crate) set_ahead: u64,
+    /// At which moment of its store it is paused, as by `SIGSTOP`, until somebody lets it go on.
+    pub(crate) pause: Option<usize>,
     pub(crate) plot: Plot,
 }
 
@@ -32,7 +36,17 @@ impl Task {
     /// Work without a death, in this folder.
     pub(crate) fn new(folder: &std::path::Path, url: String) -> Self {
         let (store, ledger) = (folder.join("s.db"), folder.join("ledger"));
-        Self { store, ledger, url, job: Job::Work, death: None, ahead: 0, plot: Plot::PLAIN }
+        Self {
+            store,
+            ledger,
+            url,
+            job: Job::Work,
+            death: None,
+            ahead: 0,
+            set_ahead: 0,
+            pause: None,
+            plot: Plot::PLAIN,
+        }
     }
 
     /// While this file is there, the payment waits.
@@ -114,6 +128,20 @@ impl Process {
     pub(crate) fn signal(&self, signal: rustix::process::Signal) {
         let pid = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(pid, signal).unwrap();
+    }
+
+    /// Waits until it is paused.
+    pub(crate) fn until_paused(&self) {
+        let stat = format!("/proc/{}/stat", self.pid());
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(120);
+        let is_paused = || {
+            let stat = std::fs::read_to_string(&stat).unwrap_or_default();
+            stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('T'))
+        };
+        while !is_paused() {
+            assert!(std::time::Instant::now() < deadline, "it was never paused");
+            std::thread::yield_now();
+        }
     }
 
     pub(crate) fn pid(&self) -> u32 {

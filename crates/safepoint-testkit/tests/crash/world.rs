@@ -199,7 +199,8 @@ pub(crate) fn agent(task: &Task) -> Agent {
 
 pub(crate) fn store(task: &Task) -> SqliteStore {
     let mut options = Options::default();
-    let (count, death, is_plain) = (AtomicUsize::new(0), task.death, task.plot == Plot::PLAIN);
+    let (count, task_death, is_plain) = (AtomicUsize::new(0), task.death, task.plot == Plot::PLAIN);
+    let pause = task.pause;
     options.probe = Some(Arc::new(move |moment| {
         // What is between is the store's own affair, and tested with it.
         let counts = match moment {
@@ -208,16 +209,26 @@ pub(crate) fn store(task: &Task) -> SqliteStore {
             Moment::Told => is_plain,
             _ => false,
         };
-        if counts && death == Some(Death::Moment(count.fetch_add(1, Ordering::SeqCst))) {
+        if !counts {
+            return Ok(());
+        }
+        let number = count.fetch_add(1, Ordering::SeqCst);
+        if task_death == Some(Death::Moment(number)) {
             die();
+        }
+        if pause == Some(number) {
+            let here = rustix::process::getpid();
+            rustix::process::kill_process(here, rustix::process::Signal::STOP).unwrap();
         }
         Ok(())
     }));
-    if task.ahead > 0 {
-        let ahead = jiff::SignedDuration::from_secs(i64::try_from(task.ahead).unwrap());
-        options.outside =
-            Outside { clock: Arc::new(move || jiff::Timestamp::now() + ahead), ..Outside::default() };
-    }
+    let later = Duration::from_secs(task.ahead);
+    let ahead = jiff::SignedDuration::try_from(later + Duration::from_secs(task.set_ahead)).unwrap();
+    options.outside = Outside {
+        clock: Arc::new(move || jiff::Timestamp::now() + ahead),
+        uptime: Arc::new(move |owner| owner.uptime().map(|up| up + later)),
+        ..Outside::default()
+    };
     SqliteStore::open_with(&task.store, options).unwrap()
 }
 

@@ -95,9 +95,23 @@ async fn a_stop_before_the_start_loses_nothing() {
 /// S7.6, S7.7: an item whose content was altered in the store is told as damaged and never delivered; it holds nothing up.
 #[tokio::test]
 async fn an_item_that_was_altered_is_never_delivered() {
+    never_delivered(Policy::Enqueue, |bytes| bytes.replace("one", "two")).await;
+}
+
+/// S7.7, S6.6: how an item is to come is under its digest too: altered in the store, it is not delivered in another way.
+#[tokio::test]
+async fn an_item_whose_policy_was_altered_is_never_delivered() {
+    never_delivered(Policy::steer(), |bytes| bytes.replace("queue", "return")).await;
+    never_delivered(Policy::steer(), |_| r#"{"item":"pay one"}"#.into()).await;
+    never_delivered(Policy::Enqueue, |_| r#"{"item":"pay one","how":{"policy":"rollback"}}"#.into()).await;
+}
+
+async fn never_delivered(policy: Policy, alter: fn(&str) -> String) {
     let (store, desk) = (Arc::new(MemoryStore::default()) as Arc<dyn Store>, Desk::new([]));
-    let mut altered = seal(&"pay one".to_owned(), Policy::Enqueue, None, 8).unwrap();
-    altered.bytes = String::from_utf8(altered.bytes).unwrap().replace("one", "two").into_bytes();
+    let mut altered = seal(&"pay one".to_owned(), policy, None, 8).unwrap();
+    let before = altered.bytes.clone();
+    altered.bytes = alter(std::str::from_utf8(&before).unwrap()).into_bytes();
+    assert_ne!(altered.bytes, before);
     let session = desk.chat().open(Arc::clone(&store), id(), Owner::here()).await.unwrap();
     store.push(&id(), altered).await.unwrap();
     session.look();

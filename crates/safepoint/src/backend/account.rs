@@ -78,6 +78,7 @@ pub(super) fn of(cell: &Cell, state: &State) -> Account {
         quiet_at: None,
         survivors: Vec::new(),
         late: Vec::new(),
+        unrecorded: None,
     };
     let said = match &state.end {
         Some(End::Done(answer)) => answer.clone(),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use safepoint_scope::{Code, Mode, Reason, SafePoints, StopRequest};
+use safepoint_scope::{Actor, Code, Mode, Reason, SafePoints, StopRequest};
 use serde_json::Value;
 use tracing::Instrument as _;
 
@@ -245,7 +245,12 @@ impl Conductor {
 
 /// Why the calls of a run that fails end.
 pub(super) fn run_failed() -> Reason {
-    Reason::new(Code::PARENT).by(safepoint_scope::Actor::Engine).saying("the run failed")
+    Reason::new(Code::PARENT).by(Actor::Engine).saying("the run failed")
+}
+
+/// Whether a stop is that of a run above which failed, and nobody's wish.
+pub(super) fn is_of_a_failure(reason: &Reason) -> bool {
+    *reason.code() == Code::PARENT && *reason.actor() == Actor::Engine
 }
 
 /// Whether the call's run, if it has one, was begun before.

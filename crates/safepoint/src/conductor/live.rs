@@ -18,7 +18,7 @@ use crate::{
     executor::{Ends, Reply},
     history::note,
     ids::{ApprovalId, CallId},
-    machine::Machine,
+    machine::{Machine, Step},
     shared::{Closing, DecideError, Ruled},
     tool::{Asks, Unruled},
 };
@@ -115,6 +115,15 @@ impl Conductor {
             None => self.put_to_nobody(request),
         }
         Ok(())
+    }
+
+    /// Nothing here waits for the answer any more; the question stays open for whoever takes the run up again.
+    pub(super) fn ask_no_longer(&mut self, step: &Step) {
+        if let Step::Asked(request) = step
+            && let Some(asker) = self.asking.remove(&request.id)
+        {
+            asker.drop_now();
+        }
     }
 
     /// Nobody is asked any more: the call waits for somebody outside, until the question expires.

@@ -49,9 +49,9 @@ impl Conductor {
     /// Hands on the decisions that are for child runs; they are taken when those are taken up again.
     pub(super) fn pass_down(&self, decisions: Vec<(ApprovalId, Decision)>) -> Vec<(ApprovalId, Decision)> {
         let (inside, own): (Vec<_>, Vec<_>) = decisions.into_iter().partition(|(id, _)| {
-            // A child run that was cut while it waited has not told its parent what for.
+            // A child run that was cut while it waited, or before it could wait again, has not told its parent what for.
             let is_own = self.machine.asked(id).is_some();
-            !is_own && (self.machine.suspended_on(id).is_some() || self.machine.has_cut_child())
+            !is_own && (self.machine.suspended_on(id).is_some() || self.machine.has_child_to_go_on())
         });
         for (id, decision) in inside {
             self.shared.tree.leave(id, Decided { ruled: resumed(decision), reply: None });

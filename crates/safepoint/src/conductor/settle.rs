@@ -10,7 +10,7 @@ use tracing::Span;
 
 use super::{
     Broken, Conductor,
-    calls::{entry_of, run_failed},
+    calls::{entry_of, is_of_a_failure, run_failed},
     late::unended,
 };
 use crate::{
@@ -38,14 +38,18 @@ impl Conductor {
         if persisted == Persisted::Yes
             && let Err(broken) = self.close_open(ending, &mut withdrawn).await
         {
-            persisted = broken.into();
+            persisted = self.lose_log(broken);
         }
         self.scope.settle();
-        let receipt = Arc::new(self.receipt(ending, withdrawn));
-        let settled =
-            Arc::new(Fact::Settled { receipt: Arc::clone(&receipt), error: self.machine.failure().cloned() });
-        if persisted == Persisted::Yes {
-            persisted = self.record_last(&settled).await;
+        let mut receipt = Arc::new(self.receipt(ending, withdrawn));
+        let error = self.machine.failure().cloned();
+        let mut settled = Arc::new(Fact::Settled { receipt: Arc::clone(&receipt), error: error.clone() });
+        if persisted == Persisted::Yes
+            && let Err(lost) = self.record_last(&settled).await
+        {
+            persisted = self.lose_log(Broken::Log(lost));
+            receipt = Arc::new(Receipt { unrecorded: self.log_lost.clone(), ..Receipt::clone(&receipt) });
+            settled = Arc::new(Fact::Settled { receipt: Arc::clone(&receipt), error });
         }
         self.def.times.note(&receipt);
         spans::end(
@@ -68,8 +72,21 @@ impl Conductor {
         receipt
     }
 
+    /// Whether what is open stays so: only a stop that somebody asked takes a question back (S8.3). A child run that failed
+    /// by itself has ended its call: nobody takes it up again.
+    fn keeps_questions(&self, ending: Ending) -> bool {
+        match ending {
+            Ending::Failed => self.up.is_none(),
+            Ending::Stopped => {
+                let asked = self.scope.requests();
+                !asked.is_empty() && asked.iter().all(|asked| is_of_a_failure(&asked.reason))
+            }
+            Ending::Done | Ending::Suspended => true,
+        }
+    }
+
     /// Closes what is open: what never began is said not to have, questions are taken back by a stop and kept by a
-    /// suspension (S8.3).
+    /// suspension or a failure (S8.3).
     async fn close_open(&mut self, ending: Ending, withdrawn: &mut Vec<ApprovalId>) -> Result<(), Broken> {
         self.notice().await?;
         if matches!(ending, Ending::Suspended | Ending::Done) {
@@ -79,10 +96,18 @@ impl Conductor {
             self.observe(None).await?;
         }
         let reason = self.stop_reason();
+        let keeps_questions = self.keeps_questions(ending);
         for call in self.machine.open_calls() {
-            if let Step::Asked(request) = &call.step {
-                withdrawn.push(request.id.clone());
-                self.close(&request.id, &call.call.id, Closing::Withdrawn).await?;
+            match &call.step {
+                Step::Asked(_) | Step::Suspended { .. } if keeps_questions => {
+                    self.ask_no_longer(&call.step);
+                    continue;
+                }
+                Step::Asked(request) => {
+                    withdrawn.push(request.id.clone());
+                    self.close(&request.id, &call.call.id, Closing::Withdrawn).await?;
+                }
+                _ => {}
             }
             withdrawn.extend(self.withdraw_inside(&call).await?);
             let stop = reason.clone().unwrap_or_else(run_failed);
@@ -92,14 +117,32 @@ impl Conductor {
         Ok(())
     }
 
-    async fn record_last(&mut self, settled: &Arc<Fact>) -> Persisted {
+    async fn record_last(&mut self, settled: &Arc<Fact>) -> Result<u64, LogError> {
         let record = Record { path: self.shared.path.clone(), fact: Arc::clone(settled) };
-        let appended = tokio::time::timeout(self.def.limits.append, log::append(&*self.log, record)).await;
-        match appended {
-            Ok(Ok(_place)) => Persisted::Yes,
-            Ok(Err(error)) => persisted(&error),
-            Err(_elapsed) => Persisted::Unknown,
+        log::append(&*self.log, record, self.def.limits.append).await
+    }
+
+    /// How a run ends whose log takes nothing more: one that was asked to stop has stopped, any other has failed (S2.13).
+    pub(super) fn end_without_log(&mut self, error: &LogError) -> Ending {
+        self.log_lost.get_or_insert_with(|| error.to_string());
+        match self.scope.demand() {
+            Some(_) if self.machine.failure().is_none() => {
+                self.observe_unrecorded();
+                Ending::Stopped
+            }
+            _ => {
+                self.fail("store", error.to_string(), None);
+                Ending::Failed
+            }
         }
+    }
+
+    /// The outcome stands as it is, and is not recorded.
+    fn lose_log(&mut self, broken: Broken) -> Persisted {
+        if let Broken::Log(error) = &broken {
+            self.log_lost.get_or_insert_with(|| error.to_string());
+        }
+        broken.into()
     }
 
     pub(super) fn receipt(&self, ending: Ending, approvals_cancelled: Vec<ApprovalId>) -> Receipt {
@@ -123,6 +166,7 @@ impl Conductor {
             quiet_at: None,
             survivors: Vec::new(),
             late: Vec::new(),
+            unrecorded: self.log_lost.clone(),
         };
         self.account_for_kin(&mut receipt);
         receipt
@@ -248,9 +292,8 @@ impl Conductor {
 impl From<Broken> for Persisted {
     fn from(broken: Broken) -> Self {
         match broken {
-            Broken::Log(error) => Self::No(error.to_string()),
+            Broken::Log(error) => persisted(&error),
             Broken::Conflict => Self::No(TAKEN.into()),
-            Broken::Silent => Self::Unknown,
         }
     }
 }

@@ -96,6 +96,12 @@ impl Conductor {
         Ok(())
     }
 
+    /// The stop took effect where nothing could be recorded of it any more.
+    pub(super) fn observe_unrecorded(&mut self) {
+        let stands = children::or(self.machine.boundary(), self.kin.closing);
+        self.watch.observed.get_or_insert_with(|| TookEffect::just_now(&self.scope, stands));
+    }
+
     /// Where the run is, for people and histograms.
     fn phase(&self) -> &'static str {
         if self.waits_for_a_person() { "it waited for a decision" } else { self.machine.phase() }

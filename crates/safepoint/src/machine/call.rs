@@ -8,7 +8,7 @@ use crate::{
     history::note,
     ids::ApprovalId,
     message::{CallResult, ToolCall, Verdict},
-    receipt::{CallReport, CallStatus, ChildReport, Effect, StoppedBy},
+    receipt::{CallReport, CallStatus, ChildReport, Effect, ReasonReport, StoppedBy},
     tool::EffectClass,
 };
 
@@ -154,7 +154,8 @@ impl Call {
                 if report.status == CallStatus::NotStarted {
                     self.step = self.wanted();
                 } else if child {
-                    self.step = self.again(Questions::AskAgain);
+                    let is_kept = report.reason.as_ref().is_some_and(ReasonReport::is_of_a_failure);
+                    self.step = self.again(if is_kept { Questions::Keep } else { Questions::AskAgain });
                 } else if twice {
                     self.begin_to_doubt();
                     self.step = self.wanted();
@@ -216,6 +217,16 @@ impl Call {
             Some(args) => Step::Again { args: args.clone(), questions },
             None => Step::Wanted,
         }
+    }
+
+    /// Whether a run that is its work goes on when the run that asked for it is taken up again.
+    pub(super) fn has_run_to_go_on(&self) -> bool {
+        let goes_on = match &self.step {
+            Step::Ended { report, .. } => report.stopped_by == Some(StoppedBy::Run),
+            Step::Running | Step::Suspended { .. } | Step::Again { .. } | Step::Cleared { .. } => true,
+            Step::Wanted | Step::Asked(_) | Step::Approved { .. } | Step::Lost => false,
+        };
+        goes_on && self.has_run()
     }
 
     /// Whether a run that is its work was begun before.

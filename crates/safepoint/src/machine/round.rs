@@ -60,6 +60,10 @@ impl Round {
         self.calls.iter().filter(|call| !matches!(call.step, Step::Ended { .. }))
     }
 
+    pub(super) fn has_run_to_go_on(&self) -> bool {
+        self.calls.iter().any(Call::has_run_to_go_on)
+    }
+
     pub(super) fn running_call(&self, id: &CallId) -> Option<&ToolCall> {
         let found = self.place(id).and_then(|place| self.call(place))?;
         matches!(found.step, Step::Running).then_some(&found.call)

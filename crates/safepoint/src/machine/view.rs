@@ -83,9 +83,15 @@ impl Machine {
         }
     }
 
-    /// Whether a run that is a call's work was cut by the end of its process.
-    pub(crate) fn has_cut_child(&self) -> bool {
-        self.open_calls().iter().any(|call| call.has_run() && matches!(call.step, Step::Running))
+    /// Whether a run that is a call's work goes on with this one: it may have asked what its parent has not heard of. It was
+    /// cut by the end of its process, or in an attempt that was itself cut before that run had begun again.
+    pub(crate) fn has_child_to_go_on(&self) -> bool {
+        match &self.stage {
+            Stage::Calls(round) => round.has_run_to_go_on(),
+            Stage::Ready | Stage::Summarising | Stage::Streaming | Stage::Cut(_) | Stage::Answered(_) => {
+                false
+            }
+        }
     }
 
     /// What calls that run have asked.

@@ -87,6 +87,9 @@ impl Receipt {
     }
 
     fn last_line(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        if let Some(why) = &self.unrecorded {
+            writeln!(f, "  NOT KNOWN to be recorded: {why}")?;
+        }
         for late in &self.late {
             writeln!(f, "  late, ignored: {late}")?;
         }
@@ -232,7 +235,9 @@ fn state_of(model: &ModelReport) -> &'static str {
 
 /// Who asked, and why.
 fn who(reason: &ReasonReport) -> String {
-    let ReasonReport { code, actor, text } = reason;
+    let ReasonReport { code, actor, text, caused_by, .. } = reason;
     let text = if text.is_empty() { String::new() } else { format!(": {text}") };
-    format!("{code} ({actor}){text}")
+    let root =
+        caused_by.as_ref().map_or(String::new(), |_| format!("; it began with {}", who(reason.root())));
+    format!("{code} ({actor}){text}{root}")
 }

@@ -38,7 +38,7 @@ struct State<T> {
     /// Waiting, as the owner last said.
     waiting: usize,
     known: HashMap<String, ([u8; 32], Arc<Slip<T>>)>,
-    late: Vec<T>,
+    late: LateItems<T>,
     /// What came late under an id of its sender.
     late_ids: HashMap<String, [u8; 32]>,
     on_late: Late,
@@ -49,6 +49,31 @@ struct State<T> {
 enum Leaf {
     Open,
     Shut,
+}
+
+/// Items that came after the end, each given out once. Clones are the same.
+pub(super) struct LateItems<T>(Arc<Mutex<Vec<T>>>);
+
+impl<T> LateItems<T> {
+    fn keep(&self, item: T) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(item);
+    }
+
+    pub(super) fn take(&self) -> Vec<T> {
+        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl<T> Clone for LateItems<T> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<T> Default for LateItems<T> {
+    fn default() -> Self {
+        Self(Arc::default())
+    }
 }
 
 impl<T> State<T> {
@@ -64,7 +89,7 @@ impl<T> State<T> {
                 None => {}
             }
         }
-        self.late.push(item);
+        self.late.keep(item);
         PushError::KeptLate
     }
 }
@@ -77,7 +102,7 @@ impl<T: Item> Door<T> {
             coming: 0,
             waiting: 0,
             known: HashMap::new(),
-            late: Vec::new(),
+            late: LateItems::default(),
             late_ids: HashMap::new(),
             on_late,
         };
@@ -140,7 +165,8 @@ impl<T: Item> Door<T> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).leaf = Leaf::Shut;
     }
 
-    pub(super) fn take_late(&self) -> Vec<T> {
-        std::mem::take(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner).late)
+    /// Where items are kept that come after the end. It holds nothing of the session.
+    pub(super) fn late(&self) -> LateItems<T> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).late.clone()
     }
 }

@@ -86,8 +86,10 @@ pub fn seal<T: Item>(
     client_id: Option<String>,
     capacity: usize,
 ) -> Result<store::Push, serde_json::Error> {
-    let digest = hex(digest(item)?);
-    let bytes = serde_json::to_vec(&Envelope { item, how: How::of(policy) })?;
+    let how = How::of(policy);
+    let digest = if how.is_plain() { digest(item)? } else { digest(&(item, &how))? };
+    let digest = hex(digest);
+    let bytes = serde_json::to_vec(&Envelope { item, how })?;
     Ok(store::Push { client_id, digest, bytes, capacity })
 }
 
@@ -107,7 +109,7 @@ pub enum Undeliverable {
     /// It is no item that this release can read.
     #[error("it cannot be read: {0}")]
     Unreadable(#[from] serde_json::Error),
-    /// It is not what was put in: its content does not fit its digest.
+    /// It is not what was put in: its content, or how it is to come, does not fit its digest.
     #[error("it is damaged: its content is not what was put in")]
     Damaged,
 }
@@ -119,15 +121,18 @@ pub enum Undeliverable {
 pub fn unseal_row<T: Item>(row: &store::Item) -> Result<(T, Policy), Undeliverable> {
     let opened = unseal(&row.bytes)?;
     // As it was written, and not as it would be written now.
-    let Sealed { item } = serde_json::from_slice(&row.bytes)?;
-    if hex(digest(item)?) == row.digest { Ok(opened) } else { Err(Undeliverable::Damaged) }
+    let Sealed { item, how } = serde_json::from_slice(&row.bytes)?;
+    let digest = how.map_or_else(|| digest(item), |how| digest(&(item, how)))?;
+    if hex(digest) == row.digest { Ok(opened) } else { Err(Undeliverable::Damaged) }
 }
 
-/// The content as it stands in the row.
+/// The content, and how it is to come, as they stand in the row.
 #[derive(Deserialize)]
 struct Sealed<'a> {
     #[serde(borrow)]
     item: &'a RawValue,
+    #[serde(borrow, default)]
+    how: Option<&'a RawValue>,
 }
 
 fn hex(digest: [u8; 32]) -> String {

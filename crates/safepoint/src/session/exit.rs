@@ -1,8 +1,8 @@
 //! How a session ended, with every item accounted for (S6.10).
 
-use std::{fmt, sync::Arc};
+use std::fmt;
 
-use super::{stop::After, words::Fate};
+use super::{door::LateItems, stop::After, words::Fate};
 use crate::{
     event::ErrorReport,
     history::History,
@@ -31,7 +31,7 @@ pub struct Exit<T> {
     pub(super) history: History,
     pub(super) survivors: Vec<String>,
     pub(super) persisted: Persisted,
-    pub(super) late: Arc<dyn Fn() -> Vec<T> + Send + Sync>,
+    pub(super) late: LateItems<T>,
 }
 
 /// The turn that ended early, and was not taken up again.
@@ -92,7 +92,7 @@ impl<T> Exit<T> {
     /// Items that were pushed after the end, where the session keeps them; each is given out once.
     #[must_use]
     pub fn take_late(&self) -> Vec<T> {
-        (self.late)()
+        self.late.take()
     }
 }
 

@@ -9,7 +9,7 @@ use super::{
     machine::Strength,
     stop::{After, How, SessionStop},
 };
-use crate::ids::TurnId;
+use crate::{ids::TurnId, receipt::ReasonReport};
 
 /// A wish that somebody else puts into the store of a session, whether its owner lives or not (S7.5).
 #[derive(Clone, Debug)]
@@ -39,8 +39,11 @@ struct Wire {
     within_ms: Option<u64>,
     reach: Extent,
     cleanup_cap_ms: u64,
+    /// An early release kept these words, and nothing else of the reason.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     text: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    reason: Option<ReasonReport>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     cause: Option<String>,
     after: After,
@@ -115,7 +118,12 @@ impl Wire {
             Extent::Tree => Reach::Tree,
         };
         let cap = Duration::from_millis(self.cleanup_cap_ms);
-        Ok(request.reach(reach).cleanup_cap(cap).because(Reason::user(self.text.clone())))
+        let request = request.reach(reach).cleanup_cap(cap);
+        Ok(match &self.reason {
+            Some(reason) => request.because(reason.into()),
+            None if self.text.is_empty() => request,
+            None => request.because(Reason::user(self.text.clone())),
+        })
     }
 }
 
@@ -135,7 +143,8 @@ fn wire(to: To, request: &StopRequest) -> Wire {
             Reach::Tree => Extent::Tree,
         },
         cleanup_cap_ms: millis(request.cap()),
-        text: request.reason().map(|reason| reason.text().to_owned()).unwrap_or_default(),
+        text: String::new(),
+        reason: request.reason().map(ReasonReport::from),
         cause: None,
         after: After::Resumable,
     }
@@ -143,4 +152,44 @@ fn wire(to: To, request: &StopRequest) -> Wire {
 
 fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use safepoint_scope::{Actor, Code};
+
+    use super::*;
+
+    fn reason() -> Reason {
+        let root = Reason::user("the fire alarm").by(Actor::Named("alice".into()));
+        let between = Reason::new(Code::DISCONNECT).by(Actor::Hook("watch".into())).caused_by(&root);
+        Reason::new(Code::SHUTDOWN).by(Actor::Remote("alice".into())).saying("deploy").caused_by(&between)
+    }
+
+    fn read_back(intent: &Intent) -> Option<Reason> {
+        match Intent::from_bytes(&intent.to_bytes()).unwrap() {
+            Intent::Session(stop) => stop.asked_by().cloned(),
+            Intent::Turn(_, request) => request.reason().cloned(),
+        }
+    }
+
+    /// S1.10, S7.5: who asked, why, when, and what began it, are the same after the store.
+    #[test]
+    fn a_reason_travels_whole() {
+        let asked = reason();
+        let turn = Intent::Turn(None, StopRequest::now().because(asked.clone()));
+        assert_eq!(read_back(&turn), Some(asked.clone()));
+        assert_eq!(read_back(&Intent::Session(SessionStop::now().reason(asked.clone()))), Some(asked));
+        assert_eq!(read_back(&Intent::Turn(None, StopRequest::now())), None, "nobody said why");
+    }
+
+    /// S7.6: what an early release has asked is read as it was meant.
+    #[test]
+    fn words_alone_are_a_persons() {
+        let old =
+            br#"{"to":"turn","reach":"root","cleanup_cap_ms":10000,"text":"enough","after":"resumable"}"#;
+        let Intent::Turn(None, request) = Intent::from_bytes(old).unwrap() else { panic!("of a turn") };
+        let read = request.reason().unwrap();
+        assert_eq!((read.actor(), read.text()), (&Actor::Person, "enough"));
+    }
 }

@@ -5,19 +5,23 @@
 
 use std::{
     collections::HashMap,
+    pin::pin,
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
 
+use futures_util::future::{Either, pending, select};
 use jiff::Timestamp;
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::{
+    callback,
     ids::{ItemId, SessionId, TurnId},
     message::UserMessage,
-    store::{self, Appended, Class, Lease, SessionRow, Store, Write},
+    store::{self, Appended, Class, Lease, Record, SessionRow, Store, Write},
 };
 
 mod line;
@@ -36,6 +40,18 @@ const MARGIN: Duration = Duration::from_millis(500);
 /// How long the store may take for what is recorded outside a run.
 const APPEND: Duration = Duration::from_secs(5);
 
+/// How much longer the store may take once that is over, while it is asked whether it was written.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// How often it is asked.
+const ASK_AGAIN: Duration = Duration::from_millis(50);
+
+/// How soon a session that could not be given back is given back again.
+const AGAIN: Duration = Duration::from_millis(100);
+
+/// How many records are read at once.
+const PAGE: usize = 1024;
+
 /// The most characters of a title.
 const TITLE: usize = 80;
 
@@ -46,8 +62,24 @@ pub(super) const LEASE: Duration = Duration::from_secs(10);
 pub(super) async fn in_time<T>(
     asked: impl Future<Output = Result<T, store::Error>>,
 ) -> Result<T, store::Error> {
-    let late = |_elapsed| store::Error::Unknown(store::Cause::new("the store did not answer in time"));
-    tokio::time::timeout(APPEND, asked).await.unwrap_or_else(|elapsed| Err(late(elapsed)))
+    timeout(APPEND, asked).await.unwrap_or_else(|_elapsed| Err(silent()))
+}
+
+/// The same for what a run waits for. A machine that slept finds the time over and the answer on its way, so there is some more
+/// (S3.4).
+async fn within<T>(
+    limit: Duration,
+    asked: impl Future<Output = Result<T, store::Error>>,
+) -> Result<T, store::Error> {
+    let mut asked = pin!(asked);
+    match timeout(limit, &mut asked).await {
+        Ok(answer) => answer,
+        Err(_elapsed) => timeout(limit.min(GRACE), asked).await.unwrap_or_else(|_elapsed| Err(silent())),
+    }
+}
+
+fn silent() -> store::Error {
+    store::Error::Unknown(store::Cause::new("the store did not answer in time"))
 }
 
 /// The owner's hold on its session.
@@ -56,9 +88,15 @@ pub(super) struct Journal {
     session: SessionId,
     lease: Mutex<Lease>,
     head: AtomicU64,
+    /// Whether the lease was over before it could be renewed: nothing is written any more.
+    lapsed: AtomicBool,
+    heard: Option<OnLease>,
     title: Title,
     numbers: Mutex<Numbers>,
 }
+
+/// Is told until when the lease holds, as the time since the machine's start.
+pub(super) type OnLease = Arc<dyn Fn(Duration) + Send + Sync>;
 
 /// Whether the session has one. Exhaustive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,12 +115,15 @@ struct Numbers {
 }
 
 impl Journal {
-    pub(super) fn new(store: Arc<dyn Store>, row: &SessionRow, lease: Lease) -> Self {
+    pub(super) fn new(store: Arc<dyn Store>, row: &SessionRow, lease: Lease, heard: Option<OnLease>) -> Self {
+        tell(heard.as_ref(), &lease);
         Self {
             store,
             session: row.id.clone(),
             lease: Mutex::new(lease),
             head: AtomicU64::new(row.head),
+            lapsed: AtomicBool::new(false),
+            heard,
             title: if row.title.is_empty() { Title::Open } else { Title::Given },
             numbers: Mutex::default(),
         }
@@ -109,35 +150,117 @@ impl Journal {
 
     /// Holds on to the session.
     pub(super) async fn renew(&self) -> Result<(), store::Error> {
+        self.must_not_have_lapsed()?;
         let renewed = self.store.renew(&self.lease()).await?;
+        // Before anything begins under it: what is told ends the session's commands.
+        tell(self.heard.as_ref(), &renewed);
         *self.lease.lock().unwrap_or_else(PoisonError::into_inner) = renewed;
         Ok(())
     }
 
-    pub(super) async fn release(&self) -> Result<(), store::Error> {
-        self.store.release(&self.lease()).await
+    /// The lease was over before it could be renewed. Nothing is written under it any more, also if the store can be reached
+    /// again (S7.14).
+    pub(super) fn lapse(&self) -> store::Error {
+        self.lapsed.store(true, Ordering::SeqCst);
+        store::Error::Lapsed(self.session.clone())
     }
 
-    pub(super) async fn append(&self, writes: Vec<Write>, class: Class) -> Result<Appended, store::Error> {
-        self.hold().await?;
-        let appended = self.store.append(&self.lease(), writes, class).await?;
-        self.head.fetch_max(appended.next, Ordering::Relaxed);
-        // What this announces begins now, however long the store took: the lease holds for it, or it does not begin.
-        self.hold().await?;
-        Ok(appended)
+    fn must_not_have_lapsed(&self) -> Result<(), store::Error> {
+        if self.lapsed.load(Ordering::SeqCst) {
+            return Err(store::Error::Lapsed(self.session.clone()));
+        }
+        Ok(())
     }
 
-    /// The same, for a caller with no deadline of its own: it hears of it in time, and then nobody knows (S3.4).
-    pub(super) async fn append_in_time(
+    /// Gives the session back. If the store does not take that, it is tried again as long as the lease could lock anybody out.
+    pub(super) async fn give_back(&self) -> Result<(), store::Error> {
+        let lease = self.lease();
+        let given = in_time(self.store.release(&lease)).await;
+        match given {
+            // It was given back before, and the answer got lost; or it is somebody else's.
+            Err(store::Error::Fenced { .. } | store::Error::NoSession(_)) => Ok(()),
+            given => given,
+        }
+    }
+
+    /// The same, again and again, until it is given back or over.
+    pub(super) async fn give_back_at_last(self: Arc<Self>) {
+        let ends = Instant::now() + self.lease().ttl();
+        while let Err(error) = self.give_back().await {
+            if matches!(error, store::Error::Gone) || Instant::now() >= ends {
+                return;
+            }
+            sleep(AGAIN).await;
+        }
+    }
+
+    pub(super) async fn append(&self, writes: Vec<Write>, class: Class) -> Result<u64, store::Error> {
+        self.append_within(writes, class, APPEND).await
+    }
+
+    /// Writes all of it and says where its first record stands. An answer that is late is not yet unknown: the store is asked
+    /// whether it was written, so that a machine that slept goes on (S3.4).
+    pub(super) async fn append_within(
         &self,
         writes: Vec<Write>,
         class: Class,
-    ) -> Result<Appended, store::Error> {
-        in_time(self.append(writes, class)).await
+        limit: Duration,
+    ) -> Result<u64, store::Error> {
+        within(limit, self.hold()).await?;
+        let (from, written) = (self.head(), records(&writes));
+        let mut appending = pin!(self.store.append(&self.lease(), writes, class));
+        let place = match timeout(limit, &mut appending).await {
+            Ok(appended) => self.grown(appended?),
+            Err(_elapsed) => {
+                let asking = pin!(self.find(from, written));
+                // Whoever is first has seen the same; the other one has changed nothing that is not in the store.
+                match timeout(limit.min(GRACE), select(appending, asking)).await {
+                    Ok(Either::Left((appended, _))) => self.grown(appended?),
+                    Ok(Either::Right((place, _))) => place,
+                    Err(_elapsed) => return Err(silent()),
+                }
+            }
+        };
+        // What this announces begins now, however long the store took: the lease holds for it, or it does not begin.
+        within(limit, self.hold()).await?;
+        Ok(place)
+    }
+
+    fn grown(&self, appended: Appended) -> u64 {
+        self.head.fetch_max(appended.next, Ordering::Relaxed);
+        appended.first
+    }
+
+    /// Looks for these records at `from` or after it, until they are there: by their place and, since the store verifies it
+    /// as it reads, by the chain. Never ends where there is nothing that could be found.
+    async fn find(&self, from: u64, written: Vec<Record>) -> u64 {
+        let Some(sought) = written.first() else { return pending().await };
+        loop {
+            if let Ok(Some(place)) = self.place_of(from, sought).await {
+                self.head.fetch_max(place + written.len() as u64, Ordering::Relaxed);
+                return place;
+            }
+            sleep(ASK_AGAIN).await;
+        }
+    }
+
+    /// Where this record stands. Each says when and whose it is, so that there are no two alike.
+    async fn place_of(&self, from: u64, sought: &Record) -> Result<Option<u64>, store::Error> {
+        let mut from = Some(from);
+        while let Some(position) = from {
+            let page = self.store.read(&self.session, position, PAGE).await?;
+            let found = page.entries.iter().find(|entry| entry.record.as_ref() == Ok(sought));
+            if let Some(entry) = found {
+                return Ok(Some(entry.position));
+            }
+            from = page.next;
+        }
+        Ok(None)
     }
 
     /// Makes sure that the lease holds for a margin more (S7.4).
     async fn hold(&self) -> Result<(), store::Error> {
+        self.must_not_have_lapsed()?;
         if self.lease().left() < MARGIN { self.renew().await } else { Ok(()) }
     }
 
@@ -146,7 +269,7 @@ impl Journal {
     pub(super) async fn tell_quiet(&self, turn: TurnId, survivors: Vec<String>) {
         let line = Line::Quiet { turn, at: Timestamp::now(), survivors };
         if let Ok(write) = line.write()
-            && self.append_in_time(vec![write], Class::Recorded).await.is_err()
+            && self.append(vec![write], Class::Recorded).await.is_err()
         {
             // The owner meets the same trouble with what matters.
         }
@@ -178,4 +301,20 @@ impl Journal {
     pub(super) fn item_of(&self, number: u64) -> Option<ItemId> {
         self.numbers.lock().unwrap_or_else(PoisonError::into_inner).items.get(&number).copied()
     }
+}
+
+fn tell(heard: Option<&OnLease>, lease: &Lease) {
+    if let (Some(heard), Some(until)) = (heard, lease.until())
+        && callback::call(|| heard(until)).is_err()
+    {
+        // Whoever listens has failed; the session goes on, and its lease is as it is.
+    }
+}
+
+fn records(writes: &[Write]) -> Vec<Record> {
+    let record = |write: &Write| match write {
+        Write::Record(record) => Some(record.clone()),
+        _ => None,
+    };
+    writes.iter().filter_map(record).collect()
 }

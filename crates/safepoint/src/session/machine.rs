@@ -285,6 +285,11 @@ impl Machine {
         self.idleness.is_awaited()
     }
 
+    /// Whether the session was asked to stop.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stop.is_some()
+    }
+
     pub(crate) fn phase(&self) -> Phase {
         self.phase
     }

@@ -151,6 +151,8 @@ pub(super) enum Mail<T> {
         turn: TurnId,
     },
     Broke(ErrorReport),
+    /// The session is somebody else's, or may be, or cannot be used any more.
+    Lost(ErrorReport),
 }
 
 /// Looks at the turn at work, and chooses how an item comes (S6.4).

@@ -1,6 +1,6 @@
 //! Opening a session that a store keeps: becoming its one owner, and finding what the last one left (S7).
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use safepoint_scope::Scope;
 
@@ -36,6 +36,21 @@ impl<T: Item> SessionBuilder<T> {
         self
     }
 
+    /// Sets what a store keeps with the session for the program that opens it the next time, in that program's own words:
+    /// [`SessionRow::setup`](crate::store::SessionRow::setup). Default: what is there stays.
+    pub fn setup(mut self, setup: impl Into<String>) -> Self {
+        self.setup = Some(setup.into());
+        self
+    }
+
+    /// Sets who is told until when the session is held, as the time since the machine's start
+    /// ([`uptime`](crate::store::uptime)): each time that it is taken or held on to, before anything begins under it. What must
+    /// not outlive the lease, though this process may be paused, ends by that (S7.14).
+    pub fn on_lease(mut self, heard: impl Fn(Duration) + Send + Sync + 'static) -> Self {
+        self.on_lease = Some(Arc::new(heard));
+        self
+    }
+
     /// Opens the session of this id in `store`, and makes it if there is none.
     ///
     /// What the last owner left is there again: the conversation, what waits, the turn that ended early or was cut by
@@ -68,7 +83,7 @@ impl<T: Item> SessionBuilder<T> {
             found => found?,
         };
         let lease = store.acquire(&id, owner, LEASE).await?;
-        let journal = Arc::new(Journal::new(store, &row, lease));
+        let journal = Arc::new(Journal::new(store, &row, lease, self.on_lease.clone()));
         let setup = self.setup.clone().filter(|setup| *setup != row.setup);
         let own = async {
             if let Some(setup) = setup {
@@ -80,7 +95,7 @@ impl<T: Item> SessionBuilder<T> {
             Ok(session) => Ok(session),
             Err(error) => {
                 // The next one need not wait until the lease is over; what went wrong is told, whatever comes of this.
-                drop(journal.release().await);
+                drop(journal.give_back().await);
                 Err(error)
             }
         }

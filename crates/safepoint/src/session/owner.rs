@@ -9,7 +9,7 @@ use std::{
     sync::Arc,
 };
 
-use safepoint_scope::{Dropper, Scope, StopHandle, StopRequest};
+use safepoint_scope::{Code, Dropper, Scope, StopHandle, StopRequest};
 use tokio::time::{Instant, Sleep};
 
 use super::{
@@ -17,7 +17,7 @@ use super::{
     event::SessionEvent,
     item::{Delivered, Policy, Slip},
     journal::Journal,
-    machine::{self, Answer, Effect, Input, Machine, Moment, Phase},
+    machine::{self, Answer, Effect, Input, Machine, Moment},
     mail::{Mail, Received},
     planner::{Came, TurnPlan},
     stop::After,
@@ -123,6 +123,8 @@ pub(super) struct Owner<T> {
     /// Numbers of items that somebody else took out.
     gone: HashSet<u64>,
     persisted: Persisted,
+    /// What ends the turn at work, where nobody asked for it.
+    ended_by: Option<Code>,
 }
 
 /// An item, and those who wait to hear of it.
@@ -201,6 +203,7 @@ impl<T: Item> Owner<T> {
             lost: Vec::new(),
             gone: HashSet::new(),
             persisted: Persisted::Yes,
+            ended_by: None,
         }
     }
 
@@ -271,6 +274,7 @@ impl<T: Item> Owner<T> {
             Mail::Read { turn } => self.step(Input::Read(turn)).await,
             Mail::ReadEnough { turn } => self.read_enough(turn).await,
             Mail::Broke(error) => self.broke(error).await,
+            Mail::Lost(error) => self.lose_hold(error).await,
         }
     }
 
@@ -338,15 +342,5 @@ impl<T: Item> Owner<T> {
 
     fn show(&self, event: SessionEvent) {
         self.shared.feed.push(event);
-    }
-
-    fn view(&self) -> Option<super::TurnView> {
-        let Phase::Running(running) = self.machine.phase() else { return None };
-        let work = self.work.as_ref()?;
-        Some(super::TurnView {
-            turn: running.turn,
-            items: self.machine.items().to_vec(),
-            run: work.handle.clone()?,
-        })
     }
 }

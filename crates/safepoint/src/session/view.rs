@@ -64,6 +64,8 @@ impl<T: Item> SharedSession<T> {
             self.view(None);
             self.feed.close(SessionEvent::Ended);
             self.over.notify_waiters();
+            // Who looks at the store holds it until it has heard of the end.
+            self.nudged.notify_one();
         }
     }
 }

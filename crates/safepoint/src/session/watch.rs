@@ -1,14 +1,17 @@
 //! Looks at the store for what others wrote, and holds on to the lease, while the session lives.
 
-use std::sync::{Arc, Weak};
+use std::{
+    sync::{Arc, Weak},
+    time::Duration,
+};
 
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout};
 
 use super::{
     Item, SharedSession,
     envelope::{LOOK, unseal_row},
     intent::Intent,
-    journal::{Journal, LEASE, in_time},
+    journal::{Journal, LEASE},
     mail::Mail,
     stop::SessionStop,
 };
@@ -21,6 +24,12 @@ use crate::{
 
 /// A part of the lease after which it is renewed.
 const RENEW: u32 = 3;
+
+/// How long the store may take before it is asked anew: a lease is asked for more than once.
+const ANSWER: Duration = Duration::from_secs(3);
+
+/// How long the store may take when the lease is over, and nobody may have taken it: well within the margin of who would.
+const LAST: Duration = Duration::from_secs(1);
 
 /// Watches one session's rows.
 pub(super) struct Watcher<T> {
@@ -46,32 +55,55 @@ impl<T: Item> Watcher<T> {
 
     /// Until the session is over, or is not ours any more.
     pub(super) async fn watch(mut self) {
+        if let Some(error) = self.until_lost().await {
+            self.tell_lost(&error);
+        }
+    }
+
+    /// What ended the hold on the session; none if the session has ended.
+    async fn until_lost(&mut self) -> Option<Error> {
         let mut renew_at = Instant::now() + LEASE / RENEW;
         loop {
+            if !self.rests_until(renew_at).await {
+                return None;
+            }
+            // A lease that is over, as after a pause of the process, is held on to first: nobody may have taken it.
+            if Instant::now() >= renew_at || self.journal.lease().left().is_zero() {
+                match timeout(self.bound(), self.journal.renew()).await {
+                    Ok(Ok(())) => renew_at = Instant::now() + LEASE / RENEW,
+                    Ok(Err(error)) if is_final(&error) => return Some(error),
+                    Ok(Err(_)) | Err(_) if self.journal.lease().left().is_zero() => {
+                        return Some(self.journal.lapse());
+                    }
+                    Ok(Err(_)) | Err(_) => {}
+                }
+            }
             // What passes is met again at the next look; nothing that was seen before is seen twice.
-            if let Err(error) = in_time(self.look()).await
+            if let Ok(Err(error)) = timeout(self.bound(), self.look()).await
                 && is_final(&error)
             {
-                self.tell_lost(&error);
-                return;
-            }
-            let Some(shared) = self.shared.upgrade() else { return };
-            if shared.exit.get().is_some() {
-                return;
-            }
-            let nudged = async { shared.nudged.notified().await };
-            let soon = sleep_until((Instant::now() + LOOK).min(renew_at));
-            futures_util::future::select(Box::pin(nudged), Box::pin(soon)).await;
-            if Instant::now() >= renew_at {
-                if let Err(error) = in_time(self.journal.renew()).await
-                    && is_final(&error)
-                {
-                    self.tell_lost(&error);
-                    return;
-                }
-                renew_at = Instant::now() + LEASE / RENEW;
+                return Some(error);
             }
         }
+    }
+
+    /// Until it is time to look again; false once the session has ended.
+    async fn rests_until(&self, renew_at: Instant) -> bool {
+        let Some(shared) = self.shared.upgrade() else { return false };
+        let is_over = || shared.exit.get().is_some();
+        if is_over() {
+            return false;
+        }
+        let now = Instant::now();
+        let nudged = async { shared.nudged.notified().await };
+        let soon = sleep_until((now + LOOK).min(renew_at.max(now + LOOK / 2)));
+        futures_util::future::select(Box::pin(nudged), Box::pin(soon)).await;
+        !is_over()
+    }
+
+    /// How long the store may take now: no longer than the lease holds, and once that is over for a last time.
+    fn bound(&self) -> Duration {
+        self.journal.lease().left().clamp(LAST, ANSWER)
     }
 
     fn post(&self, mail: Mail<T>) {
@@ -85,9 +117,10 @@ impl<T: Item> Watcher<T> {
             Error::Fenced { .. } => {
                 Some("another process has taken the session over; talk to that one".into())
             }
+            Error::Lapsed(_) => Some("open the session again once its store can be reached".into()),
             _ => None,
         };
-        self.post(Mail::Broke(ErrorReport { code: "store".into(), message: error.to_string(), hint }));
+        self.post(Mail::Lost(ErrorReport { code: "store".into(), message: error.to_string(), hint }));
     }
 
     /// Takes in whatever is new.

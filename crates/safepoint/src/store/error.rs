@@ -29,6 +29,9 @@ pub enum Error {
         /// The newest epoch.
         newest: u64,
     },
+    /// The lease was over before it could be renewed: somebody else may have the session.
+    #[error("the lease on session {0} was over before it could be renewed")]
+    Lapsed(SessionId),
     /// The item is not where the write says that it is: it was withdrawn, or taken before.
     #[error("item {0} is not there to be taken, put back or removed")]
     ItemElsewhere(u64),

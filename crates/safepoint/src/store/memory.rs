@@ -9,14 +9,13 @@ use std::{
 };
 
 use jiff::Timestamp;
-use tokio::time::Instant;
 
 use crate::ids::{ApprovalId, SessionId};
 
 use super::{
     Answer, ApprovalRow, Class, Decided, Decision, Entry, Error, Held, Item, Lease, NewSession, Notice,
-    Older, Outside, Owner, Page, Push, Pushed, Record, SessionRow, Stamp, StopIntent, StopRow, Store,
-    Verdict, Withdrawn, Write, is_free, journal::Appended, kept,
+    Older, Outside, Owner, Page, Push, Pushed, Record, SessionRow, Since, Stamp, StopIntent, StopRow, Store,
+    Verdict, Withdrawn, Write, is_free, journal::Appended,
 };
 
 mod append;
@@ -165,17 +164,16 @@ impl Store for MemoryStore {
     }
 
     fn acquire(&self, session: &SessionId, owner: Owner, ttl: Duration) -> Answer<'_, Lease> {
-        let (began, since) = (Instant::now(), self.outside.now());
-        let held = Held { owner, since, expires: kept(since.saturating_add(ttl).unwrap_or(Timestamp::MAX)) };
+        let (began, held) = (Since::now(), Held::by(owner, ttl, &self.outside));
         let epoch = self.lock().acquire(session, held, &self.outside);
         ready(epoch.map(|epoch| Lease::new(session.clone(), epoch, ttl, began)))
     }
 
     fn renew(&self, lease: &Lease) -> Answer<'_, Lease> {
-        let (began, now, mut state) = (Instant::now(), self.outside.now(), self.lock());
+        let (began, mut state) = (Since::now(), self.lock());
         let renewed = state.session_mut(lease.session()).and_then(|session| {
             let held = session.held_by(lease)?;
-            held.expires = kept(now.saturating_add(lease.ttl()).unwrap_or(Timestamp::MAX));
+            held.renew(lease.ttl(), &self.outside);
             Ok(Lease::new(lease.session().clone(), lease.epoch(), lease.ttl(), began))
         });
         ready(renewed)

@@ -11,6 +11,9 @@ pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 /// Tells whether an owner is alive.
 pub type Witness = Arc<dyn Fn(&Owner) -> Life + Send + Sync>;
 
+/// Tells how long the machine of an owner has run, its sleep included, if it is this machine since this start.
+pub type Uptime = Arc<dyn Fn(&Owner) -> Option<Duration> + Send + Sync>;
+
 /// The world outside of a store; tests put their own in its place.
 #[derive(Clone)]
 pub struct Outside {
@@ -18,6 +21,8 @@ pub struct Outside {
     pub clock: Clock,
     /// Whether an owner is alive.
     pub witness: Witness,
+    /// The clock by which a lease on this machine ends: nobody can set it.
+    pub uptime: Uptime,
     /// How long a lease must be over before somebody else takes the session without proof. Default 5 s.
     pub margin: Duration,
 }
@@ -25,7 +30,12 @@ pub struct Outside {
 impl Default for Outside {
     fn default() -> Self {
         const MARGIN: Duration = Duration::from_secs(5);
-        Self { clock: Arc::new(Timestamp::now), witness: Arc::new(Owner::life), margin: MARGIN }
+        Self {
+            clock: Arc::new(Timestamp::now),
+            witness: Arc::new(Owner::life),
+            uptime: Arc::new(Owner::uptime),
+            margin: MARGIN,
+        }
     }
 }
 

@@ -1,6 +1,8 @@
 //! Who holds a session, said so precisely that others can tell whether it is still alive.
 
-use std::{fmt, fs, process};
+use std::{fmt, fs, process, sync::OnceLock, time::Duration};
+
+use super::uptime::uptime;
 
 /// A process, on a machine, since a start. Two owners that differ in any part are different processes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,7 +39,7 @@ impl Owner {
         let pid = process::id();
         Self {
             host: word("/proc/sys/kernel/hostname"),
-            boot: word("/proc/sys/kernel/random/boot_id"),
+            boot: boot().to_owned(),
             space: space(),
             pid,
             started: started(pid).unwrap_or(0),
@@ -50,6 +52,12 @@ impl Owner {
     pub fn listening_at(mut self, socket: impl Into<String>) -> Self {
         self.socket = Some(socket.into());
         self
+    }
+
+    /// How long its machine has run, its sleep included, if it is this one since this start.
+    #[must_use]
+    pub fn uptime(&self) -> Option<Duration> {
+        if self.boot.is_empty() || self.boot != boot() { None } else { uptime() }
     }
 
     /// Whether it is alive, as far as it can be told from this process: only of processes on the same machine, by the
@@ -82,6 +90,12 @@ impl fmt::Display for Owner {
             if self.host.is_empty() { "this machine" } else { &self.host }
         )
     }
+}
+
+/// It is the same for as long as any process lives.
+fn boot() -> &'static str {
+    static BOOT: OnceLock<String> = OnceLock::new();
+    BOOT.get_or_init(|| word("/proc/sys/kernel/random/boot_id"))
 }
 
 fn word(path: &str) -> String {

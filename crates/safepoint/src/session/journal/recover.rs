@@ -188,7 +188,7 @@ fn found(journal: &Arc<Journal>, history: History, turn: Option<Turn>) -> Found 
     };
     match fate {
         Fate::Interrupted(_) | Fate::Failed(_) | Fate::Preempted(_) | Fate::Suspended(_) => {
-            let log = TurnLog::new(Arc::clone(journal), turn.turn, turn.before.clone(), turn.from);
+            let log = TurnLog::new(journal, turn.turn, turn.before.clone(), turn.from);
             let open = HashSet::new();
             let cut = if matches!(fate, Fate::Interrupted(_)) { turn.cut } else { Cut::Otherwise };
             found.left = Some(LeftTurn {

@@ -2,12 +2,13 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, OnceLock, PoisonError, Weak},
+    time::Duration,
 };
 
 use futures_core::future::BoxFuture;
 
-use super::{Journal, Line, line::Grown, unasked::answer_as_before};
+use super::{APPEND, Journal, Line, PAGE, line::Grown, unasked::answer_as_before, within};
 use crate::{
     approval::ApprovalRequest,
     event::{Answered, Fact, TakenSteer},
@@ -18,18 +19,18 @@ use crate::{
     tool::EffectClass,
 };
 
-/// How many records are read at once.
-const PAGE: usize = 1024;
-
 /// Records the facts of one turn.
 pub(in crate::session) struct TurnLog {
-    journal: Arc<Journal>,
+    /// Weak: the log is a part of outcomes, which may outlive the session, and must not hold its store.
+    journal: Weak<Journal>,
     turn: TurnId,
     /// The conversation before the turn, closed.
     base: History,
     /// Where in the journal the turn may begin.
     from: u64,
     seen: Mutex<Seen>,
+    /// Why a record was not written, or nobody knows whether it was: none is written after it (S3.4).
+    lost: OnceLock<String>,
 }
 
 /// What the facts so far say, as far as later ones need it.
@@ -41,8 +42,15 @@ struct Seen {
 }
 
 impl TurnLog {
-    pub(in crate::session) fn new(journal: Arc<Journal>, turn: TurnId, base: History, from: u64) -> Self {
-        Self { journal, turn, base, from, seen: Mutex::default() }
+    pub(in crate::session) fn new(journal: &Arc<Journal>, turn: TurnId, base: History, from: u64) -> Self {
+        Self {
+            journal: Arc::downgrade(journal),
+            turn,
+            base,
+            from,
+            seen: Mutex::default(),
+            lost: OnceLock::new(),
+        }
     }
 
     fn line(&self, record: &Record) -> Line {
@@ -108,10 +116,16 @@ impl TurnLog {
 
     /// A decision that was taken here, by somebody at this process's own terminal, is put into the store first, so
     /// that it is consumed once like any other.
-    async fn decide_first(&self, id: &ApprovalId, answer: &Answered) -> Result<(), LogError> {
+    async fn decide_first(
+        &self,
+        id: &ApprovalId,
+        answer: &Answered,
+        limit: Duration,
+    ) -> Result<(), LogError> {
         let Answered::Decided(decision) = answer else { return Ok(()) };
-        let journal = &self.journal;
-        let row = journal.store().approval(journal.session(), id).await.map_err(LogError::new)?;
+        let journal = self.journal()?;
+        let row =
+            within(limit, journal.store().approval(journal.session(), id)).await.map_err(LogError::new)?;
         let Some(row) = row else { return Ok(()) };
         if let store::ApprovalState::Decided { .. } = row.state {
             return Ok(());
@@ -122,54 +136,71 @@ impl TurnLog {
             principal: "the owner's approver".into(),
             bytes: serde_json::to_vec(decision).map_err(LogError::new)?,
         };
-        journal.store().decide(journal.session(), decision).await.map_err(LogError::new)?;
+        within(limit, journal.store().decide(journal.session(), decision)).await.map_err(LogError::new)?;
         Ok(())
     }
 
-    async fn answer_as_before(&self, id: &ApprovalId) -> Result<(), store::Error> {
-        let rows = self.journal.store().approvals(self.journal.session()).await?;
+    fn journal(&self) -> Result<Arc<Journal>, LogError> {
+        self.journal.upgrade().ok_or_else(|| LogError::new("the session that keeps it has ended"))
+    }
+
+    async fn answer_as_before(journal: &Journal, id: &ApprovalId) -> Result<(), store::Error> {
+        let rows = journal.store().approvals(journal.session()).await?;
         match rows.iter().find(|row| row.asked.id == *id) {
-            Some(row) => answer_as_before(&self.journal, &row.asked, &rows).await,
+            Some(row) => answer_as_before(journal, &row.asked, &rows).await,
             None => Ok(()),
         }
     }
 
-    async fn write(&self, record: Record) -> Result<u64, LogError> {
-        if let Fact::ApprovalClosed { id, answer, .. } = &*record.fact {
-            self.decide_first(id, answer).await?;
+    /// For every run of the turn's tree.
+    async fn write(&self, record: Record, limit: Duration) -> Result<u64, LogError> {
+        if let Some(why) = self.lost.get() {
+            return Err(LogError::new(why.clone()));
         }
+        let written = self.write_unless_lost(record, limit).await;
+        if let Err(error) = &written
+            && error.gone_steer().is_none()
+            && self.lost.set(format!("nothing more is written: {error}")).is_err()
+        {
+            // Somebody was first to meet it.
+        }
+        written
+    }
+
+    async fn write_unless_lost(&self, record: Record, limit: Duration) -> Result<u64, LogError> {
+        if let Fact::ApprovalClosed { id, answer, .. } = &*record.fact {
+            self.decide_first(id, answer, limit).await?;
+        }
+        let journal = self.journal()?;
         let (class, beside) = self.weigh(&record.path, &record.fact);
         let mut writes = vec![self.line(&record).write().map_err(LogError::new)?];
         writes.extend(beside);
         if let Fact::SteerTaken { steers, .. } = &*record.fact {
             // The item is delivered and taken in one: never lost, never twice.
             let items = steers.iter().filter_map(TakenSteer::item);
-            writes.extend(items.filter_map(|item| self.journal.number_of(item)).map(Write::TakeItem));
+            writes.extend(items.filter_map(|item| journal.number_of(item)).map(Write::TakeItem));
         }
-        let appended = match self.journal.append(writes, class).await {
+        let place = match journal.append_within(writes, class, limit).await {
             Err(error @ store::Error::ItemElsewhere(number)) => {
                 // Whoever took the item back has it.
-                let Some(item) = self.journal.item_of(number) else { return Err(LogError::new(error)) };
+                let Some(item) = journal.item_of(number) else { return Err(LogError::new(error)) };
                 return Err(LogError::steer_gone(SteerId::from(item.to_string()), error));
             }
-            appended => appended.map_err(unrecorded)?,
+            place => place.map_err(unrecorded)?,
         };
         if let Fact::ApprovalAsked(asked) = &*record.fact {
-            self.answer_as_before(&asked.id).await.map_err(unrecorded)?;
+            within(limit, Self::answer_as_before(&journal, &asked.id)).await.map_err(unrecorded)?;
         }
-        Ok(appended.first)
+        Ok(place)
     }
 
     async fn read_all(&self) -> Result<Vec<Record>, LogError> {
+        let journal = self.journal()?;
         let mut records = Vec::new();
         let mut from = Some(self.from);
         while let Some(position) = from {
-            let page = self
-                .journal
-                .store()
-                .read(self.journal.session(), position, PAGE)
-                .await
-                .map_err(LogError::new)?;
+            let page =
+                journal.store().read(journal.session(), position, PAGE).await.map_err(LogError::new)?;
             for entry in page.entries {
                 let record = entry.record.map_err(LogError::new)?;
                 let line = Line::read(entry.position, &record).map_err(LogError::new)?;
@@ -187,7 +218,11 @@ impl TurnLog {
 
 impl Log for TurnLog {
     fn append(&self, record: Record) -> BoxFuture<'_, Result<u64, LogError>> {
-        Box::pin(self.write(record))
+        Box::pin(self.write(record, APPEND))
+    }
+
+    fn append_within(&self, record: Record, limit: Duration) -> BoxFuture<'_, Result<u64, LogError>> {
+        Box::pin(self.write(record, limit))
     }
 
     fn read(&self) -> BoxFuture<'_, Result<Vec<Record>, LogError>> {

@@ -171,7 +171,6 @@ impl<T: Item> Owner<T> {
             _ => ExitReason::Stopped,
         };
         self.unhandled.sort_by_key(|(id, _)| *id);
-        let shared = Arc::clone(&self.shared);
         let exit = Exit {
             reason,
             cause: self.cause.take(),
@@ -181,7 +180,7 @@ impl<T: Item> Owner<T> {
             history: self.history.clone(),
             survivors: self.family_stop.alive(),
             persisted: self.persisted.clone(),
-            late: Arc::new(move || shared.door.take_late()),
+            late: self.shared.door.late(),
         };
         self.shared.over(exit);
     }

@@ -83,21 +83,29 @@ impl<T: Item> Owner<T> {
     }
 
     /// The run of an earlier turn below which this was asked, by one that goes on in the background.
-    fn elder(&self, id: &ApprovalId) -> Option<RunHandle> {
+    pub(super) fn elder(&self, id: &ApprovalId) -> Option<RunHandle> {
         self.elders.iter().find(|elder| elder.waits_below(id)).cloned()
     }
 
     /// Whether the turn that ended early may have asked this. What runs in the background was asked is heard of twice, from
     /// whoever decides here and from the store, and is not this turn's.
-    fn may_be_of_the_left_turn(&self, id: &ApprovalId) -> bool {
+    async fn may_be_of_the_left_turn(&mut self, id: &ApprovalId) -> bool {
         match self.left.as_ref().map(|(work, _)| work.outcome.as_ref()) {
             Some(Some(Outcome::Suspended(waiting))) => {
                 waiting.approvals().iter().any(|asked| asked.id == *id)
             }
             // Another owner left it: what was open is known since the session was opened.
             Some(None) => self.open.contains(id),
-            Some(Some(_)) | None => false,
+            // A failure leaves open what was asked, also by runs below it.
+            Some(Some(Outcome::Failed(_))) => self.is_of_the_left_run(id).await,
+            Some(Some(Outcome::Done(_) | Outcome::Stopped(_))) | None => false,
         }
+    }
+
+    async fn is_of_the_left_run(&mut self, id: &ApprovalId) -> bool {
+        let (Some(journal), Some((left, _))) = (&self.journal, &self.left) else { return false };
+        let row = in_time(journal.store().approval(journal.session(), id)).await;
+        matches!(row, Ok(Some(row)) if row.asked.run == left.run)
     }
 
     /// Acts on a decision that counts.
@@ -122,7 +130,7 @@ impl<T: Item> Owner<T> {
             return;
         }
         // Where nobody can go on with the turn, it stays in the store for somebody who can.
-        if !self.may_be_of_the_left_turn(&id)
+        if !self.may_be_of_the_left_turn(&id).await
             || self.is_foreign()
             || self.decisions.iter().any(|(decided, _)| *decided == id)
         {

@@ -3,10 +3,10 @@
 //! **Invariants**: an intent that was heeded and is not noted as seen to holds for the next owner (S7.2, S7.5); one of ours
 //! is never heeded a second time.
 
-use std::{collections::HashSet, sync::OnceLock};
+use std::{collections::HashSet, sync::OnceLock, time::Duration};
 
 use safepoint_scope::{StopRequest, Task};
-use tokio::sync::oneshot;
+use tokio::{sync::oneshot, time::timeout};
 
 use super::{Answer, Input, Item, Mail, Owner, TurnId, plan};
 use crate::{
@@ -20,6 +20,9 @@ use crate::{
     },
     store::{Class, Write},
 };
+
+/// How long the end of a session waits for the store to take it back.
+const GIVE_BACK: Duration = Duration::from_secs(2);
 
 /// What the store knows of stops, as far as it is not done with.
 #[derive(Default)]
@@ -191,8 +194,9 @@ impl<T: Item> Owner<T> {
     async fn note_seen(&mut self, numbers: Vec<u64>) {
         let Some(journal) = self.journal.clone().filter(|_| !numbers.is_empty()) else { return };
         let writes = numbers.into_iter().map(Write::StopSeen).collect();
-        if let Err(error) = journal.append_in_time(writes, Class::Recorded).await {
-            self.broke(plan::store_report(&error)).await;
+        if let Err(error) = journal.append(writes, Class::Recorded).await {
+            self.fail_unless_stopped(plan::store_report(&error));
+            self.step(Input::Broke).await;
         }
     }
 
@@ -208,12 +212,13 @@ impl<T: Item> Owner<T> {
         let writes: Vec<_> = numbers.into_iter().map(Write::StopSeen).collect();
         if self.persisted == Persisted::Yes
             && !writes.is_empty()
-            && journal.append_in_time(writes, Class::Recorded).await.is_err()
+            && journal.append(writes, Class::Recorded).await.is_err()
         {
             // They hold for the next owner, who ends at once: asked for twice, and lost never.
         }
-        if let Err(_lost) = in_time(journal.release()).await {
-            // It lapses by itself.
+        if !matches!(timeout(GIVE_BACK, journal.give_back()).await, Ok(Ok(()))) {
+            // Nobody is to be locked out by a lease that nobody holds; whoever waits for the end need not wait for this.
+            drop(self.scope.spawn("giving the session back", journal.give_back_at_last()));
         }
     }
 }

@@ -2,11 +2,16 @@
 //!
 //! **Invariants**: no turn starts that is not recorded; after a failed write nothing more is written.
 
+use safepoint_scope::Code;
+
 use super::{Effect, ErrorReport, Fate, Input, Item, ItemId, Outcome, Owner, TurnId, plan};
 use crate::{
     outcome::Persisted,
-    session::{journal::Line, machine::From},
-    store::{self, Class, Write},
+    session::{
+        journal::{Journal, Line, in_time},
+        machine::From,
+    },
+    store::{self, ApprovalState, Class, Closed, Write},
 };
 
 impl<T: Item> Owner<T> {
@@ -17,15 +22,19 @@ impl<T: Item> Owner<T> {
         if self.persisted != Persisted::Yes {
             return;
         }
+        let questions = match self.questions_of_the_left(&journal, effects).await {
+            Ok(questions) => questions,
+            Err(error) => return self.lose(&error, effects),
+        };
         loop {
             let writes = match self.writes(effects) {
                 Ok(writes) if writes.is_empty() => return,
-                Ok(writes) => writes,
+                Ok(writes) => writes.into_iter().chain(questions.iter().cloned()).collect(),
                 Err(error) => {
                     return self.lose(&store::Error::Failed(store::Cause::new(error.to_string())), effects);
                 }
             };
-            match journal.append_in_time(writes, Class::Recorded).await {
+            match journal.append(writes, Class::Recorded).await {
                 Ok(_) => return self.note_taken(effects),
                 // Somebody took the item back while the turn was planned: it is planned anew, without it.
                 Err(store::Error::ItemElsewhere(number)) if self.take_back(number, effects) => {}
@@ -35,6 +44,23 @@ impl<T: Item> Owner<T> {
                 Err(error) => return self.lose(&error, effects),
             }
         }
+    }
+
+    /// A new turn closes the one that was left: what that one asked, and nobody has answered, is taken back with it.
+    async fn questions_of_the_left(
+        &mut self,
+        journal: &Journal,
+        effects: &[Effect],
+    ) -> Result<Vec<Write>, store::Error> {
+        let begins = effects.iter().any(|effect| matches!(effect, Effect::Start { from: From::Plan, .. }));
+        let Some((left, _)) = self.left.as_ref().filter(|_| begins) else { return Ok(Vec::new()) };
+        let rows = in_time(journal.store().approvals(journal.session())).await?;
+        let open = rows.into_iter().filter(|row| {
+            row.state == ApprovalState::Open
+                && row.asked.run == left.run
+                && self.elder(&row.asked.id).is_none()
+        });
+        Ok(open.map(|row| Write::CloseApproval(row.asked.id, Closed::Withdrawn)).collect())
     }
 
     /// What these effects say, as writes of one transaction.
@@ -103,6 +129,23 @@ impl<T: Item> Owner<T> {
         Some(ErrorReport { code: "store".into(), message: why.to_owned(), hint: None })
     }
 
+    /// Nothing more is written, and all that runs is ended (S7.14).
+    pub(super) async fn lose_hold(&mut self, error: ErrorReport) {
+        if self.persisted == Persisted::Yes {
+            self.persisted = Persisted::No(error.message.clone());
+        }
+        self.ended_by = Some(Code::LEASE);
+        self.fail_unless_stopped(error);
+        self.step(Input::Broke).await;
+    }
+
+    /// A session that was asked to stop has stopped, whatever became of its records; any other has failed (S2.13).
+    pub(super) fn fail_unless_stopped(&mut self, error: ErrorReport) {
+        if !self.machine.is_stopping() {
+            self.fail(error);
+        }
+    }
+
     fn note_taken(&mut self, effects: &[Effect]) {
         for effect in effects {
             match effect {
@@ -152,7 +195,7 @@ impl<T: Item> Owner<T> {
     fn lose(&mut self, error: &store::Error, effects: &mut Vec<Effect>) {
         self.persisted =
             if error.is_uncertain() { Persisted::Unknown } else { Persisted::No(error.to_string()) };
-        self.fail(plan::store_report(error));
+        self.fail_unless_stopped(plan::store_report(error));
         let now = self.now();
         if let Some(turn) = begun(effects) {
             effects.retain(|effect| !matches!(effect, Effect::Start { .. }));

@@ -13,8 +13,9 @@ use crate::{
     log::{Log, MemoryLog},
     run::Run,
     session::{
+        TurnView,
         journal::TurnLog,
-        machine::{End, EndedBy, From, Leftover, Watch, Why},
+        machine::{End, EndedBy, From, Leftover, Phase, Watch, Why},
     },
 };
 
@@ -83,7 +84,7 @@ impl<T: Item> Owner<T> {
         let Some(journal) = &self.journal else { return Arc::new(MemoryLog::default()) };
         let mut base = before.clone();
         base.close();
-        Arc::new(TurnLog::new(Arc::clone(journal), turn, base, journal.head()))
+        Arc::new(TurnLog::new(journal, turn, base, journal.head()))
     }
 
     pub(super) fn stop_run(&mut self, turn: TurnId, why: Why) {
@@ -123,15 +124,25 @@ impl<T: Item> Owner<T> {
             }
             Why::Protected => StopRequest::at(SafePoints::AFTER_ALL_CALLS)
                 .because(preempted("newer items came; this turn may finish its first round")),
-            Why::Broken => StopRequest::now().reach(Reach::Tree).because(
-                Reason::new(Code::SHUTDOWN).by(Actor::Engine).saying("a callback of the session failed"),
-            ),
+            Why::Broken => StopRequest::now().reach(Reach::Tree).because(self.why_broken()),
         };
         Some(request)
     }
 
+    fn why_broken(&self) -> Reason {
+        let code = self.ended_by.clone().unwrap_or(Code::SHUTDOWN);
+        let why = self.error.as_ref().map_or("the session failed".to_owned(), |error| error.message.clone());
+        Reason::new(code).by(Actor::Engine).saying(why)
+    }
+
     pub(super) fn at_work(&self, turn: TurnId) -> Option<&RunHandle> {
         self.work.as_ref().filter(|work| work.turn == turn)?.handle.as_ref()
+    }
+
+    pub(super) fn view(&self) -> Option<TurnView> {
+        let Phase::Running(running) = self.machine.phase() else { return None };
+        let work = self.work.as_ref()?;
+        Some(TurnView { turn: running.turn, items: self.machine.items().to_vec(), run: work.handle.clone()? })
     }
 
     pub(super) async fn settled(&mut self, turn: TurnId, outcome: Outcome) {
@@ -162,7 +173,8 @@ impl<T: Item> Owner<T> {
         self.work = Some(work);
         self.step(Input::Settled { turn, end }).await;
         if let Some(error) = lost {
-            self.broke(error).await;
+            self.fail_unless_stopped(error);
+            self.step(Input::Broke).await;
         }
         if let Some(error) = panicked {
             self.broke(error).await;

@@ -1,0 +1,185 @@
+//! The hold on a session: ended with the lease, given back with the end, and told to whoever ends commands by it.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
+
+use safepoint::{
+    Agent,
+    approval::Approvals,
+    ids::SessionId,
+    outcome::Persisted,
+    receipt::Ending,
+    session::{Chat, Fate, Session, SessionBuilder, SessionEvent, SessionStop},
+    store::{self, MemoryStore, Owner, Store, uptime},
+    tool::{EffectClass, from_fn},
+};
+use safepoint_testkit::{
+    fault_store::{Fault, FaultStore},
+    script::{Reply, Script},
+    scripted::ScriptedModel,
+    valve::Valve,
+};
+use serde_json::json;
+
+use super::world::seen;
+
+/// How long a lease holds.
+const LEASE: Duration = Duration::from_secs(10);
+/// After how much longer somebody else may take the session.
+const MARGIN: Duration = Duration::from_secs(5);
+/// No wait of these tests is longer.
+const BOUND: Duration = Duration::from_secs(60);
+
+fn chat(gate: &Valve) -> SessionBuilder<String> {
+    let gate = gate.clone();
+    let pay = from_fn("pay", "pays, once it is let", move |_cx, (): ()| {
+        let gate = gate.clone();
+        async move {
+            gate.pass().await;
+            Ok("paid")
+        }
+    });
+    let replies = [Reply::call("pay", json!({})), Reply::text("done")];
+    let model = ScriptedModel::new(Script::of(replies));
+    let tool = pay.with(|spec| spec.effect(EffectClass::Unsafe));
+    Session::builder(Chat::new(Agent::builder(model).approvals(Approvals::Auto).tool(tool).build()))
+}
+
+async fn open(chat: SessionBuilder<String>, store: &Arc<dyn Store>) -> Result<Session<String>, store::Error> {
+    chat.open(Arc::clone(store), SessionId::from("s"), Owner::here()).await
+}
+
+async fn records(store: &dyn Store) -> u64 {
+    store.open(&SessionId::from("s")).await.unwrap().head
+}
+
+/// S7.14, S7.4: an owner that cannot reach its store any more goes on until its lease is over, and then nothing: the call is
+/// ended, by the code `lease`, well before anybody else may have the session, and nothing is written, also when the store is
+/// back.
+#[tokio::test(start_paused = true)]
+async fn an_owner_that_is_cut_off_ends_its_effects_with_its_lease() {
+    let inner: Arc<dyn Store> = Arc::new(MemoryStore::default());
+    let away = Arc::new(FaultStore::unarmed(Arc::clone(&inner), Fault::Away));
+    let gate = Valve::shut();
+    let session = open(chat(&gate), &(Arc::clone(&away) as Arc<dyn Store>)).await.unwrap();
+    drop(session.push("go".to_owned()).unwrap());
+    gate.came(1).await;
+    away.arm();
+    let (began, written) = (tokio::time::Instant::now(), records(&*inner).await);
+    let ended = seen(&session, |event| matches!(event, SessionEvent::TurnEnded { .. }));
+    let SessionEvent::TurnEnded { fate, receipt, .. } = tokio::time::timeout(BOUND, ended).await.unwrap()
+    else {
+        panic!("the end of a turn")
+    };
+    let took = began.elapsed();
+    assert!(took < LEASE + MARGIN / 2, "its effects ended after {took:?}");
+    assert!(took > LEASE / 2, "a hiccup costs nothing: {took:?}");
+    assert!(matches!(fate, Fate::Interrupted(_)), "{fate:?}");
+    let stop = receipt.stop.as_ref().unwrap();
+    assert_eq!((receipt.ending, stop.reason.code.as_str()), (Ending::Stopped, "lease"), "{receipt}");
+    away.come_back();
+    let exit = tokio::time::timeout(BOUND, session.done()).await.unwrap();
+    assert!(
+        matches!(exit.persisted(), Persisted::No(why) if why.contains("lease")),
+        "{:?}",
+        exit.persisted()
+    );
+    assert_eq!(records(&*inner).await, written, "it has written after its lease");
+}
+
+/// S7.14: a store that is away for less than the lease costs nothing.
+#[tokio::test(start_paused = true)]
+async fn a_store_that_comes_back_before_the_lease_is_over_costs_nothing() {
+    let inner: Arc<dyn Store> = Arc::new(MemoryStore::default());
+    let away = Arc::new(FaultStore::unarmed(Arc::clone(&inner), Fault::Away));
+    let gate = Valve::shut();
+    let session = open(chat(&gate), &(Arc::clone(&away) as Arc<dyn Store>)).await.unwrap();
+    let ticket = session.push("go".to_owned()).unwrap();
+    gate.came(1).await;
+    away.arm();
+    tokio::time::sleep(LEASE / 3).await;
+    away.come_back();
+    gate.open_for_all();
+    let fate = tokio::time::timeout(BOUND, ticket.fate()).await.unwrap();
+    assert!(matches!(fate, Fate::Completed(_)), "{fate:?}");
+}
+
+/// S7.14: whoever ends commands with the lease is told its end as it is taken, and each time that it is held on to, by the clock
+/// that counts while the machine sleeps.
+#[tokio::test(start_paused = true)]
+async fn each_renewal_is_told_with_the_moment_at_which_it_ends() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let tells = Arc::clone(&told);
+    let before = uptime().unwrap();
+    let chat = chat(&Valve::open()).on_lease(move |until| tells.lock().unwrap().push(until));
+    let session = open(chat, &store).await.unwrap();
+    let first = told.lock().unwrap()[0];
+    assert!(first >= before + LEASE && first <= uptime().unwrap() + LEASE, "{first:?}");
+    tokio::time::sleep(LEASE).await;
+    let all = told.lock().unwrap().clone();
+    assert!(all.len() > 2, "held on to in time: {all:?}");
+    assert!(all.is_sorted(), "{all:?}");
+    drop(session.stop(SessionStop::now()));
+    session.done().await;
+}
+
+/// S7.4: a session that ended while the store did not take it back is free again as soon as the store can be used, and nobody,
+/// its own process least of all, waits for its lease.
+#[tokio::test]
+async fn a_session_that_could_not_be_given_back_is_given_back_later() {
+    for fault in [Fault::Refused, Fault::Full, Fault::Unknown] {
+        let inner: Arc<dyn Store> = Arc::new(MemoryStore::default());
+        let faulty = Arc::new(FaultStore::unarmed(Arc::clone(&inner), fault.clone()));
+        faulty.arm_named("release", 0);
+        let store = Arc::clone(&faulty) as Arc<dyn Store>;
+        let session = open(chat(&Valve::open()), &store).await.unwrap();
+        drop(session.stop(SessionStop::now()));
+        session.done().await;
+        assert!(faulty.was_met());
+        let began = Instant::now();
+        while let Err(error) = open(chat(&Valve::open()), &store).await {
+            assert!(matches!(error, store::Error::Held(..)), "{error}");
+            assert!(began.elapsed() < LEASE / 2, "{fault:?}: it is locked out by itself");
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+/// S6.10, S7.4: a session that has ended holds nothing of its store, whoever still holds its handle, its exit, its events and its
+/// last outcome.
+#[tokio::test]
+async fn a_session_that_has_ended_lets_go_of_its_store() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+    let gate = Valve::shut();
+    let session = open(chat(&gate).keep_late(), &store).await.unwrap();
+    drop(session.push("go".to_owned()).unwrap());
+    gate.came(1).await;
+    drop(session.stop(SessionStop::now()));
+    let exit = session.done().await;
+    assert!(exit.open().is_some_and(|open| open.outcome.is_some()));
+    assert!(session.push("late".to_owned()).is_err());
+    let began = Instant::now();
+    while Arc::strong_count(&store) > 1 {
+        assert!(began.elapsed() < BOUND, "{} hold the store", Arc::strong_count(&store) - 1);
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(exit.take_late(), ["late"]);
+}
+
+/// S6.10: handle and exit do not hold each other.
+#[tokio::test]
+async fn a_session_that_has_ended_is_freed() {
+    let session = chat(&Valve::open()).start();
+    drop(session.stop(SessionStop::now()));
+    let exit = session.done().await;
+    let watched = Arc::downgrade(&exit);
+    drop((exit, session));
+    let began = Instant::now();
+    while watched.upgrade().is_some() {
+        assert!(began.elapsed() < BOUND, "the exit is held by the session, and the session by the exit");
+        tokio::task::yield_now().await;
+    }
+}

@@ -1,0 +1,161 @@
+//! Questions that stay open: neither a crash, wherever it comes, nor a turn that fails takes one back.
+
+use std::{sync::Arc, time::Duration};
+
+use safepoint::{
+    Agent,
+    approval::{Approval, Approvals, Decision, Unanswered},
+    child::Child,
+    ids::SessionId,
+    session::{Chat, Fate, Session, SessionEvent},
+    store::{self, ApprovalRow, ApprovalState, Decided, MemoryStore, Owner, Store},
+    tool::{EffectClass, FnTool, from_fn},
+};
+use safepoint_testkit::{
+    fault_store::{Fault, FaultStore},
+    script::{Reply, Script},
+    scripted::ScriptedModel,
+    valve::Valve,
+};
+use serde_json::{Value, json};
+
+use super::world::seen;
+
+/// No wait of these tests is longer.
+const BOUND: Duration = Duration::from_secs(60);
+
+fn tool(name: &str, gate: &Valve) -> FnTool {
+    let gate = gate.clone();
+    from_fn(name, "does it, once it is let", move |_cx, (): ()| {
+        let gate = gate.clone();
+        async move {
+            gate.pass().await;
+            Ok("ok")
+        }
+    })
+}
+
+/// It calls a run that asks about `charge`, asks itself about `bill`, and `look`s until the gate is open.
+fn agent(gate: &Valve) -> Agent {
+    let model = ScriptedModel::new(Script::of([
+        Reply::call("helper", json!({"task": "half"}))
+            .and_call("bill", json!({}))
+            .and_call("look", json!({}))
+            .when("go", 0),
+        Reply::text("done").when("go", 3),
+        Reply::call("charge", json!({})).when("half", 0),
+        Reply::text("half done").when("half", 1),
+    ]));
+    let asks = |name: &str| tool(name, &Valve::open()).with(|spec| spec.approval(Approval::Needed));
+    let builder = || Agent::builder(model.clone()).approvals(Approvals::Ask(None, Unanswered::Suspend));
+    let inside = builder().tool(asks("charge")).build();
+    let look = tool("look", gate).with(|spec| spec.effect(EffectClass::ReadOnly));
+    builder().child(Child::new("helper", "does the half", &inside)).tool(asks("bill")).tool(look).build()
+}
+
+/// Of a process that is dead by the time anybody asks.
+async fn open(store: Arc<dyn Store>, gate: &Valve) -> Result<Session<String>, store::Error> {
+    let owner = Owner { pid: u32::MAX, ..Owner::here() };
+    Session::builder(Chat::new(agent(gate))).open(store, SessionId::from("s"), owner).await
+}
+
+async fn rows(store: &Arc<dyn Store>) -> Vec<ApprovalRow> {
+    store.approvals(&SessionId::from("s")).await.unwrap()
+}
+
+/// The facts of the journal.
+async fn facts(store: &Arc<dyn Store>) -> Vec<Value> {
+    let page = store.read(&SessionId::from("s"), 0, 100_000).await.unwrap();
+    let line =
+        |entry: &store::Entry| serde_json::from_slice::<Value>(&entry.record.clone().unwrap().bytes).unwrap();
+    page.entries.iter().map(|entry| line(entry)["fact"].clone()).collect()
+}
+
+fn count(facts: &[Value], kind: &str) -> usize {
+    facts.iter().filter(|fact| fact["fact"] == kind).count()
+}
+
+/// Until it is so.
+async fn until<F: Future<Output = bool>>(what: &str, mut is_so: impl FnMut() -> F) {
+    let waiting = async {
+        while !is_so().await {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(BOUND, waiting).await.unwrap_or_else(|_| panic!("{what} did not come to be"));
+}
+
+/// A life that asks both questions, and dies while a call of the root runs.
+async fn asked_and_died(store: &Arc<dyn Store>) {
+    let (faulty, gate) = (Arc::new(FaultStore::unarmed(Arc::clone(store), Fault::GoneBefore)), Valve::shut());
+    let first = open(Arc::clone(&faulty) as Arc<dyn Store>, &gate).await.unwrap();
+    drop(first.push("go".to_owned()).unwrap());
+    until("both questions", || async { rows(store).await.len() == 2 }).await;
+    gate.came(1).await;
+    faulty.arm();
+    first.look();
+    tokio::time::timeout(BOUND, first.done()).await.unwrap();
+}
+
+/// Somebody says yes to the question of the run inside, while nobody owns the session.
+async fn say_yes_inside(store: &Arc<dyn Store>) {
+    let rows = rows(store).await;
+    let inside =
+        rows.iter().find(|row| String::from_utf8_lossy(&row.asked.bytes).contains("charge")).unwrap();
+    let bytes = serde_json::to_vec(&Decision::Approve).unwrap();
+    let (id, digest) = (inside.asked.id.clone(), inside.asked.digest.clone());
+    let yes = store::Decision { id, digest, principal: "somebody".into(), bytes };
+    assert_eq!(store.decide(&SessionId::from("s"), yes).await.unwrap(), Decided::Taken);
+}
+
+/// A life that takes the turn up and dies before this operation; whether it did.
+async fn took_up_and_died(store: &Arc<dyn Store>, at: usize) -> bool {
+    let started = count(&facts(store).await, "call_started");
+    let faulty = Arc::new(FaultStore::over(Arc::clone(store), at, Fault::GoneBefore));
+    let Ok(second) = open(Arc::clone(&faulty) as Arc<dyn Store>, &Valve::shut()).await else { return true };
+    second.resume().await;
+    // Both calls that ran before run again, or it is dead before that.
+    until("the second life", || async {
+        second.look();
+        second.is_done() || count(&facts(store).await, "call_started") == started + 2
+    })
+    .await;
+    let has_died = second.is_done();
+    faulty.arm();
+    second.look();
+    tokio::time::timeout(BOUND, second.done()).await.unwrap();
+    has_died
+}
+
+/// S7.2, S8.3, S8.4 / T10: a turn waits with a question of its own and one of a run inside. It dies, is taken up and dies
+/// again, wherever; a decision that was taken meanwhile is used, the other question is open under its own name, and nothing of
+/// it is a failure.
+#[tokio::test]
+async fn a_decision_taken_between_two_deaths_is_used_and_takes_nothing_back() {
+    for at in 0.. {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+        asked_and_died(&store).await;
+        let has_died = took_up_and_died(&store, at).await;
+        say_yes_inside(&store).await;
+        let third = open(Arc::clone(&store), &Valve::open()).await.unwrap();
+        third.resume().await;
+        let bill = || async {
+            let rows = rows(&store).await;
+            assert_eq!(rows.len(), 2, "at {at}: asked anew");
+            rows.into_iter().find(|row| row.state == ApprovalState::Open).unwrap()
+        };
+        let fate = |wanted: fn(Fate) -> bool| {
+            seen(&third, move |event| matches!(event, SessionEvent::TurnEnded { fate, .. } if wanted(*fate)))
+        };
+        tokio::time::timeout(BOUND, fate(|fate| matches!(fate, Fate::Suspended(_)))).await.unwrap();
+        third.decide(&bill().await.asked.id, Decision::Approve).await.unwrap();
+        tokio::time::timeout(BOUND, fate(|fate| matches!(fate, Fate::Completed(_)))).await.unwrap();
+        let facts = facts(&store).await;
+        assert_eq!(count(&facts, "approval_asked"), 2, "at {at}");
+        assert!(!facts.iter().any(|fact| fact["receipt"]["ending"] == "failed"), "at {at}: {facts:?}");
+        if !has_died {
+            assert!(at > 8, "a life that takes a turn up has more operations than {at}");
+            return;
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Whose stop it was: what is asked through the store, or by a tool, stands in the receipt as it was asked.
+
+use std::{sync::Arc, time::Duration};
+
+use safepoint::{
+    Actor, Agent, Code, Reason, StopRequest,
+    approval::Approvals,
+    ids::SessionId,
+    receipt::{ReasonReport, Receipt},
+    session::{Chat, Intent, Session, SessionEvent, SessionStop, ask_stop},
+    store::{MemoryStore, Owner, Store},
+    tool::{Cx, from_fn},
+};
+use safepoint_testkit::{
+    script::{Reply, Script},
+    scripted::ScriptedModel,
+    valve::Valve,
+};
+use serde_json::json;
+
+use super::world::seen;
+
+/// No wait of these tests is longer.
+const BOUND: Duration = Duration::from_secs(60);
+
+async fn receipt(session: &Session<String>) -> Arc<Receipt> {
+    let ended = seen(session, |event| matches!(event, SessionEvent::TurnEnded { .. }));
+    match tokio::time::timeout(BOUND, ended).await.unwrap() {
+        SessionEvent::TurnEnded { receipt, .. } => receipt,
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn open(store: &Arc<dyn Store>, agent: Agent) -> Session<String> {
+    Session::builder(Chat::new(agent))
+        .open(Arc::clone(store), SessionId::from("s"), Owner::here())
+        .await
+        .unwrap()
+}
+
+fn pays() -> ScriptedModel {
+    ScriptedModel::new(Script::of([Reply::call("pay", json!({})), Reply::text("done")]))
+}
+
+/// S1.10, S7.5: a stop of the turn, or of the session, asked through the store: the receipt says who asked, by name, why, when,
+/// and what it began with.
+#[tokio::test]
+async fn a_stop_through_the_store_says_who_asked() {
+    let root = Reason::user("the alarm").by(Actor::Named("bob".into()));
+    let asked =
+        Reason::new(Code::SHUTDOWN).by(Actor::Remote("alice".into())).saying("deploy").caused_by(&root);
+    let intents = [
+        Intent::Turn(None, StopRequest::now().because(asked.clone())),
+        Intent::Session(SessionStop::now().reason(asked.clone())),
+    ];
+    for intent in intents {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+        let gate = Valve::shut();
+        let waits = gate.clone();
+        let pay = from_fn("pay", "pays, once it is let", move |_cx, (): ()| {
+            let gate = waits.clone();
+            async move {
+                gate.pass().await;
+                Ok("paid")
+            }
+        });
+        let session = open(&store, Agent::builder(pays()).approvals(Approvals::Auto).tool(pay).build()).await;
+        drop(session.push("go".to_owned()).unwrap());
+        gate.came(1).await;
+        ask_stop(&*store, &SessionId::from("s"), &intent).await.unwrap();
+        session.look();
+        let receipt = receipt(&session).await;
+        let stop = receipt.stop.as_ref().unwrap();
+        assert_eq!(stop.reason, ReasonReport::from(&asked));
+        assert_eq!(
+            (stop.reason.actor.as_str(), stop.reason.root().actor.as_str()),
+            ("remote alice", "person bob")
+        );
+        assert_eq!(stop.requests[0].reason, stop.reason);
+        let told = receipt.to_string();
+        assert!(
+            told.contains("shutdown (remote alice): deploy; it began with user (person bob): the alarm"),
+            "{told}"
+        );
+    }
+}
+
+/// S1.10, S2.14: a tool that asks for a stop and says no reason has asked itself, and not the program.
+#[tokio::test]
+async fn a_stop_that_a_tool_asks_without_a_reason_is_the_tools() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+    let pay = from_fn("pay", "pays, and has the run stop", |cx: Cx, (): ()| async move {
+        cx.stop_run(StopRequest::graceful_unbounded());
+        Ok("paid")
+    });
+    let session = open(&store, Agent::builder(pays()).approvals(Approvals::Auto).tool(pay).build()).await;
+    drop(session.push("go".to_owned()).unwrap());
+    let receipt = receipt(&session).await;
+    let reason = &receipt.stop.as_ref().unwrap().reason;
+    assert_eq!((reason.code.as_str(), reason.actor.as_str()), ("tool", "tool pay"));
+}

@@ -1,0 +1,48 @@
+//! The clock of the machine's start: it counts while the machine sleeps, and nobody can set it.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// How long this machine has run, its sleep included; none where that is not known.
+#[must_use]
+pub fn uptime() -> Option<Duration> {
+    #[cfg(target_os = "linux")]
+    {
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+        Some(Duration::new(u64::try_from(now.tv_sec).ok()?, u32::try_from(now.tv_nsec).ok()?))
+    }
+    #[cfg(not(target_os = "linux"))]
+    None
+}
+
+/// A moment from which a duration is counted, by the task's clock and by the machine's.
+#[derive(Clone, Copy, Debug)]
+pub struct Since {
+    task: Instant,
+    machine: Option<Duration>,
+}
+
+impl Since {
+    /// Now.
+    #[must_use]
+    pub fn now() -> Self {
+        Self { task: Instant::now(), machine: uptime() }
+    }
+
+    /// How much of `time` is left, by whichever clock has less.
+    #[must_use]
+    pub fn left(&self, time: Duration) -> Duration {
+        let left = time.saturating_sub(self.task.elapsed());
+        match (self.machine, uptime()) {
+            (Some(since), Some(now)) => left.min(time.saturating_sub(now.saturating_sub(since))),
+            (None, _) | (_, None) => left,
+        }
+    }
+
+    /// The moment at which `time` is over, by the machine's clock.
+    #[must_use]
+    pub fn end_of(&self, time: Duration) -> Option<Duration> {
+        self.machine.map(|since| since.saturating_add(time))
+    }
+}
