@@ -144,7 +144,7 @@ async fn misfits_are_told_to_the_model() {
             ("pay", json!("{not json"), "not JSON"),
         ] {
             // Gemini's own server reads the arguments: what is not JSON never comes through.
-            let says = if wire == Wire::Gemini && says == "not JSON" { "not of type" } else { says };
+            let says = if wire == Wire::Gemini && says == "not JSON" { "want object" } else { says };
             let server = server([Reply::call(name, args), Reply::text("I see")]).await;
             let agent = builder(&server, wire).tool(pay()).build();
             let handle = agent.run("pay").detach();
