@@ -178,11 +178,6 @@ impl View {
         match outcome {
             Outcome::Done(_) => {}
             Outcome::Stopped(_) | Outcome::Suspended(_) => {
-                // What somebody else's agent said is not streamed; what it said before the stop is not lost.
-                if receipt.model.is_none() && !outcome.partial_text().is_empty() {
-                    self.screen.text(outcome.partial_text());
-                    self.screen.end_line();
-                }
                 self.screen.note(&receipt.to_string());
             }
             Outcome::Failed(error) => {

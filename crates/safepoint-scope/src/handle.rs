@@ -1,4 +1,5 @@
-//! The right to ask: handed out when a scope is made, to whoever may stop it. It cannot see inside, and cannot act.
+//! The right to ask, and to say that the work is over: handed out when a scope is made, to whoever may stop it, and not
+//! to who works in it. It cannot see inside, and cannot act.
 
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use crate::{
     request::StopRequest,
 };
 
-/// May ask a scope to stop, and wait for its end. Cheap to clone, usable from any thread and from inside the work.
+/// May ask a scope to stop, fix its end, and wait for it. Cheap to clone, usable from any thread and from inside the work.
 #[derive(Clone, Debug)]
 pub struct StopHandle {
     node: Arc<Node>,
@@ -27,11 +28,11 @@ impl StopHandle {
     ///
     /// ```
     /// use safepoint_scope::{Asked, SafePoints, Scope, StopRequest};
-    /// let (scope, handle) = Scope::root();
+    /// let (_scope, handle) = Scope::root();
     /// assert_eq!(handle.stop(StopRequest::at(SafePoints::AFTER_MODEL)), Asked::First);
     /// assert_eq!(handle.stop(StopRequest::now()), Asked::Strengthened);
     /// assert_eq!(handle.stop(StopRequest::at(SafePoints::ANY)), Asked::NothingAdded);
-    /// scope.settle();
+    /// handle.settle();
     /// assert_eq!(handle.stop(StopRequest::now()), Asked::TooLate);
     /// ```
     pub fn stop(&self, request: StopRequest) -> Asked {
@@ -56,6 +57,13 @@ impl StopHandle {
     #[must_use]
     pub fn requests(&self) -> Vec<Logged> {
         self.node.requests()
+    }
+
+    /// Fixes the end of the scope: later requests are told that they came too late. True the first time.
+    pub fn settle(&self) -> bool {
+        let first = self.node.core.settle();
+        self.node.run.ended.notify_waiters();
+        first
     }
 
     /// Whether the end is fixed.

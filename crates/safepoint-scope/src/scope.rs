@@ -222,13 +222,6 @@ impl Scope {
         self.node.run.tracker.alive()
     }
 
-    /// Fixes the end of this scope: later requests are told that they came too late. True the first time.
-    pub fn settle(&self) -> bool {
-        let first = self.node.core.settle();
-        self.node.run.ended.notify_waiters();
-        first
-    }
-
     /// Whether the end is fixed.
     #[must_use]
     pub fn is_settled(&self) -> bool {

@@ -34,7 +34,7 @@ async fn two_runs_share_nothing() {
     assert_eq!(stop_before.stop(StopRequest::now()), Asked::First);
     let (other, handle) = Scope::root();
     assert!(!other.is_stopping() && other.demand().is_none() && handle.stop_requested().is_none());
-    before.settle();
+    stop_before.settle();
     assert_eq!(stop_before.stop(StopRequest::now()), Asked::TooLate);
     assert!(other.pass::<Step>(SafePoints::ANY, &()).is_ok() && !handle.is_settled());
     assert_eq!(other.run(async { 7 }).await.ok(), Some(7));
@@ -59,7 +59,7 @@ async fn a_stop_before_the_start_holds() {
 async fn a_late_request_leaves_no_trace() {
     let (scope, handle) = Scope::root();
     handle.stop(StopRequest::at(SafePoints::AFTER_MODEL).because(Reason::user("enough")));
-    scope.settle();
+    handle.settle();
     assert_eq!(handle.stop(StopRequest::now().because(Reason::new(Code::SHUTDOWN))), Asked::TooLate);
     assert_eq!(handle.stop_requested().expect("asked in time").text(), "enough");
     assert_eq!(handle.requests().len(), 1);
@@ -71,7 +71,7 @@ async fn a_late_request_leaves_no_trace() {
 async fn no_request_is_missed_by_whoever_goes_to_wait() {
     for _ in 0..ROUNDS {
         let (run, handle) = Scope::root();
-        let (call, _) = run.child();
+        let (call, of_call) = run.child();
         let (nested, _) = call.child_run(Link::Attached);
         let start = Arc::new(Barrier::new(4));
         let waiters = [run.clone(), call.clone(), nested].map(|scope| {
@@ -83,7 +83,7 @@ async fn no_request_is_missed_by_whoever_goes_to_wait() {
         });
         start.wait().await;
         // A notification for somebody else, in the midst of it.
-        call.settle();
+        of_call.settle();
         handle.stop(StopRequest::now());
         for waiter in waiters {
             assert_eq!(timeout(SOON, waiter).await.expect("the stop was heard"), Ok(true));
@@ -97,7 +97,7 @@ async fn a_request_and_the_end_agree_who_won() {
     for _ in 0..ROUNDS {
         let (scope, handle) = Scope::root();
         let start = Arc::new(Barrier::new(2));
-        let (ending, started) = (scope.clone(), Arc::clone(&start));
+        let (ending, started) = (handle.clone(), Arc::clone(&start));
         let end = scope.spawn("ends", async move {
             started.wait().await;
             ending.settle()
@@ -118,7 +118,7 @@ async fn quiet_misses_no_last_task() {
         for _ in 0..3 {
             drop(scope.spawn("short", tokio::task::yield_now()));
         }
-        scope.settle();
+        handle.settle();
         timeout(SOON, handle.quiet()).await.expect("quiet was told");
         assert!(handle.alive().is_empty());
     }
@@ -131,12 +131,13 @@ async fn a_held_child_run_keeps_its_parent_from_quiet() {
     let (child, stop_child) = run.child_run(Link::Background);
     let hold = run.hold("child");
     drop(child.spawn("work", sleep(Duration::from_secs(3))));
+    let settles_child = stop_child.clone();
     drop(run.spawn("awaits the child", async move {
         stop_child.quiet().await;
         drop(hold);
     }));
-    run.settle();
-    child.settle();
+    handle.settle();
+    settles_child.settle();
     let began = Instant::now();
     handle.quiet().await;
     assert_eq!(began.elapsed(), Duration::from_secs(3));
@@ -233,7 +234,7 @@ async fn a_stop_costs_what_is_live() {
         let polls = Arc::new(AtomicUsize::new(0));
         let (mut calls, mut tasks) = (Vec::new(), Vec::new());
         for _ in 0..many {
-            let (call, _) = run.child();
+            let (call, of_call) = run.child();
             let (child, _) = call.child_run(Link::Attached);
             let (counted, mut waits) = (Arc::clone(&polls), Box::pin(async move { child.stopped().await }));
             let counted = poll_fn(move |cx| {
@@ -241,7 +242,7 @@ async fn a_stop_costs_what_is_live() {
                 waits.as_mut().poll(cx).map(drop)
             });
             tasks.push(run.spawn("waits", counted));
-            calls.push(call);
+            calls.push(of_call);
         }
         while polls.load(Ordering::SeqCst) < many {
             tokio::task::yield_now().await;

@@ -100,7 +100,7 @@ async fn an_ask_says_what_it_added() {
     assert_eq!(handle.stop(StopRequest::at(SafePoints::AFTER_MODEL)), Asked::NothingAdded);
     assert_eq!(handle.stop(StopRequest::now().reach(Reach::Tree)), Asked::Strengthened);
     assert_eq!(handle.stop(StopRequest::now()), Asked::NothingAdded);
-    assert!(scope.settle() && !scope.settle());
+    assert!(handle.settle() && !handle.settle());
     assert_eq!(handle.stop(StopRequest::now()), Asked::TooLate);
     let log = handle.requests();
     assert_eq!(log.iter().map(|logged| logged.seq).collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
@@ -141,7 +141,7 @@ async fn a_sibling_s_end_loses_no_wake() {
     let waits = two.clone();
     let task = run.spawn("waits", async move { waits.stopped().await.reason().code().clone() });
     tokio::task::yield_now().await;
-    one.settle();
+    stop_one.settle();
     tokio::task::yield_now().await;
     stop_one.stop(StopRequest::now());
     tokio::task::yield_now().await;
@@ -226,7 +226,7 @@ async fn quiet_waits_for_tasks_and_holds() {
     let task = scope.spawn("slow", sleep(Duration::from_secs(2)));
     let hold = scope.hold("socket");
     drop(task);
-    scope.settle();
+    handle.settle();
     handle.settled().await;
     assert_eq!(handle.alive(), ["slow", "socket"]);
     let began = Instant::now();
@@ -296,11 +296,11 @@ async fn halts_keep_stops_and_failures_apart() {
 /// S2.11, S1.9: a part of a run that has ended is told that it came too late; a nested run has an end of its own.
 #[test]
 fn a_part_of_an_ended_run_is_told_that_it_is_late() {
-    let (run, _) = Scope::root();
+    let (run, of_run) = Scope::root();
     let (call, of_call) = run.child();
     let (_part, of_part) = call.child();
     let (_nested, of_nested) = run.child_run(Link::Background);
-    run.settle();
+    of_run.settle();
     for handle in [of_call, of_part] {
         assert_eq!(handle.stop(StopRequest::now()), Asked::TooLate);
         assert!(handle.stop_requested().is_none());

@@ -53,6 +53,7 @@ mod rest;
 mod settle;
 mod steering;
 mod stop;
+mod unsaid;
 mod window;
 mod word;
 
@@ -107,6 +108,8 @@ pub(crate) struct Conductor {
     unrecorded: Vec<CallReport>,
     /// Why the log takes nothing more.
     log_lost: Option<String>,
+    /// What readers were shown of the answer of the call that ended last, where that is the run's.
+    said: String,
     hooks_passed: HashSet<HookKey>,
     hooks_running: HashMap<HookKey, Dropper>,
     /// How many hooks are being told of something.
@@ -167,6 +170,7 @@ impl Conductor {
             live: Live::default(),
             unrecorded: Vec::new(),
             log_lost: None,
+            said: String::new(),
             hooks_passed: HashSet::new(),
             hooks_running: HashMap::new(),
             hooks_told: 0,

@@ -62,6 +62,7 @@ pub(crate) struct CallSite {
 /// The engine behind a [`Cx`].
 pub(crate) trait Host: Send + Sync {
     fn progress(&self, call: &CallId, text: String);
+    fn said(&self, call: &CallId, text: String);
     fn keep(&self, output: Output);
     fn on_cleanup(&self, call: &CallId, label: String, work: BoxFuture<'static, ()>);
     fn report_process(&self, call: &CallId, process: ProcessReport);
@@ -132,6 +133,12 @@ impl Cx {
     /// Tells what has been done so far. Kept, within the output budget, if the call is stopped or times out.
     pub fn progress(&self, text: impl Into<String>) {
         self.host.progress(&self.call.id, text.into());
+    }
+
+    /// Tells more of the answer that the call will come to: progress, and where the call's work is the whole run's, the
+    /// text of the run as it comes.
+    pub(crate) fn say(&self, text: String) {
+        self.host.said(&self.call.id, text);
     }
 
     /// Says what is kept of the call if it ends without a result (stopped, timed out, left running), in place of the

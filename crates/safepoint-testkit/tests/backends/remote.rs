@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use safepoint::{
     Agent, Outcome, Receipt, RunHandle, StopRequest,
+    event::EventKind,
     receipt::{CallReport, CallStatus, Effect, Grade, Quiet, RemoteStop},
     remote::Delegate,
     secs,
@@ -54,6 +55,45 @@ async fn an_agent_over_a_remote_answers_with_its_answer() {
     assert_eq!((briefs[0].text.as_str(), briefs[1].text.as_str()), ("mend it", "and now?"));
     assert_eq!(briefs[0].conversation, briefs[1].conversation, "one conversation");
     assert_ne!(briefs[0].key, briefs[1].key, "two pieces of work");
+}
+
+async fn texts(handle: &RunHandle) -> Vec<String> {
+    let mut events = handle.events();
+    let mut texts = Vec::new();
+    while let Some(event) = events.next().await {
+        if let EventKind::Text(text) = event.kind {
+            texts.push(text);
+        }
+    }
+    texts
+}
+
+/// S10.1, S11.1: what the peer says is the run's text as it comes, and each piece is shown once; an answer that is another
+/// stands on a line of its own.
+#[tokio::test]
+async fn what_a_remote_says_is_shown_as_it_comes() {
+    let told = Peer::new("coder").says("one ").says("two ").waits().says("three");
+    let handle = Agent::over(told.clone()).build().run("count").detach();
+    let mut events = handle.events();
+    let mut seen = String::new();
+    while seen != "one two " {
+        let event = tokio::time::timeout(Duration::from_secs(60), events.next()).await.unwrap().unwrap();
+        if let EventKind::Text(text) = event.kind {
+            seen.push_str(&text);
+        }
+    }
+    assert!(!handle.is_done(), "the peer still works");
+    told.valve().open_for_all();
+    assert_eq!(handle.done().await.answer(), Some("one two three"));
+    assert_eq!(texts(&handle).await, ["one ", "two ", "three"]);
+    let other = Peer::new("coder").says("I am at it. ").answers("It is mended.");
+    let handle = Agent::over(other).build().run("mend it").detach();
+    assert_eq!(handle.done().await.answer(), Some("It is mended."));
+    assert_eq!(texts(&handle).await, ["I am at it. ", "\nIt is mended."]);
+    let longer = Peer::new("coder").says("It is ").answers("It is mended.");
+    let handle = Agent::over(longer).build().run("mend it").detach();
+    drop(handle.done().await);
+    assert_eq!(texts(&handle).await, ["It is ", "mended."]);
 }
 
 /// S10.3, S3.7, S4.1: a peer that ends its work and says so is stopped, and the run is quiet.

@@ -63,10 +63,10 @@ impl Client {
     pub(super) async fn connect(server: Server) -> Result<Self, Error> {
         let (scope, stop) = Scope::root();
         let link = Arc::new(Link::new(server));
-        let client = Self { owner: Arc::new(Owner { link: Arc::clone(&link), stop }) };
+        let client = Self { owner: Arc::new(Owner { link: Arc::clone(&link), stop: stop.clone() }) };
         let label = format!("MCP server {}", link.server.name);
         // It ends with its scope, which the owner stops.
-        drop(scope.clone().spawn(label, link::keep(Arc::clone(&link), scope)));
+        drop(scope.clone().spawn(label, link::keep(Arc::clone(&link), scope, stop)));
         link.live().await?;
         Ok(client)
     }

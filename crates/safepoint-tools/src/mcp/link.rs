@@ -13,7 +13,7 @@ use std::{
 };
 
 use futures_util::future::{Either, select};
-use safepoint::Scope;
+use safepoint::{Scope, StopHandle};
 use tokio::{
     sync::{Notify, watch},
     time::{sleep, timeout},
@@ -167,7 +167,7 @@ impl Link {
 }
 
 /// Keeps the connection until its scope is stopped.
-pub(super) async fn keep(link: Arc<Link>, scope: Scope) {
+pub(super) async fn keep(link: Arc<Link>, scope: Scope, stop: StopHandle) {
     let mut pauses = Pauses::default();
     let mut number = 0;
     loop {
@@ -203,7 +203,7 @@ pub(super) async fn keep(link: Arc<Link>, scope: Scope) {
     }
     link.state.send_replace(State::Closed);
     // The task that settles its own scope is the last of it: whoever waits for quiet waits for this task's end.
-    let _first_and_only = scope.settle();
+    let _first_and_only = stop.settle();
 }
 
 /// Polls the first as long as the other goes on.

@@ -108,7 +108,7 @@ impl Watch {
 
     fn settle(&mut self) {
         let cell = &self.cell;
-        cell.shared().scope.settle();
+        cell.shared().stop.settle();
         let Some(account) = cell.settle(|state| account::of(cell, state)) else { return };
         if let Some(at) = account.observed_at() {
             cell.show(Fact::StopObserved { at });

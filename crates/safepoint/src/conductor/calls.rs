@@ -190,7 +190,8 @@ impl Conductor {
         let ended = Fact::CallEnded { report: report.clone(), result, extent };
         let taken_back = self.take_back_of(&call.id).await;
         if let Some(site) = self.calls.remove(&call.id) {
-            site.scope.settle();
+            site.stop.settle();
+            self.said = site.board.take_said();
         }
         let recorded = match taken_back {
             Ok(()) => self.record(ended).await.map(drop),

@@ -206,7 +206,7 @@ impl Conductor {
         self.kin.park(call_id.clone(), Parking::Works);
         self.kin.settled.insert(call_id.clone(), child.clone());
         if let Some(site) = self.calls.remove(&call_id) {
-            site.scope.settle();
+            site.stop.settle();
         }
         for request in &approvals {
             self.shared.tree.asks(request, &self.shared);

@@ -7,7 +7,7 @@ use safepoint_scope::{Asked, Scope, StopRequest};
 use tokio::{runtime, sync::oneshot};
 
 use crate::{
-    agent::Definition,
+    agent::{AnswerOf, Definition},
     approval::Decision,
     event::EventKind,
     executor::{self, Board, Reply},
@@ -26,12 +26,14 @@ pub(super) struct RunHost {
     board: Arc<Board>,
     limits: Arc<Limits>,
     secrets: Secrets,
+    answer: AnswerOf,
 }
 
 impl RunHost {
     pub(super) fn new(shared: &Arc<Shared>, scope: &Scope, board: &Arc<Board>, def: &Definition) -> Self {
         let (board, limits, secrets) = (Arc::clone(board), Arc::clone(&def.limits), def.secrets.clone());
-        Self { shared: Arc::downgrade(shared), scope: scope.clone(), board, limits, secrets }
+        let (shared, scope) = (Arc::downgrade(shared), scope.clone());
+        Self { shared, scope, board, limits, secrets, answer: def.answer }
     }
 }
 
@@ -42,6 +44,17 @@ impl Host for RunHost {
         if let Some(shared) = self.shared.upgrade() {
             shared.feed.push(EventKind::Progress { call_id: call.clone(), text });
         }
+    }
+
+    fn said(&self, call: &CallId, text: String) {
+        if self.answer == AnswerOf::TheCall
+            && let Some(shared) = self.shared.upgrade()
+        {
+            let text = self.secrets.clean_text(text.clone());
+            self.board.say(&text);
+            shared.feed.push(EventKind::Text(text));
+        }
+        self.progress(call, text);
     }
 
     fn keep(&self, output: Output) {

@@ -41,7 +41,7 @@ impl Conductor {
             Ending::Stopped
         };
         let origin = self.origin();
-        self.scope.settle();
+        self.shared.stop.settle();
         let receipt = Arc::new(self.receipt(ending, Vec::new()));
         let outcome = self.outcome(ending, &receipt, Persisted::No(UNRECORDED.into()));
         let error = self.machine.failure().cloned();

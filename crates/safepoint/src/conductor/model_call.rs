@@ -100,7 +100,8 @@ impl Conductor {
                     Purpose::Summary(summing) => (summing.stream(), Shown::OnlyRetries),
                 };
                 let (pen, shared) = (Arc::clone(&streaming.pen), Arc::clone(&self.shared));
-                let page = Page { pen, shared, round: streaming.round, shown };
+                let said = std::mem::take(&mut self.said);
+                let page = Page { pen, shared, round: streaming.round, shown, said };
                 let performer = perform(permit, stream, page, self.def.on_cut);
                 let span = streaming.span.clone();
                 streaming.task = Some(self.scope.spawn("model call", performer.instrument(span)));

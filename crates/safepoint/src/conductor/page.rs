@@ -10,6 +10,7 @@ use safepoint_scope::Permit;
 use super::{
     model_call::CallModel,
     model_errors::{dead, retry},
+    unsaid::unsaid,
     word::Word,
 };
 use crate::{
@@ -43,6 +44,8 @@ pub(super) struct Page {
     pub(super) shared: Arc<Shared>,
     pub(super) round: u32,
     pub(super) shown: Shown,
+    /// The part of the text that readers have been shown already.
+    pub(super) said: String,
 }
 
 /// What readers are shown of a message as it arrives. Exhaustive: a summary is not said to anybody.
@@ -141,7 +144,7 @@ impl Page {
             {
                 None
             }
-            Delta::Text(text) => Some(EventKind::Text(text)),
+            Delta::Text(text) => unsaid(&self.said, text).map(EventKind::Text),
             Delta::Reasoning(text) => Some(EventKind::Reasoning(text)),
             Delta::CallBegun { name } => Some(EventKind::CallBegun(name)),
             Delta::Usage(usage) => Some(EventKind::Usage(usage)),

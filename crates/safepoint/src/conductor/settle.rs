@@ -40,7 +40,7 @@ impl Conductor {
         {
             persisted = self.lose_log(broken);
         }
-        self.scope.settle();
+        self.shared.stop.settle();
         let mut receipt = Arc::new(self.receipt(ending, withdrawn));
         let error = self.machine.failure().cloned();
         let mut settled = Arc::new(Fact::Settled { receipt: Arc::clone(&receipt), error: error.clone() });

@@ -22,6 +22,8 @@ pub(crate) struct Board {
 #[derive(Default)]
 struct Posted {
     progress: String,
+    /// What was shown of the answer that the call will come to.
+    said: String,
     kept: Option<Output>,
     cleanups: Vec<Cleanup>,
     cleaning: Cleaning,
@@ -105,6 +107,14 @@ impl Board {
     }
     pub(super) fn see_remote(&self) -> Option<RemoteReport> {
         self.posted.lock().unwrap_or_else(PoisonError::into_inner).remote.clone()
+    }
+    /// Notes what readers are shown of the answer.
+    pub(crate) fn say(&self, text: &str) {
+        self.posted.lock().unwrap_or_else(PoisonError::into_inner).said.push_str(text);
+    }
+    /// What readers were shown of it.
+    pub(crate) fn take_said(&self) -> String {
+        std::mem::take(&mut self.posted.lock().unwrap_or_else(PoisonError::into_inner).said)
     }
     /// What is kept from now on instead of the progress, if the body ends without a result.
     pub(crate) fn keep(&self, output: Output) {

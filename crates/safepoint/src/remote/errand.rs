@@ -105,7 +105,7 @@ impl Errand {
             }
             Said::Text(text) => {
                 self.said.push_str(&text);
-                self.cx.progress(text);
+                self.cx.say(text);
             }
             Said::Progress(text) => self.cx.progress(text),
             Said::Question(question) => {

@@ -132,6 +132,6 @@ async fn a_family_owns_what_its_runs_began() {
     for handle in [&own, &second] {
         assert_eq!(handle.done().await.ending(), Ending::Stopped);
     }
-    family.settle();
+    stop.settle();
     stop.quiet().await;
 }

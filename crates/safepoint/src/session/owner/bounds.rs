@@ -152,7 +152,7 @@ impl<T: Item> Owner<T> {
                 break;
             }
         }
-        self.family.settle();
+        self.family_stop.settle();
     }
 
     pub(super) fn finish(&mut self) {
