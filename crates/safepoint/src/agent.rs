@@ -10,7 +10,7 @@ use crate::{
     claim::Desk,
     conductor::Start,
     history::History,
-    hook::{Hooks, NoHooks},
+    hook::Hooks,
     ids::{ApprovalId, Path, RunId},
     limits::Limits,
     log::{Log, MemoryLog},
@@ -73,7 +73,7 @@ pub(crate) struct Definition {
     pub(crate) on_unknown: OnUnknown,
     pub(crate) on_restart: OnRestart,
     pub(crate) rules: Vec<Rule>,
-    pub(crate) hooks: Foreign<dyn Hooks>,
+    pub(crate) hooks: Vec<Foreign<dyn Hooks>>,
     pub(crate) times: Arc<StopTimes>,
     pub(crate) gauge: Option<Gauge>,
     /// What its answers must look like; none where they are text.
@@ -121,7 +121,7 @@ impl Agent {
             on_unknown: OnUnknown::Tell,
             on_restart: OnRestart::Wait,
             rules: Vec::new(),
-            hooks: Arc::new(NoHooks),
+            hooks: Vec::new(),
             window: None,
             grade: Grade::Hard,
             answer: AnswerOf::TheModel,
@@ -231,7 +231,7 @@ pub struct AgentBuilder {
     on_unknown: OnUnknown,
     on_restart: OnRestart,
     rules: Vec<Rule>,
-    hooks: Arc<dyn Hooks>,
+    hooks: Vec<Arc<dyn Hooks>>,
     window: Option<Window>,
     grade: Grade,
     answer: AnswerOf,
@@ -314,9 +314,10 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets the hooks.
+    /// Adds hooks. All that were added run: what decides something is asked one after the other, in this order, and a
+    /// refusal ends it; what is only told something is told beside the others.
     pub fn hooks(mut self, hooks: impl Hooks) -> Self {
-        self.hooks = Arc::new(hooks);
+        self.hooks.push(Arc::new(hooks));
         self
     }
 
@@ -376,7 +377,7 @@ impl AgentBuilder {
                 on_unknown: self.on_unknown,
                 on_restart: self.on_restart,
                 rules: self.rules,
-                hooks: Foreign::new(self.hooks),
+                hooks: self.hooks.into_iter().map(Foreign::new).collect(),
                 times: Arc::new(StopTimes::default()),
                 gauge,
                 form: None,

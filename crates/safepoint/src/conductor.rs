@@ -21,6 +21,7 @@ use crate::{
     event::{ErrorReport, EventKind, Fact},
     executor::Board,
     history::{Entry, History},
+    hook::HookKey,
     ids::{ApprovalId, CallId},
     log::{self, Log, LogError, Recorded},
     machine::{Bounds, Due, Machine},
@@ -28,7 +29,7 @@ use crate::{
     model::Talk,
     outcome::Persisted,
     receipt::{CallReport, Ending, Receipt},
-    shared::{HookKey, Msg, Parking, Shared},
+    shared::{Msg, Parking, Shared},
 };
 
 mod approvals;

@@ -105,8 +105,23 @@ pub struct HookedMessage {
     pub report: ModelReport,
 }
 
-/// No hooks.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct NoHooks;
+/// Which hook answered: what about, and its place among the hooks of the agent.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct HookKey {
+    pub(crate) of: HookOf,
+    pub(crate) place: usize,
+}
 
-impl Hooks for NoHooks {}
+/// What a hook is asked about. Exhaustive: the two acts that it may keep from beginning.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum HookOf {
+    Model(u32),
+    Call(CallId),
+}
+
+/// What a hook came to.
+pub(crate) enum HookAnswer {
+    Verdict(Verdict),
+    Panicked(String),
+    Overdue,
+}

@@ -13,6 +13,7 @@ use crate::{
     child::Child,
     event::{EventKind, Feed, Relay, Shown, Took},
     executor::{Ending, Reply},
+    hook::{HookAnswer, HookKey},
     ids::{ApprovalId, CallId, Path, RunId, SteerId},
     limits::Limits,
     model::ModelError,
@@ -141,20 +142,6 @@ pub(crate) enum Parking {
     Waits,
     Asks,
     Works,
-}
-
-/// Which hook answered.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum HookKey {
-    Model(u32),
-    Call(CallId),
-}
-
-/// What a hook came to.
-pub(crate) enum HookAnswer {
-    Verdict(crate::hook::Verdict),
-    Panicked(String),
-    Overdue,
 }
 
 /// There is no conductor any more.

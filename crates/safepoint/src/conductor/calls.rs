@@ -16,12 +16,12 @@ use crate::{
     agent::AnswerOf,
     event::Fact,
     executor::{self, Board, Ending, Job, RunCall},
-    hook::HookedCall,
+    hook::{HookOf, HookedCall},
     ids::CallId,
     machine::{Call, Questions, Step},
     message::ToolCall,
     receipt::{CallReport, CallStatus, StoppedBy},
-    shared::{HookKey, Msg},
+    shared::Msg,
     spans,
     tool::{CallSite, Cx, EffectClass, OnFailure},
     toolset::Work,
@@ -34,7 +34,7 @@ impl Conductor {
             let Some(due) = self.machine.call(index).cloned() else { continue };
             let how = (entry_of(&due), due.named.clone());
             let Call { call, step: Step::Cleared { args, .. }, .. } = due else { continue };
-            let key = HookKey::Call(call.id.clone());
+            let key = HookOf::Call(call.id.clone());
             let hooked = HookedCall { call_id: call.id.clone(), name: call.name.clone(), args: args.clone() };
             if !self.hook_passed(key, |hooks, _| hooks.before_call(&hooked)) {
                 // Those after it may not overtake it.

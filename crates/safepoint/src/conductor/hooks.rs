@@ -1,18 +1,18 @@
 //! Hooks: run by performers, waited for only by what they guard, never by a stop.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use safepoint_scope::{Actor, Code, Reason, Task, TaskEnd};
 use tokio::time::timeout;
 
 use super::{Broken, Conductor, word::Word};
 use crate::{
-    callback::{self, Panicked},
+    callback::{self, Foreign, Panicked},
     executor,
-    hook::{Hooked, Hooks, Verdict, Work},
+    hook::{HookAnswer, HookKey, HookOf, Hooked, Hooks, Verdict, Work},
     machine::{Machine, Step},
     receipt::CallStatus,
-    shared::{HookAnswer, HookKey, Msg},
+    shared::Msg,
 };
 
 /// What is said for a hook's performer that did not live to say it.
@@ -22,11 +22,23 @@ const DEAD: &str = "the task that waits for the hook panicked";
 type Working<T> = Task<Result<T, Panicked>>;
 
 impl Conductor {
-    /// Whether the hook has said its word, or has none; otherwise it is asked, and its answer comes by mail.
+    /// Whether the hooks have said their word, or have none: one after the other, in the order in which they were given.
     pub(super) fn hook_passed(
         &mut self,
+        of: HookOf,
+        ask: impl Fn(&dyn Hooks, &Machine) -> Hooked<Verdict>,
+    ) -> bool {
+        let def = Arc::clone(&self.def);
+        let mut hooks = def.hooks.iter().enumerate();
+        hooks.all(|(place, hooks)| self.passed_one(HookKey { of: of.clone(), place }, hooks, &ask))
+    }
+
+    /// The same of one of them; otherwise it is asked, and its answer comes by mail.
+    fn passed_one(
+        &mut self,
         key: HookKey,
-        ask: impl FnOnce(&dyn Hooks, &Machine) -> Hooked<Verdict>,
+        hooks: &Foreign<dyn Hooks>,
+        ask: impl Fn(&dyn Hooks, &Machine) -> Hooked<Verdict>,
     ) -> bool {
         if self.hooks_passed.contains(&key) {
             return true;
@@ -34,7 +46,7 @@ impl Conductor {
         if self.hooks_running.contains_key(&key) {
             return false;
         }
-        let asked = match self.def.hooks.call(|hooks| ask(hooks, &self.machine)) {
+        let asked = match hooks.call(|hooks| ask(hooks, &self.machine)) {
             Ok(None) => return true,
             Ok(Some(asked)) => asked,
             Err(panic) => {
@@ -93,12 +105,12 @@ impl Conductor {
     }
 
     async fn refused(&mut self, key: &HookKey, why: String) -> Result<(), Broken> {
-        match key {
-            HookKey::Model(_) => {
+        match &key.of {
+            HookOf::Model(_) => {
                 self.fail("callback", format!("a hook refused the model call: {why}"), None);
                 Ok(())
             }
-            HookKey::Call(id) => {
+            HookOf::Call(id) => {
                 let open = self.machine.find(id).filter(|call| !matches!(call.step, Step::Ended { .. }));
                 match open.cloned() {
                     Some(call) => {
@@ -111,10 +123,15 @@ impl Conductor {
         }
     }
 
-    /// Has a hook told of what is recorded; only the run's natural end waits for it. What it does comes back by mail,
+    /// Has the hooks told of what is recorded; only the run's natural end waits for them. What they do comes back by mail,
     /// whatever becomes of it.
-    pub(super) fn tell(&mut self, tell: impl FnOnce(&(dyn Hooks + 'static)) -> Hooked<()>) {
-        let told = match self.def.hooks.call(tell) {
+    pub(super) fn tell(&mut self, tell: impl Fn(&(dyn Hooks + 'static)) -> Hooked<()>) {
+        let def = Arc::clone(&self.def);
+        def.hooks.iter().for_each(|hooks| self.tell_one(hooks, &tell));
+    }
+
+    fn tell_one(&mut self, hooks: &Foreign<dyn Hooks>, tell: impl Fn(&(dyn Hooks + 'static)) -> Hooked<()>) {
+        let told = match hooks.call(tell) {
             Ok(None) => return,
             Ok(Some(told)) => told,
             Err(panic) => return self.callback_panicked("a hook", &panic),

@@ -18,11 +18,10 @@ use crate::{
     callback,
     draft::{Asked, Bounds, Draft, Room, Sent},
     event::{Fact, Wholeness},
-    hook::HookedMessage,
+    hook::{HookOf, HookedMessage},
     log::Recorded,
     model::{Finish, ModelError, ModelErrorKind, OnCut},
     receipt::{ModelReport, ModelState},
-    shared::HookKey,
     spans,
     usage::Usage,
 };
@@ -64,7 +63,7 @@ impl Conductor {
     pub(super) async fn call_model(&mut self, gate: SafePoints) -> Result<(), Broken> {
         let round = self.machine.next_round();
         if !self
-            .hook_passed(HookKey::Model(round), |hooks, machine| hooks.before_model(round, machine.history()))
+            .hook_passed(HookOf::Model(round), |hooks, machine| hooks.before_model(round, machine.history()))
         {
             return self.wait().await;
         }

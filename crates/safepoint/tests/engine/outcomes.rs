@@ -19,7 +19,7 @@ use safepoint::{
     message::{AssistantMessage, UserMessage},
     model::{Delta, ModelError, ModelErrorKind},
     outcome::Persisted,
-    receipt::{CallStatus, Ending},
+    receipt::{CallReport, CallStatus, Ending},
 };
 
 use crate::world::{agent, ask, call_started, does, say, until};
@@ -203,6 +203,48 @@ async fn hooks_have_verdicts() {
     let panicked = run(|| std::panic::panic_any("ouch")).await;
     let Outcome::Failed(error) = panicked else { panic!("{panicked:?}") };
     assert_eq!(error.code(), "callback");
+}
+
+/// S2.13, S2.14: every set of hooks that was added runs: a verdict is asked of one after the other, a refusal ends the
+/// asking, and all of them are told, be they async or blocking.
+#[tokio::test(start_paused = true)]
+async fn all_hooks_that_were_added_run() {
+    struct Noted(&'static str, fn() -> Verdict, Arc<Mutex<Vec<String>>>);
+    impl Noted {
+        fn note(&self, what: &str) {
+            self.2.lock().unwrap().push(format!("{} {what}", self.0));
+        }
+    }
+    impl Hooks for Noted {
+        fn before_call(&self, _: &HookedCall) -> Hooked<Verdict> {
+            self.note("asked");
+            let says = self.1;
+            if self.0 == "b" { blocking(says) } else { later(async move { says() }) }
+        }
+        fn after_call(&self, _: &CallReport) -> Hooked<()> {
+            self.note("told");
+            None
+        }
+    }
+    let run = |[a, b]: [fn() -> Verdict; 2]| {
+        let noted = Arc::default();
+        let (a, b) = (Noted("a", a, Arc::clone(&noted)), Noted("b", b, Arc::clone(&noted)));
+        let work = does("work", |_| async { Ok("done".into()) });
+        let agent = agent([ask(&["work"]), say("ok")]).hooks(a).hooks(b).tool(work).build();
+        async move {
+            let outcome = agent.run("go").await;
+            assert_eq!(outcome.answer(), Some("ok"));
+            let noted = noted.lock().unwrap().join(", ");
+            (outcome.receipt().calls[0].status, noted)
+        }
+    };
+    let (proceeds, refuses): (fn() -> Verdict, fn() -> Verdict) =
+        (|| Verdict::Proceed, || Verdict::Refuse("no".into()));
+    let all = "a asked, b asked, a told, b told".to_owned();
+    assert_eq!(run([proceeds, proceeds]).await, (CallStatus::Completed, all.clone()));
+    assert_eq!(run([proceeds, refuses]).await, (CallStatus::Denied, all));
+    let first = "a asked, a told, b told".to_owned();
+    assert_eq!(run([refuses, proceeds]).await, (CallStatus::Denied, first));
 }
 
 /// A log that fails or hangs at one append.
