@@ -30,7 +30,7 @@ const SOON: Duration = Duration::from_secs(20);
 /// S1.8: scopes of their own share nothing, whether one is stopped before, while or after another works.
 #[tokio::test]
 async fn two_runs_share_nothing() {
-    let (before, stop_before) = Scope::root();
+    let (_before, stop_before) = Scope::root();
     assert_eq!(stop_before.stop(StopRequest::now()), Asked::First);
     let (other, handle) = Scope::root();
     assert!(!other.is_stopping() && other.demand().is_none() && handle.stop_requested().is_none());

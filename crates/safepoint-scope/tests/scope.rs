@@ -94,7 +94,7 @@ async fn a_grace_counts_from_the_asking() {
 /// S1.9: each answer of an ask, also after the end; the log keeps all that were in time.
 #[tokio::test]
 async fn an_ask_says_what_it_added() {
-    let (scope, handle) = Scope::root();
+    let (_scope, handle) = Scope::root();
     assert_eq!(handle.stop(StopRequest::at(SafePoints::AFTER_MODEL)), Asked::First);
     assert_eq!(handle.stop(StopRequest::at(SafePoints::AFTER_ALL_CALLS)), Asked::Strengthened);
     assert_eq!(handle.stop(StopRequest::at(SafePoints::AFTER_MODEL)), Asked::NothingAdded);
@@ -137,7 +137,7 @@ async fn a_part_is_stopped_alone() {
 #[tokio::test]
 async fn a_sibling_s_end_loses_no_wake() {
     let (run, handle) = Scope::root();
-    let ((one, stop_one), (two, _)) = (run.child(), run.child());
+    let ((_one, stop_one), (two, _)) = (run.child(), run.child());
     let waits = two.clone();
     let task = run.spawn("waits", async move { waits.stopped().await.reason().code().clone() });
     tokio::task::yield_now().await;

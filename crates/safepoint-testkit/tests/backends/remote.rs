@@ -72,7 +72,7 @@ async fn texts(handle: &RunHandle) -> Vec<String> {
 /// stands on a line of its own.
 #[tokio::test]
 async fn what_a_remote_says_is_shown_as_it_comes() {
-    let told = Peer::new("coder").says("one ").says("two ").waits().says("three");
+    let told = Peer::new("coder").says("one ").says("two ").waits().says("three").answers("one two three");
     let handle = Agent::over(told.clone()).build().run("count").detach();
     let mut events = handle.events();
     let mut seen = String::new();
