@@ -1,7 +1,6 @@
 //! What each fuzz target checks, as a function of bytes: `cargo fuzz` drives it on nightly, `tests/smoke.rs` with proptest
 //! on any toolchain.
 
-use std::sync::Arc;
 
 use safepoint::{
     Agent, History, Outcome,
