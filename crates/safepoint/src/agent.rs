@@ -336,7 +336,6 @@ impl AgentBuilder {
     /// Names the secrets that the program knows. Where one stands in what a model, a tool or a peer says, its name takes its
     /// place before anything is done with it: it is in no record, no event and no later request. What people say to the
     /// agent is left as it is. Child runs have their own.
-    #[must_use]
     pub fn secrets(mut self, secrets: Secrets) -> Self {
         self.secrets = secrets;
         self

@@ -10,7 +10,7 @@ use safepoint_scope::{Demand, Mode, SafePoints};
 use crate::{
     answer::Form,
     approval::{ApprovalRequest, OnUnknown, Question},
-    event::{ErrorReport, Fact, Wholeness},
+    event::{ErrorReport, Fact, TakenSteer, Wholeness},
     history::{Entry, History, note},
     ids::CallId,
     log::Recorded,
@@ -223,12 +223,7 @@ impl Machine {
                 }
             }
             Fact::ModelEnded { message, whole, report } => self.model_ended(message, whole, report),
-            Fact::SteerTaken { steers, .. } => {
-                for steer in steers {
-                    self.history.push(Entry::User(steer.message.clone()));
-                }
-                self.stage = Stage::Ready;
-            }
+            Fact::SteerTaken { steers, .. } => self.take_up(steers),
             Fact::CallStarted { call_id, effect, work, args, .. } => self.change(call_id, |call| {
                 call.effect = Some(*effect);
                 call.given = Some(args.clone());
@@ -263,6 +258,13 @@ impl Machine {
         }
     }
 
+    fn take_up(&mut self, steers: &[TakenSteer]) {
+        for steer in steers {
+            self.history.push(Entry::User(steer.message.clone()));
+        }
+        self.stage = Stage::Ready;
+    }
+
     /// A start takes its history; a resume takes up what the last attempt left (S5.3).
     fn open(&mut self, attempt: u32, history: Option<&History>, on_unknown: OnUnknown) {
         self.attempt = attempt;
@@ -294,7 +296,7 @@ impl Machine {
                 call.effect = None;
                 call.run = None;
             }
-            call.step = Step::Ended { report: report.clone(), result: result.clone() };
+            call.step = Step::Ended { report: Box::new(report.clone()), result: result.clone() };
         });
         self.close_round();
     }

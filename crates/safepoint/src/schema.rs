@@ -74,10 +74,8 @@ impl Schema {
         let mut compiler = Compiler::new();
         compiler.use_loader(Box::new(SchemeUrlLoader::new()));
         let mut schemas = Schemas::new();
-        let index = compiler
-            .add_resource(HOME, document.clone())
-            .and_then(|()| compiler.compile(HOME, &mut schemas))
-            .map_err(|error| invalid(&error))?;
+        compiler.add_resource(HOME, document.clone()).map_err(|error| invalid(&error))?;
+        let index = compiler.compile(HOME, &mut schemas).map_err(|error| invalid(&error))?;
         Ok(Self { compiled: Arc::new((schemas, index)) })
     }
 

@@ -60,7 +60,7 @@ pub(crate) enum Step {
     /// It ran when its process ended, and may not run twice: what it did is unknown.
     Lost,
     /// It is over.
-    Ended { report: CallReport, result: CallResult },
+    Ended { report: Box<CallReport>, result: CallResult },
 }
 
 /// What a person said yes to.

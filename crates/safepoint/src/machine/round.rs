@@ -105,7 +105,7 @@ impl Round {
     pub(super) fn report_mut(&mut self, id: &CallId) -> Option<&mut CallReport> {
         let call = self.place(id).and_then(|place| self.calls.get_mut(place))?;
         match &mut call.step {
-            Step::Ended { report, .. } => Some(report),
+            Step::Ended { report, .. } => Some(&mut **report),
             _ => None,
         }
     }
@@ -113,7 +113,7 @@ impl Round {
     /// The rows of the calls that are over, in the order of the calls.
     pub(super) fn reports(&self) -> impl Iterator<Item = &CallReport> {
         self.calls.iter().filter_map(|call| match &call.step {
-            Step::Ended { report, .. } => Some(report),
+            Step::Ended { report, .. } => Some(&**report),
             _ => None,
         })
     }
