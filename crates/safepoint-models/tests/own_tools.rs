@@ -176,7 +176,8 @@ async fn cache_writes_are_priced() {
         "input_tokens": 1000, "output_tokens": 10,
         "input_tokens_details": {"cached_tokens": 200, "cache_write_tokens": 300}}}}]);
     let price = Price { cache_write: Some(2.0), ..Price::new(1.0, 0.1, 0.0) };
-    let models: [(fn(&str) -> Box<dyn Model>, Value); 3] = [
+    type Made = fn(&str) -> Box<dyn Model>;
+    let models: [(Made, Value); 3] = [
         (|url| Box::new(openai::model("m").base_url(url)), chat),
         (|url| Box::new(anthropic::model("m").base_url(url)), messages),
         (|url| Box::new(responses::model("m").base_url(url)), stateless),
