@@ -259,9 +259,7 @@ impl Machine {
     }
 
     fn take_up(&mut self, steers: &[TakenSteer]) {
-        for steer in steers {
-            self.history.push(Entry::User(steer.message.clone()));
-        }
+        steers.iter().for_each(|steer| self.history.push(Entry::User(steer.message.clone())));
         self.stage = Stage::Ready;
     }
 
