@@ -48,6 +48,7 @@ async fn suspended_holders_go_on_without_a_stop() {
 /// S4.14: a guard that is suspended when its runtime dies is woken by that, and does its work.
 #[test]
 fn a_suspended_guard_does_its_work_when_its_runtime_is_killed() {
+    let _alone = LEFT.lock().unwrap_or_else(PoisonError::into_inner);
     let runtime = Runtime::start();
     support::kill(runtime.guard, Signal::STOP);
     until("it is suspended", || support::is_suspended(runtime.guard));

@@ -72,20 +72,23 @@ async fn a_bad_pattern_and_a_bad_glob_say_what_to_mend() {
 /// S4.16: a directory that becomes a link while it is walked leads to no name outside of the root.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn names_outside_are_not_told_while_a_directory_is_exchanged_for_a_link() {
-    const SEARCHES: usize = 60;
+    const SEARCHES: usize = 150;
+    const PAIRS: usize = 24;
     let bench = Bench::new();
-    for number in 0..64 {
-        bench.put(&format!("sub/deep/plain-{number}"), "");
-    }
     std::fs::create_dir_all(bench.outside("secret/deep")).unwrap();
     std::fs::write(bench.outside("secret/deep/outside-name"), "").unwrap();
-    std::os::unix::fs::symlink(bench.outside("secret"), bench.path("link")).unwrap();
-    let (one, other) = (bench.path("sub"), bench.path("link"));
+    let mut pairs = Vec::new();
+    for number in 0..PAIRS {
+        let (folder, link) = (format!("sub{number}"), format!("link{number}"));
+        bench.put(&format!("{folder}/deep/plain-{number}"), "");
+        std::os::unix::fs::symlink(bench.outside("secret"), bench.path(&link)).unwrap();
+        pairs.push((bench.path(&folder), bench.path(&link)));
+    }
     let over = Arc::new(AtomicBool::new(false));
     let told = Arc::clone(&over);
     let exchanging = std::thread::spawn(move || {
-        while !told.load(Ordering::Relaxed) {
-            renameat_with(CWD, &one, CWD, &other, RenameFlags::EXCHANGE).unwrap();
+        for (one, other) in pairs.iter().cycle().take_while(|_| !told.load(Ordering::Relaxed)) {
+            renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE).unwrap();
         }
     });
     let mut found = Vec::new();
