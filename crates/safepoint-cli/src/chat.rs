@@ -84,7 +84,7 @@ pub(crate) async fn chat(args: ChatArgs) -> anyhow::Result<ExitCode> {
 /// One session, until it is left.
 async fn once(args: &AgentArgs, kept: Option<&Kept>, path: Option<&PathBuf>) -> anyhow::Result<After> {
     let times = Times { grace: args.grace, cleanup_cap: args.cleanup_cap };
-    let processes = commands::processes(args).await;
+    let (processes, deadline) = commands::processes(args).await;
     let is_seen = is_on_terminal();
     // Where nothing can be drawn, lines are written.
     let screen = if is_seen { None } else { Some(Screen::start(false)) };
@@ -104,7 +104,7 @@ async fn once(args: &AgentArgs, kept: Option<&Kept>, path: Option<&PathBuf>) -> 
     let (session, left) = match kept {
         None => (builder.start(), None),
         Some(Kept { store, id }) => {
-            let session = conversation::own(builder, store, id).await?;
+            let session = conversation::own(builder, deadline, store, id).await?;
             (session, Some(Left::of(&**store, id).await?))
         }
     };

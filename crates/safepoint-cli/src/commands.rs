@@ -1,6 +1,6 @@
 //! `[commands]` of the config file: what commands are given of our environment.
 
-use safepoint_tools::process::{Environment, Processes};
+use safepoint_tools::process::{Deadline, Environment, Processes};
 use serde::Deserialize;
 
 use crate::{args::AgentArgs, survivors};
@@ -36,9 +36,10 @@ impl Commands {
     }
 }
 
-/// Who runs the commands of this process. First, what killed runs have left in control groups is killed, and told.
-pub(crate) async fn processes(args: &AgentArgs) -> Processes {
+/// Who runs the commands of a session, and until when they may live: as long as its lease, if it is kept. First, what killed
+/// runs have left in control groups is killed, and told.
+pub(crate) async fn processes(args: &AgentArgs) -> (Processes, Deadline) {
     survivors::sweep().await;
     let keys = args.api_key_env.iter().chain(&args.known.backend_key_env).cloned();
-    Processes::new(survivors::mark()).environment(args.commands.environment(keys))
+    Processes::new(survivors::mark()).environment(args.commands.environment(keys)).under_lease()
 }

@@ -11,6 +11,7 @@ use safepoint::{
     store::{self, Store},
 };
 use safepoint_stores::SqliteStore;
+use safepoint_tools::process::Deadline;
 
 mod owned;
 
@@ -83,8 +84,13 @@ pub(crate) struct NoSession(SessionId);
 pub(crate) struct Elsewhere(store::Error, SessionId);
 
 impl Conversation {
-    /// Opens what the command line names: a session if there is `--session` or `--store`.
-    pub(crate) async fn open(args: &RunArgs, agent: Agent, is_there: Must) -> anyhow::Result<Self> {
+    /// Opens what the command line names: a session if there is `--session` or `--store`. Its commands end with its lease.
+    pub(crate) async fn open(
+        args: &RunArgs,
+        agent: Agent,
+        is_there: Must,
+        deadline: Deadline,
+    ) -> anyhow::Result<Self> {
         if args.session.is_none() && args.store.is_none() {
             return Ok(Self::Bare { agent: Box::new(agent), history: History::new(), turns: 0, begun: None });
         }
@@ -100,7 +106,7 @@ impl Conversation {
         if let Some(setup) = &args.agent.remembered {
             builder = builder.setup(setup);
         }
-        let session = own(builder, &store, &id).await?;
+        let session = own(builder, deadline, &store, &id).await?;
         let epoch = store.open(&id).await?.epoch;
         Ok(Self::Kept(Box::new(Kept::new(session, (id, epoch), store))))
     }
@@ -248,16 +254,18 @@ impl Hand {
     }
 }
 
-/// Becomes the owner of a session, and ends what a killed owner of it has left running.
+/// Becomes the owner of a session, whose commands end with its lease, and ends what a killed owner of it has left running.
 ///
 /// # Errors
 /// [`Elsewhere`] if somebody else has it; the store's.
 pub(crate) async fn own(
     builder: SessionBuilder<String>,
+    deadline: Deadline,
     store: &Arc<dyn Store>,
     id: &SessionId,
 ) -> anyhow::Result<Session<String>> {
     let dead = store.open(id).await.ok().as_ref().and_then(survivors::dead_holder);
+    let builder = builder.on_lease(move |until| deadline.extend(until));
     let session = match builder.open(Arc::clone(store), id.clone(), store::Owner::here()).await {
         Ok(session) => session,
         Err(error @ store::Error::Held(..)) => return Err(Elsewhere(error, id.clone()).into()),

@@ -65,10 +65,10 @@ async fn turns(args: &RunArgs, begins: VecDeque<Begin>, mut signals: Signals) ->
     let is_there = if matches!(begins.front(), Some(Begin::Again)) { Must::Exist } else { Must::BeMade };
     let attached = attach::parts(args)?;
     let screen = Screen::start(args.json);
-    let processes = commands::processes(&args.agent).await;
+    let (processes, deadline) = commands::processes(&args.agent).await;
     let ready = async {
         let (agent, needs) = agent(args, &screen, &processes).await?;
-        anyhow::Ok((Conversation::open(args, agent, is_there).await?, needs))
+        anyhow::Ok((Conversation::open(args, agent, is_there, deadline).await?, needs))
     };
     let (conversation, needs) = tokio::select! {
         biased;

@@ -94,3 +94,36 @@ fn is_gone(pid: Pid) -> bool {
     let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
     stat.map_or(true, |stat| stat.contains(") Z"))
 }
+
+/// S4.15, S7.14: a kept run is suspended for longer than its lease: its command is dead though nobody has woken it.
+#[test]
+fn the_command_of_a_suspended_run_is_dead_when_its_lease_is_over() {
+    /// A lease of the command line, and time for a busy machine.
+    const LONG: Duration = Duration::from_secs(40);
+    let folder = tempfile::tempdir().unwrap();
+    let pid_file = folder.path().join("pid");
+    let command = format!("echo $$ > {0}.new; mv {0}.new {0}; exec sleep 300", pid_file.display());
+    let script =
+        serde_json::json!({"replies": [{"calls": [{"name": "shell", "args": {"command": command}}]}]});
+    let practice = Practice::start(&script.to_string());
+    let store = folder.path().join("s.db");
+    let mut run = safepoint(&["run", "go", "--session", "s", "--tools", "shell", "--approve", "auto"]);
+    run.args(["--model", "openai:m", "--base-url", &practice.url, "--store", store.to_str().unwrap()]);
+    let mut run = run.args(["--root", folder.path().to_str().unwrap()]).spawn().unwrap();
+    until("the command begins", || pid_file.exists());
+    let command = Pid::from_raw(fs::read_to_string(&pid_file).unwrap().trim().parse().unwrap()).unwrap();
+    kill_process(Pid::from_child(&run), Signal::STOP).unwrap();
+    let began = Instant::now();
+    while !is_gone(command) {
+        assert!(began.elapsed() < LONG, "it lives, and the lease is over");
+        std::thread::yield_now();
+    }
+    let stat = fs::read_to_string(format!("/proc/{}/stat", run.id())).unwrap();
+    assert!(stat.contains(") T"), "nobody woke the run for that: {stat}");
+    for signal in [Signal::KILL, Signal::CONT] {
+        if kill_process(Pid::from_child(&run), signal).is_err() {
+            // It is dead already.
+        }
+    }
+    run.wait().unwrap();
+}
