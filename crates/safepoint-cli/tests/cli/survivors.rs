@@ -107,7 +107,7 @@ fn the_command_of_a_suspended_run_is_dead_when_its_lease_is_over() {
         serde_json::json!({"replies": [{"calls": [{"name": "shell", "args": {"command": command}}]}]});
     let practice = Practice::start(&script.to_string());
     let store = folder.path().join("s.db");
-    let mut run = safepoint(&["run", "go", "--session", "s", "--tools", "shell", "--approve", "auto"]);
+    let mut run = safepoint(&["run", "go", "--session", "leased", "--tools", "shell", "--approve", "auto"]);
     run.args(["--model", "openai:m", "--base-url", &practice.url, "--store", store.to_str().unwrap()]);
     let mut run = run.args(["--root", folder.path().to_str().unwrap()]).spawn().unwrap();
     until("the command begins", || pid_file.exists());
