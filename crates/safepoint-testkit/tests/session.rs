@@ -2,10 +2,14 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, also in its helpers")]
 
+#[path = "session/accepted.rs"]
+mod accepted;
 #[path = "session/always.rs"]
 mod always;
 #[path = "session/aside.rs"]
 mod aside;
+#[path = "session/at_once.rs"]
+mod at_once;
 #[path = "session/basics.rs"]
 mod basics;
 #[path = "session/behind.rs"]
@@ -38,8 +42,12 @@ mod expired;
 mod field;
 #[path = "session/fire.rs"]
 mod fire;
+#[path = "session/given_up.rs"]
+mod given_up;
 #[path = "session/gone.rs"]
 mod gone;
+#[path = "session/held.rs"]
+mod held;
 #[path = "session/hold.rs"]
 mod hold;
 #[path = "session/kept.rs"]

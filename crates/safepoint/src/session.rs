@@ -23,14 +23,14 @@ use std::{
     time::Duration,
 };
 
-use safepoint_scope::{Code, Reason, Scope, StopRequest};
+use safepoint_scope::{Code, Reason, Scope};
 use tokio::sync::{Notify, oneshot};
 
 use crate::{
     callback::Foreign,
     event::{Events, Feed},
     history::History,
-    ids::{Path, TurnId},
+    ids::Path,
     steer::{Steer, Steering},
 };
 
@@ -40,6 +40,7 @@ mod door;
 mod envelope;
 mod event;
 mod exit;
+mod family;
 mod inbox;
 mod intent;
 mod item;
@@ -77,6 +78,7 @@ pub use view::TurnView;
 pub use words::{Fate, Or, Preempted, Refusal};
 
 use door::Door;
+use family::Family;
 use machine::{Answer, Machine, Rules};
 use mail::{Mail, Mailbox, Received};
 use owner::Owner;
@@ -150,7 +152,7 @@ impl<T: Item> SessionBuilder<T> {
         self.settings.reader = Some(Foreign::new(Arc::new(reader)));
         self
     }
-    /// Sets after how many preempted turns in a row one may finish its first round. Default 3.
+    /// Sets after how many preempted turns in a row one comes to its end. Default 3.
     pub fn patience(mut self, turns: u32) -> Self {
         self.settings.rules.patience = turns;
         self
@@ -199,6 +201,7 @@ impl<T: Item> SessionBuilder<T> {
             mailbox,
             feed: Arc::new(Feed::new(self.retained_deltas)),
             view: Mutex::new(None),
+            family: Family::new(),
             exit: OnceLock::new(),
             over: Notify::new(),
             nudged: Notify::new(),
@@ -291,34 +294,6 @@ impl<T: Item> SessionHandle<T> {
     pub fn steer_child(&self, child: &Path, steer: Steer) -> Option<Steering> {
         let child = self.turn()?.run.child(child)?;
         (!child.is_done()).then(|| child.steer(steer))
-    }
-
-    /// Asks the session to stop (S6.7). Never blocks; callable from anywhere, any number of times.
-    pub fn stop(&self, stop: SessionStop) -> Asking {
-        let (reply, answer) = oneshot::channel();
-        let (mailbox, kept) = (self.shared.mailbox.clone(), stop.clone());
-        self.shared.mailbox.post(Mail::Stop { stop, reply });
-        let keep = Box::new(move |reply| mailbox.post(Mail::KeepStop { stop: kept.clone(), reply }));
-        Asking { answer, keep }
-    }
-
-    /// Asks the turn at work to stop, this one if named; the session goes on (S5.3). Never blocks.
-    pub fn stop_turn(&self, turn: Option<TurnId>, request: StopRequest) -> TurnAsking {
-        let (reply, answer) = oneshot::channel();
-        let (mailbox, kept, reached) =
-            (self.shared.mailbox.clone(), request.clone(), Arc::new(OnceLock::new()));
-        self.shared.mailbox.post(Mail::StopTurn { turn, request, reached: Arc::clone(&reached), reply });
-        let keep = Box::new(move |reply| {
-            // Behind the stop itself, so it is known by then which turn that reached.
-            let (request, reached) = (kept.clone(), Arc::clone(&reached));
-            mailbox.post(Mail::KeepTurnStop { request, reached, reply });
-        });
-        TurnAsking { answer, keep }
-    }
-
-    /// Takes a [`SessionStop::when_idle_for`] back.
-    pub fn keep_open(&self) {
-        self.shared.mailbox.post(Mail::KeepOpen);
     }
 
     /// Takes the last turn up again, if it ended early. True if so. One that waits for decisions is taken up where its

@@ -5,6 +5,8 @@ use std::{sync::mpsc, time::Duration};
 use safepoint::{
     Grace, SafePoints,
     event::Fact,
+    message::ToolCall,
+    model::{Delta, Finish},
     receipt::Escalated,
     session::{ExitReason, Fate, Policy, Preempt, Preempted, Push, SessionEvent, SessionStop},
 };
@@ -243,37 +245,47 @@ async fn preempted_items_wait_again_if_the_planner_says_so() {
     accounted(&session, &[old, new, last]).await;
 }
 
-/// S6.12: after three preempted turns one is protected: preempts wait for the end of its first round, graces too.
+/// S6.12, S6.17: however often turns are preempted, after three in a row one of two rounds comes to its end: preempts wait for
+/// it, graces too. A stop does not wait.
 #[tokio::test]
-async fn after_three_preempted_turns_one_is_protected() {
-    let desk = Desk::new([]);
-    let session = desk.chat().start();
-    let mut gates: Vec<_> = (0..4).map(|_| desk.model.gate()).collect();
-    let mut tickets = vec![session.push("0".to_owned()).unwrap()];
-    for (number, gate) in (1_u64..).zip(&mut gates) {
-        gate.request().await;
-        if number == 4 {
-            break;
+async fn after_three_preempted_turns_one_comes_to_its_end() {
+    for stops in [false, true] {
+        let desk = Desk::new([]);
+        desk.tools.valve().open_for_all();
+        let session = desk.chat().start();
+        let mut gates: Vec<_> = (0..5).map(|_| desk.model.gate()).collect();
+        let mut tickets = vec![session.push("0".to_owned()).unwrap()];
+        for (number, gate) in (1_u64..).zip(&mut gates[..4]) {
+            gate.request().await;
+            if number == 4 {
+                break;
+            }
+            let next = session.push(Push::new(number.to_string()).policy(Preempt::now())).unwrap();
+            assert_eq!(next.preempted().await, Preempted::StoppedTurn(turn(number)));
+            tickets.push(next);
         }
-        let next = session.push(Push::new(number.to_string()).policy(Preempt::now())).unwrap();
-        assert_eq!(next.preempted().await, Preempted::StoppedTurn(turn(number)));
-        tickets.push(next);
+        let within = Preempt::at_within(SafePoints::ANY, Grace::from_millis(1));
+        for preempt in [Preempt::now(), within] {
+            tickets.push(session.push(Push::new("patience".to_owned()).policy(preempt)).unwrap());
+        }
+        let call = ToolCall { id: "c1".into(), name: "pay".into(), args: "{}".into() };
+        gates[3].send(Delta::CallReady(call)).send(Delta::Ended(Finish::Natural));
+        gates[4].request().await.expect("its second round");
+        if stops {
+            session.stop(SessionStop::now());
+            assert_eq!(tickets[3].fate().await, Fate::Interrupted(turn(4)));
+            assert_eq!(tickets[4].preempted().await, Preempted::SupersededByStop);
+            accounted(&session, &tickets).await;
+            continue;
+        }
+        answers(&gates[4], "the protected answer");
+        assert_eq!(tickets[3].fate().await, Fate::Completed(turn(4)));
+        assert_eq!(tickets[4].preempted().await, Preempted::TurnEndedFirst);
+        assert_eq!(tickets[5].fate().await, Fate::Completed(turn(6)));
+        session.stop(SessionStop::at_turn_end());
+        let exit = accounted(&session, &tickets).await;
+        assert!(exit.unhandled().is_empty());
     }
-    let within = Preempt::at_within(SafePoints::ANY, Grace::from_millis(1));
-    for preempt in [Preempt::now(), within] {
-        tickets.push(session.push(Push::new("patience".to_owned()).policy(preempt)).unwrap());
-    }
-    let asked = |event: &SessionEvent| is_fact(event, |fact| matches!(fact, Fact::StopAsked(_)));
-    let of_four =
-        move |event: &SessionEvent| matches!(event, SessionEvent::Run { turn, .. } if turn.number() == 4);
-    seen(&session, move |event| of_four(event) && asked(event)).await;
-    answers(&gates[3], "the protected answer");
-    assert_eq!(tickets[3].fate().await, Fate::Completed(turn(4)));
-    assert_eq!(tickets[4].preempted().await, Preempted::TurnEndedFirst);
-    assert_eq!(tickets[5].fate().await, Fate::Completed(turn(6)));
-    session.stop(SessionStop::at_turn_end());
-    let exit = accounted(&session, &tickets).await;
-    assert!(exit.unhandled().is_empty());
 }
 
 /// S1.7, S6.3: a preempt whose grace ends took effect by deadline, for its own reason, and not by a further request.

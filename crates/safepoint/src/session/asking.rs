@@ -1,16 +1,21 @@
-//! Stops that were asked, and what they reached.
+//! Stops: asked here, and what they reached.
 
-use std::fmt;
+use std::{
+    fmt,
+    sync::{Arc, OnceLock},
+};
 
-use safepoint_scope::Asked;
+use safepoint_scope::{Asked, StopRequest};
 use tokio::sync::oneshot;
 
-use super::machine::Answer;
+use super::{Item, SessionHandle, SessionStop, machine::Answer, mail::Mail};
 use crate::ids::TurnId;
 
 /// A stop that was asked; dropping this changes nothing.
 pub struct Asking {
     pub(super) answer: oneshot::Receiver<Answer>,
+    /// What it added to the demand of the session's runs; none if it waits for a turn's end.
+    pub(super) joined: Option<Asked>,
     pub(super) keep: Box<dyn Fn(oneshot::Sender<Kept>) + Send + Sync>,
 }
 
@@ -35,6 +40,8 @@ impl Asking {
         match self.answer.await {
             Ok(Answer::First) => Asked::First,
             Ok(Answer::Strengthened) => Asked::Strengthened,
+            // It may be of the same strength, and sooner.
+            Ok(Answer::NothingAdded) if self.joined == Some(Asked::Strengthened) => Asked::Strengthened,
             Ok(Answer::NothingAdded) => Asked::NothingAdded,
             Ok(_) | Err(_) => Asked::TooLate,
         }
@@ -103,5 +110,39 @@ impl TurnAsking {
 impl fmt::Debug for TurnAsking {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TurnAsking").finish_non_exhaustive()
+    }
+}
+
+impl<T: Item> SessionHandle<T> {
+    /// Asks the session to stop (S6.7). Never blocks; callable from anywhere, any number of times.
+    ///
+    /// When it returns no turn begins any more, and unless the stop waits for the turn's end no model call and no call of a
+    /// tool does (S6.13).
+    pub fn stop(&self, stop: SessionStop) -> Asking {
+        let (reply, answer) = oneshot::channel();
+        let (mailbox, kept) = (self.shared.mailbox.clone(), stop.clone());
+        self.shared.mailbox.post(Mail::Stop { stop: stop.clone(), reply });
+        let joined = self.shared.family.ask(&stop);
+        let keep = Box::new(move |reply| mailbox.post(Mail::KeepStop { stop: kept.clone(), reply }));
+        Asking { answer, joined, keep }
+    }
+
+    /// Asks the turn at work to stop, this one if named; the session goes on (S5.3). Never blocks.
+    pub fn stop_turn(&self, turn: Option<TurnId>, request: StopRequest) -> TurnAsking {
+        let (reply, answer) = oneshot::channel();
+        let (mailbox, kept, reached) =
+            (self.shared.mailbox.clone(), request.clone(), Arc::new(OnceLock::new()));
+        self.shared.mailbox.post(Mail::StopTurn { turn, request, reached: Arc::clone(&reached), reply });
+        let keep = Box::new(move |reply| {
+            // Behind the stop itself, so it is known by then which turn that reached.
+            let (request, reached) = (kept.clone(), Arc::clone(&reached));
+            mailbox.post(Mail::KeepTurnStop { request, reached, reply });
+        });
+        TurnAsking { answer, keep }
+    }
+
+    /// Takes a [`SessionStop::when_idle_for`] back.
+    pub fn keep_open(&self) {
+        self.shared.mailbox.post(Mail::KeepOpen);
     }
 }

@@ -5,14 +5,17 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use super::{
     item::{Item, PushError, Slip, Ticket, digest},
     mail::{Mail, Mailbox},
 };
-use crate::ids::ItemId;
+
+mod count;
+
+pub(super) use count::{Count, Turned};
 
 /// What becomes of items that come after the end. Exhaustive: they go back, or are kept for the exit (S6.10).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,28 +30,15 @@ pub enum Late {
 pub(super) struct Door<T> {
     state: Mutex<State<T>>,
     mailbox: Mailbox<T>,
-    capacity: usize,
 }
 
 struct State<T> {
-    leaf: Leaf,
-    next: u64,
-    /// Accepted, and not yet seen by the owner.
-    coming: usize,
-    /// Waiting, as the owner last said.
-    waiting: usize,
+    count: Count,
     known: HashMap<String, ([u8; 32], Arc<Slip<T>>)>,
     late: LateItems<T>,
     /// What came late under an id of its sender.
     late_ids: HashMap<String, [u8; 32]>,
     on_late: Late,
-}
-
-/// Exhaustive: a door is open or shut.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Leaf {
-    Open,
-    Shut,
 }
 
 /// Items that came after the end, each given out once. Clones are the same.
@@ -97,16 +87,13 @@ impl<T> State<T> {
 impl<T: Item> Door<T> {
     pub(super) fn new(mailbox: Mailbox<T>, capacity: usize, on_late: Late) -> Self {
         let state = State {
-            leaf: Leaf::Open,
-            next: 0,
-            coming: 0,
-            waiting: 0,
+            count: Count::new(capacity),
             known: HashMap::new(),
             late: LateItems::default(),
             late_ids: HashMap::new(),
             on_late,
         };
-        Self { state: Mutex::new(state), mailbox, capacity }
+        Self { state: Mutex::new(state), mailbox }
     }
 
     /// Accepts an item, or gives it back. `letter` wraps it for the mailbox.
@@ -120,24 +107,20 @@ impl<T: Item> Door<T> {
             Ok(digest) => digest,
             Err(error) => return Err(PushError::NotStorable(item, error.to_string())),
         };
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.lock();
         if let (Some(id), Some(digest)) = (&client_id, &digest)
             && let Some((known, slip)) = state.known.get(id)
         {
             let ticket = Ticket { slip: Arc::clone(slip) };
             return if known == digest { Ok(ticket) } else { Err(PushError::OtherContent(item)) };
         }
-        match (state.leaf, state.on_late) {
-            (Leaf::Open, _) => {}
-            (Leaf::Shut, Late::Refuse) => return Err(PushError::Closed(item)),
-            (Leaf::Shut, Late::Keep) => return Err(state.keep(item, client_id.zip(digest))),
-        }
-        if state.waiting + state.coming >= self.capacity {
-            return Err(PushError::Full(item));
-        }
-        let slip = Arc::new(Slip::new(ItemId::new(state.next)));
-        state.next += 1;
-        state.coming += 1;
+        let position = match (state.count.admit(), state.on_late) {
+            (Ok(position), _) => position,
+            (Err(Turned::Shut), Late::Refuse) => return Err(PushError::Closed(item)),
+            (Err(Turned::Shut), Late::Keep) => return Err(state.keep(item, client_id.zip(digest))),
+            (Err(Turned::Full), _) => return Err(PushError::Full(item)),
+        };
+        let slip = Arc::new(Slip::new(position));
         if let (Some(id), Some(digest)) = (&client_id, digest) {
             state.known.insert(id.clone(), (digest, Arc::clone(&slip)));
         }
@@ -146,27 +129,46 @@ impl<T: Item> Door<T> {
         Ok(Ticket { slip })
     }
 
-    /// A slip for an item that is in the store already, and needs no room here.
-    pub(super) fn adopt(&self) -> Arc<Slip<T>> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let slip = Arc::new(Slip::new(ItemId::new(state.next)));
-        state.next += 1;
-        slip
+    /// A slip for an item that is in the store, and belongs to a turn already.
+    pub(super) fn slip(&self) -> Arc<Slip<T>> {
+        Arc::new(Slip::new(self.lock().count.adopt()))
+    }
+
+    /// Lets items in that are in the store already, and need no room here. They are in the mail together: nothing is
+    /// accepted between two of them. Each letter wraps its item for the mailbox.
+    pub(super) fn adopt<L>(&self, letters: impl IntoIterator<Item = L>)
+    where
+        L: FnOnce(Arc<Slip<T>>) -> Mail<T>,
+    {
+        let mut state = self.lock();
+        for letter in letters {
+            let slip = Arc::new(Slip::new(state.count.adopt()));
+            self.mailbox.post(letter(slip));
+        }
+    }
+
+    /// Puts a mark into the mail: what was accepted before is before it, and nothing that was let in together is on both
+    /// sides of it.
+    pub(super) fn mark(&self, mark: Mail<T>) {
+        let _between_items = self.lock();
+        self.mailbox.post(mark);
     }
 
     /// The owner has seen `came` more items, and so many wait now.
     pub(super) fn note(&self, came: usize, waiting: usize) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.coming -= came;
-        state.waiting = waiting;
+        self.lock().count.note(came, waiting);
     }
 
     pub(super) fn shut(&self) {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).leaf = Leaf::Shut;
+        self.lock().count.shut();
     }
 
     /// Where items are kept that come after the end. It holds nothing of the session.
     pub(super) fn late(&self) -> LateItems<T> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).late.clone()
+        self.lock().late.clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<T>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -60,6 +60,11 @@ pub enum Happened {
         /// Which.
         turn: TurnId,
     },
+    /// The turn had ended early, and was given up: nobody takes it up again.
+    GivenUp {
+        /// Which.
+        turn: TurnId,
+    },
     /// Nothing of the turn was alive any more, or what was had been named.
     Quiet {
         /// Which.
@@ -102,6 +107,7 @@ fn past(position: u64, line: Line) -> Past {
         }
         Line::Ended { turn, fate, at } => (at, Happened::Ended { turn, fate }),
         Line::Forgotten { turn, at } => (at, Happened::Forgotten { turn }),
+        Line::GivenUp { turn, at } => (Some(at), Happened::GivenUp { turn }),
         Line::Quiet { turn, at, survivors } => (Some(at), Happened::Quiet { turn, survivors }),
     };
     Past { position, at, what: Ok(what) }

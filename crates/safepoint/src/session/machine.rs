@@ -4,11 +4,12 @@
 //! **Invariants**: every accepted item is waiting, in the turn, on its way into it, left open by a turn that ended
 //! early, or at rest; at most one turn is at work; a stop is never weakened; a preempt never outlives its turn.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 
 use crate::{
     ids::{ItemId, TurnId},
     session::words::{Fate, Or},
+    steer::When,
 };
 
 #[cfg(test)]
@@ -20,8 +21,8 @@ mod turn;
 mod words;
 
 pub(crate) use words::{
-    Answer, Effect, End, EndedBy, Exit, From, How, Input, Made, Moment, Record, Rules, Strength, Wanted,
-    Watch, Why, Wish,
+    Answer, Effect, End, EndedBy, Exit, From, How, Input, Made, Moment, Record, Rules, Strength, Wanted, Why,
+    Wish,
 };
 pub use words::{Leftover, OnFailure};
 
@@ -33,20 +34,21 @@ use stop::Idleness;
 pub(crate) struct Machine {
     rules: Rules,
     phase: Phase,
-    /// In the order of their positions; only those that wait again stand before older ones.
-    /// In their order.
+    /// In the order of their positions.
     waiting: VecDeque<ItemId>,
     /// Items before this one begin no turn by themselves: a turn ended early after they came (S5.3).
     barrier: Option<ItemId>,
     next_item: ItemId,
     /// What the turn at work is about.
     items: Vec<ItemId>,
-    steering: Vec<(ItemId, Or)>,
+    /// On its way into the turn at work, or held for the one that waits for a decision.
+    steering: Vec<Steered>,
     preempts: Vec<Preempt>,
     /// How many turns or plans in a row were preempted.
     streak: u32,
     /// The turn that ended early and can be taken up again.
     left: Option<Left>,
+    undo: Undo,
     want: Want,
     turns: u64,
     plans: u64,
@@ -55,6 +57,8 @@ pub(crate) struct Machine {
     health: Health,
     /// Whether something that a turn began in the background is alive.
     aside: Yet,
+    /// Whether all that another owner left has come: nothing begins before.
+    adopted: Yet,
 }
 
 /// What the session is doing. Exhaustive: between turns, before one, in one, after one, or over.
@@ -64,6 +68,7 @@ pub(crate) enum Phase {
     Planning {
         plan: u64,
         wanted: Wanted,
+        asked: Asked,
     },
     Running(Running),
     /// The turn is settled; the next one waits until it is quiet and its reader has returned.
@@ -75,11 +80,27 @@ pub(crate) enum Phase {
     Over,
 }
 
+/// How far a plan is. Exhaustive: what was accepted before it is still being heard, or the planner is at work and has
+/// seen what came before this item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Asked {
+    NotYet,
+    With(ItemId),
+}
+
+/// An item that steers a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Steered {
+    item: ItemId,
+    when: When,
+    or: Or,
+}
+
 /// The turn at work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Running {
     pub(crate) turn: TurnId,
-    /// Whether a preempt must wait for the turn's first round (S6.12).
+    /// Whether a preempt must wait for the turn's end (S6.12).
     guard: Guard,
     /// Whether a stop of the session was asked of its run.
     session_stop: Yet,
@@ -92,12 +113,11 @@ pub(crate) struct Running {
     read: Yet,
 }
 
-/// Whether a preempt may fire. Exhaustive: it may, or the turn is protected and its first round not begun, or begun.
+/// Whether a preempt may fire. Exhaustive: it may, or the turn is protected to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Guard {
     Open,
-    Unbegun,
-    Begun,
+    Protected,
 }
 
 /// Whether something has happened. Exhaustive: it has, or not yet.
@@ -113,6 +133,13 @@ struct Left {
     turn: TurnId,
     items: Vec<ItemId>,
     how: Ended,
+}
+
+/// What stood before a turn was started, until it has ended: it may turn out that it could not be begun.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct Undo {
+    left: Option<Left>,
+    barrier: Option<ItemId>,
 }
 
 /// How it ended. Exhaustive: it waits for a decision, or for nothing.
@@ -159,6 +186,7 @@ impl Machine {
             preempts: Vec::new(),
             streak: 0,
             left: None,
+            undo: Undo::default(),
             want: Want::Nothing,
             turns: 0,
             plans: 0,
@@ -166,6 +194,7 @@ impl Machine {
             idleness: Idleness::default(),
             health: Health::Sound,
             aside: Yet::No,
+            adopted: Yet::Yes,
         }
     }
 
@@ -185,7 +214,7 @@ impl Machine {
         });
         // What waits from before waits on: a turn that ended early is resumed by a person, or by a newer item.
         let barrier = left.as_ref().map(|_| ItemId::new(u64::MAX));
-        Self { turns, left, barrier, ..Self::new(rules) }
+        Self { turns, left, barrier, adopted: Yet::No, ..Self::new(rules) }
     }
 
     /// What waits from before begins nothing by itself, whether a turn was left or not.
@@ -193,8 +222,8 @@ impl Machine {
         self.barrier = Some(ItemId::new(u64::MAX));
     }
 
-    /// All that was left by the last owner is here: what comes now is new.
-    pub(crate) fn adopted(&mut self) {
+    fn adopted(&mut self) {
+        self.adopted = Yet::Yes;
         if self.barrier.is_some() {
             self.barrier = Some(self.next_item);
         }
@@ -213,14 +242,15 @@ impl Machine {
             Input::KeepOpen => self.idleness.forget(),
             Input::Resume => self.resume(out),
             Input::Decided => self.decided(out),
+            Input::Gathered(plan) => self.gathered(plan, out),
             Input::Planned { plan, made } => self.planned(plan, &made, out),
-            Input::Began(turn) => self.began(now, turn, out),
             Input::SteerTaken { turn, item } => self.steer_taken(turn, item),
             Input::Settled { turn, end } => self.settled(turn, end, out),
             Input::Quiet(turn) => self.quiet(turn),
             Input::Read(turn) => self.read(turn),
             Input::Unstarted(turn) => self.unstarted(turn),
             Input::Aside(alive) => self.aside = alive,
+            Input::Adopted => self.adopted(),
             Input::Broke => self.broke(out),
             Input::Tick => {}
         }
@@ -255,7 +285,7 @@ impl Machine {
         }
         if let Some(exit) = self.exit() {
             self.end(exit, out);
-        } else if self.take_up(out) || self.plan(out) {
+        } else if self.adopted == Yet::No || self.take_up(out) || self.plan(out) {
             self.idleness.busy();
         } else {
             let is_idle = self.waiting.is_empty() && !self.is_suspended() && self.aside == Yet::No;
@@ -272,10 +302,13 @@ impl Machine {
         for preempt in self.preempts.drain(..) {
             out.push(preempt.superseded());
         }
+        // Only a turn that waits for a decision holds any, and it waits on.
+        self.return_steers(out);
         for item in self.waiting.drain(..) {
             out.push(Effect::Fate { item, fate: Fate::Unhandled });
         }
         self.phase = Phase::Over;
+        self.want = Want::Nothing;
         self.idleness.forget();
         out.push(Effect::End(exit));
     }
@@ -320,7 +353,26 @@ impl Machine {
 
     /// Whether the turn at work was handed this item, and has not taken it yet.
     pub(crate) fn is_steering(&self, item: ItemId) -> bool {
-        self.steering.iter().any(|(steered, _)| *steered == item)
+        self.steering.iter().any(|steered| steered.item == item)
+    }
+
+    /// Whether a turn that ended early is about to be taken up: by a resume that is planned, or by a decision.
+    pub(crate) fn takes_up(&self) -> bool {
+        let plans = matches!(self.phase, Phase::Planning { wanted: Wanted::Resume, .. });
+        plans || matches!(self.want, Want::Resume | Want::Decision)
+    }
+
+    /// Whether the turn at work is one that ended early, taken up again.
+    pub(crate) fn took_up(&self) -> bool {
+        matches!(self.phase, Phase::Running(Running { from: From::Resume | From::Decision, .. }))
+    }
+
+    /// An item that a plan names and that does not wait, or that it names twice.
+    pub(crate) fn stranger(&self, made: &Made) -> Option<ItemId> {
+        let Made::Turn { take, drop } = made else { return None };
+        let mut named = HashSet::with_capacity(take.len() + drop.len());
+        let is_strange = |item: &&ItemId| !self.is_waiting(**item) || !named.insert(**item);
+        take.iter().chain(drop).find(is_strange).copied()
     }
 
     pub(crate) fn is_suspended(&self) -> bool {

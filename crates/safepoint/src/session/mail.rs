@@ -33,6 +33,7 @@ pub(super) enum Mail<T> {
     Adopt {
         number: u64,
         item: T,
+        slip: Arc<Slip<T>>,
         policy: Policy,
     },
     /// All that was left by the last owner is in the mail.
@@ -114,11 +115,12 @@ pub(super) enum Mail<T> {
         ruled: Ruled,
         reply: oneshot::Sender<Result<(), DecideError>>,
     },
+    /// What was accepted before this plan was wanted is in the mail before this.
+    Gathered(u64),
     Planned {
         plan: u64,
         made: Result<Plan, ErrorReport>,
     },
-    Began(TurnId),
     SteerTaken {
         turn: TurnId,
         item: ItemId,

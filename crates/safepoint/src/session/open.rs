@@ -139,7 +139,7 @@ impl<T: Item> SessionBuilder<T> {
             } else if found.left.is_some() {
                 // The turn's own, or what it was steered with.
                 if let Ok((item, _policy)) = super::unseal::<T>(&row.bytes) {
-                    let slip = shared.door.adopt();
+                    let slip = shared.door.slip();
                     journal.number(slip.id(), row.number);
                     items.push((slip.id(), item));
                 }

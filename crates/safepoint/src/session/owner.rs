@@ -9,8 +9,11 @@ use std::{
     sync::Arc,
 };
 
-use safepoint_scope::{Code, Dropper, Scope, StopHandle, StopRequest};
-use tokio::time::{Instant, Sleep};
+use safepoint_scope::{Code, Dropper, Scope, StopRequest};
+use tokio::{
+    sync::oneshot,
+    time::{Instant, Sleep},
+};
 
 use super::{
     Item, Settings, SharedSession,
@@ -43,6 +46,7 @@ mod clock;
 mod decisions;
 mod follower;
 mod heeded;
+mod held;
 mod items;
 mod lost;
 mod others;
@@ -55,6 +59,8 @@ mod strategy;
 mod turn;
 mod waits;
 
+use held::{Held, Work};
+
 pub(super) struct Owner<T> {
     shared: Arc<SharedSession<T>>,
     settings: Arc<Settings<T>>,
@@ -62,11 +68,6 @@ pub(super) struct Owner<T> {
     machine: Machine,
     /// Where planners, followers and readers run, and this task itself.
     scope: Scope,
-    /// The runs of all turns, and the background runs that they began (S9.1).
-    family: Scope,
-    family_stop: StopHandle,
-    /// What was last asked of the whole session.
-    last_request: Option<Box<StopRequest>>,
     began: Instant,
     sleep: Option<Pin<Box<Sleep>>>,
     items: HashMap<ItemId, Held<T>>,
@@ -102,13 +103,14 @@ pub(super) struct Owner<T> {
     request: Option<Box<StopRequest>>,
     /// That of whoever asked for the end of the turn alone, until it has ended.
     turn_request: Option<Box<StopRequest>>,
-    /// What the steer at hand says.
-    steering: Option<Box<UserMessage>>,
     /// The decision at hand.
     deciding: Option<Box<(ApprovalId, Decision)>>,
     /// Mail that was opened while a push strategy was asked.
     ahead: VecDeque<Box<Mail<T>>>,
     answer: Option<Answer>,
+    /// Who asks just now for a turn to be taken up, and those who were heard and wait until it is, or is not.
+    taker: Option<oneshot::Sender<Answer>>,
+    takers: Vec<oneshot::Sender<Answer>>,
     unhandled: Vec<(ItemId, T)>,
     ended: Option<machine::Exit>,
     journal: Option<Arc<Journal>>,
@@ -118,6 +120,8 @@ pub(super) struct Owner<T> {
     restart: Option<TurnId>,
     /// Items that the store knows as taken.
     taken: HashSet<ItemId>,
+    /// The turn that the store knows as given up.
+    given_up: Option<TurnId>,
     /// What went on in the background of another owner, and ended with it.
     lost: Vec<lost::Mourned>,
     /// Numbers of items that somebody else took out.
@@ -125,28 +129,6 @@ pub(super) struct Owner<T> {
     persisted: Persisted,
     /// What ends the turn at work, where nobody asked for it.
     ended_by: Option<Code>,
-}
-
-/// An item, and those who wait to hear of it.
-struct Held<T> {
-    item: T,
-    came: Came,
-    slip: Arc<Slip<T>>,
-}
-
-/// A turn at work, or one that ended early.
-struct Work {
-    turn: TurnId,
-    /// None: another owner began it, and nobody has said yet who goes on.
-    agent: Option<Agent>,
-    /// None: nothing of it runs in this process.
-    handle: Option<RunHandle>,
-    run: RunId,
-    log: Arc<dyn Log>,
-    /// The conversation before it.
-    before: History,
-    items: Vec<ItemId>,
-    outcome: Option<Outcome>,
 }
 
 impl<T: Item> Owner<T> {
@@ -158,7 +140,6 @@ impl<T: Item> Owner<T> {
         mail: Received<T>,
         machine: Machine,
     ) -> Self {
-        let (family, family_stop) = Scope::root();
         Self {
             shared,
             machine,
@@ -166,9 +147,6 @@ impl<T: Item> Owner<T> {
             settings,
             mail,
             scope,
-            family,
-            family_stop,
-            last_request: None,
             began: Instant::now(),
             sleep: None,
             items: HashMap::new(),
@@ -190,16 +168,18 @@ impl<T: Item> Owner<T> {
             after: After::Resumable,
             request: None,
             turn_request: None,
-            steering: None,
             deciding: None,
             ahead: VecDeque::new(),
             answer: None,
+            taker: None,
+            takers: Vec::new(),
             unhandled: Vec::new(),
             ended: None,
             journal: None,
             heeded: heeded::Heeded::default(),
             restart: None,
             taken: HashSet::new(),
+            given_up: None,
             lost: Vec::new(),
             gone: HashSet::new(),
             persisted: Persisted::Yes,
@@ -238,7 +218,7 @@ impl<T: Item> Owner<T> {
                 }
                 self.shared.door.note(1, self.machine.room_taken());
             }
-            Mail::Adopt { number, item, policy } => self.adopt(number, item, policy).await,
+            Mail::Adopt { number, item, slip, policy } => self.adopt(number, (item, slip), policy).await,
             Mail::Unreadable { number, why } => self.show(SessionEvent::Unreadable { number, why }),
             Mail::Adopted => self.adopted().await,
             Mail::Gone { number } => self.vanish(number).await,
@@ -261,7 +241,7 @@ impl<T: Item> Owner<T> {
             Mail::Resume { reply } => self.resume(reply).await,
             Mail::Decide { id, ruled, reply } => self.decide(id, ruled, reply).await,
             Mail::Planned { plan, made } => self.planned(plan, made).await,
-            Mail::Began(turn) => self.step(Input::Began(turn)).await,
+            Mail::Gathered(plan) => self.step(Input::Gathered(plan)).await,
             Mail::SteerTaken { turn, item, round } => self.steer_taken(item, Delivered { turn, round }).await,
             Mail::Noticed { turn, notice } => self.lost_told(turn, &notice),
             Mail::Settled { turn, outcome } => self.settled(turn, outcome).await,
@@ -282,6 +262,7 @@ impl<T: Item> Owner<T> {
     async fn step(&mut self, input: Input) {
         let mut effects = Vec::new();
         self.machine.step(self.now(), input, &mut effects);
+        self.hold_back(&mut effects);
         self.find_agent(&mut effects);
         self.record(&mut effects).await;
         let waited = self.machine.room_taken();
@@ -289,12 +270,14 @@ impl<T: Item> Owner<T> {
             self.perform(effect);
         }
         self.request = None;
+        self.tell_takers();
         self.shared.door.note(0, waited);
         self.shared.view(self.view());
     }
 
     fn perform(&mut self, effect: Effect) {
         match effect {
+            Effect::Gather(plan) => self.shared.door.mark(Mail::Gathered(plan)),
             Effect::Plan { plan, waiting, left, wanted } => {
                 self.ask_planner(plan, &waiting, left, wanted.into())
             }
@@ -303,9 +286,10 @@ impl<T: Item> Owner<T> {
                     planner.drop_now();
                 }
             }
-            Effect::Start { turn, from, watch } => self.start(turn, from, watch),
+            Effect::Start { turn, from, steers } => self.start(turn, from, &steers),
             Effect::StopRun { turn, why } => self.stop_run(turn, why),
             Effect::Steer { turn, item, when } => self.steer(turn, item, when),
+            Effect::Held { turn, item } => self.tell_behind(item, turn),
             Effect::Forget(turn) => {
                 self.forget_lost(turn);
                 if let Some(work) = &self.work {
@@ -332,6 +316,7 @@ impl<T: Item> Owner<T> {
             Effect::TurnEnded { turn, fate } => self.turn_ended(turn, fate),
             Effect::Answer(answer) => {
                 if answer == Answer::Resuming {
+                    self.takers.extend(self.taker.take());
                     self.decisions.extend(self.deciding.take().map(|deciding| *deciding));
                 }
                 self.answer = Some(answer);

@@ -7,6 +7,7 @@ use tokio::sync::Notify;
 use super::{
     Exit, Item, Planner, SessionEvent,
     door::Door,
+    family::Family,
     mail::{Mail, Mailbox},
 };
 use crate::{
@@ -23,6 +24,7 @@ pub(super) struct SharedSession<T> {
     pub(super) mailbox: Mailbox<T>,
     pub(super) feed: Arc<Feed<SessionEvent>>,
     pub(super) view: Mutex<Option<TurnView>>,
+    pub(super) family: Family,
     pub(super) exit: OnceLock<Arc<Exit<T>>>,
     pub(super) over: Notify,
     /// Somebody says that another process wrote into the store.

@@ -11,6 +11,7 @@ use super::{
     Item, SharedSession,
     envelope::{LOOK, unseal_row},
     intent::Intent,
+    item::Policy,
     journal::{Journal, LEASE},
     mail::Mail,
     stop::SessionStop,
@@ -156,6 +157,7 @@ impl<T: Item> Watcher<T> {
         self.known.extend(&fresh);
         let rows = self.journal.store().inbox(self.journal.session()).await?;
         let mut there = std::collections::HashSet::new();
+        let mut found = Vec::new();
         for row in rows {
             there.insert(row.number);
             if row.state == ItemState::Waiting && self.known.insert(row.number) {
@@ -163,18 +165,28 @@ impl<T: Item> Watcher<T> {
                 let read =
                     read.map_err(|Panicked(why)| why).and_then(|read| read.map_err(|why| why.to_string()));
                 match read {
-                    Ok((item, policy)) => self.post(Mail::Adopt { number: row.number, item, policy }),
+                    Ok(sealed) => found.push((row.number, sealed)),
                     // It stays where it is, for a release that can read it.
                     Err(why) => self.post(Mail::Unreadable { number: row.number, why }),
                 }
             }
         }
+        self.let_in(found);
         let gone: Vec<u64> = self.known.difference(&there).copied().collect();
         for number in gone {
             self.known.remove(&number);
             self.post(Mail::Gone { number });
         }
         Ok(())
+    }
+
+    /// What one look has found comes in together, so that one plan sees all of it.
+    fn let_in(&self, found: Vec<(u64, (T, Policy))>) {
+        let Some(shared) = self.shared.upgrade() else { return };
+        let letters = found
+            .into_iter()
+            .map(|(number, (item, policy))| move |slip| Mail::Adopt { number, item, slip, policy });
+        shared.door.adopt(letters);
     }
 
     async fn look_at_stops(&mut self) -> Result<(), Error> {

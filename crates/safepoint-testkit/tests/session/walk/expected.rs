@@ -55,21 +55,11 @@ struct Turn {
     steers: Vec<(usize, bool)>,
     /// Who asked first for the first safe point.
     pending: Option<By>,
-    /// A preempt waits for the end of its first round.
-    promised: bool,
     stopped_at: Option<usize>,
     protected: bool,
     session_stop: bool,
     rollback: bool,
     asks: bool,
-}
-
-impl Turn {
-    /// Whose request takes effect as the turn asks for a call: those for the first safe point come before the one that
-    /// waits for the end of the round.
-    fn reached(&self) -> Option<By> {
-        self.pending.or(self.promised.then_some(By::Preempt))
-    }
 }
 
 /// A turn that ended early.
@@ -79,6 +69,8 @@ struct Left {
     number: u64,
     items: Vec<usize>,
     suspended: bool,
+    /// What its next model request has; those that may go back to their sender are so marked.
+    steers: Vec<(usize, bool)>,
     /// Whether it asks a person as soon as it goes on.
     asks: bool,
 }
@@ -207,6 +199,8 @@ impl Expected {
         for preempt in std::mem::take(&mut self.preempts) {
             self.items[preempt.item].preempted = Some(Preempted::SupersededByStop);
         }
+        let held = self.left.as_mut().map(|left| std::mem::take(&mut left.steers));
+        self.return_steers(held.unwrap_or_default());
         for item in std::mem::take(&mut self.waiting) {
             self.items[item].fate = Some(Fate::Unhandled);
         }
@@ -248,10 +242,12 @@ impl Expected {
     }
 
     fn steer(&mut self, item: usize, returns: bool) {
-        match (&mut self.turn, returns) {
-            (Some(turn), _) => turn.steers.push((item, returns)),
-            (None, false) => self.wait(item),
-            (None, true) => self.back(item, Refusal::NoActiveTurn),
+        let suspended = self.left.as_mut().filter(|left| left.suspended);
+        match (&mut self.turn, suspended, returns) {
+            (Some(turn), ..) => turn.steers.push((item, returns)),
+            (None, Some(left), false) => left.steers.push((item, returns)),
+            (None, None, false) => self.wait(item),
+            (None, _, true) => self.back(item, Refusal::NoActiveTurn),
         }
     }
 
@@ -266,16 +262,14 @@ impl Expected {
         }
     }
 
-    /// A preempt asks: a suspended turn ends at once, a protected one after its round.
+    /// A preempt asks: a suspended turn ends at once, a protected one not at all.
     fn fire(&mut self, asked: Asked, rollback: bool) {
         match &mut self.turn {
+            // No grace either: it may go on to its end, or until it waits for a decision.
+            Some(turn) if turn.protected => self.preempts.iter_mut().for_each(|preempt| preempt.grace = None),
             Some(turn) => {
                 turn.rollback |= rollback;
-                if turn.protected {
-                    // No grace either: its round is promised to it.
-                    turn.promised = true;
-                    self.preempts.iter_mut().for_each(|preempt| preempt.grace = None);
-                } else if asked == Asked::Now {
+                if asked == Asked::Now {
                     self.stopped(By::Preempt);
                 } else {
                     turn.pending.get_or_insert(By::Preempt);
@@ -290,8 +284,8 @@ impl Expected {
         let Some(left) = self.left.take() else { return };
         let asked = |preempt: &Preempt| preempt.due.is_none();
         let rollback = self.preempts.iter().any(|preempt| asked(preempt) && preempt.rollback);
-        let Left { number, items, .. } = left;
-        self.turn = Some(Turn { number, items, rollback, asks: true, ..Turn::default() });
+        let Left { number, items, steers, .. } = left;
+        self.turn = Some(Turn { number, items, steers, rollback, asks: true, ..Turn::default() });
         if by == By::Other
             && let Some(turn) = &mut self.turn
         {
@@ -323,7 +317,7 @@ impl Expected {
     /// A natural end, unless a steer is still to be delivered: the turn is asked again with it.
     fn answer(&mut self) {
         match &self.turn {
-            Some(turn) if turn.reached().is_none() && !turn.steers.is_empty() => self.round(),
+            Some(turn) if turn.pending.is_none() && !turn.steers.is_empty() => self.round(),
             Some(turn) => self.close(Fate::Completed(crate::desk::turn(turn.number))),
             None => {}
         }
@@ -331,7 +325,7 @@ impl Expected {
 
     fn close(&mut self, fate: Fate) {
         let Some(turn) = self.turn.take() else { return };
-        self.return_steers(&turn);
+        self.return_steers(turn.steers.clone());
         let came_to = match fate {
             Fate::Preempted(number) | Fate::RolledBack(number) => Preempted::StoppedTurn(number),
             Fate::Interrupted(_) if turn.session_stop => Preempted::SupersededByStop,
@@ -353,13 +347,13 @@ impl Expected {
         self.streak = if preempted && !turn.protected { self.streak + 1 } else { 0 };
         let is_open = matches!(fate, Fate::Interrupted(_) | Fate::Failed(_) | Fate::Preempted(_));
         let Turn { number, items, asks, .. } = turn;
-        self.left = is_open.then_some(Left { number, items, suspended: false, asks });
+        self.left = is_open.then_some(Left { number, items, suspended: false, steers: Vec::new(), asks });
         self.idle_since = self.now;
     }
 
-    fn return_steers(&mut self, turn: &Turn) {
-        for (item, returns) in &turn.steers {
-            if *returns { self.back(*item, Refusal::NotDelivered) } else { self.wait(*item) }
+    fn return_steers(&mut self, steers: Vec<(usize, bool)>) {
+        for (item, returns) in steers {
+            if returns { self.back(item, Refusal::NotDelivered) } else { self.wait(item) }
         }
     }
 
@@ -372,10 +366,13 @@ impl Expected {
             self.waiting.remove(place);
             self.items[wanted].fate = Some(Fate::Withdrawn);
         }
-        if let Some(turn) = &mut self.turn
-            && let Some(place) = turn.steers.iter().position(|(item, _)| *item == wanted)
-        {
-            turn.steers.remove(place);
+        let steers = match (&mut self.turn, &mut self.left) {
+            (Some(turn), _) => &mut turn.steers,
+            (None, Some(left)) => &mut left.steers,
+            (None, None) => return,
+        };
+        if let Some(place) = steers.iter().position(|(item, _)| *item == wanted) {
+            steers.remove(place);
             self.items[wanted].fate = Some(Fate::Withdrawn);
         }
     }
@@ -409,7 +406,9 @@ impl Expected {
     }
 
     fn approve(&mut self) {
-        if let Some(left) = self.left.take_if(|left| left.suspended) {
+        if let Some(mut left) = self.left.take_if(|left| left.suspended) {
+            // The next request is made as soon as the call has run, and has what steered the turn.
+            left.items.extend(left.steers.iter().map(|(item, _)| *item));
             self.begin(left.number, left.items);
         }
     }
@@ -417,7 +416,7 @@ impl Expected {
     /// The model asks for a call: a stop that was asked finds its safe point, or the next request takes the steers.
     fn round(&mut self) {
         let Some(turn) = &mut self.turn else { return };
-        if let Some(by) = turn.reached() {
+        if let Some(by) = turn.pending {
             return self.stopped(by);
         }
         let steers = std::mem::take(&mut turn.steers);
@@ -427,16 +426,18 @@ impl Expected {
     fn ask(&mut self) {
         let Some(turn) = &mut self.turn else { return };
         turn.asks = true;
-        // A protected turn is not stopped before its calls, and waiting is a safe point for every set.
-        if let Some(by) = turn.reached() {
+        if let Some(by) = turn.pending {
             return self.stopped(by);
         }
-        let Some(turn) = self.turn.take() else { return };
-        self.return_steers(&turn);
-        for item in &turn.items {
-            self.items[*item].fate = Some(Fate::Suspended(crate::desk::turn(turn.number)));
+        let Some(Turn { number, items, steers, .. }) = self.turn.take() else { return };
+        for item in &items {
+            self.items[*item].fate = Some(Fate::Suspended(crate::desk::turn(number)));
         }
-        self.left = Some(Left { number: turn.number, items: turn.items, suspended: true, asks: true });
+        self.left = Some(Left { number, items, suspended: true, steers, asks: true });
+        // What it was protected from finds it waiting, which is a safe point for every set.
+        if self.preempts.iter().any(|preempt| preempt.due.is_none()) {
+            self.end_suspended(By::Preempt);
+        }
     }
 
     fn stop(&mut self, asked: Option<Asked>) {

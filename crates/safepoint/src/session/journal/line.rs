@@ -14,7 +14,9 @@ use crate::{
 };
 
 /// The newest version of a line that this release reads and writes.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
+/// That of the lines that every release has: an older one reads them on.
+const FIRST: u32 = 1;
 
 /// What happened to a session. Exhaustive: recovery must fold each.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -53,6 +55,8 @@ pub(in crate::session) enum Line {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         at: Option<Timestamp>,
     },
+    /// The turn ended early, and will not be resumed.
+    GivenUp { turn: TurnId, at: Timestamp },
     /// Nothing of the turn is alive, or what is has been named.
     Quiet {
         turn: TurnId,
@@ -91,16 +95,23 @@ impl Line {
         Self::Forgotten { turn, at: Some(Timestamp::now()) }
     }
 
+    pub(in crate::session) fn given_up(turn: TurnId) -> Self {
+        Self::GivenUp { turn, at: Timestamp::now() }
+    }
+
     pub(in crate::session) fn write(&self) -> Result<Write, serde_json::Error> {
         let (kind, path) = match self {
             Self::Planned { turn, .. } => ("planned", turn.to_string()),
             Self::Fact { turn, path, .. } => ("fact", format!("{turn}/{path}")),
             Self::Ended { turn, .. } => ("ended", turn.to_string()),
             Self::Forgotten { turn, .. } => ("forgotten", turn.to_string()),
+            Self::GivenUp { turn, .. } => ("given_up", turn.to_string()),
             Self::Quiet { turn, .. } => ("quiet", turn.to_string()),
         };
+        // A release that would take the turn up all the same says that it cannot read this.
+        let version = if let Self::GivenUp { .. } = self { VERSION } else { FIRST };
         let bytes = serde_json::to_vec(self)?;
-        Ok(Write::Record(Record { path, kind: kind.into(), version: VERSION, bytes }))
+        Ok(Write::Record(Record { path, kind: kind.into(), version, bytes }))
     }
 
     /// Reads what stands at `position`.

@@ -14,6 +14,7 @@ use crate::{
     receipt::Ending,
     session::{
         lost::{Aside, Lost, begun_behind},
+        stop::After,
         words::Fate,
     },
     shared::Always,
@@ -70,12 +71,14 @@ struct Turn {
     ending: Option<Ending>,
     fate: Option<Fate>,
     cut: Cut,
+    after: After,
 }
 
 impl Turn {
     fn new(turn: TurnId, from: u64, items: Vec<u64>, before: History) -> Self {
         let machine = Machine::new();
-        Self { turn, from, items, before, machine, run: None, ending: None, fate: None, cut: Cut::ByItsEnd }
+        let (cut, after) = (Cut::ByItsEnd, After::Resumable);
+        Self { turn, from, items, before, machine, run: None, ending: None, fate: None, cut, after }
     }
 
     fn take(&mut self, fact: Arc<Fact>) {
@@ -157,6 +160,11 @@ pub(in crate::session) async fn recover(journal: &Arc<Journal>) -> Result<Found,
                         }
                     }
                 }
+                Line::GivenUp { turn: of, .. } => {
+                    if let Some(turn) = turn.as_mut().filter(|turn| turn.turn == of) {
+                        turn.after = After::Abandoned;
+                    }
+                }
                 // Only for those who look back.
                 Line::Quiet { .. } => {}
             }
@@ -187,6 +195,7 @@ fn found(journal: &Arc<Journal>, history: History, turn: Option<Turn>) -> Found 
         return found;
     };
     match fate {
+        _ if turn.after == After::Abandoned => {}
         Fate::Interrupted(_) | Fate::Failed(_) | Fate::Preempted(_) | Fate::Suspended(_) => {
             let log = TurnLog::new(journal, turn.turn, turn.before.clone(), turn.from);
             let open = HashSet::new();

@@ -8,8 +8,8 @@ use std::{
 use safepoint_scope::SafePoints;
 
 use super::{
-    Answer, Effect, End, EndedBy, From, How, Input, Leftover, Machine, Made, Moment, OnFailure, Phase,
-    Record, Rules, Strength, Why, Wish, Yet,
+    Answer, Asked, Effect, End, EndedBy, From, How, Input, Leftover, Machine, Made, Moment, OnFailure, Phase,
+    Record, Recovered, Rules, Strength, Why, Wish, Yet,
 };
 use crate::{
     ids::{ItemId, TurnId},
@@ -36,14 +36,17 @@ const STEER_OR_QUEUE: How = How::Steer { when: When::AtOnce, or: Or::Queue };
 /// Visits every state that `budget` allows, and checks each; returns how many there are. States are told apart by a
 /// 128-bit digest, so that a million of them fit in little room.
 fn explore(pushes: &[How], budget: Budget, rules: Rules) -> usize {
-    let first = World::new(rules, budget);
+    explore_from(World::new(rules, budget), pushes)
+}
+
+fn explore_from(first: World, pushes: &[How]) -> usize {
     let mut seen = HashSet::from([digest(&first)]);
     let mut next = VecDeque::from([first]);
     while let Some(world) = next.pop_front() {
         world.can_end();
-        for input in world.inputs(pushes) {
+        for step in world.steps(pushes) {
             let mut after = world.clone();
-            after.take(&input);
+            after.take(&step);
             if seen.insert(digest(&after)) {
                 next.push_back(after);
             }
@@ -196,4 +199,32 @@ fn idleness_in_every_order() {
     let states = explore(&pushes, budget, RULES);
     println!("idleness: {states} states");
     assert!(states > 5_000, "only {states} states: the search has lost its way");
+}
+
+/// S6.13, S6.1: the door before the machine: whatever is accepted, heard and stopped in whatever order, a plan sees all
+/// that was accepted before it, in the order of acceptance, and what came while the planner thought is planned too.
+#[test]
+fn the_door_before_the_machine() {
+    let pushes = [How::Enqueue, How::Preempt(PLAIN), STEER_OR_QUEUE];
+    let budget = Budget { pushes: 3, turns: 2, ..NONE };
+    let stopped = Budget { pushes: 2, stops: 1, stop_turns: 1, withdraws: 1, turns: 2, ..NONE };
+    for budget in [budget, stopped] {
+        let states = explore_from(World::new(RULES, budget).apart(), &pushes);
+        println!("the door: {states} states");
+        assert!(states > 5_000, "only {states} states: the search has lost its way");
+    }
+}
+
+/// S6.13, S6.2, S5.3: a session is opened on what the store holds, and more is pushed at once: it runs in the order of
+/// acceptance, and the first plan sees all of it.
+#[test]
+fn what_the_store_holds_comes_before_what_is_pushed() {
+    let stored = [How::Enqueue, STEER_OR_QUEUE, How::Enqueue];
+    let budget = Budget { pushes: 1, stops: 1, resumes: 1, turns: 3, ..NONE };
+    for left in [None, Some(Recovered::Early), Some(Recovered::Suspended)] {
+        let opened = World::new(RULES, budget).opened(RULES, left, &stored).apart();
+        let states = explore_from(opened, &[How::Enqueue, How::Preempt(NOW)]);
+        println!("opened ({left:?}): {states} states");
+        assert!(states > 1_000, "only {states} states: the search has lost its way");
+    }
 }

@@ -1,6 +1,6 @@
 //! Preempts: bound to the turn that they found, asked of its run when their time comes, and settled with it.
 
-use super::{Effect, Guard, Machine, Moment, Phase, Record, Running, Want, Why, Wish};
+use super::{Asked, Effect, Guard, Machine, Moment, Phase, Record, Want, Why, Wish};
 use crate::{
     ids::{ItemId, TurnId},
     session::words::Preempted,
@@ -14,7 +14,7 @@ pub(super) struct Preempt {
     step: Step,
 }
 
-/// How far it is. Exhaustive: it waits for its time, for the protected turn's first round, or for the run's end.
+/// How far it is. Exhaustive: it waits for its time, for the protected turn's end, or for the end of the run it asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Step {
     Delayed { until: Moment },
@@ -31,7 +31,7 @@ impl Preempt {
         matches!(self.step, Step::Asked { .. })
     }
 
-    /// A suspended turn is at a safe point for every set, a protected one too.
+    /// A turn that waits for a decision is protected no longer: a person may not come for days.
     pub(super) fn ask_if_held(&mut self) {
         if self.step == Step::Held {
             self.step = Step::Asked { escalates: None };
@@ -70,17 +70,14 @@ impl Machine {
             self.want = Want::Withdrawal(plain, self.next_item);
             return Step::Asked { escalates: None };
         };
-        let why = match running.guard {
-            Guard::Unbegun => return Step::Held,
-            Guard::Begun => Why::Protected,
-            Guard::Open => plain,
-        };
+        if running.guard == Guard::Protected {
+            return Step::Held;
+        }
         if wish.record == Record::Forget {
             running.record = Record::Forget;
         }
-        out.push(Effect::StopRun { turn, why });
-        let escalates = wish.grace.filter(|_| running.guard == Guard::Open).map(|grace| now.after(grace));
-        Step::Asked { escalates }
+        out.push(Effect::StopRun { turn, why: plain });
+        Step::Asked { escalates: wish.grace.map(|grace| now.after(grace)) }
     }
 
     /// When time alone changes this one.
@@ -110,24 +107,9 @@ impl Machine {
         }
     }
 
-    /// The protected turn's first model call is under way: preempts may ask for the end of its round.
-    pub(super) fn began(&mut self, now: Moment, turn: TurnId, out: &mut Vec<Effect>) {
-        let Phase::Running(Running { turn: at_work, guard, .. }) = &mut self.phase else { return };
-        if *at_work != turn || *guard != Guard::Unbegun {
-            return;
-        }
-        *guard = Guard::Begun;
-        for index in 0..self.preempts.len() {
-            let Preempt { wish, step, .. } = self.preempts[index];
-            if step == Step::Held {
-                self.preempts[index].step = self.ask_preempt(now, turn, wish, out);
-            }
-        }
-    }
-
-    /// A preempt that finds a plan being made: it is made anew, with the new item, unless that happened too often.
+    /// A preempt that finds a planner at work: it is asked anew, with the new item, unless that happened too often.
     pub(super) fn replan_for_preempt(&mut self, out: &mut Vec<Effect>) {
-        if let Phase::Planning { .. } = self.phase
+        if let Phase::Planning { asked: Asked::With(_), .. } = self.phase
             && self.streak < self.rules.patience
         {
             self.streak += 1;

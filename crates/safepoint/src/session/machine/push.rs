@@ -1,6 +1,6 @@
 //! Items that come, and items that are taken back.
 
-use super::{Answer, Effect, How, Machine, Moment, Phase, Wish};
+use super::{Answer, Effect, How, Machine, Moment, Phase, Steered, Wish};
 use crate::{
     ids::{ItemId, TurnId},
     session::words::{Fate, Or, Preempted, Refusal},
@@ -67,20 +67,24 @@ impl Machine {
     }
 
     fn push_steer(&mut self, item: ItemId, when: When, or: Or, out: &mut Vec<Effect>) {
-        match (self.phase, or) {
-            (Phase::Running(running), _) => {
-                self.steering.push((item, or));
+        match (self.phase, self.target(), or) {
+            (Phase::Running(running), _, _) => {
+                self.steering.push(Steered { item, when, or });
                 out.push(Effect::Steer { turn: running.turn, item, when });
             }
-            (_, Or::Queue) => self.wait_again(item),
-            (_, Or::Return) => out.push(Effect::Return { item, why: Refusal::NoActiveTurn }),
+            (_, Some(turn), Or::Queue) => {
+                self.steering.push(Steered { item, when, or });
+                out.push(Effect::Held { turn, item });
+            }
+            (_, None, Or::Queue) => self.wait_again(item),
+            (_, _, Or::Return) => out.push(Effect::Return { item, why: Refusal::NoActiveTurn }),
         }
     }
 
     pub(super) fn steer_taken(&mut self, turn: TurnId, item: ItemId) {
         if let Phase::Running(running) = self.phase
             && running.turn == turn
-            && let Some(index) = self.steering.iter().position(|(steered, _)| *steered == item)
+            && let Some(index) = self.place_of_steer(item)
         {
             self.steering.remove(index);
             self.items.push(item);
@@ -89,7 +93,7 @@ impl Machine {
 
     /// What the turn made no more use of waits, or goes back.
     pub(super) fn return_steers(&mut self, out: &mut Vec<Effect>) {
-        for (item, or) in std::mem::take(&mut self.steering) {
+        for Steered { item, or, .. } in std::mem::take(&mut self.steering) {
             match or {
                 Or::Queue => {
                     self.wait_again(item);
@@ -107,6 +111,10 @@ impl Machine {
     }
 
     pub(super) fn withdraw(&mut self, item: ItemId, out: &mut Vec<Effect>) {
+        if self.is_steering(item) && !matches!(self.phase, Phase::Running(_)) {
+            // No run has it.
+            return self.took_back(item, out);
+        }
         let Ok(index) = self.waiting.binary_search(&item) else {
             out.push(Effect::Answer(Answer::Taken));
             return;
@@ -120,11 +128,15 @@ impl Machine {
 
     /// Its sender has a steer again that was not delivered. Where the turn has ended meanwhile it is an item like any.
     pub(super) fn took_back(&mut self, item: ItemId, out: &mut Vec<Effect>) {
-        let Some(index) = self.steering.iter().position(|(steered, _)| *steered == item) else {
+        let Some(index) = self.place_of_steer(item) else {
             return self.withdraw(item, out);
         };
         self.steering.remove(index);
         out.push(Effect::Fate { item, fate: Fate::Withdrawn });
         out.push(Effect::Answer(Answer::Withdrawn));
+    }
+
+    fn place_of_steer(&self, item: ItemId) -> Option<usize> {
+        self.steering.iter().position(|steered| steered.item == item)
     }
 }

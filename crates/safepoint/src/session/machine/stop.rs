@@ -142,8 +142,8 @@ impl Machine {
     pub(super) fn resume(&mut self, out: &mut Vec<Effect>) {
         let can = self.goes_on()
             && self.left.as_ref().is_some_and(|left| left.how == Ended::Early)
-            && self.want == Want::Nothing;
-        if can {
+            && matches!(self.want, Want::Nothing | Want::Resume);
+        if can && !self.takes_up() {
             self.want = Want::Resume;
             self.drop_plan(out);
         }

@@ -1,11 +1,11 @@
 //! A turn from its plan to its end.
 
 use super::{
-    Effect, End, Ended, EndedBy, From, Guard, Left, Machine, Made, Phase, Record, Running, Want, Wanted,
-    Watch, Why, Yet,
+    Asked, Effect, End, Ended, EndedBy, From, Guard, Left, Machine, Made, Phase, Record, Running, Undo, Want,
+    Wanted, Why, Yet,
 };
 use crate::{
-    ids::TurnId,
+    ids::{ItemId, TurnId},
     session::{
         machine::{Leftover, OnFailure},
         words::{Fate, Preempted},
@@ -55,13 +55,32 @@ impl Machine {
 
     fn ask_planner(&mut self, wanted: Wanted, out: &mut Vec<Effect>) {
         self.plans += 1;
-        self.phase = Phase::Planning { plan: self.plans, wanted };
+        self.phase = Phase::Planning { plan: self.plans, wanted, asked: Asked::NotYet };
+        out.push(Effect::Gather(self.plans));
+    }
+
+    /// What was accepted before the plan was wanted is here: the planner is asked about all of it.
+    pub(super) fn gathered(&mut self, number: u64, out: &mut Vec<Effect>) {
+        let left = self.left();
+        let Phase::Planning { plan, wanted, asked: asked @ Asked::NotYet } = &mut self.phase else { return };
+        if *plan != number {
+            return;
+        }
+        *asked = Asked::With(self.next_item);
         let waiting = self.waiting.iter().copied().collect();
-        out.push(Effect::Plan { plan: self.plans, waiting, left: self.left(), wanted });
+        out.push(Effect::Plan { plan: number, waiting, left, wanted: *wanted });
+    }
+
+    /// Before which item the planner that makes this plan has seen everything.
+    fn planned_with(&self, number: u64) -> Option<ItemId> {
+        match self.phase {
+            Phase::Planning { plan, asked: Asked::With(seen), .. } if plan == number => Some(seen),
+            _ => None,
+        }
     }
 
     pub(crate) fn is_planning(&self, number: u64) -> bool {
-        matches!(self.phase, Phase::Planning { plan, .. } if plan == number)
+        self.planned_with(number).is_some()
     }
 
     /// Stops asking, to ask again: a resume that was promised still holds.
@@ -81,23 +100,25 @@ impl Machine {
     }
 
     pub(super) fn planned(&mut self, plan: u64, made: &Made, out: &mut Vec<Effect>) {
-        if !self.is_planning(plan) {
-            return;
+        let Some(seen) = self.planned_with(plan) else { return };
+        if self.stranger(made).is_some() {
+            return self.broke(out);
         }
         self.phase = Phase::Idle;
         match made {
             Made::Resume if self.start_left(From::Resume, out) => {}
-            Made::Resume | Made::Wait => self.barrier = Some(self.next_item),
+            // What the planner has seen begins nothing by itself; what it has not seen does.
+            Made::Resume | Made::Wait => self.barrier = Some(seen),
             Made::Turn { take, drop } => {
                 let taken = self.take(take);
                 for item in self.take(drop) {
                     out.push(Effect::Fate { item, fate: Fate::Dropped });
                 }
                 if taken.is_empty() {
-                    self.barrier = Some(self.next_item);
+                    self.barrier = Some(seen);
                     return;
                 }
-                self.left = None;
+                self.undo.left = self.left.take();
                 self.items = taken;
                 self.turns += 1;
                 self.start(TurnId::new(self.turns), From::Plan, out);
@@ -106,7 +127,7 @@ impl Machine {
     }
 
     /// Those of them that wait, which wait no more.
-    fn take(&mut self, wanted: &[crate::ids::ItemId]) -> Vec<crate::ids::ItemId> {
+    fn take(&mut self, wanted: &[ItemId]) -> Vec<ItemId> {
         let mut taken = Vec::with_capacity(wanted.len());
         for item in wanted {
             if let Ok(index) = self.waiting.binary_search(item) {
@@ -119,11 +140,10 @@ impl Machine {
 
     fn start(&mut self, turn: TurnId, from: From, out: &mut Vec<Effect>) {
         let protects = self.streak >= self.rules.patience && !matches!(from, From::Withdrawal(_));
-        let (guard, watch) =
-            if protects { (Guard::Unbegun, Watch::Beginning) } else { (Guard::Open, Watch::No) };
+        let guard = if protects { Guard::Protected } else { Guard::Open };
         let forgets = self.preempts.iter().any(|preempt| preempt.is_asked() && preempt.forgets());
         let record = if forgets { Record::Forget } else { Record::Keep };
-        self.barrier = None;
+        self.undo.barrier = self.barrier.take();
         self.phase = Phase::Running(Running {
             turn,
             guard,
@@ -133,7 +153,8 @@ impl Machine {
             from,
             read: Yet::No,
         });
-        out.push(Effect::Start { turn, from, watch });
+        let steers = self.steering.iter().map(|steered| (steered.item, steered.when)).collect();
+        out.push(Effect::Start { turn, from, steers });
     }
 
     /// The turn's outcome is fixed: everything that was about it comes to rest, or waits on with it.
@@ -142,15 +163,18 @@ impl Machine {
         if running.turn != turn {
             return;
         }
-        self.return_steers(out);
+        self.undo = Undo::default();
         let fate = self.fate_of(running, end);
         self.phase = Phase::Ending { turn, quiet: Yet::No, read: running.read };
         if let Fate::Suspended(_) = fate {
             self.suspend(running, out);
         } else {
+            self.return_steers(out);
             self.close_turn(running, fate, end, out);
         }
         out.push(Effect::TurnEnded { turn, fate });
+        // What is left of them is the turn's still: its next model request has them, whoever makes it.
+        out.extend(self.steering.iter().map(|steered| Effect::Held { turn, item: steered.item }));
     }
 
     /// S6.11: a failure is a failure, a natural end first is complete, a stop of the session interrupts whatever else
@@ -253,8 +277,11 @@ impl Machine {
         {
             self.phase = Phase::Idle;
             let items = std::mem::take(&mut self.items);
+            let Undo { left, barrier } = std::mem::take(&mut self.undo);
+            self.barrier = barrier;
             let how = match running.from {
                 From::Plan => {
+                    self.left = left;
                     items.into_iter().for_each(|item| self.wait_again(item));
                     return;
                 }

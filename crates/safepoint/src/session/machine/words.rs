@@ -104,12 +104,12 @@ pub(crate) enum Input {
     Resume,
     /// A person decided something that the suspended turn waits for.
     Decided,
+    /// Everything that was accepted before this plan was wanted has been heard.
+    Gathered(u64),
     Planned {
         plan: u64,
         made: Made,
     },
-    /// The turn's first model call of this attempt is under way.
-    Began(TurnId),
     SteerTaken {
         turn: TurnId,
         item: ItemId,
@@ -126,6 +126,8 @@ pub(crate) enum Input {
     Unstarted(TurnId),
     /// Something that turns began in the background is alive, at work or waiting for a person; or nothing is.
     Aside(Yet),
+    /// All that the last owner left has come: what comes now is new.
+    Adopted,
     /// Something of the user's failed: a planner, a strategy, a reader.
     Broke,
     /// Time has passed.
@@ -173,6 +175,8 @@ pub enum Leftover {
 /// What the machine wants done, in this order.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Effect {
+    /// Say [`Input::Gathered`] behind everything that is accepted by now.
+    Gather(u64),
     /// Ask the planner.
     Plan {
         plan: u64,
@@ -185,7 +189,8 @@ pub(crate) enum Effect {
     Start {
         turn: TurnId,
         from: From,
-        watch: Watch,
+        /// What it is handed before its first model request: what steered it before it began to wait.
+        steers: Vec<(ItemId, When)>,
     },
     StopRun {
         turn: TurnId,
@@ -195,6 +200,11 @@ pub(crate) enum Effect {
         turn: TurnId,
         item: ItemId,
         when: When,
+    },
+    /// A steer waits for the next request of the turn that waits for a decision.
+    Held {
+        turn: TurnId,
+        item: ItemId,
     },
     /// The turn's history is to be forgotten.
     Forget(TurnId),
@@ -245,13 +255,6 @@ pub(crate) enum From {
     Withdrawal(Why),
 }
 
-/// Whether the first model call is to be told ([`Input::Began`]). Exhaustive: only for a protected turn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Watch {
-    No,
-    Beginning,
-}
-
 /// Why a run is to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Why {
@@ -264,8 +267,6 @@ pub(crate) enum Why {
     },
     /// A preempt's grace is over.
     Escalated,
-    /// A preempt of a protected turn.
-    Protected,
     /// The session cannot go on.
     Broken,
 }

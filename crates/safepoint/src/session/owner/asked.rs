@@ -13,7 +13,7 @@ use crate::session::{
 
 impl<T: Item> Owner<T> {
     pub(super) async fn stop(&mut self, stop: SessionStop, reply: oneshot::Sender<Answer>) {
-        let SessionStop { how, request, cause, after } = stop;
+        let SessionStop { how, cause, after, .. } = stop;
         if self.cause.is_none() {
             self.cause = cause;
         }
@@ -25,7 +25,6 @@ impl<T: Item> Owner<T> {
             How::Strength(_) => None,
         };
         self.show(SessionEvent::StopAsked { cause: self.cause.clone(), once_idle_for });
-        self.request = Some(Box::new(request));
         let input = match how {
             How::Strength(strength) => Input::Stop(strength),
             How::WhenIdle(idle) => Input::StopWhenIdle(item::micros(idle)),

@@ -59,7 +59,7 @@ impl<T: Item> Owner<T> {
         let ids: Vec<ItemId> = items.iter().map(|(id, _)| *id).collect();
         self.taken.extend(&ids);
         for (id, item) in items {
-            self.items.insert(id, Held { item, came: Came::Queued, slip: Arc::new(Slip::new(id)) });
+            self.items.insert(id, Held::new(item, Came::Queued, Arc::new(Slip::new(id))));
         }
         self.left = left.map(|LeftTurn { turn, fate, run, before, log, open, cut }| {
             self.open = open;
@@ -137,22 +137,23 @@ impl<T: Item> Owner<T> {
         }
         slip.recorded(id.number());
         self.show(SessionEvent::Accepted(id));
-        self.items.insert(id, Held { item, came: Came::Queued, slip });
+        self.items.insert(id, Held::new(item, Came::Queued, slip));
     }
 
     /// Ends what the turns began in the background: as the session was asked to, and else now, for nobody owns it any
     /// more. Waits for that within the bound of a turn.
     pub(super) async fn end_family(&mut self) {
-        let reason = Reason::new(Code::SHUTDOWN).by(Actor::Engine).saying("the session has ended");
-        let now = StopRequest::now().reach(Reach::Tree).because(reason);
-        let first = self.last_request.take().map_or_else(|| now.clone(), |first| first.reach(Reach::Tree));
-        for request in [first, now] {
-            self.family_stop.stop(request);
-            if timeout(self.settings.quiet, self.family_stop.idle()).await.is_ok() {
-                break;
+        let family = &self.shared.family;
+        let ended = || timeout(self.settings.quiet, family.stop.idle());
+        let was_asked = family.scope.demand().is_some();
+        if !was_asked || ended().await.is_err() {
+            let reason = Reason::new(Code::SHUTDOWN).by(Actor::Engine).saying("the session has ended");
+            family.stop.stop(StopRequest::now().reach(Reach::Tree).because(reason));
+            if ended().await.is_err() {
+                // What is alive is fenced, and the exit names it.
             }
         }
-        self.family_stop.settle();
+        family.stop.settle();
     }
 
     pub(super) fn finish(&mut self) {
@@ -178,7 +179,7 @@ impl<T: Item> Owner<T> {
             unhandled: std::mem::take(&mut self.unhandled),
             open,
             history: self.history.clone(),
-            survivors: self.family_stop.alive(),
+            survivors: self.shared.family.stop.alive(),
             persisted: self.persisted.clone(),
             late: self.shared.door.late(),
         };

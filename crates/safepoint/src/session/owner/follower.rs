@@ -8,12 +8,11 @@ use tokio::time::timeout;
 use super::{Item, Mail, RunHandle, SessionEvent, TurnId};
 use crate::{
     event::{EventKind, Fact, TakenSteer},
-    session::{SharedSession, journal::Journal, machine::Watch},
+    session::{SharedSession, journal::Journal},
 };
 
 pub(super) struct Follower<T> {
     pub(super) turn: TurnId,
-    pub(super) watch: Watch,
     pub(super) handle: RunHandle,
     pub(super) shared: Arc<SharedSession<T>>,
     /// How long the next turn waits for this one to be quiet.
@@ -47,23 +46,15 @@ impl<T: Item> Follower<T> {
     async fn follow_run(&self) {
         let (turn, mailbox) = (self.turn, &self.shared.mailbox);
         let mut events = self.handle.events();
-        let mut watch = self.watch;
         while let Some(event) = events.next().await {
-            if let EventKind::Fact(fact) = &event.kind {
-                match &**fact {
-                    Fact::ModelStarted { .. } if watch == Watch::Beginning => {
-                        watch = Watch::No;
-                        mailbox.post(Mail::Began(turn));
-                    }
-                    Fact::SteerTaken { round, steers } => {
-                        for notice in steers.iter().filter(|steer| steer.is_notice()) {
-                            mailbox.post(Mail::Noticed { turn, notice: notice.id.clone() });
-                        }
-                        for item in steers.iter().filter_map(TakenSteer::item) {
-                            mailbox.post(Mail::SteerTaken { turn, item, round: *round });
-                        }
-                    }
-                    _ => {}
+            if let EventKind::Fact(fact) = &event.kind
+                && let Fact::SteerTaken { round, steers } = &**fact
+            {
+                for notice in steers.iter().filter(|steer| steer.is_notice()) {
+                    mailbox.post(Mail::Noticed { turn, notice: notice.id.clone() });
+                }
+                for item in steers.iter().filter_map(TakenSteer::item) {
+                    mailbox.post(Mail::SteerTaken { turn, item, round: *round });
                 }
             }
             self.shared.feed.push(SessionEvent::Run { turn, event });

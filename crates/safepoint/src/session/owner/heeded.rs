@@ -83,6 +83,7 @@ impl<T: Item> Owner<T> {
         match intent {
             Intent::Session(stop) => {
                 self.heeded.session.push((number, Until::of(&stop)));
+                self.shared.family.ask(&stop);
                 self.stop(stop, reply).await;
             }
             Intent::Turn(turn, request) => {

@@ -22,11 +22,10 @@ impl<T: Item> Owner<T> {
             Policy::Preempt(_) | Policy::Rollback => Came::Preempting,
             Policy::Enqueue | Policy::Steer(..) | Policy::Reject => Came::Queued,
         };
-        self.items.insert(id, Held { item, came, slip });
+        self.items.insert(id, Held::new(item, came, slip));
         self.show(SessionEvent::Accepted(id));
         let how = self.how(id, policy).await;
         self.step(Input::Push { item: id, how }).await;
-        self.steering = None;
         self.tell_if_behind(id);
     }
 

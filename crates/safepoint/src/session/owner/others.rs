@@ -49,12 +49,11 @@ impl<T: Item> Owner<T> {
     }
 
     /// Takes an item in that is in the store.
-    pub(super) async fn adopt(&mut self, number: u64, item: T, policy: Policy) {
+    pub(super) async fn adopt(&mut self, number: u64, (item, slip): (T, Arc<Slip<T>>), policy: Policy) {
         let Some(journal) = self.journal.clone() else { return };
         if journal.item_of(number).is_some() {
             return;
         }
-        let slip = self.shared.door.adopt();
         journal.number(slip.id(), number);
         slip.recorded(number);
         self.accept(item, slip, policy).await;

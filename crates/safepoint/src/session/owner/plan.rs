@@ -59,6 +59,11 @@ impl<T: Item> Owner<T> {
             }
             Ok(Plan::Turn(turn)) => {
                 let made = Made::Turn { take: turn.take.clone(), drop: turn.drop.clone() };
+                if let Some(item) = self.machine.stranger(&made) {
+                    // The machine ends the session for it.
+                    let why = format!("its plan names {item}, which does not wait, or names it twice");
+                    self.fail(report("the planner failed", &why));
+                }
                 self.planned = Some(Box::new(turn));
                 made
             }

@@ -4,7 +4,9 @@
 
 use safepoint_scope::Code;
 
-use super::{Effect, ErrorReport, Fate, Input, Item, ItemId, Outcome, Owner, TurnId, plan};
+use super::{
+    After, ApprovalId, Effect, ErrorReport, Fate, Input, Item, ItemId, Outcome, Owner, TurnId, plan,
+};
 use crate::{
     outcome::Persisted,
     session::{
@@ -94,6 +96,14 @@ impl<T: Item> Owner<T> {
                     }
                     writes.push(Line::ended(*turn, *fate).write()?);
                     writes.push(Write::Label(label(*fate).into()));
+                    if !matches!(fate, Fate::Suspended(_)) && self.gives_up() == Some(*turn) {
+                        writes.extend(self.give_up(*turn)?);
+                    }
+                }
+                Effect::End(_) => {
+                    if let Some(turn) = self.gives_up() {
+                        writes.extend(self.give_up(turn)?);
+                    }
                 }
                 Effect::Requeued(item) if self.taken.contains(item) => {
                     writes.extend(number(item).map(Write::PutBackItem));
@@ -106,6 +116,27 @@ impl<T: Item> Owner<T> {
             }
         }
         Ok(writes)
+    }
+
+    /// The turn that ended early and will not be resumed, as whoever stopped the session says (S6.7).
+    fn gives_up(&self) -> Option<TurnId> {
+        let is_left = |turn: &TurnId| self.given_up != Some(*turn);
+        self.machine.left().filter(|_| self.after == After::Abandoned).filter(is_left)
+    }
+
+    /// No other owner takes it up, and nobody is asked about it any more.
+    fn give_up(&self, turn: TurnId) -> Result<Vec<Write>, serde_json::Error> {
+        let asked = self.left.as_ref().map(|(work, _)| work.outcome.as_ref());
+        let open: Vec<ApprovalId> = match asked {
+            Some(Some(Outcome::Suspended(waiting))) => {
+                waiting.approvals().iter().map(|asked| asked.id.clone()).collect()
+            }
+            Some(None) => self.open.iter().cloned().collect(),
+            Some(Some(_)) | None => Vec::new(),
+        };
+        let closed = open.into_iter().map(|id| Write::CloseApproval(id, Closed::Withdrawn));
+        let told = [Line::given_up(turn).write()?, Write::Label("idle".into())];
+        Ok(told.into_iter().chain(closed).collect())
     }
 
     /// What the session is called, once it has something to be called after.
@@ -152,7 +183,9 @@ impl<T: Item> Owner<T> {
                 Effect::Start { from: From::Plan, .. } => self.taken.extend(self.machine.items()),
                 Effect::TurnEnded { turn, fate } if !matches!(fate, Fate::Suspended(_)) => {
                     self.heeded.turn_noted(*turn);
+                    self.given_up = self.gives_up().or(self.given_up);
                 }
+                Effect::End(_) => self.given_up = self.gives_up().or(self.given_up),
                 Effect::Requeued(item) | Effect::Return { item, .. } => {
                     self.taken.remove(item);
                 }

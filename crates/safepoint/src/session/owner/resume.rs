@@ -16,13 +16,46 @@ impl<T: Item> Owner<T> {
         // Its questions are put once more, to whoever can be asked here; what is overdue need not wait for the clock.
         let goes_on = self.is_overdue() || self.left.as_ref().is_some_and(|(work, _)| has_approver(work));
         let asks = self.machine.is_suspended() && goes_on;
-        self.step_for(if asks { Input::Decided } else { Input::Resume }, reply).await;
+        self.taker = Some(reply);
+        self.step(if asks { Input::Decided } else { Input::Resume }).await;
+        if let Some(reply) = self.taker.take() {
+            return self.reply(reply);
+        }
+        self.answer = None;
+    }
+
+    /// Tells whoever asked for a turn to be taken up, once it is, or nothing is about to take it up any more.
+    pub(super) fn tell_takers(&mut self) {
+        if self.machine.takes_up() {
+            return;
+        }
+        let answer = if self.machine.took_up() { Answer::Resuming } else { Answer::NothingToResume };
+        for taker in self.takers.drain(..) {
+            if taker.send(answer).is_err() {
+                // Nobody waits for it.
+            }
+        }
+    }
+
+    /// Of a stop that was asked, and is in the mail: what would begin now does not, as if the stop had been heard before.
+    pub(super) fn hold_back(&mut self, effects: &mut Vec<Effect>) {
+        if !self.shared.family.is_ending() {
+            return;
+        }
+        let begins = effects.iter().find_map(|effect| match effect {
+            Effect::Start { turn, from, .. } if !matches!(from, From::Withdrawal(_)) => Some(*turn),
+            _ => None,
+        });
+        let Some(turn) = begins else { return };
+        effects.retain(|effect| !matches!(effect, Effect::Start { .. }));
+        let now = self.now();
+        self.machine.step(now, Input::Unstarted(turn), effects);
     }
 
     /// All that the last owner left is known. A turn that nothing but the end of its process has cut is taken up again, if
     /// its agent opted in; a stop that was asked of it meanwhile, or of the session, was heard before this (S7.8).
     pub(super) async fn adopted(&mut self) {
-        self.machine.adopted();
+        self.step(Input::Adopted).await;
         let opted_in = |work: &Work| {
             let agent = work.agent.as_ref();
             agent.is_some_and(|agent| agent.def.on_restart == OnRestart::Resume)

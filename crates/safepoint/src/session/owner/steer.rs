@@ -1,6 +1,8 @@
 //! Steers: what an item says is asked of the planner when it comes, and handed to the run at work.
 
-use super::{Delivered, Input, Item, ItemId, Owner, SessionEvent, TurnId, plan::report};
+use super::{
+    Delivered, Input, Item, ItemId, Owner, RunHandle, SessionEvent, TurnId, UserMessage, plan::report,
+};
 use crate::{
     callback::Panicked,
     session::{item::Policy, machine::How, words::Refusal},
@@ -22,7 +24,7 @@ impl<T: Item> Owner<T> {
             let Some(held) = self.items.get(&item) else { return policy.how() };
             match self.settings.planner.call(|planner| planner.steer(&held.item)) {
                 Ok(message) if message.is_blank() => return How::Refused(Refusal::Blank),
-                Ok(message) => self.steering = Some(Box::new(message)),
+                Ok(message) => self.says(item, message),
                 Err(Panicked(why)) => {
                     self.broke(report("the planner panicked", &why)).await;
                     return How::Enqueue;
@@ -42,12 +44,23 @@ impl<T: Item> Owner<T> {
         self.step(Input::SteerTaken { turn: delivered.turn, item }).await;
     }
 
-    pub(super) fn steer(&mut self, turn: TurnId, item: ItemId, when: When) {
-        let Some(message) = self.steering.take() else { return };
-        let steer = Steer::of_item(item, *message, when);
+    fn says(&mut self, item: ItemId, message: UserMessage) {
+        if let Some(held) = self.items.get_mut(&item) {
+            held.said = Some(Box::new(message));
+        }
+    }
+
+    pub(super) fn steer(&self, turn: TurnId, item: ItemId, when: When) {
         if let Some(handle) = self.at_work(turn) {
+            self.hand_over(handle, item, when);
+        }
+    }
+
+    pub(super) fn hand_over(&self, run: &RunHandle, item: ItemId, when: When) {
+        let said = self.items.get(&item).and_then(|held| held.said.clone());
+        if let Some(message) = said {
             // What becomes of it is seen in the run's events, in their order.
-            drop(handle.steer(steer));
+            drop(run.steer(Steer::of_item(item, *message, when)));
         }
     }
 }

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use safepoint_scope::{Actor, Asked, Code, Grace, Mode, Reach, Reason, SafePoints, StopRequest};
+use safepoint_scope::{Actor, Code, Grace, Mode, Reach, Reason, SafePoints, StopRequest};
 
 use super::{
-    Answer, ErrorReport, Fate, Input, Item, Mail, Outcome, Owner, RunHandle, SessionEvent, TurnId, Work,
+    ErrorReport, Fate, Input, Item, ItemId, Mail, Outcome, Owner, RunHandle, SessionEvent, TurnId, Work,
     follower::Follower, plan::report,
 };
 use crate::{
@@ -15,23 +15,28 @@ use crate::{
     session::{
         TurnView,
         journal::TurnLog,
-        machine::{End, EndedBy, From, Leftover, Phase, Watch, Why},
+        machine::{End, EndedBy, From, Leftover, Phase, Why},
     },
+    steer::When,
 };
 
 impl<T: Item> Owner<T> {
-    pub(super) fn start(&mut self, turn: TurnId, from: From, watch: Watch) {
+    pub(super) fn start(&mut self, turn: TurnId, from: From, steers: &[(ItemId, When)]) {
         let Some((run, work)) = self.run_of(turn, from) else {
             // The machine starts only what was planned or left, so there always is one.
             return;
         };
         self.tell_no_longer_behind();
-        let run = run.within_session(&self.family, &self.always, &self.closings);
+        let run = run.within_session(&self.shared.family.scope, &self.always, &self.closings);
         if let From::Withdrawal(why) = from {
             // Before it starts: its questions are taken back, and nothing of it runs.
             run.handle().stop(at_any(self.request_for(why).unwrap_or_else(StopRequest::now)));
         } else {
             self.tell_lost(&run);
+        }
+        // Before it starts too, so that its first request has them.
+        for (item, when) in steers {
+            self.hand_over(&run.handle(), *item, *when);
         }
         let handle = run.detach();
         self.work = Some(Box::new(Work { handle: Some(handle.clone()), ..*work }));
@@ -42,7 +47,7 @@ impl<T: Item> Owner<T> {
         });
         let shared = Arc::clone(&self.shared);
         let (bound, journal) = (self.settings.quiet, self.journal.clone());
-        let follower = Follower { turn, watch, handle: handle.clone(), shared, bound, journal };
+        let follower = Follower { turn, handle: handle.clone(), shared, bound, journal };
         drop(self.scope.spawn("turn's follower", follower.follow()));
         match &self.settings.reader {
             None => self.shared.mailbox.post(Mail::Read { turn }),
@@ -89,17 +94,10 @@ impl<T: Item> Owner<T> {
 
     pub(super) fn stop_run(&mut self, turn: TurnId, why: Why) {
         let Some(request) = self.request_for(why) else { return };
-        if let Why::Session(_) | Why::Broken = why {
-            self.last_request = Some(Box::new(request.clone()));
-        }
-        if let Some(handle) = self.at_work(turn) {
-            let asked = handle.stop(request);
-            // It may be of the same strength, and sooner.
-            if let (Why::Session(_), Asked::Strengthened, Some(Answer::NothingAdded)) =
-                (why, asked, self.answer)
-            {
-                self.answer = Some(Answer::Strengthened);
-            }
+        if why == Why::Broken {
+            self.shared.family.stop.stop(request);
+        } else if let Some(handle) = self.at_work(turn) {
+            handle.stop(request);
         }
     }
 
@@ -108,7 +106,8 @@ impl<T: Item> Owner<T> {
         let request = match why {
             // A suspended turn is ended only when it is quiet: its asker is remembered until then.
             Why::Asked => (**self.request.as_ref().or(self.turn_request.as_ref())?).clone(),
-            Why::Session(_) => (**self.request.as_ref()?).clone(),
+            // Whoever asked has joined it to the demand of all runs.
+            Why::Session(_) => return None,
             Why::Preempt { points, grace } => {
                 let grace =
                     grace.map(std::time::Duration::from_micros).and_then(|grace| Grace::try_from(grace).ok());
@@ -122,8 +121,6 @@ impl<T: Item> Owner<T> {
             Why::Escalated => {
                 StopRequest::now().reach(Reach::Tree).grace_over().because(preempted("its grace is over"))
             }
-            Why::Protected => StopRequest::at(SafePoints::AFTER_ALL_CALLS)
-                .because(preempted("newer items came; this turn may finish its first round")),
             Why::Broken => StopRequest::now().reach(Reach::Tree).because(self.why_broken()),
         };
         Some(request)

@@ -106,7 +106,7 @@ impl<T: Item> Owner<T> {
         }
     }
 
-    fn tell_behind(&mut self, item: ItemId, turn: TurnId) {
+    pub(super) fn tell_behind(&mut self, item: ItemId, turn: TurnId) {
         let Some(held) = self.items.get(&item) else { return };
         held.slip.behind(Some(turn));
         self.behind.push(item);

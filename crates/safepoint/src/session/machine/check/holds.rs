@@ -1,8 +1,8 @@
 //! What holds in every state of a session, and that from each of them it can end.
 
 use super::{
-    End, EndedBy, Input, ItemId, Leftover, Phase, Strength,
-    world::{Place, World},
+    Asked, End, EndedBy, Input, ItemId, Leftover, Phase, Strength,
+    world::{Place, Step, World},
 };
 
 impl World {
@@ -16,20 +16,24 @@ impl World {
             let expected = match place {
                 Place::Waiting => (1, 0),
                 Place::InTurn(_) => (0, 1),
-                Place::Steering(_) | Place::Left(_) | Place::AtRest => (0, 0),
+                Place::Coming | Place::Steering(_) | Place::Left(_) | Place::AtRest => (0, 0),
             };
             assert_eq!((waits, works), expected, "{item} is {place:?}, after {input:?}: {:?}", self.machine);
         }
-        let steered = |place: &&Place| matches!(place, Place::Steering(turn) if self.run != Some(*turn));
+        let suspended = self.machine.left().filter(|_| self.machine.is_suspended());
+        let steered =
+            |place: &&Place| matches!(place, Place::Steering(turn) if self.run.or(suspended) != Some(*turn));
         assert_eq!(self.places.iter().find(steered), None, "a steer whose turn is over is forgotten");
         match self.machine.phase() {
             Phase::Running(running) => assert_eq!(self.run, Some(running.turn)),
-            Phase::Planning { .. } => assert!(self.plan.is_some()),
+            Phase::Planning { asked: Asked::NotYet, .. } => assert!(self.is_gathering()),
+            Phase::Planning { asked: Asked::With(_), .. } => assert!(self.plan.is_some()),
             Phase::Idle => {
                 assert!(self.stopped.is_none(), "idle, although it was stopped: {:?}", self.machine)
             }
             Phase::Over => {
                 assert!(self.run.is_none() && self.ended);
+                assert!(!self.machine.takes_up(), "somebody waits for a turn to be taken up");
                 assert!(
                     self.preempts.iter().all(|asked| asked.answered.is_some() || self.is_back(asked.item))
                 );
@@ -46,21 +50,22 @@ impl World {
     /// From here a stop leads to the end, with every item at rest or in a turn that is told.
     pub(super) fn can_end(&self) {
         let mut world = self.clone();
-        for _ in 0..8 {
+        for _ in 0..16 {
             if world.ended {
                 break;
             }
-            let input = match (world.run, world.winding) {
-                _ if world.stopped < Some(Strength::Now) => Input::Stop(Strength::Now),
+            let step = match (world.run, world.winding) {
+                _ if !world.stop_is_asked() => Step::Stop(Strength::Now),
+                _ if world.stopped < Some(Strength::Now) => Step::Hear,
                 (Some(turn), _) => {
                     let by = EndedBy::Other;
-                    Input::Settled { turn, end: End::Stopped { by, after: Leftover::Drop } }
+                    Step::Happen(Input::Settled { turn, end: End::Stopped { by, after: Leftover::Drop } })
                 }
-                (None, Some((turn, false, _))) => Input::Quiet(turn),
-                (None, Some((turn, true, false))) => Input::Read(turn),
-                _ => Input::Tick,
+                (None, Some((turn, false, _))) => Step::Happen(Input::Quiet(turn)),
+                (None, Some((turn, true, false))) => Step::Happen(Input::Read(turn)),
+                _ => Step::Happen(Input::Tick),
             };
-            world.take(&input);
+            world.take(&step);
         }
         assert!(world.ended, "no end from {:?}", self.machine);
         let rests = |place: &Place| matches!(place, Place::AtRest | Place::Left(_));

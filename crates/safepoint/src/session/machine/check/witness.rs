@@ -7,14 +7,13 @@ use super::{
     TurnId, Why, Yet,
     world::{Asked, World},
 };
-use crate::session::machine::{Exit, Wanted, Watch};
+use crate::session::machine::{Exit, Wanted};
 
-/// Exhaustive: the first model call of a protected turn has begun, or not, or the turn is not protected.
+/// Exhaustive: no preempt may stop the turn, or any may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Protection {
     None,
-    Unbegun,
-    Begun,
+    ToItsEnd,
 }
 
 /// What the session owes somebody whom it told so. Exhaustive: nothing, a plan of a resume, or a decision's turn.
@@ -40,6 +39,8 @@ pub(super) struct Witness {
     was_wanted: bool,
     /// Items before this one begin no turn.
     barrier: Option<ItemId>,
+    /// Before which item the planner at work has seen all.
+    seen: ItemId,
     /// Whether the suspended turn is only to be ended.
     withdrawn: bool,
     promise: Promise,
@@ -64,6 +65,7 @@ impl Witness {
             stopped_at: None,
             was_wanted: false,
             barrier: None,
+            seen: ItemId::new(0),
             withdrawn: false,
             promise: Promise::Nothing,
             broken: false,
@@ -78,14 +80,12 @@ impl Witness {
 impl World {
     /// What must follow from it, before it happens.
     pub(super) fn foresee(&mut self, input: &Input) {
-        let count = ItemId::new(self.places.len() as u64);
+        let count = self.heard();
         let is_preempt = matches!(input, Input::Push { how: How::Preempt(_), .. });
         match input {
             Input::Push { .. } => self.witness.busy_at = self.now,
             Input::Broke => self.witness.broken = true,
-            Input::Began(_) if self.witness.protection == Protection::Unbegun => {
-                self.witness.protection = Protection::Begun;
-            }
+            Input::Adopted if self.witness.barrier.is_some() => self.witness.barrier = Some(count),
             Input::StopWhenIdle(micros) if self.stopped.is_none() && !self.ended => {
                 self.witness.idle_asked.get_or_insert((self.now, *micros));
             }
@@ -103,7 +103,7 @@ impl World {
                 let target = self.run.or(suspended);
                 if target.is_some() && (wanted.is_none() || *wanted == target) {
                     self.witness.stopped_at.get_or_insert(count);
-                } else if self.plan.is_some() && wanted.is_none() {
+                } else if (self.plan.is_some() || self.is_gathering()) && wanted.is_none() {
                     self.witness.barrier = Some(count);
                 }
             }
@@ -115,13 +115,19 @@ impl World {
             _ => {}
         }
         let overtakes = is_preempt || matches!(input, Input::Stop(_) | Input::Broke | Input::StopTurn(_));
-        let planned = matches!(input, Input::Planned { plan, .. } if matches!(self.machine.phase(), Phase::Planning { plan: asked, .. } if asked == *plan));
+        let planned = matches!(input, Input::Planned { plan, .. } if self.machine.is_planning(*plan));
         if overtakes || planned {
             self.witness.promise = Promise::Nothing;
         }
         if planned {
-            // Unless a turn starts of it.
-            self.witness.barrier = Some(count);
+            // Unless a turn starts of it. What came while the planner thought has not been looked at.
+            self.witness.barrier = Some(self.witness.seen);
+        }
+        if let Input::Planned { made, .. } = input
+            && planned
+            && self.machine.stranger(made).is_some()
+        {
+            self.witness.broken = true;
         }
     }
 
@@ -139,7 +145,7 @@ impl World {
     }
 
     fn forgets(&self, turn: TurnId) -> bool {
-        let asked = |asked: &Asked| asked.due.0 <= self.now && self.witness.protection != Protection::Unbegun;
+        let asked = |asked: &Asked| asked.due.0 <= self.now && self.witness.protection == Protection::None;
         self.bound(turn).any(|preempt| preempt.record == Record::Forget && asked(preempt))
     }
 
@@ -151,11 +157,10 @@ impl World {
     /// A stop of a run has somebody who may ask it.
     pub(super) fn is_bound(&self, turn: TurnId, why: Why) {
         let mut bound = self.bound(turn);
-        let begun = self.witness.protection;
+        let is_open = self.witness.protection == Protection::None;
         let may = match why {
-            Why::Preempt { .. } => begun == Protection::None && bound.any(|asked| asked.due.0 <= self.now),
-            Why::Protected => begun == Protection::Begun && bound.any(|asked| asked.due.0 <= self.now),
-            Why::Escalated => bound.any(|asked| asked.due.1.is_some_and(|due| due <= self.now)),
+            Why::Preempt { .. } => is_open && bound.any(|asked| asked.due.0 <= self.now),
+            Why::Escalated => is_open && bound.any(|asked| asked.due.1.is_some_and(|due| due <= self.now)),
             Why::Session(strength) => self.stopped >= Some(strength),
             Why::Broken => self.witness.broken,
             Why::Asked => self.witness.stopped_at.is_some(),
@@ -164,9 +169,11 @@ impl World {
     }
 
     pub(super) fn bear_witness(&mut self, effect: &Effect, input: &Input) {
+        let (heard, ending) = (self.heard(), self.is_ending());
         let witness = &mut self.witness;
         match effect {
             Effect::Plan { waiting, wanted, .. } => {
+                witness.seen = heard;
                 assert!(!self.machine.is_suspended(), "a plan while a decision is waited for");
                 assert!(!witness.broken, "a plan after something broke");
                 let fresh = waiting.iter().any(|item| witness.barrier.is_none_or(|barrier| *item >= barrier));
@@ -177,10 +184,11 @@ impl World {
                 );
             }
             Effect::DropPlan if matches!(input, Input::Push { .. }) => witness.streak += 1,
-            Effect::Start { from, watch, .. } => witness.starts(*from, *watch),
+            Effect::Start { from, .. } => witness.starts(*from),
             Effect::StopRun { why: Why::Session(_) | Why::Broken, .. } => witness.session_asked = true,
             Effect::TurnEnded { fate, .. } => self.turn_ended(*fate),
-            Effect::Answer(Answer::Resuming) => {
+            // A stop that is in the mail overtakes it.
+            Effect::Answer(Answer::Resuming) if !ending => {
                 assert!(self.stopped.is_none() && !witness.broken, "a promise that cannot be kept");
                 assert!(!witness.withdrawn, "a decision for a turn that is to be ended");
                 let is_decision = matches!(input, Input::Decided);
@@ -192,7 +200,7 @@ impl World {
     }
 
     fn turn_ended(&mut self, fate: Fate) {
-        let count = ItemId::new(self.places.len() as u64);
+        let count = self.heard();
         let witness = &mut self.witness;
         assert_eq!(witness.expected.take(), Some(fate), "S6.11: {witness:?}");
         if matches!(fate, Fate::Suspended(_)) {
@@ -202,11 +210,11 @@ impl World {
         let counts = preempted && witness.protection == Protection::None;
         witness.streak = if counts { witness.streak + 1 } else { 0 };
         let waits = match fate {
-            Fate::Interrupted(_) => true,
-            Fate::Failed(_) => witness.rules.on_failure == OnFailure::Wait,
-            _ => false,
+            Fate::Interrupted(_) => Some(witness.stopped_at.unwrap_or(count)),
+            Fate::Failed(_) => (witness.rules.on_failure == OnFailure::Wait).then_some(count),
+            _ => None,
         };
-        witness.barrier = (waits && !witness.was_wanted).then(|| witness.stopped_at.unwrap_or(count));
+        witness.barrier = waits.filter(|_| !witness.was_wanted);
         witness.stopped_at = None;
     }
 
@@ -231,7 +239,10 @@ impl World {
             effects.iter().any(|effect| matches!(effect, Effect::StopRun { why, .. } if wanted(why)))
         };
         let runs = matches!(self.machine.phase(), Phase::Running(_));
-        if let Some(told) = self.witness.told.take() {
+        let begins = effects.iter().any(|effect| matches!(effect, Effect::Start { .. }));
+        if let Some(told) =
+            self.witness.told.take().filter(|_| !effects.contains(&Effect::Answer(Answer::TooLate)))
+        {
             assert!(effects.contains(&Effect::Answer(told)), "a stop that is weakened: {effects:?}");
         }
         match input {
@@ -239,16 +250,32 @@ impl World {
                 assert!(asks(|why| matches!(why, Why::Session(_))), "a stop that does not reach the run");
             }
             Input::Broke if runs => assert!(asks(|why| *why == Why::Broken), "a run goes on after a break"),
+            Input::Push { how: How::Preempt(wish), .. } if runs && !begins && wish.delay.is_none() => {
+                let is_back = effects.iter().any(|effect| matches!(effect, Effect::Return { .. }));
+                let is_asked = asks(|why| matches!(why, Why::Preempt { .. }));
+                let is_open = self.witness.protection == Protection::None;
+                assert_eq!(
+                    is_asked,
+                    is_open && !is_back,
+                    "a preempt of a turn that may be stopped, or may not"
+                );
+            }
             _ => {}
         }
-        if self.machine.phase() == Phase::Idle {
+        if self.machine.phase() == Phase::Idle && !self.is_opening() {
             assert_eq!(
                 self.witness.promise,
                 Promise::Nothing,
                 "idle with a promise to keep, after {input:?}"
             );
         }
+        if self.machine.phase() == Phase::Idle && !self.machine.is_suspended() && !self.is_opening() {
+            let barrier = self.witness.barrier.unwrap_or(ItemId::new(0));
+            let fresh = self.machine.waiting().iter().find(|item| **item >= barrier);
+            assert_eq!(fresh, None, "it waits, and nothing comes of it, after {input:?}");
+        }
         let at_rest = self.machine.phase() == Phase::Idle
+            && !self.is_opening()
             && self.machine.waiting().is_empty()
             && !self.machine.is_suspended()
             && self.aside == Yet::No;
@@ -277,11 +304,20 @@ impl World {
 }
 
 impl Witness {
-    fn starts(&mut self, from: From, watch: Watch) {
+    /// Nothing that waits begins a turn before what was left is all there.
+    pub(super) fn holds_all(&mut self) {
+        self.barrier = Some(ItemId::new(u64::MAX));
+    }
+
+    /// A stop that is in the mail overtakes whatever was promised.
+    pub(super) fn held_back(&mut self) {
+        self.promise = Promise::Nothing;
+    }
+
+    fn starts(&mut self, from: From) {
         assert!(!self.broken, "a turn after something broke");
         let protects = self.streak >= self.rules.patience && !matches!(from, From::Withdrawal(_));
-        assert_eq!(watch == Watch::Beginning, protects, "S6.12: {self:?}");
-        self.protection = if protects { Protection::Unbegun } else { Protection::None };
+        self.protection = if protects { Protection::ToItsEnd } else { Protection::None };
         match (self.promise, from) {
             // A preempt whose time has come may overtake it.
             (Promise::Decision, From::Decision | From::Withdrawal(Why::Preempt { .. })) => {

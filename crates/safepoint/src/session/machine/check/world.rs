@@ -1,9 +1,19 @@
 //! The world around the machine: what may happen next, and what must hold whatever did.
 
+use std::collections::VecDeque;
+
 use super::{
     Answer, Effect, End, EndedBy, Fate, From, How, Input, ItemId, Leftover, Machine, Made, Moment, Preempted,
-    Record, Rules, Strength, TurnId, Why, Yet, witness::Witness,
+    Record, Rules, Strength, TurnId, When, Why, Yet, witness::Witness,
 };
+use crate::session::{door::Count, machine::Recovered};
+
+mod inputs;
+mod mail;
+mod seen;
+
+pub(super) use mail::Step;
+use mail::{Hears, Letter};
 
 /// How often each thing may still happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -23,7 +33,10 @@ pub(super) struct Budget {
 /// Where the world believes an item to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Place {
+    /// Accepted, and on its way to the owner.
+    Coming,
     Waiting,
+    /// On its way into this turn, or held for it while it waits for a decision.
     Steering(TurnId),
     InTurn(TurnId),
     /// In a turn that ended early: it may come back with it.
@@ -54,6 +67,13 @@ pub(super) struct World {
     pub(super) machine: Machine,
     pub(super) now: Moment,
     budget: Budget,
+    hears: Hears,
+    door: Count,
+    mail: VecDeque<Letter>,
+    /// The plan that waits for what came before it, and how many items had been accepted then.
+    gathering: Option<(u64, usize)>,
+    /// Whether a stop of the session was asked, heard or not.
+    ending: bool,
     pub(super) places: Vec<Place>,
     pub(super) preempts: Vec<Asked>,
     pub(super) plan: Option<(u64, Vec<ItemId>, Option<TurnId>)>,
@@ -76,6 +96,11 @@ impl World {
             machine: Machine::new(rules),
             now: Moment::default(),
             budget,
+            hears: Hears::AtOnce,
+            door: Count::new(usize::MAX),
+            mail: VecDeque::new(),
+            gathering: None,
+            ending: false,
             places: Vec::new(),
             preempts: Vec::new(),
             plan: None,
@@ -90,93 +115,37 @@ impl World {
         }
     }
 
-    /// All that may happen next.
-    pub(super) fn inputs(&self, pushes: &[How]) -> Vec<Input> {
-        let mut all = Vec::new();
-        if self.ended {
-            return all;
-        }
-        let left = self.budget;
-        if left.pushes > 0 {
-            let item = ItemId::new(self.places.len() as u64);
-            all.extend(pushes.iter().map(|how| Input::Push { item, how: *how }));
-        }
-        if left.stops > 0 {
-            all.extend([Strength::AtTurnEnd, Strength::Graceful, Strength::Now].map(Input::Stop));
-            all.extend([Input::StopWhenIdle(4), Input::KeepOpen]);
-        }
-        if left.stop_turns > 0 {
-            all.extend([Input::StopTurn(None), Input::StopTurn(Some(TurnId::new(1)))]);
-        }
-        if left.resumes > 0 {
-            all.extend([Input::Resume, Input::Decided]);
-        }
-        if left.withdraws > 0 {
-            all.extend((0..self.places.len() as u64).map(|n| Input::Withdraw(ItemId::new(n))));
-            let steered = (0..self.places.len()).filter(|n| matches!(self.places[*n], Place::Steering(_)));
-            all.extend(steered.map(|n| Input::TookBack(ItemId::new(n as u64))));
-        }
-        if left.ticks > 0 && self.machine.deadline().is_some() {
-            all.push(Input::Tick);
-        }
-        if left.breaks > 0 {
-            all.push(Input::Broke);
-        }
-        if left.asides > 0 && self.run.is_some() && self.aside == Yet::No {
-            all.push(Input::Aside(Yet::Yes));
-        }
-        if self.aside == Yet::Yes {
-            all.push(Input::Aside(Yet::No));
-        }
-        self.add_answers(&mut all);
-        all
+    /// The same, but the owner hears a letter at a time.
+    pub(super) fn apart(self) -> Self {
+        Self { hears: Hears::Apart, ..self }
     }
 
-    /// What planner, run and reader may answer.
-    fn add_answers(&self, all: &mut Vec<Input>) {
-        if let Some((plan, waiting, left)) = &self.plan {
-            let mades = [
-                Made::Turn { take: waiting.clone(), drop: Vec::new() },
-                Made::Turn {
-                    take: waiting.iter().take(1).copied().collect(),
-                    drop: waiting.iter().skip(1).copied().collect(),
-                },
-                Made::Wait,
-            ];
-            all.extend(mades.map(|made| Input::Planned { plan: *plan, made }));
-            if left.is_some() && self.budget.resumes > 0 {
-                all.push(Input::Planned { plan: *plan, made: Made::Resume });
-            }
-            // One that was dropped may still answer.
-            all.push(Input::Planned { plan: plan - 1, made: Made::Wait });
+    /// A session as another owner left it: a turn that ended so, and what waits in the store, on its way.
+    pub(super) fn opened(self, rules: Rules, left: Option<Recovered>, stored: &[How]) -> Self {
+        let mut world = self;
+        let turn = TurnId::new(1);
+        let own: Vec<ItemId> = left.iter().map(|_| world.door.adopt()).collect();
+        world.places.extend(own.iter().map(|_| Place::Left(turn)));
+        world.machine = Machine::recovered(rules, 1, left.map(|how| (turn, own, how)));
+        if left.is_some() {
+            world.witness.holds_all();
         }
-        if let Some(turn) = self.run {
-            all.push(Input::Began(turn));
-            all.extend((self.early == Early::No).then_some(Input::Read(turn)));
-            let mut ends = vec![End::Done, End::Failed, End::Suspended];
-            ends.push(End::Stopped { by: EndedBy::Other, after: Leftover::Drop });
-            if self.preempting == Yet::Yes {
-                let afters = [Leftover::Drop, Leftover::Requeue];
-                ends.extend(afters.map(|after| End::Stopped { by: EndedBy::Preempt, after }));
-            }
-            all.extend(ends.into_iter().map(|end| Input::Settled { turn, end }));
-            let steered = (0..self.places.len()).filter(|n| self.places[*n] == Place::Steering(turn));
-            all.extend(steered.map(|n| Input::SteerTaken { turn, item: ItemId::new(n as u64) }));
+        for how in stored {
+            let item = world.door.adopt();
+            world.accepted(item, *how);
         }
-        if let Some((turn, quiet, read)) = self.winding {
-            all.extend((!quiet).then_some(Input::Quiet(turn)));
-            all.extend((!read).then_some(Input::Read(turn)));
-        }
+        world.mail.push_back(Letter::Adopted);
+        world
     }
 
-    /// Lets it happen, and checks what the machine makes of it.
-    pub(super) fn take(&mut self, input: &Input) {
+    /// Checks what the machine makes of it.
+    fn happen(&mut self, input: &Input) {
         self.foresee(input);
         self.spend(input);
         let target = self.run.or_else(|| self.machine.left().filter(|_| self.machine.is_suspended()));
         match input {
             Input::Push { item, how } => {
-                self.places.push(Place::Waiting);
+                self.put(*item, Place::Waiting);
                 if let (How::Preempt(wish), false) = (how, self.ended) {
                     let from = self.now.after(wish.delay.unwrap_or(0));
                     let due = (from, wish.grace.map(|grace| from.after(grace)));
@@ -209,6 +178,7 @@ impl World {
         }
         let mut effects = Vec::new();
         self.machine.step(self.now, input.clone(), &mut effects);
+        self.hold_back(&mut effects);
         for effect in &effects {
             self.see(effect, input);
             self.bear_witness(effect, input);
@@ -217,10 +187,22 @@ impl World {
         self.check(input);
     }
 
+    /// As the owner does it: nothing begins once a stop was asked, heard or not (S6.13).
+    fn hold_back(&mut self, effects: &mut Vec<Effect>) {
+        let begun = effects.iter().find_map(|effect| match effect {
+            Effect::Start { turn, from, .. } if !matches!(from, From::Withdrawal(_)) => Some(*turn),
+            _ => None,
+        });
+        if let Some(turn) = begun.filter(|_| self.ending) {
+            effects.retain(|effect| !matches!(effect, Effect::Start { .. }));
+            self.machine.step(self.now, Input::Unstarted(turn), effects);
+            self.witness.held_back();
+        }
+    }
+
     fn spend(&mut self, input: &Input) {
         let purse = match input {
-            Input::Push { .. } => &mut self.budget.pushes,
-            Input::Stop(_) | Input::StopWhenIdle(_) | Input::KeepOpen => &mut self.budget.stops,
+            Input::StopWhenIdle(_) | Input::KeepOpen => &mut self.budget.stops,
             Input::StopTurn(_) => &mut self.budget.stop_turns,
             Input::Resume | Input::Decided | Input::Planned { made: Made::Resume, .. } => {
                 &mut self.budget.resumes
@@ -228,95 +210,10 @@ impl World {
             Input::Withdraw(_) | Input::TookBack(_) => &mut self.budget.withdraws,
             Input::Tick => &mut self.budget.ticks,
             Input::Broke => &mut self.budget.breaks,
+            Input::Planned { made, .. } if self.machine.stranger(made).is_some() => &mut self.budget.breaks,
             Input::Aside(Yet::Yes) => &mut self.budget.asides,
             _ => return,
         };
         *purse = purse.saturating_sub(1);
-    }
-
-    fn see(&mut self, effect: &Effect, input: &Input) {
-        assert!(!self.ended, "{effect:?} after the end, by {input:?}");
-        match effect {
-            Effect::Plan { plan, waiting, left, .. } => {
-                assert!(self.run.is_none() && self.plan.is_none(), "a plan beside a turn or a plan");
-                assert!(self.stopped.is_none(), "a plan after a stop, by {input:?}");
-                self.plan = Some((*plan, waiting.clone(), *left));
-            }
-            Effect::DropPlan => self.plan = None,
-            Effect::Start { turn, from, .. } => self.started(*turn, *from),
-            Effect::StopRun { turn, why } => {
-                assert_eq!(self.run, Some(*turn), "a stop of a run that is not at work");
-                self.is_bound(*turn, *why);
-                if matches!(why, Why::Preempt { .. } | Why::Protected | Why::Escalated) {
-                    self.preempting = Yet::Yes;
-                }
-            }
-            Effect::Steer { turn, item, .. } => self.put(*item, Place::Steering(*turn)),
-            Effect::Requeued(item) => self.put(*item, Place::Waiting),
-            Effect::Return { item, .. } => self.rest(*item),
-            Effect::Fate { item, fate } => match fate {
-                Fate::Interrupted(turn)
-                | Fate::Failed(turn)
-                | Fate::Suspended(turn)
-                | Fate::Preempted(turn) => {
-                    self.put(*item, Place::Left(*turn));
-                }
-                _ => self.rest(*item),
-            },
-            Effect::Resolve { item, preempted } => self.resolved(*item, *preempted),
-            Effect::End(_) => self.ended = true,
-            Effect::Forget(_) | Effect::TurnEnded { .. } | Effect::Answer(_) => {}
-        }
-        if let (Effect::Answer(answer), Input::Stop(_)) = (effect, input) {
-            assert!(matches!(answer, Answer::First | Answer::Strengthened | Answer::NothingAdded));
-        }
-    }
-
-    fn started(&mut self, turn: TurnId, from: From) {
-        assert!(self.run.is_none() && self.winding.is_none_or(|(_, quiet, read)| quiet && read), "two turns");
-        assert!(self.stopped.is_none(), "a turn after a stop");
-        assert!(self.machine_items_fit(turn, from), "an item is delivered twice");
-        self.run = Some(turn);
-        self.winding = None;
-        let withdraws = matches!(from, From::Withdrawal(Why::Preempt { .. }));
-        self.preempting = if withdraws { Yet::Yes } else { Yet::No };
-        for item in self.machine.items().to_vec() {
-            self.put(item, Place::InTurn(turn));
-        }
-        self.budget.turns = self.budget.turns.saturating_sub(1);
-        if self.budget.turns == 0 {
-            self.budget = Budget { pushes: 0, resumes: 0, ..self.budget };
-        }
-    }
-
-    /// A new turn takes what waits, a resumed one what it had.
-    fn machine_items_fit(&self, turn: TurnId, from: From) -> bool {
-        self.machine.items().iter().all(|item| match (self.place(*item), from) {
-            (Place::Waiting, From::Plan) => true,
-            (Place::Left(left), From::Resume | From::Decision | From::Withdrawal(_)) => left == turn,
-            _ => false,
-        })
-    }
-
-    fn resolved(&mut self, item: ItemId, preempted: Preempted) {
-        let asked =
-            self.preempts.iter_mut().find(|asked| asked.item == item).expect("a preempt that nobody asked");
-        assert_eq!(asked.answered.replace(preempted), None, "a preempt answered twice");
-        match preempted {
-            Preempted::StoppedTurn(turn) => assert_eq!(asked.saw, Some(turn), "the wrong turn"),
-            Preempted::NoTarget => assert_eq!(asked.saw, None, "it had a target"),
-            Preempted::TurnEndedFirst | Preempted::SupersededByStop => {}
-        }
-    }
-
-    pub(super) fn place(&self, item: ItemId) -> Place {
-        self.places[usize::try_from(item.number()).expect("small")]
-    }
-    fn put(&mut self, item: ItemId, place: Place) {
-        assert_ne!(self.place(item), Place::AtRest, "{item} moves after it came to rest");
-        self.places[usize::try_from(item.number()).expect("small")] = place;
-    }
-    fn rest(&mut self, item: ItemId) {
-        self.put(item, Place::AtRest);
     }
 }

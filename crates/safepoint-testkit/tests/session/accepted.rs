@@ -1,0 +1,129 @@
+//! An accepted position is the order, whichever way an item came; and nothing that is accepted waits for a later push.
+
+use std::sync::{Arc, Mutex};
+
+use futures_util::future::BoxFuture;
+use safepoint::{
+    Failure, Session,
+    ids::SessionId,
+    message::UserMessage,
+    session::{Chat, Fate, Plan, Planner, Policy, SessionStop, Situation, TurnPlan, seal},
+    store::{MemoryStore, Owner, Store},
+};
+use safepoint_testkit::valve::Valve;
+
+use super::desk::{Desk, accounted, said, turn};
+
+/// What a planner says the first time that it is asked, once it is let.
+#[derive(Clone, Copy, Debug)]
+enum First {
+    Waits,
+    TakesNothing,
+    Chats,
+}
+
+/// Chat, but for the first plan; and it notes what it was shown.
+struct Thinks {
+    chat: Chat,
+    desk: Arc<Desk>,
+    first: First,
+    valve: Valve,
+    shown: Arc<Mutex<Vec<Vec<String>>>>,
+}
+
+impl Planner<String> for Thinks {
+    fn plan(&self, situation: Situation<String>) -> BoxFuture<'_, Result<Plan, Failure>> {
+        let mut shown = self.shown.lock().unwrap();
+        shown.push(situation.waiting.iter().map(|waiting| waiting.item.clone()).collect());
+        if shown.len() > 1 {
+            return self.chat.plan(situation);
+        }
+        Box::pin(async move {
+            self.valve.pass().await;
+            match self.first {
+                First::Waits => Ok(Plan::Wait),
+                First::TakesNothing => Ok(Plan::Turn(TurnPlan {
+                    agent: self.desk.agent(),
+                    input: Vec::new(),
+                    take: Vec::new(),
+                    drop: Vec::new(),
+                })),
+                First::Chats => self.chat.plan(situation).await,
+            }
+        })
+    }
+
+    fn steer(&self, item: &String) -> UserMessage {
+        item.clone().into()
+    }
+}
+
+/// A planner that thinks at its first plan, its valve, and what it was shown.
+fn thinks(first: First) -> (Thinks, Valve, Arc<Mutex<Vec<Vec<String>>>>) {
+    let desk = Arc::new(Desk::new([]));
+    let (valve, shown) = (Valve::default(), Arc::default());
+    let chat = Chat::new(desk.agent());
+    (Thinks { chat, desk, first, valve: valve.clone(), shown: Arc::clone(&shown) }, valve, shown)
+}
+
+/// S6.1, S6.14: an item that comes while the planner thinks is planned too, although that planner then waits, or takes
+/// nothing: it has not seen it.
+#[tokio::test]
+async fn what_comes_while_the_planner_thinks_is_planned_too() {
+    for first in [First::Waits, First::TakesNothing] {
+        let (planner, valve, shown) = thinks(first);
+        let session = Session::builder(planner).start();
+        let old = session.push("a".to_owned()).unwrap();
+        valve.came(1).await;
+        let new = session.push("b".to_owned()).unwrap();
+        // It has been heard.
+        assert_eq!(session.waiting().await.len(), 2);
+        valve.open_for_all();
+        assert_eq!(old.fate().await, Fate::Completed(turn(1)), "{first:?}");
+        assert_eq!(new.fate().await, Fate::Completed(turn(2)), "{first:?}");
+        session.stop(SessionStop::at_turn_end());
+        accounted(&session, &[old, new]).await;
+        assert_eq!(*shown.lock().unwrap(), [vec!["a"], vec!["a", "b"], vec!["b"]]);
+    }
+}
+
+async fn stored(texts: &[&str]) -> (Arc<dyn Store>, SessionId) {
+    let (store, id) = (Arc::new(MemoryStore::default()) as Arc<dyn Store>, SessionId::from("s"));
+    store.create(safepoint::store::NewSession::of(id.clone())).await.unwrap();
+    for text in texts {
+        let push = seal(&(*text).to_owned(), Policy::Enqueue, None, 10).unwrap();
+        store.push(&id, push).await.unwrap();
+    }
+    (store, id)
+}
+
+/// S6.2, S6.14: what waits in the store comes before what is pushed into the session as it opens, and the first plan sees
+/// all of it.
+#[tokio::test]
+async fn what_the_store_holds_is_planned_first_and_as_a_whole() {
+    let (store, id) = stored(&["a", "b", "c"]).await;
+    let (planner, valve, shown) = thinks(First::Chats);
+    valve.open_for_all();
+    let session = Session::builder(planner).open(store, id, Owner::here()).await.unwrap();
+    let last = session.push("d".to_owned()).unwrap();
+    assert_eq!(last.fate().await, Fate::Completed(turn(4)));
+    session.stop(SessionStop::at_turn_end());
+    let exit = session.done().await;
+    assert_eq!(said(exit.history()), ["a", "b", "c", "d"]);
+    let first = shown.lock().unwrap()[0].clone();
+    assert!(first.starts_with(&["a".to_owned(), "b".to_owned(), "c".to_owned()]), "{first:?}");
+}
+
+/// The same, with another thread that takes the mail: whichever is first, the order is that of acceptance.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_order_of_acceptance_holds_while_a_session_opens() {
+    for _ in 0..50 {
+        let (store, id) = stored(&["a", "b"]).await;
+        let desk = Desk::new([]);
+        let session = desk.chat().open(store, id, Owner::here()).await.unwrap();
+        let last = session.push("c".to_owned()).unwrap();
+        last.fate().await;
+        session.stop(SessionStop::at_turn_end());
+        assert_eq!(said(session.done().await.history()), ["a", "b", "c"]);
+    }
+}

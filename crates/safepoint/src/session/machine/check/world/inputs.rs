@@ -1,0 +1,104 @@
+//! What may happen next in a world.
+
+use super::{
+    Early, End, EndedBy, How, Input, ItemId, Leftover, Made, Place, Step, Strength, TurnId, World, Yet,
+};
+
+impl World {
+    /// All that may happen next.
+    pub(in super::super) fn steps(&self, pushes: &[How]) -> Vec<Step> {
+        let mut all = Vec::new();
+        if self.ended {
+            return all;
+        }
+        if self.budget.pushes > 0 {
+            all.extend(pushes.iter().map(|how| Step::Come(*how)));
+        }
+        if self.budget.stops > 0 {
+            all.extend([Strength::AtTurnEnd, Strength::Graceful, Strength::Now].map(Step::Stop));
+        }
+        all.extend((!self.mail.is_empty()).then_some(Step::Hear));
+        all.extend(self.inputs().into_iter().map(Step::Happen));
+        all
+    }
+
+    pub(super) fn inputs(&self) -> Vec<Input> {
+        let mut all = Vec::new();
+        let left = self.budget;
+        if left.stops > 0 {
+            all.extend([Input::StopWhenIdle(4), Input::KeepOpen]);
+        }
+        if left.stop_turns > 0 {
+            all.extend([Input::StopTurn(None), Input::StopTurn(Some(TurnId::new(1)))]);
+        }
+        if left.resumes > 0 {
+            all.extend([Input::Resume, Input::Decided]);
+        }
+        if left.withdraws > 0 {
+            all.extend((0..self.heard().number()).map(|n| Input::Withdraw(ItemId::new(n))));
+            let steered = (0..self.places.len()).filter(|n| matches!(self.places[*n], Place::Steering(_)));
+            all.extend(steered.map(|n| Input::TookBack(ItemId::new(n as u64))));
+        }
+        if left.ticks > 0 && self.machine.deadline().is_some() {
+            all.push(Input::Tick);
+        }
+        if left.breaks > 0 {
+            all.push(Input::Broke);
+        }
+        if left.asides > 0 && self.run.is_some() && self.aside == Yet::No {
+            all.push(Input::Aside(Yet::Yes));
+        }
+        if self.aside == Yet::Yes {
+            all.push(Input::Aside(Yet::No));
+        }
+        self.add_answers(&mut all);
+        all
+    }
+
+    /// What planner, run and reader may answer.
+    pub(super) fn add_answers(&self, all: &mut Vec<Input>) {
+        if let Some((plan, waiting, left)) = &self.plan {
+            let mades = [
+                Made::Turn { take: waiting.clone(), drop: Vec::new() },
+                Made::Turn {
+                    take: waiting.iter().take(1).copied().collect(),
+                    drop: waiting.iter().skip(1).copied().collect(),
+                },
+                Made::Wait,
+            ];
+            all.extend(mades.map(|made| Input::Planned { plan: *plan, made }));
+            if left.is_some() && self.budget.resumes > 0 {
+                all.push(Input::Planned { plan: *plan, made: Made::Resume });
+            }
+            if self.budget.breaks > 0 {
+                // It names what is not there, or twice what is.
+                let unknown = vec![ItemId::new(self.places.len() as u64)];
+                let twice: Vec<ItemId> = waiting.iter().chain(waiting).copied().collect();
+                all.extend(
+                    [unknown, twice].map(|take| Input::Planned {
+                        plan: *plan,
+                        made: Made::Turn { take, drop: Vec::new() },
+                    }),
+                );
+            }
+            // One that was dropped may still answer.
+            all.push(Input::Planned { plan: plan - 1, made: Made::Wait });
+        }
+        if let Some(turn) = self.run {
+            all.extend((self.early == Early::No).then_some(Input::Read(turn)));
+            let mut ends = vec![End::Done, End::Failed, End::Suspended];
+            ends.push(End::Stopped { by: EndedBy::Other, after: Leftover::Drop });
+            if self.preempting == Yet::Yes {
+                let afters = [Leftover::Drop, Leftover::Requeue];
+                ends.extend(afters.map(|after| End::Stopped { by: EndedBy::Preempt, after }));
+            }
+            all.extend(ends.into_iter().map(|end| Input::Settled { turn, end }));
+            let steered = (0..self.places.len()).filter(|n| self.places[*n] == Place::Steering(turn));
+            all.extend(steered.map(|n| Input::SteerTaken { turn, item: ItemId::new(n as u64) }));
+        }
+        if let Some((turn, quiet, read)) = self.winding {
+            all.extend((!quiet).then_some(Input::Quiet(turn)));
+            all.extend((!read).then_some(Input::Read(turn)));
+        }
+    }
+}

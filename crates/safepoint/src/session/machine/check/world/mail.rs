@@ -1,0 +1,95 @@
+//! The door of a world, and the mail behind it.
+
+use super::{How, Input, ItemId, Place, Strength, World};
+
+/// What happens next, before the door or behind it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(in super::super) enum Step {
+    /// An item is accepted at the door.
+    Come(How),
+    /// A stop of the session is asked.
+    Stop(Strength),
+    /// The owner hears the oldest of its mail.
+    Hear,
+    Happen(Input),
+}
+
+/// What is on its way from the door to the owner.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(in super::super) enum Letter {
+    Item(ItemId, How),
+    Stop(Strength),
+    Gathered(u64),
+    Adopted,
+}
+
+/// How the owner hears its mail. Exhaustive: all of it at once, which keeps a search small, or a letter at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(in super::super) enum Hears {
+    AtOnce,
+    Apart,
+}
+
+impl World {
+    /// Lets it happen, and hears of it.
+    pub(in super::super) fn take(&mut self, step: &Step) {
+        match step {
+            Step::Come(how) => {
+                self.budget.pushes -= 1;
+                let item = self.door.admit().expect("there is room");
+                self.accepted(item, *how);
+            }
+            Step::Stop(strength) => {
+                self.budget.stops = self.budget.stops.saturating_sub(1);
+                self.ending = true;
+                self.mail.push_back(Letter::Stop(*strength));
+            }
+            Step::Hear => self.hear(),
+            Step::Happen(input) => self.happen(input),
+        }
+        // What was accepted a moment before the end is heard too.
+        while (self.hears == Hears::AtOnce || self.ended) && !self.mail.is_empty() {
+            self.hear();
+        }
+    }
+
+    pub(super) fn accepted(&mut self, item: ItemId, how: How) {
+        assert_eq!(item, ItemId::new(self.places.len() as u64), "a position is not the order of acceptance");
+        self.places.push(Place::Coming);
+        self.mail.push_back(Letter::Item(item, how));
+    }
+
+    pub(super) fn hear(&mut self) {
+        let Some(letter) = self.mail.pop_front() else { return };
+        self.happen(&match letter {
+            Letter::Item(item, how) => Input::Push { item, how },
+            Letter::Stop(strength) => Input::Stop(strength),
+            Letter::Gathered(plan) => Input::Gathered(plan),
+            Letter::Adopted => Input::Adopted,
+        });
+    }
+
+    pub(in super::super) fn is_ending(&self) -> bool {
+        self.ending
+    }
+
+    /// Whether something that another owner left is still on its way.
+    pub(in super::super) fn is_opening(&self) -> bool {
+        self.mail.contains(&Letter::Adopted)
+    }
+
+    pub(in super::super) fn is_gathering(&self) -> bool {
+        self.gathering.is_some()
+    }
+
+    /// Whether the strongest stop of the session was asked, heard or not.
+    pub(in super::super) fn stop_is_asked(&self) -> bool {
+        self.stopped == Some(Strength::Now) || self.mail.contains(&Letter::Stop(Strength::Now))
+    }
+
+    /// Before which item the owner has heard of all.
+    pub(in super::super) fn heard(&self) -> ItemId {
+        let coming = self.places.iter().position(|place| *place == Place::Coming);
+        ItemId::new(coming.unwrap_or(self.places.len()) as u64)
+    }
+}
