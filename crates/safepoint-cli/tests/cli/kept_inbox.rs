@@ -207,7 +207,7 @@ fn an_item_of_the_store_is_the_same_for_its_owner() {
     assert_eq!((code, &lines[0]["status"]), (0, &"same".into()));
     assert_eq!(lines[0]["detail"]["item"], first["detail"]["item"]);
     assert_eq!(word(&kept, &["push", "s", "c", "--id", "mine"]), is(5, "other_content", 1));
-    let late = ["push", "s", "b", "--id", "mine", "--wait", "--timeout", "200ms"];
+    let late = ["push", "s", "b", "--id", "mine", "--wait", "--timeout", "3s"];
     assert_eq!(word(&kept, &late), is(7, "timed_out", 2));
 }
 
