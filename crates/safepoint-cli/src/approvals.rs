@@ -189,7 +189,7 @@ pub(crate) async fn decide(verb: Verb, args: DecideArgs) -> anyhow::Result<ExitC
     let decision = decision(verb, &args)?;
     let session = SessionId::from(args.session);
     if let Some(within) = enclosing_run() {
-        return refused(&session, &within, &args.place);
+        return refused(&session, args.approval.as_deref(), &within, &args.place);
     }
     let Some(store) = existing_store(args.place.store.clone())? else {
         return no_session(&session, &args.place);
@@ -221,13 +221,18 @@ pub(crate) async fn decide(verb: Verb, args: DecideArgs) -> anyhow::Result<ExitC
 }
 
 /// What a run does must not decide about runs.
-fn refused(session: &SessionId, within: &Enclosure, place: &Where) -> anyhow::Result<ExitCode> {
+fn refused(
+    session: &SessionId,
+    named: Option<&str>,
+    within: &Enclosure,
+    place: &Where,
+) -> anyhow::Result<ExitCode> {
     let said = format!(
         "refused: this process belongs to a command of a run ({within}), and a run does not decide about its own calls; \
          decide in a terminal of your own"
     );
     if place.json {
-        let fields = json!({"code": code::CONFLICT, "said": said});
+        let fields = json!({"approval_id": named, "code": code::CONFLICT, "said": said});
         Told::default().say("decided", Some(session.as_str()), fields)?;
     } else {
         output::tell(format_args!("safepoint: {said}"));

@@ -178,9 +178,9 @@ fn a_run_does_not_approve_itself() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).display().to_string();
     let approve = format!("{} approve s --always=tool --store {}", crate::BIN, path("store.db"));
-    let left = path("left");
+    let (left, json) = (path("left"), path("json"));
     let command = format!(
-        "{approve}; echo code $?; env -i {approve}; echo code $?; \
+        "{approve} --json >{json}; {approve}; echo code $?; env -i {approve}; echo code $?; \
          (setsid env -i sh -c '{approve}; echo code $? >{left}.part; mv {left}.part {left}' &) & \
          while [ ! -e {left} ]; do sleep 0.02; done; cat {left}"
     );
@@ -198,6 +198,8 @@ fn a_run_does_not_approve_itself() {
     let output = ended["output"].as_str().unwrap();
     assert_eq!((output.matches("code 5").count(), output.matches("code").count()), (3, 3), "{output}");
     assert!(output.contains("a run does not decide about its own calls"), "{output}");
+    let told = std::fs::read_to_string(json).unwrap();
+    assert_eq!(super::kept::check(&told)[0]["code"], 5, "{told}");
     assert_eq!((run.status.code(), Path::new(root).join("made").exists()), (Some(11), false));
     let (_, listed, _) = world.ask(&["approvals", "s"]);
     assert!(listed.contains("open until"), "{listed}");
