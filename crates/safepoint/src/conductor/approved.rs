@@ -37,6 +37,11 @@ impl Conductor {
         let is_bound = is_same && (shown == Shown::Exactly || is_asked_for);
         match ruling {
             Ruling::Deny(why) if shown == Shown::Others || !is_same => self.deny(call, why).await,
+            // Where everything may run that a rule asks about, this may.
+            Ruling::Ask if matches!(self.def.approvals, Approvals::Auto) => {
+                self.machine.clear(index, args, spec.may_overlap());
+                Ok(())
+            }
             Ruling::Ask if !is_bound && !self.is_covered(&call.name, &call.name, &args) => {
                 let request = self.ask(call, Asks::about(&call.name, args), Question::MayRun).await?;
                 match self.def.approvals.clone() {
