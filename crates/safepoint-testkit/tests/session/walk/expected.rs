@@ -434,8 +434,9 @@ impl Expected {
             self.items[*item].fate = Some(Fate::Suspended(crate::desk::turn(number)));
         }
         self.left = Some(Left { number, items, suspended: true, steers, asks: true });
-        // What it was protected from finds it waiting, which is a safe point for every set.
-        if self.preempts.iter().any(|preempt| preempt.due.is_none()) {
+        // What it was protected from finds it waiting, which is a safe point for every set. The end of the session comes first,
+        // and leaves it waiting.
+        if !self.stopping && self.preempts.iter().any(|preempt| preempt.due.is_none()) {
             self.end_suspended(By::Preempt);
         }
     }
