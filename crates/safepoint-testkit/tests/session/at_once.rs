@@ -15,16 +15,12 @@ fn begun(session: &Session<String>) -> (usize, usize) {
     let (mut turns, mut calls) = (0, 0);
     let mut events = session.events();
     while let Some(Some(event)) = events.next().now_or_never() {
-        match event.kind {
-            SessionEvent::TurnStarted { run, .. } => {
-                turns += 1;
-                let mut facts = run.events();
-                while let Some(Some(event)) = facts.next().now_or_never() {
-                    let is_call = |fact: &Fact| matches!(fact, Fact::ModelStarted { .. });
-                    calls += usize::from(matches!(&event.kind, EventKind::Fact(fact) if is_call(fact)));
-                }
-            }
-            _ => {}
+        let SessionEvent::TurnStarted { run, .. } = event.kind else { continue };
+        turns += 1;
+        let mut facts = run.events();
+        while let Some(Some(event)) = facts.next().now_or_never() {
+            let is_call = |fact: &Fact| matches!(fact, Fact::ModelStarted { .. });
+            calls += usize::from(matches!(&event.kind, EventKind::Fact(fact) if is_call(fact)));
         }
     }
     (turns, calls)

@@ -238,8 +238,8 @@ async fn all_hooks_that_were_added_run() {
             (outcome.receipt().calls[0].status, noted)
         }
     };
-    let (proceeds, refuses): (fn() -> Verdict, fn() -> Verdict) =
-        (|| Verdict::Proceed, || Verdict::Refuse("no".into()));
+    let proceeds: fn() -> Verdict = || Verdict::Proceed;
+    let refuses: fn() -> Verdict = || Verdict::Refuse("no".into());
     let all = "a asked, b asked, a told, b told".to_owned();
     assert_eq!(run([proceeds, proceeds]).await, (CallStatus::Completed, all.clone()));
     assert_eq!(run([proceeds, refuses]).await, (CallStatus::Denied, all));

@@ -287,6 +287,12 @@ impl World {
             !(at_rest && self.witness.idle_asked.is_some_and(over)),
             "idle for too long, after {input:?}"
         );
+        self.look_for_withdrawal(input, effects);
+    }
+
+    /// Whether what waits for a person has been asked to stop.
+    fn look_for_withdrawal(&mut self, input: &Input, effects: &[Effect]) {
+        let runs = matches!(self.machine.phase(), Phase::Running(_));
         let suspended = self.machine.is_suspended() && !runs;
         let withdraws = matches!(input, Input::StopTurn(_))
             && effects.iter().any(|effect| matches!(effect, Effect::Answer(Answer::StoppingTurn(_))));

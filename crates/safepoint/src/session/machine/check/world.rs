@@ -73,7 +73,7 @@ pub(super) struct World {
     /// The plan that waits for what came before it, and how many items had been accepted then.
     gathering: Option<(u64, usize)>,
     /// Whether a stop of the session was asked, heard or not.
-    ending: bool,
+    ending: Yet,
     pub(super) places: Vec<Place>,
     pub(super) preempts: Vec<Asked>,
     pub(super) plan: Option<(u64, Vec<ItemId>, Option<TurnId>)>,
@@ -100,7 +100,7 @@ impl World {
             door: Count::new(usize::MAX),
             mail: VecDeque::new(),
             gathering: None,
-            ending: false,
+            ending: Yet::No,
             places: Vec::new(),
             preempts: Vec::new(),
             plan: None,
@@ -193,7 +193,7 @@ impl World {
             Effect::Start { turn, from, .. } if !matches!(from, From::Withdrawal(_)) => Some(*turn),
             _ => None,
         });
-        if let Some(turn) = begun.filter(|_| self.ending) {
+        if let Some(turn) = begun.filter(|_| self.is_ending()) {
             effects.retain(|effect| !matches!(effect, Effect::Start { .. }));
             self.machine.step(self.now, Input::Unstarted(turn), effects);
             self.witness.held_back();

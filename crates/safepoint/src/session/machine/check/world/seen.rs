@@ -76,7 +76,10 @@ impl World {
     }
 
     pub(super) fn started(&mut self, turn: TurnId, from: From) {
-        assert!(!self.ending || matches!(from, From::Withdrawal(_)), "a turn begins after a stop was asked");
+        assert!(
+            !self.is_ending() || matches!(from, From::Withdrawal(_)),
+            "a turn begins after a stop was asked"
+        );
         assert!(self.run.is_none() && self.winding.is_none_or(|(_, quiet, read)| quiet && read), "two turns");
         assert!(self.stopped.is_none(), "a turn after a stop");
         assert!(self.machine_items_fit(turn, from), "an item is delivered twice");
