@@ -3,11 +3,12 @@
 use std::{
     fmt,
     future::Future,
-    pin::Pin,
+    pin::{Pin, pin},
     sync::Arc,
     task::{Context, Poll},
 };
 
+use futures_util::future::{self, Either};
 use safepoint_scope::{Asked, Code, Reason, Scope, StopRequest};
 use tokio::sync::{mpsc::UnboundedReceiver, oneshot};
 use tracing::Instrument as _;
@@ -21,7 +22,7 @@ use crate::{
     log::Log,
     outcome::Outcome,
     receipt::Quiet,
-    shared::{Always, Closings, DecideError, Msg, Place, Ruled, Shared},
+    shared::{Always, Closings, DecideError, Decided, Msg, Place, Put, Ruled, Shared},
     spans,
     steer::{Steer, Steering, TakenBack},
 };
@@ -323,15 +324,17 @@ impl RunHandle {
             return Err(closed);
         }
         let (reply, taken) = oneshot::channel();
-        let msg = Msg::Decided { id: id.clone(), ruled: Ruled { decision, by: who.into() }, reply };
-        let sent = match self.shared.tree.asker(id) {
-            Some(asker) => asker.send(Box::new(msg)).is_ok(),
-            None => self.shared.send(msg).is_ok(),
+        let ruled = Ruled { decision, by: who.into() };
+        let taken = match self.shared.put_decision(id, Decided { ruled, reply: Some(reply) }) {
+            Put::Posted => taken.await,
+            // A run that is not taken up before the tree has settled takes nothing more.
+            Put::Left => match future::select(taken, pin!(self.done())).await {
+                Either::Left((taken, _)) => taken,
+                Either::Right(_) => return Err(DecideError::RunEnded),
+            },
+            Put::Gone => return Err(DecideError::RunEnded),
         };
-        if !sent {
-            return Err(DecideError::RunEnded);
-        }
-        taken.await.unwrap_or(Err(DecideError::RunEnded))
+        taken.unwrap_or(Err(DecideError::RunEnded))
     }
 
     /// Whether a run that it began in the background goes on.

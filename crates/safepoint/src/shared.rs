@@ -25,11 +25,13 @@ use crate::{
 
 mod always;
 mod closings;
+mod put;
 mod tree;
 
 pub(crate) use always::Always;
 pub use closings::DecideError;
 pub(crate) use closings::{Closing, Closings, Ruled};
+pub(crate) use put::Put;
 pub(crate) use tree::{Decided, Tree};
 
 /// One run, as seen from outside.

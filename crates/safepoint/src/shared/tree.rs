@@ -4,7 +4,7 @@
 //! once, by the run whose question it answers.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -31,6 +31,8 @@ pub(crate) struct Tree {
     pub(crate) kept: Option<Arc<Feed>>,
     asked: Mutex<HashMap<ApprovalId, Asker>>,
     past: Mutex<HashMap<Path, Vec<Recorded>>>,
+    /// What earlier attempts of runs below asked, and no run answers for yet.
+    left_open: Mutex<HashSet<ApprovalId>>,
     decided: Mutex<HashMap<ApprovalId, Decided>>,
 }
 
@@ -60,12 +62,14 @@ impl Tree {
             kept,
             asked: Mutex::default(),
             past: Mutex::default(),
+            left_open: Mutex::default(),
             decided: Mutex::default(),
         })
     }
 
     /// What earlier attempts recorded of the runs below the one that is taken up again.
     pub(crate) fn remember(&self, runs: HashMap<Path, Vec<Recorded>>) {
+        lock(&self.left_open).extend(runs.values().flat_map(|recorded| left_open(recorded)));
         *lock(&self.past) = runs;
     }
 
@@ -87,6 +91,7 @@ impl Tree {
     pub(crate) fn asks(&self, request: &ApprovalRequest, by: &Shared) {
         let asker = Asker { request: request.clone(), mailbox: by.mailbox.clone(), path: by.path.clone() };
         lock(&self.asked).insert(request.id.clone(), asker);
+        lock(&self.left_open).remove(&request.id);
     }
 
     /// The open questions, oldest first.
@@ -100,6 +105,7 @@ impl Tree {
     pub(crate) fn closes(&self, id: &ApprovalId, how: DecideError) {
         self.closings.add(id, how);
         lock(&self.asked).remove(id);
+        lock(&self.left_open).remove(id);
     }
 
     pub(crate) fn asker(&self, id: &ApprovalId) -> Option<mpsc::UnboundedSender<Box<Msg>>> {
@@ -116,9 +122,35 @@ impl Tree {
         lock(&self.decided).insert(id, decided);
     }
 
+    /// Leaves a decision for a run that asked in an earlier attempt and has yet to be taken up; any other is given back.
+    pub(super) fn leave_early(&self, id: &ApprovalId, decided: Decided) -> Result<(), Decided> {
+        if !lock(&self.left_open).contains(id) {
+            return Err(decided);
+        }
+        self.leave(id.clone(), decided);
+        // A run that is taken up says that it asks before it looks for a decision: it finds this one, or it is seen here.
+        match self.asker(id).and_then(|_asker| self.take(id)) {
+            Some(decided) => Err(decided),
+            None => Ok(()),
+        }
+    }
+
     pub(crate) fn take(&self, id: &ApprovalId) -> Option<Decided> {
         lock(&self.decided).remove(id)
     }
+}
+
+/// The questions of one run's records that nothing has closed.
+fn left_open(recorded: &[Recorded]) -> HashSet<ApprovalId> {
+    let mut open = HashSet::new();
+    for recorded in recorded {
+        match &**recorded.fact() {
+            Fact::ApprovalAsked(request) => drop(open.insert(request.id.clone())),
+            Fact::ApprovalClosed { id, .. } => drop(open.remove(id)),
+            _ => {}
+        }
+    }
+    open
 }
 
 fn lock<T>(held: &Mutex<T>) -> MutexGuard<'_, T> {

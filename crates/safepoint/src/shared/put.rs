@@ -1,0 +1,25 @@
+//! How a decision reaches the run that asked: by its mailbox, or left for one that has yet to be taken up again.
+
+use super::{Decided, Msg, Shared};
+use crate::ids::ApprovalId;
+
+/// What became of a decision. Exhaustive: a run has it, will find it, or has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Put {
+    Posted,
+    Left,
+    Gone,
+}
+
+impl Shared {
+    /// Puts a decision to the run that asks, or leaves it for one that has yet to be taken up.
+    pub(crate) fn put_decision(&self, id: &ApprovalId, decided: Decided) -> Put {
+        let Err(Decided { ruled, reply }) = self.tree.leave_early(id, decided) else { return Put::Left };
+        let Some(reply) = reply else { return Put::Gone };
+        let mailbox = self.tree.asker(id).unwrap_or_else(|| self.mailbox.clone());
+        match mailbox.send(Box::new(Msg::Decided { id: id.clone(), ruled, reply })) {
+            Ok(()) => Put::Posted,
+            Err(_unsent) => Put::Gone,
+        }
+    }
+}
