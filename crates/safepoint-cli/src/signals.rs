@@ -111,6 +111,12 @@ impl Signals {
         self.heard().await.got
     }
 
+    /// A signal that was answered before this and is not taken yet.
+    pub(crate) fn heard_already(&mut self) -> Option<Heard> {
+        drop(lock(&self.deputy));
+        self.heard.try_recv().ok()
+    }
+
     /// The next signal, and whether it was answered as it was heard. One that is not taken here stays in the channel.
     pub(crate) async fn heard(&mut self) -> Heard {
         match self.heard.recv().await {
@@ -152,7 +158,9 @@ impl Ear {
                     _ = hangup.recv() => Got::Hangup,
                     () = tell.closed() => return,
                 };
-                let answer = lock(deputy).as_mut().map(|answer| answer(got));
+                // Held until it is sent: what a run ended by is heard of before its end is told.
+                let mut deputy = lock(deputy);
+                let answer = deputy.as_mut().map(|answer| answer(got));
                 let answered = answer.map_or(Answered::NotYet, Answered::With);
                 if tell.send(Heard { got, answered }).is_err() {
                     return;

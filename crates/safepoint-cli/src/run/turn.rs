@@ -109,6 +109,13 @@ impl Turn<'_> {
         let mut ticks = ticks();
         let mut told = Told::No;
         let mut leave = None;
+        while let Some(heard) = self.signals.heard_already() {
+            match self.asked(heard) {
+                // What ended the run was asked a moment before its end was seen.
+                Some(strength) => self.view.asked(strength),
+                None => leave = Some(Instant::now() + LAST_CAP),
+            }
+        }
         loop {
             tokio::select! {
                 biased;
