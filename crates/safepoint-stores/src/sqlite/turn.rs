@@ -4,10 +4,12 @@
 //! nothing. Here they queue at a lock of the operating system, which wakes the next one.
 //!
 //! **Invariants:** of all processes one has the turn; it ends with the process that has it. One that is paused while it waits
-//! holds nobody up for longer than [`LOOK`].
+//! holds nobody up for longer than [`LOOK`], and one that is paused while it has the turn for no longer than [`STILL`]: the
+//! turn is only about fairness, and SQLite says who may write.
 
 use std::{
     fs, io,
+    os::unix::fs::FileExt as _,
     path::{Path, PathBuf},
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     thread,
@@ -19,6 +21,9 @@ use safepoint::store::{Cause, Error};
 /// How often one that waits looks whether it could go, whoever is before it: that one may be paused.
 const LOOK: Duration = Duration::from_millis(250);
 
+/// How long nobody's turn may have ended before those who wait go on without one.
+const STILL: Duration = Duration::from_secs(3);
+
 /// The queue of one open store.
 #[derive(Debug)]
 pub(super) struct Turn {
@@ -27,6 +32,8 @@ pub(super) struct Turn {
     queue: Arc<Queue>,
     /// Started once there is somebody to wait for.
     waits: Option<thread::JoinHandle<()>>,
+    /// How many turns had ended when it was last gone on without one.
+    stuck: Option<u64>,
 }
 
 #[derive(Debug)]
@@ -59,6 +66,10 @@ pub(super) struct Held<'a> {
 
 impl Drop for Held<'_> {
     fn drop(&mut self) {
+        let ended = ended(self.file).wrapping_add(1);
+        if self.file.write_all_at(&ended.to_le_bytes(), 0).is_err() {
+            // Those who wait take it for a turn that goes on, and go on without one.
+        }
         if self.file.unlock().is_err() {
             // It ends with the process.
         }
@@ -74,24 +85,29 @@ impl Turn {
         let path = PathBuf::from(format!("{}-turn", store.display()));
         let (file, beside) = (open(&path)?, open(&path)?);
         let queue = Queue { file, place: Mutex::new(Place::Idle), moved: Condvar::new() };
-        Ok(Self { beside, queue: Arc::new(queue), waits: None })
+        Ok(Self { beside, queue: Arc::new(queue), waits: None, stuck: None })
     }
 
-    /// Waits for the turn, no longer than `bound`.
+    /// Waits for the turn, no longer than `bound`; none where whoever has it seems to be paused.
     ///
     /// # Errors
     /// [`Error::Busy`] once that is over.
-    pub(super) fn take(&mut self, bound: Duration) -> Result<Held<'_>, Error> {
+    pub(super) fn take(&mut self, bound: Duration) -> Result<Option<Held<'_>>, Error> {
         if self.queue.lock().is_free() && self.beside.try_lock().is_ok() {
-            return Ok(Held { file: &self.beside });
+            return Ok(Some(Held { file: &self.beside }));
+        }
+        let mut last = ended(&self.beside);
+        if self.stuck == Some(last) {
+            return Ok(None);
         }
         let queued = self.queue_up();
-        let ends = Instant::now() + bound;
+        let mut moved = Instant::now();
+        let ends = moved + bound;
         let mut place = self.queue.lock();
         loop {
             if *place == Place::Reached {
                 *place = Place::Idle;
-                return Ok(Held { file: &self.queue.file });
+                return Ok(Some(Held { file: &self.queue.file }));
             }
             let left = ends.saturating_duration_since(Instant::now());
             if left.is_zero() {
@@ -101,7 +117,15 @@ impl Turn {
             place = waited.unwrap_or_else(PoisonError::into_inner).0;
             if *place != Place::Reached && self.beside.try_lock().is_ok() {
                 *place = place.given_up();
-                return Ok(Held { file: &self.beside });
+                return Ok(Some(Held { file: &self.beside }));
+            }
+            let now = ended(&self.beside);
+            if now != last {
+                (last, moved) = (now, Instant::now());
+            } else if moved.elapsed() >= STILL {
+                *place = place.given_up();
+                self.stuck = Some(last);
+                return Ok(None);
             }
         }
         *place = place.given_up();
@@ -178,10 +202,19 @@ impl Queue {
     }
 }
 
+/// How many turns have ended; it may be read while another one ends.
+fn ended(file: &fs::File) -> u64 {
+    let mut count = [0; 8];
+    match file.read_exact_at(&mut count, 0) {
+        Ok(()) => u64::from_le_bytes(count),
+        Err(_none_yet) => 0,
+    }
+}
+
 /// Made for its owner alone, as the store is.
 fn open(path: &Path) -> io::Result<fs::File> {
     let mut options = fs::OpenOptions::new();
-    options.write(true).create(true).truncate(false);
+    options.read(true).write(true).create(true).truncate(false);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options.open(path)
@@ -204,7 +237,7 @@ mod tests {
     fn a_turn_is_waited_for_and_no_longer_than_is_said() {
         let (_folder, path) = queue();
         let (mut one, mut two) = (Turn::beside(&path).unwrap(), Turn::beside(&path).unwrap());
-        let held = one.take(BOUND).unwrap();
+        let held = one.take(BOUND).unwrap().unwrap();
         for _ in 0..3 {
             let refused = two.take(Duration::from_millis(10));
             assert!(matches!(refused, Err(Error::Busy(_))), "{refused:?}");
@@ -215,6 +248,20 @@ mod tests {
             waiting.join().unwrap().unwrap();
         });
         drop(one.take(BOUND).unwrap());
+    }
+
+    /// S7.15, S7.4: one that is paused while it has the turn keeps nobody from writing: the wait is short, and once.
+    #[test]
+    fn a_turn_that_does_not_end_is_gone_on_without() {
+        let (_folder, path) = queue();
+        let (mut one, mut two) = (Turn::beside(&path).unwrap(), Turn::beside(&path).unwrap());
+        let held = one.take(BOUND).unwrap();
+        assert!(two.take(BOUND).unwrap().is_none(), "it was held");
+        let again = Instant::now();
+        assert!(two.take(BOUND).unwrap().is_none());
+        assert!(again.elapsed() < STILL, "it waits for the same turn again");
+        drop(held);
+        assert!(two.take(BOUND).unwrap().is_some(), "turns end again");
     }
 
     /// S7.15: in turn: many that want it again and again all get it.
@@ -229,7 +276,7 @@ mod tests {
                 threads.spawn(|| {
                     let mut turn = Turn::beside(&path).unwrap();
                     for _ in 0..TIMES {
-                        let held = turn.take(BOUND).unwrap();
+                        let held = turn.take(BOUND).unwrap().expect("none is paused");
                         assert_eq!(
                             inside.fetch_add(1, std::sync::atomic::Ordering::SeqCst),
                             0,

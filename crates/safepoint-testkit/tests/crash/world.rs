@@ -76,7 +76,9 @@ struct Ledger {
 impl Ledger {
     fn write(&self, mark: &str, cx: &Cx) {
         let mut file = OpenOptions::new().create(true).append(true).open(&self.path).unwrap();
-        writeln!(file, "{mark} {} {} {}", cx.call_id(), cx.idempotency_key(), cx.name()).unwrap();
+        // In one write: who looks meanwhile sees whole lines.
+        let line = format!("{mark} {} {} {}\n", cx.call_id(), cx.idempotency_key(), cx.name());
+        file.write_all(line.as_bytes()).unwrap();
     }
 
     /// One moment of an effect: before it, in it, after it.
