@@ -320,10 +320,13 @@ fn one_ctrl_c_of_an_idle_chat_ends_nothing() {
     chat.say("hello");
     chat.terminal.until("first answer");
     chat.terminal.until(IDLE);
-    // A Ctrl-C that may have been meant for the turn says nothing yet.
+    // A Ctrl-C that may have been meant for the turn says nothing yet. No key is pressed before the last was acted on: a key
+    // that the input shows, and the one that takes it back.
     until("the warning", || {
-        chat.terminal.press(CTRL_C);
-        chat.terminal.press("x\x7f");
+        for (keys, input) in [("\x03x", "\n› x\n"), ("\x7f", "\n› \n")] {
+            chat.terminal.press(keys);
+            chat.terminal.until_it(input, |screen| screen.contains(input));
+        }
         chat.terminal.screen().contains("Ctrl-C again ends this chat, of which nothing is kept")
     });
     chat.say("and more");
