@@ -38,7 +38,7 @@ fn main() -> ExitCode {
         "spec" => spec::spec(spec::Neither::of(&rest)),
         "backends" => backends::backends(),
         "bench" => bench::bench(&rest),
-        "first-minute" => first_minute::first_minute(first_minute::Measured::of(&rest)),
+        "first-minute" => first_minute::Measured::of(&rest).and_then(first_minute::first_minute),
         "package" => package::package(package::Depth::of(&rest)),
         "fuzz" => fuzz::fuzz(fuzz::Depth::of(&rest)),
         "peers" => peers::peers(rest.first().map(String::as_str)),
