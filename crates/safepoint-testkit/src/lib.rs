@@ -76,7 +76,7 @@
 //! closed; [`flood`]: a model that never ends what it says. [`oracle`]: which histories a provider accepts. [`scripted`]: the same scripts without a socket. [`tools`],
 //! [`valve`] and [`ledger`]: tools that behave and tools that do not. [`mcp`]: servers of tools that do not, and [`a2a`] and
 //! [`acp`] agents. [`peer`]: remote agents that are honest about a stop, and that are not. [`trees`]: is the tree of a
-//! command gone? [`recorder`] and [`closing`]: what a run showed, and what must hold of it.
+//! command gone? [`wait`]: waits with a name and an end. [`recorder`] and [`closing`]: what a run showed, and what must hold of it.
 
 #[cfg(feature = "server")]
 pub mod a2a;
@@ -121,6 +121,7 @@ pub mod tools;
 pub mod trees;
 #[cfg(feature = "suites")]
 pub mod valve;
+pub mod wait;
 
 /// What the project's README shows is compiled here, where all that it uses is at hand.
 #[cfg(doctest)]

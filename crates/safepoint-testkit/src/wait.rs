@@ -1,0 +1,219 @@
+//! Waits of tests: each has a name and an end. A test that waits for ever says nothing; one that gives up says what it waited
+//! for, for how long, and what it saw last.
+//!
+//! There is one patience for all, on the clock of the world and far beyond what a loaded machine needs, so no test proves how
+//! fast something is by it. [`until`] looks again and again, with a short pause; [`so`] does it in a task, and neither moves a
+//! paused clock nor keeps a core busy; [`Bounded`] is for a future that is woken by itself. A seed belongs into the name:
+//! `wait::so(format_args!("seed {seed}: it is back"), …)`.
+
+use std::{
+    fmt::{Debug, Display},
+    future::Future,
+    pin::Pin,
+    sync::{Mutex, MutexGuard, Once, PoisonError},
+    task::{Context, Poll, Waker},
+    thread,
+    time::{Duration, Instant},
+};
+
+/// How long anything may take. `SAFEPOINT_PATIENCE`, in seconds, sets another.
+#[must_use]
+pub fn patience() -> Duration {
+    let set = std::env::var("SAFEPOINT_PATIENCE").ok().and_then(|seconds| seconds.parse().ok());
+    Duration::from_secs(set.unwrap_or(60))
+}
+
+/// The pause between two looks.
+const PAUSE: Duration = Duration::from_millis(2);
+/// How often a task gives way before it pauses: what happens within the runtime has mostly happened by then.
+const GIVES_WAY: u32 = 64;
+
+/// What a look came to: a truth, something or nothing, or something and what was there instead.
+pub trait Look {
+    /// What is there at last.
+    type Found;
+
+    /// It, or what was seen in its place.
+    ///
+    /// # Errors
+    /// What was seen, in words.
+    fn found(self) -> Result<Self::Found, String>;
+}
+
+impl Look for bool {
+    type Found = ();
+    fn found(self) -> Result<(), String> {
+        if self { Ok(()) } else { Err("no".to_owned()) }
+    }
+}
+
+impl<T> Look for Option<T> {
+    type Found = T;
+    fn found(self) -> Result<T, String> {
+        self.ok_or_else(|| "nothing".to_owned())
+    }
+}
+
+impl<T, S: Debug> Look for Result<T, S> {
+    type Found = T;
+    fn found(self) -> Result<T, String> {
+        self.map_err(|seen| format!("{seen:#?}"))
+    }
+}
+
+/// Looks until it is so; blocks.
+///
+/// # Panics
+/// If it is not so in time.
+#[track_caller]
+pub fn until<L: Look>(stage: impl Display, mut look: impl FnMut() -> L) -> L::Found {
+    let began = Instant::now();
+    loop {
+        match look().found() {
+            Ok(found) => return found,
+            Err(seen) => end_in_time(&stage, began, &seen),
+        }
+        thread::sleep(PAUSE);
+    }
+}
+
+/// Looks until it is so; gives way in between. A paused clock stands still meanwhile.
+///
+/// # Panics
+/// If it is not so in time; outside a tokio runtime.
+pub fn so<L: Look>(stage: impl Display, mut look: impl FnMut() -> L) -> impl Future<Output = L::Found> {
+    asked(stage, move || std::future::ready(look()))
+}
+
+/// The same, where a look takes a while itself.
+///
+/// # Panics
+/// If it is not so in time; outside a tokio runtime.
+pub fn asked<L: Look, F>(stage: impl Display, mut look: impl FnMut() -> F) -> impl Future<Output = L::Found>
+where
+    F: Future<Output = L>,
+{
+    let (stage, began) = (stage.to_string(), Instant::now());
+    async move {
+        let mut looks = 0_u32;
+        loop {
+            match bounded(&stage, look()).await.found() {
+                Ok(found) => return found,
+                Err(seen) => end_in_time(&stage, began, &seen),
+            }
+            looks += 1;
+            if looks <= GIVES_WAY {
+                tokio::task::yield_now().await;
+            } else {
+                // Not by the clock of the runtime, which a test may have stopped.
+                drop(tokio::task::spawn_blocking(|| thread::sleep(PAUSE)).await);
+            }
+        }
+    }
+}
+
+#[track_caller]
+fn end_in_time(stage: &impl Display, began: Instant, seen: &str) {
+    assert!(began.elapsed() < patience(), "not so after {:?}: {stage}; last seen: {seen}", began.elapsed());
+}
+
+/// A future that is over in time, or panics with its name.
+#[must_use = "it waits for nothing before it is awaited"]
+pub struct Bounded<F> {
+    future: Pin<Box<F>>,
+    stage: String,
+    began: Instant,
+    number: Option<u64>,
+}
+
+/// Waits for a future that is woken by itself, and not for ever. A paused clock stands still for it.
+pub fn bounded<F: Future>(stage: impl Display, future: F) -> Bounded<F> {
+    Bounded { future: Box::pin(future), stage: stage.to_string(), began: Instant::now(), number: None }
+}
+
+/// Gives a future its name and its end: `ticket.fate().in_time("its fate").await`.
+pub trait InTime: Future + Sized {
+    /// See [`bounded`].
+    fn in_time(self, stage: impl Display) -> Bounded<Self> {
+        bounded(stage, self)
+    }
+}
+
+impl<F: Future> InTime for F {}
+
+impl<F: Future> Future for Bounded<F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        if let Poll::Ready(output) = self.future.as_mut().poll(cx) {
+            return Poll::Ready(output);
+        }
+        end_in_time(&self.stage, self.began, "it is still pending, and nobody wakes it");
+        let deadline = self.began + patience();
+        let number = self.number;
+        self.number = Some(wake_at(number, deadline, cx.waker()));
+        Poll::Pending
+    }
+}
+
+impl<F> Drop for Bounded<F> {
+    fn drop(&mut self) {
+        if let Some(number) = self.number {
+            waits().pending.retain(|wait| wait.number != number);
+        }
+    }
+}
+
+impl<F> Debug for Bounded<F> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Bounded").field("stage", &self.stage).finish_non_exhaustive()
+    }
+}
+
+/// What is to be woken when its time is over.
+struct Pending {
+    number: u64,
+    deadline: Instant,
+    waker: Waker,
+}
+
+struct Waits {
+    pending: Vec<Pending>,
+    next: u64,
+}
+
+static WAITS: Mutex<Waits> = Mutex::new(Waits { pending: Vec::new(), next: 0 });
+static ALARM: Once = Once::new();
+
+fn waits() -> MutexGuard<'static, Waits> {
+    WAITS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn wake_at(number: Option<u64>, deadline: Instant, waker: &Waker) -> u64 {
+    ALARM.call_once(|| drop(thread::spawn(wake_those_whose_time_is_over)));
+    let mut waits = waits();
+    let number = number.unwrap_or_else(|| {
+        waits.next += 1;
+        waits.next
+    });
+    match waits.pending.iter_mut().find(|wait| wait.number == number) {
+        Some(wait) => wait.waker.clone_from(waker),
+        None => waits.pending.push(Pending { number, deadline, waker: waker.clone() }),
+    }
+    number
+}
+
+/// A thread of its own: the runtime of a test may have no timer, a paused clock, or no worker that is free.
+fn wake_those_whose_time_is_over() {
+    loop {
+        thread::sleep(Duration::from_millis(200));
+        let now = Instant::now();
+        let over: Vec<Waker> = waits()
+            .pending
+            .iter()
+            .filter(|wait| wait.deadline <= now)
+            .map(|wait| wait.waker.clone())
+            .collect();
+        over.into_iter().for_each(Waker::wake);
+    }
+}
