@@ -11,7 +11,6 @@ use std::{
 
 use jiff::Timestamp;
 use safepoint_scope::{Actor, Code, Demand, Dropper, Reason, Scope, StopHandle, StopRequest};
-use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::{
     agent::Definition,
@@ -25,6 +24,7 @@ use crate::{
     ids::{ApprovalId, CallId},
     log::{self, Log, LogError, Recorded},
     machine::{Bounds, Due, Machine},
+    mailbox::Received,
     message::UserMessage,
     model::Talk,
     outcome::Persisted,
@@ -98,7 +98,7 @@ pub(crate) struct Conductor {
     scope: Scope,
     log: Arc<dyn Log>,
     machine: Machine,
-    mailbox: UnboundedReceiver<Box<Msg>>,
+    mailbox: Received<Msg>,
     conversation: Talk,
     streaming: Option<Streaming>,
     draining: Option<Streaming>,
@@ -148,7 +148,7 @@ impl Conductor {
         shared: Arc<Shared>,
         def: Arc<Definition>,
         log: Arc<dyn Log>,
-        mailbox: UnboundedReceiver<Box<Msg>>,
+        mailbox: Received<Msg>,
     ) -> Self {
         let spec = def.spec();
         let scope = shared.scope.clone();
@@ -221,7 +221,7 @@ impl Conductor {
         loop {
             // No more than so much, and then a look at what is demanded: a stop does not queue behind mail (S12.5).
             for _ in 0..MAIL_BETWEEN_LOOKS {
-                let Ok(msg) = self.mailbox.try_recv() else { break };
+                let Some(msg) = self.mailbox.now() else { break };
                 Box::pin(self.handle(*msg)).await?;
             }
             self.keep_time().await?;

@@ -10,7 +10,7 @@ use std::{
 
 use futures_util::future::{self, Either};
 use safepoint_scope::{Asked, Code, Reason, Scope, StopRequest};
-use tokio::sync::{mpsc::UnboundedReceiver, oneshot};
+use tokio::sync::oneshot;
 use tracing::Instrument as _;
 
 use crate::{
@@ -20,6 +20,7 @@ use crate::{
     event::Events,
     ids::{ApprovalId, CallId, Path, RunId, SteerId},
     log::Log,
+    mailbox::Received,
     outcome::Outcome,
     receipt::Quiet,
     shared::{Always, Closings, DecideError, Decided, Msg, Place, Put, Ruled, Shared},
@@ -41,7 +42,7 @@ pub struct Run {
 struct Idle {
     def: Arc<Definition>,
     log: Arc<dyn Log>,
-    mailbox: UnboundedReceiver<Box<Msg>>,
+    mailbox: Received<Msg>,
     start: Start,
 }
 

@@ -6,7 +6,7 @@ use std::{
 };
 
 use safepoint_scope::{Asked, Link, Scope, StopHandle, StopRequest};
-use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::sync::{Notify, oneshot};
 
 use crate::{
     approval::ApprovalRequest,
@@ -16,6 +16,7 @@ use crate::{
     hook::{HookAnswer, HookKey},
     ids::{ApprovalId, CallId, Path, RunId, SteerId},
     limits::Limits,
+    mailbox::{Gone, Mailbox, Received},
     model::ModelError,
     outcome::Outcome,
     receipt::{ChildReport, CleanupReport, ProcessReport, Quiet, RemoteReport, WorkKind},
@@ -44,8 +45,7 @@ pub(crate) struct Shared {
     pub(crate) stop: StopHandle,
     pub(crate) feed: Arc<Feed>,
     pub(crate) audit: Arc<Feed>,
-    /// Boxed, since the mailbox keeps room for many at once, and ten thousand waiting runs have one each.
-    pub(crate) mailbox: mpsc::UnboundedSender<Box<Msg>>,
+    pub(crate) mailbox: Mailbox<Msg>,
     /// Every call that was looked at. Those that are over are told so: a request then comes too late.
     calls: Mutex<HashMap<CallId, StopHandle>>,
     pub(crate) children: Mutex<BTreeMap<CallId, Arc<Shared>>>,
@@ -146,10 +146,6 @@ pub(crate) enum Parking {
     Works,
 }
 
-/// There is no conductor any more.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Gone;
-
 /// Where a run stands: its scope, and the tree that it is part of.
 struct Ground {
     kind: WorkKind,
@@ -195,7 +191,7 @@ fn lock<T>(held: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Shared {
     /// A run at the root of its tree, or one that is taken up again without its parent.
-    pub(crate) fn new(place: Place, limits: &Limits) -> (Arc<Self>, mpsc::UnboundedReceiver<Box<Msg>>) {
+    pub(crate) fn new(place: Place, limits: &Limits) -> (Arc<Self>, Received<Msg>) {
         let (scope, stop) = match &place.family {
             Some(family) => family.child_run(Link::Attached),
             None => Scope::root(),
@@ -211,12 +207,7 @@ impl Shared {
     }
 
     /// A run that is the work of one of this run's calls.
-    pub(crate) fn nest(
-        &self,
-        call: &CallId,
-        within: &Scope,
-        child: &Child,
-    ) -> (Arc<Self>, mpsc::UnboundedReceiver<Box<Msg>>) {
+    pub(crate) fn nest(&self, call: &CallId, within: &Scope, child: &Child) -> (Arc<Self>, Received<Msg>) {
         let (scope, stop) = within.child_run(child.link());
         let path = self.path.of(call);
         let before = lock(&self.children).get(call).map(|child| child.run.clone());
@@ -240,12 +231,8 @@ impl Shared {
         (shared, mailbox)
     }
 
-    fn with(
-        place: Place,
-        ground: Ground,
-        feeds: [Feed; 2],
-    ) -> (Arc<Self>, mpsc::UnboundedReceiver<Box<Msg>>) {
-        let (mailbox, received) = mpsc::unbounded_channel();
+    fn with(place: Place, ground: Ground, feeds: [Feed; 2]) -> (Arc<Self>, Received<Msg>) {
+        let (mailbox, received) = Mailbox::new();
         let [feed, audit] = feeds.map(Arc::new);
         let Ground { kind, waits, scope, stop, tree, nesting } = ground;
         let shared = Self {
@@ -323,7 +310,7 @@ impl Shared {
 
     /// Posts it, unless the conductor has gone.
     pub(crate) fn send(&self, msg: Msg) -> Result<(), Gone> {
-        self.mailbox.send(Box::new(msg)).map_err(|_unsent| Gone)
+        self.mailbox.post(msg)
     }
 
     /// Fixes the outcome: the first write wins, and the stream of events ends with `last`.

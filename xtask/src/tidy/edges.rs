@@ -5,7 +5,7 @@ use crate::source::File;
 use super::Fault;
 
 /// What each crate may use of ours. Dev-dependencies are free, save that the rooms of [`APART`] stay strangers.
-const CRATES: [(&str, &[&str]); 9] = [
+const CRATES: [(&str, &[&str]); 10] = [
     ("safepoint-scope", &[]),
     ("safepoint", &["safepoint-scope"]),
     ("safepoint-models", &["safepoint"]),
@@ -14,6 +14,8 @@ const CRATES: [(&str, &[&str]); 9] = [
     // A peer may be a command: it lives under the guard. A peer may stream events: there is one decoder of them.
     ("safepoint-remote", &["safepoint", "safepoint-models", "safepoint-tools"]),
     ("safepoint-testkit", &["safepoint"]),
+    // It has files of the engine and not the engine.
+    ("safepoint-loom", &[]),
     // The composition root, and what measures it: only they name concrete models and tools.
     ("safepoint-cli", EVERY),
     ("safepoint-bench", EVERY),
@@ -34,6 +36,9 @@ const APART: [&str; 3] = ["safepoint-models", "safepoint-tools", "safepoint-stor
 
 /// The engine's modules in reading order: each may use those before it. A new module takes its place here.
 const MODULES: &[&str] = &[
+    "sync",
+    "mailbox",
+    "told",
     "callback",
     "claim",
     "ids",

@@ -18,10 +18,11 @@ const SELECTS: [&str; 9] = [
 ];
 
 /// Whoever may spawn without a scope: the scope itself, and what is no library.
-const SPAWNS: [&str; 6] = [
+const SPAWNS: [&str; 7] = [
     "crates/safepoint-scope/src/",
     "crates/safepoint-tools/src/process/",
     "crates/safepoint-testkit/",
+    "crates/safepoint-loom/",
     "crates/safepoint-cli/",
     "crates/safepoint-bench/",
     "xtask/",

@@ -11,7 +11,6 @@ use std::{
 
 use jiff::Timestamp;
 use safepoint_scope::{Hold, Link, Permit, SafePoints, Scope};
-use tokio::sync::mpsc::UnboundedReceiver;
 use tracing::Instrument as _;
 
 use super::{
@@ -28,6 +27,7 @@ use crate::{
     ids::{ApprovalId, CallId},
     log::Log,
     machine::{Call, Questions, Step},
+    mailbox::Received,
     message::{ToolCall, UserMessage},
     model::OnCut,
     receipt::{CallStatus, ChildReport, Effect, Quiet, Receipt, StoppedBy, WorkKind},
@@ -344,13 +344,7 @@ fn total(child: &ChildReport) -> Option<&Usage> {
 
 /// Starts a child run's conductor, which belongs to no scope that is stopped. Not an async function: that would make
 /// a conductor's future hold its child's.
-fn launch(
-    shared: Arc<Shared>,
-    log: Arc<dyn Log>,
-    mailbox: UnboundedReceiver<Box<Msg>>,
-    up: Up,
-    input: UserMessage,
-) {
+fn launch(shared: Arc<Shared>, log: Arc<dyn Log>, mailbox: Received<Msg>, up: Up, input: UserMessage) {
     let def = Arc::clone(up.child.def());
     let span = spans::run(shared.run.as_str(), def.model.name());
     let (engine, _nobody_stops_it) = Scope::root();

@@ -12,7 +12,7 @@ impl Conductor {
     pub(super) async fn wait(&mut self) -> Result<(), Broken> {
         let Self { mailbox, watch, clock, grace, .. } = self;
         let woken = poll_fn(|cx| {
-            if let Poll::Ready(msg) = mailbox.poll_recv(cx) {
+            if let Poll::Ready(msg) = mailbox.poll_next(cx) {
                 return Poll::Ready(Woken::Msg(msg));
             }
             if watch.poll_changed(cx).is_ready() {
@@ -25,13 +25,12 @@ impl Conductor {
         })
         .await;
         match woken {
-            Woken::Msg(Some(msg)) => Box::pin(self.handle(*msg)).await,
+            Woken::Msg(msg) => Box::pin(self.handle(*msg)).await,
             Woken::Grace => {
                 self.stop_for_grace();
                 Ok(())
             }
-            // `shared` holds a sender, so the mailbox never closes while the conductor lives.
-            Woken::Msg(None) | Woken::Demand | Woken::Clock => Ok(()),
+            Woken::Demand | Woken::Clock => Ok(()),
         }
     }
 
@@ -85,7 +84,7 @@ impl Conductor {
 
 /// What ended a wait.
 enum Woken {
-    Msg(Option<Box<Msg>>),
+    Msg(Box<Msg>),
     Demand,
     Grace,
     Clock,

@@ -6,7 +6,6 @@ use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use safepoint_scope::{Actor, Code, Demand, Hold, Mode, Reach, Reason, SafePoints, Scope, StopRequest};
-use tokio::sync::mpsc::UnboundedSender;
 
 use super::{
     Conductor,
@@ -18,6 +17,7 @@ use crate::{
     executor::{self, Ending as CallEnding},
     ids::{CallId, Path},
     limits::Limits,
+    mailbox::Mailbox,
     outcome::Outcome,
     receipt::{CallStatus, ChildReport, Effect, Quiet, StoppedBy, WorkKind},
     shared::{Msg, Parking, Waits},
@@ -26,7 +26,7 @@ use crate::{
 /// The way up.
 pub(super) struct Up {
     pub(super) call_id: CallId,
-    pub(super) parent: UnboundedSender<Box<Msg>>,
+    pub(super) parent: Mailbox<Msg>,
     /// The parent's run: what was asked of it, or of what encloses it, is not this run's own stop.
     pub(super) run: Scope,
     /// The parent's limits.
@@ -62,7 +62,7 @@ pub(super) struct Origin {
 
 impl Up {
     fn post(&self, msg: Msg) {
-        if self.parent.send(Box::new(msg)).is_err() {
+        if self.parent.post(msg).is_err() {
             // The parent has gone: it was told, or this run is in the background and outlives it.
         }
     }
@@ -110,7 +110,7 @@ impl Up {
         let (parent, run, bound) = (self.parent.clone(), self.run.clone(), self.limits.cleanup);
         drop(self.run.spawn("shortening a child's answer", async move {
             ending.fit(budget, bound, &run).await;
-            if parent.send(Box::new(Msg::CallEnded { call_id, ending })).is_err() {
+            if parent.post(Msg::CallEnded { call_id, ending }).is_err() {
                 // The parent has gone; it settled without its log.
             }
         }));

@@ -240,10 +240,10 @@ impl Conductor {
         let mut idle = pin!(idle);
         let is_quiet = loop {
             let next = {
-                let mail = pin!(self.mailbox.recv());
+                let mail = pin!(self.mailbox.next());
                 match timeout_at(deadline, select(idle.as_mut(), mail)).await {
                     Ok(Either::Left(((), _))) => Ok(None),
-                    Ok(Either::Right((msg, _))) => Ok(msg),
+                    Ok(Either::Right((msg, _))) => Ok(Some(msg)),
                     Err(elapsed) => Err(elapsed),
                 }
             };
@@ -256,7 +256,7 @@ impl Conductor {
                 },
             }
         };
-        while let Ok(msg) = self.mailbox.try_recv() {
+        while let Some(msg) = self.mailbox.now() {
             self.late(*msg, &mut last);
         }
         self.learn_the_bill(&mut last);

@@ -3,16 +3,16 @@
 //! **Invariants**: positions are the order of the mailbox; what was accepted is in the mailbox; once shut, nothing is
 //! accepted any more.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::HashMap, sync::Arc};
 
 use super::{
     item::{Item, PushError, Slip, Ticket, digest},
     mail::{Mail, Mailbox},
 };
+use crate::sync::{Mutex, MutexGuard, lock};
 
+// Named, so that it is found also where this file is explored by loom.
+#[path = "door/count.rs"]
 mod count;
 
 pub(super) use count::{Count, Turned};
@@ -46,11 +46,11 @@ pub(super) struct LateItems<T>(Arc<Mutex<Vec<T>>>);
 
 impl<T> LateItems<T> {
     fn keep(&self, item: T) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(item);
+        lock(&self.0).push(item);
     }
 
     pub(super) fn take(&self) -> Vec<T> {
-        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut lock(&self.0))
     }
 }
 
@@ -169,6 +169,6 @@ impl<T: Item> Door<T> {
     }
 
     fn lock(&self) -> MutexGuard<'_, State<T>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }

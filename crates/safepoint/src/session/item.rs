@@ -1,15 +1,10 @@
 //! Items, how they are pushed, and the tickets that tell what became of them.
 
-use std::{
-    fmt,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{fmt, sync::Arc, time::Duration};
 
 use safepoint_scope::{Grace, SafePoints};
 use serde::{Serialize, de::DeserializeOwned};
 use sha2::{Digest as _, Sha256};
-use tokio::sync::Notify;
 
 use super::{
     machine::{How, Record, Wish},
@@ -18,6 +13,7 @@ use super::{
 use crate::{
     ids::{ItemId, TurnId},
     steer::When,
+    told::Told,
 };
 
 /// What can be pushed into a session: anything that can be stored.
@@ -220,11 +216,10 @@ pub struct Ticket<T> {
 /// What is told of one item.
 pub(super) struct Slip<T> {
     id: ItemId,
-    told: Mutex<Told<T>>,
-    changed: Notify,
+    told: Told<Known<T>>,
 }
 
-struct Told<T> {
+struct Known<T> {
     fate: Option<Fate>,
     preempted: Option<Preempted>,
     delivered: Option<Delivered>,
@@ -252,7 +247,7 @@ pub struct Delivered {
 
 impl<T> Slip<T> {
     pub(super) fn new(id: ItemId) -> Self {
-        let told = Told {
+        let known = Known {
             fate: None,
             preempted: None,
             delivered: None,
@@ -261,54 +256,38 @@ impl<T> Slip<T> {
             recorded: None,
             back: None,
         };
-        Self { id, told: Mutex::new(told), changed: Notify::new() }
-    }
-    fn tell(&self, write: impl FnOnce(&mut Told<T>)) {
-        write(&mut self.told.lock().unwrap_or_else(PoisonError::into_inner));
-        self.changed.notify_waiters();
+        Self { id, told: Told::new(known) }
     }
     pub(super) fn id(&self) -> ItemId {
         self.id
     }
     pub(super) fn fate(&self, fate: Fate) {
-        self.tell(|told| told.fate = Some(fate));
+        self.told.tell(|told| told.fate = Some(fate));
     }
     pub(super) fn fate_now(&self) -> Option<Fate> {
-        self.look(|told| told.fate)
+        self.told.look(|told| told.fate)
     }
     pub(super) fn preempted(&self, preempted: Preempted) {
-        self.tell(|told| told.preempted = Some(preempted));
+        self.told.tell(|told| told.preempted = Some(preempted));
     }
     /// Its sender takes it back, and the preempt that came with it is still out.
     pub(super) fn preempts_on(&self) {
-        self.tell(|told| told.preempt = Pending::Yes);
+        self.told.tell(|told| told.preempt = Pending::Yes);
     }
     pub(super) fn delivered(&self, delivered: Delivered) {
-        self.tell(|told| told.delivered = Some(delivered));
+        self.told.tell(|told| told.delivered = Some(delivered));
     }
     pub(super) fn behind(&self, turn: Option<TurnId>) {
-        self.tell(|told| told.behind = turn);
+        self.told.tell(|told| told.behind = turn);
     }
     pub(super) fn recorded(&self, number: u64) {
-        self.tell(|told| told.recorded = Some(number));
+        self.told.tell(|told| told.recorded = Some(number));
     }
     pub(super) fn back(&self, item: T, fate: Fate) {
-        self.tell(|told| {
+        self.told.tell(|told| {
             told.back = Some(item);
             told.fate = Some(fate);
         });
-    }
-    fn look<R>(&self, look: impl FnOnce(&mut Told<T>) -> R) -> R {
-        look(&mut self.told.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-    async fn wait<R>(&self, mut look: impl FnMut(&mut Told<T>) -> Option<R>) -> R {
-        loop {
-            let changed = self.changed.notified();
-            if let Some(found) = self.look(&mut look) {
-                return found;
-            }
-            changed.await;
-        }
     }
 }
 
@@ -326,6 +305,7 @@ impl<T> Ticket<T> {
     /// Nothing is lost.
     pub async fn recorded(&self) -> Option<u64> {
         self.slip
+            .told
             .wait(|told| {
                 told.recorded
                     .map(Some)
@@ -340,7 +320,7 @@ impl<T> Ticket<T> {
     /// # Cancel safety
     /// Nothing is lost.
     pub async fn fate(&self) -> Fate {
-        self.slip.wait(|told| told.fate).await
+        self.slip.told.wait(|told| told.fate).await
     }
 
     /// The latest that is known of where it is; none while it waits or its turn is at work.
@@ -353,7 +333,7 @@ impl<T> Ticket<T> {
     /// [`SessionEvent::Behind`](super::SessionEvent::Behind) says so as it happens.
     #[must_use]
     pub fn behind(&self) -> Option<TurnId> {
-        self.slip.look(|told| told.behind.filter(|_| told.fate.is_none()))
+        self.slip.told.look(|told| told.behind.filter(|_| told.fate.is_none()))
     }
 
     /// What a preempt came to; it is answered also if its item was taken back meanwhile. An item that was pushed without
@@ -363,6 +343,7 @@ impl<T> Ticket<T> {
     /// Nothing is lost.
     pub async fn preempted(&self) -> Preempted {
         self.slip
+            .told
             .wait(|told| {
                 let is_over = told.fate.is_some() && told.preempt == Pending::No;
                 told.preempted.or_else(|| is_over.then_some(Preempted::NoTarget))
@@ -375,13 +356,13 @@ impl<T> Ticket<T> {
     /// # Cancel safety
     /// Nothing is lost.
     pub async fn delivered(&self) -> Option<Delivered> {
-        self.slip.wait(|told| told.delivered.map(Some).or_else(|| told.fate.map(|_over| None))).await
+        self.slip.told.wait(|told| told.delivered.map(Some).or_else(|| told.fate.map(|_over| None))).await
     }
 
     /// The item itself, if it came back ([`Fate::Returned`], [`Fate::Withdrawn`]); once.
     #[must_use]
     pub fn take_back(&self) -> Option<T> {
-        self.slip.look(|told| told.back.take())
+        self.slip.told.look(|told| told.back.take())
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use safepoint_scope::StopRequest;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 
 use super::{
     asking::Kept,
@@ -17,6 +17,7 @@ use crate::{
     approval::{ApprovalRequest, Decision},
     event::ErrorReport,
     ids::{ApprovalId, ItemId, SteerId, TurnId},
+    mailbox,
     outcome::Outcome,
     shared::{DecideError, Ruled},
 };
@@ -63,6 +64,12 @@ pub(super) enum Mail<T> {
         strategy: Strategy,
     },
     Withdraw {
+        item: ItemId,
+        reply: oneshot::Sender<Option<T>>,
+    },
+    /// The run ended before it could give a steer back: it is looked for again once that end is heard.
+    WantedAtEnd {
+        turn: TurnId,
         item: ItemId,
         reply: oneshot::Sender<Option<T>>,
     },
@@ -160,20 +167,20 @@ pub(super) enum Mail<T> {
 /// Looks at the turn at work, and chooses how an item comes (S6.4).
 pub(super) type Strategy = Box<dyn FnOnce(Option<&super::TurnView>) -> Policy + Send>;
 
-/// Where mail is put. Boxed, so that an idle session's mailbox is small.
-pub(super) struct Mailbox<T>(mpsc::UnboundedSender<Box<Mail<T>>>);
+/// Where mail is put.
+pub(super) struct Mailbox<T>(mailbox::Mailbox<Mail<T>>);
 
 /// Where the owner finds it.
-pub(super) type Received<T> = mpsc::UnboundedReceiver<Box<Mail<T>>>;
+pub(super) type Received<T> = mailbox::Received<Mail<T>>;
 
 impl<T> Mailbox<T> {
     pub(super) fn new() -> (Self, Received<T>) {
-        let (sender, receiver) = mpsc::unbounded_channel();
+        let (sender, receiver) = mailbox::Mailbox::new();
         (Self(sender), receiver)
     }
 
     pub(super) fn post(&self, mail: Mail<T>) {
-        if self.0.send(Box::new(mail)).is_err() {
+        if self.0.post(mail).is_err() {
             // The session is over, and nobody is left to tell; whoever waits for a reply sees it dropped.
         }
     }

@@ -126,6 +126,8 @@ pub(super) struct Owner<T> {
     lost: Vec<lost::Mourned>,
     /// Numbers of items that somebody else took out.
     gone: HashSet<u64>,
+    /// Steers that are wanted back from a run that is over, until its end is heard.
+    wanted: Vec<(ItemId, oneshot::Sender<Option<T>>)>,
     persisted: Persisted,
     /// What ends the turn at work, where nobody asked for it.
     ended_by: Option<Code>,
@@ -182,6 +184,7 @@ impl<T: Item> Owner<T> {
             given_up: None,
             lost: Vec::new(),
             gone: HashSet::new(),
+            wanted: Vec::new(),
             persisted: Persisted::Yes,
             ended_by: None,
         }
@@ -197,7 +200,7 @@ impl<T: Item> Owner<T> {
         }
         // What was accepted a moment before the end is unhandled too.
         self.shared.door.shut();
-        while let Some(mail) = self.ahead.pop_front().or_else(|| self.mail.try_recv().ok()) {
+        while let Some(mail) = self.ahead.pop_front().or_else(|| self.mail.now()) {
             Box::pin(self.hear(*mail)).await;
         }
     }
@@ -225,6 +228,7 @@ impl<T: Item> Owner<T> {
             Mail::Intent { number, intent } => self.heed(number, intent).await,
             Mail::Decided { id, decision } => self.take_up_decision(id, decision).await,
             Mail::Withdraw { item, reply } => self.withdraw(item, reply).await,
+            Mail::WantedAtEnd { turn, item, reply } => self.want_at_end(turn, item, reply).await,
             Mail::Waiting { reply } => self.tell_waiting(reply).await,
             Mail::TookBack { item, reply } => self.give_back(Input::TookBack(item), item, reply).await,
             Mail::Stop { stop, reply } => self.stop(stop, reply).await,

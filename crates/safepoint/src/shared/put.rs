@@ -1,7 +1,7 @@
 //! How a decision reaches the run that asked: by its mailbox, or left for one that has yet to be taken up again.
 
 use super::{Decided, Msg, Shared};
-use crate::ids::ApprovalId;
+use crate::{ids::ApprovalId, mailbox::Gone};
 
 /// What became of a decision. Exhaustive: a run has it, will find it, or has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,9 +17,9 @@ impl Shared {
         let Err(Decided { ruled, reply }) = self.tree.leave_early(id, decided) else { return Put::Left };
         let Some(reply) = reply else { return Put::Gone };
         let mailbox = self.tree.asker(id).unwrap_or_else(|| self.mailbox.clone());
-        match mailbox.send(Box::new(Msg::Decided { id: id.clone(), ruled, reply })) {
+        match mailbox.post(Msg::Decided { id: id.clone(), ruled, reply }) {
             Ok(()) => Put::Posted,
-            Err(_unsent) => Put::Gone,
+            Err(Gone) => Put::Gone,
         }
     }
 }

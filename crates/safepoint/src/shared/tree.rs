@@ -9,7 +9,7 @@ use std::{
 };
 
 use safepoint_scope::Scope;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 
 use super::{Always, Closings, DecideError, Msg, Ruled, Shared};
 use crate::{
@@ -17,6 +17,7 @@ use crate::{
     event::{Fact, Feed},
     ids::{ApprovalId, Path, RunId},
     log::Recorded,
+    mailbox::Mailbox,
 };
 
 /// A tree of runs.
@@ -39,7 +40,7 @@ pub(crate) struct Tree {
 /// An open question, and who answers for it: where it is reached, and which run it is.
 struct Asker {
     request: ApprovalRequest,
-    mailbox: mpsc::UnboundedSender<Box<Msg>>,
+    mailbox: Mailbox<Msg>,
     path: Path,
 }
 
@@ -108,13 +109,13 @@ impl Tree {
         lock(&self.left_open).remove(id);
     }
 
-    pub(crate) fn asker(&self, id: &ApprovalId) -> Option<mpsc::UnboundedSender<Box<Msg>>> {
+    pub(crate) fn asker(&self, id: &ApprovalId) -> Option<Mailbox<Msg>> {
         lock(&self.asked).get(id).map(|asker| asker.mailbox.clone())
     }
 
     /// Whether a run below the root waits for the answer, and is alive.
     pub(super) fn waits_below(&self, id: &ApprovalId) -> bool {
-        lock(&self.asked).get(id).is_some_and(|asker| !asker.path.is_root() && !asker.mailbox.is_closed())
+        lock(&self.asked).get(id).is_some_and(|asker| !asker.path.is_root() && !asker.mailbox.is_gone())
     }
 
     /// Leaves a decision for the run whose question it answers, which is about to be taken up again.

@@ -101,7 +101,7 @@ impl<T: Item> Owner<T> {
         if let Some((item, slip)) = self.hand.take() {
             self.account_for(item, slip);
         }
-        while let Some(mail) = self.ahead.pop_front().or_else(|| self.mail.try_recv().ok()) {
+        while let Some(mail) = self.ahead.pop_front().or_else(|| self.mail.now()) {
             if let Mail::Push { item, slip, .. } | Mail::PushBy { item, slip, .. } = *mail {
                 self.account_for(item, slip);
             }

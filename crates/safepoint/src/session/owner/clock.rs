@@ -22,7 +22,7 @@ impl<T: Item> Owner<T> {
         }
         let Self { mail, sleep, .. } = self;
         poll_fn(|cx| {
-            if let Poll::Ready(Some(mail)) = mail.poll_recv(cx) {
+            if let Poll::Ready(mail) = mail.poll_next(cx) {
                 return Poll::Ready(Some(mail));
             }
             match sleep.as_mut().map(|sleep| sleep.as_mut().poll(cx)) {

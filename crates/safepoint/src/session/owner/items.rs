@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 use super::{Answer, Came, Fate, Held, Input, Item, ItemId, Mail, Owner, Policy, SessionEvent, Slip};
 use crate::{
     callback::{self, Panicked},
-    ids::SteerId,
+    ids::{SteerId, TurnId},
     session::owner::plan::report,
     steer::TakenBack,
 };
@@ -31,8 +31,8 @@ impl<T: Item> Owner<T> {
 
     /// Gives an item back that waits, or a steer that was not delivered yet; only the run knows which those are.
     pub(super) async fn withdraw(&mut self, item: ItemId, reply: Reply<T>) {
-        let handle = self.work.as_ref().and_then(|work| work.handle.clone());
-        let Some(handle) = handle.filter(|_| self.machine.is_steering(item)) else {
+        let work = self.work.as_ref().filter(|_| self.machine.is_steering(item));
+        let Some((turn, handle)) = work.and_then(|work| Some((work.turn, work.handle.clone()?))) else {
             return self.give_back(Input::Withdraw(item), item, reply).await;
         };
         let mailbox = self.shared.mailbox.clone();
@@ -40,13 +40,25 @@ impl<T: Item> Owner<T> {
             match handle.take_back(&SteerId::from(item.to_string())).await {
                 TakenBack::Back => mailbox.post(Mail::TookBack { item, reply }),
                 TakenBack::Delivered => send(reply, None),
-                // It waits again, or is with its sender, as soon as the turn's end is heard.
-                TakenBack::Over => {
-                    drop(handle.done().await);
-                    mailbox.post(Mail::Withdraw { item, reply });
-                }
+                TakenBack::Over => mailbox.post(Mail::WantedAtEnd { turn, item, reply }),
             }
         }));
+    }
+
+    /// It waits again, or is with its sender, as soon as the turn's end is heard; that comes without being asked for.
+    pub(super) async fn want_at_end(&mut self, turn: TurnId, item: ItemId, reply: Reply<T>) {
+        if self.work.as_ref().is_some_and(|work| work.turn == turn && work.outcome.is_none()) {
+            self.wanted.push((item, reply));
+        } else {
+            self.give_back(Input::Withdraw(item), item, reply).await;
+        }
+    }
+
+    /// The turn's end is heard.
+    pub(super) async fn give_wanted_back(&mut self) {
+        for (item, reply) in std::mem::take(&mut self.wanted) {
+            self.give_back(Input::Withdraw(item), item, reply).await;
+        }
     }
 
     pub(super) async fn give_back(&mut self, input: Input, item: ItemId, reply: Reply<T>) {

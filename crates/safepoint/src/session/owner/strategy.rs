@@ -35,7 +35,7 @@ impl<T: Item> Owner<T> {
         let mut asked = Box::pin(tokio::time::timeout(self.settings.strategy, asked));
         loop {
             // Nothing is lost: receiving is cancel-safe, and the strategy is asked on.
-            let next = match select(&mut asked, Box::pin(self.mail.recv())).await {
+            let next = match select(&mut asked, Box::pin(self.mail.next())).await {
                 Either::Left((chosen, _)) => Either::Left(chosen),
                 Either::Right((mail, _)) => Either::Right(mail),
             };
@@ -45,10 +45,8 @@ impl<T: Item> Owner<T> {
                     self.broke(report("a push strategy panicked", &why)).await;
                     return Policy::Enqueue;
                 }
-                Either::Left(Ok(Err(TaskEnd::Dropped)) | Err(_)) | Either::Right(None) => {
-                    return Policy::Enqueue;
-                }
-                Either::Right(Some(mail)) => {
+                Either::Left(Ok(Err(TaskEnd::Dropped)) | Err(_)) => return Policy::Enqueue,
+                Either::Right(mail) => {
                     let ends_it = is_stop(&mail);
                     self.ahead.push_back(mail);
                     if ends_it {

@@ -169,6 +169,7 @@ impl<T: Item> Owner<T> {
         work.outcome = Some(outcome);
         self.work = Some(work);
         self.step(Input::Settled { turn, end }).await;
+        self.give_wanted_back().await;
         if let Some(error) = lost {
             self.fail_unless_stopped(error);
             self.step(Input::Broke).await;

@@ -1,0 +1,92 @@
+//! A run in small, and a steer that its sender wants back as the run ends.
+
+use std::sync::Arc;
+
+use tokio::sync::oneshot;
+
+use super::{block_on, explore, thread};
+use crate::{
+    mailbox::{Mailbox, Received},
+    told::Told,
+};
+
+enum Msg {
+    Steer(oneshot::Sender<()>),
+    TakeBack(oneshot::Sender<TakenBack>),
+}
+
+/// As the engine's: the sender's again, delivered, or the run is over and hands back what it did not use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum TakenBack {
+    Back,
+    Delivered,
+    Over,
+}
+
+/// What the run does once it has heard so many letters.
+#[derive(Clone, Copy)]
+struct Course {
+    heard: usize,
+    takes: bool,
+}
+
+/// A run in small: hears, takes its steers or not, ends, says so, and hears on for a moment, as the real one does until it is
+/// quiet. Returns whether the steer was delivered.
+fn conduct(course: Course, mut mail: Received<Msg>, outcome: &Told<bool>) {
+    let mut waiting = Vec::new();
+    let hear = |waiting: &mut Vec<oneshot::Sender<()>>, msg| match msg {
+        Msg::Steer(landed) => waiting.push(landed),
+        Msg::TakeBack(reply) => {
+            let taken = if waiting.pop().is_some() { TakenBack::Back } else { TakenBack::Delivered };
+            if reply.send(taken).is_err() {
+                // He no longer waits.
+            }
+        }
+    };
+    for _ in 0..course.heard {
+        hear(&mut waiting, *block_on(mail.next()));
+    }
+    if course.takes {
+        // The request is recorded, and each sender is told.
+        for landed in waiting.drain(..) {
+            if landed.send(()).is_err() {
+                // He no longer waits.
+            }
+        }
+        while let Some(msg) = mail.now() {
+            hear(&mut waiting, *msg);
+        }
+    }
+    // What it did not use goes back, and the outcome is fixed.
+    waiting.clear();
+    outcome.tell(|is_over| *is_over = true);
+    // What comes now is late: it is dropped unanswered.
+    while mail.now().is_some() {}
+}
+
+/// S12.30, S6.5, S6.12: taken back at every moment of the run's end: it is the sender's, or delivered, or comes back with the end; its
+/// sender is always told which, and so is whoever handed it over.
+#[test]
+fn loom_a_steer_that_is_taken_back_as_the_run_ends_is_in_one_place() {
+    for course in [(1, false), (1, true), (2, true)].map(|(heard, takes)| Course { heard, takes }) {
+        explore(3, move || {
+            let (mailbox, received) = Mailbox::new();
+            let outcome = Arc::new(Told::new(false));
+            let (landed, mut lands) = oneshot::channel();
+            mailbox.post(Msg::Steer(landed)).expect("somebody hears");
+            let ends = Arc::clone(&outcome);
+            let run = thread::spawn(move || conduct(course, received, &ends));
+            let (reply, answer) = oneshot::channel();
+            let taken = match mailbox.post(Msg::TakeBack(reply)) {
+                Ok(()) => block_on(answer).unwrap_or(TakenBack::Over),
+                Err(_gone) => TakenBack::Over,
+            };
+            block_on(outcome.wait(|is_over| is_over.then_some(())));
+            run.join().expect("no panic");
+            match (taken, lands.try_recv().is_ok()) {
+                (TakenBack::Back, false) | (TakenBack::Delivered, true) | (TakenBack::Over, _) => {}
+                wrong => panic!("{wrong:?}"),
+            }
+        });
+    }
+}

@@ -1,0 +1,55 @@
+//! The mailbox alone.
+
+use tokio::sync::oneshot;
+
+use super::{block_on, explore, thread};
+use crate::mailbox::{Gone, Mailbox};
+
+/// S12.30, S6.12: somebody asks as whoever would answer goes, and holds a mailbox of his own all the while: he has an answer,
+/// or hears that there is none. He never waits for ever.
+#[test]
+fn loom_whoever_asks_as_the_hearer_goes_is_not_left_waiting() {
+    explore(4, || {
+        let (mailbox, mut received) = Mailbox::<oneshot::Sender<()>>::new();
+        let asks = mailbox.clone();
+        let asker = thread::spawn(move || {
+            let (reply, answer) = oneshot::channel();
+            let posted = asks.post(reply);
+            let answered = block_on(answer).is_ok();
+            assert!(posted.is_ok() || !answered, "what was refused was answered");
+            answered
+        });
+        let heard = received.now().map(|reply| reply.send(()).expect("he waits"));
+        drop(received);
+        assert_eq!(asker.join().expect("no panic"), heard.is_some());
+        let (reply, _answer) = oneshot::channel();
+        assert!(mailbox.is_gone());
+        assert_eq!(mailbox.post(reply), Err(Gone));
+    });
+}
+
+/// S6.1: a hearer that parks is woken by the next mail, and hears what each poster said in that one's order.
+#[test]
+fn loom_a_hearer_that_parks_is_woken_and_hears_all() {
+    explore(3, || {
+        let (mailbox, mut received) = Mailbox::<(u32, u32)>::new();
+        let posters: Vec<_> = (0..2)
+            .map(|who| {
+                let mailbox = mailbox.clone();
+                thread::spawn(move || {
+                    for count in 0..=who {
+                        mailbox.post((who, count)).expect("somebody hears");
+                    }
+                })
+            })
+            .collect();
+        let mut heard = Vec::new();
+        for _ in 0..3 {
+            heard.push(*block_on(received.next()));
+        }
+        posters.into_iter().for_each(|poster| poster.join().expect("no panic"));
+        assert!(received.now().is_none());
+        let of_one: Vec<u32> = heard.iter().filter(|(who, _)| *who == 1).map(|(_, count)| *count).collect();
+        assert_eq!((heard.len(), of_one), (3, vec![0, 1]));
+    });
+}

@@ -1,0 +1,96 @@
+//! The door of a session, and its owner's exit.
+
+use std::sync::Arc;
+
+use loom::{sync::Mutex, thread};
+use tokio::sync::oneshot;
+
+use super::{
+    door::{Door, Late},
+    item::{PushError, Slip},
+    mail::{Mail, Mailbox},
+};
+use crate::{
+    explored::{block_on, explore},
+    ids::ItemId,
+    mailbox::Received,
+};
+
+/// The owner in small: it hears what came, and once it is over what was accepted a moment before; then its mail goes.
+/// Whatever it heard goes back, and nothing is there to be withdrawn.
+fn owner(door: &Door<u32>, mut received: Received<Mail<u32>>, before: usize) -> Vec<ItemId> {
+    let mut heard = Vec::new();
+    let mut hear = |mail: Box<Mail<u32>>| match *mail {
+        Mail::Push { item, slip } => {
+            heard.push(slip.id());
+            slip.back(item);
+        }
+        Mail::Mark => {}
+        Mail::Withdraw(reply) => {
+            if reply.send(None).is_err() {
+                // He no longer waits.
+            }
+        }
+    };
+    for _ in 0..before {
+        hear(block_on(received.next()));
+    }
+    door.shut();
+    while let Some(mail) = received.now() {
+        hear(mail);
+    }
+    heard
+}
+
+fn letter(item: u32, slip: Arc<Slip<u32>>, _id: Option<String>) -> Mail<u32> {
+    Mail::Push { item, slip }
+}
+
+/// S6.1, S6.2, S6.10: two push as the owner leaves: each item is heard of in the order of its position and its ticket says
+/// so, or it is with its sender; none is in two places, and none in no place.
+#[test]
+fn loom_what_is_pushed_as_the_owner_leaves_is_in_one_place() {
+    for before in 0..2 {
+        explore(2, move || {
+            let (mailbox, received) = Mailbox::new();
+            let door = Arc::new(Door::new(mailbox, 8, Late::Refuse));
+            let refused = Arc::new(Mutex::new(0));
+            let pushers: Vec<_> = (0..2)
+                .map(|item| {
+                    let (door, refused) = (Arc::clone(&door), Arc::clone(&refused));
+                    thread::spawn(move || match door.push(item, None, letter) {
+                        Ok(ticket) => assert_eq!(block_on(ticket.fate()), item),
+                        Err(PushError::Closed(back)) => {
+                            assert_eq!(back, item);
+                            *refused.lock().expect("no panic") += 1;
+                        }
+                        Err(other) => panic!("{other:?}"),
+                    })
+                })
+                .collect();
+            let heard = owner(&door, received, before);
+            pushers.into_iter().for_each(|pusher| pusher.join().expect("no panic"));
+            assert!(heard.is_sorted(), "positions are the order of the mailbox: {heard:?}");
+            assert_eq!(heard.len() + *refused.lock().expect("no panic"), 2);
+        });
+    }
+}
+
+/// S12.30, S6.12, S6.10: somebody wants an item back as the owner leaves: he has an answer, or hears that there is nobody.
+#[test]
+fn loom_whoever_withdraws_as_the_owner_leaves_is_answered() {
+    explore(3, || {
+        let (mailbox, received) = Mailbox::new();
+        let door = Arc::new(Door::new(mailbox.clone(), 8, Late::Refuse));
+        let ticket = door.push(7, None, letter).ok().expect("it is open");
+        let sender = thread::spawn(move || {
+            let (reply, answer) = oneshot::channel();
+            mailbox.post(Mail::Withdraw(reply));
+            assert_eq!(block_on(answer).ok().flatten(), None);
+            mailbox
+        });
+        assert_eq!(owner(&door, received, 1).len(), 1);
+        drop(sender.join().expect("no panic"));
+        assert_eq!(block_on(ticket.fate()), 7);
+    });
+}
