@@ -1,7 +1,9 @@
 //! The line to an agent as the engine holds it: words come in, orders go out, and the keeper of the process does the
 //! rest in a task of the call's own scope, so that the run is not quiet before the process is gone.
 
-use futures_util::future::{BoxFuture, FutureExt as _};
+use std::pin::pin;
+
+use futures_util::future::{BoxFuture, Either, FutureExt as _, select};
 use safepoint::{
     Failure,
     approval::Decision,
@@ -85,14 +87,23 @@ impl Line for Talk {
 
     fn stop(&mut self) -> BoxFuture<'_, Told> {
         let (tell, told) = oneshot::channel();
-        if let State::Open { orders, .. } = &self.state {
-            if orders.send(Order::Stop(tell)).is_err() {
-                // It is gone: the word below is lost with the sender.
-            }
-        } else {
+        let State::Open { orders, .. } = &self.state else {
             self.state = State::Unasked;
             return async { account::unasked() }.boxed();
+        };
+        if orders.send(Order::Stop(tell)).is_err() {
+            // It is gone: the word below is lost with the sender.
         }
-        async { told.await.unwrap_or_else(|_gone| Told::confirmed("its process is gone")) }.boxed()
+        let keeper = orders.clone();
+        async move {
+            // What is sent as its receiver goes may stay where it is, neither heard nor dropped, while a sender is held;
+            // and one is held here. So whether the keeper is there at all is asked too (S12.30).
+            match select(told, pin!(keeper.closed())).await {
+                Either::Left((told, _)) => told.ok(),
+                Either::Right(((), mut told)) => told.try_recv().ok(),
+            }
+            .unwrap_or_else(|| Told::confirmed("its process is gone"))
+        }
+        .boxed()
     }
 }
