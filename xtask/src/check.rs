@@ -3,7 +3,7 @@
 use crate::{
     cargo,
     first_minute::{self, Measured},
-    fuzz, peers, spec, tidy,
+    fuzz, peers, spec, tidy, watched,
 };
 
 /// Runs what CI runs, save loom, which builds the world anew.
@@ -12,7 +12,7 @@ pub(crate) fn check() -> anyhow::Result<()> {
     cargo::run(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])?;
     tidy::tidy()?;
     first_minute::first_minute(Measured::Crates)?;
-    cargo::run(&["test", "--workspace"])?;
+    watched::watched(&[])?;
     fuzz::fuzz(fuzz::Depth::Smoke)?;
     peers::peers(None)?;
     spec::spec(spec::Neither::Shows)?;

@@ -12,6 +12,7 @@ mod picture;
 mod source;
 mod spec;
 mod tidy;
+mod watched;
 
 use std::process::ExitCode;
 
@@ -19,6 +20,7 @@ const HELP: &str = "\
 cargo xtask RECIPE
   check          what CI runs: format, clippy, tidy, tests, fuzz --smoke, peers, spec, documentation (CI adds loom)
   tidy           style as tests: file sizes, words, docs, edges between crates and modules
+  watched [ARGS] the tests of the workspace, or `cargo test ARGS`; one that hangs is ended, with all that is known of it
   spec           each clause with the tests that cite it, or with what owes it; --strict fails on neither
   bench [ARGS]   the benchmarks, against a bare loop in the same run
   backends       measures what a stop does to each backend, and writes it into docs/backends.md
@@ -42,6 +44,7 @@ fn main() -> ExitCode {
         "package" => package::package(package::Depth::of(&rest)),
         "fuzz" => fuzz::fuzz(fuzz::Depth::of(&rest)),
         "peers" => peers::peers(rest.first().map(String::as_str)),
+        "watched" => watched::watched(&rest),
         "picture" => picture::draw(&rest),
         "" | "help" | "--help" => {
             println!("{HELP}");
