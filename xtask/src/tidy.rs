@@ -10,6 +10,7 @@ mod effects;
 mod place;
 mod prints;
 mod shape;
+mod waits;
 mod words;
 
 /// One place where a rule is broken.
@@ -28,7 +29,7 @@ impl Fault {
 type Rule = fn(&File) -> Vec<Fault>;
 
 /// Every rule, by the name that its faults show.
-const RULES: [(&str, Rule); 17] = [
+const RULES: [(&str, Rule); 18] = [
     ("purpose", shape::opens_with_its_purpose),
     ("size", shape::is_not_too_long),
     ("inline-tests", shape::keeps_inline_tests_short),
@@ -43,6 +44,7 @@ const RULES: [(&str, Rule); 17] = [
     ("select", effects::selects_only_where_it_may),
     ("spawn", effects::spawns_only_where_it_may),
     ("command", effects::starts_processes_only_where_it_may),
+    ("wait", waits::waits_by_the_helper),
     ("print", prints::prints_only_where_it_may),
     ("crate-edge", edges::crate_edges),
     ("module-edge", edges::module_edges),

@@ -12,6 +12,7 @@ use std::{
 
 use rustix::process::{Pid, Signal, kill_process};
 use safepoint_testkit::acp::{self, ASKED, Keeps, Manners};
+use safepoint_testkit::wait::until;
 use serde_json::Value;
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -88,14 +89,6 @@ impl Place {
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
-}
-
-fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let began = Instant::now();
-    while !holds() {
-        assert!(began.elapsed() < PATIENCE, "not so in time: {what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }
 
 fn last_line(output: &Output) -> Value {

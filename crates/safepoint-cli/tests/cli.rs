@@ -9,6 +9,7 @@ use std::{
 };
 
 use rustix::process::{Pid, Signal, kill_process};
+use safepoint_testkit::wait;
 use serde_json::Value;
 
 mod cli {
@@ -179,11 +180,9 @@ fn an_interrupt_mid_stream_is_130_with_a_whole_account() {
         assert!(outcome["usage"]["input"].as_u64().unwrap() > 0 && !outcome["usage"]["source"].is_null());
         assert!(!outcome["receipt"]["quiet"].is_null());
         assert!(outcome["answer"].is_null() && outcome["error"].is_null());
-        let deadline = Instant::now() + Duration::from_secs(5);
-        while !server.logged().iter().any(|line| line["type"] == "peer_closed") {
-            assert!(Instant::now() < deadline, "the server never saw the socket close");
-            std::thread::yield_now();
-        }
+        wait::until("the server sees the socket close", || {
+            server.logged().iter().any(|line| line["type"] == "peer_closed")
+        });
     }
 }
 
@@ -232,11 +231,7 @@ fn two_interrupts_leave_no_process() {
         .unwrap();
     let mut reader = BufReader::new(child.stdout.take().unwrap());
     until(&mut reader, "call_started");
-    let deadline = Instant::now() + Duration::from_secs(10);
-    while sleepers(&mark) < 2 {
-        assert!(Instant::now() < deadline, "the command never began");
-        std::thread::yield_now();
-    }
+    wait::until("the command begins", || sleepers(&mark) >= 2);
     signal(&child, Signal::INT);
     until(&mut reader, "stop_requested");
     signal(&child, Signal::INT);

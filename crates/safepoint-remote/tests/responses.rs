@@ -16,6 +16,7 @@ use safepoint_testkit::{
     backend_suite::{self, Measured, Probe as _, Subject, table},
     background::{Begins, Ends, Manners, OnCancel, Provider},
     closing::Closing,
+    wait,
 };
 use secrecy::SecretString;
 
@@ -204,9 +205,7 @@ async fn what_had_ended_when_the_stop_arrived_is_kept() {
     let agent = Agent::over(remote(&provider).look_every(Duration::from_secs(3600))).build();
     let handle = at_work(&agent, &provider).await;
     provider.finish();
-    while provider.look().await.in_flight > 0 {
-        tokio::task::yield_now().await;
-    }
+    wait::asked("nothing is in flight", async || provider.look().await.in_flight == 0).await;
     handle.stop(StopRequest::now());
     let closed = Closing::of(&handle).check().await.unwrap();
     let call = &closed.receipt.calls[0];

@@ -10,7 +10,7 @@ use std::{
     path::{Path, PathBuf},
     process::{Child as Process, Command, Stdio},
     sync::Arc,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use safepoint::{
@@ -32,6 +32,7 @@ use safepoint_testkit::{
     closing::Closing,
     script::{Reply, Script},
     scripted::ScriptedModel,
+    wait,
 };
 use serde_json::json;
 
@@ -127,15 +128,7 @@ impl Place {
     /// All three children are at work.
     async fn at_work(&self, server: &A2aServer) {
         server.came(1).await;
-        until("they are at work", || self.paid() == 1 && acp::work(&self.log()).in_flight == 1).await;
-    }
-}
-
-async fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let began = Instant::now();
-    while !holds() {
-        assert!(began.elapsed() < PATIENCE, "not so in time: {what}");
-        tokio::time::sleep(Duration::from_millis(5)).await;
+        wait::so("they are at work", || self.paid() == 1 && acp::work(&self.log()).in_flight == 1).await;
     }
 }
 
@@ -200,7 +193,7 @@ async fn a_tree_of_everything_is_killed_and_nothing_is_repeated() {
     place.at_work(&server).await;
     killed.kill().unwrap();
     killed.wait().unwrap();
-    until("the ACP agent is gone with it", || acp::work(&place.log()).in_flight == 0).await;
+    wait::so("the ACP agent is gone with it", || acp::work(&place.log()).in_flight == 0).await;
     assert_eq!(server.at_work(), 1, "the A2A agent's work outlives us");
 
     let session = place.open(place.tree(server.url(), second())).await;

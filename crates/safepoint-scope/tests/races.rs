@@ -244,9 +244,10 @@ async fn a_stop_costs_what_is_live() {
             tasks.push(run.spawn("waits", counted));
             calls.push(of_call);
         }
-        while polls.load(Ordering::SeqCst) < many {
+        for _ in 0..many {
             tokio::task::yield_now().await;
         }
+        assert_eq!(polls.load(Ordering::SeqCst), many, "all of them wait");
         for call in &calls {
             call.settle();
             tokio::task::yield_now().await;

@@ -3,7 +3,7 @@
 use std::{
     path::Path,
     process::{Output, Stdio},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use rustix::process::Signal;
@@ -218,11 +218,7 @@ fn dies_in_the_command(world: &World, more: &[&str]) {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while !begun.exists() {
-        assert!(Instant::now() < deadline, "the command never began");
-        std::thread::yield_now();
-    }
+    safepoint_testkit::wait::until("the command begins", || begun.exists());
     signal(&child, Signal::KILL);
     child.wait().unwrap();
 }

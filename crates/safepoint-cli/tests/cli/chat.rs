@@ -1,5 +1,6 @@
 //! The chat in a real terminal: streaming, stop and receipt, steer while busy, the queue, and its ends.
 
+use safepoint_testkit::wait::until;
 use std::{
     io::{Read as _, Write as _},
     process::Stdio,
@@ -49,15 +50,6 @@ fn lives(word: &str) -> bool {
     processes.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok()).any(|line| {
         String::from_utf8_lossy(&line).contains(word) && !String::from_utf8_lossy(&line).contains("safepoint")
     })
-}
-
-fn until(what: &str, mut is_it: impl FnMut() -> bool) {
-    const PATIENCE: Duration = Duration::from_secs(20);
-    let began = Instant::now();
-    while !is_it() {
-        assert!(began.elapsed() < PATIENCE, "not so: {what}");
-        std::thread::yield_now();
-    }
 }
 
 fn calling(command: &str, then: &[&str]) -> String {

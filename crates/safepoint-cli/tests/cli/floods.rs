@@ -6,6 +6,7 @@ use std::{
 };
 
 use rustix::process::{Pid, Signal, kill_process};
+use safepoint_testkit::wait::until;
 use safepoint_testkit::{
     flood::{Field, Flood},
     server::Wire,
@@ -17,23 +18,15 @@ use crate::{Practice, safepoint};
 const MIB: u64 = 1 << 20;
 /// The default of the limit on a model's output.
 const LIMIT: u64 = 16 * MIB;
-const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Waits for the end of a process: how it ended, and the most memory that it had.
 fn ended(mut child: Child) -> (ExitStatus, u64) {
-    let began = Instant::now();
     let mut most = 0;
-    loop {
+    let status = until("the flood is ended", || {
         most = most.max(peak(child.id()).unwrap_or(0));
-        if let Some(status) = child.try_wait().unwrap() {
-            return (status, most);
-        }
-        if began.elapsed() > PATIENCE {
-            child.kill().unwrap();
-            panic!("the flood was not ended within {PATIENCE:?}");
-        }
-        std::thread::sleep(Duration::from_millis(2));
-    }
+        child.try_wait().unwrap()
+    });
+    (status, most)
 }
 
 /// The most memory that a process has had, in bytes; none once it is gone.

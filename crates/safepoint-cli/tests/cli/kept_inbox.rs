@@ -4,10 +4,10 @@
 use std::{
     io::{BufRead as _, BufReader, Read as _, Write as _},
     process::{Child, Stdio},
-    time::{Duration, Instant},
 };
 
 use rustix::process::Signal;
+use safepoint_testkit::wait::until;
 use serde_json::Value;
 
 use super::{
@@ -66,15 +66,6 @@ impl Drop for Chat<'_> {
         if self.child.kill().and_then(|()| self.child.wait()).is_err() {
             // It has ended.
         }
-    }
-}
-
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    const PATIENCE: Duration = Duration::from_secs(30);
-    let began = Instant::now();
-    while !is_so() {
-        assert!(began.elapsed() < PATIENCE, "not so: {what}");
-        std::thread::yield_now();
     }
 }
 

@@ -7,14 +7,11 @@ use std::{
     path::Path,
     process::{Output, Stdio},
     sync::mpsc,
-    time::{Duration, Instant},
 };
 
 use serde_json::{Value, json};
 
 use crate::{Practice, lines, safepoint};
-
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A server of texts; each request's first line is heard.
 fn listen() -> (String, mpsc::Receiver<String>) {
@@ -128,20 +125,14 @@ fn an_address_that_is_not_public_takes_a_rule() {
 
 /// The open question of a session, as soon as there is one.
 fn question(store: &str, folder: &Path) -> Value {
-    let began = Instant::now();
-    loop {
+    safepoint_testkit::wait::until("something is asked", || {
         let output = safepoint(&["approvals", "s", "--json", "--store", store])
             .env("TMPDIR", folder)
             .output()
             .unwrap();
-        if output.status.success()
-            && let Some(open) = lines(&output.stdout).into_iter().find(|line| line["open"] == true)
-        {
-            return open;
-        }
-        assert!(began.elapsed() < PATIENCE, "nothing was asked");
-        std::thread::yield_now();
-    }
+        let open = lines(&output.stdout).into_iter().find(|line| line["open"] == true);
+        open.filter(|_| output.status.success())
+    })
 }
 
 /// S8.9, S8.6: an origin is asked about once: a plain yes holds for the session, and for no other origin.

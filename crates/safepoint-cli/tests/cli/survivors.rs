@@ -1,21 +1,11 @@
 //! What outlives a runtime and its guard, from the session's next start.
 
-use std::{
-    fs,
-    time::{Duration, Instant},
-};
+use std::fs;
 
 use rustix::process::{Pid, Signal, kill_process};
+use safepoint_testkit::wait::until;
 
 use super::super::{BIN, Practice, safepoint};
-
-fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while !holds() {
-        assert!(Instant::now() < deadline, "{what}");
-        std::thread::yield_now();
-    }
-}
 
 /// The process and its descendants that run this program: the runtime, its guard, and who keeps each command.
 fn ours(root: u32) -> Vec<Pid> {
@@ -98,8 +88,6 @@ fn is_gone(pid: Pid) -> bool {
 /// S4.15, S7.14: a kept run is suspended for longer than its lease: its command is dead though nobody has woken it.
 #[test]
 fn the_command_of_a_suspended_run_is_dead_when_its_lease_is_over() {
-    /// A lease of the command line, and time for a busy machine.
-    const LONG: Duration = Duration::from_secs(40);
     let folder = tempfile::tempdir().unwrap();
     let pid_file = folder.path().join("pid");
     let command = format!("echo $$ > {0}.new; mv {0}.new {0}; exec sleep 300", pid_file.display());
@@ -113,11 +101,8 @@ fn the_command_of_a_suspended_run_is_dead_when_its_lease_is_over() {
     until("the command begins", || pid_file.exists());
     let command = Pid::from_raw(fs::read_to_string(&pid_file).unwrap().trim().parse().unwrap()).unwrap();
     kill_process(Pid::from_child(&run), Signal::STOP).unwrap();
-    let began = Instant::now();
-    while !is_gone(command) {
-        assert!(began.elapsed() < LONG, "it lives, and the lease is over");
-        std::thread::yield_now();
-    }
+    // A lease of the command line is over long before the wait is.
+    until("it is dead: its lease is over", || is_gone(command));
     let stat = fs::read_to_string(format!("/proc/{}/stat", run.id())).unwrap();
     assert!(stat.contains(") T"), "nobody woke the run for that: {stat}");
     for signal in [Signal::KILL, Signal::CONT] {

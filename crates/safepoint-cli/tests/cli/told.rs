@@ -10,6 +10,7 @@ use rustix::process::Signal;
 
 use super::kept::Kept;
 use crate::{Practice, STREAM, check, lines, safepoint, signal, until};
+use safepoint_testkit::wait;
 
 /// S3.6: a reader that pauses gets all of it, and the exit code is the outcome's.
 #[test]
@@ -22,9 +23,8 @@ fn a_reader_that_pauses_loses_nothing() {
         .spawn()
         .unwrap();
     let deadline = Instant::now() + Duration::from_millis(2500);
-    while Instant::now() < deadline && child.try_wait().unwrap().is_none() {
-        std::thread::yield_now();
-    }
+    let is_over = || Instant::now() >= deadline || child.try_wait().unwrap().is_some();
+    wait::until("the reader has paused", is_over);
     let mut all = Vec::new();
     child.stdout.take().unwrap().read_to_end(&mut all).unwrap();
     check(&lines(&all), 1);
@@ -72,11 +72,7 @@ fn an_interrupt_while_the_prompt_is_read_is_130() {
     // Held: an end of stdin would be an answer too.
     let _stdin = child.stdin.take();
     let status = format!("/proc/{}/status", child.id());
-    let deadline = Instant::now() + Duration::from_secs(10);
-    while !listens(&std::fs::read_to_string(&status).unwrap()) {
-        assert!(Instant::now() < deadline, "it never listened");
-        std::thread::yield_now();
-    }
+    wait::until("it listens", || listens(&std::fs::read_to_string(&status).unwrap()));
     signal(&child, Signal::INT);
     assert_eq!(child.wait().unwrap().code(), Some(130));
     let mut told = String::new();

@@ -7,6 +7,7 @@ use safepoint::{
 use safepoint_testkit::{
     a2a::{Manners, Seen, Streams, Tells, Wire},
     closing::Closing,
+    wait,
 };
 
 use super::world::{bounds, peer, remote, row, server, stopped};
@@ -126,9 +127,7 @@ async fn a_busy_peer_is_looked_at_again() {
         let manners = Manners::honest(Wire::V1).tells(tells).busy(BUSY).streams(Streams::CutForGood(2));
         let server = server(manners);
         let handle = Agent::over(peer(&server)).build().run("do it").detach();
-        while server.asked("GetTask") <= BUSY {
-            tokio::task::yield_now().await;
-        }
+        wait::so("it is looked at again", || server.asked("GetTask") > BUSY).await;
         server.let_on();
         let closed = Closing::of(&handle).check().await.unwrap();
         assert_eq!(closed.outcome.answer(), Some("half done"), "{tells:?}");
@@ -151,9 +150,7 @@ async fn a_peer_whose_streams_are_short_is_not_lost() {
         let often = usize::try_from(bounds().tries).unwrap() + 2;
         server.cut(1).await;
         server.came(1).await;
-        while server.asked("SubscribeToTask") < often {
-            tokio::task::yield_now().await;
-        }
+        wait::so("it is followed again", || server.asked("SubscribeToTask") >= often).await;
         server.let_on();
         let closed = Closing::of(&handle).check().await.unwrap();
         assert_eq!(closed.outcome.answer(), Some("half done"));

@@ -13,6 +13,7 @@ use safepoint::{
 use safepoint_testkit::{
     a2a::{A2aServer, Manners, Step, Tells, Wire},
     store_suite::{Lives, Time, outside},
+    wait,
 };
 
 use super::world::{peer, server};
@@ -75,9 +76,7 @@ async fn work_that_was_taken_up_can_be_stopped() {
 
     let next = world.open(2, &server).await;
     assert!(next.resume().await);
-    while server.asked("SubscribeToTask") == 0 {
-        tokio::task::yield_now().await;
-    }
+    wait::so("it is followed", || server.asked("SubscribeToTask") > 0).await;
     drop(next.stop_turn(None, StopRequest::now()));
     seen(&next, |event| matches!(event, SessionEvent::TurnEnded { fate: Fate::Interrupted(_), .. })).await;
     assert_eq!((server.begun(), server.asked("CancelTask")), (1, 1));

@@ -8,6 +8,7 @@ use safepoint::{
 };
 use safepoint_remote::a2a::{A2a, Bounds};
 use safepoint_testkit::a2a::{Card, Manners, Streams, Wire};
+use safepoint_testkit::wait;
 
 use super::world::{bounds, peer, row, server};
 
@@ -61,14 +62,10 @@ async fn a_silent_stream_ends_with_the_stop() {
     const BRIEFLY: Duration = Duration::from_millis(50);
     let server = server(Manners::honest(Wire::V1).streams(Streams::Silent));
     let handle = Agent::over(peer(&server).stop_within(BRIEFLY)).build().run("do it").detach();
-    while server.asked("SendStreamingMessage") == 0 {
-        tokio::task::yield_now().await;
-    }
+    wait::so("it is asked", || server.asked("SendStreamingMessage") > 0).await;
     handle.stop(StopRequest::now());
     let outcome = handle.done().await;
     assert_eq!(row(outcome.receipt()).status, CallStatus::LeftRunning);
     assert!(matches!(handle.quiet().await, Quiet::NotQuiet(_)));
-    while !server.gave_up() {
-        tokio::task::yield_now().await;
-    }
+    wait::so("it gives up", || server.gave_up()).await;
 }

@@ -9,6 +9,7 @@ use safepoint::{
 use safepoint_testkit::{
     a2a::{Card, Manners, OnCancel, Tells, Wire},
     closing::Closing,
+    wait,
 };
 
 use super::world::{at_work, heard, peer, remote, row, server, stopped};
@@ -205,9 +206,7 @@ async fn what_was_never_sent_needs_no_word() {
 async fn what_waits_for_a_card_did_nothing() {
     let server = server(Manners::honest(Wire::V1).card(Card::Silent));
     let handle = Agent::over(peer(&server)).build().run("do it").detach();
-    while server.asked("card") == 0 {
-        tokio::task::yield_now().await;
-    }
+    wait::so("its card is asked for", || server.asked("card") > 0).await;
     handle.stop(StopRequest::now());
     let outcome = handle.done().await;
     let receipt = outcome.receipt();

@@ -1,12 +1,11 @@
 //! What a stop does: the agent is asked first, and then its process and all that it started go.
 
-use std::time::Duration;
-
 use safepoint::{
     Reason, StopRequest,
     receipt::{CallStatus, Effect},
 };
 use safepoint_testkit::acp::{Manners, Start};
+use safepoint_testkit::wait;
 
 use super::support::{AMPLE, PATIENCE, Place, run};
 
@@ -116,11 +115,7 @@ async fn a_stop_before_the_agent_is_ready_ends_it() {
     let place = Place::new();
     let hanging = place.agent(Manners { start: Start::Hang, ..Manners::default() });
     let running = run(hanging, "work");
-    let began = std::time::Instant::now();
-    while place.received("initialize").is_empty() {
-        assert!(began.elapsed() < PATIENCE, "it starts");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    wait::so("it starts", || !place.received("initialize").is_empty()).await;
     let (ended, _) = running.stop().await;
     assert_eq!((ended.call().status, ended.call().effect), (CallStatus::Stopped, Effect::None));
     assert_eq!(ended.remote().word, "it had not been asked anything");

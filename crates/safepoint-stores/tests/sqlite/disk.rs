@@ -12,9 +12,12 @@ use std::{
 use rusqlite::Connection;
 use safepoint::store::{Error, NewSession, Store};
 use safepoint_stores::SqliteStore;
-use safepoint_testkit::store_suite::{
-    item,
-    play::{Picture, Player, alike, script},
+use safepoint_testkit::{
+    store_suite::{
+        item,
+        play::{Picture, Player, alike, script},
+    },
+    wait::until,
 };
 
 use super::{
@@ -167,9 +170,7 @@ fn a_file_that_is_held_for_a_moment_is_waited_for() {
         move || SqliteStore::open(&path).map(drop)
     });
     let began = Instant::now();
-    while !opening.is_finished() && began.elapsed() < HELD {
-        std::thread::yield_now();
-    }
+    until("it has waited for a while", || opening.is_finished() || began.elapsed() >= HELD);
     other.execute_batch("COMMIT").unwrap();
     opening.join().unwrap().unwrap();
 }

@@ -8,11 +8,9 @@ use std::{
     io::{BufRead, BufReader, ErrorKind},
     path::{Path, PathBuf},
     process::{Child, ChildStdout, Command, Stdio},
-    time::{Duration, Instant},
 };
 
-/// How long anything may take on a busy machine before a test gives up on it.
-const PATIENCE: Duration = Duration::from_secs(20);
+use safepoint_testkit::wait::until;
 
 const ROLE: &str = "SAFEPOINT_STORE_ROLE";
 const STORE: &str = "SAFEPOINT_STORE_PATH";
@@ -59,16 +57,11 @@ pub(crate) struct Process {
 
 impl Process {
     pub(crate) fn start(mut command: Command) -> Self {
-        let deadline = Instant::now() + PATIENCE;
-        let mut child = loop {
-            match command.spawn() {
-                // A program that was just copied is still open for writing in whatever another test forked meanwhile.
-                Err(busy) if busy.kind() == ErrorKind::ExecutableFileBusy && Instant::now() < deadline => {
-                    std::thread::yield_now();
-                }
-                spawned => break spawned.unwrap(),
-            }
-        };
+        // A program that was just copied is still open for writing in whatever another test forked meanwhile.
+        let mut child = until("the program may be started", || match command.spawn() {
+            Err(busy) if busy.kind() == ErrorKind::ExecutableFileBusy => Err(busy),
+            spawned => Ok(spawned.unwrap()),
+        });
         let said = BufReader::new(child.stdout.take().unwrap());
         Self { child, said }
     }

@@ -6,6 +6,7 @@ use std::{
 };
 
 use safepoint_testkit::server::ModelServer;
+use safepoint_testkit::wait;
 use tokio::runtime::Runtime;
 
 use super::{
@@ -58,9 +59,9 @@ fn an_owner_that_wakes_late_records_nothing() {
     std::fs::write(task.waits(), "").unwrap();
     let mut sleeper = Process::start(&task);
     assert_eq!(sleeper.hear().as_deref(), Some("open"));
-    while !lines(&task.ledger).iter().any(|[mark, _, _, tool]| mark == "enter" && tool == "pay") {
-        std::thread::yield_now();
-    }
+    wait::until("the payment is entered", || {
+        lines(&task.ledger).iter().any(|[mark, _, _, tool]| mark == "enter" && tool == "pay")
+    });
     sleeper.signal(rustix::process::Signal::STOP);
     let known = runtime.block_on(Known::of(&task.store, &task.ledger, server.requests().len()));
     assert_eq!(known.doubts(), 1);
@@ -100,7 +101,8 @@ fn a_process_that_slept_in_an_append_goes_on() {
         let (_folder, server, task) = world(&runtime);
         let mut sleeper = Process::start(&Task { pause: Some(pause), ..task.clone() });
         sleeper.until_paused();
-        std::thread::sleep(SLEEP);
+        let began = std::time::Instant::now();
+        wait::until("it has slept", || began.elapsed() >= SLEEP);
         sleeper.signal(rustix::process::Signal::CONT);
         assert_eq!(sleeper.hear_all(), ["open", "all"], "paused at {pause}");
         judge("slept in an append", &[], &found(&runtime, &server, &task));
@@ -117,9 +119,9 @@ fn a_process_that_was_paused_past_its_lease_ends_its_effects() {
     std::fs::write(task.waits(), "").unwrap();
     let mut sleeper = Process::start(&task);
     assert_eq!(sleeper.hear().as_deref(), Some("open"));
-    while !lines(&task.ledger).iter().any(|[mark, _, _, tool]| mark == "enter" && tool == "pay") {
-        std::thread::yield_now();
-    }
+    wait::until("the payment is entered", || {
+        lines(&task.ledger).iter().any(|[mark, _, _, tool]| mark == "enter" && tool == "pay")
+    });
     sleeper.signal(rustix::process::Signal::STOP);
     sleeper.until_paused();
     let (paused, known) = (Instant::now(), Known::of(&task.store, &task.ledger, server.requests().len()));

@@ -7,6 +7,7 @@ use std::{
     process::{Child, ChildStdout, Command, Stdio},
 };
 
+use safepoint_testkit::wait;
 use serde::{Deserialize, Serialize};
 
 use super::plot::Plot;
@@ -133,15 +134,11 @@ impl Process {
     /// Waits until it is paused.
     pub(crate) fn until_paused(&self) {
         let stat = format!("/proc/{}/stat", self.pid());
-        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(120);
         let is_paused = || {
             let stat = std::fs::read_to_string(&stat).unwrap_or_default();
             stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('T'))
         };
-        while !is_paused() {
-            assert!(std::time::Instant::now() < deadline, "it was never paused");
-            std::thread::yield_now();
-        }
+        wait::until("it is paused", is_paused);
     }
 
     pub(crate) fn pid(&self) -> u32 {

@@ -18,6 +18,7 @@ use safepoint_testkit::{
     closing::Closing,
     script::Reply,
     server::{ModelServer, Wire},
+    wait,
 };
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
@@ -258,9 +259,7 @@ async fn a_question_that_expires_while_suspended_lets_the_run_go_on() {
         let limits = Limits { approval: Duration::from_millis(5), ..Limits::default() };
         let bank = Bank::new(WIRES[0], outside(), limits, &[500, 1]).await;
         let (outcome, asked) = bank.suspended().await;
-        while Timestamp::now() < asked[0].expires_at {
-            tokio::task::yield_now().await;
-        }
+        wait::so("it has expired", || Timestamp::now() >= asked[0].expires_at).await;
         let late = if is_answered { vec![(asked[0].id.clone(), Decision::Approve)] } else { Vec::new() };
         let done = bank.resumed(&outcome, late).await;
         assert_eq!((done.answer(), bank.paid()), (Some("all done"), vec![1]));

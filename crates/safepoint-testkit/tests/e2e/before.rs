@@ -9,6 +9,7 @@ use safepoint::{
     receipt::{Ending, Escalated},
     tool::EffectClass,
 };
+use safepoint_testkit::wait;
 use safepoint_testkit::{closing::Closing, script::Reply};
 use serde_json::json;
 use tokio::sync::Semaphore;
@@ -93,9 +94,7 @@ async fn a_grace_that_is_over_before_the_start_is_now() {
     let handle = run.handle();
     handle.stop(StopRequest::at_within(SafePoints::AFTER_ALL_CALLS, Grace::from_millis(1)));
     let asked = tokio::time::Instant::now();
-    while asked.elapsed() < Duration::from_millis(2) {
-        tokio::task::yield_now().await;
-    }
+    wait::so("its grace is over", || asked.elapsed() >= Duration::from_millis(2)).await;
     let _run = run.start();
     let (_, receipt) = close(&server, &handle, &Ledger::default()).await;
     let stop = receipt.stop.as_ref().unwrap();

@@ -16,6 +16,7 @@ use safepoint_testkit::{
     closing::Closing,
     script::{Fault, Reply},
     server::{ModelServer, Wire},
+    wait,
 };
 use serde_json::json;
 use tokio::sync::Semaphore;
@@ -154,9 +155,7 @@ async fn two_children_at_once_are_stopped_and_taken_up() {
         let child = builder(&server, wire).tool(gated("pay", EffectClass::Unsafe, &ledger, &gate)).build();
         let root = builder(&server, wire).child(Child::new("ask", "does a part", &child)).build();
         let handle = root.run("the whole").detach();
-        while ledger.count("entry") < 2 {
-            tokio::task::yield_now().await;
-        }
+        wait::so("both have entered", || ledger.count("entry") >= 2).await;
         handle.stop(StopRequest::at(SafePoints::ANY).reach(Reach::Tree));
         gate.add_permits(2);
         let (stopped, _) = close(&server, &handle, &ledger).await;

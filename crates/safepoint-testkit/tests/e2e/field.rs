@@ -13,6 +13,7 @@ use safepoint::{
     tool::{self, EffectClass, FnTool},
 };
 use safepoint_testkit::script::{Fault, Reply};
+use safepoint_testkit::wait;
 use serde_json::json;
 use tokio::sync::Semaphore;
 
@@ -144,9 +145,7 @@ async fn a_keyed_call_runs_again_with_its_own_key() {
     let agent = builder(&server, WIRES[0]).tool(keyed(&keys, &gate)).build();
     let handle = agent.run("pay").detach();
     started(&handle, 1).await;
-    while keys.lock().unwrap().is_empty() {
-        tokio::task::yield_now().await;
-    }
+    wait::so("a key is used", || !keys.lock().unwrap().is_empty()).await;
     handle.stop(StopRequest::now());
     let (stopped, _) = close(&server, &handle, &Ledger::default()).await;
     gate.add_permits(9);

@@ -16,6 +16,7 @@ use safepoint_testkit::{
     script::{Reply, Script},
     server::ModelServer,
     store_suite::{Lives, Time, outside, owner},
+    wait,
 };
 use serde_json::json;
 
@@ -72,23 +73,19 @@ impl World {
 
     /// The open question about this tool, once it is asked.
     async fn question(&self, tool: &str) -> ApprovalId {
-        loop {
+        let is_it =
+            |bytes: &[u8]| serde_json::from_slice::<serde_json::Value>(bytes).unwrap()["tool"] == tool;
+        wait::asked(format_args!("{tool} is asked about"), async || {
             let rows = self.store.approvals(&SessionId::from("s")).await.unwrap();
-            let is_it =
-                |bytes: &[u8]| serde_json::from_slice::<serde_json::Value>(bytes).unwrap()["tool"] == tool;
             let open =
                 rows.into_iter().find(|row| row.state == ApprovalState::Open && is_it(&row.asked.bytes));
-            match open {
-                Some(row) => return row.asked.id,
-                None => tokio::task::yield_now().await,
-            }
-        }
+            open.map(|row| row.asked.id)
+        })
+        .await
     }
 
     async fn paid(&self, times: usize) {
-        while self.ledger.count(Mark::Commit) < times {
-            tokio::task::yield_now().await;
-        }
+        wait::so("it is paid", || self.ledger.count(Mark::Commit) >= times).await;
     }
 }
 

@@ -19,6 +19,7 @@ use safepoint_testkit::{
     script::{Reply, Script},
     scripted::{ModelGate, ScriptedModel},
     tools::GateTools,
+    wait::InTime as _,
 };
 use serde_json::json;
 
@@ -147,7 +148,8 @@ impl Reader for Reading {
             panic!("before its first await");
         }
         Box::pin(async move {
-            while let Some(event) = events.next().await {
+            while let Some(event) = events.next().in_time("the next event of the session, or their end").await
+            {
                 match how {
                     Self::One => return Ok(()),
                     Self::Panics | Self::PanicsAtOnce => panic!("at {event:?}"),
@@ -166,14 +168,14 @@ pub(crate) async fn accounted(
     session: &SessionHandle<String>,
     tickets: &[Ticket<String>],
 ) -> Arc<Exit<String>> {
-    let exit = session.done().await;
+    let exit = session.done().in_time("the session's end").await;
     let open: Vec<ItemId> =
         exit.open().into_iter().flat_map(|open| open.items.iter().map(|(id, _)| *id)).collect();
     let unhandled: Vec<ItemId> = exit.unhandled().iter().map(|(id, _)| *id).collect();
     let mut last = std::collections::HashMap::new();
     let mut accepted = 0_usize;
     let mut events = session.events();
-    while let Some(event) = events.next().await {
+    while let Some(event) = events.next().in_time("the next event of the session, or their end").await {
         match event.kind {
             SessionEvent::Accepted(_) => accepted += 1,
             SessionEvent::Fate { item, fate } => {
@@ -208,7 +210,7 @@ fn is_open(fate: Fate) -> bool {
 pub(crate) async fn one_after_the_other(session: &SessionHandle<String>) -> usize {
     let (mut at_work, mut turns) = (None, 0);
     let mut events = session.events();
-    while let Some(event) = events.next().await {
+    while let Some(event) = events.next().in_time("the next event of the session, or their end").await {
         match event.kind {
             SessionEvent::TurnStarted { turn, .. } => {
                 assert_eq!(at_work.replace(turn), None, "two turns at once");

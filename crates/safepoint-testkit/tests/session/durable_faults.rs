@@ -16,6 +16,7 @@ use safepoint_testkit::{
     script::{Reply, Script},
     server::ModelServer,
     valve::Valve,
+    wait,
 };
 use serde_json::json;
 
@@ -48,13 +49,11 @@ async fn drive(session: &Session<String>, eyes: &Arc<dyn Store>) {
     if let Ok(ticket) = session.push(Push::new("go".to_owned()).id("go")) {
         ticket.recorded().await;
     }
-    while !session.is_done() {
+    wait::asked("nothing is left, or the session is over", async || {
         let is_resting = session.turn().is_none() && !session.resume().await;
-        if is_resting && eyes.inbox(&SessionId::from("s")).await.unwrap().is_empty() {
-            break;
-        }
-        tokio::task::yield_now().await;
-    }
+        session.is_done() || is_resting && eyes.inbox(&SessionId::from("s")).await.unwrap().is_empty()
+    })
+    .await;
 }
 
 /// How an owner with this fault ended, and whether the fault was met at all.

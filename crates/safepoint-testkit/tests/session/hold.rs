@@ -20,6 +20,7 @@ use safepoint_testkit::{
     script::{Reply, Script},
     scripted::ScriptedModel,
     valve::Valve,
+    wait,
 };
 use serde_json::json;
 
@@ -140,11 +141,13 @@ async fn a_session_that_could_not_be_given_back_is_given_back_later() {
         session.done().await;
         assert!(faulty.was_met());
         let began = Instant::now();
-        while let Err(error) = open(chat(&Valve::open()), &store).await {
-            assert!(matches!(error, store::Error::Held(..)), "{error}");
+        wait::asked(format_args!("{fault:?}: it is open again"), async || {
+            let opened = open(chat(&Valve::open()), &store).await;
+            assert!(matches!(opened, Ok(_) | Err(store::Error::Held(..))), "{opened:?}");
             assert!(began.elapsed() < LEASE / 2, "{fault:?}: it is locked out by itself");
-            tokio::task::yield_now().await;
-        }
+            opened.map(drop)
+        })
+        .await;
     }
 }
 
@@ -161,11 +164,11 @@ async fn a_session_that_has_ended_lets_go_of_its_store() {
     let exit = session.done().await;
     assert!(exit.open().is_some_and(|open| open.outcome.is_some()));
     assert!(session.push("late".to_owned()).is_err());
-    let began = Instant::now();
-    while Arc::strong_count(&store) > 1 {
-        assert!(began.elapsed() < BOUND, "{} hold the store", Arc::strong_count(&store) - 1);
-        tokio::task::yield_now().await;
-    }
+    let holds = || match Arc::strong_count(&store) {
+        1 => Ok(()),
+        more => Err(format!("{} hold the store", more - 1)),
+    };
+    wait::so("nobody holds the store", holds).await;
     assert_eq!(exit.take_late(), ["late"]);
 }
 
@@ -177,9 +180,8 @@ async fn a_session_that_has_ended_is_freed() {
     let exit = session.done().await;
     let watched = Arc::downgrade(&exit);
     drop((exit, session));
-    let began = Instant::now();
-    while watched.upgrade().is_some() {
-        assert!(began.elapsed() < BOUND, "the exit is held by the session, and the session by the exit");
-        tokio::task::yield_now().await;
-    }
+    wait::so("the exit is not held by the session, nor the session by the exit", || {
+        watched.upgrade().is_none()
+    })
+    .await;
 }

@@ -14,6 +14,7 @@ use safepoint_testkit::{
     script::Reply,
     store_suite::{Lives, Time, outside, owner},
     valve::Valve,
+    wait,
 };
 
 use super::{
@@ -128,9 +129,7 @@ async fn a_stop_that_cannot_be_recorded_says_so() {
     let began = tokio::time::Instant::now();
     let before = store.asked();
     let stops = async {
-        while store.asked() == before {
-            tokio::task::yield_now().await;
-        }
+        wait::so("the store is asked", || store.asked() > before).await;
         session.stop(SessionStop::now()).asked().await
     };
     let (kept, stopped) = tokio::join!(asking.recorded(), stops);
@@ -179,9 +178,7 @@ async fn a_stop_of_a_turn_is_noted_with_its_end() {
     // With no turn at work it hits nothing, and is over.
     world.ask(Intent::Turn(None, StopRequest::now())).await;
     session.look();
-    while world.unseen().await > 0 {
-        tokio::task::yield_now().await;
-    }
+    wait::asked("it is seen", async || world.unseen().await == 0).await;
     assert_eq!(session.push("b".to_owned()).unwrap().fate().await, Fate::Completed(turn(2)));
 }
 

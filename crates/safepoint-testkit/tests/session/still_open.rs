@@ -16,6 +16,7 @@ use safepoint_testkit::{
     script::{Reply, Script},
     scripted::ScriptedModel,
     valve::Valve,
+    wait,
 };
 use serde_json::{Value, json};
 
@@ -75,22 +76,12 @@ fn count(facts: &[Value], kind: &str) -> usize {
     facts.iter().filter(|fact| fact["fact"] == kind).count()
 }
 
-/// Until it is so.
-async fn until<F: Future<Output = bool>>(what: &str, mut is_so: impl FnMut() -> F) {
-    let waiting = async {
-        while !is_so().await {
-            tokio::task::yield_now().await;
-        }
-    };
-    tokio::time::timeout(BOUND, waiting).await.unwrap_or_else(|_| panic!("{what} did not come to be"));
-}
-
 /// A life that asks both questions, and dies while a call of the root runs.
 async fn asked_and_died(store: &Arc<dyn Store>) {
     let (faulty, gate) = (Arc::new(FaultStore::unarmed(Arc::clone(store), Fault::GoneBefore)), Valve::shut());
     let first = open(Arc::clone(&faulty) as Arc<dyn Store>, &gate).await.unwrap();
     drop(first.push("go".to_owned()).unwrap());
-    until("both questions", || async { rows(store).await.len() == 2 }).await;
+    wait::asked("both questions", || async { rows(store).await.len() == 2 }).await;
     gate.came(1).await;
     faulty.arm();
     first.look();
@@ -115,7 +106,7 @@ async fn took_up_and_died(store: &Arc<dyn Store>, at: usize) -> bool {
     let Ok(second) = open(Arc::clone(&faulty) as Arc<dyn Store>, &Valve::shut()).await else { return true };
     second.resume().await;
     // Both calls that ran before run again, or it is dead before that.
-    until("the second life", || async {
+    wait::asked("the second life", || async {
         second.look();
         second.is_done() || count(&facts(store).await, "call_started") == started + 2
     })

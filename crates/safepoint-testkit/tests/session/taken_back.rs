@@ -11,6 +11,7 @@ use safepoint::{
     steer::When,
     store::{MemoryStore, Owner, Store},
 };
+use safepoint_testkit::wait::InTime as _;
 
 use super::{
     desk::{Desk, accounted, answers, one_after_the_other, said, turn},
@@ -80,7 +81,7 @@ async fn a_delivered_steer_is_not_taken_back() {
     accounted(&session, &[item, steer]).await;
 }
 
-/// S6.12, S6.5: taken back at every moment of the turn's end: the sender has it, or the turn, or it waits; never two of them.
+/// S12.30, S6.12, S6.5: taken back at every moment of the turn's end: the sender has it, or the turn, or it waits; never two of them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_steer_that_is_taken_back_as_the_turn_ends_is_in_one_place() {
     for seed in 0..300 {
@@ -89,7 +90,7 @@ async fn a_steer_that_is_taken_back_as_the_turn_ends_is_in_one_place() {
         let mut gate = desk.model.gate();
         let session = desk.chat().start();
         let item = session.push("a".to_owned()).unwrap();
-        gate.request().await;
+        gate.request().in_time(format_args!("seed {seed}: the model is asked")).await;
         let or = if dice.below(2) == 0 { Or::Queue } else { Or::Return };
         let policy = Policy::Steer(When::NextRequest, or);
         let steer = session.push(Push::new("steer".to_owned()).policy(policy)).unwrap();
@@ -103,10 +104,11 @@ async fn a_steer_that_is_taken_back_as_the_turn_ends_is_in_one_place() {
         } else {
             answers(&gate, "done");
         }
-        let back = wanted.await.unwrap();
-        item.fate().await;
+        let named = |what: &str| format!("seed {seed}: {what}");
+        let back = wanted.in_time(named("the steer is back, or it is too late")).await.unwrap();
+        item.fate().in_time(named("the item's fate")).await;
         session.stop(SessionStop::at_turn_end());
-        let exit = session.done().await;
+        let exit = session.done().in_time(named("the session's end")).await;
         let times = said(exit.history()).iter().filter(|text| *text == "steer").count();
         match steer.fate_now().unwrap() {
             Fate::Withdrawn => assert_eq!((back.as_deref(), times), (Some("steer"), 0), "seed {seed}"),

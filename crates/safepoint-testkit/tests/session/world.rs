@@ -12,6 +12,7 @@ use safepoint_models::openai;
 use safepoint_testkit::{
     script::{Reply, Script},
     server::ModelServer,
+    wait::InTime as _,
 };
 
 pub(crate) async fn server(replies: impl IntoIterator<Item = Reply>) -> ModelServer {
@@ -32,7 +33,7 @@ pub(crate) async fn seen(
     wanted: impl Fn(&SessionEvent) -> bool,
 ) -> SessionEvent {
     let mut events = session.events();
-    while let Some(event) = events.next().await {
+    while let Some(event) = events.next().in_time("an event of the session that is waited for").await {
         if wanted(&event.kind) {
             return event.kind;
         }

@@ -16,6 +16,7 @@ use safepoint_testkit::{
     mcp::{self, ASKED, HttpServer, Manners, Seen},
     script::{Reply, Script},
     scripted::ScriptedModel,
+    wait,
 };
 use safepoint_tools::{
     mcp::{Client, Server},
@@ -175,10 +176,7 @@ pub(crate) fn told(outcome: &Outcome) -> Told {
 /// Polls a condition of the real world.
 pub(crate) async fn until(what: &str, mut holds: impl FnMut() -> bool) -> Duration {
     let began = Instant::now();
-    while !holds() {
-        assert!(began.elapsed() < PATIENCE, "not so in time: {what}");
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
+    wait::so(what, &mut holds).await;
     began.elapsed()
 }
 

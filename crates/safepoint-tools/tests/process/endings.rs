@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use safepoint_testkit::wait;
 use safepoint_tools::process::{
     Background, CommandSpec, Containment, Exit, Hold, Output, RUN_MARK, SpawnError, Stdin,
 };
@@ -85,14 +86,22 @@ async fn what_a_command_left_behind_is_killed_and_reported() {
     assert!(report.left_behind.iter().all(|member| !support::exists(member.pid)), "killed, and reaped");
 }
 
-/// S4.9: a short helper that is just finishing is no orphan, and its last words are kept.
+/// S4.9: a short helper that is just finishing is no orphan, and its last words are kept. On a busy machine one may be slow
+/// to finish, and is an orphan then: one that is quick enough is found, and whichever is none is heard out.
 #[tokio::test]
 async fn a_helper_that_ends_right_after_its_command_is_heard_out() {
-    let mut process =
-        guarded("tee").spawn(CommandSpec::shell("(sleep 0.01; echo last) & exit 0")).await.unwrap();
-    let report = process.wait().await;
-    assert!(report.left_behind.is_empty(), "{report:?}");
-    assert_eq!(process.output().text(), "last\n");
+    let processes = guarded("tee");
+    wait::asked("a helper that is just finishing is no orphan", async || {
+        let spec = CommandSpec::shell("(sleep 0.01; echo last) & exit 0");
+        let mut process = processes.spawn(spec).await.unwrap();
+        let report = process.wait().await;
+        if !report.left_behind.is_empty() {
+            return Err(report);
+        }
+        assert_eq!(process.output().text(), "last\n");
+        Ok(())
+    })
+    .await;
 }
 
 /// S4.9: unless it was declared a background job.

@@ -6,6 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use safepoint_testkit::wait;
 use safepoint_tools::process::{CommandSpec, ControlGroups, Ladder, Process, Processes, RUN_MARK};
 
 /// How long anything may take on a busy machine before a test gives up on it.
@@ -62,10 +63,7 @@ pub(crate) async fn until_output(process: &mut Process, text: &str) {
 /// Polls a condition of the real world.
 pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) -> Duration {
     let start = Instant::now();
-    while !holds() {
-        assert!(start.elapsed() < PATIENCE, "not so in time: {what}");
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    wait::until(what, &mut holds);
     start.elapsed()
 }
 

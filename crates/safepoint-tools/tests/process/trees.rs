@@ -19,7 +19,7 @@ async fn a_grandchild_in_its_own_session_neither_survives_nor_delays() {
         let far = written_pid(&process, "far");
         let asked = Instant::now();
         let report = process.stop(NO_CAP).await;
-        assert!(asked.elapsed() < Duration::from_secs(5), "{:?}", asked.elapsed());
+        assert!(asked.elapsed() < NO_CAP / 10, "{:?}", asked.elapsed());
         assert!(!support::exists(far) && report.survivors.is_empty(), "{report:?}");
     }
 }

@@ -7,9 +7,10 @@ use safepoint::{
     event::{EventKind, Extent, Fact},
     receipt::{CallStatus, Effect, Quiet},
 };
+use safepoint_testkit::wait;
 use serde_json::json;
 
-use super::support::{Bench, PATIENCE, answered, told};
+use super::support::{Bench, answered, told};
 
 #[tokio::test]
 async fn output_and_exit_code_are_told() {
@@ -35,11 +36,7 @@ async fn what_it_cut_itself_is_told_as_truncated() {
         let running = bench.start("shell", json!({ "command": line }));
         let mut events = running.handle.events();
         if is_endless {
-            let began = Instant::now();
-            while !bench.path("flooded").exists() {
-                assert!(began.elapsed() < PATIENCE, "it never wrote all");
-                tokio::time::sleep(Duration::from_millis(1)).await;
-            }
+            wait::so("it has written all", || bench.path("flooded").exists()).await;
             let (told, _) = running.stop(StopRequest::now()).await;
             assert!(told.text.contains("left out"), "{}", told.text.len());
         } else {
@@ -122,7 +119,8 @@ async fn a_second_stop_makes_the_ladder_faster() {
     running.until_progress("heard").await;
     let asked = Instant::now();
     let (told, quiet) = running.stop(StopRequest::now().cleanup_cap(Duration::from_millis(100))).await;
-    assert!(asked.elapsed() < Duration::from_secs(2), "{:?}", asked.elapsed());
+    // Half of what the first one allows, and no measure of a machine.
+    assert!(asked.elapsed() < Duration::from_secs(30), "{:?}", asked.elapsed());
     assert!(matches!(quiet, Quiet::Quiet(_)), "{quiet:?}");
     assert!(told.text.contains("ready"), "{}", told.text);
 }
@@ -180,11 +178,7 @@ fn is_whole(text: &str) {
 async fn a_flood_that_is_cut_keeps_both_ends_and_all_of_it() {
     let bench = Bench::new();
     let running = bench.start("shell", json!({"command": FLOOD}));
-    let deadline = Instant::now() + PATIENCE;
-    while !bench.path("written").exists() {
-        assert!(Instant::now() < deadline, "it has not written all in time");
-        tokio::task::yield_now().await;
-    }
+    wait::so("it has written all", || bench.path("written").exists()).await;
     let (stopped, quiet) = running.stop(StopRequest::now()).await;
     assert!(matches!(stopped.report.status, CallStatus::Stopped | CallStatus::Killed));
     assert!(matches!(quiet, Quiet::Quiet(_)), "{quiet:?}");
@@ -248,11 +242,7 @@ fn job(text: &str) -> (String, String) {
 }
 
 async fn until_up(file: &str) {
-    let deadline = Instant::now() + PATIENCE;
-    while !std::fs::read_to_string(file).unwrap().contains("up") {
-        assert!(Instant::now() < deadline, "it is not up in time");
-        tokio::task::yield_now().await;
-    }
+    wait::so("it is up", || std::fs::read_to_string(file).unwrap().contains("up")).await;
 }
 
 /// The command gets what the tool says: a root that is gone is a clear error.

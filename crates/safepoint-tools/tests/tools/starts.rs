@@ -3,9 +3,10 @@
 use std::{path::Path, time::Duration, time::Instant};
 
 use safepoint::{Receipt, receipt::Quiet};
+use safepoint_testkit::wait;
 use serde_json::json;
 
-use super::support::{Bench, PATIENCE};
+use super::support::Bench;
 
 /// Ten thousand are tried by hand.
 const TRIES: &str = "SAFEPOINT_START_TRIES";
@@ -27,10 +28,8 @@ async fn a_stop_in_the_middle_of_a_start_is_not_called_quiet_while_the_command_l
         let moment = span * (number * 7919 % STEPS) / STEPS;
         let began = Instant::now();
         // Every third try waits for the pid, as somebody would who sees that it runs.
-        while if number % 3 == 0 { !written.exists() } else { began.elapsed() < moment } {
-            assert!(began.elapsed() < PATIENCE, "it never began");
-            tokio::task::yield_now().await;
-        }
+        let is_it = || if number % 3 == 0 { written.exists() } else { began.elapsed() >= moment };
+        wait::so(format_args!("try {number}: it has begun"), is_it).await;
         let quiet = running.stop_whenever().await;
         let pid = pid_in(&written);
         let alive = pid.is_some_and(is_alive) || !bench.alive().is_empty();
@@ -54,10 +53,7 @@ async fn time_of_a_start(bench: &Bench) -> Duration {
         let written = bench.path(name);
         let running = bench.start("shell", json!({ "command": line_writing(&written) }));
         let began = Instant::now();
-        while !written.exists() {
-            assert!(began.elapsed() < PATIENCE, "it never began");
-            tokio::task::yield_now().await;
-        }
+        wait::so("it has begun", || written.exists()).await;
         last = began.elapsed();
         drop(running.stop_whenever().await);
     }
