@@ -19,7 +19,7 @@ mod printer;
 
 pub(crate) use printer::{Order, Printer};
 
-use crate::args::OnDisconnect;
+use crate::{args::OnDisconnect, questions::hides};
 
 /// Which of the two outputs. Exhaustive: there are two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -273,7 +273,7 @@ pub(crate) fn plain(text: &str) -> Cow<'_, str> {
 
 /// Whether it can be written as the name of something: it is not blank, and all of it is seen.
 pub(crate) fn is_name(text: &str) -> bool {
-    !text.trim().is_empty() && !text.contains(is_obeyed)
+    !text.trim().is_empty() && !text.contains(is_obeyed) && !text.contains(hides)
 }
 
 /// JSON escapes what is below a blank; the rest of what a terminal obeys stands only in its strings.

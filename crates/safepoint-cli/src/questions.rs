@@ -11,7 +11,7 @@ use safepoint::{
 
 mod visible;
 
-pub(crate) use visible::one_line;
+pub(crate) use visible::{hides, one_line};
 
 /// Letters of a name that a question shows.
 const NAME: usize = 120;

@@ -20,7 +20,7 @@ use serde::Deserialize;
 use crate::{
     Root, limits,
     process::{
-        Background, Captured, CommandSpec, Exit, Output, Process, ProcessReport, Processes, SpawnError,
+        Background, Captured, CommandSpec, Exit, Hold, Output, Process, ProcessReport, Processes, SpawnError,
         Waited, names,
     },
     root::refusal,
@@ -129,7 +129,13 @@ async fn drive(mut process: Process, cx: Cx, limit: Option<Duration>) -> ToolRes
     cx.report_process(report.into());
     let output = process.output().captured();
     match waited {
-        Waited::Ended(report) => Ok(tell(&output, &report)),
+        Waited::Ended(report) => match unseen(&report) {
+            None => Ok(tell(&output, &report)),
+            Some(why) => {
+                cx.keep(tell(&output, &report));
+                Err(Failure::new(why).into())
+            }
+        },
         Waited::Stopped(report, stop) => {
             cx.keep(tell(&output, &report));
             Err(stop.into())
@@ -152,6 +158,18 @@ async fn keep(mut process: Process, cx: Cx, limit: Option<Duration>, processes: 
         if report.background.is_empty() {
             return;
         }
+    }
+}
+
+/// Why nobody can say what a command came to that was not stopped: its end was not seen, or was not its own.
+fn unseen(report: &ProcessReport) -> Option<String> {
+    let lost = "so nobody knows how far it came; whatever of it was found was killed";
+    match (report.hold, report.exit) {
+        (Hold::Kept, Exit::Code(_) | Exit::Signal(_)) => None,
+        (Hold::Kept, Exit::Unknown) => Some(format!("its end was not seen, {lost}")),
+        (Hold::KeeperLost, _) => Some(format!("the process that held it died before it, {lost}")),
+        (Hold::GuardLost, _) => Some(format!("the guard of all commands died, {lost}")),
+        (Hold::LeaseOver, _) => Some(format!("the lease of its session ended, {lost}")),
     }
 }
 

@@ -41,8 +41,8 @@ impl Secrets {
     pub fn of(named: impl IntoIterator<Item = (String, String)>) -> Self {
         let mut secrets: Vec<Secret> = Vec::new();
         for (name, value) in named {
-            let escaped = value.escape_default().to_string();
-            for value in [value.trim().to_owned(), escaped] {
+            let value = value.trim();
+            for value in [value.to_owned(), value.escape_default().to_string(), in_json(value)] {
                 let is_new = secrets.iter().all(|known| known.value != value);
                 if value.len() >= SHORTEST && is_new {
                     secrets.push(Secret { value, said: format!("[secret {name}]") });
@@ -76,13 +76,46 @@ impl Secrets {
         self.clean(text).into_owned()
     }
 
-    pub(crate) fn clean_value(&self, value: &mut Value) {
+    /// Cleans every text of a value, also the names of its fields. Whether something was replaced.
+    pub(crate) fn clean_value(&self, value: &mut Value) -> bool {
         match value {
-            Value::String(text) => *text = self.clean_text(std::mem::take(text)),
-            Value::Array(items) => items.iter_mut().for_each(|item| self.clean_value(item)),
-            Value::Object(fields) => fields.values_mut().for_each(|field| self.clean_value(field)),
-            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+            Value::String(text) => self.clean_in(text),
+            Value::Array(items) => {
+                items.iter_mut().fold(false, |found, item| self.clean_value(item) || found)
+            }
+            Value::Object(fields) => {
+                let mut found = false;
+                for (mut name, mut field) in std::mem::take(fields) {
+                    found |= self.clean_in(&mut name);
+                    found |= self.clean_value(&mut field);
+                    fields.insert(name, field);
+                }
+                found
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => false,
         }
+    }
+
+    /// Cleans a text that may be JSON, in which a letter has more than one way to be written. One that is clean stays as
+    /// it is, to the byte.
+    pub(crate) fn clean_json(&self, text: &mut String) {
+        self.clean_in(text);
+        if text.contains('\\')
+            && let Ok(mut value) = serde_json::from_str::<Value>(text)
+            && self.clean_value(&mut value)
+        {
+            *text = value.to_string();
+        }
+    }
+
+    /// Whether something was replaced.
+    pub(crate) fn clean_in(&self, text: &mut String) -> bool {
+        let cleaned = match self.clean(text.as_str()) {
+            Cow::Borrowed(_) => return false,
+            Cow::Owned(cleaned) => cleaned,
+        };
+        *text = cleaned;
+        true
     }
 
     pub(crate) fn clean_output(&self, mut output: Output) -> Output {
@@ -101,6 +134,12 @@ impl Secrets {
         };
         self.0.iter().map(longest).max().unwrap_or(0)
     }
+}
+
+/// As it stands in a text of JSON, without the quotes.
+fn in_json(value: &str) -> String {
+    let quoted = Value::from(value).to_string();
+    quoted[1..quoted.len() - 1].to_owned()
 }
 
 #[cfg(test)]
@@ -122,5 +161,27 @@ mod tests {
         let mut value = serde_json::json!({"a": ["hunter22", 1]});
         secrets.clean_value(&mut value);
         assert_eq!(value, serde_json::json!({"a": ["[secret ONE]", 1]}));
+    }
+
+    /// S8.10: arguments are JSON, where a secret has many ways to be written; those without one keep their bytes.
+    #[test]
+    fn a_secret_is_found_however_json_writes_it() {
+        let pem = "-----BEGIN-----\nMIIab/c\u{e9}\n-----END-----";
+        let secrets =
+            Secrets::of([("PEM".to_owned(), pem.to_owned()), ("ONE".to_owned(), "hunter22".to_owned())]);
+        for (said, cleaned) in [
+            (serde_json::json!({"content": pem}).to_string(), r#"{"content":"[secret PEM]"}"#),
+            (
+                r#"{"content":"-----BEGIN-----\nMIIab\/c\u00e9\n-----END-----"}"#.to_owned(),
+                r#"{"content":"[secret PEM]"}"#,
+            ),
+            (r#"{"\u0068unter22": 1}"#.to_owned(), r#"{"[secret ONE]":1}"#),
+            (r#"{"a":  "\u0068"}"#.to_owned(), r#"{"a":  "\u0068"}"#),
+            (format!("no JSON: {pem} {}", in_json(pem)), "no JSON: [secret PEM] [secret PEM]"),
+        ] {
+            let mut text = said.clone();
+            secrets.clean_json(&mut text);
+            assert_eq!(text, cleaned, "{said}");
+        }
     }
 }

@@ -108,7 +108,7 @@ fn named(unit: &str) -> String {
 }
 
 /// Whether it shows nothing, looks like a blank and is none, turns what is read around, or moves a cursor.
-fn hides(letter: char) -> bool {
+pub(crate) fn hides(letter: char) -> bool {
     letter.is_control()
         || letter.is_whitespace() && letter != ' '
         || matches!(letter,

@@ -32,8 +32,10 @@ fn a_key_that_a_tool_prints_is_recorded_nowhere() {
     std::fs::write(root.path().join("note"), format!("a {KEY} and {PASSWORD} b\n")).unwrap();
     let call = |command: &str| json!({"calls": [{"name": "shell", "args": {"command": command}}]});
     let repeats = json!({"text": format!("it says {KEY}")});
+    // In the name of a call, in its id, and in the name of an argument.
+    let named = json!({"calls": [{"name": KEY, "id": PASSWORD, "args": {KEY: 1}}]});
     let failing = call("cat note; exit 3");
-    let script = json!({"replies": [call("cat note"), failing, repeats]});
+    let script = json!({"replies": [call("cat note"), failing, named, repeats]});
     let server = Practice::start(&script.to_string());
     let [store, recording] =
         ["store.db", "recording"].map(|name| kept.path().join(name).display().to_string());

@@ -160,7 +160,18 @@ fn the_lines_of_a_named_session_go_on_in_the_next_process() {
 /// S11.6: what nobody could see or write again is no name.
 #[test]
 fn a_name_that_cannot_be_seen_is_refused() {
-    for name in ["", "  ", "a\u{1b}[2Jb", "a\nb", "a\u{202e}b", "\u{9b}"] {
+    for name in [
+        "",
+        "  ",
+        "a\u{1b}[2Jb",
+        "a\nb",
+        "a\u{202e}b",
+        "\u{9b}",
+        "\u{200b}",
+        "a\u{3164}",
+        "\u{2800}",
+        "a\u{ad}b",
+    ] {
         for command in ["run", "chat"] {
             let output = safepoint(&[command, "--session", name]).output().unwrap();
             let told = String::from_utf8(output.stderr).unwrap();

@@ -57,6 +57,22 @@ async fn what_it_cut_itself_is_told_as_truncated() {
     }
 }
 
+/// S3.8, S4.9: a command that takes its own holder away ends without a witness: it is no success, and what it did is not
+/// known; what it had said is kept.
+#[tokio::test]
+async fn a_command_whose_end_nobody_saw_is_of_unknown_effect() {
+    let line = "echo before; kill -9 $PPID; sleep 1; echo later; sleep 1000";
+    let told = Bench::new().call("shell", json!({ "command": line })).await;
+    let call = &told.report;
+    assert_eq!((call.status, call.effect), (CallStatus::Failed, Effect::Unknown), "{call:?}");
+    assert!(call.processes[0].ended.ends_with("killed because its keeper died"), "{call:?}");
+    assert!(
+        told.text.contains("before") && told.text.contains("nobody knows how far it came"),
+        "{}",
+        told.text
+    );
+}
+
 /// S3.7, S4.9
 #[tokio::test]
 async fn what_it_left_running_is_killed_told_and_in_the_receipt() {

@@ -8,7 +8,9 @@ use futures_util::{StreamExt as _, stream};
 use super::Secrets;
 use crate::{
     history::History,
-    model::{Conversation, Delta, DeltaStream, Model, ModelError, ModelSpec},
+    ids::CallId,
+    message::ToolCall,
+    model::{Conversation, Delta, DeltaStream, Finish, Model, ModelError, ModelSpec},
 };
 
 /// A model that tells no secret.
@@ -123,16 +125,31 @@ impl Arriving {
         self.held.take().map(|(kind, text)| Ok(kind.delta(text)))
     }
 
+    /// Each text in it is cleaned: a kind of delta that is added does not compile until that is so of it.
     fn delta(&self, mut delta: Delta) -> Delta {
-        let clean = |text: &mut String| *text = self.secrets.clean_text(std::mem::take(text));
+        let secrets = &self.secrets;
         match &mut delta {
-            Delta::Retrying { error, .. }
-            | Delta::FailedOver { error, .. }
-            | Delta::Rejoining { error, .. } => {
-                clean(error);
+            Delta::Text(text)
+            | Delta::Reasoning(text)
+            | Delta::CallBegun { name: text }
+            | Delta::Retrying { error: text, .. }
+            | Delta::FailedOver { error: text, .. }
+            | Delta::Rejoining { error: text, .. }
+            | Delta::Ended(Finish::Other(text)) => {
+                secrets.clean_in(text);
             }
-            Delta::CallReady(call) => clean(&mut call.args),
-            _ => {}
+            Delta::Sealed(seal) => {
+                secrets.clean_value(seal);
+            }
+            Delta::CallReady(ToolCall { id, name, args }) => {
+                *id = CallId::from(secrets.clean(id.as_str()).as_ref());
+                secrets.clean_in(name);
+                secrets.clean_json(args);
+            }
+            Delta::Ended(Finish::Natural | Finish::Length | Finish::Filtered)
+            | Delta::Sent
+            | Delta::Opened
+            | Delta::Usage(_) => {}
         }
         delta
     }
