@@ -203,6 +203,20 @@ impl Server {
         Client::connect(self).await
     }
 
+    /// What its tools work on: the program with its arguments and where it runs, or the address. A yes that lasts does not
+    /// hold for another server under the same name.
+    pub(super) fn place(&self) -> String {
+        match &self.endpoint {
+            Endpoint::Stdio { program, args, cwd, .. } => {
+                let here = cwd.clone().or_else(|| std::env::current_dir().ok()).unwrap_or_default();
+                let words: Vec<_> =
+                    [program].into_iter().chain(args).map(|word| word.to_string_lossy()).collect();
+                format!("{words:?} in {}", here.display())
+            }
+            Endpoint::Http { url, .. } => address::one(url),
+        }
+    }
+
     /// How its process is started.
     pub(super) fn command(&self) -> Option<CommandSpec> {
         let Endpoint::Stdio { program, args, env, cwd } = &self.endpoint else { return None };

@@ -38,7 +38,8 @@ impl McpTool {
         let mut spec = ToolSpec::new(told.offered, told.description)
             .parameters(told.schema)
             .effect(effect)
-            .on_stop(OnStop::Drop);
+            .on_stop(OnStop::Drop)
+            .place(server.place());
         spec.timeout = server.call;
         Self { spec, client, name: told.name }
     }

@@ -44,6 +44,20 @@ async fn a_wrong_tool_costs_itself_and_no_other() {
     assert!(Agent::builder(model).tools(offer.tools).try_build().is_ok());
 }
 
+/// S8.8: a lasting yes binds what a tool works on: the program of its server, with its arguments, and where that runs.
+#[tokio::test]
+async fn another_server_under_the_same_name_is_another_place() {
+    let place = async |server: Server| {
+        let tools = server.connect().await.unwrap().tools().await.unwrap();
+        tools[0].spec().place.clone().unwrap()
+    };
+    let same = || stdio(&Manners::default());
+    let first = place(same()).await;
+    assert_eq!(first, place(same()).await);
+    assert_ne!(first, place(same().args(["--show-output"])).await);
+    assert_ne!(first, place(same().cwd("/")).await);
+}
+
 #[tokio::test]
 async fn a_list_without_an_end_is_cut_off() {
     let endless = Manners { list: List::Endless, ..Manners::default() };
