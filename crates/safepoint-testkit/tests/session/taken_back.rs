@@ -216,6 +216,36 @@ async fn a_steer_that_is_gone_as_it_comes_back_is_in_one_place() {
     }
 }
 
+/// S6.10, S6.12, S7.1: the same where its session looks, and sees that it is gone, at every moment of the run's end.
+#[tokio::test]
+async fn a_steer_that_is_seen_to_be_gone_as_it_comes_back_is_in_one_place() {
+    for (or, moments) in [Or::Queue, Or::Return].into_iter().flat_map(|or| (0..24).map(move |n| (or, n))) {
+        let named = |what: &str| format!("{or:?}, {moments}: {what}");
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+        let (id, desk) = (SessionId::from("s"), Desk::new([]));
+        let mut gate = desk.model.gate();
+        let session = desk.chat().open(Arc::clone(&store), id.clone(), Owner::here()).await.unwrap();
+        let item = session.push("a".to_owned()).unwrap();
+        gate.request().in_time(named("the model is asked")).await;
+        let policy = Policy::Steer(When::NextRequest, or);
+        let steer = session.push(Push::new("steer".to_owned()).policy(policy)).unwrap();
+        let number = steer.recorded().in_time(named("it is recorded")).await.unwrap();
+        store.withdraw(&id, number).await.unwrap();
+        session.look();
+        for _ in 0..moments {
+            tokio::task::yield_now().await;
+        }
+        session.stop_turn(None, safepoint::StopRequest::now());
+        assert_eq!(steer.fate().in_time(named("its fate")).await, Fate::Withdrawn, "{or:?}, {moments}");
+        assert_eq!(item.fate().in_time(named("the item's")).await, Fate::Interrupted(turn(1)));
+        let next = session.push("b".to_owned()).unwrap();
+        assert_eq!(next.fate().in_time(named("the next one's")).await, Fate::Completed(turn(2)));
+        session.stop(SessionStop::at_turn_end());
+        let exit = accounted(&session, &[item, steer, next]).await;
+        assert!(!said(exit.history()).contains(&"steer".to_owned()), "{or:?}, {moments}");
+    }
+}
+
 /// S6.1, S6.3, S6.6: what came with a preempt or a rollback goes before the queue, in its order.
 #[tokio::test]
 async fn what_preempts_goes_before_the_queue() {

@@ -65,7 +65,11 @@ impl<T: Item> Owner<T> {
         if let Some(item) = item
             && (self.machine.is_waiting(item) || self.machine.is_steering(item))
         {
-            self.gone.insert(number);
+            // Of a steer that is seen where it comes to rest: its run may hand it back before it is taken from the run, and then
+            // the record of that finds it gone.
+            if self.machine.is_waiting(item) {
+                self.gone.insert(number);
+            }
             self.withdraw(item, oneshot::channel().0).await;
         }
     }
