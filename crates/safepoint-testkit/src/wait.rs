@@ -217,3 +217,50 @@ fn wake_those_whose_time_is_over() {
         over.into_iter().for_each(Waker::wake);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(panic: &(dyn std::any::Any + Send)) -> &str {
+        panic.downcast_ref::<String>().map_or("", String::as_str)
+    }
+
+    fn long_ago() -> Instant {
+        Instant::now()
+            .checked_sub(patience() + Duration::from_secs(1))
+            .expect("the machine has run for longer")
+    }
+
+    #[test]
+    fn a_wait_that_gives_up_says_for_what_and_what_it_saw() {
+        let gives_up = || end_in_time(&format_args!("seed {}: it is gone", 7), long_ago(), "3 processes");
+        let panic = std::panic::catch_unwind(gives_up).expect_err("its time is over");
+        assert!(said(&*panic).ends_with("seed 7: it is gone; last seen: 3 processes"), "{}", said(&*panic));
+        end_in_time(&"in time", Instant::now(), "nothing");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_wait_leaves_a_paused_clock_alone() {
+        let (began, mut looks) = (tokio::time::Instant::now(), 0);
+        let found = so("so many looks", || {
+            looks += 1;
+            (looks > 2 * GIVES_WAY).then_some(looks)
+        });
+        assert_eq!(found.await, 2 * GIVES_WAY + 1);
+        assert_eq!(began.elapsed(), Duration::ZERO);
+    }
+
+    /// A hang: nobody wakes it, and the runtime has nothing else to do.
+    #[tokio::test]
+    async fn a_future_that_nobody_wakes_is_ended_in_time() {
+        let began = Instant::now().checked_sub(patience()).expect("the machine has run for longer");
+        let hangs = async move {
+            let mut hangs = std::future::pending::<()>().in_time("what never comes");
+            hangs.began = began + Duration::from_millis(300);
+            hangs.await;
+        };
+        let panicked = tokio::spawn(hangs).await.expect_err("its time is over").into_panic();
+        assert!(said(&*panicked).contains("what never comes; last seen: it is still pending"));
+    }
+}
