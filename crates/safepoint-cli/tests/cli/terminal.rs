@@ -20,7 +20,7 @@ use crate::{BIN, Practice};
 
 pub(crate) const ROWS: u16 = 40;
 const COLUMNS: u16 = 100;
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) const CTRL_C: &str = "\x03";
 
 /// A `safepoint` in a terminal of its own, and what its screen shows.

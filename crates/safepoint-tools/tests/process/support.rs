@@ -10,7 +10,7 @@ use safepoint_testkit::wait;
 use safepoint_tools::process::{CommandSpec, ControlGroups, Ladder, Process, Processes, RUN_MARK};
 
 /// How long anything may take on a busy machine before a test gives up on it.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 /// A cap that no ladder reaches.
 pub(crate) const NO_CAP: Duration = Duration::from_secs(600);
 

@@ -22,7 +22,7 @@ use safepoint_tools::{Root, Toolbox, process::Processes};
 use serde_json::Value;
 
 /// How long anything may take on a busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A directory, and all tools on it.
 pub(crate) struct Bench {
