@@ -1,6 +1,10 @@
 //! Events as lines of JSON: the contract of `--json`, described in `docs/schema/event.json`.
 
-use std::collections::HashMap;
+use std::{
+    collections::HashMap,
+    fmt::{self, Display},
+    sync::Arc,
+};
 
 use jiff::Timestamp;
 use safepoint::{
@@ -8,13 +12,13 @@ use safepoint::{
     event::{Answered, Event, EventKind, Extent, Fact, Wholeness},
     history::Shortened,
     ids::{Path, SessionId},
-    message::CallResult,
+    message::{AssistantMessage, CallResult},
     outcome::Persisted,
     receipt::{CallReport, Ending, Receipt, RequestReport},
 };
 use serde_json::{Map, Value, json};
 
-use crate::hints;
+use crate::{hints, output::Line};
 
 /// Numbers lines without a gap and stamps them. The next owner of a session begins anew, in another epoch.
 pub(crate) struct Lines {
@@ -53,12 +57,13 @@ impl Lines {
     }
 
     /// The line of one event: most have one, some have none.
-    pub(crate) fn event(&mut self, event: &Event) -> Option<Value> {
+    pub(crate) fn event(&mut self, event: &Event) -> Option<Line> {
         let (kind, fields) = self.fields(&event.kind)?;
         Some(self.line(kind, event.at, fields))
     }
 
-    pub(crate) fn line(&mut self, kind: &str, at: Timestamp, fields: Value) -> Value {
+    pub(crate) fn line(&mut self, kind: &str, at: Timestamp, fields: impl Into<Line>) -> Line {
+        let mut all = fields.into();
         let mut line = Map::new();
         line.insert("v".into(), json!(1));
         line.insert("type".into(), json!(kind));
@@ -68,19 +73,20 @@ impl Lines {
         line.insert("seq".into(), json!(self.seq));
         line.insert("at".into(), json!(at.to_string()));
         line.insert("turn".into(), json!(self.turn));
-        if let Value::Object(fields) = fields {
+        if let Value::Object(fields) = all.fields().take() {
             line.extend(fields);
         }
         self.seq += 1;
-        Value::Object(line)
+        *all.fields() = Value::Object(line);
+        all
     }
 
-    fn fields(&mut self, kind: &EventKind) -> Option<(&'static str, Value)> {
-        Some(match kind {
+    fn fields(&mut self, kind: &EventKind) -> Option<(&'static str, Line)> {
+        let (kind, fields) = match kind {
             EventKind::Child { path, event } => return self.child(path, event),
             EventKind::Fact(fact) => return self.fact(fact),
-            EventKind::Text(text) => ("text_delta", json!({"round": self.round, "text": text})),
-            EventKind::Reasoning(text) => ("reasoning_delta", json!({"round": self.round, "text": text})),
+            EventKind::Text(text) => return Some(("text_delta", self.said(Arc::clone(text)))),
+            EventKind::Reasoning(text) => return Some(("reasoning_delta", self.said(Arc::clone(text)))),
             EventKind::Retrying { failed, after, error } => (
                 "model_retrying",
                 json!({"round": self.round, "failed": failed, "after_ms": after.as_millis() as u64, "error": error}),
@@ -97,23 +103,29 @@ impl Lines {
                 ("quiet", json!({"quiet": receipt.quiet_at, "survivors": receipt.survivors}))
             }
             _ => return None,
-        })
+        };
+        Some((kind, fields.into()))
+    }
+
+    /// Something that was said in the round at work.
+    fn said(&self, text: impl Display + Send + Sync + 'static) -> Line {
+        Line::from(json!({"round": self.round})).with("text", text)
     }
 
     /// A child run's line is like the root's, with the path of the run, and rounds of its own.
-    fn child(&mut self, path: &Path, event: &EventKind) -> Option<(&'static str, Value)> {
+    fn child(&mut self, path: &Path, event: &EventKind) -> Option<(&'static str, Line)> {
         let root = std::mem::replace(&mut self.round, self.rounds.get(path).copied().unwrap_or(0));
         let reason = self.reason.clone();
         let line = self.fields(event);
         self.reason = reason;
         self.rounds.insert(path.clone(), std::mem::replace(&mut self.round, root));
         let (kind, mut fields) = line?;
-        fields["path"] = json!(path);
+        fields.fields()["path"] = json!(path);
         Some((kind, fields))
     }
 
-    fn fact(&mut self, fact: &Fact) -> Option<(&'static str, Value)> {
-        Some(match fact {
+    fn fact(&mut self, fact: &Fact) -> Option<(&'static str, Line)> {
+        let (kind, fields) = match fact {
             Fact::AttemptOpened { attempt, .. } => ("run_started", json!({"attempt": attempt})),
             Fact::TimeTaken { .. } => return None,
             Fact::HistoryRepaired { repairs } => ("history_repaired", json!({"repairs": repairs})),
@@ -123,8 +135,9 @@ impl Lines {
             }
             Fact::ModelEnded { whole, report, message } => {
                 let fields = json!({"round": report.round, "name": report.model, "status": status(whole),
-                    "state": report.state, "usage": report.usage, "text": message.text()});
-                ("model_ended", fields)
+                    "state": report.state, "usage": report.usage});
+                let text = Texts(Arc::clone(message));
+                return Some(("model_ended", Line::from(fields).with("text", text)));
             }
             Fact::SteerTaken { round, steers } => {
                 let steers: Vec<Value> =
@@ -168,11 +181,12 @@ impl Lines {
                 self.reason = json!(receipt.stop.as_ref().map(|stop| &stop.reason));
                 ("settled", json!({"status": receipt.ending}))
             }
-        })
+        };
+        Some((kind, fields.into()))
     }
 
     /// The last line of a turn.
-    pub(crate) fn outcome(&mut self, outcome: &Outcome, receipt: &Receipt) -> Value {
+    pub(crate) fn outcome(&mut self, outcome: &Outcome, receipt: &Receipt) -> Line {
         let error = match outcome {
             Outcome::Failed(error) => {
                 let hint = error.hint().map(|hint| hints::here(error.code(), hint));
@@ -192,10 +206,34 @@ impl Lines {
             Persisted::No(error) => json!({"no": error}),
             Persisted::Unknown => json!("unknown"),
         };
-        let fields = json!({"status": outcome.ending(), "reason": reason, "answer": outcome.answer(),
-            "partial_text": outcome.partial_text(), "usage": outcome.usage(), "persisted": persisted,
-            "error": error, "receipt": quiet_named(receipt)});
+        let fields = json!({"status": outcome.ending(), "reason": reason, "usage": outcome.usage(),
+            "persisted": persisted, "error": error, "receipt": quiet_named(receipt)});
+        let mut fields = Line::from(fields).with("partial_text", Partial(outcome.clone()));
+        match outcome {
+            Outcome::Done(answer) => fields = fields.with("answer", answer.clone()),
+            Outcome::Stopped(_) | Outcome::Failed(_) | Outcome::Suspended(_) => {
+                fields.fields()["answer"] = Value::Null;
+            }
+        }
         self.line("outcome", Timestamp::now(), fields)
+    }
+}
+
+/// The text of a message, written from where it is.
+struct Texts(Arc<AssistantMessage>);
+
+impl Display for Texts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.texts().try_for_each(|text| f.write_str(text))
+    }
+}
+
+/// What was said last, written from where it is.
+struct Partial(Outcome);
+
+impl Display for Partial {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.partial_text())
     }
 }
 

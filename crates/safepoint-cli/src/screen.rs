@@ -10,11 +10,9 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use serde_json::Value;
-
 use crate::{
     args::OnDisconnect,
-    output::{Drawn, Order, Piece, Printer, Stream, Unwritten, plain},
+    output::{Drawn, Line, Order, Piece, Printer, Stream, Unwritten, plain},
 };
 
 /// The terminal, or what stands in for it.
@@ -114,7 +112,7 @@ impl Screen {
     }
 
     /// More of the model's text, to stdout.
-    pub(crate) fn text(&self, text: &str) {
+    pub(crate) fn text(&self, text: &Arc<str>) {
         if text.is_empty() {
             return;
         }
@@ -123,7 +121,7 @@ impl Screen {
             self.clear(&mut state);
         }
         state.column = if text.ends_with('\n') { Column::Start } else { Column::Inside };
-        self.printer.print(Piece::Said(text.to_owned()));
+        self.printer.print(Piece::Said(Arc::clone(text)));
     }
 
     /// Ends the line of the text, if it has begun one.
@@ -136,7 +134,7 @@ impl Screen {
     }
 
     /// A line for scripts, to stdout.
-    pub(crate) fn line(&self, line: Value) {
+    pub(crate) fn line(&self, line: Line) {
         self.printer.print(Piece::Line(line));
     }
 

@@ -70,6 +70,7 @@ impl View {
             EventKind::FailedOver { from, to, error } => {
                 self.screen.note(&format!("{from} could not answer ({error}); asking {to}"));
             }
+            EventKind::Missed { count } => self.screen.note(&missed(*count)),
             EventKind::Fact(fact) => self.fact(fact),
             _ => {}
         }
@@ -192,6 +193,11 @@ impl View {
             }
         }
     }
+}
+
+/// What is told of text that came faster than it was shown; what is kept of the message holds it.
+pub(crate) fn missed(count: u64) -> String {
+    format!("safepoint: {count} pieces of text are not shown: they came faster than they could be")
 }
 
 /// Enough of a call's arguments to know it again; a question shows all of them.

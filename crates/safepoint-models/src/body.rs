@@ -21,13 +21,18 @@ pub(crate) struct Growing {
 
 impl Growing {
     /// Appends bytes. Neighbours are merged while the newer is as large as the older, so that a body of n appends has
-    /// about log n chunks and each byte is copied about log n times in its life.
+    /// about log n chunks and each byte is copied about log n times in its life. What is large stays as it is: it is never in
+    /// memory twice.
     pub(crate) fn push(&mut self, bytes: Vec<u8>) {
         if bytes.is_empty() {
             return;
         }
+        const LARGE: usize = 1 << 20;
         let mut newest = Bytes::from(bytes);
-        while let Some(older) = self.chunks.pop_if(|older| older.len() <= newest.len()) {
+        let is_small = |bytes: &Bytes| bytes.len() < LARGE;
+        while is_small(&newest)
+            && let Some(older) = self.chunks.pop_if(|older| is_small(older) && older.len() <= newest.len())
+        {
             let mut both = BytesMut::with_capacity(older.len() + newest.len());
             both.extend_from_slice(&older);
             both.extend_from_slice(&newest);

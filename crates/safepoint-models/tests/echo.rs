@@ -47,7 +47,7 @@ fn history(blocks: Vec<Block>) -> History {
         .collect();
     let mut history = History::new();
     history.push(Entry::User("go".into()));
-    history.push(Entry::Assistant(message));
+    history.push(Entry::Assistant(message.into()));
     if !results.is_empty() {
         history.push(Entry::Results { results });
     }

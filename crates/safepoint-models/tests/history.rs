@@ -134,7 +134,7 @@ fn entry() -> impl Strategy<Value = Entry> {
     prop_oneof![
         "[a-z ]{0,6}".prop_map(|text| Entry::User(text.into())),
         proptest::collection::vec(block(), 0..5)
-            .prop_map(|blocks| Entry::Assistant(AssistantMessage { blocks })),
+            .prop_map(|blocks| Entry::Assistant(AssistantMessage { blocks }.into())),
         proptest::collection::vec(result, 0..4).prop_map(|results| Entry::Results { results }),
     ]
 }
@@ -228,7 +228,7 @@ fn what_is_left_out_leaves_a_valid_history() {
 async fn a_shortened_history_of_the_same_length_is_encoded_anew() {
     let mut before = History::new();
     before.push(Entry::User("an old question ".repeat(20).as_str().into()));
-    before.push(Entry::Assistant(AssistantMessage::of_text("an old answer")));
+    before.push(Entry::Assistant(AssistantMessage::of_text("an old answer").into()));
     let (sent, _) = sent_under(Window::of(150).keep_for_answer(10).drop_oldest(), before.clone(), 0).await;
     let after = sent[0].clone();
     let mut whole = before;

@@ -126,7 +126,7 @@ fn a_server_tool_without_its_result_is_not_sent() {
     let mut history = History::new();
     history.push(Entry::User("go".into()));
     let blocks = vec![seal(used), Block::Text { text: "so".into() }];
-    history.push(Entry::Assistant(AssistantMessage { blocks }));
+    history.push(Entry::Assistant(AssistantMessage { blocks }.into()));
     history.push(Entry::User("on".into()));
     let sent = anthropic::encoded(&anthropic::model("m"), &ModelSpec::default(), &[&history]);
     let body: Value = serde_json::from_slice(&sent[0]).unwrap();

@@ -74,6 +74,8 @@ mod still_open;
 mod suspended;
 #[path = "session/taken_back.rs"]
 mod taken_back;
+#[path = "session/unbegun.rs"]
+mod unbegun;
 #[path = "session/walk.rs"]
 mod walk;
 #[path = "session/whose.rs"]

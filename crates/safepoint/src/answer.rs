@@ -126,7 +126,9 @@ impl Form {
     pub(crate) fn found(&self, message: &AssistantMessage) -> Option<String> {
         let mut calls = message.calls().filter(|call| call.name == self.name());
         calls.find(|call| self.value(&call.args).is_ok()).map(|call| call.args.clone()).or_else(|| {
-            Some(message.text()).filter(|text| message.calls().next().is_none() && self.value(text).is_ok())
+            let text = message.text();
+            let is_it = message.calls().next().is_none() && self.value(&text).is_ok();
+            is_it.then(|| text.into_owned())
         })
     }
 

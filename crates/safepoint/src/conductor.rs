@@ -270,11 +270,24 @@ impl Conductor {
             let limit = self.def.limits.append;
             let recording = log::record(&*self.log, &self.shared.path, fact, limit);
             let recorded = recording.await.map_err(Broken::Log)?;
-            self.machine.apply(&recorded);
-            self.shared.tree.always.take(recorded.fact());
-            self.shared.feed.push(EventKind::Fact(Arc::clone(recorded.fact())));
+            self.take_in(&recorded);
             Ok(recorded)
         }
+    }
+
+    /// The same for several, which are recorded in one.
+    async fn record_all(&mut self, facts: Vec<Fact>) -> Result<(), Broken> {
+        let facts = facts.into_iter().map(Arc::new).collect();
+        let recording = log::record_all(&*self.log, &self.shared.path, facts, self.def.limits.append);
+        let recorded = recording.await.map_err(Broken::Log)?;
+        recorded.iter().for_each(|recorded| self.take_in(recorded));
+        Ok(())
+    }
+
+    fn take_in(&mut self, recorded: &Recorded) {
+        self.machine.apply(recorded);
+        self.shared.tree.always.take(recorded.fact());
+        self.shared.feed.push(EventKind::Fact(Arc::clone(recorded.fact())));
     }
 
     fn fail(&mut self, code: &str, message: String, hint: Option<String>) {

@@ -246,9 +246,9 @@ pub enum EventKind {
         event: Arc<EventKind>,
     },
     /// Provisional: more text of the message that streams.
-    Text(String),
+    Text(Arc<str>),
     /// Provisional: more reasoning.
-    Reasoning(String),
+    Reasoning(Arc<str>),
     /// Provisional: a call has begun to arrive.
     CallBegun(String),
     /// A model call waits before another try.
@@ -308,10 +308,8 @@ impl Shown for EventKind {
     }
     fn weight(&self) -> usize {
         match self {
-            Self::Text(text)
-            | Self::Reasoning(text)
-            | Self::CallBegun(text)
-            | Self::Progress { text, .. } => text.len(),
+            Self::Text(text) | Self::Reasoning(text) => text.len(),
+            Self::CallBegun(text) | Self::Progress { text, .. } => text.len(),
             Self::Child { event, .. } => event.weight(),
             Self::Fact(_)
             | Self::Usage(_)

@@ -25,8 +25,8 @@ pub(crate) use shorten::{View, bytes, bytes_of, said_from, tokens_of};
 pub enum Entry {
     /// A person's message.
     User(UserMessage),
-    /// A model's message.
-    Assistant(AssistantMessage),
+    /// A model's message, shared with whoever else has it.
+    Assistant(Arc<AssistantMessage>),
     /// The results of all calls of the message before, in their order.
     Results {
         /// One result a call.
@@ -57,12 +57,12 @@ pub enum Tail {
     /// The model's message was cut while it streamed.
     Cut {
         /// What had arrived: its complete calls never started.
-        message: AssistantMessage,
+        message: Arc<AssistantMessage>,
     },
     /// The message is whole, some of its calls have no result.
     Open {
         /// The message.
-        message: AssistantMessage,
+        message: Arc<AssistantMessage>,
         /// What became of its calls, in their order.
         calls: Vec<OpenCall>,
     },
@@ -127,7 +127,7 @@ impl History {
     }
 
     /// Adds a message that was cut, as far as it was shown; `call_note` tells what became of its complete calls.
-    pub(crate) fn close_cut(&mut self, message: AssistantMessage, call_note: &str) {
+    pub(crate) fn close_cut(&mut self, message: Arc<AssistantMessage>, call_note: &str) {
         if message.is_blank() {
             return;
         }
@@ -136,10 +136,10 @@ impl History {
             .map(|call| CallResult::of_text(call.id.clone(), &call.name, call_note, Verdict::Bad))
             .collect();
         let (calls, mut blocks): (Vec<Block>, Vec<Block>) =
-            message.blocks.into_iter().partition(|block| matches!(block, Block::Call(_)));
+            Arc::unwrap_or_clone(message).blocks.into_iter().partition(|block| matches!(block, Block::Call(_)));
         blocks.push(Block::Text { text: note::INTERRUPTED.into() });
         blocks.extend(calls);
-        self.push(Entry::Assistant(AssistantMessage { blocks }));
+        self.push(Entry::Assistant(AssistantMessage { blocks }.into()));
         if !results.is_empty() {
             self.push(Entry::Results { results });
         }
@@ -153,7 +153,7 @@ impl History {
                 Entry::Assistant(message) => Some(message),
                 Entry::User(_) | Entry::Results { .. } => None,
             })
-            .flat_map(AssistantMessage::calls)
+            .flat_map(|message| message.calls())
             .map(|call| call.id.clone())
             .collect()
     }
@@ -171,8 +171,13 @@ impl History {
     /// The last text that the model said, if any.
     #[must_use]
     pub fn last_text(&self) -> Option<String> {
+        self.last_message().map(|message| message.text().into_owned())
+    }
+
+    /// The last message of the model in the closed part.
+    pub(crate) fn last_message(&self) -> Option<&Arc<AssistantMessage>> {
         self.entries.iter().rev().find_map(|entry| match &**entry {
-            Entry::Assistant(message) => Some(message.text()),
+            Entry::Assistant(message) => Some(message),
             Entry::User(_) | Entry::Results { .. } => None,
         })
     }

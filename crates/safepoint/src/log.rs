@@ -48,6 +48,25 @@ pub trait Log: Send + Sync + 'static {
         })
     }
 
+    /// Appends several, one behind the other, for a caller that waits no longer than `limit`; resolves when all are recorded,
+    /// to the place of the first. A log that can record them in one does; this one appends each.
+    ///
+    /// # Errors
+    /// As of [`append_within`](Self::append_within). Those before the one that failed may be recorded.
+    ///
+    /// # Cancel safety
+    /// As of [`append`](Self::append), for each.
+    fn append_all(&self, records: Vec<Record>, limit: Duration) -> BoxFuture<'_, Result<u64, LogError>> {
+        Box::pin(async move {
+            let mut first = None;
+            for record in records {
+                let place = self.append_within(record, limit).await?;
+                first.get_or_insert(place);
+            }
+            Ok(first.unwrap_or_default())
+        })
+    }
+
     /// All records of the tree, oldest first.
     ///
     /// # Cancel safety
@@ -139,10 +158,28 @@ pub(crate) async fn record(
     Ok(Recorded { fact })
 }
 
+/// Records facts of the run at `path`, one behind the other.
+pub(crate) async fn record_all(
+    log: &dyn Log,
+    path: &Path,
+    facts: Vec<Arc<Fact>>,
+    limit: Duration,
+) -> Result<Vec<Recorded>, LogError> {
+    let record = |fact: &Arc<Fact>| Record { path: path.clone(), fact: Arc::clone(fact) };
+    let records = facts.iter().map(record).collect();
+    let appended = callback::run(async move { log.append_all(records, limit).await }).await;
+    appended.unwrap_or_else(|Panicked(why)| Err(panicked(&why)))?;
+    Ok(facts.into_iter().map(|fact| Recorded { fact }).collect())
+}
+
 /// Appends a record. Of a log that panics nobody knows what it has recorded.
 pub(crate) async fn append(log: &dyn Log, record: Record, limit: Duration) -> Result<u64, LogError> {
     let appended = callback::run(async move { log.append_within(record, limit).await }).await;
-    appended.unwrap_or_else(|Panicked(why)| Err(LogError::unknown(format!("the log panicked: {why}"))))
+    appended.unwrap_or_else(|Panicked(why)| Err(panicked(&why)))
+}
+
+fn panicked(why: &str) -> LogError {
+    LogError::unknown(format!("the log panicked: {why}"))
 }
 
 async fn read(log: &dyn Log) -> Result<Vec<Record>, LogError> {

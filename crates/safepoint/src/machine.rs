@@ -312,7 +312,7 @@ impl Machine {
             Wholeness::Cut => Stage::Cut(Arc::clone(message)),
             Wholeness::Steered => {
                 self.taken.extend(message.calls().map(|call| call.id.clone()));
-                self.history.close_cut((**message).clone(), note::OVERTAKEN);
+                self.history.close_cut(Arc::clone(message), note::OVERTAKEN);
                 Stage::Ready
             }
             Wholeness::Failed(error) => {
@@ -321,7 +321,7 @@ impl Machine {
             }
             Wholeness::Whole if message.calls().next().is_none() => {
                 if !message.is_blank() {
-                    self.history.push(Entry::Assistant((**message).clone()));
+                    self.history.push(Entry::Assistant(Arc::clone(message)));
                 }
                 self.answered(message)
             }

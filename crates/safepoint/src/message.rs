@@ -1,5 +1,7 @@
 //! What people, models and tools say, in no provider's format.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -98,16 +100,23 @@ impl AssistantMessage {
         Self { blocks: vec![Block::Text { text: text.into() }] }
     }
 
-    /// All text, in order, as one string.
+    /// The pieces of its text, in order.
+    pub fn texts(&self) -> impl Iterator<Item = &str> {
+        self.blocks.iter().filter_map(|block| match block {
+            Block::Text { text } => Some(text.as_str()),
+            Block::Reasoning(_) | Block::Call(_) => None,
+        })
+    }
+
+    /// All text, in order, as one string: put together only where it is not one already.
     #[must_use]
-    pub fn text(&self) -> String {
-        let mut all = String::new();
-        for block in &self.blocks {
-            if let Block::Text { text } = block {
-                all.push_str(text);
-            }
+    pub fn text(&self) -> Cow<'_, str> {
+        let mut texts = self.texts();
+        match (texts.next(), texts.next()) {
+            (None, _) => Cow::Borrowed(""),
+            (Some(one), None) => Cow::Borrowed(one),
+            (Some(_), Some(_)) => Cow::Owned(self.texts().collect()),
         }
-        all
     }
 
     /// The calls, in order.

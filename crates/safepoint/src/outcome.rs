@@ -1,12 +1,13 @@
 //! How a run ended, with everything needed to go on from there (S3.1).
 
-use std::{error::Error as StdError, fmt, sync::Arc};
+use std::{borrow::Cow, error::Error as StdError, fmt, sync::Arc};
 
 use crate::{
     approval::ApprovalRequest,
     claim::Desk,
     history::History,
     log::Log,
+    message::AssistantMessage,
     receipt::{Ending, Receipt},
     usage::Usage,
 };
@@ -30,7 +31,7 @@ pub enum Outcome {
 pub(crate) struct Ended {
     pub(crate) receipt: Arc<Receipt>,
     pub(crate) history: History,
-    pub(crate) partial: String,
+    pub(crate) said: LastWords,
     pub(crate) persisted: Persisted,
     pub(crate) log: Arc<dyn Log>,
     pub(crate) desk: Desk,
@@ -39,6 +40,42 @@ pub(crate) struct Ended {
 impl fmt::Debug for Ended {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Ended").field("receipt", &self.receipt).finish_non_exhaustive()
+    }
+}
+
+/// What was said last. Exhaustive: a message of which it is all the text in one piece, or words that were put together.
+#[derive(Clone, Debug)]
+pub(crate) enum LastWords {
+    Of(Arc<AssistantMessage>),
+    PutTogether(Arc<str>),
+}
+
+impl LastWords {
+    /// The text of a message: the message's own, where it is in one piece, so that there is no second one (S12.4).
+    pub(crate) fn of(message: &Arc<AssistantMessage>) -> Self {
+        match message.text() {
+            Cow::Borrowed(_) => Self::Of(Arc::clone(message)),
+            Cow::Owned(text) => Self::from(text),
+        }
+    }
+
+    pub(crate) fn as_str(&self) -> &str {
+        match self {
+            Self::Of(message) => message.texts().next().unwrap_or_default(),
+            Self::PutTogether(text) => text,
+        }
+    }
+}
+
+impl From<String> for LastWords {
+    fn from(text: String) -> Self {
+        Self::PutTogether(text.into())
+    }
+}
+
+impl Default for LastWords {
+    fn default() -> Self {
+        Self::from(String::new())
     }
 }
 
@@ -56,7 +93,7 @@ pub enum Persisted {
 /// The answer of a run that is done; shows as its text.
 #[derive(Clone, Debug)]
 pub struct Answer {
-    pub(crate) text: String,
+    pub(crate) said: LastWords,
     pub(crate) ended: Arc<Ended>,
 }
 
@@ -86,13 +123,13 @@ impl Answer {
     /// The text.
     #[must_use]
     pub fn text(&self) -> &str {
-        &self.text
+        self.said.as_str()
     }
 }
 
 impl fmt::Display for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
+        f.write_str(self.said.as_str())
     }
 }
 
@@ -171,7 +208,7 @@ impl Outcome {
     /// The text of the model's last message, also where it was cut.
     #[must_use]
     pub fn partial_text(&self) -> &str {
-        &self.ended().partial
+        self.ended().said.as_str()
     }
 
     /// Whether the outcome is recorded.
@@ -190,7 +227,7 @@ impl Outcome {
     #[must_use]
     pub fn answer(&self) -> Option<&str> {
         match self {
-            Self::Done(answer) => Some(&answer.text),
+            Self::Done(answer) => Some(answer.text()),
             Self::Stopped(_) | Self::Failed(_) | Self::Suspended(_) => None,
         }
     }

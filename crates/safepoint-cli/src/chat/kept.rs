@@ -101,7 +101,7 @@ fn spoken(fact: &Fact) -> Vec<Said> {
     match fact {
         Fact::ModelEnded { message, .. } => {
             let text = message.text();
-            if text.trim().is_empty() { Vec::new() } else { vec![Said::Model(text)] }
+            if text.trim().is_empty() { Vec::new() } else { vec![Said::Model(text.into_owned())] }
         }
         Fact::SteerTaken { steers, .. } => {
             let said = steers.iter().filter(|steer| !steer.is_notice());

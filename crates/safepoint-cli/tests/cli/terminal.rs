@@ -143,6 +143,18 @@ impl Terminal {
         crate::signal(&self.child, signal);
     }
 
+    /// The processor time that the program has used; none once it has ended.
+    pub(crate) fn spent(&self) -> Option<Duration> {
+        const STATE: usize = 0;
+        const USER: usize = 11;
+        const TICK: Duration = Duration::from_millis(10);
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).ok()?;
+        let (_, fields) = stat.rsplit_once(") ")?;
+        let fields: Vec<&str> = fields.split(' ').collect();
+        let ticks = |field: usize| fields[field].parse::<u32>().ok();
+        (fields[STATE] != "Z").then_some(TICK * (ticks(USER)? + ticks(USER + 1)?))
+    }
+
     /// Waits for the end: the exit code, and what the screen shows in the end.
     pub(crate) fn end(&mut self) -> (i32, String) {
         let code = self.child.wait().unwrap().code().unwrap();

@@ -62,7 +62,7 @@ async fn texts(handle: &RunHandle) -> Vec<String> {
     let mut texts = Vec::new();
     while let Some(event) = events.next().await {
         if let EventKind::Text(text) = event.kind {
-            texts.push(text);
+            texts.push(text.to_string());
         }
     }
     texts

@@ -26,12 +26,12 @@ fn long(rounds: usize, bytes: usize) -> History {
     for round in 0..rounds {
         let id = format!("call_{round}");
         let call = ToolCall { id: id.as_str().into(), name: "look".into(), args: "{}".into() };
-        history.push(Entry::Assistant(AssistantMessage { blocks: vec![Block::Call(call)] }));
+        history.push(Entry::Assistant(AssistantMessage { blocks: vec![Block::Call(call)] }.into()));
         let text = format!("result-{round} {}", "x".repeat(bytes));
         let result = CallResult::of_text(id, "look", text, Verdict::Good);
         history.push(Entry::Results { results: vec![result] });
     }
-    history.push(Entry::Assistant(AssistantMessage::of_text("an old answer")));
+    history.push(Entry::Assistant(AssistantMessage::of_text("an old answer").into()));
     history
 }
 

@@ -70,7 +70,7 @@ async fn up_to_text(gate: &mut safepoint_testkit::server::Gate, handle: &RunHand
     while !gate.send_next_until(piece.as_bytes()) {}
     let mut events = handle.events();
     while let Some(event) = events.next().await {
-        if matches!(event.kind, EventKind::Text(text) if text == piece) {
+        if matches!(event.kind, EventKind::Text(text) if *text == *piece) {
             return;
         }
     }

@@ -16,7 +16,7 @@ use crate::{
     ids::CallId,
     log::MemoryLog,
     message::{AssistantMessage, CallResult, Verdict},
-    outcome::{Answer, Ended, Outcome, Persisted, RunError, Stopped},
+    outcome::{Answer, Ended, LastWords, Outcome, Persisted, RunError, Stopped},
     receipt::{CallReport, CallStatus, Effect, Ending, ReasonReport, Receipt, StopReport, StoppedBy},
     usage::Usage,
 };
@@ -31,7 +31,7 @@ const NO_RECORDS: &str = "a wrapped run keeps no records";
 pub(super) struct Account {
     receipt: Arc<Receipt>,
     history: History,
-    said: String,
+    said: LastWords,
     error: Option<ErrorReport>,
     row: Option<(CallReport, CallResult)>,
 }
@@ -81,9 +81,10 @@ pub(super) fn of(cell: &Cell, state: &State) -> Account {
         unrecorded: None,
     };
     let said = match &state.end {
-        Some(End::Done(answer)) => answer.clone(),
-        _ => state.said.clone(),
+        Some(End::Done(answer)) => answer,
+        _ => &state.said,
     };
+    let said = Arc::new(AssistantMessage::of_text(said));
     let message = match (&state.end, ending) {
         (_, Ending::Done | Ending::Stopped | Ending::Suspended) => None,
         (Some(End::Failed(why)), Ending::Failed) => Some(why.clone()),
@@ -93,7 +94,7 @@ pub(super) fn of(cell: &Cell, state: &State) -> Account {
         history: history_of(cell, &said, ending),
         error: message.map(|message| ErrorReport { code: CODE.into(), message, hint: None }),
         receipt: Arc::new(receipt),
-        said,
+        said: LastWords::of(&said),
         row,
     }
 }
@@ -130,13 +131,13 @@ fn row(cell: &Cell, state: &State, ending: Ending, began: Timestamp) -> (CallRep
 }
 
 /// The conversation with what was said: an answer closes it, what was cut stays open (S5.4).
-fn history_of(cell: &Cell, said: &str, ending: Ending) -> History {
+fn history_of(cell: &Cell, said: &Arc<AssistantMessage>, ending: Ending) -> History {
     let mut history = cell.history.clone();
-    let message = AssistantMessage::of_text(said);
+    let message = Arc::clone(said);
     match ending {
-        Ending::Done if !said.is_empty() => history.push(Entry::Assistant(message)),
-        _ if !said.is_empty() => history.leave_open(Tail::Cut { message }),
-        _ => {}
+        _ if said.text().is_empty() => {}
+        Ending::Done => history.push(Entry::Assistant(message)),
+        Ending::Stopped | Ending::Suspended | Ending::Failed => history.leave_open(Tail::Cut { message }),
     }
     history
 }
@@ -166,13 +167,13 @@ impl Account {
         let ended = Arc::new(Ended {
             receipt,
             history,
-            partial: said.clone(),
+            said: said.clone(),
             persisted: Persisted::No(NO_RECORDS.into()),
             log: Arc::new(MemoryLog::default()),
             desk: Desk::default(),
         });
         match (ending, error) {
-            (Ending::Done, _) => Outcome::Done(Answer { text: said, ended }),
+            (Ending::Done, _) => Outcome::Done(Answer { said, ended }),
             (Ending::Failed, Some(ErrorReport { code, message, hint })) => {
                 Outcome::Failed(RunError { code, message, hint, ended })
             }

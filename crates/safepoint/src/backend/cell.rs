@@ -168,7 +168,7 @@ impl Cell {
         let mut state = self.lock();
         if state.settled == Settled::No && state.end.is_none() {
             state.said.push_str(&text);
-            self.shared.feed.push(EventKind::Text(text));
+            self.shared.feed.push(EventKind::Text(text.into()));
         }
     }
 

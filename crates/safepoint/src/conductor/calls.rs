@@ -205,6 +205,29 @@ impl Conductor {
         Ok(())
     }
 
+    /// The same for calls of which nothing ran: their ends are recorded in one, so that a stop does not wait for each (S12.5).
+    pub(super) async fn end_unbegun(&mut self, ended: Vec<(ToolCall, Ending)>) -> Result<(), Broken> {
+        if ended.is_empty() {
+            return Ok(());
+        }
+        let (mut facts, mut reports) = (Vec::new(), Vec::new());
+        for (call, ending) in ended {
+            let (report, result, extent) = ending.into_parts(&call, self.machine.rounds());
+            facts.push(Fact::CallEnded { report: report.clone(), result, extent });
+            reports.push(report);
+            if let Some(site) = self.calls.remove(&call.id) {
+                site.stop.settle();
+                self.said = site.board.take_said();
+            }
+        }
+        if let Err(broken) = self.record_all(facts).await {
+            self.unrecorded.extend(reports);
+            return Err(broken);
+        }
+        reports.iter().for_each(|report| self.tell(|hooks| hooks.after_call(report)));
+        Ok(())
+    }
+
     /// The rows of all calls, in their order. Where the log broke, what it did not take is told too: an end that was
     /// seen, as it was, and a call of which none was seen as left running (S3.4, S3.7).
     pub(super) fn call_rows(&self) -> Vec<CallReport> {

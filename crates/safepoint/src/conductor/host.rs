@@ -52,7 +52,7 @@ impl Host for RunHost {
         {
             let text = self.secrets.clean_text(text.clone());
             self.board.say(&text);
-            shared.feed.push(EventKind::Text(text));
+            shared.feed.push(EventKind::Text(text.into()));
         }
         self.progress(call, text);
     }

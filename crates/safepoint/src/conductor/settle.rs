@@ -21,7 +21,7 @@ use crate::{
     limits::{after, millis},
     log::{self, LogError, Record},
     machine::Step,
-    outcome::{Answer, Ended, Outcome, Persisted, RunError, Stopped, Waiting},
+    outcome::{Answer, Ended, LastWords, Outcome, Persisted, RunError, Stopped, Waiting},
     receipt::{Ending, Quiet, Receipt, StoppedBy},
     shared::Closing,
     spans,
@@ -97,7 +97,16 @@ impl Conductor {
         }
         let reason = self.stop_reason();
         let keeps_questions = self.keeps_questions(ending);
+        let mut unbegun = Vec::new();
         for call in self.machine.open_calls() {
+            let stop = (reason.clone().unwrap_or_else(run_failed), StoppedBy::Run);
+            let ending = self.unbegun(&call, entry_of(&call), stop);
+            if matches!(call.step, Step::Wanted | Step::Approved(_) | Step::Cleared { .. } | Step::Again { .. }) {
+                unbegun.push((call.call, ending));
+                continue;
+            }
+            // In their order.
+            self.end_unbegun(std::mem::take(&mut unbegun)).await?;
             match &call.step {
                 Step::Asked(_) | Step::Suspended { .. } if keeps_questions => {
                     self.ask_no_longer(&call.step);
@@ -110,11 +119,9 @@ impl Conductor {
                 _ => {}
             }
             withdrawn.extend(self.withdraw_inside(&call).await?);
-            let stop = reason.clone().unwrap_or_else(run_failed);
-            let ending = self.unbegun(&call, entry_of(&call), (stop, StoppedBy::Run));
             self.end_call(&call.call, ending).await?;
         }
-        Ok(())
+        self.end_unbegun(unbegun).await
     }
 
     async fn record_last(&mut self, settled: &Arc<Fact>) -> Result<u64, LogError> {
@@ -173,28 +180,28 @@ impl Conductor {
     }
 
     /// What was said last, by the model or by whoever stands in its place.
-    fn said_last(&self) -> String {
-        let text = self.machine.last_text();
+    fn said_last(&self) -> LastWords {
+        let said = self.machine.last_words();
         match self.def.answer {
-            AnswerOf::TheCall if text.is_empty() => {
-                self.machine.history_now().last_result().unwrap_or_default()
+            AnswerOf::TheCall if said.as_str().is_empty() => {
+                self.machine.history_now().last_result().unwrap_or_default().into()
             }
-            AnswerOf::TheCall | AnswerOf::TheModel => text,
+            AnswerOf::TheCall | AnswerOf::TheModel => said,
         }
     }
 
     pub(super) fn outcome(&self, ending: Ending, receipt: &Arc<Receipt>, persisted: Persisted) -> Outcome {
-        let text = self.said_last();
+        let said = self.said_last();
         let ended = Arc::new(Ended {
             receipt: Arc::clone(receipt),
             history: self.machine.history_now(),
-            partial: text.clone(),
+            said: said.clone(),
             persisted,
             log: Arc::clone(&self.log),
             desk: self.desk.clone(),
         });
         match ending {
-            Ending::Done => Outcome::Done(Answer { text, ended }),
+            Ending::Done => Outcome::Done(Answer { said, ended }),
             Ending::Stopped => Outcome::Stopped(Stopped { ended }),
             Ending::Suspended => {
                 let approvals = self

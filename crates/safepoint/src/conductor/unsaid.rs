@@ -4,6 +4,9 @@
 /// The part of an answer that readers have not been shown: all of it, on a line of its own, where it is another than what
 /// they saw.
 pub(super) fn unsaid(said: &str, text: String) -> Option<String> {
+    if said.is_empty() {
+        return Some(text).filter(|text| !text.is_empty());
+    }
     match text.strip_prefix(said) {
         Some("") => None,
         Some(rest) => Some(rest.to_owned()),

@@ -125,7 +125,7 @@ impl Mender {
             }
             Entry::Assistant(message) => {
                 self.answer_open();
-                self.take_assistant(message);
+                self.take_assistant(Arc::unwrap_or_clone(message));
             }
         }
     }
@@ -148,7 +148,7 @@ impl Mender {
             }
             self.open.push((stored, call.id.clone(), call.name.clone()));
         }
-        self.entries.push(Entry::Assistant(message));
+        self.entries.push(Entry::Assistant(message.into()));
     }
 
     fn take_results(&mut self, results: Vec<CallResult>) {

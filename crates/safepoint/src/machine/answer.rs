@@ -8,6 +8,7 @@ use super::{Machine, Stage};
 use crate::{
     history::Entry,
     message::{AssistantMessage, CallResult, UserMessage},
+    outcome::LastWords,
 };
 
 impl Machine {
@@ -23,10 +24,10 @@ impl Machine {
     }
 
     /// What a round leads to whose calls are over.
-    pub(super) fn after_calls(&mut self, message: &AssistantMessage, results: &[CallResult]) -> Stage {
+    pub(super) fn after_calls(&mut self, message: &Arc<AssistantMessage>, results: &[CallResult]) -> Stage {
         let Some(form) = self.form.clone() else { return Stage::Ready };
         if form.is_taken(results) {
-            return Stage::Answered(Arc::new(message.clone()));
+            return Stage::Answered(Arc::clone(message));
         }
         if results.iter().any(|result| result.name == form.name()) {
             self.missed();
@@ -42,8 +43,8 @@ impl Machine {
     }
 
     /// The text of an answer: what the answering call was given, where there is one.
-    pub(super) fn answer_of(&self, message: &AssistantMessage) -> String {
+    pub(super) fn answer_of(&self, message: &Arc<AssistantMessage>) -> LastWords {
         let found = self.form.as_ref().and_then(|form| form.found(message));
-        found.unwrap_or_else(|| message.text())
+        found.map_or_else(|| LastWords::of(message), LastWords::from)
     }
 }

@@ -35,7 +35,7 @@ impl Round {
         Self { message, calls, index, tally, left_out }
     }
 
-    pub(super) fn message(&self) -> &AssistantMessage {
+    pub(super) fn message(&self) -> &Arc<AssistantMessage> {
         &self.message
     }
 
@@ -168,7 +168,7 @@ impl Round {
         calls
     }
 
-    pub(super) fn closed(&self) -> (AssistantMessage, Vec<CallResult>) {
+    pub(super) fn closed(&self) -> (Arc<AssistantMessage>, Vec<CallResult>) {
         let results = self
             .calls
             .iter()
@@ -177,14 +177,14 @@ impl Round {
                 _ => None,
             })
             .collect();
-        ((*self.message).clone(), self.told(results))
+        (Arc::clone(&self.message), self.told(results))
     }
 
     /// What a new turn would close this round with.
     pub(super) fn tail(&self) -> Tail {
         let results = self.told(self.calls.iter().map(Call::result).collect());
         let calls = results.into_iter().map(|result| OpenCall { result }).collect();
-        Tail::Open { message: (*self.message).clone(), calls }
+        Tail::Open { message: Arc::clone(&self.message), calls }
     }
 
     /// The model is told, behind the last result, of the calls that are no part of its message.

@@ -1,5 +1,7 @@
 //! What can be seen of a run's state.
 
+use std::sync::Arc;
+
 use super::{Call, Machine, Stage, Step};
 use crate::{
     approval::ApprovalRequest,
@@ -7,6 +9,7 @@ use crate::{
     history::{History, Tail},
     ids::{ApprovalId, CallId},
     message::ToolCall,
+    outcome::LastWords,
     receipt::{CallReport, Effect, ModelReport},
     usage::Usage,
 };
@@ -16,7 +19,7 @@ impl Machine {
     pub(crate) fn history_now(&self) -> History {
         let mut history = self.history.clone();
         match &self.stage {
-            Stage::Cut(message) => history.leave_open(Tail::Cut { message: (**message).clone() }),
+            Stage::Cut(message) => history.leave_open(Tail::Cut { message: Arc::clone(message) }),
             Stage::Calls(round) => history.leave_open(round.tail()),
             Stage::Ready | Stage::Summarising | Stage::Streaming | Stage::Answered(_) => {}
         }
@@ -29,13 +32,13 @@ impl Machine {
     }
 
     /// The text of the last message, whole or not.
-    pub(crate) fn last_text(&self) -> String {
+    pub(crate) fn last_words(&self) -> LastWords {
         match &self.stage {
             Stage::Answered(message) => self.answer_of(message),
-            Stage::Cut(message) => message.text(),
-            Stage::Calls(round) => round.message().text(),
+            Stage::Cut(message) => LastWords::of(message),
+            Stage::Calls(round) => LastWords::of(round.message()),
             Stage::Ready | Stage::Summarising | Stage::Streaming => {
-                self.history.last_text().unwrap_or_default()
+                self.history.last_message().map(LastWords::of).unwrap_or_default()
             }
         }
     }

@@ -21,7 +21,7 @@ use crate::{
     callback,
     ids::{ItemId, SessionId, TurnId},
     message::UserMessage,
-    store::{self, Appended, Class, Lease, Record, SessionRow, Store, Write},
+    store::{self, Appended, Chain, Class, Lease, Record, SessionRow, Store, Write},
 };
 
 mod line;
@@ -207,7 +207,7 @@ impl Journal {
         limit: Duration,
     ) -> Result<u64, store::Error> {
         within(limit, self.hold()).await?;
-        let (from, written) = (self.head(), records(&writes));
+        let (from, written) = (self.head(), Sought::of(&self.session, &writes));
         let mut appending = pin!(self.store.append(&self.lease(), writes, class));
         let place = match timeout(limit, &mut appending).await {
             Ok(appended) => self.grown(appended?),
@@ -233,11 +233,11 @@ impl Journal {
 
     /// Looks for these records at `from` or after it, until they are there: by their place and, since the store verifies it
     /// as it reads, by the chain. Never ends where there is nothing that could be found.
-    async fn find(&self, from: u64, written: Vec<Record>) -> u64 {
-        let Some(sought) = written.first() else { return pending().await };
+    async fn find(&self, from: u64, written: Option<Sought>) -> u64 {
+        let Some(sought) = written else { return pending().await };
         loop {
-            if let Ok(Some(place)) = self.place_of(from, sought).await {
-                self.head.fetch_max(place + written.len() as u64, Ordering::Relaxed);
+            if let Ok(Some(place)) = self.place_of(from, &sought).await {
+                self.head.fetch_max(place + sought.records, Ordering::Relaxed);
                 return place;
             }
             sleep(ASK_AGAIN).await;
@@ -245,11 +245,12 @@ impl Journal {
     }
 
     /// Where this record stands. Each says when and whose it is, so that there are no two alike.
-    async fn place_of(&self, from: u64, sought: &Record) -> Result<Option<u64>, store::Error> {
+    async fn place_of(&self, from: u64, sought: &Sought) -> Result<Option<u64>, store::Error> {
         let mut from = Some(from);
         while let Some(position) = from {
             let page = self.store.read(&self.session, position, PAGE).await?;
-            let found = page.entries.iter().find(|entry| entry.record.as_ref() == Ok(sought));
+            let is_it = |record: &Record| mark(&self.session, record) == sought.first;
+            let found = page.entries.iter().find(|entry| entry.record.as_ref().is_ok_and(is_it));
             if let Some(entry) = found {
                 return Ok(Some(entry.position));
             }
@@ -311,10 +312,25 @@ fn tell(heard: Option<&OnLease>, lease: &Lease) {
     }
 }
 
-fn records(writes: &[Write]) -> Vec<Record> {
-    let record = |write: &Write| match write {
-        Write::Record(record) => Some(record.clone()),
-        _ => None,
-    };
-    writes.iter().filter_map(record).collect()
+/// What is looked for where it is not known whether it was written: not the records, which may be large, but a mark of the
+/// first one.
+struct Sought {
+    first: Chain,
+    records: u64,
+}
+
+impl Sought {
+    fn of(session: &SessionId, writes: &[Write]) -> Option<Self> {
+        let mut records = writes.iter().filter_map(|write| match write {
+            Write::Record(record) => Some(record),
+            _ => None,
+        });
+        let first = mark(session, records.next()?);
+        Some(Self { first, records: 1 + records.count() as u64 })
+    }
+}
+
+/// By what a record is known again: its checksum, as if it were the session's first.
+fn mark(session: &SessionId, record: &Record) -> Chain {
+    Chain::of(session).then(0, record)
 }

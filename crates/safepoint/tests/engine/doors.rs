@@ -180,7 +180,7 @@ async fn a_summariser_that_panics_anywhere_fails_the_run() {
         let mut history = History::new();
         for _ in 0..8 {
             history.push(Entry::User("a long question ".repeat(40).into()));
-            history.push(Entry::Assistant(AssistantMessage::of_text("a long answer ".repeat(40))));
+            history.push(Entry::Assistant(AssistantMessage::of_text("a long answer ".repeat(40)).into()));
         }
         let window = Window::of(1200).keep_for_answer(200).summarise_with(Faulty(place));
         let handle = agent([say("end")]).window(window).build().run_on(history, "go").detach();

@@ -319,7 +319,7 @@ async fn a_suspended_run_holds_nothing_alive() {
 async fn a_broken_history_is_repaired_and_told() {
     let mut broken = History::new();
     broken.push(Entry::User("hi".into()));
-    broken.push(Entry::Assistant(AssistantMessage::default()));
+    broken.push(Entry::Assistant(AssistantMessage::default().into()));
     broken.push(Entry::Results { results: Vec::new() });
     let mut again = broken.clone();
     assert!(!again.repair().is_empty() && again.repair().is_empty());

@@ -154,10 +154,17 @@ impl TurnLog {
 
     /// For every run of the turn's tree.
     async fn write(&self, record: Record, limit: Duration) -> Result<u64, LogError> {
+        self.unless_lost(self.write_one(record, limit)).await
+    }
+
+    async fn unless_lost(
+        &self,
+        writing: impl Future<Output = Result<u64, LogError>>,
+    ) -> Result<u64, LogError> {
         if let Some(why) = self.lost.get() {
             return Err(LogError::new(why.clone()));
         }
-        let written = self.write_unless_lost(record, limit).await;
+        let written = writing.await;
         if let Err(error) = &written
             && error.gone_steer().is_none()
             && self.lost.set(format!("nothing more is written: {error}")).is_err()
@@ -167,7 +174,7 @@ impl TurnLog {
         written
     }
 
-    async fn write_unless_lost(&self, record: Record, limit: Duration) -> Result<u64, LogError> {
+    async fn write_one(&self, record: Record, limit: Duration) -> Result<u64, LogError> {
         if let Fact::ApprovalClosed { id, answer, .. } = &*record.fact {
             self.decide_first(id, answer, limit).await?;
         }
@@ -192,6 +199,32 @@ impl TurnLog {
             within(limit, Self::answer_as_before(&journal, &asked.id)).await.map_err(unrecorded)?;
         }
         Ok(place)
+    }
+
+    /// In one, where they change nothing but the journal.
+    async fn write_all(&self, records: Vec<Record>, limit: Duration) -> Result<u64, LogError> {
+        let is_alone = |record: &Record| {
+            !matches!(*record.fact, Fact::ApprovalAsked(_) | Fact::ApprovalClosed { .. } | Fact::SteerTaken { .. })
+        };
+        if !records.iter().all(is_alone) {
+            let mut first = None;
+            for record in records {
+                let place = self.write(record, limit).await?;
+                first.get_or_insert(place);
+            }
+            return Ok(first.unwrap_or_default());
+        }
+        self.unless_lost(async {
+            let (journal, mut highest, mut writes) = (self.journal()?, Class::Recorded, Vec::new());
+            for record in &records {
+                let (class, beside) = self.weigh(&record.path, &record.fact);
+                highest = highest.max(class);
+                writes.push(self.line(record).write().map_err(LogError::new)?);
+                writes.extend(beside);
+            }
+            journal.append_within(writes, highest, limit).await.map_err(unrecorded)
+        })
+        .await
     }
 
     async fn read_all(&self) -> Result<Vec<Record>, LogError> {
@@ -223,6 +256,10 @@ impl Log for TurnLog {
 
     fn append_within(&self, record: Record, limit: Duration) -> BoxFuture<'_, Result<u64, LogError>> {
         Box::pin(self.write(record, limit))
+    }
+
+    fn append_all(&self, records: Vec<Record>, limit: Duration) -> BoxFuture<'_, Result<u64, LogError>> {
+        Box::pin(self.write_all(records, limit))
     }
 
     fn read(&self) -> BoxFuture<'_, Result<Vec<Record>, LogError>> {

@@ -1,0 +1,144 @@
+//! A line of JSON, written piece by piece: neither the line nor a large text in it is ever in memory as a whole (S12.4).
+
+use std::{
+    fmt::{self, Display},
+    io,
+    sync::Arc,
+};
+
+use serde::{
+    Serialize, Serializer,
+    ser::{Error as _, SerializeMap as _},
+};
+use serde_json::{Serializer as Json, Value, ser::Formatter};
+
+use super::is_obeyed;
+
+/// A line of JSON: an object, and texts in it that are written from where they are.
+#[derive(Clone, Debug)]
+pub(crate) struct Line {
+    fields: Value,
+    /// In the order of their names.
+    texts: Vec<(&'static str, Words)>,
+}
+
+/// A text that is shared with whoever else has it.
+#[derive(Clone)]
+struct Words(Arc<dyn Display + Send + Sync>);
+
+impl From<Value> for Line {
+    fn from(fields: Value) -> Self {
+        Self { fields, texts: Vec::new() }
+    }
+}
+
+impl Line {
+    /// The same with this text in the field of this name.
+    pub(crate) fn with(mut self, name: &'static str, text: impl Display + Send + Sync + 'static) -> Self {
+        self.texts.push((name, Words(Arc::new(text))));
+        self.texts.sort_by_key(|(name, _)| *name);
+        self
+    }
+
+    /// The fields beside those texts.
+    pub(crate) fn fields(&mut self) -> &mut Value {
+        &mut self.fields
+    }
+
+    /// Writes it, with the line's end. What a terminal would obey is written as its number, which is the same JSON.
+    pub(super) fn write_to(&self, mut out: impl io::Write) -> io::Result<()> {
+        self.serialize(&mut Json::with_formatter(&mut out, Harmless))?;
+        out.write_all(b"\n")
+    }
+}
+
+impl Serialize for Line {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let fields = match &self.fields {
+            Value::Object(fields) => fields,
+            other if self.texts.is_empty() => return other.serialize(serializer),
+            _ => return Err(S::Error::custom("only an object has fields")),
+        };
+        let mut texts = self.texts.iter().peekable();
+        let mut line = serializer.serialize_map(Some(fields.len() + self.texts.len()))?;
+        for (name, value) in fields {
+            while let Some((before, text)) = texts.next_if(|(text, _)| *text < name.as_str()) {
+                line.serialize_entry(before, text)?;
+            }
+            line.serialize_entry(name, value)?;
+        }
+        for (name, text) in texts {
+            line.serialize_entry(name, text)?;
+        }
+        line.end()
+    }
+}
+
+impl Serialize for Words {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.0)
+    }
+}
+
+impl fmt::Debug for Words {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Words").finish_non_exhaustive()
+    }
+}
+
+/// JSON escapes what is below a blank; the rest of what a terminal obeys stands only in its strings.
+struct Harmless;
+
+impl Formatter for Harmless {
+    fn write_string_fragment<W: ?Sized + io::Write>(
+        &mut self,
+        out: &mut W,
+        fragment: &str,
+    ) -> io::Result<()> {
+        const DELETE: u8 = 0x7f;
+        let mut rest = fragment;
+        if rest.bytes().all(|byte| byte < DELETE) {
+            return out.write_all(rest.as_bytes());
+        }
+        while let Some((place, letter)) = rest.char_indices().find(|(_, letter)| is_obeyed(*letter)) {
+            out.write_all(&rest.as_bytes()[..place])?;
+            write!(out, "\\u{:04x}", u32::from(letter))?;
+            rest = &rest[place + letter.len_utf8()..];
+        }
+        out.write_all(rest.as_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn written(line: &Line) -> String {
+        let mut out = Vec::new();
+        line.write_to(&mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn a_line_of_json_says_the_same_and_nothing_of_it_is_obeyed() {
+        let value = json!({"a\u{9b}": "\x1b]52;c;eA==\x07 \u{7f}\u{202e}\u{2028} grüße"});
+        let written = written(&value.clone().into());
+        assert!(!written.trim_end().contains(is_obeyed), "{written:?}");
+        assert_eq!(serde_json::from_str::<Value>(&written).unwrap(), value);
+    }
+
+    /// S12.4: a text that is written from where it is stands in its line as it would stand there as a value.
+    #[test]
+    fn a_shared_text_is_written_as_a_value_would_be() {
+        let text = "\"a\"\n\u{1b}\\ \u{9b}\u{202e} grüße";
+        let rest = json!({"answer": null, "state": "open", "v": 1});
+        let shared = Line::from(rest.clone()).with("text", text).with("a", "first").with("z", "last");
+        let mut whole = rest;
+        for (name, text) in [("text", text), ("a", "first"), ("z", "last")] {
+            whole[name] = text.into();
+        }
+        assert_eq!(written(&shared), written(&whole.into()));
+    }
+}
