@@ -1,7 +1,7 @@
 //! What the holder writes.
 
 use jiff::Timestamp;
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, blob::ZeroBlob, params};
 use safepoint::{
     ids::ApprovalId,
     store::{Appended, Chain, Closing, Damage, Error, Flaw, ItemState, Lease, Record, Write},
@@ -15,6 +15,10 @@ use super::{
     leases::{self, Seat},
     stops,
 };
+
+/// From so many bytes on a record is given its room in the file, and then written there in pieces: as a value of a statement
+/// it would be in memory twice more (S12.4). What stands in the file is the same.
+const LARGE: usize = 256 << 10;
 
 /// An append under way.
 struct Append<'a> {
@@ -85,16 +89,28 @@ impl Append<'_> {
              VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
         let chain = self.chain.then(self.head, record);
         let Record { path, kind, version, bytes } = record;
-        self.connection.prepare_cached(INSERT)?.execute(params![
-            place(self.key, self.head)?,
-            path,
-            kind,
-            version,
-            bytes,
-            chain.as_bytes()
-        ])?;
+        let place = place(self.key, self.head)?;
+        let mut insert = self.connection.prepare_cached(INSERT)?;
+        if bytes.len() < LARGE {
+            insert.execute(params![place, path, kind, version, bytes, chain.as_bytes()])?;
+        } else {
+            let [of_bytes, of_chain] = [bytes, chain.as_bytes()].map(|all| ZeroBlob(all.len() as u64));
+            insert.execute(params![place, path, kind, version, of_bytes, of_chain])?;
+            self.fill(place, "bytes", bytes)?;
+            self.fill(place, "chain", chain.as_bytes())?;
+        }
         self.chain = chain;
         self.head += 1;
         Ok(())
+    }
+
+    /// Writes what a column of a record has room for, in place.
+    fn fill(&self, place: i64, column: &str, bytes: &[u8]) -> Result<(), Fail> {
+        const PIECE: usize = 64 << 10;
+        let mut blob = self.connection.blob_open("main", "records", column, place, false)?;
+        for (number, piece) in bytes.chunks(PIECE).enumerate() {
+            blob.write_at(piece, number * PIECE)?;
+        }
+        Ok(blob.close()?)
     }
 }
