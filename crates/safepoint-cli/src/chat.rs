@@ -7,6 +7,7 @@ use safepoint::{Session, ids::SessionId, session::OnLeft, store::Store};
 mod away;
 mod crew;
 mod driver;
+mod ends;
 mod handed;
 mod hear;
 mod host;

@@ -6,7 +6,7 @@ use std::{
     io,
     process::ExitCode,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use safepoint::{Asked, Code, Grace, Reason, RunHandle, StopRequest};
@@ -38,6 +38,7 @@ type Deputy = Box<dyn FnMut(Got) -> Option<Strength> + Send>;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Heard {
     pub(crate) got: Got,
+    pub(crate) at: Instant,
     pub(crate) answered: Answered,
 }
 
@@ -159,10 +160,11 @@ impl Ear {
                     () = tell.closed() => return,
                 };
                 // Held until it is sent: what a run ended by is heard of before its end is told.
+                let at = Instant::now();
                 let mut deputy = lock(deputy);
                 let answer = deputy.as_mut().map(|answer| answer(got));
                 let answered = answer.map_or(Answered::NotYet, Answered::With);
-                if tell.send(Heard { got, answered }).is_err() {
+                if tell.send(Heard { got, at, answered }).is_err() {
                     return;
                 }
             }
@@ -247,6 +249,10 @@ impl Pressed {
     }
 }
 
+/// A signal is heard by everybody in the process, so that tests of them follow each other.
+#[cfg(test)]
+pub(crate) static ONE_AT_A_TIME: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+
 #[cfg(test)]
 mod tests {
     use rustix::process::{Signal, getpid, kill_process};
@@ -258,6 +264,7 @@ mod tests {
     #[tokio::test]
     async fn a_signal_is_answered_while_the_runtime_is_busy() {
         const PATIENCE: Duration = Duration::from_secs(20);
+        let _alone = ONE_AT_A_TIME.lock().await;
         let mut signals = Signals::listen().unwrap();
         let (tell, told) = std::sync::mpsc::channel();
         let answers = signals.answer(move |got| {

@@ -10,7 +10,7 @@ use crossterm::event::{Event as Key, EventStream};
 use futures_util::StreamExt as _;
 use rustix::process::Signal;
 use safepoint::{
-    Grace, Reason, SafePoints, SessionStop, StopRequest,
+    Grace, Reason, SafePoints, StopRequest,
     event::{Event, Events},
     session::{Policy, SessionEvent},
     store::Store,
@@ -24,6 +24,7 @@ use tokio::{
 
 use super::{
     crew::Crew,
+    ends::{HUNG_UP, answers},
     hear::Heard,
     host::Host,
     items::{How, Origin, Pushed},
@@ -33,7 +34,7 @@ use super::{
     surface::Surface,
     terminal::{self, Terminal},
 };
-use crate::signals::{Got, LAST_CAP, Signals};
+use crate::signals::{self, Signals};
 
 /// How a stop is asked.
 #[derive(Clone, Copy, Debug)]
@@ -67,13 +68,13 @@ pub(super) struct Driver {
     /// Since when the terminal is the shell's.
     pub(super) away: Option<Instant>,
     /// When to go, whatever is alive.
-    go: Option<Instant>,
-    code: u8,
+    pub(super) go: Option<Instant>,
+    pub(super) code: u8,
 }
 
 /// What woke the loop. Exhaustive: each is taken in.
 enum Woke {
-    Signal(Got),
+    Signal(signals::Heard),
     /// The shell has this job go on.
     Continued,
     Key(Option<std::io::Result<Key>>),
@@ -120,6 +121,7 @@ impl Driver {
     /// Until the session has ended, or it is time to go.
     pub(super) async fn drive(mut self) -> anyhow::Result<After> {
         let mut signals = Signals::listen()?;
+        let _answers = answers(&signals, &self.host.session, &self.processes);
         let mut continued = signal(SignalKind::from_raw(Signal::CONT.as_raw()))?;
         let mut keys = EventStream::new();
         let mut events = self.host.session.events();
@@ -132,7 +134,7 @@ impl Driver {
             let woke = tokio::select! {
                 biased;
                 // Losing this branch loses nothing: the signal stays pending.
-                got = signals.next() => Woke::Signal(got),
+                heard = signals.heard() => Woke::Signal(heard),
                 // Losing this one loses nothing: that it goes on stays told.
                 Some(()) = continued.recv() => Woke::Continued,
                 // Losing this one loses nothing: a key stays in the stream.
@@ -140,13 +142,14 @@ impl Driver {
                 // Losing this one loses nothing: the message stays in the channel.
                 Some(came) = self.came.1.recv() => Woke::Came(came),
                 // Losing this one loses nothing: the reader's place moves only when an event is returned.
-                event = events.next() => Woke::Event(event),
+                event = events.next(), if self.has_room() => Woke::Event(event),
                 // Losing these loses nothing: the screen is looked at again in any case.
                 () = self.terminal.written() => Woke::Time,
                 _ = ticks.tick() => Woke::Time,
             };
             let is_over = matches!(woke, Woke::Event(None));
-            self.take(woke, &mut events);
+            self.take_signals(&mut signals);
+            self.take(woke, &mut events, &mut signals);
             if is_over || self.go.is_some_and(|go| Instant::now() >= go) {
                 break;
             }
@@ -155,19 +158,24 @@ impl Driver {
         self.end().await
     }
 
-    fn take(&mut self, woke: Woke, events: &mut Events<SessionEvent>) {
+    fn take(&mut self, woke: Woke, events: &mut Events<SessionEvent>, signals: &mut Signals) {
         match woke {
-            Woke::Signal(Got::Interrupt) => self.quit(Leave::AtOnce, 130),
-            Woke::Signal(Got::Terminate) => self.quit(Leave::AtOnce, 143),
-            // A terminal that went away, whether it says so by a signal or by the end of its keys.
-            Woke::Signal(Got::Hangup) | Woke::Key(None | Some(Err(_))) => self.quit(Leave::AtOnce, 129),
+            Woke::Signal(heard) => self.signalled(heard),
+            // A terminal that went away may say so by the end of its keys.
+            Woke::Key(None | Some(Err(_))) => self.quit(Leave::AtOnce, HUNG_UP),
             Woke::Key(Some(Ok(key))) => self.key(key),
             Woke::Continued => self.go_on(),
             Woke::Event(event) => {
                 const AT_ONCE: usize = 512;
                 let more = std::iter::from_fn(|| events.now()).take(AT_ONCE);
                 for event in event.into_iter().chain(more) {
+                    if let SessionEvent::StopAsked { .. } = event.kind {
+                        self.take_signals(signals);
+                    }
                     self.hear(event);
+                    if !self.state.has_room() {
+                        break;
+                    }
                 }
             }
             Woke::Came(Came::Back(text)) => self.state.back(&text),
@@ -272,36 +280,10 @@ impl Driver {
         drop(self.host.session.stop_turn(None, request));
     }
 
-    /// The person goes: what they said and no turn has is not sent. What others have pushed waits on.
-    fn leave(&mut self, leave: Leave) {
-        let code = if leave == Leave::AtOnce { 130 } else { 0 };
-        let own = self.host.waiting_here();
-        // The session's end must not be there before the withdrawal. Who wants to be gone at once does not wait for a store:
-        // what could not be taken back is told as waiting.
-        if leave == Leave::AtOnce && self.host.session.turn().is_some() {
-            self.quit(leave, code);
-            self.take_back(own, |_told| Came::Left);
-        } else {
-            self.take_back(own, |_told| Came::Left);
-            self.quit(leave, code);
-        }
-    }
-
-    /// Ends the session; at once means within a second, whatever is alive.
-    fn quit(&mut self, leave: Leave, code: u8) {
-        self.state.leaving = Some(leave);
-        self.code = self.code.max(code);
-        self.processes.end_jobs();
-        let cap = match leave {
-            Leave::Tidily => self.times.cleanup_cap,
-            Leave::AtOnce => {
-                self.go.get_or_insert(Instant::now() + LAST_CAP);
-                // What is left after that, the guard ends with this program.
-                LAST_CAP.mul_f64(0.75)
-            }
-        };
-        let stop = SessionStop::now().cleanup_cap(cap).reason(Reason::user("at the terminal"));
-        drop(self.host.session.stop(stop));
+    /// Whether more can be taken in: of a terminal that is slow so much waits, and what the session shows beyond that is
+    /// dropped there and counted. Its end is seen in any case.
+    fn has_room(&self) -> bool {
+        self.state.has_room() || self.state.leaving.is_some() || self.host.session.is_done()
     }
 
     fn draw(&mut self) {

@@ -3,7 +3,10 @@
 use std::{
     io::IsTerminal as _,
     process::ExitCode,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -21,7 +24,8 @@ use crate::{
     args::OnDisconnect,
     hints,
     screen::Screen,
-    signals::{Got, LAST_CAP, Signals},
+    signals::{Answered, Answers, Got, Heard, LAST_CAP, Signals, Strength},
+    view::missed,
 };
 
 /// One turn for each line, until the input or the session ends.
@@ -33,7 +37,7 @@ pub(super) async fn chat(
 ) -> anyhow::Result<ExitCode> {
     let mut lines = BufReader::new(tokio::io::stdin()).split(b'\n');
     let mut turns =
-        Turns { host, screen, times, signals: Signals::listen()?, pressed: 0, code: 0, told: None };
+        Turns { host, screen, times, signals: Signals::listen()?, pressed: Arc::default(), code: 0, told: None };
     let mut events = host.session.events();
     loop {
         let Some(line) = turns.line(&mut lines).await? else { break };
@@ -49,7 +53,7 @@ pub(super) async fn chat(
         }
     }
     processes.end_jobs();
-    let cap = if turns.pressed > 0 { LAST_CAP } else { times.cleanup_cap };
+    let cap = if turns.is_pressed() { LAST_CAP } else { times.cleanup_cap };
     drop(host.session.stop(SessionStop::now().cleanup_cap(cap)));
     drop(host.session.done().await);
     let code = ExitCode::from(turns.code);
@@ -62,7 +66,8 @@ struct Turns<'a> {
     screen: &'a Arc<Screen>,
     times: Times,
     signals: Signals,
-    pressed: u32,
+    /// How many signals have asked something of a turn; counted by the thread that hears them.
+    pressed: Arc<AtomicU32>,
     code: u8,
     /// The receipt of a turn that ended early, which was shown but for its last line.
     told: Option<Arc<Receipt>>,
@@ -120,12 +125,13 @@ impl Turns<'_> {
 
     /// Shows a turn until it is quiet.
     async fn follow(&mut self, events: &mut safepoint::event::Events<SessionEvent>) -> After {
+        let _answers = self.answers();
         loop {
             let event = tokio::select! {
                 biased;
                 // Losing this branch loses nothing: the signal stays pending.
-                got = self.signals.next() => {
-                    self.stop(got);
+                heard = self.signals.heard() => {
+                    self.signalled(heard);
                     continue;
                 }
                 // Losing this one loses nothing: the reader's place moves only when an event is returned.
@@ -139,6 +145,10 @@ impl Turns<'_> {
             match event.kind {
                 SessionEvent::Run { event, .. } => self.show(&event.kind),
                 SessionEvent::TurnEnded { fate, receipt, .. } => {
+                    // What ended it was asked a moment before its end was seen.
+                    while let Some(heard) = self.signals.heard_already() {
+                        self.signalled(heard);
+                    }
                     self.ended(fate, &receipt);
                     // Another line would wait behind the decision.
                     if matches!(fate, Fate::Suspended(_)) {
@@ -151,7 +161,7 @@ impl Turns<'_> {
                 }
                 SessionEvent::TurnQuiet { survivors, .. } => {
                     self.tell_end(Some(event.at), &survivors);
-                    let is_over = self.pressed > 0 || self.code == SUSPENDED;
+                    let is_over = self.is_pressed() || self.code == SUSPENDED;
                     return if is_over { After::Leave } else { After::Next };
                 }
                 _ => {}
@@ -172,22 +182,28 @@ impl Turns<'_> {
         }
     }
 
-    fn stop(&mut self, got: Got) {
-        self.pressed += 1;
-        self.code = code(got);
-        let request = match (self.pressed, Grace::try_from(self.times.grace)) {
-            (1, Ok(grace)) if got != Got::Hangup => {
-                StopRequest::graceful(grace).cleanup_cap(self.times.cleanup_cap)
-            }
-            _ => StopRequest::now().cleanup_cap(LAST_CAP),
-        };
+    /// From now on a signal is asked of the turn as it is heard, whatever is shown meanwhile (S12.5).
+    fn answers(&self) -> Answers {
+        let (host, pressed, times) = (Arc::clone(self.host), Arc::clone(&self.pressed), self.times);
+        self.signals.answer(move |got| Some(stop(got, &host, &pressed, times)))
+    }
+
+    fn signalled(&mut self, heard: Heard) {
+        if heard.answered == Answered::NotYet {
+            stop(heard.got, self.host, &self.pressed, self.times);
+        }
+        self.code = code(heard.got);
         self.screen.note("stopping…");
-        drop(self.host.session.stop_turn(None, request.because(Reason::user("a signal"))));
+    }
+
+    fn is_pressed(&self) -> bool {
+        self.pressed.load(Ordering::Relaxed) > 0
     }
 
     fn show(&self, kind: &EventKind) {
         match kind {
             EventKind::Text(text) => self.screen.text(text),
+            EventKind::Missed { count } => self.screen.note(&missed(*count)),
             EventKind::Fact(fact) => match &**fact {
                 Fact::ModelEnded { .. } => self.screen.end_line(),
                 Fact::CallStarted { name, args, .. } => {
@@ -216,13 +232,26 @@ impl Turns<'_> {
             _ => {
                 self.screen.note(parts(&receipt.to_string()).0);
                 self.told = Some(Arc::clone(receipt));
-                if self.pressed == 0 {
+                if !self.is_pressed() {
                     const STOPPED: u8 = 10;
                     self.code = STOPPED;
                 }
             }
         }
     }
+}
+
+/// Asks the turn at work what a signal asks of it.
+fn stop(got: Got, host: &Host, pressed: &AtomicU32, times: Times) -> Strength {
+    let is_first = pressed.fetch_add(1, Ordering::Relaxed) == 0;
+    let (request, strength) = match Grace::try_from(times.grace) {
+        Ok(grace) if is_first && got != Got::Hangup => {
+            (StopRequest::graceful(grace).cleanup_cap(times.cleanup_cap), Strength::AtSafePoint)
+        }
+        _ => (StopRequest::now().cleanup_cap(LAST_CAP), Strength::Now),
+    };
+    drop(host.session.stop_turn(None, request.because(Reason::user("a signal"))));
+    strength
 }
 
 /// What a receipt says of the turn, and its last line, which says what of it is alive.

@@ -210,13 +210,34 @@ impl State {
         std::mem::take(&mut self.above)
     }
 
-    /// More of the model's text. Whole lines go up; the rest is shown in the pane.
+    /// Whether more may be put above before that is drawn.
+    pub(super) fn has_room(&self) -> bool {
+        const MOST: usize = 1024;
+        self.above.len() < MOST
+    }
+
+    /// More of the model's text. Whole lines go up; the rest is shown in the pane, and drawn anew with each frame, so a line that
+    /// never ends goes up in pieces.
     pub(super) fn text(&mut self, text: &str) {
-        self.partial.push_str(text);
-        while let Some(end) = self.partial.find('\n') {
-            let line: String = self.partial.drain(..=end).collect();
-            self.text_line(line.trim_end_matches(['\n', '\r']));
+        const LONGEST: usize = 16 << 10;
+        for mut line in text.split_inclusive('\n') {
+            while self.partial.len() + line.len() > LONGEST {
+                let fits = LONGEST.saturating_sub(self.partial.len()).min(line.len());
+                let fits = (0..=fits).rev().find(|end| line.is_char_boundary(*end)).unwrap_or(0);
+                self.partial.push_str(&line[..fits]);
+                line = &line[fits..];
+                self.line_up();
+            }
+            self.partial.push_str(line);
+            if line.ends_with('\n') {
+                self.line_up();
+            }
         }
+    }
+
+    fn line_up(&mut self) {
+        let line = std::mem::take(&mut self.partial);
+        self.text_line(line.trim_end_matches(['\n', '\r']));
     }
 
     /// The line of text that has begun, as rows.
