@@ -12,6 +12,8 @@ mod before;
 mod burst;
 #[path = "e2e/children.rs"]
 mod children;
+#[path = "e2e/delays.rs"]
+mod delays;
 #[path = "e2e/elsewhere.rs"]
 mod elsewhere;
 #[path = "e2e/failover.rs"]

@@ -5,7 +5,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use safepoint_scope::Permit;
+use safepoint_scope::{Permit, Scope};
 
 use super::{
     model_call::CallModel,
@@ -59,7 +59,7 @@ pub(super) enum Shown {
 pub(super) async fn perform(permit: Permit<CallModel>, reply: Reply, page: Page, on_cut: OnCut) {
     let scope = permit.into_scope();
     let word = Word::or(&page.shared, Msg::ModelEnded { round: page.round, error: Some(dead()) });
-    let reading = read(reply, &page, on_cut);
+    let reading = read(reply, &page, (on_cut, &scope));
     let read = match on_cut {
         // It hears the stop itself, so that the exchange is released while the conductor still records what was asked.
         OnCut::Release => scope.run(reading).await,
@@ -72,7 +72,11 @@ pub(super) async fn perform(permit: Permit<CallModel>, reply: Reply, page: Page,
     }
 }
 
-async fn read(mut reply: Reply, page: &Page, on_cut: OnCut) -> Result<(), ModelError> {
+async fn read(
+    mut reply: Reply,
+    page: &Page,
+    (on_cut, scope): (OnCut, &Scope),
+) -> Result<(), ModelError> {
     while let Some(delta) = reply.next().await {
         let delta = match delta {
             Err(error) if error.kind() == ModelErrorKind::OutputBytes => {
@@ -88,7 +92,10 @@ async fn read(mut reply: Reply, page: &Page, on_cut: OnCut) -> Result<(), ModelE
         if is_last || room == Room::Spent && on_cut == OnCut::Release {
             break;
         }
-        // A stream that always has one more must not keep the stop from being heard.
+        // A stream that always has one more must not keep the stop from being heard: it is looked for between any two.
+        if on_cut == OnCut::Release && scope.is_stopping() {
+            tokio::task::yield_now().await;
+        }
         tokio::task::coop::consume_budget().await;
     }
     reply.end()
@@ -144,8 +151,8 @@ impl Page {
             {
                 None
             }
-            Delta::Text(text) => unsaid(&self.said, text).map(EventKind::Text),
-            Delta::Reasoning(text) => Some(EventKind::Reasoning(text)),
+            Delta::Text(text) => unsaid(&self.said, text).map(|text| EventKind::Text(text.into())),
+            Delta::Reasoning(text) => Some(EventKind::Reasoning(text.into())),
             Delta::CallBegun { name } => Some(EventKind::CallBegun(name)),
             Delta::Usage(usage) => Some(EventKind::Usage(usage)),
             Delta::Retrying { failed, after, error } | Delta::Rejoining { failed, after, error } => {
