@@ -135,8 +135,10 @@ impl History {
             .calls()
             .map(|call| CallResult::of_text(call.id.clone(), &call.name, call_note, Verdict::Bad))
             .collect();
-        let (calls, mut blocks): (Vec<Block>, Vec<Block>) =
-            Arc::unwrap_or_clone(message).blocks.into_iter().partition(|block| matches!(block, Block::Call(_)));
+        let (calls, mut blocks): (Vec<Block>, Vec<Block>) = Arc::unwrap_or_clone(message)
+            .blocks
+            .into_iter()
+            .partition(|block| matches!(block, Block::Call(_)));
         blocks.push(Block::Text { text: note::INTERRUPTED.into() });
         blocks.extend(calls);
         self.push(Entry::Assistant(AssistantMessage { blocks }.into()));

@@ -36,8 +36,15 @@ pub(super) async fn chat(
     times: Times,
 ) -> anyhow::Result<ExitCode> {
     let mut lines = BufReader::new(tokio::io::stdin()).split(b'\n');
-    let mut turns =
-        Turns { host, screen, times, signals: Signals::listen()?, pressed: Arc::default(), code: 0, told: None };
+    let mut turns = Turns {
+        host,
+        screen,
+        times,
+        signals: Signals::listen()?,
+        pressed: Arc::default(),
+        code: 0,
+        told: None,
+    };
     let mut events = host.session.events();
     loop {
         let Some(line) = turns.line(&mut lines).await? else { break };

@@ -103,10 +103,8 @@ fn a_flood_of_events_does_not_hold_up_signals() {
     while delays.len() < TRIES && delays.iter().all(|delay| *delay > PROMPT) {
         let flood = runtime.block_on(Flood::start(Wire::OpenAi, Field::Nothing, 1)).unwrap();
         let mut lines = tempfile::tempfile().unwrap();
-        let child = asked(&flood.url(), "openai", &["--json"])
-            .stdout(lines.try_clone().unwrap())
-            .spawn()
-            .unwrap();
+        let child =
+            asked(&flood.url(), "openai", &["--json"]).stdout(lines.try_clone().unwrap()).spawn().unwrap();
         runtime.block_on(flood.until(5 * MIB)).unwrap();
         let asked = Timestamp::now();
         signal(&child, Signal::INT);

@@ -305,13 +305,18 @@ impl Conductor {
         call_id: &CallId,
         closing: Closing,
     ) -> Result<(), Broken> {
-        if let Some(asker) = self.asking.remove(id) {
+        let closed = self.closed(id.clone(), call_id, closing);
+        self.record(closed).await?;
+        Ok(())
+    }
+
+    /// Nobody is asked this any more; what is to be recorded of it.
+    pub(super) fn closed(&mut self, id: ApprovalId, call_id: &CallId, closing: Closing) -> Fact {
+        if let Some(asker) = self.asking.remove(&id) {
             asker.drop_now();
         }
         let answer = closing.answer();
-        self.shared.tree.closes(id, closing.into());
-        let call_id = call_id.clone();
-        self.record(Fact::ApprovalClosed { id: id.clone(), call_id, answer }).await?;
-        Ok(())
+        self.shared.tree.closes(&id, closing.into());
+        Fact::ApprovalClosed { id, call_id: call_id.clone(), answer }
     }
 }

@@ -17,15 +17,24 @@ use crate::{
     event::Fact,
     executor::{self, Board, Ending, Job, RunCall},
     hook::{HookOf, HookedCall},
-    ids::CallId,
+    ids::{ApprovalId, CallId},
     machine::{Call, Questions, Step},
     message::ToolCall,
     receipt::{CallReport, CallStatus, StoppedBy},
-    shared::Msg,
+    shared::{Closing, Msg},
     spans,
     tool::{CallSite, Cx, EffectClass, OnFailure},
     toolset::Work,
 };
+
+/// A call of which nothing runs as the run ends.
+pub(super) struct Unbegun {
+    pub(super) call: ToolCall,
+    pub(super) ending: Ending,
+    /// Questions about it, and of a run below that is its work, which nobody asks any more: a child run asks again when it is
+    /// taken up again (S8.3).
+    pub(super) asked: Vec<ApprovalId>,
+}
 
 impl Conductor {
     pub(super) async fn start_calls(&mut self, calls: Vec<usize>, gate: SafePoints) -> Result<(), Broken> {
@@ -205,13 +214,15 @@ impl Conductor {
         Ok(())
     }
 
-    /// The same for calls of which nothing ran: their ends are recorded in one, so that a stop does not wait for each (S12.5).
-    pub(super) async fn end_unbegun(&mut self, ended: Vec<(ToolCall, Ending)>) -> Result<(), Broken> {
+    /// The same for calls of which nothing runs: all of it is recorded in one, so that a stop does not wait for each (S12.5).
+    pub(super) async fn end_unbegun(&mut self, ended: Vec<Unbegun>) -> Result<(), Broken> {
         if ended.is_empty() {
             return Ok(());
         }
         let (mut facts, mut reports) = (Vec::new(), Vec::new());
-        for (call, ending) in ended {
+        for Unbegun { call, ending, asked } in ended {
+            let withdrawn = asked.into_iter().map(|id| self.closed(id, &call.id, Closing::Withdrawn));
+            facts.extend(withdrawn);
             let (report, result, extent) = ending.into_parts(&call, self.machine.rounds());
             facts.push(Fact::CallEnded { report: report.clone(), result, extent });
             reports.push(report);

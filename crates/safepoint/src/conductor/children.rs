@@ -178,16 +178,6 @@ impl Conductor {
         ending
     }
 
-    /// Takes back the questions of a suspended child run; it asks again when it is taken up again (S8.3).
-    pub(super) async fn withdraw_inside(&mut self, call: &Call) -> Result<Vec<ApprovalId>, Broken> {
-        let Step::Suspended { approvals, .. } = &call.step else { return Ok(Vec::new()) };
-        let ids: Vec<ApprovalId> = approvals.iter().map(|request| request.id.clone()).collect();
-        for id in &ids {
-            self.close(id, &call.call.id, Closing::Withdrawn).await?;
-        }
-        Ok(ids)
-    }
-
     /// An attached child run has ended, and its call with it.
     pub(super) fn child_ended(&mut self, id: &CallId, ending: &Ending) {
         if let Some(child) = &ending.child {

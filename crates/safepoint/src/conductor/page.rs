@@ -72,11 +72,7 @@ pub(super) async fn perform(permit: Permit<CallModel>, reply: Reply, page: Page,
     }
 }
 
-async fn read(
-    mut reply: Reply,
-    page: &Page,
-    (on_cut, scope): (OnCut, &Scope),
-) -> Result<(), ModelError> {
+async fn read(mut reply: Reply, page: &Page, (on_cut, scope): (OnCut, &Scope)) -> Result<(), ModelError> {
     while let Some(delta) = reply.next().await {
         let delta = match delta {
             Err(error) if error.kind() == ModelErrorKind::OutputBytes => {

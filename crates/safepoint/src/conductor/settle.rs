@@ -10,7 +10,7 @@ use tracing::Span;
 
 use super::{
     Broken, Conductor,
-    calls::{entry_of, is_of_a_failure, run_failed},
+    calls::{Unbegun, entry_of, is_of_a_failure, run_failed},
     late::unended,
 };
 use crate::{
@@ -99,27 +99,19 @@ impl Conductor {
         let keeps_questions = self.keeps_questions(ending);
         let mut unbegun = Vec::new();
         for call in self.machine.open_calls() {
-            let stop = (reason.clone().unwrap_or_else(run_failed), StoppedBy::Run);
-            let ending = self.unbegun(&call, entry_of(&call), stop);
-            if matches!(call.step, Step::Wanted | Step::Approved(_) | Step::Cleared { .. } | Step::Again { .. }) {
-                unbegun.push((call.call, ending));
-                continue;
-            }
-            // In their order.
-            self.end_unbegun(std::mem::take(&mut unbegun)).await?;
-            match &call.step {
+            let asked: Vec<ApprovalId> = match &call.step {
                 Step::Asked(_) | Step::Suspended { .. } if keeps_questions => {
                     self.ask_no_longer(&call.step);
                     continue;
                 }
-                Step::Asked(request) => {
-                    withdrawn.push(request.id.clone());
-                    self.close(&request.id, &call.call.id, Closing::Withdrawn).await?;
-                }
-                _ => {}
-            }
-            withdrawn.extend(self.withdraw_inside(&call).await?);
-            self.end_call(&call.call, ending).await?;
+                Step::Asked(request) => vec![request.id.clone()],
+                Step::Suspended { approvals, .. } => approvals.iter().map(|asked| asked.id.clone()).collect(),
+                _ => Vec::new(),
+            };
+            withdrawn.extend(asked.iter().cloned());
+            let stop = (reason.clone().unwrap_or_else(run_failed), StoppedBy::Run);
+            let ending = self.unbegun(&call, entry_of(&call), stop);
+            unbegun.push(Unbegun { call: call.call, ending, asked });
         }
         self.end_unbegun(unbegun).await
     }

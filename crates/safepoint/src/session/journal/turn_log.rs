@@ -201,12 +201,18 @@ impl TurnLog {
         Ok(place)
     }
 
-    /// In one, where they change nothing but the journal.
+    /// In one, where nothing is to be asked of the store before or behind them.
     async fn write_all(&self, records: Vec<Record>, limit: Duration) -> Result<u64, LogError> {
-        let is_alone = |record: &Record| {
-            !matches!(*record.fact, Fact::ApprovalAsked(_) | Fact::ApprovalClosed { .. } | Fact::SteerTaken { .. })
+        // A question, a decision and a steer are more than their record.
+        let is_more = |record: &Record| {
+            matches!(
+                *record.fact,
+                Fact::ApprovalAsked(_)
+                    | Fact::ApprovalClosed { answer: Answered::Decided(_), .. }
+                    | Fact::SteerTaken { .. }
+            )
         };
-        if !records.iter().all(is_alone) {
+        if records.iter().any(is_more) {
             let mut first = None;
             for record in records {
                 let place = self.write(record, limit).await?;
