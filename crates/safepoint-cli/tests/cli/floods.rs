@@ -141,12 +141,9 @@ fn a_chat_that_draws_a_flood_is_ended_by_a_signal() {
         let before = chat.spent().unwrap();
         chat.signal(ends);
         let mut after = before;
-        let asked = Instant::now();
-        while let Some(spent) = chat.spent() {
-            after = spent;
-            assert!(asked.elapsed() < PATIENCE, "{ends:?}: it goes on");
-            std::thread::sleep(Duration::from_millis(2));
-        }
+        until(format_args!("{ends:?}: the chat has ended"), || {
+            chat.spent().inspect(|spent| after = *spent).is_none()
+        });
         assert_eq!(chat.end().0, code);
         assert!(after - before < LITTLE, "{ends:?}: it took {:?} of the processor", after - before);
     }

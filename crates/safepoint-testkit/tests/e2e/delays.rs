@@ -26,6 +26,7 @@ use safepoint_models::{anthropic, gemini, openai, responses};
 use safepoint_testkit::{
     flood::{FIELDS, Field, Flood},
     server::Wire,
+    wait::{self, InTime as _},
 };
 use tokio::runtime::{Builder, Runtime};
 
@@ -112,7 +113,7 @@ fn stopped(flood: &Flood, wire: Wire, far: u64) -> (u64, Duration) {
         flood.until(far).await.unwrap();
         let (polled, began) = (polls.load(Ordering::Relaxed), spent());
         handle.stop(StopRequest::now());
-        let outcome = handle.done().await;
+        let outcome = handle.done().in_time("the run settles").await;
         let took = spent().saturating_sub(began);
         assert_eq!(outcome.ending(), Ending::Stopped, "{outcome:?}");
         (polls.load(Ordering::Relaxed) - polled, took)
@@ -149,11 +150,9 @@ fn a_flood_of_a_peer_does_not_delay_a_stop() {
             started(&handle, 1).await;
             let began = spent();
             handle.stop(StopRequest::now());
-            while told.get().is_none() {
-                tokio::task::yield_now().await;
-            }
+            wait::so("the peer is told", || told.get().is_some()).await;
             let took = spent().saturating_sub(began);
-            assert_eq!(handle.done().await.ending(), Ending::Stopped);
+            assert_eq!(handle.done().in_time("the run settles").await.ending(), Ending::Stopped);
             took
         })
     });

@@ -15,6 +15,7 @@ use safepoint_testkit::{
     script::{Reply, Script},
     scripted::ScriptedModel,
     tools::GateTools,
+    wait::InTime as _,
 };
 use serde_json::{Value, json};
 
@@ -46,11 +47,11 @@ async fn stopped(tool: &str, calls: usize) -> (u64, Vec<(String, String)>) {
     tools.valve().came(1).await;
     let (before, began) = (store.commits(), Instant::now());
     session.stop(SessionStop::now());
-    assert!(matches!(item.fate().await, Fate::Interrupted(_)));
+    assert!(matches!(item.fate().in_time("the turn ends").await, Fate::Interrupted(_)));
     let (took, after) = (began.elapsed(), store.commits());
     let commits = after.all - before.all;
     println!("{commits} commits, {} of them synced, {took:?}", after.durable - before.durable);
-    session.done().await;
+    session.done().in_time("the session ends").await;
     assert!(matches!(store.check(&id).await.unwrap(), Verdict::Sound(_)));
     (commits, recorded(&store, &id).await)
 }
