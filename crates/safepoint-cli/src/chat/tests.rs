@@ -28,6 +28,7 @@ use super::{
 
 mod ended;
 mod handed;
+mod streams;
 
 const COLUMNS: u16 = 80;
 const ROWS: u16 = 24;
@@ -602,36 +603,6 @@ fn what_is_not_shown_of_an_output_is_told() {
     world.shows("… 1288890 bytes in all: /somewhere/spilled");
     called(&mut world, 2, Extent::Truncated { bytes: 1_000, file: None });
     world.shows("… 1000 bytes in all, of which the beginning and the end are kept");
-}
-
-/// Text goes up line by line; the line that has begun is shown below; nothing of it is lost at a cut.
-#[test]
-fn text_streams_and_a_cut_loses_none_of_it() {
-    let mut world = World::at_work();
-    world.run(EventKind::Text("one **two**\nthr".into()));
-    world.shows("one two");
-    world.shows("thr");
-    assert!(world.above.iter().all(|line| !line.to_string().contains("thr")), "not yet in the scrollback");
-    world.ended(Fate::Interrupted(turn(1)));
-    world.screen();
-    assert!(world.above.iter().any(|line| line.to_string() == "thr"));
-}
-
-/// S12.5: a line that never ends costs no more than any other: it goes up in pieces, and nothing of it is lost.
-#[test]
-fn a_line_without_an_end_goes_up_in_pieces() {
-    let mut world = World::at_work();
-    let piece = "ü".repeat(1000);
-    for _ in 0..100 {
-        world.run(EventKind::Text(piece.as_str().into()));
-    }
-    let drawn = world.state.partial().iter().map(|line| line.to_string().len()).sum::<usize>();
-    assert!(drawn < 20_000, "{drawn} bytes are drawn with each frame");
-    world.run(EventKind::Text("ж".repeat(100_000).into()));
-    world.ended(Fate::Interrupted(turn(1)));
-    world.screen();
-    let shown: String = world.above.iter().map(ToString::to_string).collect();
-    assert_eq!((shown.matches('ü').count(), shown.matches('ж').count()), (100_000, 100_000));
 }
 
 /// Nothing is wider than the terminal, however much there is of everything.

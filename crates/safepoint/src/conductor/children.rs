@@ -31,7 +31,7 @@ use crate::{
     message::{ToolCall, UserMessage},
     model::OnCut,
     receipt::{CallStatus, ChildReport, Effect, Quiet, Receipt, StoppedBy, WorkKind},
-    shared::{Closing, Decided, Msg, Parking, Shared},
+    shared::{Decided, Msg, Parking, Shared},
     spans,
     usage::Usage,
 };

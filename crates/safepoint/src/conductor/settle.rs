@@ -23,7 +23,6 @@ use crate::{
     machine::Step,
     outcome::{Answer, Ended, LastWords, Outcome, Persisted, RunError, Stopped, Waiting},
     receipt::{Ending, Quiet, Receipt, StoppedBy},
-    shared::Closing,
     spans,
     usage::Usage,
 };

@@ -1,0 +1,35 @@
+//! A model's text while it streams.
+
+use safepoint::{event::EventKind, session::Fate};
+
+use super::{World, turn};
+
+/// Text goes up line by line; the line that has begun is shown below; nothing of it is lost at a cut.
+#[test]
+fn text_streams_and_a_cut_loses_none_of_it() {
+    let mut world = World::at_work();
+    world.run(EventKind::Text("one **two**\nthr".into()));
+    world.shows("one two");
+    world.shows("thr");
+    assert!(world.above.iter().all(|line| !line.to_string().contains("thr")), "not yet in the scrollback");
+    world.ended(Fate::Interrupted(turn(1)));
+    world.screen();
+    assert!(world.above.iter().any(|line| line.to_string() == "thr"));
+}
+
+/// S12.5: a line that never ends costs no more than any other: it goes up in pieces, and nothing of it is lost.
+#[test]
+fn a_line_without_an_end_goes_up_in_pieces() {
+    let mut world = World::at_work();
+    let piece = "ü".repeat(1000);
+    for _ in 0..100 {
+        world.run(EventKind::Text(piece.as_str().into()));
+    }
+    let drawn = world.state.partial().iter().map(|line| line.to_string().len()).sum::<usize>();
+    assert!(drawn < 20_000, "{drawn} bytes are drawn with each frame");
+    world.run(EventKind::Text("ж".repeat(100_000).into()));
+    world.ended(Fate::Interrupted(turn(1)));
+    world.screen();
+    let shown: String = world.above.iter().map(ToString::to_string).collect();
+    assert_eq!((shown.matches('ü').count(), shown.matches('ж').count()), (100_000, 100_000));
+}
