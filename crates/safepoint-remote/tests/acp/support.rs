@@ -19,7 +19,7 @@ use safepoint_testkit::{
 use serde_json::Value;
 
 /// How long anything may take on a busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Whatever the machine does meanwhile, an agent that says nothing is gone by then, and that is known.
 pub(crate) const AMPLE: Duration = Duration::from_secs(8);
