@@ -3,7 +3,10 @@
 //! **Invariants:** every change is a job of the writer's thread, in a transaction that it may share with others; what
 //! is read comes from connections that cannot write.
 
-use std::{path::Path, time::Duration};
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
 
 use jiff::Timestamp;
 use rusqlite::Connection;
@@ -36,7 +39,7 @@ use fail::Fail;
 pub use options::{Moment, Options, Probe};
 use reader::Reader;
 pub use writer::Commits;
-use writer::Writer;
+use writer::{Stake, Writer};
 
 /// A store in one file.
 #[derive(Debug)]
@@ -108,13 +111,41 @@ impl SqliteStore {
         writer.close();
     }
 
+    /// What anybody may ask.
     fn write<T: Send + 'static>(
         &self,
+        class: Class,
+        work: impl FnMut(&Connection, Timestamp) -> Result<T, Fail> + Send + 'static,
+    ) -> Answer<'static, T> {
+        self.write_as(Stake::None, class, work)
+    }
+
+    fn write_as<T: Send + 'static>(
+        &self,
+        stake: Stake,
         class: Class,
         mut work: impl FnMut(&Connection, Timestamp) -> Result<T, Fail> + Send + 'static,
     ) -> Answer<'static, T> {
         let clock = self.outside.clone();
-        self.writer.ask(class, move |connection| work(connection, clock.now()))
+        self.writer.ask((class, stake), move |connection| work(connection, clock.now()))
+    }
+}
+
+/// When something was asked that counts only from when it is done: it may have waited for others before.
+#[derive(Clone, Copy)]
+struct Asked {
+    since: Since,
+    at: Instant,
+}
+
+impl Asked {
+    fn now() -> Self {
+        Self { since: Since::now(), at: Instant::now() }
+    }
+
+    /// Now that the wait is over. The task's clock can be read only where the task is.
+    fn waited(self) -> Since {
+        self.since.later_by(self.at.elapsed())
     }
 }
 
@@ -141,8 +172,9 @@ impl Store for SqliteStore {
     }
 
     fn acquire(&self, session: &SessionId, owner: Owner, ttl: Duration) -> Answer<'_, Lease> {
-        let (id, outside, began) = (session.clone(), self.outside.clone(), Since::now());
-        self.write(Class::Recorded, move |connection, _| {
+        let (id, outside, asked) = (session.clone(), self.outside.clone(), Asked::now());
+        self.write_as(Stake::Takes, Class::Recorded, move |connection, _| {
+            let began = asked.waited();
             let held = Held::by(owner.clone(), ttl, &outside);
             let epoch = leases::acquire(connection, &id, &held, &outside)?;
             Ok(Lease::new(id.clone(), epoch, ttl, began))
@@ -150,8 +182,9 @@ impl Store for SqliteStore {
     }
 
     fn renew(&self, lease: &Lease) -> Answer<'_, Lease> {
-        let (lease, outside, began) = (lease.clone(), self.outside.clone(), Since::now());
-        self.write(Class::Recorded, move |connection, _| {
+        let (lease, outside, asked) = (lease.clone(), self.outside.clone(), Asked::now());
+        self.write_as(Stake::Holds, Class::Recorded, move |connection, _| {
+            let began = asked.waited();
             leases::renew(connection, &lease, &outside)?;
             Ok(Lease::new(lease.session().clone(), lease.epoch(), lease.ttl(), began))
         })
@@ -159,12 +192,16 @@ impl Store for SqliteStore {
 
     fn release(&self, lease: &Lease) -> Answer<'_, ()> {
         let lease = lease.clone();
-        self.write(Class::Recorded, move |connection, _| leases::release(connection, &lease))
+        self.write_as(Stake::GivesBack, Class::Recorded, move |connection, _| {
+            leases::release(connection, &lease)
+        })
     }
 
     fn append(&self, lease: &Lease, writes: Vec<Write>, class: Class) -> Answer<'_, Appended> {
         let lease = lease.clone();
-        self.write(class, move |connection, now| journal::append(connection, &lease, &writes, now))
+        self.write_as(Stake::Holds, class, move |connection, now| {
+            journal::append(connection, &lease, &writes, now)
+        })
     }
 
     fn read(&self, session: &SessionId, from: u64, most: usize) -> Answer<'_, Page> {

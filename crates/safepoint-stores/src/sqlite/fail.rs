@@ -1,6 +1,6 @@
 //! What can go wrong below, and what it is called above.
 
-use rusqlite::ErrorCode;
+use rusqlite::{ErrorCode, ffi};
 use safepoint::store::{Cause, Error};
 
 /// A refusal of ours, or a failure of SQLite.
@@ -34,9 +34,12 @@ impl From<Fail> for Error {
 /// A failure after which nothing was written.
 pub(super) fn told(error: rusqlite::Error) -> Error {
     let code = error.sqlite_error_code();
+    // It says so of the file that several processes share, and needs at least that much of.
+    let is_full = code == Some(ErrorCode::DiskFull)
+        || error.sqlite_error().is_some_and(|error| error.extended_code == ffi::SQLITE_IOERR_SHMSIZE);
     let cause = Cause::new(error);
     match code {
-        Some(ErrorCode::DiskFull) => Error::Full(cause),
+        _ if is_full => Error::Full(cause),
         Some(ErrorCode::ReadOnly) => Error::ReadOnly(cause),
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Error::Busy(cause),
         _ => Error::Failed(cause),
@@ -54,7 +57,7 @@ pub(super) fn told_of_commit(error: rusqlite::Error) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use rusqlite::{Error as Below, ffi};
+    use rusqlite::Error as Below;
 
     use super::*;
 
@@ -66,6 +69,7 @@ mod tests {
     #[test]
     fn a_failed_commit_is_uncertain_unless_its_end_cannot_have_been_written() {
         assert!(matches!(told_of_commit(below(ffi::SQLITE_FULL)), Error::Full(_)));
+        assert!(matches!(told(below(ffi::SQLITE_IOERR_SHMSIZE)), Error::Full(_)));
         assert!(matches!(told_of_commit(below(ffi::SQLITE_READONLY)), Error::ReadOnly(_)));
         assert!(matches!(told_of_commit(below(ffi::SQLITE_BUSY)), Error::Busy(_)));
         for code in [ffi::SQLITE_IOERR_FSYNC, ffi::SQLITE_IOERR_WRITE, ffi::SQLITE_CORRUPT] {

@@ -14,14 +14,14 @@ use super::{
     fail::{self, Fail},
     options::Options,
     schema,
-    turn::Turn,
+    turn::{Turn, Who},
 };
 
 /// An open file of the right version.
 #[derive(Debug)]
 pub(super) struct File {
     path: PathBuf,
-    busy: Duration,
+    patience: Duration,
     access: Access,
     /// Where it can be written.
     pub(super) writer: Result<Connection, Error>,
@@ -41,7 +41,7 @@ impl File {
     pub(super) fn open(path: &Path, options: &Options) -> Result<Self, Error> {
         let mut file = Self {
             path: path.to_owned(),
-            busy: options.busy,
+            patience: options.patience,
             access: Access::Shared,
             writer: Err(Error::Gone),
             turn: None,
@@ -56,14 +56,14 @@ impl File {
     }
 
     fn open_in(&mut self, turn: Option<&mut Turn>, options: &Options) -> Result<(), Error> {
-        let held = turn.map(|turn| turn.take(OPENING.max(options.busy))).transpose()?;
+        let held = turn.map(|turn| turn.take(Who::Comer, &options.until(Who::Comer))).transpose()?;
         let opened = self.open_in_turn(options);
         drop(held);
         opened
     }
 
     fn open_in_turn(&mut self, options: &Options) -> Result<(), Error> {
-        match patiently(options.busy, || self.for_writing(options)) {
+        match patiently(self.patience, || self.for_writing(options)) {
             Ok(connection) => self.writer = Ok(connection),
             Err(Fail::Sqlite(error)) if may_be_read(&error) && self.path.exists() => {
                 self.for_reading(error)?
@@ -71,7 +71,7 @@ impl File {
             Err(fail) => return Err(fail.into()),
         }
         let version = match &self.writer {
-            Ok(connection) => patiently(options.busy, || schema::bring_up(connection)),
+            Ok(connection) => patiently(self.patience, || schema::bring_up(connection)),
             Err(_) => schema::must_be_known(&self.reader()?),
         };
         Ok(version?)
@@ -83,7 +83,7 @@ impl File {
             | OpenFlags::SQLITE_OPEN_CREATE
             | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(&self.path, flags)?;
-        connection.busy_timeout(self.busy)?;
+        connection.busy_timeout(self.patience)?;
         // Before anything is changed: it may be somebody else's.
         schema::must_be_ours(&connection)?;
         // The first to write: says whether it can be written at all.
@@ -121,21 +121,18 @@ impl File {
             OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
         let alone = if self.access == Access::Alone { "?immutable=1" } else { "" };
         let uri = format!("file:{}{alone}", escaped(&self.path));
-        let connection = patiently(self.busy, || Ok(Connection::open_with_flags(&uri, flags)?))?;
-        connection.busy_timeout(self.busy).map_err(fail::told)?;
+        let connection = patiently(self.patience, || Ok(Connection::open_with_flags(&uri, flags)?))?;
+        connection.busy_timeout(self.patience).map_err(fail::told)?;
         connection.set_prepared_statement_cache_capacity(STATEMENTS);
         Ok(connection)
     }
 }
 
-/// How long opening waits for others that open or write, at least: they may be many, and each does so once.
-const OPENING: Duration = Duration::from_secs(30);
 /// Statements that are kept prepared: more than there are.
 const STATEMENTS: usize = 64;
 /// Pages that wait beside the file before a commit itself must move them.
 const LATEST_CHECKPOINT: u32 = 16_384;
 
-/// Whether what cannot be written may be readable.
 /// Tries again while another process has the file to itself. SQLite waits for most locks itself, but not for one that is
 /// changing the journal's mode, taking up what a killed process left in the log, or closing as the last
 /// (<https://sqlite.org/wal.html>, "Sometimes queries return SQLITE_BUSY in WAL mode").
@@ -163,6 +160,7 @@ fn may_be_written(path: &Path) -> bool {
     }
 }
 
+/// Whether what cannot be written may be readable.
 fn may_be_read(error: &rusqlite::Error) -> bool {
     use rusqlite::ErrorCode::{CannotOpen, PermissionDenied, ReadOnly};
     matches!(error.sqlite_error_code(), Some(CannotOpen | PermissionDenied | ReadOnly))

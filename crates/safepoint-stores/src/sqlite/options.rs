@@ -4,14 +4,18 @@ use std::{fmt, io, sync::Arc, time::Duration};
 
 use safepoint::store::Outside;
 
+use super::turn::{Until, Who};
+
 /// How a store in a file is opened.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Options {
     /// The world outside.
     pub outside: Outside,
-    /// How long a write waits for another process's. Default 5 s.
+    /// How long what the holder of a session writes waits for other processes. Default 5 s.
     pub busy: Duration,
+    /// How long everything else waits for them: an opening, the taking of a session, what others put into one. Default 60 s.
+    pub patience: Duration,
     /// How large the file may become, in bytes: a write that needs more says that the store is full. Default: as large
     /// as the disk allows.
     pub most_bytes: Option<u64>,
@@ -41,11 +45,20 @@ pub enum Moment {
 impl Default for Options {
     fn default() -> Self {
         const BUSY: Duration = Duration::from_secs(5);
-        Self { outside: Outside::default(), busy: BUSY, most_bytes: None, probe: None }
+        const PATIENCE: Duration = Duration::from_secs(60);
+        Self { outside: Outside::default(), busy: BUSY, patience: PATIENCE, most_bytes: None, probe: None }
     }
 }
 
 impl Options {
+    /// How long this one waits.
+    pub(super) fn until(&self, who: Who) -> Until {
+        Until::after(match who {
+            Who::Holder => self.busy,
+            Who::Comer => self.patience,
+        })
+    }
+
     pub(super) fn probe(&self, moment: Moment) -> io::Result<()> {
         self.probe.as_ref().map_or(Ok(()), |probe| probe(moment))
     }
@@ -56,6 +69,7 @@ impl fmt::Debug for Options {
         f.debug_struct("Options")
             .field("outside", &self.outside)
             .field("busy", &self.busy)
+            .field("patience", &self.patience)
             .field("most_bytes", &self.most_bytes)
             .finish_non_exhaustive()
     }

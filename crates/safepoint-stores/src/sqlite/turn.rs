@@ -1,227 +1,111 @@
-//! The turn to write: processes that have the file open wait for it in the order of their coming, and for a bounded time.
+//! The turn to write: processes that have the file open wait for it in the order of their coming, and for a bounded time;
+//! whoever has a session goes before those who come.
 //!
 //! SQLite lets each try again by itself, after pauses that grow: who waits longest asks least, and of a thousand most get
-//! nothing. Here they queue at a lock of the operating system, which wakes the next one.
+//! nothing. Here they stand in two lines. In the first, at the door, wait those who come: to open the store, to take a session,
+//! to put something into one. Its head waits in the second, with those who have a session already. So what those write waits
+//! for a few others, however many come.
 //!
-//! **Invariants:** of all processes one has the turn; it ends with the process that has it. One that is paused while it waits
-//! holds nobody up for longer than [`LOOK`], and one that is paused while it has the turn for no longer than [`STILL`]: the
-//! turn is only about fairness, and SQLite says who may write.
+//! **Invariants:** the turn is only about fairness, and SQLite says who may write. Where whoever has it is paused, the others
+//! go on without it, and those who come go through the door one by one all the same.
 
 use std::{
-    fs, io,
-    os::unix::fs::FileExt as _,
+    io,
     path::{Path, PathBuf},
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
-    thread,
     time::{Duration, Instant},
 };
 
 use safepoint::store::{Cause, Error};
 
-/// How often one that waits looks whether it could go, whoever is before it: that one may be paused.
-const LOOK: Duration = Duration::from_millis(250);
+mod line;
 
-/// How long nobody's turn may have ended before those who wait go on without one.
-const STILL: Duration = Duration::from_secs(3);
+use line::Line;
 
-/// The queue of one open store.
+/// The lines of one open store.
 #[derive(Debug)]
 pub(super) struct Turn {
-    /// Where it is tried, beside the queue.
-    beside: fs::File,
-    queue: Arc<Queue>,
-    /// Started once there is somebody to wait for.
-    waits: Option<thread::JoinHandle<()>>,
-    /// How many turns had ended when it was last gone on without one.
-    stuck: Option<u64>,
+    door: Line,
+    line: Line,
 }
 
-#[derive(Debug)]
-struct Queue {
-    file: fs::File,
-    place: Mutex<Place>,
-    moved: Condvar,
-}
-
-/// How the one thread that waits in the queue stands. Exhaustive: each is seen to by both sides.
+/// Who wants to write. Exhaustive: each has its line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
-    /// It has nothing to do.
-    Idle,
-    /// It waits for the turn.
-    Waiting,
-    /// It waits still, and nobody wants it any more.
-    GivenUp,
-    /// It has the turn.
-    Reached,
-    /// It ends.
-    Closed,
+pub(super) enum Who {
+    /// Somebody who has a session: its work waits.
+    Holder,
+    /// Somebody who comes.
+    Comer,
 }
 
-/// The turn; it ends when this is dropped.
+/// The turn, or what there is of it; it ends when this is dropped.
 #[derive(Debug)]
+#[expect(dead_code, reason = "what it holds is let go with it")]
 pub(super) struct Held<'a> {
-    file: &'a fs::File,
+    turn: Option<line::Held<'a>>,
+    /// Kept where the turn is gone on without.
+    door: Option<line::Held<'a>>,
 }
 
-impl Drop for Held<'_> {
-    fn drop(&mut self) {
-        let ended = ended(self.file).wrapping_add(1);
-        if self.file.write_all_at(&ended.to_le_bytes(), 0).is_err() {
-            // Those who wait take it for a turn that goes on, and go on without one.
-        }
-        if self.file.unlock().is_err() {
-            // It ends with the process.
-        }
+/// Until when is waited.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Until {
+    ends: Instant,
+    bound: Duration,
+}
+
+impl Until {
+    pub(super) fn after(bound: Duration) -> Self {
+        Self { ends: Instant::now() + bound, bound }
+    }
+
+    pub(super) fn left(&self) -> Duration {
+        self.ends.saturating_duration_since(Instant::now())
+    }
+
+    fn over(&self) -> Error {
+        let why = format!("others have been writing for {} s; try again later", self.bound.as_secs());
+        Error::Busy(Cause::new(why))
+    }
+}
+
+#[cfg(test)]
+impl Held<'_> {
+    fn has_turn(&self) -> bool {
+        self.turn.is_some()
     }
 }
 
 impl Turn {
-    /// The queue beside the store in this file.
+    /// The lines beside the store in this file.
     ///
     /// # Errors
     /// If nothing can be written beside it.
     pub(super) fn beside(store: &Path) -> io::Result<Self> {
-        let path = PathBuf::from(format!("{}-turn", store.display()));
-        let (file, beside) = (open(&path)?, open(&path)?);
-        let queue = Queue { file, place: Mutex::new(Place::Idle), moved: Condvar::new() };
-        Ok(Self { beside, queue: Arc::new(queue), waits: None, stuck: None })
+        let line = |name| Line::at(&PathBuf::from(format!("{}-{name}", store.display())));
+        Ok(Self { door: line("door")?, line: line("turn")? })
     }
 
-    /// Waits for the turn, no longer than `bound`; none where whoever has it seems to be paused.
+    /// Waits for the turn.
     ///
     /// # Errors
-    /// [`Error::Busy`] once that is over.
-    pub(super) fn take(&mut self, bound: Duration) -> Result<Option<Held<'_>>, Error> {
-        if self.queue.lock().is_free() && self.beside.try_lock().is_ok() {
-            return Ok(Some(Held { file: &self.beside }));
-        }
-        let mut last = ended(&self.beside);
-        if self.stuck == Some(last) {
-            return Ok(None);
-        }
-        let queued = self.queue_up();
-        let mut moved = Instant::now();
-        let ends = moved + bound;
-        let mut place = self.queue.lock();
-        loop {
-            if *place == Place::Reached {
-                *place = Place::Idle;
-                return Ok(Some(Held { file: &self.queue.file }));
-            }
-            let left = ends.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                break;
-            }
-            let waited = self.queue.moved.wait_timeout(place, left.min(LOOK));
-            place = waited.unwrap_or_else(PoisonError::into_inner).0;
-            if *place != Place::Reached && self.beside.try_lock().is_ok() {
-                *place = place.given_up();
-                return Ok(Some(Held { file: &self.beside }));
-            }
-            let now = ended(&self.beside);
-            if now != last {
-                (last, moved) = (now, Instant::now());
-            } else if moved.elapsed() >= STILL {
-                *place = place.given_up();
-                self.stuck = Some(last);
-                return Ok(None);
-            }
-        }
-        *place = place.given_up();
-        queued?;
-        let why = format!("others have been writing for {} s; try again later", bound.as_secs());
-        Err(Error::Busy(Cause::new(why)))
+    /// [`Error::Busy`] once the time is over.
+    pub(super) fn take(&mut self, who: Who, until: &Until) -> Result<Held<'_>, Error> {
+        let door = match who {
+            Who::Comer => self.door.wait(until)?,
+            Who::Holder => None,
+        };
+        let turn = self.line.wait(until)?;
+        Ok(Held { door: door.filter(|_| turn.is_none()), turn })
     }
-
-    fn queue_up(&mut self) -> Result<(), Error> {
-        let mut place = self.queue.lock();
-        *place = Place::Waiting;
-        self.queue.moved.notify_all();
-        drop(place);
-        if self.waits.is_none() {
-            let queue = Arc::clone(&self.queue);
-            let waiting =
-                thread::Builder::new().name("safepoint-store-turn".into()).spawn(move || queue.wait());
-            self.waits = Some(waiting.map_err(|why| Error::Failed(Cause::new(why)))?);
-        }
-        Ok(())
-    }
-}
-
-impl Drop for Turn {
-    fn drop(&mut self) {
-        // A thread that waits at the lock ends when it gets it, or with the process: nobody waits for that.
-        *self.queue.lock() = Place::Closed;
-        self.queue.moved.notify_all();
-    }
-}
-
-impl Place {
-    /// Whether nobody waits in the queue.
-    fn is_free(self) -> bool {
-        self == Self::Idle
-    }
-
-    fn given_up(self) -> Self {
-        match self {
-            Self::Waiting | Self::GivenUp => Self::GivenUp,
-            Self::Idle | Self::Reached | Self::Closed => self,
-        }
-    }
-}
-
-impl Queue {
-    fn lock(&self) -> MutexGuard<'_, Place> {
-        self.place.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Waits in the queue for whoever wants it, until the store is closed.
-    fn wait(&self) {
-        loop {
-            let mut place = self.lock();
-            while !matches!(*place, Place::Waiting | Place::Closed) {
-                place = self.moved.wait(place).unwrap_or_else(PoisonError::into_inner);
-            }
-            if *place == Place::Closed {
-                return;
-            }
-            drop(place);
-            let locked = self.file.lock();
-            let mut place = self.lock();
-            match *place {
-                Place::Waiting if locked.is_ok() => *place = Place::Reached,
-                Place::Closed => return,
-                Place::Waiting | Place::GivenUp | Place::Idle | Place::Reached => {
-                    *place = Place::Idle;
-                    drop(Held { file: &self.file });
-                }
-            }
-            self.moved.notify_all();
-        }
-    }
-}
-
-/// How many turns have ended; it may be read while another one ends.
-fn ended(file: &fs::File) -> u64 {
-    let mut count = [0; 8];
-    match file.read_exact_at(&mut count, 0) {
-        Ok(()) => u64::from_le_bytes(count),
-        Err(_none_yet) => 0,
-    }
-}
-
-/// Made for its owner alone, as the store is.
-fn open(path: &Path) -> io::Result<fs::File> {
-    let mut options = fs::OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(false);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::{
+        sync::atomic::{AtomicBool, AtomicUsize, Ordering},
+        thread,
+    };
+
     use super::*;
 
     const BOUND: Duration = Duration::from_secs(60);
@@ -232,36 +116,107 @@ mod tests {
         (folder, path)
     }
 
+    fn soon() -> Until {
+        Until::after(Duration::from_millis(10))
+    }
+
+    fn later() -> Until {
+        Until::after(BOUND)
+    }
+
     /// S7.15: one has the turn; who waits longer than is allowed is told so, and the next one has it as soon as it is free.
     #[test]
     fn a_turn_is_waited_for_and_no_longer_than_is_said() {
-        let (_folder, path) = queue();
-        let (mut one, mut two) = (Turn::beside(&path).unwrap(), Turn::beside(&path).unwrap());
-        let held = one.take(BOUND).unwrap().unwrap();
-        for _ in 0..3 {
-            let refused = two.take(Duration::from_millis(10));
-            assert!(matches!(refused, Err(Error::Busy(_))), "{refused:?}");
+        for who in [Who::Holder, Who::Comer] {
+            let (_folder, path) = queue();
+            let (mut one, mut two) = (Turn::beside(&path).unwrap(), Turn::beside(&path).unwrap());
+            let held = one.take(who, &later()).unwrap();
+            for _ in 0..3 {
+                let refused = two.take(who, &soon());
+                assert!(matches!(refused, Err(Error::Busy(_))), "{refused:?}");
+            }
+            thread::scope(|threads| {
+                let waiting = threads.spawn(|| two.take(who, &later()).map(drop));
+                drop(held);
+                waiting.join().unwrap().unwrap();
+            });
+            drop(one.take(who, &later()).unwrap());
         }
-        thread::scope(|threads| {
-            let waiting = threads.spawn(|| two.take(BOUND).map(drop));
-            drop(held);
-            waiting.join().unwrap().unwrap();
-        });
-        drop(one.take(BOUND).unwrap());
     }
 
-    /// S7.15, S7.4: one that is paused while it has the turn keeps nobody from writing: the wait is short, and once.
+    /// S7.15, S7.4: one that is paused while it has the turn keeps nobody from writing: the wait is short, and one for all,
+    /// also those who come only then.
     #[test]
     fn a_turn_that_does_not_end_is_gone_on_without() {
         let (_folder, path) = queue();
-        let (mut one, mut two) = (Turn::beside(&path).unwrap(), Turn::beside(&path).unwrap());
-        let held = one.take(BOUND).unwrap();
-        assert!(two.take(BOUND).unwrap().is_none(), "it was held");
+        let mut all: Vec<Turn> = (0..3).map(|_| Turn::beside(&path).unwrap()).collect();
+        let [one, two, three] = &mut all[..] else { panic!("three") };
+        let held = one.take(Who::Holder, &later()).unwrap();
+        assert!(!two.take(Who::Comer, &later()).unwrap().has_turn(), "it was held");
         let again = Instant::now();
-        assert!(two.take(BOUND).unwrap().is_none());
-        assert!(again.elapsed() < STILL, "it waits for the same turn again");
+        assert!(!three.take(Who::Comer, &later()).unwrap().has_turn());
+        assert!(!two.take(Who::Holder, &later()).unwrap().has_turn());
+        assert!(again.elapsed() < line::STILL, "they wait for the same turn again");
         drop(held);
-        assert!(two.take(BOUND).unwrap().is_some(), "turns end again");
+        assert!(two.take(Who::Holder, &later()).unwrap().has_turn(), "turns end again");
+    }
+
+    /// S7.15: those who come go one by one, also where the turn is gone on without.
+    #[test]
+    fn the_door_lets_one_in_where_the_turn_does_not_end() {
+        let (_folder, path) = queue();
+        let mut all: Vec<Turn> = (0..3).map(|_| Turn::beside(&path).unwrap()).collect();
+        let [one, two, three] = &mut all[..] else { panic!("three") };
+        let paused = one.take(Who::Holder, &later()).unwrap();
+        let inside = two.take(Who::Comer, &later()).unwrap();
+        assert!(!inside.has_turn());
+        assert!(matches!(three.take(Who::Comer, &soon()), Err(Error::Busy(_))), "two are inside");
+        drop(inside);
+        assert!(!three.take(Who::Comer, &later()).unwrap().has_turn());
+        drop(paused);
+    }
+
+    /// S7.15: whoever has a session waits for a few, however many come: of those who stand at the door only one is before it.
+    #[test]
+    fn whoever_has_a_session_goes_before_those_who_come() {
+        const COMERS: usize = 8;
+        let (_folder, path) = queue();
+        let mut all: Vec<Turn> = (0..COMERS + 2).map(|_| Turn::beside(&path).unwrap()).collect();
+        let (mut holder, mut first) = (all.remove(0), all.remove(0));
+        let held = first.take(Who::Holder, &later()).unwrap();
+        let (in_before, holder_is_in) = (AtomicUsize::new(0), AtomicBool::new(false));
+        let (in_before, holder_is_in) = (&in_before, &holder_is_in);
+        thread::scope(|threads| {
+            for mut comer in all {
+                let (at_door, in_line) = (comer.door.waits(), comer.line.waits());
+                threads.spawn(move || {
+                    let held = comer.take(Who::Comer, &later()).unwrap();
+                    if !holder_is_in.load(Ordering::SeqCst) {
+                        in_before.fetch_add(1, Ordering::SeqCst);
+                    }
+                    drop(held);
+                });
+                until_it(|| at_door() || in_line());
+            }
+            let waits = holder.line.waits();
+            threads.spawn(move || {
+                let held = holder.take(Who::Holder, &later()).unwrap();
+                holder_is_in.store(true, Ordering::SeqCst);
+                drop(held);
+            });
+            until_it(waits);
+            drop(held);
+        });
+        // One was in line, and one may come between a look and a lock.
+        assert!(in_before.load(Ordering::SeqCst) <= 2, "{in_before:?} of {COMERS} went before it");
+    }
+
+    fn until_it(is_so: impl Fn() -> bool) {
+        let began = Instant::now();
+        while !is_so() {
+            assert!(began.elapsed() < BOUND, "it does not wait");
+            thread::yield_now();
+        }
     }
 
     /// S7.15: in turn: many that want it again and again all get it.
@@ -270,20 +225,19 @@ mod tests {
         const MANY: usize = 16;
         const TIMES: usize = 20;
         let (_folder, path) = queue();
-        let inside = std::sync::atomic::AtomicUsize::new(0);
+        let inside = AtomicUsize::new(0);
         thread::scope(|threads| {
-            for _ in 0..MANY {
-                threads.spawn(|| {
-                    let mut turn = Turn::beside(&path).unwrap();
+            for n in 0..MANY {
+                let (path, inside) = (&path, &inside);
+                threads.spawn(move || {
+                    let mut turn = Turn::beside(path).unwrap();
+                    let who = if n % 2 == 0 { Who::Holder } else { Who::Comer };
                     for _ in 0..TIMES {
-                        let held = turn.take(BOUND).unwrap().expect("none is paused");
-                        assert_eq!(
-                            inside.fetch_add(1, std::sync::atomic::Ordering::SeqCst),
-                            0,
-                            "two have it"
-                        );
+                        let held = turn.take(who, &later()).unwrap();
+                        assert!(held.has_turn(), "none is paused");
+                        assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0, "two have it");
                         thread::yield_now();
-                        inside.fetch_sub(1, std::sync::atomic::Ordering::SeqCst);
+                        inside.fetch_sub(1, Ordering::SeqCst);
                         drop(held);
                     }
                 });

@@ -19,7 +19,7 @@ use tokio::sync::oneshot;
 use super::{
     fail::{self, Fail},
     options::{Moment, Options},
-    turn::Turn,
+    turn::{Turn, Until, Who},
 };
 
 /// Requests that share a transaction at most.
@@ -56,6 +56,19 @@ pub struct Commits {
     pub durable: u64,
 }
 
+/// What a request has to do with leases. Exhaustive: by these the writer knows whether its store holds a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stake {
+    /// Anybody may ask it.
+    None,
+    /// It takes a session.
+    Takes,
+    /// It is a holder's.
+    Holds,
+    /// It gives a session back.
+    GivesBack,
+}
+
 impl Writer {
     pub(super) fn start(
         connection: Result<Connection, Error>,
@@ -72,6 +85,7 @@ impl Writer {
             connection,
             turn,
             options,
+            held: 0,
             synced: None,
             since_checkpoint: 0,
             counted: Arc::clone(&counted),
@@ -94,7 +108,7 @@ impl Writer {
     /// The work may be done more than once; what it did before was undone then.
     pub(super) fn ask<T: Send + 'static>(
         &self,
-        class: Class,
+        (class, stake): (Class, Stake),
         work: impl FnMut(&Connection) -> Result<T, Fail> + Send + 'static,
     ) -> Answer<'static, T> {
         let (reply, told) = oneshot::channel();
@@ -105,7 +119,7 @@ impl Writer {
                 return Box::pin(async move { Err(why) });
             }
         };
-        if jobs.send(Box::new(Request { class, work, answer: None, reply })).is_err() {
+        if jobs.send(Box::new(Request { class, stake, work, answer: None, reply })).is_err() {
             // What could not be sent is dropped, and with it `reply`: `told` says that the store is gone.
         }
         Box::pin(async move { told.await.unwrap_or(Err(Error::Gone)) })
@@ -120,6 +134,11 @@ impl Writer {
 /// A request, whatever it answers.
 trait Job: Send {
     fn class(&self) -> Class;
+    fn stake(&self) -> Stake;
+    /// Whether it was done, as far as that depends on it.
+    fn went_well(&self) -> bool;
+    /// Whether it was not, for want of room.
+    fn lacks_room(&self) -> bool;
     fn run(&mut self, connection: &Connection) -> Ran;
     fn tell(self: Box<Self>, ending: Result<(), Error>);
 }
@@ -134,6 +153,7 @@ enum Ran {
 
 struct Request<T, F> {
     class: Class,
+    stake: Stake,
     work: F,
     answer: Option<Result<T, Error>>,
     reply: oneshot::Sender<Result<T, Error>>,
@@ -142,6 +162,18 @@ struct Request<T, F> {
 impl<T: Send, F: FnMut(&Connection) -> Result<T, Fail> + Send> Job for Request<T, F> {
     fn class(&self) -> Class {
         self.class
+    }
+
+    fn stake(&self) -> Stake {
+        self.stake
+    }
+
+    fn went_well(&self) -> bool {
+        matches!(self.answer, Some(Ok(_)))
+    }
+
+    fn lacks_room(&self) -> bool {
+        matches!(self.answer, Some(Err(Error::Full(_))))
     }
 
     fn run(&mut self, connection: &Connection) -> Ran {
@@ -186,6 +218,8 @@ struct Thread {
     connection: Connection,
     turn: Option<Turn>,
     options: Options,
+    /// How many sessions are held through this store.
+    held: usize,
     /// The class that the connection is set to.
     synced: Option<Class>,
     since_checkpoint: u32,
@@ -206,40 +240,71 @@ impl Thread {
     }
 
     fn settle(&mut self, mut batch: Vec<Box<dyn Job>>) {
-        match self.share(&mut batch) {
-            Err(Trouble::Undone(_)) if batch.len() > 1 => {
-                for job in batch {
-                    let mut alone = [job];
-                    let ending = self.share(&mut alone);
-                    let [job] = alone;
-                    job.tell(ending.map_err(Trouble::told));
-                }
-            }
-            ending => {
-                let ending = ending.map_err(Trouble::told);
-                batch.into_iter().for_each(|job| job.tell(ending.clone()));
-            }
+        let ending = self.share(&mut batch);
+        if batch.len() > 1 && matches!(ending, Err(Trouble::Undone(_))) {
+            return batch.into_iter().for_each(|job| self.settle(vec![job]));
         }
+        let is_full = matches!(ending, Err(Trouble::Undone(Error::Full(_))));
+        let ending = ending.map_err(Trouble::told);
+        for job in batch {
+            let lacks_room = is_full || ending.is_ok() && job.lacks_room();
+            if !(lacks_room && self.make_room()) {
+                job.tell(ending.clone());
+                continue;
+            }
+            let mut again = [job];
+            let ending = self.share(&mut again);
+            let [job] = again;
+            job.tell(ending.map_err(Trouble::told));
+        }
+    }
+
+    /// Moves what lies beside the file into it, so that its place is written over: that needs no room on the disk. Whether it
+    /// could be.
+    fn make_room(&self) -> bool {
+        let moved = |row: &rusqlite::Row<'_>| row.get::<_, i64>(0);
+        self.connection.query_row("PRAGMA wal_checkpoint(RESTART)", [], moved).is_ok_and(|waits| waits == 0)
     }
 
     /// One transaction for all of these, once it is this process's turn.
     fn share(&mut self, batch: &mut [Box<dyn Job>]) -> Result<(), Trouble> {
+        let who = self.who(batch);
+        let until = self.options.until(who);
         let mut turn = self.turn.take();
-        let shared = match turn.as_mut().map(|turn| turn.take(self.options.busy)).transpose() {
+        let shared = match turn.as_mut().map(|turn| turn.take(who, &until)).transpose() {
             Ok(held) => {
-                let shared = self.share_in_turn(batch);
+                let shared = self.share_in_turn(batch, &until);
                 drop(held);
                 shared
             }
             Err(busy) => Err(Trouble::NotBegun(busy)),
         };
         self.turn = turn;
+        if shared.is_ok() {
+            self.count_held(batch);
+        }
         shared
     }
 
-    fn share_in_turn(&mut self, batch: &mut [Box<dyn Job>]) -> Result<(), Trouble> {
+    /// What a holder writes waits for nobody who comes, in its own process least of all.
+    fn who(&self, batch: &[Box<dyn Job>]) -> Who {
+        let is_holders = |job: &Box<dyn Job>| matches!(job.stake(), Stake::Holds | Stake::GivesBack);
+        if self.held > 0 || batch.iter().any(is_holders) { Who::Holder } else { Who::Comer }
+    }
+
+    fn count_held(&mut self, batch: &[Box<dyn Job>]) {
+        for job in batch.iter().filter(|job| job.went_well()) {
+            match job.stake() {
+                Stake::Takes => self.held += 1,
+                Stake::GivesBack => self.held = self.held.saturating_sub(1),
+                Stake::None | Stake::Holds => {}
+            }
+        }
+    }
+
+    fn share_in_turn(&mut self, batch: &mut [Box<dyn Job>], until: &Until) -> Result<(), Trouble> {
         let class = batch.iter().map(|job| job.class()).max().unwrap_or(Class::Recorded);
-        self.begin(class).map_err(Trouble::NotBegun)?;
+        self.begin(class, until).map_err(Trouble::NotBegun)?;
         if let Err(error) = self.write(batch) {
             self.undo();
             return Err(Trouble::Undone(error));
@@ -258,8 +323,9 @@ impl Thread {
         self.options.probe(Moment::Committed).map_err(unsure)
     }
 
-    fn begin(&mut self, class: Class) -> Result<(), Error> {
+    fn begin(&mut self, class: Class, until: &Until) -> Result<(), Error> {
         self.set(class).map_err(fail::told)?;
+        self.connection.busy_timeout(until.left()).map_err(fail::told)?;
         self.probe(Moment::Begin)?;
         self.connection.execute_batch("BEGIN IMMEDIATE").map_err(fail::told)
     }

@@ -10,12 +10,13 @@ use std::{
 };
 
 use rusqlite::Connection;
-use safepoint::store::{Error, NewSession, Store};
+use safepoint::store::{Class, Error, NewSession, Owner, Store, Write};
 use safepoint_stores::SqliteStore;
 use safepoint_testkit::{
     store_suite::{
         item,
         play::{Picture, Player, alike, script},
+        record,
     },
     wait::until,
 };
@@ -28,6 +29,8 @@ use super::{
 /// KiB of the disk that is filled up.
 const DISK: usize = 1024;
 const PAGE: usize = 4096;
+const RECORDS: usize = 20;
+const TTL: Duration = Duration::from_secs(600);
 
 /// Fills a small disk up before each step of the script in turn, plays on until there is no room, makes room, and goes on.
 #[test]
@@ -132,6 +135,43 @@ fn a_disk_that_is_full_at_any_write_is_told_and_loses_nothing() {
     assert!(refusals > 5, "{refusals}");
 }
 
+/// On a full disk removes a session whose removal needs more than lies free beside the file, but not more than was written there.
+#[test]
+fn removes_role() {
+    let Some((folder, _)) = told("removes") else { return };
+    runtime().block_on(async {
+        let path = folder.join("a.db");
+        let open = || SqliteStore::open(&path).unwrap();
+        let store = open();
+        for id in ["a", "b"] {
+            store.create(NewSession::of(id)).await.unwrap();
+            let lease = store.acquire(&id.into(), Owner::here(), TTL).await.unwrap();
+            for _ in 0..RECORDS {
+                let long = Write::Record(record(&"long ".repeat(PAGE / 8)));
+                store.append(&lease, vec![long], Class::Recorded).await.unwrap();
+            }
+            store.release(&lease).await.unwrap();
+        }
+        // All of it is in the file, and what is changed from here on needs no new place in it.
+        store.close();
+        let store = open();
+        store.remove(&"a".into()).await.unwrap();
+        let ballast = Ballast(folder.join("ballast"));
+        ballast.take();
+        say(match store.remove(&"b".into()).await {
+            Ok(()) => format!("removed, and {} are left", store.list(9, None).await.unwrap().len()),
+            Err(error) => error.to_string(),
+        });
+    });
+}
+
+/// S7.6: a session is removed where the disk is full, as long as what lies beside the file leaves room to write it.
+#[test]
+fn a_session_is_removed_from_a_full_disk() {
+    let Some(said) = on_a_small_disk("removes") else { return };
+    assert_eq!(said, "removed, and 0 are left");
+}
+
 /// S7.6: another program holds the file for long: each write says so after its time, what is there stays readable, and
 /// once it is let go all goes on.
 #[tokio::test]
@@ -144,7 +184,7 @@ async fn a_file_that_another_program_holds_is_told_as_busy() {
     let other = Connection::open(&path).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let mut patient = options(&outside);
-    patient.busy = BUSY;
+    (patient.busy, patient.patience) = (BUSY, BUSY);
     let store = SqliteStore::open_with(&path, patient).unwrap();
     let before = Picture::of(&store).await.unwrap();
     let refused = store.create(NewSession::of("b")).await.unwrap_err();

@@ -1,12 +1,20 @@
 //! Real processes on one file: S7.4, S7.5, S8.2, S8.4 as far as the store goes.
 
-use std::{io::Read as _, path::Path, time::Duration};
+use std::{
+    io::Read as _,
+    path::Path,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use safepoint::{
     ids::SessionId,
     store::{ApprovalState, Approvals, Class, Decided, Error, NewSession, Owner, StopIntent, Store, Write},
 };
-use safepoint_stores::SqliteStore;
+use safepoint_stores::{
+    SqliteStore,
+    sqlite::{Moment, Options},
+};
 use safepoint_testkit::store_suite::{
     item,
     play::{ask, decision},
@@ -179,25 +187,72 @@ fn many() -> usize {
     std::env::var("SAFEPOINT_STORE_MANY").ok().and_then(|many| many.parse().ok()).unwrap_or(FEW)
 }
 
+/// What so many processes say that come at once.
+fn all_at_once(path: &Path, count: usize) -> Vec<String> {
+    let began = Instant::now();
+    let mut all: Vec<Process> =
+        (0..count).map(|number| start("works", path, &format!("session-{number}"))).collect();
+    all.iter_mut().for_each(|process| drop(process.child.stdin.take()));
+    let started = began.elapsed();
+    let words: Vec<String> = all.iter_mut().map(|process| process.hear().unwrap_or_default()).collect();
+    let told = |word: &str| words.iter().filter(|said| said.starts_with(word)).count();
+    let (worked, busy) = (told("worked"), told("busy: "));
+    println!("{count} processes: {worked} worked, {busy} were told that the store is busy");
+    println!("they were started after {started:?}, and done after {:?}", began.elapsed());
+    words
+}
+
+/// Each worked, or was told that the store is busy; of few everybody worked.
+fn judge(words: &[String]) -> usize {
+    const ALL_WORK: usize = 200;
+    let is_busy = |word: &&String| word.starts_with("busy: the store is busy");
+    let worked = words.iter().filter(|word| *word == "worked").count();
+    let busy = words.iter().filter(is_busy).count();
+    let strange: Vec<_> = words.iter().filter(|word| *word != "worked" && !is_busy(word)).collect();
+    assert!(strange.is_empty(), "{strange:?}");
+    assert!(busy == 0 || words.len() > ALL_WORK, "{busy} of {} were told to come again", words.len());
+    worked
+}
+
 /// S7.15, S7.6: of many processes that want one store at once each works, or is told that it is busy; up to two hundred all work.
 /// `SAFEPOINT_STORE_MANY=1000` tries as many.
 #[test]
 fn of_many_processes_on_one_store_none_fails() {
-    const ALL_WORK: usize = 200;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.db");
-    let mut all: Vec<Process> =
-        (0..many()).map(|number| start("works", &path, &format!("session-{number}"))).collect();
-    all.iter_mut().for_each(|process| drop(process.child.stdin.take()));
-    let words: Vec<String> = all.iter_mut().map(|process| process.hear().unwrap_or_default()).collect();
-    let worked = words.iter().filter(|word| *word == "worked").count();
-    let busy = words.iter().filter(|word| word.starts_with("busy: the store is busy")).count();
-    println!("{} processes: {worked} worked, {busy} were told that the store is busy", words.len());
-    let strange: Vec<_> =
-        words.iter().filter(|word| *word != "worked" && !word.starts_with("busy: ")).collect();
-    assert!(strange.is_empty(), "{strange:?}");
-    assert!(busy == 0 || words.len() > ALL_WORK, "{busy} of {} were told to come again", words.len());
+    let words = all_at_once(&path, many());
+    let worked = judge(&words);
     let store = SqliteStore::open(&path).unwrap();
     let rows = runtime().block_on(store.list(words.len() + 1, None)).unwrap();
     assert!(rows.iter().filter(|row| row.head == 3).count() >= worked);
+}
+
+/// Takes the turn to write, and does nothing with it.
+#[test]
+fn pauses_role() {
+    let Some((path, _)) = told("pauses") else { return };
+    let mut options = Options::default();
+    options.probe = Some(Arc::new(|moment| {
+        if moment == Moment::Begin {
+            say("paused");
+            std::io::stdin().read_to_end(&mut Vec::new())?;
+        }
+        Ok(())
+    }));
+    let store = SqliteStore::open_with(path, options).unwrap();
+    drop(runtime().block_on(store.create(NewSession::of(session()))));
+}
+
+/// S7.15: a process that is paused while it has the turn keeps none of many from working, and loses nothing itself.
+#[test]
+fn of_many_processes_none_fails_while_one_is_paused_with_the_turn() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.db");
+    let mut paused = start("pauses", &path, "");
+    assert_eq!(paused.hear().as_deref(), Some("paused"));
+    judge(&all_at_once(&path, many()));
+    drop(paused.child.stdin.take());
+    assert!(paused.child.wait().unwrap().success());
+    let store = SqliteStore::open(&path).unwrap();
+    runtime().block_on(store.open(&session())).unwrap();
 }

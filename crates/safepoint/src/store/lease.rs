@@ -22,7 +22,7 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// For those who implement a store. `since` is a moment *before* the store was asked, so that the holder's count
+    /// For those who implement a store. `since` is a moment *before* the store began to count, so that the holder's count
     /// ends before the store's.
     #[must_use]
     pub fn new(session: SessionId, epoch: u64, ttl: Duration, since: Since) -> Self {

@@ -30,6 +30,12 @@ impl Since {
         Self { task: Instant::now(), machine: uptime() }
     }
 
+    /// So much later.
+    #[must_use]
+    pub fn later_by(self, time: Duration) -> Self {
+        Self { task: self.task + time, machine: self.machine.map(|since| since.saturating_add(time)) }
+    }
+
     /// How much of `time` is left, by whichever clock has less.
     #[must_use]
     pub fn left(&self, time: Duration) -> Duration {
