@@ -77,7 +77,7 @@ pub enum Happened {
 /// Hands over everything that was recorded of a session, oldest first, whether somebody owns it or not.
 ///
 /// # Errors
-/// The store's, if the journal cannot be read at all, or there is no such session; what is wrong with one record is told
+/// The store's, if the journal cannot be read at all, also if it panics, or there is no such session; what is wrong with one record is told
 /// in its place.
 ///
 /// # Cancel safety

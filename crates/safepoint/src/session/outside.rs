@@ -7,7 +7,7 @@ use crate::{
     approval::ApprovalRequest,
     event::Fact,
     ids::{ApprovalId, Path, SessionId, TurnId},
-    store::{ApprovalState, Approvals, Error, StopIntent, Store},
+    store::{ApprovalState, Approvals, Does, Error, StopIntent, Store, ask},
 };
 
 /// How many records are read at once.
@@ -21,7 +21,7 @@ const PAGE: usize = 1024;
 ///
 /// # Errors
 /// The store's, if there is no such session or nothing could be written; [`Error::Damaged`] if it cannot be read whose the
-/// open questions are.
+/// open questions are; [`Error::Failed`] or [`Error::Unknown`] if the store panics.
 ///
 /// # Cancel safety
 /// The stop may have been asked.
@@ -33,7 +33,8 @@ pub async fn ask_stop(store: &dyn Store, session: &SessionId, intent: &Intent) -
             these => Approvals::Only(these),
         },
     };
-    store.ask_stop(session, StopIntent { bytes: intent.to_bytes(), approvals }).await
+    let stop = StopIntent { bytes: intent.to_bytes(), approvals };
+    ask(Does::Writes, || store.ask_stop(session, stop)).await
 }
 
 /// What is open of this turn, or of any if none is named. What is asked after this look is asked by an owner who lives, and
@@ -43,7 +44,7 @@ async fn questions(
     session: &SessionId,
     turn: Option<TurnId>,
 ) -> Result<Vec<ApprovalId>, Error> {
-    let rows = store.approvals(session).await?;
+    let rows = ask(Does::Reads, || store.approvals(session)).await?;
     let mut open: Vec<ApprovalRequest> = rows
         .iter()
         .filter(|row| row.state == ApprovalState::Open)
@@ -74,7 +75,7 @@ impl Told {
     async fn read(store: &dyn Store, session: &SessionId) -> Result<Self, Error> {
         let (mut told, mut from) = (Self::default(), Some(0));
         while let Some(position) = from {
-            let page = store.read(session, position, PAGE).await?;
+            let page = ask(Does::Reads, || store.read(session, position, PAGE)).await?;
             for entry in page.entries {
                 let damaged = |damage| Error::Damaged(session.clone(), damage);
                 let record = entry.record.map_err(damaged)?;

@@ -2,7 +2,10 @@
 
 use crate::ids::SessionId;
 
-use super::{Entry, Error, Store};
+use super::{
+    Entry, Error, Store,
+    guarded::{Does, ask},
+};
 
 /// Records that are held at once.
 const STRETCH: usize = 512;
@@ -10,7 +13,7 @@ const STRETCH: usize = 512;
 /// Hands over each position of a journal in order: its record, or what is wrong with it.
 ///
 /// # Errors
-/// The store's, if it cannot be read at all; what is wrong with one record is told in its place.
+/// The store's, if it cannot be read at all, also if it panics; what is wrong with one record is told in its place.
 ///
 /// # Cancel safety
 /// Nothing is lost; what was handed over was handed over.
@@ -21,7 +24,7 @@ pub async fn export(
 ) -> Result<(), Error> {
     let mut from = Some(0);
     while let Some(start) = from {
-        let page = store.read(session, start, STRETCH).await?;
+        let page = ask(Does::Reads, || store.read(session, start, STRETCH)).await?;
         page.entries.into_iter().for_each(&mut each);
         from = page.next;
     }

@@ -10,7 +10,7 @@ use super::{
     Write,
 };
 use crate::{
-    callback::{Foreign, Panicked},
+    callback::{self, Foreign, Panicked},
     ids::{ApprovalId, SessionId},
 };
 
@@ -24,9 +24,25 @@ struct Guarded(Foreign<dyn Store>);
 
 /// Of one that panicked while it changed something nobody knows whether it did; one that only read changed nothing.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Does {
+pub(crate) enum Does {
     Reads,
     Writes,
+}
+
+impl Does {
+    fn panicked(self, Panicked(why): Panicked) -> Error {
+        let cause = Cause::new(format!("the store panicked: {why}"));
+        if self == Self::Writes { Error::Unknown(cause) } else { Error::Failed(cause) }
+    }
+}
+
+/// Asks a store once that is only lent.
+pub(crate) async fn ask<'a, T: Send>(
+    does: Does,
+    ask: impl FnOnce() -> Answer<'a, T> + Send,
+) -> Result<T, Error> {
+    let answered = callback::run(async move { ask().await }).await;
+    answered.unwrap_or_else(|panicked| Err(does.panicked(panicked)))
 }
 
 impl Guarded {
@@ -37,10 +53,7 @@ impl Guarded {
     ) -> Answer<'a, T> {
         Box::pin(async move {
             let answered = self.0.run(move |store| ask(store)).await;
-            answered.unwrap_or_else(|Panicked(why)| {
-                let cause = Cause::new(format!("the store panicked: {why}"));
-                Err(if does == Does::Writes { Error::Unknown(cause) } else { Error::Failed(cause) })
-            })
+            answered.unwrap_or_else(|panicked| Err(does.panicked(panicked)))
         })
     }
 }
