@@ -271,6 +271,31 @@ pub enum Decision {
     },
 }
 
+/// Who decides through a handle, unless it says another name.
+pub(crate) const HOLDER: &str = "the holder of the handle";
+
+/// An answer, and in whose name it is: those who come later are told, and where the session is kept it is kept with it. A
+/// [`Decision`] alone is in the name of the holder of the handle.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ruled {
+    pub(crate) decision: Decision,
+    pub(crate) by: String,
+}
+
+impl Decision {
+    /// The same in the name of `who`.
+    #[must_use]
+    pub fn by(self, who: impl Into<String>) -> Ruled {
+        Ruled { decision: self, by: who.into() }
+    }
+}
+
+impl From<Decision> for Ruled {
+    fn from(decision: Decision) -> Self {
+        decision.by(HOLDER)
+    }
+}
+
 /// What the rules, the tool's own word and the mode together say of one call. A rule that panics says nothing.
 pub(crate) fn rule(rules: &[Rule], own: Approval, tool: &str, args: &Value) -> Result<Ruling, Panicked> {
     let spoken = callback::call(|| rules.iter().find(|rule| rule.fits(tool, args)))?;

@@ -15,7 +15,7 @@ use tracing::Instrument as _;
 
 use crate::{
     agent::Definition,
-    approval::{ApprovalRequest, Decision},
+    approval::{ApprovalRequest, Ruled},
     conductor::{Conductor, Start},
     event::Events,
     ids::{ApprovalId, CallId, Path, RunId, SteerId},
@@ -23,7 +23,7 @@ use crate::{
     mailbox::Received,
     outcome::Outcome,
     receipt::Quiet,
-    shared::{Always, Closings, DecideError, Decided, Msg, Place, Put, Ruled, Shared},
+    shared::{Always, Closings, DecideError, Msg, Place, Put, Shared},
     spans,
     steer::{Steer, Steering, TakenBack},
 };
@@ -159,9 +159,6 @@ impl fmt::Debug for Run {
     }
 }
 
-/// Who decides where nobody says who.
-pub(crate) const HOLDER: &str = "the holder of the handle";
-
 /// Stops a run, looks at it, waits for it. Cheap to clone; dropping it does nothing.
 #[derive(Clone)]
 pub struct RunHandle {
@@ -296,7 +293,7 @@ impl RunHandle {
         taken.await.unwrap_or(TakenBack::Over)
     }
 
-    /// Answers an open question; exactly one answer is taken.
+    /// Answers an open question, perhaps [in somebody's name](crate::approval::Decision::by); exactly one answer is taken.
     ///
     /// # Errors
     /// [`DecideError`]: who decided before and what, that the question expired or was taken back, that nobody put it, or
@@ -304,29 +301,12 @@ impl RunHandle {
     ///
     /// # Cancel safety
     /// The decision may be taken although nobody waits for the answer.
-    pub async fn decide(&self, id: &ApprovalId, decision: Decision) -> Result<(), DecideError> {
-        self.decide_as(id, decision, HOLDER).await
-    }
-
-    /// The same in the name of `who`, which those who come later are told.
-    ///
-    /// # Errors
-    /// As [`decide`](Self::decide).
-    ///
-    /// # Cancel safety
-    /// The decision may be taken although nobody waits for the answer.
-    pub async fn decide_as(
-        &self,
-        id: &ApprovalId,
-        decision: Decision,
-        who: impl Into<String>,
-    ) -> Result<(), DecideError> {
+    pub async fn decide(&self, id: &ApprovalId, ruled: impl Into<Ruled>) -> Result<(), DecideError> {
         if let Some(closed) = self.shared.tree.closings.of(id) {
             return Err(closed);
         }
         let (reply, taken) = oneshot::channel();
-        let ruled = Ruled { decision, by: who.into() };
-        let taken = match self.shared.put_decision(id, Decided { ruled, reply: Some(reply) }) {
+        let taken = match self.shared.put_decision(id, ruled.into(), reply) {
             Put::Posted => taken.await,
             // A run that is not taken up before the tree has settled takes nothing more.
             Put::Left => match future::select(taken, pin!(self.done())).await {

@@ -9,7 +9,7 @@ use safepoint_scope::{Asked, Link, Scope, StopHandle, StopRequest};
 use tokio::sync::{Notify, oneshot};
 
 use crate::{
-    approval::ApprovalRequest,
+    approval::{ApprovalRequest, Ruled},
     child::Child,
     event::{EventKind, Feed, Relay, Shown, Took},
     executor::{Ending, Reply},
@@ -31,7 +31,7 @@ mod tree;
 
 pub(crate) use always::Always;
 pub use closings::DecideError;
-pub(crate) use closings::{Closing, Closings, Ruled};
+pub(crate) use closings::{Closing, Closings};
 pub(crate) use put::Put;
 pub(crate) use tree::{Decided, Tree};
 

@@ -33,7 +33,7 @@ pub use approval::{ApprovalRow, ApprovalState, Closed, Closing, Decided, Decisio
 pub use chain::{Chain, Sound, Verdict, Walk};
 pub use error::{Cause, Error};
 pub use export::export;
-pub(crate) use guarded::guarded;
+pub(crate) use guarded::{Does, ask, guarded};
 pub use inbox::{Item, ItemState, Push, Pushed, Withdrawn};
 pub use journal::{Appended, Class, Damage, Entry, Flaw, Page, Record, Write};
 pub use lease::{Held, Lease, is_free};

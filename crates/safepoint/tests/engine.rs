@@ -18,6 +18,8 @@ mod contracts;
 mod decisions;
 #[path = "engine/doors.rs"]
 mod doors;
+#[path = "engine/early_decisions.rs"]
+mod early_decisions;
 #[path = "engine/endurance.rs"]
 mod endurance;
 #[path = "engine/hooks.rs"]

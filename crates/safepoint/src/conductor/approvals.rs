@@ -9,7 +9,7 @@ use tokio::time::timeout;
 use super::{Broken, Conductor, word::Word};
 use crate::{
     approval::{
-        self, ApprovalRequest, Approvals, Approver, Decision, OnUnknown, Question, Ruling, Unanswered,
+        self, ApprovalRequest, Approvals, Approver, Decision, OnUnknown, Question, Ruled, Ruling, Unanswered,
     },
     callback::{Foreign, Panicked},
     event::Fact,
@@ -18,7 +18,7 @@ use crate::{
     machine::{Call, Step},
     message::ToolCall,
     receipt::{CallStatus, WorkKind},
-    shared::{Closing, DecideError, Decided, Msg, Ruled},
+    shared::{Closing, DecideError, Decided, Msg},
     tool::Asks,
     toolset::{self, Misfit},
 };
@@ -196,7 +196,7 @@ impl Conductor {
             word.say(match timeout(open_for, asking).await {
                 Ok(Ok(None)) => Msg::Left { id },
                 Ok(Ok(Some(decision))) => {
-                    let ruled = Ruled { decision, by: APPROVER.into() };
+                    let ruled = decision.by(APPROVER);
                     Msg::Decided { id, ruled, reply: tokio::sync::oneshot::channel().0 }
                 }
                 Ok(Err(Panicked(message))) => Msg::AskingPanicked { message },
@@ -216,7 +216,7 @@ impl Conductor {
             }
             return Ok(());
         }
-        let ruled = Ruled { decision: Decision::Deny { message: NOBODY.into() }, by: POLICY.into() };
+        let ruled = Decision::Deny { message: NOBODY.into() }.by(POLICY);
         let denied = self.decide(&id, ruled).await?;
         if denied.is_err() {
             // Somebody else was first.

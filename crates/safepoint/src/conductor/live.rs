@@ -12,14 +12,15 @@ use safepoint_scope::Mode;
 use super::{Broken, Conductor};
 use crate::{
     approval::{
-        self, Approval, ApprovalRequest, Approvals, Approver, Decision, Question, Rule, Ruling, Unanswered,
+        self, Approval, ApprovalRequest, Approvals, Approver, Decision, Question, Rule, Ruled, Ruling,
+        Unanswered,
     },
     callback::Panicked,
     executor::{Ends, Reply},
     history::note,
     ids::{ApprovalId, CallId},
     machine::{Machine, Step},
-    shared::{Closing, DecideError, Ruled},
+    shared::{Closing, DecideError},
     tool::{Asks, Unruled},
 };
 

@@ -2,13 +2,13 @@
 
 use super::{Broken, Conductor, children::Entry};
 use crate::{
-    approval::{Approvals, Decision},
+    approval::{Approvals, Decision, Ruled},
     history::{Entry as Said, History},
     ids::ApprovalId,
     log,
     machine::{Questions, Step},
     message::UserMessage,
-    shared::{Closing, Decided, Ruled},
+    shared::{Closing, Decided},
 };
 
 impl Conductor {
@@ -48,15 +48,19 @@ impl Conductor {
 
     /// Hands on the decisions that are for child runs; they are taken when those are taken up again.
     pub(super) fn pass_down(&self, decisions: Vec<(ApprovalId, Decision)>) -> Vec<(ApprovalId, Decision)> {
-        let (inside, own): (Vec<_>, Vec<_>) = decisions.into_iter().partition(|(id, _)| {
-            // A child run that was cut while it waited, or before it could wait again, has not told its parent what for.
-            let is_own = self.machine.asked(id).is_some();
-            !is_own && (self.machine.suspended_on(id).is_some() || self.machine.has_child_to_go_on())
-        });
+        let (inside, own): (Vec<_>, Vec<_>) =
+            decisions.into_iter().partition(|(id, _)| self.is_asked_below(id));
         for (id, decision) in inside {
             self.shared.tree.leave(id, Decided { ruled: resumed(decision), reply: None });
         }
         own
+    }
+
+    /// Whether a run asked this that goes on with this one. One that was cut while it waited, or before it could wait again,
+    /// has not told its parent what for: its own records say it.
+    fn is_asked_below(&self, id: &ApprovalId) -> bool {
+        let Some(asker) = self.shared.tree.left_open_by(id) else { return false };
+        self.machine.runs_to_go_on().any(|call| asker.is_within(&self.shared.path.of(call)))
     }
 
     /// The questions that an earlier attempt left open: answered meanwhile, asked again, or still open.
@@ -95,5 +99,5 @@ impl Conductor {
 
 /// A decision that came with a resume.
 pub(super) fn resumed(decision: Decision) -> Ruled {
-    Ruled { decision, by: "whoever resumed the run".into() }
+    decision.by("whoever resumed the run")
 }

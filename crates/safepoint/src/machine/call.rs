@@ -219,15 +219,12 @@ impl Call {
         }
     }
 
-    /// Whether a run that is its work goes on when the run that asked for it is taken up again, and may have asked what
-    /// that one has not heard of: of one that has suspended itself all questions are known.
+    /// Whether a run that is its work goes on when the run that asked for it is taken up again.
     pub(super) fn has_run_to_go_on(&self) -> bool {
         let goes_on = match &self.step {
             Step::Ended { report, .. } => report.stopped_by == Some(StoppedBy::Run),
-            Step::Running | Step::Again { .. } | Step::Cleared { .. } => true,
-            Step::Wanted | Step::Asked(_) | Step::Approved { .. } | Step::Suspended { .. } | Step::Lost => {
-                false
-            }
+            Step::Running | Step::Again { .. } | Step::Cleared { .. } | Step::Suspended { .. } => true,
+            Step::Wanted | Step::Asked(_) | Step::Approved { .. } | Step::Lost => false,
         };
         goes_on && self.has_run()
     }

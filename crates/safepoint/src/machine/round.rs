@@ -60,8 +60,8 @@ impl Round {
         self.calls.iter().filter(|call| !matches!(call.step, Step::Ended { .. }))
     }
 
-    pub(super) fn has_run_to_go_on(&self) -> bool {
-        self.calls.iter().any(Call::has_run_to_go_on)
+    pub(super) fn runs_to_go_on(&self) -> impl Iterator<Item = &Call> {
+        self.calls.iter().filter(|call| call.has_run_to_go_on())
     }
 
     pub(super) fn running_call(&self, id: &CallId) -> Option<&ToolCall> {

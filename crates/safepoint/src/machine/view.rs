@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Call, Machine, Stage, Step};
+use super::{Call, Machine, Round, Stage, Step};
 use crate::{
     approval::ApprovalRequest,
     event::ErrorReport,
@@ -86,15 +86,13 @@ impl Machine {
         }
     }
 
-    /// Whether a run that is a call's work goes on with this one: it may have asked what its parent has not heard of. It was
-    /// cut by the end of its process, or in an attempt that was itself cut before that run had begun again.
-    pub(crate) fn has_child_to_go_on(&self) -> bool {
-        match &self.stage {
-            Stage::Calls(round) => round.has_run_to_go_on(),
-            Stage::Ready | Stage::Summarising | Stage::Streaming | Stage::Cut(_) | Stage::Answered(_) => {
-                false
-            }
-        }
+    /// The calls whose runs go on with this one: they wait, or were cut with it.
+    pub(crate) fn runs_to_go_on(&self) -> impl Iterator<Item = &CallId> {
+        let round = match &self.stage {
+            Stage::Calls(round) => Some(round),
+            Stage::Ready | Stage::Summarising | Stage::Streaming | Stage::Cut(_) | Stage::Answered(_) => None,
+        };
+        round.into_iter().flat_map(Round::runs_to_go_on).map(|call| &call.call.id)
     }
 
     /// What calls that run have asked.

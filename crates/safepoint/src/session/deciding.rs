@@ -4,14 +4,14 @@ use tokio::sync::oneshot;
 
 use super::{Item, SessionHandle, mail::Mail};
 use crate::{
-    approval::{ApprovalRequest, Decision},
+    approval::{ApprovalRequest, Ruled},
     ids::ApprovalId,
-    run::HOLDER,
-    shared::{DecideError, Ruled},
+    shared::DecideError,
 };
 
 impl<T: Item> SessionHandle<T> {
-    /// Answers an open question of the turn at work, of a background run, or of the suspended turn, which then goes on.
+    /// Answers an open question of the turn at work, of a background run, or of the suspended turn, which then goes on;
+    /// perhaps [in somebody's name](crate::approval::Decision::by).
     ///
     /// # Errors
     /// [`DecideError`]: who decided before and what, that the question expired or was taken back, that nobody put it, that
@@ -19,26 +19,9 @@ impl<T: Item> SessionHandle<T> {
     ///
     /// # Cancel safety
     /// The decision may be taken although nobody waits for the answer.
-    pub async fn decide(&self, id: &ApprovalId, decision: Decision) -> Result<(), DecideError> {
-        self.decide_as(id, decision, HOLDER).await
-    }
-
-    /// The same in the name of `who`, which is kept with the decision, and which those who come later are told.
-    ///
-    /// # Errors
-    /// As [`decide`](Self::decide).
-    ///
-    /// # Cancel safety
-    /// The decision may be taken although nobody waits for the answer.
-    pub async fn decide_as(
-        &self,
-        id: &ApprovalId,
-        decision: Decision,
-        who: impl Into<String>,
-    ) -> Result<(), DecideError> {
+    pub async fn decide(&self, id: &ApprovalId, ruled: impl Into<Ruled>) -> Result<(), DecideError> {
         let (reply, answer) = oneshot::channel();
-        let ruled = Ruled { decision, by: who.into() };
-        self.shared.mailbox.post(Mail::Decide { id: id.clone(), ruled, reply });
+        self.shared.mailbox.post(Mail::Decide { id: id.clone(), ruled: ruled.into(), reply });
         answer.await.unwrap_or(Err(DecideError::RunEnded))
     }
 

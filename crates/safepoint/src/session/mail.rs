@@ -14,12 +14,12 @@ use super::{
     stop::SessionStop,
 };
 use crate::{
-    approval::{ApprovalRequest, Decision},
+    approval::{ApprovalRequest, Decision, Ruled},
     event::ErrorReport,
     ids::{ApprovalId, ItemId, SteerId, TurnId},
     mailbox,
     outcome::Outcome,
-    shared::{DecideError, Ruled},
+    shared::DecideError,
 };
 
 /// One message. Exhaustive: the owner must act on each.

@@ -6,17 +6,10 @@ use std::{
 };
 
 use crate::{
-    approval::Decision,
+    approval::{Decision, Ruled},
     event::{Answered, Fact},
     ids::ApprovalId,
 };
-
-/// A decision, and who made it.
-#[derive(Clone, Debug)]
-pub(crate) struct Ruled {
-    pub(crate) decision: Decision,
-    pub(crate) by: String,
-}
 
 /// Why a decision was not taken (S8.2).
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]

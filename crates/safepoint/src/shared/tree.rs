@@ -4,16 +4,16 @@
 //! once, by the run whose question it answers.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use safepoint_scope::Scope;
 use tokio::sync::oneshot;
 
-use super::{Always, Closings, DecideError, Msg, Ruled, Shared};
+use super::{Always, Closings, DecideError, Msg, Shared};
 use crate::{
-    approval::ApprovalRequest,
+    approval::{ApprovalRequest, Ruled},
     event::{Fact, Feed},
     ids::{ApprovalId, Path, RunId},
     log::Recorded,
@@ -32,8 +32,8 @@ pub(crate) struct Tree {
     pub(crate) kept: Option<Arc<Feed>>,
     asked: Mutex<HashMap<ApprovalId, Asker>>,
     past: Mutex<HashMap<Path, Vec<Recorded>>>,
-    /// What earlier attempts of runs below asked, and no run answers for yet.
-    left_open: Mutex<HashSet<ApprovalId>>,
+    /// What earlier attempts of runs below asked, and which, and no run answers for yet.
+    left_open: Mutex<HashMap<ApprovalId, Path>>,
     decided: Mutex<HashMap<ApprovalId, Decided>>,
 }
 
@@ -44,10 +44,13 @@ struct Asker {
     path: Path,
 }
 
-/// A decision on its way to the run that asked, and who wants to know whether it was taken.
+/// Where whoever decided hears whether that was taken.
+pub(crate) type Reply = oneshot::Sender<Result<(), DecideError>>;
+
+/// A decision on its way to the run that asked, and who wants to know whether it was taken, if somebody does.
 pub(crate) struct Decided {
     pub(crate) ruled: Ruled,
-    pub(crate) reply: Option<oneshot::Sender<Result<(), DecideError>>>,
+    pub(crate) reply: Option<Reply>,
 }
 
 impl Tree {
@@ -104,9 +107,15 @@ impl Tree {
 
     /// A question is closed. First told, then no longer asked: in between it is closed already.
     pub(crate) fn closes(&self, id: &ApprovalId, how: DecideError) {
-        self.closings.add(id, how);
+        self.closings.add(id, how.clone());
         lock(&self.asked).remove(id);
+        let mut decided = lock(&self.decided);
         lock(&self.left_open).remove(id);
+        // One that was left for it comes too late.
+        let late = decided.remove(id).and_then(|late| late.reply);
+        if late.is_some_and(|reply| reply.send(Err(how)).is_err()) {
+            // Whoever decided no longer waits.
+        }
     }
 
     pub(crate) fn asker(&self, id: &ApprovalId) -> Option<Mailbox<Msg>> {
@@ -123,17 +132,25 @@ impl Tree {
         lock(&self.decided).insert(id, decided);
     }
 
+    /// The run that asked this in an earlier attempt, and has yet to be taken up.
+    pub(crate) fn left_open_by(&self, id: &ApprovalId) -> Option<Path> {
+        lock(&self.left_open).get(id).cloned()
+    }
+
     /// Leaves a decision for a run that asked in an earlier attempt and has yet to be taken up; any other is given back.
-    pub(super) fn leave_early(&self, id: &ApprovalId, decided: Decided) -> Result<(), Decided> {
-        if !lock(&self.left_open).contains(id) {
-            return Err(decided);
+    pub(super) fn leave_early(
+        &self,
+        id: &ApprovalId,
+        ruled: Ruled,
+        reply: Reply,
+    ) -> Result<(), (Ruled, Reply)> {
+        // A run that is taken up says that it asks before it looks for a decision: it is seen here, or it finds this one.
+        let mut decided = lock(&self.decided);
+        if self.left_open_by(id).is_none() {
+            return Err((ruled, reply));
         }
-        self.leave(id.clone(), decided);
-        // A run that is taken up says that it asks before it looks for a decision: it finds this one, or it is seen here.
-        match self.asker(id).and_then(|_asker| self.take(id)) {
-            Some(decided) => Err(decided),
-            None => Ok(()),
-        }
+        decided.insert(id.clone(), Decided { ruled, reply: Some(reply) });
+        Ok(())
     }
 
     pub(crate) fn take(&self, id: &ApprovalId) -> Option<Decided> {
@@ -141,12 +158,12 @@ impl Tree {
     }
 }
 
-/// The questions of one run's records that nothing has closed.
-fn left_open(recorded: &[Recorded]) -> HashSet<ApprovalId> {
-    let mut open = HashSet::new();
+/// The questions of one run's records that nothing has closed, and whose they are.
+fn left_open(recorded: &[Recorded]) -> HashMap<ApprovalId, Path> {
+    let mut open = HashMap::new();
     for recorded in recorded {
         match &**recorded.fact() {
-            Fact::ApprovalAsked(request) => drop(open.insert(request.id.clone())),
+            Fact::ApprovalAsked(request) => drop(open.insert(request.id.clone(), request.path.clone())),
             Fact::ApprovalClosed { id, .. } => drop(open.remove(id)),
             _ => {}
         }

@@ -56,10 +56,10 @@ async fn a_later_decision_is_told_who_was_first() {
         let handle = asks(inside);
         let id = asked(&handle).await.id;
         assert_eq!(handle.decide(&"apr_nobody".into(), Decision::Approve).await, Err(DecideError::Unknown));
-        assert_eq!(handle.decide_as(&id, Decision::Approve, "alice").await, Ok(()));
+        assert_eq!(handle.decide(&id, Decision::Approve.by("alice")).await, Ok(()));
         let no = || Decision::Deny { message: "no".into() };
         let first = DecideError::Decided { by: "alice".into(), decision: Box::new(Decision::Approve) };
-        assert_eq!(handle.decide_as(&id, no(), "bob").await, Err(first.clone()));
+        assert_eq!(handle.decide(&id, no().by("bob")).await, Err(first.clone()));
         assert_eq!(handle.done().await.answer(), Some("ok"));
         assert_eq!(handle.decide(&id, no()).await, Err(first));
     }

@@ -6,10 +6,10 @@ use tokio::sync::oneshot;
 
 use super::{Answer, Decision, Input, Item, Mail, Outcome, Owner, RunHandle};
 use crate::{
+    approval::{HOLDER, Ruled},
     ids::ApprovalId,
-    run::HOLDER,
     session::journal::{Journal, in_time},
-    shared::{DecideError, Ruled},
+    shared::DecideError,
     store,
 };
 
@@ -35,16 +35,15 @@ impl<T: Item> Owner<T> {
             return;
         }
         if let Some(elder) = self.elder(&id) {
-            let Ruled { decision, by } = ruled;
             drop(self.scope.spawn("decision", async move {
-                answer(reply, elder.decide_as(&id, decision, by).await);
+                answer(reply, elder.decide(&id, ruled).await);
             }));
             return;
         }
         if let Some(handle) = self.work.as_ref().and_then(|work| work.handle.clone()) {
             let mailbox = self.shared.mailbox.clone();
             drop(self.scope.spawn("decision", async move {
-                match handle.decide_as(&id, ruled.decision.clone(), ruled.by.clone()).await {
+                match handle.decide(&id, ruled.clone()).await {
                     // It may have suspended on this very question: asked again when that is heard.
                     Err(DecideError::RunEnded) => {
                         drop(handle.done().await);

@@ -1,0 +1,141 @@
+//! A decision for a child's question that comes before the child is taken up again: it waits for it, and only for it.
+
+use std::{
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU32, Ordering},
+    },
+};
+
+use futures_util::{FutureExt as _, future::BoxFuture};
+use safepoint::{
+    Agent, DecideError, History, StopRequest,
+    approval::{Approval, Approvals, Decision, Unanswered},
+    event::Fact,
+    ids::{ApprovalId, Path},
+    log::{Log, LogError, MemoryLog, Record},
+    receipt::Ending,
+};
+use tokio::sync::Semaphore;
+
+use crate::{
+    children::{at, gated, hire, started_at, with},
+    world::{agent, ask, say},
+};
+
+const DURABLY: Approvals = Approvals::Ask(None, Unanswered::Suspend);
+
+/// Once it is armed, a gate stands before the attempt of the run at this path.
+struct Gated {
+    inner: MemoryLog,
+    path: Path,
+    armed: AtomicBool,
+    came: Semaphore,
+    gate: Semaphore,
+}
+
+impl Gated {
+    fn before(path: Path) -> Arc<Self> {
+        let (came, gate) = (Semaphore::new(0), Semaphore::new(0));
+        Arc::new(Self { inner: MemoryLog::default(), path, armed: AtomicBool::new(false), came, gate })
+    }
+}
+
+impl Log for Gated {
+    fn append(&self, record: Record) -> BoxFuture<'_, Result<u64, LogError>> {
+        let begins = matches!(*record.fact, Fact::AttemptOpened { .. }) && record.path == self.path;
+        let is_gated = begins && self.armed.load(Ordering::SeqCst);
+        Box::pin(async move {
+            if is_gated {
+                self.came.add_permits(1);
+                self.gate.acquire().await.unwrap().forget();
+            }
+            self.inner.append(record).await
+        })
+    }
+
+    fn read(&self) -> BoxFuture<'_, Result<Vec<Record>, LogError>> {
+        self.inner.read()
+    }
+}
+
+/// A parent whose child has one call, which needs a person if that is said.
+fn family(approval: Approval, gate: &Arc<Semaphore>, ran: &Arc<AtomicU32>) -> Agent {
+    let work = gated("work", gate, ran).with(|spec| spec.approval(approval));
+    let child = agent([ask(&["work"]), say("child")]).tool(work).approvals(DURABLY).build();
+    with(agent([hire(&["ask"]), say("ok")]), "ask", &child).build()
+}
+
+/// A tree that waits for a person, on its log.
+async fn waiting(parent: &Agent) -> (Arc<Gated>, safepoint::Outcome, ApprovalId) {
+    let log = Gated::before(at(&["h0"]));
+    let waiting = parent.run_recorded(log.clone(), History::new(), "go").await;
+    let safepoint::Outcome::Suspended(asks) = &waiting else { panic!("{waiting:?}") };
+    let question = asks.approvals()[0].id.clone();
+    log.armed.store(true, Ordering::SeqCst);
+    (log, waiting, question)
+}
+
+/// S8.2, S9.1: the parent is taken up and the child is not yet: the decision is neither refused nor lost, it waits for the child,
+/// which takes it.
+#[tokio::test(start_paused = true)]
+async fn a_decision_that_is_early_waits_for_the_child() {
+    let (gate, ran) = (Arc::new(Semaphore::new(1)), Arc::default());
+    let parent = family(Approval::Needed, &gate, &ran);
+    let (log, waiting, question) = waiting(&parent).await;
+    let handle = parent.resume(&waiting).detach();
+    log.came.acquire().await.unwrap().forget();
+    let mut deciding = pin!(handle.decide(&question, Decision::Approve));
+    assert_eq!((&mut deciding).now_or_never(), None, "nobody has asked yet");
+    log.gate.add_permits(1);
+    assert_eq!(deciding.await, Ok(()));
+    assert_eq!((handle.done().await.answer(), ran.load(Ordering::SeqCst)), (Some("ok"), 1));
+}
+
+/// S8.2, S9.1: one about a question that nobody put is refused meanwhile.
+#[tokio::test(start_paused = true)]
+async fn a_decision_for_nobody_does_not_wait_for_a_child() {
+    let (gate, ran) = (Arc::new(Semaphore::new(1)), Arc::default());
+    let parent = family(Approval::Needed, &gate, &ran);
+    let (log, waiting, question) = waiting(&parent).await;
+    let handle = parent.resume(&waiting).detach();
+    log.came.acquire().await.unwrap().forget();
+    let nobody = ApprovalId::from("apr_nobody");
+    assert_eq!(handle.decide(&nobody, Decision::Approve).await, Err(DecideError::Unknown));
+    log.gate.add_permits(1);
+    assert_eq!(handle.decide(&question, Decision::Approve).await, Ok(()));
+    assert_eq!((handle.done().await.answer(), ran.load(Ordering::SeqCst)), (Some("ok"), 1));
+}
+
+/// S8.2, S8.3: one that waits for a child which takes its question back is told so: it does not wait for the end of the run.
+#[tokio::test(start_paused = true)]
+async fn a_decision_that_waits_is_told_that_its_question_is_taken_back() {
+    let (gate, ran) = (Arc::new(Semaphore::new(1)), Arc::default());
+    let parent = family(Approval::Needed, &gate, &ran);
+    let (log, waiting, question) = waiting(&parent).await;
+    let handle = parent.resume(&waiting).detach();
+    log.came.acquire().await.unwrap().forget();
+    let mut deciding = pin!(handle.decide(&question, Decision::Approve));
+    assert_eq!((&mut deciding).now_or_never(), None, "nobody has asked yet");
+    handle.stop(StopRequest::now());
+    log.gate.add_permits(1);
+    assert_eq!(deciding.await, Err(DecideError::Withdrawn));
+    assert_eq!((handle.done().await.ending(), ran.load(Ordering::SeqCst)), (Ending::Stopped, 0));
+}
+
+/// S8.2: a decision that comes with a resume and is about no question of the tree is refused, also where a child goes on that
+/// might have asked: what it has asked is known.
+#[tokio::test(start_paused = true)]
+async fn a_decision_for_nobody_is_refused_where_a_child_goes_on() {
+    let (gate, ran) = (Arc::new(Semaphore::new(0)), Arc::default());
+    let parent = family(Approval::NotNeeded, &gate, &ran);
+    let handle = parent.run("go").detach();
+    started_at(&handle, &at(&["h0"])).await;
+    handle.stop(StopRequest::now());
+    let stopped = handle.done().await;
+    assert_eq!(stopped.ending(), Ending::Stopped);
+    gate.add_permits(1);
+    let outcome = parent.resume_with(&stopped, vec![("apr_nobody".into(), Decision::Approve)]).await;
+    assert_eq!((outcome.ending(), ran.load(Ordering::SeqCst)), (Ending::Failed, 1), "{outcome:?}");
+}
