@@ -59,7 +59,7 @@ mod witness;
 pub use abandoned::reap_abandoned;
 pub use child::Process;
 pub use enclosed::{Enclosure, enclosing_run};
-pub use environment::{Environment, is_secret};
+pub use environment::{Environment, holds_secret, is_secret};
 pub use error::SpawnError;
 pub use lease::{Deadline, boot_time};
 pub use output::{Capture, Captured};

@@ -69,7 +69,8 @@ impl Servers {
         let mut found = Vec::new();
         for (name, entry) in &self.by_name {
             let headers = entry.headers.iter();
-            let env = entry.env.iter().filter(|(variable, _)| crate::secrets::names_one(variable));
+            let env =
+                entry.env.iter().filter(|(variable, _)| safepoint_tools::process::holds_secret(variable));
             for (what, value) in headers.chain(env) {
                 let Ok(value) = expand(value) else { continue };
                 // `Bearer TOKEN`: the token alone is the secret, too.

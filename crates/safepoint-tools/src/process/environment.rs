@@ -13,6 +13,8 @@ const CORE: [&str; 9] = ["HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "
 const SECRET: [&str; 7] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL"];
 /// A name that has one of these between its underscores is a secret's, unless it is the whole name.
 const SECRET_PARTS: [&str; 4] = ["PASS", "PAT", "PWD", "JWT"];
+/// What the name of a secret ends in that only says where it is.
+const PLACES: [&str; 5] = ["_FILE", "_PATH", "_DIR", "_ENV", "_URL"];
 
 /// Which variables of the runtime's environment a command is given, before the changes of its own
 /// [`CommandSpec::env`](super::CommandSpec::env).
@@ -96,13 +98,20 @@ impl Environment {
     }
 }
 
-/// Whether a variable of this name holds a secret: its name has KEY, TOKEN, SECRET, PASSWORD or the like in it, in
+/// Whether a variable of this name is of a secret, and is [withheld](Environment::filtered): its name has KEY, TOKEN, SECRET, PASSWORD or the like in it, in
 /// upper or lower case.
 #[must_use]
 pub fn is_secret(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     let is_part = |part: &str| part != name && SECRET_PARTS.contains(&part);
     SECRET.iter().any(|word| name.contains(word)) || name.split('_').any(is_part)
+}
+
+/// Whether the value of a variable of this name is a secret: it [is of one](is_secret), and does not only say where one is.
+#[must_use]
+pub fn holds_secret(name: &str) -> bool {
+    let is_place = PLACES.iter().any(|place| name.to_ascii_uppercase().ends_with(place));
+    !is_place && is_secret(name)
 }
 
 /// What a process of ours may hold for everybody to see: the core, and the marks of the commands that it runs inside of,
@@ -144,6 +153,23 @@ mod tests {
         {
             assert!(!is_secret(name), "{name}");
         }
+    }
+
+    /// S8.10, S4.13: what only says where a secret is is withheld too, and is none itself.
+    #[test]
+    fn the_place_of_a_secret_is_none() {
+        for (name, holds) in [
+            ("OPENAI_API_KEY", true),
+            ("github_token", true),
+            ("PGPASSWORD", true),
+            ("SSL_KEY_FILE", false),
+            ("ssl_key_file", false),
+            ("TOKEN_URL", false),
+        ] {
+            assert!(is_secret(name), "{name}");
+            assert_eq!(holds_secret(name), holds, "{name}");
+        }
+        assert!(!holds_secret("PATH") && !holds_secret("PWD"));
     }
 
     /// S4.13: what a person names is given; what a program withholds is not, not even of all.
