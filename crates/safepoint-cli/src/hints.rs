@@ -1,5 +1,7 @@
 //! What a library's hint is on this command line: a library names settings, and here they are flags.
 
+use safepoint::store;
+
 /// The hint, with the flags that do what it says.
 pub(crate) fn here(code: &str, hint: &str) -> String {
     let flags = match code {
@@ -8,6 +10,17 @@ pub(crate) fn here(code: &str, hint: &str) -> String {
         _ => return hint.to_owned(),
     };
     format!("{hint} ({flags})")
+}
+
+/// What to do where a command failed for a reason that says it.
+pub(crate) fn after(error: &anyhow::Error) -> Option<&'static str> {
+    let is_full = |cause: &(dyn std::error::Error + 'static)| {
+        matches!(cause.downcast_ref::<store::Error>(), Some(store::Error::Full(_)))
+    };
+    error.chain().any(is_full).then_some(
+        "there is no room: free some on the store's disk, and try again. `safepoint sessions rm` makes room in the store, \
+         and needs about 1 MiB itself",
+    )
 }
 
 #[cfg(test)]

@@ -109,6 +109,9 @@ fn failed(error: &anyhow::Error) -> ExitCode {
     // Whoever closed it has seen enough.
     if unwritten != Some(&Unwritten::Closed) {
         output::tell(format_args!("safepoint: {error:#}"));
+        if let Some(hint) = hints::after(error) {
+            output::tell(format_args!("safepoint: {hint}"));
+        }
     }
     if let Some(unwritten) = unwritten {
         return ExitCode::from(unwritten.exit_code());

@@ -1,40 +1,62 @@
 //! A chat that a store keeps: left and come back to, with its questions; and the way from one session to another.
 
+use safepoint_testkit::{
+    script::{Reply, Script},
+    server::ModelServer,
+};
+
 use super::terminal::Terminal;
 use crate::{Practice, safepoint};
 
 const IDLE: &str = "Enter sends";
 const CTRL_D: &str = "\x04";
 
-/// A store, and a directory that is the home of whoever chats.
+/// A directory that is the home of whoever chats, with a store in it.
+struct Home(tempfile::TempDir);
+
+impl Home {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn store(&self) -> String {
+        self.0.path().join("store.db").display().to_string()
+    }
+
+    fn chat(&self, url: &str, session: &str) -> Terminal {
+        let (store, home) = (self.store(), self.0.path().to_str().unwrap());
+        let chat = ["chat", "--base-url", url, "--model", "openai:x", "--store", &store];
+        let variables = [("TERM", "xterm"), ("HOME", home), ("XDG_RUNTIME_DIR", home)];
+        Terminal::spawn(&[&chat[..], &["--session", session]].concat(), &variables)
+    }
+
+    fn ask(&self, args: &[&str]) -> (i32, String) {
+        let (store, home) = (self.store(), self.0.path());
+        let mut command = safepoint(&[args, &["--store", &store]].concat());
+        let output = command.env("HOME", home).env("XDG_RUNTIME_DIR", home).output().unwrap();
+        let told = [output.stdout, output.stderr].concat();
+        (output.status.code().unwrap(), String::from_utf8_lossy(&told).into_owned())
+    }
+}
+
+/// A home, and a server.
 struct World {
-    folder: tempfile::TempDir,
+    home: Home,
     server: Practice,
 }
 
 impl World {
     fn new(replies: &serde_json::Value) -> Self {
         let server = Practice::start(&serde_json::json!({ "replies": replies }).to_string());
-        Self { folder: tempfile::tempdir().unwrap(), server }
-    }
-
-    fn store(&self) -> String {
-        self.folder.path().join("store.db").display().to_string()
+        Self { home: Home::new(), server }
     }
 
     fn chat(&self, session: &str) -> Terminal {
-        let (store, home) = (self.store(), self.folder.path().to_str().unwrap());
-        let chat = ["chat", "--base-url", &self.server.url, "--model", "openai:x", "--store", &store];
-        let variables = [("TERM", "xterm"), ("HOME", home), ("XDG_RUNTIME_DIR", home)];
-        Terminal::spawn(&[&chat[..], &["--session", session]].concat(), &variables)
+        self.home.chat(&self.server.url, session)
     }
 
     fn ask(&self, args: &[&str]) -> (i32, String) {
-        let (store, home) = (self.store(), self.folder.path());
-        let mut command = safepoint(&[args, &["--store", &store]].concat());
-        let output = command.env("HOME", home).env("XDG_RUNTIME_DIR", home).output().unwrap();
-        let told = [output.stdout, output.stderr].concat();
-        (output.status.code().unwrap(), String::from_utf8_lossy(&told).into_owned())
+        self.home.ask(args)
     }
 }
 
@@ -223,4 +245,48 @@ fn a_stop_that_waited_says_who_asked_and_when() {
         "{screen}"
     );
     assert!(screen.contains("nobody had it open"), "{screen}");
+}
+
+/// S6.5, S6.15: steered while the model streams, with Enter or by `safepoint steer`, and then a question: after the yes the next
+/// request has it, and no turn of its own runs.
+#[test]
+fn a_steer_before_a_question_is_in_the_request_after_the_answer() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    for from_afar in [false, true] {
+        let home = Home::new();
+        let script = Script::of([Reply::text("in short: three")]);
+        let server = runtime.block_on(ModelServer::start(script)).unwrap();
+        let mut gate = server.gate();
+        let mut chat = home.chat(&server.url(), "c");
+        chat.until(IDLE);
+        say(&mut chat, "count the files");
+        runtime.block_on(gate.request());
+        gate.headers();
+        gate.script(&Reply::text("I look").and_call("shell", serde_json::json!({"command": "echo 3"})));
+        while !gate.send_next_until(b"I look") {}
+        chat.until("I look");
+        if from_afar {
+            let (code, told) = home.ask(&["steer", "c", "please be brief"]);
+            assert_eq!(code, 0, "{told}");
+        } else {
+            say(&mut chat, "please be brief");
+        }
+        chat.until("steers, with the next request:");
+        chat.until("1. please be brief");
+        gate.finish();
+        chat.until("? shell wants to run with");
+        chat.until("y yes · n no");
+        chat.press("y");
+        chat.until("in short: three");
+        chat.until(IDLE);
+        chat.press(CTRL_D);
+        assert_eq!(chat.end().0, 0);
+        let asked: Vec<String> = server.requests().iter().map(|request| request.body.to_string()).collect();
+        assert_eq!(asked.len(), 2, "it was a turn of its own: {asked:#?}");
+        assert_eq!(
+            asked.iter().map(|asked| asked.matches("please be brief").count()).collect::<Vec<_>>(),
+            [0, 1],
+            "{asked:#?}"
+        );
+    }
 }

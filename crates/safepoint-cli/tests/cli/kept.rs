@@ -3,7 +3,7 @@
 use std::{
     io::{BufRead, BufReader, Read as _},
     ops::{Deref, DerefMut},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Child, ChildStderr, Command, Output, Stdio},
 };
 
@@ -320,4 +320,33 @@ fn what_is_damaged_in_the_store_is_told() {
     assert!(code == 0 && !told.contains("not delivered"), "{told}");
     let (code, checked, _) = kept.tell(&["store", "check"]);
     assert!(code == 1 && checked.contains("stop 1: the stop intent cannot be read"), "{checked}");
+}
+
+/// S7.6: on a disk without any room the removal of a session says what to do, and after that it works.
+#[test]
+fn a_removal_on_a_full_disk_says_what_to_do() {
+    const PLAN: &str =
+        "mount -t tmpfs -o size=1024k none \"$1\" && cp \"$2\" \"$1/s.db\" && cd \"$1\" || exit 99
+        rm() { \"$3\" sessions rm \"$4\" --store \"$1/s.db\"; }
+        cat /dev/zero > ballast 2> /dev/null
+        rm \"$@\"; first=$?
+        truncate -s -512k ballast
+        rm \"$@\" && exit $first";
+    let kept = Kept::start(r#"{"replies":[{"text":"hello"}]}"#);
+    assert_eq!(kept.turn(&["run", "--session", "ses_full", "hi"]).0, 0);
+    let (disk, store) = (tempfile::tempdir().unwrap(), kept.store());
+    // Nothing lies beside the file.
+    SqliteStore::open(&store).unwrap().close();
+    let args = [disk.path(), &store, Path::new(crate::BIN), Path::new("ses_full")];
+    let mut plan = Command::new("unshare");
+    plan.args(["-m", "sh", "-c", PLAN, "sh"]).args(args).env("HOME", kept.home());
+    let Ok(output) = plan.output() else { return };
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    if output.status.code() == Some(99) || told.starts_with("unshare:") {
+        // No disk of its own may be made here.
+        return;
+    }
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    assert!(told.contains("the store is full") && told.contains("free some on the store's disk"), "{told}");
+    assert!(told.contains("ses_full is removed"), "{told}");
 }
