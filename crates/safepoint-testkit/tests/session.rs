@@ -54,6 +54,8 @@ mod hold;
 mod kept;
 #[path = "session/late.rs"]
 mod late;
+#[path = "session/lent.rs"]
+mod lent;
 #[path = "session/lost.rs"]
 mod lost;
 #[path = "session/meant.rs"]

@@ -30,6 +30,19 @@ fn found(runtime: &Runtime, server: &ModelServer, task: &Task) -> Found {
     Found { facts: runtime.block_on(facts(&task.store)), lines: lines(&task.ledger), asked }
 }
 
+/// A process that is paused in the middle of its payment, which waits besides.
+fn asleep_in_a_payment(task: &Task) -> Process {
+    std::fs::write(task.waits(), "").unwrap();
+    let mut sleeper = Process::start(task);
+    assert_eq!(sleeper.hear().as_deref(), Some("open"));
+    wait::until("the payment is entered", || {
+        lines(&task.ledger).iter().any(|[mark, _, _, tool]| mark == "enter" && tool == "pay")
+    });
+    sleeper.signal(rustix::process::Signal::STOP);
+    sleeper.until_paused();
+    sleeper
+}
+
 /// S7.4 / T10: eight processes resume one session at once: one works, seven are told which; when that one is killed, the
 /// next has it at once.
 /// NousResearch/hermes-agent#80921, agentscope-ai/agentscope#2227: k resumes at once fire k effects.
@@ -56,13 +69,7 @@ fn of_many_resumes_one_works_and_the_others_hear_who() {
 fn an_owner_that_wakes_late_records_nothing() {
     let runtime = Runtime::new().unwrap();
     let (_folder, server, task) = world(&runtime);
-    std::fs::write(task.waits(), "").unwrap();
-    let mut sleeper = Process::start(&task);
-    assert_eq!(sleeper.hear().as_deref(), Some("open"));
-    wait::until("the payment is entered", || {
-        lines(&task.ledger).iter().any(|[mark, _, _, tool]| mark == "enter" && tool == "pay")
-    });
-    sleeper.signal(rustix::process::Signal::STOP);
+    let mut sleeper = asleep_in_a_payment(&task);
     let known = runtime.block_on(Known::of(&task.store, &task.ledger, server.requests().len()));
     assert_eq!(known.doubts(), 1);
     assert_eq!(Process::start(&task).hear_all(), [format!("held by {}", sleeper.pid())]);
@@ -116,14 +123,7 @@ fn a_process_that_slept_in_an_append_goes_on() {
 fn a_process_that_was_paused_past_its_lease_ends_its_effects() {
     let runtime = Runtime::new().unwrap();
     let (_folder, server, task) = world(&runtime);
-    std::fs::write(task.waits(), "").unwrap();
-    let mut sleeper = Process::start(&task);
-    assert_eq!(sleeper.hear().as_deref(), Some("open"));
-    wait::until("the payment is entered", || {
-        lines(&task.ledger).iter().any(|[mark, _, _, tool]| mark == "enter" && tool == "pay")
-    });
-    sleeper.signal(rustix::process::Signal::STOP);
-    sleeper.until_paused();
+    let mut sleeper = asleep_in_a_payment(&task);
     let (paused, known) = (Instant::now(), Known::of(&task.store, &task.ledger, server.requests().len()));
     let known = runtime.block_on(known);
     let held = [format!("held by {}", sleeper.pid())];

@@ -9,17 +9,13 @@ use safepoint::{
     ids::SessionId,
     receipt::CallStatus,
     session::{Chat, Fate, Session, SessionEvent, SessionHandle},
-    store::{ApprovalState, Life, MemoryStore, Outside, Owner, Store},
+    store::{ApprovalState, Life, Owner, Store},
     tool::from_fn,
 };
-use safepoint_testkit::{
-    script::Reply,
-    server::ModelServer,
-    store_suite::{Lives, Time, outside},
-};
+use safepoint_testkit::{script::Reply, server::ModelServer, store_suite::Lives};
 use serde_json::{Value, json};
 
-use super::world::{agent, seen, server};
+use super::world::{agent, mortals, seen, server};
 
 /// A store whose owners can be said to be dead, and a payment that notes what it was given.
 struct World {
@@ -32,9 +28,7 @@ struct World {
 impl World {
     /// The model pays these, one round and one turn each.
     async fn new(cents: &[u64]) -> Self {
-        let lives = Lives::default();
-        let clock = Outside::default().clock;
-        let store = Arc::new(MemoryStore::new(Outside { clock, ..outside(&Time::default(), &lives) }));
+        let (store, lives) = mortals();
         let replies =
             cents.iter().flat_map(|cents| [Reply::call("pay", json!({"cents": cents})), Reply::text("ok")]);
         Self { store, lives, server: server(replies).await, paid: Arc::default() }

@@ -8,19 +8,19 @@ use safepoint::{
     child::Child,
     ids::{ApprovalId, SessionId},
     session::{Chat, Fate, Session, SessionEvent},
-    store::{ApprovalState, Life, MemoryStore, Outside, Store},
+    store::{ApprovalState, Life, Store},
     tool::{EffectClass, FnTool, from_fn},
 };
 use safepoint_testkit::{
     ledger::{Ledger, Mark},
     script::{Reply, Script},
     server::ModelServer,
-    store_suite::{Lives, Time, outside, owner},
+    store_suite::{Lives, owner},
     wait,
 };
 use serde_json::json;
 
-use super::world::{agent as builder, seen};
+use super::world::{agent as builder, mortals, seen};
 
 /// A session whose first turn begins a run in the background, which asks before it pays.
 struct World {
@@ -32,9 +32,7 @@ struct World {
 
 impl World {
     async fn new() -> Self {
-        let lives = Lives::default();
-        let clock = Outside::default().clock;
-        let store = Arc::new(MemoryStore::new(Outside { clock, ..outside(&Time::default(), &lives) }));
+        let (store, lives) = mortals();
         let script = Script::of([
             Reply::call("helper", json!({"task": "half"})).when("go", 0),
             Reply::text("begun").when("go", 1),

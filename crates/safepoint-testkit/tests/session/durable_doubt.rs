@@ -8,20 +8,20 @@ use safepoint::{
     ids::SessionId,
     receipt::{CallStatus, Effect, Ending},
     session::{Chat, Fate, Session, SessionEvent},
-    store::{ApprovalState, Life, MemoryStore, Outside, Owner, Store},
+    store::{ApprovalState, Life, Owner, Store},
     tool::{EffectClass, from_fn},
 };
 use safepoint_testkit::{
     ledger::{Ledger, Mark},
     script::Reply,
     server::ModelServer,
-    store_suite::{Lives, Time, outside},
+    store_suite::Lives,
     valve::Valve,
 };
 use serde_json::json;
 use tokio::sync::Semaphore;
 
-use super::world::{agent, seen, server};
+use super::world::{agent, mortals, seen, server};
 
 /// A store, a payment that waits for a gate, and processes that can be said to be dead.
 struct World {
@@ -35,11 +35,7 @@ struct World {
 
 impl World {
     async fn new() -> Self {
-        let lives = Lives::default();
-        let store = Arc::new(MemoryStore::new(Outside {
-            clock: Outside::default().clock,
-            ..outside(&Time::default(), &lives)
-        }));
+        let (store, lives) = mortals();
         let server = server([Reply::call("pay", json!({"cents": 5})), Reply::text("done")]).await;
         let (entered, gate) = (Arc::new(Semaphore::new(0)), Valve::default());
         Self { store, lives, server, ledger: Ledger::new(), entered, gate }

@@ -9,17 +9,17 @@ use safepoint::{
     ids::{ApprovalId, SessionId},
     session::{Fate, Or, Policy, Push, SessionEvent, SessionHandle, SessionStop, seal},
     steer::When,
-    store::{Life, MemoryStore, Outside, Store},
+    store::{Life, Store},
 };
 use safepoint_testkit::{
     script::Reply,
     scripted::ModelGate,
-    store_suite::{Lives, Time, outside, owner},
+    store_suite::{Lives, owner},
 };
 
 use super::{
     desk::{Desk, accounted, answers, is_fact, said, turn},
-    world::seen,
+    world::{mortals, seen},
 };
 
 /// A kept session, and processes that can be said to be dead.
@@ -35,9 +35,7 @@ fn id() -> SessionId {
 
 impl World {
     fn new() -> Self {
-        let lives = Lives::default();
-        let clock = Outside::default().clock;
-        let store = Arc::new(MemoryStore::new(Outside { clock, ..outside(&Time::default(), &lives) }));
+        let (store, lives) = mortals();
         let desk = Desk::new([Reply::text("briefly")]);
         desk.tools.valve().open_for_all();
         Self { store, lives, desk }
@@ -134,6 +132,9 @@ async fn a_held_steer_is_in_one_place() {
         (steers("back", Or::Queue), steers("queued", Or::Queue), steers("returned", Or::Return));
     asks(&gate);
     assert_eq!(item.fate().await, Fate::Suspended(turn(1)));
+    question(&session).await;
+    let held = [&back, &queued, &returned].map(|ticket| (ticket.fate_now(), ticket.behind()));
+    assert_eq!(held, [(None, Some(turn(1))); 3], "each waits with its turn, and not in the queue");
     assert_eq!(session.withdraw(back.id()).await.as_deref(), Some("back"));
     session.stop(SessionStop::at_turn_end());
     accounted(&session, &[item, back.clone(), queued.clone(), returned.clone()]).await;

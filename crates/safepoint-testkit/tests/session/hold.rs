@@ -6,25 +6,19 @@ use std::{
 };
 
 use safepoint::{
-    Agent,
-    approval::Approvals,
     ids::SessionId,
     outcome::Persisted,
     receipt::Ending,
-    session::{Chat, Fate, Session, SessionBuilder, SessionEvent, SessionStop},
-    store::{self, MemoryStore, Owner, Store, uptime},
-    tool::{EffectClass, from_fn},
+    session::{Fate, SessionEvent, SessionStop},
+    store::{self, MemoryStore, Store, uptime},
 };
 use safepoint_testkit::{
     fault_store::{Fault, FaultStore},
-    script::{Reply, Script},
-    scripted::ScriptedModel,
     valve::Valve,
     wait,
 };
-use serde_json::json;
 
-use super::world::seen;
+use super::world::{open_here, payer, seen};
 
 /// How long a lease holds.
 const LEASE: Duration = Duration::from_secs(10);
@@ -32,25 +26,6 @@ const LEASE: Duration = Duration::from_secs(10);
 const MARGIN: Duration = Duration::from_secs(5);
 /// No wait of these tests is longer.
 const BOUND: Duration = Duration::from_secs(60);
-
-fn chat(gate: &Valve) -> SessionBuilder<String> {
-    let gate = gate.clone();
-    let pay = from_fn("pay", "pays, once it is let", move |_cx, (): ()| {
-        let gate = gate.clone();
-        async move {
-            gate.pass().await;
-            Ok("paid")
-        }
-    });
-    let replies = [Reply::call("pay", json!({})), Reply::text("done")];
-    let model = ScriptedModel::new(Script::of(replies));
-    let tool = pay.with(|spec| spec.effect(EffectClass::Unsafe));
-    Session::builder(Chat::new(Agent::builder(model).approvals(Approvals::Auto).tool(tool).build()))
-}
-
-async fn open(chat: SessionBuilder<String>, store: &Arc<dyn Store>) -> Result<Session<String>, store::Error> {
-    chat.open(Arc::clone(store), SessionId::from("s"), Owner::here()).await
-}
 
 async fn records(store: &dyn Store) -> u64 {
     store.open(&SessionId::from("s")).await.unwrap().head
@@ -64,7 +39,7 @@ async fn an_owner_that_is_cut_off_ends_its_effects_with_its_lease() {
     let inner: Arc<dyn Store> = Arc::new(MemoryStore::default());
     let away = Arc::new(FaultStore::unarmed(Arc::clone(&inner), Fault::Away));
     let gate = Valve::shut();
-    let session = open(chat(&gate), &(Arc::clone(&away) as Arc<dyn Store>)).await.unwrap();
+    let session = open_here(payer(&gate), &(Arc::clone(&away) as Arc<dyn Store>)).await.unwrap();
     drop(session.push("go".to_owned()).unwrap());
     gate.came(1).await;
     away.arm();
@@ -96,7 +71,7 @@ async fn a_store_that_comes_back_before_the_lease_is_over_costs_nothing() {
     let inner: Arc<dyn Store> = Arc::new(MemoryStore::default());
     let away = Arc::new(FaultStore::unarmed(Arc::clone(&inner), Fault::Away));
     let gate = Valve::shut();
-    let session = open(chat(&gate), &(Arc::clone(&away) as Arc<dyn Store>)).await.unwrap();
+    let session = open_here(payer(&gate), &(Arc::clone(&away) as Arc<dyn Store>)).await.unwrap();
     let ticket = session.push("go".to_owned()).unwrap();
     gate.came(1).await;
     away.arm();
@@ -115,8 +90,8 @@ async fn each_renewal_is_told_with_the_moment_at_which_it_ends() {
     let told = Arc::new(Mutex::new(Vec::new()));
     let tells = Arc::clone(&told);
     let before = uptime().unwrap();
-    let chat = chat(&Valve::open()).on_lease(move |until| tells.lock().unwrap().push(until));
-    let session = open(chat, &store).await.unwrap();
+    let chat = payer(&Valve::open()).on_lease(move |until| tells.lock().unwrap().push(until));
+    let session = open_here(chat, &store).await.unwrap();
     let first = told.lock().unwrap()[0];
     assert!(first >= before + LEASE && first <= uptime().unwrap() + LEASE, "{first:?}");
     tokio::time::sleep(LEASE).await;
@@ -136,13 +111,13 @@ async fn a_session_that_could_not_be_given_back_is_given_back_later() {
         let faulty = Arc::new(FaultStore::unarmed(Arc::clone(&inner), fault.clone()));
         faulty.arm_named("release", 0);
         let store = Arc::clone(&faulty) as Arc<dyn Store>;
-        let session = open(chat(&Valve::open()), &store).await.unwrap();
+        let session = open_here(payer(&Valve::open()), &store).await.unwrap();
         drop(session.stop(SessionStop::now()));
         session.done().await;
         assert!(faulty.was_met());
         let began = Instant::now();
         wait::asked(format_args!("{fault:?}: it is open again"), async || {
-            let opened = open(chat(&Valve::open()), &store).await;
+            let opened = open_here(payer(&Valve::open()), &store).await;
             assert!(matches!(opened, Ok(_) | Err(store::Error::Held(..))), "{opened:?}");
             assert!(began.elapsed() < LEASE / 2, "{fault:?}: it is locked out by itself");
             opened.map(drop)
@@ -157,7 +132,7 @@ async fn a_session_that_could_not_be_given_back_is_given_back_later() {
 async fn a_session_that_has_ended_lets_go_of_its_store() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
     let gate = Valve::shut();
-    let session = open(chat(&gate).keep_late(), &store).await.unwrap();
+    let session = open_here(payer(&gate).keep_late(), &store).await.unwrap();
     drop(session.push("go".to_owned()).unwrap());
     gate.came(1).await;
     drop(session.stop(SessionStop::now()));
@@ -175,7 +150,7 @@ async fn a_session_that_has_ended_lets_go_of_its_store() {
 /// S6.10: handle and exit do not hold each other.
 #[tokio::test]
 async fn a_session_that_has_ended_is_freed() {
-    let session = chat(&Valve::open()).start();
+    let session = payer(&Valve::open()).start();
     drop(session.stop(SessionStop::now()));
     let exit = session.done().await;
     let watched = Arc::downgrade(&exit);

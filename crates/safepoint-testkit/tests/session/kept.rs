@@ -7,19 +7,19 @@ use safepoint::{
     approval::Decision,
     ids::SessionId,
     session::{ExitReason, Fate, Intent, Kept, SessionEvent, SessionStop, ask_stop},
-    store::{self, Life, MemoryStore, Outside, Store},
+    store::{self, Life, MemoryStore, Store},
 };
 use safepoint_testkit::{
     fault_store::{Fault, FaultStore},
     script::Reply,
-    store_suite::{Lives, Time, outside, owner},
+    store_suite::{Lives, owner},
     valve::Valve,
     wait,
 };
 
 use super::{
     desk::{Desk, answers, asks, pays, turn},
-    world::seen,
+    world::{mortals, seen},
 };
 
 /// A store, and processes that can be said to be dead.
@@ -30,9 +30,7 @@ struct World {
 
 impl World {
     fn new() -> Self {
-        let lives = Lives::default();
-        let clock = Outside::default().clock;
-        let store = Arc::new(MemoryStore::new(Outside { clock, ..outside(&Time::default(), &lives) }));
+        let (store, lives) = mortals();
         Self { store, lives }
     }
 

@@ -3,53 +3,26 @@
 use std::{sync::Arc, time::Duration};
 
 use safepoint::{
-    Agent, StopRequest,
-    approval::Approvals,
-    ids::SessionId,
+    StopRequest,
     outcome::Persisted,
     receipt::{Ending, Receipt},
-    session::{Chat, ExitReason, Fate, Session, SessionEvent, SessionStop},
-    store::{MemoryStore, Owner, Store},
-    tool::{EffectClass, from_fn},
+    session::{ExitReason, Fate, Session, SessionEvent, SessionStop},
+    store::{MemoryStore, Store},
 };
 use safepoint_testkit::{
     fault_store::{Fault, FaultStore},
-    script::{Reply, Script},
-    scripted::ScriptedModel,
     valve::Valve,
 };
-use serde_json::json;
 
-use super::world::seen;
+use super::world::{open_here, payer, seen};
 
 /// Longer than an append may take, and shorter than a lease holds.
 const SLEEP: Duration = Duration::from_secs(6);
 /// No wait of these tests is longer.
 const BOUND: Duration = Duration::from_secs(60);
 
-fn script() -> Script {
-    Script::of([Reply::call("pay", json!({})).when("go", 0), Reply::text("done").when("go", 1)])
-}
-
-/// An agent whose payment waits at this gate.
-fn agent(gate: &Valve) -> Agent {
-    let gate = gate.clone();
-    let pay = from_fn("pay", "pays, once it is let", move |_cx, (): ()| {
-        let gate = gate.clone();
-        async move {
-            gate.pass().await;
-            Ok("paid")
-        }
-    });
-    let model = ScriptedModel::new(script());
-    Agent::builder(model)
-        .approvals(Approvals::Auto)
-        .tool(pay.with(|spec| spec.effect(EffectClass::Unsafe)))
-        .build()
-}
-
-async fn open(store: Arc<dyn Store>, agent: Agent) -> Session<String> {
-    Session::builder(Chat::new(agent)).open(store, SessionId::from("s"), Owner::here()).await.unwrap()
+async fn open(store: &Arc<FaultStore>, gate: &Valve) -> Session<String> {
+    open_here(payer(gate), &(Arc::clone(store) as Arc<dyn Store>)).await.unwrap()
 }
 
 async fn ended(session: &Session<String>) -> (Fate, Arc<Receipt>) {
@@ -62,7 +35,7 @@ async fn ended(session: &Session<String>) -> (Fate, Arc<Receipt>) {
 /// A turn whose append of this number has this fault; whether the fault was met, and how the session ended.
 async fn turn_with(fault: Fault, well: usize, later: impl FnOnce()) -> (bool, Option<Fate>, Persisted) {
     let faulty = Arc::new(FaultStore::unarmed(Arc::new(MemoryStore::default()), fault));
-    let session = open(Arc::clone(&faulty) as Arc<dyn Store>, agent(&Valve::open())).await;
+    let session = open(&faulty, &Valve::open()).await;
     faulty.arm_named("append", well);
     let ticket = session.push("go".to_owned()).unwrap();
     let fate = async {
@@ -112,7 +85,7 @@ async fn an_append_whose_answer_is_lost_is_found_in_the_store() {
 async fn stopped_with(fault: Fault, ends_the_session: bool) -> (Fate, Arc<Receipt>, Persisted, ExitReason) {
     let faulty = Arc::new(FaultStore::unarmed(Arc::new(MemoryStore::default()), fault));
     let gate = Valve::shut();
-    let session = open(Arc::clone(&faulty) as Arc<dyn Store>, agent(&gate)).await;
+    let session = open(&faulty, &gate).await;
     drop(session.push("go".to_owned()).unwrap());
     gate.came(1).await;
     faulty.arm_named("append", 0);
@@ -148,7 +121,7 @@ async fn a_store_that_fails_after_a_stop_does_not_make_it_a_failure() {
 async fn a_store_that_fails_without_a_stop_is_a_failure() {
     let faulty = Arc::new(FaultStore::unarmed(Arc::new(MemoryStore::default()), Fault::Full));
     let gate = Valve::shut();
-    let session = open(Arc::clone(&faulty) as Arc<dyn Store>, agent(&gate)).await;
+    let session = open(&faulty, &gate).await;
     drop(session.push("go".to_owned()).unwrap());
     gate.came(1).await;
     faulty.arm_named("append", 0);

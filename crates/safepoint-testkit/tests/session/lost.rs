@@ -10,18 +10,18 @@ use safepoint::{
     message::UserMessage,
     model::{Delta, Finish},
     session::{Chat, Fate, Lost, Policy, Push, Session, SessionEvent, SessionStop},
-    store::{Life, MemoryStore, Outside, Store},
+    store::{Life, MemoryStore, Store},
 };
 use safepoint_testkit::{
     script::Reply,
     scripted::ModelGate,
-    store_suite::{Lives, Time, outside, owner},
+    store_suite::{Lives, owner},
 };
 use serde_json::json;
 
 use super::{
     desk::{Desk, answers, is_fact, pays, said, turn},
-    world::seen,
+    world::{mortals, seen},
 };
 
 /// A session whose first turn begins a run in the background, which is in the midst of a payment.
@@ -34,9 +34,7 @@ struct World {
 
 impl World {
     fn new(outer: impl IntoIterator<Item = Reply>) -> Self {
-        let lives = Lives::default();
-        let clock = Outside::default().clock;
-        let store = Arc::new(MemoryStore::new(Outside { clock, ..outside(&Time::default(), &lives) }));
+        let (store, lives) = mortals();
         let begins = Reply::default().and_call("aside", json!({"task": "dig"}));
         let outer = Desk::new(std::iter::once(begins).chain(outer));
         Self { store, lives, outer, inner: Desk::new([pays(), Reply::text("dug")]) }

@@ -7,16 +7,16 @@ use safepoint::{
     approval::Decision,
     ids::{ApprovalId, SessionId},
     session::{Fate, Intent, Kept, SessionEvent, SessionStop, TurnAsked, ask_stop},
-    store::{self, ApprovalState, Decided, Life, MemoryStore, Outside, Store},
+    store::{self, ApprovalState, Decided, Life, Store},
 };
 use safepoint_testkit::{
     script::Reply,
-    store_suite::{Lives, Time, outside, owner},
+    store_suite::{Lives, owner},
 };
 
 use super::{
     desk::{Desk, answers, asks, pays, turn},
-    world::seen,
+    world::{mortals, seen},
 };
 
 /// A store, and processes that can be said to be dead.
@@ -31,9 +31,7 @@ fn id() -> SessionId {
 
 impl World {
     fn new() -> Self {
-        let lives = Lives::default();
-        let clock = Outside::default().clock;
-        let store = Arc::new(MemoryStore::new(Outside { clock, ..outside(&Time::default(), &lives) }));
+        let (store, lives) = mortals();
         Self { store, lives }
     }
 

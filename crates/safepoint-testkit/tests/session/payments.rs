@@ -10,21 +10,21 @@ use safepoint::{
     ids::SessionId,
     message::CallResult,
     session::{Chat, Fate, Session, SessionEvent, SessionStop},
-    store::{Life, MemoryStore, Outside, Store},
+    store::{Life, Store},
     tool::{EffectClass, Overlap},
 };
 use safepoint_testkit::{
     ledger::Mark,
     script::{Reply, Script},
     scripted::ScriptedModel,
-    store_suite::{Lives, Time, outside, owner},
+    store_suite::{Lives, owner},
     tools::GateTools,
 };
 use serde_json::json;
 
 use super::{
     desk::{is_fact, turn},
-    world::seen,
+    world::{mortals, seen},
 };
 
 /// How the session's first life ends, in the second payment. Exhaustive: a stop of it, or the death of its process.
@@ -53,9 +53,7 @@ struct World {
 
 impl World {
     fn new(replies: impl IntoIterator<Item = Reply>) -> Self {
-        let lives = Lives::default();
-        let clock = Outside::default().clock;
-        let store = Arc::new(MemoryStore::new(Outside { clock, ..outside(&Time::default(), &lives) }));
+        let (store, lives) = mortals();
         let looks = GateTools::new();
         looks.valve().open_for_all();
         Self { store, lives, model: ScriptedModel::new(Script::of(replies)), pays: GateTools::new(), looks }

@@ -10,17 +10,17 @@ use safepoint::{
     event::Fact,
     ids::SessionId,
     session::{Chat, ExitReason, Fate, Intent, SessionEvent, SessionStop},
-    store::{self, ApprovalState, Life, MemoryStore, Outside, Store, Use},
+    store::{self, ApprovalState, Life, Store, Use},
     tool::EffectClass,
 };
 use safepoint_testkit::{
     script::Reply,
-    store_suite::{Lives, Time, outside, owner},
+    store_suite::{Lives, owner},
 };
 
 use super::{
     desk::{Desk, asks, is_fact, pays, turn},
-    world::seen,
+    world::{mortals, seen},
 };
 
 /// A turn in its payment, whose process may die.
@@ -33,9 +33,7 @@ struct World {
 
 impl World {
     fn new(on_restart: OnRestart) -> Self {
-        let lives = Lives::default();
-        let clock = Outside::default().clock;
-        let store = Arc::new(MemoryStore::new(Outside { clock, ..outside(&Time::default(), &lives) }));
+        let (store, lives) = mortals();
         Self { store, lives, desk: Desk::new([pays(), Reply::text("paid"), Reply::text("more")]), on_restart }
     }
 

@@ -6,14 +6,21 @@ use safepoint::{
     Agent, AgentBuilder, Session,
     approval::Approvals,
     event::{EventKind, Fact},
+    ids::SessionId,
     session::{Chat, Exit, SessionBuilder, SessionEvent, SessionHandle},
+    store::{self, MemoryStore, Outside, Owner, Store},
+    tool::{EffectClass, from_fn},
 };
 use safepoint_models::openai;
 use safepoint_testkit::{
     script::{Reply, Script},
+    scripted::ScriptedModel,
     server::ModelServer,
+    store_suite::{Lives, Time, outside},
+    valve::Valve,
     wait::InTime as _,
 };
+use serde_json::json;
 
 pub(crate) async fn server(replies: impl IntoIterator<Item = Reply>) -> ModelServer {
     ModelServer::start(Script::of(replies)).await.unwrap()
@@ -21,6 +28,37 @@ pub(crate) async fn server(replies: impl IntoIterator<Item = Reply>) -> ModelSer
 
 pub(crate) fn agent(server: &ModelServer) -> AgentBuilder {
     Agent::builder(openai::model("m").base_url(server.url())).approvals(Approvals::Auto)
+}
+
+/// A store whose owners are processes that can be said to be dead.
+pub(crate) fn mortals() -> (Arc<dyn Store>, Lives) {
+    let lives = Lives::default();
+    let clock = Outside::default().clock;
+    let store = MemoryStore::new(Outside { clock, ..outside(&Time::default(), &lives) });
+    (Arc::new(store), lives)
+}
+
+/// Sessions whose one payment waits at this gate: what was said first is answered by it, and then "done".
+pub(crate) fn payer(gate: &Valve) -> SessionBuilder<String> {
+    let gate = gate.clone();
+    let pay = from_fn("pay", "pays, once it is let", move |_cx, (): ()| {
+        let gate = gate.clone();
+        async move {
+            gate.pass().await;
+            Ok("paid")
+        }
+    });
+    let pay = pay.with(|spec| spec.effect(EffectClass::Unsafe));
+    let model = ScriptedModel::new(Script::of([Reply::call("pay", json!({})), Reply::text("done")]));
+    chat(Agent::builder(model).approvals(Approvals::Auto).tool(pay).build())
+}
+
+/// The session "s", opened by this process.
+pub(crate) async fn open_here(
+    chat: SessionBuilder<String>,
+    store: &Arc<dyn Store>,
+) -> Result<Session<String>, store::Error> {
+    chat.open(Arc::clone(store), SessionId::from("s"), Owner::here()).await
 }
 
 pub(crate) fn chat(agent: Agent) -> SessionBuilder<String> {

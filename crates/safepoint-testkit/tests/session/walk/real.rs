@@ -20,10 +20,13 @@ use safepoint::{
     steer::When,
     tool::{self, EffectClass},
 };
-use tokio::{sync::mpsc, time::Instant};
+use tokio::{
+    runtime::{Builder, Runtime},
+    sync::mpsc,
+};
 
 use super::{
-    expected::{Belief, Expected, HOUR},
+    expected::{Expected, HOUR},
     steps::Step,
 };
 use crate::{
@@ -77,7 +80,6 @@ struct Real {
     /// The open questions, as they were last told.
     questions: Vec<ApprovalId>,
     calls: u64,
-    began: Instant,
 }
 
 fn tool(name: &'static str) -> tool::FnTool {
@@ -98,12 +100,7 @@ impl Real {
         let session = Session::builder(Chat::new(agent)).start();
         let events = session.events();
         let (tickets, preempts, questions) = (Vec::new(), Vec::new(), Vec::new());
-        let began = Instant::now();
-        Self { session, model, tickets, preempts, events, questions, calls: 0, began }
-    }
-
-    fn now(&self) -> u64 {
-        u64::try_from(self.began.elapsed().as_millis()).unwrap()
+        Self { session, model, tickets, preempts, events, questions, calls: 0 }
     }
 
     /// Until nothing moves any more: the paused clock goes on only then.
@@ -233,52 +230,66 @@ fn other() -> TurnId {
     turn(1_000_000)
 }
 
-/// Walks; what differed first.
-pub(super) async fn walk(steps: &[Step], pace: Pace, belief: Belief) -> Result<(), String> {
-    let (mut real, mut expected) = (Real::new(), Expected::new(belief));
-    let mut dice = match pace {
-        Pace::Calm => None,
-        Pace::Hasty(seed) => Some(Dice(seed)),
-    };
-    real.settle().await;
-    for (n, step) in steps.iter().enumerate() {
+/// A session that walks, and what it runs on. The session goes first.
+pub(super) struct Walk {
+    real: Real,
+    hasty: Option<Dice>,
+    runtime: Runtime,
+}
+
+impl Walk {
+    pub(super) fn new(pace: Pace) -> Self {
+        let runtime = Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+        let hasty = match pace {
+            Pace::Calm => None,
+            Pace::Hasty(seed) => Some(Dice(seed)),
+        };
+        let real = runtime.block_on(async {
+            let mut real = Real::new();
+            real.settle().await;
+            real
+        });
+        Self { real, hasty, runtime }
+    }
+
+    /// Takes a step; where nothing is under way then, what differs from the reference.
+    pub(super) fn step(&mut self, step: Step, expected: &Expected) -> Result<(), String> {
+        let Self { real, hasty, runtime } = self;
         if real.session.is_done() {
-            break;
+            return Ok(());
         }
-        // Time passes before the step that says so; nothing else does in it.
-        let at = real.now();
-        real.take(*step).await;
-        if let Some(dice) = &mut dice {
+        runtime.block_on(async {
+            real.take(step).await;
+            let Some(dice) = hasty else {
+                real.settle().await;
+                return real.differs(expected).map_or(Ok(()), Err);
+            };
             match dice.below(4) {
                 0 => real.settle().await,
                 1 => tokio::task::yield_now().await,
                 _ => {}
             }
-            continue;
-        }
-        real.settle().await;
-        expected.take(*step, if *step == Step::Wait { at + 2 * HOUR } else { at });
-        if let Some(why) = real.differs(&expected) {
-            return Err(format!("step {n}, {step:?}: {why}"));
-        }
+            Ok(())
+        })
     }
-    close(&real, &expected, pace).await
-}
 
-/// Ends the session, and counts every item.
-async fn close(real: &Real, expected: &Expected, pace: Pace) -> Result<(), String> {
-    drop(real.session.stop(SessionStop::now()));
-    let exit = accounted(&real.session, &real.tickets).await;
-    one_after_the_other(&real.session).await;
-    if let ExitReason::Failed(error) = exit.reason() {
-        return Err(format!("it failed: {error:?}"));
-    }
-    let mut expected = expected.clone();
-    expected.take(Step::StopNow, real.now());
-    let unhandled: Vec<_> = exit.unhandled().iter().map(|(id, _)| *id).collect();
-    let wanted: Vec<_> = expected.unhandled().into_iter().map(|item| real.tickets[item].id()).collect();
-    match pace {
-        Pace::Calm if unhandled != wanted => Err(format!("unhandled are {unhandled:?}, not {wanted:?}")),
-        Pace::Calm | Pace::Hasty(_) => Ok(()),
+    /// Ends the session, and counts every item.
+    pub(super) fn close(self, expected: &Expected) -> Result<(), String> {
+        let Self { real, hasty, runtime } = self;
+        runtime.block_on(async move {
+            drop(real.session.stop(SessionStop::now()));
+            let exit = accounted(&real.session, &real.tickets).await;
+            one_after_the_other(&real.session).await;
+            if let ExitReason::Failed(error) = exit.reason() {
+                return Err(format!("it failed: {error:?}"));
+            }
+            let unhandled: Vec<_> = exit.unhandled().iter().map(|(id, _)| *id).collect();
+            let wanted: Vec<_> =
+                expected.unhandled().into_iter().map(|item| real.tickets[item].id()).collect();
+            if hasty.is_none() && unhandled != wanted {
+                return Err(format!("unhandled are {unhandled:?}, not {wanted:?}"));
+            }
+            Ok(())
+        })
     }
 }

@@ -1,6 +1,9 @@
 //! The steps of a walk: drawn without a look at the session, so that any of them can be dropped.
 
-use crate::dice::Dice;
+use proptest::{
+    sample,
+    strategy::{BoxedStrategy, Just, Strategy as _, Union},
+};
 
 /// What happens next. Exhaustive: both the session and the reference must take each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,8 +49,8 @@ pub(super) enum Step {
 }
 
 /// How often each is drawn.
-const WEIGHTS: [(u64, Step); 27] = [
-    (12, Step::Enqueue),
+const WEIGHTS: [(u32, Step); 23] = [
+    (13, Step::Enqueue),
     (3, Step::Reject),
     (5, Step::SteerOrQueue),
     (3, Step::SteerOrReturn),
@@ -70,36 +73,39 @@ const WEIGHTS: [(u64, Step); 27] = [
     (3, Step::KeepOpen),
     (1, Step::StopWhenIdle),
     (3, Step::Wait),
-    (1, Step::Enqueue),
-    // The end, which is to come late: see `walk_of`.
-    (0, Step::StopAtTurnEnd),
-    (0, Step::StopGraceful),
-    (0, Step::StopNow),
 ];
+/// The end, which is to come late: see [`drawn`].
+const ENDS: [Step; 3] = [Step::StopAtTurnEnd, Step::StopGraceful, Step::StopNow];
+/// In the last tenth one step in so many is an end.
+const ENDING: u32 = 4;
 
-/// So many steps.
-pub(super) fn walk_of(dice: &mut Dice, count: usize) -> Vec<Step> {
-    let sum: u64 = WEIGHTS.iter().map(|(weight, _)| weight).sum();
-    (0..count)
-        .map(|n| {
-            // In the last tenth the session may be stopped.
-            if n > count - count / 10 && dice.below(4) == 0 {
-                return [Step::StopAtTurnEnd, Step::StopGraceful, Step::StopNow][index(dice.below(3))];
-            }
-            let mut drawn = dice.below(sum);
-            let hit = |(weight, step): &(u64, Step)| {
-                let is_it = drawn < *weight;
-                drawn = drawn.saturating_sub(*weight);
-                is_it.then_some(*step)
-            };
-            match WEIGHTS.iter().find_map(hit).unwrap_or(Step::Enqueue) {
-                Step::Withdraw(_) => Step::Withdraw(index(dice.below(1 << 16))),
-                step => step,
-            }
-        })
-        .collect()
+/// What the step of this number may be, of so many.
+pub(super) fn drawn(number: usize, count: usize) -> BoxedStrategy<Step> {
+    thread_local! {
+        static EARLY: BoxedStrategy<Step> = weighted(Ends::Not);
+        static LATE: BoxedStrategy<Step> = weighted(Ends::Drawn);
+    }
+    if number > count - count / 10 { &LATE } else { &EARLY }.with(BoxedStrategy::clone)
 }
 
-fn index(drawn: u64) -> usize {
-    usize::try_from(drawn).unwrap()
+/// Whether ends are drawn. Exhaustive: they are, one in [`ENDING`], or not.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ends {
+    Not,
+    Drawn,
+}
+
+/// As they are weighted.
+fn weighted(ends: Ends) -> BoxedStrategy<Step> {
+    let sum: u32 = WEIGHTS.iter().map(|(weight, _)| weight).sum();
+    let of = |step| match step {
+        Step::Withdraw(_) => (0..1_usize << 16).prop_map(Step::Withdraw).boxed(),
+        step => Just(step).boxed(),
+    };
+    let mut drawn: Vec<_> =
+        WEIGHTS.into_iter().map(|(weight, step)| (weight * (ENDING - 1), of(step))).collect();
+    if ends == Ends::Drawn {
+        drawn.push((sum, sample::select(&ENDS[..]).boxed()));
+    }
+    Union::new_weighted(drawn).boxed()
 }
