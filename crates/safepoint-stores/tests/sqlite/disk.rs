@@ -146,16 +146,18 @@ fn removes_role() {
         for id in ["a", "b"] {
             store.create(NewSession::of(id)).await.unwrap();
             let lease = store.acquire(&id.into(), Owner::here(), TTL).await.unwrap();
-            for _ in 0..RECORDS {
-                let long = Write::Record(record(&"long ".repeat(PAGE / 8)));
-                store.append(&lease, vec![long], Class::Recorded).await.unwrap();
-            }
+            let long = || Write::Record(record(&"long ".repeat(PAGE / 8)));
+            let writes = (0..RECORDS).map(|_| long()).collect();
+            store.append(&lease, writes, Class::Recorded).await.unwrap();
             store.release(&lease).await.unwrap();
         }
         // All of it is in the file, and what is changed from here on needs no new place in it.
         store.close();
         let store = open();
         store.remove(&"a".into()).await.unwrap();
+        for id in ["1", "2", "3"] {
+            store.push(&"b".into(), item(id, "in the place of what was removed")).await.unwrap();
+        }
         let ballast = Ballast(folder.join("ballast"));
         ballast.take();
         say(match store.remove(&"b".into()).await {

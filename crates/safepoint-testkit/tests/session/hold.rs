@@ -75,7 +75,8 @@ async fn a_store_that_comes_back_before_the_lease_is_over_costs_nothing() {
     let ticket = session.push("go".to_owned()).unwrap();
     gate.came(1).await;
     away.arm();
-    tokio::time::sleep(LEASE / 3).await;
+    // Longer than until it is renewed.
+    tokio::time::sleep(LEASE / 2).await;
     away.come_back();
     gate.open_for_all();
     let fate = tokio::time::timeout(BOUND, ticket.fate()).await.unwrap();

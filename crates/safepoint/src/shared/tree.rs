@@ -107,15 +107,9 @@ impl Tree {
 
     /// A question is closed. First told, then no longer asked: in between it is closed already.
     pub(crate) fn closes(&self, id: &ApprovalId, how: DecideError) {
-        self.closings.add(id, how.clone());
+        self.closings.add(id, how);
         lock(&self.asked).remove(id);
-        let mut decided = lock(&self.decided);
         lock(&self.left_open).remove(id);
-        // One that was left for it comes too late.
-        let late = decided.remove(id).and_then(|late| late.reply);
-        if late.is_some_and(|reply| reply.send(Err(how)).is_err()) {
-            // Whoever decided no longer waits.
-        }
     }
 
     pub(crate) fn asker(&self, id: &ApprovalId) -> Option<Mailbox<Msg>> {

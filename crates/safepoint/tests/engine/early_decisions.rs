@@ -108,22 +108,6 @@ async fn a_decision_for_nobody_does_not_wait_for_a_child() {
     assert_eq!((handle.done().await.answer(), ran.load(Ordering::SeqCst)), (Some("ok"), 1));
 }
 
-/// S8.2, S8.3: one that waits for a child which takes its question back is told so: it does not wait for the end of the run.
-#[tokio::test(start_paused = true)]
-async fn a_decision_that_waits_is_told_that_its_question_is_taken_back() {
-    let (gate, ran) = (Arc::new(Semaphore::new(1)), Arc::default());
-    let parent = family(Approval::Needed, &gate, &ran);
-    let (log, waiting, question) = waiting(&parent).await;
-    let handle = parent.resume(&waiting).detach();
-    log.came.acquire().await.unwrap().forget();
-    let mut deciding = pin!(handle.decide(&question, Decision::Approve));
-    assert_eq!((&mut deciding).now_or_never(), None, "nobody has asked yet");
-    handle.stop(StopRequest::now());
-    log.gate.add_permits(1);
-    assert_eq!(deciding.await, Err(DecideError::Withdrawn));
-    assert_eq!((handle.done().await.ending(), ran.load(Ordering::SeqCst)), (Ending::Stopped, 0));
-}
-
 /// S8.2: a decision that comes with a resume and is about no question of the tree is refused, also where a child goes on that
 /// might have asked: what it has asked is known.
 #[tokio::test(start_paused = true)]
