@@ -22,6 +22,11 @@ use super::{
     turn::{Turn, Until, Who},
 };
 
+mod job;
+
+pub(super) use job::Stake;
+use job::{Job, Ran, Request};
+
 /// Requests that share a transaction at most.
 const MOST_SHARED: usize = 256;
 /// Commits after which what lies beside the file is moved into it.
@@ -54,19 +59,6 @@ pub struct Commits {
     pub all: u64,
     /// Of these, those that waited for the disk itself: one sync each.
     pub durable: u64,
-}
-
-/// What a request has to do with leases. Exhaustive: by these the writer knows whether its store holds a session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stake {
-    /// Anybody may ask it.
-    None,
-    /// It takes a session.
-    Takes,
-    /// It is a holder's.
-    Holds,
-    /// It gives a session back.
-    GivesBack,
 }
 
 impl Writer {
@@ -128,71 +120,6 @@ impl Writer {
     pub(super) fn commits(&self) -> Commits {
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
         Commits { all: read(&self.counted.all), durable: read(&self.counted.durable) }
-    }
-}
-
-/// A request, whatever it answers.
-trait Job: Send {
-    fn class(&self) -> Class;
-    fn stake(&self) -> Stake;
-    /// Whether it was done, as far as that depends on it.
-    fn went_well(&self) -> bool;
-    /// Whether it was not, for want of room.
-    fn lacks_room(&self) -> bool;
-    fn run(&mut self, connection: &Connection) -> Ran;
-    fn tell(self: Box<Self>, ending: Result<(), Error>);
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Ran {
-    /// What it did is to be kept.
-    Well,
-    /// It answers with an error, and what it did is to be undone.
-    Badly,
-}
-
-struct Request<T, F> {
-    class: Class,
-    stake: Stake,
-    work: F,
-    answer: Option<Result<T, Error>>,
-    reply: oneshot::Sender<Result<T, Error>>,
-}
-
-impl<T: Send, F: FnMut(&Connection) -> Result<T, Fail> + Send> Job for Request<T, F> {
-    fn class(&self) -> Class {
-        self.class
-    }
-
-    fn stake(&self) -> Stake {
-        self.stake
-    }
-
-    fn went_well(&self) -> bool {
-        matches!(self.answer, Some(Ok(_)))
-    }
-
-    fn lacks_room(&self) -> bool {
-        matches!(self.answer, Some(Err(Error::Full(_))))
-    }
-
-    fn run(&mut self, connection: &Connection) -> Ran {
-        let answer = (self.work)(connection).map_err(Error::from);
-        let ran = if answer.is_ok() { Ran::Well } else { Ran::Badly };
-        self.answer = Some(answer);
-        ran
-    }
-
-    fn tell(self: Box<Self>, ending: Result<(), Error>) {
-        let answer = match (self.answer, ending) {
-            (Some(Err(own)), _) => Err(own),
-            (_, Err(shared)) => Err(shared),
-            (Some(Ok(answer)), Ok(())) => Ok(answer),
-            (None, Ok(())) => Err(Error::Gone),
-        };
-        if self.reply.send(answer).is_err() {
-            // Whoever asked is gone; what was written is written.
-        }
     }
 }
 
@@ -288,8 +215,12 @@ impl Thread {
 
     /// What a holder writes waits for nobody who comes, in its own process least of all.
     fn who(&self, batch: &[Box<dyn Job>]) -> Who {
-        let is_holders = |job: &Box<dyn Job>| matches!(job.stake(), Stake::Holds | Stake::GivesBack);
-        if self.held > 0 || batch.iter().any(is_holders) { Who::Holder } else { Who::Comer }
+        let is_holders = |stake| matches!(stake, Stake::Holds | Stake::GivesBack);
+        if self.held > 0 || batch.iter().map(|job| job.stake()).any(is_holders) {
+            Who::Holder
+        } else {
+            Who::Comer
+        }
     }
 
     fn count_held(&mut self, batch: &[Box<dyn Job>]) {

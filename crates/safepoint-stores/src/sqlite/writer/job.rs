@@ -1,0 +1,85 @@
+//! One request to the thread that writes: what it does, and whoever waits for its answer.
+
+use rusqlite::Connection;
+use safepoint::store::{Class, Error};
+use tokio::sync::oneshot;
+
+use crate::sqlite::fail::Fail;
+
+/// What a request has to do with leases. Exhaustive: by these the writer knows whether its store holds a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::sqlite) enum Stake {
+    /// Anybody may ask it.
+    None,
+    /// It takes a session.
+    Takes,
+    /// It is a holder's.
+    Holds,
+    /// It gives a session back.
+    GivesBack,
+}
+
+/// A request, whatever it answers.
+pub(super) trait Job: Send {
+    fn class(&self) -> Class;
+    fn stake(&self) -> Stake;
+    /// Whether it was done, as far as that depends on it.
+    fn went_well(&self) -> bool;
+    /// Whether it was not, for want of room.
+    fn lacks_room(&self) -> bool;
+    fn run(&mut self, connection: &Connection) -> Ran;
+    fn tell(self: Box<Self>, ending: Result<(), Error>);
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ran {
+    /// What it did is to be kept.
+    Well,
+    /// It answers with an error, and what it did is to be undone.
+    Badly,
+}
+
+pub(super) struct Request<T, F> {
+    pub(super) class: Class,
+    pub(super) stake: Stake,
+    pub(super) work: F,
+    pub(super) answer: Option<Result<T, Error>>,
+    pub(super) reply: oneshot::Sender<Result<T, Error>>,
+}
+
+impl<T: Send, F: FnMut(&Connection) -> Result<T, Fail> + Send> Job for Request<T, F> {
+    fn class(&self) -> Class {
+        self.class
+    }
+
+    fn stake(&self) -> Stake {
+        self.stake
+    }
+
+    fn went_well(&self) -> bool {
+        matches!(self.answer, Some(Ok(_)))
+    }
+
+    fn lacks_room(&self) -> bool {
+        matches!(self.answer, Some(Err(Error::Full(_))))
+    }
+
+    fn run(&mut self, connection: &Connection) -> Ran {
+        let answer = (self.work)(connection).map_err(Error::from);
+        let ran = if answer.is_ok() { Ran::Well } else { Ran::Badly };
+        self.answer = Some(answer);
+        ran
+    }
+
+    fn tell(self: Box<Self>, ending: Result<(), Error>) {
+        let answer = match (self.answer, ending) {
+            (Some(Err(own)), _) => Err(own),
+            (_, Err(shared)) => Err(shared),
+            (Some(Ok(answer)), Ok(())) => Ok(answer),
+            (None, Ok(())) => Err(Error::Gone),
+        };
+        if self.reply.send(answer).is_err() {
+            // Whoever asked is gone; what was written is written.
+        }
+    }
+}
