@@ -16,7 +16,7 @@ use safepoint::{
 use safepoint_stores::SqliteStore;
 use serde_json::Value;
 
-use crate::{Practice, safepoint, signal};
+use crate::{Practice, lines, safepoint, signal};
 
 /// A store of its own, and a server.
 pub(super) struct Kept {
@@ -154,6 +154,7 @@ fn a_stop_that_waited_is_told_and_the_next_resume_goes_on() {
             line.contains("stop asked: of the session, through the store; user (person): enough"),
             "{line}"
         );
+        super::trace::check(&lines(kept.tell(&["trace", "ses_1", "--json"]).1.as_bytes()));
     };
     is_traced();
     let (code, _, told) = kept.turn(&["resume", "ses_1"]);

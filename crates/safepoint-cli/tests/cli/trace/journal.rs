@@ -83,7 +83,7 @@ impl Journal {
     pub(crate) fn called(&mut self, turn: u64, path: &[&str], call: &str, more: Value) {
         let (from, to) = (more["from"].as_i64().unwrap(), more["to"].as_i64().unwrap());
         let report = json!({"call_id": call, "name": more["name"], "round": 1, "status": more["status"],
-            "effect": more["effect"], "started_at": at(from), "ended_at": at(to), "reason": null, "stopped_by": null,
+            "effect": more["effect"], "started_at": at(from), "ended_at": at(to), "reason": null, "stopped_by": more["stopped_by"],
             "processes": [], "cleanups": []});
         let result =
             json!({"call_id": call, "name": more["name"], "text": more["output"], "verdict": "good"});
@@ -199,14 +199,14 @@ fn stopped(all: &mut Journal) {
         1,
         &[],
         "c3",
-        json!({"from": 930, "to": 4_511, "name": "researcher", "status": "stopped",
+        json!({"from": 930, "to": 4_511, "name": "researcher", "status": "stopped", "stopped_by": "run",
         "effect": "none", "output": ""}),
     );
     all.called(
         1,
         &[],
         "c2",
-        json!({"from": 2_010, "to": 4_512, "name": "pay", "status": "stopped",
+        json!({"from": 2_010, "to": 4_512, "name": "pay", "status": "stopped", "stopped_by": "call",
         "effect": "unknown", "output": ""}),
     );
     all.settled(4_520, 1, &[], "stopped");
