@@ -101,6 +101,11 @@ fn a_star_inside_a_word_does_not_climb() {
         ("grep -e \\\"a b\\\" src/*", "grep -e \"a  b\" src/x", false),
         ("npm * --silent", "npm run build --silent", true),
         ("npm * --silent", "npm --silent", false),
+        ("* --version", "ls --version", true),
+        ("* --version", "LD_PRELOAD=x ls --version", false),
+        ("cd web && * build", "cd web && npm build", true),
+        ("cd web && * build", "cd web && PATH=/tmp npm build", false),
+        ("env *", "env A=1 ls", true),
     ] {
         let args = format!("{{ command = \"{pattern}\" }}");
         assert_eq!(fits(&args, "allow", &json!({"command": command})), allowed, "{pattern}: {command}");

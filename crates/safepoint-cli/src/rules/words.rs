@@ -1,7 +1,7 @@
 //! The words of a command, matched one by one, where a rule allows it.
 //!
 //! **Invariants**: what a `*` stands for consists of letters that no shell gives a meaning, at no place of a command: no
-//! quotes, no expansion, no operator. What cannot be judged so fits nothing. A `*` inside a word never reaches into
+//! quotes, no expansion, no operator, no variable set for the command. What cannot be judged so fits nothing. A `*` inside a word never reaches into
 //! another word, and no word that a `*` took part in goes up in a directory.
 
 use super::pattern::{Pattern, climbs};
@@ -21,6 +21,7 @@ pub(super) fn is_inert(letter: char) -> bool {
 pub(super) fn fit(pattern: &str, command: &str) -> bool {
     let (wanted, given): (Vec<&str>, Vec<&str>) =
         (pattern.split(' ').collect(), command.split(' ').collect());
+    let sets = settings(&given);
     let mut at = vec![false; given.len() + 1];
     at[0] = true;
     for word in wanted {
@@ -29,6 +30,7 @@ pub(super) fn fit(pattern: &str, command: &str) -> bool {
         for (place, found) in given.iter().enumerate() {
             next[place + 1] = match word {
                 // One word or more.
+                word if word.contains('*') && sets[place] => false,
                 "*" => (at[place] || next[place]) && is_plain(found),
                 word if word.contains('*') => at[place] && is_within(&one, word, found),
                 word => at[place] && word == *found,
@@ -63,6 +65,22 @@ fn is_within(pattern: &Pattern, wanted: &str, found: &str) -> bool {
         && !from_root
         && pattern.is_like(found, is_inert)
         && climbs(&found.replace(QUOTES, "")) <= climbs(&wanted.replace(QUOTES, ""))
+}
+
+/// Which words set a variable for the command behind them: `LD_PRELOAD=x`. A command begins with the line, and behind
+/// whatever ends another one.
+fn settings(words: &[&str]) -> Vec<bool> {
+    let is_setting = |word: &str| {
+        let of_name = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+        word.split_once('=').is_some_and(|(name, _)| !name.is_empty() && name.chars().all(of_name))
+    };
+    let mut begins = true;
+    let sets = words.iter().map(|word| {
+        let sets = begins && is_setting(word);
+        begins = sets || word.ends_with(['&', '|', ';', '(', '{', '!']);
+        sets
+    });
+    sets.collect()
 }
 
 /// A word that means itself and goes nowhere up.
