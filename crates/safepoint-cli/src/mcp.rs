@@ -26,7 +26,7 @@ use crate::{
     args::Usage,
     config::{Config, place},
     duration::parse as duration,
-    output,
+    output, secrets,
     signals::{Got, Signals},
     told::Told,
 };
@@ -117,7 +117,9 @@ fn stopped(got: Got, what: &str) -> ExitCode {
 }
 
 fn servers(config: Option<&Path>) -> anyhow::Result<Servers> {
-    Ok(Config::load(config)?.into_servers())
+    let servers = Config::load(config)?.into_servers();
+    output::hide(secrets::known_with(&servers));
+    Ok(servers)
 }
 
 fn processes() -> Processes {

@@ -11,9 +11,10 @@ use std::{
     io::{self, BufWriter, IsTerminal as _, Write as _},
     os::fd::BorrowedFd,
     process::ExitCode,
-    sync::Arc,
+    sync::{Arc, OnceLock},
 };
 
+use safepoint::secret::Secrets;
 use serde_json::Value;
 
 mod line;
@@ -129,6 +130,18 @@ pub(crate) fn tell(words: impl Display) {
     drop(put(Stream::Err, &Piece::Words(format!("{words}\n"))));
 }
 
+/// What leaves here only as its name: of commands that have no engine before their output (S8.10).
+static SECRETS: OnceLock<Secrets> = OnceLock::new();
+
+/// From now on these leave as their names.
+pub(crate) fn hide(secrets: Secrets) {
+    SECRETS.get_or_init(|| secrets);
+}
+
+fn without_secrets(text: &str) -> Cow<'_, str> {
+    SECRETS.get().map_or(Cow::Borrowed(text), |secrets| secrets.clean(text))
+}
+
 /// Writes: there is no other way out.
 ///
 /// # Errors
@@ -149,7 +162,12 @@ impl Piece {
         match self {
             Self::Said(text) if !stream.is_terminal() => out.write_all(text.as_bytes()),
             Self::Said(text) => out.write_all(plain(text).as_bytes()),
-            Self::Words(text) => out.write_all(plain(text).as_bytes()),
+            Self::Words(text) => out.write_all(plain(&without_secrets(text)).as_bytes()),
+            Self::Line(line) if SECRETS.get().is_some() => {
+                let mut whole = Vec::new();
+                line.write_to(&mut whole)?;
+                out.write_all(without_secrets(&String::from_utf8_lossy(&whole)).as_bytes())
+            }
             Self::Line(line) => {
                 let mut out = BufWriter::new(out);
                 line.write_to(&mut out).and_then(|()| out.flush())

@@ -5,14 +5,11 @@ use std::collections::BTreeMap;
 use safepoint::secret::Secrets;
 use safepoint_tools::process::holds_secret;
 
-use crate::args::AgentArgs;
+use crate::{args::AgentArgs, mcp::Servers};
 
 /// All that are known where these arguments hold.
 pub(crate) fn known(args: &AgentArgs) -> Secrets {
-    let mut found: BTreeMap<String, String> = std::env::vars_os()
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-        .filter(|(name, _)| holds_secret(name))
-        .collect();
+    let mut found = of_the_environment();
     for name in args.api_key_env.iter().chain(&args.known.backend_key_env) {
         if let Ok(value) = std::env::var(name) {
             found.insert(name.clone(), value);
@@ -23,6 +20,20 @@ pub(crate) fn known(args: &AgentArgs) -> Secrets {
     }
     found.extend(args.servers.secrets());
     Secrets::of(found)
+}
+
+/// All that are known to a command that only asks servers of tools.
+pub(crate) fn known_with(servers: &Servers) -> Secrets {
+    let mut found = of_the_environment();
+    found.extend(servers.secrets());
+    Secrets::of(found)
+}
+
+fn of_the_environment() -> BTreeMap<String, String> {
+    std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .filter(|(name, _)| holds_secret(name))
+        .collect()
 }
 
 /// The password of an address.

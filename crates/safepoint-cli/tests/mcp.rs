@@ -113,6 +113,18 @@ fn a_tool_is_called_by_hand() {
     assert!(mcp::read_log(&place.log(0)).iter().any(|(_, got)| got["method"] == "notifications/cancelled"));
 }
 
+/// S8.10: a secret of the environment that a server says is shown as its name, as text and as JSON.
+#[test]
+fn a_secret_that_a_server_says_is_not_shown() {
+    let place = Place::new(1);
+    for more in [&[][..], &["--json"][..]] {
+        let args = ["mcp", "call", "s0", "echo", "--args", r#"{"text":"it is hunter2-0123456789."}"#];
+        let mut command = place.safepoint(&[&args[..], more].concat());
+        let said = text(&command.env("DB_PASSWORD", "hunter2-0123456789").output().unwrap().stdout);
+        assert!(said.contains("it is [secret DB_PASSWORD]."), "{said}");
+    }
+}
+
 /// S4.11: arguments that do not fit the tool are not sent.
 #[test]
 fn arguments_that_do_not_fit_are_not_sent() {

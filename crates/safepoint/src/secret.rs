@@ -81,7 +81,7 @@ impl Secrets {
         match value {
             Value::String(text) => self.clean_in(text),
             Value::Array(items) => {
-                items.iter_mut().fold(false, |found, item| self.clean_value(item) || found)
+                items.iter_mut().filter_map(|item| self.clean_value(item).then_some(())).count() > 0
             }
             Value::Object(fields) => {
                 let mut found = false;
