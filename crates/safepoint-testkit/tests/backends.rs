@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests, which clippy does not know as such")]
 
+#[path = "backends/graceful.rs"]
+mod graceful;
 #[path = "backends/questions.rs"]
 mod questions;
 #[path = "backends/remote.rs"]

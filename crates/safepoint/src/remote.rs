@@ -24,9 +24,12 @@ mod delegate;
 mod driver;
 mod errand;
 mod parting;
+mod reach;
+mod term;
 
 pub use delegate::Delegate;
 pub(crate) use driver::Driver;
+pub use term::Term;
 
 /// How long a peer has to say that its work has ended, where its declaration names no time.
 pub const STOP_WITHIN: Duration = Duration::from_secs(2);

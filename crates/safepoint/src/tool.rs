@@ -74,6 +74,7 @@ pub(crate) trait Host: Send + Sync {
     /// The most bytes that a peer may say about the call's work.
     fn output_bytes(&self) -> usize;
     fn stop_run(&self, request: StopRequest) -> Asked;
+    fn end_with_the_run(&self, call: &CallId);
 }
 
 impl Cx {
@@ -229,6 +230,11 @@ impl Cx {
             None => request.because(Reason::new(Code::TOOL).by(Actor::Tool(self.name().to_owned()))),
         };
         self.host.stop_run(request)
+    }
+
+    /// Ends the call by the run's stop, also where that waits for a safe point: the call knows none, and its end is one.
+    pub(crate) fn end_with_the_run(&self) {
+        self.host.end_with_the_run(&self.call.id);
     }
 
     /// Keeps the run from being quiet until the guard is dropped: for things that outlive the call's future.

@@ -184,11 +184,11 @@ async fn what_was_finished_when_the_stop_came_is_kept() {
     assert!(matches!(handle.quiet().await, Quiet::Quiet(_)));
 }
 
-/// S2.1, S10.3 / T2: a stop at a safe point lets the work end; what it came to is shown, and is the answer when the run is
-/// taken up again, without another request.
+/// S2.1, S10.3, S10.64 / T2: work that comes to its end in the grace of a stop is kept; what it came to is shown, and is the
+/// answer when the run is taken up again, without another request.
 #[tokio::test]
 async fn what_a_peer_ended_with_before_a_safe_point_is_shown() {
-    let peer = worker(OnStop::Ends);
+    let peer = worker(OnStop::TakesNote);
     let agent = Agent::over(peer.clone()).build();
     let handle = agent.run("mend it").detach();
     peer.valve().came(1).await;

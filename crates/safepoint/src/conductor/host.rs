@@ -127,4 +127,12 @@ impl Host for RunHost {
     fn stop_run(&self, request: StopRequest) -> Asked {
         self.shared.upgrade().map_or(Asked::TooLate, |shared| shared.stop.stop(request))
     }
+
+    fn end_with_the_run(&self, call: &CallId) {
+        let reason = self.scope.reason().filter(|_| !self.scope.is_stopping());
+        if let (Some(reason), Some(shared)) = (reason, self.shared.upgrade()) {
+            self.board.end_with_the_run();
+            shared.stop_call(call, StopRequest::now().because(reason));
+        }
+    }
 }

@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use futures_core::future::BoxFuture;
 use serde_json::{Value, json};
 
-use super::{Brief, Remote, RemoteSpec, errand::Errand};
+use super::{Brief, Remote, RemoteSpec, errand::Errand, reach::Stands};
 use crate::tool::{Cx, OnFailure, OnStop, Overlap, Tool, ToolResult, ToolSpec};
 
 /// What the call's arguments name.
@@ -28,6 +28,7 @@ const SLACK: Duration = Duration::from_millis(500);
 pub struct Delegate {
     spec: ToolSpec,
     remote: Arc<dyn Remote>,
+    stands: Stands,
 }
 
 impl Delegate {
@@ -51,7 +52,7 @@ impl Delegate {
             .effect(effect)
             .overlap(Overlap::Overlaps)
             .on_stop(OnStop::Cooperate(Some(stop_within.saturating_add(SLACK))));
-        Self { spec, remote }
+        Self { spec, remote, stands: Stands::AsTool }
     }
 
     /// The tool of an agent that is the remote one: its failures are the run's, and it goes on with conversations.
@@ -59,6 +60,7 @@ impl Delegate {
         let mut tool = Self::shared(remote);
         tool.spec.parameters["properties"][CONVERSATION] = json!({ "type": "string" });
         tool.spec.on_failure = OnFailure::EndRun;
+        tool.stands = Stands::Alone;
         tool
     }
 
@@ -84,10 +86,10 @@ impl Tool for Delegate {
             key: cx.idempotency_key().to_owned(),
             task: cx.named().map(str::to_owned),
         };
-        let remote = Arc::clone(&self.remote);
+        let (remote, stands) = (Arc::clone(&self.remote), self.stands);
         Box::pin(async move {
             let line = remote.open(brief, &cx);
-            Errand::new(remote.spec(), line, cx).run().await
+            Errand::new(remote.spec(), line, cx).run(stands).await
         })
     }
 }

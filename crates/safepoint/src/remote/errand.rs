@@ -8,12 +8,13 @@ use std::{future::poll_fn, mem, pin::pin, task::Poll};
 use futures_core::future::BoxFuture;
 use futures_util::future::{Either, select};
 use jiff::Timestamp;
-use safepoint_scope::{Failure, Stop};
+use safepoint_scope::{Failure, Halt, Stop};
 use tokio::{runtime, sync::oneshot};
 
 use super::{
-    Line, Rejoin, RemoteSpec, Said,
+    Line, Rejoin, RemoteSpec, Said, Term,
     parting::{Came, Ears, Parting},
+    reach::Stands,
 };
 use crate::{
     approval::Decision,
@@ -37,6 +38,13 @@ pub(super) struct Errand {
     asking: Vec<Open>,
 }
 
+/// What a step came to.
+enum Step {
+    /// The call goes on, or ends with this.
+    Heard(Option<ToolResult>),
+    MustEnd,
+}
+
 /// What came first.
 enum Heard {
     Said(Said),
@@ -57,16 +65,25 @@ impl Errand {
         }
     }
 
-    pub(super) async fn run(mut self) -> ToolResult {
+    pub(super) async fn run(mut self, stands: Stands) -> ToolResult {
         self.cx.report_remote(self.row.clone());
         let cx = self.cx.clone();
         loop {
-            match cx.run(self.step()).await {
+            match cx.run(self.step_unless(stands)).await {
                 // A peer that always says one thing more must not keep others from being heard.
-                Ok(None) => tokio::task::coop::consume_budget().await,
-                Ok(Some(end)) => return end,
-                Err(stop) => return self.part(stop).await,
+                Ok(Step::Heard(None)) => tokio::task::coop::consume_budget().await,
+                Ok(Step::Heard(Some(end))) => return end,
+                Ok(Step::MustEnd) | Err(_) => return self.part().await,
             }
+        }
+    }
+
+    /// One step, unless the work is to end: a step that is done comes first.
+    async fn step_unless(&mut self, stands: Stands) -> Step {
+        let scope = self.cx.scope().clone();
+        match select(pin!(self.step()), pin!(stands.reached(&scope))).await {
+            Either::Left((end, _)) => Step::Heard(end),
+            Either::Right(((), _)) => Step::MustEnd,
         }
     }
 
@@ -145,18 +162,21 @@ impl Errand {
         self.cx.report_remote(self.row.clone());
     }
 
-    /// The work must end: the peer has its time to say so.
-    async fn part(mut self, stop: Stop) -> ToolResult {
-        let told = self.tell();
-        let came = match told {
+    /// The work must end: the peer has its time to say so. Where the stop would wait for a safe point, this is one.
+    async fn part(mut self) -> ToolResult {
+        let came = match self.tell() {
             Some(told) => told.await.ok(),
             None => None,
         };
-        match came {
-            Some(Came::Done(answer)) => Ok(answer.into()),
-            Some(Came::Failed(failure)) => Err(failure.into()),
-            Some(Came::Stopped) | None => Err(stop.into()),
+        if let Some(Came::Done(answer)) = came {
+            return Ok(answer.into());
         }
+        self.cx.end_with_the_run();
+        let stop = self.cx.stopped().await;
+        Err(match came {
+            Some(Came::Failed(failure)) => Halt::from(failure),
+            Some(Came::Done(_) | Came::Stopped) | None => Halt::from(stop),
+        })
     }
 
     /// Has the peer told by a task of its own, which outlives this future if it must.
@@ -168,7 +188,8 @@ impl Errand {
         let (cx, spec) = (self.cx.clone(), self.spec.clone());
         let (row, said) = (self.row.clone(), mem::take(&mut self.said));
         let left = cx.output_bytes().saturating_sub(self.bytes);
-        let mut parting = Parting { line, cx, spec, row, said, left, ears: Ears::InTime };
+        let term = Term::begin(cx.scope(), spec.stop_within);
+        let mut parting = Parting { line, cx, spec, row, said, left, ears: Ears::InTime, term };
         // Said before anybody can look: from here on the work is not known to have ended.
         parting.ask();
         drop(self.cx.scope().spawn(parting.row.label(), parting.part(tell)));

@@ -1,17 +1,18 @@
 //! A peer is told to stop, has its time to say that it did, and is listened to a little longer.
 
-use std::mem;
+use std::{future::Future, mem, pin::pin};
 
+use futures_util::future::{Either, select};
 use jiff::Timestamp;
 use safepoint_scope::Failure;
 use tokio::{
     sync::oneshot,
-    time::{Instant, timeout_at},
+    time::{Instant, sleep_until},
 };
 
-use super::{Line, RemoteSpec, Said, Told};
+use super::{Line, RemoteSpec, Said, Term, Told};
 use crate::{
-    limits::after,
+    limits::{after, millis},
     receipt::{Grade, RemoteReport, RemoteStop},
     tool::Cx,
 };
@@ -36,6 +37,7 @@ pub(super) struct Parting {
     /// How many bytes more of what the peer says are kept.
     pub(super) left: usize,
     pub(super) ears: Ears,
+    pub(super) term: Term,
 }
 
 /// What becomes of what a peer goes on to say. Exhaustive: it is the call's, or it is late.
@@ -50,24 +52,36 @@ impl Parting {
     /// The row, from before the peer is told.
     pub(super) fn ask(&mut self) {
         self.row.asked_at = Some(Timestamp::now());
-        self.row.within_ms = u64::try_from(self.spec.stop_within.as_millis()).ok();
+        self.row.within_ms = self.term.in_all().map(millis);
         self.row.stop = Some(RemoteStop::Requested);
         self.report();
     }
 
     /// Tells the peer; `tell` hears what came of it in the peer's time. Our end then listens on, for the audit.
     pub(super) async fn part(mut self, tell: oneshot::Sender<Came>) {
-        let deadline = after(Instant::now(), self.spec.stop_within);
-        if let Ok(told) = timeout_at(deadline, self.line.stop()).await {
+        let term = self.term.clone();
+        // The word that is there comes first. A peer whose time is over is not waited for any more.
+        let told = match select(self.line.stop(), pin!(term.over())).await {
+            Either::Left((told, _)) => Some(told),
+            Either::Right(((), _)) => None,
+        };
+        if let Some(told) = told {
             self.hear(told);
         }
         let came = match self.row.stop {
-            // In the peer's time nothing more is to be waited for.
-            Some(RemoteStop::Confirmed | RemoteStop::Refused | RemoteStop::Unreachable) => None,
+            Some(RemoteStop::Confirmed) => None,
+            // Of `Now` nothing more is to be waited for; a grace is the work's to come to its own end.
+            Some(RemoteStop::Refused | RemoteStop::Unreachable) => {
+                let cx = self.cx.clone();
+                self.listen(async move { drop(cx.stopped().await) }).await
+            }
             // Nothing more would be believed.
             Some(RemoteStop::Acknowledged) if self.spec.grade != Grade::Hard => None,
-            _ => self.listen(deadline).await,
+            _ => self.listen(term.over()).await,
         };
+        // As long as it came to be: what was asked later may have made it shorter.
+        self.row.within_ms = term.in_all().map(millis).or(self.row.within_ms);
+        self.report();
         let is_over = came.is_some() || self.row.stop == Some(RemoteStop::Confirmed);
         if tell.send(came.unwrap_or(Came::Stopped)).is_err() {
             // The call was not given the peer's time, and has ended: the row says what is known.
@@ -77,15 +91,17 @@ impl Parting {
         }
     }
 
-    /// What comes until `deadline`, if it is an end.
-    async fn listen(&mut self, deadline: Instant) -> Option<Came> {
+    /// What comes until `over`, if it is an end.
+    async fn listen(&mut self, over: impl Future<Output = ()>) -> Option<Came> {
+        let mut over = pin!(over);
         loop {
             tokio::task::coop::consume_budget().await;
             // A peer that always says one thing more has no more time than another.
-            if Instant::now() >= deadline {
-                return None;
-            }
-            match timeout_at(deadline, self.line.next()).await.ok()? {
+            let said = match select(over.as_mut(), self.line.next()).await {
+                Either::Left(((), _)) => return None,
+                Either::Right((said, _)) => said,
+            };
+            match said {
                 Said::Done(answer) => {
                     self.ended();
                     return Some(Came::Done(answer.unwrap_or(mem::take(&mut self.said))));
@@ -130,8 +146,7 @@ impl Parting {
     /// After the peer's time: what becomes of the work there changes the row, and nothing else.
     async fn listen_on(&mut self) {
         self.ears = Ears::Late(0);
-        let deadline = after(Instant::now(), self.spec.listen);
-        let came = self.listen(deadline).await;
+        let came = self.listen(sleep_until(after(Instant::now(), self.spec.listen))).await;
         let peer = &self.row.peer;
         if let Ears::Late(bytes @ 1..) = self.ears {
             self.cx.late(format!("went on at {peer}, which said {bytes} bytes more"));
