@@ -5,6 +5,7 @@
 //! and [`A2aServer::at_work`] how much of it goes on.
 
 use std::{
+    collections::HashMap,
     io,
     sync::{Arc, Mutex, PoisonError},
 };
@@ -12,11 +13,12 @@ use std::{
 use serde_json::Value;
 use tokio::{
     net::TcpListener,
-    sync::watch,
+    sync::{Semaphore, watch},
     task::{JoinHandle, JoinSet},
 };
 
 mod card;
+mod manners;
 #[cfg(feature = "suites")]
 mod probe;
 mod serving;
@@ -24,244 +26,9 @@ mod task;
 mod wire;
 mod work;
 
+pub use manners::{Card, Contexts, Looks, Manners, OnCancel, Step, Streams, Tells, Wire};
+
 use self::{task::Task, work::Yard};
-
-/// The wire that a server speaks. Exhaustive: the two that there are.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Wire {
-    /// Protocol 1.0.
-    #[default]
-    V1,
-    /// Protocol 0.3.
-    V03,
-}
-
-/// A step of a server's work. Exhaustive: a server is told these.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// Says more of its answer, as a part of an artifact.
-    Say(String),
-    /// Says something in passing, as the message of its status.
-    Note(String),
-    /// Goes on when the test [lets it](A2aServer::let_on).
-    Wait,
-    /// Asks a person something, and waits for the answer.
-    Ask(String),
-    /// Asks a person to sign in somewhere, and waits.
-    SignIn(String),
-    /// Fails.
-    Fail(String),
-}
-
-impl Step {
-    /// What it says.
-    fn text(&self) -> &str {
-        match self {
-            Self::Say(text) | Self::Note(text) | Self::Ask(text) | Self::SignIn(text) | Self::Fail(text) => {
-                text
-            }
-            Self::Wait => "",
-        }
-    }
-}
-
-/// What a server does when it is asked to stop. Exhaustive: a server is told one of these.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum OnCancel {
-    /// It ends the work, and then says so.
-    #[default]
-    Ends,
-    /// It says so while the work goes on, as Spring AI's executor does.
-    Says,
-    /// It says so while the work goes on, and its task is completed after all (a2aproject/a2a-js#132).
-    SaysAndCompletes,
-    /// It answers with the task as it is, and does nothing (Molecule-AI/molecule-core#173).
-    Nods,
-    /// It refuses, as Koog does where nothing else is written.
-    Refuses,
-    /// Nobody has written it: the request fails, as Embabel's does, and so does asking for the task.
-    Unwritten,
-    /// It marks the task as failed, with an error for an answer, and ends the work, as the PyPI `a2a-sdk` does where an
-    /// executor raises `NotImplementedError` (google/adk-python#4127).
-    EndsWithAnError,
-    /// It refuses, and calls its task canceled all the same, while the work goes on.
-    RefusesAndSays,
-    /// It answers with another task, which is canceled, while the work goes on.
-    SaysOfAnother,
-    /// It never answers.
-    Deaf,
-    /// It hangs up.
-    HangsUp,
-}
-
-/// How a server tells what it does. Exhaustive: a server is told one of these.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Tells {
-    /// As a stream that begins with the task.
-    #[default]
-    Task,
-    /// As a stream that begins with a status, and says what it was asked itself, as Embabel's does.
-    Status,
-    /// As a stream of one message, without any task.
-    Message,
-    /// It does not stream: its tasks can be looked at.
-    Looks,
-}
-
-/// What is wrong with a server's streams. Exhaustive: a server is told one of these.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Streams {
-    /// Nothing.
-    #[default]
-    Well,
-    /// The first one is cut behind so many events; it can be taken up again.
-    CutAfter(usize),
-    /// The first one is cut behind so many events, and cannot be taken up again; the task can be looked at.
-    CutForGood(usize),
-    /// Each one is cut behind its first event, and nothing else is answered.
-    CutAndGone,
-    /// Each one is cut behind its first event, as by a proxy that is short of patience.
-    CutEach,
-    /// A message is answered with this HTTP status; from 500 on its work has begun by then.
-    Status(u16),
-    /// What comes is no JSON.
-    Garbage,
-    /// What comes is one event of so many bytes.
-    Huge(usize),
-    /// What comes is a web page.
-    Page,
-    /// What comes is not UTF-8.
-    Binary,
-    /// Nothing comes.
-    Silent,
-}
-
-/// What is wrong with a server's card. Exhaustive: a server is told one of these.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Card {
-    /// Nothing.
-    #[default]
-    Well,
-    /// It never ends.
-    Endless,
-    /// It never comes.
-    Silent,
-    /// It is no JSON.
-    Garbage,
-    /// It names no place where JSON-RPC is spoken.
-    Elsewhere,
-    /// It sends its callers, and what they send along, to somebody else.
-    Abroad,
-    /// There is none.
-    Missing,
-}
-
-/// Who names a server's conversations. Exhaustive: a server is told one of these.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Contexts {
-    /// Whoever begins one.
-    #[default]
-    Callers,
-    /// The server: a name that it does not know is another one there.
-    Own,
-}
-
-/// How a server behaves.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Manners {
-    /// What it speaks.
-    pub wire: Wire,
-    /// What its work is.
-    pub plan: Vec<Step>,
-    /// What it does when it is asked to stop.
-    pub on_cancel: OnCancel,
-    /// How it tells what it does.
-    pub tells: Tells,
-    /// What is wrong with its streams.
-    pub streams: Streams,
-    /// What is wrong with its card.
-    pub card: Card,
-    /// Who names its conversations.
-    pub contexts: Contexts,
-    /// How often somebody who looks at a task is told to come again later (429), before it is shown.
-    pub busy: usize,
-}
-
-impl Manners {
-    /// An honest server: it says `half`, waits, says ` done` and has completed its task; a stop ends its work.
-    #[must_use]
-    pub fn honest(wire: Wire) -> Self {
-        let plan = vec![Step::Say("half".into()), Step::Wait, Step::Say(" done".into())];
-        Self { wire, plan, ..Self::default() }
-    }
-
-    /// Like Spring AI's: 0.3 and no streams; a stop is only said.
-    #[must_use]
-    pub fn like_spring_ai() -> Self {
-        Self { on_cancel: OnCancel::Says, tells: Tells::Looks, ..Self::honest(Wire::V03) }
-    }
-
-    /// Like Embabel's: 0.3; nobody has written what a stop does.
-    #[must_use]
-    pub fn like_embabel() -> Self {
-        Self { on_cancel: OnCancel::Unwritten, tells: Tells::Status, ..Self::honest(Wire::V03) }
-    }
-
-    /// Like Koog's: 0.3; it refuses.
-    #[must_use]
-    pub fn like_koog() -> Self {
-        Self { on_cancel: OnCancel::Refuses, ..Self::honest(Wire::V03) }
-    }
-
-    /// With another plan.
-    #[must_use]
-    pub fn plan(mut self, plan: impl IntoIterator<Item = Step>) -> Self {
-        self.plan = plan.into_iter().collect();
-        self
-    }
-
-    /// With another answer to a stop.
-    #[must_use]
-    pub fn on_cancel(mut self, on_cancel: OnCancel) -> Self {
-        self.on_cancel = on_cancel;
-        self
-    }
-
-    /// Telling it in another way.
-    #[must_use]
-    pub fn tells(mut self, tells: Tells) -> Self {
-        self.tells = tells;
-        self
-    }
-
-    /// With something wrong with its streams.
-    #[must_use]
-    pub fn streams(mut self, streams: Streams) -> Self {
-        self.streams = streams;
-        self
-    }
-
-    /// With conversations that it names by itself.
-    #[must_use]
-    pub fn contexts(mut self, contexts: Contexts) -> Self {
-        self.contexts = contexts;
-        self
-    }
-
-    /// Telling so many who look at a task to come again later.
-    #[must_use]
-    pub fn busy(mut self, looks: usize) -> Self {
-        self.busy = looks;
-        self
-    }
-
-    /// With something wrong with its card.
-    #[must_use]
-    pub fn card(mut self, card: Card) -> Self {
-        self.card = card;
-        self
-    }
-}
 
 /// What a server was asked. Exhaustive: a request, or the end of an exchange before its answer.
 #[derive(Clone, Debug, PartialEq)]
@@ -287,10 +54,22 @@ struct Mind {
     url: String,
     seen: Mutex<Vec<Seen>>,
     bearers: Mutex<Vec<String>>,
+    ids: Mutex<Vec<Value>>,
     tasks: Mutex<Vec<Arc<Task>>>,
     yard: Yard,
     /// How often streams were cut on purpose.
     cuts: watch::Sender<usize>,
+    /// How many streams were opened, and which of them the id of a request stands for.
+    streams: Mutex<Opened>,
+    /// Opened when a task that is named late may be.
+    names: Semaphore,
+}
+
+/// The streams that were opened.
+#[derive(Debug, Default)]
+struct Opened {
+    count: usize,
+    by_id: HashMap<String, usize>,
 }
 
 impl A2aServer {
@@ -311,9 +90,12 @@ impl A2aServer {
             url: url.clone(),
             seen: Mutex::default(),
             bearers: Mutex::default(),
+            ids: Mutex::default(),
             tasks: Mutex::default(),
             yard: Yard::default(),
             cuts: watch::Sender::new(0),
+            streams: Mutex::default(),
+            names: Semaphore::new(0),
         });
         let for_task = Arc::clone(&mind);
         let task = tokio::spawn(async move {
@@ -353,6 +135,12 @@ impl A2aServer {
     #[must_use]
     pub fn bearers(&self) -> Vec<String> {
         self.mind.bearers.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The id of each request, by JSON-RPC.
+    #[must_use]
+    pub fn ids(&self) -> Vec<Value> {
+        self.mind.ids.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Whether anybody gave up an exchange.
@@ -412,6 +200,11 @@ impl A2aServer {
         self.mind.yard.let_on(ALL);
     }
 
+    /// Lets a server that names its tasks late name one.
+    pub fn name(&self) {
+        self.mind.names.add_permits(1);
+    }
+
     /// How much work was begun.
     #[must_use]
     pub fn begun(&self) -> usize {
@@ -431,6 +224,21 @@ impl Drop for A2aServer {
 impl Mind {
     fn note(&self, seen: Seen) {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).push(seen);
+    }
+
+    /// A stream is opened for a request of this id: its number, from 0.
+    fn opened(&self, id: &Value) -> usize {
+        let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
+        let number = streams.count;
+        streams.count += 1;
+        streams.by_id.insert(id.to_string(), number);
+        number
+    }
+
+    /// Whether a stream still gets what is told, where streams are known by the ids of their requests.
+    fn is_heard(&self, id: &Value, number: usize) -> bool {
+        let streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
+        self.manners.streams != Streams::ByRequestId || streams.by_id.get(&id.to_string()) == Some(&number)
     }
 
     fn tasks(&self) -> Vec<Arc<Task>> {

@@ -12,6 +12,8 @@ pub(crate) struct Request {
     pub(crate) method: String,
     pub(crate) path: String,
     pub(crate) authorization: Option<String>,
+    /// What may be answered with.
+    pub(crate) accept: Option<String>,
     /// The session of a protocol that has them.
     pub(crate) session: Option<String>,
     pub(crate) body: Vec<u8>,
@@ -34,6 +36,7 @@ pub(crate) async fn read(socket: &mut TcpStream, buffer: &mut Vec<u8>) -> io::Re
                 header.map(|header| String::from_utf8_lossy(header.value).into_owned())
             };
             let (authorization, session) = (value("authorization"), value("mcp-session-id"));
+            let accept = value("accept");
             let whole = end + length.unwrap_or(0_usize);
             while buffer.len() < whole {
                 if socket.read_buf(buffer).await? == 0 {
@@ -42,7 +45,7 @@ pub(crate) async fn read(socket: &mut TcpStream, buffer: &mut Vec<u8>) -> io::Re
             }
             let body = buffer[end..whole].to_vec();
             buffer.drain(..whole);
-            return Ok(Some(Request { method, path, authorization, session, body }));
+            return Ok(Some(Request { method, path, authorization, accept, session, body }));
         }
         if socket.read_buf(buffer).await? == 0 {
             return Ok(None);

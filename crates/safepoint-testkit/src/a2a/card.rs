@@ -10,6 +10,9 @@ use super::{
     serving::{gave_up, plain},
 };
 
+/// Where servers of 0.2 have it.
+const OLD: &str = "/.well-known/agent.json";
+
 pub(super) fn of(manners: &Manners, url: &str) -> Value {
     let url = match manners.card {
         Card::Abroad => "http://192.0.2.1:9/a2a".to_owned(),
@@ -35,13 +38,20 @@ pub(super) fn of(manners: &Manners, url: &str) -> Value {
             card["preferredTransport"] = binding.into();
             card["url"] = url.into();
         }
+        Wire::V02 => {
+            card["protocolVersion"] = "0.2.5".into();
+            card["url"] = url.into();
+        }
     }
     card
 }
 
 /// Answers whoever asks for the card.
-pub(super) async fn show(socket: &mut TcpStream, mind: &Mind) -> io::Result<()> {
+pub(super) async fn show(socket: &mut TcpStream, mind: &Mind, path: &str) -> io::Result<()> {
     mind.note(Seen::Asked("card".into(), Value::Null));
+    if mind.manners.wire == Wire::V02 && path != OLD {
+        return plain(socket, "404 Not Found", "text/html", "<h1>no such page</h1>").await;
+    }
     let card = of(&mind.manners, &mind.url).to_string();
     match mind.manners.card {
         Card::Silent => gave_up(socket, mind, "card").await,

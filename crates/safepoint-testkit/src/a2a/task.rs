@@ -36,6 +36,8 @@ pub(super) enum Event {
     Status(State, Option<String>),
     /// More of the answer.
     Part(String),
+    /// The answer from its beginning.
+    Anew(String),
 }
 
 /// A task.
@@ -72,7 +74,7 @@ impl Task {
         let told = self.events();
         let states = told.iter().rev().filter_map(|event| match event {
             Event::Status(state, _) => Some(*state),
-            Event::Part(_) => None,
+            Event::Part(_) | Event::Anew(_) => None,
         });
         states.clone().next().unwrap_or(State::Submitted)
     }
@@ -81,17 +83,21 @@ impl Task {
     pub(super) fn word(&self) -> Option<String> {
         self.events().into_iter().rev().find_map(|event| match event {
             Event::Status(_, word) => Some(word),
-            Event::Part(_) => None,
+            Event::Part(_) | Event::Anew(_) => None,
         })?
     }
 
     /// All of the answer so far.
     pub(super) fn parts(&self) -> Vec<String> {
-        let parts = self.events().into_iter().filter_map(|event| match event {
-            Event::Part(text) => Some(text),
-            Event::Status(..) => None,
-        });
-        parts.collect()
+        let mut parts = Vec::new();
+        for event in self.events() {
+            match event {
+                Event::Part(text) => parts.push(text),
+                Event::Anew(text) => parts = vec![text],
+                Event::Status(..) => {}
+            }
+        }
+        parts
     }
 
     /// Tells it to whoever looks on; false if the task is over.

@@ -19,9 +19,14 @@ pub(super) fn method(name: &str) -> &str {
     }
 }
 
+/// Whether a method is answered with a stream.
+pub(super) fn streams(method: &str) -> bool {
+    matches!(method, "SendStreamingMessage" | "SubscribeToTask")
+}
+
 /// Whether a method belongs to the wire.
 pub(super) fn knows(wire: Wire, name: &str) -> bool {
-    name.contains('/') == (wire == Wire::V03)
+    name.contains('/') == (wire != Wire::V1)
 }
 
 /// All the text of a message.
@@ -40,20 +45,20 @@ impl Wire {
             (Self::V1, State::Completed) => "TASK_STATE_COMPLETED",
             (Self::V1, State::Failed) => "TASK_STATE_FAILED",
             (Self::V1, State::Canceled) => "TASK_STATE_CANCELED",
-            (Self::V03, State::Submitted) => "submitted",
-            (Self::V03, State::Working) => "working",
-            (Self::V03, State::InputRequired) => "input-required",
-            (Self::V03, State::AuthRequired) => "auth-required",
-            (Self::V03, State::Completed) => "completed",
-            (Self::V03, State::Failed) => "failed",
-            (Self::V03, State::Canceled) => "canceled",
+            (Self::V03 | Self::V02, State::Submitted) => "submitted",
+            (Self::V03 | Self::V02, State::Working) => "working",
+            (Self::V03 | Self::V02, State::InputRequired) => "input-required",
+            (Self::V03 | Self::V02, State::AuthRequired) => "auth-required",
+            (Self::V03 | Self::V02, State::Completed) => "completed",
+            (Self::V03 | Self::V02, State::Failed) => "failed",
+            (Self::V03 | Self::V02, State::Canceled) => "canceled",
         }
     }
 
     fn part(self, text: &str) -> Value {
         match self {
             Self::V1 => json!({"text": text}),
-            Self::V03 => json!({"kind": "text", "text": text}),
+            Self::V03 | Self::V02 => json!({"kind": "text", "text": text}),
         }
     }
 
@@ -61,7 +66,7 @@ impl Wire {
     fn said(self, text: &str) -> Value {
         match self {
             Self::V1 => json!({"messageId": "said", "role": "ROLE_AGENT", "parts": [self.part(text)]}),
-            Self::V03 => {
+            Self::V03 | Self::V02 => {
                 json!({"kind": "message", "messageId": "said", "role": "agent", "parts": [self.part(text)]})
             }
         }
@@ -77,13 +82,18 @@ impl Wire {
 
     /// The task as it stands.
     pub(super) fn task(self, task: &Task) -> Value {
-        let status = self.status(task.state(), task.word().as_deref());
+        self.task_as(task, task.state())
+    }
+
+    /// The task, in this state.
+    pub(super) fn task_as(self, task: &Task, state: State) -> Value {
+        let status = self.status(state, task.word().as_deref());
         let mut told = json!({"id": task.id, "contextId": task.context, "status": status});
         let parts: Vec<Value> = task.parts().iter().map(|text| self.part(text)).collect();
         if !parts.is_empty() {
             told["artifacts"] = json!([{"artifactId": "answer", "parts": parts}]);
         }
-        if self == Self::V03 {
+        if self != Self::V1 {
             told["kind"] = "task".into();
         }
         told
@@ -93,7 +103,7 @@ impl Wire {
     pub(super) fn first(self, task: &Task) -> Value {
         match self {
             Self::V1 => json!({"task": self.task(task)}),
-            Self::V03 => self.task(task),
+            Self::V03 | Self::V02 => self.task(task),
         }
     }
 
@@ -101,7 +111,7 @@ impl Wire {
     pub(super) fn only(self, text: &str) -> Value {
         match self {
             Self::V1 => json!({"message": self.said(text)}),
-            Self::V03 => self.said(text),
+            Self::V03 | Self::V02 => self.said(text),
         }
     }
 
@@ -112,7 +122,7 @@ impl Wire {
         echoed["contextId"] = task.context.clone().into();
         match self {
             Self::V1 => json!({"message": echoed}),
-            Self::V03 => echoed,
+            Self::V03 | Self::V02 => echoed,
         }
     }
 
@@ -122,20 +132,20 @@ impl Wire {
         let (name, kind) = match event {
             Event::Status(state, word) => {
                 told["status"] = self.status(*state, word.as_deref());
-                if self == Self::V03 {
+                if self != Self::V1 {
                     told["final"] = state.ends_streams().into();
                 }
                 ("statusUpdate", "status-update")
             }
-            Event::Part(text) => {
+            Event::Part(text) | Event::Anew(text) => {
                 told["artifact"] = json!({"artifactId": "answer", "parts": [self.part(text)]});
-                told["append"] = before.into();
+                told["append"] = (before && matches!(event, Event::Part(_))).into();
                 ("artifactUpdate", "artifact-update")
             }
         };
         match self {
             Self::V1 => json!({name: told}),
-            Self::V03 => {
+            Self::V03 | Self::V02 => {
                 told["kind"] = kind.into();
                 told
             }

@@ -90,6 +90,9 @@ async fn work(mind: &Mind, task: &Task) {
     for step in &mind.manners.plan {
         match step {
             Step::Say(text) => say(mind, task, text),
+            Step::Anew(text) => {
+                task.tell(Event::Anew(text.clone()));
+            }
             Step::Note(text) => {
                 task.tell(Event::Status(State::Working, Some(text.clone())));
             }

@@ -1,0 +1,291 @@
+//! How a server behaves: what it speaks, what its work is, and what is wrong with it.
+
+/// The wire that a server speaks. Exhaustive: those that there are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Wire {
+    /// Protocol 1.0.
+    #[default]
+    V1,
+    /// Protocol 0.3, as a2a-java speaks it: who subscribes again is told what comes after that, and nothing before it.
+    V03,
+    /// Protocol 0.2.5, as Embabel speaks it: a message says which kinds of output are taken.
+    V02,
+}
+
+/// A step of a server's work. Exhaustive: a server is told these.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Says more of its answer, as a part of an artifact.
+    Say(String),
+    /// Says something in passing, as the message of its status.
+    Note(String),
+    /// Goes on when the test [lets it](super::A2aServer::let_on).
+    Wait,
+    /// Asks a person something, and waits for the answer.
+    Ask(String),
+    /// Asks a person to sign in somewhere, and waits.
+    SignIn(String),
+    /// Fails.
+    Fail(String),
+    /// Begins its answer anew: what was said of it is taken back.
+    Anew(String),
+}
+
+impl Step {
+    /// What it says.
+    pub(super) fn text(&self) -> &str {
+        match self {
+            Self::Say(text)
+            | Self::Note(text)
+            | Self::Ask(text)
+            | Self::SignIn(text)
+            | Self::Fail(text)
+            | Self::Anew(text) => text,
+            Self::Wait => "",
+        }
+    }
+}
+
+/// What a server does when it is asked to stop. Exhaustive: a server is told one of these.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnCancel {
+    /// It ends the work, and then says so.
+    #[default]
+    Ends,
+    /// It says so while the work goes on, as Spring AI's executor does.
+    Says,
+    /// It says so while the work goes on, and its task is completed after all (a2aproject/a2a-js#132).
+    SaysAndCompletes,
+    /// It answers with the task as it is, and does nothing (Molecule-AI/molecule-core#173).
+    Nods,
+    /// It refuses, as Koog does where nothing else is written.
+    Refuses,
+    /// Nobody has written it: the request fails, as Embabel's does, and so does asking for the task.
+    Unwritten,
+    /// It marks the task as failed, with an error for an answer, and ends the work, as the PyPI `a2a-sdk` does where an
+    /// executor raises `NotImplementedError` (google/adk-python#4127).
+    EndsWithAnError,
+    /// It refuses, and calls its task canceled all the same, while the work goes on.
+    RefusesAndSays,
+    /// It answers with another task, which is canceled, while the work goes on.
+    SaysOfAnother,
+    /// Its work comes to its end as it is asked: the request is answered with a task that is canceled, and then the stream
+    /// tells the rest of the answer, and that the task is completed.
+    SaysTooLate,
+    /// It never answers.
+    Deaf,
+    /// It hangs up.
+    HangsUp,
+}
+
+/// How a server tells what it does. Exhaustive: a server is told one of these.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Tells {
+    /// As a stream that begins with the task.
+    #[default]
+    Task,
+    /// As a stream that begins with a status, and says what it was asked itself, as Embabel's does.
+    Status,
+    /// As a stream of one message, without any task.
+    Message,
+    /// It does not stream: its tasks can be looked at.
+    Looks,
+}
+
+/// What is wrong with a server's streams. Exhaustive: a server is told one of these.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Streams {
+    /// Nothing.
+    #[default]
+    Well,
+    /// The first one is cut behind so many events; it can be taken up again.
+    CutAfter(usize),
+    /// The first one is cut behind so many events, and cannot be taken up again; the task can be looked at.
+    CutForGood(usize),
+    /// Each one is cut behind its first event, and nothing else is answered.
+    CutAndGone,
+    /// Each one is cut behind its first event, as by a proxy that is short of patience.
+    CutEach,
+    /// The first one is cut behind so many events, and each that is subscribed to after it ends without a word.
+    EmptyAfter(usize),
+    /// The first one is cut behind so many events, and on each that is subscribed to after it nothing comes.
+    DeafAfter(usize),
+    /// The first one is cut behind so many events, and who subscribes after it is not answered.
+    UnansweredAfter(usize),
+    /// The first one stays open behind so many events, and nothing more comes.
+    HushAfter(usize),
+    /// They are known by the ids of their requests, as Embabel's are: the newest of an id takes all that comes.
+    ByRequestId,
+    /// Nothing comes before the test has the server [name](super::A2aServer::name) the task.
+    NamedLate,
+    /// A message is answered with this HTTP status; from 500 on its work has begun by then.
+    Status(u16),
+    /// What comes is no JSON.
+    Garbage,
+    /// What comes is one event of so many bytes.
+    Huge(usize),
+    /// What comes is a web page.
+    Page,
+    /// What comes is not UTF-8.
+    Binary,
+    /// Nothing comes.
+    Silent,
+}
+
+/// What is wrong with a server's card. Exhaustive: a server is told one of these.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Card {
+    /// Nothing.
+    #[default]
+    Well,
+    /// It never ends.
+    Endless,
+    /// It never comes.
+    Silent,
+    /// It is no JSON.
+    Garbage,
+    /// It names no place where JSON-RPC is spoken.
+    Elsewhere,
+    /// It sends its callers, and what they send along, to somebody else.
+    Abroad,
+    /// There is none.
+    Missing,
+}
+
+/// Who names a server's conversations. Exhaustive: a server is told one of these.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Contexts {
+    /// Whoever begins one.
+    #[default]
+    Callers,
+    /// The server: a name that it does not know is another one there.
+    Own,
+}
+
+/// How a server answers who looks at a task. Exhaustive: a server is told one of these.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Looks {
+    /// As it stands.
+    #[default]
+    Well,
+    /// With this HTTP status, and a page that says why.
+    Status(u16),
+    /// There is no such method.
+    NoMethod,
+}
+
+/// How a server behaves.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Manners {
+    /// What it speaks.
+    pub wire: Wire,
+    /// What its work is.
+    pub plan: Vec<Step>,
+    /// What it does when it is asked to stop.
+    pub on_cancel: OnCancel,
+    /// How it tells what it does.
+    pub tells: Tells,
+    /// What is wrong with its streams.
+    pub streams: Streams,
+    /// What is wrong with its card.
+    pub card: Card,
+    /// Who names its conversations.
+    pub contexts: Contexts,
+    /// How often somebody who looks at a task is told to come again later (429), before it is shown.
+    pub busy: usize,
+    /// How it answers who looks at a task.
+    pub looks: Looks,
+    /// Behind how many of its events each stream is cut, from the first one on; those beyond are not.
+    pub cuts: Vec<usize>,
+}
+
+impl Manners {
+    /// An honest server: it says `half`, waits, says ` done` and has completed its task; a stop ends its work.
+    #[must_use]
+    pub fn honest(wire: Wire) -> Self {
+        let plan = vec![Step::Say("half".into()), Step::Wait, Step::Say(" done".into())];
+        Self { wire, plan, ..Self::default() }
+    }
+
+    /// Like Spring AI's: 0.3 and no streams; a stop is only said.
+    #[must_use]
+    pub fn like_spring_ai() -> Self {
+        Self { on_cancel: OnCancel::Says, tells: Tells::Looks, ..Self::honest(Wire::V03) }
+    }
+
+    /// Like Embabel's: 0.2.5; nobody has written what a stop does, and its streams are known by their requests' ids.
+    #[must_use]
+    pub fn like_embabel() -> Self {
+        let manners = Self::honest(Wire::V02).on_cancel(OnCancel::Unwritten).tells(Tells::Status);
+        manners.streams(Streams::ByRequestId)
+    }
+
+    /// Like Koog's: 0.3; it refuses.
+    #[must_use]
+    pub fn like_koog() -> Self {
+        Self { on_cancel: OnCancel::Refuses, ..Self::honest(Wire::V03) }
+    }
+
+    /// With another plan.
+    #[must_use]
+    pub fn plan(mut self, plan: impl IntoIterator<Item = Step>) -> Self {
+        self.plan = plan.into_iter().collect();
+        self
+    }
+
+    /// With another answer to a stop.
+    #[must_use]
+    pub fn on_cancel(mut self, on_cancel: OnCancel) -> Self {
+        self.on_cancel = on_cancel;
+        self
+    }
+
+    /// Telling it in another way.
+    #[must_use]
+    pub fn tells(mut self, tells: Tells) -> Self {
+        self.tells = tells;
+        self
+    }
+
+    /// With something wrong with its streams.
+    #[must_use]
+    pub fn streams(mut self, streams: Streams) -> Self {
+        self.streams = streams;
+        self
+    }
+
+    /// With conversations that it names by itself.
+    #[must_use]
+    pub fn contexts(mut self, contexts: Contexts) -> Self {
+        self.contexts = contexts;
+        self
+    }
+
+    /// Telling so many who look at a task to come again later.
+    #[must_use]
+    pub fn busy(mut self, looks: usize) -> Self {
+        self.busy = looks;
+        self
+    }
+
+    /// Answering in this way who looks at a task.
+    #[must_use]
+    pub fn looks(mut self, looks: Looks) -> Self {
+        self.looks = looks;
+        self
+    }
+
+    /// With streams that are cut, each behind so many of its events.
+    #[must_use]
+    pub fn cuts(mut self, cuts: impl IntoIterator<Item = usize>) -> Self {
+        self.cuts = cuts.into_iter().collect();
+        self
+    }
+
+    /// With something wrong with its card.
+    #[must_use]
+    pub fn card(mut self, card: Card) -> Self {
+        self.card = card;
+        self
+    }
+}
