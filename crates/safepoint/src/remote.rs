@@ -37,6 +37,9 @@ pub const STOP_WITHIN: Duration = Duration::from_secs(2);
 /// How long after that our end still listens, where the declaration names no time.
 pub const LISTEN: Duration = Duration::from_secs(2);
 
+/// How long a peer that took note is heard before the caller is told: an answer that was there already is not lost.
+pub const LAST_WORDS: Duration = Duration::from_millis(150);
+
 /// Somebody else's agent. Shared by all calls to it.
 pub trait Remote: Send + Sync + 'static {
     /// What it is; the same for its whole life.
@@ -68,7 +71,9 @@ pub trait Line: Send + 'static {
     /// then nothing needs to be, and the work has ended ([`Told::confirmed`]). Questions that stand open are answered by
     /// the peer's own word for it (such as `cancelled`).
     ///
-    /// It need not wait for the end of the work: [`Line::next`] goes on to be heard, and [`Said::Ended`] confirms it.
+    /// It need not wait for the end of the work: [`Line::next`] goes on to be heard, and [`Said::Ended`] confirms it. Where
+    /// the peer has yet to give the work the name by which it could be told, that is [`Told::unreachable`]; when
+    /// [`Line::next`] then says [`Said::Begun`] the peer is told, and what it says to that is [`Said::Told`].
     ///
     /// # Cancel safety
     /// Dropped when the time that the peer has for it is over.
@@ -110,6 +115,8 @@ pub enum Said {
         /// The question's id.
         question: String,
     },
+    /// What it says to a stop, later than in [`Line::stop`].
+    Told(Told),
     /// It has ended with this answer; with the text so far, where there is none.
     Done(Option<String>),
     /// It has ended without an answer, because it was stopped: by us, or by somebody at its end.
@@ -133,7 +140,7 @@ impl Said {
             Self::Question(question) => question.id.len() + question.tool.len() + json::bytes(&question.args),
             Self::Withdrawn { question } => question.len(),
             Self::Done(answer) => answer.as_ref().map_or(0, String::len),
-            Self::Ended { word } => word.len(),
+            Self::Ended { word } | Self::Told(Told { word, .. }) => word.len(),
             Self::Failed(_) | Self::Lost(_) => 0,
         }
     }

@@ -6,7 +6,7 @@ use safepoint::{
     Agent, Outcome, Receipt, RunHandle, StopRequest,
     event::EventKind,
     receipt::{CallReport, CallStatus, Effect, Grade, Quiet, RemoteStop},
-    remote::Delegate,
+    remote::{Delegate, LISTEN},
     secs,
 };
 use safepoint_testkit::{
@@ -157,6 +157,36 @@ async fn a_silent_peer_delays_the_run_by_its_deadline_and_no_more() {
     handle.stop(StopRequest::now());
     drop(handle.done().await);
     assert_eq!(asked.elapsed(), Duration::from_millis(700));
+}
+
+/// S10.45: a peer that took note, and whose stops are not hard, holds the caller no longer than an answer that was on its way
+/// takes; our end listens on for the audit.
+#[tokio::test(start_paused = true)]
+async fn a_peer_that_took_note_holds_the_caller_no_longer() {
+    let peer = worker(OnStop::TakesNote).declared(Grade::CallerSide);
+    let handle = at_work(&peer).await;
+    let asked = Instant::now();
+    handle.stop(StopRequest::now());
+    drop(handle.done().await);
+    assert!(asked.elapsed() <= Duration::from_millis(300), "{:?}", asked.elapsed());
+    let settled = Instant::now();
+    assert!(matches!(handle.quiet().await, Quiet::NotQuiet(_)));
+    assert_eq!(settled.elapsed(), LISTEN);
+    peer.valve().open_for_all();
+}
+
+/// S10.45: what a peer had said of its answer when it was stopped is kept: in the outcome, and in the receipt.
+#[tokio::test(start_paused = true)]
+async fn what_a_peer_had_said_is_kept() {
+    let peer = worker(OnStop::Ends);
+    let handle = at_work(&peer).await;
+    handle.stop(StopRequest::now());
+    let outcome = handle.done().await;
+    assert_eq!(outcome.partial_text(), "I am at it. ");
+    let remote = row(outcome.receipt()).remote.as_ref().unwrap();
+    assert_eq!((remote.said.as_str(), remote.said_bytes), ("I am at it. ", 12));
+    let shown = "of its answer 12 bytes had come, and are kept: \"I am at it. \"";
+    assert!(outcome.receipt().to_string().contains(shown), "{}", outcome.receipt());
 }
 
 /// S10.3, S2.7: no clean-up time at all is no reason to leave a peer untold, or to say that it was stopped.

@@ -85,7 +85,9 @@ impl Host for RunHost {
         }
     }
 
-    fn report_remote(&self, call: &CallId, remote: RemoteReport) {
+    fn report_remote(&self, call: &CallId, mut remote: RemoteReport) {
+        remote.word = self.secrets.clean_text(remote.word);
+        remote.said = self.secrets.clean_text(remote.said);
         if let (Some(remote), Some(shared)) = (self.board.remote(remote), self.shared.upgrade()) {
             shared.post(Msg::Remote { call_id: call.clone(), remote });
         }

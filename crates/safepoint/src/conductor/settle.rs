@@ -172,12 +172,14 @@ impl Conductor {
 
     /// What was said last, by the model or by whoever stands in its place.
     fn said_last(&self) -> LastWords {
-        let said = self.machine.last_words();
-        match self.def.answer {
-            AnswerOf::TheCall if said.as_str().is_empty() => {
-                self.machine.history_now().last_result().unwrap_or_default().into()
-            }
-            AnswerOf::TheCall | AnswerOf::TheModel => said,
+        if self.def.answer == AnswerOf::TheModel {
+            return self.machine.last_words();
+        }
+        match self.machine.history_now().last_result() {
+            Some(result) => result.into(),
+            // Its call came to no end: what it had said of its answer was shown, and is kept.
+            None if !self.said.is_empty() => self.said.clone().into(),
+            None => self.machine.last_words(),
         }
     }
 

@@ -74,10 +74,16 @@ pub struct RemoteReport {
     /// What the peer said of it, in its words; may be empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub word: String,
+    /// How many bytes of its answer came.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub said_bytes: u64,
+    /// The first of them, at most a kilobyte; all of them stand in the history.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub said: String,
     /// How long it had to end the work before the run went on without it, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub within_ms: Option<u64>,
-    /// When it was asked to stop.
+    /// When it was asked to stop; none if it could not be told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_at: Option<Timestamp>,
     /// When it said what it said last.
@@ -91,6 +97,10 @@ pub struct RemoteReport {
     pub lost_at: Option<Timestamp>,
 }
 
+fn is_nothing(bytes: &u64) -> bool {
+    *bytes == 0
+}
+
 impl RemoteReport {
     /// Work that `peer` is about to begin.
     #[must_use]
@@ -101,12 +111,28 @@ impl RemoteReport {
             grade,
             stop: None,
             word: String::new(),
+            said_bytes: 0,
+            said: String::new(),
             within_ms: None,
             asked_at: None,
             heard_at: None,
             ended_at: None,
             lost_at: None,
         }
+    }
+
+    /// Counts more of its answer.
+    pub(crate) fn says(&mut self, text: &str) {
+        const KEPT: usize = 1024;
+        let mut end = text.len().min(KEPT.saturating_sub(self.said.len()));
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        // What comes behind a piece that did not fit whole is no part of the first.
+        if self.said_bytes == self.said.len() as u64 {
+            self.said.push_str(&text[..end]);
+        }
+        self.said_bytes += text.len() as u64;
     }
 
     /// Whether the work may go on although its call has ended: it was asked to stop and has not said that it did, or

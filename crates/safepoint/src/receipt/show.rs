@@ -162,9 +162,11 @@ impl RemoteReport {
         write!(f, "    {}", self.label())?;
         let Some(stop) = self.stop else {
             let lost = if self.lost_at.is_some() { ": the line to it broke, IT MAY STILL WORK" } else { "" };
-            return writeln!(f, "{lost}");
+            writeln!(f, "{lost}")?;
+            return self.said_line(f);
         };
-        write!(f, ", asked to stop: ")?;
+        let asked = if stop == RemoteStop::Unreachable { ", to be stopped: " } else { ", asked to stop: " };
+        f.write_str(asked)?;
         match (stop, self.grade) {
             _ if self.ended_at.is_some() => write!(f, "its work was over")?,
             (RemoteStop::Confirmed, Grade::Hard) => write!(f, "the work has ended")?,
@@ -185,7 +187,19 @@ impl RemoteReport {
         if !self.word.is_empty() {
             write!(f, " [\"{}\"]", self.word)?;
         }
-        writeln!(f)
+        writeln!(f)?;
+        self.said_line(f)
+    }
+
+    /// What came of an answer that has no end.
+    fn said_line(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        const SHOWN: usize = 60;
+        if self.said_bytes == 0 || self.ended_at.is_some() {
+            return Ok(());
+        }
+        let shown: String = self.said.chars().take(SHOWN).map(|c| if c == '\n' { ' ' } else { c }).collect();
+        let more = if (shown.len() as u64) < self.said_bytes { "…" } else { "" };
+        writeln!(f, "      of its answer {} bytes had come, and are kept: \"{shown}{more}\"", self.said_bytes)
     }
 
     fn in_time(&self) -> String {

@@ -122,6 +122,7 @@ impl Errand {
             }
             Said::Text(text) => {
                 self.said.push_str(&text);
+                self.row.says(&text);
                 self.cx.say(text);
             }
             Said::Progress(text) => self.cx.progress(text),
@@ -131,6 +132,8 @@ impl Errand {
                 self.asking.push((question.id, Box::pin(asked)));
             }
             Said::Withdrawn { question } => self.asking.retain(|(id, _)| *id != question),
+            // Nothing was asked of it.
+            Said::Told(_) => {}
             Said::Done(answer) => {
                 self.ended();
                 return Some(Ok(answer.unwrap_or(mem::take(&mut self.said)).into()));
@@ -189,7 +192,7 @@ impl Errand {
         let (row, said) = (self.row.clone(), mem::take(&mut self.said));
         let left = cx.output_bytes().saturating_sub(self.bytes);
         let term = Term::begin(cx.scope(), spec.stop_within);
-        let mut parting = Parting { line, cx, spec, row, said, left, ears: Ears::InTime, term };
+        let mut parting = Parting { line, cx, spec, row, said, left, ears: Ears::InTime, term, noted: None };
         // Said before anybody can look: from here on the work is not known to have ended.
         parting.ask();
         drop(self.cx.scope().spawn(parting.row.label(), parting.part(tell)));

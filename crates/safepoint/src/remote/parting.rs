@@ -7,15 +7,18 @@ use jiff::Timestamp;
 use safepoint_scope::Failure;
 use tokio::{
     sync::oneshot,
-    time::{Instant, sleep_until},
+    time::{Instant, sleep_until, timeout_at},
 };
 
-use super::{Line, RemoteSpec, Said, Term, Told};
+use super::{LAST_WORDS, Line, RemoteSpec, Said, Term, Told};
 use crate::{
     limits::{after, millis},
     receipt::{Grade, RemoteReport, RemoteStop},
     tool::Cx,
 };
+
+/// How many times longer our end listens for the name of work that could not be told to stop without one.
+const UNTOLD: u32 = 5;
 
 /// What the peer's work came to under the stop.
 pub(super) enum Came {
@@ -38,6 +41,15 @@ pub(super) struct Parting {
     pub(super) left: usize,
     pub(super) ears: Ears,
     pub(super) term: Term,
+    /// When it took note.
+    pub(super) noted: Option<Instant>,
+}
+
+/// What listening came to. Exhaustive: an end, a word about the stop, or nothing in its time.
+enum Heard {
+    Came(Came),
+    Word,
+    Nothing,
 }
 
 /// What becomes of what a peer goes on to say. Exhaustive: it is the call's, or it is late.
@@ -68,17 +80,7 @@ impl Parting {
         if let Some(told) = told {
             self.hear(told);
         }
-        let came = match self.row.stop {
-            Some(RemoteStop::Confirmed) => None,
-            // Of `Now` nothing more is to be waited for; a grace is the work's to come to its own end.
-            Some(RemoteStop::Refused | RemoteStop::Unreachable) => {
-                let cx = self.cx.clone();
-                self.listen(async move { drop(cx.stopped().await) }).await
-            }
-            // Nothing more would be believed.
-            Some(RemoteStop::Acknowledged) if self.spec.grade != Grade::Hard => None,
-            _ => self.listen(term.over()).await,
-        };
+        let came = self.in_time().await;
         // As long as it came to be: what was asked later may have made it shorter.
         self.row.within_ms = term.in_all().map(millis).or(self.row.within_ms);
         self.report();
@@ -91,43 +93,94 @@ impl Parting {
         }
     }
 
-    /// What comes until `over`, if it is an end.
-    async fn listen(&mut self, over: impl Future<Output = ()>) -> Option<Came> {
+    /// What comes while it may still be an end, in time for the caller.
+    async fn in_time(&mut self) -> Option<Came> {
+        loop {
+            let (cx, term) = (self.cx.clone(), self.term.clone());
+            let heard = match self.row.stop {
+                Some(RemoteStop::Confirmed) => return None,
+                // It may yet name its work, and is told then.
+                Some(RemoteStop::Unreachable) if self.is_untold() => self.listen(term.over()).await,
+                // Of `Now` nothing more is to be waited for; a grace is the work's to come to its own end.
+                Some(RemoteStop::Refused | RemoteStop::Unreachable) => {
+                    self.listen(async move { drop(cx.stopped().await) }).await
+                }
+                // Nothing more would be believed, but for an answer that was on its way.
+                Some(RemoteStop::Acknowledged) if self.spec.grade != Grade::Hard => {
+                    let last = after(self.noted.unwrap_or_else(Instant::now), LAST_WORDS);
+                    let over = async move { drop(timeout_at(last, term.over()).await) };
+                    self.listen(over).await
+                }
+                Some(RemoteStop::Acknowledged | RemoteStop::Requested) | None => {
+                    self.listen(term.over()).await
+                }
+            };
+            match heard {
+                Heard::Came(came) => return Some(came),
+                Heard::Nothing => return None,
+                // How long it is listened to is another matter now.
+                Heard::Word => {}
+            }
+        }
+    }
+
+    /// Whether it could not be told because its work has no name.
+    fn is_untold(&self) -> bool {
+        self.row.stop == Some(RemoteStop::Unreachable) && self.row.task.is_none()
+    }
+
+    /// What comes until `over`, if it is an end or a word about the stop.
+    async fn listen(&mut self, over: impl Future<Output = ()>) -> Heard {
         let mut over = pin!(over);
         loop {
             tokio::task::coop::consume_budget().await;
             // A peer that always says one thing more has no more time than another.
             let said = match select(over.as_mut(), self.line.next()).await {
-                Either::Left(((), _)) => return None,
+                Either::Left(((), _)) => return Heard::Nothing,
                 Either::Right((said, _)) => said,
             };
             match said {
                 Said::Done(answer) => {
                     self.ended();
-                    return Some(Came::Done(answer.unwrap_or(mem::take(&mut self.said))));
+                    return Heard::Came(Came::Done(answer.unwrap_or(mem::take(&mut self.said))));
                 }
                 Said::Ended { word } => {
                     self.hear(Told::confirmed(word));
-                    return Some(Came::Stopped);
+                    return Heard::Came(Came::Stopped);
                 }
                 Said::Failed(failure) => {
                     self.ended();
-                    return Some(Came::Failed(failure));
+                    return Heard::Came(Came::Failed(failure));
                 }
                 Said::Lost(failure) => {
                     self.row.lost_at = Some(Timestamp::now());
                     self.row.word = failure.to_string();
                     self.report();
-                    return Some(Came::Failed(failure));
+                    return Heard::Came(Came::Failed(failure));
                 }
                 Said::Text(text) => self.more(text),
                 Said::Begun { task } => {
-                    self.row.task = Some(task);
-                    self.report();
+                    self.named(task);
+                    return Heard::Word;
+                }
+                Said::Told(told) => {
+                    self.hear(told);
+                    return Heard::Word;
                 }
                 Said::Progress(_) | Said::Question(_) | Said::Withdrawn { .. } => {}
             }
         }
+    }
+
+    /// The work has a name: by the contract of the line the peer is told now, if it could not be before.
+    fn named(&mut self, task: String) {
+        if self.is_untold() {
+            self.row.asked_at = Some(Timestamp::now());
+            self.row.stop = Some(RemoteStop::Requested);
+            self.row.word = String::new();
+        }
+        self.row.task = Some(task);
+        self.report();
     }
 
     fn more(&mut self, text: String) {
@@ -139,14 +192,23 @@ impl Parting {
         if let Some(left) = self.left.checked_sub(text.len()) {
             self.left = left;
             self.said.push_str(&text);
-            self.cx.progress(text);
+            self.row.says(&text);
+            self.cx.say(text);
         }
     }
 
     /// After the peer's time: what becomes of the work there changes the row, and nothing else.
     async fn listen_on(&mut self) {
         self.ears = Ears::Late(0);
-        let came = self.listen(sleep_until(after(Instant::now(), self.spec.listen))).await;
+        let patience = if self.is_untold() { UNTOLD } else { 1 };
+        let over = after(Instant::now(), self.spec.listen.saturating_mul(patience));
+        let came = loop {
+            match self.listen(sleep_until(over)).await {
+                Heard::Came(came) => break Some(came),
+                Heard::Word if self.row.stop != Some(RemoteStop::Confirmed) => {}
+                Heard::Nothing | Heard::Word => break None,
+            }
+        };
         let peer = &self.row.peer;
         if let Ears::Late(bytes @ 1..) = self.ears {
             self.cx.late(format!("went on at {peer}, which said {bytes} bytes more"));
@@ -160,7 +222,15 @@ impl Parting {
     }
 
     fn hear(&mut self, told: Told) {
-        self.row.heard_at = Some(Timestamp::now());
+        if told.stop == RemoteStop::Unreachable {
+            // It was not asked, as far as anybody knows.
+            self.row.asked_at = None;
+        } else {
+            self.row.heard_at = Some(Timestamp::now());
+        }
+        if told.stop == RemoteStop::Acknowledged {
+            self.noted = Some(Instant::now());
+        }
         self.row.stop = Some(told.stop);
         self.row.word = told.word;
         self.report();
