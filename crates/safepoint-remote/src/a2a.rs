@@ -1,11 +1,11 @@
-//! Agents behind the A2A protocol, 1.0 and 0.3, over JSON-RPC.
+//! Agents behind the A2A protocol, 1.0, 0.3 and 0.2, over JSON-RPC.
 //!
-//! A message is sent exactly once. If its stream breaks it is taken up again by the task's name, and where that cannot
-//! be done the task is looked at until it has ended.
+//! A message is sent exactly once. If its stream breaks, or is silent, the task is looked at by its name, and its stream is
+//! taken up again while that is worth it. What comes of both is merged by its place: each piece of the answer is told once.
 //!
 //! # What a stop does, and what is said of it
 //!
-//! The peer is asked to cancel the task, once it has named one. What it answers is its word: by the wire, a task that is
+//! The peer is asked to cancel the task, once it has named one; before that it cannot be told, which is what is said. What it answers is its word: by the wire, a task that is
 //! `canceled` looks the same whether the work behind it has ended or goes on, and servers of both kinds are in use. So
 //! `canceled` is *acknowledged* by default, the work is named among what may be alive, and our end listens on: what the
 //! peer says after that is told as late. Of a peer that is known to end its work *before* it says so, declare
@@ -30,8 +30,10 @@ use tokio::sync::OnceCell;
 mod asking;
 mod bounds;
 mod card;
+mod hearing;
 mod http;
 mod line;
+mod look;
 mod questions;
 mod stopping;
 mod text;

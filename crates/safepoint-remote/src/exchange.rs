@@ -32,6 +32,10 @@ pub(crate) enum Broke {
 const NOT_TAKEN: [i64; 12] =
     [-32700, -32600, -32601, -32602, -32001, -32002, -32003, -32004, -32005, -32007, -32008, -32009];
 
+/// JSON-RPC's errors of a question that will not be answered another time either: it was not understood, or there is no
+/// such method.
+const FOR_GOOD: [i64; 4] = [-32700, -32600, -32601, -32602];
+
 impl Broke {
     /// Whether it shows that what was asked was not begun. An error of the server's, or of one between it and us, does
     /// not: it may come when the work is under way.
@@ -50,7 +54,8 @@ impl Broke {
     /// Whether the same question may yet be answered: the line, or the server, is not well for a while.
     pub(crate) fn may_pass(&self) -> bool {
         match self {
-            Self::Unreachable(_) | Self::Lost(_) | Self::Foreign(_) | Self::Error { .. } => true,
+            Self::Unreachable(_) | Self::Lost(_) | Self::Foreign(_) => true,
+            Self::Error { code, .. } => !FOR_GOOD.contains(code),
             Self::Status { status, .. } => {
                 let passes = [
                     StatusCode::REQUEST_TIMEOUT,
@@ -61,6 +66,11 @@ impl Broke {
                 !status.is_client_error() || passes.contains(status)
             }
         }
+    }
+
+    /// Whether the server is there, whatever it said.
+    pub(crate) fn is_an_answer(&self) -> bool {
+        matches!(self, Self::Foreign(_) | Self::Error { .. } | Self::Status { .. })
     }
 
     /// How long to wait before it is asked again: as long as the server says, and at least this.
@@ -93,6 +103,18 @@ impl fmt::Display for Broke {
             Self::Error { code, message } => write!(f, "{message} ({code})"),
         }
     }
+}
+
+/// What a server says with a status that is no success: its own words too, in a line that is not too long.
+pub(crate) fn refusal(status: StatusCode, body: &[u8]) -> String {
+    const SHOWN: usize = 200;
+    let words = String::from_utf8_lossy(&body[..body.len().min(SHOWN)]);
+    let words: Vec<&str> = words.split_whitespace().collect();
+    if words.is_empty() {
+        return format!("the server answered {status}");
+    }
+    let more = if body.len() > SHOWN { "…" } else { "" };
+    format!("the server answered {status}: {}{more}", words.join(" "))
 }
 
 /// Sends it, and waits for the head of the answer.
@@ -185,6 +207,20 @@ mod tests {
         for unknown in [error(-32603), error(-32006), error(1), Broke::Lost(String::new())] {
             assert!(!unknown.began_nothing(), "{unknown:?}");
         }
+    }
+
+    /// S10.40: what cannot pass is not asked again; it is told in the server's words.
+    #[test]
+    fn what_cannot_pass_is_told_from_what_may() {
+        let error = |code| Broke::Error { code, message: String::new() };
+        for refused in [400, 401, 403, 404, 405, 406].map(|code| status(code, None)) {
+            assert!(!refused.may_pass(), "{refused}");
+        }
+        assert!(!error(-32601).may_pass() && !error(-32602).may_pass());
+        assert!(error(-32001).may_pass() && error(-32603).may_pass() && status(500, None).may_pass());
+        let told = refusal(StatusCode::NOT_ACCEPTABLE, b"{\"error\":\n  \"Not Acceptable\"}");
+        assert_eq!(told, "the server answered 406 Not Acceptable: {\"error\": \"Not Acceptable\"}");
+        assert_eq!(refusal(StatusCode::NOT_FOUND, b" "), "the server answered 404 Not Found");
     }
 
     /// A password in an address is sent, and shown nowhere.

@@ -6,12 +6,20 @@
 mod breaking;
 #[path = "a2a/crash.rs"]
 mod crash;
+#[path = "a2a/dialects.rs"]
+mod dialects;
 #[path = "a2a/hostile.rs"]
 mod hostile;
+#[path = "a2a/looking.rs"]
+mod looking;
+#[path = "a2a/merging.rs"]
+mod merging;
 #[path = "a2a/places.rs"]
 mod places;
 #[path = "a2a/questions.rs"]
 mod questions;
+#[path = "a2a/stopping.rs"]
+mod stopping;
 #[path = "a2a/suite.rs"]
 mod suite;
 #[path = "a2a/talking.rs"]

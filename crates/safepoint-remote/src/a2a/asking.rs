@@ -1,18 +1,15 @@
 //! What is asked of a peer: a message, the task as it stands, or its stream once more.
 
-use std::{
-    sync::{Arc, atomic::Ordering},
-    time::Duration,
-};
+use std::sync::{Arc, atomic::Ordering};
 
 use futures_core::future::BoxFuture;
 use serde_json::{Value, json};
-use tokio::time::sleep;
 
 use super::{
+    Peer,
     card::Answers,
     http::{Broke, Opened},
-    line::{Feed, Purpose, Talk},
+    line::{Feed, Purpose, Talk, Words},
     wire::{Message, Method},
 };
 
@@ -35,44 +32,45 @@ impl Talk {
                 Answers::Looks => Method::Send,
             };
             sent.store(true, Ordering::Relaxed);
-            peer.http.open((&place.url, place.wire), place.wire.method(method), params).await
+            let method = place.wire.method(method);
+            peer.http.open((&place.url, place.wire), (method, params), peer.http.bounds.idle).await
         })
     }
 
     /// Asks something about the task.
-    pub(super) fn ask(&self, method: Method, after: Duration) -> BoxFuture<'static, Result<Value, Broke>> {
+    pub(super) fn ask(&self, method: Method) -> BoxFuture<'static, Result<Value, Broke>> {
         let (peer, params) = (Arc::clone(&self.peer), self.named());
-        Box::pin(async move {
-            sleep(after).await;
-            let place = peer.place().await.map_err(|failure| Broke::Unreachable(failure.to_string()))?;
-            let params = with_tenant(params, place.tenant.as_deref());
-            peer.http.ask((&place.url, place.wire), place.wire.method(method), params).await
-        })
+        Box::pin(async move { about(&peer, method, params).await })
     }
 
-    pub(super) fn rejoin(&mut self, after: Duration) {
+    /// Takes the task's stream up again.
+    pub(super) fn rejoin(&mut self) {
         let (peer, params) = (Arc::clone(&self.peer), self.named());
         let opening = Box::pin(async move {
-            sleep(after).await;
             let place = peer.place().await.map_err(|failure| Broke::Unreachable(failure.to_string()))?;
             let params = with_tenant(params, place.tenant.as_deref());
-            let method = match place.answers {
-                Answers::Streams => Method::Subscribe,
-                Answers::Looks => Method::Get,
-            };
-            peer.http.open((&place.url, place.wire), place.wire.method(method), params).await
+            let method = place.wire.method(Method::Subscribe);
+            peer.http.open((&place.url, place.wire), (method, params), peer.http.bounds.deaf).await
         });
-        self.feed = Feed::Opening(opening, Purpose::Rejoin);
+        self.feed = Feed::Opening(opening, Purpose::Rejoin(Words::None));
+        self.watch.silence(&self.peer.http.bounds);
     }
 
-    fn named(&self) -> Value {
+    pub(super) fn named(&self) -> Value {
         json!({"id": self.task.as_deref().unwrap_or_default()})
     }
 
-    /// Looks at the task after a while.
-    pub(super) fn look(&mut self, after: Duration) {
-        self.feed = Feed::Looking(self.ask(Method::Get, after));
+    /// Looks at the task.
+    pub(super) fn look(&mut self) {
+        self.watch.ask(self.ask(Method::Get));
     }
+}
+
+/// Asks something about a task.
+pub(super) async fn about(peer: &Peer, method: Method, params: Value) -> Result<Value, Broke> {
+    let place = peer.place().await.map_err(|failure| Broke::Unreachable(failure.to_string()))?;
+    let params = with_tenant(params, place.tenant.as_deref());
+    peer.http.ask((&place.url, place.wire), place.wire.method(method), params).await
 }
 
 fn with_tenant(mut params: Value, tenant: Option<&str>) -> Value {

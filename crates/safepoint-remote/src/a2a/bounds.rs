@@ -15,12 +15,17 @@ pub struct Bounds {
     pub answer_time: Duration,
     /// How long nothing may come on a stream, before it is taken up again. Default 120 s.
     pub idle: Duration,
+    /// How long nothing may be said of a task, before it is looked at beside its stream. Default 5 s.
+    pub quiet: Duration,
+    /// How long a stream that was taken up again may show no sign of life, before the task is only looked at. Default 10 s.
+    pub deaf: Duration,
     /// How often in a row a line that broke is taken up again. Default 10, which is some two minutes: an outage of a
     /// minute loses no work.
     pub tries: u32,
     /// The wait before the first of these, doubled for each next one up to 30 s. Default 200 ms.
     pub pause: Duration,
-    /// How often a task without a stream is looked at. Default 1 s.
+    /// How often a task without a stream is looked at; less often, where it should have one and nothing is new. Default
+    /// 1 s.
     pub look_every: Duration,
 }
 
@@ -35,6 +40,8 @@ impl Default for Bounds {
             answer_bytes: 8 << 20,
             answer_time: Duration::from_secs(30),
             idle: Duration::from_secs(120),
+            quiet: Duration::from_secs(5),
+            deaf: Duration::from_secs(10),
             tries: 10,
             pause: Duration::from_millis(200),
             look_every: Duration::from_secs(1),

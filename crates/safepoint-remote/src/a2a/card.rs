@@ -108,24 +108,23 @@ fn read(card: &Value, at: &Url) -> Result<Place, String> {
 fn newest(card: &Value) -> Option<(String, Wire, Option<String>)> {
     let all = card["supportedInterfaces"].as_array()?;
     let spoken = all.iter().filter(|one| one["protocolBinding"] == JSON_RPC);
-    let mut spoken: Vec<(String, Wire, Option<String>)> = spoken
-        .filter_map(|one| {
-            let wire = Wire::of(one["protocolVersion"].as_str().unwrap_or("1.0"))?;
-            let tenant = one["tenant"].as_str().filter(|tenant| !tenant.is_empty());
-            Some((one["url"].as_str()?.to_owned(), wire, tenant.map(str::to_owned)))
-        })
-        .collect();
-    spoken.sort_by_key(|(_, wire, _)| *wire != Wire::V1);
-    spoken.into_iter().next()
+    let spoken = spoken.filter_map(|one| {
+        let wire = Wire::of(one["protocolVersion"].as_str().unwrap_or("1.0"))?;
+        let tenant = one["tenant"].as_str().filter(|tenant| !tenant.is_empty());
+        Some((one["url"].as_str()?.to_owned(), wire, tenant.map(str::to_owned)))
+    });
+    // Of two that speak the same the first.
+    spoken.reduce(|best, next| if next.1 > best.1 { next } else { best })
 }
 
-/// The card of 0.3: one preferred way, and others beside it.
+/// The card of 0.3 and 0.2: one preferred way, and others beside it. One that names no version is of 0.2.
 fn older(card: &Value) -> Option<(String, Wire, Option<String>)> {
     let preferred = card["preferredTransport"].as_str().unwrap_or(JSON_RPC);
     let main = card["url"].as_str().filter(|_| preferred == JSON_RPC);
     let beside = card["additionalInterfaces"].as_array().into_iter().flatten();
     let beside = beside.filter(|one| one["transport"] == JSON_RPC).find_map(|one| one["url"].as_str());
-    Some((main.or(beside)?.to_owned(), Wire::V03, None))
+    let wire = card["protocolVersion"].as_str().map_or(Some(Wire::V02), Wire::of)?;
+    Some((main.or(beside)?.to_owned(), wire.min(Wire::V03), None))
 }
 
 /// Whether two addresses are of one server: what is sent there (a token, what people said) goes nowhere else.
@@ -158,12 +157,15 @@ mod tests {
             (place.wire, place.answers, place.url.as_str()),
             (Wire::V1, Answers::Streams, "http://a/x")
         );
-        let card = json!({"url": "/rpc", "capabilities": {}});
+        let card = json!({"url": "/rpc", "capabilities": {}, "protocolVersion": "0.3.0"});
         let place = read(&card, &at("http://a/.well-known/agent-card.json")).unwrap();
         assert_eq!(
             (place.wire, place.answers, place.url.as_str()),
             (Wire::V03, Answers::Looks, "http://a/rpc")
         );
+        for card in [json!({"url": "/rpc"}), json!({"url": "/rpc", "protocolVersion": "0.2.5"})] {
+            assert_eq!(read(&card, &at("http://a/.well-known/agent.json")).unwrap().wire, Wire::V02);
+        }
     }
 
     /// What people say, and a token, go to the server that was named and to no other.

@@ -9,7 +9,8 @@ use reqwest::{
 use safepoint::json::read;
 use safepoint_models::sse::SseDecoder;
 use serde_json::{Value, json};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
+use uuid::Uuid;
 
 use super::{bounds::Bounds, wire::Wire};
 use crate::exchange::{self, in_full, send, whole};
@@ -36,10 +37,15 @@ pub(super) struct Events {
     decoder: SseDecoder,
     came: VecDeque<String>,
     idle: Duration,
+    /// When the last sign of life came: any byte.
+    alive: Instant,
 }
 
 const VERSION: &str = "A2A-Version";
 const EVENT_STREAM: &str = "text/event-stream";
+const ONE_VALUE: &str = "application/json";
+/// What a message and a subscription may be answered with: some servers have only the one.
+const EITHER: &str = "application/json, text/event-stream";
 /// How much of a foreign answer is told.
 const SHOWN: usize = 200;
 
@@ -63,7 +69,7 @@ impl Http {
     /// A request whose answer is one value.
     pub(super) async fn ask(&self, to: (&Url, Wire), method: &str, params: Value) -> Result<Value, Broke> {
         let asked = async {
-            let response = send(self.request(to, method, params)).await?;
+            let response = send(self.request(to, method, params).header(ACCEPT, ONE_VALUE)).await?;
             self.value(response).await
         };
         let time = self.bounds.answer_time;
@@ -72,16 +78,21 @@ impl Http {
             .unwrap_or_else(|_elapsed| Err(Broke::Lost(format!("no answer within {time:?}"))))
     }
 
-    /// A request whose answer may be a stream. Its head is waited for as long as a stream's next event.
-    pub(super) async fn open(&self, to: (&Url, Wire), method: &str, params: Value) -> Result<Opened, Broke> {
-        let request = self.request(to, method, params).header(ACCEPT, EVENT_STREAM);
-        let idle = self.bounds.idle;
+    /// A request whose answer may be a stream. Its head is waited for as long as more of a stream: for `idle`.
+    pub(super) async fn open(
+        &self,
+        to: (&Url, Wire),
+        (method, params): (&str, Value),
+        idle: Duration,
+    ) -> Result<Opened, Broke> {
+        let request = self.request(to, method, params).header(ACCEPT, EITHER);
         let response = timeout(idle, send(request)).await;
         let response =
             response.unwrap_or_else(|_elapsed| Err(Broke::Lost(format!("no answer within {idle:?}"))))?;
         if response.status().is_success() && is_stream(&response) {
             let decoder = SseDecoder::new(self.bounds.answer_bytes);
-            return Ok(Opened::Stream(Box::new(Events { response, decoder, came: VecDeque::new(), idle })));
+            let (came, alive) = (VecDeque::new(), Instant::now());
+            return Ok(Opened::Stream(Box::new(Events { response, decoder, came, idle, alive })));
         }
         let value = timeout(idle, self.value(response)).await;
         let value =
@@ -90,9 +101,15 @@ impl Http {
     }
 
     fn request(&self, (url, wire): (&Url, Wire), method: &str, params: Value) -> RequestBuilder {
-        let body = json!({"jsonrpc": "2.0", "id": "1", "method": method, "params": params}).to_string();
+        // No other request has this id, of whatever process: some servers know their streams by it.
+        let id = Uuid::new_v4().to_string();
+        let body = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string();
         let request = self.client.post(url.clone()).headers(self.headers.clone());
-        request.header(CONTENT_TYPE, "application/json").header(VERSION, wire.version()).body(body)
+        let request = request.header(CONTENT_TYPE, ONE_VALUE).body(body);
+        match wire.version() {
+            Some(version) => request.header(VERSION, version),
+            None => request,
+        }
     }
 
     async fn value(&self, response: Response) -> Result<Value, Broke> {
@@ -101,8 +118,7 @@ impl Http {
         match read(&body).map_err(|unread| unread.to_string()).and_then(unwrapped) {
             Ok(result) => result,
             Err(_) if !status.is_success() => {
-                let message = format!("the server answered {status}");
-                Err(Broke::Status { status, message, again })
+                Err(Broke::Status { status, message: exchange::refusal(status, &body), again })
             }
             Err(why) => {
                 let shown = &body[..body.len().min(SHOWN)];
@@ -114,6 +130,11 @@ impl Http {
 }
 
 impl Events {
+    /// Whether there was no sign of life for longer than is waited for one.
+    pub(super) fn is_silent(&self) -> bool {
+        self.alive.elapsed() >= self.idle
+    }
+
     /// The next event's result; none at the end of the stream.
     ///
     /// Nothing is lost if this is dropped: what came stays here.
@@ -126,8 +147,9 @@ impl Events {
                     .map_err(|why| Broke::Foreign(format!("an event is not of the protocol ({why})")))?
                     .map(Some);
             }
-            let chunk = timeout(self.idle, self.response.chunk()).await;
+            let chunk = timeout_at(self.alive + self.idle, self.response.chunk()).await;
             let chunk = chunk.map_err(|_elapsed| Broke::Lost(format!("nothing came for {:?}", self.idle)))?;
+            self.alive = Instant::now();
             let chunk =
                 chunk.map_err(|error| Broke::Lost(format!("the stream broke: {}", in_full(&error))))?;
             let Some(chunk) = chunk else { return Ok(None) };

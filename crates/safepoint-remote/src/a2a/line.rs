@@ -6,11 +6,12 @@
 use std::{
     collections::VecDeque,
     future::pending,
+    pin::pin,
     sync::{Arc, atomic::AtomicBool},
-    time::Duration,
 };
 
 use futures_core::future::BoxFuture;
+use futures_util::future::{Either, select};
 use safepoint::{
     Failure,
     approval::Decision,
@@ -21,10 +22,13 @@ use serde_json::Value;
 
 use super::{
     Peer,
+    hearing::Source,
     http::{Broke, Events, Opened},
-    questions::{or, words},
+    look::{Watch, Watched},
+    questions::{Asking, or, words},
+    stopping::Answer,
     text::Text,
-    wire::{self, Event, From, Of, State, Status},
+    wire::{Event, From, Of, State, Status},
 };
 
 /// A talk about one task.
@@ -34,31 +38,28 @@ pub(super) struct Talk {
     pub(super) grade: Grade,
     pub(super) task: Option<String>,
     pub(super) feed: Feed,
+    pub(super) watch: Watch,
+    /// The answer to a cancel, while it is waited for.
+    pub(super) telling: Option<BoxFuture<'static, Answer>>,
     pub(super) heard: VecDeque<Said>,
-    text: Text,
+    pub(super) text: Text,
     /// Set before a byte of a message leaves.
     pub(super) sent: Arc<AtomicBool>,
     pub(super) phase: Phase,
-    /// The question that stands open: its id, and what it is.
-    pub(super) open: Option<(String, Status)>,
-    /// What was answered last, until the task moves on.
-    answered: Option<Status>,
-    pub(super) asked: u32,
-    /// How often in a row the line broke without a word of the work.
-    tried: u32,
+    pub(super) asking: Asking,
+    /// What was said of the task last.
+    pub(super) stands: Option<Status>,
 }
 
-/// Where the next word comes from.
+/// Where the next word comes from, beside looks at the task.
 pub(super) enum Feed {
     /// Nothing was sent.
     Unsent,
     /// An answer to a message, or to a subscription, is on its way.
     Opening(BoxFuture<'static, Result<Opened, Broke>>, Purpose),
     Reading(Box<Events>, Purpose),
-    /// The task is looked at.
-    Looking(BoxFuture<'static, Result<Value, Broke>>),
-    /// It waits for a person.
-    Parked,
+    /// Only from looks; or from nowhere, while a person is waited for.
+    Closed,
     Over,
 }
 
@@ -66,167 +67,127 @@ pub(super) enum Feed {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
     Send,
-    Rejoin,
+    Rejoin(Words),
+}
+
+/// Whether anything was said on a stream. Exhaustive: nothing yet, or something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Words {
+    None,
+    Some,
 }
 
 /// Whether the work is to end. Exhaustive: the three that there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     Working,
-    /// A stop was asked.
+    /// A stop was asked, and what the peer says of the work's end is believed.
     Stopping,
     /// A stop was asked, and what the peer says of the work's end is not believed, save that it was completed.
     Doubted,
 }
 
+/// What came first. Exhaustive: the four that may.
+enum Came {
+    Told(Answer),
+    Opened(Result<Opened, Broke>),
+    Read(Result<Option<Value>, Broke>),
+    Watched(Watched),
+}
+
+impl Feed {
+    async fn next(&mut self) -> Came {
+        match self {
+            Self::Opening(answer, _) => Came::Opened(answer.await),
+            Self::Reading(events, _) => Came::Read(events.next().await),
+            Self::Unsent | Self::Closed | Self::Over => pending().await,
+        }
+    }
+}
+
 impl Talk {
     pub(super) fn new(peer: Arc<Peer>, brief: Brief, grade: Grade) -> Self {
         let task = brief.task.clone();
-        let feed = Feed::Unsent;
         Self {
             peer,
             brief,
             grade,
             task,
-            feed,
+            feed: Feed::Unsent,
+            watch: Watch::default(),
+            telling: None,
             heard: VecDeque::new(),
             text: Text::default(),
             sent: Arc::default(),
             phase: Phase::Working,
-            open: None,
-            answered: None,
-            asked: 0,
-            tried: 0,
+            asking: Asking::default(),
+            stands: None,
         }
     }
 
     /// Goes one step on; what is heard by it is in `heard`.
+    ///
+    /// Nothing is lost if this is dropped: each wait is kept in its place, and polled again.
     pub(super) async fn step(&mut self) {
-        match &mut self.feed {
-            Feed::Unsent if self.task.is_some() => self.rejoin(Duration::ZERO),
-            Feed::Unsent => {
-                let text = self.brief.text.clone();
-                self.feed = Feed::Opening(self.message(text, self.brief.key.clone()), Purpose::Send);
-            }
-            Feed::Opening(answer, purpose) => {
-                let purpose = *purpose;
-                let answer = answer.await;
-                self.opened(answer, purpose);
-            }
-            Feed::Reading(events, _) => {
-                let read = events.next().await;
-                self.read(read);
-            }
-            Feed::Looking(look) => {
-                let looked = look.await;
-                self.looked(looked);
-            }
-            Feed::Parked | Feed::Over => pending().await,
+        if matches!(self.feed, Feed::Unsent) {
+            return self.begin();
         }
-    }
-
-    fn opened(&mut self, opened: Result<Opened, Broke>, purpose: Purpose) {
-        match (opened, purpose) {
-            (Ok(Opened::Stream(events)), _) => self.feed = Feed::Reading(events, purpose),
-            (Ok(Opened::Answer(value)), _) => self.looked(Ok(value)),
-            // The peer does not stream this task (any more): it is looked at.
-            (Err(Broke::Error { .. } | Broke::Foreign(_)), Purpose::Rejoin) => self.look(Duration::ZERO),
-            (Err(Broke::Status { status, .. }), Purpose::Rejoin) if status.is_client_error() => {
-                self.look(Duration::ZERO);
+        let came = {
+            let telling = pin!(answered(&mut self.telling));
+            let stream = pin!(self.feed.next());
+            let look = pin!(async { Came::Watched(self.watch.next().await) });
+            match select(telling, select(stream, look)).await {
+                Either::Left((told, _)) => told,
+                Either::Right((Either::Left((came, _)) | Either::Right((came, _)), _)) => came,
             }
-            (Err(broke), Purpose::Rejoin) => self.broke(&broke),
-            (Err(broke), Purpose::Send) if self.task.is_some() => self.broke(&broke),
-            (Err(broke), Purpose::Send) => self.over(match broke {
-                Broke::Unreachable(why) => Said::Failed(Failure::new(why).unreachable()),
-                broke if broke.began_nothing() => {
-                    let failure = Failure::new(format!("the peer did not take the message: {broke}"));
-                    Said::Failed(failure.without_effect())
-                }
-                broke => Said::Lost(Failure::new(format!("the message may have arrived: {broke}"))),
-            }),
-        }
-    }
-
-    fn read(&mut self, read: Result<Option<Value>, Broke>) {
-        match read {
-            Ok(Some(value)) => match wire::event(&value) {
-                Some(event) => self.take(event),
-                None => self.broke(&Broke::Foreign("an event is not of the protocol".into())),
-            },
-            // It is over for now, and a person is asked.
-            Ok(None) if self.open.is_some() => self.wait(),
-            Ok(None) => self.broke(&Broke::Lost("the stream ended, and the task did not".into())),
-            Err(broke) => self.broke(&broke),
-        }
-    }
-
-    fn looked(&mut self, looked: Result<Value, Broke>) {
-        let event = match &looked {
-            Ok(value) => wire::event(value).or_else(|| wire::task(value)),
-            Err(_) => None,
         };
-        // Its name is learned before the next look is made of it.
-        let is_about = event.as_ref().and_then(Event::of).map(|of| self.is_ours(of));
-        match (event, looked) {
-            (Some(_), _) if is_about == Some(false) => {
-                self.broke(&Broke::Foreign("it tells of another task".into()));
+        match came {
+            Came::Told(answer) => {
+                self.telling = None;
+                let told = self.answered(answer);
+                self.heard.push_back(Said::Told(told));
             }
-            (Some(event), _) => {
-                if self.task.is_some() {
-                    self.look(self.peer.http.bounds.look_every);
-                }
-                self.take(event);
-                if self.task.is_none() && !matches!(self.feed, Feed::Over) {
-                    self.broke(&Broke::Foreign("the answer names no task".into()));
-                }
-            }
-            (None, Ok(_)) => self.broke(&Broke::Foreign("the answer is no task".into())),
-            (None, Err(broke)) => self.broke(&broke),
+            Came::Opened(opened) => self.opened(opened),
+            Came::Read(read) => self.read(read),
+            Came::Watched(Watched::Due) => self.look(),
+            Came::Watched(Watched::Looked(looked)) => self.looked(looked),
         }
     }
 
-    /// The line broke: it is taken up again by the task's name, some times.
-    fn broke(&mut self, broke: &Broke) {
-        self.tried += 1;
-        let bounds = &self.peer.http.bounds;
-        // An error of the protocol is the peer's own word about the work: it does not pass as an outage does.
-        let tries = if matches!(broke, Broke::Error { .. }) { bounds.tries / 2 } else { bounds.tries };
-        let is_lost = self.task.is_none() || self.tried > tries;
-        if is_lost {
-            return self
-                .over(Said::Lost(Failure::new(format!("nobody knows what became of the work: {broke}"))));
+    fn begin(&mut self) {
+        if self.task.is_some() {
+            // What was said of it before is not known here.
+            self.text.torn();
+            self.feed = Feed::Closed;
+            return self.look();
         }
-        let after = broke.wait(bounds.wait(self.tried));
-        match (broke, &self.feed) {
-            // One that was taken up again ended again: it is no oftener taken up than a task is looked at.
-            (Broke::Unreachable(_) | Broke::Lost(_), Feed::Reading(_, Purpose::Rejoin)) => {
-                let after = after.max(bounds.look_every);
-                self.rejoin(after);
-            }
-            (Broke::Unreachable(_) | Broke::Lost(_), _) => self.rejoin(after),
-            (Broke::Foreign(_) | Broke::Error { .. } | Broke::Status { .. }, _) => self.look(after),
-        }
+        let text = self.brief.text.clone();
+        self.feed = Feed::Opening(self.message(text, self.brief.key.clone()), Purpose::Send);
     }
 
     /// Takes what the peer tells.
-    pub(super) fn take(&mut self, event: Event) {
+    pub(super) fn take(&mut self, event: Event, source: Source) {
         match event {
             Event::Task { of, status, artifacts } => {
                 if self.is_ours(&of) {
-                    let news = self.text.all(artifacts);
+                    let shows = if artifacts.is_empty() { source } else { Source::Look };
+                    let news = match source {
+                        _ if status.state.is_terminal() => self.text.ended(artifacts),
+                        Source::Stream => self.text.streamed(artifacts),
+                        Source::Look => self.text.looked(artifacts),
+                    };
                     self.say(news);
-                    self.state(status);
+                    self.state(status, shows);
                 }
             }
             Event::Status { of, status } => {
                 if self.is_ours(&of) {
-                    self.state(status);
+                    self.state(status, source);
                 }
             }
             Event::Part { of, artifact, text, joins } => {
                 if self.is_ours(&of) {
-                    let news = self.text.part(&artifact, &text, joins);
-                    self.say(news);
+                    self.part(&artifact, &text, joins);
                 }
             }
             // Some servers tell us what we said.
@@ -239,11 +200,11 @@ impl Talk {
     }
 
     /// Whether it is about our task, which may get its name by it.
-    fn is_ours(&mut self, of: &Of) -> bool {
+    pub(super) fn is_ours(&mut self, of: &Of) -> bool {
         if let Some(task) = &self.task {
             let is_ours = of.task == *task;
             // Whatever it says of the work: the peer is there, and has it.
-            self.tried = if is_ours { 0 } else { self.tried };
+            self.watch.tried = if is_ours { 0 } else { self.watch.tried };
             return is_ours;
         }
         if of.task.is_empty() {
@@ -254,10 +215,14 @@ impl Talk {
         }
         self.task = Some(of.task.clone());
         self.heard.push_back(Said::Begun { task: of.task.clone() });
+        if self.phase != Phase::Working {
+            // Until now it could not be told.
+            self.tell();
+        }
         true
     }
 
-    fn say(&mut self, news: String) {
+    pub(super) fn say(&mut self, news: String) {
         if !news.is_empty() {
             self.heard.push_back(Said::Text(news));
         }
@@ -270,28 +235,30 @@ impl Talk {
         }
     }
 
-    fn state(&mut self, status: Status) {
+    /// Its state; by a look all of its answer comes with it.
+    fn state(&mut self, status: Status, source: Source) {
         // What was answered is still there when a task is looked at too early.
-        if self.answered.as_ref() == Some(&status) {
+        if self.asking.answered.as_ref() == Some(&status) {
             return;
         }
-        self.answered = None;
+        self.asking.answered = None;
+        let is_new = self.stands.as_ref() != Some(&status);
+        self.stands = Some(status.clone());
         let Status { state, word, .. } = status.clone();
         match (state, self.phase) {
             (State::Working, _) => {
                 self.withdraw();
-                self.note(word);
+                if is_new {
+                    self.note(word);
+                }
             }
             (State::InputRequired | State::AuthRequired, Phase::Working) => self.asks(status),
             // What a task that is to end would ask is not asked.
             (State::InputRequired | State::AuthRequired, Phase::Stopping | Phase::Doubted) => {}
-            (State::Completed, _) => {
-                let answer = self.text.whole().or_else(|| (!word.is_empty()).then_some(word));
-                self.over(Said::Done(answer));
-            }
+            (State::Completed, _) => self.completed(word, source),
             // The end of the task is no end of the work: it may yet be completed.
             (State::Canceled | State::Failed | State::Rejected, Phase::Doubted) => {
-                self.look(self.peer.http.bounds.look_every);
+                self.watch.want(self.peer.http.bounds.look_every);
             }
             (State::Canceled, _) => self.over(Said::Ended { word }),
             (State::Failed, _) => self.over(Said::Failed(Failure::new(or(word, "the peer's task failed")))),
@@ -305,7 +272,16 @@ impl Talk {
     pub(super) fn over(&mut self, said: Said) {
         self.withdraw();
         self.feed = Feed::Over;
+        self.watch.off();
         self.heard.push_back(said);
+    }
+}
+
+/// The answer to a cancel; never, where none was sent.
+async fn answered(telling: &mut Option<BoxFuture<'static, Answer>>) -> Came {
+    match telling {
+        Some(telling) => Came::Told(telling.await),
+        None => pending().await,
     }
 }
 
@@ -322,15 +298,15 @@ impl Line for Talk {
     }
 
     fn answer(&mut self, question: String, decision: Decision) -> BoxFuture<'_, ()> {
-        if let Some((_, asked)) = self.open.take_if(|(id, _)| *id == question) {
-            self.answered = Some(asked);
+        if self.asking.answers(&question) {
             let id = format!("{}-{question}", self.brief.key);
             self.feed = Feed::Opening(self.message(words(decision), id), Purpose::Send);
+            self.watch.silence(&self.peer.http.bounds);
         }
         Box::pin(async {})
     }
 
     fn stop(&mut self) -> BoxFuture<'_, Told> {
-        Box::pin(self.part())
+        Box::pin(self.part_with())
     }
 }

@@ -11,18 +11,38 @@ use super::{
     wire::{State, Status},
 };
 
+/// What the peer asked so far.
+#[derive(Default)]
+pub(super) struct Asking {
+    /// The question that stands open: its id, and what it is.
+    pub(super) open: Option<(String, Status)>,
+    /// What was answered last, until the task moves on.
+    pub(super) answered: Option<Status>,
+    asked: u32,
+}
+
+impl Asking {
+    /// Takes the open question of this id as answered; false if there is none.
+    pub(super) fn answers(&mut self, question: &str) -> bool {
+        let taken = self.open.take_if(|(id, _)| id == question);
+        let was_open = taken.is_some();
+        self.answered = taken.map(|(_, asked)| asked).or(self.answered.take());
+        was_open
+    }
+}
+
 impl Talk {
     /// The peer asks a person something.
     pub(super) fn asks(&mut self, status: Status) {
-        if self.open.is_none() {
-            self.asked += 1;
-            let id = self.asked.to_string();
+        if self.asking.open.is_none() {
+            self.asking.asked += 1;
+            let id = self.asking.asked.to_string();
             let (tool, standing) = match status.state {
                 State::AuthRequired => ("sign_in", "it needs somebody to sign in"),
                 _ => ("input", "it needs an answer"),
             };
             let args = json!({"asks": or(status.word.clone(), standing)});
-            self.open = Some((id.clone(), status));
+            self.asking.open = Some((id.clone(), status));
             self.heard.push_back(Said::Question(Question { id, tool: tool.into(), args }));
         }
         if !matches!(self.feed, Feed::Reading(..)) {
@@ -32,17 +52,18 @@ impl Talk {
 
     /// A person is asked: somebody may sign in without a word of ours, and nothing else happens by itself.
     pub(super) fn wait(&mut self) {
-        match &self.open {
+        match &self.asking.open {
             Some((_, Status { state: State::AuthRequired, .. })) => {
-                self.look(self.peer.http.bounds.look_every)
+                self.watch.want(self.peer.http.bounds.look_every);
             }
-            _ => self.feed = Feed::Parked,
+            _ => self.watch.off(),
         }
+        self.feed = Feed::Closed;
     }
 
     /// The peer goes on without an answer.
     pub(super) fn withdraw(&mut self) {
-        if let Some((question, _)) = self.open.take() {
+        if let Some((question, _)) = self.asking.open.take() {
             self.heard.push_back(Said::Withdrawn { question });
         }
     }

@@ -2,9 +2,13 @@
 //!
 //! What a word is worth: `canceled` is *confirmed* of a peer that was declared to end its work before it says so, and
 //! *acknowledged* of any other, because the wire does not tell the two apart. A task that was completed had ended by
-//! itself. An error is *refused*, whatever state the task is left in.
+//! itself. An error is *refused*, whatever state the task is left in. A task that has no name yet cannot be told anything:
+//! that is said, and it is told as soon as it has one (S10.44).
 
-use std::{sync::atomic::Ordering, time::Duration};
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use safepoint::{
     Failure,
@@ -12,8 +16,10 @@ use safepoint::{
     remote::{Said, Told},
 };
 use serde_json::Value;
+use tokio::time::sleep;
 
 use super::{
+    Peer, asking,
     http::Broke,
     line::{Feed, Phase, Talk},
     wire::{self, Event, Method, State, Status},
@@ -25,29 +31,40 @@ const TELLS: u32 = 3;
 const PAUSE: Duration = Duration::from_millis(100);
 /// What is said of work that was never asked for.
 const NOTHING_SENT: &str = "nothing was sent";
+/// What is said of work that has no name by which it could be told.
+const NO_NAME: &str = "it has not named its work yet";
+
+/// What a peer answered to a cancel; to a refusal belongs the task as it stood after it.
+pub(super) struct Answer {
+    told: Result<Value, Broke>,
+    task: Option<Value>,
+}
 
 impl Talk {
     /// Asks the peer to end the work.
-    pub(super) async fn part(&mut self) -> Told {
-        self.phase = if self.grade == Grade::Hard { Phase::Stopping } else { Phase::Doubted };
+    pub(super) async fn part_with(&mut self) -> Told {
+        // Until it has answered, an end that it publishes is none of the work.
+        self.phase = Phase::Doubted;
         if self.task.is_none() && !self.sent.load(Ordering::Relaxed) {
             // No word of the peer is needed for what it was never asked.
             self.over(Said::Failed(Failure::new(NOTHING_SENT).unreachable().without_effect()));
             return Told { word: NOTHING_SENT.into(), ..Told::requested() };
         }
-        // Without its name the task cannot be spoken of: the peer gets the time to name it.
-        while self.task.is_none() && !matches!(self.feed, Feed::Over) {
-            self.step().await;
-        }
         if self.has_ended() {
             return Told::requested();
         }
-        let answer = self.tell().await;
-        match answer {
-            Ok(value) => self.answered(&value),
-            Err(Broke::Unreachable(why) | Broke::Lost(why)) => Told::unreachable(why),
-            Err(refusal @ (Broke::Error { .. } | Broke::Foreign(_) | Broke::Status { .. })) => {
-                self.refused(&refusal).await
+        if self.task.is_none() {
+            return Told::unreachable(NO_NAME);
+        }
+        self.tell();
+        loop {
+            self.step().await;
+            let place = self.heard.iter().position(|said| matches!(said, Said::Told(_)));
+            if let Some(Said::Told(told)) = place.and_then(|place| self.heard.remove(place)) {
+                return told;
+            }
+            if self.has_ended() {
+                return Told::requested();
             }
         }
     }
@@ -59,21 +76,24 @@ impl Talk {
             .any(|said| matches!(said, Said::Done(_) | Said::Ended { .. } | Said::Failed(_) | Said::Lost(_)))
     }
 
-    /// Tells it; asking for the same end again changes nothing, so a broken line is tried again.
-    async fn tell(&mut self) -> Result<Value, Broke> {
-        let mut told = 0;
-        loop {
-            let after = if told == 0 { Duration::ZERO } else { PAUSE };
-            let answer = self.ask(Method::Cancel, after).await;
-            told += 1;
-            match answer {
-                Err(Broke::Lost(_)) if told < TELLS => {}
-                answer => return answer,
+    /// Has the peer told, by the task's name.
+    pub(super) fn tell(&mut self) {
+        let (peer, params) = (Arc::clone(&self.peer), self.named());
+        self.telling = Some(Box::pin(tell(peer, params)));
+    }
+
+    /// What its answer is worth.
+    pub(super) fn answered(&mut self, answer: Answer) -> Told {
+        match answer.told {
+            Ok(value) => self.nodded(&value),
+            Err(Broke::Unreachable(why) | Broke::Lost(why)) => Told::unreachable(why),
+            Err(refusal @ (Broke::Error { .. } | Broke::Foreign(_) | Broke::Status { .. })) => {
+                self.refused(&refusal, answer.task.as_ref())
             }
         }
     }
 
-    fn answered(&mut self, value: &Value) -> Told {
+    fn nodded(&mut self, value: &Value) -> Told {
         let Some(Event::Task { status, of, .. }) = wire::event(value).or_else(|| wire::task(value)) else {
             return Told::acknowledged("its answer is no task");
         };
@@ -84,30 +104,35 @@ impl Talk {
         let Status { state, word, .. } = &status;
         let word =
             if word.is_empty() { name(*state).to_owned() } else { format!("{}: {word}", name(*state)) };
-        match state {
-            State::Canceled if self.grade == Grade::Hard => {
+        match (state, self.grade) {
+            (State::Canceled, Grade::Hard) => {
                 self.feed = Feed::Over;
+                self.watch.off();
                 Told::confirmed(word)
             }
             // It had ended by itself before: the task says with what.
-            State::Completed => {
-                self.look(Duration::ZERO);
+            (State::Completed, _) => {
+                self.look();
                 Told::requested()
+            }
+            (_, Grade::Hard) => {
+                // It is believed when it says that it has ended, which it may have said meanwhile.
+                self.phase = Phase::Stopping;
+                self.look();
+                Told::acknowledged(word)
             }
             _ => Told::acknowledged(word),
         }
     }
 
-    /// It will not: what became of the task is asked, and told beside its word.
-    async fn refused(&mut self, refusal: &Broke) -> Told {
-        // Also of a peer that is believed when it says that it stopped: it has said that it does not.
-        self.phase = Phase::Doubted;
-        let looked = self.ask(Method::Get, Duration::ZERO).await;
-        let task = looked.ok().and_then(|value| wire::event(&value).or_else(|| wire::task(&value)));
+    /// It will not: what became of the task is told beside its word. Also a peer that is believed when it says that it
+    /// stopped is not believed any more: it has said that it does not.
+    fn refused(&mut self, refusal: &Broke, task: Option<&Value>) -> Told {
+        let task = task.and_then(|value| wire::event(value).or_else(|| wire::task(value)));
         let task = task.filter(|task| task.of().is_some_and(|of| self.task.as_deref() == Some(&of.task)));
         match task {
             Some(Event::Task { status: Status { state: State::Completed, .. }, .. }) => {
-                self.look(Duration::ZERO);
+                self.look();
                 Told::requested()
             }
             Some(Event::Task { status: Status { state, .. }, .. }) => {
@@ -116,6 +141,27 @@ impl Talk {
             _ => Told::refused(refusal.to_string()),
         }
     }
+}
+
+/// Tells it; asking for the same end again changes nothing, so a broken line is tried again.
+async fn tell(peer: Arc<Peer>, params: Value) -> Answer {
+    let mut tells = 0;
+    let told = loop {
+        sleep(if tells == 0 { Duration::ZERO } else { PAUSE }).await;
+        let answer = asking::about(&peer, Method::Cancel, params.clone()).await;
+        tells += 1;
+        match answer {
+            Err(Broke::Lost(_)) if tells < TELLS => {}
+            answer => break answer,
+        }
+    };
+    let task = match &told {
+        Err(Broke::Error { .. } | Broke::Foreign(_) | Broke::Status { .. }) => {
+            asking::about(&peer, Method::Get, params).await.ok()
+        }
+        Ok(_) | Err(Broke::Unreachable(_) | Broke::Lost(_)) => None,
+    };
+    Answer { told, task }
 }
 
 /// The state's name, as peers write it.

@@ -1,7 +1,9 @@
-//! The answer as it comes together from artifacts, each piece told once.
+//! The answer as it comes together, from a stream, from one that was taken up again, and from the task itself: merged by
+//! artifact and place, each piece once.
 //!
-//! **Invariants**: what was told is never told again: not when a stream is taken up again, which begins with all that
-//! there is, and not when a peer repeats as an artifact what it has said in passing.
+//! **Invariants**: what was told is never told again: not when a stream is taken up again, not when the task was looked at
+//! ahead of its stream, and not when a peer repeats as an artifact what it has said in passing. A piece whose place is not
+//! known is not put anywhere: the task has it.
 
 use std::hash::{DefaultHasher, Hasher as _};
 
@@ -10,12 +12,31 @@ use super::wire::Joins;
 /// An answer that comes together.
 #[derive(Debug, Default)]
 pub(super) struct Text {
-    artifacts: Vec<(String, String)>,
+    artifacts: Vec<Artifact>,
     /// Bytes of all artifacts.
     bytes: usize,
     /// What was said in passing.
     notes: String,
     told: Told,
+    stream: Stream,
+}
+
+/// A part of the answer that has a name.
+#[derive(Debug)]
+struct Artifact {
+    id: String,
+    text: String,
+    /// How much of it the stream has told; none if that is not known.
+    at: Option<usize>,
+}
+
+/// Whether the stream is known to have told all from the beginning, or from a task as it stood. Exhaustive: it is or not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Stream {
+    #[default]
+    Whole,
+    /// A part of it may have been missed.
+    Torn,
 }
 
 /// How much of the answer was told. Not a copy of it: what was told is known again by its length and its hash.
@@ -44,55 +65,155 @@ impl Told {
     }
 }
 
-impl Text {
-    /// A part of an artifact; what of the answer is new by it.
-    pub(super) fn part(&mut self, id: &str, text: &str, joins: Joins) -> String {
-        let is_all_told = self.told.bytes == self.bytes && (self.bytes > 0 || self.notes.is_empty());
-        self.bytes += text.len();
-        let is_last = match self.artifacts.iter().rposition(|(known, _)| known == id) {
-            None => {
-                self.artifacts.push((id.to_owned(), text.to_owned()));
-                true
+impl Artifact {
+    fn new(id: &str, text: String, at: Option<usize>) -> Self {
+        Self { id: id.to_owned(), text, at }
+    }
+
+    /// Puts a piece at this place: what is known from there on may be more than it, less than it, or something else.
+    fn put(&mut self, at: usize, piece: &str) {
+        let known = self.text.get(at..).unwrap_or_default();
+        if !known.starts_with(piece) {
+            let new = piece.strip_prefix(known).map(str::to_owned);
+            match new {
+                Some(new) => self.text.push_str(&new),
+                None => {
+                    self.text.truncate(at);
+                    self.text.push_str(piece);
+                }
             }
-            Some(at) => {
-                let is_last = at + 1 == self.artifacts.len();
-                let whole = &mut self.artifacts[at].1;
-                let replaced = if joins == Joins::Replaces { std::mem::take(whole).len() } else { 0 };
-                self.bytes -= replaced;
-                whole.push_str(text);
-                is_last && replaced == 0
+        }
+        self.at = Some(at + piece.len());
+    }
+
+    /// It as the task has it, which may be older or newer than what the stream has told.
+    fn stands(&mut self, text: String) {
+        if self.text.starts_with(&text) {
+            return;
+        }
+        if !text.starts_with(&self.text) {
+            // The peer took back what it had said: where its stream is in the new text is not known.
+            self.at = None;
+        }
+        self.text = text;
+    }
+}
+
+impl Text {
+    /// A piece of an artifact from the stream; what of the answer is new by it. None if its place is not known: then the
+    /// task is to be asked.
+    pub(super) fn part(&mut self, id: &str, piece: &str, joins: Joins) -> Option<String> {
+        let is_all_told = self.told.bytes == self.bytes && (self.bytes > 0 || self.notes.is_empty());
+        let place = self.artifacts.iter().rposition(|artifact| artifact.id == id);
+        let (place, at) = match (place, joins) {
+            (Some(place), Joins::Appends) => (place, self.artifacts[place].at?),
+            (None, Joins::Appends) if self.stream == Stream::Torn => return None,
+            (None, _) => {
+                self.artifacts.push(Artifact::new(id, String::new(), None));
+                (self.artifacts.len() - 1, 0)
+            }
+            (Some(place), Joins::Replaces) => {
+                let artifact = &mut self.artifacts[place];
+                if artifact.at == Some(artifact.text.len()) {
+                    // Nothing is known beyond what the stream takes back.
+                    artifact.text.clear();
+                }
+                (place, 0)
             }
         };
+        let is_last = place + 1 == self.artifacts.len();
+        let artifact = &mut self.artifacts[place];
+        let before = artifact.text.len();
+        artifact.put(at, piece);
         // The common case: it goes behind all that there is, and nothing else needs to be looked at.
-        if is_all_told && is_last {
-            self.told.add(text);
-            return text.to_owned();
+        if is_all_told && is_last && joins == Joins::Appends && before == at {
+            self.bytes += piece.len();
+            self.told.add(piece);
+            return Some(piece.to_owned());
+        }
+        Some(self.news())
+    }
+
+    /// A piece whose place nobody can say any more, because the task cannot be looked at: it goes behind all that is known.
+    pub(super) fn part_somewhere(&mut self, id: &str, piece: &str) -> String {
+        match self.artifacts.iter_mut().rev().find(|artifact| artifact.id == id) {
+            Some(artifact) => artifact.text.push_str(piece),
+            None => self.artifacts.push(Artifact::new(id, piece.to_owned(), None)),
         }
         self.news()
     }
 
-    /// All artifacts as they stand; what of the answer is new by it.
-    pub(super) fn all(&mut self, artifacts: Vec<(String, String)>) -> String {
+    /// The stream broke, or another one is taken up: what it tells from now on has no place that is known.
+    pub(super) fn torn(&mut self) {
+        self.stream = Stream::Torn;
+        self.artifacts.iter_mut().for_each(|artifact| artifact.at = None);
+    }
+
+    /// The task as it stood when somebody looked; what of the answer is new by it.
+    pub(super) fn looked(&mut self, artifacts: Vec<(String, String)>) -> String {
+        let at = (self.stream == Stream::Whole).then_some(0);
+        for (id, text) in artifacts {
+            match self.artifacts.iter_mut().find(|artifact| artifact.id == id) {
+                Some(artifact) => artifact.stands(text),
+                None => self.artifacts.push(Artifact::new(&id, text, at)),
+            }
+        }
+        self.news()
+    }
+
+    /// The task as it stood at this place of the stream, which may be behind a look.
+    pub(super) fn streamed(&mut self, artifacts: Vec<(String, String)>) -> String {
+        let places: Vec<(String, usize)> =
+            artifacts.iter().map(|(id, text)| (id.clone(), text.len())).collect();
+        let news = self.looked(artifacts);
+        if places.is_empty() && !self.artifacts.is_empty() {
+            // It leaves them out: nothing is known by it.
+            return news;
+        }
+        self.stream = Stream::Whole;
+        for (id, at) in places {
+            if let Some(artifact) = self.artifacts.iter_mut().find(|artifact| artifact.id == id) {
+                artifact.at = Some(at);
+            }
+        }
+        news
+    }
+
+    /// The task at its end: what it has is the answer. One that leaves its artifacts out takes nothing back.
+    pub(super) fn ended(&mut self, artifacts: Vec<(String, String)>) -> String {
         if !artifacts.is_empty() {
-            self.bytes = artifacts.iter().map(|(_, text)| text.len()).sum();
-            self.artifacts = artifacts;
+            let whole = |(id, text): (String, String)| Artifact::new(&id, text.clone(), Some(text.len()));
+            self.artifacts = artifacts.into_iter().map(whole).collect();
+            self.stream = Stream::Whole;
         }
         self.news()
     }
 
-    /// Something said in passing; false if it was said before, in the same place.
+    /// Whether all of the answer up to here is known to be here.
+    pub(super) fn is_whole(&self) -> bool {
+        self.stream == Stream::Whole
+            && self.artifacts.iter().all(|artifact| artifact.at == Some(artifact.text.len()))
+    }
+
+    /// How much of it there is.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Something said in passing.
     pub(super) fn note(&mut self, text: &str) {
         self.notes.push_str(text);
     }
 
     /// The whole answer so far; none if there is nothing.
     pub(super) fn whole(&self) -> Option<String> {
-        let whole: String = self.artifacts.iter().map(|(_, text)| text.as_str()).collect();
+        let whole: String = self.artifacts.iter().map(|artifact| artifact.text.as_str()).collect();
         (!whole.is_empty()).then_some(whole)
     }
 
     fn news(&mut self) -> String {
         let whole = self.whole().unwrap_or_default();
+        self.bytes = whole.len();
         let news = match self.told.rest(&whole) {
             // Some peers say everything in passing, and then once more as an artifact.
             Some(_) if self.told.bytes == 0 && self.notes == whole => String::new(),
@@ -109,15 +230,21 @@ impl Text {
 mod tests {
     use super::*;
 
+    /// A task's artifacts.
+    fn task(text: &str) -> Vec<(String, String)> {
+        vec![("a".into(), text.into())]
+    }
+
     /// S5.4: what was told is not told again when everything comes once more.
     #[test]
     fn what_was_told_is_not_told_again() {
         let mut text = Text::default();
-        assert_eq!(text.part("a", "one", Joins::Replaces), "one");
-        assert_eq!(text.part("a", " two", Joins::Appends), " two");
-        assert_eq!(text.all(vec![("a".into(), "one two three".into())]), " three");
-        assert_eq!(text.all(Vec::new()), "", "a peer that leaves them out takes nothing back");
-        assert_eq!(text.part("a", "other", Joins::Replaces), "\nother");
+        assert_eq!(text.part("a", "one", Joins::Replaces).as_deref(), Some("one"));
+        assert_eq!(text.part("a", " two", Joins::Appends).as_deref(), Some(" two"));
+        assert_eq!(text.looked(task("one two three")), " three");
+        assert_eq!(text.ended(Vec::new()), "", "a peer that leaves them out takes nothing back");
+        assert_eq!(text.part("a", " three", Joins::Appends).as_deref(), Some(""));
+        assert_eq!(text.part("a", "other", Joins::Replaces).as_deref(), Some("\nother"));
         assert_eq!(text.whole().as_deref(), Some("other"));
     }
 
@@ -127,7 +254,41 @@ mod tests {
         let mut text = Text::default();
         text.note("step 1. ");
         text.note("step 2. ");
-        assert_eq!(text.part("a", "step 1. step 2. ", Joins::Replaces), "");
+        assert_eq!(text.part("a", "step 1. step 2. ", Joins::Replaces).as_deref(), Some(""));
         assert_eq!(text.whole().as_deref(), Some("step 1. step 2. "));
+    }
+
+    /// S10.42: a task that is looked at ahead of its stream, or behind it, adds nothing twice and takes nothing back.
+    #[test]
+    fn a_look_is_neither_ahead_nor_behind() {
+        let mut text = Text::default();
+        assert_eq!(text.part("a", "ha", Joins::Replaces).as_deref(), Some("ha"));
+        assert_eq!(text.looked(task("hahaha")), "haha");
+        assert!(!text.is_whole(), "the stream has yet to tell of it");
+        assert_eq!(text.part("a", "ha", Joins::Appends).as_deref(), Some(""));
+        assert_eq!(text.looked(task("ha")), "", "an old look");
+        assert_eq!(text.part("a", "haha!", Joins::Appends).as_deref(), Some("ha!"));
+        assert!(text.is_whole());
+        assert_eq!(text.whole().as_deref(), Some("hahahaha!"));
+    }
+
+    /// S10.42: of a stream that was torn no piece is put anywhere, until the task says where.
+    #[test]
+    fn a_piece_of_a_torn_stream_has_no_place() {
+        let mut text = Text::default();
+        assert_eq!(text.part("a", "one ", Joins::Replaces).as_deref(), Some("one "));
+        text.torn();
+        assert_eq!(text.part("a", "three ", Joins::Appends), None);
+        assert_eq!(text.part("b", "three ", Joins::Appends), None);
+        assert_eq!(text.looked(task("one two three ")), "two three ");
+        assert_eq!(text.part("a", "four", Joins::Appends), None, "a look is not a place in the stream");
+        assert_eq!(text.looked(task("one two three four!")), "four!");
+        assert_eq!(text.streamed(task("one two three four")), "", "the stream is behind the look");
+        assert_eq!(text.part("a", "!", Joins::Appends).as_deref(), Some(""));
+        assert_eq!(text.streamed(Vec::new()), "", "one that leaves them out takes nothing back");
+        assert!(text.is_whole());
+        text.torn();
+        assert_eq!(text.part_somewhere("a", "?"), "?");
+        assert!(!text.is_whole());
     }
 }

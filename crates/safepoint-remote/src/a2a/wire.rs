@@ -1,12 +1,14 @@
-//! The two encodings, 1.0 and 0.3: what is written differs, and what is read is read the same.
+//! The encodings, 1.0, 0.3 and 0.2: what is written differs, and what is read is read the same.
 
 use serde_json::{Map, Value, json};
 
-/// An encoding. Exhaustive: those that are spoken here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// An encoding; a later one is greater. Exhaustive: those that are spoken here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Wire {
-    V1,
+    /// As 0.2.5 has it.
+    V02,
     V03,
+    V1,
 }
 
 /// What is asked of a peer. Exhaustive: each has its name on each wire.
@@ -68,6 +70,13 @@ pub(super) enum State {
     Canceled,
 }
 
+impl State {
+    /// Whether nothing comes after it, by the protocol.
+    pub(super) fn is_terminal(self) -> bool {
+        matches!(self, Self::Completed | Self::Failed | Self::Rejected | Self::Canceled)
+    }
+}
+
 /// How a part joins its artifact. Exhaustive: the two ways.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Joins {
@@ -97,17 +106,22 @@ impl Event {
 impl Wire {
     /// The wire of a version; none if it is not spoken here.
     pub(super) fn of(version: &str) -> Option<Self> {
-        match version.split('.').next() {
-            Some("1") => Some(Self::V1),
-            Some("0") => Some(Self::V03),
+        let mut numbers = version.trim().split('.').map(str::parse::<u32>);
+        match (numbers.next()?.ok()?, numbers.next().and_then(Result::ok).unwrap_or_default()) {
+            (1, _) => Some(Self::V1),
+            (0, 0 | 1) => None,
+            (0, 2) => Some(Self::V02),
+            (0, _) => Some(Self::V03),
             _ => None,
         }
     }
 
-    pub(super) fn version(self) -> &'static str {
+    /// What a request says that it is written in; what is older than that knows no such word.
+    pub(super) fn version(self) -> Option<&'static str> {
         match self {
-            Self::V1 => "1.0",
-            Self::V03 => "0.3",
+            Self::V1 => Some("1.0"),
+            Self::V03 => Some("0.3"),
+            Self::V02 => None,
         }
     }
 
@@ -118,11 +132,11 @@ impl Wire {
             (Self::V1, Method::Get) => "GetTask",
             (Self::V1, Method::Cancel) => "CancelTask",
             (Self::V1, Method::Subscribe) => "SubscribeToTask",
-            (Self::V03, Method::Send) => "message/send",
-            (Self::V03, Method::SendAndStream) => "message/stream",
-            (Self::V03, Method::Get) => "tasks/get",
-            (Self::V03, Method::Cancel) => "tasks/cancel",
-            (Self::V03, Method::Subscribe) => "tasks/resubscribe",
+            (Self::V03 | Self::V02, Method::Send) => "message/send",
+            (Self::V03 | Self::V02, Method::SendAndStream) => "message/stream",
+            (Self::V03 | Self::V02, Method::Get) => "tasks/get",
+            (Self::V03 | Self::V02, Method::Cancel) => "tasks/cancel",
+            (Self::V03 | Self::V02, Method::Subscribe) => "tasks/resubscribe",
         }
     }
 
@@ -130,7 +144,7 @@ impl Wire {
     pub(super) fn message(self, message: &Message<'_>) -> Value {
         let mut encoded = match self {
             Self::V1 => json!({"role": "ROLE_USER", "parts": [{"text": message.text}]}),
-            Self::V03 => {
+            Self::V03 | Self::V02 => {
                 json!({"kind": "message", "role": "user", "parts": [{"kind": "text", "text": message.text}]})
             }
         };
@@ -142,7 +156,10 @@ impl Wire {
         }
         let configuration = match self {
             Self::V1 => json!({"returnImmediately": true}),
-            Self::V03 => json!({"blocking": false}),
+            // 0.2 has no message without the kinds of output that are taken.
+            Self::V03 | Self::V02 => {
+                json!({"blocking": false, "acceptedOutputModes": ["text/plain", "text", "application/json"]})
+            }
         };
         json!({"message": encoded, "configuration": configuration})
     }
@@ -220,7 +237,7 @@ fn status(told: &Value) -> Option<Status> {
     Some(Status { state, word: text_of(&told["message"]), since })
 }
 
-/// The text of a message or an artifact; what is no text is named, or told as the JSON that it is.
+/// The text of a message or an artifact; what is no text is named as what it is.
 fn text_of(told: &Value) -> String {
     let parts = told["parts"].as_array().into_iter().flatten();
     parts.filter_map(Value::as_object).map(text_of_part).collect()
@@ -231,7 +248,8 @@ fn text_of_part(part: &Map<String, Value>) -> String {
         return text.to_owned();
     }
     if let Some(data) = part.get("data") {
-        return data.to_string();
+        let kind = part.get("mediaType").or_else(|| part.get("metadata")?.get("mimeType"));
+        return format!("[{}: {data}]", kind.and_then(Value::as_str).unwrap_or("data"));
     }
     let inside = part.get("file").and_then(Value::as_object).unwrap_or(part);
     let word = |name: &str| inside.get(name).and_then(Value::as_str);
@@ -262,15 +280,27 @@ mod tests {
         );
     }
 
-    /// What is no text is not lost without a word.
+    /// S10.41: what is no text is not lost without a word, and named as what it is.
     #[test]
     fn a_part_that_is_no_text_is_named() {
         let told = json!({"artifactUpdate": {"taskId": "t", "artifact": {"artifactId": "a", "parts": [
-            {"text": "see "}, {"data": {"n": 1}}, {"url": "http://a/b.pdf", "filename": "b.pdf"}, {"raw": "AAAA"},
+            {"text": "see "}, {"data": {"n": 1}}, {"data": [2], "mediaType": "application/geo+json"}, {"url": "http://a/b.pdf", "filename": "b.pdf"}, {"raw": "AAAA"},
             {"kind": "file", "file": {"name": "c.png", "bytes": "AAAA"}},
         ]}}});
         let Some(Event::Part { text, .. }) = event(&told) else { panic!("it is a part") };
-        assert_eq!(text, "see {\"n\":1}[b.pdf: http://a/b.pdf][a file, not shown][c.png, not shown]");
+        let named = "[b.pdf: http://a/b.pdf][a file, not shown][c.png, not shown]";
+        assert_eq!(text, format!("see [data: {{\"n\":1}}][application/geo+json: [2]]{named}"));
+    }
+
+    /// S10.41: a version is spoken to as it is.
+    #[test]
+    fn a_version_is_spoken_to_as_it_is() {
+        let of = |version| Wire::of(version);
+        assert_eq!([of("1.0"), of("0.3.0"), of("0.2.5")], [Some(Wire::V1), Some(Wire::V03), Some(Wire::V02)]);
+        assert_eq!([of("0.1.0"), of("2.0"), of("soon")], [None; 3]);
+        let message = Message { id: "m".into(), text: "hi", task: None, context: None };
+        assert!(Wire::V02.message(&message)["configuration"]["acceptedOutputModes"].is_array());
+        assert_eq!(Wire::V02.version(), None);
     }
 
     /// What is nothing of the protocol is no event.

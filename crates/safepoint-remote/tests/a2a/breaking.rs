@@ -19,6 +19,7 @@ async fn a_cut_stream_is_taken_up_again() {
         let server = server(Manners::honest(wire).streams(Streams::CutAfter(2)));
         let handle = Agent::over(peer(&server)).build().run("do it").detach();
         server.cut(1).await;
+        wait::so("its stream is taken up", || server.asked("SubscribeToTask") > 0).await;
         server.let_on();
         let closed = Closing::of(&handle).check().await.unwrap();
         assert_eq!(closed.outcome.answer(), Some("half done"));
@@ -58,7 +59,7 @@ async fn a_line_that_is_gone_for_good_is_lost() {
     assert!(matches!(handle.quiet().await, Quiet::NotQuiet(_)));
     assert_eq!((server.begun(), server.at_work()), (1, 1));
     let tries = usize::try_from(bounds().tries).unwrap();
-    assert_eq!(server.asked("SubscribeToTask"), tries);
+    assert_eq!((server.asked("GetTask"), server.asked("SubscribeToTask")), (tries, 0));
 }
 
 /// S10.3: a task whose stream was cut is stopped like any other.
@@ -150,7 +151,7 @@ async fn a_peer_whose_streams_are_short_is_not_lost() {
         let often = usize::try_from(bounds().tries).unwrap() + 2;
         server.cut(1).await;
         server.came(1).await;
-        wait::so("it is followed again", || server.asked("SubscribeToTask") >= often).await;
+        wait::so("it is looked at again", || server.asked("GetTask") >= often).await;
         server.let_on();
         let closed = Closing::of(&handle).check().await.unwrap();
         assert_eq!(closed.outcome.answer(), Some("half done"));

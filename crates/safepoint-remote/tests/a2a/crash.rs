@@ -15,6 +15,7 @@ use safepoint_testkit::{
     store_suite::{Lives, Time, outside},
     wait,
 };
+use tokio::runtime::{self, Runtime};
 
 use super::world::{peer, server};
 
@@ -36,10 +37,35 @@ impl World {
     }
 
     async fn open(&self, pid: u32, server: &A2aServer) -> Session<String> {
-        let owner = Owner { pid, ..Owner::here() };
-        let builder = Session::builder(Chat::new(over(server)));
-        builder.open(Arc::clone(&self.store), SessionId::from("s"), owner).await.unwrap()
+        open(Arc::clone(&self.store), pid, over(server)).await
     }
+
+    /// The same in a process of its own.
+    async fn open_in(&self, process: &Process, server: &A2aServer) -> Session<String> {
+        process.0.spawn(open(Arc::clone(&self.store), DEAD, over(server))).await.unwrap()
+    }
+
+    /// The process dies: what it did stops where it is, and says nothing to anybody.
+    fn dies(&self, process: Process) {
+        process.0.shutdown_background();
+        self.lives.say(DEAD, Life::Dead);
+    }
+}
+
+/// A process that is to die.
+struct Process(Runtime);
+
+impl Process {
+    fn new() -> Self {
+        Self(runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap())
+    }
+}
+
+const DEAD: u32 = 1;
+
+async fn open(store: Arc<dyn Store>, pid: u32, agent: Agent) -> Session<String> {
+    let owner = Owner { pid, ..Owner::here() };
+    Session::builder(Chat::new(agent)).open(store, SessionId::from("s"), owner).await.unwrap()
 }
 
 async fn seen(session: &Session<String>, wanted: impl Fn(&SessionEvent) -> bool) {
@@ -50,6 +76,23 @@ async fn seen(session: &Session<String>, wanted: impl Fn(&SessionEvent) -> bool)
         }
     }
     panic!("the session ended before what was waited for");
+}
+
+/// What the turn says until it is completed.
+async fn said(session: &Session<String>) -> String {
+    let (mut events, mut said) = (session.events(), String::new());
+    while let Some(event) = events.next().await {
+        match &event.kind {
+            SessionEvent::TurnEnded { fate: Fate::Completed(_), .. } => return said,
+            SessionEvent::Run { event, .. } => {
+                if let EventKind::Text(text) = &event.kind {
+                    said.push_str(text);
+                }
+            }
+            _ => {}
+        }
+    }
+    panic!("the session ended before its turn");
 }
 
 fn is_named(event: &SessionEvent) -> bool {
@@ -66,13 +109,13 @@ fn is_question(event: &SessionEvent) -> bool {
 /// never spoke with it before, ends it by the peer's own name: a stop is no flag of the process that began it.
 #[tokio::test]
 async fn work_that_was_taken_up_can_be_stopped() {
-    let world = World::new();
+    let (world, process) = (World::new(), Process::new());
     let server = server(Manners::honest(Wire::V1));
-    let dead = world.open(1, &server).await;
+    let dead = world.open_in(&process, &server).await;
     drop(dead.push("do it".to_owned()).unwrap());
     seen(&dead, is_named).await;
     server.came(1).await;
-    world.lives.say(1, Life::Dead);
+    world.dies(process);
 
     let next = world.open(2, &server).await;
     assert!(next.resume().await);
@@ -88,12 +131,12 @@ async fn work_that_was_taken_up_can_be_stopped() {
 #[tokio::test]
 async fn a_question_outlives_the_process() {
     let plan = [Step::Ask("which city?".into()), Step::Say("it rains".into())];
-    let world = World::new();
+    let (world, process) = (World::new(), Process::new());
     let server = server(Manners::honest(Wire::V1).plan(plan));
-    let dead = world.open(1, &server).await;
+    let dead = world.open_in(&process, &server).await;
     drop(dead.push("weather?".to_owned()).unwrap());
     seen(&dead, is_question).await;
-    world.lives.say(1, Life::Dead);
+    world.dies(process);
 
     let next = world.open(2, &server).await;
     assert!(next.resume().await);
@@ -106,22 +149,24 @@ async fn a_question_outlives_the_process() {
     assert_eq!(server.deeds(), ["began", "was told Bern", "said it rains", "ended"]);
 }
 
-/// S7.2, S7.3, S10.3 / T10: the message is not sent again, and the answer that the peer comes to is the turn's.
+/// S7.2, S7.3, S10.3, S10.42 / T10: the message is not sent again, and the answer that the peer comes to is the turn's, also where a
+/// stream that is taken up again tells nothing of what was before.
 #[tokio::test]
 async fn work_that_outlives_the_process_is_asked_for_by_its_name() {
-    for tells in [Tells::Task, Tells::Looks] {
-        let world = World::new();
-        let server = server(Manners::honest(Wire::V1).tells(tells));
-        let dead = world.open(1, &server).await;
+    for (wire, tells) in [(Wire::V1, Tells::Task), (Wire::V03, Tells::Task), (Wire::V1, Tells::Looks)] {
+        let (world, process) = (World::new(), Process::new());
+        let server = server(Manners::honest(wire).tells(tells));
+        let dead = world.open_in(&process, &server).await;
         drop(dead.push("do it".to_owned()).unwrap());
         seen(&dead, is_named).await;
         server.came(1).await;
-        world.lives.say(1, Life::Dead);
+        world.dies(process);
 
         let next = world.open(2, &server).await;
         assert!(next.resume().await);
+        wait::so("its stream is taken up", || wire != Wire::V03 || server.asked("SubscribeToTask") > 0).await;
         server.let_on();
-        seen(&next, |event| matches!(event, SessionEvent::TurnEnded { fate: Fate::Completed(_), .. })).await;
+        assert_eq!(said(&next).await, "half done", "{wire:?} {tells:?}");
         assert_eq!(server.begun(), 1, "one task, begun once");
         assert_eq!(server.asked("SendStreamingMessage") + server.asked("SendMessage"), 1);
         assert_eq!(server.deeds(), ["began", "said half", "said  done", "ended"]);

@@ -1,0 +1,263 @@
+//! What is heard of a task, from its stream and from looks at it: where a stream breaks the task is looked at, and the stream
+//! is taken up again while that is worth it.
+//!
+//! **Invariants**: an answer is told as whole only where the stream told all of it or the task has it; what may be missing is
+//! said to be.
+
+use std::{sync::Arc, time::Duration};
+
+use safepoint::{Failure, remote::Said};
+use serde_json::Value;
+
+use super::{
+    card::Answers,
+    http::{Broke, Opened},
+    line::{Feed, Phase, Purpose, Talk, Words},
+    look::{Mute, News, Sight, Subscriptions},
+    wire::{self, Joins, State},
+};
+
+/// Where something was heard. Exhaustive: on a stream, or by a look at the task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Source {
+    Stream,
+    Look,
+}
+
+/// Looks at a task that its stream calls completed, before its answer is told as it is known.
+const LAST_LOOKS: u32 = 5;
+/// What is said of an answer of which a part may have been missed.
+const NOT_WHOLE: &str = "[a part of this answer may be missing: the line to the agent broke, and it does not show what it said meanwhile]";
+
+impl Talk {
+    pub(super) fn opened(&mut self, opened: Result<Opened, Broke>) {
+        let Feed::Opening(_, purpose) = std::mem::replace(&mut self.feed, Feed::Closed) else { return };
+        match (opened, purpose) {
+            (Ok(Opened::Stream(events)), purpose) => {
+                self.feed = Feed::Reading(events, purpose);
+                if matches!(purpose, Purpose::Rejoin(_)) {
+                    // It may tell only of what comes from now on.
+                    self.look();
+                }
+            }
+            (Ok(Opened::Answer(value)), purpose) => {
+                if matches!(purpose, Purpose::Rejoin(_)) {
+                    // A look is what it gives.
+                    self.watch.subscriptions = Subscriptions::GivenUp;
+                }
+                self.looked(Ok(value));
+            }
+            // The peer does not stream this task (any more): it is looked at.
+            (Err(Broke::Error { .. } | Broke::Foreign(_)), Purpose::Rejoin(_)) => self.given_up(),
+            (Err(Broke::Status { status, .. }), Purpose::Rejoin(_)) if status.is_client_error() => {
+                self.given_up();
+            }
+            (Err(broke), Purpose::Rejoin(_)) => {
+                self.watch.was_mute(Mute::Ended);
+                self.broke(&broke);
+            }
+            (Err(broke), Purpose::Send) if self.task.is_some() => self.broke(&broke),
+            (Err(broke), Purpose::Send) => self.over(match broke {
+                Broke::Unreachable(why) => Said::Failed(Failure::new(why).unreachable()),
+                broke if broke.began_nothing() => {
+                    let failure = Failure::new(format!("the peer did not take the message: {broke}"));
+                    Said::Failed(failure.without_effect())
+                }
+                broke => Said::Lost(Failure::new(format!("the message may have arrived: {broke}"))),
+            }),
+        }
+    }
+
+    fn given_up(&mut self) {
+        self.watch.subscriptions = Subscriptions::GivenUp;
+        self.look();
+    }
+
+    pub(super) fn read(&mut self, read: Result<Option<Value>, Broke>) {
+        let broke = match read {
+            Ok(Some(value)) => match wire::event(&value) {
+                Some(event) => {
+                    if let Feed::Reading(_, Purpose::Rejoin(words)) = &mut self.feed {
+                        *words = Words::Some;
+                    }
+                    self.take(event, Source::Stream);
+                    if self.task.is_some() && matches!(self.feed, Feed::Reading(..)) {
+                        self.watch.word(&self.peer.http.bounds);
+                    }
+                    return;
+                }
+                None => Broke::Foreign("an event is not of the protocol".into()),
+            },
+            // It is over for now, and a person is asked.
+            Ok(None) if self.asking.open.is_some() => return self.wait(),
+            Ok(None) => Broke::Lost("the stream ended, and the task did not".into()),
+            Err(broke) => broke,
+        };
+        if let Feed::Reading(events, Purpose::Rejoin(words)) = &self.feed {
+            match words {
+                _ if events.is_silent() => self.watch.was_mute(Mute::Silent),
+                Words::None => self.watch.was_mute(Mute::Ended),
+                Words::Some => {}
+            }
+        }
+        self.broke(&broke);
+    }
+
+    /// The stream broke: what it said from here on was missed, and the task is looked at.
+    fn broke(&mut self, broke: &Broke) {
+        let was_taken_up = matches!(self.feed, Feed::Reading(_, Purpose::Rejoin(_)));
+        self.feed = Feed::Closed;
+        self.text.torn();
+        let Some(mut after) = self.failed(broke) else { return };
+        if was_taken_up {
+            // One that was taken up again ended again: it is no oftener taken up than a task is looked at.
+            after = after.max(self.peer.http.bounds.look_every);
+        }
+        self.watch.want(after);
+    }
+
+    /// One failure more; how long to wait before the next try. None if that was the last: the work is lost.
+    fn failed(&mut self, broke: &Broke) -> Option<Duration> {
+        self.watch.tried += 1;
+        let (tried, bounds) = (self.watch.tried, &self.peer.http.bounds);
+        // An error of the protocol is the peer's own word about the work: it does not pass as an outage does.
+        let tries = if matches!(broke, Broke::Error { .. }) { bounds.tries / 2 } else { bounds.tries };
+        if self.task.is_some() && tried <= tries {
+            return Some(broke.wait(bounds.wait(tried)));
+        }
+        self.lost(broke);
+        None
+    }
+
+    fn lost(&mut self, broke: &Broke) {
+        let why = format!("nobody knows what became of the work: {broke}");
+        self.over(Said::Lost(Failure::new(why)));
+    }
+
+    pub(super) fn looked(&mut self, looked: Result<Value, Broke>) {
+        self.watch.off();
+        let value = match looked {
+            Ok(value) => value,
+            Err(broke) => return self.unseen(&broke),
+        };
+        let Some(event) = wire::event(&value).or_else(|| wire::task(&value)) else {
+            return self.unseen(&Broke::Foreign("the answer is no task".into()));
+        };
+        // Its name is learned before the next look is made of it.
+        if event.of().is_some_and(|of| !self.is_ours(of)) {
+            return self.unseen(&Broke::Foreign("it tells of another task".into()));
+        }
+        let before = self.text.bytes();
+        self.watch.sight = Sight::Clear;
+        self.take(event, Source::Look);
+        let news = if self.text.bytes() == before { News::None } else { News::Some };
+        self.watch.saw(news);
+        if matches!(self.feed, Feed::Over) {
+            return;
+        }
+        if self.task.is_none() {
+            return self.lost(&Broke::Foreign("the answer names no task".into()));
+        }
+        self.goes_on();
+    }
+
+    /// A look showed a task that goes on: where its next word comes from.
+    fn goes_on(&mut self) {
+        let peer = Arc::clone(&self.peer);
+        let bounds = &peer.http.bounds;
+        let is_ended = self.stands.as_ref().is_some_and(|stands| stands.state.is_terminal());
+        match &self.feed {
+            _ if self.asking.open.is_some() || is_ended && self.phase == Phase::Doubted => {}
+            Feed::Unsent | Feed::Over => {}
+            Feed::Opening(..) | Feed::Reading(..) => self.watch.silence(bounds),
+            Feed::Closed if self.is_worth_a_stream() => self.rejoin(),
+            Feed::Closed => self.watch.want(match self.peer.place.get().map(|place| place.answers) {
+                Some(Answers::Looks) => bounds.look_every,
+                Some(Answers::Streams) | None => self.watch.pause(bounds),
+            }),
+        }
+    }
+
+    /// The task could not be looked at.
+    fn unseen(&mut self, broke: &Broke) {
+        self.watch.sight = Sight::Blind;
+        match &self.feed {
+            Feed::Unsent | Feed::Over => {}
+            // Its stream is there all the same.
+            Feed::Opening(..) | Feed::Reading(..) => {
+                if broke.may_pass() {
+                    self.watch.saw(News::None);
+                    self.watch.silence(&self.peer.http.bounds);
+                }
+            }
+            Feed::Closed if self.is_completed() => {
+                if broke.may_pass() && self.watch.tried < LAST_LOOKS {
+                    self.last_look();
+                } else {
+                    self.done_as_known();
+                }
+            }
+            // The server is there, and does not show the task: its stream may.
+            Feed::Closed if broke.is_an_answer() && self.is_worth_a_stream() => self.rejoin(),
+            Feed::Closed if !broke.may_pass() => self.lost(broke),
+            Feed::Closed => {
+                if let Some(after) = self.failed(broke) {
+                    self.watch.want(after);
+                }
+            }
+        }
+    }
+
+    /// A piece of the answer, from the stream.
+    pub(super) fn part(&mut self, artifact: &str, text: &str, joins: Joins) {
+        match self.text.part(artifact, text, joins) {
+            Some(news) => self.say(news),
+            None if self.watch.sight == Sight::Blind => {
+                let news = self.text.part_somewhere(artifact, text);
+                self.say(news);
+            }
+            // The task has it.
+            None => self.watch.want(self.peer.http.bounds.look_every),
+        }
+    }
+
+    /// The task is completed: its answer is told, once it is known to be whole.
+    pub(super) fn completed(&mut self, word: String, source: Source) {
+        let known = self.text.whole();
+        match source {
+            // The task ended, and shows nothing of what it had said.
+            Source::Look if !self.text.is_whole() && known.is_some() => return self.done_as_known(),
+            Source::Stream if !self.text.is_whole() => {}
+            Source::Look | Source::Stream => {
+                return self.over(Said::Done(known.or_else(|| (!word.is_empty()).then_some(word))));
+            }
+        }
+        self.feed = Feed::Closed;
+        self.watch.tried = 0;
+        self.last_look();
+    }
+
+    fn is_completed(&self) -> bool {
+        self.stands.as_ref().is_some_and(|stands| stands.state == State::Completed)
+    }
+
+    /// Looks for the answer of a task that its stream called completed.
+    fn last_look(&mut self) {
+        self.watch.tried += 1;
+        let before = self.watch.tried - 1;
+        let pause = self.peer.http.bounds.wait(before);
+        self.watch.want(if before == 0 { Duration::ZERO } else { pause });
+    }
+
+    /// Nobody shows the rest of the answer.
+    fn done_as_known(&mut self) {
+        let known = self.text.whole().unwrap_or_default();
+        let between = if known.is_empty() { "" } else { "\n" };
+        self.over(Said::Done(Some(format!("{known}{between}{NOT_WHOLE}"))));
+    }
+
+    fn is_worth_a_stream(&self) -> bool {
+        let streams = self.peer.place.get().is_some_and(|place| place.answers == Answers::Streams);
+        streams && self.watch.subscriptions == Subscriptions::Worth
+    }
+}

@@ -1,0 +1,221 @@
+//! When a task is looked at, beside what its stream says: when nothing came for a while, when the stream ended, when a
+//! piece of the answer has no place, and when its end is to be known whole.
+//!
+//! **Invariants**: whatever a stream does, a task that has a name is looked at within [`Bounds::quiet`] of its end or its
+//! silence; pauses grow while nothing is new; what cannot pass is not asked again.
+
+use std::{future::pending, pin::Pin, time::Duration};
+
+use futures_core::future::BoxFuture;
+use serde_json::Value;
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use super::{bounds::Bounds, http::Broke};
+
+/// When the task is looked at.
+#[derive(Default)]
+pub(super) struct Watch {
+    state: State,
+    /// Looks in a row that showed nothing new.
+    still: u32,
+    /// Failures in a row, of looks and of streams.
+    pub(super) tried: u32,
+    /// Subscriptions in a row that brought nothing.
+    mute: u32,
+    pub(super) subscriptions: Subscriptions,
+    pub(super) sight: Sight,
+}
+
+/// Whether the task's stream is worth taking up. Exhaustive: it is, or it was given up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Subscriptions {
+    #[default]
+    Worth,
+    GivenUp,
+}
+
+/// Whether looks show the answer. Exhaustive: as far as is known they do, or they fail.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Sight {
+    #[default]
+    Clear,
+    Blind,
+}
+
+#[derive(Default)]
+enum State {
+    #[default]
+    Off,
+    Due(Pin<Box<Sleep>>, Why),
+    Asking(BoxFuture<'static, Result<Value, Broke>>),
+}
+
+/// Why it is due. Exhaustive: because of a silence, which any word ends, or in any case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Why {
+    Silence,
+    Wanted,
+}
+
+/// What the watch comes to. Exhaustive: it is time to look, or somebody looked.
+pub(super) enum Watched {
+    Due,
+    Looked(Result<Value, Broke>),
+}
+
+/// How many subscriptions in a row may bring nothing.
+const MOST_MUTE: u32 = 2;
+/// The longest pause between two looks.
+const LONGEST: Duration = Duration::from_secs(30);
+
+impl Watch {
+    pub(super) async fn next(&mut self) -> Watched {
+        match &mut self.state {
+            State::Off => pending().await,
+            State::Due(sleep, _) => {
+                sleep.await;
+                Watched::Due
+            }
+            State::Asking(look) => Watched::Looked(look.await),
+        }
+    }
+
+    pub(super) fn off(&mut self) {
+        self.state = State::Off;
+    }
+
+    pub(super) fn ask(&mut self, look: BoxFuture<'static, Result<Value, Broke>>) {
+        self.state = State::Asking(look);
+    }
+
+    /// It is to be looked at after this time, or sooner.
+    pub(super) fn want(&mut self, after: Duration) {
+        let at = Instant::now() + after;
+        match &self.state {
+            State::Asking(_) => {}
+            State::Due(sleep, Why::Wanted) if sleep.deadline() <= at => {}
+            State::Off | State::Due(..) => self.due(at, Why::Wanted),
+        }
+    }
+
+    /// The stream said something: its silence begins now.
+    pub(super) fn word(&mut self, bounds: &Bounds) {
+        (self.still, self.mute) = (0, 0);
+        match &mut self.state {
+            State::Due(sleep, Why::Silence) => sleep.as_mut().reset(Instant::now() + bounds.quiet),
+            State::Off => self.silence(bounds),
+            State::Due(_, Why::Wanted) | State::Asking(_) => {}
+        }
+    }
+
+    /// There is a stream, and nothing comes on it now.
+    pub(super) fn silence(&mut self, bounds: &Bounds) {
+        self.due(Instant::now() + growing(bounds.quiet, self.still), Why::Silence);
+    }
+
+    /// The task was looked at, and the answer has more by it, or not.
+    pub(super) fn saw(&mut self, news: News) {
+        self.tried = 0;
+        self.still = if news == News::Some { 0 } else { self.still.saturating_add(1) };
+    }
+
+    /// How long to wait for the next look of a task that has no stream.
+    pub(super) fn pause(&self, bounds: &Bounds) -> Duration {
+        growing(bounds.look_every, self.still.saturating_sub(1))
+    }
+
+    /// A subscription ended that brought nothing, by itself or because it was silent for too long.
+    pub(super) fn was_mute(&mut self, how: Mute) {
+        self.mute += 1;
+        if self.mute >= MOST_MUTE || how == Mute::Silent {
+            self.subscriptions = Subscriptions::GivenUp;
+        }
+    }
+
+    fn due(&mut self, at: Instant, why: Why) {
+        self.state = State::Due(Box::pin(sleep_until(at)), why);
+    }
+}
+
+/// Whether a look showed more than was known. Exhaustive: some, or none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum News {
+    Some,
+    None,
+}
+
+/// How a subscription brought nothing. Exhaustive: it ended, or it was silent until it was given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mute {
+    Ended,
+    Silent,
+}
+
+/// The pause, twice as long for each look that showed nothing.
+fn growing(first: Duration, still: u32) -> Duration {
+    first.saturating_mul(2_u32.saturating_pow(still)).min(LONGEST.max(first))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn due(watch: &mut Watch) -> Duration {
+        let began = Instant::now();
+        match watch.next().await {
+            Watched::Due => began.elapsed(),
+            Watched::Looked(_) => panic!("nobody looked"),
+        }
+    }
+
+    /// S10.43: within five seconds of a stream's silence the task is looked at, and then with growing pauses.
+    #[tokio::test(start_paused = true)]
+    async fn a_silence_is_looked_into_with_growing_pauses() {
+        let (mut watch, bounds) = (Watch::default(), Bounds::default());
+        watch.word(&bounds);
+        for wanted in [5, 10, 20, 30, 30] {
+            assert_eq!(due(&mut watch).await.as_secs(), wanted);
+            watch.saw(News::None);
+            watch.silence(&bounds);
+        }
+        watch.word(&bounds);
+        assert_eq!(due(&mut watch).await.as_secs(), 5, "a word begins anew");
+    }
+
+    /// S10.43: words do not put off a look that is wanted, and a second wish does not either.
+    #[tokio::test(start_paused = true)]
+    async fn a_look_that_is_wanted_is_not_put_off() {
+        let (mut watch, bounds) = (Watch::default(), Bounds::default());
+        watch.want(Duration::from_secs(1));
+        watch.word(&bounds);
+        watch.want(Duration::from_secs(3));
+        assert_eq!(due(&mut watch).await.as_secs(), 1);
+    }
+
+    /// S10.43: a task that has no stream is looked at with growing pauses while nothing is new.
+    #[tokio::test(start_paused = true)]
+    async fn a_task_without_a_stream_is_looked_at_less_and_less() {
+        let (mut watch, bounds) = (Watch::default(), Bounds::default());
+        let mut pauses = Vec::new();
+        for _ in 0..7 {
+            watch.saw(News::None);
+            pauses.push(watch.pause(&bounds).as_secs());
+        }
+        assert_eq!(pauses, [1, 2, 4, 8, 16, 30, 30]);
+        watch.saw(News::Some);
+        assert_eq!(watch.pause(&bounds).as_secs(), 1);
+    }
+
+    /// S10.43: a subscription that brings nothing is given up: at once where it was silent, else the second in a row.
+    #[test]
+    fn a_subscription_that_brings_nothing_is_given_up() {
+        let mut watch = Watch::default();
+        watch.was_mute(Mute::Ended);
+        assert_eq!(watch.subscriptions, Subscriptions::Worth);
+        watch.was_mute(Mute::Ended);
+        assert_eq!(watch.subscriptions, Subscriptions::GivenUp);
+        let mut watch = Watch::default();
+        watch.was_mute(Mute::Silent);
+        assert_eq!(watch.subscriptions, Subscriptions::GivenUp);
+    }
+}

@@ -1,0 +1,100 @@
+//! Streams that say nothing, or end without a word, and servers that do not show a task: whatever they do, what became of the
+//! work is found out, or it is said at once why not.
+
+use std::time::Duration;
+
+use safepoint::{
+    Agent, Outcome, RunHandle,
+    receipt::{CallStatus, Quiet},
+};
+use safepoint_remote::a2a::{A2a, Bounds};
+use safepoint_testkit::{
+    a2a::{A2aServer, Looks, Manners, Streams, Tells, Wire},
+    closing::{Closed, Closing},
+    wait::{self, InTime as _},
+};
+
+use super::world::{bounds, peer, row, server};
+
+/// A peer whose silences are short; a stream that is given up is given up by these.
+fn hasty(server: &A2aServer) -> A2a {
+    let (quiet, deaf) = (Duration::from_millis(20), Duration::from_millis(60));
+    peer(server).bounds(Bounds { quiet, deaf, ..bounds() }).unwrap()
+}
+
+/// Its end, which no silence puts off.
+async fn closed(handle: &RunHandle) -> Closed {
+    Closing::of(handle).check().in_time("its end").await.unwrap()
+}
+
+fn run(server: &A2aServer) -> RunHandle {
+    Agent::over(hasty(server)).build().run("do it").detach()
+}
+
+/// S10.43: after a cut the subscription is a stream of nothing, or one on which nothing comes, or is not answered: the task
+/// says what became of the work.
+#[tokio::test]
+async fn a_subscription_that_brings_nothing_hides_no_end() {
+    for wire in [Wire::V1, Wire::V03] {
+        for streams in [Streams::EmptyAfter(2), Streams::DeafAfter(2), Streams::UnansweredAfter(2)] {
+            let server = server(Manners::honest(wire).streams(streams));
+            let handle = run(&server);
+            server.came(1).await;
+            wait::so("it is looked at", || server.asked("GetTask") >= 6).await;
+            server.let_on();
+            let closed = closed(&handle).await;
+            assert_eq!(closed.outcome.answer(), Some("half done"), "{wire:?} {streams:?}");
+            assert!(server.asked("SubscribeToTask") <= 2, "{wire:?} {streams:?}: it is given up");
+        }
+    }
+}
+
+/// S10.43: a stream that stays open and says nothing more of a task that has ended.
+#[tokio::test]
+async fn a_stream_that_falls_silent_hides_no_end() {
+    for wire in [Wire::V1, Wire::V03] {
+        let server = server(Manners::honest(wire).streams(Streams::HushAfter(3)));
+        let handle = run(&server);
+        server.came(1).await;
+        server.let_on();
+        let closed = closed(&handle).await;
+        assert_eq!(closed.outcome.answer(), Some("half done"), "{wire:?}");
+    }
+}
+
+/// S10.40: a server that does not show the task, and will not: it is asked once, and told in its words; the work may go on.
+#[tokio::test]
+async fn what_cannot_pass_is_told_at_once() {
+    let cases = [
+        (Looks::Status(400), "400"),
+        (Looks::Status(404), "404"),
+        (Looks::Status(405), "405"),
+        (Looks::Status(406), "406"),
+        (Looks::NoMethod, "Method not found (-32601)"),
+    ];
+    for (looks, words) in cases {
+        let server = server(Manners::honest(Wire::V03).tells(Tells::Looks).looks(looks));
+        let handle = Agent::over(peer(&server)).build().run("do it").detach();
+        let outcome = handle.done().await;
+        let Outcome::Failed(error) = &outcome else { panic!("{outcome:?}") };
+        assert!(error.to_string().contains(words), "{error}");
+        assert!(error.to_string().contains("nobody knows what became of the work"), "{error}");
+        assert_eq!(row(outcome.receipt()).status, CallStatus::Failed);
+        assert!(matches!(handle.quiet().await, Quiet::NotQuiet(_)));
+        assert_eq!((server.asked("GetTask"), server.at_work()), (1, 1), "{looks:?}");
+    }
+}
+
+/// S10.43: a server that does not show the task, and streams it: its stream is heard to its end.
+#[tokio::test]
+async fn a_stream_is_heard_where_the_task_is_not_shown() {
+    for looks in [Looks::NoMethod, Looks::Status(500)] {
+        let server = server(Manners::honest(Wire::V03).looks(looks));
+        let handle = run(&server);
+        server.came(1).await;
+        wait::so("it is looked at", || server.asked("GetTask") > 0).await;
+        server.let_on();
+        let closed = closed(&handle).await;
+        assert_eq!(closed.outcome.answer(), Some("half done"), "{looks:?}");
+    }
+}

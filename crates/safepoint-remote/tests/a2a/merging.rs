@@ -1,0 +1,129 @@
+//! Streams that are cut, and processes that are: whatever comes, by a stream, by one that was taken up again, or by a look at
+//! the task, each piece of the answer is in it once.
+
+use futures_util::future::join_all;
+use safepoint::{Agent, event::EventKind};
+use safepoint_testkit::{
+    a2a::{A2aServer, Looks, Manners, Step, Streams, Wire},
+    closing::Closing,
+    wait::{self, InTime as _},
+};
+use tokio::task::yield_now;
+
+use super::world::{peer, server};
+
+/// A die that falls the same each time.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, most: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % most
+    }
+
+    fn count(&mut self, most: u64) -> usize {
+        usize::try_from(self.below(most)).unwrap()
+    }
+}
+
+/// Pieces that repeat each other, so that none is known by what it says.
+const PIECES: [&str; 5] = ["ha", "ha", "a", "haha", "! "];
+
+struct Case {
+    seed: u64,
+    manners: Manners,
+    answer: String,
+    waits: usize,
+}
+
+fn case(wire: Wire, seed: u64) -> Case {
+    let mut dice = Dice(0x9E37_79B9_7F4A_7C15 ^ (seed + 1).wrapping_mul(0xA24B_AED4_963E_E407));
+    let (mut plan, mut answer, mut waits) = (Vec::new(), String::new(), 0);
+    for _ in 0..=dice.below(14) {
+        let piece = PIECES[dice.count(5)];
+        answer.push_str(piece);
+        plan.push(Step::Say(piece.into()));
+        if dice.below(3) == 0 {
+            waits += 1;
+            plan.push(Step::Wait);
+        }
+    }
+    let mut cuts = vec![1 + dice.count(8)];
+    cuts.extend((0..dice.below(4)).map(|_| dice.count(5)));
+    Case { seed, manners: Manners::honest(wire).plan(plan).cuts(cuts), answer, waits }
+}
+
+/// Lets the work go on at odd moments.
+async fn let_on(server: &A2aServer, waits: usize, mut dice: Dice) {
+    for wait in 1..=waits {
+        server.came(wait).await;
+        for _ in 0..dice.below(200) {
+            yield_now().await;
+        }
+        server.let_on();
+    }
+}
+
+async fn is_whole(case: Case) {
+    let server = server(case.manners.clone());
+    let handle = Agent::over(peer(&server)).build().run("laugh").detach();
+    let done = async { tokio::join!(handle.done(), let_on(&server, case.waits, Dice(case.seed + 7))).0 };
+    let outcome = done.in_time(format_args!("seed {}: its end", case.seed)).await;
+    assert_eq!(outcome.answer(), Some(case.answer.as_str()), "seed {}: {:?}", case.seed, case.manners);
+    assert_eq!(server.begun(), 1, "seed {}", case.seed);
+    let mut events = handle.events();
+    let mut shown = String::new();
+    while let Some(event) = events.next().await {
+        if let EventKind::Text(text) = &event.kind {
+            shown.push_str(text);
+        }
+    }
+    assert_eq!(shown, case.answer, "seed {}: each piece is shown once", case.seed);
+}
+
+/// S10.42 / T11: over 200 streams that are cut at random, each up to four times, on both wires: the answer is whole, and each
+/// piece was shown once.
+#[tokio::test]
+async fn an_answer_is_whole_wherever_its_streams_were_cut() {
+    const CASES: u64 = 200;
+    const AT_ONCE: u64 = 20;
+    for wire in [Wire::V1, Wire::V03] {
+        for first in (0..CASES).step_by(20) {
+            join_all((first..first + AT_ONCE).map(|seed| is_whole(case(wire, seed)))).await;
+        }
+    }
+}
+
+/// S10.42: what a peer took back while its stream was broken is not in the answer.
+#[tokio::test]
+async fn what_was_taken_back_meanwhile_is_not_in_the_answer() {
+    for wire in [Wire::V1, Wire::V03] {
+        let plan = [Step::Say("no".into()), Step::Wait, Step::Anew("ye".into()), Step::Say("s".into())];
+        let server = server(Manners::honest(wire).plan(plan).streams(Streams::CutAfter(3)));
+        let handle = Agent::over(peer(&server)).build().run("well?").detach();
+        server.came(1).await;
+        server.let_on();
+        let closed = Closing::of(&handle).check().await.unwrap();
+        assert_eq!(closed.outcome.answer(), Some("yes"), "{wire:?}");
+    }
+}
+
+/// S10.42: where the stream broke and the task cannot be looked at, the answer says that a part of it may be missing.
+#[tokio::test]
+async fn an_answer_that_may_be_cut_says_so() {
+    let says = |text: &str| Step::Say(text.into());
+    let plan = [says("one "), says("two "), Step::Wait, says("three")];
+    let manners =
+        Manners::honest(Wire::V03).plan(plan).streams(Streams::CutAfter(3)).looks(Looks::Status(500));
+    let server = server(manners);
+    let handle = Agent::over(peer(&server)).build().run("count").detach();
+    server.came(1).await;
+    wait::so("its stream is taken up", || server.asked("SubscribeToTask") > 0).await;
+    server.let_on();
+    let closed = Closing::of(&handle).check().await.unwrap();
+    let answer = closed.outcome.answer().unwrap();
+    assert!(answer.starts_with("one three\n"), "{answer}");
+    assert!(answer.contains("a part of this answer may be missing"), "{answer}");
+}

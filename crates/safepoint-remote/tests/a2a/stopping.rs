@@ -1,0 +1,107 @@
+//! Stops that come too early, that race an end, and what is kept of an answer that they cut.
+
+use std::time::Duration;
+
+use safepoint::{
+    Agent, Outcome, StopRequest,
+    event::EventKind,
+    receipt::{CallStatus, Grade, Quiet, RemoteStop},
+};
+use safepoint_testkit::{
+    a2a::{Manners, OnCancel, Streams, Tells, Wire},
+    closing::Closing,
+    wait,
+};
+
+use super::world::{at_work, peer, remote, row, server};
+
+const WIRES: [Wire; 3] = [Wire::V1, Wire::V03, Wire::V02];
+
+/// S10.44: before the work has a name no cancel can be sent: it is said that the peer could not be told, and not that it was
+/// asked; when the name comes it is told, and its word is in the last account.
+#[tokio::test]
+async fn a_stop_before_the_name_could_not_be_told_and_is_told_later() {
+    const BRIEFLY: Duration = Duration::from_millis(50);
+    const PATIENCE: Duration = Duration::from_secs(10);
+    for wire in WIRES {
+        let server = server(Manners::honest(wire).streams(Streams::NamedLate));
+        let peer = peer(&server).grade(Grade::Hard).stop_within(BRIEFLY).listen(PATIENCE);
+        let handle = Agent::over(peer).build().run("do it").detach();
+        wait::so("it is asked", || server.asked("SendStreamingMessage") > 0).await;
+        handle.stop(StopRequest::now());
+        let outcome = handle.done().await;
+        let receipt = outcome.receipt();
+        assert_eq!(row(receipt).status, CallStatus::LeftRunning, "{receipt}");
+        let known = remote(receipt);
+        assert_eq!((known.stop, known.asked_at), (Some(RemoteStop::Unreachable), None), "{receipt}");
+        assert!(receipt.to_string().contains("it could not be told: IT MAY STILL WORK"), "{receipt}");
+        assert_eq!((known.word.as_str(), server.asked("CancelTask")), ("it has not named its work yet", 0));
+        server.name();
+        let Quiet::Quiet(last) = handle.quiet().await else { panic!("{wire:?}: it was told, and has ended") };
+        let known = remote(&last);
+        assert_eq!((known.stop, known.asked_at.is_some()), (Some(RemoteStop::Confirmed), true), "{last}");
+        assert_eq!((server.asked("CancelTask"), server.at_work()), (1, 0));
+    }
+}
+
+/// S10.44: a name that comes in the peer's time is in time.
+#[tokio::test]
+async fn a_name_that_comes_in_the_peers_time_is_in_time() {
+    let server = server(Manners::honest(Wire::V03).streams(Streams::NamedLate));
+    let handle = Agent::over(peer(&server)).build().run("do it").detach();
+    wait::so("it is asked", || server.asked("SendStreamingMessage") > 0).await;
+    handle.stop(StopRequest::now());
+    server.name();
+    let outcome = handle.done().await;
+    let known = remote(outcome.receipt());
+    assert_eq!((known.stop, known.word.as_str()), (Some(RemoteStop::Acknowledged), "canceled"));
+    assert_eq!(server.asked("CancelTask"), 1);
+}
+
+/// S10.45, S4.5: work that came to its end as it was asked to stop: whatever the cancel was answered with, the answer that was
+/// on its way is kept.
+#[tokio::test]
+async fn an_answer_that_was_there_in_a_race_is_kept() {
+    for wire in WIRES {
+        for tells in [Tells::Task, Tells::Status] {
+            let server = server(Manners::honest(wire).tells(tells).on_cancel(OnCancel::SaysTooLate));
+            let handle = at_work(&server, peer(&server)).await;
+            handle.stop(StopRequest::now());
+            let outcome = handle.done().await;
+            assert_eq!(row(outcome.receipt()).status, CallStatus::Completed, "{}", outcome.receipt());
+            assert_eq!(outcome.partial_text(), "half done", "{wire:?} {tells:?}");
+            assert!(matches!(handle.quiet().await, Quiet::Quiet(_)));
+        }
+    }
+}
+
+/// S10.45: what a peer had said of its answer when it was stopped is shown as it comes, and kept in the outcome, the history
+/// and the receipt.
+#[tokio::test]
+async fn what_it_had_said_when_it_was_stopped_is_kept() {
+    for (wire, on_cancel) in
+        [(Wire::V1, OnCancel::Ends), (Wire::V03, OnCancel::Says), (Wire::V02, OnCancel::Refuses)]
+    {
+        let server = server(Manners::honest(wire).on_cancel(on_cancel));
+        let handle = Agent::over(peer(&server)).build().run("do it").detach();
+        let mut events = handle.events();
+        while let Some(event) = events.next().await {
+            if matches!(&event.kind, EventKind::Text(text) if &**text == "half") {
+                break;
+            }
+        }
+        handle.stop(StopRequest::now());
+        let outcome = handle.done().await;
+        assert!(matches!(outcome, Outcome::Stopped(_)), "{outcome:?}");
+        assert_eq!(outcome.partial_text(), "half", "{wire:?}");
+        assert!(format!("{:?}", outcome.history()).contains("half"), "{:?}", outcome.history());
+        let known = remote(outcome.receipt());
+        assert_eq!((known.said.as_str(), known.said_bytes), ("half", 4));
+        assert!(
+            outcome.receipt().to_string().contains("of its answer 4 bytes had come"),
+            "{}",
+            outcome.receipt()
+        );
+        drop(Closing::of(&handle).check().await.unwrap());
+    }
+}
