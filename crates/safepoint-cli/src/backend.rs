@@ -25,7 +25,8 @@ const KEY_VARIABLE: &str = "OPENAI_API_KEY";
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args, Deserialize, Serialize)]
 #[serde(default)]
 pub(crate) struct Known {
-    /// What a stop does to the work of an A2A agent or a response: `hard` believes it when it says that it is canceled
+    /// What a stop is known to do to the work of an A2A agent or a response: `hard` makes no stop harder, it believes an agent
+    /// that says that its work is canceled
     #[arg(long, value_name = "GRADE", requires = "backend", default_value = "caller-side")]
     pub(crate) backend_stops: Stops,
     /// The variable that holds the token of an A2A agent or the key of a provider, or that an ACP agent is given

@@ -4,7 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, also in its helpers")]
 
 use std::{
-    io::{BufRead as _, BufReader, Lines},
+    io::{BufRead as _, BufReader, Lines, Read as _},
     process::{Child, ChildStdout, Command, Stdio},
 };
 
@@ -76,29 +76,64 @@ fn an_interrupt_is_told_as_what_it_was() {
     }
 }
 
-/// S7.2, S7.3, S10.3 / T10: killed mid-work and resumed by another process: the work is asked for by its name, and begun
-/// once.
+/// S10.45, S10.43: a peer that took note of a stop is not waited for: what it had said stands on stdout since it came, the
+/// account is told, and the program ends.
+#[test]
+fn a_peer_that_took_note_is_not_waited_for() {
+    let (runtime, server) = server(Manners::honest(Wire::V03).on_cancel(OnCancel::Says));
+    let mut run = Command::new(env!("CARGO_BIN_EXE_safepoint"));
+    run.args(["run", "do it", "--backend", &format!("a2a:{}", server.url())]).env_clear();
+    let mut child = run.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut said = [0; 4];
+    child.stdout.as_mut().unwrap().read_exact(&mut said).unwrap();
+    assert_eq!(&said, b"half", "it is shown as it comes");
+    runtime.block_on(server.came(1));
+    signal(&child, Signal::INT);
+    let ended = child.wait_with_output().unwrap();
+    let told = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!((ended.status.code(), server.at_work()), (Some(130), 1), "{told}");
+    assert!(!told.contains("waits for remote work"), "{told}");
+    assert!(told.contains("it took note, and has not said that the work ended: IT MAY STILL WORK"), "{told}");
+    assert!(told.contains("NOT QUIET, still alive: remote work task-1"), "{told}");
+    assert!(told.contains("of its answer 4 bytes had come, and are kept: \"half\""), "{told}");
+}
+
+/// S7.2, S7.3, S10.3, S10.42 / T10: killed mid-work and resumed by another process: the work is asked for by its name, begun
+/// once, and its answer is whole, also where a stream that is taken up again tells only what comes after.
 #[test]
 fn a_kill_mid_work_begins_nothing_twice() {
-    let (runtime, server) = server(Manners::honest(Wire::V1));
-    let folder = tempfile::tempdir().unwrap();
-    let store = folder.path().join("store.db");
-    let kept = ["--session", "s", "--store", store.to_str().unwrap()];
-    let mut child = safepoint(&server, &[&["run", "do it"][..], &kept].concat()).spawn().unwrap();
-    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    let named = until(&mut lines, "call_named");
-    assert_eq!(named["task"], "task-1");
-    runtime.block_on(server.came(1));
-    signal(&child, Signal::KILL);
-    child.wait().unwrap();
-    server.let_on();
-    runtime.block_on(server.idle());
-
-    let resumed = safepoint(&server, &["resume", "s", "--store", store.to_str().unwrap()]).output().unwrap();
-    let text = String::from_utf8_lossy(&resumed.stdout);
-    let outcome: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
-    assert_eq!((&outcome["status"], &outcome["answer"]), (&"done".into(), &"half done".into()), "{text}");
-    assert_eq!((server.begun(), server.asked("SendStreamingMessage")), (1, 1));
+    for (wire, is_over) in [(Wire::V1, true), (Wire::V03, true), (Wire::V03, false)] {
+        let (runtime, server) = server(Manners::honest(wire));
+        let folder = tempfile::tempdir().unwrap();
+        let store = folder.path().join("store.db");
+        let kept = ["--session", "s", "--store", store.to_str().unwrap()];
+        let mut child = safepoint(&server, &[&["run", "do it"][..], &kept].concat()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let named = until(&mut lines, "call_named");
+        assert_eq!(named["task"], "task-1");
+        runtime.block_on(server.came(1));
+        signal(&child, Signal::KILL);
+        child.wait().unwrap();
+        if is_over {
+            server.let_on();
+            runtime.block_on(server.idle());
+        }
+        let mut resumed =
+            safepoint(&server, &["resume", "s", "--store", store.to_str().unwrap()]).spawn().unwrap();
+        let mut lines = BufReader::new(resumed.stdout.take().unwrap()).lines();
+        if !is_over {
+            until(&mut lines, "text_delta");
+            server.let_on();
+        }
+        let outcome = until(&mut lines, "outcome");
+        assert_eq!(
+            (&outcome["status"], &outcome["answer"]),
+            (&"done".into(), &"half done".into()),
+            "{outcome}"
+        );
+        assert_eq!((server.begun(), server.asked("SendStreamingMessage")), (1, 1));
+        assert!(resumed.wait().unwrap().success());
+    }
 }
 
 /// S8.1, S8.2: a question of the peer where nobody sits at a keyboard: it says how to answer, another process does, and

@@ -5,7 +5,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use safepoint::{Outcome, RunHandle, receipt::Receipt};
+use safepoint::{
+    Outcome, RunHandle,
+    receipt::{Receipt, RemoteReport},
+};
 use safepoint_tools::process::Processes;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
@@ -131,7 +134,12 @@ impl Turn<'_> {
             }
             let alive = self.handle.alive();
             let are_jobs = !is_last && !alive.is_empty() && alive.iter().all(|label| is_job(label));
-            if are_jobs && settled.elapsed() >= TICK || leave.is_some_and(|leave| Instant::now() >= leave) {
+            // What somebody else's agent does after it has answered is its own affair.
+            let has_parted = has_parted(outcome.receipt(), &alive);
+            if has_parted
+                || are_jobs && settled.elapsed() >= TICK
+                || leave.is_some_and(|leave| Instant::now() >= leave)
+            {
                 return Arc::new(Receipt { survivors: alive, ..Receipt::clone(outcome.receipt()) });
             }
             self.view.live(&self.handle);
@@ -148,6 +156,14 @@ impl Turn<'_> {
 enum Told {
     No,
     Yes,
+}
+
+/// Whether all that is alive is work at peers that have answered the stop: nothing that is heard of it changes the account.
+fn has_parted(receipt: &Receipt, alive: &[String]) -> bool {
+    let peers = receipt.calls.iter().filter_map(|call| call.remote.as_deref());
+    let answered: Vec<String> =
+        peers.filter(|peer| peer.heard_at.is_some() && peer.may_go_on()).map(RemoteReport::label).collect();
+    !answered.is_empty() && !alive.is_empty() && alive.iter().all(|label| answered.contains(label))
 }
 
 /// Whether this is the shell tool's name for a declared background job.
