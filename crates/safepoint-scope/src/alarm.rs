@@ -28,10 +28,6 @@ impl Alarm {
         Self { node: Arc::clone(node), wakes: Vec::new(), sleep: None }
     }
 
-    pub(crate) fn node(&self) -> &Arc<Node> {
-        &self.node
-    }
-
     /// Looks with `look`, and if that finds nothing leaves the waker wherever something could change.
     pub(crate) fn poll<T>(
         &mut self,

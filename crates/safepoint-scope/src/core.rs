@@ -49,10 +49,8 @@ pub struct Logged {
 
 /// Anything was asked.
 pub(crate) const ASKED: u32 = 1;
-/// What was asked is `Now`.
-pub(crate) const NOW: u32 = 1 << 1;
 /// The end is fixed.
-pub(crate) const SETTLED: u32 = 1 << 2;
+pub(crate) const SETTLED: u32 = 2;
 
 #[derive(Debug)]
 pub(crate) struct Core {
@@ -91,8 +89,7 @@ impl Core {
         let seq = log.len() as u64;
         let onset = request.onset();
         log.push(Logged { seq, at: now, reason: request.into_reason(), asked, demand, joined, onset });
-        let bits = ASKED | if joined.mode == Mode::Now { NOW } else { 0 };
-        self.word.store(word | bits, Ordering::Release);
+        self.word.store(word | ASKED, Ordering::Release);
         asked
     }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use tokio::{sync::Notify, time::Instant};
 
 use crate::{
-    core::{ASKED, Core, Filter, Logged, NOW, SETTLED},
+    core::{ASKED, Core, Filter, Logged, SETTLED},
     demand::{Demand, Mode},
     fired::Fired,
     points::SafePoints,
@@ -123,10 +123,8 @@ impl Node {
     }
 
     pub(crate) fn is_now(self: &Arc<Self>) -> bool {
-        // The common answers without the clock: nothing asked, or `Now` asked of this very node.
-        !self.is_silent()
-            && (self.core.word() & NOW != 0
-                || self.reaching(Instant::now()).any(|(_, demand)| demand.mode == Mode::Now))
+        // The common answer without the clock: nothing asked.
+        !self.is_silent() && self.reaching(Instant::now()).any(|(_, demand)| demand.mode == Mode::Now)
     }
 
     /// The outermost node whose demand takes effect here: an enclosing stop outranks an inner one.

@@ -228,9 +228,3 @@ impl Scope {
         self.node.is_settled()
     }
 }
-
-impl std::fmt::Debug for Alarm {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Alarm").field("node", self.node()).finish_non_exhaustive()
-    }
-}

@@ -1,7 +1,7 @@
 //! What a scope promises when much happens at once, or late, or in the wrong order.
 
 use std::{
-    future::{Future as _, pending, poll_fn},
+    future::{pending, poll_fn},
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -26,6 +26,18 @@ impl Effect for Step {
 const ROUNDS: usize = 500;
 /// By when a wake that was not lost has come, on any machine.
 const SOON: Duration = Duration::from_secs(20);
+/// Longer than anything here lasts: a paused clock is there at once, where nothing else is due.
+const LONG: Duration = Duration::from_secs(7200);
+
+/// What comes of it on a paused clock, where a wait for ever fails instead.
+async fn at_last<F: Future>(what: F) -> F::Output {
+    timeout(LONG, what).await.expect("it came to an end")
+}
+
+/// The same on a real clock.
+async fn soon<F: Future>(what: F) -> F::Output {
+    timeout(SOON, what).await.expect("it came to an end")
+}
 
 /// S1.8: scopes of their own share nothing, whether one is stopped before, while or after another works.
 #[tokio::test]
@@ -37,7 +49,7 @@ async fn two_runs_share_nothing() {
     stop_before.settle();
     assert_eq!(stop_before.stop(StopRequest::now()), Asked::TooLate);
     assert!(other.pass::<Step>(SafePoints::ANY, &()).is_ok() && !handle.is_settled());
-    assert_eq!(other.run(async { 7 }).await.ok(), Some(7));
+    assert_eq!(soon(other.run(async { 7 })).await.ok(), Some(7));
     assert_eq!(handle.stop(StopRequest::now()), Asked::First);
 }
 
@@ -86,7 +98,7 @@ async fn no_request_is_missed_by_whoever_goes_to_wait() {
         of_call.settle();
         handle.stop(StopRequest::now());
         for waiter in waiters {
-            assert_eq!(timeout(SOON, waiter).await.expect("the stop was heard"), Ok(true));
+            assert_eq!(soon(waiter).await, Ok(true));
         }
     }
 }
@@ -104,7 +116,7 @@ async fn a_request_and_the_end_agree_who_won() {
         });
         start.wait().await;
         let asked = handle.stop(StopRequest::now());
-        assert_eq!(end.await, Ok(true));
+        assert_eq!(soon(end).await, Ok(true));
         assert_eq!(asked == Asked::First, scope.is_stopping());
         assert_eq!(asked == Asked::TooLate, handle.requests().is_empty());
     }
@@ -119,7 +131,7 @@ async fn quiet_misses_no_last_task() {
             drop(scope.spawn("short", tokio::task::yield_now()));
         }
         handle.settle();
-        timeout(SOON, handle.quiet()).await.expect("quiet was told");
+        soon(handle.quiet()).await;
         assert!(handle.alive().is_empty());
     }
 }
@@ -139,7 +151,7 @@ async fn a_held_child_run_keeps_its_parent_from_quiet() {
     handle.settle();
     settles_child.settle();
     let began = Instant::now();
-    handle.quiet().await;
+    at_last(handle.quiet()).await;
     assert_eq!(began.elapsed(), Duration::from_secs(3));
 }
 
@@ -155,7 +167,7 @@ async fn only_what_changes_the_demand_wakes_its_followers() {
     tokio::task::yield_now().await;
     assert!(!follows.is_finished());
     handle.stop(StopRequest::at(SafePoints::AFTER_MODEL).reach(Reach::Tree));
-    assert_eq!(follows.await.unwrap().reach, Reach::Tree);
+    assert_eq!(at_last(follows).await.unwrap().reach, Reach::Tree);
 }
 
 /// S1.4: a later, longer grace does not put off an earlier deadline.
@@ -165,7 +177,7 @@ async fn a_longer_grace_puts_nothing_off() {
     let asked = Instant::now();
     handle.stop(StopRequest::graceful(secs(2)));
     assert_eq!(handle.stop(StopRequest::graceful(secs(60))), Asked::NothingAdded);
-    let _stop = scope.stopped().await;
+    let _stop = at_last(scope.stopped()).await;
     assert_eq!(asked.elapsed(), Duration::from_secs(2));
 }
 
@@ -179,7 +191,7 @@ async fn a_shorter_grace_brings_the_end_nearer() {
     let task = scope.spawn("waits", async move { waits.stopped().await.reason().code().clone() });
     tokio::task::yield_now().await;
     assert_eq!(handle.stop(StopRequest::graceful(secs(2))), Asked::Strengthened);
-    assert_eq!(task.await, Ok(Code::USER));
+    assert_eq!(at_last(task).await, Ok(Code::USER));
     assert_eq!(asked.elapsed(), Duration::from_secs(2));
 }
 
@@ -210,7 +222,7 @@ async fn a_panic_in_a_drop_is_an_end_too() {
     });
     tokio::task::yield_now().await;
     task.dropper().drop_now();
-    assert_eq!(task.await, Err(TaskEnd::Panicked("in drop".into())));
+    assert_eq!(soon(task).await, Err(TaskEnd::Panicked("in drop".into())));
     assert!(handle.alive().is_empty());
 }
 
@@ -221,8 +233,8 @@ async fn a_task_dropped_before_it_began_never_begins() {
     let (begun, began) = tokio::sync::oneshot::channel();
     let task = scope.spawn("never", async move { begun.send(()) });
     task.dropper().drop_now();
-    assert_eq!(task.await, Err(TaskEnd::Dropped));
-    assert!(began.await.is_err() && handle.alive().is_empty());
+    assert_eq!(soon(task).await, Err(TaskEnd::Dropped));
+    assert!(soon(began).await.is_err() && handle.alive().is_empty());
 }
 
 /// S9.6: a stop wakes each waiter below it a bounded number of times, and a part's end wakes none of the others: what a
@@ -255,7 +267,7 @@ async fn a_stop_costs_what_is_live() {
         assert_eq!(polls.load(Ordering::SeqCst), many, "an end is nobody else's affair");
         handle.stop(StopRequest::now());
         for task in tasks {
-            task.await.unwrap();
+            soon(task).await.unwrap();
         }
         assert!(polls.load(Ordering::SeqCst) <= 3 * many);
     }

@@ -13,11 +13,26 @@ use safepoint_scope::{
     Actor, Asked, Code, Demand, Effect, Failure, Grace, Halt, InvalidRequest, Link, Mode, Reach, Reason,
     SafePoints, Scope, StopRequest, TaskEnd, secs,
 };
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 struct Step;
 impl Effect for Step {
     type Announcement = ();
+}
+
+/// Longer than anything here lasts: a paused clock is there at once, where nothing else is due.
+const LONG: Duration = Duration::from_secs(7200);
+/// By when a wake that was not lost has come, on any machine.
+const SOON: Duration = Duration::from_secs(20);
+
+/// What comes of it on a paused clock, where a wait for ever fails instead.
+async fn at_last<F: Future>(what: F) -> F::Output {
+    timeout(LONG, what).await.expect("it came to an end")
+}
+
+/// The same on a real clock.
+async fn soon<F: Future>(what: F) -> F::Output {
+    timeout(SOON, what).await.expect("it came to an end")
 }
 
 fn passes(scope: &Scope, gate: SafePoints) -> bool {
@@ -75,7 +90,7 @@ async fn a_later_request_wakes_at_once() {
     sleep(Duration::from_secs(1)).await;
     let asked = Instant::now();
     handle.stop(StopRequest::now());
-    assert!(task.await.unwrap());
+    assert!(at_last(task).await.unwrap());
     assert_eq!(asked.elapsed(), Duration::ZERO);
 }
 
@@ -87,7 +102,7 @@ async fn a_grace_counts_from_the_asking() {
     sleep(Duration::from_secs(60)).await;
     let asked = Instant::now();
     handle.stop(request);
-    let stop = scope.run(pending::<()>()).await.unwrap_err();
+    let stop = at_last(scope.run(pending::<()>())).await.unwrap_err();
     assert_eq!((asked.elapsed(), stop.reason().code()), (Duration::from_secs(5), &Code::USER));
 }
 
@@ -124,11 +139,11 @@ async fn a_part_is_stopped_alone() {
     let (two, _) = run.child();
     stop_one.stop(StopRequest::now());
     assert!(one.is_stopping() && !two.is_stopping() && !run.is_stopping());
-    let own = one.run(pending::<()>()).await.unwrap_err();
+    let own = soon(one.run(pending::<()>())).await.unwrap_err();
     assert!(one.absorb(own).is_ok());
     stop_run.stop(StopRequest::now());
     assert!(two.is_stopping());
-    let outer = one.run(pending::<()>()).await.unwrap_err();
+    let outer = soon(one.run(pending::<()>())).await.unwrap_err();
     let outer = one.absorb(outer).expect_err("the run's stop is not the call's to absorb");
     assert!(run.absorb(outer).is_ok());
 }
@@ -146,8 +161,7 @@ async fn a_sibling_s_end_loses_no_wake() {
     stop_one.stop(StopRequest::now());
     tokio::task::yield_now().await;
     handle.stop(StopRequest::now());
-    let woken = tokio::time::timeout(Duration::from_secs(5), task).await;
-    assert_eq!(woken.expect("the stop was heard").unwrap(), Code::USER);
+    assert_eq!(soon(task).await.unwrap(), Code::USER);
 }
 
 /// S1.2: what reaches a nested run, by link, mode and reach.
@@ -202,7 +216,7 @@ async fn a_deadline_above_wakes_a_nested_run() {
     tokio::task::yield_now().await;
     handle.stop(StopRequest::at_within(SafePoints::ANY, secs(3)));
     let asked = Instant::now();
-    assert_eq!(task.await.unwrap(), Code::USER);
+    assert_eq!(at_last(task).await.unwrap(), Code::USER);
     assert_eq!(asked.elapsed(), Duration::from_secs(3));
 }
 
@@ -216,7 +230,7 @@ async fn ready_work_wins() {
     tokio::task::yield_now().await;
     handle.stop(StopRequest::now());
     open.send("done").unwrap();
-    assert_eq!(task.await.unwrap().unwrap(), Ok("done"));
+    assert_eq!(soon(task).await.unwrap().unwrap(), Ok("done"));
 }
 
 /// S3.6: settled is not quiet: quiet waits for every task and every hold.
@@ -227,14 +241,14 @@ async fn quiet_waits_for_tasks_and_holds() {
     let hold = scope.hold("socket");
     drop(task);
     handle.settle();
-    handle.settled().await;
+    at_last(handle.settled()).await;
     assert_eq!(handle.alive(), ["slow", "socket"]);
     let began = Instant::now();
     tokio::spawn(async move {
         sleep(Duration::from_secs(5)).await;
         drop(hold);
     });
-    handle.quiet().await;
+    at_last(handle.quiet()).await;
     assert_eq!((began.elapsed(), handle.alive().len()), (Duration::from_secs(5), 0));
 }
 
@@ -249,7 +263,7 @@ async fn tasks_end_in_their_own_ways() {
     }
     let (scope, _) = Scope::root();
     let panics = scope.spawn("panics", async { std::panic::panic_any("ouch") });
-    let end: Result<(), TaskEnd> = panics.await;
+    let end: Result<(), TaskEnd> = soon(panics).await;
     assert_eq!(end, Err(TaskEnd::Panicked("ouch".into())));
     let dropped = Arc::new(AtomicBool::new(false));
     let mark = Mark(dropped.clone());
@@ -260,10 +274,10 @@ async fn tasks_end_in_their_own_ways() {
     tokio::task::yield_now().await;
     assert_eq!((task.label(), scope.alive()), ("pends", vec!["pends".to_owned()]));
     task.drop_now();
-    assert_eq!(task.await, Err(TaskEnd::Dropped));
+    assert_eq!(soon(task).await, Err(TaskEnd::Dropped));
     assert!(dropped.load(Ordering::SeqCst));
     let thread = scope.spawn_blocking("thread", || 7);
-    assert_eq!(thread.await, Ok(7));
+    assert_eq!(soon(thread).await, Ok(7));
 }
 
 /// S1.4: what is demanded is told as it changes, the deadline included.
@@ -271,9 +285,9 @@ async fn tasks_end_in_their_own_ways() {
 async fn changes_are_told() {
     let (scope, handle) = Scope::root();
     handle.stop(StopRequest::at_within(SafePoints::AFTER_MODEL, secs(2)));
-    let first: Demand = scope.changed(None).await;
+    let first: Demand = at_last(scope.changed(None)).await;
     assert_eq!(first.mode, Mode::At(SafePoints::AFTER_MODEL));
-    let second = scope.changed(Some(first)).await;
+    let second = at_last(scope.changed(Some(first))).await;
     assert_eq!((second.mode, second.deadline), (Mode::Now, None));
 }
 
@@ -289,8 +303,8 @@ async fn halts_keep_stops_and_failures_apart() {
     }
     let (scope, handle) = Scope::root();
     handle.stop(StopRequest::now());
-    assert!(matches!(work(&scope, true).await, Err(Halt::Fail(_))));
-    assert!(matches!(work(&scope, false).await, Err(Halt::Stop(_))));
+    assert!(matches!(soon(work(&scope, true)).await, Err(Halt::Fail(_))));
+    assert!(matches!(soon(work(&scope, false)).await, Err(Halt::Stop(_))));
 }
 
 /// S2.11, S1.9: a part of a run that has ended is told that it came too late; a nested run has an end of its own.

@@ -1,8 +1,15 @@
-//! The alarm against a clock that moves while it looks.
+//! The alarm against a clock that moves while it looks, and what it costs while nothing happens.
 
-use std::{future::poll_fn, time::Duration};
+use std::{
+    cell::Cell,
+    future::poll_fn,
+    pin::pin,
+    sync::Arc,
+    task::{Context, Waker},
+    time::Duration,
+};
 
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, advance, timeout};
 
 use super::Alarm;
 use crate::{
@@ -10,6 +17,7 @@ use crate::{
     node::Node,
     points::SafePoints,
     request::{Grace, StopRequest},
+    scope::Link,
 };
 
 /// S1.7: a deadline that comes just after the alarm has looked is not lost.
@@ -31,4 +39,57 @@ async fn a_deadline_that_comes_after_the_look_is_heard() {
     }));
     let heard = timeout(Duration::from_secs(5), heard).await.expect("the deadline was heard");
     assert_eq!(heard.expect("no panic").deadline, None);
+}
+
+fn look(node: &Arc<Node>) -> Option<Demand> {
+    node.demand().filter(|demand| demand.mode == Mode::Now)
+}
+
+/// S9.6: who was woken by what it waited for waits nowhere any more: in a wide tree all wait on the root's notification.
+#[test]
+fn who_has_heard_waits_nowhere_any_more() {
+    let node = Node::root();
+    let mut cx = Context::from_waker(Waker::noop());
+    let mut alarm = Alarm::new(&node);
+    assert!(alarm.poll(&mut cx, look).is_pending());
+    node.core.ask(StopRequest::now(), Instant::now);
+    node.run.wake.notify_waiters();
+    assert!(alarm.poll(&mut cx, look).is_ready());
+    // A notification for one goes to whoever waits, and is kept for the next one where nobody does.
+    node.run.wake.notify_one();
+    assert!(pin!(node.run.wake.notified()).poll(&mut cx).is_ready());
+}
+
+/// S2.14: while nobody asked, a waiter looks at nothing but the words on its path.
+#[test]
+fn a_silent_path_is_not_looked_into() {
+    let outer = Node::root();
+    let node = outer.child_run(Link::Attached).child();
+    let looks = Cell::new(0);
+    let mut cx = Context::from_waker(Waker::noop());
+    let mut alarm = Alarm::new(&node);
+    let mut polled = || {
+        let poll = alarm.poll(&mut cx, |node| {
+            looks.set(looks.get() + 1);
+            look(node)
+        });
+        (poll.is_ready(), looks.get())
+    };
+    assert!(node.is_silent());
+    assert_eq!(polled(), (false, 0));
+    outer.core.ask(StopRequest::at(SafePoints::ANY), Instant::now);
+    assert!(!node.is_silent());
+    assert_eq!(polled(), (false, 2));
+}
+
+/// S1.7: a deadline that has come is awaited no more: what it changed is seen already.
+#[tokio::test(start_paused = true)]
+async fn a_deadline_that_has_come_is_not_awaited() {
+    let node = Node::root();
+    assert_eq!(node.next_deadline(), None);
+    node.core.ask(StopRequest::at_within(SafePoints::ANY, Grace::from_millis(5)), Instant::now);
+    let deadline = Instant::now() + Duration::from_millis(5);
+    assert_eq!((node.next_deadline(), look(&node)), (Some(deadline), None));
+    advance(Duration::from_millis(5)).await;
+    assert_eq!((node.next_deadline(), look(&node).is_some()), (None, true));
 }
