@@ -48,9 +48,9 @@ pub struct Logged {
 }
 
 /// Anything was asked.
-pub(crate) const ASKED: u32 = 1;
+const ASKED: u32 = 1;
 /// The end is fixed.
-pub(crate) const SETTLED: u32 = 2;
+const SETTLED: u32 = 2;
 
 #[derive(Debug)]
 pub(crate) struct Core {
@@ -65,8 +65,19 @@ impl Core {
 
     /// Acquire: pairs with the release below, so that a seen bit implies a readable log.
     #[inline]
-    pub(crate) fn word(&self) -> u32 {
+    fn word(&self) -> u32 {
         self.word.load(Ordering::Acquire)
+    }
+
+    /// Whether anything was asked.
+    #[inline]
+    pub(crate) fn is_asked(&self) -> bool {
+        self.word() & ASKED != 0
+    }
+
+    /// Whether the end is fixed.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.word() & SETTLED != 0
     }
 
     /// The clock is read under the lock: the order of the log is the order in time.
@@ -103,7 +114,7 @@ impl Core {
 
     /// The demand as it was asked, its deadline not yet held against the clock.
     pub(crate) fn demand(&self) -> Option<Demand> {
-        if self.word() & ASKED == 0 {
+        if !self.is_asked() {
             return None;
         }
         lock(&self.log).last().map(|last| last.joined)
@@ -111,7 +122,7 @@ impl Core {
 
     /// Why what takes effect here does; of a demand that takes effect nowhere yet, why it was asked first.
     pub(crate) fn reason(&self, gate: Option<SafePoints>, now: Instant) -> Option<Reason> {
-        if self.word() & ASKED == 0 {
+        if !self.is_asked() {
             return None;
         }
         let log = lock(&self.log);
@@ -120,7 +131,7 @@ impl Core {
     }
 
     pub(crate) fn log(&self) -> Vec<Logged> {
-        if self.word() & ASKED == 0 { Vec::new() } else { lock(&self.log).clone() }
+        if self.is_asked() { lock(&self.log).clone() } else { Vec::new() }
     }
 }
 

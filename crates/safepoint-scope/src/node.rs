@@ -10,7 +10,7 @@ use std::sync::Arc;
 use tokio::{sync::Notify, time::Instant};
 
 use crate::{
-    core::{ASKED, Core, Filter, Logged, SETTLED},
+    core::{Core, Filter, Logged},
     demand::{Demand, Mode},
     fired::Fired,
     points::SafePoints,
@@ -83,7 +83,7 @@ impl Node {
     pub(crate) fn is_silent(self: &Arc<Self>) -> bool {
         let mut node = self;
         loop {
-            if node.core.word() & ASKED != 0 {
+            if node.core.is_asked() {
                 return false;
             }
             match &node.parent {
@@ -189,7 +189,7 @@ impl Node {
     }
 
     pub(crate) fn is_settled(&self) -> bool {
-        self.core.word() & SETTLED != 0
+        self.core.is_settled()
     }
 
     /// Whether the end of what encloses this node within its run is fixed, so that nothing can be asked of a part.

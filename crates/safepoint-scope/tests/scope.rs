@@ -109,7 +109,7 @@ async fn a_grace_counts_from_the_asking() {
 /// S1.9: each answer of an ask, also after the end; the log keeps all that were in time.
 #[tokio::test]
 async fn an_ask_says_what_it_added() {
-    let (_scope, handle) = Scope::root();
+    let (scope, handle) = Scope::root();
     assert_eq!(handle.stop(StopRequest::at(SafePoints::AFTER_MODEL)), Asked::First);
     assert_eq!(handle.stop(StopRequest::at(SafePoints::AFTER_ALL_CALLS)), Asked::Strengthened);
     assert_eq!(handle.stop(StopRequest::at(SafePoints::AFTER_MODEL)), Asked::NothingAdded);
@@ -119,6 +119,7 @@ async fn an_ask_says_what_it_added() {
     assert_eq!(handle.stop(StopRequest::now()), Asked::TooLate);
     let log = handle.requests();
     assert_eq!(log.iter().map(|logged| logged.seq).collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
+    assert_eq!(scope.requests().len(), log.len());
 }
 
 /// S1.10: a reason keeps who asked, and the first of a cascade.

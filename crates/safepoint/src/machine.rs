@@ -24,6 +24,8 @@ mod answer;
 mod bounds;
 mod call;
 mod kin;
+#[cfg(test)]
+mod made;
 mod round;
 mod rows;
 mod spent;

@@ -4,7 +4,10 @@ use std::{
     cell::Cell,
     future::poll_fn,
     pin::pin,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
     task::{Context, Waker},
     time::Duration,
 };
@@ -13,7 +16,7 @@ use tokio::time::{Instant, advance, timeout};
 
 use super::Alarm;
 use crate::{
-    demand::{Demand, Mode},
+    demand::{Demand, Mode, Reach},
     node::Node,
     points::SafePoints,
     request::{Grace, StopRequest},
@@ -27,9 +30,11 @@ async fn a_deadline_that_comes_after_the_look_is_heard() {
     node.core.ask(StopRequest::at_within(SafePoints::ANY, Grace::from_millis(5)), Instant::now);
     let deadline = node.core.demand().and_then(|demand| demand.deadline).expect("it has a grace");
     let mut alarm = Alarm::new(&node);
+    let looks = AtomicU32::new(0);
     // In a task of its own: the time-out's wake must not be what makes it look again.
     let heard = tokio::spawn(poll_fn(move |cx| {
         alarm.poll(cx, |node| {
+            assert!(looks.fetch_add(1, Ordering::Relaxed) < 100, "it goes round");
             let seen = node.demand().filter(|demand: &Demand| demand.mode == Mode::Now);
             while Instant::now() < deadline {
                 std::hint::spin_loop();
@@ -92,4 +97,37 @@ async fn a_deadline_that_has_come_is_not_awaited() {
     assert_eq!((node.next_deadline(), look(&node)), (Some(deadline), None));
     advance(Duration::from_millis(5)).await;
     assert_eq!((node.next_deadline(), look(&node).is_some()), (None, true));
+}
+
+/// S1.2, S1.7: a deadline that changes nothing for a nested run is not awaited there.
+#[tokio::test(start_paused = true)]
+async fn a_deadline_that_does_not_reach_is_not_awaited() {
+    let within = || StopRequest::at_within(SafePoints::ANY, Grace::from_millis(5));
+    for (link, request, reaches) in [
+        (Link::Attached, within(), true),
+        (Link::Attached, within().reach(Reach::Tree), true),
+        (Link::Background, within(), false),
+        (Link::Background, within().reach(Reach::Tree), true),
+    ] {
+        let outer = Node::root();
+        outer.core.ask(request.clone(), Instant::now);
+        assert_eq!(outer.child_run(link).next_deadline().is_some(), reaches, "{link:?} {request:?}");
+    }
+}
+
+/// S1.7: a waiter looks twice, and then sleeps until the deadline: it does not go round.
+#[tokio::test(start_paused = true)]
+async fn a_waiter_sleeps_until_the_deadline() {
+    let node = Node::root();
+    node.core.ask(StopRequest::at_within(SafePoints::ANY, Grace::from_millis(5)), Instant::now);
+    let (mut alarm, looks, began) = (Alarm::new(&node), Cell::new(0), Instant::now());
+    let heard = poll_fn(|cx| {
+        alarm.poll(cx, |node| {
+            looks.set(looks.get() + 1);
+            assert!(looks.get() <= 4, "it goes round");
+            look(node)
+        })
+    });
+    assert!(timeout(Duration::from_secs(1), heard).await.is_ok());
+    assert_eq!((began.elapsed(), looks.get()), (Duration::from_millis(5), 3));
 }

@@ -8,7 +8,7 @@ use loom::{
 };
 use tokio::time::Instant;
 
-use super::{ASKED, Asked, Core, SETTLED};
+use super::{Asked, Core};
 use crate::{
     demand::Mode,
     fired::{Fired, FiredBy},
@@ -49,7 +49,7 @@ fn loom_a_request_and_the_end_have_one_winner() {
         assert!(thread.join().expect("no panic"));
         assert_eq!(asked == Asked::TooLate, core.demand().is_none());
         assert!(!core.settle());
-        assert_ne!(core.word() & SETTLED, 0);
+        assert!(core.is_settled());
         assert_eq!(core.ask(at_model(), || now), Asked::TooLate);
     });
 }
@@ -62,7 +62,7 @@ fn loom_a_seen_word_implies_a_readable_demand() {
         let core = Arc::new(Core::new());
         let other = Arc::clone(&core);
         let thread = thread::spawn(move || other.ask(at_model(), || now));
-        if core.word() & ASKED != 0 {
+        if core.is_asked() {
             assert!(core.demand().is_some());
             assert!(core.reason(None, now).is_some());
         }

@@ -359,3 +359,6 @@ pub(super) fn describe(result: &Result<ToolResult, TaskEnd>) -> String {
 pub(crate) fn late(call_id: &CallId, what: &str) -> String {
     format!("call {call_id} {what}")
 }
+
+#[cfg(test)]
+mod tests;

@@ -260,3 +260,6 @@ impl Call {
         CallResult::of_text(self.call.id.clone(), &self.call.name, text, Verdict::Bad)
     }
 }
+
+#[cfg(test)]
+mod tests;

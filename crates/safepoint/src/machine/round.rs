@@ -202,3 +202,6 @@ impl Round {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
