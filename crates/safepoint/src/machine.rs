@@ -24,8 +24,6 @@ mod answer;
 mod bounds;
 mod call;
 mod kin;
-#[cfg(test)]
-mod made;
 mod round;
 mod rows;
 mod spent;
@@ -359,3 +357,8 @@ impl Machine {
         }
     }
 }
+
+#[cfg(test)]
+mod made;
+#[cfg(test)]
+mod tests;
