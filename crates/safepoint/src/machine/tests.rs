@@ -390,9 +390,9 @@ async fn a_question_of_a_running_call_leaves_it_running() {
 async fn a_child_that_waits_is_known_by_its_questions() {
     let mut told = Told::begun(Machine::new()).await;
     told.said(1, message("so", &["c0"]), Wholeness::Whole).await;
-    assert!(!told.machine.has_child_to_go_on());
+    assert_eq!(told.machine.runs_to_go_on().next(), None);
     told.started("c0", WorkKind::Child).await;
-    assert!(told.machine.has_child_to_go_on());
+    assert!(told.machine.runs_to_go_on().eq([&CallId::from("c0")]));
     let (call_id, approvals) = (CallId::from("c0"), vec![question("q")]);
     told.tell(Fact::ChildSuspended { call_id: call_id.clone(), child: costing(2.0), approvals }).await;
     assert_eq!((told.machine.suspended().count(), told.machine.cost(None)), (1, 2.0));

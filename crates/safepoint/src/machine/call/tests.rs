@@ -197,9 +197,9 @@ fn a_closed_call_says_what_is_known() {
     }
 }
 
-/// S8.3, S7.3: a run goes on with its call where that was cut, and not where it has suspended itself or was never begun.
+/// S8.3, S7.3: a run goes on with its call where that waits or was cut, and not where it was never begun or a person ended it.
 #[test]
-fn a_run_goes_on_with_the_call_that_was_cut() {
+fn a_run_goes_on_with_the_call_that_waits_or_was_cut() {
     let again = Step::Again { args: json!(1), questions: Questions::Keep };
     for (step, goes_on) in [
         (ended("c0", STOPPED, BY_RUN), true),
@@ -209,7 +209,7 @@ fn a_run_goes_on_with_the_call_that_was_cut() {
         (again, true),
         (cleared(Questions::Keep), true),
         (Step::Wanted, false),
-        (suspended(&["q"]), false),
+        (suspended(&["q"]), true),
         (Step::Lost, false),
     ] {
         let plain = call(None, step);

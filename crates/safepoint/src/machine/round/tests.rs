@@ -212,10 +212,10 @@ fn a_round_is_taken_up_call_by_call() {
     let mut round = round("cwe");
     round.reopen(OnUnknown::Tell);
     assert_eq!(round.due(4, SafePoints::ANY), Due::Judge(vec![0, 1]));
-    assert!(!round.has_run_to_go_on());
+    assert!(round.runs_to_go_on().next().is_none());
     round.change(0, |call| {
         call.step = Step::Running;
         call.run = Some(json!(1));
     });
-    assert!(round.has_run_to_go_on());
+    assert!(round.runs_to_go_on().map(|call| call.call.id.as_str()).eq(["c0"]));
 }
