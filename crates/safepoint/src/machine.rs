@@ -285,9 +285,7 @@ impl Machine {
 
     fn call_ended(&mut self, report: &CallReport, result: &CallResult) {
         self.effect = self.effect.and(report.effect);
-        if let Some(child) = &report.child {
-            self.used_below(child);
-        }
+        report.child.iter().for_each(|child| self.used_below(child));
         self.change(&report.call_id, |call| {
             if report.status == CallStatus::NotStarted {
                 // It was announced and then not let pass: nothing of the round has begun with it.
@@ -358,7 +356,5 @@ impl Machine {
     }
 }
 
-#[cfg(test)]
-mod made;
 #[cfg(test)]
 mod tests;

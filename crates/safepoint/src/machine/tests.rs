@@ -4,11 +4,9 @@ use jiff::Timestamp;
 use safepoint_scope::{Code, Reach};
 use serde_json::json;
 
-use super::{
-    made::{child, ended, question, tool_call},
-    *,
-};
+use super::*;
 use crate::{
+    approval::Decision,
     event::{Answered, Extent, RunLimits, Source},
     history::Tail,
     ids::{ApprovalId, Path, RunId, SteerId},
@@ -19,6 +17,10 @@ use crate::{
     tool::EffectClass,
     usage::{Beyond, Price},
 };
+
+pub(super) mod made;
+
+use made::{child, ended, question, tool_call};
 
 const AT_ALL: SafePoints = SafePoints::AFTER_ALL_CALLS;
 const AT_MODEL: SafePoints = SafePoints::AFTER_MODEL;
@@ -355,6 +357,10 @@ async fn a_dead_attempt_counts_in_the_next() {
         (told.machine.worked_before(), told.machine.phase()),
         (Duration::from_millis(8), "not yet started")
     );
+    let receipt = costing(0.0).receipt.expect("it has one");
+    told.tell(Fact::Settled { receipt, error: None }).await;
+    told.opened(4, None, Some(price)).await;
+    assert_eq!((told.machine.worked_before(), told.machine.untold().cost), (Duration::from_millis(17), 0.0));
 }
 
 /// S8.4: a question that a running call puts is the call's own, which goes on running.
@@ -369,7 +375,10 @@ async fn a_question_of_a_running_call_leaves_it_running() {
         (told.machine.boundary(), told.due(None, Steered::No)),
         (Some(SafePoints::ANY), Due::Settle(Ending::Suspended))
     );
-    assert_eq!(told.due(at(AT_MODEL), Steered::No), Due::Settle(Ending::Stopped));
+    assert_eq!(told.due(at(AT_ALL), Steered::No), Due::Settle(Ending::Stopped), "a safe point for every set");
+    let (id, call_id) = (ApprovalId::from("before"), CallId::from("c0"));
+    told.tell(Fact::ApprovalClosed { id, call_id, answer: Answered::Decided(Decision::Approve) }).await;
+    assert_eq!(told.due(None, Steered::No), Due::Judge(vec![0]));
     told.started("c0", WorkKind::Body).await;
     assert!(!told.machine.waits_for_a_person(0, 1));
     for id in ["one", "two"] {

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::*;
 use crate::{
     approval::Covers,
-    machine::made::{child, ended, question, tool_call},
+    machine::tests::made::{child, ended, question, tool_call},
 };
 
 const STOPPED: CallStatus = CallStatus::Stopped;

@@ -6,7 +6,7 @@ use super::*;
 use crate::{
     machine::{
         Questions,
-        made::{child, ended, question, tool_call},
+        tests::made::{child, ended, question, tool_call},
     },
     message::Block,
     receipt::{CallStatus, StoppedBy},

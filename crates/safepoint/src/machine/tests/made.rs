@@ -3,19 +3,19 @@
 use jiff::Timestamp;
 use serde_json::json;
 
-use super::Step;
 use crate::{
     approval::{ApprovalRequest, Holds, Question},
     ids::{ApprovalId, CallId, Path},
+    machine::Step,
     message::{CallResult, ToolCall, Verdict},
     receipt::{CallReport, CallStatus, ChildReport, Effect, StoppedBy, WorkKind},
 };
 
-pub(super) fn tool_call(id: &str) -> ToolCall {
+pub(in crate::machine) fn tool_call(id: &str) -> ToolCall {
     ToolCall { id: CallId::from(id), name: "work".into(), args: "{}".into() }
 }
 
-pub(super) fn question(id: &str) -> ApprovalRequest {
+pub(in crate::machine) fn question(id: &str) -> ApprovalRequest {
     ApprovalRequest {
         id: ApprovalId::from(id),
         path: Path::default(),
@@ -31,11 +31,11 @@ pub(super) fn question(id: &str) -> ApprovalRequest {
     }
 }
 
-pub(super) fn child() -> ChildReport {
+pub(in crate::machine) fn child() -> ChildReport {
     ChildReport { path: Path::default(), work: WorkKind::Child, receipt: None, cost: 0.0 }
 }
 
-pub(super) fn ended(id: &str, status: CallStatus, by: Option<StoppedBy>) -> Step {
+pub(in crate::machine) fn ended(id: &str, status: CallStatus, by: Option<StoppedBy>) -> Step {
     let report = CallReport {
         call_id: CallId::from(id),
         name: "work".into(),
