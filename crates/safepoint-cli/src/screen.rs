@@ -124,6 +124,16 @@ impl Screen {
         self.printer.print(Piece::Said(Arc::clone(text)));
     }
 
+    /// Somebody stops at once and waits for nothing: what of the text a terminal has not shown yet is only counted.
+    pub(crate) fn hurry(&self) {
+        self.printer.hurry();
+    }
+
+    /// What is said from now on is shown.
+    pub(crate) fn calm(&self) {
+        self.printer.calm();
+    }
+
     /// Ends the line of the text, if it has begun one.
     pub(crate) fn end_line(&self) {
         let mut state = self.lock();

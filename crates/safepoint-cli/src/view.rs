@@ -130,6 +130,16 @@ impl View {
         ));
     }
 
+    /// A turn begins: all of its text is shown.
+    pub(crate) fn begins(&self) {
+        self.screen.calm();
+    }
+
+    /// Somebody stops at once: text that a terminal has not shown yet is only counted.
+    pub(crate) fn hurry(&self) {
+        self.screen.hurry();
+    }
+
     /// Says again what is running: seconds have passed.
     pub(crate) fn live(&self, handle: &RunHandle) {
         if self.screen.is_live() {
@@ -140,6 +150,9 @@ impl View {
 
     /// Says at once that a stop was asked, and what it waits for; a live line says it by itself.
     pub(crate) fn asked(&self, strength: Strength) {
+        if strength == Strength::Now {
+            self.hurry();
+        }
         if self.screen.is_live() {
             return;
         }

@@ -3,9 +3,14 @@
 //! **Invariants**
 //! - Where stdout and stderr are one terminal, everything is written in the order in which it was said.
 //! - Where they are not, what is for people is written at once: it does not wait behind a stdout that nobody reads.
+//! - Whoever hurries on a terminal does not wait for text that was said before: what of it is not shown is counted.
 //! - What stdout refuses first is what its reader is said to be; after that nothing is written to it.
 
-use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{
+    Arc, Mutex, MutexGuard, PoisonError,
+    atomic::{AtomicBool, Ordering},
+    mpsc,
+};
 
 use tokio::sync::watch;
 
@@ -14,10 +19,18 @@ use super::{Piece, Stream, Unwritten, put};
 /// Writes to stdout and stderr.
 pub(crate) struct Printer {
     /// None: no more is to be written.
-    pieces: Mutex<Option<mpsc::Sender<(Stream, Piece)>>>,
+    pieces: Mutex<Option<mpsc::Sender<Sent>>>,
     /// What stdout refused first.
     refused: watch::Receiver<Option<Unwritten>>,
     order: Order,
+    hurries: Arc<AtomicBool>,
+}
+
+/// What comes to the thread.
+enum Sent {
+    Piece(Stream, Piece),
+    /// Nobody hurries any more.
+    Calm,
 }
 
 /// Whether the two outputs are seen together. Exhaustive: they are or they are not.
@@ -31,17 +44,47 @@ pub(crate) enum Order {
 
 impl Printer {
     pub(crate) fn start(order: Order) -> Self {
-        let (pieces, received) = mpsc::channel::<(Stream, Piece)>();
+        let (pieces, received) = mpsc::channel::<Sent>();
         let (tell, refused) = watch::channel(None);
+        let hurries = Arc::new(AtomicBool::new(false));
+        let hurried = Arc::clone(&hurries);
         std::thread::spawn(move || {
-            for (stream, piece) in received {
+            let mut passed_over = 0;
+            for sent in received {
+                let Sent::Piece(stream, piece) = sent else {
+                    hurried.store(false, Ordering::Relaxed);
+                    continue;
+                };
+                if let Piece::Said(text) = &piece
+                    && order == Order::Together
+                    && hurried.load(Ordering::Relaxed)
+                {
+                    passed_over += text.len();
+                    continue;
+                }
+                if passed_over > 0 {
+                    tell_passed_over(std::mem::take(&mut passed_over));
+                }
                 let is_refused = stream == Stream::Out && tell.borrow().is_some();
                 if !is_refused && let (Err(why), Stream::Out) = (put(stream, &piece), stream) {
                     tell.send_replace(Some(why));
                 }
             }
+            if passed_over > 0 {
+                tell_passed_over(passed_over);
+            }
         });
-        Self { pieces: Mutex::new(Some(pieces)), refused, order }
+        Self { pieces: Mutex::new(Some(pieces)), refused, order, hurries }
+    }
+
+    /// A terminal is shown no text of a model, also none that waits here, until [`Self::calm`].
+    pub(crate) fn hurry(&self) {
+        self.hurries.store(true, Ordering::Relaxed);
+    }
+
+    /// What is said from now on is shown.
+    pub(crate) fn calm(&self) {
+        self.put_in(Sent::Calm);
     }
 
     /// For whoever reads stdout.
@@ -87,14 +130,24 @@ impl Printer {
     }
 
     fn send(&self, stream: Stream, piece: Piece) {
+        self.put_in(Sent::Piece(stream, piece));
+    }
+
+    fn put_in(&self, sent: Sent) {
         if let Some(pieces) = self.lock().as_ref()
-            && pieces.send((stream, piece)).is_err()
+            && pieces.send(sent).is_err()
         {
             // It is being finished.
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<mpsc::Sender<(Stream, Piece)>>> {
+    fn lock(&self) -> MutexGuard<'_, Option<mpsc::Sender<Sent>>> {
         self.pieces.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn tell_passed_over(bytes: usize) {
+    let words = format!("\n[{bytes} bytes of text that came before the stop are not shown]\n");
+    // Where nobody reads it, there is nobody to tell.
+    drop(put(Stream::Err, &Piece::Words(words)));
 }

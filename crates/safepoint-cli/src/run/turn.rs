@@ -65,6 +65,7 @@ impl Turn<'_> {
 
     /// Shows events until the run has settled; signals and a lost reader are acted on at once.
     pub(super) async fn follow(&mut self) {
+        self.view.begins();
         let mut events = self.handle.events();
         let mut closed = std::pin::pin!(self.view.closed());
         let mut reader = Reader::There;
@@ -125,6 +126,7 @@ impl Turn<'_> {
                 // Losing this branch loses nothing: the signal stays pending.
                 heard = self.signals.heard() => {
                     self.asked(heard);
+                    self.view.hurry();
                     leave.get_or_insert(Instant::now() + LAST_CAP);
                 }
                 // Losing this one loses nothing: quiet can be awaited again.

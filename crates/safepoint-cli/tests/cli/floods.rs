@@ -148,3 +148,22 @@ fn a_chat_that_draws_a_flood_is_ended_by_a_signal() {
         assert!(after - before < LITTLE, "{ends:?}: it took {:?} of the processor", after - before);
     }
 }
+
+/// S12.5: text that a slow terminal has not shown when somebody stops at once is counted and not waited for.
+#[test]
+fn text_that_a_terminal_has_yet_to_show_holds_up_no_stop() {
+    let runtime = Runtime::new().unwrap();
+    let flood = runtime.block_on(Flood::start(Wire::OpenAi, Field::Text, 4 << 10)).unwrap();
+    let args = ["run", "go", "--base-url", &flood.url(), "--model", "openai:m"];
+    let mut run = Terminal::spawn(&args, &[("TERM", "xterm")]);
+    let unread = run.unread();
+    runtime.block_on(flood.until(8 * MIB)).unwrap();
+    // Two that are not taken for one.
+    run.signal(Signal::INT);
+    run.signal(Signal::TERM);
+    drop(unread);
+    let (_, screen) = run.end();
+    assert!(screen.contains("of text that came before the stop are not shown"), "{screen}");
+    let shown = u64::try_from(run.raw().len()).unwrap();
+    assert!(shown < 4 * MIB, "{shown}");
+}

@@ -100,6 +100,11 @@ impl Terminal {
         self.seen.0.lock().unwrap().screen.screen().contents()
     }
 
+    /// As long as this is held, nobody reads what the terminal is to show.
+    pub(crate) fn unread(&self) -> impl Drop {
+        self.seen.0.lock().unwrap()
+    }
+
     pub(crate) fn raw(&self) -> String {
         String::from_utf8_lossy(&self.seen.0.lock().unwrap().raw).into_owned()
     }
