@@ -17,6 +17,7 @@ use crate::{
     steer::When,
 };
 
+mod asked;
 mod holds;
 mod witness;
 mod world;
