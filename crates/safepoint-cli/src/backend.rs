@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use safepoint::{Agent, receipt::Grade};
 use safepoint_remote::{a2a::A2a, acp::Acp, responses::Responses};
-use safepoint_tools::process::Processes;
+use safepoint_tools::process::{Processes, Service};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -32,6 +32,13 @@ pub(crate) struct Known {
     /// The variable that holds the token of an A2A agent or the key of a provider, or that an ACP agent is given
     #[arg(long, value_name = "NAME", requires = "backend")]
     pub(crate) backend_key_env: Option<String>,
+    /// The way in which an ACP agent is told who asks, where it wants to know: one of those that it names itself
+    #[arg(long, value_name = "WAY", requires = "backend")]
+    pub(crate) backend_auth: Option<String>,
+    /// A service of this machine that an ACP agent calls and that does no work of its own, such as a server of models:
+    /// PORT, HOST:PORT or the path of a socket; may be given several times
+    #[arg(long, value_name = "PLACE", requires = "backend")]
+    pub(crate) backend_calls: Vec<String>,
 }
 
 /// What a stop does there. Exhaustive: the three grades.
@@ -62,6 +69,12 @@ pub(crate) async fn choose(args: &AgentArgs, processes: &Processes) -> anyhow::R
             }
             if let (Some(name), Some(key)) = (&args.known.backend_key_env, args.known.key()?) {
                 agent = agent.env(name, key);
+            }
+            if let Some(way) = &args.known.backend_auth {
+                agent = agent.authenticate(way);
+            }
+            for service in args.known.services()? {
+                agent = agent.calls(service);
             }
             if let Some(folder) = beside(args, ".acp") {
                 agent = agent.remember_in(folder);
@@ -147,6 +160,12 @@ impl Known {
         let Some(name) = &self.backend_key_env else { return Ok(None) };
         let value = std::env::var(name);
         value.map(Some).map_err(|_unset| Usage(format!("--backend-key-env {name}: it is not set")))
+    }
+
+    /// What an agent calls that does no work of its own.
+    fn services(&self) -> Result<Vec<Service>, Usage> {
+        let read = |place: &String| place.parse().map_err(|error| Usage(format!("--backend-calls: {error}")));
+        self.backend_calls.iter().map(read).collect()
     }
 
     fn grade(&self) -> Grade {

@@ -7,6 +7,10 @@ pub(crate) fn here(code: &str, hint: &str) -> String {
     let flags = match code {
         "context_window" => "--window TOKENS says it, --on-full drop or summarise what happens",
         "provider" if hint.contains("API key") => "--api-key-env NAME names another variable",
+        "tool" if hint.contains("one of its ways") => "--backend-auth WAY names one",
+        "tool" if hint.contains("by a rule") => {
+            "[[rules]] of the configuration allow it, --approve auto allows all"
+        }
         _ => return hint.to_owned(),
     };
     format!("{hint} ({flags})")
@@ -31,6 +35,7 @@ mod tests {
     fn a_hint_names_the_flags_of_this_command_line() {
         assert!(here("context_window", "name its window").ends_with("what happens)"));
         assert!(here("provider", "check the API key").contains("--api-key-env"));
+        assert!(here("tool", "name one of its ways: pass").ends_with("(--backend-auth WAY names one)"));
         assert_eq!(here("provider", "try again later"), "try again later");
     }
 }

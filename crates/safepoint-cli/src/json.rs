@@ -97,6 +97,12 @@ impl Lines {
             EventKind::Progress { call_id, text } => {
                 ("call_progress", json!({"call_id": call_id, "text": text}))
             }
+            EventKind::Notice { call_id, text } => ("call_notice", json!({"call_id": call_id, "text": text})),
+            EventKind::Ruled { call_id, ruled } => (
+                "approval_ruled",
+                json!({"call_id": call_id, "name": ruled.tool, "what": ruled.what,
+                    "permission": ruled.permission, "by": ruled.by}),
+            ),
             EventKind::Missed { count } => ("missed", json!({"count": count})),
             EventKind::Late(what) => ("late", json!({"what": what})),
             EventKind::Quiet(receipt) => {

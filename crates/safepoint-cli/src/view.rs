@@ -71,6 +71,8 @@ impl View {
                 self.screen.note(&format!("{from} could not answer ({error}); asking {to}"));
             }
             EventKind::Missed { count } => self.screen.note(&missed(*count)),
+            EventKind::Notice { text, .. } => self.screen.note(&format!("  {text}")),
+            EventKind::Ruled { ruled, .. } => self.screen.note(&format!("  {ruled}")),
             EventKind::Fact(fact) => self.fact(fact),
             _ => {}
         }
@@ -140,6 +142,17 @@ impl View {
         self.screen.hurry();
     }
 
+    /// What ran in the background when the turn's work was over: it does not outlive it, and that is said.
+    fn ended_with(&self, receipt: &Receipt) {
+        for process in receipt.calls.iter().flat_map(|call| &call.processes) {
+            let by_us = process.left_behind.iter().filter(|left| !process.ended_with.contains(left));
+            let ended: Vec<&str> = process.ended_with.iter().chain(by_us).map(String::as_str).collect();
+            if !ended.is_empty() {
+                self.screen.note(&format!("  ended with the turn: {}", ended.join(", ")));
+            }
+        }
+    }
+
     /// Says again what is running: seconds have passed.
     pub(crate) fn live(&self, handle: &RunHandle) {
         if self.screen.is_live() {
@@ -190,7 +203,7 @@ impl View {
         }
         self.screen.end_line();
         match outcome {
-            Outcome::Done(_) => {}
+            Outcome::Done(_) => self.ended_with(receipt),
             Outcome::Stopped(_) | Outcome::Suspended(_) => {
                 self.screen.note(&receipt.to_string());
             }

@@ -11,7 +11,7 @@ use std::{
 };
 
 use rustix::process::{Pid, Signal, kill_process};
-use safepoint_testkit::acp::{self, ASKED, Keeps, Manners};
+use safepoint_testkit::acp::{self, ASKED, Door, Hub, Keeps, Manners};
 use safepoint_testkit::wait::until;
 use serde_json::Value;
 
@@ -48,9 +48,14 @@ impl Place {
 
     /// Our binary, with an agent as its backend where it runs something.
     fn safepoint(&self, args: &[&str]) -> Command {
+        self.safepoint_with(args, Manners { keeps: Keeps::Load, ..Manners::default() })
+    }
+
+    /// The same, of an agent with these manners.
+    fn safepoint_with(&self, args: &[&str], manners: Manners) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_safepoint"));
         command.args(args).env_clear().env("PATH", std::env::var("PATH").unwrap_or_default());
-        let manners = Manners { log: Some(self.log()), keeps: Keeps::Load, ..Manners::default() };
+        let manners = Manners { log: Some(self.log()), ..manners };
         command.env(ASKED, manners.to_json()).env("HOME", self.folder.path());
         if args[0] == "run" || args[0] == "resume" {
             let agent = std::env::current_exe().unwrap();
@@ -205,4 +210,95 @@ fn work_that_a_kill_cut_off_is_not_asked_for_again() {
     assert!(said.contains("did not come to its end") && said.contains("effects are unknown"), "{said}");
     assert_eq!(place.received("session/prompt"), 1, "nothing is repeated");
     until("nothing is left", || place.alive().is_empty());
+}
+
+/// A hub that lives already.
+fn hub(place: &Place) -> Hub {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "this_program_is_an_agent_when_it_is_asked_to_be", "--nocapture"]);
+    Hub::start(command, place.folder.path())
+}
+
+/// S10.60, S10.61 / cline hub: a person and a program are told who may go on with the work; not of a service that is named.
+#[test]
+fn a_daemon_that_goes_on_with_the_work_is_named() {
+    let place = Place::new();
+    let hub = hub(&place);
+    for (args, is_named) in [
+        (vec!["run", "hand"], true),
+        (vec!["run", "hand", "--json"], true),
+        (vec!["run", "hand", "--backend-calls", &hub.path()], false),
+    ] {
+        let before = place.account().iter().filter(|got| got["begun"].is_number()).count();
+        let manners = Manners { hub: Some(hub.path()), ..Manners::default() };
+        let run = place.safepoint_with(&args, manners).spawn().unwrap();
+        let begun = || place.account().iter().filter(|got| got["begun"].is_number()).count();
+        until("its work has begun", || begun() > before);
+        kill_process(Pid::from_child(&run), Signal::INT).unwrap();
+        let output = run.wait_with_output().unwrap();
+        hub.goes_on();
+        assert_eq!(output.status.code(), Some(130), "{output:?}");
+        let said = text(&output.stderr);
+        if args.contains(&"--json") {
+            let receipt = &last_line(&output)["receipt"];
+            assert!(receipt["quiet"].is_null(), "{receipt}");
+            let names = receipt["calls"][0]["remote"]["outside"]["named"].to_string();
+            assert!(names.contains(&format!("(pid {})", hub.pid())), "{names}");
+        } else if is_named {
+            let who = format!("(pid {}), which is not ours and MAY GO ON", hub.pid());
+            assert!(
+                said.contains(&who) && said.contains("NOT QUIET") && !said.contains("nothing of it is"),
+                "{said}"
+            );
+        } else {
+            assert!(said.contains("quiet: nothing of it is running"), "{said}");
+        }
+    }
+    let output = place.output(&["run", "x", "--backend-calls", "somewhere"]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+}
+
+/// S10.65, S10.66, S10.67, S10.68: what a person should know stands in text, and in JSON.
+#[test]
+fn what_a_person_should_know_is_a_line() {
+    let place = Place::new();
+    let run = |args: &[&str], keeps| {
+        place.safepoint_with(args, Manners { keeps, ..Manners::default() }).output().unwrap()
+    };
+    let output = run(&["run", "shy"], Keeps::Load);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(
+        said.contains("asked for acp/execute (Pay the rent): denied since nobody can be asked here"),
+        "{said}"
+    );
+    assert!(said.contains("was refused by the approval rule") && said.contains("--approve auto"), "{said}");
+    let output = run(&["run", "ask", "--approve", "auto", "--json"], Keeps::Load);
+    let lines = text(&output.stdout);
+    assert!(lines.contains("\"type\":\"approval_ruled\"") && lines.contains("\"by\":\"auto\""), "{lines}");
+
+    let said = text(&run(&["run", "serve"], Keeps::Load).stderr);
+    assert!(said.contains("ended with the turn: sleep (pid "), "{said}");
+
+    let store = place.folder.path().join("store.db");
+    let kept = ["run", "count", "--session", "s", "--store", store.to_str().unwrap()];
+    assert!(run(&kept, Keeps::Nothing).status.success());
+    let output = run(&kept, Keeps::Nothing);
+    assert!(
+        text(&output.stderr).contains("cannot take up its sessions: it knows of what was said before only"),
+        "{output:?}"
+    );
+}
+
+/// S10.63: an agent that wants to know who asks is told by the option that the hint names.
+#[test]
+fn a_hint_names_an_option_that_exists() {
+    let place = Place::new();
+    let run = |args: &[&str]| {
+        place.safepoint_with(args, Manners { door: Door::Locked, ..Manners::default() }).output().unwrap()
+    };
+    let said = text(&run(&["run", "say in"]).stderr);
+    assert!(said.contains("pass (--backend-auth WAY names one)"), "{said}");
+    let output = run(&["run", "say in", "--backend-auth", "pass"]);
+    assert_eq!((output.status.code(), text(&output.stdout).trim()), (Some(0), "in"), "{output:?}");
 }

@@ -34,7 +34,7 @@ use safepoint::{
     remote::{Brief, Line, Remote, RemoteSpec},
     tool::{Cx, EffectClass},
 };
-use safepoint_tools::process::{CommandSpec, Environment, Output, Processes, Stdin};
+use safepoint_tools::process::{CommandSpec, Environment, Output, Processes, Service, Stdin};
 
 use crate::known::Known;
 
@@ -58,6 +58,7 @@ pub struct Acp {
     site: Site,
     start: Duration,
     known: Arc<Known>,
+    services: Vec<Service>,
 }
 
 /// How its process is started, and what it is told first.
@@ -94,7 +95,7 @@ impl Acp {
         let processes = Processes::new(format!("acp_{}", uuid::Uuid::new_v4().simple()));
         let (env, environment) = (Vec::new(), None);
         let site = Site { program, args, env, environment, cwd: None, method: None, processes };
-        Self { spec, site, start: limits::START, known: Arc::default() }
+        Self { spec, site, start: limits::START, known: Arc::default(), services: Vec::new() }
     }
 
     /// Adds arguments of the program.
@@ -170,6 +171,15 @@ impl Acp {
         self
     }
 
+    /// Declares a service of this machine that the agent calls and that does no work of its own, such as a server of models:
+    /// that it goes on does not keep a run from being quiet. Of anything else that the agent holds a connection to when it
+    /// is stopped, and that is not ours, the receipt says that it may go on.
+    #[must_use]
+    pub fn calls(mut self, service: Service) -> Self {
+        self.services.push(service);
+        self
+    }
+
     /// Remembers in this folder which of the agent's sessions a conversation is, so that it goes on in the same one also
     /// after a restart. Default: remembered as long as this lives.
     #[must_use]
@@ -223,6 +233,7 @@ impl Remote for Acp {
             start: self.start,
             stop: self.spec.stop_within,
             known: Arc::clone(&self.known),
+            services: self.services.clone().into(),
             conversation: brief.conversation.clone(),
             cx: cx.clone(),
         };

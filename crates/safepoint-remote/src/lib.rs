@@ -20,7 +20,8 @@
 //! 4. `Line::answer`: a decision as the peer's protocol says it.
 //! 5. `Line::stop`: tell the peer, answer its open questions by its own word for it, and say what it said: only a
 //!    terminal state, or a process that is gone, is `Told::confirmed`. A peer that took note is `Told::acknowledged`; if
-//!    it ends later, `Line::next` says `Said::Ended`.
+//!    it ends later, `Line::next` says `Said::Ended`, or
+//!    `Said::Parted` where more is to be said of that.
 //! 6. Put it through `safepoint_testkit::backend_suite`, against a peer whose own account says whether work goes on: the
 //!    grade is measured, and a wrong one fails.
 //! 7. Name it in `backend.rs` of the command line, for `--backend KIND:WHERE`.

@@ -8,6 +8,8 @@ mod acp {
 
     mod asks;
     mod conversations;
+    mod ends;
+    mod outside;
     mod stops;
     mod suite;
     mod turns;

@@ -31,6 +31,7 @@ enum Cause {
     Error,
     TimeLimit,
     Unreachable,
+    Denied,
 }
 
 /// What a failure left behind in the world.
@@ -77,6 +78,20 @@ impl Failure {
     #[must_use]
     pub fn is_unreachable(&self) -> bool {
         self.cause == Cause::Unreachable
+    }
+
+    /// Says that what the work needed was not allowed: the call is then *denied*, not *failed* (S4.1). What it did
+    /// before that is not known.
+    #[must_use]
+    pub fn denied(mut self) -> Self {
+        self.cause = Cause::Denied;
+        self
+    }
+
+    /// Whether what the work needed was not allowed.
+    #[must_use]
+    pub fn is_denied(&self) -> bool {
+        self.cause == Cause::Denied
     }
 
     /// Says what to do about it: told beside the message, to the model and to people.

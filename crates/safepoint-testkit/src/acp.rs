@@ -10,12 +10,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 mod brain;
+mod hub;
 mod say;
 mod stdio;
 mod turn;
 mod work;
 
 pub use crate::mcp::{now_ns, read_log};
+pub use hub::Hub;
 pub use turn::WORDS;
 pub use work::{Work, work};
 
@@ -35,6 +37,8 @@ pub struct Manners {
     /// Where it writes down what it received and did, a JSON object a line: `{at_ns, got}`. Of its work it writes
     /// `{"begun": PID}` and `{"ended": PID}`; see [`work`].
     pub log: Option<PathBuf>,
+    /// Where the [`Hub`] is that it hands its work to: its path, or its address.
+    pub hub: Option<String>,
     /// What every prompt is taken as, whatever it says.
     pub word: Option<String>,
     /// What is under way ends by itself, with the answer `finished`, as soon as there is a file here.
@@ -71,6 +75,10 @@ pub enum Keeps {
     Load,
     /// `session/resume`: it tells nothing of it.
     Resume,
+    /// It offers both, and has only `session/load`.
+    OnlyLoad,
+    /// It offers both, and has neither.
+    Neither,
 }
 
 /// Whether it wants to know who asks. Exhaustive: an agent is told one of these.
@@ -84,12 +92,15 @@ pub enum Door {
     Locked,
 }
 
-/// Serves over standard input and output until the input ends, and then ends the process, if [`ASKED`] is set; else
-/// returns at once.
+/// Serves over standard input and output until the input ends, and then ends the process, if [`ASKED`] is set; is a
+/// [`Hub`] for ever, if it was started as one; else returns at once.
 ///
 /// # Panics
 /// If what is asked is no [`Manners`].
 pub fn serve_if_asked() {
+    if let Some(folder) = std::env::var_os(hub::ASKED) {
+        hub::serve(folder.as_ref());
+    }
     let Ok(manners) = std::env::var(ASKED) else { return };
     let manners = serde_json::from_str(&manners).expect("the variable holds manners");
     stdio::serve(manners);

@@ -28,6 +28,7 @@ use std::{
 mod abandoned;
 mod child;
 mod climb;
+mod contacts;
 mod enclosed;
 mod environment;
 mod error;
@@ -58,6 +59,7 @@ mod witness;
 
 pub use abandoned::reap_abandoned;
 pub use child::Process;
+pub use contacts::{Contact, Contacts, Members, NoService, Service, Sight};
 pub use enclosed::{Enclosure, enclosing_run};
 pub use environment::{Environment, holds_secret, is_secret};
 pub use error::SpawnError;
@@ -69,7 +71,7 @@ pub use secrecy::keep_secrets;
 pub use spec::{Background, COMMAND_MARK, CommandSpec, ControlGroups, Ladder, Output, RUN_MARK, Stdin};
 pub use survivors::{Reaped, reap_survivors};
 
-pub(crate) use receipt::names;
+pub use receipt::names;
 
 use safepoint::{Cx, Scope};
 use tokio::sync::watch;

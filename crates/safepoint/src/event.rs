@@ -11,7 +11,7 @@ use crate::{
     history::{History, Repair, Shortened},
     ids::{ApprovalId, CallId, Path, RunId},
     message::{AssistantMessage, CallResult},
-    receipt::{CallReport, ChildReport, ModelReport, Receipt, RequestReport, WorkKind},
+    receipt::{CallReport, ChildReport, ModelReport, Receipt, RequestReport, RuledReport, WorkKind},
     tool::EffectClass,
     usage::Usage,
 };
@@ -276,6 +276,20 @@ pub enum EventKind {
         /// In its words.
         text: String,
     },
+    /// What a person should know of a call that runs.
+    Notice {
+        /// The call.
+        call_id: CallId,
+        /// What.
+        text: String,
+    },
+    /// Policy has decided about something that a call asked while it runs; no person was asked.
+    Ruled {
+        /// The call.
+        call_id: CallId,
+        /// What was decided, and by what.
+        ruled: Box<RuledReport>,
+    },
     /// What was used so far.
     Usage(Usage),
     /// This reader lagged behind; the recorded facts hold what the missed deltas said.
@@ -301,6 +315,8 @@ impl Shown for EventKind {
             Self::Fact(_)
             | Self::Retrying { .. }
             | Self::FailedOver { .. }
+            | Self::Notice { .. }
+            | Self::Ruled { .. }
             | Self::Missed { .. }
             | Self::Quiet(_)
             | Self::Late(_) => false,
@@ -315,6 +331,8 @@ impl Shown for EventKind {
             | Self::Usage(_)
             | Self::Retrying { .. }
             | Self::FailedOver { .. }
+            | Self::Notice { .. }
+            | Self::Ruled { .. }
             | Self::Missed { .. }
             | Self::Quiet(_)
             | Self::Late(_) => 0,

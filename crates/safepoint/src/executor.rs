@@ -104,6 +104,7 @@ pub(crate) async fn supervise(
     };
     ending.name_stop(&scope, (&job.run, job.board.ends()));
     ending.name_remote(job.board.see_remote());
+    ending.ruled = job.board.take_ruled();
     ending.judge_effect(spec.effect);
     ending.started_at = Some(job.started_at);
     ending.finish(job.board.take_emitted());

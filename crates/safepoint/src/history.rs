@@ -34,6 +34,15 @@ pub enum Entry {
     },
 }
 
+/// Something that was said before in a conversation. Exhaustive: by a person, or by the agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Earlier {
+    /// By a person.
+    Person(String),
+    /// By the agent: an answer, or what it had said when its work was cut off.
+    Agent(String),
+}
+
 /// A conversation: cheap to clone, growing at its end, with at most one open end.
 ///
 /// Obtained from [`Outcome::history`](crate::Outcome::history), stored by you if you like (it is `serde`), and handed

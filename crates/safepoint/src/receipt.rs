@@ -14,11 +14,13 @@ use crate::{
 mod child;
 mod remote;
 mod request;
+mod ruled;
 mod show;
 
 pub use child::{ChildReport, WorkKind};
-pub use remote::{Grade, RemoteReport, RemoteStop};
+pub use remote::{Grade, Outside, RemoteReport, RemoteStop};
 pub(crate) use request::TookEffect;
+pub use ruled::{Permission, Policy, RuledReport};
 
 /// What a call came to (S4.1). Exhaustive: a reader must tell each of them apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -102,6 +104,9 @@ pub struct CallReport {
     pub processes: Vec<ProcessReport>,
     /// Its clean-ups.
     pub cleanups: Vec<CleanupReport>,
+    /// What policy decided about what it asked while it ran.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ruled: Vec<RuledReport>,
     /// The run that was its work, where it was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub child: Option<ChildReport>,
@@ -133,6 +138,9 @@ pub struct ProcessReport {
     pub signals: Vec<String>,
     /// What it had left behind and was killed with it.
     pub left_behind: Vec<String>,
+    /// What ran in the background when its work was over, and ended with it, whoever ended it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ended_with: Vec<String>,
     /// What may still be alive.
     pub survivors: Vec<String>,
     /// How it was held: `cgroup`, `subreaper`, `process group`.

@@ -15,8 +15,9 @@ use serde_json::Value;
 
 use crate::{
     approval::Decision,
+    history::Earlier,
     json,
-    receipt::{Grade, RemoteStop},
+    receipt::{Grade, Outside, RemoteStop},
     tool::{Cx, EffectClass},
 };
 
@@ -28,7 +29,7 @@ mod reach;
 mod term;
 
 pub use delegate::Delegate;
-pub(crate) use driver::Driver;
+pub(crate) use driver::{Driver, earlier};
 pub use term::Term;
 
 /// How long a peer has to say that its work has ended, where its declaration names no time.
@@ -93,6 +94,8 @@ pub struct Brief {
     /// The peer's name for this work, where an earlier attempt began it, was told one, and did not see it end. A line
     /// that is given one asks for that work and begins none. Only where [`RemoteSpec::rejoin`] says so.
     pub task: Option<String>,
+    /// What was said before in the conversation, as it is kept here: for a peer that has lost it.
+    pub earlier: Vec<Earlier>,
 }
 
 /// What a peer says.
@@ -108,6 +111,8 @@ pub enum Said {
     Text(String),
     /// What it is doing; no part of its answer.
     Progress(String),
+    /// What a person should know of it, such as that it has lost the conversation; no part of its answer.
+    Notice(String),
     /// It asks whether it may do something, and waits.
     Question(Question),
     /// It does not want an answer to that any more.
@@ -117,6 +122,8 @@ pub enum Said {
     },
     /// What it says to a stop, later than in [`Line::stop`].
     Told(Told),
+    /// What is known of a stop in the end, beyond what [`Line::stop`] said of it: nothing more is heard of the work.
+    Parted(Told),
     /// It has ended with this answer; with the text so far, where there is none.
     Done(Option<String>),
     /// It has ended without an answer, because it was stopped: by us, or by somebody at its end.
@@ -135,19 +142,22 @@ impl Said {
     #[must_use]
     pub fn bytes(&self) -> usize {
         match self {
-            Self::Text(text) | Self::Progress(text) => text.len(),
+            Self::Text(text) | Self::Progress(text) | Self::Notice(text) => text.len(),
             Self::Begun { task } => task.len(),
             Self::Question(question) => question.id.len() + question.tool.len() + json::bytes(&question.args),
             Self::Withdrawn { question } => question.len(),
             Self::Done(answer) => answer.as_ref().map_or(0, String::len),
-            Self::Ended { word } | Self::Told(Told { word, .. }) => word.len(),
+            Self::Ended { word } | Self::Told(Told { word, .. }) | Self::Parted(Told { word, .. }) => word.len(),
             Self::Failed(_) | Self::Lost(_) => 0,
         }
     }
 
     /// Whether nothing more is heard of the work.
     pub(crate) fn is_last(&self) -> bool {
-        matches!(self, Self::Done(_) | Self::Ended { .. } | Self::Failed(_) | Self::Lost(_))
+        matches!(
+            self,
+            Self::Done(_) | Self::Ended { .. } | Self::Failed(_) | Self::Lost(_) | Self::Parted(_)
+        )
     }
 }
 
@@ -169,37 +179,49 @@ pub struct Told {
     pub stop: RemoteStop,
     /// In its words; may be empty.
     pub word: String,
+    /// Whom it worked with that is not ours, where it is a process of ours.
+    pub outside: Outside,
 }
 
 impl Told {
     /// It was told, and nothing was heard of it.
     #[must_use]
     pub fn requested() -> Self {
-        Self { stop: RemoteStop::Requested, word: String::new() }
+        Self::of(RemoteStop::Requested, String::new())
     }
 
     /// It took note.
     #[must_use]
     pub fn acknowledged(word: impl Into<String>) -> Self {
-        Self { stop: RemoteStop::Acknowledged, word: word.into() }
+        Self::of(RemoteStop::Acknowledged, word.into())
     }
 
     /// It said that the work has ended, or its process is gone.
     #[must_use]
     pub fn confirmed(word: impl Into<String>) -> Self {
-        Self { stop: RemoteStop::Confirmed, word: word.into() }
+        Self::of(RemoteStop::Confirmed, word.into())
     }
 
     /// It will not, or cannot.
     #[must_use]
     pub fn refused(word: impl Into<String>) -> Self {
-        Self { stop: RemoteStop::Refused, word: word.into() }
+        Self::of(RemoteStop::Refused, word.into())
     }
 
     /// It could not be told.
     #[must_use]
     pub fn unreachable(word: impl Into<String>) -> Self {
-        Self { stop: RemoteStop::Unreachable, word: word.into() }
+        Self::of(RemoteStop::Unreachable, word.into())
+    }
+
+    /// With whom it worked that is not ours.
+    #[must_use]
+    pub fn outside(self, outside: Outside) -> Self {
+        Self { outside, ..self }
+    }
+
+    fn of(stop: RemoteStop, word: String) -> Self {
+        Self { stop, word, outside: Outside::Unasked }
     }
 }
 

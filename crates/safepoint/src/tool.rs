@@ -9,6 +9,7 @@ use tokio::sync::oneshot;
 
 use crate::{
     approval::{Approval, Decision},
+    history::Earlier,
     ids::CallId,
     receipt::{ProcessReport, RemoteReport},
 };
@@ -57,11 +58,14 @@ pub(crate) struct CallSite {
     pub(crate) key: String,
     /// What the peer that does the work called it in an earlier attempt.
     pub(crate) named: Option<String>,
+    /// What was said before in the conversation, where the call's work is the whole run's.
+    pub(crate) earlier: Vec<Earlier>,
 }
 
 /// The engine behind a [`Cx`].
 pub(crate) trait Host: Send + Sync {
     fn progress(&self, call: &CallId, text: String);
+    fn notice(&self, call: &CallId, text: String);
     fn said(&self, call: &CallId, text: String);
     fn keep(&self, output: Output);
     fn on_cleanup(&self, call: &CallId, label: String, work: BoxFuture<'static, ()>);
@@ -75,6 +79,8 @@ pub(crate) trait Host: Send + Sync {
     fn output_bytes(&self) -> usize;
     fn stop_run(&self, request: StopRequest) -> Asked;
     fn end_with_the_run(&self, call: &CallId);
+    /// What policy has denied the call so far, by name.
+    fn denied(&self) -> Vec<String>;
 }
 
 impl Cx {
@@ -134,6 +140,21 @@ impl Cx {
     /// Tells what has been done so far. Kept, within the output budget, if the call is stopped or times out.
     pub fn progress(&self, text: impl Into<String>) {
         self.host.progress(&self.call.id, text.into());
+    }
+
+    /// Tells a person what they should know while the call runs, and keeps it as progress.
+    pub(crate) fn notice(&self, text: String) {
+        self.host.notice(&self.call.id, text);
+    }
+
+    /// What policy has denied the call so far, by name.
+    pub(crate) fn denied_by_policy(&self) -> Vec<String> {
+        self.host.denied()
+    }
+
+    /// What was said before in the conversation, where the call's work is the whole run's.
+    pub(crate) fn earlier(&self) -> Vec<Earlier> {
+        self.call.earlier.clone()
     }
 
     /// Tells more of the answer that the call will come to: progress, and where the call's work is the whole run's, the

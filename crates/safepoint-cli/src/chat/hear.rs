@@ -119,6 +119,8 @@ impl State {
             EventKind::Missed { count } => {
                 self.tell(Tone::Aside, &format!("({count} pieces of text are not shown)"));
             }
+            EventKind::Notice { text, .. } => self.tell(Tone::Aside, text),
+            EventKind::Ruled { ruled, .. } => self.tell(Tone::Aside, &ruled.to_string()),
             EventKind::Child { .. } => self.child_event(&event.kind, now),
             EventKind::Fact(fact) => {
                 self.trace.push((event.at, trace::line(fact)));

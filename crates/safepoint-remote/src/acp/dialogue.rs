@@ -25,6 +25,7 @@ use super::{
     update::{Titles, shown},
 };
 
+mod earlier;
 mod opening;
 
 /// What is the same for each process of an agent.
@@ -79,6 +80,13 @@ enum How {
     Resume,
 }
 
+/// Whether the agent knows what was said before. Exhaustive: it does, or there is nothing; or it has lost it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Memory {
+    Its,
+    Lost,
+}
+
 /// Whether the turn is to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wanted {
@@ -97,6 +105,7 @@ pub(super) struct Dialogue {
     number: u64,
     /// The agent's name of the session that the conversation had so far.
     earlier: Option<String>,
+    memory: Memory,
     session: String,
     /// What the agent said of itself.
     agent: Value,
@@ -113,6 +122,7 @@ impl Dialogue {
             wanted: Wanted::On,
             number: 0,
             earlier: None,
+            memory: Memory::Its,
             session: String::new(),
             agent: Value::Null,
             titles: Titles::default(),
@@ -241,6 +251,10 @@ impl Dialogue {
             (Stage::Authenticate, Ok(_)) => self.open_session(),
             (Stage::Session(How::New), Ok(made)) => self.made(&made),
             (Stage::Session(_), Ok(_)) => self.prompt(),
+            // Some offer what they do not have.
+            (Stage::Session(How::Resume), Err(refusal)) if refusal.code != AUTH_REQUIRED && self.loads() => {
+                vec![self.take_up(How::Load)]
+            }
             (Stage::Session(How::Load | How::Resume), Err(refusal)) if refusal.code != AUTH_REQUIRED => {
                 self.begin_anew(&refusal)
             }

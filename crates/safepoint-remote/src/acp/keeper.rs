@@ -1,7 +1,7 @@
 //! The keeper of one agent's process: it starts it, carries what is said both ways, and ends it.
 //!
 //! **Invariants**
-//! - A stop waits for nothing: not for the agent to read, not for the engine to take what was heard, not for the end of
+//! - A stop waits for nothing but a short look around: not for the agent to read, not for the engine to take what was heard, not for the end of
 //!   the prompt.
 //! - The process is gone, or its survivors are named, before the keeper ends.
 //! - The end of a work that did not end by itself is told when its process is gone.
@@ -10,12 +10,12 @@ use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use safepoint::{
     Failure,
-    remote::{Said, Told},
+    remote::{Said, Term, Told},
     tool::Cx,
 };
 use safepoint_tools::{
     lines::{Line, Lines},
-    process::{CommandSpec, Process, ProcessReport, Processes},
+    process::{CommandSpec, Members, Process, ProcessReport, Processes, Service},
 };
 use tokio::{
     sync::{mpsc, oneshot},
@@ -33,6 +33,9 @@ use super::{
 
 pub(super) mod account;
 mod parting;
+mod surroundings;
+
+use surroundings::Surroundings;
 
 /// One piece of work, and what it needs.
 pub(super) struct Work {
@@ -43,6 +46,8 @@ pub(super) struct Work {
     /// How long a stop may take.
     pub(super) stop: Duration,
     pub(super) known: Arc<Known>,
+    /// What it calls on this machine that does no work of its own.
+    pub(super) services: Arc<[Service]>,
     pub(super) conversation: String,
     pub(super) cx: Cx,
 }
@@ -58,11 +63,12 @@ pub(super) struct Keeper {
     backlog_bytes: usize,
     began: Instant,
     stop: Option<Stopping>,
+    surroundings: Surroundings,
 }
 
 /// A stop that was ordered.
 struct Stopping {
-    at: Instant,
+    term: Term,
     tell: Option<oneshot::Sender<Told>>,
     answered: Option<Answered>,
 }
@@ -106,7 +112,9 @@ impl Keeper {
         tell: mpsc::Sender<Said>,
         orders: mpsc::UnboundedReceiver<Order>,
     ) -> Self {
+        let surroundings = Surroundings::new(Arc::clone(&work.services));
         Self {
+            surroundings,
             work,
             dialogue,
             tell,
@@ -184,7 +192,10 @@ impl Keeper {
                     told(tell, Told::acknowledged("its turn was over"));
                 }
                 Came::Ordered(Some(Order::Stop(tell))) => {
-                    self.stop = Some(Stopping { at: Instant::now(), tell: Some(tell), answered: None });
+                    let term = Term::begin(self.work.cx.scope(), self.work.stop);
+                    self.stop = Some(Stopping { term, tell: Some(tell), answered: None });
+                    // Before it hears of it, and lets go of whom it works with.
+                    self.look(held.process.members()).await;
                     let acts = self.dialogue.stop();
                     self.act(held, acts);
                 }
@@ -246,7 +257,9 @@ impl Keeper {
     /// Until when what is waited for must come.
     fn deadline(&self) -> Option<Instant> {
         match &self.stop {
-            Some(stopping) => Some(stopping.at + self.stop_time() / limits::GRACE_SHARE),
+            Some(stopping) => {
+                stopping.term.until_cleaned().map(|until| until - self.stop_time() / limits::GRACE_SHARE)
+            }
             None => self.dialogue.is_opening().then(|| self.began + self.work.start),
         }
     }
@@ -257,6 +270,13 @@ impl Keeper {
         demand.map_or(self.work.stop, |demand| demand.cleanup_cap.min(self.work.stop))
     }
 
+    /// Looks whom it works with, if it was asked to do anything.
+    async fn look(&mut self, members: Members) {
+        if self.dialogue.has_begun() {
+            self.surroundings.look(members, self.work.cx.scope()).await;
+        }
+    }
+
     fn act(&mut self, held: &mut Held, acts: Vec<Act>) {
         for act in acts {
             match act {
@@ -265,19 +285,23 @@ impl Keeper {
                     self.backlog_bytes += said.bytes();
                     self.backlog.push_back(said);
                 }
-                Act::Note(session) => self.work.known.note(&self.work.conversation, &session),
+                Act::Note(session) => {
+                    self.work.known.note(&self.work.conversation, &session);
+                    self.surroundings.note_own(&held.process);
+                }
                 Act::Answered(answered) => self.answered(answered),
             }
         }
     }
 
-    /// Its word that the work has ended is passed on at once; any other word waits for the end of its process.
+    /// Its word that it ends its turn is passed on at once: it took note. That the work has ended is known when its
+    /// processes have; any other word waits for that too.
     fn answered(&mut self, answered: Answered) {
         let Some(stopping) = &mut self.stop else { return };
         if let Answered::AsAsked(word) = &answered
             && let Some(tell) = stopping.tell.take()
         {
-            told(tell, Told::confirmed(word));
+            told(tell, Told::acknowledged(word));
         }
         stopping.answered = Some(answered);
     }

@@ -10,6 +10,10 @@ pub(super) const STOP: Duration = Duration::from_secs(2);
 pub(super) const GRACE_SHARE: u32 = 2;
 /// The share of what is left of a stop that our account of it may take: one part in this many.
 pub(super) const ACCOUNT_SHARE: u32 = 10;
+/// How long a stop may be held up by a look at whom the agent works with.
+pub(super) const LOOK: Duration = Duration::from_millis(50);
+/// How long all such looks may take before the agent is ended, at most half of the time that is left of a stop.
+pub(super) const LOOKS: Duration = Duration::from_secs(1);
 /// How long an agent may take to end by itself after its input was closed.
 pub(super) const EXIT: Duration = Duration::from_millis(500);
 /// How long the ladder of an agent that nobody stopped, and that did not end by itself, may take in all.
@@ -29,6 +33,8 @@ pub(super) const BACKLOG: usize = 64;
 pub(super) const BACKLOG_BYTES: usize = 1 << 20;
 /// Bytes that an agent has not read yet; one that asks for more is not heard until it has read.
 pub(super) const OUTBOX_BYTES: usize = 1 << 20;
+/// Bytes of what was said before that an agent which has lost its session is sent; the newest is kept.
+pub(super) const EARLIER_BYTES: usize = 64 << 10;
 /// Questions that may stand open; an agent that asks more is refused.
 pub(super) const QUESTIONS: usize = 64;
 /// Tool calls of an agent whose names are remembered.

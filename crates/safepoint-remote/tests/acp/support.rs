@@ -69,6 +69,18 @@ impl Place {
         self.account().into_iter().filter(|got| got["method"] == method).collect()
     }
 
+    /// What of its agents is alive: by the place of their log, which is in their environment.
+    pub(crate) fn alive(&self) -> Vec<i32> {
+        let mark = self.log().to_str().unwrap().as_bytes().to_vec();
+        let pids = std::fs::read_dir("/proc").unwrap();
+        let pids = pids.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+        let is_ours = |pid: &i32| {
+            let environ = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            environ.windows(mark.len()).any(|part| part == mark)
+        };
+        pids.filter(is_ours).collect()
+    }
+
     /// How often it paid.
     pub(crate) fn paid(&self) -> usize {
         self.account().iter().filter(|got| got["paid"].is_number()).count()
@@ -98,7 +110,7 @@ impl Running {
         while !said.contains(wanted) {
             let event = tokio::time::timeout(PATIENCE, self.events.next()).await.unwrap();
             match event.expect("it says so before it ends").kind {
-                EventKind::Progress { text, .. } => said.push_str(&text),
+                EventKind::Progress { text, .. } | EventKind::Notice { text, .. } => said.push_str(&text),
                 EventKind::Fact(fact) if matches!(*fact, Fact::Settled { .. }) => {
                     panic!("it said only {said:?}")
                 }

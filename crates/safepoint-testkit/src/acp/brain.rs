@@ -22,6 +22,12 @@ pub(super) enum Step {
     Wedge,
     /// A grandchild that lives on by itself.
     Spawn,
+    /// A command of its own, which goes on until a signal ends it, or the agent does.
+    Command,
+    /// Its commands end.
+    EndCommands,
+    /// It hands its work to this hub.
+    HandOver(String),
 }
 
 /// An agent's mind.
@@ -60,7 +66,9 @@ impl Brain {
                 vec![error(id, AUTH_REQUIRED, "who are you?")]
             }
             Some("session/new") => self.new_session(id),
-            Some("session/load") if self.manners.keeps == Keeps::Load => self.load(id, session),
+            Some("session/load") if matches!(self.manners.keeps, Keeps::Load | Keeps::OnlyLoad) => {
+                self.load(id, session)
+            }
             Some("session/resume") if self.manners.keeps == Keeps::Resume => self.resume(id, session),
             Some("session/prompt") => turn::begin(self, id, session, params),
             Some("session/cancel") => turn::cancelled(self),
@@ -76,7 +84,7 @@ impl Brain {
     fn initialized(&self) -> Value {
         let version = if self.manners.start == Start::Newer { VERSION + 1 } else { VERSION };
         let sessions = match self.manners.keeps {
-            Keeps::Resume => json!({"resume": {}}),
+            Keeps::Resume | Keeps::OnlyLoad | Keeps::Neither => json!({"resume": {}}),
             Keeps::Nothing | Keeps::Load => json!({}),
         };
         let methods = match self.manners.door {
@@ -86,7 +94,8 @@ impl Brain {
         json!({
             "protocolVersion": version,
             "agentCapabilities": {
-                "loadSession": self.manners.keeps == Keeps::Load, "sessionCapabilities": sessions,
+                "loadSession": matches!(self.manners.keeps, Keeps::Load | Keeps::OnlyLoad | Keeps::Neither),
+                "sessionCapabilities": sessions,
             },
             "agentInfo": {"name": "test-agent", "version": "1"},
             "authMethods": methods,

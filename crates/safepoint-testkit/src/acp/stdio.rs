@@ -3,8 +3,11 @@
 use std::{
     io::{BufRead as _, Write as _},
     path::Path,
-    process::{Command, Stdio, exit},
-    sync::mpsc::{self, RecvTimeoutError},
+    process::{Child, Command, Stdio, exit},
+    sync::{
+        Mutex, PoisonError,
+        mpsc::{self, RecvTimeoutError},
+    },
     thread,
     time::Duration,
 };
@@ -12,7 +15,7 @@ use std::{
 use super::{
     Manners, Start,
     brain::{Brain, Step},
-    turn,
+    hub, turn,
 };
 
 /// How often it looks whether it may end.
@@ -83,6 +86,12 @@ fn act(step: Step, start: Start) {
         Step::Flood => flood(),
         Step::Wedge => wait_for_ever(),
         Step::Spawn => spawn_far(),
+        Step::Command => spawn_near(),
+        Step::EndCommands => end_commands(),
+        Step::HandOver(to) => match hub::hand_over(&to) {
+            Ok(line) => LINES.lock().unwrap_or_else(PoisonError::into_inner).push(line),
+            Err(error) => die(&format!("no hub: {error}"), 8),
+        },
     }
     if start == Start::Flood {
         flood();
@@ -109,6 +118,27 @@ fn spawn_far() {
     let spawned = Command::new("setsid").args(["sh", "-c", line]).stdin(Stdio::null()).spawn();
     if let Err(error) = spawned {
         die(&format!("no grandchild: {error}"), 9);
+    }
+}
+
+/// Lines to a hub, held until the agent ends.
+static LINES: Mutex<Vec<Box<dyn hub::Held>>> = Mutex::new(Vec::new());
+
+static COMMANDS: Mutex<Vec<Child>> = Mutex::new(Vec::new());
+
+/// A command as agents run them: it ends when it is told to by a signal.
+fn spawn_near() {
+    match Command::new("sleep").arg("1000").stdin(Stdio::null()).stdout(Stdio::null()).spawn() {
+        Ok(command) => COMMANDS.lock().unwrap_or_else(PoisonError::into_inner).push(command),
+        Err(error) => die(&format!("no command: {error}"), 9),
+    }
+}
+
+fn end_commands() {
+    for mut command in COMMANDS.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+        if let Err(error) = command.kill().and_then(|()| command.wait()) {
+            eprintln!("the command does not end: {error}");
+        }
     }
 }
 

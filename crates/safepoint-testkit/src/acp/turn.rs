@@ -8,7 +8,7 @@ use super::{
 };
 
 /// What the first word of a prompt's last line makes of the turn.
-pub const WORDS: [(&str, &str); 24] = [
+pub const WORDS: [(&str, &str); 30] = [
     ("say", "says the rest of the line, in chunks of one word, and ends"),
     ("think", "thinks, uses a tool of its own, says `thought about it`, and ends"),
     ("work", "says `working`, begins a tool call, and works until it is told to end, which it confirms"),
@@ -24,6 +24,15 @@ pub const WORDS: [(&str, &str); 24] = [
     ("nag", "asks the same twice at once, and then as `ask`"),
     ("odd-ask", "asks with no answer to choose from that allows anything"),
     ("tree", "starts a grandchild in a session of its own, and then as `deaf`"),
+    ("command", "runs a command as `work` does, and confirms its end at once, while the command goes on"),
+    ("hand", "hands its work to the hub of its manners, and then as `work`"),
+    (
+        "serve",
+        "starts a command in the background, says `serving`, and ends; the command ends with the agent",
+    ),
+    ("tidy", "the same, but it ends the command itself when its input ends"),
+    ("shy", "asks as `ask`, and where it may not, ends without a word"),
+    ("sulk", "asks as `ask`, and where it may not, ends with `cancelled`"),
     ("flood", "writes many megabytes to standard error, and then as `say`"),
     ("noise", "writes lines that are no messages, and then as `say`"),
     ("big", "writes one line of 50 MB, says `after`, and ends"),
@@ -97,6 +106,7 @@ fn at_once(brain: &Brain, turn: &Turn, rest: &str) -> Option<Vec<Step>> {
         "big" => vec![chunk(session, &"x".repeat(BIG_BYTES)), chunk(session, "after"), ends("end_turn")],
         "die" => vec![chunk(session, "half"), Step::Die("the disk is on fire", 3)],
         "twice" => vec![chunk(session, "once"), ends("end_turn"), chunk(session, "again"), ends("refusal")],
+        "serve" | "tidy" => vec![Step::Command, chunk(session, "serving"), ends("end_turn")],
         "wedge" => vec![chunk(session, "wedged"), Step::Wedge],
         "count" => {
             let count = brain.earlier(session).len();
@@ -114,7 +124,7 @@ fn at_once(brain: &Brain, turn: &Turn, rest: &str) -> Option<Vec<Step>> {
 fn under_way(brain: &mut Brain, mut turn: Turn, rest: &str) -> Vec<Step> {
     let session = turn.session.clone();
     let steps = match turn.word.as_str() {
-        "ask" | "nag" => {
+        "ask" | "nag" | "shy" | "sulk" => {
             turn.open.push("q1".into());
             let mut steps = vec![calls(&session, "pay1", "Pay the rent"), may_i(&session, "q1")];
             if turn.word == "nag" {
@@ -134,10 +144,13 @@ fn under_way(brain: &mut Brain, mut turn: Turn, rest: &str) -> Vec<Step> {
                 json!({"jsonrpc": "2.0", "id": "q1", "method": "fs/read_text_file", "params": params}),
             )]
         }
-        "work" | "deaf" | "sly" | "fail" | "babble" | "late" | "tree" => {
+        "work" | "deaf" | "sly" | "fail" | "babble" | "late" | "tree" | "command" | "hand" => {
             let mut steps = vec![chunk(&session, "working"), calls(&session, CALL, "Working")];
-            if turn.word == "tree" {
-                steps.insert(0, Step::Spawn);
+            match (turn.word.as_str(), &brain.manners.hub) {
+                ("tree", _) => steps.insert(0, Step::Spawn),
+                ("command", _) => steps.insert(0, Step::Command),
+                ("hand", Some(hub)) => steps.insert(0, Step::HandOver(hub.clone())),
+                _ => {}
             }
             steps
         }
@@ -217,6 +230,8 @@ pub(super) fn answered(brain: &mut Brain, id: &Value, answer: &Value) -> Vec<Ste
             brain.manners.note(&json!({"paid": 900, "option": option}));
             vec![called(&session, "pay1", "completed"), chunk(&session, "paid"), end(&prompt, "end_turn")]
         }
+        (Some("selected"), Some(_)) if turn.word == "shy" => vec![end(&prompt, "end_turn")],
+        (Some("selected"), Some(_)) if turn.word == "sulk" => vec![end(&prompt, "cancelled")],
         (Some("selected"), Some(option)) => {
             vec![
                 called(&session, "pay1", "failed"),
@@ -231,7 +246,10 @@ pub(super) fn answered(brain: &mut Brain, id: &Value, answer: &Value) -> Vec<Ste
 
 /// There is nobody any more who would tell it anything.
 pub(super) fn end_of_input(brain: &mut Brain) -> Vec<Step> {
-    let Some(turn) = brain.turn.take() else { return Vec::new() };
+    let is_tidy = brain.manners.word.as_deref().is_some_and(|word| word.starts_with("tidy"));
+    let Some(turn) = brain.turn.take() else {
+        return if is_tidy { vec![Step::EndCommands] } else { Vec::new() };
+    };
     if !turn.is_cancelled {
         note(brain, "told");
     }

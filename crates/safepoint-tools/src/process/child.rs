@@ -6,6 +6,7 @@ use tokio::net::unix::pipe;
 
 use super::{
     SpawnError,
+    contacts::{Members, Root},
     group::Group,
     held::Env,
     held::Held,
@@ -113,6 +114,14 @@ impl Holder {
         }
     }
 
+    fn root(&self) -> Root {
+        match self {
+            Self::Keeper(held) => held.root(),
+            Self::Group(group) => group.root(),
+            Self::SeenOff => Root::Nowhere,
+        }
+    }
+
     pub(super) async fn order(&mut self, rungs: Rungs) {
         match self {
             Self::Keeper(held) => held.order(rungs).await,
@@ -216,6 +225,12 @@ impl Process {
     #[must_use]
     pub fn containment(&self) -> Containment {
         self.started.containment
+    }
+
+    /// Its tree, to be looked at while it runs.
+    #[must_use]
+    pub fn members(&self) -> Members {
+        Members::of(self.holder.root())
     }
 
     /// Calls `on_chunk` with each chunk of output as it arrives, standard output and standard error alike.

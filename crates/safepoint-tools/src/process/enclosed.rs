@@ -48,6 +48,18 @@ pub fn enclosing_run() -> Option<Enclosure> {
     control_group().map(Enclosure::ControlGroup)
 }
 
+/// Whether a process is this one, or one of the commands that its guards or its process groups hold.
+pub(super) fn is_held_here(pid: i32) -> bool {
+    let own = rustix::process::getpid().as_raw_nonzero().get();
+    let (mut at, mut is_held) = (pid, pid == own);
+    while at > 1 && at != own {
+        let Some(stat) = tree::stat(at) else { return false };
+        is_held |= is_guard(at, &stat.member.name) || is_marked(at);
+        at = stat.parent;
+    }
+    is_held && at == own
+}
+
 fn is_guard(pid: i32, name: &str) -> bool {
     let asked = |line: Vec<u8>| line.split(|byte| *byte == 0).nth(1) == Some(guard::ARGUMENT.as_bytes());
     name == guard::NAME || fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(asked)

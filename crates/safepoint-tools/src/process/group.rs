@@ -19,9 +19,10 @@ use super::{
     SpawnError,
     child::{End, Started},
     climb::{self, Climb},
+    contacts::Root,
     fresh,
     report::{Climbed, Containment, Exit, Hold, Member, ProcessRecord, Rung},
-    spec::{Background, COMMAND_MARK, CommandSpec, marked},
+    spec::{Background, CommandSpec, marked},
     stdio::Theirs,
     tree,
     wire::{Account, Rungs},
@@ -83,6 +84,10 @@ impl Group {
 
     pub(super) fn started(&self) -> &Started {
         &self.started
+    }
+
+    pub(super) fn root(&self) -> Root {
+        Root::Group { leader: self.leader.as_raw_nonzero().get(), mark: self.mark.clone() }
     }
 
     pub(super) fn order(&mut self, rungs: Rungs) {
@@ -177,15 +182,8 @@ impl Group {
     }
 
     fn alive(&self) -> Vec<Member> {
-        let leader = self.leader.as_raw_nonzero().get();
-        let mark = format!("{COMMAND_MARK}={}", self.mark);
         // Once the leader is reaped its number may be given away, but not while a group of that number has members.
-        let mut alive: Vec<_> = tree::all()
-            .into_iter()
-            .filter(tree::Stat::is_alive)
-            .filter(|stat| stat.group == leader || tree::carries(stat.member.pid, mark.as_bytes()))
-            .map(|stat| stat.member)
-            .collect();
+        let mut alive = tree::in_group(self.leader.as_raw_nonzero().get(), &self.mark);
         alive.truncate(limits::REPORTED_PROCESSES);
         alive
     }

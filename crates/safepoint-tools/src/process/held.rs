@@ -21,6 +21,7 @@ use super::{
     SpawnError,
     child::{End, Started},
     climb::Climb,
+    contacts::Root,
     groups,
     launch::Guard,
     report::{Climbed, Exit, Hold, Member, ProcessRecord, Rung},
@@ -107,6 +108,11 @@ impl Held {
     /// What was started, if anything was.
     pub(super) fn started(&self) -> Option<&Started> {
         self.started.as_ref()
+    }
+
+    /// Below whom its tree is.
+    pub(super) fn root(&self) -> Root {
+        self.keeper.as_ref().map_or(Root::Nowhere, |keeper| Root::Below(keeper.pid))
     }
 
     /// Asks for the ladder. If the keeper is gone, [`Held::next`] finds out.

@@ -13,6 +13,7 @@ impl From<&ProcessReport> for receipt::ProcessReport {
             ended: ended(report),
             signals: report.rungs.iter().map(|climbed| climbed.rung.to_string()).collect(),
             left_behind: names(&report.left_behind),
+            ended_with: Vec::new(),
             survivors: names(&report.survivors),
             containment: report.containment.to_string(),
         }
@@ -34,7 +35,8 @@ fn ended(report: &ProcessReport) -> String {
 }
 
 /// Names, as many as somebody would read, and how many more there are.
-pub(crate) fn names(members: &[Member]) -> Vec<String> {
+#[must_use]
+pub fn names(members: &[Member]) -> Vec<String> {
     let mut names: Vec<_> = members.iter().take(limits::NAMED_PROCESSES).map(ToString::to_string).collect();
     if members.len() > names.len() {
         names.push(format!("and {} more", members.len() - names.len()));

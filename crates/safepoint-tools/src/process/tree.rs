@@ -7,7 +7,7 @@ use std::{collections::HashMap, fs};
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-use super::report::Member;
+use super::{report::Member, spec::COMMAND_MARK};
 
 /// What the kernel says of a process.
 #[derive(Clone, Debug)]
@@ -128,6 +128,22 @@ pub(crate) fn marked(variable: &str, value: &str) -> Vec<Member> {
         .filter(|stat| stat.is_alive() && carries(stat.member.pid, mark.as_bytes()))
         .map(|stat| stat.member)
         .collect()
+}
+
+/// Everything alive that is in the process group of `leader`, or carries this mark of a command.
+pub(crate) fn in_group(leader: i32, mark: &str) -> Vec<Member> {
+    let mark = format!("{COMMAND_MARK}={mark}");
+    all()
+        .into_iter()
+        .filter(Stat::is_alive)
+        .filter(|stat| stat.group == leader || carries(stat.member.pid, mark.as_bytes()))
+        .map(|stat| stat.member)
+        .collect()
+}
+
+/// Whether exactly this process is alive.
+pub(crate) fn is_there(member: &Member) -> bool {
+    stat(member.pid).is_some_and(|stat| stat.is_alive() && stat.member.start == member.start)
 }
 
 /// Whether the environment that a process was started with holds this entry.

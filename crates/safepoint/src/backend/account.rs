@@ -122,6 +122,7 @@ fn row(cell: &Cell, state: &State, ending: Ending, began: Timestamp) -> (CallRep
         stopped_by: by_stop.then_some(StoppedBy::Run),
         processes: Vec::new(),
         cleanups: Vec::new(),
+        ruled: Vec::new(),
         child: None,
         remote: None,
     };

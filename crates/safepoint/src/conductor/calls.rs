@@ -21,6 +21,7 @@ use crate::{
     machine::{Call, Questions, Step},
     message::ToolCall,
     receipt::{CallReport, CallStatus, StoppedBy},
+    remote,
     shared::{Closing, Msg},
     spans,
     tool::{CallSite, Cx, EffectClass, OnFailure},
@@ -97,7 +98,11 @@ impl Conductor {
             }
         };
         let host = RunHost::new(&self.shared, permit.scope(), &site.board, &self.def);
-        let site_of = CallSite { id: call.id.clone(), name: call.name.clone(), key, named };
+        let earlier = match self.def.answer {
+            AnswerOf::TheCall => remote::earlier(&self.machine.history_now()),
+            AnswerOf::TheModel => Vec::new(),
+        };
+        let site_of = CallSite { id: call.id.clone(), name: call.name.clone(), key, named, earlier };
         let job = Job {
             cx: Cx::new(permit.scope().clone(), site_of, Arc::new(host)),
             permit,
@@ -175,13 +180,12 @@ impl Conductor {
         let ending = ending.without(&self.def.secrets);
         self.child_ended(&id, &ending);
         self.note_rest(&id, &ending);
-        let fatal =
-            matches!(ending.status, CallStatus::Failed | CallStatus::Unreachable | CallStatus::TimedOut)
-                && self
-                    .def
-                    .tools
-                    .get(&call.name)
-                    .is_some_and(|work| work.spec().on_failure == OnFailure::EndRun);
+        let is_bad = matches!(
+            ending.status,
+            CallStatus::Failed | CallStatus::Denied | CallStatus::Unreachable | CallStatus::TimedOut
+        );
+        let fatal = is_bad
+            && self.def.tools.get(&call.name).is_some_and(|work| work.spec().on_failure == OnFailure::EndRun);
         let (message, hint) = (failure_of(&call, &ending, self.def.answer), ending.hint.clone());
         if ending.stopped_by == Some(StoppedBy::Run) {
             self.observe(None).await?;
@@ -301,6 +305,9 @@ pub(super) fn entry_of(call: &Call) -> Entry {
 fn failure_of(call: &ToolCall, ending: &Ending, answer: AnswerOf) -> String {
     let why = ending.text.strip_prefix("error: ").unwrap_or(&ending.text);
     match (answer, &ending.remote) {
+        (AnswerOf::TheCall, Some(remote)) if ending.status == CallStatus::Denied => {
+            format!("the agent {} was {why}", remote.peer)
+        }
         (AnswerOf::TheCall, Some(remote)) => format!("the agent {} failed: {why}", remote.peer),
         _ => format!("the tool `{}` failed: {why}", call.name),
     }

@@ -46,6 +46,18 @@ impl Host for RunHost {
         }
     }
 
+    fn notice(&self, call: &CallId, text: String) {
+        let text = self.secrets.clean_text(text);
+        self.board.progress(&format!("[{text}]\n"), self.limits.call_output_bytes);
+        if let Some(shared) = self.shared.upgrade() {
+            shared.feed.push(EventKind::Notice { call_id: call.clone(), text });
+        }
+    }
+
+    fn denied(&self) -> Vec<String> {
+        self.board.denied()
+    }
+
     fn said(&self, call: &CallId, text: String) {
         if self.answer == AnswerOf::TheCall
             && let Some(shared) = self.shared.upgrade()

@@ -109,5 +109,5 @@ fn name_remote(receipt: &mut Receipt, id: &CallId, remote: RemoteReport) {
 /// The work of peers that is not known to have ended, by name.
 pub(super) fn unended(receipt: &Receipt) -> Vec<String> {
     let peers = receipt.calls.iter().filter_map(|call| call.remote.as_deref());
-    peers.filter(|remote| remote.may_go_on()).map(RemoteReport::label).collect()
+    peers.flat_map(RemoteReport::survivors).collect()
 }

@@ -16,13 +16,18 @@ use crate::{
         Unanswered,
     },
     callback::Panicked,
+    event::EventKind,
     executor::{Ends, Reply},
     history::note,
     ids::{ApprovalId, CallId},
     machine::{Machine, Step},
+    receipt::{Permission, Policy, RuledReport},
     shared::{Closing, DecideError},
     tool::{Asks, Unruled},
 };
+
+/// Letters of what is asked for that are told beside its name.
+const SHOWN_CHARS: usize = 200;
 
 /// The questions that stand open, and those that a stop took back.
 #[derive(Default)]
@@ -86,28 +91,36 @@ impl Conductor {
         let Some(call) = self.machine.running_call(&call_id).cloned() else { return Ok(()) };
         let asks = Asks { tool: format!("{}/{}", call.name, asks.tool), ..asks };
         let ruled = ruling(&self.def.rules, &asks);
-        let approver = match (ruled, self.def.approvals.clone()) {
-            (Err(panic), _) => {
+        let ruling = match ruled {
+            Ok(ruling) => ruling,
+            Err(panic) => {
                 self.callback_panicked("a rule", &panic);
                 return Ok(());
             }
-            (Ok(Ruling::Allow), _) | (Ok(Ruling::Ask), Approvals::Auto) => {
-                reply.give(Decision::Approve);
-                return Ok(());
+        };
+        let decided = |policy, decision| Some((policy, decision));
+        let deny = |message: &str| Decision::Deny { message: message.to_owned() };
+        let by_policy = match (ruling, &self.def.approvals) {
+            (Ruling::Allow, _) => decided(Policy::Rule, Decision::Approve),
+            (Ruling::Deny(message), _) => decided(Policy::Rule, Decision::Deny { message }),
+            (Ruling::Ask, Approvals::Auto) => decided(Policy::Auto, Decision::Approve),
+            (Ruling::Ask, Approvals::Ask(..)) if self.is_covered(&call.name, &asks.tool, &asks.args) => {
+                decided(Policy::Always, Decision::Approve)
             }
-            (Ok(Ruling::Ask), Approvals::Ask(..)) if self.is_covered(&call.name, &asks.tool, &asks.args) => {
-                reply.give(Decision::Approve);
-                return Ok(());
+            (Ruling::Ask, Approvals::Deny) => decided(Policy::Deny, deny(note::DENIED)),
+            (Ruling::Ask, Approvals::Ask(None, Unanswered::Deny)) => {
+                decided(Policy::Nobody, deny(note::DENIED))
             }
-            (Ok(Ruling::Deny(message)), _) => {
-                reply.give(Decision::Deny { message });
-                return Ok(());
-            }
-            (Ok(Ruling::Ask), Approvals::Deny | Approvals::Ask(None, Unanswered::Deny)) => {
-                reply.give(Decision::Deny { message: note::DENIED.into() });
-                return Ok(());
-            }
-            (Ok(Ruling::Ask), Approvals::Ask(approver, _)) => approver,
+            (Ruling::Ask, Approvals::Ask(..)) => None,
+        };
+        if let Some((policy, decision)) = by_policy {
+            self.note_policy(&call_id, &asks, (policy, &decision));
+            reply.give(decision);
+            return Ok(());
+        }
+        let approver = match &self.def.approvals {
+            Approvals::Ask(approver, _) => approver.clone(),
+            Approvals::Auto | Approvals::Deny => None,
         };
         let request = self.ask(&call, asks, Question::MidCall).await?;
         self.live.open.insert(request.id.clone(), reply);
@@ -116,6 +129,23 @@ impl Conductor {
             None => self.put_to_nobody(request),
         }
         Ok(())
+    }
+
+    /// Tells what policy decided, and has it stand in the call's row, before the call hears of it.
+    fn note_policy(&self, call_id: &CallId, asks: &Asks, (by, decision): (Policy, &Decision)) {
+        let permission = match decision {
+            Decision::Deny { .. } => Permission::Denied,
+            _ => Permission::Allowed,
+        };
+        let what = asks.args["title"].as_str().unwrap_or_default();
+        let what: String = what.chars().take(SHOWN_CHARS).collect();
+        let (tool, what) =
+            (self.def.secrets.clean_text(asks.tool.clone()), self.def.secrets.clean_text(what));
+        let ruled = RuledReport { tool, what, permission, by, times: 1 };
+        if let Some(site) = self.calls.get(call_id) {
+            site.board.rule(ruled.clone());
+        }
+        self.shared.feed.push(EventKind::Ruled { call_id: call_id.clone(), ruled: Box::new(ruled) });
     }
 
     /// Nothing here waits for the answer any more; the question stays open for whoever takes the run up again.

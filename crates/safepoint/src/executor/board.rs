@@ -8,7 +8,7 @@ use futures_core::future::BoxFuture;
 
 use super::Waits;
 use crate::{
-    receipt::{ProcessReport, RemoteReport},
+    receipt::{Permission, ProcessReport, RemoteReport, RuledReport},
     tool::Output,
 };
 
@@ -29,6 +29,7 @@ struct Posted {
     cleaning: Cleaning,
     processes: Vec<ProcessReport>,
     remote: Option<RemoteReport>,
+    ruled: Vec<RuledReport>,
     rows: Rows,
     ends: Ends,
 }
@@ -97,6 +98,38 @@ impl Board {
         }
         posted.remote = Some(remote);
         None
+    }
+    /// Notes what policy decided about a question of the call; what is alike is counted, and so is what is too much.
+    pub(crate) fn rule(&self, ruled: RuledReport) {
+        const MOST: usize = 64;
+        let mut posted = self.posted.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_full = posted.ruled.len() >= MOST;
+        let alike = |row: &&mut RuledReport| {
+            row.is_like(&ruled) || is_full && (row.permission, row.by) == (ruled.permission, ruled.by)
+        };
+        match posted.ruled.iter_mut().find(alike) {
+            Some(row) => row.times = row.times.saturating_add(1),
+            None => posted.ruled.push(ruled),
+        }
+    }
+    /// What policy has denied so far, by name.
+    pub(crate) fn denied(&self) -> Vec<String> {
+        let posted = self.posted.lock().unwrap_or_else(PoisonError::into_inner);
+        let denied = posted.ruled.iter().filter(|row| row.permission == Permission::Denied);
+        denied
+            .map(
+                |row| {
+                    if row.what.is_empty() {
+                        row.tool.clone()
+                    } else {
+                        format!("{} ({})", row.tool, row.what)
+                    }
+                },
+            )
+            .collect()
+    }
+    pub(super) fn take_ruled(&self) -> Vec<RuledReport> {
+        std::mem::take(&mut self.posted.lock().unwrap_or_else(PoisonError::into_inner).ruled)
     }
     /// From now on the call's stop is the run's.
     pub(crate) fn end_with_the_run(&self) {

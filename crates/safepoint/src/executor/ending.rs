@@ -14,7 +14,7 @@ use crate::{
     message::{CallResult, Part, ToolCall, Verdict},
     receipt::{
         CallReport, CallStatus, ChildReport, CleanupReport, Effect, ProcessReport, ReasonReport,
-        RemoteReport, StoppedBy,
+        RemoteReport, RuledReport, StoppedBy,
     },
     secret::Secrets,
     tool::{EffectClass, Output, ToolResult, Whole},
@@ -33,6 +33,8 @@ pub(crate) struct Ending {
     pub(crate) started_at: Option<Timestamp>,
     pub(crate) cleanups: Vec<CleanupReport>,
     pub(crate) processes: Vec<ProcessReport>,
+    /// What policy decided about what it asked.
+    pub(super) ruled: Vec<RuledReport>,
     pub(crate) extent: Extent,
     /// What to do about a failure, if it said so.
     pub(crate) hint: Option<String>,
@@ -82,6 +84,7 @@ impl Ending {
             started_at: None,
             cleanups: Vec::new(),
             processes: Vec::new(),
+            ruled: Vec::new(),
             extent: Extent::All,
             hint: None,
             child: None,
@@ -131,7 +134,11 @@ impl Ending {
         if failure.is_by_time_limit() {
             return Self::new(CallStatus::TimedOut, failure.to_string());
         }
-        let status = if failure.is_unreachable() { CallStatus::Unreachable } else { CallStatus::Failed };
+        let status = match (failure.is_unreachable(), failure.is_denied()) {
+            (true, _) => CallStatus::Unreachable,
+            (false, true) => CallStatus::Denied,
+            (false, false) => CallStatus::Failed,
+        };
         let mut ending = Self::new(status, format!("error: {failure}"));
         if let Some(hint) = failure.hint() {
             ending.text.push_str(&format!("\nhint: {hint}"));
@@ -292,6 +299,7 @@ impl Ending {
             stopped_by: self.stopped_by,
             processes: self.processes,
             cleanups: self.cleanups,
+            ruled: self.ruled,
             child: self.child,
             remote: self.remote,
         };

@@ -24,12 +24,18 @@ pub(super) fn status_of(status: CallStatus) -> spans::Status {
 pub(super) fn effect_of(class: EffectClass, status: CallStatus, said_none: bool) -> Done {
     match (class, status) {
         (EffectClass::ReadOnly, _) => Done::None,
-        (_, CallStatus::NotStarted | CallStatus::Denied | CallStatus::Expired) => Done::None,
+        (_, CallStatus::NotStarted | CallStatus::Expired) => Done::None,
         (_, CallStatus::Completed) => Done::Done,
-        (_, CallStatus::Failed | CallStatus::Unreachable | CallStatus::Stopped) if said_none => Done::None,
+        (_, CallStatus::Failed | CallStatus::Denied | CallStatus::Unreachable | CallStatus::Stopped)
+            if said_none =>
+        {
+            Done::None
+        }
         (
             _,
             CallStatus::Failed
+            // It ran, and was not allowed all that it wanted.
+            | CallStatus::Denied
             | CallStatus::TimedOut
             | CallStatus::Stopped
             | CallStatus::Killed

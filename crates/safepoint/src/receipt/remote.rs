@@ -58,6 +58,37 @@ impl RemoteStop {
     }
 }
 
+/// What is known of processes of this machine that are not ours, and that those of a peer worked with: they may go on with
+/// its work when it has ended (S10.60). Exhaustive: what cannot be looked at is not said to be nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outside {
+    /// Nobody looked: the peer is no process of ours, or was not asked to stop.
+    #[default]
+    Unasked,
+    /// There was none.
+    Nobody,
+    /// It could not be looked, or not everywhere.
+    Unseen,
+    /// These.
+    Named(Vec<String>),
+}
+
+impl Outside {
+    fn is_unasked(&self) -> bool {
+        *self == Self::Unasked
+    }
+
+    /// The processes, by name.
+    #[must_use]
+    pub fn names(&self) -> &[String] {
+        match self {
+            Self::Named(names) => names,
+            Self::Unasked | Self::Nobody | Self::Unseen => &[],
+        }
+    }
+}
+
 /// Work in a call that a peer does.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RemoteReport {
@@ -95,6 +126,9 @@ pub struct RemoteReport {
     /// When the line to it broke, so that nobody knows what became of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost_at: Option<Timestamp>,
+    /// Whom its processes worked with that are not ours, where they are processes of ours.
+    #[serde(default, skip_serializing_if = "Outside::is_unasked")]
+    pub outside: Outside,
 }
 
 fn is_nothing(bytes: &u64) -> bool {
@@ -118,6 +152,7 @@ impl RemoteReport {
             heard_at: None,
             ended_at: None,
             lost_at: None,
+            outside: Outside::Unasked,
         }
     }
 
@@ -142,13 +177,23 @@ impl RemoteReport {
         match self.stop {
             _ if self.ended_at.is_some() => false,
             None => self.lost_at.is_some(),
-            Some(RemoteStop::Confirmed) => self.grade != Grade::Hard,
+            Some(RemoteStop::Confirmed) => self.grade != Grade::Hard || !self.outside.names().is_empty(),
             Some(
                 RemoteStop::Requested
                 | RemoteStop::Acknowledged
                 | RemoteStop::Refused
                 | RemoteStop::Unreachable,
             ) => true,
+        }
+    }
+
+    /// What of it may be alive, by name.
+    #[must_use]
+    pub fn survivors(&self) -> Vec<String> {
+        match self.outside.names() {
+            _ if !self.may_go_on() => Vec::new(),
+            [] => vec![self.label()],
+            names => names.iter().map(|name| format!("{name}, which {} worked with", self.peer)).collect(),
         }
     }
 

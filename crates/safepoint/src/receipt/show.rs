@@ -5,8 +5,8 @@ use std::fmt::{self, Display, Formatter};
 use jiff::Timestamp;
 
 use super::{
-    CallReport, ChildReport, Effect, Ending, Escalated, Grade, ModelReport, ModelState, ReasonReport,
-    Receipt, RemoteReport, RemoteStop, StopReport, WorkKind,
+    CallReport, ChildReport, Effect, Ending, Escalated, Grade, ModelReport, ModelState, Outside,
+    ReasonReport, Receipt, RemoteReport, RemoteStop, StopReport, WorkKind,
 };
 use crate::usage::{Beyond, UsageSource};
 
@@ -95,11 +95,14 @@ impl Receipt {
         }
         match (self.quiet_at, self.survivors.as_slice()) {
             (Some(quiet), _) => {
-                write!(
-                    f,
-                    "  quiet: nothing of it is running ({} after it settled)",
-                    span(self.settled_at, quiet)
-                )
+                let seen = self.calls.iter().filter_map(|call| call.remote.as_deref());
+                let is_seen =
+                    seen.filter(|remote| remote.stop.is_some()).all(|it| it.outside != Outside::Unseen);
+                let what = match is_seen {
+                    true => "nothing of it is running",
+                    false => "its own processes have ended; what else they worked with could not be seen",
+                };
+                write!(f, "  quiet: {what} ({} after it settled)", span(self.settled_at, quiet))
             }
             (None, []) => write!(f, "  settled; not yet known to be quiet"),
             (None, survivors) => write!(f, "  NOT QUIET, still alive: {}", survivors.join(", ")),
@@ -140,12 +143,18 @@ impl CallReport {
                 write!(f, ", sent {}", process.signals.join(" → "))?;
             }
             writeln!(f, " [{}]", process.containment)?;
+            for ended in process.ended_with.iter().filter(|ended| !process.left_behind.contains(ended)) {
+                writeln!(f, "      ended with it: {ended}")?;
+            }
             for left in &process.left_behind {
                 writeln!(f, "      left behind, killed: {left}")?;
             }
             for survivor in &process.survivors {
                 writeln!(f, "      MAY STILL RUN: {survivor}")?;
             }
+        }
+        for ruled in &self.ruled {
+            writeln!(f, "    {ruled}")?;
         }
         if let Some(remote) = &self.remote {
             remote.line(f)?;
@@ -169,7 +178,7 @@ impl RemoteReport {
         f.write_str(asked)?;
         match (stop, self.grade) {
             _ if self.ended_at.is_some() => write!(f, "its work was over")?,
-            (RemoteStop::Confirmed, Grade::Hard) => write!(f, "the work has ended")?,
+            (RemoteStop::Confirmed, Grade::Hard) => self.contained(f)?,
             (RemoteStop::Confirmed, grade) => {
                 let grade = grade.as_str();
                 write!(f, "it says that the work has ended, but its stops are {grade}: IT MAY STILL WORK")?;
@@ -200,6 +209,21 @@ impl RemoteReport {
         let shown: String = self.said.chars().take(SHOWN).map(|c| if c == '\n' { ' ' } else { c }).collect();
         let more = if (shown.len() as u64) < self.said_bytes { "…" } else { "" };
         writeln!(f, "      of its answer {} bytes had come, and are kept: \"{shown}{more}\"", self.said_bytes)
+    }
+
+    /// The work of processes of ours has ended as far as these have all of it.
+    fn contained(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match &self.outside {
+            Outside::Unasked | Outside::Nobody => write!(f, "the work has ended"),
+            Outside::Unseen => write!(f, "its own processes have ended"),
+            Outside::Named(names) => {
+                let (names, are) = (names.join(", "), if names.len() == 1 { "is" } else { "are" });
+                write!(
+                    f,
+                    "its own processes have ended; worked with {names}, which {are} not ours and MAY GO ON"
+                )
+            }
+        }
     }
 
     fn in_time(&self) -> String {

@@ -85,6 +85,7 @@ impl Tool for Delegate {
             conversation: text_of(CONVERSATION).unwrap_or_else(|| cx.idempotency_key().to_owned()),
             key: cx.idempotency_key().to_owned(),
             task: cx.named().map(str::to_owned),
+            earlier: cx.earlier(),
         };
         let (remote, stands) = (Arc::clone(&self.remote), self.stands);
         Box::pin(async move {

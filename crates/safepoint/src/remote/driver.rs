@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::delegate::{CONVERSATION, TASK};
 use crate::{
-    history::{Entry, History},
+    history::{Earlier, Entry, History},
     ids::CallId,
     message::{AssistantMessage, CallResult, ToolCall, UserMessage, Verdict},
     model::{Conversation, Delta, DeltaStream, Finish, Model, ModelError, ModelErrorKind, ModelSpec},
@@ -101,6 +101,29 @@ fn newest(history: &History) -> (Vec<&UserMessage>, Option<&[CallResult]>) {
     }
     asked.reverse();
     (asked, results)
+}
+
+/// What was said before what is asked now, oldest first.
+pub(crate) fn earlier(history: &History) -> Vec<Earlier> {
+    let mut said = Vec::new();
+    for entry in history.entries() {
+        match &**entry {
+            Entry::User(message) => said.push(Earlier::Person(message.text.clone())),
+            Entry::Assistant(message) => said.push(Earlier::Agent(message.text().into_owned())),
+            // What is good is an answer, and comes again as that.
+            Entry::Results { results } => {
+                let bad = results.iter().filter(|result| result.verdict == Verdict::Bad);
+                said.extend(bad.map(|result| Earlier::Agent(result.text.clone())));
+            }
+        }
+    }
+    said.retain(
+        |said| !matches!(said, Earlier::Agent(text) | Earlier::Person(text) if text.trim().is_empty()),
+    );
+    while let Some(Earlier::Person(_)) = said.last() {
+        said.pop();
+    }
+    said
 }
 
 fn first_call<'m>(message: &'m AssistantMessage, tool: &str) -> Option<&'m CallId> {

@@ -22,8 +22,16 @@ use crate::{
     tool::{Cx, ToolResult},
 };
 
-/// A question of the peer that stands open: its id there, and the decision to come.
-type Open = (String, BoxFuture<'static, Result<Decision, Stop>>);
+/// A question of the peer that stands open.
+struct Open {
+    /// Its id there.
+    id: String,
+    tool: String,
+    decision: BoxFuture<'static, Result<Decision, Stop>>,
+}
+
+/// What to do about work that was not allowed.
+const ALLOW: &str = "allow what it asks for by a rule, or run it where somebody can be asked";
 
 /// The work in hand.
 pub(super) struct Errand {
@@ -36,6 +44,8 @@ pub(super) struct Errand {
     /// Bytes that the peer has said in all, of its answer and beside it.
     bytes: usize,
     asking: Vec<Open>,
+    /// What a person did not allow it last.
+    denied: Option<String>,
 }
 
 /// What a step came to.
@@ -48,7 +58,7 @@ enum Step {
 /// What came first.
 enum Heard {
     Said(Said),
-    Decided(String, Decision),
+    Decided(Open, Decision),
 }
 
 impl Errand {
@@ -62,6 +72,7 @@ impl Errand {
             said: String::new(),
             bytes: 0,
             asking: Vec::new(),
+            denied: None,
         }
     }
 
@@ -92,7 +103,10 @@ impl Errand {
         let line = self.line.as_mut()?;
         match heard(&mut **line, &mut self.asking).await {
             Heard::Decided(question, decision) => {
-                line.answer(question, decision).await;
+                if matches!(decision, Decision::Deny { .. }) {
+                    self.denied = Some(question.tool);
+                }
+                line.answer(question.id, decision).await;
                 None
             }
             Heard::Said(said) => self.hear(said),
@@ -126,20 +140,21 @@ impl Errand {
                 self.cx.say(text);
             }
             Said::Progress(text) => self.cx.progress(text),
+            Said::Notice(text) => self.cx.notice(text),
+            // Nobody has asked it to stop.
+            Said::Told(_) | Said::Parted(_) => {}
             Said::Question(question) => {
-                let cx = self.cx.clone();
+                let (cx, tool) = (self.cx.clone(), question.tool.clone());
                 let asked = async move { cx.ask(question.tool, question.args).await };
-                self.asking.push((question.id, Box::pin(asked)));
+                self.asking.push(Open { id: question.id, tool, decision: Box::pin(asked) });
             }
-            Said::Withdrawn { question } => self.asking.retain(|(id, _)| *id != question),
-            // Nothing was asked of it.
-            Said::Told(_) => {}
-            Said::Done(answer) => {
-                self.ended();
-                return Some(Ok(answer.unwrap_or(mem::take(&mut self.said)).into()));
-            }
+            Said::Withdrawn { question } => self.asking.retain(|open| open.id != question),
+            Said::Done(answer) => return Some(self.done(answer)),
             Said::Ended { word } => {
                 self.ended();
+                if let Some(refused) = self.refused() {
+                    return Some(Err(refused.into()));
+                }
                 let what = if word.is_empty() { String::new() } else { format!(": {word}") };
                 let failure =
                     Failure::new(format!("{} ended the work without an answer{what}", self.row.peer));
@@ -157,6 +172,27 @@ impl Errand {
             }
         }
         None
+    }
+
+    fn done(&mut self, answer: Option<String>) -> ToolResult {
+        self.ended();
+        let answer = answer.unwrap_or(mem::take(&mut self.said));
+        match self.refused().filter(|_| answer.trim().is_empty()) {
+            Some(refused) => Err(refused.into()),
+            None => Ok(answer.into()),
+        }
+    }
+
+    /// What an end without an answer means where the work was not allowed: it was refused here, whatever the peer calls
+    /// its end (S10.68).
+    fn refused(&self) -> Option<Failure> {
+        let by_policy = self.cx.denied_by_policy();
+        let why = match (by_policy.as_slice(), &self.denied) {
+            ([], None) => return None,
+            ([], Some(tool)) => format!("refused: it was not allowed {tool}"),
+            (tools, _) => format!("refused by the approval rule: it was not allowed {}", tools.join(", ")),
+        };
+        Some(Failure::new(why).denied().with_hint(ALLOW))
     }
 
     fn ended(&mut self) {
@@ -214,11 +250,8 @@ async fn heard(line: &mut dyn Line, asking: &mut Vec<Open>) -> Heard {
     let next = line.next();
     let decided = pin!(poll_fn(|cx| {
         for place in 0..asking.len() {
-            match asking[place].1.as_mut().poll(cx) {
-                Poll::Ready(Ok(decision)) => {
-                    let (question, _) = asking.swap_remove(place);
-                    return Poll::Ready((question, decision));
-                }
+            match asking[place].decision.as_mut().poll(cx) {
+                Poll::Ready(Ok(decision)) => return Poll::Ready((asking.swap_remove(place), decision)),
                 // The stop ends the step itself.
                 Poll::Ready(Err(_stop)) => return Poll::Pending,
                 Poll::Pending => {}

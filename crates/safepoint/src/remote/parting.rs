@@ -158,6 +158,10 @@ impl Parting {
                     self.report();
                     return Heard::Came(Came::Failed(failure));
                 }
+                Said::Parted(told) => {
+                    self.hear(told);
+                    return Heard::Came(Came::Stopped);
+                }
                 Said::Text(text) => self.more(text),
                 Said::Begun { task } => {
                     self.named(task);
@@ -167,7 +171,7 @@ impl Parting {
                     self.hear(told);
                     return Heard::Word;
                 }
-                Said::Progress(_) | Said::Question(_) | Said::Withdrawn { .. } => {}
+                Said::Progress(_) | Said::Notice(_) | Said::Question(_) | Said::Withdrawn { .. } => {}
             }
         }
     }
@@ -217,7 +221,10 @@ impl Parting {
         self.cx.late(match came {
             Came::Done(answer) => format!("was finished by {peer} with {} bytes", answer.len()),
             Came::Failed(failure) => format!("failed at {peer}: {failure}"),
-            Came::Stopped => format!("has ended, says {peer}"),
+            Came::Stopped if self.row.stop == Some(RemoteStop::Confirmed) => {
+                format!("has ended, says {peer}")
+            }
+            Came::Stopped => format!("did not end at {peer}: {}", self.row.word),
         });
     }
 
@@ -233,6 +240,7 @@ impl Parting {
         }
         self.row.stop = Some(told.stop);
         self.row.word = told.word;
+        self.row.outside = told.outside;
         self.report();
     }
 

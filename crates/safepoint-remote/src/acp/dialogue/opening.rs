@@ -8,7 +8,7 @@ use super::{
         message::{self, AUTH_REQUIRED, Refusal},
         update::shown,
     },
-    Act, Dialogue, How, Stage,
+    Act, Dialogue, How, Memory, Stage, earlier,
 };
 
 /// The version of the protocol that is spoken here.
@@ -55,21 +55,28 @@ impl Dialogue {
 
     /// Goes on in the conversation's session, where the agent can; else in a new one.
     pub(super) fn open_session(&mut self) -> Vec<Act> {
-        let can = &self.agent["agentCapabilities"];
-        let (resumes, loads) = (!can["sessionCapabilities"]["resume"].is_null(), can["loadSession"] == true);
-        let Some(session) = self.earlier.clone() else { return vec![self.new_session()] };
-        let (how, method) = match (resumes, loads) {
-            (true, _) => (How::Resume, "session/resume"),
-            (false, true) => (How::Load, "session/load"),
-            (false, false) => {
-                let note =
-                    "[this agent cannot take up its sessions: it knows nothing of what was said before]\n";
-                return vec![Act::Tell(Said::Progress(note.into())), self.new_session()];
-            }
+        let resumes = !self.agent["agentCapabilities"]["sessionCapabilities"]["resume"].is_null();
+        match (&self.earlier, resumes, self.loads()) {
+            (None, ..) => vec![self.new_session()],
+            (Some(_), true, _) => vec![self.take_up(How::Resume)],
+            (Some(_), false, true) => vec![self.take_up(How::Load)],
+            (Some(_), false, false) => self.forgotten("this agent cannot take up its sessions"),
+        }
+    }
+
+    pub(super) fn loads(&self) -> bool {
+        self.agent["agentCapabilities"]["loadSession"] == true
+    }
+
+    pub(super) fn take_up(&mut self, how: How) -> Act {
+        let method = match how {
+            How::Resume => "session/resume",
+            How::Load | How::New => "session/load",
         };
+        let session = self.earlier.clone().unwrap_or_default();
         let params = json!({ "sessionId": session, "cwd": self.setting.folder, "mcpServers": [] });
         self.session = session;
-        vec![self.ask(Stage::Session(how), method, &params)]
+        self.ask(Stage::Session(how), method, &params)
     }
 
     fn new_session(&mut self) -> Act {
@@ -79,10 +86,17 @@ impl Dialogue {
 
     /// It does not have the session any more.
     pub(super) fn begin_anew(&mut self, refusal: &Refusal) -> Vec<Act> {
-        let why = shown(&refusal.message);
-        let note =
-            format!("[it cannot take up its session ({why}): it knows nothing of what was said before]\n");
-        vec![Act::Tell(Said::Progress(note)), self.new_session()]
+        self.forgotten(&format!("the agent cannot take up its session ({})", shown(&refusal.message)))
+    }
+
+    /// A new session: what was said before is sent along, so far as it is known here.
+    fn forgotten(&mut self, why: &str) -> Vec<Act> {
+        self.memory = Memory::Lost;
+        let then = match self.brief.earlier.is_empty() {
+            true => "it knows nothing of what was said before",
+            false => "it knows of what was said before only what is sent along now",
+        };
+        vec![Act::Tell(Said::Notice(format!("{why}: {then}"))), self.new_session()]
     }
 
     pub(super) fn made(&mut self, made: &Value) -> Vec<Act> {
@@ -94,7 +108,12 @@ impl Dialogue {
     }
 
     pub(super) fn prompt(&mut self) -> Vec<Act> {
-        let blocks = json!([{ "type": "text", "text": self.brief.text }]);
+        let before = match self.memory {
+            Memory::Its => None,
+            Memory::Lost => earlier::told(&self.brief.earlier),
+        };
+        let texts = before.iter().chain([&self.brief.text]);
+        let blocks: Vec<Value> = texts.map(|text| json!({ "type": "text", "text": text })).collect();
         let params = json!({ "sessionId": self.session, "prompt": blocks });
         let task = self.session.clone();
         // It is noted before anything is sent, so that a work that is lost can still be found again.
@@ -111,7 +130,9 @@ impl Dialogue {
             return self.never(&format!("could not be talked to: {} ({code})", shown(message)), None);
         }
         let known = self.methods().join(", ");
-        let hint = format!("log in by the agent's own means, or name one of its ways: {known}");
+        let hint = format!(
+            "log in by the agent's own means, or name one of its ways (`Acp::authenticate`): {known}"
+        );
         self.never(&format!("wants to know who asks: {}", shown(message)), Some(hint))
     }
 

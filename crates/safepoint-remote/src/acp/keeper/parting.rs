@@ -3,8 +3,11 @@
 use std::{future::pending, pin::pin, time::Duration};
 
 use futures_util::future::{Either, select};
-use safepoint::remote::{Said, Told};
-use safepoint_tools::process::{ProcessReport, Waited};
+use safepoint::{
+    receipt,
+    remote::{Said, Told},
+};
+use safepoint_tools::process::{ProcessReport, Waited, names};
 use tokio::time::{Instant, timeout};
 
 use super::{Held, Keeper, Order, Over, account, told};
@@ -12,11 +15,20 @@ use crate::acp::{dialogue::Answered, limits};
 
 impl Keeper {
     pub(super) async fn part(mut self, mut held: Held, over: Over) {
+        let mut background = self.surroundings.background(&held.process);
+        let was_at_work = self.stop.as_ref().is_some_and(|stop| stop.answered != Some(Answered::Unasked));
+        if was_at_work {
+            self.surroundings.look(held.process.members(), self.work.cx.scope()).await;
+            self.surroundings.finish(self.time_to_look()).await;
+        }
         let (report, over) = match over {
             Over::Gone(report) => ((*report).clone(), Over::Gone(report)),
             over => (self.end(&mut held).await, over),
         };
-        self.work.cx.report_process((&report).into());
+        background.retain(|member| !report.survivors.contains(member));
+        let row = receipt::ProcessReport { ended_with: names(&background), ..(&report).into() };
+        self.work.cx.report_process(row);
+        let outside = if was_at_work { self.surroundings.outside() } else { receipt::Outside::Unasked };
         let words = account::last_words(&held.process);
         if let Some(stopping) = &mut self.stop {
             if stopping.answered == Some(Answered::Unasked) && report.survivors.is_empty() {
@@ -25,12 +37,12 @@ impl Keeper {
                 }
                 return self.tell_last(account::nothing_done()).await;
             }
-            let word = account::of_stop(stopping.answered.as_ref(), &report);
+            let word = account::of_stop(stopping.answered.as_ref(), &report).outside(outside);
             let told_in_time = stopping.tell.take().map(|tell| tell.send(word.clone()));
-            // Else it was told already that the work had ended, or its time was over: then it is heard if anybody still
+            // Else it was told already that the agent took note, or its time was over: then it is heard if anybody still
             // listens.
             if !matches!(told_in_time, Some(Ok(()))) {
-                self.tell_last(Said::Ended { word: word.word }).await;
+                self.tell_last(Said::Parted(word)).await;
             }
             return;
         }
@@ -108,13 +120,22 @@ impl Keeper {
         }
     }
 
+    /// How long the looks around may take, that the agent is not ended meanwhile.
+    fn time_to_look(&self) -> Duration {
+        let until = self.stop.as_ref().and_then(|stopping| stopping.term.until_cleaned());
+        let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+        left.map_or(limits::LOOKS, |left| limits::LOOKS.min(left / 2))
+    }
+
     /// How long it may take to end by itself, and how long the ladder after that.
     fn times(&self) -> (Duration, Duration) {
         let Some(stopping) = &self.stop else { return (limits::EXIT, limits::LADDER) };
         let time = self.stop_time();
-        let left = (time - time / limits::ACCOUNT_SHARE).saturating_sub(Instant::now() - stopping.at);
+        let left = stopping.term.until_cleaned().map_or(time, |until| {
+            until.saturating_duration_since(Instant::now()).saturating_sub(time / limits::ACCOUNT_SHARE)
+        });
         // Who answered knows that it is to end; who did not has had its time.
         let exit = if stopping.answered.is_some() { limits::EXIT.min(left / 2) } else { Duration::ZERO };
-        (exit, left - exit)
+        (exit, (left - exit).min(time))
     }
 }

@@ -29,6 +29,7 @@ fn process(signals: &[&str]) -> ProcessReport {
         ended: "signal".into(),
         signals: signals.iter().map(|signal| (*signal).to_owned()).collect(),
         left_behind: Vec::new(),
+        ended_with: Vec::new(),
         survivors: Vec::new(),
         containment: "cgroup".into(),
     }

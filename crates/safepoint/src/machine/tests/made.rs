@@ -50,6 +50,7 @@ pub(in crate::machine) fn ended(id: &str, status: CallStatus, by: Option<Stopped
         cleanups: Vec::new(),
         child: None,
         remote: None,
+        ruled: Vec::new(),
     };
     let result = CallResult::of_text(id, "work", format!("end of {id}"), Verdict::Good);
     Step::Ended { report: Box::new(report), result }

@@ -1,0 +1,95 @@
+//! What an agent works with that is not ours, as a daemon that it hands its work to: its end is not the end of the work, and
+//! nobody is told that it is.
+
+use std::process::Command;
+
+use safepoint::receipt::{CallStatus, Outside, RemoteStop};
+use safepoint_testkit::acp::{Hub, Manners};
+
+use super::support::{Ended, Place, Running, run};
+
+const THIS_TEST: &str = "acp::support::this_program_is_an_agent_when_it_is_asked_to_be";
+
+/// A hub that lives already, outside of what we start.
+fn hub(place: &Place) -> Hub {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", THIS_TEST, "--nocapture"]);
+    Hub::start(command, place.folder.path())
+}
+
+async fn handed(place: &Place, hub: String) -> Running {
+    let agent = place.agent(Manners { hub: Some(hub), ..Manners::default() });
+    let mut running = run(agent, "hand");
+    running.says("working").await;
+    running
+}
+
+fn named(ended: &Ended, hub: &Hub) {
+    let (remote, receipt) = (ended.remote(), &ended.closed.receipt);
+    assert_eq!(remote.stop, Some(RemoteStop::Confirmed), "{remote:?}: its own processes have ended");
+    let [name] = remote.outside.names() else { panic!("{remote:?}") };
+    assert!(name.ends_with(&format!("(pid {})", hub.pid())), "{name}");
+    assert_eq!(ended.call().status, CallStatus::LeftRunning);
+    assert_eq!(receipt.quiet_at, None, "{receipt}");
+    assert!(receipt.survivors.iter().any(|survivor| survivor.starts_with(name.as_str())), "{receipt}");
+    assert!(
+        receipt.to_string().contains(&format!("worked with {name}, which is not ours and MAY GO ON")),
+        "{receipt}"
+    );
+}
+
+/// S10.60 / T3, cline/cline hub: work that was handed to a daemon goes on there, so the run is not quiet, and names it, over
+/// either kind of socket.
+#[tokio::test]
+async fn work_that_was_handed_to_a_daemon_is_not_quiet() {
+    for by_path in [true, false] {
+        let place = Place::new();
+        let hub = hub(&place);
+        let running = handed(&place, if by_path { hub.path() } else { hub.address() }).await;
+        let (ended, _) = running.stop().await;
+        hub.goes_on();
+        named(&ended, &hub);
+    }
+}
+
+/// S10.60: a daemon that has ended meanwhile goes on with nothing.
+#[tokio::test]
+async fn a_daemon_that_is_gone_is_not_named() {
+    let place = Place::new();
+    let hub = hub(&place);
+    let running = handed(&place, hub.path()).await;
+    drop(hub);
+    let (ended, _) = running.stop().await;
+    ended.confirmed("it said `cancelled`");
+    assert_eq!(ended.remote().outside, Outside::Nobody);
+}
+
+/// S10.61: a service that its user knows to do no work of its own, such as a server of models, is not named; nor is this
+/// process, which serves what its own agents call.
+#[tokio::test]
+async fn a_service_that_is_only_called_is_not_named() {
+    for by_path in [true, false] {
+        let place = Place::new();
+        let hub = hub(&place);
+        let at = if by_path { hub.path() } else { hub.address() };
+        let agent = place.agent(Manners { hub: Some(at.clone()), ..Manners::default() });
+        let mut running = run(agent.calls(at.parse().unwrap()), "hand");
+        running.says("working").await;
+        let (ended, _) = running.stop().await;
+        ended.confirmed("it said `cancelled`");
+        assert_eq!(ended.remote().outside, Outside::Nobody);
+    }
+    let place = Place::new();
+    let own = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = own.local_addr().unwrap().to_string();
+    let answers = std::thread::spawn(move || {
+        let (mut caller, _) = own.accept().unwrap();
+        std::io::Write::write_all(&mut caller, b"taken\n").unwrap();
+        caller
+    });
+    let running = handed(&place, at).await;
+    let (ended, _) = running.stop().await;
+    drop(answers.join().unwrap());
+    ended.confirmed("it said `cancelled`");
+    assert_eq!(ended.remote().outside, Outside::Nobody, "this very process is ours");
+}
