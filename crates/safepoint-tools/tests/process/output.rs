@@ -20,7 +20,7 @@ async fn a_hundred_megabytes_stay_within_the_budget() {
     let mut process = guarded("huge").spawn(spec).await.unwrap();
     let before = resident_peak();
     let report = process.wait().await;
-    let grown = resident_peak() - before;
+    let grown = resident_peak().saturating_sub(before);
     assert_eq!(report.exit, Exit::Code(0));
     let got = process.output().captured();
     let file = got.file.expect("it was spilled");
