@@ -147,17 +147,16 @@ impl Said {
             Self::Question(question) => question.id.len() + question.tool.len() + json::bytes(&question.args),
             Self::Withdrawn { question } => question.len(),
             Self::Done(answer) => answer.as_ref().map_or(0, String::len),
-            Self::Ended { word } | Self::Told(Told { word, .. }) | Self::Parted(Told { word, .. }) => word.len(),
+            Self::Ended { word } | Self::Told(Told { word, .. }) | Self::Parted(Told { word, .. }) => {
+                word.len()
+            }
             Self::Failed(_) | Self::Lost(_) => 0,
         }
     }
 
     /// Whether nothing more is heard of the work.
     pub(crate) fn is_last(&self) -> bool {
-        matches!(
-            self,
-            Self::Done(_) | Self::Ended { .. } | Self::Failed(_) | Self::Lost(_) | Self::Parted(_)
-        )
+        matches!(self, Self::Done(_) | Self::Ended { .. } | Self::Failed(_) | Self::Lost(_) | Self::Parted(_))
     }
 }
 
