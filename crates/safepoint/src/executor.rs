@@ -34,7 +34,7 @@ pub(crate) use board::{Board, Cleanup, Ends};
 pub(crate) use ending::{Ending, answered, done_before, doubted, late, lost, not_begun, worked};
 pub(crate) use waiting::Reply;
 
-use judge::{effect_of, status_of};
+use judge::{effect_of, failed, status_of};
 use waiting::Waits;
 
 /// How long "at once" may look whether a body that was dropped is gone, before it is said to go on (S4.3).

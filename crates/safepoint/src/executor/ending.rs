@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use safepoint_scope::{Failure, Halt, Reason, SafePoints, Scope, TaskEnd};
 use serde_json::Value;
 
-use super::{Ends, effect_of, output};
+use super::{Ends, effect_of, failed, output};
 use crate::{
     event::Extent,
     history::note,
@@ -134,12 +134,7 @@ impl Ending {
         if failure.is_by_time_limit() {
             return Self::new(CallStatus::TimedOut, failure.to_string());
         }
-        let status = match (failure.is_unreachable(), failure.is_denied()) {
-            (true, _) => CallStatus::Unreachable,
-            (false, true) => CallStatus::Denied,
-            (false, false) => CallStatus::Failed,
-        };
-        let mut ending = Self::new(status, format!("error: {failure}"));
+        let mut ending = Self::new(failed(failure), format!("error: {failure}"));
         if let Some(hint) = failure.hint() {
             ending.text.push_str(&format!("\nhint: {hint}"));
             ending.hint = Some(hint.to_owned());

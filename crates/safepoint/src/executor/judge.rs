@@ -1,5 +1,7 @@
 //! What a status means: for spans, and for what may have happened.
 
+use safepoint_scope::Failure;
+
 use crate::{
     receipt::{CallStatus, Effect as Done},
     spans,
@@ -17,6 +19,15 @@ pub(super) fn status_of(status: CallStatus) -> spans::Status {
         | CallStatus::Stopped
         | CallStatus::Killed
         | CallStatus::LeftRunning => spans::Status::Unset,
+    }
+}
+
+/// What a call comes to that failed of itself.
+pub(super) fn failed(failure: &Failure) -> CallStatus {
+    match (failure.is_unreachable(), failure.is_denied()) {
+        (true, _) => CallStatus::Unreachable,
+        (false, true) => CallStatus::Denied,
+        (false, false) => CallStatus::Failed,
     }
 }
 
