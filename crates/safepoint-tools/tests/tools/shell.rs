@@ -61,8 +61,13 @@ async fn what_it_cut_itself_is_told_as_truncated() {
 /// known; what it had said is kept.
 #[tokio::test]
 async fn a_command_whose_end_nobody_saw_is_of_unknown_effect() {
-    let line = "echo before; kill -9 $PPID; sleep 1; echo later; sleep 1000";
-    let told = Bench::new().call("shell", json!({ "command": line })).await;
+    let bench = Bench::new();
+    let line = "echo before; until [ -e go ]; do sleep 0.01; done; kill -9 $PPID; sleep 1000";
+    let mut running = bench.start("shell", json!({ "command": line }));
+    // One that is killed while it starts is another matter.
+    running.until_progress("before").await;
+    bench.put("go", "");
+    let told = told(&running.end().await);
     let call = &told.report;
     assert_eq!((call.status, call.effect), (CallStatus::Failed, Effect::Unknown), "{call:?}");
     assert!(call.processes[0].ended.ends_with("killed because its keeper died"), "{call:?}");

@@ -283,10 +283,14 @@ impl Walk {
             if let ExitReason::Failed(error) = exit.reason() {
                 return Err(format!("it failed: {error:?}"));
             }
+            // What was done in haste was not looked at after each step: the reference may know of items that were not taken.
+            if hasty.is_some() {
+                return Ok(());
+            }
             let unhandled: Vec<_> = exit.unhandled().iter().map(|(id, _)| *id).collect();
             let wanted: Vec<_> =
                 expected.unhandled().into_iter().map(|item| real.tickets[item].id()).collect();
-            if hasty.is_none() && unhandled != wanted {
+            if unhandled != wanted {
                 return Err(format!("unhandled are {unhandled:?}, not {wanted:?}"));
             }
             Ok(())
