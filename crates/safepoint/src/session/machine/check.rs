@@ -18,6 +18,7 @@ use crate::{
 };
 
 mod asked;
+mod ends;
 mod holds;
 mod witness;
 mod world;

@@ -106,7 +106,7 @@ impl Machine {
 
     /// Puts an item back to where its position belongs.
     pub(super) fn wait_again(&mut self, item: ItemId) {
-        let place = self.waiting.partition_point(|waiting| *waiting < item);
+        let place = self.waiting.binary_search(&item).unwrap_or_else(|place| place);
         self.waiting.insert(place, item);
     }
 

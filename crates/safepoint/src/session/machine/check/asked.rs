@@ -6,62 +6,66 @@ use crate::session::{
     words::Refusal,
 };
 
-/// A machine, and what it wanted done last.
-struct Asked {
-    machine: Machine,
-    now: Moment,
+/// Whoever tells a machine what happens.
+pub(super) struct Owner {
+    pub(super) machine: Machine,
+    pub(super) now: Moment,
 }
 
-impl Asked {
-    fn new() -> Self {
-        Self { machine: Machine::new(RULES), now: Moment::default() }
+impl Owner {
+    pub(super) fn new() -> Self {
+        Self::of(Machine::new(RULES))
     }
 
-    fn tell(&mut self, input: Input) -> Vec<Effect> {
+    pub(super) fn of(machine: Machine) -> Self {
+        Self { machine, now: Moment::default() }
+    }
+
+    pub(super) fn tell(&mut self, input: Input) -> Vec<Effect> {
         let mut out = Vec::new();
         self.machine.step(self.now, input, &mut out);
         out
     }
 
-    fn push(&mut self, item: u64, how: How) -> Vec<Effect> {
+    pub(super) fn push(&mut self, item: u64, how: How) -> Vec<Effect> {
         self.tell(Input::Push { item: ItemId::new(item), how })
     }
 
     /// Plans all that waits, and begins it.
-    fn begin(&mut self, plan: u64) -> Vec<Effect> {
+    pub(super) fn begin(&mut self, plan: u64) -> Vec<Effect> {
         self.tell(Input::Gathered(plan));
         let take = self.machine.waiting().iter().copied().collect();
         self.tell(Input::Planned { plan, made: Made::Turn { take, drop: Vec::new() } })
     }
 
-    fn settle(&mut self, turn: u64, end: End) {
+    /// Settles it, and lets it be quiet and read.
+    pub(super) fn settle(&mut self, turn: u64, end: End) -> Vec<Effect> {
         let turn = TurnId::new(turn);
-        for input in [Input::Settled { turn, end }, Input::Quiet(turn), Input::Read(turn)] {
-            self.tell(input);
-        }
+        let inputs = [Input::Settled { turn, end }, Input::Quiet(turn), Input::Read(turn)];
+        inputs.into_iter().flat_map(|input| self.tell(input)).collect()
     }
 }
 
-const STOPPED: End = End::Stopped { by: EndedBy::Other, after: Leftover::Drop };
+pub(super) const STOPPED: End = End::Stopped { by: EndedBy::Other, after: Leftover::Drop };
 
-fn item(number: u64) -> ItemId {
+pub(super) fn item(number: u64) -> ItemId {
     ItemId::new(number)
 }
 
 /// S6.1, S6.7: an item waits until a turn takes it, a steer until the turn has it, and both take room until then.
 #[test]
 fn what_waits_and_what_steers_takes_room() {
-    let mut asked = Asked::new();
+    let mut asked = Owner::new();
     asked.push(0, How::Enqueue);
     asked.push(1, How::Enqueue);
-    let waits = |asked: &Asked| [0, 1, 2].map(|n| asked.machine.is_waiting(item(n)));
+    let waits = |asked: &Owner| [0, 1, 2].map(|n| asked.machine.is_waiting(item(n)));
     assert_eq!((waits(&asked), asked.machine.room_taken()), ([true, true, false], 2));
     asked.begin(1);
     assert_eq!((waits(&asked), asked.machine.room_taken()), ([false; 3], 0));
     assert_eq!(asked.machine.items(), [item(0), item(1)]);
     asked.push(2, STEER);
     asked.push(3, How::Enqueue);
-    let steers = |asked: &Asked| [1, 2, 3].map(|n| asked.machine.is_steering(item(n)));
+    let steers = |asked: &Owner| [1, 2, 3].map(|n| asked.machine.is_steering(item(n)));
     assert_eq!((steers(&asked), asked.machine.room_taken()), ([false, true, false], 2));
     asked.tell(Input::SteerTaken { turn: TurnId::new(1), item: item(2) });
     assert_eq!((steers(&asked), asked.machine.items().len()), ([false; 3], 3));
@@ -70,7 +74,7 @@ fn what_waits_and_what_steers_takes_room() {
 /// S6.6: an item that may not wait goes back while anything is in the way, and is told what; else it waits like any.
 #[test]
 fn a_busy_session_says_what_is_in_the_way() {
-    let mut asked = Asked::new();
+    let mut asked = Owner::new();
     let busy = |turn| Effect::Return { item: item(9), why: Refusal::Busy(turn) };
     let turn = Some(TurnId::new(1));
     assert!(!asked.push(0, How::Reject).iter().any(|effect| matches!(effect, Effect::Return { .. })));
@@ -89,12 +93,12 @@ fn a_busy_session_says_what_is_in_the_way() {
 /// with it.
 #[test]
 fn a_preempt_is_open_until_its_turn_ends() {
-    let mut asked = Asked::new();
+    let mut asked = Owner::new();
     asked.push(0, How::Enqueue);
     asked.begin(1);
     assert!(!asked.machine.would_be_preempted());
     asked.push(1, How::Preempt(LATER));
-    let open = |asked: &Asked| [0, 1].map(|n| asked.machine.is_preempting(item(n)));
+    let open = |asked: &Owner| [0, 1].map(|n| asked.machine.is_preempting(item(n)));
     assert_eq!((open(&asked), asked.machine.would_be_preempted()), ([false, true], false));
     assert_eq!(asked.machine.deadline(), Some(Moment(3)));
     asked.now = Moment(3);
@@ -102,7 +106,7 @@ fn a_preempt_is_open_until_its_turn_ends() {
     assert!(asked.machine.would_be_preempted());
     asked.settle(1, End::Stopped { by: EndedBy::Preempt, after: Leftover::Drop });
     assert_eq!((open(&asked), asked.machine.would_be_preempted()), ([false; 2], false));
-    let mut stopped = Asked::new();
+    let mut stopped = Owner::new();
     stopped.push(0, How::Enqueue);
     stopped.begin(1);
     stopped.push(1, How::Preempt(NOW));
@@ -113,10 +117,10 @@ fn a_preempt_is_open_until_its_turn_ends() {
 /// S5.3: a turn that ended early is known, is being taken up once a resume was promised, and then runs as one that was taken up.
 #[test]
 fn a_turn_that_is_taken_up_says_so() {
-    let mut asked = Asked::new();
+    let mut asked = Owner::new();
     asked.push(0, How::Enqueue);
     asked.begin(1);
-    let says = |asked: &Asked| (asked.machine.left(), asked.machine.takes_up(), asked.machine.took_up());
+    let says = |asked: &Owner| (asked.machine.left(), asked.machine.takes_up(), asked.machine.took_up());
     assert_eq!(says(&asked), (None, false, false));
     asked.settle(1, STOPPED);
     assert_eq!(says(&asked), (Some(TurnId::new(1)), false, false));
@@ -137,7 +141,7 @@ fn a_turn_that_is_taken_up_says_so() {
 /// so long.
 #[test]
 fn an_idle_session_ends_only_when_asked() {
-    let mut asked = Asked::new();
+    let mut asked = Owner::new();
     assert!(!asked.machine.may_end_when_idle() && !asked.machine.is_stopping());
     asked.tell(Input::StopWhenIdle(4));
     assert!(asked.machine.may_end_when_idle() && !asked.machine.is_stopping());
@@ -155,7 +159,7 @@ fn an_idle_session_ends_only_when_asked() {
 /// S6.12: a planner is asked anew for each preempt that finds it at work, so often and no more.
 #[test]
 fn a_planner_is_asked_anew_as_often_as_patience_allows() {
-    let mut asked = Asked::new();
+    let mut asked = Owner::new();
     asked.push(0, How::Enqueue);
     asked.tell(Input::Gathered(1));
     let dropped = asked.push(1, How::Preempt(NOW));
@@ -169,7 +173,7 @@ fn a_planner_is_asked_anew_as_often_as_patience_allows() {
 /// S6.9, S6.1: items that wait again stand where they stood, before what came after them.
 #[test]
 fn what_waits_again_stands_where_it_stood() {
-    let mut asked = Asked::new();
+    let mut asked = Owner::new();
     asked.push(0, How::Enqueue);
     asked.begin(1);
     asked.push(1, How::Preempt(NOW));

@@ -1,0 +1,369 @@
+//! Short stories of one session each: what a stop, a preempt, an end and a new owner lead to.
+
+use super::{
+    asked::{Owner, STOPPED, item},
+    *,
+};
+use crate::session::{machine::Exit, words::Refusal};
+
+const BY_PREEMPT: End = End::Stopped { by: EndedBy::Preempt, after: Leftover::Drop };
+const REQUEUE: End = End::Stopped { by: EndedBy::Preempt, after: Leftover::Requeue };
+
+fn turn(number: u64) -> TurnId {
+    TurnId::new(number)
+}
+
+/// A session whose first turn is at work with item 0.
+fn at_work() -> Owner {
+    let mut owner = Owner::new();
+    owner.push(0, How::Enqueue);
+    owner.begin(1);
+    owner
+}
+
+/// One whose first turn waits for a decision.
+fn suspended() -> Owner {
+    let mut owner = at_work();
+    owner.settle(1, End::Suspended);
+    owner
+}
+
+fn gathers(effects: &[Effect]) -> bool {
+    effects.iter().any(|effect| matches!(effect, Effect::Gather(_)))
+}
+
+fn stops(effects: &[Effect]) -> Vec<Why> {
+    let why = |effect: &Effect| match effect {
+        Effect::StopRun { why, .. } => Some(*why),
+        _ => None,
+    };
+    effects.iter().filter_map(why).collect()
+}
+
+fn resolved(effects: &[Effect]) -> Vec<Preempted> {
+    let to = |effect: &Effect| match effect {
+        Effect::Resolve { preempted, .. } => Some(*preempted),
+        _ => None,
+    };
+    effects.iter().filter_map(to).collect()
+}
+
+fn asked(wish: Wish) -> Why {
+    Why::Preempt { points: wish.points, grace: wish.grace }
+}
+
+/// S5.3, S6.13: nothing begins before all that the last owner left has come; what waits from before a turn that was left begins
+/// nothing by itself, and what comes now does.
+#[test]
+fn a_new_owner_waits_for_what_was_left() {
+    let left = Some((turn(1), vec![item(0)], Recovered::Early));
+    let mut owner = Owner::of(Machine::recovered(RULES, 1, left));
+    assert_eq!(owner.machine.left(), Some(turn(1)));
+    assert!(!gathers(&owner.push(1, How::Enqueue)) && !gathers(&owner.tell(Input::Adopted)));
+    assert!(gathers(&owner.push(2, How::Enqueue)));
+    assert!(
+        owner
+            .begin(1)
+            .iter()
+            .any(|effect| matches!(effect, Effect::Start { turn, .. } if turn.number() == 2))
+    );
+    let mut plain = Owner::of(Machine::recovered(RULES, 1, None));
+    assert!(!gathers(&plain.push(0, How::Enqueue)) && gathers(&plain.tell(Input::Adopted)));
+    let mut held = Owner::of(Machine::recovered(RULES, 1, None));
+    held.machine.hold_left();
+    assert!(!gathers(&held.push(0, How::Enqueue)) && !gathers(&held.tell(Input::Adopted)));
+    assert!(gathers(&held.push(1, How::Enqueue)));
+}
+
+/// S6.8, S9.1: a session that waits for a person, keeps items or has something in the background is not idle; what comes begins the
+/// time anew, and after it nothing is taken.
+#[test]
+fn idleness_is_to_have_nothing_to_do() {
+    let mut keeps = at_work();
+    keeps.push(1, How::Enqueue);
+    keeps.settle(1, STOPPED);
+    let mut aside = at_work();
+    aside.tell(Input::Aside(Yet::Yes));
+    aside.settle(1, End::Done);
+    for mut owner in [suspended(), keeps, aside] {
+        owner.tell(Input::StopWhenIdle(4));
+        owner.now = Moment(100);
+        assert_eq!(owner.tell(Input::Tick), []);
+    }
+    let mut anew = Owner::new();
+    anew.tell(Input::StopWhenIdle(4));
+    anew.now = Moment(3);
+    anew.push(0, How::Enqueue);
+    anew.begin(1);
+    anew.settle(1, End::Done);
+    anew.now = Moment(4);
+    assert_eq!(anew.tell(Input::Tick), []);
+    anew.now = Moment(8);
+    let late = anew.push(1, How::Enqueue);
+    assert!(late.contains(&Effect::End(Exit::Idle)));
+    assert!(late.contains(&Effect::Fate { item: item(1), fate: Fate::Unhandled }));
+}
+
+/// S6.3, S1.7: a preempt asks when its delay is over, and escalates when its grace is, once each.
+#[test]
+fn a_preempt_asks_and_escalates_in_its_time() {
+    let mut owner = at_work();
+    assert_eq!(owner.push(1, How::Preempt(LATER)), []);
+    let mut graceful = at_work();
+    assert_eq!(stops(&graceful.push(1, How::Preempt(WITHIN))), [asked(WITHIN)]);
+    for (now, later, within) in [
+        (2, None, None),
+        (3, Some(asked(LATER)), None),
+        (4, None, None),
+        (5, None, Some(Why::Escalated)),
+        (6, None, None),
+    ] {
+        (owner.now, graceful.now) = (Moment(now), Moment(now));
+        assert_eq!(stops(&owner.tell(Input::Tick)), Vec::from_iter(later), "at {now}");
+        assert_eq!(stops(&graceful.tell(Input::Tick)), Vec::from_iter(within), "at {now}");
+    }
+}
+
+/// S6.3: a preempt that names a turn means that one; of a turn that ended early there is nothing to preempt.
+#[test]
+fn a_preempt_means_the_turn_that_it_names() {
+    let mut owner = Owner::new();
+    let back = [Effect::Return { item: item(0), why: Refusal::TurnMismatch }];
+    assert_eq!(owner.push(0, How::Preempt(NAMED)), back);
+    assert_eq!(stops(&at_work().push(1, How::Preempt(NAMED))), [asked(NAMED)]);
+    let mut over = at_work();
+    over.settle(1, STOPPED);
+    assert_eq!(resolved(&over.push(1, How::Preempt(NOW))), [Preempted::NoTarget]);
+}
+
+/// S6.12, S8.3: a turn after a preempted one is protected to its end, unless it waits for a person: then it is taken back; one that
+/// ended by itself protects nothing.
+#[test]
+fn a_turn_after_a_preempted_one_is_protected() {
+    let protected = || {
+        let mut owner = at_work();
+        owner.push(1, How::Preempt(NOW));
+        owner.settle(1, BY_PREEMPT);
+        owner.begin(2);
+        owner
+    };
+    let mut owner = protected();
+    assert_eq!(stops(&owner.push(2, How::Preempt(NOW))), []);
+    let effects = owner.settle(2, End::Suspended);
+    let from =
+        |effect: &Effect| matches!(effect, Effect::Start { from: From::Withdrawal(Why::Preempt { .. }), .. });
+    assert!(effects.iter().any(from));
+    assert_eq!(
+        stops(&owner.push(3, How::Preempt(NOW))),
+        [asked(NOW)],
+        "what is only to be ended is not protected"
+    );
+    let mut later = at_work();
+    later.push(1, How::Preempt(LATER));
+    assert!(!later.settle(1, End::Suspended).iter().any(from), "its time has not come");
+    let mut done = protected();
+    done.settle(2, End::Done);
+    done.push(2, How::Enqueue);
+    done.begin(3);
+    assert_eq!(stops(&done.push(3, How::Preempt(NOW))), [asked(NOW)]);
+    let mut first = at_work();
+    first.settle(1, End::Done);
+    first.push(1, How::Enqueue);
+    first.begin(2);
+    assert_eq!(stops(&first.push(2, How::Preempt(NOW))), [asked(NOW)]);
+}
+
+/// S6.3, S8.3: a turn that waits for a person is forgotten only if a preempt that has asked says so.
+#[test]
+fn a_waiting_turn_is_forgotten_if_that_was_asked() {
+    let delayed = Wish { delay: Some(3), ..ROLLBACK };
+    for (wishes, forgets) in [(&[ROLLBACK][..], true), (&[NOW], false), (&[delayed, NOW], false)] {
+        let mut owner = suspended();
+        for (n, wish) in (1..).zip(wishes) {
+            owner.push(n, How::Preempt(*wish));
+        }
+        let effects = owner.settle(1, BY_PREEMPT);
+        assert_eq!(effects.contains(&Effect::Forget(turn(1))), forgets, "{wishes:?}");
+    }
+}
+
+/// S6.9, S6.11: a preempt is told what it came to, and whoever preempts has the next turn; what waits after a stop or a failure
+/// waits for more.
+#[test]
+fn an_end_says_what_a_preempt_came_to() {
+    for (end, session_stop, came_to) in [
+        (BY_PREEMPT, false, Preempted::StoppedTurn(turn(1))),
+        (STOPPED, false, Preempted::TurnEndedFirst),
+        (End::Done, false, Preempted::TurnEndedFirst),
+        (STOPPED, true, Preempted::SupersededByStop),
+        (REQUEUE, true, Preempted::SupersededByStop),
+    ] {
+        let mut owner = at_work();
+        owner.push(1, How::Preempt(NOW));
+        if session_stop {
+            owner.tell(Input::Stop(Strength::Now));
+        }
+        let effects = owner.settle(1, end);
+        assert_eq!(resolved(&effects), [came_to], "{end:?}");
+        assert_eq!(gathers(&effects), !session_stop, "{end:?}");
+        assert!(!session_stop || !effects.contains(&Effect::Requeued(item(0))));
+    }
+    for (rules, end, begins) in [
+        (RULES, STOPPED, false),
+        (RULES, End::Failed, false),
+        (Rules { on_failure: OnFailure::GoOn, ..RULES }, End::Failed, true),
+        (RULES, End::Done, true),
+    ] {
+        let mut owner = Owner::of(Machine::new(rules));
+        owner.push(0, How::Enqueue);
+        owner.begin(1);
+        owner.push(1, How::Enqueue);
+        assert_eq!(gathers(&owner.settle(1, end)), begins, "{end:?}");
+        assert_eq!(owner.machine.left().is_some(), end != End::Done);
+    }
+}
+
+/// S6.4: what steers a turn and is not taken waits, or goes back; one that comes while a decision is waited for is held.
+#[test]
+fn a_steer_that_is_not_taken_waits_or_goes_back() {
+    let mut owner = at_work();
+    owner.push(1, STEER);
+    owner.push(2, STEER_OR_QUEUE);
+    let effects = owner.settle(1, End::Done);
+    assert!(effects.contains(&Effect::Return { item: item(1), why: Refusal::NotDelivered }));
+    assert!(effects.contains(&Effect::Requeued(item(2))));
+    assert_eq!(suspended().push(1, STEER_OR_QUEUE), [Effect::Held { turn: turn(1), item: item(1) }]);
+}
+
+/// S6.7: what waits is taken back, what a turn has is not; a steer is taken back where no run has it, or when the run gave it back; a
+/// plan that is about it is made anew.
+#[test]
+fn what_nobody_has_yet_is_taken_back() {
+    let withdrawn =
+        |n| [Effect::Fate { item: item(n), fate: Fate::Withdrawn }, Effect::Answer(Answer::Withdrawn)];
+    let mut owner = at_work();
+    owner.push(1, STEER);
+    owner.push(2, STEER);
+    assert_eq!(owner.tell(Input::Withdraw(item(0))), [Effect::Answer(Answer::Taken)]);
+    assert_eq!(owner.tell(Input::Withdraw(item(2))), [Effect::Answer(Answer::Taken)]);
+    assert_eq!(owner.tell(Input::TookBack(item(2))), withdrawn(2));
+    assert!(owner.machine.is_steering(item(1)) && !owner.machine.is_steering(item(2)));
+    owner.push(3, How::Enqueue);
+    assert_eq!(owner.tell(Input::TookBack(item(3))), withdrawn(3), "its turn has ended meanwhile");
+    let mut waits = suspended();
+    waits.push(1, STEER_OR_QUEUE);
+    assert_eq!(waits.tell(Input::Withdraw(item(1))), withdrawn(1));
+    let mut planning = Owner::new();
+    planning.push(0, How::Enqueue);
+    planning.push(1, How::Enqueue);
+    let effects = planning.tell(Input::Withdraw(item(0)));
+    assert_eq!(effects[..2], withdrawn(0));
+    assert_eq!(effects[2..], [Effect::DropPlan, Effect::Gather(2)]);
+}
+
+/// S1.9, S6.11: a stop of the session says what it added, and reaches the run at work unless it waits for the turn's end.
+#[test]
+fn a_stop_of_a_session_only_strengthens() {
+    let mut owner = at_work();
+    for (strength, answer, asks) in [
+        (Strength::AtTurnEnd, Answer::First, false),
+        (Strength::Graceful, Answer::Strengthened, true),
+        (Strength::Graceful, Answer::NothingAdded, true),
+        (Strength::AtTurnEnd, Answer::NothingAdded, false),
+        (Strength::Now, Answer::Strengthened, true),
+    ] {
+        let effects = owner.tell(Input::Stop(strength));
+        assert_eq!(effects[0], Effect::Answer(answer));
+        assert_eq!(stops(&effects), Vec::from_iter(asks.then_some(Why::Session(strength))));
+    }
+    assert!(owner.settle(1, STOPPED).contains(&Effect::End(Exit::Stopped)));
+    assert_eq!(owner.tell(Input::Stop(Strength::Now)), [Effect::Answer(Answer::TooLate)]);
+}
+
+/// S6.7: a stop of one turn means the turn at work, or the one that is named; a plan that it finds is given up.
+#[test]
+fn a_stop_of_a_turn_means_that_turn() {
+    let stop =
+        [Effect::StopRun { turn: turn(1), why: Why::Asked }, Effect::Answer(Answer::StoppingTurn(turn(1)))];
+    let mut owner = at_work();
+    assert_eq!(owner.tell(Input::StopTurn(None)), stop);
+    assert_eq!(owner.tell(Input::StopTurn(Some(turn(1)))), stop);
+    assert_eq!(owner.tell(Input::StopTurn(Some(turn(2)))), [Effect::Answer(Answer::TurnMismatch(turn(1)))]);
+    let no = Effect::Answer(Answer::NoTurn);
+    assert_eq!(Owner::new().tell(Input::StopTurn(None)), [no.clone()]);
+    let mut planning = Owner::new();
+    planning.push(0, How::Enqueue);
+    assert_eq!(planning.tell(Input::StopTurn(Some(turn(7)))), [no.clone()]);
+    assert_eq!(planning.tell(Input::StopTurn(None)), [Effect::DropPlan, no]);
+    assert!(planning.machine.is_waiting(item(0)));
+    let mut waits = suspended();
+    waits.push(1, How::Enqueue);
+    waits.tell(Input::StopTurn(None));
+    waits.push(2, How::Enqueue);
+    assert!(gathers(&waits.settle(1, STOPPED)), "what came after the stop begins a turn");
+}
+
+/// S6.9: where something of the user's fails, the turn is stopped and the session ends.
+#[test]
+fn what_breaks_ends_the_session() {
+    let mut owner = at_work();
+    assert_eq!(stops(&owner.tell(Input::Broke)), [Why::Broken]);
+    assert!(owner.settle(1, STOPPED).contains(&Effect::End(Exit::Broken)));
+    assert_eq!(owner.tell(Input::Broke), []);
+    assert_eq!(Owner::new().tell(Input::Broke), [Effect::End(Exit::Broken)]);
+}
+
+/// S5.3, S8.3: only a turn that ended early is resumed and only one that waits is decided, while the session goes on.
+#[test]
+fn a_promise_is_given_only_where_it_can_be_kept() {
+    let told = |owner: &mut Owner, input| match owner.tell(input).first() {
+        Some(Effect::Answer(answer)) => Some(*answer),
+        _ => None,
+    };
+    let (no, late) = (Some(Answer::NothingToResume), Some(Answer::TooLate));
+    let mut fresh = Owner::new();
+    assert_eq!(fresh.tell(Input::Resume), [Effect::Answer(Answer::NothingToResume)]);
+    assert_eq!(fresh.tell(Input::Decided), [Effect::Answer(Answer::NothingToResume)]);
+    let mut waits = suspended();
+    assert_eq!(told(&mut waits, Input::Resume), no);
+    assert_eq!(told(&mut waits, Input::Decided), Some(Answer::Resuming));
+    let mut early = at_work();
+    early.settle(1, STOPPED);
+    assert_eq!(
+        (told(&mut early, Input::Decided), told(&mut early, Input::Resume)),
+        (no, Some(Answer::Resuming))
+    );
+    let mut stopping = at_work();
+    stopping.tell(Input::Settled { turn: turn(1), end: End::Suspended });
+    stopping.tell(Input::Stop(Strength::AtTurnEnd));
+    assert_eq!((told(&mut stopping, Input::Decided), told(&mut stopping, Input::Resume)), (late, no));
+    let mut over = suspended();
+    over.tell(Input::Stop(Strength::Now));
+    assert_eq!((over.machine.phase(), told(&mut over, Input::Decided)), (Phase::Over, late));
+}
+
+/// S6.2, S6.13: a turn that could not be begun leaves all as it was, and only the turn that ended is waited for.
+#[test]
+fn a_turn_that_could_not_be_begun_leaves_all_as_it_was() {
+    let mut owner = at_work();
+    assert_eq!(owner.tell(Input::Unstarted(turn(2))), []);
+    assert_eq!(owner.machine.items(), [item(0)]);
+    let effects = owner.tell(Input::Unstarted(turn(1)));
+    assert!(gathers(&effects) && owner.machine.is_waiting(item(0)) && owner.machine.items().is_empty());
+    let mut resumed = at_work();
+    resumed.settle(1, STOPPED);
+    resumed.tell(Input::Resume);
+    resumed.tell(Input::Gathered(2));
+    resumed.tell(Input::Planned { plan: 2, made: Made::Resume });
+    resumed.tell(Input::Unstarted(turn(1)));
+    assert_eq!((resumed.machine.left(), resumed.machine.is_suspended()), (Some(turn(1)), false));
+    let mut ends = at_work();
+    for input in
+        [Input::Settled { turn: turn(1), end: End::Done }, Input::Quiet(turn(1)), Input::Read(turn(7))]
+    {
+        ends.tell(input);
+    }
+    assert!(matches!(ends.machine.phase(), Phase::Ending { .. }), "another's reader is not its own");
+    ends.tell(Input::Read(turn(1)));
+    assert_eq!(ends.machine.phase(), Phase::Idle);
+}
