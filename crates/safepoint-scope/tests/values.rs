@@ -9,8 +9,8 @@ use std::{
 };
 
 use safepoint_scope::{
-    Actor, Code, DEFAULT_CLEANUP_CAP, Effect, Grace, Halt, InvalidRequest, Mode, Reach, Reason, SafePoints,
-    Scope, StopRequest, secs,
+    Actor, Code, DEFAULT_CLEANUP_CAP, Effect, Failure, Grace, Halt, InvalidRequest, Mode, Reach, Reason,
+    SafePoints, Scope, StopRequest, secs,
 };
 
 struct Step;
@@ -153,6 +153,9 @@ fn a_failure_says_its_sources_and_its_kind() {
     assert_eq!((failure.to_string(), format!("{failure:?}")), (whole.clone(), format!("Failure({whole})")));
     assert!(failure.as_error().source().is_some());
     assert!(!failure.is_unreachable() && !failure.had_no_effect() && !failure.is_by_time_limit());
+    assert!(!failure.is_denied());
+    let denied = Failure::new("not this").denied();
+    assert!(denied.is_denied() && !denied.is_unreachable());
     let away = failure.unreachable();
     assert!(away.is_unreachable() && away.had_no_effect() && !away.is_by_time_limit());
     assert!(matches!(Halt::from(away), Halt::Fail(failure) if failure.is_unreachable()));

@@ -392,6 +392,13 @@ async fn a_question_of_a_running_call_leaves_it_running() {
     told.tell(Fact::ApprovalClosed { id, call_id, answer: Answered::Expired }).await;
     assert_eq!(told.machine.live().map(|request| request.id.as_str()).collect::<Vec<_>>(), ["two"]);
     assert_eq!((told.machine.is_resting(1), told.machine.is_resting(0)), (true, false));
+    let (id, call_id) = (ApprovalId::from("before"), CallId::from("c0"));
+    told.tell(Fact::ApprovalClosed { id, call_id, answer: Answered::Decided(Decision::Approve) }).await;
+    assert_eq!(
+        (told.machine.live().count(), told.machine.is_resting(1)),
+        (1, false),
+        "it was of the call itself"
+    );
 }
 
 /// S8.3, S9.4: a child run that waits is known by its questions, and goes on when it is woken, with them or anew.
@@ -437,6 +444,28 @@ async fn a_run_winds_down_where_a_stop_takes_effect() {
     let mut fails = Told::begun(Machine::new()).await;
     fails.machine.fail(error());
     assert!(fails.machine.is_winding_down(None));
+}
+
+/// S2.14, S1.3: a call that was announced and not let pass has not begun: the run stands before the first call again; a blank
+/// message is no entry.
+#[tokio::test]
+async fn what_was_not_let_pass_has_not_begun() {
+    let mut told = Told::begun(Machine::new()).await;
+    told.said(1, message("so", &["c0", "c1"]), Wholeness::Whole).await;
+    told.started("c0", WorkKind::Body).await;
+    let before = SafePoints::AFTER_MODEL | SafePoints::AFTER_STARTED_CALLS;
+    for (status, stands) in
+        [(CallStatus::Completed, SafePoints::AFTER_STARTED_CALLS), (CallStatus::NotStarted, before)]
+    {
+        let Step::Ended { report, result } = ended("c0", status, None) else { return };
+        told.tell(Fact::CallEnded { report: *report, result, extent: Extent::All }).await;
+        assert_eq!(told.machine.boundary(), Some(stands), "{status:?}");
+    }
+    let mut blank = Told::begun(Machine::new()).await;
+    blank.said(1, message("", &[]), Wholeness::Whole).await;
+    assert_eq!(blank.machine.history().entries().len(), 1);
+    blank.said(2, message("yes", &[]), Wholeness::Whole).await;
+    assert_eq!(blank.machine.history().entries().len(), 2);
 }
 
 /// S3.7: rows that come after a call's end stand in its account, in an open round and in one that is over; a call that was not let

@@ -52,6 +52,37 @@ pub(super) fn item(number: u64) -> ItemId {
     ItemId::new(number)
 }
 
+pub(super) fn turn(number: u64) -> TurnId {
+    TurnId::new(number)
+}
+
+/// A session whose first turn is at work with item 0.
+pub(super) fn at_work() -> Owner {
+    let mut owner = Owner::new();
+    owner.push(0, How::Enqueue);
+    owner.begin(1);
+    owner
+}
+
+/// One whose first turn waits for a decision.
+pub(super) fn suspended() -> Owner {
+    let mut owner = at_work();
+    owner.settle(1, End::Suspended);
+    owner
+}
+
+pub(super) fn gathers(effects: &[Effect]) -> bool {
+    effects.iter().any(|effect| matches!(effect, Effect::Gather(_)))
+}
+
+pub(super) fn stops(effects: &[Effect]) -> Vec<Why> {
+    let why = |effect: &Effect| match effect {
+        Effect::StopRun { why, .. } => Some(*why),
+        _ => None,
+    };
+    effects.iter().filter_map(why).collect()
+}
+
 /// S6.1, S6.7: an item waits until a turn takes it, a steer until the turn has it, and both take room until then.
 #[test]
 fn what_waits_and_what_steers_takes_room() {
