@@ -60,12 +60,12 @@ fn a_stop_of_a_turn_means_that_turn() {
     assert_eq!(owner.tell(Input::StopTurn(None)), stop);
     assert_eq!(owner.tell(Input::StopTurn(Some(turn(1)))), stop);
     assert_eq!(owner.tell(Input::StopTurn(Some(turn(2)))), [Effect::Answer(Answer::TurnMismatch(turn(1)))]);
-    let no = Effect::Answer(Answer::NoTurn);
-    assert_eq!(Owner::new().tell(Input::StopTurn(None)), [no.clone()]);
+    let no = || Effect::Answer(Answer::NoTurn);
+    assert_eq!(Owner::new().tell(Input::StopTurn(None)), [no()]);
     let mut planning = Owner::new();
     planning.push(0, How::Enqueue);
-    assert_eq!(planning.tell(Input::StopTurn(Some(turn(7)))), [no.clone()]);
-    assert_eq!(planning.tell(Input::StopTurn(None)), [Effect::DropPlan, no]);
+    assert_eq!(planning.tell(Input::StopTurn(Some(turn(7)))), [no()]);
+    assert_eq!(planning.tell(Input::StopTurn(None)), [Effect::DropPlan, no()]);
     assert!(planning.machine.is_waiting(item(0)));
     let mut waits = suspended();
     waits.push(1, How::Enqueue);
