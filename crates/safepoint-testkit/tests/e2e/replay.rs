@@ -1,6 +1,12 @@
 //! A conversation that was recorded on a wire is served from its file again, strictly; secrets are not in it.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
 
 use safepoint::{Agent, Model, Outcome, StopRequest, receipt::Ending, tool::EffectClass};
 use safepoint_models::{anthropic, gemini, openai, responses};
@@ -17,8 +23,11 @@ use super::world::{Ledger, WIRES, gated, server, started};
 
 const SECRET: &str = "sk-very-secret";
 
+/// A file of its own for each: tests run at once.
 fn file(name: &str) -> PathBuf {
-    std::env::temp_dir().join(format!("safepoint-replay-{}-{name}", std::process::id()))
+    static FILES: AtomicUsize = AtomicUsize::new(0);
+    let number = FILES.fetch_add(1, Ordering::Relaxed);
+    std::env::temp_dir().join(format!("safepoint-replay-{}-{name}-{number}", std::process::id()))
 }
 
 fn keyed(wire: Wire, server: &ModelServer, path: &PathBuf) -> safepoint::AgentBuilder {
