@@ -30,7 +30,7 @@ struct Artifact {
     at: Option<usize>,
 }
 
-/// Whether the stream is known to have told all from the beginning, or from a task as it stood. Exhaustive: it is or not.
+/// Whether the stream is known to have told all from the beginning. Exhaustive: it is or not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Stream {
     #[default]
@@ -161,16 +161,15 @@ impl Text {
         self.news()
     }
 
-    /// The task as it stood at this place of the stream, which may be behind a look.
+    /// The task as it stood at this place of the stream, which may be behind a look. Of a stream that was torn it is a look
+    /// and no place: what comes next may be in it already (`a2a-sdk` listens first, and then reads the task).
     pub(super) fn streamed(&mut self, artifacts: Vec<(String, String)>) -> String {
         let places: Vec<(String, usize)> =
             artifacts.iter().map(|(id, text)| (id.clone(), text.len())).collect();
         let news = self.looked(artifacts);
-        if places.is_empty() && !self.artifacts.is_empty() {
-            // It leaves them out: nothing is known by it.
+        if self.stream == Stream::Torn {
             return news;
         }
-        self.stream = Stream::Whole;
         for (id, at) in places {
             if let Some(artifact) = self.artifacts.iter_mut().find(|artifact| artifact.id == id) {
                 artifact.at = Some(at);
@@ -284,10 +283,9 @@ mod tests {
         assert_eq!(text.part("a", "four", Joins::Appends), None, "a look is not a place in the stream");
         assert_eq!(text.looked(task("one two three four!")), "four!");
         assert_eq!(text.streamed(task("one two three four")), "", "the stream is behind the look");
-        assert_eq!(text.part("a", "!", Joins::Appends).as_deref(), Some(""));
+        assert_eq!(text.part("a", "!", Joins::Appends), None, "the task that it began with may have it already");
         assert_eq!(text.streamed(Vec::new()), "", "one that leaves them out takes nothing back");
-        assert!(text.is_whole());
-        text.torn();
+        assert!(!text.is_whole());
         assert_eq!(text.part_somewhere("a", "?"), "?");
         assert!(!text.is_whole());
     }

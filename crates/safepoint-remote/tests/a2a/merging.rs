@@ -52,7 +52,8 @@ fn case(wire: Wire, seed: u64) -> Case {
     }
     let mut cuts = vec![1 + dice.count(8)];
     cuts.extend((0..dice.below(4)).map(|_| dice.count(5)));
-    Case { seed, manners: Manners::honest(wire).plan(plan).cuts(cuts), answer, waits }
+    let manners = Manners::honest(wire).plan(plan).cuts(cuts).repeats(dice.count(4));
+    Case { seed, manners, answer, waits }
 }
 
 /// Lets the work go on at odd moments.

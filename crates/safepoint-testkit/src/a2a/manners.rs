@@ -197,6 +197,9 @@ pub struct Manners {
     pub looks: Looks,
     /// Behind how many of its events each stream is cut, from the first one on; those beyond are not.
     pub cuts: Vec<usize>,
+    /// How many events a 1.0 stream that was taken up again tells that the task it began with had already, as the PyPI
+    /// `a2a-sdk` 1.0 does: it listens to its queue, and then reads the task.
+    pub repeats: usize,
 }
 
 impl Manners {
@@ -279,6 +282,13 @@ impl Manners {
     #[must_use]
     pub fn cuts(mut self, cuts: impl IntoIterator<Item = usize>) -> Self {
         self.cuts = cuts.into_iter().collect();
+        self
+    }
+
+    /// Telling again so many events, that the task had already, on each 1.0 stream that is taken up again.
+    #[must_use]
+    pub fn repeats(mut self, events: usize) -> Self {
+        self.repeats = events;
         self
     }
 

@@ -168,11 +168,12 @@ impl Exchange<'_> {
             _ if task.state().is_terminal() => return self.socket.write_all(END).await,
             _ => {}
         }
-        let from = task.events().len();
+        let mut from = task.events().len();
         let mut told = Told { number, written: 0 };
         if wire == Wire::V1 {
             self.event(&wire.first(&task)).await?;
             told.written = 1;
+            from = from.saturating_sub(self.mind.manners.repeats);
         }
         if self.mind.manners.streams == Streams::CutEach {
             return self.socket.write_all(END).await;
