@@ -14,7 +14,7 @@ pub(crate) fn check() -> anyhow::Result<()> {
     first_minute::first_minute(Measured::Crates)?;
     watched::watched(&[])?;
     fuzz::fuzz(fuzz::Depth::Smoke)?;
-    peers::peers(None)?;
+    peers::peers(&peers::Wanted::of(&[])?)?;
     spec::spec(spec::Neither::Shows)?;
     cargo::doc(&["doc", "--workspace", "--no-deps"])
 }

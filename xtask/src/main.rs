@@ -27,7 +27,8 @@ cargo xtask RECIPE
   first-minute   what a newcomer waits for, from cold: crates, demo, binary, dev build; --crates counts only
   package        packs every published crate from a clean tree and builds it; --no-verify only packs
   fuzz           the fuzz targets, a minute each; --smoke, or without cargo-fuzz and nightly, under proptest
-  peers [KIND]   our binary against servers written by others; what cannot be had is listed as skipped
+  peers [KIND]   our binary against servers written by others; what cannot be had is listed as skipped. --all: also the
+                 agents that CI has no time for; --times N: what is counted N times
   picture A B T  a captured terminal (tmux capture-pane -e -p) as an SVG with a title: docs/pictures/capture.sh";
 
 fn main() -> ExitCode {
@@ -43,7 +44,7 @@ fn main() -> ExitCode {
         "first-minute" => first_minute::Measured::of(&rest).and_then(first_minute::first_minute),
         "package" => package::package(package::Depth::of(&rest)),
         "fuzz" => fuzz::fuzz(fuzz::Depth::of(&rest)),
-        "peers" => peers::peers(rest.first().map(String::as_str)),
+        "peers" => peers::Wanted::of(&rest).and_then(|wanted| peers::peers(&wanted)),
         "watched" => watched::watched(&rest),
         "picture" => picture::draw(&rest),
         "" | "help" | "--help" => {

@@ -7,6 +7,7 @@ mod a2a;
 mod acp;
 mod aimock;
 mod driven;
+mod facts;
 mod fixtures;
 mod mcp;
 mod node;
@@ -25,7 +26,7 @@ use serde_json::Value;
 
 use crate::source;
 
-use self::{scenarios::SCENARIOS, serving::Serving};
+use self::{facts::Stops, scenarios::SCENARIOS, serving::Serving};
 
 /// A server written by others. It answers `say: TEXT` with the text, slowly, `run: COMMAND` with a call of `shell`, a
 /// call's result with some text, and what ends in `and then?` with `and so it went on`.
@@ -49,11 +50,47 @@ struct Absent(String);
 /// Every peer; a new one has its own file and its place here.
 const PEERS: [&dyn Peer; 1] = [&aimock::Aimock];
 
+/// What is asked of the recipe.
+pub(crate) struct Wanted {
+    only: Option<String>,
+    reach: Reach,
+    /// How often what is counted is repeated.
+    times: u32,
+}
+
+/// How much of the agents that people run. Exhaustive: what CI has time for, or all that there is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reach {
+    Default,
+    All,
+}
+
+impl Wanted {
+    /// What the arguments say: a kind, `--all`, `--times N`.
+    pub(crate) fn of(args: &[String]) -> anyhow::Result<Self> {
+        let mut wanted = Self { only: None, reach: Reach::Default, times: 1 };
+        let mut args = args.iter().map(String::as_str);
+        while let Some(arg) = args.next() {
+            match arg {
+                "--all" => wanted.reach = Reach::All,
+                "--times" => {
+                    let times = args.next().and_then(|times| times.parse().ok());
+                    wanted.times = times.context("--times takes a number")?;
+                }
+                kind if KINDS.iter().any(|(known, _)| *known == kind) => wanted.only = Some(kind.to_owned()),
+                other => bail!("`peers` does not know `{other}`"),
+            }
+        }
+        Ok(wanted)
+    }
+}
+
 #[derive(Default)]
 struct Tally {
     passed: u32,
     failed: u32,
     skipped: u32,
+    stops: Stops,
 }
 
 impl Tally {
@@ -61,6 +98,13 @@ impl Tally {
     fn skip(&mut self, title: &str, reason: &str) {
         println!("peers: skipped  {title}: {reason}");
         self.skipped += 1;
+    }
+
+    /// Runs a scenario whose stops are counted.
+    fn take_stop(&mut self, title: &str, scenario: impl FnOnce(&mut Stops) -> anyhow::Result<()>) {
+        let mut stops = std::mem::take(&mut self.stops);
+        self.take(title, || scenario(&mut stops));
+        self.stops = stops;
     }
 
     /// Runs a scenario.
@@ -79,26 +123,28 @@ impl Tally {
     }
 }
 
-/// Runs every scenario against every peer, or against those of one kind: `models`, `mcp`, `sdks`, `fixtures`,
-/// `acp` or `a2a`.
-pub(crate) fn peers(only: Option<&str>) -> anyhow::Result<()> {
-    type Kind = (&'static str, fn(&Path, &mut Tally) -> anyhow::Result<()>);
-    const KINDS: [Kind; 6] = [
-        ("models", models),
-        ("mcp", mcp::peers),
-        ("sdks", sdks::peers),
-        ("fixtures", fixtures::peers),
-        ("acp", acp::peers),
-        ("a2a", a2a::peers),
-    ];
+type Kind = (&'static str, fn(&Path, &mut Tally, &Wanted) -> anyhow::Result<()>);
+
+const KINDS: [Kind; 6] = [
+    ("models", |binary, tally, _| models(binary, tally)),
+    ("mcp", |binary, tally, _| mcp::peers(binary, tally)),
+    ("sdks", |binary, tally, _| sdks::peers(binary, tally)),
+    ("fixtures", |binary, tally, _| fixtures::peers(binary, tally)),
+    ("acp", acp::peers),
+    ("a2a", |binary, tally, _| a2a::peers(binary, tally)),
+];
+
+/// Runs every scenario that is wanted against every peer, or against those of one kind.
+pub(crate) fn peers(wanted: &Wanted) -> anyhow::Result<()> {
     let binary = built()?;
     let mut tally = Tally::default();
     for (kind, run) in KINDS {
-        if only.is_none_or(|only| only == kind) {
-            run(&binary, &mut tally)?;
+        if wanted.only.as_deref().is_none_or(|only| only == kind) {
+            run(&binary, &mut tally, wanted)?;
         }
     }
-    let Tally { passed, failed, skipped } = tally;
+    let Tally { passed, failed, skipped, stops } = tally;
+    stops.print();
     println!("peers: {passed} passed, {failed} failed, {skipped} skipped");
     if failed > 0 {
         bail!("{failed} scenarios failed against servers of others");

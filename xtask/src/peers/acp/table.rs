@@ -20,23 +20,26 @@ pub(super) fn row(peer: &str, scenario: &str, told: &Told) -> String {
 
 /// Prints the table, and writes it into the document where that is asked for.
 pub(super) fn keep(rows: &[String]) -> anyhow::Result<()> {
-    const HEAD: &str = "<!-- seen: real ACP agents -->\n";
-    const END: &str = "<!-- end -->";
     const COLUMNS: &str =
         "| agent | scenario | what the agent did | what our receipt says |\n|---|---|---|---|\n";
     if rows.is_empty() {
         return Ok(());
     }
-    let table = format!("{COLUMNS}{}", rows.concat());
+    place("<!-- seen: real ACP agents -->\n", &format!("{COLUMNS}{}", rows.concat()))
+}
+
+/// Prints a table, and writes it behind this line of the document where that is asked for.
+pub(super) fn place(head: &str, table: &str) -> anyhow::Result<()> {
+    const END: &str = "<!-- end -->";
     print!("{table}");
     if std::env::var_os(WRITE).is_none() {
         return Ok(());
     }
     let document = source::root().join("docs/backends.md");
     let text = fs::read_to_string(&document)?;
-    let (before, rest) =
-        text.split_once(HEAD).context("docs/backends.md has no place for real ACP agents")?;
+    let place = || format!("docs/backends.md has no place for {}", head.trim());
+    let (before, rest) = text.split_once(head).with_context(place)?;
     let (_, after) = rest.split_once(END).context("its place has no end")?;
-    fs::write(document, format!("{before}{HEAD}{table}{END}{after}"))?;
+    fs::write(document, format!("{before}{head}{table}{END}{after}"))?;
     Ok(())
 }

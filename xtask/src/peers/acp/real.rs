@@ -1,0 +1,66 @@
+//! Agents that people run, from npm: each in a home of its own, on a scripted model, stopped in every phase of its work.
+//! What they did by the facts is held beside what our receipt says.
+
+use std::{fs, path::Path, time::Instant};
+
+use anyhow::Context as _;
+
+use super::super::{Absent, Reach, Tally, Wanted, facts::fresh, target};
+
+use self::{
+    agents::{Agent, agents},
+    bench::Bench,
+    scenarios::SCENARIOS,
+    table::Table,
+};
+
+mod agents;
+mod bench;
+mod install;
+mod scenarios;
+mod stop;
+mod table;
+
+/// Runs every scenario that is wanted against every agent that is, as often as is wanted.
+pub(super) fn peers(binary: &Path, tally: &mut Tally, wanted: &Wanted) -> anyhow::Result<()> {
+    let mut table = Table::default();
+    for agent in agents(wanted.reach) {
+        let cache = target().join("peers").join(format!("acp-{}", agent.folder));
+        fs::create_dir_all(&cache).with_context(|| format!("{} cannot be made", cache.display()))?;
+        let began = Instant::now();
+        let installed = install::install(agent, &cache);
+        println!("peers: {} is looked for and installed ({:.1?})", agent.name, began.elapsed());
+        for round in 1..=wanted.times {
+            let scenarios = SCENARIOS.iter().filter(|scenario| wanted.reach.includes(scenario.reach));
+            for scenario in scenarios {
+                let title = title(agent, scenario.name, round);
+                match &installed {
+                    Err(Absent(reason)) => tally.skip(&title, reason),
+                    Ok(program) => tally.take_stop(&title, |stops| {
+                        fresh(&cache.join("scenario"))?;
+                        let bench = Bench::set_up(binary, &cache.join("scenario"), agent, program)?;
+                        let seen = (scenario.run)(&bench, stops)?;
+                        if let Some((row, after)) = seen.as_ref().and_then(|seen| seen.after_word.clone()) {
+                            stops.returned(&title, &row, after);
+                        }
+                        seen.into_iter().for_each(|seen| table.note(agent.name, scenario.name, seen));
+                        Ok(())
+                    }),
+                }
+            }
+        }
+    }
+    table.keep(wanted)
+}
+
+fn title(agent: &Agent, scenario: &str, round: u32) -> String {
+    let round = if round == 1 { String::new() } else { format!(", round {round}") };
+    format!("{} over ACP: {scenario}{round}", agent.name)
+}
+
+impl Reach {
+    /// Whether what is done by default, or only where all is wanted, is done.
+    fn includes(self, of: Reach) -> bool {
+        self == Reach::All || of == Reach::Default
+    }
+}
