@@ -27,8 +27,9 @@ fn has_written(bench: &Bench, method: &str, kind: Option<&str>) -> bool {
     bench.wrote().iter().any(is_it)
 }
 
+/// It looks for the stop once a second, which is all that a stop at once would give it.
 fn ends(bench: &Bench) -> anyhow::Result<Option<Told>> {
-    let run = start(bench, &["hello"])?;
+    let run = start(bench, &["hello", "--grace", "5s"])?;
     until("it works", || has_written(bench, "session/update", Some("tool_call")))?;
     let ours = stopped(bench, run)?;
     ensure!(bench.ended().as_deref() == Some("cancelled"), "{:?}", bench.wrote());
