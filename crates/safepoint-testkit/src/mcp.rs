@@ -74,6 +74,8 @@ pub enum List {
     Odd,
     /// A list that has always one page more.
     Endless,
+    /// [`TOOLS`], and `deep`, whose schema is nested 400 levels deep.
+    Deep,
 }
 
 /// Which handshake it knows. Exhaustive: the two that there are.

@@ -30,6 +30,7 @@ mod notices;
 mod own;
 mod reading;
 mod server;
+mod shallow;
 mod shown;
 mod stdio;
 mod tool;

@@ -99,6 +99,12 @@ impl Brain {
                 json!({"tools": tools, "resultType": "complete"})
             }
             List::Odd => json!({"tools": odd()}),
+            List::Deep => {
+                let level = |inner, _| json!({"type": "object", "properties": {"a": inner}});
+                let deep = json!({"name": "deep", "inputSchema": (0..200).fold(json!({}), level)});
+                let tools = TOOLS.iter().map(|(name, what)| plain(name, what)).chain([deep]);
+                json!({"tools": tools.collect::<Vec<_>>(), "resultType": "complete"})
+            }
             List::Endless => {
                 let page = cursor.as_str().and_then(|page| page.parse().ok()).unwrap_or(0_u64);
                 let tools = [plain(&format!("page{page}"), "is on a page")];

@@ -11,7 +11,7 @@ use rmcp::transport::streamable_http_client::{
     StreamableHttpClientTransport, StreamableHttpClientTransportConfig, StreamableHttpError,
 };
 
-use super::address;
+use super::{address, shallow::Shallow};
 use crate::limits;
 
 /// A transport that has not sent anything yet; what is wrong with the address or a header, otherwise.
@@ -20,7 +20,7 @@ use crate::limits;
 pub(super) fn transport(
     url: &str,
     headers: &[(String, String)],
-) -> Result<StreamableHttpClientTransport<Client>, String> {
+) -> Result<StreamableHttpClientTransport<Shallow>, String> {
     let address = Url::parse(url).map_err(|error| format!("has an address that is none: {error}"))?;
     if !matches!(address.scheme(), "http" | "https") {
         return Err(format!("has an address that is not http: or https:, but {}:", address.scheme()));
@@ -37,7 +37,7 @@ pub(super) fn transport(
     let config = StreamableHttpClientTransportConfig::with_uri(url)
         .custom_headers(custom)
         .max_sse_event_size(limits::MCP_MESSAGE_BYTES);
-    Ok(StreamableHttpClientTransport::with_client(client()?, config))
+    Ok(StreamableHttpClientTransport::with_client(Shallow(client()?), config))
 }
 
 fn client() -> Result<Client, String> {

@@ -44,6 +44,21 @@ async fn a_wrong_tool_costs_itself_and_no_other() {
     assert!(Agent::builder(model).tools(offer.tools).try_build().is_ok());
 }
 
+/// S4.10: a schema that is nested too deeply to be read costs its own tool, over pipes and over HTTP.
+#[tokio::test]
+async fn a_schema_that_is_nested_too_deeply_costs_no_other_tool() {
+    for speaks in [Speaks::Older, Speaks::Newest] {
+        let deep = Manners { list: List::Deep, speaks, ..Manners::default() };
+        let http = HttpServer::start(deep.clone()).await.unwrap();
+        for server in [stdio(&deep), Server::http("test", http.url())] {
+            let offer = server.connect().await.unwrap().offer().await.unwrap();
+            assert!(offer.tools.iter().any(|tool| tool.spec().name == "test__echo"), "{speaks:?}");
+            let refused: Vec<_> = offer.refused.iter().map(|refused| refused.name.as_str()).collect();
+            assert_eq!(refused, ["deep"], "{speaks:?}");
+        }
+    }
+}
+
 /// S8.8: a lasting yes binds what a tool works on: the program of its server, with its arguments, and where that runs.
 #[tokio::test]
 async fn another_server_under_the_same_name_is_another_place() {
