@@ -123,6 +123,29 @@ async fn a_provider_that_only_says_so_is_not_believed() {
     assert_eq!(provider.look().await.in_flight, 1, "and so it is");
 }
 
+/// S10.44: before the response has an id no cancel can be sent: it is said that the provider could not be told; when the id
+/// comes it is told, and its word is in the last account.
+#[tokio::test]
+async fn a_stop_before_the_id_could_not_be_told_and_is_told_later() {
+    const BRIEFLY: Duration = Duration::from_millis(50);
+    const PATIENCE: Duration = Duration::from_secs(10);
+    let provider = Provider::start(Manners { begins: Begins::NamedLate, ..Manners::default() }).unwrap();
+    let remote = remote(&provider).grade(Grade::Hard).stop_within(BRIEFLY).listen(PATIENCE);
+    let handle = Agent::over(remote).build().run("write").detach();
+    provider.valve().came(1).await;
+    handle.stop(StopRequest::now());
+    let outcome = handle.done().await;
+    let told = row(&outcome).remote.as_ref().unwrap();
+    assert_eq!(row(&outcome).status, CallStatus::LeftRunning, "{}", outcome.receipt());
+    assert_eq!((told.stop, told.asked_at), (Some(RemoteStop::Unreachable), None), "{}", outcome.receipt());
+    assert_eq!(provider.look().await.stops, 0);
+    provider.name();
+    let Quiet::Quiet(last) = handle.quiet().await else { panic!("it was told, and has ended") };
+    let told = last.calls[0].remote.as_ref().unwrap();
+    assert_eq!((told.stop, told.asked_at.is_some()), (Some(RemoteStop::Confirmed), true), "{last}");
+    assert_eq!((provider.look().await.stops, provider.look().await.in_flight), (1, 0));
+}
+
 /// S10.1: an answer, and the next message of the conversation, which goes on from it; with the key, which is shown nowhere.
 #[tokio::test]
 async fn a_conversation_goes_on_from_its_last_response() {

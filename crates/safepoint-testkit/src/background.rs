@@ -71,6 +71,8 @@ pub enum Begins {
     Status(u16),
     /// It is no JSON, and the work has begun.
     Garbage,
+    /// It does not come before the test has the provider [name](Provider::name) the response, and the work has begun.
+    NamedLate,
 }
 
 /// How a provider behaves.
@@ -106,6 +108,7 @@ struct Mind {
     cancels: AtomicUsize,
     looks: AtomicUsize,
     valve: Valve,
+    names: Valve,
 }
 
 /// One response.
@@ -170,6 +173,11 @@ impl Provider {
         lock(&self.mind.bearers).clone()
     }
 
+    /// Answers those who began a response, where that [comes late](Begins::NamedLate).
+    pub fn name(&self) {
+        self.mind.names.open_for_all();
+    }
+
     /// The gate of its works: each comes to it, and ends when it is let on.
     #[must_use]
     pub fn valve(&self) -> &Valve {
@@ -209,7 +217,13 @@ async fn serve(mut socket: TcpStream, mind: &Arc<Mind>) -> io::Result<()> {
             continue;
         }
         let answer = match (method.as_str(), id, what) {
-            ("POST", "", "") => Some(mind.begin(&body)),
+            ("POST", "", "") => {
+                let begun = mind.begin(&body);
+                if mind.manners.begins == Begins::NamedLate {
+                    mind.names.pass().await;
+                }
+                Some(begun)
+            }
             ("GET", id, "") => {
                 mind.find(id).filter(|_| !mind.has_forgotten(id)).map(|response| mind.show(&response))
             }

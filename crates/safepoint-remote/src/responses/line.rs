@@ -6,6 +6,7 @@
 use std::{
     collections::VecDeque,
     future::pending,
+    pin::pin,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -14,6 +15,7 @@ use std::{
 };
 
 use futures_core::future::BoxFuture;
+use futures_util::future::{Either, select};
 use safepoint::{
     Failure,
     approval::Decision,
@@ -26,6 +28,7 @@ use tokio::time::sleep;
 use super::{
     Provider, limits,
     reading::{Standing, State},
+    stopping::Answer,
 };
 use crate::{exchange::Broke, known::Turn};
 
@@ -40,6 +43,8 @@ pub(super) struct Talk {
     /// Set before a byte of the request leaves.
     pub(super) sent: Arc<AtomicBool>,
     pub(super) phase: Phase,
+    /// What the provider answers to the cancel, once it was asked.
+    pub(super) telling: Option<BoxFuture<'static, Answer>>,
     /// The right to be the work of this conversation.
     turn: Option<Turn>,
     told: String,
@@ -65,6 +70,33 @@ pub(super) enum Phase {
     Doubted,
 }
 
+/// What a step brought. Exhaustive: an answer to the cancel, to the request, or to a look.
+enum Came {
+    Told(Answer),
+    Begun(Turn, Result<Value, Broke>),
+    Looked(Result<Value, Broke>),
+}
+
+impl Feed {
+    async fn next(&mut self) -> Came {
+        match self {
+            Self::Beginning(answer) => {
+                let (turn, answer) = answer.await;
+                Came::Begun(turn, answer)
+            }
+            Self::Looking(look) => Came::Looked(look.await),
+            Self::Unsent | Self::Over => pending().await,
+        }
+    }
+}
+
+async fn answered(telling: &mut Option<BoxFuture<'static, Answer>>) -> Came {
+    match telling {
+        Some(answer) => Came::Told(answer.await),
+        None => pending().await,
+    }
+}
+
 impl Talk {
     pub(super) fn new(provider: Arc<Provider>, brief: Brief, grade: Grade) -> Self {
         let id = brief.task.clone();
@@ -77,6 +109,7 @@ impl Talk {
             heard: VecDeque::new(),
             sent: Arc::default(),
             phase: Phase::Working,
+            telling: None,
             turn: None,
             told: String::new(),
             tried: 0,
@@ -84,20 +117,34 @@ impl Talk {
     }
 
     /// Goes one step on; what is heard by it is in `heard`.
+    ///
+    /// Nothing is lost if this is dropped: each wait is kept in its place, and polled again.
     pub(super) async fn step(&mut self) {
-        match &mut self.feed {
-            Feed::Unsent if self.id.is_some() => self.look(Duration::ZERO),
-            Feed::Unsent => self.feed = Feed::Beginning(self.begin()),
-            Feed::Beginning(answer) => {
-                let (turn, answer) = answer.await;
+        if matches!(self.feed, Feed::Unsent) {
+            match self.id {
+                Some(_) => self.look(Duration::ZERO),
+                None => self.feed = Feed::Beginning(self.begin()),
+            }
+            return;
+        }
+        let came = {
+            let telling = pin!(answered(&mut self.telling));
+            let feed = pin!(self.feed.next());
+            match select(telling, feed).await {
+                Either::Left((came, _)) | Either::Right((came, _)) => came,
+            }
+        };
+        match came {
+            Came::Told(answer) => {
+                self.telling = None;
+                let told = self.answered(answer);
+                self.heard.push_back(Said::Told(told));
+            }
+            Came::Begun(turn, answer) => {
                 self.turn = Some(turn);
                 self.begun(answer);
             }
-            Feed::Looking(look) => {
-                let looked = look.await;
-                self.looked(looked);
-            }
-            Feed::Over => pending().await,
+            Came::Looked(looked) => self.looked(looked),
         }
     }
 
@@ -125,6 +172,10 @@ impl Talk {
                 self.id = Some(standing.id.clone());
                 self.heard.push_back(Said::Begun { task: standing.id.clone() });
                 self.take(standing);
+                if self.phase != Phase::Working && !matches!(self.feed, Feed::Over) {
+                    // Until now it could not be told.
+                    self.tell();
+                }
             }
             Ok(None) => {
                 let why = "the provider's answer is no response: it may have begun one";
