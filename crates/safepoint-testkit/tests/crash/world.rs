@@ -24,7 +24,10 @@ use safepoint_stores::{
     SqliteStore,
     sqlite::{Moment, Options},
 };
-use safepoint_testkit::script::{Reply, Script};
+use safepoint_testkit::{
+    script::{Reply, Script},
+    wait,
+};
 use serde_json::json;
 
 use super::{
@@ -221,6 +224,9 @@ pub(crate) fn store(task: &Task) -> SqliteStore {
         if pause == Some(number) {
             let here = rustix::process::getpid();
             rustix::process::kill_process(here, rustix::process::Signal::STOP).unwrap();
+            // The disk wakes later than the processor: whoever waits for it sees first that its time is over.
+            let woken = std::time::Instant::now();
+            wait::until("the disk is awake", || woken.elapsed() >= Duration::from_millis(500));
         }
         Ok(())
     }));
