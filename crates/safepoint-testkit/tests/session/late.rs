@@ -109,7 +109,7 @@ async fn a_store_that_fails_after_a_stop_does_not_make_it_a_failure() {
             assert!(matches!(fate, Fate::Interrupted(_)), "{fault:?}: {fate:?}");
             assert_eq!(receipt.ending, Ending::Stopped, "{fault:?}");
             assert!(receipt.unrecorded.is_some(), "{fault:?}: {receipt}");
-            assert!(receipt.to_string().contains("NOT KNOWN to be recorded"), "{receipt}");
+            assert!(receipt.to_string().contains("NOT CONFIRMED as recorded"), "{receipt}");
             assert_ne!(persisted, Persisted::Yes, "{fault:?}");
             assert_eq!(reason == ExitReason::Stopped, ends_the_session, "{fault:?}: {reason:?}");
         }

@@ -88,7 +88,7 @@ impl Receipt {
 
     fn last_line(&self, f: &mut Formatter<'_>) -> fmt::Result {
         if let Some(why) = &self.unrecorded {
-            writeln!(f, "  NOT KNOWN to be recorded: {why}")?;
+            writeln!(f, "  NOT CONFIRMED as recorded: {why}")?;
         }
         for late in &self.late {
             writeln!(f, "  late, ignored: {late}")?;
