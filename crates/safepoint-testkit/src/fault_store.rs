@@ -43,6 +43,8 @@ pub enum Fault {
     Mute,
     /// From here on nothing is done and nothing answered, until the store [comes back](FaultStore::come_back).
     Away,
+    /// From here on everything is done, and takes so long, until the store [comes back](FaultStore::come_back).
+    Slow(Duration),
     /// It panics, at this moment.
     Panics(At),
 }
@@ -81,6 +83,7 @@ enum Course {
     Held(Valve),
     Mute,
     Away,
+    Slow(Duration),
     Panics(At),
 }
 
@@ -158,6 +161,7 @@ impl FaultStore {
             Fault::Held(valve) if number == at => Course::Held(valve.clone()),
             Fault::Mute if number == at => Course::Mute,
             Fault::Away if number >= at => Course::Away,
+            Fault::Slow(time) if number >= at => Course::Slow(*time),
             Fault::Panics(when) if number == at => Course::Panics(*when),
             Fault::Refused
             | Fault::Full
@@ -167,6 +171,7 @@ impl FaultStore {
             | Fault::Held(_)
             | Fault::Mute
             | Fault::Away
+            | Fault::Slow(_)
             | Fault::Panics(_) => Course::Well,
         }
     }
@@ -195,6 +200,10 @@ impl FaultStore {
             Course::Mute => Box::pin(async move {
                 lost(ask(inner).await);
                 std::future::pending().await
+            }),
+            Course::Slow(time) => Box::pin(async move {
+                tokio::time::sleep(time).await;
+                ask(inner).await
             }),
             Course::Held(valve) => Box::pin(async move {
                 valve.pass().await;

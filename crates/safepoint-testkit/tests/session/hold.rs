@@ -12,6 +12,7 @@ use safepoint::{
     session::{Fate, SessionEvent, SessionStop},
     store::{self, MemoryStore, Store, uptime},
 };
+use safepoint_stores::SqliteStore;
 use safepoint_testkit::{
     fault_store::{Fault, FaultStore},
     valve::Valve,
@@ -146,6 +147,25 @@ async fn a_session_that_has_ended_lets_go_of_its_store() {
     };
     wait::so("nobody holds the store", holds).await;
     assert_eq!(exit.take_late(), ["late"]);
+}
+
+/// S6.10: a database in a file is closed, and what was written beside it is brought into it, while somebody still holds the handle
+/// and the exit of a session that has ended.
+#[tokio::test]
+async fn the_file_of_a_session_that_has_ended_is_closed() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, beside) = (folder.path().join("s.db"), folder.path().join("s.db-wal"));
+    let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&file).unwrap());
+    let gate = Valve::shut();
+    let session = open_here(payer(&gate), &store).await.unwrap();
+    drop(session.push("go".to_owned()).unwrap());
+    gate.came(1).await;
+    drop(session.stop(SessionStop::now()));
+    let exit = session.done().await;
+    assert!(beside.exists());
+    drop(store);
+    wait::so("the file is closed", || !beside.exists()).await;
+    drop((session, exit));
 }
 
 /// S6.10: handle and exit do not hold each other.

@@ -3,11 +3,13 @@
 use std::{sync::Arc, time::Duration};
 
 use safepoint::{
-    Agent,
+    Agent, AgentBuilder,
     approval::{Approval, Approvals, Decision, Unanswered},
     child::Child,
+    hook::{Hooked, Hooks},
     ids::SessionId,
-    session::{Chat, Fate, Session, SessionEvent},
+    receipt::CallReport,
+    session::{Chat, Fate, Session, SessionEvent, SessionStop},
     store::{self, ApprovalRow, ApprovalState, Decided, MemoryStore, Owner, Store},
     tool::{EffectClass, FnTool, from_fn},
 };
@@ -148,5 +150,93 @@ async fn a_decision_taken_between_two_deaths_is_used_and_takes_nothing_back() {
             assert!(at > 8, "a life that takes a turn up has more operations than {at}");
             return;
         }
+    }
+}
+
+/// Panics when `look` has ended.
+struct PanicsAfterLook;
+
+impl Hooks for PanicsAfterLook {
+    fn after_call(&self, report: &CallReport) -> Hooked<()> {
+        assert!(report.name != "look", "a panic was wanted here");
+        None
+    }
+}
+
+/// An agent that asks about `bill`, and `look`s until the gate is open.
+fn asking(gate: &Valve) -> AgentBuilder {
+    let calls = Reply::call("bill", json!({})).and_call("look", json!({}));
+    let model = ScriptedModel::new(Script::of([calls.when("go", 0), Reply::text("done").when("go", 2)]));
+    let bill = tool("bill", &Valve::open()).with(|spec| spec.approval(Approval::Needed));
+    let look = tool("look", gate).with(|spec| spec.effect(EffectClass::ReadOnly));
+    Agent::builder(model).approvals(Approvals::Ask(None, Unanswered::Suspend)).tool(bill).tool(look)
+}
+
+async fn open_with(store: &Arc<dyn Store>, agent: AgentBuilder) -> Session<String> {
+    let owner = Owner { pid: u32::MAX, ..Owner::here() };
+    let chat = Session::builder(Chat::new(agent.build()));
+    chat.open(Arc::clone(store), SessionId::from("s"), owner).await.unwrap()
+}
+
+async fn ended_as(session: &Session<String>, wanted: fn(&Fate) -> bool) {
+    let is_it =
+        move |event: &SessionEvent| matches!(event, SessionEvent::TurnEnded { fate, .. } if wanted(fate));
+    drop(seen(session, is_it).await);
+}
+
+/// The turn is taken up: the question that is open is the one that was asked, and its answer is used.
+async fn goes_on_with(store: &Arc<dyn Store>, question: ApprovalRow) {
+    let next = open_with(store, asking(&Valve::open())).await;
+    next.resume().await;
+    next.decide(&question.asked.id, Decision::Approve).await.unwrap();
+    ended_as(&next, |fate| matches!(fate, Fate::Completed(_))).await;
+    let rows = rows(store).await;
+    assert_eq!(rows.len(), 1, "asked anew: {rows:?}");
+}
+
+/// S8.3: a turn that fails while a question of its own waits takes nothing back: whoever takes it up answers that question.
+#[tokio::test]
+async fn a_turn_that_fails_leaves_its_question_open() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+    let gate = Valve::shut();
+    let first = open_with(&store, asking(&gate).hooks(PanicsAfterLook)).await;
+    drop(first.push("go".to_owned()).unwrap());
+    wait::asked("its question", || async { rows(&store).await.len() == 1 }).await;
+    gate.open_for_all();
+    ended_as(&first, |fate| matches!(fate, Fate::Failed(_))).await;
+    drop(first.stop(SessionStop::now()));
+    tokio::time::timeout(BOUND, first.done()).await.unwrap();
+    let question = rows(&store).await.remove(0);
+    assert_eq!(question.state, ApprovalState::Open);
+    goes_on_with(&store, question).await;
+}
+
+/// S3.4, S8.3: a disk that is slow at everything costs time: within the time of an append the turn asks, suspends and goes on;
+/// beyond it the turn fails, since nobody knows what was recorded, and its question stays open.
+#[tokio::test(start_paused = true)]
+async fn a_slow_disk_takes_no_question_back() {
+    for slowness in [4, 6, 12].map(Duration::from_secs) {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+        let slow = Arc::new(FaultStore::unarmed(Arc::clone(&store), Fault::Slow(slowness)));
+        let slowed: Arc<dyn Store> = Arc::clone(&slow) as Arc<dyn Store>;
+        let gate = Valve::shut();
+        let first = open_with(&slowed, asking(&gate)).await;
+        drop(first.push("go".to_owned()).unwrap());
+        wait::asked("its question", || async { rows(&store).await.len() == 1 }).await;
+        slow.arm();
+        gate.open_for_all();
+        // An append has five seconds, and two more while the store is asked whether it was written.
+        let is_late = slowness > Duration::from_secs(7);
+        let wanted: fn(&Fate) -> bool = match is_late {
+            false => |fate| matches!(fate, Fate::Suspended(_)),
+            true => |fate| matches!(fate, Fate::Failed(_)),
+        };
+        ended_as(&first, wanted).await;
+        drop(first.stop(SessionStop::now()));
+        tokio::time::timeout(Duration::from_secs(3600), first.done()).await.unwrap();
+        slow.come_back();
+        let question = rows(&store).await.remove(0);
+        assert_eq!(question.state, ApprovalState::Open, "{slowness:?}");
+        goes_on_with(&store, question).await;
     }
 }

@@ -1,0 +1,3 @@
+use safepoint_scope::Scope;
+async fn tool(scope: Scope) { scope.settle().await; }
+fn main() {}
