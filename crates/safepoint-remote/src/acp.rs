@@ -31,7 +31,7 @@ use std::{
 
 use safepoint::{
     receipt::Grade,
-    remote::{Brief, Line, Remote, RemoteSpec},
+    remote::{Brief, Line, Lives, Remote, RemoteSpec},
     tool::{Cx, EffectClass},
 };
 use safepoint_tools::process::{CommandSpec, Environment, Output, Processes, Service, Stdin};
@@ -92,6 +92,7 @@ impl Acp {
 
     fn at(name: String, peer: String, program: OsString, args: Vec<OsString>) -> Self {
         let spec = RemoteSpec::new(name, DESCRIPTION, peer).grade(Grade::Hard).stop_within(limits::STOP);
+        let spec = spec.lives(Lives::InOurProcesses);
         let processes = Processes::new(format!("acp_{}", uuid::Uuid::new_v4().simple()));
         let (env, environment) = (Vec::new(), None);
         let site = Site { program, args, env, environment, cwd: None, method: None, processes };

@@ -10,6 +10,7 @@
 use std::{sync::Arc, time::Duration};
 
 use futures_core::future::BoxFuture;
+use jiff::Timestamp;
 use safepoint_scope::Failure;
 use serde_json::Value;
 
@@ -17,7 +18,7 @@ use crate::{
     approval::Decision,
     history::Earlier,
     json,
-    receipt::{Grade, Outside, RemoteStop},
+    receipt::{Grade, Outside, RemoteReport, RemoteStop},
     tool::{Cx, EffectClass},
 };
 
@@ -233,6 +234,15 @@ pub enum Rejoin {
     ByTask,
 }
 
+/// Where the work lives. Exhaustive: in processes of ours, or not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lives {
+    /// Somewhere else: it may go on when this process has ended without telling it so.
+    Elsewhere,
+    /// In processes that this one started and that end with it, whatever ends it; what these hand on to others does not.
+    InOurProcesses,
+}
+
 /// What a remote agent is. Built with [`RemoteSpec::new`] and the setters; the defaults are the careful ones.
 #[derive(Clone, Debug)]
 pub struct RemoteSpec {
@@ -249,6 +259,8 @@ pub struct RemoteSpec {
     pub effect: EffectClass,
     /// Whether work that is under way can be taken up again by its name. Default: [`Rejoin::Never`].
     pub rejoin: Rejoin,
+    /// Where its work lives. Default: [`Lives::Elsewhere`].
+    pub lives: Lives,
     /// How long it has, after a stop, to say that its work has ended. Default [`STOP_WITHIN`].
     pub stop_within: Duration,
     /// How long after that our end still listens, before the run says that it is not quiet. Default [`LISTEN`].
@@ -266,6 +278,7 @@ impl RemoteSpec {
             grade: Grade::Hard,
             effect: EffectClass::Unsafe,
             rejoin: Rejoin::Never,
+            lives: Lives::Elsewhere,
             stop_within: STOP_WITHIN,
             listen: LISTEN,
         }
@@ -290,6 +303,22 @@ impl RemoteSpec {
     pub fn rejoin(mut self, rejoin: Rejoin) -> Self {
         self.rejoin = rejoin;
         self
+    }
+
+    /// Sets where its work lives.
+    #[must_use]
+    pub fn lives(mut self, lives: Lives) -> Self {
+        self.lives = lives;
+        self
+    }
+
+    /// What is known of its work in a call whose end nobody saw, because the process ended in which it was waited for.
+    pub(crate) fn unseen(&self) -> RemoteReport {
+        let row = RemoteReport::of(self.peer.clone(), self.grade);
+        match self.lives {
+            Lives::Elsewhere => RemoteReport { lost_at: Some(Timestamp::now()), ..row },
+            Lives::InOurProcesses => RemoteReport { outside: Outside::Unseen, ..row },
+        }
     }
 
     /// Sets how long it has, after a stop, to say that its work has ended.

@@ -1,10 +1,11 @@
 //! Stops that come too early, that race an end, and what is kept of an answer that they cut.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use safepoint::{
-    Agent, Outcome, StopRequest,
-    event::EventKind,
+    Agent, History, Outcome, StopRequest,
+    event::{EventKind, Fact},
+    log::{Log, MemoryLog},
     receipt::{CallStatus, Grade, Quiet, RemoteStop},
 };
 use safepoint_testkit::{
@@ -104,4 +105,36 @@ async fn what_it_had_said_when_it_was_stopped_is_kept() {
         );
         drop(Closing::of(&handle).check().await.unwrap());
     }
+}
+
+/// S10.3, S7.3: this process ends before the work has a name, by which it could be asked for: whoever takes it up says that it may
+/// go on, and is not quiet.
+#[tokio::test]
+async fn work_without_a_name_that_outlives_the_process_is_not_quiet() {
+    let server = server(Manners::honest(Wire::V1).streams(Streams::NamedLate));
+    let log: Arc<dyn Log> = Arc::new(MemoryLog::default());
+    let agent = Agent::over(peer(&server)).build();
+    let of_process = agent.clone();
+    let process = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async move {
+            let handle = of_process.run_recorded(log, History::new(), "do it").detach();
+            let mut events = handle.events();
+            while let Some(event) = events.next().await {
+                if matches!(&event.kind, EventKind::Fact(fact) if matches!(&**fact, Fact::CallStarted { .. }))
+                {
+                    break;
+                }
+            }
+            handle
+        })
+        // Its runtime goes with it.
+    });
+    let before = tokio::task::spawn_blocking(|| process.join().unwrap()).await.unwrap().done().await;
+    let handle = agent.resume(&before).detach();
+    let outcome = handle.done().await;
+    let receipt = outcome.receipt();
+    assert_eq!(row(receipt).status, CallStatus::LeftRunning, "{receipt}");
+    assert!(receipt.to_string().contains("the line to it broke, IT MAY STILL WORK"), "{receipt}");
+    assert!(matches!(handle.quiet().await, Quiet::NotQuiet(_)), "{receipt}");
 }

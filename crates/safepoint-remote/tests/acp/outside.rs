@@ -1,9 +1,14 @@
 //! What an agent works with that is not ours, as a daemon that it hands its work to: its end is not the end of the work, and
 //! nobody is told that it is.
 
-use std::process::Command;
+use std::{process::Command, sync::Arc};
 
-use safepoint::receipt::{CallStatus, Outside, RemoteStop};
+use safepoint::{
+    Agent, History,
+    approval::Approvals,
+    log::{Log, MemoryLog},
+    receipt::{CallStatus, Outside, RemoteStop},
+};
 use safepoint_testkit::acp::{Hub, Manners};
 
 use super::support::{Ended, Place, Running, run};
@@ -92,4 +97,34 @@ async fn a_service_that_is_only_called_is_not_named() {
     drop(answers.join().unwrap());
     ended.confirmed("it said `cancelled`");
     assert_eq!(ended.remote().outside, Outside::Nobody, "this very process is ours");
+}
+
+/// S10.60, S7.3: this process ends while the agent works, and nobody sees whom that worked with. Whoever takes the work up says no
+/// more than that the agent's own processes have ended.
+#[tokio::test]
+async fn of_work_that_nobody_saw_end_no_more_is_said_than_that() {
+    let place = Place::new();
+    let hub = hub(&place);
+    let handing = place.agent(Manners { hub: Some(hub.path()), ..Manners::default() });
+    let agent = Agent::over(handing).approvals(Approvals::Auto).build();
+    let log: Arc<dyn Log> = Arc::new(MemoryLog::default());
+    let of_process = agent.clone();
+    let process = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async move {
+            let mut running = Running::of(of_process.run_recorded(log, History::new(), "hand").detach());
+            running.says("working").await;
+            running.handle
+        })
+        // Its runtime goes with it.
+    });
+    let before = tokio::task::spawn_blocking(|| process.join().unwrap()).await.unwrap().done().await;
+    let outcome = agent.resume(&before).await;
+    hub.goes_on();
+    let receipt = outcome.receipt();
+    let remote = receipt.calls[0].remote.as_ref().unwrap();
+    assert_eq!((remote.stop, &remote.outside), (None, &Outside::Unseen), "{receipt}");
+    let told = receipt.to_string();
+    assert!(told.contains(": its own processes have ended\n"), "{told}");
+    assert!(told.contains("what else they worked with could not be seen"), "{told}");
 }

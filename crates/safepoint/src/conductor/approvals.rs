@@ -17,7 +17,7 @@ use crate::{
     ids::{ApprovalId, CallId},
     machine::{Call, Step},
     message::ToolCall,
-    receipt::{CallStatus, WorkKind},
+    receipt::{CallStatus, RemoteReport, WorkKind},
     shared::{Closing, DecideError, Decided, Msg},
     tool::Asks,
     toolset::{self, Misfit},
@@ -121,7 +121,9 @@ impl Conductor {
             (OnUnknown::Ask, Approvals::Ask(Some(approver), _)) => given.map(|args| (args, Some(approver))),
             _ => None,
         };
-        let Some((args, approver)) = asks else { return self.end_call(call, executor::lost("")).await };
+        let Some((args, approver)) = asks else {
+            return self.end_call(call, executor::lost("", self.unseen_at(call))).await;
+        };
         let request = self.ask(call, Asks::about(&call.name, args), Question::MayHaveRun).await?;
         match approver {
             Some(approver) => self.put(approver, request),
@@ -142,8 +144,19 @@ impl Conductor {
     /// done.
     async fn end_unrun(&mut self, call: &ToolCall, status: CallStatus, why: String) -> Result<(), Broken> {
         let is_in_doubt = self.machine.find(&call.id).is_some_and(Call::is_in_doubt);
-        let ending = if is_in_doubt { executor::lost(why) } else { executor::not_begun(status, why, None) };
+        let ending = match is_in_doubt {
+            true => executor::lost(why, self.unseen_at(call)),
+            false => executor::not_begun(status, why, None),
+        };
         self.end_call(call, ending).await
+    }
+
+    /// What is known of the peer that does the call's work, if one does, where nobody saw the call's end.
+    pub(super) fn unseen_at(&self, call: &ToolCall) -> Option<RemoteReport> {
+        let unseen = self.def.tools.get(&call.name)?.spec().unseen_at.as_deref()?;
+        let task = self.machine.find(&call.id).and_then(|call| call.named.clone());
+        let lost_at = unseen.lost_at.map(|_made| Timestamp::now());
+        Some(RemoteReport { task, lost_at, ..unseen.clone() })
     }
 
     /// Whether a lasting yes answers this: `tool` is what is asked about, of the tool `of` or of a call of it.

@@ -169,7 +169,9 @@ impl Conductor {
                 let child = ChildReport { path, work: WorkKind::Child, receipt: None, cost: 0.0 };
                 (child, Effect::Unknown)
             }
-            (_, Entry::Anew) if call.is_in_doubt() => return executor::doubted(stop),
+            (_, Entry::Anew) if call.is_in_doubt() => {
+                return executor::doubted(stop, self.unseen_at(&call.call));
+            }
             (_, Entry::Anew) => return executor::not_begun(CallStatus::NotStarted, "", Some(stop)),
         };
         let mut ending = executor::worked(CallStatus::Stopped, String::new(), effect, child);

@@ -325,16 +325,17 @@ pub(crate) fn worked(status: CallStatus, text: String, effect: Effect, child: Ch
 }
 
 /// The ending of a call that ran when its process ended, and what a person says of it (S7.3).
-pub(crate) fn lost(said: impl Into<String>) -> Ending {
+pub(crate) fn lost(said: impl Into<String>, unseen: Option<RemoteReport>) -> Ending {
     let mut ending = Ending::new(CallStatus::Stopped, said);
     ending.effect = Effect::Unknown;
     ending.finish_text("");
+    ending.name_remote(unseen);
     ending
 }
 
 /// The ending of a call that may have run before, when a stop keeps it from going on.
-pub(crate) fn doubted(stop: (Reason, StoppedBy)) -> Ending {
-    Ending { reason: Some(stop.0), stopped_by: Some(stop.1), ..lost("") }
+pub(crate) fn doubted(stop: (Reason, StoppedBy), unseen: Option<RemoteReport>) -> Ending {
+    Ending { reason: Some(stop.0), stopped_by: Some(stop.1), ..lost("", unseen) }
 }
 
 /// The result of a person who says that the call was done before.

@@ -95,9 +95,8 @@ impl Receipt {
         }
         match (self.quiet_at, self.survivors.as_slice()) {
             (Some(quiet), _) => {
-                let seen = self.calls.iter().filter_map(|call| call.remote.as_deref());
-                let is_seen =
-                    seen.filter(|remote| remote.stop.is_some()).all(|it| it.outside != Outside::Unseen);
+                let mut peers = self.calls.iter().filter_map(|call| call.remote.as_deref());
+                let is_seen = peers.all(|peer| peer.outside != Outside::Unseen);
                 let what = match is_seen {
                     true => "nothing of it is running",
                     false => "its own processes have ended; what else they worked with could not be seen",
@@ -170,8 +169,12 @@ impl RemoteReport {
     fn line(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, "    {}", self.label())?;
         let Some(stop) = self.stop else {
-            let lost = if self.lost_at.is_some() { ": the line to it broke, IT MAY STILL WORK" } else { "" };
-            writeln!(f, "{lost}")?;
+            let known = match (self.lost_at, &self.outside) {
+                (Some(_), _) => ": the line to it broke, IT MAY STILL WORK",
+                (None, Outside::Unseen) => ": its own processes have ended",
+                (None, _) => "",
+            };
+            writeln!(f, "{known}")?;
             return self.said_line(f);
         };
         let asked = if stop == RemoteStop::Unreachable { ", to be stopped: " } else { ", asked to stop: " };

@@ -39,6 +39,7 @@ impl Delegate {
 
     fn shared(remote: Arc<dyn Remote>) -> Self {
         let RemoteSpec { name, description, effect, stop_within, .. } = remote.spec().clone();
+        let unseen = Arc::new(remote.spec().unseen());
         let arguments = json!({
             "type": "object",
             "properties": {
@@ -47,11 +48,12 @@ impl Delegate {
             "required": [TASK],
             "additionalProperties": false,
         });
-        let spec = ToolSpec::new(name, description)
+        let mut spec = ToolSpec::new(name, description)
             .parameters(arguments)
             .effect(effect)
             .overlap(Overlap::Overlaps)
             .on_stop(OnStop::Cooperate(Some(stop_within.saturating_add(SLACK))));
+        spec.unseen_at = Some(unseen);
         Self { spec, remote, stands: Stands::AsTool }
     }
 

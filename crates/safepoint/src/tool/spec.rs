@@ -1,11 +1,11 @@
 //! A tool's declaration: everything that the engine must know before it runs it.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::{approval::Approval, model::ToolDecl};
+use crate::{approval::Approval, model::ToolDecl, receipt::RemoteReport};
 
 /// What a tool is. Built with [`ToolSpec::new`] and the setters; the defaults are the careful ones.
 ///
@@ -40,6 +40,8 @@ pub struct ToolSpec {
     pub place: Option<String>,
     /// Where its body runs.
     pub(crate) threading: Threading,
+    /// What is said of the peer that does the work of a call whose end nobody saw; none: no peer does it.
+    pub(crate) unseen_at: Option<Arc<RemoteReport>>,
 }
 
 /// Where a body runs. Exhaustive: dropping ends what is async, and nothing ends a thread.
@@ -116,6 +118,7 @@ impl ToolSpec {
             output_bytes: None,
             place: None,
             threading: Threading::Async,
+            unseen_at: None,
         }
     }
 

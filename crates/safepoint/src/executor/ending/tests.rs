@@ -242,10 +242,10 @@ fn only_a_result_is_told_as_good() {
 /// done, was done.
 #[test]
 fn a_lost_call_is_unknown_until_a_person_says() {
-    let lost = lost("nobody knows");
+    let lost = lost("nobody knows", None);
     assert_eq!((lost.status, lost.effect, lost.stopped_by), (CallStatus::Stopped, Effect::Unknown, None));
     assert_eq!(lost.text, format!("nobody knows\n{}", note::STOPPED_UNKNOWN));
-    let doubted = doubted((Reason::user("enough"), StoppedBy::Run));
+    let doubted = doubted((Reason::user("enough"), StoppedBy::Run), None);
     assert_eq!((doubted.effect, doubted.stopped_by), (Effect::Unknown, Some(StoppedBy::Run)));
     assert_eq!(
         (doubted.reason.as_ref().map(Reason::text), doubted.text.as_str()),
