@@ -7,7 +7,7 @@ use safepoint::{
     Agent, History,
     approval::Approvals,
     log::{Log, MemoryLog},
-    receipt::{CallStatus, Outside, RemoteStop},
+    receipt::{CallStatus, Outside, Quiet, RemoteStop},
 };
 use safepoint_testkit::acp::{Hub, Manners};
 
@@ -119,9 +119,9 @@ async fn of_work_that_nobody_saw_end_no_more_is_said_than_that() {
         // Its runtime goes with it.
     });
     let before = tokio::task::spawn_blocking(|| process.join().unwrap()).await.unwrap().done().await;
-    let outcome = agent.resume(&before).await;
+    let handle = agent.resume(&before).detach();
+    let Quiet::Quiet(receipt) = handle.quiet().await else { panic!("nobody is known to go on") };
     hub.goes_on();
-    let receipt = outcome.receipt();
     let remote = receipt.calls[0].remote.as_ref().unwrap();
     assert_eq!((remote.stop, &remote.outside), (None, &Outside::Unseen), "{receipt}");
     let told = receipt.to_string();
