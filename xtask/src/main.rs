@@ -28,7 +28,7 @@ cargo xtask RECIPE
   package        packs every published crate from a clean tree and builds it; --no-verify only packs
   fuzz           the fuzz targets, a minute each; --smoke, or without cargo-fuzz and nightly, under proptest
   peers [KIND]   our binary against servers written by others; what cannot be had is listed as skipped. --all: also the
-                 agents that CI has no time for; --times N: what is counted N times
+                 agents that CI has no time for; --times N: their stops N times; --agent NAME: only that
   picture A B T  a captured terminal (tmux capture-pane -e -p) as an SVG with a title: docs/pictures/capture.sh";
 
 fn main() -> ExitCode {

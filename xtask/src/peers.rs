@@ -56,6 +56,8 @@ pub(crate) struct Wanted {
     reach: Reach,
     /// How often what is counted is repeated.
     times: u32,
+    /// Only the agents that people run in whose name this is.
+    agent: Option<String>,
 }
 
 /// How much of the agents that people run. Exhaustive: what CI has time for, or all that there is.
@@ -66,9 +68,15 @@ enum Reach {
 }
 
 impl Wanted {
-    /// What the arguments say: a kind, `--all`, `--times N`.
+    /// Whether an agent of this name is wanted.
+    fn agent(&self, name: &str) -> bool {
+        let has = |part: &String| name.to_lowercase().contains(&part.to_lowercase());
+        self.agent.as_ref().is_none_or(has)
+    }
+
+    /// What the arguments say: a kind, `--all`, `--times N`, `--agent NAME`.
     pub(crate) fn of(args: &[String]) -> anyhow::Result<Self> {
-        let mut wanted = Self { only: None, reach: Reach::Default, times: 1 };
+        let mut wanted = Self { only: None, reach: Reach::Default, times: 1, agent: None };
         let mut args = args.iter().map(String::as_str);
         while let Some(arg) = args.next() {
             match arg {
@@ -77,6 +85,7 @@ impl Wanted {
                     let times = args.next().and_then(|times| times.parse().ok());
                     wanted.times = times.context("--times takes a number")?;
                 }
+                "--agent" => wanted.agent = Some(args.next().context("--agent takes a name")?.to_owned()),
                 kind if KINDS.iter().any(|(known, _)| *known == kind) => wanted.only = Some(kind.to_owned()),
                 other => bail!("`peers` does not know `{other}`"),
             }

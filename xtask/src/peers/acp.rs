@@ -41,7 +41,8 @@ const PEERS: [Peer; 2] = [
 /// Runs every scenario against every agent.
 pub(super) fn peers(binary: &Path, tally: &mut Tally, wanted: &Wanted) -> anyhow::Result<()> {
     let mut rows = Vec::new();
-    for peer in PEERS {
+    let peers = PEERS.iter().filter(|_| wanted.agent.is_none());
+    for peer in peers {
         let folder = peer.name.split([' ', '/']).next().unwrap_or_default();
         let cache = target().join("peers").join(format!("acp-{folder}"));
         fs::create_dir_all(&cache).with_context(|| format!("{} cannot be made", cache.display()))?;

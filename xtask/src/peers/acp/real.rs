@@ -24,7 +24,7 @@ mod table;
 /// Runs every scenario that is wanted against every agent that is, as often as is wanted.
 pub(super) fn peers(binary: &Path, tally: &mut Tally, wanted: &Wanted) -> anyhow::Result<()> {
     let mut table = Table::default();
-    for agent in agents(wanted.reach) {
+    for agent in agents(wanted.reach).filter(|agent| wanted.agent(agent.name)) {
         let cache = target().join("peers").join(format!("acp-{}", agent.folder));
         fs::create_dir_all(&cache).with_context(|| format!("{} cannot be made", cache.display()))?;
         let began = Instant::now();

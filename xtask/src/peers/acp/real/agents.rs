@@ -30,6 +30,8 @@ pub(super) struct Agent {
 /// Which node runs it. Exhaustive: what the agents ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Node {
+    /// None: it is a binary.
+    Unneeded,
     /// The one of this machine, 20 or later.
     Any,
     /// One of its own, from npm.

@@ -40,11 +40,13 @@ impl<'a> Bench<'a> {
         program: &'a Program,
     ) -> anyhow::Result<Self> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_nanos();
-        let ticks = Ticks::in_file(folder.join("ticks"));
-        fs::write(folder.join("tick.sh"), ticks.program())?;
-        fs::write(folder.join("deaf.sh"), format!("trap '' TERM INT HUP\n{}", ticks.program()))?;
-        fs::create_dir_all(folder.join("work"))?;
-        let model = Model::start(binary, folder, &script(&agent.shell, folder))?;
+        // Some agents let their commands write nowhere else.
+        let work = folder.join("work");
+        fs::create_dir_all(&work)?;
+        let ticks = Ticks::in_file(work.join("ticks"));
+        fs::write(work.join("tick.sh"), ticks.program())?;
+        fs::write(work.join("deaf.sh"), format!("trap '' TERM INT HUP\n{}", ticks.program()))?;
+        let model = Model::start(binary, folder, &script(&agent.shell, &work))?;
         let mut bench = Self {
             binary: binary.to_owned(),
             folder: folder.to_owned(),
@@ -61,8 +63,8 @@ impl<'a> Bench<'a> {
             fs::write(path, bench.filled(text))?;
         }
         if let Some(args) = agent.daemon {
-            let mut command = Command::new(&program.node);
-            command.arg(&program.program).args(args.split(' '));
+            let mut command = Command::new(&program.words[0]);
+            command.args(&program.words[1..]).args(args.split(' '));
             bench.equip(&mut command);
             bench._daemon =
                 Some(Daemon::start(&mut command, format!("daemon-{}-{now}", std::process::id()))?);
@@ -104,9 +106,8 @@ impl<'a> Bench<'a> {
 
     /// What our binary knows the agent by.
     fn backend(&self) -> String {
-        let Program { node, program, .. } = self.program;
-        let (node, program, wire) = (node.display(), program.display(), self.wire());
-        format!("acp:'{node}' '{program}' {} | tee '{}'", self.agent.args, wire.display())
+        let words: String = self.program.words.iter().map(|word| format!("'{}' ", word.display())).collect();
+        format!("acp:{words}{} | tee '{}'", self.agent.args, self.wire().display())
     }
 
     /// What our receipt says, in words that name nothing of this machine.
