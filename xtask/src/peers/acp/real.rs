@@ -5,7 +5,11 @@ use std::{fs, path::Path, time::Instant};
 
 use anyhow::Context as _;
 
-use super::super::{Absent, Reach, Tally, Wanted, facts::fresh, target};
+use super::super::{
+    Absent, Reach, Tally, Wanted,
+    facts::{Stops, fresh},
+    target,
+};
 
 use self::{
     agents::{Agent, agents},
@@ -20,6 +24,9 @@ mod install;
 mod scenarios;
 mod stop;
 mod table;
+
+/// What our binary says of an agent that takes too long to start.
+const NOT_READY: &str = "was not ready within";
 
 /// Runs every scenario that is wanted against every agent that is, as often as is wanted.
 pub(super) fn peers(binary: &Path, tally: &mut Tally, wanted: &Wanted) -> anyhow::Result<()> {
@@ -37,9 +44,16 @@ pub(super) fn peers(binary: &Path, tally: &mut Tally, wanted: &Wanted) -> anyhow
                 match &installed {
                     Err(Absent(reason)) => tally.skip(&title, reason),
                     Ok(program) => tally.take_stop(&title, |stops| {
-                        fresh(&cache.join("scenario"))?;
-                        let bench = Bench::set_up(binary, &cache.join("scenario"), agent, program)?;
-                        let seen = (scenario.run)(&bench, stops)?;
+                        let place = cache.join("scenario");
+                        let try_it = |stops: &mut Stops| {
+                            fresh(&place)?;
+                            (scenario.run)(&Bench::set_up(binary, &place, agent, program)?, stops)
+                        };
+                        // A busy machine may not start an agent in its time; then nothing was seen of a stop.
+                        let seen = match try_it(stops) {
+                            Err(error) if format!("{error:#}").contains(NOT_READY) => try_it(stops)?,
+                            tried => tried?,
+                        };
                         if let Some((row, after)) = seen.as_ref().and_then(|seen| seen.after_word.clone()) {
                             stops.returned(&title, &row, after);
                         }

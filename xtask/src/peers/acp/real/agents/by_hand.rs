@@ -101,6 +101,6 @@ pub(super) const AGENTS: [Agent; 5] = [
         shell: Shell { tool: "bash", args: |command| json!({ "command": command }) },
         daemon: None,
     },
-    cline("Cline 3.0.65", None),
+    cline("Cline 3.0.65, alone", None),
     cline("Cline 3.0.65, its hub running", Some("hub start")),
 ];
