@@ -121,7 +121,8 @@ impl<'a> Bench<'a> {
                 said.push(format!("{stop}: {}", text(&call["remote"]["word"])));
             }
         }
-        said.extend(outcome["error"]["message"].as_str().map(str::to_owned));
+        let error = outcome["error"]["message"].as_str();
+        said.extend(error.map(|error| error.split(": [").next().unwrap_or_default().to_owned()));
         said.push(if receipt["quiet"].is_string() { "quiet".into() } else { "not quiet".into() });
         said.join("; ").replace(&self.backend(), "the agent")
     }
