@@ -143,12 +143,25 @@ impl<'a> Bench<'a> {
         self.start(&[args, &["--store", &store]].concat())
     }
 
-    /// How the agent's turn ended, by its own wire.
-    pub(super) fn word(&self) -> Option<String> {
+    /// Whether a daemon that is not ours may do the agent's work.
+    pub(super) fn has_daemon(&self) -> bool {
+        self.agent.daemon.is_some()
+    }
+
+    /// How many lines the agent has written to its wire.
+    pub(super) fn wire_lines(&self) -> usize {
+        fs::read_to_string(self.wire()).unwrap_or_default().lines().count()
+    }
+
+    /// How the agent's turn ended, by what it wrote after so many lines of its own wire.
+    pub(super) fn word(&self, after: usize) -> Option<String> {
         let text = fs::read_to_string(self.wire()).unwrap_or_default();
-        let messages = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-        let mut words = messages
-            .filter_map(|message| message["result"]["stopReason"].as_str().map(|word| format!("`{word}`")));
+        let messages = text.lines().skip(after).filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let mut words = messages.filter_map(|message| {
+            let is_refusal = message["error"].is_object() && message["method"].is_null();
+            let word = message["result"]["stopReason"].as_str().map(|word| format!("`{word}`"));
+            word.or(is_refusal.then(|| "that its request was an error".to_owned()))
+        });
         words.next()
     }
 

@@ -41,11 +41,12 @@ const WITH: Duration = Duration::from_millis(250);
 
 /// Interrupts the run as Ctrl-C does, and holds its receipt against what goes on.
 pub(super) fn stop(mut run: Run<'_>, stops: &mut Stops, phase: Phase) -> anyhow::Result<(Seen, Value)> {
+    let before = run.bench.wire_lines();
     run.signal(Signal::INT)?;
     let (bench, mut times) = (run.bench, Times::default());
     until("our binary returns from a stop", || {
         if times.word.is_none() {
-            times.word = bench.word().map(|word| (SystemTime::now(), word));
+            times.word = bench.word(before).map(|word| (SystemTime::now(), word));
         }
         if phase != Phase::Command && times.closed.is_none() && bench.model.open() == 0 {
             times.closed = Some(SystemTime::now());
