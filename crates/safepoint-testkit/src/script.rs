@@ -59,7 +59,7 @@ pub struct Reply {
     pub calls: Vec<Call>,
     /// Characters of text in one chunk; 0 = all in one.
     pub chunk_chars: usize,
-    /// Milliseconds before each chunk.
+    /// Milliseconds before each chunk; before a message that is not streamed, for all of its text together.
     pub delay_ms: u64,
     /// Input and output tokens that are named.
     pub usage: Option<[u64; 2]>,

@@ -116,12 +116,19 @@ pub(super) fn reply(how: &How, reply: &Reply) -> Vec<Step> {
         }
         fault => match (how.shape, fault) {
             (Shape::Message, Some(fault)) => broken_message(how, reply, fault),
-            (Shape::Message, None) => vec![whole(200, &message::of(how, reply))],
+            (Shape::Message, None) if reply.delay_ms == 0 => vec![whole(200, &message::of(how, reply))],
+            (Shape::Message, None) => vec![written(reply), whole(200, &message::of(how, reply))],
             (Shape::Stream | Shape::StreamWithUsage | Shape::Kept, _) => {
                 streamed(how, reply, chunks(how, reply))
             }
         },
     }
+}
+
+/// A message that is not streamed comes when its text would have.
+fn written(reply: &Reply) -> Step {
+    let pieces = u32::try_from(reply.texts().len()).unwrap_or(u32::MAX);
+    Step::Pause(Duration::from_millis(reply.delay_ms).saturating_mul(pieces))
 }
 
 /// Half a message, and then what goes wrong with it.

@@ -33,6 +33,31 @@ async fn a_close_is_seen() {
     }
 }
 
+/// S3.6: a message that is not streamed takes the time of its text, in which a peer that goes away is seen too.
+#[tokio::test]
+async fn a_message_takes_the_time_of_its_text() {
+    for (pause, is_answered) in [(Duration::from_millis(1), true), (Duration::from_secs(3600), false)] {
+        for wire in WIRES {
+            let reply = Reply::text("a story").paced(0, pause);
+            let server = ModelServer::start(Script::of([reply])).await.unwrap();
+            let mut peer = Peer::to(server.address()).await;
+            let mut body = ask("hi");
+            body["stream"] = json!(false);
+            if is_answered {
+                let body = peer.exchange(wire, &body).await.body;
+                assert!(String::from_utf8_lossy(&body).contains("a story"));
+                continue;
+            }
+            let path = if wire == Wire::Gemini { "/v1beta/models/m:generateContent" } else { path(wire) };
+            peer.send(path, &body).await;
+            let exchange = server.request(0).await;
+            drop(peer);
+            assert!(exchange.peer_closed().await >= exchange.at);
+            assert_eq!((exchange.fate_now().first_byte, exchange.fate_now().completed), (None, None));
+        }
+    }
+}
+
 /// S3.6: an answer that was written whole says when; the idle connection's close is seen too.
 #[tokio::test]
 async fn an_answer_and_then_a_close_are_told_apart() {
