@@ -140,7 +140,7 @@ const KINDS: [Kind; 6] = [
     ("sdks", |binary, tally, _| sdks::peers(binary, tally)),
     ("fixtures", |binary, tally, _| fixtures::peers(binary, tally)),
     ("acp", acp::peers),
-    ("a2a", |binary, tally, _| a2a::peers(binary, tally)),
+    ("a2a", a2a::peers),
 ];
 
 /// Runs every scenario that is wanted against every peer, or against those of one kind.

@@ -2,6 +2,7 @@
 //! peer wrote down of its own work is held beside what our receipt says of it.
 
 mod install;
+mod jvm;
 mod table;
 
 use std::{
@@ -16,7 +17,7 @@ use anyhow::{Context as _, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use super::{Absent, Tally, target};
+use super::{Absent, Tally, Wanted, target};
 
 use self::table::Row;
 
@@ -90,7 +91,10 @@ const PEERS: [Peer; 7] = [
 const STEPS: u32 = 20;
 
 /// Runs every scenario against every agent, and holds the document against what was seen.
-pub(super) fn peers(binary: &Path, tally: &mut Tally) -> anyhow::Result<()> {
+pub(super) fn peers(binary: &Path, tally: &mut Tally, wanted: &Wanted) -> anyhow::Result<()> {
+    if wanted.agent.is_some() {
+        return jvm::peers(binary, tally, wanted);
+    }
     let cache = target().join("peers/a2a");
     fs::create_dir_all(&cache).with_context(|| format!("{} cannot be made", cache.display()))?;
     let installed = install::python(&cache);
@@ -119,7 +123,7 @@ pub(super) fn peers(binary: &Path, tally: &mut Tally) -> anyhow::Result<()> {
     if rows.len() == PEERS.len() {
         tally.take("docs/backends.md says what these agents did", || table::check(&rows));
     }
-    Ok(())
+    jvm::peers(binary, tally, wanted)
 }
 
 /// Its answer is the run's.

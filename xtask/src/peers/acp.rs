@@ -16,6 +16,8 @@ use serde_json::Value;
 
 use super::{Absent, Tally, Wanted, mcp::quietly, node, target};
 
+pub(in crate::peers) use self::table::place;
+
 use self::scenarios::{Scenario, of_python, of_sample};
 
 /// The versions that the scenarios are known to fit. The sample agent is shipped with the package up to this one.

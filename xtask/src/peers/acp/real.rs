@@ -74,7 +74,7 @@ fn title(agent: &Agent, scenario: &str, round: u32) -> String {
 
 impl Reach {
     /// Whether what is done by default, or only where all is wanted, is done.
-    fn includes(self, of: Reach) -> bool {
+    pub(in crate::peers) fn includes(self, of: Reach) -> bool {
         self == Reach::All || of == Reach::Default
     }
 }

@@ -29,7 +29,7 @@ pub(super) fn keep(rows: &[String]) -> anyhow::Result<()> {
 }
 
 /// Prints a table, and writes it behind this line of the document where that is asked for.
-pub(super) fn place(head: &str, table: &str) -> anyhow::Result<()> {
+pub(in crate::peers) fn place(head: &str, table: &str) -> anyhow::Result<()> {
     const END: &str = "<!-- end -->";
     print!("{table}");
     if std::env::var_os(WRITE).is_none() {
