@@ -18,6 +18,9 @@ use super::{
     scenarios::script,
 };
 
+/// What is said of a process of the agent's own.
+const LIVES: &str = " lives";
+
 /// One agent, ready to be run.
 pub(super) struct Bench<'a> {
     binary: PathBuf,
@@ -123,7 +126,12 @@ impl<'a> Bench<'a> {
         }
         let error = outcome["error"]["message"].as_str();
         said.extend(error.map(|error| error.split(": [").next().unwrap_or_default().to_owned()));
-        said.push(if receipt["quiet"].is_string() { "quiet".into() } else { "not quiet".into() });
+        let is_unseen = receipt["calls"][0]["remote"]["outside"] == "unseen";
+        said.push(match (receipt["quiet"].is_string(), is_unseen) {
+            (true, true) => "quiet, as far as its own processes go".to_owned(),
+            (true, false) => "quiet".to_owned(),
+            (false, _) => "not quiet".to_owned(),
+        });
         said.join("; ").replace(&self.backend(), "the agent")
     }
 
@@ -173,12 +181,21 @@ impl<'a> Bench<'a> {
     /// What goes on of its work: its processes as they are now, its command, the model's answer to it.
     pub(super) fn goes_on(&self) -> Vec<String> {
         let mut goes_on: Vec<String> =
-            self.alive().into_iter().map(|process| format!("{process} lives")).collect();
+            self.alive().into_iter().map(|process| format!("{process}{LIVES}")).collect();
         if self.ticks.go_on() {
             goes_on.push("its command ticks".into());
         }
         if self.model.open() > 0 {
             goes_on.push("it takes the model's answer".into());
+        }
+        goes_on
+    }
+
+    /// What goes on of which this receipt speaks: it may say that it speaks of the agent's own processes alone.
+    pub(super) fn goes_on_beside(&self, outcome: &Value) -> Vec<String> {
+        let mut goes_on = self.goes_on();
+        if self.has_daemon() && outcome["receipt"]["calls"][0]["remote"]["outside"] == "unseen" {
+            goes_on.retain(|what| what.ends_with(LIVES));
         }
         goes_on
     }

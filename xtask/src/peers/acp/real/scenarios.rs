@@ -142,11 +142,12 @@ fn killed(bench: &Bench<'_>, stops: &mut Stops, prompt: &str, phase: Phase) -> a
     ensure!(!is_alone || !bench.ticks.go_on(), "its command outlives our binary");
     let (ticks, asked) = (bench.ticks.count(), bench.model.requests().len());
     let outcome = bench.start_kept(&["resume", "s"])?.outcome()?;
-    stops.hold(&outcome, &bench.goes_on())?;
+    stops.hold(&outcome, &bench.goes_on_beside(&outcome))?;
     ensure!(!is_alone || bench.ticks.count() == ticks, "its command was begun again");
     let asked = bench.model.requests().len() - asked;
     ensure!(asked == 0 || outcome["status"] == "done", "the model was asked again: {outcome}");
-    let peer = format!("went with our binary; on the resume the model was asked {asked} times");
+    let alone = if is_alone { "" } else { ", but for its daemon" };
+    let peer = format!("went with our binary{alone}; on the resume the model was asked {asked} times");
     Ok(Some(Seen { peer, ours: bench.ours_of(&outcome), after_word: None }))
 }
 
