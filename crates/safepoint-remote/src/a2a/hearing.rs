@@ -10,11 +10,11 @@ use safepoint::{Failure, remote::Said};
 use serde_json::Value;
 
 use super::{
-    card::Answers,
+    card::{Answers, Place},
     http::{Broke, Opened},
     line::{Feed, Phase, Purpose, Talk, Words},
     look::{Mute, News, Sight, Subscriptions},
-    wire::{self, Joins, State},
+    wire::{self, Joins, State, Wire},
 };
 
 /// Where something was heard. Exhaustive: on a stream, or by a look at the task.
@@ -171,10 +171,7 @@ impl Talk {
             Feed::Unsent | Feed::Over => {}
             Feed::Opening(..) | Feed::Reading(..) => self.watch.silence(bounds),
             Feed::Closed if self.is_worth_a_stream() => self.rejoin(),
-            Feed::Closed => self.watch.want(match self.peer.place.get().map(|place| place.answers) {
-                Some(Answers::Looks) => bounds.look_every,
-                Some(Answers::Streams) | None => self.watch.pause(bounds),
-            }),
+            Feed::Closed => self.watch.want(self.pause()),
         }
     }
 
@@ -256,8 +253,21 @@ impl Talk {
         self.over(Said::Done(Some(format!("{known}{between}{NOT_WHOLE}"))));
     }
 
+    /// Whether its stream is to be taken up again. Before 1.0 only where the task cannot be looked at: a second listener is a
+    /// second writer of the task in a2a-java, which then has a piece twice.
     fn is_worth_a_stream(&self) -> bool {
-        let streams = self.peer.place.get().is_some_and(|place| place.answers == Answers::Streams);
-        streams && self.watch.subscriptions == Subscriptions::Worth
+        let place = self.peer.place.get().filter(|place| place.answers == Answers::Streams);
+        let is_harmless = |place: &Place| place.wire == Wire::V1 || self.watch.sight == Sight::Blind;
+        place.is_some_and(is_harmless) && self.watch.subscriptions == Subscriptions::Worth
+    }
+
+    /// How long to wait for the next look of a task that is looked at alone.
+    fn pause(&self) -> Duration {
+        let bounds = &self.peer.http.bounds;
+        match self.peer.place.get().map(|place| (place.answers, place.wire)) {
+            Some((Answers::Looks, _)) => bounds.look_every,
+            Some((Answers::Streams, Wire::V02 | Wire::V03)) => self.watch.pause(bounds).min(bounds.quiet),
+            Some((Answers::Streams, Wire::V1)) | None => self.watch.pause(bounds),
+        }
     }
 }

@@ -164,7 +164,7 @@ async fn work_that_outlives_the_process_is_asked_for_by_its_name() {
 
         let next = world.open(2, &server).await;
         assert!(next.resume().await);
-        wait::so("its stream is taken up", || wire != Wire::V03 || server.asked("SubscribeToTask") > 0).await;
+        wait::so("it is looked at", || wire != Wire::V03 || server.asked("GetTask") > 0).await;
         server.let_on();
         assert_eq!(said(&next).await, "half done", "{wire:?} {tells:?}");
         assert_eq!(server.begun(), 1, "one task, begun once");

@@ -6,7 +6,8 @@ pub enum Wire {
     /// Protocol 1.0.
     #[default]
     V1,
-    /// Protocol 0.3, as a2a-java speaks it: who subscribes again is told what comes after that, and nothing before it.
+    /// Protocol 0.3, as a2a-java speaks it: who subscribes again is told what comes after that, and nothing before it, and the
+    /// task itself then has the next piece twice.
     V03,
     /// Protocol 0.2.5, as Embabel speaks it: a message says which kinds of output are taken.
     V02,

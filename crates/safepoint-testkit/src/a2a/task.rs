@@ -46,6 +46,8 @@ pub(super) struct Task {
     pub(super) id: String,
     pub(super) context: String,
     told: Mutex<Vec<Event>>,
+    /// Of so many events the next part is kept twice.
+    listened: Mutex<Vec<usize>>,
     /// How many events there are.
     count: watch::Sender<usize>,
     answers: Mutex<Vec<String>>,
@@ -59,6 +61,7 @@ impl Task {
             id,
             context,
             told: Mutex::default(),
+            listened: Mutex::default(),
             count: watch::Sender::new(0),
             answers: Mutex::default(),
             answered: Notify::new(),
@@ -90,8 +93,10 @@ impl Task {
     /// All of the answer so far.
     pub(super) fn parts(&self) -> Vec<String> {
         let mut parts = Vec::new();
-        for event in self.events() {
+        let listened = self.listened.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        for (place, event) in self.events().into_iter().enumerate() {
             match event {
+                Event::Part(text) if listened.contains(&place) => parts.extend([text.clone(), text]),
                 Event::Part(text) => parts.push(text),
                 Event::Anew(text) => parts = vec![text],
                 Event::Status(..) => {}
@@ -114,6 +119,12 @@ impl Task {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         told.push(event);
         self.count.send_replace(told.len());
+    }
+
+    /// A second listener is a second writer, as in a2a-java 0.3: the event that comes next is kept twice in the task.
+    pub(super) fn is_written_twice(&self) {
+        let next = self.events().len();
+        self.listened.lock().unwrap_or_else(PoisonError::into_inner).push(next);
     }
 
     pub(super) fn looks_on(&self) -> watch::Receiver<usize> {

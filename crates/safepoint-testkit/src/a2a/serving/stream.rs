@@ -174,6 +174,8 @@ impl Exchange<'_> {
             self.event(&wire.first(&task)).await?;
             told.written = 1;
             from = from.saturating_sub(self.mind.manners.repeats);
+        } else {
+            task.is_written_twice();
         }
         if self.mind.manners.streams == Streams::CutEach {
             return self.socket.write_all(END).await;
