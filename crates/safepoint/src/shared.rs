@@ -104,7 +104,7 @@ pub(crate) enum Msg {
     /// What is known now of the peer that does, or did, a call's work.
     Remote { call_id: CallId, remote: RemoteReport },
     /// The peer that does a call's work gave it this name.
-    Named { call_id: CallId, task: String },
+    Named { call_id: CallId, task: String, recorded: oneshot::Sender<()> },
     /// A call that runs asks a person.
     Asks { call_id: CallId, asks: Asks, reply: Reply },
     /// Somebody decided.

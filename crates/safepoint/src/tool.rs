@@ -71,7 +71,7 @@ pub(crate) trait Host: Send + Sync {
     fn on_cleanup(&self, call: &CallId, label: String, work: BoxFuture<'static, ()>);
     fn report_process(&self, call: &CallId, process: ProcessReport);
     fn report_remote(&self, call: &CallId, remote: RemoteReport);
-    fn named(&self, call: &CallId, task: String);
+    fn named(&self, call: &CallId, task: String) -> oneshot::Receiver<()>;
     fn late(&self, call: &CallId, what: String);
     fn ask(&self, call: &CallId, asks: Asks) -> oneshot::Receiver<Decision>;
     fn withdraw(&self);
@@ -204,9 +204,10 @@ impl Cx {
         self.host.output_bytes()
     }
 
-    /// Has what the peer calls the work recorded, so that a later attempt asks for it instead of beginning it again.
-    pub(crate) fn name_work(&self, task: String) {
-        self.host.named(&self.call.id, task);
+    /// Has what the peer calls the work recorded, so that a later attempt asks for it instead of beginning it again. Resolves
+    /// once it is, or cannot be.
+    pub(crate) fn name_work(&self, task: String) -> oneshot::Receiver<()> {
+        self.host.named(&self.call.id, task)
     }
 
     /// Tells the audit what came of this call after its end, such as the answer of a server that was not waited for any

@@ -173,8 +173,9 @@ impl Talk {
                     let shows = if artifacts.is_empty() { source } else { Source::Look };
                     let news = match source {
                         _ if status.state.is_terminal() => self.text.ended(artifacts),
-                        Source::Stream => self.text.streamed(artifacts),
-                        Source::Look => self.text.looked(artifacts),
+                        // The answer to a question goes on from here; a new task is told from its beginning.
+                        Source::Stream if self.asking.has_asked() => self.text.streamed(artifacts),
+                        Source::Stream | Source::Look => self.text.looked(artifacts),
                     };
                     self.say(news);
                     self.state(status, shows);

@@ -45,6 +45,8 @@ impl Talk {
     pub(super) async fn part_with(&mut self) -> Told {
         // Until it has answered, an end that it publishes is none of the work.
         self.phase = Phase::Doubted;
+        let kept_back = self.text.release();
+        self.say(kept_back);
         if self.task.is_none() && !self.sent.load(Ordering::Relaxed) {
             // No word of the peer is needed for what it was never asked.
             self.over(Said::Failed(Failure::new(NOTHING_SENT).unreachable().without_effect()));

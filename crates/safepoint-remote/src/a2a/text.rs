@@ -19,6 +19,16 @@ pub(super) struct Text {
     notes: String,
     told: Told,
     stream: Stream,
+    order: Order,
+}
+
+/// Whether what is told stands in the order of the answer. Exhaustive: it does or not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Order {
+    #[default]
+    Kept,
+    /// An artifact grew behind which others were told: what comes is kept, and told in its order when it is released.
+    Mixed,
 }
 
 /// A part of the answer that has a name.
@@ -126,12 +136,21 @@ impl Text {
         let before = artifact.text.len();
         artifact.put(at, piece);
         // The common case: it goes behind all that there is, and nothing else needs to be looked at.
-        if is_all_told && is_last && joins == Joins::Appends && before == at {
+        if is_all_told && is_last && joins == Joins::Appends && before == at && self.order == Order::Kept {
             self.bytes += piece.len();
             self.told.add(piece);
             return Some(piece.to_owned());
         }
+        if joins == Joins::Appends && !is_last && artifact.text.len() > before {
+            self.order = Order::Mixed;
+        }
         Some(self.news())
+    }
+
+    /// Nothing is waited for any more: what was kept back is new now.
+    pub(super) fn release(&mut self) -> String {
+        self.order = Order::Kept;
+        self.news()
     }
 
     /// A piece whose place nobody can say any more, because the task cannot be looked at: it goes behind all that is known.
@@ -185,7 +204,7 @@ impl Text {
             self.artifacts = artifacts.into_iter().map(whole).collect();
             self.stream = Stream::Whole;
         }
-        self.news()
+        self.release()
     }
 
     /// Whether all of the answer up to here is known to be here.
@@ -211,6 +230,10 @@ impl Text {
     }
 
     fn news(&mut self) -> String {
+        if self.order == Order::Mixed {
+            self.bytes = self.artifacts.iter().map(|artifact| artifact.text.len()).sum();
+            return String::new();
+        }
         let whole = self.whole().unwrap_or_default();
         self.bytes = whole.len();
         let news = match self.told.rest(&whole) {
@@ -292,5 +315,23 @@ mod tests {
         assert!(!text.is_whole());
         assert_eq!(text.part_somewhere("a", "?"), "?");
         assert!(!text.is_whole());
+    }
+
+    /// S10.42: artifacts that grow in turn: each piece is told once as long as the order holds, and from then on all of it once, in
+    /// its order, when the answer is whole or the work is to end.
+    #[test]
+    fn artifacts_that_grow_in_turn_are_told_in_their_order() {
+        for ends in [true, false] {
+            let mut text = Text::default();
+            let mut told = String::new();
+            for (id, piece) in [("a", "1 "), ("b", "2 "), ("a", "3 "), ("b", "4 "), ("a", "5 ")] {
+                told.push_str(&text.part(id, piece, Joins::Appends).unwrap());
+            }
+            assert_eq!(told, "1 2 ");
+            let whole = [("a", "1 3 5 "), ("b", "2 4 ")].map(|(id, text)| (id.to_owned(), text.to_owned()));
+            assert_eq!(if ends { text.ended(whole.into()) } else { text.release() }, "\n1 3 5 2 4 ");
+            assert_eq!(text.bytes(), 10);
+            assert_eq!(text.release(), "");
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use safepoint::{
     Agent, Outcome,
+    event::{EventKind, Fact},
     receipt::{CallStatus, Effect},
     remote::Remote as _,
 };
@@ -30,6 +31,33 @@ async fn an_answer_is_the_same_however_it_is_told() {
             let sent = server.asked("SendStreamingMessage") + server.asked("SendMessage");
             assert_eq!(sent, 1, "{wire:?} {tells:?}");
         }
+    }
+}
+
+/// S10.1, S12.4: an answer that is larger than an output that a model is shown is whole, is shown once, and leaves nothing behind.
+#[tokio::test]
+async fn a_large_answer_is_whole_and_is_shown_once() {
+    const BYTES: usize = 100_000;
+    for wire in [Wire::V1, Wire::V03] {
+        let plan = [says(&"x".repeat(BYTES / 2)), says(&"y".repeat(BYTES / 2))];
+        let server = server(Manners::honest(wire).plan(plan));
+        let handle = Agent::over(peer(&server)).build().run("tell").detach();
+        let closed = Closing::of(&handle).check().await.unwrap();
+        let answer = closed.outcome.answer().unwrap();
+        assert!(answer.len() == BYTES && answer.ends_with("yy"), "{wire:?}: {} bytes", answer.len());
+        let mut events = handle.events();
+        let (mut shown, mut is_named) = (0, false);
+        while let Some(event) = events.next().await {
+            match &event.kind {
+                EventKind::Text(text) => {
+                    assert!(is_named, "its name is recorded before anything of it is shown");
+                    shown += text.len();
+                }
+                EventKind::Fact(fact) => is_named |= matches!(&**fact, Fact::CallNamed { .. }),
+                _ => {}
+            }
+        }
+        assert_eq!(shown, BYTES, "{wire:?}");
     }
 }
 

@@ -105,10 +105,12 @@ impl Host for RunHost {
         }
     }
 
-    fn named(&self, call: &CallId, task: String) {
+    fn named(&self, call: &CallId, task: String) -> oneshot::Receiver<()> {
+        let (recorded, is_recorded) = oneshot::channel();
         if let Some(shared) = self.shared.upgrade() {
-            shared.post(Msg::Named { call_id: call.clone(), task });
+            shared.post(Msg::Named { call_id: call.clone(), task, recorded });
         }
+        is_recorded
     }
 
     fn late(&self, call: &CallId, what: String) {

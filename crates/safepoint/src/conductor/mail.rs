@@ -46,7 +46,13 @@ impl Conductor {
                 self.child_suspended(call_id, child, approvals).await
             }
             Msg::Asks { call_id, asks, reply } => self.asked_by_call(call_id, asks, reply).await,
-            Msg::Named { call_id, task } => self.call_named(call_id, task).await,
+            Msg::Named { call_id, task, recorded } => {
+                self.call_named(call_id, task).await?;
+                if recorded.send(()).is_err() {
+                    // The call waits for it no more.
+                }
+                Ok(())
+            }
             Msg::Cleaned { .. }
             | Msg::Remote { .. }
             | Msg::Late { .. }

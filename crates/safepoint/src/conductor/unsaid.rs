@@ -10,6 +10,24 @@ pub(super) fn unsaid(said: &str, text: String) -> Option<String> {
     match text.strip_prefix(said) {
         Some("") => None,
         Some(rest) => Some(rest.to_owned()),
+        // They were shown it anew, behind what was taken back.
+        None if said.strip_suffix(text.as_str()).is_some_and(|before| before.ends_with('\n')) => None,
         None => Some(format!("\n{text}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// S10.42: nobody is shown twice what they were shown, also where it was begun anew behind what was taken back.
+    #[test]
+    fn what_was_shown_is_not_shown_again() {
+        let unsaid = |said: &str| unsaid(said, "all of it".into());
+        assert_eq!(unsaid("").as_deref(), Some("all of it"));
+        assert_eq!(unsaid("all ").as_deref(), Some("of it"));
+        assert_eq!(unsaid("all of it"), None);
+        assert_eq!(unsaid("nothing\nall of it"), None);
+        assert_eq!(unsaid("not all of it").as_deref(), Some("\nall of it"));
     }
 }

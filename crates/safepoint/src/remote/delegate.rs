@@ -62,6 +62,8 @@ impl Delegate {
         let mut tool = Self::shared(remote);
         tool.spec.parameters["properties"][CONVERSATION] = json!({ "type": "string" });
         tool.spec.on_failure = OnFailure::EndRun;
+        // It is the run's answer, and no output that a model is shown a part of.
+        tool.spec.output_bytes = Some(usize::MAX);
         tool.stands = Stands::Alone;
         tool
     }

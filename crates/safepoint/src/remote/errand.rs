@@ -44,6 +44,8 @@ pub(super) struct Errand {
     /// Bytes that the peer has said in all, of its answer and beside it.
     bytes: usize,
     asking: Vec<Open>,
+    /// The work's name is being recorded: nothing that comes after it is heard before.
+    naming: Option<oneshot::Receiver<()>>,
     /// What a person did not allow it last.
     denied: Option<String>,
 }
@@ -72,6 +74,7 @@ impl Errand {
             said: String::new(),
             bytes: 0,
             asking: Vec::new(),
+            naming: None,
             denied: None,
         }
     }
@@ -100,6 +103,11 @@ impl Errand {
 
     /// Hears one thing and acts on it. Dropped by a stop, whatever it awaits.
     async fn step(&mut self) -> Option<ToolResult> {
+        if let Some(naming) = &mut self.naming {
+            // An error says that nobody is left to record it.
+            drop(naming.await);
+            self.naming = None;
+        }
         let line = self.line.as_mut()?;
         match heard(&mut **line, &mut self.asking).await {
             Heard::Decided(question, decision) => {
@@ -129,7 +137,7 @@ impl Errand {
         match said {
             Said::Begun { task } => {
                 if self.spec.rejoin == Rejoin::ByTask {
-                    self.cx.name_work(task.clone());
+                    self.naming = Some(self.cx.name_work(task.clone()));
                 }
                 self.row.task = Some(task);
                 self.cx.report_remote(self.row.clone());
