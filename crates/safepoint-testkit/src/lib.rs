@@ -76,7 +76,8 @@
 //! closed; [`flood`]: a model that never ends what it says. [`oracle`]: which histories a provider accepts. [`scripted`]: the same scripts without a socket. [`tools`],
 //! [`valve`] and [`ledger`]: tools that behave and tools that do not. [`mcp`]: servers of tools that do not, and [`a2a`] and
 //! [`acp`] agents. [`peer`]: remote agents that are honest about a stop, and that are not. [`trees`]: is the tree of a
-//! command gone? [`wait`]: waits with a name and an end. [`recorder`] and [`closing`]: what a run showed, and what must hold of it.
+//! command gone? [`wait`]: waits with a name and an end, and [`skipped()`] for
+//! what this machine cannot test. [`recorder`] and [`closing`]: what a run showed, and what must hold of it.
 
 #[cfg(feature = "server")]
 pub mod a2a;
@@ -113,6 +114,7 @@ pub mod script;
 pub mod scripted;
 #[cfg(feature = "server")]
 pub mod server;
+mod skipped;
 #[cfg(feature = "suites")]
 pub mod store_suite;
 #[cfg(feature = "suites")]
@@ -122,6 +124,8 @@ pub mod trees;
 #[cfg(feature = "suites")]
 pub mod valve;
 pub mod wait;
+
+pub use skipped::skipped;
 
 /// What the project's README shows is compiled here, where all that it uses is at hand.
 #[cfg(doctest)]

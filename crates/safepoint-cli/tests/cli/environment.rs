@@ -2,6 +2,8 @@
 
 use std::{fs, os::unix::fs::PermissionsExt as _, path::Path, process::Command};
 
+use safepoint_testkit::skipped;
+
 use super::super::{BIN, Practice, safepoint};
 
 const KEY: &str = "sk-end-to-end-hidden";
@@ -26,7 +28,7 @@ fn a_command_of_an_unprivileged_user_finds_no_key() {
     unprivileged.args(NOBODY).arg(&program);
     let can = Command::new("setpriv").args(NOBODY).arg(&program).arg("--version").output();
     if !can.is_ok_and(|out| out.status.success()) {
-        eprintln!("SKIPPED: this test cannot become another user here");
+        skipped("it cannot become another user here (setpriv)");
         return;
     }
     looks(folder.path(), unprivileged);

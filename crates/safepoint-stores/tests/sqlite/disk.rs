@@ -13,6 +13,7 @@ use rusqlite::Connection;
 use safepoint::store::{Class, Error, NewSession, Owner, Store, Write};
 use safepoint_stores::SqliteStore;
 use safepoint_testkit::{
+    skipped,
     store_suite::{
         item,
         play::{Picture, Player, alike, script},
@@ -101,8 +102,8 @@ impl Ballast {
     }
 }
 
-/// What a process in this role says on a small disk of its own; none where such a one may not be made: the same is pinned by the
-/// store's own bound as well.
+/// What a process in this role says on a small disk of its own; none where such a one may not be made, which is said: the same is
+/// pinned by the store's own bound as well.
 fn on_a_small_disk(role: &str) -> Option<String> {
     let folder = tempfile::tempdir().unwrap();
     let mount = format!("mount -t tmpfs -o size={DISK}k none {}", folder.path().display());
@@ -111,7 +112,13 @@ fn on_a_small_disk(role: &str) -> Option<String> {
         unshare.args(["-m", "sh", "-c", &format!("{mount} && {then}"), "sh"]);
         unshare
     };
-    if !within("true").output().is_ok_and(|out| out.status.success()) {
+    let why = match within("true").output() {
+        Ok(out) if out.status.success() => None,
+        Ok(out) => Some(String::from_utf8_lossy(&out.stderr).trim().to_owned()),
+        Err(error) => Some(format!("unshare: {error}")),
+    };
+    if let Some(why) = why {
+        skipped(format_args!("no disk of its own may be made here: {why}"));
         return None;
     }
     let role = command(&this_program(), "disk", role, folder.path(), "");

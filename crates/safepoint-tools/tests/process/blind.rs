@@ -2,25 +2,27 @@
 
 use std::{os::unix::fs::PermissionsExt, process::Command};
 
+use safepoint_testkit::skipped;
 use safepoint_tools::process::{CommandSpec, Containment, ControlGroups, Processes};
 
 use super::support::{
     NO_CAP, PATIENCE, alive_of, guard_program, is_alive, ladder, started, unique, until, written_pid,
 };
 
-/// A program that is the guard in a world without a process table; none where such a world cannot be made.
-fn blind_guard(place: &std::path::Path) -> Option<std::path::PathBuf> {
+/// A program that is the guard in a world without a process table, or why no such world can be made.
+fn blind_guard(place: &std::path::Path) -> Result<std::path::PathBuf, String> {
     let world = "mount -t tmpfs none /proc";
-    let can = Command::new("unshare")
-        .args(["-m", "sh", "-c", world])
-        .output()
-        .is_ok_and(|out| out.status.success());
+    let tried = Command::new("unshare").args(["-m", "sh", "-c", world]).output();
+    let tried = tried.map_err(|error| format!("unshare: {error}"))?;
+    if !tried.status.success() {
+        return Err(String::from_utf8_lossy(&tried.stderr).trim().to_owned());
+    }
     let program = place.join("guard");
     let script =
         format!("#!/bin/sh\nexec unshare -m sh -c '{world}; exec {} \"$@\"' sh \"$@\"\n", guard_program());
     std::fs::write(&program, script).unwrap();
     std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o700)).unwrap();
-    can.then_some(program)
+    Ok(program)
 }
 
 /// S4.9, S3.6: where `/proc` cannot be read the sweep is blind, and the report declares the lower grade; a stop still
@@ -29,7 +31,10 @@ fn blind_guard(place: &std::path::Path) -> Option<std::path::PathBuf> {
 async fn a_guard_without_a_process_table_declares_the_lower_grade() {
     let place = tempfile::tempdir().unwrap();
     // Needs the right to make a mount namespace; the grade itself is pinned beside the keeper as well.
-    let Some(program) = blind_guard(place.path()) else { return };
+    let program = match blind_guard(place.path()) {
+        Ok(program) => program,
+        Err(why) => return skipped(format_args!("no world without a process table may be made here: {why}")),
+    };
     let run = unique("blind");
     let processes = Processes::guarded_by(run.clone(), program);
     for line in

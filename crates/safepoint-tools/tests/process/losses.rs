@@ -88,6 +88,11 @@ async fn a_killed_keeper_leaves_nothing_and_is_reported() {
     assert_eq!(report.survivors, []);
     until("the far process is gone", || !support::exists(far));
     let keeper = support::own_control_group().map(|group| group.join(format!("safepoint-{keeper}")));
+    if keeper.is_none() {
+        safepoint_testkit::skipped(
+            "there are no control groups here: whether one is taken away is not looked at",
+        );
+    }
     let guard = processes.guard_pid().unwrap().cast_signed();
     drop((process, processes));
     until("the guard is gone", || !support::is_alive(guard));
