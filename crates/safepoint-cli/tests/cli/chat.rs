@@ -2,7 +2,9 @@
 
 use safepoint_testkit::wait::until;
 use std::{
+    fs,
     io::{Read as _, Write as _},
+    path::Path,
     process::Stdio,
     time::{Duration, Instant},
 };
@@ -74,6 +76,26 @@ fn text_streams_above_the_input_and_stays() {
     assert_eq!(code, 0, "{screen}");
     assert!(screen.contains("› hello\n\none two three\nfour"), "{screen}");
     assert!(!screen.contains(IDLE) && !screen.contains("●"), "{screen}");
+}
+
+/// S4.7: of an output that is longer than what is kept of it, the file that has all of it is named, and has it.
+#[test]
+fn the_file_with_the_rest_of_an_output_is_named() {
+    const LINES: usize = 199_995;
+    let server = Practice::start(&calling(&format!("seq {LINES}"), &["counted"]));
+    let mut chat = Chat::start(&server, &["--tools", "shell", "--approve", "auto"]);
+    chat.say("count");
+    chat.terminal.until("counted");
+    chat.terminal.until(IDLE);
+    // A path may be longer than a line of the terminal.
+    let shown: String = chat.terminal.screen().lines().map(str::trim).collect();
+    let named = shown.split_once(" bytes in all:").unwrap_or_else(|| panic!("no file is named: {shown}")).1;
+    let file =
+        (1..=named.len()).filter_map(|end| named.get(..end)).filter(|path| Path::new(path).is_file()).last();
+    let file = file.unwrap_or_else(|| panic!("there is no such file: {named}"));
+    assert_eq!(fs::read_to_string(file).unwrap().lines().count(), LINES);
+    chat.terminal.press("\x04");
+    assert_eq!(chat.terminal.end().0, 0);
 }
 
 /// S1.5, S5.3: Esc stops at a safe point and says at once what it waits for; Esc again now; then the receipt; and the

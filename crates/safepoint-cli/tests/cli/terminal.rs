@@ -150,14 +150,7 @@ impl Terminal {
 
     /// The processor time that the program has used; none once it has ended.
     pub(crate) fn spent(&self) -> Option<Duration> {
-        const STATE: usize = 0;
-        const USER: usize = 11;
-        const TICK: Duration = Duration::from_millis(10);
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).ok()?;
-        let (_, fields) = stat.rsplit_once(") ")?;
-        let fields: Vec<&str> = fields.split(' ').collect();
-        let ticks = |field: usize| fields[field].parse::<u32>().ok();
-        (fields[STATE] != "Z").then_some(TICK * (ticks(USER)? + ticks(USER + 1)?))
+        spent(self.child.id())
     }
 
     /// Waits for the end: the exit code, and what the screen shows in the end.
@@ -167,6 +160,18 @@ impl Terminal {
         self.reader.take().unwrap().join().unwrap();
         (code, self.screen())
     }
+}
+
+/// The processor time that a process has used; none once it has ended.
+pub(crate) fn spent(pid: u32) -> Option<Duration> {
+    const STATE: usize = 0;
+    const USER: usize = 11;
+    const TICK: Duration = Duration::from_millis(10);
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (_, fields) = stat.rsplit_once(") ")?;
+    let fields: Vec<&str> = fields.split(' ').collect();
+    let ticks = |field: usize| fields[field].parse::<u32>().ok();
+    (fields[STATE] != "Z").then_some(TICK * (ticks(USER)? + ticks(USER + 1)?))
 }
 
 impl Drop for Terminal {
@@ -298,7 +303,8 @@ fn a_question_cannot_be_disguised() {
     assert_eq!(terminal.end().0, 0);
 }
 
-/// S8.2: the question shows exactly what would run; what was typed before it answers nothing; yes lets it run.
+/// S8.2: the question shows exactly what would run; what was typed before it answers nothing, and what is neither a yes nor a no
+/// is asked again; yes lets it run.
 #[test]
 fn a_question_shows_what_would_run_and_yes_lets_it() {
     let folder = tempfile::tempdir().unwrap();
@@ -313,8 +319,13 @@ fn a_question_shows_what_would_run_and_yes_lets_it() {
     let shown: String = screen.lines().map(str::trim).collect();
     assert!(shown.contains(&format!("touch {}; echo \\u{{202e}}x", file.display())), "{screen}");
     assert!(!file.exists() && live_lines(&screen).is_empty(), "{screen}");
-    terminal.press("\n");
-    terminal.until_it("it is asked again", |screen| screen.matches("[y]es").count() == 2);
+    for (asked, answer) in ["\n", "ok\n", "yes please\n"].into_iter().enumerate() {
+        terminal.press(answer);
+        let again = format!("it is asked again after {answer:?}");
+        terminal.until_it(&again, |screen| screen.matches("[y]es").count() == asked + 2);
+        assert!(!file.exists(), "{answer:?} is no yes");
+    }
+    assert!(!terminal.screen().contains("denied"), "and no no: {}", terminal.screen());
     terminal.press("y\n");
     let (code, screen) = terminal.end();
     assert_eq!(code, 0, "{screen}");
