@@ -8,7 +8,9 @@ use std::{
     process::{Command, Output, Stdio},
 };
 
+use safepoint_testkit::a2a::{A2aServer, Manners, Step, Streams, Wire};
 use serde_json::json;
+use tokio::runtime::Runtime;
 
 use super::{
     terminal::Terminal,
@@ -26,10 +28,43 @@ fn obeyed(text: &str) -> Vec<char> {
     text.chars().filter(|c| c.is_control() && !matches!(c, '\n' | '\t') || reverses(c)).collect()
 }
 
-/// A store with hostile sessions, a config file with a hostile server, and a hostile model.
+/// A store with hostile sessions, a config file with a hostile server, a hostile model, and hostile agents over either wire.
 struct Outside {
     folder: tempfile::TempDir,
     model: Practice,
+    peers: Peers,
+}
+
+/// What hostile agents do: they say something, ask something, or refuse all.
+const WAYS: [&str; 3] = ["says", "asks", "refuses"];
+
+/// Agents over A2A, one for each way, which live on threads of their own.
+struct Peers {
+    servers: [A2aServer; WAYS.len()],
+    _runtime: Runtime,
+}
+
+impl Peers {
+    fn new() -> Self {
+        let runtime = Runtime::new().unwrap();
+        let hostile = || HOSTILE.to_owned();
+        let start = |way: &str| {
+            let manners = Manners::honest(Wire::V1).word(HOSTILE);
+            let manners = match way {
+                "says" => manners.plan([Step::Note(hostile()), Step::Say(hostile()), Step::Fail(hostile())]),
+                "asks" => manners.plan([Step::Ask(hostile())]),
+                _ => manners.streams(Streams::Refused),
+            };
+            runtime.block_on(async { A2aServer::start(manners).unwrap() })
+        };
+        Self { servers: WAYS.map(start), _runtime: runtime }
+    }
+
+    /// Where the one is that does this.
+    fn url(&self, way: &str) -> &str {
+        let place = WAYS.iter().position(|known| *known == way).unwrap();
+        self.servers[place].url()
+    }
 }
 
 /// The session of a journal that was written by hand: no name that the command line would give.
@@ -43,7 +78,9 @@ impl Outside {
         let store = folder.path().join("store.db");
         hostile_journal().keep(&store, &named());
         let server = folder.path().join("server.sh");
-        fs::write(&server, SERVER.replace("HOSTILE", json!(HOSTILE).to_string().trim_matches('"'))).unwrap();
+        let program = |text: &str| text.replace("HOSTILE", json!(HOSTILE).to_string().trim_matches('"'));
+        fs::write(&server, program(SERVER)).unwrap();
+        fs::write(folder.path().join("agent.sh"), program(AGENT)).unwrap();
         let config = format!("[mcp.s]\ncommand = '/bin/sh'\nargs = ['{}']\n", server.display());
         fs::write(folder.path().join("config.toml"), config).unwrap();
         let call = json!({"calls": [{"name": "shell", "args": {"command": format!("echo '{HOSTILE}'")}}]});
@@ -51,7 +88,7 @@ impl Outside {
         let said = json!({"text": HOSTILE});
         let replies: Vec<_> = (0..8).flat_map(|_| [call.clone(), unknown.clone(), said.clone()]).collect();
         let model = Practice::start(&json!({"replies": replies}).to_string());
-        Self { folder, model }
+        Self { folder, model, peers: Peers::new() }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -69,7 +106,7 @@ impl Outside {
         [("HOME", home.clone()), ("XDG_RUNTIME_DIR", home), ("USER", format!("eve{HOSTILE}"))]
     }
 
-    /// `%` stands for the model, the store and the config file, each where it is taken.
+    /// `%` stands for the model, an agent that does something, the store and the config file, each where it is taken.
     fn args(&self, line: &[&str]) -> Vec<String> {
         let text = |path: PathBuf| path.to_str().unwrap().to_owned();
         let of = |arg: &&str| match *arg {
@@ -78,14 +115,31 @@ impl Outside {
             }
             "%store" => vec!["--store".into(), text(self.path("store.db"))],
             "%config" => vec!["--config".into(), text(self.path("config.toml"))],
-            arg => vec![arg.replace('%', HOSTILE)],
+            arg => match arg.split_once('-') {
+                Some(("%a2a", way)) => vec!["--backend".into(), format!("a2a:{}", self.peers.url(way))],
+                Some(("%acp", way)) => {
+                    let agent = format!("acp:exec sh '{}' {way}", text(self.path("agent.sh")));
+                    vec!["--backend".into(), agent]
+                }
+                _ => vec![arg.replace('%', HOSTILE)],
+            },
         };
         line.iter().flat_map(of).collect()
     }
 
+    /// What it says. A chat is told something.
     fn output(&self, line: &[&str]) -> Output {
         let args = self.args(line);
-        self.command(&args.iter().map(String::as_str).collect::<Vec<_>>()).output().unwrap()
+        let mut command = self.command(&args.iter().map(String::as_str).collect::<Vec<_>>());
+        if line[0] != "chat" {
+            return command.output().unwrap();
+        }
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut chat = command.spawn().unwrap();
+        if chat.stdin.take().unwrap().write_all(b"go\ngo\ngo\n").is_err() {
+            // It took one look at its arguments.
+        }
+        chat.wait_with_output().unwrap()
     }
 }
 
@@ -107,6 +161,33 @@ while read -r line; do
     *) continue ;;
   esac
   printf '%s\n' '{"jsonrpc":"2.0","id":'"$id"','"$said"'}'
+done
+"#;
+
+/// An agent over ACP in a few lines of shell: hostile in its name, in what it says, does, asks and refuses, and on stderr.
+const AGENT: &str = r#"
+echo 'up: HOSTILE' | sed 's/\\u001b/\x1b/g' >&2
+tell() { printf '%s\n' '{"jsonrpc":"2.0",'"$1"'}'; }
+update() { tell '"method":"session/update","params":{"sessionId":"s","update":{'"$1"'}}'; }
+ends() { tell '"id":'"$prompt"',"result":{"stopReason":"end_turn"}'; }
+while read -r line; do
+  id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+  case "$line" in
+    *'"initialize"'*) tell '"id":'"$id"',"result":{"protocolVersion":1,"agentCapabilities":{},"agentInfo":{"name":"HOSTILE","version":"HOSTILE"},"authMethods":[]}' ;;
+    *'"session/new"'*) tell '"id":'"$id"',"result":{"sessionId":"s"}' ;;
+    *'"session/prompt"'*)
+      prompt=$id
+      update '"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"HOSTILE"}'
+      update '"sessionUpdate":"agent_thought_chunk","content":{"type":"text","text":"HOSTILE"}'
+      update '"sessionUpdate":"tool_call","toolCallId":"t","title":"HOSTILE","kind":"execute","status":"in_progress"'
+      update '"sessionUpdate":"tool_call_update","toolCallId":"t","title":"HOSTILE","status":"failed"'
+      case $1 in
+        says) ends ;;
+        refuses) tell '"id":'"$id"',"error":{"code":-32603,"message":"HOSTILE"}' ;;
+        asks) tell '"id":"q","method":"session/request_permission","params":{"sessionId":"s","toolCall":{"toolCallId":"u","title":"HOSTILE","kind":"execute","rawInput":{"HOSTILE":"HOSTILE"}},"options":[{"optionId":"y","name":"HOSTILE","kind":"allow_once"},{"optionId":"n","name":"HOSTILE","kind":"reject_once"}]}' ;;
+      esac ;;
+    *'"id":"q"'*) ends ;;
+  esac
 done
 "#;
 
@@ -183,6 +264,26 @@ const COMMANDS: &[&[&str]] = &[
     &["practice", "--script", "%"],
 ];
 
+/// The same where somebody else's agent has the say, and where a chat is told something over a pipe.
+const OTHERS: &[&[&str]] = &[
+    &["run", "go", "--json", "%a2a-says"],
+    &["run", "go", "--json", "%a2a-asks"],
+    &["run", "go", "--json", "%a2a-refuses"],
+    &["run", "go", "--json", "%acp-says"],
+    &["run", "go", "--json", "%acp-asks"],
+    &["run", "go", "--json", "%acp-refuses"],
+    &["run", "go", "%a2a-says"],
+    &["run", "go", "%a2a-asks"],
+    &["run", "go", "%a2a-refuses"],
+    &["run", "go", "%acp-says"],
+    &["run", "go", "%acp-asks"],
+    &["run", "go", "%acp-refuses"],
+    &["chat", "%a2a-says"],
+    &["chat", "%acp-says"],
+    &["chat", "%acp-asks"],
+    &["chat", "%model", "--tools", "shell", "--approve", "auto"],
+];
+
 /// S11.5: no command lets a terminal obey what comes from outside.
 #[test]
 fn what_comes_from_outside_is_shown_and_obeyed_by_no_terminal() {
@@ -199,6 +300,27 @@ fn what_comes_from_outside_is_shown_and_obeyed_by_no_terminal() {
     }
 }
 
+/// S11.5: nor what an agent of somebody else says, asks, or refuses with, nor what it calls itself. Its answer, and a model's, are
+/// left as they were said where stdout is no terminal and no JSON.
+#[test]
+fn what_another_agent_says_is_shown_and_obeyed_by_no_terminal() {
+    let outside = Outside::new();
+    let mut faults = Vec::new();
+    for line in OTHERS {
+        let output = outside.output(line);
+        let [said, told] =
+            [&output.stdout, &output.stderr].map(|text| String::from_utf8(text.clone()).unwrap());
+        let is_fine = obeyed(&told).is_empty() && !told.contains("panicked");
+        let is_json = line.contains(&"--json");
+        // What nobody can be asked is not shown.
+        let is_shown = line.contains(&"%a2a-asks") || format!("{said}{told}").contains("]52;c;cm0=");
+        if !is_fine || !is_shown || is_json && !obeyed(&said).is_empty() {
+            faults.push(format!("{line:?}: {said:?} {told:?}"));
+        }
+    }
+    assert!(faults.is_empty(), "{faults:#?}");
+}
+
 /// S11.5: on a terminal nothing that a model or a tool says is obeyed either, whatever the terminal can do.
 #[test]
 fn no_terminal_obeys_what_a_model_or_a_tool_says() {
@@ -209,6 +331,11 @@ fn no_terminal_obeys_what_a_model_or_a_tool_says() {
         (&run, "dumb", false),
         (&["mcp", "call", "s", "good", "%config"], "xterm", false),
         (&["trace", "s%", "%store"], "xterm", false),
+        (&["run", "go", "%a2a-says"], "xterm", false),
+        (&["run", "go", "%a2a-refuses"], "xterm", false),
+        (&["run", "go", "%acp-says"], "xterm", false),
+        (&["run", "go", "%acp-refuses"], "dumb", false),
+        (&["chat", "%acp-says"], "xterm", true),
         (&["chat", "%model", "--tools", "shell", "--approve", "auto"], "xterm", true),
     ] {
         let (args, more) = (outside.args(line), outside.variables());
@@ -225,7 +352,8 @@ fn no_terminal_obeys_what_a_model_or_a_tool_says() {
         }
         let (_, screen) = terminal.end();
         let raw = terminal.raw();
-        assert!(screen.contains("\\u{1b}]52;c;cm0=\\u{7}"), "it is shown: {line:?}: {screen}");
+        let shown: String = screen.lines().map(str::trim).collect();
+        assert!(shown.contains("\\u{1b}]52;c;cm0=\\u{7}"), "it is shown: {line:?}: {screen}");
         for code in ["\x1b]52", "\x07", "\x1b[2J", "\u{9b}", "\u{85}", "\u{202e}", "\u{2066}", "\u{7f}"] {
             assert!(!raw.contains(code), "{line:?} in {term}: {code:?} in {raw:?}");
         }

@@ -18,10 +18,11 @@ pub(super) fn of(manners: &Manners, url: &str) -> Value {
         Card::Abroad => "http://192.0.2.1:9/a2a".to_owned(),
         _ => format!("{url}/a2a"),
     };
+    let word = |usual: &str| manners.word.clone().unwrap_or_else(|| usual.to_owned());
     let binding = if manners.card == Card::Elsewhere { "GRPC" } else { "JSONRPC" };
     let mut card = json!({
-        "name": "fake",
-        "description": "does what its test says",
+        "name": word("fake"),
+        "description": word("does what its test says"),
         "version": "1",
         "capabilities": {"streaming": manners.tells != Tells::Looks},
         "defaultInputModes": ["text"],

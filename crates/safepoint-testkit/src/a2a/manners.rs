@@ -121,6 +121,8 @@ pub enum Streams {
     NamedLate,
     /// A message is answered with this HTTP status; from 500 on its work has begun by then.
     Status(u16),
+    /// A message is answered with an error, by JSON-RPC.
+    Refused,
     /// What comes is no JSON.
     Garbage,
     /// What comes is one event of so many bytes.
@@ -201,6 +203,8 @@ pub struct Manners {
     /// How many events a 1.0 stream that was taken up again tells that the task it began with had already, as the PyPI
     /// `a2a-sdk` 1.0 does: it listens to its queue, and then reads the task.
     pub repeats: usize,
+    /// What it calls itself, and what it says where it refuses something; `fake`, and words of its own, where there is nothing.
+    pub word: Option<String>,
 }
 
 impl Manners {
@@ -290,6 +294,13 @@ impl Manners {
     #[must_use]
     pub fn repeats(mut self, events: usize) -> Self {
         self.repeats = events;
+        self
+    }
+
+    /// Calling itself by this word, and refusing with it.
+    #[must_use]
+    pub fn word(mut self, word: impl Into<String>) -> Self {
+        self.word = Some(word.into());
         self
     }
 

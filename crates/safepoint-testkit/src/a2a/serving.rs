@@ -237,6 +237,7 @@ impl Exchange<'_> {
     }
 
     async fn error(&mut self, code: i64, message: &str) -> io::Result<()> {
+        let message = self.mind.manners.word.as_deref().unwrap_or(message);
         let error = json!({"code": code, "message": message});
         let body = json!({"jsonrpc": "2.0", "id": self.id, "error": error}).to_string();
         plain(self.socket, "200 OK", JSON, &body).await

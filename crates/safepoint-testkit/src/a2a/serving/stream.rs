@@ -5,7 +5,7 @@ use std::io;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-use super::{Exchange, gave_up, plain};
+use super::{Exchange, INTERNAL, gave_up, plain};
 use crate::a2a::{
     Seen, Step, Streams, Tells, Wire,
     task::{Event, Task},
@@ -39,6 +39,7 @@ impl Exchange<'_> {
                 return gave_up(self.socket, self.mind, "SendStreamingMessage").await;
             }
             Streams::Huge(bytes) => return self.huge(bytes).await,
+            Streams::Refused => return self.error(INTERNAL, "it went wrong").await,
             Streams::Status(status) => {
                 if status >= BEGUN {
                     self.take(params);
