@@ -219,7 +219,7 @@ fn hub(place: &Place) -> Hub {
     Hub::start(command, place.folder.path())
 }
 
-/// S10.60, S10.61 / cline hub: a person and a program are told who may go on with the work; not of a service that is named.
+/// S10.60, S10.61, S10.62 / cline hub: a person and a program are told who may go on with the work; not of a service that is named.
 #[test]
 fn a_daemon_that_goes_on_with_the_work_is_named() {
     let place = Place::new();
@@ -242,7 +242,12 @@ fn a_daemon_that_goes_on_with_the_work_is_named() {
         if args.contains(&"--json") {
             let receipt = &last_line(&output)["receipt"];
             assert!(receipt["quiet"].is_null(), "{receipt}");
-            let names = receipt["calls"][0]["remote"]["outside"]["named"].to_string();
+            let remote = &receipt["calls"][0]["remote"];
+            assert_eq!(
+                remote["stop"], "acknowledged",
+                "an end that may not be so is not confirmed: {remote}"
+            );
+            let names = remote["outside"]["named"].to_string();
             assert!(names.contains(&format!("(pid {})", hub.pid())), "{names}");
         } else if is_named {
             let who = format!("(pid {}), which is not ours and MAY GO ON", hub.pid());

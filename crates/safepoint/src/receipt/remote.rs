@@ -36,7 +36,7 @@ pub enum RemoteStop {
     Requested,
     /// It took note; that the work has ended is not said.
     Acknowledged,
-    /// It said that the work has ended, or its process is gone.
+    /// It said that the work has ended, or its process is gone, and nobody that it worked with is known to go on.
     Confirmed,
     /// It will not stop, or cannot.
     Refused,

@@ -95,11 +95,12 @@ impl Receipt {
         }
         match (self.quiet_at, self.survivors.as_slice()) {
             (Some(quiet), _) => {
-                let mut peers = self.calls.iter().filter_map(|call| call.remote.as_deref());
-                let is_seen = peers.all(|peer| peer.outside != Outside::Unseen);
-                let what = match is_seen {
-                    true => "nothing of it is running",
-                    false => "its own processes have ended; what else they worked with could not be seen",
+                let peers = || self.calls.iter().filter_map(|call| call.remote.as_deref());
+                let is_any = |outside: Outside| peers().any(|peer| peer.outside == outside);
+                let what = match (is_any(Outside::Unseen), is_any(Outside::Nobody)) {
+                    (true, _) => "its own processes have ended; what else they worked with could not be seen",
+                    (false, true) => "its own processes have ended, and held a connection to nobody else",
+                    (false, false) => "nothing of it is running",
                 };
                 write!(f, "  quiet: {what} ({} after it settled)", span(self.settled_at, quiet))
             }
@@ -182,6 +183,11 @@ impl RemoteReport {
         match (stop, self.grade) {
             _ if self.ended_at.is_some() => write!(f, "its work was over")?,
             (RemoteStop::Confirmed, Grade::Hard) => self.contained(f)?,
+            (RemoteStop::Acknowledged | RemoteStop::Requested, Grade::Hard)
+                if !self.outside.names().is_empty() =>
+            {
+                self.contained(f)?;
+            }
             (RemoteStop::Confirmed, grade) => {
                 let grade = grade.as_str();
                 write!(f, "it says that the work has ended, but its stops are {grade}: IT MAY STILL WORK")?;
@@ -217,7 +223,8 @@ impl RemoteReport {
     /// The work of processes of ours has ended as far as these have all of it.
     fn contained(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match &self.outside {
-            Outside::Unasked | Outside::Nobody => write!(f, "the work has ended"),
+            Outside::Unasked => write!(f, "the work has ended"),
+            Outside::Nobody => write!(f, "its own processes have ended, and held a connection to nobody else"),
             Outside::Unseen => write!(f, "its own processes have ended"),
             Outside::Named(names) => {
                 let (names, are) = (names.join(", "), if names.len() == 1 { "is" } else { "are" });

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use safepoint::{
     Failure,
+    receipt::Outside,
     remote::{Said, Told},
 };
 use safepoint_tools::process::{Process, ProcessReport};
@@ -23,8 +24,9 @@ pub(in crate::acp) fn nothing_done() -> Said {
     Said::Failed(Failure::new(UNASKED).unreachable().without_effect())
 }
 
-/// What is known of a stop now that its process was ended.
-pub(super) fn of_stop(answered: Option<&Answered>, report: &ProcessReport) -> Told {
+/// What is known of a stop now that its process was ended. Where others go on that it worked with, that is no end of the
+/// work: no more is said of that than what it said itself.
+pub(super) fn of_stop(answered: Option<&Answered>, report: &ProcessReport, outside: Outside) -> Told {
     let said = match answered {
         Some(Answered::Unasked) => UNASKED,
         Some(Answered::AsAsked(word) | Answered::Otherwise(word)) => word.as_str(),
@@ -32,13 +34,21 @@ pub(super) fn of_stop(answered: Option<&Answered>, report: &ProcessReport) -> To
     };
     if !report.survivors.is_empty() {
         let survivors: Vec<String> = report.survivors.iter().map(ToString::to_string).collect();
-        return Told::refused(format!("{said}; still alive after SIGKILL: {}", survivors.join(", ")));
+        let survivors = survivors.join(", ");
+        return Told::refused(format!("{said}; still alive after SIGKILL: {survivors}")).outside(outside);
     }
     let signals: Vec<String> = report.rungs.iter().map(|climbed| climbed.rung.to_string()).collect();
-    if signals.is_empty() {
-        return Told::confirmed(format!("{said}; its process ended ({})", report.exit));
-    }
-    Told::confirmed(format!("{said}; its process was ended by {} ({})", signals.join(", "), report.exit))
+    let word = if signals.is_empty() {
+        format!("{said}; its process ended ({})", report.exit)
+    } else {
+        format!("{said}; its process was ended by {} ({})", signals.join(", "), report.exit)
+    };
+    let told = match (outside.names(), answered) {
+        ([], _) => Told::confirmed(word),
+        (_, Some(_)) => Told::acknowledged(word),
+        (_, None) => Told { word, ..Told::requested() },
+    };
+    told.outside(outside)
 }
 
 /// It ended by itself before its turn did.

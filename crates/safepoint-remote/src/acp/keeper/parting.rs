@@ -4,7 +4,7 @@ use std::{future::pending, pin::pin, time::Duration};
 
 use futures_util::future::{Either, select};
 use safepoint::{
-    receipt,
+    receipt::{self, RemoteStop},
     remote::{Said, Told},
 };
 use safepoint_tools::process::{ProcessReport, Waited, names};
@@ -37,11 +37,12 @@ impl Keeper {
                 }
                 return self.tell_last(account::nothing_done()).await;
             }
-            let word = account::of_stop(stopping.answered.as_ref(), &report).outside(outside);
+            let word = account::of_stop(stopping.answered.as_ref(), &report, outside);
             let told_in_time = stopping.tell.take().map(|tell| tell.send(word.clone()));
             // Else it was told already that the agent took note, or its time was over: then it is heard if anybody still
-            // listens.
-            if !matches!(told_in_time, Some(Ok(()))) {
+            // listens. A word that leaves the end open is followed by this, that nothing more is heard.
+            let is_heard = matches!(told_in_time, Some(Ok(())));
+            if !is_heard || matches!(word.stop, RemoteStop::Acknowledged | RemoteStop::Requested) {
                 self.tell_last(Said::Parted(word)).await;
             }
             return;
