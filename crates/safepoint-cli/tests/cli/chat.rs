@@ -91,7 +91,7 @@ fn the_file_with_the_rest_of_an_output_is_named() {
     let shown: String = chat.terminal.screen().lines().map(str::trim).collect();
     let named = shown.split_once(" bytes in all:").unwrap_or_else(|| panic!("no file is named: {shown}")).1;
     let file =
-        (1..=named.len()).filter_map(|end| named.get(..end)).filter(|path| Path::new(path).is_file()).last();
+        (1..=named.len()).rev().filter_map(|end| named.get(..end)).find(|path| Path::new(path).is_file());
     let file = file.unwrap_or_else(|| panic!("there is no such file: {named}"));
     assert_eq!(fs::read_to_string(file).unwrap().lines().count(), LINES);
     chat.terminal.press("\x04");

@@ -224,7 +224,9 @@ impl RemoteReport {
     fn contained(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match &self.outside {
             Outside::Unasked => write!(f, "the work has ended"),
-            Outside::Nobody => write!(f, "its own processes have ended, and held a connection to nobody else"),
+            Outside::Nobody => {
+                write!(f, "its own processes have ended, and held a connection to nobody else")
+            }
             Outside::Unseen => write!(f, "its own processes have ended"),
             Outside::Named(names) => {
                 let (names, are) = (names.join(", "), if names.len() == 1 { "is" } else { "are" });
