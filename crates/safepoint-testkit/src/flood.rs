@@ -66,6 +66,7 @@ pub struct Flood {
     address: SocketAddr,
     written: watch::Receiver<u64>,
     gone: watch::Receiver<u64>,
+    pieces: Arc<AtomicU64>,
     /// Nobody is taken in any more once it is dropped.
     _open: oneshot::Sender<()>,
 }
@@ -83,7 +84,8 @@ impl Flood {
         let address = listener.local_addr()?;
         let (tell, written) = watch::channel(0);
         let (tell_gone, gone) = watch::channel(0);
-        let number = Arc::new(AtomicU64::new(0));
+        let pieces = Arc::new(AtomicU64::new(0));
+        let number = Arc::clone(&pieces);
         let (open, mut closed) = oneshot::channel::<()>();
         tokio::spawn(async move {
             loop {
@@ -105,7 +107,7 @@ impl Flood {
                 });
             }
         });
-        Ok(Self { address, written, gone, _open: open })
+        Ok(Self { address, written, gone, pieces, _open: open })
     }
 
     /// The base URL of its wire.
@@ -118,6 +120,12 @@ impl Flood {
     #[must_use]
     pub fn bytes(&self) -> u64 {
         *self.written.borrow()
+    }
+
+    /// Pieces that were made so far; the last of them may yet have to be read.
+    #[must_use]
+    pub fn pieces(&self) -> u64 {
+        self.pieces.load(Ordering::Relaxed)
     }
 
     /// Waits until so many bytes are written.

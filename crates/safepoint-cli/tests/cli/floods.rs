@@ -1,6 +1,7 @@
 //! A model that never ends what it says, against the binary: its memory, its store, and the signals that end it.
 
 use std::{
+    fs::File,
     io::{Read as _, Seek as _},
     process::{Child, Command, ExitStatus, Stdio},
     time::Duration,
@@ -9,13 +10,16 @@ use std::{
 use jiff::Timestamp;
 use rustix::process::Signal;
 use safepoint_testkit::{
+    a2a::{self, A2aServer, Manners, Step},
+    acp,
     flood::{Field, Flood},
     server::Wire,
     wait::until,
 };
+use serde_json::Value;
 use tokio::runtime::Runtime;
 
-use super::terminal::Terminal;
+use super::terminal::{Terminal, spent};
 use crate::{Practice, safepoint, signal};
 
 const MIB: u64 = 1 << 20;
@@ -73,6 +77,16 @@ fn a_flood_takes_no_more_memory_than_its_limit() {
         (Wire::OpenAi, "openai", Field::Text, 4 << 10, &kept("text")),
         (Wire::Anthropic, "anthropic", Field::Seal, 1 << 20, &kept("seal")),
         (Wire::OpenAi, "openai", Field::Name, 100 << 20, lines),
+        (Wire::Responses, "responses", Field::Args, 64 << 10, lines),
+        (Wire::Responses, "responses", Field::Text, 64 << 10, lines),
+        (Wire::Responses, "responses", Field::Reasoning, 64 << 10, lines),
+        (Wire::Responses, "responses", Field::Seal, 1 << 20, lines),
+        (Wire::Responses, "responses", Field::Name, 1 << 20, lines),
+        (Wire::Gemini, "gemini", Field::Args, 64 << 10, lines),
+        (Wire::Gemini, "gemini", Field::Text, 64 << 10, lines),
+        (Wire::Gemini, "gemini", Field::Reasoning, 64 << 10, lines),
+        (Wire::Gemini, "gemini", Field::Seal, 1 << 20, lines),
+        (Wire::Gemini, "gemini", Field::Name, 1 << 20, lines),
     ] {
         let flood = runtime.block_on(Flood::start(wire, field, piece)).unwrap();
         let before = size(store);
@@ -85,6 +99,90 @@ fn a_flood_takes_no_more_memory_than_its_limit() {
         let grown = size(store).saturating_sub(before);
         assert!(grown <= 2 * LIMIT, "{about}: {} MiB are kept", grown / MIB);
     }
+}
+
+/// S12.4, S12.1: an agent of somebody else that says little at a time, and that without end, is stopped by the limit too, over either
+/// wire: all that it says about one piece of work counts together, and the stop names the limit.
+#[test]
+fn a_flood_of_small_words_of_a_peer_is_ended_by_the_limit() {
+    const STOPPED: i32 = 10;
+    const PIECE: usize = 16 << 10;
+    let runtime = Runtime::new().unwrap();
+    let pieces = usize::try_from(LIMIT + 8 * MIB).unwrap() / PIECE;
+    let said = std::iter::repeat_n(Step::Say("x".repeat(PIECE)), pieces);
+    let peer =
+        runtime.block_on(async { A2aServer::start(Manners::honest(a2a::Wire::V1).plan(said)).unwrap() });
+    let agent = format!("acp:exec '{}' --exact {IS_AN_AGENT}", std::env::current_exe().unwrap().display());
+    for backend in [format!("a2a:{}", peer.url()), agent] {
+        let mut lines = tempfile::tempfile().unwrap();
+        let mut run = safepoint(&["run", "gush", "--json", "--backend", &backend]);
+        run.env(acp::ASKED, acp::Manners::default().to_json()).stderr(Stdio::null());
+        let (status, most) = ended(run.stdout(lines.try_clone().unwrap()).spawn().unwrap());
+        let outcome = last(&mut lines);
+        let reason = &outcome["reason"];
+        println!("{backend}: {} MiB", most / MIB);
+        assert_eq!((status.code(), &reason["code"]), (Some(STOPPED), &"output_bytes".into()), "{outcome}");
+        assert!(reason["text"].to_string().contains(&format!("said more than {LIMIT} bytes")), "{reason}");
+    }
+}
+
+const IS_AN_AGENT: &str = "cli::floods::this_program_is_an_agent_when_it_is_asked_to_be --nocapture";
+
+/// This very program, started again, is the agent: it holds no test then.
+#[test]
+fn this_program_is_an_agent_when_it_is_asked_to_be() {
+    acp::serve_if_asked();
+    assert!(std::env::var(acp::ASKED).is_err(), "an agent never returns");
+}
+
+/// What stands in the last line.
+fn last(lines: &mut File) -> Value {
+    let mut text = String::new();
+    lines.rewind().unwrap();
+    lines.read_to_string(&mut text).unwrap();
+    serde_json::from_str(text.lines().last().unwrap_or_default()).unwrap_or_default()
+}
+
+/// S12.5, S12.3: of a reply with more calls than anybody looks at, far more of them than the limit, each way to end the program
+/// ends it: it has little left to do, whatever else the machine does. It was 34 s for 100,000 calls.
+#[test]
+fn a_reply_of_very_many_calls_is_ended_by_signals() {
+    /// Most of them are read when so many were made: the others are in buffers.
+    const CALLS: u64 = 100_000;
+    const LITTLE: Duration = Duration::from_secs(2);
+    let runtime = Runtime::new().unwrap();
+    for (wire, name) in [(Wire::OpenAi, "openai"), (Wire::Anthropic, "anthropic")] {
+        for (ends, more, code) in
+            [(Signal::INT, &["--grace", "10m"][..], 130), (Signal::TERM, &["--grace", "100ms"], 143)]
+        {
+            let flood = runtime.block_on(Flood::start(wire, Field::Calls, 1)).unwrap();
+            let told = tempfile::NamedTempFile::new().unwrap();
+            let child = asked(&flood.url(), name, more).stderr(told.reopen().unwrap()).spawn().unwrap();
+            let about = format!("{wire:?}, {ends:?}");
+            until(format_args!("{about}: many calls were made"), || flood.pieces() >= CALLS);
+            let before = spent(child.id()).unwrap();
+            signal(&child, ends);
+            if ends == Signal::INT {
+                // Two that are not taken for one.
+                let heard = || std::fs::read_to_string(told.path()).unwrap().contains("again to stop now");
+                until(format_args!("{about}: it is heard"), heard);
+                signal(&child, ends);
+            }
+            let (status, took) = ended_with(child, before);
+            assert_eq!(status.code(), Some(code), "{about}");
+            assert!(took < LITTLE, "{about}: it took {took:?} of the processor");
+        }
+    }
+}
+
+/// Waits for the end of a process: how it ended, and the processor time that it has used since it had used so much.
+fn ended_with(mut child: Child, before: Duration) -> (ExitStatus, Duration) {
+    let mut after = before;
+    let status = until("the flood is ended", || {
+        after = spent(child.id()).unwrap_or(after);
+        child.try_wait().unwrap()
+    });
+    (status, after - before)
 }
 
 /// The bytes of a file, if there is one.

@@ -74,12 +74,12 @@ impl Task {
     }
 
     pub(super) fn state(&self) -> State {
-        let told = self.events();
-        let states = told.iter().rev().filter_map(|event| match event {
+        let told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let newest = told.iter().rev().find_map(|event| match event {
             Event::Status(state, _) => Some(*state),
             Event::Part(_) | Event::Anew(_) => None,
         });
-        states.clone().next().unwrap_or(State::Submitted)
+        newest.unwrap_or(State::Submitted)
     }
 
     /// What the newest status says.

@@ -18,6 +18,8 @@ pub(super) enum Step {
     Die(&'static str, i32),
     /// Much on standard error.
     Flood,
+    /// A message, again and again for as long as anybody reads.
+    Gush(Value),
     /// It reads and does nothing more.
     Wedge,
     /// A grandchild that lives on by itself.

@@ -84,6 +84,7 @@ fn act(step: Step, start: Start) {
         Step::Raw(line) => say(&line),
         Step::Die(words, code) => die(words, code),
         Step::Flood => flood(),
+        Step::Gush(message) => gush(&message.to_string()),
         Step::Wedge => wait_for_ever(),
         Step::Spawn => spawn_far(),
         Step::Command => spawn_near(),
@@ -102,6 +103,12 @@ fn say(line: &str) {
     let mut out = std::io::stdout().lock();
     if writeln!(out, "{line}").and_then(|()| out.flush()).is_err() {
         exit(0);
+    }
+}
+
+fn gush(line: &str) -> ! {
+    loop {
+        say(line);
     }
 }
 

@@ -8,7 +8,7 @@ use super::{
 };
 
 /// What the first word of a prompt's last line makes of the turn.
-pub const WORDS: [(&str, &str); 30] = [
+pub const WORDS: [(&str, &str); 31] = [
     ("say", "says the rest of the line, in chunks of one word, and ends"),
     ("think", "thinks, uses a tool of its own, says `thought about it`, and ends"),
     ("work", "says `working`, begins a tool call, and works until it is told to end, which it confirms"),
@@ -36,6 +36,7 @@ pub const WORDS: [(&str, &str); 30] = [
     ("flood", "writes many megabytes to standard error, and then as `say`"),
     ("noise", "writes lines that are no messages, and then as `say`"),
     ("big", "writes one line of 50 MB, says `after`, and ends"),
+    ("gush", "says one thing after the other without end"),
     ("die", "says `half`, and why on standard error, and ends the process with code 3"),
     ("twice", "answers twice, differently"),
     ("file", "asks for a file, says what it was answered, and ends"),
@@ -49,6 +50,8 @@ pub const WORDS: [(&str, &str); 30] = [
 
 const BIG_BYTES: usize = 50 << 20;
 const BABBLE: usize = 100;
+/// The bytes of one thing of a gush.
+const GUSH_BYTES: usize = 4 << 10;
 const INTERNAL: i64 = -32603;
 const CALL: &str = "call1";
 
@@ -104,6 +107,7 @@ fn at_once(brain: &Brain, turn: &Turn, rest: &str) -> Option<Vec<Step>> {
         "flood" => [Step::Flood].into_iter().chain(said()).chain([ends("end_turn")]).collect(),
         "noise" => noise(session).into_iter().chain(said()).chain([ends("end_turn")]).collect(),
         "big" => vec![chunk(session, &"x".repeat(BIG_BYTES)), chunk(session, "after"), ends("end_turn")],
+        "gush" => vec![gush(session)],
         "die" => vec![chunk(session, "half"), Step::Die("the disk is on fire", 3)],
         "twice" => vec![chunk(session, "once"), ends("end_turn"), chunk(session, "again"), ends("refusal")],
         "serve" | "tidy" => vec![Step::Command, chunk(session, "serving"), ends("end_turn")],
@@ -118,6 +122,14 @@ fn at_once(brain: &Brain, turn: &Turn, rest: &str) -> Option<Vec<Step>> {
         "broken" => vec![Step::Say(json!({"jsonrpc": "2.0", "id": id}))],
         _ => return None,
     })
+}
+
+/// The same chunk without end.
+fn gush(session: &str) -> Step {
+    match chunk(session, &"x".repeat(GUSH_BYTES)) {
+        Step::Say(message) => Step::Gush(message),
+        other => other,
+    }
 }
 
 /// What goes on until something is heard.
