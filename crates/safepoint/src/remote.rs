@@ -97,6 +97,8 @@ pub struct Brief {
     pub task: Option<String>,
     /// What was said before in the conversation, as it is kept here: for a peer that has lost it.
     pub earlier: Vec<Earlier>,
+    /// How large an answer may be: one that is larger ends the run, and nothing of it needs to be kept for that.
+    pub most_bytes: usize,
 }
 
 /// What a peer says.

@@ -107,7 +107,7 @@ impl Feed {
 
 impl Talk {
     pub(super) fn new(peer: Arc<Peer>, brief: Brief, grade: Grade) -> Self {
-        let task = brief.task.clone();
+        let (task, text) = (brief.task.clone(), Text::within(brief.most_bytes));
         Self {
             peer,
             brief,
@@ -117,7 +117,7 @@ impl Talk {
             watch: Watch::default(),
             telling: None,
             heard: VecDeque::new(),
-            text: Text::default(),
+            text,
             sent: Arc::default(),
             phase: Phase::Working,
             asking: Asking::default(),

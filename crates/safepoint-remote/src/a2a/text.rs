@@ -20,6 +20,18 @@ pub(super) struct Text {
     told: Told,
     stream: Stream,
     order: Order,
+    /// How much may be kept; none: all of it.
+    most: Option<usize>,
+    kept: Kept,
+}
+
+/// Whether the answer is kept. Exhaustive: it is, or there was too much of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Kept {
+    #[default]
+    Yes,
+    /// It is passed on as it comes, and known no more.
+    No,
 }
 
 /// Whether what is told stands in the order of the answer. Exhaustive: it does or not.
@@ -110,9 +122,31 @@ impl Artifact {
 }
 
 impl Text {
+    /// An answer of at most so many bytes: nothing is kept of one that is larger.
+    pub(super) fn within(most: usize) -> Self {
+        Self { most: Some(most), ..Self::default() }
+    }
+
+    /// Forgets what there is too much of.
+    fn bound(&mut self) {
+        if self.most.is_some_and(|most| self.bytes > most) {
+            *self = Self { kept: Kept::No, bytes: self.bytes, ..Self::default() };
+        }
+    }
+
     /// A piece of an artifact from the stream; what of the answer is new by it. None if its place is not known: then the
     /// task is to be asked.
     pub(super) fn part(&mut self, id: &str, piece: &str, joins: Joins) -> Option<String> {
+        if self.kept == Kept::No {
+            self.bytes += piece.len();
+            return Some(piece.to_owned());
+        }
+        let news = self.placed(id, piece, joins);
+        self.bound();
+        news
+    }
+
+    fn placed(&mut self, id: &str, piece: &str, joins: Joins) -> Option<String> {
         let is_all_told = self.told.bytes == self.bytes && (self.bytes > 0 || self.notes.is_empty());
         let place = self.artifacts.iter().rposition(|artifact| artifact.id == id);
         let (place, at) = match (place, joins) {
@@ -155,6 +189,9 @@ impl Text {
 
     /// A piece whose place nobody can say any more, because the task cannot be looked at: it goes behind all that is known.
     pub(super) fn part_somewhere(&mut self, id: &str, piece: &str) -> String {
+        if self.kept == Kept::No {
+            return piece.to_owned();
+        }
         match self.artifacts.iter_mut().rev().find(|artifact| artifact.id == id) {
             Some(artifact) => artifact.text.push_str(piece),
             None => self.artifacts.push(Artifact::new(id, piece.to_owned(), None)),
@@ -170,6 +207,9 @@ impl Text {
 
     /// The task as it stood when somebody looked; what of the answer is new by it.
     pub(super) fn looked(&mut self, artifacts: Vec<(String, String)>) -> String {
+        if self.kept == Kept::No {
+            return String::new();
+        }
         let at = (self.stream == Stream::Whole).then_some(0);
         for (id, text) in artifacts {
             match self.artifacts.iter_mut().find(|artifact| artifact.id == id) {
@@ -199,7 +239,7 @@ impl Text {
 
     /// The task at its end: what it has is the answer. One that leaves its artifacts out takes nothing back.
     pub(super) fn ended(&mut self, artifacts: Vec<(String, String)>) -> String {
-        if !artifacts.is_empty() {
+        if !artifacts.is_empty() && self.kept == Kept::Yes {
             let whole = |(id, text): (String, String)| Artifact::new(&id, text.clone(), Some(text.len()));
             self.artifacts = artifacts.into_iter().map(whole).collect();
             self.stream = Stream::Whole;
@@ -209,8 +249,9 @@ impl Text {
 
     /// Whether all of the answer up to here is known to be here.
     pub(super) fn is_whole(&self) -> bool {
-        self.stream == Stream::Whole
-            && self.artifacts.iter().all(|artifact| artifact.at == Some(artifact.text.len()))
+        self.kept == Kept::No
+            || self.stream == Stream::Whole
+                && self.artifacts.iter().all(|artifact| artifact.at == Some(artifact.text.len()))
     }
 
     /// How much of it there is.
@@ -230,6 +271,9 @@ impl Text {
     }
 
     fn news(&mut self) -> String {
+        if self.kept == Kept::No {
+            return String::new();
+        }
         if self.order == Order::Mixed {
             self.bytes = self.artifacts.iter().map(|artifact| artifact.text.len()).sum();
             return String::new();
@@ -333,5 +377,16 @@ mod tests {
             assert_eq!(text.bytes(), 10);
             assert_eq!(text.release(), "");
         }
+    }
+    /// S12.4: an answer that is too large is passed on, and not kept.
+    #[test]
+    fn nothing_is_kept_of_an_answer_that_is_too_large() {
+        let mut text = Text::within(4);
+        assert_eq!(text.part("a", "four", Joins::Replaces).as_deref(), Some("four"));
+        assert_eq!(text.whole().as_deref(), Some("four"));
+        assert_eq!(text.part("a", "+", Joins::Appends).as_deref(), Some("+"));
+        assert_eq!(text.part("b", "more", Joins::Replaces).as_deref(), Some("more"));
+        assert_eq!((text.looked(task("four+")), text.ended(task("four+"))), (String::new(), String::new()));
+        assert_eq!((text.whole(), text.bytes(), text.is_whole()), (None, 9, true));
     }
 }

@@ -90,6 +90,7 @@ impl Tool for Delegate {
             key: cx.idempotency_key().to_owned(),
             task: cx.named().map(str::to_owned),
             earlier: cx.earlier(),
+            most_bytes: cx.output_bytes(),
         };
         let (remote, stands) = (Arc::clone(&self.remote), self.stands);
         Box::pin(async move {
