@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use safepoint::{Agent, receipt::Grade};
+use safepoint::{Agent, receipt::Grade, remote::AfterWord};
 use safepoint_remote::{a2a::A2a, acp::Acp, responses::Responses};
 use safepoint_tools::process::{Processes, Service};
 use serde::{Deserialize, Serialize};
@@ -54,8 +54,13 @@ pub(crate) enum Stops {
     None,
 }
 
-/// Chooses the backend that the arguments name, else a model.
-pub(crate) async fn choose(args: &AgentArgs, processes: &Processes) -> anyhow::Result<Chosen> {
+/// Chooses the backend that the arguments name, else a model; `then` says whether an agent elsewhere is heard once it has
+/// answered a stop.
+pub(crate) async fn choose(
+    args: &AgentArgs,
+    processes: &Processes,
+    then: AfterWord,
+) -> anyhow::Result<Chosen> {
     let Some(named) = &args.backend else { return model::choose(args).await };
     args.check()?;
     let Some((kind, place)) = named.split_once(':').filter(|(_, place)| !place.trim().is_empty()) else {
@@ -82,14 +87,14 @@ pub(crate) async fn choose(args: &AgentArgs, processes: &Processes) -> anyhow::R
             Agent::over(agent)
         }
         "a2a" => {
-            let agent = a2a(place, &args.known)?;
+            let agent = a2a(place, &args.known)?.after_word(then);
             Agent::over(match beside(args, ".a2a") {
                 Some(folder) => agent.remember_in(folder),
                 None => agent,
             })
         }
         "responses" => {
-            let agent = responses(place, &args.known)?;
+            let agent = responses(place, &args.known)?.after_word(then);
             Agent::over(match beside(args, ".responses") {
                 Some(folder) => agent.remember_in(folder),
                 None => agent,

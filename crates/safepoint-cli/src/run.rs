@@ -3,7 +3,7 @@
 use std::{collections::VecDeque, process::ExitCode, sync::Arc};
 
 use anyhow::Context as _;
-use safepoint::{Agent, Limits, approval::Unanswered, ids::SessionId};
+use safepoint::{Agent, Limits, approval::Unanswered, ids::SessionId, remote::AfterWord};
 use safepoint_testkit::{replay::Replay, server::ModelServer};
 use safepoint_tools::process::Processes;
 
@@ -183,7 +183,9 @@ async fn agent(
     tools.extend(servers.offered());
     let agent =
         AgentArgs { kept_in: kept_in(args.session.as_ref(), args.store.as_ref())?, ..args.agent.clone() };
-    let Chosen { mut builder, notice, replay, _server, .. } = backend::choose(&agent, processes).await?;
+    // This program ends with the run.
+    let chosen = backend::choose(&agent, processes, AfterWord::Leaves).await?;
+    let Chosen { mut builder, notice, replay, _server, .. } = chosen;
     if let Some(notice) = notice {
         screen.note(&format!("safepoint: {notice}"));
     }

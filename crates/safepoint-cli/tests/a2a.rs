@@ -6,6 +6,7 @@
 use std::{
     io::{BufRead as _, BufReader, Lines, Read as _},
     process::{Child, ChildStdout, Command, Stdio},
+    time::{Duration, Instant},
 };
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -13,6 +14,7 @@ use safepoint_testkit::{
     a2a::{A2aServer, Manners, OnCancel, Step, Streams, Wire},
     backend_suite::Probe as _,
     background::{self, Provider},
+    wait,
 };
 use serde_json::Value;
 use tokio::runtime::Runtime;
@@ -96,6 +98,34 @@ fn a_peer_that_took_note_is_not_waited_for() {
     assert!(told.contains("it took note, and has not said that the work ended: IT MAY STILL WORK"), "{told}");
     assert!(told.contains("NOT QUIET, still alive: remote work task-1"), "{told}");
     assert!(told.contains("of its answer 4 bytes had come, and are kept: \"half\""), "{told}");
+}
+
+/// S10.44, S10.45: a program that ends with the run does not listen on to a peer that has answered, also where the session is
+/// kept and where the word comes after the peer's time; it would listen for 10 s in all.
+#[test]
+fn a_word_is_the_last_that_is_waited_for() {
+    const LISTENING: Duration = Duration::from_secs(10);
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("store.db");
+    let kept = ["--session", "s", "--store", store.to_str().unwrap()];
+    for kept in [&[][..], &kept] {
+        let manners = Manners::honest(Wire::V03).on_cancel(OnCancel::Says).streams(Streams::NamedLate);
+        let (runtime, server) = server(manners);
+        let args = [&["run", "do it", "--grace", "0"], kept].concat();
+        let mut child = safepoint(&server, &args).spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        runtime.block_on(wait::so("it is asked", || server.asked("SendStreamingMessage") > 0));
+        signal(&child, Signal::INT);
+        until(&mut lines, "call_ended");
+        let named = Instant::now();
+        server.name();
+        let outcome = until(&mut lines, "outcome");
+        assert_eq!(child.wait().unwrap().code(), Some(130));
+        let took = named.elapsed();
+        assert!(took < LISTENING / 2, "{kept:?}: {took:?}");
+        let row = &outcome["receipt"]["calls"][0]["remote"];
+        assert_eq!((&row["stop"], &row["task"]), (&"acknowledged".into(), &"task-1".into()), "{row}");
+    }
 }
 
 /// S7.2, S7.3, S10.3, S10.42 / T10: killed mid-work and resumed by another process: the work is asked for by its name, begun

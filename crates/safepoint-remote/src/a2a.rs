@@ -21,7 +21,7 @@ use reqwest::{
 use safepoint::{
     Failure,
     receipt::Grade,
-    remote::{Brief, Line, Rejoin, Remote, RemoteSpec},
+    remote::{AfterWord, Brief, Line, Rejoin, Remote, RemoteSpec},
     tool::{Cx, EffectClass},
 };
 use secrecy::{ExposeSecret as _, SecretString};
@@ -188,6 +188,13 @@ impl A2a {
     #[must_use]
     pub fn listen(mut self, time: Duration) -> Self {
         self.spec = self.spec.listen(time);
+        self
+    }
+
+    /// Sets whether it also does so once the peer has answered. Default: [`AfterWord::Listens`].
+    #[must_use]
+    pub fn after_word(mut self, then: AfterWord) -> Self {
+        self.spec = self.spec.after_word(then);
         self
     }
 

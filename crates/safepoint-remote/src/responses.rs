@@ -20,7 +20,7 @@ use reqwest::{
 };
 use safepoint::{
     receipt::Grade,
-    remote::{Brief, Line, Rejoin, Remote, RemoteSpec},
+    remote::{AfterWord, Brief, Line, Rejoin, Remote, RemoteSpec},
     tool::{Cx, EffectClass},
 };
 use secrecy::{ExposeSecret as _, SecretString};
@@ -190,6 +190,13 @@ impl Responses {
     #[must_use]
     pub fn listen(mut self, time: Duration) -> Self {
         self.spec = self.spec.listen(time);
+        self
+    }
+
+    /// Sets whether it also does so once the peer has answered. Default: [`AfterWord::Listens`].
+    #[must_use]
+    pub fn after_word(mut self, then: AfterWord) -> Self {
+        self.spec = self.spec.after_word(then);
         self
     }
 

@@ -245,6 +245,16 @@ pub enum Lives {
     InOurProcesses,
 }
 
+/// Whether our end listens on once a peer has answered a stop. Exhaustive: it does, or it does not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AfterWord {
+    /// For the audit: what becomes of the work there is told as late.
+    #[default]
+    Listens,
+    /// The account of the work is its answer: for programs that end with the run.
+    Leaves,
+}
+
 /// What a remote agent is. Built with [`RemoteSpec::new`] and the setters; the defaults are the careful ones.
 #[derive(Clone, Debug)]
 pub struct RemoteSpec {
@@ -267,6 +277,8 @@ pub struct RemoteSpec {
     pub stop_within: Duration,
     /// How long after that our end still listens, before the run says that it is not quiet. Default [`LISTEN`].
     pub listen: Duration,
+    /// Whether it also does so once the peer has answered. Default: [`AfterWord::Listens`].
+    pub after_word: AfterWord,
 }
 
 impl RemoteSpec {
@@ -283,6 +295,7 @@ impl RemoteSpec {
             lives: Lives::Elsewhere,
             stop_within: STOP_WITHIN,
             listen: LISTEN,
+            after_word: AfterWord::Listens,
         }
     }
 
@@ -334,6 +347,13 @@ impl RemoteSpec {
     #[must_use]
     pub fn listen(mut self, time: Duration) -> Self {
         self.listen = time;
+        self
+    }
+
+    /// Sets whether our end listens on once the peer has answered a stop.
+    #[must_use]
+    pub fn after_word(mut self, then: AfterWord) -> Self {
+        self.after_word = then;
         self
     }
 }

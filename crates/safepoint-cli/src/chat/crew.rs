@@ -8,6 +8,7 @@ use safepoint::{
     approval::{ApprovalRequest, Approvals, Approver, Decision, Unanswered},
     ids::TurnId,
     message::UserMessage,
+    remote::AfterWord,
     session::{Chat, Plan, Planner, Situation},
 };
 use safepoint_testkit::server::ModelServer;
@@ -68,7 +69,7 @@ impl Crew {
         let words = Mutex::new(Vec::new());
         let note = |word: &str| words.lock().unwrap_or_else(PoisonError::into_inner).push(word.to_owned());
         let (own, servers) = tools::chosen(&args, note, processes).await?;
-        let chosen = backend::choose(&args, processes).await?;
+        let chosen = backend::choose(&args, processes, AfterWord::Listens).await?;
         let mut words = words.into_inner().unwrap_or_else(PoisonError::into_inner);
         words.extend(chosen.notice.clone());
         let notice = Some(words.join("\n")).filter(|words| !words.is_empty());

@@ -10,7 +10,7 @@ use tokio::{
     time::{Instant, sleep_until, timeout_at},
 };
 
-use super::{LAST_WORDS, Line, RemoteSpec, Said, Term, Told};
+use super::{AfterWord, LAST_WORDS, Line, RemoteSpec, Said, Term, Told};
 use crate::{
     limits::{after, millis},
     receipt::{Grade, RemoteReport, RemoteStop},
@@ -88,7 +88,7 @@ impl Parting {
         if tell.send(came.unwrap_or(Came::Stopped)).is_err() {
             // The call was not given the peer's time, and has ended: the row says what is known.
         }
-        if !is_over {
+        if !is_over && !self.leaves() {
             self.listen_on().await;
         }
     }
@@ -127,6 +127,11 @@ impl Parting {
     /// Whether it could not be told because its work has no name.
     fn is_untold(&self) -> bool {
         self.row.stop == Some(RemoteStop::Unreachable) && self.row.task.is_none()
+    }
+
+    /// Whether the peer has answered, and nothing more is to be heard of it.
+    fn leaves(&self) -> bool {
+        self.spec.after_word == AfterWord::Leaves && self.row.heard_at.is_some()
     }
 
     /// What comes until `over`, if it is an end or a word about the stop.
@@ -209,7 +214,7 @@ impl Parting {
         let came = loop {
             match self.listen(sleep_until(over)).await {
                 Heard::Came(came) => break Some(came),
-                Heard::Word if self.row.stop != Some(RemoteStop::Confirmed) => {}
+                Heard::Word if self.row.stop != Some(RemoteStop::Confirmed) && !self.leaves() => {}
                 Heard::Nothing | Heard::Word => break None,
             }
         };
