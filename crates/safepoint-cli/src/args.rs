@@ -63,7 +63,7 @@ questions that are open. /resume and /sessions in it list what else is kept, and
 Not on a terminal it reads lines from stdin, one turn each, and answers on stdout.";
 
 const CONTROL: &str = "\
-Exit codes: 0 accepted, or already so; 1 other; 2 wrong usage; 3 no such session, run or call; 4 too late;
+Exit codes: 0 accepted, or already so; 1 other, or not known to be quiet; 2 wrong usage; 3 no such session, run or call; 4 too late;
 5 conflict; 6 inbox full or closed; 7 --wait timed out.";
 
 /// The commands. Exhaustive: `main` runs each.

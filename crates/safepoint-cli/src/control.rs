@@ -12,6 +12,7 @@ pub(crate) mod client;
 mod inbox;
 mod inlet;
 mod item;
+mod left;
 mod place;
 mod request;
 mod run;

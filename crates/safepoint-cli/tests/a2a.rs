@@ -100,6 +100,32 @@ fn a_peer_that_took_note_is_not_waited_for() {
     assert!(told.contains("of its answer 4 bytes had come, and are kept: \"half\""), "{told}");
 }
 
+/// S3.6, S7.5: whoever stops a session from elsewhere and waits for quiet is not told of an end that its receipt denies, neither
+/// while its owner lives nor when nobody has it any more.
+#[test]
+fn a_wait_for_quiet_claims_no_end() {
+    let (runtime, server) = server(Manners::honest(Wire::V03).on_cancel(OnCancel::Says));
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("store.db");
+    let kept = ["--session", "s", "--store", store.to_str().unwrap()];
+    let mut child = safepoint(&server, &[&["run", "do it"][..], &kept].concat()).spawn().unwrap();
+    runtime.block_on(server.came(1));
+    let stop = |wait: &str| {
+        let mut stop = Command::new(env!("CARGO_BIN_EXE_safepoint"));
+        stop.args(["stop", "s", "--now", wait, "--timeout", "60s", "--json"]).args(&kept[2..]);
+        let told = stop.output().unwrap();
+        let reply: Value = serde_json::from_slice(&told.stdout).unwrap();
+        assert!(reply["detail"]["survivors"].to_string().contains("remote work task-1"), "{reply}");
+        assert!(reply["message"].as_str().unwrap().contains("NOT QUIET, this may go on: remote work task-1"));
+        (told.status.code(), reply["status"].as_str().unwrap().to_owned())
+    };
+    assert_eq!(stop("--wait=quiet"), (Some(1), "not_quiet".to_owned()));
+    assert_eq!(child.wait().unwrap().code(), Some(10));
+    assert_eq!(stop("--wait=quiet"), (Some(1), "not_quiet".to_owned()));
+    assert_eq!(stop("--wait"), (Some(0), "settled".to_owned()));
+    assert_eq!(server.at_work(), 1);
+}
+
 /// S10.44, S10.45: a program that ends with the run does not listen on to a peer that has answered, also where the session is
 /// kept and where the word comes after the peer's time; it would listen for 10 s in all.
 #[test]

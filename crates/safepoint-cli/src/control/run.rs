@@ -7,7 +7,7 @@ use std::sync::{
 };
 
 use futures_util::future::BoxFuture;
-use safepoint::{Landed, RunHandle, Steer, ids::CallId};
+use safepoint::{Landed, RunHandle, Steer, ids::CallId, receipt::Quiet};
 use serde_json::json;
 
 use super::{
@@ -153,12 +153,19 @@ impl RunTarget {
         }
         say.first(reply);
         let outcome = run.done().await;
-        if stop.wait == Wait::Quiet {
-            drop(run.quiet().await);
-        }
         let ending = outcome.ending().as_str();
-        say.last(
-            Reply::new(code::ACCEPTED, ending, ending).detail(json!({ "receipt": **outcome.receipt() })),
-        );
+        if stop.wait != Wait::Quiet {
+            let reply = Reply::new(code::ACCEPTED, ending, ending);
+            return say.last(reply.detail(json!({ "receipt": **outcome.receipt() })));
+        }
+        let quiet = run.quiet().await;
+        let reply = match &quiet {
+            Quiet::Quiet(_) => Reply::new(code::ACCEPTED, ending, ending),
+            Quiet::NotQuiet(receipt) => {
+                let alive = receipt.survivors.join(", ");
+                Reply::new(code::OTHER, "not_quiet", format!("{ending}; NOT QUIET, this may go on: {alive}"))
+            }
+        };
+        say.last(reply.detail(json!({ "receipt": **quiet.receipt() })));
     }
 }

@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep};
 use super::{
     args::Common,
     client::nudge,
-    item,
+    item, left,
     wire::{Ask, Reply, StopAsk, Wait, code},
 };
 use crate::conversation::existing_store;
@@ -133,7 +133,7 @@ async fn stop(
     loop {
         if !is_owned(store, session).await? {
             let said = if was_owned { "stopped: nobody works on it any more" } else { "nobody works on it" };
-            return Ok(Reply::new(code::ACCEPTED, "settled", said));
+            return Ok(left::told(&**store, session, said, wait).await);
         }
         if over.is_some_and(|over| Instant::now() >= over) {
             return Ok(Reply::new(
