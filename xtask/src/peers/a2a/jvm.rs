@@ -125,33 +125,50 @@ pub(super) fn peers(binary: &Path, tally: &mut Tally, wanted: &Wanted) -> anyhow
     let mut table = Table::default();
     let peers = PEERS.iter().filter(|peer| wanted.reach.includes(peer.reach) && wanted.agent(peer.name));
     for peer in peers {
-        let plan = script::plan(wanted);
         let began = Instant::now();
         let built = build::jar(peer)?;
         println!("peers: {} is looked for and built ({:.1?})", peer.name, began.elapsed());
-        let mut bench = None;
-        match &built {
-            Err(Absent(reason)) => plan.iter().for_each(|planned| tally.skip(&title(peer, planned), reason)),
-            Ok(jar) => tally.take(&format!("{}: starts", peer.name), || {
-                bench = Some(Bench::set_up(binary, peer, jar, &plan)?);
-                Ok(())
-            }),
-        }
-        let Some(bench) = bench else { continue };
-        for planned in &plan {
-            let title = title(peer, planned);
-            tally.take_stop(&title, |stops| {
-                if let Some(seen) = scenarios::run(&bench, planned, stops)? {
-                    if let Some(after) = seen.after_word {
-                        stops.returned(&title, "acknowledged", after);
-                    }
-                    table.note(peer.name, planned.scenario.name(), seen);
+        for plan in (1..=wanted.times).map(|round| script::plan(wanted, round)) {
+            match &built {
+                Err(Absent(reason)) => {
+                    plan.iter().for_each(|planned| tally.skip(&title(peer, planned), reason))
                 }
-                Ok(())
-            });
+                Ok(jar) => round(&Round { binary, peer, jar, plan: &plan }, tally, &mut table),
+            }
         }
     }
     table.keep()
+}
+
+/// A round of an agent: a server that has run for long may be out of what its stops have left open.
+struct Round<'a> {
+    binary: &'a Path,
+    peer: &'a Peer,
+    jar: &'a Path,
+    plan: &'a [Planned],
+}
+
+/// Starts its server, and runs what is planned.
+fn round(round: &Round<'_>, tally: &mut Tally, table: &mut Table) {
+    let Round { binary, peer, jar, plan } = *round;
+    let mut bench = None;
+    tally.take(&format!("{}: starts", peer.name), || {
+        bench = Some(Bench::set_up(binary, peer, jar, plan)?);
+        Ok(())
+    });
+    let Some(bench) = bench else { return };
+    for planned in plan {
+        let title = title(peer, planned);
+        tally.take_stop(&title, |stops| {
+            if let Some(seen) = scenarios::run(&bench, planned, stops)? {
+                if let Some((row, after)) = seen.after_word {
+                    stops.returned(&title, row, after);
+                }
+                table.note(peer.name, planned.scenario.name(), seen);
+            }
+            Ok(())
+        });
+    }
 }
 
 fn title(peer: &Peer, planned: &Planned) -> String {

@@ -20,8 +20,10 @@ use super::{
     script::{Planned, script},
 };
 
-/// How long the agent may take to show a task.
-const ACCOUNT: Duration = Duration::from_secs(30);
+/// How long a server may take for an answer: its first one is slow.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Where its card is.
+const CARD: &str = "/.well-known/agent-card.json";
 
 /// One agent, ready to be run; ended when dropped.
 pub(super) struct Bench {
@@ -74,6 +76,7 @@ impl Bench {
             has_ended || TcpStream::connect(("127.0.0.1", port)).is_ok()
         })?;
         ensure!(!has_ended, "it ended: {}", fs::read_to_string(bench.folder.join("server.log"))?);
+        ensure!(!bench.ask("GET", CARD, "")?.is_empty(), "it shows no card");
         Ok(bench)
     }
 
@@ -115,19 +118,24 @@ impl Bench {
         let named = said.iter().find(|line| line["type"] == "call_named");
         let task = &named.context("its work was not named")?["task"];
         let body = json!({"jsonrpc": "2.0", "id": "account", "method": "tasks/get", "params": {"id": task}});
-        let body = body.to_string();
-        let head = format!("content-type: application/json\r\ncontent-length: {}", body.len());
-        let mut socket = TcpStream::connect(("127.0.0.1", self.port))?;
-        socket.set_read_timeout(Some(ACCOUNT))?;
-        // Of HTTP 1.0: what is answered comes in one piece, and then the line is closed.
-        socket.write_all(format!("POST {} HTTP/1.0\r\n{head}\r\n\r\n{body}", self.path).as_bytes())?;
-        let mut answer = String::new();
-        socket.read_to_string(&mut answer)?;
-        let (_, answer) = answer.split_once("\r\n\r\n").context("it does not answer by HTTP")?;
-        let answer: Value = serde_json::from_str(answer)?;
+        let answer = self.ask("POST", self.path, &body.to_string())?;
+        let answer: Value = serde_json::from_str(&answer)?;
         let parts = answer["result"]["artifacts"][0]["parts"].as_array();
         let parts = parts.with_context(|| format!("its task has no answer: {answer}"))?;
         Ok(parts.iter().filter_map(|part| part["text"].as_str().map(str::to_owned)).collect())
+    }
+
+    /// What the agent's server answers.
+    fn ask(&self, method: &str, path: &str, body: &str) -> anyhow::Result<String> {
+        let head = format!("content-type: application/json\r\ncontent-length: {}", body.len());
+        let mut socket = TcpStream::connect(("127.0.0.1", self.port))?;
+        socket.set_read_timeout(Some(PATIENCE))?;
+        // Of HTTP 1.0: what is answered comes in one piece, and then the line is closed.
+        socket.write_all(format!("{method} {path} HTTP/1.0\r\n{head}\r\n\r\n{body}").as_bytes())?;
+        let mut answer = String::new();
+        socket.read_to_string(&mut answer)?;
+        let (_, answer) = answer.split_once("\r\n\r\n").context("it does not answer by HTTP")?;
+        Ok(answer.to_owned())
     }
 
     /// How often the tool ticked in this run.

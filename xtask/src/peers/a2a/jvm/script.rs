@@ -35,7 +35,7 @@ pub(super) enum Phase {
 pub(super) struct Planned {
     pub(super) scenario: Scenario,
     pub(super) round: u32,
-    /// No other of the same agent has this number.
+    /// No other of its round has this number.
     pub(super) run: u32,
 }
 
@@ -57,18 +57,14 @@ const PACE: u64 = 100;
 const LONG: u32 = 40;
 const SHORT: u32 = 5;
 /// Pieces of the model's stream before it falls silent.
-const HEARD: u32 = 6;
+const HEARD: u32 = 8;
 /// How long a tool runs, in tenths of a second.
-const TICKS: u32 = 40;
+pub(super) const TICKS: usize = 40;
 
-/// What is wanted, in order.
-pub(super) fn plan(wanted: &Wanted) -> Vec<Planned> {
-    let round = |round: u32| {
-        let scenarios = SCENARIOS.into_iter().filter(|(_, reach)| wanted.reach.includes(*reach));
-        scenarios.map(move |(scenario, _)| (scenario, round))
-    };
-    let all = (1..=wanted.times).flat_map(round).zip(1..);
-    all.map(|((scenario, round), run)| Planned { scenario, round, run }).collect()
+/// What is wanted of a round, in order.
+pub(super) fn plan(wanted: &Wanted, round: u32) -> Vec<Planned> {
+    let scenarios = SCENARIOS.into_iter().filter(|(_, reach)| wanted.reach.includes(*reach));
+    scenarios.zip(1..).map(|((scenario, _), run)| Planned { scenario, round, run }).collect()
 }
 
 impl Scenario {
@@ -123,7 +119,7 @@ impl Planned {
         self.pieces().concat()
     }
 
-    fn pieces(&self) -> Vec<String> {
+    pub(super) fn pieces(&self) -> Vec<String> {
         pieces(&self.mark(), self.scenario.words())
     }
 
