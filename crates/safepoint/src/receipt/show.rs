@@ -181,6 +181,9 @@ impl RemoteReport {
         let asked = if stop == RemoteStop::Unreachable { ", to be stopped: " } else { ", asked to stop: " };
         f.write_str(asked)?;
         match (stop, self.grade) {
+            (RemoteStop::Refused, _) if self.ended_at.is_some() => {
+                write!(f, "it did not; its work has ended by itself")?;
+            }
             _ if self.ended_at.is_some() => write!(f, "its work was over")?,
             (RemoteStop::Confirmed, Grade::Hard) => self.contained(f)?,
             (RemoteStop::Acknowledged | RemoteStop::Requested, Grade::Hard)
@@ -290,4 +293,30 @@ fn who(reason: &ReasonReport) -> String {
     let root =
         caused_by.as_ref().map_or(String::new(), |_| format!("; it began with {}", who(reason.root())));
     format!("{code} ({actor}){text}{root}")
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+
+    /// S10.3: work that came to its own end after a refusal is not told as over when the peer was asked.
+    #[test]
+    fn a_refusal_is_told_also_where_the_work_has_ended_since() {
+        struct Shown(RemoteReport);
+        impl fmt::Display for Shown {
+            fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+                self.0.line(f)
+            }
+        }
+        let ended = |stop| RemoteReport {
+            stop: Some(stop),
+            ended_at: Some(Timestamp::UNIX_EPOCH),
+            ..RemoteReport::of("a2a:x", Grade::CallerSide)
+        };
+        let shown = |stop| Shown(ended(stop)).to_string();
+        assert!(shown(RemoteStop::Refused).contains("it did not; its work has ended by itself"));
+        assert!(shown(RemoteStop::Requested).contains("its work was over"));
+    }
 }
