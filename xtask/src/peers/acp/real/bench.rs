@@ -281,9 +281,13 @@ struct Daemon {
 impl Daemon {
     fn start(command: &mut Command, mark: String) -> anyhow::Result<Self> {
         let daemon = Self { mark };
+        // On a busy machine it gives up before its daemon is up, and finds it the next time.
         let output = command.env("PEER_DAEMON", &daemon.mark).stdin(Stdio::null()).output()?;
-        let said = String::from_utf8_lossy(&output.stdout);
-        ensure!(output.status.success(), "its daemon could not be started: {said}");
+        if !output.status.success() {
+            let output = command.output()?;
+            let said = String::from_utf8_lossy(&output.stderr);
+            ensure!(output.status.success(), "its daemon could not be started: {said}");
+        }
         let is_there = || !marked(&daemon.mark, Path::new("")).is_empty();
         until("its daemon is there", is_there)?;
         Ok(daemon)
