@@ -38,8 +38,7 @@ fn asleep_in_a_payment(task: &Task) -> Process {
     wait::until("the payment is entered", || {
         lines(&task.ledger).iter().any(|[mark, _, _, tool]| mark == "enter" && tool == "pay")
     });
-    sleeper.signal(rustix::process::Signal::STOP);
-    sleeper.until_paused();
+    sleeper.pause_between_writes(&task.store);
     sleeper
 }
 

@@ -3,10 +3,12 @@
 use std::{
     env,
     io::{BufRead, BufReader},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Child, ChildStdout, Command, Stdio},
+    time::Duration,
 };
 
+use rustix::process::Signal;
 use safepoint_testkit::wait;
 use serde::{Deserialize, Serialize};
 
@@ -35,7 +37,7 @@ pub(crate) struct Task {
 
 impl Task {
     /// Work without a death, in this folder.
-    pub(crate) fn new(folder: &std::path::Path, url: String) -> Self {
+    pub(crate) fn new(folder: &Path, url: String) -> Self {
         let (store, ledger) = (folder.join("s.db"), folder.join("ledger"));
         Self {
             store,
@@ -126,9 +128,25 @@ impl Process {
         std::iter::from_fn(|| self.hear()).collect()
     }
 
-    pub(crate) fn signal(&self, signal: rustix::process::Signal) {
+    pub(crate) fn signal(&self, signal: Signal) {
         let pid = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(pid, signal).unwrap();
+    }
+
+    /// Pauses it at a moment when it writes nothing to this store. One that is paused in a write holds the store: whoever else
+    /// writes hears that the store is busy, as long as the pause lasts.
+    pub(crate) fn pause_between_writes(&self, store: &Path) {
+        wait::until("it is paused between two writes", || {
+            self.signal(Signal::STOP);
+            self.until_paused();
+            let other = rusqlite::Connection::open(store).unwrap();
+            other.busy_timeout(Duration::ZERO).unwrap();
+            let is_free = other.execute_batch("BEGIN IMMEDIATE; ROLLBACK").is_ok();
+            if !is_free {
+                self.signal(Signal::CONT);
+            }
+            is_free
+        });
     }
 
     /// Waits until it is paused.
