@@ -73,6 +73,8 @@ pub enum OnCancel {
     /// Its work comes to its end as it is asked: the request is answered with a task that is canceled, and then the stream
     /// tells the rest of the answer, and that the task is completed.
     SaysTooLate,
+    /// Its work comes to its end as it is asked, and the request is answered with a task that is completed.
+    Completes,
     /// It never answers.
     Deaf,
     /// It hangs up.
@@ -115,6 +117,8 @@ pub enum Streams {
     UnansweredAfter(usize),
     /// The first one stays open behind so many events, and nothing more comes.
     HushAfter(usize),
+    /// They tell each part of an answer twice.
+    TellTwice,
     /// They are known by the ids of their requests, as Embabel's are: the newest of an id takes all that comes.
     ByRequestId,
     /// Nothing comes before the test has the server [name](super::A2aServer::name) the task.

@@ -201,6 +201,13 @@ impl Exchange<'_> {
                 task.tell(Event::Status(State::Completed, None));
                 Ok(())
             }
+            OnCancel::Completes => {
+                task.tear_down();
+                self.mind.yard.idle().await;
+                task.tell(Event::Part(TOO_LATE.into()));
+                task.tell(Event::Status(State::Completed, None));
+                self.told(task).await
+            }
             OnCancel::Unwritten => self.unwritten().await,
             OnCancel::EndsWithAnError => {
                 task.tear_down();

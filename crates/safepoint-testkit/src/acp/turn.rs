@@ -8,7 +8,7 @@ use super::{
 };
 
 /// What the first word of a prompt's last line makes of the turn.
-pub const WORDS: [(&str, &str); 31] = [
+pub const WORDS: [(&str, &str); 32] = [
     ("say", "says the rest of the line, in chunks of one word, and ends"),
     ("think", "thinks, uses a tool of its own, says `thought about it`, and ends"),
     ("work", "says `working`, begins a tool call, and works until it is told to end, which it confirms"),
@@ -26,6 +26,7 @@ pub const WORDS: [(&str, &str); 31] = [
     ("tree", "starts a grandchild in a session of its own, and then as `deaf`"),
     ("command", "runs a command as `work` does, and confirms its end at once, while the command goes on"),
     ("hand", "hands its work to the hub of its manners, and then as `work`"),
+    ("clan", "starts a grandchild as `tree` does, and then as `hand`"),
     (
         "serve",
         "starts a command in the background, says `serving`, and ends; the command ends with the agent",
@@ -156,12 +157,16 @@ fn under_way(brain: &mut Brain, mut turn: Turn, rest: &str) -> Vec<Step> {
                 json!({"jsonrpc": "2.0", "id": "q1", "method": "fs/read_text_file", "params": params}),
             )]
         }
-        "work" | "deaf" | "sly" | "fail" | "babble" | "late" | "tree" | "command" | "hand" => {
+        "work" | "deaf" | "sly" | "fail" | "babble" | "late" | "tree" | "command" | "hand" | "clan" => {
             let mut steps = vec![chunk(&session, "working"), calls(&session, CALL, "Working")];
             match (turn.word.as_str(), &brain.manners.hub) {
                 ("tree", _) => steps.insert(0, Step::Spawn),
                 ("command", _) => steps.insert(0, Step::Command),
                 ("hand", Some(hub)) => steps.insert(0, Step::HandOver(hub.clone())),
+                ("clan", hub) => {
+                    let hands = hub.clone().map(Step::HandOver);
+                    steps.splice(0..0, [Step::Spawn].into_iter().chain(hands));
+                }
                 _ => {}
             }
             steps

@@ -61,6 +61,7 @@ impl Exchange<'_> {
             | Streams::DeafAfter(_)
             | Streams::UnansweredAfter(_)
             | Streams::HushAfter(_)
+            | Streams::TellTwice
             | Streams::ByRequestId => {}
         }
         let wire = self.mind.manners.wire;
@@ -101,6 +102,9 @@ impl Exchange<'_> {
                 let before =
                     events[..at].iter().any(|event| matches!(event, Event::Part(_) | Event::Anew(_)));
                 self.event(&self.mind.manners.wire.event(task, event, before)).await?;
+                if matches!((event, self.mind.manners.streams), (Event::Part(_), Streams::TellTwice)) {
+                    self.event(&self.mind.manners.wire.event(task, event, before)).await?;
+                }
                 told.written += 1;
                 if let Event::Status(state, _) = event
                     && state.ends_streams()
