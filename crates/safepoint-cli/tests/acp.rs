@@ -281,6 +281,7 @@ fn what_a_person_should_know_is_a_line() {
         "{said}"
     );
     assert!(said.contains("was refused by the approval rule") && said.contains("--approve auto"), "{said}");
+    assert_eq!(said.matches("by a rule, or run it where").count(), 1, "a hint stands once: {said}");
     let output = run(&["run", "ask", "--approve", "auto", "--json"], Keeps::Load);
     let lines = text(&output.stdout);
     assert!(lines.contains("\"type\":\"approval_ruled\"") && lines.contains("\"by\":\"auto\""), "{lines}");

@@ -304,6 +304,9 @@ pub(super) fn entry_of(call: &Call) -> Entry {
 /// What a run says that a call ended: of an agent that is a remote one, its work is the run's.
 fn failure_of(call: &ToolCall, ending: &Ending, answer: AnswerOf) -> String {
     let why = ending.text.strip_prefix("error: ").unwrap_or(&ending.text);
+    // What to do about it stands beside it.
+    let hinted = ending.hint.as_ref().and_then(|hint| why.strip_suffix(hint)?.strip_suffix("\nhint: "));
+    let why = hinted.unwrap_or(why);
     match (answer, &ending.remote) {
         (AnswerOf::TheCall, Some(remote)) if ending.status == CallStatus::Denied => {
             format!("the agent {} was {why}", remote.peer)
