@@ -188,7 +188,9 @@ impl Talk {
                 }
             }
             Feed::Closed if self.is_completed() => {
-                if broke.may_pass() && self.watch.tried < LAST_LOOKS {
+                if self.text.is_whole() {
+                    self.over(Said::Done(self.text.whole()));
+                } else if broke.may_pass() && self.watch.tried < LAST_LOOKS {
                     self.last_look();
                 } else {
                     self.done_as_known();
@@ -225,6 +227,8 @@ impl Talk {
             // The task ended, and shows nothing of what it had said.
             Source::Look if !self.text.is_whole() && known.is_some() => return self.done_as_known(),
             Source::Stream if !self.text.is_whole() => {}
+            // An event may have been told twice; where the task cannot be looked at, what was told is the answer.
+            Source::Stream if self.text.has_doubles() && self.watch.sight == Sight::Clear => {}
             Source::Look | Source::Stream => {
                 return self.over(Said::Done(known.or_else(|| (!word.is_empty()).then_some(word))));
             }

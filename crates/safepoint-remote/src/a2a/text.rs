@@ -20,6 +20,8 @@ pub(super) struct Text {
     told: Told,
     stream: Stream,
     order: Order,
+    /// Whether a piece was told twice in a row: the same event, or two that are alike.
+    is_doubled: bool,
     /// How much may be kept; none: all of it.
     most: Option<usize>,
     kept: Kept,
@@ -50,6 +52,8 @@ struct Artifact {
     text: String,
     /// How much of it the stream has told; none if that is not known.
     at: Option<usize>,
+    /// The bytes of the piece that the stream told last.
+    last: usize,
 }
 
 /// Whether the stream is known to have told all from the beginning. Exhaustive: it is or not.
@@ -89,7 +93,12 @@ impl Told {
 
 impl Artifact {
     fn new(id: &str, text: String, at: Option<usize>) -> Self {
-        Self { id: id.to_owned(), text, at }
+        Self { id: id.to_owned(), text, at, last: 0 }
+    }
+
+    /// Whether this piece is the one that came right before it.
+    fn repeats(&self, at: usize, piece: &str) -> bool {
+        !piece.is_empty() && self.last == piece.len() && self.text[..at].ends_with(piece)
     }
 
     /// Puts a piece at this place: what is known from there on may be more than it, less than it, or something else.
@@ -105,7 +114,7 @@ impl Artifact {
                 }
             }
         }
-        self.at = Some(at + piece.len());
+        (self.at, self.last) = (Some(at + piece.len()), piece.len());
     }
 
     /// It as the task has it, which may be older or newer than what the stream has told.
@@ -168,6 +177,7 @@ impl Text {
         let is_last = place + 1 == self.artifacts.len();
         let artifact = &mut self.artifacts[place];
         let before = artifact.text.len();
+        self.is_doubled |= joins == Joins::Appends && artifact.repeats(at, piece);
         artifact.put(at, piece);
         // The common case: it goes behind all that there is, and nothing else needs to be looked at.
         if is_all_told && is_last && joins == Joins::Appends && before == at && self.order == Order::Kept {
@@ -252,6 +262,11 @@ impl Text {
         self.kept == Kept::No
             || self.stream == Stream::Whole
                 && self.artifacts.iter().all(|artifact| artifact.at == Some(artifact.text.len()))
+    }
+
+    /// Whether the stream told a piece twice in a row, which may be one event or two.
+    pub(super) fn has_doubles(&self) -> bool {
+        self.is_doubled
     }
 
     /// How much of it there is.

@@ -12,6 +12,26 @@ use tokio::task::yield_now;
 
 use super::world::{peer, server};
 
+/// S10.42: pieces that a stream tells twice cannot be told from two that are alike: the task is asked, where it can be, and what
+/// it has is the answer.
+#[tokio::test]
+async fn an_answer_that_was_told_twice_is_held_against_the_task() {
+    let plan = ["one ", "two ", "three"].map(|text| Step::Say(text.into()));
+    for (looks, answer) in [(Looks::Well, "one two three"), (Looks::NoMethod, "one two two threethree")] {
+        for wire in [Wire::V1, Wire::V03] {
+            let manners = Manners::honest(wire).plan(plan.clone()).streams(Streams::TellTwice).looks(looks);
+            let server = server(manners);
+            let outcome = Agent::over(peer(&server)).build().run("count").await;
+            assert_eq!(outcome.answer(), Some(answer), "{wire:?}");
+            assert_eq!(server.asked("GetTask"), 1, "it is looked at once");
+        }
+    }
+    // What is not told twice is not asked for.
+    let server = server(Manners::honest(Wire::V1).plan(plan));
+    let outcome = Agent::over(peer(&server)).build().run("count").await;
+    assert_eq!((outcome.answer(), server.asked("GetTask")), (Some("one two three"), 0));
+}
+
 /// A die that falls the same each time.
 struct Dice(u64);
 
