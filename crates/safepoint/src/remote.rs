@@ -42,6 +42,10 @@ pub const LISTEN: Duration = Duration::from_secs(2);
 /// How long a peer that took note is heard before the caller is told: an answer that was there already is not lost.
 pub const LAST_WORDS: Duration = Duration::from_millis(150);
 
+/// How long a peer that took note is waited for where its processes are ours, and others are named that may go on with its
+/// work: that it has ended will not be confirmed.
+pub const LAST_PROCESSES: Duration = Duration::from_millis(250);
+
 /// Somebody else's agent. Shared by all calls to it.
 pub trait Remote: Send + Sync + 'static {
     /// What it is; the same for its whole life.
@@ -73,7 +77,8 @@ pub trait Line: Send + 'static {
     /// then nothing needs to be, and the work has ended ([`Told::confirmed`]). Questions that stand open are answered by
     /// the peer's own word for it (such as `cancelled`).
     ///
-    /// It need not wait for the end of the work: [`Line::next`] goes on to be heard, and [`Said::Ended`] confirms it. Where
+    /// It need not wait for the end of the work: [`Line::next`] goes on to be heard, and [`Said::Ended`] confirms it. Nor for
+    /// the peer's answer: [`Told::requested`] says that the peer is being told, and its answer is [`Said::Told`]. Where
     /// the peer has yet to give the work the name by which it could be told, that is [`Told::unreachable`]; when
     /// [`Line::next`] then says [`Said::Begun`] the peer is told, and what it says to that is [`Said::Told`].
     ///

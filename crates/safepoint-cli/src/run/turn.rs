@@ -7,7 +7,7 @@ use std::{
 
 use safepoint::{
     Outcome, RunHandle,
-    receipt::{Receipt, RemoteReport},
+    receipt::{Outside, Receipt, RemoteReport},
 };
 use safepoint_tools::process::Processes;
 use tokio::time::{Interval, MissedTickBehavior, interval};
@@ -160,11 +160,14 @@ enum Told {
     Yes,
 }
 
-/// Whether all that is alive is work at peers that have answered the stop: nothing that is heard of it changes the account.
+/// Whether all that is alive is work at peers elsewhere that have answered the stop: nothing that is heard of it changes the
+/// account. Of a peer whose processes are ours their end does.
 fn has_parted(receipt: &Receipt, alive: &[String]) -> bool {
     let peers = receipt.calls.iter().filter_map(|call| call.remote.as_deref());
-    let answered: Vec<String> =
-        peers.filter(|peer| peer.heard_at.is_some() && peer.may_go_on()).map(RemoteReport::label).collect();
+    let has_answered = |peer: &&RemoteReport| {
+        peer.heard_at.is_some() && peer.may_go_on() && peer.outside == Outside::Unasked
+    };
+    let answered: Vec<String> = peers.filter(has_answered).map(RemoteReport::label).collect();
     !answered.is_empty() && !alive.is_empty() && alive.iter().all(|label| answered.contains(label))
 }
 

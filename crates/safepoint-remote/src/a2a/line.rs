@@ -39,8 +39,7 @@ pub(super) struct Talk {
     pub(super) task: Option<String>,
     pub(super) feed: Feed,
     pub(super) watch: Watch,
-    /// The answer to a cancel, while it is waited for.
-    pub(super) telling: Option<BoxFuture<'static, Answer>>,
+    pub(super) telling: Telling,
     pub(super) heard: VecDeque<Said>,
     pub(super) text: Text,
     /// Set before a byte of a message leaves.
@@ -49,6 +48,16 @@ pub(super) struct Talk {
     pub(super) asking: Asking,
     /// What was said of the task last.
     pub(super) stands: Option<Status>,
+}
+
+/// What is known of the answer to a cancel. Exhaustive: none was sent, or its answer was told; it is waited for; or it says that the
+/// work was over, and is told with the end that is looked for.
+#[derive(Default)]
+pub(super) enum Telling {
+    #[default]
+    Done,
+    Asked(BoxFuture<'static, Answer>),
+    WasOver(Told),
 }
 
 /// Where the next word comes from, beside looks at the task.
@@ -115,7 +124,7 @@ impl Talk {
             task,
             feed: Feed::Unsent,
             watch: Watch::default(),
-            telling: None,
+            telling: Telling::Done,
             heard: VecDeque::new(),
             text,
             sent: Arc::default(),
@@ -143,9 +152,9 @@ impl Talk {
         };
         match came {
             Came::Told(answer) => {
-                self.telling = None;
+                self.telling = Telling::Done;
                 let told = self.answered(answer);
-                self.heard.push_back(Said::Told(told));
+                self.heard.extend(told.map(Said::Told));
             }
             Came::Opened(opened) => self.opened(opened),
             Came::Read(read) => self.read(read),
@@ -274,15 +283,18 @@ impl Talk {
         self.withdraw();
         self.feed = Feed::Over;
         self.watch.off();
+        if let Telling::WasOver(told) = &self.telling {
+            self.heard.push_back(Said::Told(told.clone()));
+        }
         self.heard.push_back(said);
     }
 }
 
 /// The answer to a cancel; never, where none was sent.
-async fn answered(telling: &mut Option<BoxFuture<'static, Answer>>) -> Came {
+async fn answered(telling: &mut Telling) -> Came {
     match telling {
-        Some(telling) => Came::Told(telling.await),
-        None => pending().await,
+        Telling::Asked(answer) => Came::Told(answer.await),
+        Telling::Done | Telling::WasOver(_) => pending().await,
     }
 }
 
@@ -308,6 +320,7 @@ impl Line for Talk {
     }
 
     fn stop(&mut self) -> BoxFuture<'_, Told> {
-        Box::pin(self.part_with())
+        let told = self.part_with();
+        Box::pin(async { told })
     }
 }

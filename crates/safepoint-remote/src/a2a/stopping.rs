@@ -21,7 +21,7 @@ use tokio::time::sleep;
 use super::{
     Peer, asking,
     http::Broke,
-    line::{Feed, Phase, Talk},
+    line::{Feed, Phase, Talk, Telling},
     wire::{self, Event, Method, State, Status},
 };
 
@@ -42,7 +42,7 @@ pub(super) struct Answer {
 
 impl Talk {
     /// Asks the peer to end the work.
-    pub(super) async fn part_with(&mut self) -> Told {
+    pub(super) fn part_with(&mut self) -> Told {
         // Until it has answered, an end that it publishes is none of the work.
         self.phase = Phase::Doubted;
         let kept_back = self.text.release();
@@ -59,16 +59,8 @@ impl Talk {
             return Told::unreachable(NO_NAME);
         }
         self.tell();
-        loop {
-            self.step().await;
-            let place = self.heard.iter().position(|said| matches!(said, Said::Told(_)));
-            if let Some(Said::Told(told)) = place.and_then(|place| self.heard.remove(place)) {
-                return told;
-            }
-            if self.has_ended() {
-                return Told::requested();
-            }
-        }
+        // Its answer is heard among all else that it says meanwhile.
+        Told::requested()
     }
 
     /// Whether the work has ended by itself, or the line to it is gone.
@@ -81,42 +73,45 @@ impl Talk {
     /// Has the peer told, by the task's name.
     pub(super) fn tell(&mut self) {
         let (peer, params) = (Arc::clone(&self.peer), self.named());
-        self.telling = Some(Box::pin(tell(peer, params)));
+        self.telling = Telling::Asked(Box::pin(tell(peer, params)));
     }
 
-    /// What its answer is worth.
-    pub(super) fn answered(&mut self, answer: Answer) -> Told {
+    /// What its answer is worth; none as long as the end that it names is looked for.
+    pub(super) fn answered(&mut self, answer: Answer) -> Option<Told> {
         match answer.told {
             Ok(value) => self.nodded(&value),
-            Err(Broke::Unreachable(why) | Broke::Lost(why)) => Told::unreachable(why),
+            Err(Broke::Unreachable(why) | Broke::Lost(why)) => Some(Told::unreachable(why)),
             Err(refusal @ (Broke::Error { .. } | Broke::Foreign(_) | Broke::Status { .. })) => {
                 self.refused(&refusal, answer.task.as_ref())
             }
         }
     }
 
-    fn nodded(&mut self, value: &Value) -> Told {
+    /// The work had come to its end before: with what, the task says.
+    fn was_over(&mut self, told: Told) -> Option<Told> {
+        self.telling = Telling::WasOver(told);
+        self.look();
+        None
+    }
+
+    fn nodded(&mut self, value: &Value) -> Option<Told> {
         let Some(Event::Task { status, of, .. }) = wire::event(value).or_else(|| wire::task(value)) else {
-            return Told::acknowledged("its answer is no task");
+            return Some(Told::acknowledged("its answer is no task"));
         };
         if self.task.as_deref() != Some(&of.task) {
             // Nothing was said of ours.
-            return Told::acknowledged("its answer is about another task");
+            return Some(Told::acknowledged("its answer is about another task"));
         }
         let Status { state, word, .. } = &status;
         let word =
             if word.is_empty() { name(*state).to_owned() } else { format!("{}: {word}", name(*state)) };
-        match (state, self.grade) {
+        Some(match (state, self.grade) {
             (State::Canceled, Grade::Hard) => {
                 self.feed = Feed::Over;
                 self.watch.off();
                 Told::confirmed(word)
             }
-            // It had ended by itself before: the task says with what.
-            (State::Completed, _) => {
-                self.look();
-                Told::requested()
-            }
+            (State::Completed, _) => return self.was_over(Told::acknowledged(word)),
             (_, Grade::Hard) => {
                 // It is believed when it says that it has ended, which it may have said meanwhile.
                 self.phase = Phase::Stopping;
@@ -124,23 +119,20 @@ impl Talk {
                 Told::acknowledged(word)
             }
             _ => Told::acknowledged(word),
-        }
+        })
     }
 
     /// It will not: what became of the task is told beside its word. Also a peer that is believed when it says that it
     /// stopped is not believed any more: it has said that it does not.
-    fn refused(&mut self, refusal: &Broke, task: Option<&Value>) -> Told {
+    fn refused(&mut self, refusal: &Broke, task: Option<&Value>) -> Option<Told> {
         let task = task.and_then(|value| wire::event(value).or_else(|| wire::task(value)));
         let task = task.filter(|task| task.of().is_some_and(|of| self.task.as_deref() == Some(&of.task)));
         match task {
-            Some(Event::Task { status: Status { state: State::Completed, .. }, .. }) => {
-                self.look();
-                Told::requested()
-            }
             Some(Event::Task { status: Status { state, .. }, .. }) => {
-                Told::refused(format!("{refusal}; its task is {}", name(state)))
+                let told = Told::refused(format!("{refusal}; its task is {}", name(state)));
+                if state == State::Completed { self.was_over(told) } else { Some(told) }
             }
-            _ => Told::refused(refusal.to_string()),
+            _ => Some(Told::refused(refusal.to_string())),
         }
     }
 }

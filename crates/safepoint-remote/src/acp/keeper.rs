@@ -10,6 +10,7 @@ use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use safepoint::{
     Failure,
+    receipt::Outside,
     remote::{Said, Term, Told},
     tool::Cx,
 };
@@ -71,6 +72,8 @@ struct Stopping {
     term: Term,
     tell: Option<oneshot::Sender<Told>>,
     answered: Option<Answered>,
+    /// Whom it works with, as that was told with its word.
+    named: Outside,
 }
 
 /// A process and both ends of it.
@@ -193,7 +196,8 @@ impl Keeper {
                 }
                 Came::Ordered(Some(Order::Stop(tell))) => {
                     let term = Term::begin(self.work.cx.scope(), self.work.stop);
-                    self.stop = Some(Stopping { term, tell: Some(tell), answered: None });
+                    self.stop =
+                        Some(Stopping { term, tell: Some(tell), answered: None, named: Outside::Unasked });
                     // Before it hears of it, and lets go of whom it works with.
                     self.look(held.process.members()).await;
                     let acts = self.dialogue.stop();
@@ -295,13 +299,14 @@ impl Keeper {
     }
 
     /// Its word that it ends its turn is passed on at once: it took note. That the work has ended is known when its
-    /// processes have; any other word waits for that too.
+    /// processes have; any other word waits until it is known whether others go on that it works with.
     fn answered(&mut self, answered: Answered) {
         let Some(stopping) = &mut self.stop else { return };
         if let Answered::AsAsked(word) = &answered
             && let Some(tell) = stopping.tell.take()
         {
-            told(tell, Told::acknowledged(word));
+            stopping.named = self.surroundings.named();
+            told(tell, Told::acknowledged(word).outside(stopping.named.clone()));
         }
         stopping.answered = Some(answered);
     }

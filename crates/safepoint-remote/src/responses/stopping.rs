@@ -26,6 +26,9 @@ const NOTHING_SENT: &str = "nothing was sent";
 /// What is said of work that has no id by which it could be spoken of.
 const NO_NAME: &str = "it has not named its response yet";
 
+/// What is said of work that had come to its end before.
+const WAS_OVER: &str = "its response was over";
+
 /// What a provider answered to a cancel; to a refusal belongs the response as it stood after it.
 pub(super) struct Answer {
     told: Result<Value, Broke>,
@@ -91,7 +94,7 @@ impl Talk {
             State::Completed | State::Incomplete(_) | State::Failed(_) => {
                 self.phase = Phase::Stopping;
                 self.take(standing);
-                Told::requested()
+                Told::acknowledged(WAS_OVER)
             }
         }
     }
@@ -104,7 +107,7 @@ impl Talk {
         match standing {
             Some(standing) if standing.state == State::Completed => {
                 self.take(standing);
-                Told::requested()
+                Told::refused(format!("{refusal}; its response was over"))
             }
             _ => Told::refused(refusal.to_string()),
         }

@@ -9,7 +9,7 @@ use safepoint::{
     receipt::{CallStatus, Grade, Quiet, RemoteStop},
 };
 use safepoint_testkit::{
-    a2a::{Manners, OnCancel, Streams, Tells, Wire},
+    a2a::{Manners, OnCancel, Step, Streams, Tells, Wire},
     closing::Closing,
     wait,
 };
@@ -73,6 +73,82 @@ async fn an_answer_that_was_there_in_a_race_is_kept() {
             assert_eq!(outcome.partial_text(), "half done", "{wire:?} {tells:?}");
             assert!(matches!(handle.quiet().await, Quiet::Quiet(_)));
         }
+    }
+}
+
+/// S10.45: what a peer goes on to say while it has not answered the cancel is shown as it comes.
+#[tokio::test]
+async fn what_comes_while_a_cancel_is_not_answered_is_shown_as_it_comes() {
+    const PATIENCE: Duration = Duration::from_secs(60);
+    let plan = [
+        Step::Say("half".into()),
+        Step::Wait,
+        Step::Say(" more".into()),
+        Step::Wait,
+        Step::Say(" done".into()),
+    ];
+    for wire in WIRES {
+        let server = server(Manners::honest(wire).plan(plan.clone()).on_cancel(OnCancel::Deaf));
+        let handle = at_work(&server, peer(&server).stop_within(PATIENCE)).await;
+        let mut events = handle.events();
+        handle.stop(StopRequest::now());
+        wait::so("it is told", || server.asked("CancelTask") > 0).await;
+        server.let_on();
+        while let Some(event) = events.next().await {
+            assert!(
+                !matches!(&event.kind, EventKind::Fact(fact) if matches!(&**fact, Fact::Settled { .. })),
+                "{wire:?}"
+            );
+            if matches!(&event.kind, EventKind::Text(text) if &**text == " more") {
+                break;
+            }
+        }
+        assert!(!handle.is_done(), "{wire:?}: it has not answered");
+        server.let_on();
+        let outcome = handle.done().await;
+        assert_eq!(
+            (row(outcome.receipt()).status, outcome.partial_text()),
+            (CallStatus::Completed, "half more done")
+        );
+    }
+}
+
+/// S4.5, S10.3: a peer that answers the cancel with a task that is completed, or that refuses it for that, has answered; its work
+/// was over, and its answer is kept.
+#[tokio::test]
+async fn a_cancel_that_meets_an_end_was_answered() {
+    const BEGUN: usize = 3;
+    for (on_cancel, stop, word, told) in [
+        (OnCancel::Completes, RemoteStop::Acknowledged, "completed", "asked to stop: its work was over"),
+        (
+            OnCancel::Refuses,
+            RemoteStop::Refused,
+            "its task is completed",
+            "it did not; its work has ended by itself",
+        ),
+    ] {
+        // Its end is not told by its stream.
+        let server =
+            server(Manners::honest(Wire::V1).streams(Streams::HushAfter(BEGUN)).on_cancel(on_cancel));
+        let handle = at_work(&server, peer(&server)).await;
+        if on_cancel == OnCancel::Refuses {
+            server.let_on();
+            server.idle().await;
+        }
+        handle.stop(StopRequest::now());
+        let outcome = handle.done().await;
+        let known = remote(outcome.receipt());
+        assert_eq!(
+            (row(outcome.receipt()).status, outcome.partial_text()),
+            (CallStatus::Completed, "half done")
+        );
+        assert_eq!(known.stop, Some(stop), "{}", outcome.receipt());
+        assert!(
+            known.word.contains(word) && known.heard_at.is_some() && known.ended_at.is_some(),
+            "{known:?}"
+        );
+        assert!(outcome.receipt().to_string().contains(told), "{}", outcome.receipt());
+        assert!(matches!(handle.quiet().await, Quiet::Quiet(_)));
     }
 }
 

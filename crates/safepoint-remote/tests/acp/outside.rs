@@ -4,14 +4,14 @@
 use std::{process::Command, sync::Arc};
 
 use safepoint::{
-    Agent, History,
+    Agent, History, StopRequest,
     approval::Approvals,
     log::{Log, MemoryLog},
     receipt::{CallStatus, Outside, Quiet, RemoteStop},
 };
-use safepoint_testkit::acp::{Hub, Manners};
+use safepoint_testkit::acp::{Hub, Manners, Start};
 
-use super::support::{Ended, Place, Running, run};
+use super::support::{Ended, PATIENCE, Place, Running, run};
 
 const THIS_TEST: &str = "acp::support::this_program_is_an_agent_when_it_is_asked_to_be";
 
@@ -59,6 +59,41 @@ async fn work_that_was_handed_to_a_daemon_is_not_quiet() {
         hub.goes_on();
         named(&ended, &hub);
     }
+}
+
+/// S10.45, S10.60, S10.62: where the end cannot be confirmed whoever stops the agent is told at its word, with whom it works, and
+/// that its own processes are being ended; the run is over when they are.
+#[tokio::test]
+async fn at_the_word_of_an_agent_that_works_with_others_its_caller_is_told() {
+    let place = Place::new();
+    let hub = hub(&place);
+    let manners = Manners { start: Start::Stubborn, hub: Some(hub.path()), ..Manners::default() };
+    let mut running = run(place.agent(manners).stop_within(PATIENCE), "clan");
+    running.says("working").await;
+    running.handle.stop(StopRequest::now());
+    let outcome = tokio::time::timeout(PATIENCE, running.handle.done()).await.unwrap();
+    // It hears no polite signal, so that it lives for seconds from now on.
+    assert!(!place.alive().is_empty(), "its grandchild had ended");
+    let receipt = outcome.receipt();
+    let remote = receipt.calls[0].remote.as_ref().unwrap();
+    assert_eq!(
+        (remote.stop, receipt.calls[0].status),
+        (Some(RemoteStop::Acknowledged), CallStatus::LeftRunning)
+    );
+    let told = format!(
+        "it took note, and its own processes are being ended; worked with {}",
+        remote.outside.names()[0]
+    );
+    assert!(receipt.to_string().contains(&told), "{receipt}");
+    let ended = running.end().await;
+    assert_eq!(place.alive(), [0; 0]);
+    named(&ended, &hub);
+    assert!(
+        ended.remote().word.contains("its process was ended by SIGTERM, SIGKILL"),
+        "{:?}",
+        ended.remote()
+    );
+    hub.goes_on();
 }
 
 /// S10.60: a daemon that has ended meanwhile goes on with nothing.

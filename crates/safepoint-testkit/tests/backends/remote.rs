@@ -6,7 +6,7 @@ use safepoint::{
     Agent, Outcome, Receipt, RunHandle, StopRequest,
     event::EventKind,
     receipt::{CallReport, CallStatus, Effect, Grade, Quiet, RemoteStop},
-    remote::{Delegate, LISTEN},
+    remote::{AfterWord, Delegate, LISTEN, STOP_WITHIN},
     secs,
 };
 use safepoint_testkit::{
@@ -173,6 +173,21 @@ async fn a_peer_that_took_note_holds_the_caller_no_longer() {
     assert!(matches!(handle.quiet().await, Quiet::NotQuiet(_)));
     assert_eq!(settled.elapsed(), LISTEN);
     peer.valve().open_for_all();
+}
+
+/// S10.45: a program that ends with the run waits for a peer that says nothing once, for the peer's own time; it does not listen on
+/// after that. Nor does it to one that could not be told, beyond that time.
+#[tokio::test(start_paused = true)]
+async fn whoever_ends_with_the_run_waits_once() {
+    for on_stop in [OnStop::Silent, OnStop::Unreachable] {
+        let peer = worker(on_stop).with(|spec| spec.after_word(AfterWord::Leaves));
+        let handle = at_work(&peer).await;
+        let asked = Instant::now();
+        handle.stop(StopRequest::now());
+        assert!(matches!(handle.quiet().await, Quiet::NotQuiet(_)));
+        assert_eq!(asked.elapsed(), STOP_WITHIN, "{on_stop:?}");
+        peer.valve().open_for_all();
+    }
 }
 
 /// S10.45: what a peer had said of its answer when it was stopped is kept: in the outcome, and in the receipt.

@@ -157,7 +157,8 @@ impl CallReport {
             writeln!(f, "    {ruled}")?;
         }
         if let Some(remote) = &self.remote {
-            remote.line(f)?;
+            let its = if self.processes.is_empty() { Processes::NotEnded } else { Processes::Ended };
+            remote.line(f, its)?;
         }
         for cleanup in &self.cleanups {
             writeln!(f, "    clean-up {}: {:?}", cleanup.label, cleanup.end)?;
@@ -166,8 +167,15 @@ impl CallReport {
     }
 }
 
+/// Whether processes of ours that do a peer's work are known to have ended. Exhaustive: they are, or not yet.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Processes {
+    Ended,
+    NotEnded,
+}
+
 impl RemoteReport {
-    fn line(&self, f: &mut Formatter<'_>) -> fmt::Result {
+    fn line(&self, f: &mut Formatter<'_>, its: Processes) -> fmt::Result {
         write!(f, "    {}", self.label())?;
         let Some(stop) = self.stop else {
             let known = match (self.lost_at, &self.outside) {
@@ -189,7 +197,13 @@ impl RemoteReport {
             (RemoteStop::Acknowledged | RemoteStop::Requested, Grade::Hard)
                 if !self.outside.names().is_empty() =>
             {
-                self.contained(f)?;
+                match its {
+                    Processes::Ended => self.contained(f)?,
+                    Processes::NotEnded => {
+                        write!(f, "it took note, and its own processes are being ended; ")?;
+                        self.named(f)?;
+                    }
+                }
             }
             (RemoteStop::Confirmed, grade) => {
                 let grade = grade.as_str();
@@ -231,14 +245,18 @@ impl RemoteReport {
                 write!(f, "its own processes have ended, and held a connection to nobody else")
             }
             Outside::Unseen => write!(f, "its own processes have ended"),
-            Outside::Named(names) => {
-                let (names, are) = (names.join(", "), if names.len() == 1 { "is" } else { "are" });
-                write!(
-                    f,
-                    "its own processes have ended; worked with {names}, which {are} not ours and MAY GO ON"
-                )
+            Outside::Named(_) => {
+                write!(f, "its own processes have ended; ")?;
+                self.named(f)
             }
         }
+    }
+
+    /// Whom it worked with.
+    fn named(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let names = self.outside.names();
+        let are = if names.len() == 1 { "is" } else { "are" };
+        write!(f, "worked with {}, which {are} not ours and MAY GO ON", names.join(", "))
     }
 
     fn in_time(&self) -> String {
@@ -307,7 +325,7 @@ mod tests {
         struct Shown(RemoteReport);
         impl fmt::Display for Shown {
             fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-                self.0.line(f)
+                self.0.line(f, Processes::Ended)
             }
         }
         let ended = |stop| RemoteReport {

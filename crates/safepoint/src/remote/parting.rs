@@ -1,8 +1,8 @@
 //! A peer is told to stop, has its time to say that it did, and is listened to a little longer.
 
-use std::{future::Future, mem, pin::pin};
+use std::{future::Future, mem, pin::pin, time::Duration};
 
-use futures_util::future::{Either, select};
+use futures_util::future::{Either, FutureExt as _, select};
 use jiff::Timestamp;
 use safepoint_scope::Failure;
 use tokio::{
@@ -10,7 +10,7 @@ use tokio::{
     time::{Instant, sleep_until, timeout_at},
 };
 
-use super::{AfterWord, LAST_WORDS, Line, RemoteSpec, Said, Term, Told};
+use super::{AfterWord, LAST_PROCESSES, LAST_WORDS, Line, Lives, RemoteSpec, Said, Term, Told};
 use crate::{
     limits::{after, millis},
     receipt::{Grade, RemoteReport, RemoteStop},
@@ -107,9 +107,11 @@ impl Parting {
                 }
                 // Nothing more would be believed, but for an answer that was on its way.
                 Some(RemoteStop::Acknowledged) if self.spec.grade != Grade::Hard => {
-                    let last = after(self.noted.unwrap_or_else(Instant::now), LAST_WORDS);
-                    let over = async move { drop(timeout_at(last, term.over()).await) };
-                    self.listen(over).await
+                    self.listen_briefly(LAST_WORDS).await
+                }
+                // Nothing more can be confirmed.
+                Some(RemoteStop::Acknowledged) if !self.row.outside.names().is_empty() => {
+                    self.listen_briefly(LAST_PROCESSES).await
                 }
                 Some(RemoteStop::Acknowledged | RemoteStop::Requested) | None => {
                     self.listen(term.over()).await
@@ -122,6 +124,12 @@ impl Parting {
                 Heard::Word => {}
             }
         }
+    }
+
+    /// What comes within this of its word.
+    async fn listen_briefly(&mut self, time: Duration) -> Heard {
+        let (term, last) = (self.term.clone(), after(self.noted.unwrap_or_else(Instant::now), time));
+        self.listen(async move { drop(timeout_at(last, term.over()).await) }).await
     }
 
     /// Whether it could not be told because its work has no name.
@@ -137,12 +145,17 @@ impl Parting {
     /// What comes until `over`, if it is an end or a word about the stop.
     async fn listen(&mut self, over: impl Future<Output = ()>) -> Heard {
         let mut over = pin!(over);
+        // What is there already is heard also where there is no time at all.
+        let mut there = self.line.next().now_or_never();
         loop {
             tokio::task::coop::consume_budget().await;
             // A peer that always says one thing more has no more time than another.
-            let said = match select(over.as_mut(), self.line.next()).await {
-                Either::Left(((), _)) => return Heard::Nothing,
-                Either::Right((said, _)) => said,
+            let said = match there.take() {
+                Some(said) => said,
+                None => match select(over.as_mut(), self.line.next()).await {
+                    Either::Left(((), _)) => return Heard::Nothing,
+                    Either::Right((said, _)) => said,
+                },
             };
             match said {
                 Said::Done(answer) => {
@@ -209,8 +222,12 @@ impl Parting {
     /// After the peer's time: what becomes of the work there changes the row, and nothing else.
     async fn listen_on(&mut self) {
         self.ears = Ears::Late(0);
-        let patience = if self.is_untold() { UNTOLD } else { 1 };
-        let over = after(Instant::now(), self.spec.listen.saturating_mul(patience));
+        let over = match self.spec.after_word {
+            _ if self.is_untold() => after(Instant::now(), self.spec.listen.saturating_mul(UNTOLD)),
+            AfterWord::Listens => after(self.until_ended(), self.spec.listen),
+            // Whoever ends with the run waits once: a peer has its own time, and no other one after that.
+            AfterWord::Leaves => after(self.term.asked(), self.spec.stop_within),
+        };
         let came = loop {
             match self.listen(sleep_until(over)).await {
                 Heard::Came(came) => break Some(came),
@@ -229,19 +246,29 @@ impl Parting {
             Came::Stopped if self.row.stop == Some(RemoteStop::Confirmed) => {
                 format!("has ended, says {peer}")
             }
+            Came::Stopped if !self.row.outside.names().is_empty() => {
+                format!("has ended at {peer} as far as its own processes go: {}", self.row.word)
+            }
             Came::Stopped => format!("did not end at {peer}: {}", self.row.word),
         });
+    }
+
+    /// When its time is over, where its end is ours to bring about; what has ended for its caller before that is heard of then.
+    fn until_ended(&self) -> Instant {
+        let now = Instant::now();
+        let until = self.term.until().filter(|_| self.spec.lives == Lives::InOurProcesses);
+        until.map_or(now, |until| until.max(now))
     }
 
     fn hear(&mut self, told: Told) {
         if told.stop == RemoteStop::Unreachable {
             // It was not asked, as far as anybody knows.
             self.row.asked_at = None;
-        } else {
+        } else if told.stop != RemoteStop::Requested {
             self.row.heard_at = Some(Timestamp::now());
         }
         if told.stop == RemoteStop::Acknowledged {
-            self.noted = Some(Instant::now());
+            self.noted.get_or_insert_with(Instant::now);
         }
         self.row.stop = Some(told.stop);
         self.row.word = told.word;

@@ -2,7 +2,7 @@
 
 use std::{future::pending, pin::pin, time::Duration};
 
-use futures_util::future::{Either, select};
+use futures_util::future::{Either, join, select};
 use safepoint::{
     receipt::{self, RemoteStop},
     remote::{Said, Told},
@@ -23,7 +23,10 @@ impl Keeper {
         }
         let (report, over) = match over {
             Over::Gone(report) => ((*report).clone(), Over::Gone(report)),
-            over => (self.end(&mut held).await, over),
+            over => {
+                self.name_outsiders();
+                (self.end(&mut held).await, over)
+            }
         };
         background.retain(|member| !report.survivors.contains(member));
         let row = receipt::ProcessReport { ended_with: names(&background), ..(&report).into() };
@@ -57,6 +60,23 @@ impl Keeper {
         match said {
             Some(said) => self.tell_last(said).await,
             None => self.tell_rest().await,
+        }
+    }
+
+    /// Where others go on that it works with, the end of its processes will not be the end of the work: whoever stopped it
+    /// has its word now, and who they are.
+    fn name_outsiders(&mut self) {
+        let Some(stopping) = &mut self.stop else { return };
+        let Some(Answered::AsAsked(word) | Answered::Otherwise(word)) = &stopping.answered else { return };
+        let named = self.surroundings.named();
+        if named.names().is_empty() || named == stopping.named {
+            return;
+        }
+        let word = Told::acknowledged(word).outside(named.clone());
+        stopping.named = named;
+        match stopping.tell.take() {
+            Some(tell) => told(tell, word),
+            None => self.backlog.push_back(Said::Told(word)),
         }
     }
 
@@ -110,9 +130,20 @@ impl Keeper {
                 Waited::Stopped(report, _stop) => report,
             }
         };
-        // An agent that still writes must not stand still because nobody reads.
+        // An agent that still writes must not stand still because nobody reads, and whoever stopped it is told meanwhile.
+        let (tell, backlog) = (&self.tell, &mut self.backlog);
         let passing = async {
-            while lines.next().await.is_some() {}
+            let reading = async { while lines.next().await.is_some() {} };
+            let telling = async {
+                while is_stopped && !backlog.is_empty() {
+                    // What nobody hears stays where it is.
+                    let Ok(place) = tell.reserve().await else { return };
+                    if let Some(said) = backlog.pop_front() {
+                        place.send(said);
+                    }
+                }
+            };
+            join(reading, telling).await;
             pending::<()>().await;
         };
         match select(pin!(ending), pin!(passing)).await {
@@ -136,7 +167,29 @@ impl Keeper {
             until.saturating_duration_since(Instant::now()).saturating_sub(time / limits::ACCOUNT_SHARE)
         });
         // Who answered knows that it is to end; who did not has had its time.
-        let exit = if stopping.answered.is_some() { limits::EXIT.min(left / 2) } else { Duration::ZERO };
+        let exit = stopping.answered.as_ref().map_or(Duration::ZERO, |_| to_exit(time, left));
         (exit, (left - exit).min(time))
+    }
+}
+
+/// How long an agent that has answered may take to end by itself, of a stop of this time of which this is left.
+fn to_exit(time: Duration, left: Duration) -> Duration {
+    limits::EXIT.min(time / limits::EXIT_SHARE).min(left / 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// S10.62: of the usual time of a stop an agent that has answered gets a tenth of a second to end by itself; it gets more of
+    /// a longer one, and of one that is nearly over no more than half of what is left.
+    #[test]
+    fn an_agent_that_has_answered_has_little_time_to_end_by_itself() {
+        let ms = Duration::from_millis;
+        for (time, left, exit) in
+            [(limits::STOP, ms(1800), 100), (ms(60_000), ms(60_000), 500), (limits::STOP, ms(60), 30)]
+        {
+            assert_eq!(to_exit(time, left), ms(exit), "{time:?}, {left:?}");
+        }
     }
 }

@@ -72,6 +72,14 @@ impl Surroundings {
         }
     }
 
+    /// Who is known so far.
+    pub(super) fn named(&mut self) -> Outside {
+        match self.outside() {
+            named @ Outside::Named(_) => named,
+            Outside::Unasked | Outside::Nobody | Outside::Unseen => Outside::Unasked,
+        }
+    }
+
     /// What is known of it now that its processes have ended: who has ended too goes on with nothing.
     pub(super) fn outside(&mut self) -> Outside {
         self.found.forget_the_dead();
