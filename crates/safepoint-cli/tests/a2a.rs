@@ -66,7 +66,7 @@ fn an_interrupt_is_told_as_what_it_was() {
         let args = ["run", "do it", "--grace", "0", "--backend-stops", grade];
         let mut child = safepoint(&server, &args).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        until(&mut lines, "call_progress");
+        until(&mut lines, "text_delta");
         runtime.block_on(server.came(1));
         signal(&child, Signal::INT);
         let outcome = until(&mut lines, "outcome");

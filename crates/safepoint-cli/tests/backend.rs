@@ -61,7 +61,7 @@ fn an_interrupt_ends_the_agents_work() {
     let log = folder.path().join("log");
     let mut child = safepoint(&["run", "--json", "--grace", "0", "work"], &log).spawn().unwrap();
     let mut rest = until(&mut child, |line| {
-        line["type"] == "call_progress" && line["text"].as_str().is_some_and(|text| text.contains("working"))
+        line["type"] == "text_delta" && line["text"].as_str().is_some_and(|text| text.contains("working"))
     });
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     let mut told = String::new();

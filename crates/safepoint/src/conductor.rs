@@ -27,7 +27,7 @@ use crate::{
     mailbox::Received,
     message::UserMessage,
     model::Talk,
-    outcome::Persisted,
+    outcome::{LastWords, Persisted},
     receipt::{CallReport, Ending, Receipt},
     shared::{Msg, Parking, Shared},
 };
@@ -110,7 +110,7 @@ pub(crate) struct Conductor {
     /// Why the log takes nothing more.
     log_lost: Option<String>,
     /// What readers were shown of the answer of the call that ended last, where that is the run's.
-    said: String,
+    said: LastWords,
     hooks_passed: HashSet<HookKey>,
     hooks_running: HashMap<HookKey, Dropper>,
     /// How many hooks are being told of something.
@@ -171,7 +171,7 @@ impl Conductor {
             live: Live::default(),
             unrecorded: Vec::new(),
             log_lost: None,
-            said: String::new(),
+            said: LastWords::default(),
             hooks_passed: HashSet::new(),
             hooks_running: HashMap::new(),
             hooks_told: 0,

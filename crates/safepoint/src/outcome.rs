@@ -47,7 +47,8 @@ impl fmt::Debug for Ended {
 #[derive(Clone, Debug)]
 pub(crate) enum LastWords {
     Of(Arc<AssistantMessage>),
-    PutTogether(Arc<str>),
+    /// Shared as it grew: a shared slice would be a second one.
+    PutTogether(Arc<String>),
 }
 
 impl LastWords {

@@ -67,6 +67,8 @@ pub(crate) trait Host: Send + Sync {
     fn progress(&self, call: &CallId, text: String);
     fn notice(&self, call: &CallId, text: String);
     fn said(&self, call: &CallId, text: String);
+    /// What was said of the answer so far.
+    fn answer_so_far(&self) -> String;
     fn keep(&self, output: Output);
     fn on_cleanup(&self, call: &CallId, label: String, work: BoxFuture<'static, ()>);
     fn report_process(&self, call: &CallId, process: ProcessReport);
@@ -157,10 +159,15 @@ impl Cx {
         self.call.earlier.clone()
     }
 
-    /// Tells more of the answer that the call will come to: progress, and where the call's work is the whole run's, the
-    /// text of the run as it comes.
+    /// Tells more of the answer that the call will come to, as it comes: the text of the run where the call's work is the
+    /// whole run's, progress where it is not. It is kept there, and nowhere else.
     pub(crate) fn say(&self, text: String) {
         self.host.said(&self.call.id, text);
+    }
+
+    /// What was said of the answer so far, for a call that ends with it.
+    pub(crate) fn answer_so_far(&self) -> String {
+        self.host.answer_so_far()
     }
 
     /// Says what is kept of the call if it ends without a result (stopped, timed out, left running), in place of the

@@ -34,12 +34,17 @@ pub(crate) async fn at_work(server: &A2aServer, peer: A2a) -> RunHandle {
     handle
 }
 
-/// Waits until the run shows this as the progress of a call.
+/// Waits until the run shows this, as text of its own or as the progress of a call.
 pub(crate) async fn heard(handle: &RunHandle, wanted: &str) {
     use safepoint::event::EventKind;
     let mut events = handle.events();
     while let Some(event) = events.next().await {
-        if matches!(&event.kind, EventKind::Progress { text, .. } if text.contains(wanted)) {
+        let shown: &str = match &event.kind {
+            EventKind::Text(text) => text,
+            EventKind::Progress { text, .. } => text,
+            _ => continue,
+        };
+        if shown.contains(wanted) {
             return;
         }
     }

@@ -110,6 +110,7 @@ impl Running {
         while !said.contains(wanted) {
             let event = tokio::time::timeout(PATIENCE, self.events.next()).await.unwrap();
             match event.expect("it says so before it ends").kind {
+                EventKind::Text(text) => said.push_str(&text),
                 EventKind::Progress { text, .. } | EventKind::Notice { text, .. } => said.push_str(&text),
                 EventKind::Fact(fact) if matches!(*fact, Fact::Settled { .. }) => {
                     panic!("it said only {said:?}")

@@ -20,6 +20,7 @@ use crate::{
     ids::{ApprovalId, CallId},
     machine::{Call, Questions, Step},
     message::ToolCall,
+    outcome::LastWords,
     receipt::{CallReport, CallStatus, StoppedBy},
     remote,
     shared::{Closing, Msg},
@@ -203,8 +204,7 @@ impl Conductor {
         let ended = Fact::CallEnded { report: report.clone(), result, extent };
         let taken_back = self.take_back_of(&call.id).await;
         if let Some(site) = self.calls.remove(&call.id) {
-            site.stop.settle();
-            self.said = site.board.take_said();
+            self.over(&site);
         }
         let recorded = match taken_back {
             Ok(()) => self.record(ended).await.map(drop),
@@ -231,8 +231,7 @@ impl Conductor {
             facts.push(Fact::CallEnded { report: report.clone(), result, extent });
             reports.push(report);
             if let Some(site) = self.calls.remove(&call.id) {
-                site.stop.settle();
-                self.said = site.board.take_said();
+                self.over(&site);
             }
         }
         if let Err(broken) = self.record_all(facts).await {
@@ -241,6 +240,15 @@ impl Conductor {
         }
         reports.iter().for_each(|report| self.tell(|hooks| hooks.after_call(report)));
         Ok(())
+    }
+
+    /// A call is over: what it said of the run's answer is the run's.
+    fn over(&mut self, site: &Site) {
+        site.stop.settle();
+        self.said = match self.def.answer {
+            AnswerOf::TheCall => self.def.secrets.clean_text(site.board.take_said()).into(),
+            AnswerOf::TheModel => LastWords::default(),
+        };
     }
 
     /// The rows of all calls, in their order. Where the log broke, what it did not take is told too: an end that was

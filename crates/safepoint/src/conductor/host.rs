@@ -59,14 +59,24 @@ impl Host for RunHost {
     }
 
     fn said(&self, call: &CallId, text: String) {
-        if self.answer == AnswerOf::TheCall
-            && let Some(shared) = self.shared.upgrade()
-        {
-            let text = self.secrets.clean_text(text.clone());
-            self.board.say(&text);
+        self.board.say(&text);
+        if self.answer == AnswerOf::TheModel {
+            return self.progress(call, text);
+        }
+        // It is the run's text, and shown as that alone.
+        let text = self.secrets.clean_text(text);
+        self.board.progress(&text, self.limits.call_output_bytes);
+        if let Some(shared) = self.shared.upgrade() {
             shared.feed.push(EventKind::Text(text.into()));
         }
-        self.progress(call, text);
+    }
+
+    fn answer_so_far(&self) -> String {
+        match self.answer {
+            // What readers were shown of it is asked for at the call's end.
+            AnswerOf::TheCall => self.board.said(),
+            AnswerOf::TheModel => self.board.take_said(),
+        }
     }
 
     fn keep(&self, output: Output) {

@@ -17,6 +17,7 @@ use crate::{
     draft::{Draft, Room},
     event::EventKind,
     model::{Delta, ModelError, ModelErrorKind, OnCut, Reply},
+    outcome::LastWords,
     receipt::RetryReport,
     shared::{Msg, Shared},
 };
@@ -45,7 +46,7 @@ pub(super) struct Page {
     pub(super) round: u32,
     pub(super) shown: Shown,
     /// The part of the text that readers have been shown already.
-    pub(super) said: String,
+    pub(super) said: LastWords,
 }
 
 /// What readers are shown of a message as it arrives. Exhaustive: a summary is not said to anybody.
@@ -147,7 +148,7 @@ impl Page {
             {
                 None
             }
-            Delta::Text(text) => unsaid(&self.said, text).map(|text| EventKind::Text(text.into())),
+            Delta::Text(text) => unsaid(self.said.as_str(), text).map(|text| EventKind::Text(text.into())),
             Delta::Reasoning(text) => Some(EventKind::Reasoning(text.into())),
             Delta::CallBegun { name } => Some(EventKind::CallBegun(name)),
             Delta::Usage(usage) => Some(EventKind::Usage(usage)),

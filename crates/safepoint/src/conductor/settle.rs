@@ -178,7 +178,7 @@ impl Conductor {
         match self.machine.history_now().last_result() {
             Some(result) => result.into(),
             // Its call came to no end: what it had said of its answer was shown, and is kept.
-            None if !self.said.is_empty() => self.said.clone().into(),
+            None if !self.said.as_str().is_empty() => self.said.clone(),
             None => self.machine.last_words(),
         }
     }

@@ -22,7 +22,7 @@ pub(crate) struct Board {
 #[derive(Default)]
 struct Posted {
     progress: String,
-    /// What was shown of the answer that the call will come to.
+    /// What was said of the answer that the call will come to: the only copy of it while the call runs (S12.4).
     said: String,
     kept: Option<Output>,
     cleanups: Vec<Cleanup>,
@@ -141,11 +141,15 @@ impl Board {
     pub(super) fn see_remote(&self) -> Option<RemoteReport> {
         self.posted.lock().unwrap_or_else(PoisonError::into_inner).remote.clone()
     }
-    /// Notes what readers are shown of the answer.
+    /// Keeps more of the answer.
     pub(crate) fn say(&self, text: &str) {
         self.posted.lock().unwrap_or_else(PoisonError::into_inner).said.push_str(text);
     }
-    /// What readers were shown of it.
+    /// A copy of what was said of it so far.
+    pub(crate) fn said(&self) -> String {
+        self.posted.lock().unwrap_or_else(PoisonError::into_inner).said.clone()
+    }
+    /// What was said of it: whoever takes it owns it.
     pub(crate) fn take_said(&self) -> String {
         std::mem::take(&mut self.posted.lock().unwrap_or_else(PoisonError::into_inner).said)
     }

@@ -170,6 +170,11 @@ impl RemoteReport {
         self.said_bytes += text.len() as u64;
     }
 
+    /// How many bytes of its answer were told.
+    pub(crate) fn told(&self) -> usize {
+        usize::try_from(self.said_bytes).unwrap_or(usize::MAX)
+    }
+
     /// Whether the work may go on although its call has ended: it was asked to stop and has not said that it did, or
     /// the line broke. A peer whose stops are not hard is not believed when it says that its work was stopped.
     #[must_use]

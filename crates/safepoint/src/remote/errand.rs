@@ -3,7 +3,7 @@
 //! **Invariants**: what the peer said before a stop is kept; the row in the receipt says what the peer confirmed, and
 //! no more; work that was begun and has not ended is told to stop, also when this future is dropped before it could.
 
-use std::{future::poll_fn, mem, pin::pin, task::Poll};
+use std::{future::poll_fn, pin::pin, task::Poll};
 
 use futures_core::future::BoxFuture;
 use futures_util::future::{Either, select};
@@ -40,7 +40,6 @@ pub(super) struct Errand {
     line: Option<Box<dyn Line>>,
     cx: Cx,
     row: RemoteReport,
-    said: String,
     /// Bytes that the peer has said in all, of its answer and beside it.
     bytes: usize,
     asking: Vec<Open>,
@@ -71,7 +70,6 @@ impl Errand {
             line: Some(line),
             cx,
             row,
-            said: String::new(),
             bytes: 0,
             asking: Vec::new(),
             naming: None,
@@ -123,7 +121,7 @@ impl Errand {
 
     fn hear(&mut self, said: Said) -> Option<ToolResult> {
         // Of an answer that is whole the most was told before.
-        let again = if matches!(said, Said::Done(_)) { self.said.len() } else { 0 };
+        let again = if matches!(said, Said::Done(_)) { self.row.told() } else { 0 };
         self.bytes = self.bytes.saturating_add(said.bytes().saturating_sub(again));
         if self.bytes > self.cx.output_bytes() {
             // What is too much is not kept. The stop ends the next step, and the peer is told, if it is still at work.
@@ -143,7 +141,6 @@ impl Errand {
                 self.cx.report_remote(self.row.clone());
             }
             Said::Text(text) => {
-                self.said.push_str(&text);
                 self.row.says(&text);
                 self.cx.say(text);
             }
@@ -184,7 +181,7 @@ impl Errand {
 
     fn done(&mut self, answer: Option<String>) -> ToolResult {
         self.ended();
-        let answer = answer.unwrap_or(mem::take(&mut self.said));
+        let answer = answer.unwrap_or_else(|| self.cx.answer_so_far());
         match self.refused().filter(|_| answer.trim().is_empty()) {
             Some(refused) => Err(refused.into()),
             None => Ok(answer.into()),
@@ -216,7 +213,7 @@ impl Errand {
             None => None,
         };
         if let Some(Came::Done(answer)) = came {
-            return Ok(answer.into());
+            return Ok(answer.unwrap_or_else(|| self.cx.answer_so_far()).into());
         }
         self.cx.end_with_the_run();
         let stop = self.cx.stopped().await;
@@ -233,10 +230,10 @@ impl Errand {
         self.asking.clear();
         let (tell, told) = oneshot::channel();
         let (cx, spec) = (self.cx.clone(), self.spec.clone());
-        let (row, said) = (self.row.clone(), mem::take(&mut self.said));
+        let row = self.row.clone();
         let left = cx.output_bytes().saturating_sub(self.bytes);
         let term = Term::begin(cx.scope(), spec.stop_within);
-        let mut parting = Parting { line, cx, spec, row, said, left, ears: Ears::InTime, term, noted: None };
+        let mut parting = Parting { line, cx, spec, row, left, ears: Ears::InTime, term, noted: None };
         // Said before anybody can look: from here on the work is not known to have ended.
         parting.ask();
         drop(self.cx.scope().spawn(parting.row.label(), parting.part(tell)));

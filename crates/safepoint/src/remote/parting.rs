@@ -1,6 +1,6 @@
 //! A peer is told to stop, has its time to say that it did, and is listened to a little longer.
 
-use std::{future::Future, mem, pin::pin, time::Duration};
+use std::{future::Future, pin::pin, time::Duration};
 
 use futures_util::future::{Either, FutureExt as _, select};
 use jiff::Timestamp;
@@ -22,8 +22,8 @@ const UNTOLD: u32 = 5;
 
 /// What the peer's work came to under the stop.
 pub(super) enum Came {
-    /// It had finished: what it said is kept (S4.5).
-    Done(String),
+    /// It had finished, with this or with what it had said: that is kept (S4.5).
+    Done(Option<String>),
     /// It had failed, or the line broke.
     Failed(Failure),
     /// It was told; the row says what is known.
@@ -36,7 +36,6 @@ pub(super) struct Parting {
     pub(super) cx: Cx,
     pub(super) spec: RemoteSpec,
     pub(super) row: RemoteReport,
-    pub(super) said: String,
     /// How many bytes more of what the peer says are kept.
     pub(super) left: usize,
     pub(super) ears: Ears,
@@ -160,7 +159,7 @@ impl Parting {
             match said {
                 Said::Done(answer) => {
                     self.ended();
-                    return Heard::Came(Came::Done(answer.unwrap_or(mem::take(&mut self.said))));
+                    return Heard::Came(Came::Done(answer));
                 }
                 Said::Ended { word } => {
                     self.hear(Told::confirmed(word));
@@ -213,7 +212,6 @@ impl Parting {
         // What is too much is not kept: the work ends in any case.
         if let Some(left) = self.left.checked_sub(text.len()) {
             self.left = left;
-            self.said.push_str(&text);
             self.row.says(&text);
             self.cx.say(text);
         }
@@ -241,7 +239,10 @@ impl Parting {
         }
         let Some(came) = came else { return };
         self.cx.late(match came {
-            Came::Done(answer) => format!("was finished by {peer} with {} bytes", answer.len()),
+            Came::Done(answer) => {
+                let bytes = answer.map_or(self.row.told(), |answer| answer.len());
+                format!("was finished by {peer} with {bytes} bytes")
+            }
             Came::Failed(failure) => format!("failed at {peer}: {failure}"),
             Came::Stopped if self.row.stop == Some(RemoteStop::Confirmed) => {
                 format!("has ended, says {peer}")
