@@ -143,7 +143,9 @@ impl Talk {
         }
         let came = {
             let telling = pin!(answered(&mut self.telling));
-            let stream = pin!(self.feed.next());
+            let has_room = has_room(&self.heard);
+            let feed = &mut self.feed;
+            let stream = pin!(async { if has_room { feed.next().await } else { pending().await } });
             let look = pin!(async { Came::Watched(self.watch.next().await) });
             match select(telling, select(stream, look)).await {
                 Either::Left((told, _)) => told,
@@ -288,6 +290,14 @@ impl Talk {
         }
         self.heard.push_back(said);
     }
+}
+
+/// Whether more of a stream is heard: a peer that says more than is taken, as while its answer to a stop is waited for, waits
+/// too (S12.4).
+fn has_room(heard: &VecDeque<Said>) -> bool {
+    const BACKLOG: usize = 64;
+    const BACKLOG_BYTES: usize = 1 << 20;
+    heard.len() < BACKLOG && heard.iter().map(Said::bytes).sum::<usize>() < BACKLOG_BYTES
 }
 
 /// The answer to a cancel; never, where none was sent.

@@ -16,7 +16,7 @@ pub(super) struct Text {
     /// Bytes of all artifacts.
     bytes: usize,
     /// What was said in passing.
-    notes: String,
+    notes: Told,
     told: Told,
     stream: Stream,
     order: Order,
@@ -65,7 +65,7 @@ enum Stream {
     Torn,
 }
 
-/// How much of the answer was told. Not a copy of it: what was told is known again by its length and its hash.
+/// How much was told. Not a copy of it: what was told is known again by its length and its hash.
 #[derive(Clone, Debug, Default)]
 struct Told {
     bytes: usize,
@@ -78,16 +78,21 @@ impl Told {
         self.hash.write(text.as_bytes());
     }
 
-    fn of(text: &str) -> Self {
-        let mut told = Self::default();
-        told.add(text);
-        told
+    /// What of these parts is new, if together they begin with what was told; they are not put together for that.
+    fn rest<'p>(&self, parts: impl Iterator<Item = &'p str>) -> Option<String> {
+        let (mut known, mut rest) = (Self::default(), String::new());
+        for part in parts {
+            let (told, new) = part.split_at_checked(part.len().min(self.bytes - known.bytes))?;
+            known.add(told);
+            rest.push_str(new);
+        }
+        (known == *self).then_some(rest)
     }
+}
 
-    /// What of `whole` is new, if it begins with what was told.
-    fn rest<'w>(&self, whole: &'w str) -> Option<&'w str> {
-        let (told, rest) = whole.split_at_checked(self.bytes)?;
-        (Self::of(told).hash.finish() == self.hash.finish()).then_some(rest)
+impl PartialEq for Told {
+    fn eq(&self, other: &Self) -> bool {
+        self.bytes == other.bytes && self.hash.finish() == other.hash.finish()
     }
 }
 
@@ -156,7 +161,7 @@ impl Text {
     }
 
     fn placed(&mut self, id: &str, piece: &str, joins: Joins) -> Option<String> {
-        let is_all_told = self.told.bytes == self.bytes && (self.bytes > 0 || self.notes.is_empty());
+        let is_all_told = self.told.bytes == self.bytes && (self.bytes > 0 || self.notes.bytes == 0);
         let place = self.artifacts.iter().rposition(|artifact| artifact.id == id);
         let (place, at) = match (place, joins) {
             (Some(place), Joins::Appends) => (place, self.artifacts[place].at?),
@@ -276,34 +281,39 @@ impl Text {
 
     /// Something said in passing.
     pub(super) fn note(&mut self, text: &str) {
-        self.notes.push_str(text);
+        self.notes.add(text);
     }
 
     /// The whole answer so far; none if there is nothing.
     pub(super) fn whole(&self) -> Option<String> {
-        let whole: String = self.artifacts.iter().map(|artifact| artifact.text.as_str()).collect();
+        let whole: String = self.parts().collect();
         (!whole.is_empty()).then_some(whole)
+    }
+
+    fn parts(&self) -> impl Iterator<Item = &str> {
+        self.artifacts.iter().map(|artifact| artifact.text.as_str())
     }
 
     fn news(&mut self) -> String {
         if self.kept == Kept::No {
             return String::new();
         }
+        self.bytes = self.parts().map(str::len).sum();
         if self.order == Order::Mixed {
-            self.bytes = self.artifacts.iter().map(|artifact| artifact.text.len()).sum();
             return String::new();
         }
-        let whole = self.whole().unwrap_or_default();
-        self.bytes = whole.len();
-        let news = match self.told.rest(&whole) {
+        let rest = self.told.rest(self.parts());
+        let is_first = self.told.bytes == 0;
+        let mut told = Told::default();
+        self.parts().for_each(|part| told.add(part));
+        self.told = told;
+        match rest {
             // Some peers say everything in passing, and then once more as an artifact.
-            Some(_) if self.told.bytes == 0 && self.notes == whole => String::new(),
-            Some(rest) => rest.to_owned(),
+            Some(_) if is_first && self.notes == self.told => String::new(),
+            Some(rest) => rest,
             // The peer took back what it had said: all of it is told.
-            None => format!("\n{whole}"),
-        };
-        self.told = Told::of(&whole);
-        news
+            None => format!("\n{}", self.whole().unwrap_or_default()),
+        }
     }
 }
 
