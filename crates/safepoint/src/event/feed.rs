@@ -61,7 +61,7 @@ struct State<K> {
 }
 
 /// What the provisional events that are kept for readers that lag may weigh together; the newest is kept in any case.
-const RETAINED_BYTES: usize = 4 << 20;
+const RETAINED_BYTES: usize = 2 << 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
