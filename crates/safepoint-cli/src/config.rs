@@ -109,3 +109,6 @@ fn usual() -> Option<PathBuf> {
     let folder = named("XDG_CONFIG_HOME").or_else(|| named("HOME").map(|home| home.join(".config")))?;
     Some(folder.join("safepoint").join("config.toml"))
 }
+
+#[cfg(test)]
+mod tests;

@@ -32,6 +32,8 @@ mod setup;
 mod signals;
 mod status;
 mod survivors;
+#[cfg(test)]
+mod tests;
 mod told;
 mod tools;
 mod trace;

@@ -222,3 +222,6 @@ fn who_works(args: &AgentArgs) -> bool {
 fn who_acts(args: &AgentArgs) -> bool {
     args.tools.is_none() && args.root.is_none()
 }
+
+#[cfg(test)]
+mod tests;

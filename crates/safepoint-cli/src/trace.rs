@@ -18,6 +18,8 @@ mod fold;
 mod lines;
 mod page;
 mod story;
+#[cfg(test)]
+mod tests;
 mod text;
 
 pub(crate) use text::{cut, moment, one_line};

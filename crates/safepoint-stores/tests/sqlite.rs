@@ -12,6 +12,8 @@ mod disk;
 mod faults;
 #[path = "sqlite/file.rs"]
 mod file;
+#[path = "sqlite/golden.rs"]
+mod golden;
 #[path = "sqlite/processes.rs"]
 mod processes;
 #[path = "sqlite/random.rs"]

@@ -226,3 +226,6 @@ fn request(said: &Value, history: &History) -> Value {
     request["history"] = json!(history.entries());
     request
 }
+
+#[cfg(test)]
+mod tests;

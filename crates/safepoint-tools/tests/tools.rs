@@ -6,6 +6,7 @@ mod tools {
     pub(crate) mod support;
 
     mod files;
+    mod golden;
     mod http;
     mod search;
     mod shell;

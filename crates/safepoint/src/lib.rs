@@ -38,6 +38,8 @@ pub mod spill;
 pub mod steer;
 pub mod store;
 mod sync;
+#[cfg(test)]
+mod tests;
 mod told;
 pub mod tool;
 mod toolset;

@@ -5,8 +5,10 @@ use crate::source::File;
 use super::Fault;
 
 /// What each crate may use of ours. Dev-dependencies are free, save that the rooms of [`APART`] stay strangers.
-const CRATES: [(&str, &[&str]); 10] = [
+const CRATES: [(&str, &[&str]); 11] = [
     ("safepoint-scope", &[]),
+    // For tests alone, of whatever crate.
+    ("safepoint-golden", &[]),
     ("safepoint", &["safepoint-scope"]),
     ("safepoint-models", &["safepoint"]),
     ("safepoint-tools", &["safepoint"]),
@@ -77,6 +79,7 @@ const MODULES: &[&str] = &[
     "typed",
     "backend",
     "session",
+    "tests",
 ];
 
 /// Who may know a later one: the conductor conducts a definition, an agent hands out runs.

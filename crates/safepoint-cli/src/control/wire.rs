@@ -227,3 +227,6 @@ pub(super) async fn read_line<R: AsyncRead + Unpin>(
         Some(_) => Err(io::Error::new(io::ErrorKind::UnexpectedEof, "a line has no end")),
     }
 }
+
+#[cfg(test)]
+mod tests;

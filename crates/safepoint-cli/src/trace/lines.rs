@@ -14,7 +14,14 @@ const VERSION: u32 = 1;
 /// # Errors
 /// If stdout does not take it.
 pub(super) fn say(story: &Story) -> Result<(), Unwritten> {
-    let (mut seq, mut out) = (0_u64, Bulk::default());
+    let mut out = Bulk::default();
+    lines(story, |line| out.json(line))?;
+    out.flush()
+}
+
+/// Hands over each line in order, until one is not taken.
+pub(super) fn lines<E>(story: &Story, mut take: impl FnMut(Value) -> Result<(), E>) -> Result<(), E> {
+    let mut seq = 0_u64;
     let mut steps = story.steps.iter().peekable();
     let mut each = |line: Map<String, Value>| {
         let mut line = line;
@@ -23,7 +30,7 @@ pub(super) fn say(story: &Story) -> Result<(), Unwritten> {
         line.entry("run").or_insert(Value::Null);
         line.insert("seq".into(), json!(seq));
         seq += 1;
-        out.json(Value::Object(line))
+        take(Value::Object(line))
     };
     while let Some(step) = steps.next_if(|step| step.turn.is_none()) {
         each(of_step(story, step))?;
@@ -38,7 +45,7 @@ pub(super) fn say(story: &Story) -> Result<(), Unwritten> {
             each(of_step(story, step))?;
         }
     }
-    out.flush()
+    Ok(())
 }
 
 fn of_step(story: &Story, step: &Step) -> Map<String, Value> {

@@ -130,3 +130,6 @@ impl Frames {
         Ok(Some(message))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -121,3 +121,6 @@ impl Line {
             .map_err(|error| Damage { position, flaw: Flaw::Unreadable { why: error.to_string() } })
     }
 }
+
+#[cfg(test)]
+mod tests;

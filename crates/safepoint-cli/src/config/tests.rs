@@ -1,0 +1,57 @@
+//! The golden config file: every key and every word that a config file may have, read since it was first written so.
+//! `Commands` and its `Env`, `Servers` with each `Entry` and its `Spoken`, `Written` rules with each `Then`.
+
+use std::path::Path;
+
+use super::*;
+
+/// Every field is named: a new one does not compile until somebody looks here.
+#[test]
+fn every_key_is_read() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/config.toml");
+    let config = Config::load(Some(Path::new(path))).unwrap();
+    let Config {
+        model,
+        base_url,
+        api_key_env,
+        system,
+        max_tokens,
+        temperature,
+        window,
+        on_full,
+        tools,
+        parallel,
+        approve,
+        unknown,
+        approval_expiry,
+        max_rounds,
+        mcp,
+        commands: _,
+        rules: _,
+        secret_files,
+        expiry,
+        read: _,
+    } = config;
+    let texts = [model, base_url, api_key_env, system, tools, approval_expiry];
+    assert!(texts.iter().all(Option::is_some) && !secret_files.is_empty());
+    assert!(max_tokens.is_some() && temperature.is_some() && window.is_some() && on_full.is_some());
+    assert!(parallel.is_some() && approve.is_some() && unknown.is_some() && max_rounds.is_some());
+    assert!(expiry.is_some());
+    assert_eq!(mcp.all().unwrap().len(), 3);
+}
+
+/// Words that stand for a choice.
+#[test]
+fn every_word_is_read() {
+    for (key, words) in [
+        ("on_full", ["refuse", "drop", "summarise"]),
+        ("approve", ["ask", "auto", "deny"]),
+        ("unknown", ["tell", "ask", "ask"]),
+        ("commands.env", ["core", "filtered", "all"]),
+    ] {
+        for word in words {
+            let text = format!("{key} = \"{word}\"");
+            assert!(toml::from_str::<Config>(&text).is_ok(), "{text}");
+        }
+    }
+}

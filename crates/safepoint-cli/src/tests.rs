@@ -1,0 +1,3 @@
+//! Tests of what the program writes as a whole, beside those of its modules.
+
+pub(crate) mod golden;

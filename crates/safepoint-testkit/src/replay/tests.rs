@@ -1,0 +1,39 @@
+//! The golden file of a recording.
+
+use safepoint::model::{ToolChoice, ToolDecl};
+use safepoint_golden::{Golden, each};
+
+use super::*;
+
+fn spec(choice: ToolChoice) -> ModelSpec {
+    let look =
+        ToolDecl { name: "look".into(), description: "looks".into(), parameters: json!({"type": "object"}) };
+    let choice = Some(choice);
+    ModelSpec { system: Some("be brief".into()), tools: Arc::from([look]), choice, output_bytes: 1000 }
+}
+
+/// What a model is asked, with each choice of a tool.
+fn requests() -> Vec<Value> {
+    let choices = each!(ToolChoice {
+        ToolChoice::Auto => ToolChoice::Auto;
+        ToolChoice::None => ToolChoice::None;
+        ToolChoice::Required => ToolChoice::Required;
+        ToolChoice::Tool(_) => ToolChoice::Tool("look".into());
+    });
+    let mut history = History::new();
+    history.push(safepoint::history::Entry::User("hello".into()));
+    choices.into_iter().map(|choice| request(&said_of(&spec(choice)), &history)).collect()
+}
+
+#[test]
+fn a_recording() {
+    let lines = each!(Line {
+        Line::Request(_) => Line::Request(requests().remove(0));
+        Line::Delta(_) => Line::Delta(Delta::Text("hello".into()));
+        Line::Failed(_) => Line::Failed("the stream broke".into());
+    });
+    Golden::file(env!("CARGO_MANIFEST_DIR"), "tests/golden/recording.txt")
+        .json("line", lines)
+        .json("request", requests())
+        .check();
+}

@@ -1,0 +1,293 @@
+//! Messages, histories and what a model sends.
+
+use std::{sync::Arc, time::Duration};
+
+use safepoint_golden::each;
+use serde_json::json;
+
+use super::{
+    golden,
+    samples::{assistant, parts, plain_question, question, result, usage},
+};
+use crate::{
+    approval::{ApprovalRequest, Covers, Decision, Holds, OnUnknown, Question},
+    history::{Entry, History, Omitted, OpenCall, Repair, Shortened, StandIn, Tail},
+    ids::{ApprovalId, CallId, ItemId, Path, RunId, SessionId, SteerId, TurnId},
+    message::{
+        AssistantMessage, Block, CallResult, Part, PartKind, Reasoning, Source, ToolCall, UserMessage,
+        Verdict,
+    },
+    model::{Delta, Finish},
+    steer::When,
+    usage::{Beyond, Price, Usage, UsageSource},
+};
+
+#[test]
+fn ids_and_numbers() {
+    golden("values")
+        .json("run id", [RunId::from("run_1")])
+        .json("call id", [CallId::from("call_1")])
+        .json("approval id", [ApprovalId::from("apr_1")])
+        .json("steer id", [SteerId::from("str_1")])
+        .json("session id", [SessionId::from("ses_1")])
+        .json("item id", [ItemId::new(7)])
+        .json("turn id", [TurnId::new(7)])
+        .json("path", [Path::default(), super::samples::path()])
+        .lines(
+            "shown ids",
+            [ItemId::new(7).to_string(), TurnId::new(7).to_string(), super::samples::path().to_string()],
+        )
+        .json(
+            "usage source",
+            each!(UsageSource {
+                UsageSource::Exact => UsageSource::Exact;
+                UsageSource::Estimated => UsageSource::Estimated;
+            }),
+        )
+        .json(
+            "billed beyond",
+            each!(Beyond {
+                Beyond::Nothing => Beyond::Nothing;
+                Beyond::Unknown => Beyond::Unknown;
+            }),
+        )
+        .json("usage", [Usage::default(), usage()])
+        .json(
+            "price",
+            [
+                Price { input: 1.0, cached_input: 0.1, cache_write: None, output: 5.0 },
+                Price { input: 1.25, cached_input: 0.125, cache_write: Some(1.5), output: 10.0 },
+            ],
+        )
+        .json(
+            "when",
+            each!(When {
+                When::NextRequest => When::NextRequest;
+                When::AtOnce => When::AtOnce;
+            }),
+        )
+        .check();
+}
+
+#[test]
+fn messages() {
+    let call = || ToolCall { id: "call_1".into(), name: "shell".into(), args: "{".into() };
+    let reasoning = || Reasoning { text: "hm".into(), seal: None };
+    golden("messages")
+        .json::<Part>("part", parts())
+        .json(
+            "part kind",
+            each!(PartKind {
+                PartKind::Image => PartKind::Image;
+                PartKind::File => PartKind::File;
+            }),
+        )
+        .json(
+            "part source",
+            each!(Source {
+                Source::Base64(_) => Source::Base64("Zm9v".into());
+                Source::Url(_) => Source::Url("https://example.org".into());
+            }),
+        )
+        .json(
+            "user message",
+            [
+                UserMessage { text: "hello".into(), parts: Vec::new() },
+                UserMessage { text: "see \"this\"".into(), parts: parts() },
+            ],
+        )
+        .json(
+            "block",
+            each!(Block {
+                Block::Text { .. } => Block::Text { text: "hello".into() };
+                Block::Reasoning(_) => Block::Reasoning(reasoning());
+                Block::Call(_) => Block::Call(call());
+            }),
+        )
+        .json("assistant message", [AssistantMessage { blocks: Vec::new() }, assistant()])
+        .json(
+            "verdict",
+            each!(Verdict {
+                Verdict::Good => Verdict::Good;
+                Verdict::Bad => Verdict::Bad;
+            }),
+        )
+        .json(
+            "call result",
+            [CallResult { parts: Vec::new(), structured: None, verdict: Verdict::Bad, ..result() }, result()],
+        )
+        .check();
+}
+
+fn entries() -> Vec<Entry> {
+    each!(Entry {
+        Entry::User(_) => Entry::User(UserMessage { text: "list".into(), parts: parts() });
+        Entry::Assistant(_) => Entry::Assistant(assistant().into());
+        Entry::Results { .. } => Entry::Results { results: vec![result()] };
+    })
+}
+
+fn tails() -> Vec<Tail> {
+    let open = || OpenCall { result: result() };
+    each!(Tail {
+        Tail::Whole => Tail::Whole;
+        Tail::Cut { .. } => Tail::Cut { message: assistant().into() };
+        Tail::Open { .. } => Tail::Open { message: assistant().into(), calls: vec![open()] };
+    })
+}
+
+pub(super) fn shortened() -> Vec<Shortened> {
+    let shortened = |by| Shortened {
+        omitted: Omitted {
+            entries: 2,
+            keeps_from: 1,
+            rounds: 1,
+            by,
+            entry: Arc::new(Entry::User("earlier".into())),
+        },
+        tokens_before: 9000,
+        tokens_after: 400,
+    };
+    let by = each!(StandIn {
+        StandIn::Note => StandIn::Note;
+        StandIn::Summary => StandIn::Summary;
+    });
+    by.into_iter().map(shortened).collect()
+}
+
+/// Histories with each tail, and with each thing that a view can say: `View` and `Measured`.
+pub(super) fn histories() -> Vec<History> {
+    let of = |tail| {
+        let mut history = History::new();
+        entries().into_iter().for_each(|entry| history.push(entry));
+        history.leave_open(tail);
+        history
+    };
+    let mut histories: Vec<History> = tails().into_iter().map(of).collect();
+    let mut short = of(Tail::Whole);
+    short.shorten(&shortened()[0]);
+    let mut measured = of(Tail::Whole);
+    measured.measure(77);
+    histories.extend([History::new(), short, measured]);
+    histories
+}
+
+#[test]
+fn history() {
+    golden("history")
+        .json("entry", entries())
+        .json("tail", tails())
+        .json("history", histories())
+        .json("shortened", shortened())
+        .json(
+            "repair",
+            each!(Repair {
+                Repair::AnsweredCall { .. } => Repair::AnsweredCall { call_id: "call_1".into() };
+                Repair::DroppedResult { .. } => Repair::DroppedResult { call_id: "call_1".into() };
+                Repair::DroppedEmpty => Repair::DroppedEmpty;
+                Repair::RenamedCall { .. } => Repair::RenamedCall { call_id: "call_1".into() };
+                Repair::RestoredOmitted => Repair::RestoredOmitted;
+            }),
+        )
+        .lines("notes", notes())
+        .check();
+}
+
+/// The texts that a model is sent in place of what did not happen: they are stored, and change with a format.
+fn notes() -> Vec<String> {
+    use crate::history::note;
+    let fixed = [
+        note::NOT_STARTED,
+        note::OVERTAKEN,
+        note::STOPPED_UNKNOWN,
+        note::STOPPED_HARMLESS,
+        note::CHILD_STOPPED_HARMLESS,
+        note::CHILD_STOPPED,
+        note::TIMED_OUT,
+        note::TIMED_OUT_STILL_RUNNING,
+        note::STILL_RUNNING,
+        note::DENIED,
+        note::EXPIRED,
+        note::STOPPED_ALONE,
+        note::INTERRUPTED,
+        note::MISSING,
+    ];
+    fixed.into_iter().map(str::to_owned).chain([note::calls_left_out(3).trim().to_owned()]).collect()
+}
+
+/// What a model sends, as the recorder of the test kit writes it.
+#[test]
+fn deltas() {
+    let (after, error) = (Duration::from_millis(1500), || "503".to_owned());
+    let call = || ToolCall { id: "call_1".into(), name: "shell".into(), args: "{}".into() };
+    golden("deltas")
+        .json("delta", each!(Delta {
+            Delta::Retrying { .. } => Delta::Retrying { failed: 1, after, error: error() };
+            Delta::FailedOver { .. } => Delta::FailedOver { from: "a".into(), to: "b".into(), error: error() };
+            Delta::Rejoining { .. } => Delta::Rejoining { failed: 1, after, error: error() };
+            Delta::Sent => Delta::Sent;
+            Delta::Opened => Delta::Opened;
+            Delta::Text(_) => Delta::Text("hello".into());
+            Delta::Reasoning(_) => Delta::Reasoning("hm".into());
+            Delta::Sealed(_) => Delta::Sealed(json!({"signature": "abc"}));
+            Delta::CallBegun { .. } => Delta::CallBegun { name: "shell".into() };
+            Delta::CallReady(_) => Delta::CallReady(call());
+            Delta::Usage(_) => Delta::Usage(usage());
+            Delta::Ended(_) => Delta::Ended(Finish::Natural);
+        }))
+        .json("finish", each!(Finish {
+            Finish::Natural => Finish::Natural;
+            Finish::Length => Finish::Length;
+            Finish::Filtered => Finish::Filtered;
+            Finish::Other(_) => Finish::Other("odd".into());
+        }))
+        .check();
+}
+
+#[test]
+fn approvals() {
+    golden("approvals")
+        .json(
+            "question",
+            each!(Question {
+                Question::MayRun => Question::MayRun;
+                Question::MayHaveRun => Question::MayHaveRun;
+                Question::MidCall => Question::MidCall;
+            }),
+        )
+        .json(
+            "holds",
+            each!(Holds {
+                Holds::Once => Holds::Once;
+                Holds::Session => Holds::Session;
+            }),
+        )
+        .json(
+            "on unknown",
+            each!(OnUnknown {
+                OnUnknown::Tell => OnUnknown::Tell;
+                OnUnknown::Ask => OnUnknown::Ask;
+            }),
+        )
+        .json(
+            "covers",
+            each!(Covers {
+                Covers::Call => Covers::Call;
+                Covers::Tool => Covers::Tool;
+            }),
+        )
+        .json("decision", decisions())
+        .json::<ApprovalRequest>("approval request", [plain_question(), question()])
+        .check();
+}
+
+pub(super) fn decisions() -> Vec<Decision> {
+    each!(Decision {
+        Decision::Approve => Decision::Approve;
+        Decision::ApproveAlways { .. } =>
+            Decision::ApproveAlways { covers: Covers::Call }, Decision::ApproveAlways { covers: Covers::Tool };
+        Decision::ApproveWith { .. } => Decision::ApproveWith { args: json!({"amount": 5}) };
+        Decision::Deny { .. } => Decision::Deny { message: "no".into() };
+        Decision::Respond { .. } => Decision::Respond { result: "done by hand".into() };
+    })
+}

@@ -1,0 +1,476 @@
+//! Receipts: what is stored and sent of them, and in a file of its own the text for people.
+
+use safepoint_golden::each;
+
+use super::{
+    golden,
+    samples::{at, model, path, plain_model, reason, usage},
+};
+use crate::{
+    ids::Path,
+    receipt::{
+        CallReport, CallStatus, ChildReport, CleanupEnd, CleanupReport, Effect, Ending, Escalated, Grade,
+        ModelReport, ModelState, Outside, Permission, Policy, ProcessReport, ReasonReport, Receipt,
+        RemoteReport, RemoteStop, RequestReport, RuledReport, StopReport, StoppedBy, WorkKind,
+    },
+    usage::Usage,
+};
+
+fn process() -> ProcessReport {
+    ProcessReport {
+        pid: 30638,
+        label: "sleep 100".into(),
+        ended: "signal 2".into(),
+        signals: vec!["SIGINT".into(), "SIGTERM".into()],
+        left_behind: vec!["cat (pid 9)".into()],
+        ended_with: vec!["cat (pid 9)".into(), "sh (pid 8)".into()],
+        survivors: vec!["nohup (pid 7)".into()],
+        containment: "cgroup".into(),
+    }
+}
+
+fn plain_process() -> ProcessReport {
+    let none = Vec::new;
+    ProcessReport { signals: none(), left_behind: none(), ended_with: none(), survivors: none(), ..process() }
+}
+
+fn cleanups() -> Vec<CleanupReport> {
+    let ends = each!(CleanupEnd {
+        CleanupEnd::Ran => CleanupEnd::Ran;
+        CleanupEnd::Failed => CleanupEnd::Failed;
+        CleanupEnd::TimedOut => CleanupEnd::TimedOut;
+    });
+    ends.into_iter().map(|end| CleanupReport { label: "remove the folder".into(), end }).collect()
+}
+
+fn policies() -> Vec<Policy> {
+    each!(Policy {
+        Policy::Rule => Policy::Rule;
+        Policy::Auto => Policy::Auto;
+        Policy::Deny => Policy::Deny;
+        Policy::Nobody => Policy::Nobody;
+        Policy::Always => Policy::Always;
+    })
+}
+
+fn permissions() -> Vec<Permission> {
+    each!(Permission {
+        Permission::Allowed => Permission::Allowed;
+        Permission::Denied => Permission::Denied;
+    })
+}
+
+fn ruled() -> Vec<RuledReport> {
+    let of = |permission, by| RuledReport {
+        tool: "write".into(),
+        what: "/tmp/a".into(),
+        permission,
+        by,
+        times: 1,
+    };
+    let mut ruled: Vec<RuledReport> = policies().into_iter().map(|by| of(Permission::Allowed, by)).collect();
+    ruled.extend(permissions().into_iter().map(|permission| RuledReport {
+        what: String::new(),
+        times: 3,
+        ..of(permission, Policy::Rule)
+    }));
+    ruled
+}
+
+fn grades() -> Vec<Grade> {
+    each!(Grade {
+        Grade::Hard => Grade::Hard;
+        Grade::CallerSide => Grade::CallerSide;
+        Grade::None => Grade::None;
+    })
+}
+
+fn stops() -> Vec<RemoteStop> {
+    each!(RemoteStop {
+        RemoteStop::Requested => RemoteStop::Requested;
+        RemoteStop::Acknowledged => RemoteStop::Acknowledged;
+        RemoteStop::Confirmed => RemoteStop::Confirmed;
+        RemoteStop::Refused => RemoteStop::Refused;
+        RemoteStop::Unreachable => RemoteStop::Unreachable;
+    })
+}
+
+fn outsides() -> Vec<Outside> {
+    each!(Outside {
+        Outside::Unasked => Outside::Unasked;
+        Outside::Nobody => Outside::Nobody;
+        Outside::Unseen => Outside::Unseen;
+        Outside::Named(_) =>
+            Outside::Named(vec!["sleep (pid 7)".into()]),
+            Outside::Named(vec!["sleep (pid 7)".into(), "cat (pid 8)".into()]);
+    })
+}
+
+/// A remote report with every field set.
+fn full_remote() -> RemoteReport {
+    RemoteReport {
+        peer: "a2a:https://example.org".into(),
+        task: Some("task-1".into()),
+        grade: Grade::CallerSide,
+        stop: Some(RemoteStop::Acknowledged),
+        word: "canceling".into(),
+        said_bytes: 100,
+        said: "as far as\nI know".into(),
+        within_ms: Some(2000),
+        asked_at: Some(at(5000)),
+        heard_at: Some(at(5020)),
+        ended_at: Some(at(5030)),
+        lost_at: Some(at(5040)),
+        outside: Outside::Named(vec!["sleep (pid 7)".into()]),
+    }
+}
+
+fn plain_remote(grade: Grade) -> RemoteReport {
+    RemoteReport {
+        task: None,
+        grade,
+        stop: None,
+        word: String::new(),
+        said_bytes: 0,
+        said: String::new(),
+        within_ms: None,
+        asked_at: None,
+        heard_at: None,
+        ended_at: None,
+        lost_at: None,
+        outside: Outside::Unasked,
+        ..full_remote()
+    }
+}
+
+/// Every grade with every answer and everything outside, at work and ended, and what is lost or cut.
+fn remotes() -> Vec<RemoteReport> {
+    let mut remotes = vec![full_remote()];
+    for grade in grades() {
+        remotes.push(plain_remote(grade));
+        remotes.push(RemoteReport {
+            lost_at: Some(at(5040)),
+            said_bytes: 4,
+            said: "half".into(),
+            ..plain_remote(grade)
+        });
+        for stop in stops() {
+            let open = RemoteReport { stop: Some(stop), ended_at: None, ..full_remote() };
+            let ended =
+                RemoteReport { stop: Some(stop), ended_at: Some(at(5030)), grade, ..plain_remote(grade) };
+            remotes.push(ended);
+            remotes.extend(outsides().into_iter().map(|outside| RemoteReport {
+                grade,
+                outside,
+                ..open.clone()
+            }));
+        }
+    }
+    remotes
+}
+
+/// A call with nothing that may be left out.
+pub(super) fn plain_call() -> CallReport {
+    CallReport {
+        call_id: "call_1".into(),
+        name: "shell".into(),
+        round: 1,
+        status: CallStatus::Completed,
+        effect: Effect::Done,
+        started_at: None,
+        ended_at: None,
+        reason: None,
+        stopped_by: None,
+        processes: Vec::new(),
+        cleanups: Vec::new(),
+        ruled: Vec::new(),
+        child: None,
+        remote: None,
+    }
+}
+
+/// A call with every field set.
+pub(super) fn call() -> CallReport {
+    CallReport {
+        call_id: "call_1".into(),
+        name: "shell".into(),
+        round: 1,
+        status: CallStatus::Stopped,
+        effect: Effect::Unknown,
+        started_at: Some(at(110)),
+        ended_at: Some(at(6510)),
+        reason: Some(reason()),
+        stopped_by: Some(StoppedBy::Run),
+        processes: vec![process(), plain_process()],
+        cleanups: cleanups(),
+        ruled: ruled(),
+        child: Some(child(WorkKind::Child)),
+        remote: Some(Box::new(full_remote())),
+    }
+}
+
+fn statuses() -> Vec<CallStatus> {
+    each!(CallStatus {
+        CallStatus::Completed => CallStatus::Completed;
+        CallStatus::Failed => CallStatus::Failed;
+        CallStatus::Denied => CallStatus::Denied;
+        CallStatus::Expired => CallStatus::Expired;
+        CallStatus::TimedOut => CallStatus::TimedOut;
+        CallStatus::NotStarted => CallStatus::NotStarted;
+        CallStatus::Stopped => CallStatus::Stopped;
+        CallStatus::Killed => CallStatus::Killed;
+        CallStatus::LeftRunning => CallStatus::LeftRunning;
+        CallStatus::Unreachable => CallStatus::Unreachable;
+    })
+}
+
+fn effects() -> Vec<Effect> {
+    each!(Effect {
+        Effect::None => Effect::None;
+        Effect::Done => Effect::Done;
+        Effect::Unknown => Effect::Unknown;
+    })
+}
+
+fn stopped_by() -> Vec<StoppedBy> {
+    each!(StoppedBy {
+        StoppedBy::Run => StoppedBy::Run;
+        StoppedBy::Call => StoppedBy::Call;
+    })
+}
+
+fn calls() -> Vec<CallReport> {
+    let mut calls = vec![plain_call(), call()];
+    calls.extend(statuses().into_iter().map(|status| CallReport { status, ..plain_call() }));
+    calls.extend(effects().into_iter().map(|effect| CallReport { effect, ..plain_call() }));
+    calls.extend(stopped_by().into_iter().map(|by| CallReport { stopped_by: Some(by), ..plain_call() }));
+    calls
+}
+
+fn works() -> Vec<WorkKind> {
+    each!(WorkKind {
+        WorkKind::Body => WorkKind::Body;
+        WorkKind::Child => WorkKind::Child;
+        WorkKind::Background => WorkKind::Background;
+    })
+}
+
+/// A child run with an account of its own.
+pub(super) fn child(work: WorkKind) -> ChildReport {
+    let receipt = Receipt { path: path(), ..plain_receipt() };
+    ChildReport { path: path(), work, receipt: Some(receipt.into()), cost: 0.25 }
+}
+
+fn children() -> Vec<ChildReport> {
+    let running = |work| ChildReport { receipt: None, cost: 0.0, ..child(work) };
+    works().into_iter().flat_map(|work| [child(work), running(work)]).collect()
+}
+
+fn states() -> Vec<ModelState> {
+    each!(ModelState {
+        ModelState::NeverSent => ModelState::NeverSent;
+        ModelState::Closed => ModelState::Closed;
+        ModelState::Draining => ModelState::Draining;
+        ModelState::Completed => ModelState::Completed;
+    })
+}
+
+fn models() -> Vec<ModelReport> {
+    [plain_model()].into_iter().chain(states().into_iter().map(model)).collect()
+}
+
+/// A request for a stop with a grace.
+pub(super) fn request() -> RequestReport {
+    RequestReport {
+        seq: 1,
+        at: at(4000),
+        reason: reason(),
+        mode: "after-model,after-started-calls,after-all-calls".into(),
+        reach: "tree".into(),
+        within_ms: Some(5000),
+        asked: "first".into(),
+    }
+}
+
+fn requests() -> Vec<RequestReport> {
+    let by = |code: &str, asked: &str| RequestReport {
+        seq: 2,
+        reason: ReasonReport {
+            code: code.into(),
+            actor: "ann".into(),
+            text: String::new(),
+            at: None,
+            caused_by: None,
+        },
+        mode: "now".into(),
+        reach: "root".into(),
+        within_ms: None,
+        asked: asked.into(),
+        ..request()
+    };
+    vec![request(), by("user", "strengthened"), by("user", "nothing_added"), by("shutdown", "too_late")]
+}
+
+fn escalations() -> Vec<Escalated> {
+    each!(Escalated {
+        Escalated::No => Escalated::No;
+        Escalated::ByRequest => Escalated::ByRequest;
+        Escalated::ByDeadline => Escalated::ByDeadline;
+    })
+}
+
+fn stop(escalated: Escalated) -> StopReport {
+    StopReport {
+        reason: reason(),
+        asked: request().mode,
+        fired: Some("now".into()),
+        escalated,
+        requested_at: at(4000),
+        observed_at: Some(at(9000)),
+        phase: "calls were running".into(),
+        requests: requests(),
+    }
+}
+
+fn stop_reports() -> Vec<StopReport> {
+    let unseen = StopReport { fired: None, observed_at: None, requests: Vec::new(), ..stop(Escalated::No) };
+    escalations().into_iter().map(stop).chain([unseen]).collect()
+}
+
+/// A receipt with nothing that may be left out.
+pub(super) fn plain_receipt() -> Receipt {
+    Receipt {
+        run: "run_1".into(),
+        path: Path::default(),
+        attempt: 1,
+        ending: Ending::Done,
+        stop: None,
+        rounds: 1,
+        model: None,
+        summaries: Vec::new(),
+        calls: Vec::new(),
+        approvals_cancelled: Vec::new(),
+        waiting: Vec::new(),
+        usage: Usage::default(),
+        usage_total: Usage::default(),
+        worked_ms: 0,
+        started_at: at(0),
+        settled_at: at(1000),
+        quiet_at: None,
+        survivors: Vec::new(),
+        late: Vec::new(),
+        unrecorded: None,
+    }
+}
+
+/// A receipt with every field set.
+pub(super) fn full_receipt() -> Receipt {
+    let total = Usage { input: 5000, output: 999, ..usage() };
+    Receipt {
+        run: "run_1".into(),
+        path: path(),
+        attempt: 3,
+        ending: Ending::Stopped,
+        stop: Some(stop(Escalated::ByDeadline)),
+        rounds: 2,
+        model: Some(model(ModelState::Closed)),
+        summaries: vec![plain_model()],
+        calls: vec![call(), plain_call()],
+        approvals_cancelled: vec!["apr_1".into()],
+        waiting: children(),
+        usage: usage(),
+        usage_total: total,
+        worked_ms: 4321,
+        started_at: at(0),
+        settled_at: at(9000),
+        quiet_at: Some(at(9500)),
+        survivors: vec!["nohup (pid 7)".into()],
+        late: vec!["the result of call_9".into()],
+        unrecorded: Some("the disk is full".into()),
+    }
+}
+
+fn endings() -> Vec<Ending> {
+    each!(Ending {
+        Ending::Done => Ending::Done;
+        Ending::Stopped => Ending::Stopped;
+        Ending::Failed => Ending::Failed;
+        Ending::Suspended => Ending::Suspended;
+    })
+}
+
+/// Each ending with and without a stop, and each row that a receipt can have.
+fn receipts() -> Vec<Receipt> {
+    let mut receipts = vec![plain_receipt(), full_receipt()];
+    for ending in endings() {
+        let exact = Usage { input: 10, output: 5, ..Usage::default() };
+        let quiet = Receipt { ending, quiet_at: Some(at(1001)), usage: exact, ..plain_receipt() };
+        receipts.push(Receipt { model: Some(plain_model()), stop: None, ..quiet.clone() });
+        receipts.push(Receipt { stop: Some(stop(Escalated::No)), ..quiet });
+    }
+    let base = || Receipt { ending: Ending::Stopped, ..plain_receipt() };
+    receipts.extend(models().into_iter().map(|model| Receipt { model: Some(model), ..base() }));
+    receipts.extend(stop_reports().into_iter().map(|stop| Receipt { stop: Some(stop), ..base() }));
+    receipts.push(Receipt { survivors: vec!["sleep 300 (pid 7)".into()], ..base() });
+    receipts.push(Receipt { calls: calls(), ..base() });
+    for outside in outsides() {
+        let remote = RemoteReport { outside, ended_at: Some(at(900)), ..plain_remote(Grade::Hard) };
+        let calls = vec![CallReport { remote: Some(Box::new(remote)), ..plain_call() }];
+        receipts.push(Receipt { calls, quiet_at: Some(at(1001)), ..base() });
+    }
+    receipts
+}
+
+/// Calls with each remote report, in one receipt.
+fn with_remotes() -> Receipt {
+    let call = |remote| CallReport { remote: Some(Box::new(remote)), ..plain_call() };
+    Receipt { calls: remotes().into_iter().map(call).collect(), ..plain_receipt() }
+}
+
+#[test]
+fn what_is_stored_of_a_receipt() {
+    golden("receipts")
+        .json("receipt", receipts())
+        .json("call", calls())
+        .json("call status", statuses())
+        .lines("call status in words", statuses().into_iter().map(CallStatus::as_str))
+        .json("effect", effects())
+        .json("stopped by", stopped_by())
+        .json("process", [process(), plain_process()])
+        .json("clean-up", cleanups())
+        .json("clean-up end", cleanups().into_iter().map(|cleanup| cleanup.end))
+        .json("ruled", ruled())
+        .json("policy", policies())
+        .json("permission", permissions())
+        .json("child", children())
+        .json("work", works())
+        .json("remote", remotes())
+        .json("grade", grades())
+        .lines("grade in words", grades().into_iter().map(Grade::as_str))
+        .json("remote stop", stops())
+        .lines("remote stop in words", stops().into_iter().map(RemoteStop::as_str))
+        .json("outside", outsides())
+        .json("model", models())
+        .json("model state", states())
+        .json("retry", model(ModelState::Closed).retries)
+        .json("reason", [reason()])
+        .json("request", requests())
+        .json("stop", stop_reports())
+        .json("escalated", escalations())
+        .json("ending", endings())
+        .lines("ending in words", endings().into_iter().map(Ending::as_str))
+        .check();
+}
+
+/// The wording may change, and then this file alone.
+#[test]
+fn what_a_receipt_says_to_people() {
+    let shown = receipts().into_iter().chain([with_remotes()]).flat_map(|receipt| {
+        let text = receipt.to_string();
+        text.lines().map(str::to_owned).chain([String::new()]).collect::<Vec<_>>()
+    });
+    golden("receipts.people")
+        .lines("receipts", shown)
+        .lines("ruled", ruled().iter().map(ToString::to_string))
+        .check();
+}

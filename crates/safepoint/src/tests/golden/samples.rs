@@ -1,0 +1,154 @@
+//! Small values that the other samples are made of.
+
+use jiff::Timestamp;
+use serde_json::json;
+
+use crate::{
+    approval::{ApprovalRequest, Holds, Question},
+    event::ErrorReport,
+    ids::{CallId, Path},
+    message::{AssistantMessage, Block, CallResult, Part, PartKind, Reasoning, Source, ToolCall, Verdict},
+    receipt::{ModelReport, ModelState, ReasonReport, RetryReport},
+    usage::{Beyond, Usage, UsageSource},
+};
+
+/// So many milliseconds after the start of 2026.
+pub(super) fn at(ms: i64) -> Timestamp {
+    const START: i64 = 1_767_225_600_000;
+    Timestamp::from_millisecond(START + ms).unwrap()
+}
+
+/// The path of a child of a child.
+pub(super) fn path() -> Path {
+    Path::default().of(&CallId::from("call_1")).of(&CallId::from("call_2"))
+}
+
+pub(super) fn usage() -> Usage {
+    Usage {
+        input: 1200,
+        cached_input: 1000,
+        cache_write: 64,
+        output: 345,
+        reasoning: 32,
+        source: UsageSource::Estimated,
+        billed_beyond: Beyond::Unknown,
+    }
+}
+
+pub(super) fn error() -> ErrorReport {
+    ErrorReport {
+        code: "provider".into(),
+        message: "it is overloaded".into(),
+        hint: Some("try again".into()),
+    }
+}
+
+/// A reason with a cause of its own.
+pub(super) fn reason() -> ReasonReport {
+    let cause = ReasonReport {
+        code: "user".into(),
+        actor: "person".into(),
+        text: "enough".into(),
+        at: Some(at(0)),
+        caused_by: None,
+    };
+    ReasonReport {
+        code: "parent".into(),
+        actor: "engine".into(),
+        text: String::new(),
+        at: None,
+        caused_by: Some(Box::new(cause)),
+    }
+}
+
+pub(super) fn model(state: ModelState) -> ModelReport {
+    let waited = RetryReport { at: at(10), error: "429".into(), after_ms: 500, instead: None };
+    let moved =
+        RetryReport { at: at(20), error: "503".into(), after_ms: 0, instead: Some("openai:other".into()) };
+    ModelReport {
+        model: "openai:practice".into(),
+        round: 2,
+        state,
+        usage: usage(),
+        started_at: at(5),
+        ended_at: at(900),
+        retries: vec![waited, moved],
+        calls_left_out: 3,
+    }
+}
+
+/// A report of a model call with nothing that may be left out.
+pub(super) fn plain_model() -> ModelReport {
+    let usage = Usage { input: 10, output: 5, ..Usage::default() };
+    ModelReport { usage, retries: Vec::new(), calls_left_out: 0, round: 1, ..model(ModelState::Completed) }
+}
+
+/// A message with each kind of block.
+pub(super) fn assistant() -> AssistantMessage {
+    let call = ToolCall { id: "call_1".into(), name: "shell".into(), args: r#"{"command":"ls"}"#.into() };
+    AssistantMessage {
+        blocks: vec![
+            Block::Reasoning(Reasoning { text: "hm".into(), seal: Some(json!({"signature": "abc"})) }),
+            Block::Text { text: "I look.\nGrüße".into() },
+            Block::Call(call),
+        ],
+    }
+}
+
+/// A part of each kind, from each source.
+pub(super) fn parts() -> Vec<Part> {
+    vec![
+        Part {
+            kind: PartKind::Image,
+            media_type: "image/png".into(),
+            name: None,
+            source: Source::Base64("Zm9v".into()),
+        },
+        Part {
+            kind: PartKind::File,
+            media_type: String::new(),
+            name: Some("a.pdf".into()),
+            source: Source::Url("https://example.org/a.pdf".into()),
+        },
+    ]
+}
+
+pub(super) fn result() -> CallResult {
+    CallResult {
+        call_id: "call_1".into(),
+        name: "shell".into(),
+        text: "a.txt".into(),
+        verdict: Verdict::Good,
+        parts: parts(),
+        structured: Some(Box::new(json!({"files": ["a.txt"]}))),
+    }
+}
+
+/// A question with every field set.
+pub(super) fn question() -> ApprovalRequest {
+    let args = json!({"amount": 7, "to": "ann"});
+    ApprovalRequest {
+        id: "apr_1".into(),
+        path: path(),
+        question: Question::MayHaveRun,
+        call_id: "call_1".into(),
+        tool: "pay".into(),
+        definition: "sha256:00".into(),
+        holds: Holds::Session,
+        digest: crate::approval::digest("pay", "sha256:00", &args),
+        args,
+        asked_at: at(100),
+        expires_at: at(60_100),
+    }
+}
+
+/// A question with nothing that may be left out.
+pub(super) fn plain_question() -> ApprovalRequest {
+    ApprovalRequest {
+        path: Path::default(),
+        question: Question::MayRun,
+        definition: String::new(),
+        holds: Holds::Once,
+        ..question()
+    }
+}
