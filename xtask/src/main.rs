@@ -1,9 +1,11 @@
 //! Recipes of this workspace: one recipe is one CI step.
 
+mod api;
 mod backends;
 mod bench;
 mod cargo;
 mod check;
+mod figures;
 mod first_minute;
 mod fuzz;
 mod package;
@@ -20,6 +22,8 @@ const HELP: &str = "\
 cargo xtask RECIPE
   check          what CI runs: format, clippy, tidy, tests, fuzz --smoke, peers, spec, documentation (CI adds loom)
   tidy           style as tests: file sizes, words, docs, edges between crates and modules
+  tidy --figures lines of code, types, fields and circles, as counts
+  api            what each crate shows against its api.txt; --write writes these anew
   watched [ARGS] the tests of the workspace, or `cargo test ARGS`; one that hangs is ended, with all that is known of it
   spec           each clause with the tests that cite it, or with what owes it; --strict fails on neither
   bench [ARGS]   the benchmarks, against a bare loop in the same run
@@ -37,6 +41,8 @@ fn main() -> ExitCode {
     let rest: Vec<String> = args.collect();
     let result = match recipe.as_str() {
         "check" => check::check(),
+        "api" => api::api(&rest),
+        "tidy" if rest.iter().any(|arg| arg == "--figures") => figures::figures(),
         "tidy" => tidy::tidy(),
         "spec" => spec::spec(spec::Neither::of(&rest)),
         "backends" => backends::backends(),

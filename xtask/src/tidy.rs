@@ -2,11 +2,15 @@
 
 use anyhow::bail;
 
-use crate::source::{self, File};
+use crate::{
+    api,
+    source::{self, File},
+};
 
 mod docs;
 mod edges;
 mod effects;
+mod golden;
 mod place;
 mod prints;
 mod shape;
@@ -50,6 +54,9 @@ const RULES: [(&str, Rule); 18] = [
     ("module-edge", edges::module_edges),
 ];
 
+/// How many differences of one `api.txt` are shown.
+const SHOWN: usize = 10;
+
 /// Runs every rule over every file.
 pub(crate) fn tidy() -> anyhow::Result<()> {
     let files = source::all()?;
@@ -65,6 +72,20 @@ pub(crate) fn tidy() -> anyhow::Result<()> {
     for (path, fault) in place::faults()? {
         println!("{path}:{}: place: {}", fault.line, fault.what);
         faults += 1;
+    }
+    for (path, fault) in golden::faults(&files) {
+        println!("{path}:{}: golden: {}", fault.line, fault.what);
+        faults += 1;
+    }
+    for api in api::apis(&files)? {
+        let differences = api.differences(&files);
+        for difference in differences.iter().take(SHOWN) {
+            println!("{}:1: api: {difference}", api.path);
+        }
+        if !differences.is_empty() {
+            println!("{}:1: api: not what the crate shows; run `cargo xtask api --write`", api.path);
+        }
+        faults += differences.len();
     }
     if faults > 0 {
         bail!("{faults} faults; CONTRIBUTING.md has the rules and their reasons");
