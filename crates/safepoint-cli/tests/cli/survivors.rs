@@ -66,10 +66,13 @@ fn what_outlived_its_runtime_and_guard_is_killed_at_the_next_start() {
     let left = Pid::from_raw(left).unwrap();
     let ours = ours(first.id());
     assert!(ours.len() >= 3, "{ours:?}");
-    for signal in [Signal::STOP, Signal::KILL] {
-        for pid in &ours {
-            kill_process(*pid, signal).unwrap();
-        }
+    for pid in &ours {
+        kill_process(*pid, Signal::STOP).unwrap();
+    }
+    // The runtime last: where it is dead and its guard is not, any other program that starts wakes the guard, which then ends the
+    // command.
+    for pid in ours.iter().rev() {
+        kill_process(*pid, Signal::KILL).unwrap();
     }
     first.wait().unwrap();
     assert!(!is_gone(left), "it outlived them");
