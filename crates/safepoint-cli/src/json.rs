@@ -12,13 +12,16 @@ use safepoint::{
     event::{Answered, Event, EventKind, Extent, Fact, Wholeness},
     history::Shortened,
     ids::{Path, SessionId},
-    message::{AssistantMessage, CallResult},
+    message::AssistantMessage,
     outcome::Persisted,
     receipt::{CallReport, Ending, Receipt, RequestReport},
 };
 use serde_json::{Map, Value, json};
 
-use crate::{hints, output::Line};
+use crate::{
+    hints,
+    output::{Line, Text},
+};
 
 /// Numbers lines without a gap and stamps them. The next owner of a session begins anew, in another epoch.
 pub(crate) struct Lines {
@@ -31,6 +34,8 @@ pub(crate) struct Lines {
     round: u32,
     reason: Value,
     rounds: HashMap<Path, u32>,
+    /// Events of which no line was made, because the reader is too slow.
+    missed: u64,
 }
 
 impl Lines {
@@ -45,6 +50,7 @@ impl Lines {
             round: 0,
             reason: Value::Null,
             rounds: HashMap::new(),
+            missed: 0,
         }
     }
 
@@ -60,6 +66,22 @@ impl Lines {
     pub(crate) fn event(&mut self, event: &Event) -> Option<Line> {
         let (kind, fields) = self.fields(&event.kind)?;
         Some(self.line(kind, event.at, fields))
+    }
+
+    /// The line that was made last says more of the one before it, and is no line by itself.
+    pub(crate) fn joined(&mut self) {
+        self.seq -= 1;
+    }
+
+    /// No line is made of this one, which is told again at its end.
+    pub(crate) fn pass_over(&mut self) {
+        self.missed += 1;
+    }
+
+    /// The line that says how many were passed over, if there were any.
+    pub(crate) fn missed(&mut self) -> Option<Line> {
+        let count = std::mem::take(&mut self.missed);
+        (count > 0).then(|| self.line("missed", Timestamp::now(), json!({ "count": count })))
     }
 
     pub(crate) fn line(&mut self, kind: &str, at: Timestamp, fields: impl Into<Line>) -> Line {
@@ -85,8 +107,8 @@ impl Lines {
         let (kind, fields) = match kind {
             EventKind::Child { path, event } => return self.child(path, event),
             EventKind::Fact(fact) => return self.fact(fact),
-            EventKind::Text(text) => return Some(("text_delta", self.said(Arc::clone(text)))),
-            EventKind::Reasoning(text) => return Some(("reasoning_delta", self.said(Arc::clone(text)))),
+            EventKind::Text(text) => return Some(("text_delta", self.said(text))),
+            EventKind::Reasoning(text) => return Some(("reasoning_delta", self.said(text))),
             EventKind::Retrying { failed, after, error } => (
                 "model_retrying",
                 json!({"round": self.round, "failed": failed, "after_ms": after.as_millis() as u64, "error": error}),
@@ -95,7 +117,8 @@ impl Lines {
                 ("model_failed_over", json!({"round": self.round, "from": from, "to": to, "error": error}))
             }
             EventKind::Progress { call_id, text } => {
-                ("call_progress", json!({"call_id": call_id, "text": text}))
+                let line = Line::from(json!({ "call_id": call_id }));
+                return Some(("call_progress", line.saying("text", Text::Shared(text.as_str().into()))));
             }
             EventKind::Notice { call_id, text } => ("call_notice", json!({"call_id": call_id, "text": text})),
             EventKind::Ruled { call_id, ruled } => (
@@ -114,8 +137,8 @@ impl Lines {
     }
 
     /// Something that was said in the round at work.
-    fn said(&self, text: impl Display + Send + Sync + 'static) -> Line {
-        Line::from(json!({"round": self.round})).with("text", text)
+    fn said(&self, text: &Arc<str>) -> Line {
+        Line::from(json!({"round": self.round})).saying("text", Text::Shared(Arc::clone(text)))
     }
 
     /// A child run's line is like the root's, with the path of the run, and rounds of its own.
@@ -130,8 +153,8 @@ impl Lines {
         Some((kind, fields))
     }
 
-    fn fact(&mut self, fact: &Fact) -> Option<(&'static str, Line)> {
-        let (kind, fields) = match fact {
+    fn fact(&mut self, fact: &Arc<Fact>) -> Option<(&'static str, Line)> {
+        let (kind, fields) = match &**fact {
             Fact::AttemptOpened { attempt, .. } => ("run_started", json!({"attempt": attempt})),
             Fact::TimeTaken { .. } => return None,
             Fact::HistoryRepaired { repairs } => ("history_repaired", json!({"repairs": repairs})),
@@ -163,7 +186,9 @@ impl Lines {
                 json!({"call_id": call_id, "name": name, "round": round, "args": args, "effect": effect}),
             ),
             Fact::CallNamed { call_id, task } => ("call_named", json!({"call_id": call_id, "task": task})),
-            Fact::CallEnded { report, result, extent } => ("call_ended", call_ended(report, result, extent)),
+            Fact::CallEnded { report, extent, .. } => {
+                return Some(("call_ended", call_ended(fact, report, extent)));
+            }
             Fact::ChildSuspended { call_id, child, .. } => {
                 ("call_suspended", json!({"call_id": call_id, "child": child.path}))
             }
@@ -234,6 +259,18 @@ impl Display for Texts {
     }
 }
 
+/// What a model is told of a call, written from where it is.
+struct Told(Arc<Fact>);
+
+impl Display for Told {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &*self.0 {
+            Fact::CallEnded { result, .. } => f.write_str(&result.text),
+            _ => Ok(()),
+        }
+    }
+}
+
 /// What was said last, written from where it is.
 struct Partial(Outcome);
 
@@ -273,12 +310,39 @@ fn asked(request: &RequestReport) -> Value {
         "reason": request.reason, "asked": request.asked})
 }
 
-fn call_ended(report: &CallReport, result: &CallResult, extent: &Extent) -> Value {
+fn call_ended(fact: &Arc<Fact>, report: &CallReport, extent: &Extent) -> Line {
     let (truncated, file) = match extent {
         Extent::All => (false, None),
         Extent::Truncated { file, .. } => (true, file.as_ref()),
     };
-    json!({"call_id": report.call_id, "name": report.name, "round": report.round, "status": report.status,
-        "effect": report.effect, "output": result.text, "truncated": truncated, "file": file,
-        "started_at": report.started_at, "ended_at": report.ended_at})
+    let fields = json!({"call_id": report.call_id, "name": report.name, "round": report.round,
+        "status": report.status, "effect": report.effect, "truncated": truncated, "file": file,
+        "started_at": report.started_at, "ended_at": report.ended_at});
+    Line::from(fields).with("output", Told(Arc::clone(fact)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// S11.4: lines that were joined, and events of which no line was made, leave no gap in what a reader gets.
+    #[test]
+    fn what_is_joined_or_passed_over_leaves_no_gap() {
+        let mut lines = Lines::new(&SessionId::from("ses_1"), None);
+        let seq = |mut line: Line| line.fields()["seq"].clone();
+        let text = |lines: &mut Lines| {
+            let event = Event { seq: 0, at: Timestamp::now(), kind: EventKind::Text("a".into()) };
+            seq(lines.event(&event).unwrap())
+        };
+        assert_eq!(text(&mut lines), 0);
+        assert_eq!(text(&mut lines), 1);
+        lines.joined();
+        assert_eq!(text(&mut lines), 1);
+        lines.pass_over();
+        lines.pass_over();
+        let missed = lines.missed().unwrap().fields().take();
+        assert_eq!((&missed["count"], &missed["seq"]), (&json!(2), &json!(2)));
+        assert!(lines.missed().is_none());
+        assert_eq!(text(&mut lines), 3);
+    }
 }

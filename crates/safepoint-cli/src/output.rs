@@ -11,7 +11,7 @@ use std::{
     io::{self, BufWriter, IsTerminal as _, Write as _},
     os::fd::BorrowedFd,
     process::ExitCode,
-    sync::{Arc, OnceLock},
+    sync::OnceLock,
 };
 
 use safepoint::secret::Secrets;
@@ -19,9 +19,13 @@ use serde_json::Value;
 
 mod line;
 mod printer;
+mod queue;
+mod text;
 
 pub(crate) use line::Line;
 pub(crate) use printer::{Order, Printer};
+pub(crate) use queue::Put;
+pub(crate) use text::Text;
 
 use crate::{args::OnDisconnect, questions::hides};
 
@@ -40,7 +44,7 @@ pub(crate) enum Piece {
     /// Words for people: made harmless wherever they go.
     Words(String),
     /// A model's text: made harmless for a terminal, and as it was said for everything else.
-    Said(Arc<str>),
+    Said(Text),
     /// A line of JSON: what a terminal would obey is written as its number, which is the same JSON.
     Line(Line),
     /// Our own drawing.
@@ -158,10 +162,32 @@ pub(crate) fn put(stream: Stream, piece: &Piece) -> Result<(), Unwritten> {
 }
 
 impl Piece {
+    /// Takes in one that says more of its text, unless it were too much for one; gives back what it does not take.
+    fn join(&mut self, more: Self) -> Option<Self> {
+        /// A terminal that is slow takes so much at a time: whoever hurries waits for no more (S12.5).
+        const MOST: usize = 4 << 10;
+        match (self, more) {
+            (Self::Said(text), Self::Said(more)) => {
+                (!text.join(more.as_str(), MOST)).then_some(Self::Said(more))
+            }
+            (Self::Line(line), Self::Line(more)) => line.join(more).map(Self::Line),
+            (_, more) => Some(more),
+        }
+    }
+
+    /// What it takes while it waits, of that which nobody else has.
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Words(text) | Self::Drawn(Drawn(text)) => text.len(),
+            Self::Said(text) => text.as_str().len(),
+            Self::Line(line) => line.bytes(),
+        }
+    }
+
     fn write_to(&self, mut out: impl io::Write, stream: Stream) -> io::Result<()> {
         match self {
-            Self::Said(text) if !stream.is_terminal() => out.write_all(text.as_bytes()),
-            Self::Said(text) => out.write_all(plain(text).as_bytes()),
+            Self::Said(text) if !stream.is_terminal() => out.write_all(text.as_str().as_bytes()),
+            Self::Said(text) => out.write_all(plain(text.as_str()).as_bytes()),
             Self::Words(text) => out.write_all(plain(&without_secrets(text)).as_bytes()),
             Self::Line(line) if SECRETS.get().is_some() => {
                 let mut whole = Vec::new();

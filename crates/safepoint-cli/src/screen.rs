@@ -12,7 +12,7 @@ use std::{
 
 use crate::{
     args::OnDisconnect,
-    output::{Drawn, Line, Order, Piece, Printer, Stream, Unwritten, plain},
+    output::{Drawn, Line, Order, Piece, Printer, Put, Stream, Text, Unwritten, plain},
 };
 
 /// The terminal, or what stands in for it.
@@ -121,7 +121,7 @@ impl Screen {
             self.clear(&mut state);
         }
         state.column = if text.ends_with('\n') { Column::Start } else { Column::Inside };
-        self.printer.print(Piece::Said(Arc::clone(text)));
+        self.printer.print(Piece::Said(Text::Shared(Arc::clone(text))));
     }
 
     /// Somebody stops at once and waits for nothing: what of the text a terminal has not shown yet is only counted.
@@ -144,8 +144,13 @@ impl Screen {
     }
 
     /// A line for scripts, to stdout.
-    pub(crate) fn line(&self, line: Line) {
-        self.printer.print(Piece::Line(line));
+    pub(crate) fn line(&self, line: Line) -> Put {
+        self.printer.print(Piece::Line(line))
+    }
+
+    /// Whether the reader of stdout is so slow that text is not to be shown as it comes, because its end tells it again.
+    pub(crate) fn is_behind(&self) -> bool {
+        self.printer.is_behind()
     }
 
     /// For people, in lines of its own. While a question stands it waits behind it.

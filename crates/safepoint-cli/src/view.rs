@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Instant};
 use safepoint::{
     Outcome, RunHandle,
     approval::{ApprovalRequest, Question},
-    event::{Answered, Event, EventKind, Fact},
+    event::{Answered, Event, EventKind, Fact, Shown as _},
     history::StandIn,
     ids::{ApprovalId, SessionId},
     receipt::Receipt,
@@ -21,7 +21,7 @@ use crate::{
     hints,
     json::Lines,
     keyboard::Keyboard,
-    output::Unwritten,
+    output::{Put, Unwritten},
     questions,
     screen::Screen,
     signals::Strength,
@@ -58,9 +58,8 @@ impl View {
 
     pub(crate) fn event(&mut self, event: &Event, handle: &RunHandle) {
         self.status.on(event, Instant::now());
-        if let Some(lines) = &mut self.lines {
-            lines.event(event).into_iter().for_each(|line| self.screen.line(line));
-            return;
+        if self.lines.is_some() {
+            return self.lines_of(event);
         }
         match &event.kind {
             EventKind::Text(text) => self.screen.text(text),
@@ -77,6 +76,22 @@ impl View {
             _ => {}
         }
         self.live(handle);
+    }
+
+    /// Its line; for a reader that is far behind none of what its end tells again.
+    fn lines_of(&mut self, event: &Event) {
+        let Some(lines) = &mut self.lines else { return };
+        if event.kind.is_provisional() && self.screen.is_behind() {
+            return lines.pass_over();
+        }
+        if let Some(line) = lines.missed() {
+            self.screen.line(line);
+        }
+        if let Some(line) = lines.event(event)
+            && self.screen.line(line) == Put::Joined
+        {
+            lines.joined();
+        }
     }
 
     fn fact(&self, fact: &Fact) {

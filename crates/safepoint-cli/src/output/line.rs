@@ -12,7 +12,7 @@ use serde::{
 };
 use serde_json::{Serializer as Json, Value, ser::Formatter};
 
-use super::is_obeyed;
+use super::{Text, is_obeyed};
 
 /// A line of JSON: an object, and texts in it that are written from where they are.
 #[derive(Clone, Debug)]
@@ -22,9 +22,15 @@ pub(crate) struct Line {
     texts: Vec<(&'static str, Words)>,
 }
 
-/// A text that is shared with whoever else has it.
+/// A text. Exhaustive: shared with whoever else has it, or a piece of something that is told piece by piece.
 #[derive(Clone)]
-struct Words(Arc<dyn Display + Send + Sync>);
+enum Words {
+    Shared(Arc<dyn Display + Send + Sync>),
+    Piece(Text),
+}
+
+/// What a line says of itself and not of its text.
+const OWN: [&str; 2] = ["seq", "at"];
 
 impl From<Value> for Line {
     fn from(fields: Value) -> Self {
@@ -34,10 +40,43 @@ impl From<Value> for Line {
 
 impl Line {
     /// The same with this text in the field of this name.
-    pub(crate) fn with(mut self, name: &'static str, text: impl Display + Send + Sync + 'static) -> Self {
-        self.texts.push((name, Words(Arc::new(text))));
+    pub(crate) fn with(self, name: &'static str, text: impl Display + Send + Sync + 'static) -> Self {
+        self.hold(name, Words::Shared(Arc::new(text)))
+    }
+
+    /// The same with this piece of a text, behind which the next one may be put while the line waits to be written.
+    pub(crate) fn saying(self, name: &'static str, piece: Text) -> Self {
+        self.hold(name, Words::Piece(piece))
+    }
+
+    fn hold(mut self, name: &'static str, words: Words) -> Self {
+        self.texts.push((name, words));
         self.texts.sort_by_key(|(name, _)| *name);
         self
+    }
+
+    /// Takes in a line that says more of the same, unless it were too much for one: it is told under what this one says of
+    /// itself. Gives back what it does not take.
+    pub(super) fn join(&mut self, more: Self) -> Option<Self> {
+        const MOST: usize = 64 << 10;
+        let is_joined = is_alike(&self.fields, &more.fields)
+            && match (self.texts.as_mut_slice(), more.texts.as_slice()) {
+                ([(name, Words::Piece(text))], [(other, Words::Piece(piece))]) if name == other => {
+                    text.join(piece.as_str(), MOST)
+                }
+                _ => false,
+            };
+        (!is_joined).then_some(more)
+    }
+
+    /// About what it takes while it waits, of that which nobody else has.
+    pub(super) fn bytes(&self) -> usize {
+        const FIELDS: usize = 1 << 10;
+        let pieces = self.texts.iter().map(|(_, words)| match words {
+            Words::Shared(_) => 0,
+            Words::Piece(text) => text.as_str().len(),
+        });
+        FIELDS + pieces.sum::<usize>()
     }
 
     /// The fields beside those texts.
@@ -76,7 +115,10 @@ impl Serialize for Line {
 
 impl Serialize for Words {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(&self.0)
+        match self {
+            Self::Shared(text) => serializer.collect_str(text),
+            Self::Piece(text) => serializer.serialize_str(text.as_str()),
+        }
     }
 }
 
@@ -84,6 +126,13 @@ impl fmt::Debug for Words {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Words").finish_non_exhaustive()
     }
+}
+
+/// Whether two lines say the same beside their texts.
+fn is_alike(one: &Value, other: &Value) -> bool {
+    let (Some(one), Some(other)) = (one.as_object(), other.as_object()) else { return false };
+    one.len() == other.len()
+        && one.iter().all(|(name, value)| OWN.contains(&name.as_str()) || other.get(name) == Some(value))
 }
 
 /// JSON escapes what is below a blank; the rest of what a terminal obeys stands only in its strings.

@@ -4,33 +4,28 @@
 //! - Where stdout and stderr are one terminal, everything is written in the order in which it was said.
 //! - Where they are not, what is for people is written at once: it does not wait behind a stdout that nobody reads.
 //! - Whoever hurries on a terminal does not wait for text that was said before: what of it is not shown is counted.
+//! - Text that waits takes little more than its own bytes; of what is told again at its end only so much waits (S12.4).
 //! - What stdout refuses first is what its reader is said to be; after that nothing is written to it.
 
 use std::sync::{
-    Arc, Mutex, MutexGuard, PoisonError,
+    Arc,
     atomic::{AtomicBool, Ordering},
-    mpsc,
 };
 
 use tokio::sync::watch;
 
-use super::{Piece, Stream, Unwritten, put};
+use super::{
+    Piece, Stream, Unwritten, put,
+    queue::{Put, Queue, Sent},
+};
 
 /// Writes to stdout and stderr.
 pub(crate) struct Printer {
-    /// None: no more is to be written.
-    pieces: Mutex<Option<mpsc::Sender<Sent>>>,
+    queue: Arc<Queue>,
     /// What stdout refused first.
     refused: watch::Receiver<Option<Unwritten>>,
     order: Order,
     hurries: Arc<AtomicBool>,
-}
-
-/// What comes to the thread.
-enum Sent {
-    Piece(Stream, Piece),
-    /// Nobody hurries any more.
-    Calm,
 }
 
 /// Whether the two outputs are seen together. Exhaustive: they are or they are not.
@@ -44,13 +39,14 @@ pub(crate) enum Order {
 
 impl Printer {
     pub(crate) fn start(order: Order) -> Self {
-        let (pieces, received) = mpsc::channel::<Sent>();
+        let queue = Arc::new(Queue::default());
+        let waiting = Arc::clone(&queue);
         let (tell, refused) = watch::channel(None);
         let hurries = Arc::new(AtomicBool::new(false));
         let hurried = Arc::clone(&hurries);
         std::thread::spawn(move || {
             let mut passed_over = 0;
-            for sent in received {
+            while let Some(sent) = waiting.take() {
                 let Sent::Piece(stream, piece) = sent else {
                     hurried.store(false, Ordering::Relaxed);
                     continue;
@@ -59,7 +55,7 @@ impl Printer {
                     && order == Order::Together
                     && hurried.load(Ordering::Relaxed)
                 {
-                    passed_over += text.len();
+                    passed_over += text.as_str().len();
                     continue;
                 }
                 if passed_over > 0 {
@@ -74,7 +70,7 @@ impl Printer {
                 tell_passed_over(passed_over);
             }
         });
-        Self { pieces: Mutex::new(Some(pieces)), refused, order, hurries }
+        Self { queue, refused, order, hurries }
     }
 
     /// A terminal is shown no text of a model, also none that waits here, until [`Self::calm`].
@@ -84,18 +80,25 @@ impl Printer {
 
     /// What is said from now on is shown.
     pub(crate) fn calm(&self) {
-        self.put_in(Sent::Calm);
+        self.queue.put(Sent::Calm);
     }
 
     /// For whoever reads stdout.
-    pub(crate) fn print(&self, piece: Piece) {
-        self.send(Stream::Out, piece);
+    pub(crate) fn print(&self, piece: Piece) -> Put {
+        self.queue.put(Sent::Piece(Stream::Out, piece))
+    }
+
+    /// Whether its reader is so slow that more of what is told again at its end is not to be printed now.
+    pub(crate) fn is_behind(&self) -> bool {
+        self.queue.is_behind()
     }
 
     /// For people.
     pub(crate) fn tell(&self, piece: Piece) {
         match self.order {
-            Order::Together => self.send(Stream::Err, piece),
+            Order::Together => {
+                self.queue.put(Sent::Piece(Stream::Err, piece));
+            }
             // Where nobody reads it, there is nobody to tell.
             Order::Apart => drop(put(Stream::Err, &piece)),
         }
@@ -124,25 +127,16 @@ impl Printer {
     /// Resolves when all of it is written, or nobody reads it any more: a reader that pauses loses nothing.
     pub(crate) fn written(&self) -> impl Future<Output = ()> + use<> {
         // The thread ends when there is no more to write, and with it goes the sender of `refused`.
-        drop(self.lock().take());
+        self.queue.close();
         let mut refused = self.refused.clone();
         async move { while refused.changed().await.is_ok() {} }
     }
+}
 
-    fn send(&self, stream: Stream, piece: Piece) {
-        self.put_in(Sent::Piece(stream, piece));
-    }
-
-    fn put_in(&self, sent: Sent) {
-        if let Some(pieces) = self.lock().as_ref()
-            && pieces.send(sent).is_err()
-        {
-            // It is being finished.
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<mpsc::Sender<Sent>>> {
-        self.pieces.lock().unwrap_or_else(PoisonError::into_inner)
+impl Drop for Printer {
+    /// What waits is written all the same.
+    fn drop(&mut self) {
+        self.queue.close();
     }
 }
 

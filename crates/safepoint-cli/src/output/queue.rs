@@ -1,0 +1,196 @@
+//! What waits for the thread that writes: in its order, and in as few pieces as may be.
+//!
+//! **Invariants**
+//! - What was put in is taken out in its order; neighbours of which one says more of the other's text are taken out as one.
+//! - Text that waits takes little more than its own bytes, however small the pieces were in which it came (S12.4).
+
+use std::{
+    collections::VecDeque,
+    sync::{Condvar, Mutex, MutexGuard, PoisonError},
+};
+
+use super::{Piece, Stream};
+
+/// What may wait before a reader is behind: of text that is told again at its end, it is then told how much it missed.
+const BEHIND: usize = 8 << 20;
+
+/// What comes to the thread.
+#[derive(Debug)]
+pub(super) enum Sent {
+    Piece(Stream, Piece),
+    /// Nobody hurries any more.
+    Calm,
+}
+
+/// How a piece was put in. Exhaustive: by itself, or as more of the one that was the last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Put {
+    Alone,
+    Joined,
+}
+
+/// Pieces between those that say something and the one thread that writes.
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    waiting: VecDeque<Sent>,
+    bytes: usize,
+    end: End,
+}
+
+/// Whether more may be put in. Exhaustive: it may or it may not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum End {
+    #[default]
+    Open,
+    Closed,
+}
+
+impl Queue {
+    /// Puts something in; it is dropped once the queue is closed.
+    pub(super) fn put(&self, sent: Sent) -> Put {
+        let mut state = self.lock();
+        if state.end == End::Closed {
+            return Put::Alone;
+        }
+        let sent = match (state.waiting.back_mut(), sent) {
+            (Some(Sent::Piece(stream, last)), Sent::Piece(other, piece)) if *stream == other => {
+                let before = last.bytes();
+                let left = last.join(piece);
+                let more = last.bytes() - before;
+                state.bytes += more;
+                let Some(piece) = left else { return Put::Joined };
+                Sent::Piece(other, piece)
+            }
+            (_, sent) => sent,
+        };
+        state.bytes += sent.bytes();
+        state.waiting.push_back(sent);
+        drop(state);
+        self.changed.notify_one();
+        Put::Alone
+    }
+
+    /// The next one; none once it is closed and all were taken. Blocks the thread.
+    pub(super) fn take(&self) -> Option<Sent> {
+        let mut state = self.lock();
+        loop {
+            if let Some(sent) = state.waiting.pop_front() {
+                state.bytes = state.bytes.saturating_sub(sent.bytes());
+                return Some(sent);
+            }
+            if state.end == End::Closed {
+                return None;
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Nothing more is put in.
+    pub(super) fn close(&self) {
+        self.lock().end = End::Closed;
+        self.changed.notify_one();
+    }
+
+    /// Whether as much waits as may.
+    pub(super) fn is_behind(&self) -> bool {
+        self.lock().bytes >= BEHIND
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Sent {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Piece(_, piece) => piece.bytes(),
+            Self::Calm => 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{
+        super::{Line, Text},
+        *,
+    };
+
+    fn said(text: &str) -> Sent {
+        Sent::Piece(Stream::Out, Piece::Said(Text::Shared(text.into())))
+    }
+
+    fn line(seq: u64, round: u64, text: &str) -> Sent {
+        let fields = json!({"type": "text_delta", "seq": seq, "round": round});
+        Sent::Piece(Stream::Out, Piece::Line(Line::from(fields).saying("text", Text::Shared(text.into()))))
+    }
+
+    /// What is taken out of it once all of this was put in.
+    fn through(all: Vec<Sent>) -> Vec<String> {
+        let queue = Queue::default();
+        for sent in all {
+            queue.put(sent);
+        }
+        queue.close();
+        let taken = std::iter::from_fn(|| queue.take()).map(|sent| match sent {
+            Sent::Piece(stream, piece) => {
+                let mut out = Vec::new();
+                piece.write_to(&mut out, stream).unwrap();
+                String::from_utf8(out).unwrap()
+            }
+            Sent::Calm => "calm".to_owned(),
+        });
+        let taken: Vec<String> = taken.collect();
+        assert_eq!(queue.lock().bytes, 0);
+        taken
+    }
+
+    /// S12.4: text that waits behind text is one piece with it; nothing changes its place.
+    #[test]
+    fn text_that_waits_is_joined_and_keeps_its_place() {
+        let words = || Sent::Piece(Stream::Out, Piece::Words("\n".into()));
+        assert_eq!(
+            through(vec![said("a"), said("b"), words(), said("c"), Sent::Calm, said("d")]),
+            ["ab", "\n", "c", "calm", "d"]
+        );
+        assert_eq!(
+            through(vec![line(0, 1, "a"), line(1, 1, "b"), line(1, 2, "c")]),
+            [
+                "{\"round\":1,\"seq\":0,\"text\":\"ab\",\"type\":\"text_delta\"}\n",
+                "{\"round\":2,\"seq\":1,\"text\":\"c\",\"type\":\"text_delta\"}\n"
+            ]
+        );
+    }
+
+    /// S12.4: what is joined stays a piece that can be written and dropped.
+    #[test]
+    fn no_piece_grows_without_end() {
+        let piece = "x".repeat(1000);
+        let taken = through((0..1000).map(|_| said(&piece)).collect());
+        assert!(taken.len() > 100 && taken.iter().all(|piece| piece.len() <= 4 << 10), "{}", taken.len());
+        assert_eq!(taken.concat().len(), 1_000_000);
+    }
+
+    /// S12.4: a reader is behind once so much waits, and not any more once it has read.
+    #[test]
+    fn a_reader_that_does_not_read_is_behind() {
+        let queue = Queue::default();
+        while !queue.is_behind() {
+            queue.put(said(&"x".repeat(100_000)));
+        }
+        let waits: usize = queue.lock().waiting.iter().map(Sent::bytes).sum();
+        assert!((BEHIND..BEHIND + 200_000).contains(&waits), "{waits}");
+        drop(queue.take());
+        drop(queue.take());
+        assert!(!queue.is_behind());
+    }
+}

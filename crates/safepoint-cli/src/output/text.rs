@@ -1,0 +1,40 @@
+//! A text of somebody else's while it waits to be written.
+
+use std::{
+    fmt::{self, Display},
+    sync::Arc,
+};
+
+/// A text: shared with whoever else has it, or put together of several that waited.
+#[derive(Clone, Debug)]
+pub(crate) enum Text {
+    Shared(Arc<str>),
+    PutTogether(String),
+}
+
+impl Text {
+    pub(super) fn as_str(&self) -> &str {
+        match self {
+            Self::Shared(text) => text,
+            Self::PutTogether(text) => text,
+        }
+    }
+
+    /// Takes this behind what is there. False, and nothing is changed, if it would be longer than `most`.
+    pub(super) fn join(&mut self, more: &str, most: usize) -> bool {
+        if self.as_str().len() + more.len() > most {
+            return false;
+        }
+        match self {
+            Self::Shared(text) => *self = Self::PutTogether([&**text, more].concat()),
+            Self::PutTogether(text) => text.push_str(more),
+        }
+        true
+    }
+}
+
+impl Display for Text {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
