@@ -25,6 +25,8 @@ use crate::{Practice, safepoint, signal};
 const MIB: u64 = 1 << 20;
 /// The default of the limit on a model's output.
 const LIMIT: u64 = 16 * MIB;
+/// The most memory that a flood may take.
+const MOST: u64 = LIMIT + 32 * MIB;
 
 /// Waits for the end of a process: how it ended, and the most memory that it had.
 fn ended(mut child: Child) -> (ExitStatus, u64) {
@@ -57,7 +59,6 @@ fn asked(url: &str, wire: &str, more: &[&str]) -> Command {
 /// takes no more memory than the limit and 32 MiB; it ends by the limit, and what is stored is no larger either.
 #[test]
 fn a_flood_takes_no_more_memory_than_its_limit() {
-    const MOST: u64 = LIMIT + 32 * MIB;
     const STOPPED: i32 = 10;
     let runtime = Runtime::new().unwrap();
     let practice = Practice::start(r#"{"replies": [{"text": "ok"}]}"#);
@@ -102,28 +103,46 @@ fn a_flood_takes_no_more_memory_than_its_limit() {
 }
 
 /// S12.4, S12.1: an agent of somebody else that says little at a time, and that without end, is stopped by the limit too, over either
-/// wire: all that it says about one piece of work counts together, and the stop names the limit.
+/// wire, shown as text or as lines: all that it says about one piece of work counts together, the stop names the limit, and the
+/// program takes no more memory than the limit and 32 MiB.
 #[test]
 fn a_flood_of_small_words_of_a_peer_is_ended_by_the_limit() {
     const STOPPED: i32 = 10;
     const PIECE: usize = 16 << 10;
     let runtime = Runtime::new().unwrap();
+    let peer = |pieces: usize| {
+        let said = std::iter::repeat_n(Step::Say("x".repeat(PIECE)), pieces);
+        runtime.block_on(async { A2aServer::start(Manners::honest(a2a::Wire::V1).plan(said)).unwrap() })
+    };
     let pieces = usize::try_from(LIMIT + 8 * MIB).unwrap() / PIECE;
-    let said = std::iter::repeat_n(Step::Say("x".repeat(PIECE)), pieces);
-    let peer =
-        runtime.block_on(async { A2aServer::start(Manners::honest(a2a::Wire::V1).plan(said)).unwrap() });
+    let (brief, endless) = (peer(1), peer(pieces));
+    let at = |peer: &A2aServer| format!("a2a:{}", peer.url());
     let agent = format!("acp:exec '{}' --exact {IS_AN_AGENT}", std::env::current_exe().unwrap().display());
-    for backend in [format!("a2a:{}", peer.url()), agent] {
-        let mut lines = tempfile::tempfile().unwrap();
-        let mut run = safepoint(&["run", "gush", "--json", "--backend", &backend]);
-        run.env(acp::ASKED, acp::Manners::default().to_json()).stderr(Stdio::null());
-        let (status, most) = ended(run.stdout(lines.try_clone().unwrap()).spawn().unwrap());
-        let outcome = last(&mut lines);
-        let reason = &outcome["reason"];
-        println!("{backend}: {} MiB", most / MIB);
-        assert_eq!((status.code(), &reason["code"]), (Some(STOPPED), &"output_bytes".into()), "{outcome}");
-        assert!(reason["text"].to_string().contains(&format!("said more than {LIMIT} bytes")), "{reason}");
+    let (mut measured, mut most_of_all) = (Vec::new(), 0);
+    for (usual, backend) in [(at(&brief), at(&endless)), (agent.clone(), agent)] {
+        for (lines, more) in [(true, &["--json"][..]), (false, &[])] {
+            let run = |word: &str, backend: &str| {
+                let (out, err) = (tempfile::tempfile().unwrap(), tempfile::tempfile().unwrap());
+                let mut run = safepoint(&[&["run", word, "--backend", backend][..], more].concat());
+                run.env(acp::ASKED, acp::Manners::default().to_json());
+                run.stdout(out.try_clone().unwrap()).stderr(err.try_clone().unwrap());
+                let (status, most) = ended(run.spawn().unwrap());
+                (status.code(), most, if lines { out } else { err })
+            };
+            let (code, usual, _) = run("say little", &usual);
+            assert_eq!(code, Some(0), "{backend}");
+            let (code, most, mut told) = run("gush", &backend);
+            let took = most.saturating_sub(usual);
+            measured.push(format!("{backend}, {more:?}: {} MiB beside {}", took / MIB, usual / MIB));
+            assert_eq!(code, Some(STOPPED), "{backend}");
+            let why = if lines { last(&mut told)["reason"].to_string() } else { all(&mut told) };
+            assert!(why.contains("output_bytes") || !lines, "{why}");
+            assert!(why.contains(&format!("said more than {LIMIT} bytes")), "{why}");
+            most_of_all = most_of_all.max(took);
+        }
     }
+    println!("{measured:#?}");
+    assert!(most_of_all <= MOST, "{measured:#?}");
 }
 
 const IS_AN_AGENT: &str = "cli::floods::this_program_is_an_agent_when_it_is_asked_to_be --nocapture";
@@ -135,11 +154,17 @@ fn this_program_is_an_agent_when_it_is_asked_to_be() {
     assert!(std::env::var(acp::ASKED).is_err(), "an agent never returns");
 }
 
+/// What stands in a file.
+fn all(file: &mut File) -> String {
+    let mut text = String::new();
+    file.rewind().unwrap();
+    file.read_to_string(&mut text).unwrap();
+    text
+}
+
 /// What stands in the last line.
 fn last(lines: &mut File) -> Value {
-    let mut text = String::new();
-    lines.rewind().unwrap();
-    lines.read_to_string(&mut text).unwrap();
+    let text = all(lines);
     serde_json::from_str(text.lines().last().unwrap_or_default()).unwrap_or_default()
 }
 
