@@ -165,7 +165,7 @@ impl Acp {
     }
 
     /// Sets how long a stop may take in all: half of it the agent has to end its turn by itself, then its process is
-    /// ended, politely first: by the end of its input, SIGTERM, and SIGKILL. Default: 2 s.
+    /// ended, politely first: by the end of its input, SIGINT and soon SIGTERM, and SIGKILL. Default: 2 s.
     #[must_use]
     pub fn stop_within(mut self, limit: Duration) -> Self {
         self.spec = self.spec.stop_within(limit);
@@ -211,8 +211,8 @@ impl Acp {
         let output = Output::Pipe { errors: limits::ERROR_BYTES };
         let mut command = CommandSpec::new(program).args(args).cwd(folder).stdin(Stdin::Pipe).output(output);
         command.label = format!("ACP agent {}", self.spec.name);
-        // SIGINT is what ends a turn at a terminal; what is to end gets SIGTERM.
-        command.ladder.interrupt = Duration::ZERO;
+        // What is to end is not left long with SIGINT, which at a terminal ends a turn.
+        command.ladder.interrupt = command.ladder.terminate / limits::INTERRUPT_SHARE;
         command.env.clone_from(env);
         command.environment.clone_from(environment);
         command

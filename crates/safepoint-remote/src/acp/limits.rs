@@ -18,6 +18,8 @@ pub(super) const LOOKS: Duration = Duration::from_secs(1);
 pub(super) const EXIT: Duration = Duration::from_millis(500);
 /// The share of a stop that this may take of an agent which has answered, and so knows that it is to end: one part in this many.
 pub(super) const EXIT_SHARE: u32 = 20;
+/// The share of the time for SIGTERM that SIGINT has before it: one part in this many.
+pub(super) const INTERRUPT_SHARE: u32 = 24;
 /// How long the ladder of an agent that nobody stopped, and that did not end by itself, may take in all.
 pub(super) const LADDER: Duration = Duration::from_secs(2);
 /// How long what an agent wrote before its end may still be read.

@@ -30,7 +30,7 @@ async fn the_word_cancelled_is_not_the_end_of_the_work() {
         "{call:?}"
     );
     let ended = running.end().await;
-    ended.confirmed("it said `cancelled`; its process was ended by SIGTERM");
+    ended.confirmed("it said `cancelled`; its process was ended by SIGINT");
     let row = ended.remote();
     let took = row.heard_at.unwrap().duration_since(row.asked_at.unwrap());
     assert!(took.as_millis() > 100, "{took}: it was heard of when its processes had ended");
@@ -61,7 +61,7 @@ async fn a_deaf_agent_is_ended_within_the_grace() {
     let outcome = running.handle.done().await;
     assert!(asked.elapsed() > std::time::Duration::from_secs(2), "it had more than its own time");
     assert_eq!(outcome.receipt().stop.as_ref().unwrap().escalated, safepoint::receipt::Escalated::No);
-    running.end().await.confirmed("it said nothing to that; its process was ended by SIGTERM");
+    running.end().await.confirmed("it said nothing to that; its process was ended by SIGINT");
 }
 
 /// S10.65: what an agent leaves in the background ends with its turn, and is listed, whoever ended it.

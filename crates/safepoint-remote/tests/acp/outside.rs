@@ -89,7 +89,7 @@ async fn at_the_word_of_an_agent_that_works_with_others_its_caller_is_told() {
     assert_eq!(place.alive(), [0; 0]);
     named(&ended, &hub);
     assert!(
-        ended.remote().word.contains("its process was ended by SIGTERM, SIGKILL"),
+        ended.remote().word.contains("its process was ended by SIGINT, SIGTERM, SIGKILL"),
         "{:?}",
         ended.remote()
     );

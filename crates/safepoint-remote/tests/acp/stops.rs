@@ -34,7 +34,7 @@ async fn a_deaf_agent_is_ended_with_its_process() {
     let mut running = run(stubborn, "deaf");
     running.says("working").await;
     let (ended, _) = running.stop().await;
-    ended.confirmed("it said nothing to that; its process was ended by SIGTERM");
+    ended.confirmed("it said nothing to that; its process was ended by SIGINT");
     assert_eq!(place.received("session/cancel").len(), 1, "it was asked first");
 }
 
@@ -132,5 +132,5 @@ async fn a_stubborn_agent_is_ended_after_its_work() {
     let ended = run(stubborn, "say done").end().await;
     assert_eq!(ended.answer(), "done");
     // On a busy machine the next step of the ladder may come before it is gone.
-    assert_eq!(ended.call().processes[0].signals[0], "SIGTERM");
+    assert_eq!(ended.call().processes[0].signals[0], "SIGINT");
 }
