@@ -8,10 +8,5 @@
 #[cfg(test)]
 mod explored;
 mod ids;
-#[path = "../../safepoint/src/mailbox.rs"]
-mod mailbox;
 mod session;
-#[path = "../../safepoint/src/sync.rs"]
 mod sync;
-#[path = "../../safepoint/src/told.rs"]
-mod told;

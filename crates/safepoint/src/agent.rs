@@ -5,7 +5,6 @@ use std::{error::Error as StdError, fmt, sync::Arc};
 use crate::{
     answer::Form,
     approval::{Approvals, Decision, OnUnknown, Rule},
-    callback::Foreign,
     child::Child,
     claim::Desk,
     conductor::Start,
@@ -23,6 +22,7 @@ use crate::{
     run::Run,
     secret::{Cleaned, Secrets},
     shared::Place,
+    sync::callback::Foreign,
     tool::Tool,
     toolset::{Toolset, Work},
     usage::Price,

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    callback::{self, Panicked},
     ids::{ApprovalId, CallId, Path},
+    sync::callback::{self, Panicked},
 };
 
 mod bound;

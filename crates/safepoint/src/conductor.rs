@@ -15,7 +15,6 @@ use safepoint_scope::{Actor, Code, Demand, Dropper, Reason, Scope, StopHandle, S
 use crate::{
     agent::Definition,
     approval::Decision,
-    callback,
     claim::{Claim, Desk},
     event::{ErrorReport, EventKind, Fact},
     executor::Board,
@@ -24,12 +23,12 @@ use crate::{
     ids::{ApprovalId, CallId},
     log::{self, Log, LogError, Recorded},
     machine::{Bounds, Due, Machine},
-    mailbox::Received,
     message::UserMessage,
     model::Talk,
     outcome::{LastWords, Persisted},
     receipt::{CallReport, Ending, Receipt},
     shared::{Msg, Parking, Shared},
+    sync::{callback, mailbox::Received},
 };
 
 mod approvals;

@@ -15,12 +15,12 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::{
-    callback::{self, Guarded},
     ids::CallId,
     limits::{Limits, after},
     log::Recorded,
     receipt::{CleanupEnd, CleanupReport},
     spans,
+    sync::callback::{self, Guarded},
     tool::{Cx, OnStop, Threading, Tool, ToolResult, ToolSpec},
 };
 

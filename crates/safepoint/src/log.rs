@@ -1,19 +1,16 @@
 //! Where facts are recorded. Only a recorded fact changes state, and only a log makes one.
 
-use std::{
-    collections::HashMap,
-    error::Error as StdError,
-    fmt,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, error::Error as StdError, fmt, sync::Arc, time::Duration};
 
 use futures_core::future::BoxFuture;
 
 use crate::{
-    callback::{self, Panicked},
     event::Fact,
     ids::{Path, SteerId},
+    sync::{
+        Mutex,
+        callback::{self, Panicked},
+    },
 };
 
 /// One line of a journal: a fact, and the run of the tree that it belongs to.
@@ -211,7 +208,7 @@ pub struct MemoryLog {
 
 impl Log for MemoryLog {
     fn append(&self, record: Record) -> BoxFuture<'_, Result<u64, LogError>> {
-        let mut records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut records = self.records.lock();
         records.push(record);
         let place = records.len() as u64 - 1;
         drop(records);
@@ -219,7 +216,7 @@ impl Log for MemoryLog {
     }
 
     fn read(&self) -> BoxFuture<'_, Result<Vec<Record>, LogError>> {
-        let records = self.records.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let records = self.records.lock().clone();
         Box::pin(std::future::ready(Ok(records)))
     }
 }

@@ -1,13 +1,10 @@
 //! How long stops take, by the phase in which they were asked (S11.2). Derived from receipts, so it never lies about
 //! a run that it did not see.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::BTreeMap, time::Duration};
 
 use crate::receipt::Receipt;
+use crate::sync::Mutex;
 
 /// Upper bounds of the histogram's buckets, in microseconds; the last bucket has none.
 pub const BUCKETS_MICROS: [u64; 12] =
@@ -53,7 +50,7 @@ impl StopTimes {
     /// A copy of what has been seen so far.
     #[must_use]
     pub fn snapshot(&self) -> BTreeMap<String, PhaseTimes> {
-        self.phases.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.phases.lock().clone()
     }
 
     pub(crate) fn note(&self, receipt: &Receipt) {
@@ -69,7 +66,7 @@ impl StopTimes {
     fn with(&self, receipt: &Receipt, note: impl FnOnce(&mut PhaseTimes, jiff::Timestamp)) {
         // Only what a stop really ended: a run that was done first is not a stop (I6).
         if let (crate::receipt::Ending::Stopped, Some(stop)) = (receipt.ending, &receipt.stop) {
-            let mut phases = self.phases.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut phases = self.phases.lock();
             note(phases.entry(stop.phase.clone()).or_default(), stop.requested_at);
         }
     }

@@ -20,12 +20,12 @@ use crate::{
     event::Events,
     ids::{ApprovalId, CallId, Path, RunId, SteerId},
     log::Log,
-    mailbox::Received,
     outcome::Outcome,
     receipt::Quiet,
     shared::{Always, Closings, DecideError, Msg, Place, Put, Shared},
     spans,
     steer::{Steer, Steering, TakenBack},
+    sync::mailbox::Received,
 };
 
 /// A run: await it for its outcome. Dropping it asks `Now` and returns; its settling goes on while the tokio runtime

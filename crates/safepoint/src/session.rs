@@ -19,7 +19,7 @@
 use std::{
     fmt,
     ops::Deref,
-    sync::{Arc, Mutex, OnceLock, PoisonError},
+    sync::{Arc, OnceLock},
     time::Duration,
 };
 
@@ -27,11 +27,11 @@ use safepoint_scope::{Code, Reason, Scope};
 use tokio::sync::{Notify, oneshot};
 
 use crate::{
-    callback::Foreign,
     event::{Events, Feed},
     history::History,
     ids::Path,
     steer::{Steer, Steering},
+    sync::{Mutex, callback::Foreign},
 };
 
 mod asking;
@@ -310,7 +310,7 @@ impl<T: Item> SessionHandle<T> {
     /// The turn at work.
     #[must_use]
     pub fn turn(&self) -> Option<TurnView> {
-        self.shared.view.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.shared.view.lock().clone()
     }
 
     /// The session's events from the first on; the last is [`SessionEvent::Ended`].

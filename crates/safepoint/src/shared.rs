@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{Arc, OnceLock},
 };
 
 use safepoint_scope::{Asked, Link, Scope, StopHandle, StopRequest};
@@ -16,11 +16,14 @@ use crate::{
     hook::{HookAnswer, HookKey},
     ids::{ApprovalId, CallId, Path, RunId, SteerId},
     limits::Limits,
-    mailbox::{Gone, Mailbox, Received},
     model::ModelError,
     outcome::Outcome,
     receipt::{ChildReport, CleanupReport, ProcessReport, Quiet, RemoteReport, WorkKind},
     steer::{Steer, TakenBack},
+    sync::{
+        Mutex,
+        mailbox::{Gone, Mailbox, Received},
+    },
     tool::Asks,
 };
 
@@ -185,10 +188,6 @@ fn relay(
     }))
 }
 
-fn lock<T>(held: &Mutex<T>) -> MutexGuard<'_, T> {
-    held.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Shared {
     /// A run at the root of its tree, or one that is taken up again without its parent.
     pub(crate) fn new(place: Place, limits: &Limits) -> (Arc<Self>, Received<Msg>) {
@@ -210,7 +209,7 @@ impl Shared {
     pub(crate) fn nest(&self, call: &CallId, within: &Scope, child: &Child) -> (Arc<Self>, Received<Msg>) {
         let (scope, stop) = within.child_run(child.link());
         let path = self.path.of(call);
-        let before = lock(&self.children).get(call).map(|child| child.run.clone());
+        let before = self.children.lock().get(call).map(|child| child.run.clone());
         let run = before.or_else(|| self.tree.run_at(&path)).unwrap_or_else(RunId::fresh);
         let limits = &child.def().limits;
         let kept = self
@@ -227,7 +226,7 @@ impl Shared {
         let tree = Arc::clone(&self.tree);
         let ground = Ground { kind: child.kind(), waits, scope, stop, tree, nesting };
         let (shared, mailbox) = Self::with(Place::of(run, path), ground, feeds);
-        lock(&self.children).insert(call.clone(), Arc::clone(&shared));
+        self.children.lock().insert(call.clone(), Arc::clone(&shared));
         (shared, mailbox)
     }
 
@@ -264,14 +263,14 @@ impl Shared {
         }
         // A background run stands among what its family holds.
         let attached = |child: &&Arc<Self>| child.kind == WorkKind::Child;
-        let children: Vec<_> = lock(&self.children).values().filter(attached).cloned().collect();
+        let children: Vec<_> = self.children.lock().values().filter(attached).cloned().collect();
         alive.extend(children.iter().flat_map(|child| child.alive()));
         alive
     }
 
     /// All child runs that were begun, in the order of their calls' names.
     pub(crate) fn children(&self) -> Vec<Arc<Self>> {
-        lock(&self.children).values().cloned().collect()
+        self.children.lock().values().cloned().collect()
     }
 
     /// Whether a run below this tree's root waits for this answer, and is alive.
@@ -280,7 +279,7 @@ impl Shared {
     }
 
     pub(crate) fn child_at(&self, call: &CallId) -> Option<Arc<Self>> {
-        lock(&self.children).get(call).cloned()
+        self.children.lock().get(call).cloned()
     }
 
     /// The background runs below that are not quiet, at any depth.
@@ -298,7 +297,7 @@ impl Shared {
 
     /// The runs that are the work of these calls.
     pub(crate) fn children_of(&self, calls: &HashSet<CallId>) -> Vec<Arc<Self>> {
-        let children = lock(&self.children);
+        let children = self.children.lock();
         calls.iter().filter_map(|call| children.get(call).cloned()).collect()
     }
 
@@ -357,13 +356,13 @@ impl Shared {
     }
 
     pub(crate) fn stop_call(&self, id: &CallId, request: StopRequest) -> Option<Asked> {
-        let handle = self.calls.lock().unwrap_or_else(PoisonError::into_inner).get(id).cloned()?;
+        let handle = self.calls.lock().get(id).cloned()?;
         let asked = handle.stop(request);
         self.post(Msg::Look);
         Some(asked)
     }
 
     pub(crate) fn name_call(&self, id: CallId, stop: StopHandle) {
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner).insert(id, stop);
+        self.calls.lock().insert(id, stop);
     }
 }

@@ -39,9 +39,6 @@ const APART: [&str; 3] = ["safepoint-models", "safepoint-tools", "safepoint-stor
 /// The engine's modules in reading order: each may use those before it. A new module takes its place here.
 const MODULES: &[&str] = &[
     "sync",
-    "mailbox",
-    "told",
-    "callback",
     "claim",
     "ids",
     "json",

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 use super::{block_on, explore, thread};
-use crate::{
+use crate::sync::{
     mailbox::{Mailbox, Received},
     told::Told,
 };

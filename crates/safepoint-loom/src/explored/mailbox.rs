@@ -3,7 +3,7 @@
 use tokio::sync::oneshot;
 
 use super::{block_on, explore, thread};
-use crate::mailbox::{Gone, Mailbox};
+use crate::sync::mailbox::{Gone, Mailbox};
 
 /// S12.30, S6.12: somebody asks as whoever would answer goes, and holds a mailbox of his own all the while: he has an answer,
 /// or hears that there is none. He never waits for ever.

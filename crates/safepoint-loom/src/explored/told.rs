@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{block_on, explore, thread};
-use crate::told::Told;
+use crate::sync::told::Told;
 
 /// S6.2: whatever is told as somebody begins to wait is seen, by each of those who wait.
 #[test]

@@ -13,7 +13,7 @@ use super::{
 use crate::{
     explored::{block_on, explore},
     ids::ItemId,
-    mailbox::Received,
+    sync::mailbox::Received,
 };
 
 /// The owner in small: it hears what came, and once it is over what was accepted a moment before; then its mail goes.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{ids::ItemId, told::Told};
+use crate::{ids::ItemId, sync::told::Told};
 
 pub(crate) trait Item {}
 

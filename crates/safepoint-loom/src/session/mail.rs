@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 use super::item::Slip;
-use crate::mailbox::{self, Received};
+use crate::sync::mailbox::{self, Received};
 
 pub(crate) enum Mail<T> {
     Push { item: T, slip: Arc<Slip<T>> },

@@ -3,7 +3,7 @@
 //! **Invariants**: the work begins at most once, and not after a stop took effect; the first end counts, and none after
 //! the settling; the native stop is taken once, and not after the work has ended.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use safepoint_scope::{Effect, Hold, Reason, SafePoints, Stop};
@@ -13,13 +13,13 @@ use tokio::{runtime, sync::Notify, time::Instant};
 use super::{BackendSpec, End, Task, TooLate};
 use crate::{
     approval::OnUnknown,
-    callback,
     event::{EventKind, Fact},
     history::{Entry, History},
     ids::CallId,
     limits::{Limits, millis},
     receipt::{Grade, TookEffect, WorkKind},
     shared::{Place, Shared},
+    sync::{Mutex, MutexGuard, callback},
     tool::EffectClass,
 };
 
@@ -284,7 +284,7 @@ impl Cell {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

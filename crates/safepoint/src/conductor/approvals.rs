@@ -11,7 +11,6 @@ use crate::{
     approval::{
         self, ApprovalRequest, Approvals, Approver, Decision, OnUnknown, Question, Ruled, Ruling, Unanswered,
     },
-    callback::{Foreign, Panicked},
     event::Fact,
     executor,
     ids::{ApprovalId, CallId},
@@ -19,6 +18,7 @@ use crate::{
     message::ToolCall,
     receipt::{CallStatus, RemoteReport, WorkKind},
     shared::{Closing, DecideError, Decided, Msg},
+    sync::callback::{Foreign, Panicked},
     tool::Asks,
     toolset::{self, Misfit},
 };

@@ -20,19 +20,18 @@ use super::{
 use crate::{
     agent::Definition,
     approval::ApprovalRequest,
-    callback,
     child::Child,
     event::Fact,
     executor::{self, Ending, RunCall},
     ids::{ApprovalId, CallId},
     log::Log,
     machine::{Call, Questions, Step},
-    mailbox::Received,
     message::{ToolCall, UserMessage},
     model::OnCut,
     receipt::{CallStatus, ChildReport, Effect, Quiet, Receipt, StoppedBy, WorkKind},
     shared::{Decided, Msg, Parking, Shared},
     spans,
+    sync::{callback, mailbox::Received},
     usage::Usage,
 };
 

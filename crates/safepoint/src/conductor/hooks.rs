@@ -7,12 +7,12 @@ use tokio::time::timeout;
 
 use super::{Broken, Conductor, word::Word};
 use crate::{
-    callback::{self, Foreign, Panicked},
     executor,
     hook::{HookAnswer, HookKey, HookOf, Hooked, Hooks, Verdict, Work},
     machine::{Machine, Step},
     receipt::CallStatus,
     shared::Msg,
+    sync::callback::{self, Foreign, Panicked},
 };
 
 /// What is said for a hook's performer that did not live to say it.

@@ -15,7 +15,6 @@ use crate::{
         self, Approval, ApprovalRequest, Approvals, Approver, Decision, Question, Rule, Ruled, Ruling,
         Unanswered,
     },
-    callback::Panicked,
     event::EventKind,
     executor::{Ends, Reply},
     history::note,
@@ -23,6 +22,7 @@ use crate::{
     machine::{Machine, Step},
     receipt::{Permission, Policy, RuledReport},
     shared::{Closing, DecideError},
+    sync::callback::Panicked,
     tool::{Asks, Unruled},
 };
 

@@ -5,7 +5,7 @@ use std::task::Poll;
 use futures_util::future::poll_fn;
 
 use super::{Broken, Conductor};
-use crate::{callback::Panicked, shared::Msg};
+use crate::{shared::Msg, sync::callback::Panicked};
 
 impl Conductor {
     /// Parks until something happens: a message, a change of what is demanded, or a time that is over.

@@ -1,6 +1,6 @@
 //! Model calls: announced, permitted, streamed by a performer, and cut where they must be.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use safepoint_scope::{Code, Effect, SafePoints, Task};
@@ -10,12 +10,11 @@ use tracing::{Instrument as _, Span};
 use super::{
     Broken, Conductor,
     model_errors::{endless, filtered, report, too_long},
-    page::{Hand, Page, Pen, Shown, lock, perform},
+    page::{Hand, Page, Pen, Shown, perform},
     window::Summing,
 };
 use crate::{
     agent::AnswerOf,
-    callback,
     draft::{Asked, Bounds, Draft, Room, Sent},
     event::{Fact, Wholeness},
     hook::{HookOf, HookedMessage},
@@ -23,6 +22,7 @@ use crate::{
     model::{Finish, ModelError, ModelErrorKind, OnCut},
     receipt::{ModelReport, ModelState},
     spans,
+    sync::{Mutex, callback},
     usage::Usage,
 };
 
@@ -153,7 +153,7 @@ impl Conductor {
 
     /// Reads the cut exchange on, for its bill alone and for a bounded time; the run is not quiet before.
     fn drain(&mut self, mut streaming: Streaming) {
-        lock(&streaming.pen).hand = Hand::Clerk;
+        streaming.pen.lock().hand = Hand::Clerk;
         let bound = self.def.limits.drain;
         if let Some(mut task) = streaming.task.take() {
             drop(self.scope.spawn("draining for the bill", async move {
@@ -168,7 +168,7 @@ impl Conductor {
     /// The bill of a call that was read on: what it used, and whether its end was reached.
     pub(super) fn drained(&mut self) -> Option<(Usage, ModelState)> {
         let streaming = self.draining.take()?;
-        let pen = lock(&streaming.pen);
+        let pen = streaming.pen.lock();
         let state = if pen.draft.finish().is_some() { ModelState::Completed } else { ModelState::Closed };
         Some((pen.draft.usage(), state))
     }
@@ -183,16 +183,16 @@ impl Conductor {
 
     pub(super) async fn model_ended(&mut self, round: u32, error: Option<ModelError>) -> Result<(), Broken> {
         // One that said too much is cut by the stop that was asked because of it, also where its end came with the excess.
-        let is_whole = |streaming: &Streaming| lock(&streaming.pen).draft.room() == Room::Left;
+        let is_whole = |streaming: &Streaming| streaming.pen.lock().draft.room() == Room::Left;
         let ended = self.streaming.take_if(|streaming| streaming.round == round && is_whole(streaming));
         let Some(mut streaming) = ended else { return Ok(()) };
         if error.is_some() {
             self.part(&mut streaming);
         }
         if error.as_ref().is_some_and(|error| error.kind() == ModelErrorKind::Unreachable) {
-            lock(&streaming.pen).draft.never_left();
+            streaming.pen.lock().draft.never_left();
         }
-        let finish = lock(&streaming.pen).draft.finish().cloned();
+        let finish = streaming.pen.lock().draft.finish().cloned();
         let (whole, state) = match (error, finish) {
             (Some(error), _) => (Wholeness::Failed(report(&error)), ModelState::Closed),
             (None, Some(Finish::Length)) => (Wholeness::Failed(too_long()), ModelState::Completed),
@@ -210,7 +210,7 @@ impl Conductor {
         state: ModelState,
     ) -> Result<(), Broken> {
         let (message, usage, state, model, retries, calls_left_out) = {
-            let mut pen = lock(&streaming.pen);
+            let mut pen = streaming.pen.lock();
             pen.hand = Hand::Nobody;
             let state = if pen.draft.sent() == Sent::No { ModelState::NeverSent } else { state };
             let model =

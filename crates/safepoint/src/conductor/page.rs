@@ -3,7 +3,7 @@
 //! **Invariants**: nothing of a message is shown after it was cut, and nothing that there is no room for; between two
 //! deltas the performer gives way.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use safepoint_scope::{Permit, Scope};
 
@@ -20,6 +20,7 @@ use crate::{
     outcome::LastWords,
     receipt::RetryReport,
     shared::{Msg, Shared},
+    sync::Mutex,
 };
 
 /// The draft, and whether it may still be written: taken away when the call is cut, so that a chunk that arrives a
@@ -101,7 +102,7 @@ async fn read(mut reply: Reply, page: &Page, (on_cut, scope): (OnCut, &Scope)) -
 impl Page {
     /// Writes one delta, and says whether there is room for more.
     fn write(&self, delta: Delta) -> Room {
-        let mut pen = lock(&self.pen);
+        let mut pen = self.pen.lock();
         match (pen.hand, &delta) {
             (Hand::Performer, _) => {}
             // What arrives after the cut is fenced; only the bill is written down.
@@ -131,7 +132,7 @@ impl Page {
 
     /// The decoder has counted more than may be.
     fn spent(&self) {
-        let mut pen = lock(&self.pen);
+        let mut pen = self.pen.lock();
         let before = pen.draft.room();
         pen.draft.spent();
         drop(pen);
@@ -159,8 +160,4 @@ impl Page {
             Delta::Sent | Delta::Opened | Delta::Sealed(_) | Delta::CallReady(_) | Delta::Ended(_) => None,
         }
     }
-}
-
-pub(super) fn lock(pen: &Mutex<Pen>) -> MutexGuard<'_, Pen> {
-    pen.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -17,10 +17,10 @@ use crate::{
     executor::{self, Ending as CallEnding},
     ids::{CallId, Path},
     limits::Limits,
-    mailbox::Mailbox,
     outcome::Outcome,
     receipt::{CallStatus, ChildReport, Effect, Quiet, StoppedBy, WorkKind},
     shared::{Msg, Parking, Waits},
+    sync::mailbox::Mailbox,
 };
 
 /// The way up.

@@ -15,7 +15,6 @@ use super::{
 };
 use crate::{
     agent::AnswerOf,
-    callback::Panicked,
     event::{EventKind, Fact},
     ids::ApprovalId,
     limits::{after, millis},
@@ -24,6 +23,7 @@ use crate::{
     outcome::{Answer, Ended, LastWords, Outcome, Persisted, RunError, Stopped, Waiting},
     receipt::{Ending, Quiet, Receipt, StoppedBy},
     spans,
+    sync::callback::Panicked,
     usage::Usage,
 };
 

@@ -4,16 +4,14 @@
 //! dropped, oldest first, and a reader that was behind them is told how many it missed. What a child run shows is
 //! shown above in the same order; locks are taken upwards only.
 
-use std::{
-    collections::VecDeque,
-    fmt,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{collections::VecDeque, fmt, sync::Arc};
 
 use jiff::Timestamp;
 use tokio::sync::Notify;
 
 use super::{Event, EventKind};
+
+use crate::sync::Mutex;
 
 /// What a feed shows.
 pub trait Shown: Clone {
@@ -96,7 +94,7 @@ impl<K: Shown> Feed<K> {
     }
 
     fn show(&self, kind: K, end: End) -> Took {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         if state.end == End::Closed {
             return Took::Nothing;
         }
@@ -177,7 +175,7 @@ impl<K: Shown> Events<K> {
     }
 
     fn try_next(&mut self) -> Step<K> {
-        let state = self.feed.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = self.feed.state.lock();
         if self.next >= state.next {
             return if state.end == End::Closed { Step::End } else { Step::NotYet };
         }

@@ -2,13 +2,12 @@
 //!
 //! **Invariants**: what comes when the supervisor has taken its share is given back, never lost in silence.
 
-use std::sync::{Mutex, PoisonError};
-
 use futures_core::future::BoxFuture;
 
 use super::Waits;
 use crate::{
     receipt::{Permission, ProcessReport, RemoteReport, RuledReport},
+    sync::Mutex,
     tool::Output,
 };
 
@@ -64,7 +63,7 @@ enum Rows {
 
 impl Board {
     pub(crate) fn progress(&self, text: &str, budget: usize) {
-        let mut posted = self.posted.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut posted = self.posted.lock();
         let room = budget.saturating_sub(posted.progress.len());
         let mut end = text.len().min(room);
         while !text.is_char_boundary(end) {
@@ -74,7 +73,7 @@ impl Board {
     }
     /// Takes a clean-up, or gives it back when those of the call run already: it is then done at once.
     pub(crate) fn cleanup(&self, cleanup: Cleanup) -> Option<Cleanup> {
-        let mut posted = self.posted.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut posted = self.posted.lock();
         if posted.cleaning == Cleaning::Over {
             return Some(cleanup);
         }
@@ -83,7 +82,7 @@ impl Board {
     }
     /// Takes a process's row, or gives it back when the call's supervisor has ended.
     pub(crate) fn process(&self, process: ProcessReport) -> Option<ProcessReport> {
-        let mut posted = self.posted.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut posted = self.posted.lock();
         if posted.rows == Rows::ByMail {
             return Some(process);
         }
@@ -92,7 +91,7 @@ impl Board {
     }
     /// Takes what is known of the peer, or gives it back when the call's supervisor has ended.
     pub(crate) fn remote(&self, remote: RemoteReport) -> Option<RemoteReport> {
-        let mut posted = self.posted.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut posted = self.posted.lock();
         if posted.rows == Rows::ByMail {
             return Some(remote);
         }
@@ -102,7 +101,7 @@ impl Board {
     /// Notes what policy decided about a question of the call; what is alike is counted, and so is what is too much.
     pub(crate) fn rule(&self, ruled: RuledReport) {
         const MOST: usize = 64;
-        let mut posted = self.posted.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut posted = self.posted.lock();
         let is_full = posted.ruled.len() >= MOST;
         let alike = |row: &&mut RuledReport| {
             row.is_like(&ruled) || is_full && (row.permission, row.by) == (ruled.permission, ruled.by)
@@ -114,7 +113,7 @@ impl Board {
     }
     /// What policy has denied so far, by name.
     pub(crate) fn denied(&self) -> Vec<String> {
-        let posted = self.posted.lock().unwrap_or_else(PoisonError::into_inner);
+        let posted = self.posted.lock();
         let denied = posted.ruled.iter().filter(|row| row.permission == Permission::Denied);
         denied
             .map(
@@ -129,48 +128,48 @@ impl Board {
             .collect()
     }
     pub(super) fn take_ruled(&self) -> Vec<RuledReport> {
-        std::mem::take(&mut self.posted.lock().unwrap_or_else(PoisonError::into_inner).ruled)
+        std::mem::take(&mut self.posted.lock().ruled)
     }
     /// From now on the call's stop is the run's.
     pub(crate) fn end_with_the_run(&self) {
-        self.posted.lock().unwrap_or_else(PoisonError::into_inner).ends = Ends::WithTheRun;
+        self.posted.lock().ends = Ends::WithTheRun;
     }
     pub(crate) fn ends(&self) -> Ends {
-        self.posted.lock().unwrap_or_else(PoisonError::into_inner).ends
+        self.posted.lock().ends
     }
     pub(super) fn see_remote(&self) -> Option<RemoteReport> {
-        self.posted.lock().unwrap_or_else(PoisonError::into_inner).remote.clone()
+        self.posted.lock().remote.clone()
     }
     /// Keeps more of the answer.
     pub(crate) fn say(&self, text: &str) {
-        self.posted.lock().unwrap_or_else(PoisonError::into_inner).said.push_str(text);
+        self.posted.lock().said.push_str(text);
     }
     /// A copy of what was said of it so far.
     pub(crate) fn said(&self) -> String {
-        self.posted.lock().unwrap_or_else(PoisonError::into_inner).said.clone()
+        self.posted.lock().said.clone()
     }
     /// What was said of it: whoever takes it owns it.
     pub(crate) fn take_said(&self) -> String {
-        std::mem::take(&mut self.posted.lock().unwrap_or_else(PoisonError::into_inner).said)
+        std::mem::take(&mut self.posted.lock().said)
     }
     /// What is kept from now on instead of the progress, if the body ends without a result.
     pub(crate) fn keep(&self, output: Output) {
-        self.posted.lock().unwrap_or_else(PoisonError::into_inner).kept = Some(output);
+        self.posted.lock().kept = Some(output);
     }
     pub(super) fn take_emitted(&self) -> Output {
-        let mut posted = self.posted.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut posted = self.posted.lock();
         let progress = std::mem::take(&mut posted.progress);
         posted.kept.take().unwrap_or_else(|| progress.into())
     }
     /// What is registered so far; anything further is given back.
     pub(super) fn take_cleanups(&self) -> Vec<Cleanup> {
-        let mut posted = self.posted.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut posted = self.posted.lock();
         posted.cleaning = Cleaning::Over;
         std::mem::take(&mut posted.cleanups)
     }
     /// The rows so far; any later one is given back.
     pub(super) fn take_rows(&self) -> (Vec<ProcessReport>, Option<RemoteReport>) {
-        let mut posted = self.posted.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut posted = self.posted.lock();
         posted.rows = Rows::ByMail;
         (std::mem::take(&mut posted.processes), posted.remote.take())
     }

@@ -1,10 +1,6 @@
 //! The questions of a call that runs, and the time that they stand open, which is no call time (S4.6).
 
-use std::{
-    pin::pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use futures_util::future::{Either, select};
 use tokio::{
@@ -13,7 +9,11 @@ use tokio::{
 };
 
 use super::Board;
-use crate::{approval::Decision, limits::after};
+use crate::{
+    approval::Decision,
+    limits::after,
+    sync::{Mutex, MutexGuard},
+};
 
 /// How long questions have stood open.
 #[derive(Default)]
@@ -119,6 +119,6 @@ impl Waits {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }

@@ -7,8 +7,8 @@ use futures_core::future::BoxFuture;
 
 use super::{Conversation, Delta, DeltaStream, Model, ModelError, ModelErrorKind, ModelSpec};
 use crate::{
-    callback::{self, Foreign, Panicked},
     history::History,
+    sync::callback::{self, Foreign, Panicked},
 };
 
 /// What a model that panicked over its name is called.

@@ -9,7 +9,8 @@ use super::{
     item::{Item, PushError, Slip, Ticket, digest},
     mail::{Mail, Mailbox},
 };
-use crate::sync::{Mutex, MutexGuard, lock};
+
+use crate::sync::{Mutex, MutexGuard};
 
 // Named, so that it is found also where this file is explored by loom.
 #[path = "door/count.rs"]
@@ -46,11 +47,11 @@ pub(super) struct LateItems<T>(Arc<Mutex<Vec<T>>>);
 
 impl<T> LateItems<T> {
     fn keep(&self, item: T) {
-        lock(&self.0).push(item);
+        self.0.lock().push(item);
     }
 
     pub(super) fn take(&self) -> Vec<T> {
-        std::mem::take(&mut lock(&self.0))
+        std::mem::take(&mut self.0.lock())
     }
 }
 
@@ -169,6 +170,6 @@ impl<T: Item> Door<T> {
     }
 
     fn lock(&self) -> MutexGuard<'_, State<T>> {
-        lock(&self.state)
+        self.state.lock()
     }
 }

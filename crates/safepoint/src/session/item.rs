@@ -13,7 +13,7 @@ use super::{
 use crate::{
     ids::{ItemId, TurnId},
     steer::When,
-    told::Told,
+    sync::told::Told,
 };
 
 /// What can be pushed into a session: anything that can be stored.

@@ -7,7 +7,7 @@ use std::{
     collections::HashMap,
     pin::pin,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
@@ -18,10 +18,10 @@ use jiff::Timestamp;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::{
-    callback,
     ids::{ItemId, SessionId, TurnId},
     message::UserMessage,
     store::{self, Appended, Chain, Class, Lease, Record, SessionRow, Store, Write},
+    sync::{Mutex, callback},
 };
 
 mod line;
@@ -145,7 +145,7 @@ impl Journal {
     }
 
     pub(super) fn lease(&self) -> Lease {
-        self.lease.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.lease.lock().clone()
     }
 
     /// Holds on to the session.
@@ -154,7 +154,7 @@ impl Journal {
         let renewed = self.store.renew(&self.lease()).await?;
         // Before anything begins under it: what is told ends the session's commands.
         tell(self.heard.as_ref(), &renewed);
-        *self.lease.lock().unwrap_or_else(PoisonError::into_inner) = renewed;
+        *self.lease.lock() = renewed;
         Ok(())
     }
 
@@ -284,7 +284,7 @@ impl Journal {
 
     /// Remembers which item of the store this is.
     pub(super) fn number(&self, item: ItemId, number: u64) {
-        let mut numbers = self.numbers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut numbers = self.numbers.lock();
         numbers.of.insert(item, number);
         numbers.fresh.push(number);
         numbers.items.insert(number, item);
@@ -292,15 +292,15 @@ impl Journal {
 
     /// Items that are in the store since the last time this was asked.
     pub(super) fn take_fresh(&self) -> Vec<u64> {
-        std::mem::take(&mut self.numbers.lock().unwrap_or_else(PoisonError::into_inner).fresh)
+        std::mem::take(&mut self.numbers.lock().fresh)
     }
 
     pub(super) fn number_of(&self, item: ItemId) -> Option<u64> {
-        self.numbers.lock().unwrap_or_else(PoisonError::into_inner).of.get(&item).copied()
+        self.numbers.lock().of.get(&item).copied()
     }
 
     pub(super) fn item_of(&self, number: u64) -> Option<ItemId> {
-        self.numbers.lock().unwrap_or_else(PoisonError::into_inner).items.get(&number).copied()
+        self.numbers.lock().items.get(&number).copied()
     }
 }
 

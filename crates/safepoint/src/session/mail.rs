@@ -17,9 +17,9 @@ use crate::{
     approval::{ApprovalRequest, Decision, Ruled},
     event::ErrorReport,
     ids::{ApprovalId, ItemId, SteerId, TurnId},
-    mailbox,
     outcome::Outcome,
     shared::DecideError,
+    sync::mailbox,
 };
 
 /// One message. Exhaustive: the owner must act on each.

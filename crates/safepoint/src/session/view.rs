@@ -1,6 +1,6 @@
 //! What a session's owner and those who talk to it both see.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use tokio::sync::Notify;
 
@@ -11,10 +11,13 @@ use super::{
     mail::{Mail, Mailbox},
 };
 use crate::{
-    callback::{Foreign, Panicked},
     event::{ErrorReport, Feed},
     ids::{ItemId, TurnId},
     run::RunHandle,
+    sync::{
+        Mutex,
+        callback::{Foreign, Panicked},
+    },
 };
 
 /// What the owner and the handles both see.
@@ -58,7 +61,7 @@ impl<T: Item> SharedSession<T> {
     }
 
     pub(super) fn view(&self, view: Option<TurnView>) {
-        *self.view.lock().unwrap_or_else(PoisonError::into_inner) = view;
+        *self.view.lock() = view;
     }
 
     pub(super) fn over(&self, exit: Exit<T>) {

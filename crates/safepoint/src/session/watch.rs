@@ -18,9 +18,9 @@ use super::{
 };
 use crate::{
     approval::Decision,
-    callback::{self, Panicked},
     event::ErrorReport,
     store::{ApprovalState, Error, ItemState, Notice, Stamp, Use},
+    sync::callback::{self, Panicked},
 };
 
 /// A part of the lease after which it is renewed.

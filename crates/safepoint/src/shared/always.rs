@@ -3,15 +3,13 @@
 //! **Invariants**: it only grows, and by recorded facts alone; a yes to a question about what may have happened already
 //! allows nothing further; a yes holds for the tool as it was declared when it was asked about, and on the same place.
 
-use std::{
-    collections::{HashMap, HashSet},
-    sync::{Mutex, PoisonError},
-};
+use std::collections::{HashMap, HashSet};
 
 use crate::{
     approval::{Covers, Decision, Holds, Question},
     event::{Answered, Fact},
     ids::ApprovalId,
+    sync::{Mutex, MutexGuard},
 };
 
 /// The lasting yeses of one session, or of one tree of runs where there is no session.
@@ -74,7 +72,7 @@ impl Always {
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Held> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Held> {
+        self.0.lock()
     }
 }

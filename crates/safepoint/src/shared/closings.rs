@@ -1,14 +1,12 @@
 //! Questions that are closed, over all runs of a session, or of a tree without one: what a later decision is told.
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::collections::HashMap;
 
 use crate::{
     approval::{Decision, Ruled},
     event::{Answered, Fact},
     ids::ApprovalId,
+    sync::{Mutex, MutexGuard},
 };
 
 /// Why a decision was not taken (S8.2).
@@ -102,6 +100,6 @@ impl Closings {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<ApprovalId, DecideError>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }

@@ -1,7 +1,7 @@
 //! How a decision reaches the run that asked: by its mailbox, or left for one that has yet to be taken up again.
 
 use super::{Msg, Shared, tree::Reply};
-use crate::{approval::Ruled, ids::ApprovalId, mailbox::Gone};
+use crate::{approval::Ruled, ids::ApprovalId, sync::mailbox::Gone};
 
 /// What became of a decision. Exhaustive: a run has it, will find it, or has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

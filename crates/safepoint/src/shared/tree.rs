@@ -3,10 +3,7 @@
 //! **Invariants**: the records of a run are taken once, by the attempt that takes it up again; a decision is taken
 //! once, by the run whose question it answers.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::HashMap, sync::Arc};
 
 use safepoint_scope::Scope;
 use tokio::sync::oneshot;
@@ -17,7 +14,7 @@ use crate::{
     event::{Fact, Feed},
     ids::{ApprovalId, Path, RunId},
     log::Recorded,
-    mailbox::Mailbox,
+    sync::{Mutex, mailbox::Mailbox},
 };
 
 /// A tree of runs.
@@ -73,18 +70,18 @@ impl Tree {
 
     /// What earlier attempts recorded of the runs below the one that is taken up again.
     pub(crate) fn remember(&self, runs: HashMap<Path, Vec<Recorded>>) {
-        lock(&self.left_open).extend(runs.values().flat_map(|recorded| left_open(recorded)));
-        *lock(&self.past) = runs;
+        self.left_open.lock().extend(runs.values().flat_map(|recorded| left_open(recorded)));
+        *self.past.lock() = runs;
     }
 
     /// The records of the run at `path`; nothing if it is new.
     pub(crate) fn past_of(&self, path: &Path) -> Vec<Recorded> {
-        lock(&self.past).remove(path).unwrap_or_default()
+        self.past.lock().remove(path).unwrap_or_default()
     }
 
     /// The run that was at `path` before.
     pub(super) fn run_at(&self, path: &Path) -> Option<RunId> {
-        let past = lock(&self.past);
+        let past = self.past.lock();
         past.get(path)?.iter().find_map(|recorded| match &**recorded.fact() {
             Fact::AttemptOpened { run, .. } => Some(run.clone()),
             _ => None,
@@ -94,13 +91,13 @@ impl Tree {
     /// Who answers for an open question: the run that asked, or once that is suspended its parent.
     pub(crate) fn asks(&self, request: &ApprovalRequest, by: &Shared) {
         let asker = Asker { request: request.clone(), mailbox: by.mailbox.clone(), path: by.path.clone() };
-        lock(&self.asked).insert(request.id.clone(), asker);
-        lock(&self.left_open).remove(&request.id);
+        self.asked.lock().insert(request.id.clone(), asker);
+        self.left_open.lock().remove(&request.id);
     }
 
     /// The open questions, oldest first.
     pub(crate) fn open(&self) -> Vec<ApprovalRequest> {
-        let mut open: Vec<_> = lock(&self.asked).values().map(|asker| asker.request.clone()).collect();
+        let mut open: Vec<_> = self.asked.lock().values().map(|asker| asker.request.clone()).collect();
         open.sort_by_key(|request| request.asked_at);
         open
     }
@@ -108,27 +105,27 @@ impl Tree {
     /// A question is closed. First told, then no longer asked: in between it is closed already.
     pub(crate) fn closes(&self, id: &ApprovalId, how: DecideError) {
         self.closings.add(id, how);
-        lock(&self.asked).remove(id);
-        lock(&self.left_open).remove(id);
+        self.asked.lock().remove(id);
+        self.left_open.lock().remove(id);
     }
 
     pub(crate) fn asker(&self, id: &ApprovalId) -> Option<Mailbox<Msg>> {
-        lock(&self.asked).get(id).map(|asker| asker.mailbox.clone())
+        self.asked.lock().get(id).map(|asker| asker.mailbox.clone())
     }
 
     /// Whether a run below the root waits for the answer, and is alive.
     pub(super) fn waits_below(&self, id: &ApprovalId) -> bool {
-        lock(&self.asked).get(id).is_some_and(|asker| !asker.path.is_root() && !asker.mailbox.is_gone())
+        self.asked.lock().get(id).is_some_and(|asker| !asker.path.is_root() && !asker.mailbox.is_gone())
     }
 
     /// Leaves a decision for the run whose question it answers, which is about to be taken up again.
     pub(crate) fn leave(&self, id: ApprovalId, decided: Decided) {
-        lock(&self.decided).insert(id, decided);
+        self.decided.lock().insert(id, decided);
     }
 
     /// The run that asked this in an earlier attempt, and has yet to be taken up.
     pub(crate) fn left_open_by(&self, id: &ApprovalId) -> Option<Path> {
-        lock(&self.left_open).get(id).cloned()
+        self.left_open.lock().get(id).cloned()
     }
 
     /// Leaves a decision for a run that asked in an earlier attempt and has yet to be taken up; any other is given back.
@@ -139,7 +136,7 @@ impl Tree {
         reply: Reply,
     ) -> Result<(), (Ruled, Reply)> {
         // A run that is taken up says that it asks before it looks for a decision: it is seen here, or it finds this one.
-        let mut decided = lock(&self.decided);
+        let mut decided = self.decided.lock();
         if self.left_open_by(id).is_none() {
             return Err((ruled, reply));
         }
@@ -148,7 +145,7 @@ impl Tree {
     }
 
     pub(crate) fn take(&self, id: &ApprovalId) -> Option<Decided> {
-        lock(&self.decided).remove(id)
+        self.decided.lock().remove(id)
     }
 }
 
@@ -163,8 +160,4 @@ fn left_open(recorded: &[Recorded]) -> HashMap<ApprovalId, Path> {
         }
     }
     open
-}
-
-fn lock<T>(held: &Mutex<T>) -> MutexGuard<'_, T> {
-    held.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -10,8 +10,8 @@ use super::{
     Write,
 };
 use crate::{
-    callback::{self, Foreign, Panicked},
     ids::{ApprovalId, SessionId},
+    sync::callback::{self, Foreign, Panicked},
 };
 
 /// The store, in such hands that none of its panics gets through.

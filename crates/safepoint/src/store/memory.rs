@@ -4,13 +4,13 @@
 
 use std::{
     collections::{BTreeSet, HashMap},
-    sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use jiff::Timestamp;
 
 use crate::ids::{ApprovalId, SessionId};
+use crate::sync::{Mutex, MutexGuard};
 
 use super::{
     Answer, ApprovalRow, Class, Decided, Decision, Entry, Error, Held, Item, Lease, NewSession, Notice,
@@ -47,7 +47,7 @@ impl MemoryStore {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     fn read_one<T>(

@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, OnceLock, PoisonError, Weak},
+    sync::{Arc, OnceLock, Weak},
     time::Duration,
 };
 
@@ -16,6 +16,7 @@ use crate::{
     ids::{ApprovalId, CallId, Path, RunId, SteerId, TurnId},
     log::{Log, LogError, Record},
     store::{self, Class, Closed, NewApproval, Write},
+    sync::Mutex,
     tool::EffectClass,
 };
 
@@ -80,7 +81,7 @@ impl TurnLog {
 
     /// What must hold before the fact is answered for, and what it changes beside the journal.
     fn weigh(&self, path: &Path, fact: &Fact) -> (Class, Option<Write>) {
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = self.seen.lock();
         match fact {
             Fact::AttemptOpened { run, .. } => {
                 seen.run.get_or_insert_with(|| run.clone());

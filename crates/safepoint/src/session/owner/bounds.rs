@@ -15,9 +15,9 @@ use crate::session::{
     words::{Preempted, Refusal},
 };
 use crate::{
-    callback::{self, Panicked},
     outcome::Persisted,
     shared::Always,
+    sync::callback::{self, Panicked},
 };
 
 /// An owner whose task may be dropped at any moment: its runtime may be shut down.

@@ -6,8 +6,8 @@ use crate::session::{
     planner::{Plan, Situation, TurnPlan, Waiting, Wanted},
 };
 use crate::{
-    callback::{self, Panicked},
     message::UserMessage,
+    sync::callback::{self, Panicked},
 };
 
 impl<T: Item> Owner<T> {

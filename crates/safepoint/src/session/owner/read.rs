@@ -5,8 +5,8 @@ use safepoint_scope::{Code, Reason, StopRequest};
 
 use super::{ErrorReport, Input, Item, Mail, Owner, RunHandle, TurnId, plan::report};
 use crate::{
-    callback::{Foreign, Panicked},
     session::{machine::Phase, reader::Reader},
+    sync::callback::{Foreign, Panicked},
 };
 
 impl<T: Item> Owner<T> {

@@ -4,9 +4,9 @@ use super::{
     Delivered, Input, Item, ItemId, Owner, RunHandle, SessionEvent, TurnId, UserMessage, plan::report,
 };
 use crate::{
-    callback::Panicked,
     session::{item::Policy, machine::How, words::Refusal},
     steer::{Steer, When},
+    sync::callback::Panicked,
 };
 
 impl<T: Item> Owner<T> {

@@ -9,7 +9,6 @@ use super::{
     follower::Follower, plan::report,
 };
 use crate::{
-    callback::Panicked,
     log::{Log, MemoryLog},
     run::Run,
     session::{
@@ -18,6 +17,7 @@ use crate::{
         machine::{End, EndedBy, From, Leftover, Phase, Why},
     },
     steer::When,
+    sync::callback::Panicked,
 };
 
 impl<T: Item> Owner<T> {

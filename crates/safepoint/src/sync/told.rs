@@ -3,7 +3,7 @@
 //! **Invariants**: whoever waits sees everything that is told after he began to; nothing that was told is missed by one who
 //! looks and then waits.
 
-use crate::sync::{Mutex, Notify, lock};
+use super::mutex::{Mutex, Notify};
 
 /// Something that changes, and those who wait until it is so.
 pub(crate) struct Told<S> {
@@ -18,13 +18,13 @@ impl<S> Told<S> {
 
     /// Changes it, and wakes everybody who waits. Nothing foreign runs in `write`.
     pub(crate) fn tell<R>(&self, write: impl FnOnce(&mut S) -> R) -> R {
-        let written = write(&mut lock(&self.state));
+        let written = write(&mut self.state.lock());
         self.changed.notify_waiters();
         written
     }
 
     pub(crate) fn look<R>(&self, look: impl FnOnce(&mut S) -> R) -> R {
-        look(&mut lock(&self.state))
+        look(&mut self.state.lock())
     }
 
     /// Waits until there is what `look` looks for.

@@ -18,7 +18,7 @@ use std::{
 
 use tokio::task::coop::poll_proceed;
 
-use crate::sync::{Mutex, lock};
+use super::mutex::Mutex;
 
 /// Where mail is put. Clones are the same. Mail is boxed, so that a mailbox that was full once is small.
 pub(crate) struct Mailbox<M>(Arc<Mutex<State<M>>>);
@@ -57,7 +57,7 @@ impl<M> Mailbox<M> {
     pub(crate) fn post(&self, mail: M) -> Result<(), Gone> {
         // Made before the lock, and what is refused is dropped after it: no foreign code runs under it.
         let mail = Box::new(mail);
-        let mut state = lock(&self.0);
+        let mut state = self.0.lock();
         let hearer = match &mut state.hearer {
             Hearer::Gone => return Err(Gone),
             hearer => std::mem::replace(hearer, Hearer::Awake),
@@ -72,20 +72,20 @@ impl<M> Mailbox<M> {
 
     /// Whether nobody hears any more.
     pub(crate) fn is_gone(&self) -> bool {
-        matches!(lock(&self.0).hearer, Hearer::Gone)
+        matches!(self.0.lock().hearer, Hearer::Gone)
     }
 }
 
 impl<M> Received<M> {
     /// The next mail, if there is any.
     pub(crate) fn now(&mut self) -> Option<Box<M>> {
-        lock(&self.0).next()
+        self.0.lock().next()
     }
 
     /// The next mail, or the task is woken when there is one. A task that hears much gives way now and then.
     pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Box<M>> {
         let progress = ready!(poll_proceed(cx));
-        let mut state = lock(&self.0);
+        let mut state = self.0.lock();
         if let Some(mail) = state.next() {
             progress.made_progress();
             return Poll::Ready(mail);
@@ -120,7 +120,7 @@ impl<M> State<M> {
 
 impl<M> Drop for Received<M> {
     fn drop(&mut self) {
-        let mut state = lock(&self.0);
+        let mut state = self.0.lock();
         let hearer = std::mem::replace(&mut state.hearer, Hearer::Gone);
         let unheard = std::mem::take(&mut state.mail);
         drop(state);
