@@ -11,12 +11,12 @@ use crate::{
     answer::Form,
     approval::{ApprovalRequest, OnUnknown, Question},
     event::{ErrorReport, Fact, TakenSteer, Wholeness},
-    history::{Entry, History, note},
+    history::{Entry, History},
     ids::CallId,
     log::Recorded,
     message::{AssistantMessage, CallResult},
     receipt::{CallReport, CallStatus, Effect, Ending, ModelReport, WorkKind},
-    usage::{Usage, UsageSource},
+    usage::Usage,
     window::Cut,
 };
 
@@ -295,39 +295,6 @@ impl Machine {
             call.step = Step::Ended { report: Box::new(report.clone()), result: result.clone() };
         });
         self.close_round();
-    }
-
-    fn model_ended(&mut self, message: &Arc<AssistantMessage>, whole: &Wholeness, report: &ModelReport) {
-        self.usage_before = self.usage.clone();
-        self.usage.add(&report.usage);
-        self.spent.model_ended(whole, report);
-        if *whole == Wholeness::Whole && report.usage.source == UsageSource::Exact {
-            self.history.measure(report.usage.input);
-        }
-        // A whole message of which nothing was sent is no model's: an agent that is a remote one decided it by itself.
-        self.model = (*whole != Wholeness::Whole || report.was_sent()).then(|| report.clone());
-        self.stage = match whole {
-            Wholeness::Cut => Stage::Cut(Arc::clone(message)),
-            Wholeness::Steered => {
-                self.taken.extend(message.calls().map(|call| call.id.clone()));
-                self.history.close_cut(Arc::clone(message), note::OVERTAKEN);
-                Stage::Ready
-            }
-            Wholeness::Failed(error) => {
-                self.failure = Some(error.clone());
-                Stage::Cut(Arc::clone(message))
-            }
-            Wholeness::Whole if message.calls().next().is_none() => {
-                if !message.is_blank() {
-                    self.history.push(Entry::Assistant(Arc::clone(message)));
-                }
-                self.answered(message)
-            }
-            Wholeness::Whole => {
-                self.taken.extend(message.calls().map(|call| call.id.clone()));
-                Stage::Calls(Round::new(Arc::clone(message), report.calls_left_out))
-            }
-        };
     }
 
     fn close_round(&mut self) {

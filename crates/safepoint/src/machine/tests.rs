@@ -15,7 +15,7 @@ use crate::{
     message::{Block, UserMessage},
     receipt::{CallStatus, ChildReport, ModelState, Receipt, RemoteReport, StoppedBy},
     tool::EffectClass,
-    usage::{Beyond, Price},
+    usage::{Beyond, Price, UsageSource},
 };
 
 pub(super) mod made;
