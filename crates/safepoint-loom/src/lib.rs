@@ -7,6 +7,7 @@
 
 #[cfg(test)]
 mod explored;
-mod ids;
+
 mod session;
 mod sync;
+mod value;

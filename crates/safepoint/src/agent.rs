@@ -3,31 +3,36 @@
 use std::{error::Error as StdError, fmt, sync::Arc};
 
 use crate::{
-    answer::Form,
-    approval::{Approvals, Decision, OnUnknown, Rule},
-    child::Child,
-    claim::Desk,
-    conductor::Start,
-    history::History,
-    hook::Hooks,
-    ids::{ApprovalId, Path, RunId},
-    limits::Limits,
-    log::{Log, MemoryLog},
-    message::UserMessage,
-    model::{self, Model, ModelSpec, OnCut},
-    observe::StopTimes,
-    outcome::Outcome,
-    receipt::Grade,
-    remote::{Delegate, Driver, Remote, RemoteSpec},
-    run::Run,
-    secret::{Cleaned, Secrets},
-    shared::Place,
+    contract::{
+        approval::{Approvals, Decision, OnUnknown, Rule},
+        hook::Hooks,
+        log::{Log, MemoryLog},
+        model::{self, Model, ModelSpec, OnCut},
+        remote::{Remote, RemoteSpec},
+        tool::Tool,
+    },
+    definition::{
+        answer::Form,
+        child::Child,
+        observe::StopTimes,
+        secret::{Cleaned, Secrets},
+        toolset::{Toolset, Work},
+        window::{Gauge, Window},
+    },
+    external::remote::{Delegate, Driver},
+    run::{Run, attempt::Desk, driver::Start, outcome::Outcome, shared::Place},
     sync::callback::Foreign,
-    tool::Tool,
-    toolset::{Toolset, Work},
-    usage::Price,
-    window::{Gauge, Window},
+    value::{
+        history::History,
+        ids::{ApprovalId, Path, RunId},
+        limits::Limits,
+        message::UserMessage,
+        receipt::Grade,
+        usage::Price,
+    },
 };
+
+pub mod typed;
 
 /// Whose words an answer is. Exhaustive: the model's, or those of the call that is the whole of the work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,7 +122,7 @@ impl Agent {
             limits: Limits::default(),
             price: None,
             on_cut: OnCut::default(),
-            approvals: Approvals::Ask(None, crate::approval::Unanswered::Deny),
+            approvals: Approvals::Ask(None, crate::contract::approval::Unanswered::Deny),
             on_unknown: OnUnknown::Tell,
             on_restart: OnRestart::Wait,
             rules: Vec::new(),

@@ -4,62 +4,39 @@
 //! Begin with [`Agent`]; stop a run through its [`RunHandle`]; read its [`Outcome`] and its [`receipt`].
 
 mod agent;
-mod answer;
-pub mod approval;
-pub mod backend;
-pub mod child;
-mod claim;
-mod conductor;
-mod draft;
-pub mod event;
-mod executor;
-pub mod history;
-pub mod hook;
-pub mod ids;
-pub mod json;
-pub mod limits;
-pub mod log;
-mod machine;
-pub mod message;
-pub mod model;
-pub mod observe;
-pub mod outcome;
-pub mod receipt;
+mod contract;
+mod definition;
+mod external;
 pub mod remote;
 mod run;
-pub mod schema;
-pub mod secret;
 pub mod session;
-mod shared;
-mod spans;
-pub mod spill;
-pub mod steer;
-pub mod store;
 mod sync;
 #[cfg(test)]
 mod tests;
-pub mod tool;
-mod toolset;
-pub mod typed;
-pub mod usage;
-pub mod window;
+mod value;
 
+pub use agent::typed;
+pub use agent::typed::{Typed, TypedAgent, TypedRun};
 pub use agent::{Agent, AgentBuilder, BuildError, OnRestart};
-pub use history::History;
-pub use hook::Hooks;
-pub use limits::Limits;
-pub use model::{Model, OnCut};
-pub use outcome::Outcome;
-pub use receipt::Receipt;
+pub use contract::hook::Hooks;
+pub use contract::model::{Model, OnCut};
+pub use contract::tool::{Cx, Tool, ToolResult};
+pub use contract::{approval, hook, log, model, store, tool};
+pub use definition::window::Window;
+pub use definition::{child, observe, secret, window};
+pub use external::backend;
+pub use run::outcome::Outcome;
+pub use run::shared::DecideError;
+pub use run::steer::{Landed, Steer};
 pub use run::{Run, RunHandle};
+pub use run::{outcome, steer};
 pub use safepoint_scope::{
     Actor, Asked, Code, Failure, Grace, Halt, Reach, Reason, SafePoints, Scope, Stop, StopHandle,
     StopRequest, secs,
 };
 pub use session::{Session, SessionHandle, SessionStop};
-pub use shared::DecideError;
-pub use steer::{Landed, Steer};
-pub use tool::{Cx, Tool, ToolResult};
-pub use typed::{Typed, TypedAgent, TypedRun};
-pub use usage::{Price, Usage};
-pub use window::Window;
+pub use value::history::History;
+pub use value::limits::Limits;
+pub use value::receipt::Receipt;
+pub use value::usage::{Price, Usage};
+pub use value::{event, history, ids, json, limits, message, receipt, schema, spill, usage};

@@ -15,17 +15,33 @@ use tracing::Instrument as _;
 
 use crate::{
     agent::Definition,
-    approval::{ApprovalRequest, Ruled},
-    conductor::{Conductor, Start},
-    event::Events,
-    ids::{ApprovalId, CallId, Path, RunId, SteerId},
-    log::Log,
-    outcome::Outcome,
-    receipt::Quiet,
-    shared::{Always, Closings, DecideError, Msg, Place, Put, Shared},
-    spans,
-    steer::{Steer, Steering, TakenBack},
+    contract::{
+        approval::{ApprovalRequest, Ruled},
+        log::Log,
+    },
     sync::mailbox::Received,
+    value::{
+        event::Events,
+        ids::{ApprovalId, CallId, Path, RunId, SteerId},
+        receipt::Quiet,
+    },
+};
+
+pub(crate) mod attempt;
+pub(crate) mod draft;
+pub(crate) mod driver;
+pub(crate) mod executor;
+pub(crate) mod machine;
+pub mod outcome;
+pub(crate) mod shared;
+pub(crate) mod spans;
+pub mod steer;
+
+use self::{
+    driver::{Conductor, Start},
+    outcome::Outcome,
+    shared::{Always, Closings, DecideError, Msg, Place, Put, Shared},
+    steer::{Steer, Steering, TakenBack},
 };
 
 /// A run: await it for its outcome. Dropping it asks `Now` and returns; its settling goes on while the tokio runtime

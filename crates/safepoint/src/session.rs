@@ -27,11 +27,13 @@ use safepoint_scope::{Code, Reason, Scope};
 use tokio::sync::{Notify, oneshot};
 
 use crate::{
-    event::{Events, Feed},
-    history::History,
-    ids::Path,
-    steer::{Steer, Steering},
+    run::steer::{Steer, Steering},
     sync::{Mutex, callback::Foreign},
+    value::{
+        event::{Events, Feed},
+        history::History,
+        ids::Path,
+    },
 };
 
 mod asking;

@@ -36,51 +36,34 @@ const EVERY: &[&str] = &[
 /// They never see each other, not even in tests.
 const APART: [&str; 3] = ["safepoint-models", "safepoint-tools", "safepoint-stores"];
 
-/// The engine's modules in reading order: each may use those before it. A new module takes its place here.
-const MODULES: &[&str] = &[
-    "sync",
-    "claim",
-    "ids",
-    "json",
-    "limits",
-    "spill",
-    "schema",
-    "store",
-    "usage",
-    "message",
-    "history",
-    "model",
-    "window",
-    "approval",
-    "receipt",
-    "tool",
-    "secret",
-    "remote",
-    "event",
-    "hook",
-    "log",
-    "outcome",
-    "observe",
-    "spans",
-    "steer",
-    "draft",
-    "child",
-    "answer",
-    "toolset",
-    "machine",
-    "executor",
-    "shared",
-    "conductor",
-    "agent",
-    "run",
-    "typed",
-    "backend",
-    "session",
-    "tests",
+/// The engine's layers from the bottom up, each with its modules in reading order: a module may use the layers before its own,
+/// and in its own those before it. A layer's own file comes after its modules. A new module takes its place here.
+const LAYERS: &[(&str, &[&str])] = &[
+    ("sync", &["mutex", "told", "mailbox", "callback"]),
+    (
+        "value",
+        &["ids", "json", "limits", "spill", "schema", "usage", "message", "history", "receipt", "event"],
+    ),
+    ("contract", &["store", "model", "approval", "tool", "remote", "hook", "log"]),
+    ("definition", &["observe", "window", "secret", "child", "answer", "toolset"]),
+    ("run", &["attempt", "outcome", "steer", "spans", "draft", "machine", "executor", "shared", "driver"]),
+    ("external", &["backend", "remote"]),
+    ("agent", &[]),
+    // What adapters see of two layers, under one name.
+    ("remote", &[]),
+    ("session", &[]),
+    ("tests", &[]),
 ];
 
-/// Who may know a later one: the conductor conducts a definition, an agent hands out runs.
-const KNOWN: [(&str, &str); 3] = [("conductor", "agent"), ("agent", "run"), ("child", "agent")];
+/// Who may know a later one: a driver runs a definition, an agent hands out runs, and two facts say what was asked and done.
+const KNOWN: [(&str, &str); 6] = [
+    ("run::driver", "agent"),
+    ("run", "agent"),
+    ("definition::child", "agent"),
+    ("external::backend", "agent"),
+    ("value::event", "contract::approval"),
+    ("value::event", "contract::tool"),
+];
 
 pub(super) fn crate_edges(file: &File) -> Vec<Fault> {
     let Some(name) = file.path.strip_prefix("crates/").and_then(|path| path.strip_suffix("/Cargo.toml"))
@@ -126,40 +109,97 @@ fn edges(manifest: &str) -> Vec<Edge<'_>> {
     found
 }
 
+/// A place in the engine: a layer, and a module of it; none is the layer's own file.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    layer: usize,
+    module: usize,
+}
+
+impl Place {
+    /// Where a path of modules leads, which may go on to a type.
+    fn of(path: &[&str]) -> Option<Self> {
+        let layer = LAYERS.iter().position(|(name, _)| Some(name) == path.first())?;
+        let modules = LAYERS[layer].1;
+        let module = modules.iter().position(|name| Some(name) == path.get(1)).unwrap_or(modules.len());
+        Some(Self { layer, module })
+    }
+
+    fn name(self) -> String {
+        let (layer, modules) = LAYERS[self.layer];
+        modules.get(self.module).map_or_else(|| layer.to_owned(), |module| format!("{layer}::{module}"))
+    }
+
+    /// Whether it may use that one.
+    fn may_use(self, used: Self) -> bool {
+        let is_known = |(known, later): &(&str, &str)| {
+            *known == self.name() && (*later == used.name() || *later == LAYERS[used.layer].0)
+        };
+        used <= self || KNOWN.iter().any(is_known)
+    }
+}
+
 pub(super) fn module_edges(file: &File) -> Vec<Fault> {
     let Some(path) = file.path.strip_prefix("crates/safepoint/src/").filter(|path| *path != "lib.rs") else {
         return Vec::new();
     };
-    let module = path.split(['/', '.']).next().unwrap_or_default();
-    let Some(place) = MODULES.iter().position(|known| *known == module) else {
-        return vec![Fault::new(1, format!("give `{module}` its place in xtask/src/tidy/edges.rs"))];
+    let path: Vec<&str> = path.trim_end_matches(".rs").split('/').collect();
+    let has_place = |place: &Place| path.len() == 1 || place.module < LAYERS[place.layer].1.len();
+    let in_folder = |place: &Place| has_place(place) || LAYERS[place.layer].1.is_empty();
+    let Some(place) = Place::of(&path).filter(in_folder) else {
+        return vec![Fault::new(
+            1,
+            format!("give `{}` its place in xtask/src/tidy/edges.rs", path.join("::")),
+        )];
     };
     if file.is_test() {
         return Vec::new();
     }
-    let comes_later = |used: &str| MODULES.iter().skip(place + 1).any(|later| *later == used);
-    used_modules(file)
-        .into_iter()
-        .filter(|(_, used)| comes_later(used) && !KNOWN.contains(&(module, used)))
-        .map(|(line, used)| Fault::new(line, format!("`{module}` comes before `{used}` and may not use it")))
-        .collect()
+    let mut faults = Vec::new();
+    for (line, used) in used_paths(file) {
+        let names: Vec<&str> = used.split("::").collect();
+        match Place::of(&names) {
+            Some(used) if place.may_use(used) => {}
+            Some(used) => {
+                let what = format!("`{}` comes before `{}` and may not use it", place.name(), used.name());
+                faults.push(Fault::new(line, what));
+            }
+            None => faults.push(Fault::new(line, format!("name `{used}` by its layer"))),
+        }
+    }
+    faults
 }
 
-/// The first names after each `crate::`, also those of a braced list, each with its line.
-fn used_modules(file: &File) -> Vec<(usize, String)> {
+/// The first two names after each `crate::`, of a braced list each of them, and each with its line.
+fn used_paths(file: &File) -> Vec<(usize, String)> {
     let code: String = file.product_code().flat_map(|(_, line)| [line, "\n"]).collect();
     let mut used = Vec::new();
     for (at, path) in code.match_indices("crate::") {
         let from = at + path.len();
-        let rest = &code[from..];
-        let offsets = if rest.starts_with('{') { heads(rest) } else { vec![0] };
-        for offset in offsets {
-            let word: String =
-                rest[offset..].chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
-            used.push((code[..from + offset].matches('\n').count() + 1, word));
+        for (offset, name) in names(&code[from..]) {
+            let after = &code[from + offset + name.len()..];
+            let line = |at: usize| code[..at].matches('\n').count() + 1;
+            match after.strip_prefix("::") {
+                Some(rest) => used.extend(names(rest).into_iter().map(|(inner, second)| {
+                    let at = from + offset + name.len() + 2 + inner;
+                    (line(at), format!("{name}::{second}"))
+                })),
+                None => used.push((line(from + offset), name.to_owned())),
+            }
         }
     }
     used
+}
+
+/// The name that this begins with, or those of the braced list that it begins with, each with where it begins.
+fn names(text: &str) -> Vec<(usize, &str)> {
+    let offsets = if text.starts_with('{') { heads(text) } else { vec![0] };
+    let end = |c: char| !(c.is_ascii_alphanumeric() || c == '_');
+    let name = |offset: usize| {
+        let rest = &text[offset..];
+        (offset, &rest[..rest.find(end).unwrap_or(rest.len())])
+    };
+    offsets.into_iter().map(name).collect()
 }
 
 /// Where the names of a braced list begin, those inside further braces left out.
@@ -185,18 +225,28 @@ mod tests {
     use super::*;
     use crate::tidy::broken;
 
+    fn module(path: &str, text: &str) -> Vec<usize> {
+        broken(module_edges, &format!("crates/safepoint/src/{path}"), text)
+    }
+
     #[test]
     fn a_module_may_not_use_a_later_one() {
-        let text = "//! x\nuse crate::{\n    limits::{Limits, run},\n    run::Run,\n};\nfn a() -> crate::agent::Agent;\n";
-        assert_eq!(broken(module_edges, "crates/safepoint/src/ids.rs", text), [3, 4, 6]);
-        assert_eq!(broken(module_edges, "crates/safepoint/src/ids/a.rs", "use crate::{run::Run};"), [1]);
-        assert!(broken(module_edges, "crates/safepoint/src/run.rs", "use crate::ids::RunId;\n").is_empty());
-        assert!(broken(module_edges, "crates/safepoint/src/agent.rs", "use crate::run::Run;\n").is_empty());
+        let text = "//! x\nuse crate::{\n    run::{Run, steer},\n    value::{ids, limits::Limits},\n};\nfn a() -> crate::agent::Agent;\n";
+        assert_eq!(module("value/json.rs", text), [3, 3, 4, 6]);
+        assert_eq!(module("value/ids/a.rs", "use crate::{run::Run};"), [1]);
+        assert!(module("run.rs", "use crate::{value::ids::RunId, run::driver::Driver};\n").is_empty());
+        assert!(module("agent.rs", "use crate::run::Run;\n").is_empty());
+        assert!(module("run/driver/a.rs", "use crate::agent::Definition;\n").is_empty());
+        assert_eq!(module("run/steer.rs", "use crate::agent::Definition;\n"), [1]);
+        assert_eq!(module("session/a.rs", "use crate::ids::RunId;\n"), [1], "not by its layer");
     }
 
     #[test]
     fn a_module_without_a_place_is_found() {
-        assert_eq!(broken(module_edges, "crates/safepoint/src/novel.rs", "//! x\n"), [1]);
+        assert_eq!(module("novel.rs", "//! x\n"), [1]);
+        assert_eq!(module("value/novel.rs", "//! x\n"), [1]);
+        assert_eq!(module("value/novel/a.rs", "//! x\n"), [1]);
+        assert!(module("session/novel.rs", "//! x\n").is_empty());
     }
 
     #[test]

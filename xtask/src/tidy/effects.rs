@@ -7,7 +7,7 @@ use super::Fault;
 /// Whoever waits for several things at once.
 const SELECTS: [&str; 9] = [
     "crates/safepoint-scope/",
-    "crates/safepoint/src/conductor",
+    "crates/safepoint/src/run/driver",
     "crates/safepoint/src/session",
     "crates/safepoint-tools/src/process/",
     "crates/safepoint-remote/src/acp/keeper",

@@ -12,8 +12,8 @@ use super::{
 };
 use crate::{
     explored::{block_on, explore},
-    ids::ItemId,
     sync::mailbox::Received,
+    value::ids::ItemId,
 };
 
 /// The owner in small: it hears what came, and once it is over what was accepted a moment before; then its mail goes.

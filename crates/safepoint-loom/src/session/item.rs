@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{ids::ItemId, sync::told::Told};
+use crate::{sync::told::Told, value::ids::ItemId};
 
 pub(crate) trait Item {}
 

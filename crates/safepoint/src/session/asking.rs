@@ -9,7 +9,7 @@ use safepoint_scope::{Asked, StopRequest};
 use tokio::sync::oneshot;
 
 use super::{Item, SessionHandle, SessionStop, machine::Answer, mail::Mail};
-use crate::ids::TurnId;
+use crate::value::ids::TurnId;
 
 /// A stop that was asked; dropping this changes nothing.
 pub struct Asking {

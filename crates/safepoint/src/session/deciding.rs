@@ -4,9 +4,9 @@ use tokio::sync::oneshot;
 
 use super::{Item, SessionHandle, mail::Mail};
 use crate::{
-    approval::{ApprovalRequest, Ruled},
-    ids::ApprovalId,
-    shared::DecideError,
+    contract::approval::{ApprovalRequest, Ruled},
+    run::shared::DecideError,
+    value::ids::ApprovalId,
 };
 
 impl<T: Item> SessionHandle<T> {

@@ -11,7 +11,7 @@ use super::{
     machine::{Record, Wish},
     words::Or,
 };
-use crate::{ids::TurnId, steer::When, store};
+use crate::{contract::store, run::steer::When, value::ids::TurnId};
 
 /// The stable form.
 #[derive(Serialize, Deserialize)]

@@ -3,10 +3,12 @@
 use std::{sync::Arc, time::Duration};
 
 use crate::{
-    event::{Event, Shown},
-    ids::{ItemId, TurnId},
-    receipt::Receipt,
     run::RunHandle,
+    value::{
+        event::{Event, Shown},
+        ids::{ItemId, TurnId},
+        receipt::Receipt,
+    },
 };
 
 use super::{

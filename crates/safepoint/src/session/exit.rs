@@ -4,10 +4,12 @@ use std::fmt;
 
 use super::{door::LateItems, stop::After, words::Fate};
 use crate::{
-    event::ErrorReport,
-    history::History,
-    ids::{ItemId, TurnId},
-    outcome::{Outcome, Persisted},
+    run::outcome::{Outcome, Persisted},
+    value::{
+        event::ErrorReport,
+        history::History,
+        ids::{ItemId, TurnId},
+    },
 };
 
 /// Why a session is over. Exhaustive: it was asked, it was idle long enough, or something of its user's failed.

@@ -3,7 +3,7 @@
 use tokio::sync::oneshot;
 
 use super::{Item, SessionHandle, mail::Mail};
-use crate::ids::ItemId;
+use crate::value::ids::ItemId;
 
 impl<T: Item> SessionHandle<T> {
     /// Takes an item back that waits, or a steer that was not delivered yet; none if a turn has it, or it is gone: then

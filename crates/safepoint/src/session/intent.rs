@@ -9,7 +9,7 @@ use super::{
     machine::Strength,
     stop::{After, How, SessionStop},
 };
-use crate::{ids::TurnId, receipt::ReasonReport};
+use crate::value::{ids::TurnId, receipt::ReasonReport};
 
 /// A wish that somebody else puts into the store of a session, whether its owner lives or not (S7.5).
 #[derive(Clone, Debug)]

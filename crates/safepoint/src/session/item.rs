@@ -11,9 +11,9 @@ use super::{
     words::{Fate, Or, Preempted},
 };
 use crate::{
-    ids::{ItemId, TurnId},
-    steer::When,
+    run::steer::When,
     sync::told::Told,
+    value::ids::{ItemId, TurnId},
 };
 
 /// What can be pushed into a session: anything that can be stored.

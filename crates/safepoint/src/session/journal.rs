@@ -18,10 +18,12 @@ use jiff::Timestamp;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::{
-    ids::{ItemId, SessionId, TurnId},
-    message::UserMessage,
-    store::{self, Appended, Chain, Class, Lease, Record, SessionRow, Store, Write},
+    contract::store::{self, Appended, Chain, Class, Lease, Record, SessionRow, Store, Write},
     sync::{Mutex, callback},
+    value::{
+        ids::{ItemId, SessionId, TurnId},
+        message::UserMessage,
+    },
 };
 
 mod line;

@@ -9,10 +9,12 @@ use jiff::Timestamp;
 
 use super::{journal::Line, words::Fate};
 use crate::{
-    event::Fact,
-    history::Entry,
-    ids::{Path, SessionId, TurnId},
-    store::{self, Damage, Store, export},
+    contract::store::{self, Damage, Store, export},
+    value::{
+        event::Fact,
+        history::Entry,
+        ids::{Path, SessionId, TurnId},
+    },
 };
 
 /// What stands at one position of a session's journal.

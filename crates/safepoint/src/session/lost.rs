@@ -6,12 +6,14 @@
 use std::collections::HashMap;
 
 use crate::{
-    event::Fact,
-    ids::{CallId, Path, SteerId, TurnId},
-    message::UserMessage,
-    receipt::{Ending, WorkKind},
-    steer::Steer,
-    tool::EffectClass,
+    contract::tool::EffectClass,
+    run::steer::Steer,
+    value::{
+        event::Fact,
+        ids::{CallId, Path, SteerId, TurnId},
+        message::UserMessage,
+        receipt::{Ending, WorkKind},
+    },
 };
 
 /// A run that went on in the background, and ended with the owner of its session.

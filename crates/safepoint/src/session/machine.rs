@@ -7,9 +7,9 @@
 use std::collections::{HashSet, VecDeque};
 
 use crate::{
-    ids::{ItemId, TurnId},
+    run::steer::When,
     session::words::{Fate, Or},
-    steer::When,
+    value::ids::{ItemId, TurnId},
 };
 
 #[cfg(test)]

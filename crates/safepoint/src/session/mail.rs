@@ -14,12 +14,13 @@ use super::{
     stop::SessionStop,
 };
 use crate::{
-    approval::{ApprovalRequest, Decision, Ruled},
-    event::ErrorReport,
-    ids::{ApprovalId, ItemId, SteerId, TurnId},
-    outcome::Outcome,
-    shared::DecideError,
+    contract::approval::{ApprovalRequest, Decision, Ruled},
+    run::{outcome::Outcome, shared::DecideError},
     sync::mailbox,
+    value::{
+        event::ErrorReport,
+        ids::{ApprovalId, ItemId, SteerId, TurnId},
+    },
 };
 
 /// One message. Exhaustive: the owner must act on each.

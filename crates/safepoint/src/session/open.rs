@@ -13,8 +13,8 @@ use super::{
     words::Fate,
 };
 use crate::{
-    ids::{ItemId, SessionId},
-    store::{self, Class, Error, ItemState, NewSession, Store, Write},
+    contract::store::{self, Class, Error, ItemState, NewSession, Store, Write},
+    value::ids::{ItemId, SessionId},
 };
 
 /// What becomes of items that waited in the store before a session is opened. Exhaustive: they begin a turn, or wait for

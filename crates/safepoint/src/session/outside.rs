@@ -4,10 +4,14 @@ use std::collections::HashSet;
 
 use super::{intent::Intent, journal::Line, lost::begun_behind};
 use crate::{
-    approval::ApprovalRequest,
-    event::Fact,
-    ids::{ApprovalId, Path, SessionId, TurnId},
-    store::{ApprovalState, Approvals, Does, Error, StopIntent, Store, ask},
+    contract::{
+        approval::ApprovalRequest,
+        store::{ApprovalState, Approvals, Does, Error, StopIntent, Store, ask},
+    },
+    value::{
+        event::Fact,
+        ids::{ApprovalId, Path, SessionId, TurnId},
+    },
 };
 
 /// How many records are read at once.

@@ -28,15 +28,18 @@ use super::{
 };
 use crate::{
     agent::Agent,
-    approval::Decision,
-    event::ErrorReport,
-    history::History,
-    ids::{ApprovalId, ItemId, RunId, TurnId},
-    log::Log,
-    message::UserMessage,
-    outcome::{Outcome, Persisted},
-    run::RunHandle,
-    shared::{Always, Closings},
+    contract::{approval::Decision, log::Log},
+    run::{
+        RunHandle,
+        outcome::{Outcome, Persisted},
+        shared::{Always, Closings},
+    },
+    value::{
+        event::ErrorReport,
+        history::History,
+        ids::{ApprovalId, ItemId, RunId, TurnId},
+        message::UserMessage,
+    },
 };
 
 mod aside;

@@ -6,9 +6,11 @@ use safepoint_scope::Failure;
 use super::{Item, Leftover, machine};
 use crate::{
     agent::Agent,
-    history::History,
-    ids::{ItemId, TurnId},
-    message::UserMessage,
+    value::{
+        history::History,
+        ids::{ItemId, TurnId},
+        message::UserMessage,
+    },
 };
 
 /// Turns waiting items into turns.

@@ -3,7 +3,7 @@
 use futures_core::future::BoxFuture;
 use safepoint_scope::Failure;
 
-use crate::{event::Events, ids::TurnId};
+use crate::value::{event::Events, ids::TurnId};
 
 /// Follows the events of each turn, one turn after the other.
 ///

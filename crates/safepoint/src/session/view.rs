@@ -11,12 +11,14 @@ use super::{
     mail::{Mail, Mailbox},
 };
 use crate::{
-    event::{ErrorReport, Feed},
-    ids::{ItemId, TurnId},
     run::RunHandle,
     sync::{
         Mutex,
         callback::{Foreign, Panicked},
+    },
+    value::{
+        event::{ErrorReport, Feed},
+        ids::{ItemId, TurnId},
     },
 };
 

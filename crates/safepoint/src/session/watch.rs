@@ -17,10 +17,12 @@ use super::{
     stop::SessionStop,
 };
 use crate::{
-    approval::Decision,
-    event::ErrorReport,
-    store::{ApprovalState, Error, ItemState, Notice, Stamp, Use},
+    contract::{
+        approval::Decision,
+        store::{ApprovalState, Error, ItemState, Notice, Stamp, Use},
+    },
     sync::callback::{self, Panicked},
+    value::event::ErrorReport,
 };
 
 /// A part of the lease after which it is renewed.

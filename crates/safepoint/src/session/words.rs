@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::ids::TurnId;
+use crate::value::ids::TurnId;
 
 /// Where an item has come to rest. Exhaustive: each accepted item is in exactly one of these places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

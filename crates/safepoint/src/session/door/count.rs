@@ -3,7 +3,7 @@
 //! **Invariants**: a position is given once, and each is higher than those before it, whichever way its item came; what is
 //! accepted and not yet heard, and what waits, are at most as many as there is room for.
 
-use crate::ids::ItemId;
+use crate::value::ids::ItemId;
 
 /// Counts whoever comes in. The exhaustive check of the session's machine stands behind this very one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

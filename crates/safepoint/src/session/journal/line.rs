@@ -6,11 +6,13 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    event::Fact,
-    history::{Entry, View},
-    ids::{Path, TurnId},
+    contract::store::{Damage, Flaw, Record, Write},
     session::words::Fate,
-    store::{Damage, Flaw, Record, Write},
+    value::{
+        event::Fact,
+        history::{Entry, View},
+        ids::{Path, TurnId},
+    },
 };
 
 /// The newest version of a line that this release reads and writes.

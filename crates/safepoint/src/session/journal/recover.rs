@@ -6,19 +6,22 @@ use safepoint_scope::Code;
 
 use super::{Journal, Line, TurnLog, turn_log::restore};
 use crate::{
-    event::Fact,
-    history::History,
-    ids::{ApprovalId, Path, RunId, TurnId},
-    log::{self, Log},
-    machine::Machine,
-    receipt::Ending,
+    contract::{
+        log::{self, Log},
+        store,
+    },
+    run::{machine::Machine, shared::Always},
     session::{
         lost::{Aside, Lost, begun_behind},
         stop::After,
         words::Fate,
     },
-    shared::Always,
-    store,
+    value::{
+        event::Fact,
+        history::History,
+        ids::{ApprovalId, Path, RunId, TurnId},
+        receipt::Ending,
+    },
 };
 
 /// How many records are read at once.

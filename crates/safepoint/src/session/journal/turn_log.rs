@@ -10,14 +10,18 @@ use futures_core::future::BoxFuture;
 
 use super::{APPEND, Journal, Line, PAGE, line::Grown, unasked::answer_as_before, within};
 use crate::{
-    approval::ApprovalRequest,
-    event::{Answered, Fact, TakenSteer},
-    history::History,
-    ids::{ApprovalId, CallId, Path, RunId, SteerId, TurnId},
-    log::{Log, LogError, Record},
-    store::{self, Class, Closed, NewApproval, Write},
+    contract::{
+        approval::ApprovalRequest,
+        log::{Log, LogError, Record},
+        store::{self, Class, Closed, NewApproval, Write},
+        tool::EffectClass,
+    },
     sync::Mutex,
-    tool::EffectClass,
+    value::{
+        event::{Answered, Fact, TakenSteer},
+        history::History,
+        ids::{ApprovalId, CallId, Path, RunId, SteerId, TurnId},
+    },
 };
 
 /// Records the facts of one turn.

@@ -5,13 +5,17 @@ use std::collections::HashMap;
 
 use super::{Found, Journal, LeftTurn, Line};
 use crate::{
-    approval::ApprovalRequest,
-    event::{Answered, Fact},
-    ids::{ApprovalId, CallId, Path},
-    log::Record,
-    receipt::CallReport,
+    contract::{
+        approval::ApprovalRequest,
+        log::Record,
+        store::{ApprovalRow, ApprovalState, Cause, Class, Closed, Decision, Error, NewApproval, Use, Write},
+    },
     session::words::Fate,
-    store::{ApprovalRow, ApprovalState, Cause, Class, Closed, Decision, Error, NewApproval, Use, Write},
+    value::{
+        event::{Answered, Fact},
+        ids::{ApprovalId, CallId, Path},
+        receipt::CallReport,
+    },
 };
 
 /// Where a question stands open: the run that asked, and each above that waits for it, by its call.

@@ -12,9 +12,9 @@ use super::{
     Record, Recovered, Rules, Strength, Why, Wish, Yet,
 };
 use crate::{
-    ids::{ItemId, TurnId},
+    run::steer::When,
     session::words::{Fate, Or, Preempted},
-    steer::When,
+    value::ids::{ItemId, TurnId},
 };
 
 mod asked;

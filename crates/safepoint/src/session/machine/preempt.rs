@@ -2,8 +2,8 @@
 
 use super::{Asked, Effect, Guard, Machine, Moment, Phase, Record, Want, Why, Wish};
 use crate::{
-    ids::{ItemId, TurnId},
     session::words::Preempted,
+    value::ids::{ItemId, TurnId},
 };
 
 /// One preempt that its turn has not answered yet.

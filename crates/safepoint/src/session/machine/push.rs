@@ -2,9 +2,9 @@
 
 use super::{Answer, Effect, How, Machine, Moment, Phase, Steered, Wish};
 use crate::{
-    ids::{ItemId, TurnId},
+    run::steer::When,
     session::words::{Fate, Or, Preempted, Refusal},
-    steer::When,
+    value::ids::{ItemId, TurnId},
 };
 
 impl Machine {

@@ -1,7 +1,7 @@
 //! Stops of the session and of its turn alone, and the wait until it has been idle.
 
 use super::{Answer, Effect, Ended, Exit, Health, Machine, Moment, Phase, Strength, Want, Why, Yet};
-use crate::ids::TurnId;
+use crate::value::ids::TurnId;
 
 /// How long the session has been idle, and how long it may be (S6.8).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

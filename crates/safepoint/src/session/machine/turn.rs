@@ -5,11 +5,11 @@ use super::{
     Wanted, Why, Yet,
 };
 use crate::{
-    ids::{ItemId, TurnId},
     session::{
         machine::{Leftover, OnFailure},
         words::{Fate, Preempted},
     },
+    value::ids::{ItemId, TurnId},
 };
 
 impl Machine {

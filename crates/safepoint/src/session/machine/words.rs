@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use super::Yet;
 use crate::{
-    ids::{ItemId, TurnId},
+    run::steer::When,
     session::words::{Fate, Or, Preempted, Refusal},
-    steer::When,
+    value::ids::{ItemId, TurnId},
 };
 
 /// Microseconds since the session began. The machine has no clock of its own.

@@ -9,13 +9,12 @@ use tokio::sync::oneshot;
 
 use super::{Input, Item, Owner, RunHandle, TurnId};
 use crate::{
-    approval::ApprovalRequest,
-    ids::ApprovalId,
+    contract::{approval::ApprovalRequest, store::ApprovalState},
     session::{
         journal::{Journal, in_time},
         machine::Yet,
     },
-    store::ApprovalState,
+    value::ids::ApprovalId,
 };
 
 impl<T: Item> Owner<T> {

@@ -15,8 +15,7 @@ use crate::session::{
     words::{Preempted, Refusal},
 };
 use crate::{
-    outcome::Persisted,
-    shared::Always,
+    run::{outcome::Persisted, shared::Always},
     sync::callback::{self, Panicked},
 };
 

@@ -6,11 +6,13 @@ use tokio::sync::oneshot;
 
 use super::{Answer, Decision, Input, Item, Mail, Outcome, Owner, RunHandle};
 use crate::{
-    approval::{HOLDER, Ruled},
-    ids::ApprovalId,
+    contract::{
+        approval::{HOLDER, Ruled},
+        store,
+    },
+    run::shared::DecideError,
     session::journal::{Journal, in_time},
-    shared::DecideError,
-    store,
+    value::ids::ApprovalId,
 };
 
 impl<T: Item> Owner<T> {

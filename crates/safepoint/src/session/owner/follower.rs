@@ -7,8 +7,8 @@ use tokio::time::timeout;
 
 use super::{Item, Mail, RunHandle, SessionEvent, TurnId};
 use crate::{
-    event::{EventKind, Fact, TakenSteer},
     session::{SharedSession, journal::Journal},
+    value::event::{EventKind, Fact, TakenSteer},
 };
 
 pub(super) struct Follower<T> {

@@ -10,7 +10,8 @@ use tokio::{sync::oneshot, time::timeout};
 
 use super::{Answer, Input, Item, Mail, Owner, TurnId, plan};
 use crate::{
-    outcome::Persisted,
+    contract::store::{Class, Write},
+    run::outcome::Persisted,
     session::{
         asking::Kept,
         intent::Intent,
@@ -18,7 +19,6 @@ use crate::{
         outside::ask_stop,
         stop::{How, SessionStop},
     },
-    store::{Class, Write},
 };
 
 /// How long the end of a session waits for the store to take it back.

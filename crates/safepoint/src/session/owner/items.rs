@@ -6,10 +6,10 @@ use tokio::sync::oneshot;
 
 use super::{Answer, Came, Fate, Held, Input, Item, ItemId, Mail, Owner, Policy, SessionEvent, Slip};
 use crate::{
-    ids::{SteerId, TurnId},
+    run::steer::TakenBack,
     session::owner::plan::report,
-    steer::TakenBack,
     sync::callback::{self, Panicked},
+    value::ids::{SteerId, TurnId},
 };
 
 /// Where somebody waits for an item that he wants back.

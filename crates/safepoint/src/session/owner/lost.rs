@@ -1,7 +1,7 @@
 //! Background runs that another owner's end has ended: the person is told at once, the model with its next request.
 
 use super::{Item, Owner, SessionEvent, TurnId};
-use crate::{ids::SteerId, run::Run, session::lost::Lost};
+use crate::{run::Run, session::lost::Lost, value::ids::SteerId};
 
 /// One of them, and the turn in which the model was told.
 pub(super) struct Mourned {

@@ -6,7 +6,7 @@ use tokio::sync::oneshot;
 
 use super::{Fate, Item, Owner, Policy, SessionEvent, Slip};
 use crate::session::{envelope::seal, journal::in_time, words::Refusal};
-use crate::{store::Pushed, sync::callback};
+use crate::{contract::store::Pushed, sync::callback};
 
 impl<T: Item> Owner<T> {
     /// Makes an item durable before anybody is told that it is in (S6.2); none if it went back to its sender.

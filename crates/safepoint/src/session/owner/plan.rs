@@ -6,8 +6,8 @@ use crate::session::{
     planner::{Plan, Situation, TurnPlan, Waiting, Wanted},
 };
 use crate::{
-    message::UserMessage,
     sync::callback::{self, Panicked},
+    value::message::UserMessage,
 };
 
 impl<T: Item> Owner<T> {
@@ -77,6 +77,6 @@ pub(super) fn report(what: &str, why: &str) -> ErrorReport {
     ErrorReport { code: "callback".into(), message: format!("{what}: {why}"), hint: None }
 }
 
-pub(super) fn store_report(error: &crate::store::Error) -> ErrorReport {
+pub(super) fn store_report(error: &crate::contract::store::Error) -> ErrorReport {
     ErrorReport { code: "store".into(), message: error.to_string(), hint: None }
 }

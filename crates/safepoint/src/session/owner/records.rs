@@ -8,12 +8,12 @@ use super::{
     After, ApprovalId, Effect, ErrorReport, Fate, Input, Item, ItemId, Outcome, Owner, TurnId, plan,
 };
 use crate::{
-    outcome::Persisted,
+    contract::store::{self, ApprovalState, Class, Closed, Write},
+    run::outcome::Persisted,
     session::{
         journal::{Journal, Line, in_time},
         machine::From,
     },
-    store::{self, ApprovalState, Class, Closed, Write},
 };
 
 impl<T: Item> Owner<T> {
@@ -240,7 +240,7 @@ impl<T: Item> Owner<T> {
     }
 }
 
-fn begun(effects: &[Effect]) -> Option<crate::ids::TurnId> {
+fn begun(effects: &[Effect]) -> Option<crate::value::ids::TurnId> {
     effects.iter().find_map(|effect| match effect {
         Effect::Start { turn, .. } => Some(*turn),
         _ => None,

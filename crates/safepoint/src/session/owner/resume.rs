@@ -5,7 +5,9 @@
 use tokio::sync::oneshot;
 
 use super::{Answer, Effect, Input, Item, Owner, Work, plan::report};
-use crate::{agent::OnRestart, approval::Approvals, session::machine::From, sync::callback::Panicked};
+use crate::{
+    agent::OnRestart, contract::approval::Approvals, session::machine::From, sync::callback::Panicked,
+};
 
 impl<T: Item> Owner<T> {
     pub(super) async fn resume(&mut self, reply: oneshot::Sender<Answer>) {

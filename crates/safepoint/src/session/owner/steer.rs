@@ -4,8 +4,8 @@ use super::{
     Delivered, Input, Item, ItemId, Owner, RunHandle, SessionEvent, TurnId, UserMessage, plan::report,
 };
 use crate::{
+    run::steer::{Steer, When},
     session::{item::Policy, machine::How, words::Refusal},
-    steer::{Steer, When},
     sync::callback::Panicked,
 };
 

@@ -9,14 +9,13 @@ use super::{
     follower::Follower, plan::report,
 };
 use crate::{
-    log::{Log, MemoryLog},
-    run::Run,
+    contract::log::{Log, MemoryLog},
+    run::{Run, steer::When},
     session::{
         TurnView,
         journal::TurnLog,
         machine::{End, EndedBy, From, Leftover, Phase, Why},
     },
-    steer::When,
     sync::callback::Panicked,
 };
 
@@ -63,7 +62,7 @@ impl<T: Item> Owner<T> {
             history.close();
             let last = plan.input.pop()?;
             for message in plan.input {
-                history.push(crate::history::Entry::User(message));
+                history.push(crate::value::history::Entry::User(message));
             }
             // Nobody can take that one up any more.
             if let Some((left, _)) = self.left.take() {
@@ -85,7 +84,7 @@ impl<T: Item> Owner<T> {
         Some((run, work))
     }
 
-    fn log_of(&self, turn: TurnId, before: &crate::history::History) -> Arc<dyn Log> {
+    fn log_of(&self, turn: TurnId, before: &crate::value::history::History) -> Arc<dyn Log> {
         let Some(journal) = &self.journal else { return Arc::new(MemoryLog::default()) };
         let mut base = before.clone();
         base.close();

@@ -9,9 +9,9 @@ use tokio::time::Instant;
 
 use super::{Input, Item, ItemId, Owner, SessionEvent, TurnId};
 use crate::{
-    outcome::Outcome,
+    contract::store::{ApprovalState, Error},
+    run::outcome::Outcome,
     session::machine::Moment,
-    store::{ApprovalState, Error},
 };
 
 /// How often the wall clock is looked at while a question is open: it may be set, and the machine may have slept.

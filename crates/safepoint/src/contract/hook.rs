@@ -1,0 +1,127 @@
+//! Callbacks around model calls and tool calls. None can veto a stop; a slow one delays the run, never its stop.
+
+use std::sync::Arc;
+
+use futures_core::future::BoxFuture;
+use safepoint_scope::StopRequest;
+
+use crate::value::{
+    event::Wholeness,
+    history::History,
+    ids::CallId,
+    message::AssistantMessage,
+    receipt::{CallReport, ModelReport, Receipt},
+};
+
+/// What a hook answers. Exhaustive: the conductor must act on each.
+#[derive(Clone, Debug)]
+pub enum Verdict {
+    /// Go on.
+    Proceed,
+    /// Do not run this call; the model is told why. Before a model call it fails the run with this text.
+    Refuse(String),
+    /// Ask the run to stop (reason `hook`), and go on until the stop takes effect.
+    Stop(StopRequest),
+}
+
+/// What a hook wants to do before it answers, or none if it has nothing to say (which costs nothing).
+pub type Hooked<T> = Option<Work<T>>;
+
+/// A hook's work: see [`later`] and [`blocking`]. Exhaustive: it awaits or it blocks.
+pub enum Work<T> {
+    /// A future.
+    Async(BoxFuture<'static, T>),
+    /// Code that blocks its thread: it runs where that is allowed. Past its bound the run goes on without it, and
+    /// names it as a survivor if it is still there at the end (S2.8).
+    Blocking(Box<dyn FnOnce() -> T + Send>),
+}
+
+impl<T> std::fmt::Debug for Work<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Async(_) => "Async",
+            Self::Blocking(_) => "Blocking",
+        })
+    }
+}
+
+/// The answer of a hook that awaits.
+pub fn later<T>(work: impl Future<Output = T> + Send + 'static) -> Hooked<T> {
+    Some(Work::Async(Box::pin(work)))
+}
+
+/// The answer of a hook that blocks.
+pub fn blocking<T>(work: impl FnOnce() -> T + Send + 'static) -> Hooked<T> {
+    Some(Work::Blocking(Box::new(work)))
+}
+
+/// Callbacks of an agent. Each method has an empty default.
+///
+/// A hook that panics or outlasts [`Limits::callback`](crate::Limits) is gone on without: a panic fails the run with
+/// code `callback`, an overlong one is named as a survivor. A stop at a safe point waits for the verdict of a hook that
+/// was asked before it, within that bound; `Now` drops the hook. `on_stop` runs beside the stop, not before it.
+pub trait Hooks: Send + Sync + 'static {
+    /// Before a model call.
+    fn before_model(&self, _round: u32, _history: &History) -> Hooked<Verdict> {
+        None
+    }
+    /// After a model's message was recorded, whole or not: [`HookedMessage::whole`] says which.
+    fn after_model(&self, _message: &HookedMessage) -> Hooked<()> {
+        None
+    }
+    /// Before a call starts, after its approval.
+    fn before_call(&self, _call: &HookedCall) -> Hooked<Verdict> {
+        None
+    }
+    /// After a call's end was recorded: what the hook does beside it comes after that, also where the process dies in it.
+    fn after_call(&self, _report: &CallReport) -> Hooked<()> {
+        None
+    }
+    /// When the run has settled as stopped.
+    fn on_stop(&self, _receipt: &Arc<Receipt>) -> Hooked<()> {
+        None
+    }
+}
+
+/// A call as a hook sees it.
+#[derive(Clone, Debug)]
+pub struct HookedCall {
+    /// Its id.
+    pub call_id: CallId,
+    /// The tool's name.
+    pub name: String,
+    /// The arguments.
+    pub args: serde_json::Value,
+}
+
+/// A model's message as a hook sees it.
+#[derive(Clone, Debug)]
+pub struct HookedMessage {
+    /// What arrived.
+    pub message: Arc<AssistantMessage>,
+    /// Whether that is all: one that a stop or a steer cut, or that failed, is no answer.
+    pub whole: Wholeness,
+    /// The account: round, model, usage and times.
+    pub report: ModelReport,
+}
+
+/// Which hook answered: what about, and its place among the hooks of the agent.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct HookKey {
+    pub(crate) of: HookOf,
+    pub(crate) place: usize,
+}
+
+/// What a hook is asked about. Exhaustive: the two acts that it may keep from beginning.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum HookOf {
+    Model(u32),
+    Call(CallId),
+}
+
+/// What a hook came to.
+pub(crate) enum HookAnswer {
+    Verdict(Verdict),
+    Panicked(String),
+    Overdue,
+}

@@ -1,0 +1,224 @@
+//! Where facts are recorded. Only a recorded fact changes state, and only a log makes one.
+
+use std::{collections::HashMap, error::Error as StdError, fmt, sync::Arc, time::Duration};
+
+use futures_core::future::BoxFuture;
+
+use crate::{
+    sync::{
+        Mutex,
+        callback::{self, Panicked},
+    },
+    value::{
+        event::Fact,
+        ids::{Path, SteerId},
+    },
+};
+
+/// One line of a journal: a fact, and the run of the tree that it belongs to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Record {
+    /// Which run: the root, or a child run.
+    pub path: Path,
+    /// What is so.
+    pub fact: Arc<Fact>,
+}
+
+/// A journal of one run and of all its child runs. The one in memory is [`MemoryLog`].
+pub trait Log: Send + Sync + 'static {
+    /// Appends a record; resolves when it is recorded, to its place.
+    ///
+    /// # Cancel safety
+    /// Dropping the future leaves open whether the fact was recorded.
+    fn append(&self, record: Record) -> BoxFuture<'_, Result<u64, LogError>>;
+
+    /// The same, for a caller that waits no longer than `limit`. A log that can be asked what it holds makes sure before it
+    /// says that nobody knows (S3.4); this one does not ask.
+    ///
+    /// # Errors
+    /// [`LogError::is_uncertain`] if there was no answer in time.
+    ///
+    /// # Cancel safety
+    /// As of [`append`](Self::append).
+    fn append_within(&self, record: Record, limit: Duration) -> BoxFuture<'_, Result<u64, LogError>> {
+        Box::pin(async move {
+            let appended = tokio::time::timeout(limit, self.append(record)).await;
+            appended.unwrap_or_else(|_elapsed| Err(LogError::unknown(LATE)))
+        })
+    }
+
+    /// Appends several, one behind the other, for a caller that waits no longer than `limit`; resolves when all are recorded,
+    /// to the place of the first. A log that can record them in one does; this one appends each.
+    ///
+    /// # Errors
+    /// As of [`append_within`](Self::append_within). Those before the one that failed may be recorded.
+    ///
+    /// # Cancel safety
+    /// As of [`append`](Self::append), for each.
+    fn append_all(&self, records: Vec<Record>, limit: Duration) -> BoxFuture<'_, Result<u64, LogError>> {
+        Box::pin(async move {
+            let mut first = None;
+            for record in records {
+                let place = self.append_within(record, limit).await?;
+                first.get_or_insert(place);
+            }
+            Ok(first.unwrap_or_default())
+        })
+    }
+
+    /// All records of the tree, oldest first.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    fn read(&self) -> BoxFuture<'_, Result<Vec<Record>, LogError>>;
+}
+
+/// Why nobody knows.
+const LATE: &str = "the log did not answer in time";
+
+/// Why a log could not do what it was asked.
+#[derive(Debug)]
+pub struct LogError {
+    cause: Box<dyn StdError + Send + Sync>,
+    certainty: Certainty,
+    gone: Option<SteerId>,
+}
+
+/// Whether it is known that nothing was recorded. Exhaustive: it is, or nobody knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Certainty {
+    NotRecorded,
+    Unknown,
+}
+
+impl LogError {
+    /// Wraps the cause.
+    pub fn new(cause: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        Self { cause: cause.into(), certainty: Certainty::NotRecorded, gone: None }
+    }
+
+    /// The same, where the record may be there all the same (S3.4).
+    pub fn unknown(cause: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        Self { cause: cause.into(), certainty: Certainty::Unknown, gone: None }
+    }
+
+    /// Nothing was recorded, since a steer of the record was taken back by whoever sent it: without that one it can be.
+    pub fn steer_gone(steer: SteerId, cause: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        Self { gone: Some(steer), ..Self::new(cause) }
+    }
+
+    /// The steer that was taken back, if that is why nothing was recorded.
+    #[must_use]
+    pub fn gone_steer(&self) -> Option<&SteerId> {
+        self.gone.as_ref()
+    }
+
+    /// Whether what was to be appended may be recorded all the same.
+    #[must_use]
+    pub fn is_uncertain(&self) -> bool {
+        self.certainty == Certainty::Unknown
+    }
+}
+
+impl fmt::Display for LogError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the log could not be used: {}", self.cause)
+    }
+}
+
+impl StdError for LogError {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        Some(&*self.cause)
+    }
+}
+
+/// A fact that is recorded. Made only here, after the log has said so.
+#[derive(Clone, Debug)]
+pub struct Recorded {
+    fact: Arc<Fact>,
+}
+
+impl Recorded {
+    /// The fact.
+    #[must_use]
+    pub fn fact(&self) -> &Arc<Fact> {
+        &self.fact
+    }
+}
+
+/// Records one fact of the run at `path`, which waits so long for it.
+pub(crate) async fn record(
+    log: &dyn Log,
+    path: &Path,
+    fact: Arc<Fact>,
+    limit: Duration,
+) -> Result<Recorded, LogError> {
+    append(log, Record { path: path.clone(), fact: Arc::clone(&fact) }, limit).await?;
+    Ok(Recorded { fact })
+}
+
+/// Records facts of the run at `path`, one behind the other.
+pub(crate) async fn record_all(
+    log: &dyn Log,
+    path: &Path,
+    facts: Vec<Arc<Fact>>,
+    limit: Duration,
+) -> Result<Vec<Recorded>, LogError> {
+    let record = |fact: &Arc<Fact>| Record { path: path.clone(), fact: Arc::clone(fact) };
+    let records = facts.iter().map(record).collect();
+    let appended = callback::run(async move { log.append_all(records, limit).await }).await;
+    appended.unwrap_or_else(|Panicked(why)| Err(panicked(&why)))?;
+    Ok(facts.into_iter().map(|fact| Recorded { fact }).collect())
+}
+
+/// Appends a record. Of a log that panics nobody knows what it has recorded.
+pub(crate) async fn append(log: &dyn Log, record: Record, limit: Duration) -> Result<u64, LogError> {
+    let appended = callback::run(async move { log.append_within(record, limit).await }).await;
+    appended.unwrap_or_else(|Panicked(why)| Err(panicked(&why)))
+}
+
+fn panicked(why: &str) -> LogError {
+    LogError::unknown(format!("the log panicked: {why}"))
+}
+
+async fn read(log: &dyn Log) -> Result<Vec<Record>, LogError> {
+    let read = callback::run(async move { log.read().await }).await;
+    read.unwrap_or_else(|Panicked(why)| Err(LogError::new(format!("the log panicked: {why}"))))
+}
+
+/// Everything that was recorded of the tree below `path`, by run, each oldest first.
+pub(crate) async fn replay(log: &dyn Log, path: &Path) -> Result<HashMap<Path, Vec<Recorded>>, LogError> {
+    let mut runs: HashMap<Path, Vec<Recorded>> = HashMap::new();
+    for Record { path: of, fact } in read(log).await? {
+        if of.is_within(path) {
+            runs.entry(of).or_default().push(Recorded { fact });
+        }
+    }
+    Ok(runs)
+}
+
+/// A fact that a store gave back: it was recorded by whoever wrote it.
+pub(crate) fn read_back(fact: Arc<Fact>) -> Recorded {
+    Recorded { fact }
+}
+
+/// A log that lives and dies with its process.
+#[derive(Debug, Default)]
+pub struct MemoryLog {
+    records: Mutex<Vec<Record>>,
+}
+
+impl Log for MemoryLog {
+    fn append(&self, record: Record) -> BoxFuture<'_, Result<u64, LogError>> {
+        let mut records = self.records.lock();
+        records.push(record);
+        let place = records.len() as u64 - 1;
+        drop(records);
+        Box::pin(std::future::ready(Ok(place)))
+    }
+
+    fn read(&self) -> BoxFuture<'_, Result<Vec<Record>, LogError>> {
+        let records = self.records.lock().clone();
+        Box::pin(std::future::ready(Ok(records)))
+    }
+}

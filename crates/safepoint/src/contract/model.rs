@@ -1,0 +1,313 @@
+//! What the engine asks of a model: open a conversation, stream one message at a time, be dropped at any instant.
+
+use std::{borrow::Cow, error::Error as StdError, fmt, sync::Arc, time::Duration};
+
+use futures_core::{future::BoxFuture, stream::BoxStream};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::value::{history::History, json, limits::Limits, message::ToolCall, usage::Usage};
+
+mod guarded;
+
+pub(crate) use guarded::{Guarded, Reply, Talk};
+
+/// A model behind some wire. Shared by all runs of an agent; holds no state of any of them.
+pub trait Model: Send + Sync + 'static {
+    /// The name for people and spans, such as `openai:gpt-5.2`.
+    fn name(&self) -> &str;
+
+    /// Opens a conversation: what is the same for each of its calls is prepared once.
+    fn open(&self, spec: ModelSpec) -> Box<dyn Conversation>;
+}
+
+/// A conversation with a model: a pure cache of encoded history. Losing it loses nothing.
+pub trait Conversation: Send {
+    /// Encodes what `history` has grown by since the last call, and returns the reply as a lazy stream.
+    ///
+    /// Nothing is sent before the first poll. The stream ends after [`Delta::Ended`] or an error. Only the closed
+    /// part of the history is sent.
+    ///
+    /// # Cancel safety
+    /// Dropping the stream releases the exchange at once: an HTTP/1 connection closes, an HTTP/2 stream is reset.
+    /// Every wait inside (connecting, headers, silence, retry back-off) ends with the drop.
+    fn stream(&mut self, history: &History) -> DeltaStream;
+
+    /// What the provider must be told, beside the drop, when the latest reply is not wanted any more: the cancel of a
+    /// response that outlives its connection. None for wires where the drop says it all.
+    ///
+    /// Called once a reply was cut or failed, after its stream was dropped. The run waits for it, within
+    /// [`Limits::parting`](crate::Limits), before it is quiet; its outcome does not.
+    fn part(&mut self) -> Option<BoxFuture<'static, ()>> {
+        None
+    }
+}
+
+/// One reply as it arrives.
+pub type DeltaStream = BoxStream<'static, Result<Delta, ModelError>>;
+
+/// What is the same for each call of a conversation.
+#[derive(Clone, Debug)]
+pub struct ModelSpec {
+    /// The instructions.
+    pub system: Option<Arc<str>>,
+    /// The tools that the model may ask for.
+    pub tools: Arc<[ToolDecl]>,
+    /// Which tool it must use, where the wire can say so and the model's own settings do not.
+    pub choice: Option<ToolChoice>,
+    /// The most bytes of one reply, in all its fields ([`Limits::model_output_bytes`](crate::Limits)). A model that
+    /// decodes counts them as they come, and ends the stream with [`ModelErrorKind::OutputBytes`] when there are more: the
+    /// run is then stopped by the limit's name.
+    pub output_bytes: usize,
+}
+
+impl Default for ModelSpec {
+    fn default() -> Self {
+        let output_bytes = Limits::default().model_output_bytes;
+        Self { system: None, tools: Arc::from([]), choice: None, output_bytes }
+    }
+}
+
+/// Which tool a model must use. Exhaustive: the choices that every wire has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ToolChoice {
+    /// As it likes.
+    Auto,
+    /// None.
+    None,
+    /// At least one.
+    Required,
+    /// This one.
+    Tool(String),
+}
+
+/// A tool as the model sees it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolDecl {
+    /// Its name.
+    pub name: String,
+    /// What it does, for the model.
+    pub description: String,
+    /// The JSON Schema of its arguments.
+    pub parameters: Value,
+}
+
+/// What becomes of a model call that a stop cuts (S3.9). Exhaustive: it is released, or read on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnCut {
+    /// The exchange is released at once; what the provider bills beyond is unknown.
+    #[default]
+    Release,
+    /// The exchange is read to its end, within [`Limits::drain`](crate::Limits), only to learn the bill: nothing of it
+    /// changes the run, and the run is not quiet before.
+    Drain,
+}
+
+/// One piece of a reply. The engine builds the message from these, so that whatever arrived before a cut is kept.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Delta {
+    /// An attempt failed before its first byte; another follows after a wait.
+    Retrying {
+        /// How many attempts have failed.
+        failed: u32,
+        /// How long it waits.
+        after: Duration,
+        /// What went wrong, for people.
+        error: String,
+    },
+    /// A model could not begin to answer, and another one is asked instead.
+    FailedOver {
+        /// The model that could not.
+        from: Arc<str>,
+        /// The model that is asked now.
+        to: Arc<str>,
+        /// What went wrong, for people.
+        error: String,
+    },
+    /// The stream broke where the provider keeps the reply: it is read on, from where it broke, after a wait. Nothing
+    /// is asked for again.
+    Rejoining {
+        /// How often it has broken here.
+        failed: u32,
+        /// How long it waits.
+        after: Duration,
+        /// What went wrong, for people.
+        error: String,
+    },
+    /// The request is about to be handed to the transport: from here on it may cost money.
+    Sent,
+    /// The response's headers are here.
+    Opened,
+    /// More text.
+    Text(String),
+    /// More reasoning.
+    Reasoning(String),
+    /// The provider's seal of the reasoning block before (or of a hidden one).
+    Sealed(Value),
+    /// A call has begun to arrive; its arguments are not complete, so it is only for show.
+    CallBegun {
+        /// The tool's name.
+        name: String,
+    },
+    /// A call whose arguments are complete.
+    CallReady(ToolCall),
+    /// What was used so far; a later one replaces it.
+    Usage(Usage),
+    /// The message is complete.
+    Ended(Finish),
+}
+
+impl Delta {
+    /// How many bytes of the model's message it brings: what counts against
+    /// [`Limits::model_output_bytes`](crate::Limits). A call's name counts where its beginning is shown, and where it is
+    /// complete.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        match self {
+            Self::Text(text) | Self::Reasoning(text) => text.len(),
+            Self::Sealed(seal) => json::bytes(seal),
+            Self::CallBegun { name } => name.len(),
+            Self::CallReady(call) => call.id.as_str().len() + call.name.len() + call.args.len(),
+            Self::Ended(Finish::Other(word)) => word.len(),
+            Self::Ended(Finish::Natural | Finish::Length | Finish::Filtered)
+            | Self::Retrying { .. }
+            | Self::FailedOver { .. }
+            | Self::Rejoining { .. }
+            | Self::Sent
+            | Self::Opened
+            | Self::Usage(_) => 0,
+        }
+    }
+}
+
+/// Why a model ended its message.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Finish {
+    /// It had said what it wanted, or waits for its calls.
+    Natural,
+    /// Its output limit was reached.
+    Length,
+    /// A filter of the provider cut it.
+    Filtered,
+    /// A reason that this release does not know, as the provider wrote it.
+    Other(String),
+}
+
+/// Why a model call failed.
+#[derive(Clone, Debug)]
+pub struct ModelError {
+    kind: ModelErrorKind,
+    message: Cow<'static, str>,
+    hint: Option<Cow<'static, str>>,
+    status: Option<u16>,
+}
+
+/// The kinds of failure that callers tell apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ModelErrorKind {
+    /// The host could not be reached.
+    Unreachable,
+    /// The key was missing or refused (401, 403).
+    Unauthorized,
+    /// The address or the model does not exist (404).
+    NotFound,
+    /// The request was refused (other 4xx).
+    Refused,
+    /// The conversation does not fit the model's window.
+    ContextWindow,
+    /// Too many requests, retries exhausted (429).
+    RateLimited,
+    /// The provider failed, retries exhausted (5xx, or an error in its stream).
+    Provider,
+    /// The connection broke after the first byte.
+    Broken,
+    /// Nothing arrived for too long.
+    StreamIdle,
+    /// What arrived was not what the wire promises.
+    Malformed,
+    /// A filter of the provider refused to answer.
+    ContentFilter,
+    /// The message was cut by its length before it said anything usable.
+    Truncated,
+    /// More came than [`ModelSpec::output_bytes`] allows. It is no failure: the run is stopped by that limit.
+    OutputBytes,
+}
+
+impl ModelError {
+    /// An error of `kind`; `message` is a lowercase fragment that says what was attempted.
+    #[must_use]
+    pub fn new(kind: ModelErrorKind, message: impl Into<Cow<'static, str>>) -> Self {
+        Self { kind, message: message.into(), hint: None, status: None }
+    }
+
+    /// Adds what to do about it.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<Cow<'static, str>>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Adds the HTTP status.
+    #[must_use]
+    pub fn with_status(mut self, status: u16) -> Self {
+        self.status = Some(status);
+        self
+    }
+
+    /// The same error in other words.
+    pub(crate) fn in_words(self, change: impl Fn(String) -> String) -> Self {
+        let change = |words: Cow<'static, str>| Cow::Owned(change(words.into_owned()));
+        Self { message: change(self.message), hint: self.hint.map(change), ..self }
+    }
+
+    /// What kind of failure it is.
+    #[must_use]
+    pub fn kind(&self) -> ModelErrorKind {
+        self.kind
+    }
+
+    /// What to do about it, if known.
+    #[must_use]
+    pub fn advice(&self) -> Option<&str> {
+        self.hint.as_deref()
+    }
+
+    /// The HTTP status, if there was one.
+    #[must_use]
+    pub fn status(&self) -> Option<u16> {
+        self.status
+    }
+
+    /// The failure code of S1.10.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self.kind {
+            ModelErrorKind::StreamIdle => "stream_idle",
+            ModelErrorKind::ContentFilter => "content_filter",
+            ModelErrorKind::Truncated => "truncated",
+            ModelErrorKind::ContextWindow => "context_window",
+            ModelErrorKind::OutputBytes => "output_bytes",
+            ModelErrorKind::Unreachable
+            | ModelErrorKind::Unauthorized
+            | ModelErrorKind::NotFound
+            | ModelErrorKind::Refused
+            | ModelErrorKind::RateLimited
+            | ModelErrorKind::Provider
+            | ModelErrorKind::Broken
+            | ModelErrorKind::Malformed => "provider",
+        }
+    }
+}
+
+impl fmt::Display for ModelError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl StdError for ModelError {}

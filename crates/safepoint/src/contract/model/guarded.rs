@@ -1,0 +1,111 @@
+//! A model of others behind its one door: a panic anywhere in it, its conversations and its replies is an error of the
+//! provider (S2.16).
+
+use std::{future::poll_fn, sync::Arc};
+
+use futures_core::future::BoxFuture;
+
+use super::{Conversation, Delta, DeltaStream, Model, ModelError, ModelErrorKind, ModelSpec};
+use crate::{
+    sync::callback::{self, Foreign, Panicked},
+    value::history::History,
+};
+
+/// What a model that panicked over its name is called.
+const UNNAMED: &str = "a model that could not name itself";
+
+/// A model, asked for its name once.
+#[derive(Clone)]
+pub(crate) struct Guarded {
+    it: Foreign<dyn Model>,
+    name: Result<Arc<str>, Panicked>,
+}
+
+impl Guarded {
+    pub(crate) fn new(model: Arc<dyn Model>) -> Self {
+        let it = Foreign::new(model);
+        let name = it.call(|model| Arc::from(model.name()));
+        Self { it, name }
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        self.name.as_deref().unwrap_or(UNNAMED)
+    }
+
+    /// A conversation, or one that only says that there is none.
+    pub(crate) fn open(&self, spec: ModelSpec) -> Talk {
+        let opened = match &self.name {
+            Ok(_) => self.it.call(|model| model.open(spec)),
+            Err(panic) => Err(panic.clone()),
+        };
+        Talk(Some(opened))
+    }
+}
+
+/// A conversation, or why there is none.
+pub(crate) struct Talk(Option<Result<Box<dyn Conversation>, Panicked>>);
+
+impl Talk {
+    /// A reply, or one that only says that there is none.
+    pub(crate) fn stream(&mut self, history: &History) -> Reply {
+        let stream = match &mut self.0 {
+            Some(Ok(open)) => callback::call(|| open.stream(history)),
+            Some(Err(panic)) => Err(panic.clone()),
+            None => Err(Panicked("its conversation is over".into())),
+        };
+        Reply(Some(stream.unwrap_or_else(|panic| {
+            let failed = Err(failure(&panic));
+            Box::pin(futures_util::stream::iter([failed]))
+        })))
+    }
+
+    /// The farewell, if there is one. One that panics tells the provider nothing, as one that is overdue does.
+    pub(crate) fn part(&mut self) -> Option<BoxFuture<'static, ()>> {
+        let Some(Ok(open)) = &mut self.0 else { return None };
+        callback::call(|| open.part()).ok().flatten()
+    }
+
+    /// Lets it go; the panic of that comes back.
+    pub(crate) fn end(&mut self) -> Result<(), Panicked> {
+        callback::let_go(self.0.take())
+    }
+}
+
+impl Drop for Talk {
+    fn drop(&mut self) {
+        if self.end().is_err() {
+            // Nobody goes on with it.
+        }
+    }
+}
+
+/// A reply as it arrives.
+pub(crate) struct Reply(Option<DeltaStream>);
+
+impl Reply {
+    pub(crate) async fn next(&mut self) -> Option<Result<Delta, ModelError>> {
+        poll_fn(|cx| {
+            let Some(stream) = self.0.as_mut() else { return std::task::Poll::Ready(None) };
+            let polled = callback::call(|| stream.as_mut().poll_next(cx));
+            polled.unwrap_or_else(|panic| std::task::Poll::Ready(Some(Err(failure(&panic)))))
+        })
+        .await
+    }
+
+    /// Lets it go.
+    pub(crate) fn end(mut self) -> Result<(), ModelError> {
+        callback::let_go(self.0.take()).map_err(|panic| failure(&panic))
+    }
+}
+
+impl Drop for Reply {
+    fn drop(&mut self) {
+        if callback::let_go(self.0.take()).is_err() {
+            // It was cut or has failed: nobody goes on with it.
+        }
+    }
+}
+
+fn failure(Panicked(message): &Panicked) -> ModelError {
+    ModelError::new(ModelErrorKind::Broken, format!("the model panicked: {message}"))
+}

@@ -1,0 +1,122 @@
+//! The durable floor: what a store keeps for sessions, and what it promises of it (S7).
+//!
+//! A store knows nothing of facts: it keeps opaque, versioned records in the order of their coming, an inbox, stop
+//! intents and approvals, and says who may write. One suite (`safepoint_testkit::store_suite`) holds every
+//! implementation to this contract.
+//!
+//! **Invariants:** of one session at most one lease can write at a time, and every write of the journal carries its
+//! epoch. A request that is refused has changed nothing. What was acknowledged as durable survives power loss; what
+//! was acknowledged as recorded survives the death of the process.
+
+use std::{fmt, time::Duration};
+
+use futures_core::future::BoxFuture;
+
+use crate::value::ids::{ApprovalId, SessionId};
+
+mod approval;
+mod chain;
+mod error;
+mod export;
+mod guarded;
+mod inbox;
+mod journal;
+mod lease;
+mod memory;
+mod outside;
+mod owner;
+mod session;
+mod stop;
+mod uptime;
+
+pub use approval::{ApprovalRow, ApprovalState, Closed, Closing, Decided, Decision, NewApproval, Use};
+pub use chain::{Chain, Sound, Verdict, Walk};
+pub use error::{Cause, Error};
+pub use export::export;
+pub(crate) use guarded::{Does, ask, guarded};
+pub use inbox::{Item, ItemState, Push, Pushed, Withdrawn};
+pub use journal::{Appended, Class, Damage, Entry, Flaw, Page, Record, Write};
+pub use lease::{Held, Lease, is_free};
+pub use memory::MemoryStore;
+pub use outside::{Clock, Outside, Uptime, Witness, kept, of_micros};
+pub use owner::{Life, Owner};
+pub use session::{NewSession, Notice, Older, SessionRow, Stamp};
+pub use stop::{Approvals, StopIntent, StopRow};
+pub use uptime::{Since, uptime};
+
+/// What a store answers, in time.
+pub type Answer<'a, T> = BoxFuture<'a, Result<T, Error>>;
+
+/// Keeps sessions. Cheap to ask from many tasks at once; many processes may hold the same one.
+///
+/// # Errors
+/// Each method fails with the [`Error`] that says why; but for [`Error::Unknown`] and [`Error::Gone`] nothing was
+/// changed then.
+///
+/// # Cancel safety
+/// Dropping a future of a method that only reads loses nothing. Dropping one that writes, even before it was polled,
+/// leaves open whether it was written: it is, entirely, or it is not.
+pub trait Store: fmt::Debug + Send + Sync + 'static {
+    /// Makes a session. It is *recorded*: the first durable write makes it durable too.
+    fn create(&self, session: NewSession) -> Answer<'_, SessionRow>;
+
+    /// The session's row, as it is now.
+    fn open(&self, session: &SessionId) -> Answer<'_, SessionRow>;
+
+    /// The newest sessions by their last change, newest first; the next ones are those `older` than the last of these.
+    fn list(&self, most: usize, older: Option<Older>) -> Answer<'_, Vec<SessionRow>>;
+
+    /// Removes a session with all that belongs to it. Refused while somebody who may be alive holds it. Durable.
+    fn remove(&self, session: &SessionId) -> Answer<'_, ()>;
+
+    /// Becomes the one who may write, if nobody else may. A holder is displaced if it is provably dead, or if its
+    /// lease is over for longer than the margin ([`is_free`]); else the error names it ([`Error::Held`]).
+    fn acquire(&self, session: &SessionId, owner: Owner, ttl: Duration) -> Answer<'_, Lease>;
+
+    /// Holds on for the lease's time from now. A lease that is over but that nobody took can be renewed.
+    fn renew(&self, lease: &Lease) -> Answer<'_, Lease>;
+
+    /// Gives the session back: the lease can write nothing more.
+    fn release(&self, lease: &Lease) -> Answer<'_, ()>;
+
+    /// Writes all of it in one transaction, or nothing. [`Error::Fenced`] if the lease is not the newest.
+    fn append(&self, lease: &Lease, writes: Vec<Write>, class: Class) -> Answer<'_, Appended>;
+
+    /// Records in order, at most so many, the first at position `from` (counted from 0). One that is damaged is an
+    /// entry that says so; the others stay readable.
+    fn read(&self, session: &SessionId, from: u64, most: usize) -> Answer<'_, Page>;
+
+    /// Walks the whole chain and names the first bad record, or what is lost at the end.
+    fn check(&self, session: &SessionId) -> Answer<'_, Verdict>;
+
+    /// Puts an item into the inbox; any process may. An acceptance is durable.
+    fn push(&self, session: &SessionId, push: Push) -> Answer<'_, Pushed>;
+
+    /// The items that wait or are taken, oldest first.
+    fn inbox(&self, session: &SessionId) -> Answer<'_, Vec<Item>>;
+
+    /// Takes a waiting item back, or says why not; any process may. Durable.
+    fn withdraw(&self, session: &SessionId, item: u64) -> Answer<'_, Withdrawn>;
+
+    /// Asks for a stop; any process may. Its number among the session's stop intents, counted from 1. Durable.
+    fn ask_stop(&self, session: &SessionId, stop: StopIntent) -> Answer<'_, u64>;
+
+    /// The stop intents with a number greater than `after`, oldest first.
+    fn stops(&self, session: &SessionId, after: u64) -> Answer<'_, Vec<StopRow>>;
+
+    /// Decides an approval; any process may, and exactly one decision is taken. Durable.
+    fn decide(&self, session: &SessionId, decision: Decision) -> Answer<'_, Decided>;
+
+    /// One approval, if there is such a one.
+    fn approval(&self, session: &SessionId, id: &ApprovalId) -> Answer<'_, Option<ApprovalRow>>;
+
+    /// Every approval of the session, oldest first.
+    fn approvals(&self, session: &SessionId) -> Answer<'_, Vec<ApprovalRow>>;
+
+    /// Differs from an earlier stamp if anything in the store may have changed since, by whomever. Cheap enough to
+    /// ask many times a second.
+    fn stamp(&self) -> Answer<'_, Stamp>;
+
+    /// What others may have put into this session: the newest number of each kind.
+    fn notice(&self, session: &SessionId) -> Answer<'_, Notice>;
+}

@@ -1,0 +1,101 @@
+//! Why a store did not do what it was asked.
+
+use std::{error::Error as StdError, fmt, sync::Arc};
+
+use crate::value::ids::{ApprovalId, SessionId};
+
+use super::{journal::Damage, lease::Held};
+
+/// Why a store did not do what it was asked. Unless it is [`Error::is_uncertain`], nothing was changed.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// There is no such session.
+    #[error("there is no session {0}")]
+    NoSession(SessionId),
+    /// There is such a session already.
+    #[error("there is a session {0} already")]
+    SessionExists(SessionId),
+    /// Somebody else holds the session.
+    #[error("session {0} is held by {owner}", owner = .1.owner)]
+    Held(SessionId, Box<Held>),
+    /// The lease is not the newest: its holder was displaced, or gave it back.
+    #[error("the lease of epoch {epoch} on session {session} is over: the newest is {newest}")]
+    Fenced {
+        /// The session.
+        session: SessionId,
+        /// The lease's epoch.
+        epoch: u64,
+        /// The newest epoch.
+        newest: u64,
+    },
+    /// The lease was over before it could be renewed: somebody else may have the session.
+    #[error("the lease on session {0} was over before it could be renewed")]
+    Lapsed(SessionId),
+    /// The item is not where the write says that it is: it was withdrawn, or taken before.
+    #[error("item {0} is not there to be taken, put back or removed")]
+    ItemElsewhere(u64),
+    /// There is no stop intent of that number.
+    #[error("there is no stop intent {0}")]
+    NoStop(u64),
+    /// There is no such approval, or none that is decided.
+    #[error("there is no approval {0} that could be closed so")]
+    NoApproval(ApprovalId),
+    /// There is an approval of that id already.
+    #[error("there is an approval {0} already")]
+    ApprovalExists(ApprovalId),
+    /// What is stored cannot be read.
+    #[error("session {0} is damaged: {1}")]
+    Damaged(SessionId, Damage),
+    /// A release that came later wrote this store.
+    #[error("the store has version {found}, and {known} is the newest known here")]
+    Newer {
+        /// Its version.
+        found: u32,
+        /// The newest one known.
+        known: u32,
+    },
+    /// There is no room.
+    #[error("the store is full: {0}")]
+    Full(Cause),
+    /// It can only be read.
+    #[error("the store can only be read: {0}")]
+    ReadOnly(Cause),
+    /// Somebody else writes for too long.
+    #[error("the store is busy: {0}")]
+    Busy(Cause),
+    /// It did not work, and nothing was written.
+    #[error("the store could not be used: {0}")]
+    Failed(Cause),
+    /// It is not known whether it was written; the next opening tells.
+    #[error("whether it was stored is not known: {0}")]
+    Unknown(Cause),
+    /// The store was closed before it answered.
+    #[error("the store was closed")]
+    Gone,
+}
+
+impl Error {
+    /// Whether it is open if something was written.
+    #[must_use]
+    pub fn is_uncertain(&self) -> bool {
+        matches!(self, Self::Unknown(_) | Self::Gone)
+    }
+}
+
+/// What the layer below said.
+#[derive(Clone, Debug)]
+pub struct Cause(Arc<dyn StdError + Send + Sync>);
+
+impl Cause {
+    /// Wraps it.
+    pub fn new(cause: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        Self(Arc::from(cause.into()))
+    }
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}

@@ -1,0 +1,162 @@
+//! A store of others behind its one door: a panic in it is an error, at whatever method and whatever poll (S2.16).
+
+use std::{sync::Arc, time::Duration};
+
+use futures_core::future::BoxFuture;
+
+use super::{
+    Answer, Appended, ApprovalRow, Cause, Class, Decided, Decision, Error, Item, Lease, NewSession, Notice,
+    Older, Owner, Page, Push, Pushed, SessionRow, Stamp, StopIntent, StopRow, Store, Verdict, Withdrawn,
+    Write,
+};
+use crate::{
+    sync::callback::{self, Foreign, Panicked},
+    value::ids::{ApprovalId, SessionId},
+};
+
+/// The store, in such hands that none of its panics gets through.
+pub(crate) fn guarded(store: Arc<dyn Store>) -> Arc<dyn Store> {
+    Arc::new(Guarded(Foreign::new(store)))
+}
+
+#[derive(Debug)]
+struct Guarded(Foreign<dyn Store>);
+
+/// Of one that panicked while it changed something nobody knows whether it did; one that only read changed nothing.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Does {
+    Reads,
+    Writes,
+}
+
+impl Does {
+    fn panicked(self, Panicked(why): Panicked) -> Error {
+        let cause = Cause::new(format!("the store panicked: {why}"));
+        if self == Self::Writes { Error::Unknown(cause) } else { Error::Failed(cause) }
+    }
+}
+
+/// Asks a store once that is only lent.
+pub(crate) async fn ask<'a, T: Send>(
+    does: Does,
+    ask: impl FnOnce() -> Answer<'a, T> + Send,
+) -> Result<T, Error> {
+    let answered = callback::run(async move { ask().await }).await;
+    answered.unwrap_or_else(|panicked| Err(does.panicked(panicked)))
+}
+
+impl Guarded {
+    fn ask<'a, T: Send + 'a>(
+        &'a self,
+        does: Does,
+        ask: impl FnOnce(&'a dyn Store) -> BoxFuture<'a, Result<T, Error>> + Send + 'a,
+    ) -> Answer<'a, T> {
+        Box::pin(async move {
+            let answered = self.0.run(move |store| ask(store)).await;
+            answered.unwrap_or_else(|panicked| Err(does.panicked(panicked)))
+        })
+    }
+}
+
+impl Store for Guarded {
+    fn create(&self, session: NewSession) -> Answer<'_, SessionRow> {
+        self.ask(Does::Writes, |store| store.create(session))
+    }
+
+    fn open(&self, session: &SessionId) -> Answer<'_, SessionRow> {
+        let session = session.clone();
+        self.ask(Does::Reads, move |store| Box::pin(async move { store.open(&session).await }))
+    }
+
+    fn list(&self, most: usize, older: Option<Older>) -> Answer<'_, Vec<SessionRow>> {
+        self.ask(Does::Reads, move |store| store.list(most, older))
+    }
+
+    fn remove(&self, session: &SessionId) -> Answer<'_, ()> {
+        let session = session.clone();
+        self.ask(Does::Writes, move |store| Box::pin(async move { store.remove(&session).await }))
+    }
+
+    fn acquire(&self, session: &SessionId, owner: Owner, ttl: Duration) -> Answer<'_, Lease> {
+        let session = session.clone();
+        self.ask(Does::Writes, move |store| {
+            Box::pin(async move { store.acquire(&session, owner, ttl).await })
+        })
+    }
+
+    fn renew(&self, lease: &Lease) -> Answer<'_, Lease> {
+        let lease = lease.clone();
+        self.ask(Does::Writes, move |store| Box::pin(async move { store.renew(&lease).await }))
+    }
+
+    fn release(&self, lease: &Lease) -> Answer<'_, ()> {
+        let lease = lease.clone();
+        self.ask(Does::Writes, move |store| Box::pin(async move { store.release(&lease).await }))
+    }
+
+    fn append(&self, lease: &Lease, writes: Vec<Write>, class: Class) -> Answer<'_, Appended> {
+        let lease = lease.clone();
+        self.ask(Does::Writes, move |store| {
+            Box::pin(async move { store.append(&lease, writes, class).await })
+        })
+    }
+
+    fn read(&self, session: &SessionId, from: u64, most: usize) -> Answer<'_, Page> {
+        let session = session.clone();
+        self.ask(Does::Reads, move |store| Box::pin(async move { store.read(&session, from, most).await }))
+    }
+
+    fn check(&self, session: &SessionId) -> Answer<'_, Verdict> {
+        let session = session.clone();
+        self.ask(Does::Reads, move |store| Box::pin(async move { store.check(&session).await }))
+    }
+
+    fn push(&self, session: &SessionId, push: Push) -> Answer<'_, Pushed> {
+        let session = session.clone();
+        self.ask(Does::Writes, move |store| Box::pin(async move { store.push(&session, push).await }))
+    }
+
+    fn inbox(&self, session: &SessionId) -> Answer<'_, Vec<Item>> {
+        let session = session.clone();
+        self.ask(Does::Reads, move |store| Box::pin(async move { store.inbox(&session).await }))
+    }
+
+    fn withdraw(&self, session: &SessionId, item: u64) -> Answer<'_, Withdrawn> {
+        let session = session.clone();
+        self.ask(Does::Writes, move |store| Box::pin(async move { store.withdraw(&session, item).await }))
+    }
+
+    fn ask_stop(&self, session: &SessionId, stop: StopIntent) -> Answer<'_, u64> {
+        let session = session.clone();
+        self.ask(Does::Writes, move |store| Box::pin(async move { store.ask_stop(&session, stop).await }))
+    }
+
+    fn stops(&self, session: &SessionId, after: u64) -> Answer<'_, Vec<StopRow>> {
+        let session = session.clone();
+        self.ask(Does::Reads, move |store| Box::pin(async move { store.stops(&session, after).await }))
+    }
+
+    fn decide(&self, session: &SessionId, decision: Decision) -> Answer<'_, Decided> {
+        let session = session.clone();
+        self.ask(Does::Writes, move |store| Box::pin(async move { store.decide(&session, decision).await }))
+    }
+
+    fn approval(&self, session: &SessionId, id: &ApprovalId) -> Answer<'_, Option<ApprovalRow>> {
+        let (session, id) = (session.clone(), id.clone());
+        self.ask(Does::Reads, move |store| Box::pin(async move { store.approval(&session, &id).await }))
+    }
+
+    fn approvals(&self, session: &SessionId) -> Answer<'_, Vec<ApprovalRow>> {
+        let session = session.clone();
+        self.ask(Does::Reads, move |store| Box::pin(async move { store.approvals(&session).await }))
+    }
+
+    fn stamp(&self) -> Answer<'_, Stamp> {
+        self.ask(Does::Reads, |store| store.stamp())
+    }
+
+    fn notice(&self, session: &SessionId) -> Answer<'_, Notice> {
+        let session = session.clone();
+        self.ask(Does::Reads, move |store| Box::pin(async move { store.notice(&session).await }))
+    }
+}

@@ -1,0 +1,170 @@
+//! What is written to a session's journal, and what is read from it.
+
+use std::fmt;
+
+use crate::value::ids::ApprovalId;
+
+use super::{
+    approval::{Closed, NewApproval},
+    chain::Chain,
+};
+
+/// One opaque record. The store keeps it, and knows nothing of what it says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// Whose it is within the session: the run's path in the tree.
+    pub path: String,
+    /// What it is, in the words of whoever writes it.
+    pub kind: String,
+    /// In which version of its kind it is written.
+    pub version: u32,
+    /// What it says.
+    pub bytes: Vec<u8>,
+}
+
+impl Record {
+    /// What it says, if its version is known to who asks.
+    ///
+    /// # Errors
+    /// [`Flaw::Newer`] at `position`, if the record was written by a release that came later.
+    pub fn known(&self, position: u64, newest: u32) -> Result<&[u8], Damage> {
+        if self.version <= newest {
+            return Ok(&self.bytes);
+        }
+        let flaw = Flaw::Newer { kind: self.kind.clone(), version: self.version, known: newest };
+        Err(Damage { position, flaw })
+    }
+}
+
+/// How much a write must survive before it is acknowledged. Exhaustive: two classes (S7.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Class {
+    /// In order, and survives the death of the process.
+    Recorded,
+    /// Survives power loss too.
+    Durable,
+}
+
+/// One thing that the holder of a session writes. Exhaustive: a store must do each.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Write {
+    /// A record, at the journal's end.
+    Record(Record),
+    /// The item is taken into a turn: it waits no more.
+    TakeItem(u64),
+    /// The item was taken and waits again, at its old place.
+    PutBackItem(u64),
+    /// The item is done with. Its client id stays known.
+    RemoveItem(u64),
+    /// No item is accepted any more.
+    CloseInbox,
+    /// Items are accepted again.
+    OpenInbox,
+    /// The stop intent of this number has been seen to. Every other one holds on, earlier ones too.
+    StopSeen(u64),
+    /// An approval is asked.
+    OpenApproval(NewApproval),
+    /// An approval is over.
+    CloseApproval(ApprovalId, Closed),
+    /// The session's state.
+    Label(String),
+    /// The session's title.
+    Title(String),
+    /// What the session's program wants to find again.
+    Setup(String),
+}
+
+/// What an append has done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Appended {
+    /// The position of the first record of the append.
+    pub first: u64,
+    /// The position after its last one.
+    pub next: u64,
+    /// The checksum of the newest record.
+    pub chain: Chain,
+    /// Approvals that were to be withdrawn or expired, and were decided before: their decision stands.
+    pub decided: Vec<ApprovalId>,
+}
+
+/// A stretch of the journal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Page {
+    /// One for each position, in order.
+    pub entries: Vec<Entry>,
+    /// Where to read on; `None` at the end.
+    pub next: Option<u64>,
+}
+
+/// What stands at a position.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Counted from 0.
+    pub position: u64,
+    /// The record, or what is wrong with it.
+    pub record: Result<Record, Damage>,
+}
+
+/// Something is wrong with a record, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Damage {
+    /// The first position that is concerned.
+    pub position: u64,
+    /// What is wrong.
+    pub flaw: Flaw,
+}
+
+/// What may be wrong with a record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Flaw {
+    /// It is not what was written, or the one before it is not.
+    Altered,
+    /// It is not there, and later ones are.
+    Missing,
+    /// From here on the journal's end is lost: the session's row knows of more.
+    TailLost {
+        /// How many records there should be.
+        head: u64,
+    },
+    /// From here on there are records that the session's row does not know.
+    Unannounced,
+    /// The newest record is not the one that the session's row names.
+    OtherHead,
+    /// The store cannot read it.
+    Unreadable {
+        /// In the store's words.
+        why: String,
+    },
+    /// It was written by a release that came later.
+    Newer {
+        /// The kind of record.
+        kind: String,
+        /// Its version.
+        version: u32,
+        /// The newest version that is known here.
+        known: u32,
+    },
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let position = self.position;
+        match &self.flaw {
+            Flaw::Altered => write!(f, "record {position} is not what was written"),
+            Flaw::Missing => write!(f, "record {position} is missing"),
+            Flaw::TailLost { head } => write!(f, "the end is lost from record {position} on, of {head}"),
+            Flaw::Unannounced => write!(f, "record {position} is more than the session knows of"),
+            Flaw::OtherHead => write!(f, "record {position} is the newest, and not the one that was"),
+            Flaw::Unreadable { why } => write!(f, "record {position} cannot be read: {why}"),
+            Flaw::Newer { kind, version, known } => {
+                write!(
+                    f,
+                    "record {position} is `{kind}` of version {version}, and {known} is the newest known here"
+                )
+            }
+        }
+    }
+}
+
+impl std::error::Error for Damage {}

@@ -1,0 +1,109 @@
+//! The right to write one session, with an epoch that outdates every earlier one (S7.4).
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::value::ids::SessionId;
+
+use super::{
+    outside::{Outside, kept},
+    owner::{Life, Owner},
+    uptime::Since,
+};
+
+/// The right to write a session. Every write carries its epoch; once another was given, this one writes nothing.
+#[derive(Clone, Debug)]
+pub struct Lease {
+    session: SessionId,
+    epoch: u64,
+    ttl: Duration,
+    since: Since,
+}
+
+impl Lease {
+    /// For those who implement a store. `since` is a moment *before* the store began to count, so that the holder's count
+    /// ends before the store's.
+    #[must_use]
+    pub fn new(session: SessionId, epoch: u64, ttl: Duration, since: Since) -> Self {
+        Self { session, epoch, ttl, since }
+    }
+
+    /// The session.
+    #[must_use]
+    pub fn session(&self) -> &SessionId {
+        &self.session
+    }
+
+    /// Greater than that of every lease that the store gave before.
+    #[must_use]
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// How long it holds without being renewed.
+    #[must_use]
+    pub fn ttl(&self) -> Duration {
+        self.ttl
+    }
+
+    /// How long it still holds, by a clock of this machine that nobody can set and that counts while it sleeps: an effect needs
+    /// a margin of it (S7.4).
+    #[must_use]
+    pub fn left(&self) -> Duration {
+        self.since.left(self.ttl)
+    }
+
+    /// When it is over, as the time since the machine's start ([`uptime`](super::uptime)); none where that is not known.
+    #[must_use]
+    pub fn until(&self) -> Option<Duration> {
+        self.since.end_of(self.ttl)
+    }
+}
+
+/// Who holds a session, and until when.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// Who.
+    pub owner: Owner,
+    /// Since when.
+    pub since: Timestamp,
+    /// Until when, unless it renews.
+    pub expires: Timestamp,
+    /// The same as the time since the start of the owner's machine; none where that is not known.
+    pub until: Option<Duration>,
+}
+
+impl Held {
+    /// Held by this owner, for so long from now on.
+    #[must_use]
+    pub fn by(owner: Owner, ttl: Duration, outside: &Outside) -> Self {
+        let since = outside.now();
+        let mut held = Self { owner, since, expires: since, until: None };
+        held.renew(ttl, outside);
+        held
+    }
+
+    /// Holds for so long from now on.
+    pub fn renew(&mut self, ttl: Duration, outside: &Outside) {
+        self.expires = kept(outside.now().saturating_add(ttl).unwrap_or(Timestamp::MAX));
+        self.until = (outside.uptime)(&self.owner).map(|up| up.saturating_add(ttl));
+    }
+}
+
+/// Whether somebody else may take what is held thus: the holder is provably dead, or its time and the margin are over. On one
+/// machine that time is the machine's own, since its start: no clock that is set takes a lease from who is alive (S7.4).
+#[must_use]
+pub fn is_free(held: &Held, outside: &Outside) -> bool {
+    let is_over = || {
+        if let (Some(until), Some(up)) = (held.until, (outside.uptime)(&held.owner)) {
+            return up > until.saturating_add(outside.margin);
+        }
+        let over_for = outside.now().duration_since(held.expires);
+        over_for.is_positive() && over_for.unsigned_abs() > outside.margin
+    };
+    match (outside.witness)(&held.owner) {
+        Life::Dead => true,
+        Life::Alive | Life::Unknown => is_over(),
+    }
+}

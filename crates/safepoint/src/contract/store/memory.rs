@@ -1,0 +1,257 @@
+//! A store that lives and dies with its process: for tests, and for sessions that need not last.
+//!
+//! **Invariants:** one lock around everything, never held across an await; a refused request has changed nothing.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    time::Duration,
+};
+
+use jiff::Timestamp;
+
+use crate::sync::{Mutex, MutexGuard};
+use crate::value::ids::{ApprovalId, SessionId};
+
+use super::{
+    Answer, ApprovalRow, Class, Decided, Decision, Entry, Error, Held, Item, Lease, NewSession, Notice,
+    Older, Outside, Owner, Page, Push, Pushed, Record, SessionRow, Since, Stamp, StopIntent, StopRow, Store,
+    Verdict, Withdrawn, Write, is_free, journal::Appended,
+};
+
+mod append;
+mod items;
+mod session;
+
+use session::{Session, Touch};
+
+/// A store in memory.
+#[derive(Debug, Default)]
+pub struct MemoryStore {
+    outside: Outside,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    sessions: HashMap<SessionId, Session>,
+    newest: BTreeSet<(Timestamp, SessionId)>,
+    epoch: u64,
+    changes: u64,
+}
+
+impl MemoryStore {
+    /// An empty store in a world of its own.
+    #[must_use]
+    pub fn new(outside: Outside) -> Self {
+        Self { outside, state: Mutex::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock()
+    }
+
+    fn read_one<T>(
+        &self,
+        id: &SessionId,
+        read: impl FnOnce(&Session) -> Result<T, Error>,
+    ) -> Answer<'static, T>
+    where
+        T: Send + 'static,
+    {
+        ready(self.lock().session(id).and_then(read))
+    }
+
+    /// Changes a session, which makes it the newest one if the change succeeds.
+    fn change<T>(
+        &self,
+        id: &SessionId,
+        change: impl FnOnce(&mut Session, Timestamp) -> Result<(T, Touch), Error>,
+    ) -> Answer<'static, T>
+    where
+        T: Send + 'static,
+    {
+        let now = self.outside.now();
+        let mut state = self.lock();
+        let session = match state.session_mut(id) {
+            Ok(session) => session,
+            Err(error) => return ready(Err(error)),
+        };
+        let answer = match change(session, now) {
+            Ok((answer, Touch::Changed)) => answer,
+            Ok((answer, Touch::Nothing)) => return ready(Ok(answer)),
+            Err(error) => return ready(Err(error)),
+        };
+        let before = std::mem::replace(&mut session.updated, now);
+        state.newest.remove(&(before, id.clone()));
+        state.newest.insert((now, id.clone()));
+        state.changes += 1;
+        ready(Ok(answer))
+    }
+}
+
+fn ready<T: Send + 'static>(answer: Result<T, Error>) -> Answer<'static, T> {
+    Box::pin(std::future::ready(answer))
+}
+
+impl State {
+    fn session(&self, id: &SessionId) -> Result<&Session, Error> {
+        self.sessions.get(id).ok_or_else(|| Error::NoSession(id.clone()))
+    }
+
+    fn session_mut(&mut self, id: &SessionId) -> Result<&mut Session, Error> {
+        self.sessions.get_mut(id).ok_or_else(|| Error::NoSession(id.clone()))
+    }
+
+    fn create(&mut self, new: NewSession, now: Timestamp) -> Result<SessionRow, Error> {
+        if self.sessions.contains_key(&new.id) {
+            return Err(Error::SessionExists(new.id));
+        }
+        let session = Session::new(&new, now);
+        let row = session.row(&new.id);
+        self.newest.insert((now, new.id.clone()));
+        self.sessions.insert(new.id, session);
+        self.changes += 1;
+        Ok(row)
+    }
+
+    fn remove(&mut self, id: &SessionId, outside: &Outside) -> Result<(), Error> {
+        let session = self.session(id)?;
+        if let Some(held) = session.held.as_ref().filter(|held| !is_free(held, outside)) {
+            return Err(Error::Held(id.clone(), Box::new(held.clone())));
+        }
+        self.newest.remove(&(session.updated, id.clone()));
+        self.sessions.remove(id);
+        self.changes += 1;
+        Ok(())
+    }
+
+    fn acquire(&mut self, id: &SessionId, held: Held, outside: &Outside) -> Result<u64, Error> {
+        let epoch = self.epoch + 1;
+        let session = self.session_mut(id)?;
+        if let Some(held) = session.held.as_ref().filter(|held| !is_free(held, outside)) {
+            return Err(Error::Held(id.clone(), Box::new(held.clone())));
+        }
+        session.held = Some(held);
+        session.epoch = epoch;
+        self.epoch = epoch;
+        self.changes += 1;
+        Ok(epoch)
+    }
+}
+
+impl Store for MemoryStore {
+    fn create(&self, session: NewSession) -> Answer<'_, SessionRow> {
+        ready(self.lock().create(session, self.outside.now()))
+    }
+
+    fn open(&self, session: &SessionId) -> Answer<'_, SessionRow> {
+        self.read_one(session, |found| Ok(found.row(session)))
+    }
+
+    fn list(&self, most: usize, older: Option<Older>) -> Answer<'_, Vec<SessionRow>> {
+        let state = self.lock();
+        let rows = |places: &mut dyn Iterator<Item = &(Timestamp, SessionId)>| {
+            places.take(most).map(|(_, id)| Ok(state.session(id)?.row(id))).collect()
+        };
+        ready(match older {
+            Some(Older { updated, id }) => rows(&mut state.newest.range(..(updated, id)).rev()),
+            None => rows(&mut state.newest.iter().rev()),
+        })
+    }
+
+    fn remove(&self, session: &SessionId) -> Answer<'_, ()> {
+        ready(self.lock().remove(session, &self.outside))
+    }
+
+    fn acquire(&self, session: &SessionId, owner: Owner, ttl: Duration) -> Answer<'_, Lease> {
+        let (began, held) = (Since::now(), Held::by(owner, ttl, &self.outside));
+        let epoch = self.lock().acquire(session, held, &self.outside);
+        ready(epoch.map(|epoch| Lease::new(session.clone(), epoch, ttl, began)))
+    }
+
+    fn renew(&self, lease: &Lease) -> Answer<'_, Lease> {
+        let (began, mut state) = (Since::now(), self.lock());
+        let renewed = state.session_mut(lease.session()).and_then(|session| {
+            let held = session.held_by(lease)?;
+            held.renew(lease.ttl(), &self.outside);
+            Ok(Lease::new(lease.session().clone(), lease.epoch(), lease.ttl(), began))
+        });
+        ready(renewed)
+    }
+
+    fn release(&self, lease: &Lease) -> Answer<'_, ()> {
+        let mut state = self.lock();
+        let released = state.session_mut(lease.session()).and_then(|session| {
+            session.held_by(lease)?;
+            session.held = None;
+            Ok(())
+        });
+        state.changes += 1;
+        ready(released)
+    }
+
+    fn append(&self, lease: &Lease, writes: Vec<Write>, _class: Class) -> Answer<'_, Appended> {
+        self.change(lease.session(), |session, now| {
+            session.held_by(lease)?;
+            Ok((session.append(writes, now)?, Touch::Changed))
+        })
+    }
+
+    fn read(&self, session: &SessionId, from: u64, most: usize) -> Answer<'_, Page> {
+        self.read_one(session, |session| {
+            let entry = |(position, (record, _)): (usize, &(Record, _))| Entry {
+                position: position as u64,
+                record: Ok(record.clone()),
+            };
+            let skipped = usize::try_from(from).unwrap_or(usize::MAX);
+            let entries: Vec<Entry> =
+                session.records.iter().enumerate().skip(skipped).take(most).map(entry).collect();
+            let next = from + entries.len() as u64;
+            Ok(Page { entries, next: (next < session.records.len() as u64).then_some(next) })
+        })
+    }
+
+    fn check(&self, session: &SessionId) -> Answer<'_, Verdict> {
+        self.read_one(session, |found| Ok(found.check(session)))
+    }
+
+    fn push(&self, session: &SessionId, push: Push) -> Answer<'_, Pushed> {
+        self.change(session, |session, now| Ok(session.push(push, now)))
+    }
+
+    fn inbox(&self, session: &SessionId) -> Answer<'_, Vec<Item>> {
+        self.read_one(session, |session| Ok(session.items.present()))
+    }
+
+    fn withdraw(&self, session: &SessionId, item: u64) -> Answer<'_, Withdrawn> {
+        self.change(session, |session, _| Ok(session.withdraw(item)))
+    }
+
+    fn ask_stop(&self, session: &SessionId, stop: StopIntent) -> Answer<'_, u64> {
+        self.change(session, |session, now| Ok(session.ask_stop(stop, now)))
+    }
+
+    fn stops(&self, session: &SessionId, after: u64) -> Answer<'_, Vec<StopRow>> {
+        self.read_one(session, |session| Ok(session.stops(after)))
+    }
+
+    fn decide(&self, session: &SessionId, decision: Decision) -> Answer<'_, Decided> {
+        self.change(session, |session, now| Ok(session.decide(decision, now)))
+    }
+
+    fn approval(&self, session: &SessionId, id: &ApprovalId) -> Answer<'_, Option<ApprovalRow>> {
+        self.read_one(session, |session| Ok(session.approval(id).cloned()))
+    }
+
+    fn approvals(&self, session: &SessionId) -> Answer<'_, Vec<ApprovalRow>> {
+        self.read_one(session, |session| Ok(session.side.approvals.clone()))
+    }
+
+    fn stamp(&self) -> Answer<'_, Stamp> {
+        ready(Ok(Stamp::new(self.lock().changes)))
+    }
+
+    fn notice(&self, session: &SessionId) -> Answer<'_, Notice> {
+        self.read_one(session, |session| Ok(session.notice()))
+    }
+}

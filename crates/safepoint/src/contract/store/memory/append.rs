@@ -1,0 +1,115 @@
+//! What the holder writes: all of it, or nothing.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use crate::value::ids::ApprovalId;
+
+use super::{
+    super::{
+        Appended, ApprovalRow, ApprovalState, Closed, Closing, Error, ItemState, NewApproval, Write, kept,
+    },
+    items::Moved,
+    session::{Door, Session, Side},
+};
+
+impl Session {
+    pub(super) fn append(&mut self, writes: Vec<Write>, now: Timestamp) -> Result<Appended, Error> {
+        let before = (self.records.len(), self.chain, Arc::clone(&self.side));
+        let said = self.said.clone();
+        let mut done = Done::default();
+        for write in writes {
+            if let Err(error) = self.write(write, now, &mut done) {
+                self.records.truncate(before.0);
+                (self.chain, self.side) = (before.1, before.2);
+                self.said = said;
+                self.items.undo(done.moved);
+                return Err(error);
+            }
+        }
+        let next = self.records.len() as u64;
+        Ok(Appended { first: before.0 as u64, next, chain: self.chain, decided: done.decided })
+    }
+
+    fn write(&mut self, write: Write, now: Timestamp, done: &mut Done) -> Result<(), Error> {
+        use ItemState::{Removed, Taken, Waiting};
+        let mut shift = |number, from: &[ItemState], to| {
+            done.moved.push(self.items.shift(number, from, to)?);
+            Ok(())
+        };
+        match write {
+            Write::TakeItem(number) => return shift(number, &[Waiting], Taken),
+            Write::PutBackItem(number) => return shift(number, &[Taken], Waiting),
+            Write::RemoveItem(number) => return shift(number, &[Waiting, Taken], Removed),
+            Write::Record(record) => {
+                self.chain = self.chain.then(self.records.len() as u64, &record);
+                self.records.push((record, self.chain));
+            }
+            Write::Label(label) => self.said.label = label,
+            Write::Title(title) => self.said.title = title,
+            Write::Setup(setup) => self.said.setup = setup,
+            Write::CloseInbox
+            | Write::OpenInbox
+            | Write::StopSeen(_)
+            | Write::OpenApproval(_)
+            | Write::CloseApproval(..) => {
+                return Arc::make_mut(&mut self.side).write(write, now, &mut done.decided);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What an append has done so far.
+#[derive(Default)]
+struct Done {
+    moved: Vec<Moved>,
+    decided: Vec<ApprovalId>,
+}
+
+impl Side {
+    fn write(&mut self, write: Write, now: Timestamp, decided: &mut Vec<ApprovalId>) -> Result<(), Error> {
+        match write {
+            Write::CloseInbox => self.inbox = Door::Closed,
+            Write::OpenInbox => self.inbox = Door::Open,
+            Write::StopSeen(number) => self.stop_seen(number)?,
+            Write::OpenApproval(asked) => self.open(asked, now)?,
+            Write::CloseApproval(id, closed) => {
+                if self.close(&id, closed)? == Closing::TooLate {
+                    decided.push(id);
+                }
+            }
+            // The session's own, and its items'.
+            Write::Record(_)
+            | Write::Label(_)
+            | Write::Title(_)
+            | Write::Setup(_)
+            | Write::TakeItem(_)
+            | Write::PutBackItem(_)
+            | Write::RemoveItem(_) => {}
+        }
+        Ok(())
+    }
+
+    fn stop_seen(&mut self, number: u64) -> Result<(), Error> {
+        let stop = self.stops.iter_mut().find(|stop| stop.number == number);
+        stop.ok_or(Error::NoStop(number))?.seen = true;
+        Ok(())
+    }
+
+    fn open(&mut self, asked: NewApproval, at: Timestamp) -> Result<(), Error> {
+        if self.approvals.iter().any(|row| row.asked.id == asked.id) {
+            return Err(Error::ApprovalExists(asked.id));
+        }
+        let asked = NewApproval { expires: kept(asked.expires), ..asked };
+        self.approvals.push(ApprovalRow { asked, at, state: ApprovalState::Open });
+        Ok(())
+    }
+
+    fn close(&mut self, id: &ApprovalId, closed: Closed) -> Result<Closing, Error> {
+        let row = self.approvals.iter_mut().find(|row| row.asked.id == *id);
+        let row = row.ok_or_else(|| Error::NoApproval(id.clone()))?;
+        row.close(closed)
+    }
+}

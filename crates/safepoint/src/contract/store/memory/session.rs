@@ -1,0 +1,194 @@
+//! One session of the store in memory, and what anybody may do to it.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use crate::value::ids::{ApprovalId, SessionId};
+
+use super::super::{
+    ApprovalRow, ApprovalState, Approvals, Chain, Decided, Decision, Error, Held, ItemState, Lease,
+    NewSession, Notice, Push, Pushed, Record, SessionRow, StopIntent, StopRow, Use, Verdict, Walk, Withdrawn,
+};
+
+use super::items::Items;
+
+#[derive(Debug)]
+pub(super) struct Session {
+    pub(super) created: Timestamp,
+    pub(super) updated: Timestamp,
+    pub(super) said: Said,
+    pub(super) records: Vec<(Record, Chain)>,
+    pub(super) chain: Chain,
+    pub(super) epoch: u64,
+    pub(super) held: Option<Held>,
+    pub(super) items: Items,
+    /// Copied only by an append that changes it: the copy that is kept is what a refusal goes back to.
+    pub(super) side: Arc<Side>,
+}
+
+/// What is said of it, each the newest.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Said {
+    pub(super) label: String,
+    pub(super) title: String,
+    pub(super) setup: String,
+}
+
+/// All but the journal and the items.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Side {
+    pub(super) inbox: Door,
+    pub(super) inbox_changes: u64,
+    pub(super) stops: Vec<StopRow>,
+    pub(super) approvals: Vec<ApprovalRow>,
+    pub(super) decisions: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Door {
+    #[default]
+    Open,
+    Closed,
+}
+
+/// Whether a request has changed anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Touch {
+    Changed,
+    Nothing,
+}
+
+impl Session {
+    pub(super) fn new(new: &NewSession, now: Timestamp) -> Self {
+        Self {
+            created: now,
+            updated: now,
+            said: Said { label: new.label.clone(), title: new.title.clone(), setup: String::new() },
+            records: Vec::new(),
+            chain: Chain::of(&new.id),
+            epoch: 0,
+            held: None,
+            items: Items::default(),
+            side: Arc::default(),
+        }
+    }
+
+    pub(super) fn row(&self, id: &SessionId) -> SessionRow {
+        SessionRow {
+            id: id.clone(),
+            created: self.created,
+            updated: self.updated,
+            label: self.said.label.clone(),
+            title: self.said.title.clone(),
+            setup: self.said.setup.clone(),
+            head: self.records.len() as u64,
+            chain: self.chain,
+            epoch: self.epoch,
+            holder: self.held.clone(),
+        }
+    }
+
+    /// Who holds it, if it is this lease's holder.
+    pub(super) fn held_by(&mut self, lease: &Lease) -> Result<&mut Held, Error> {
+        let newest = self.epoch;
+        self.held.as_mut().filter(|_| newest == lease.epoch()).ok_or_else(|| Error::Fenced {
+            session: lease.session().clone(),
+            epoch: lease.epoch(),
+            newest,
+        })
+    }
+
+    pub(super) fn check(&self, id: &SessionId) -> Verdict {
+        let mut walk = Walk::from(0, Some(Chain::of(id)));
+        for (record, chain) in &self.records {
+            if let Err(damage) = walk.step(record.clone(), Some(*chain)) {
+                return Verdict::Flawed(damage);
+            }
+        }
+        walk.end(self.records.len() as u64, self.chain)
+    }
+
+    fn side(&mut self) -> &mut Side {
+        Arc::make_mut(&mut self.side)
+    }
+
+    /// What a push comes to that changes nothing.
+    fn known(&self, push: &Push) -> Option<Pushed> {
+        if let Some(known) = self.items.known(push) {
+            return Some(known);
+        }
+        match self.side.inbox {
+            Door::Closed => Some(Pushed::Closed),
+            Door::Open if self.items.waiting() >= push.capacity => Some(Pushed::Full),
+            Door::Open => None,
+        }
+    }
+
+    pub(super) fn push(&mut self, push: Push, at: Timestamp) -> (Pushed, Touch) {
+        if let Some(known) = self.known(&push) {
+            return (known, Touch::Nothing);
+        }
+        let number = self.items.push(push, at);
+        self.side().inbox_changes += 1;
+        (Pushed::Accepted(number), Touch::Changed)
+    }
+
+    pub(super) fn withdraw(&mut self, number: u64) -> (Withdrawn, Touch) {
+        let Some(item) = self.items.get(number).cloned() else {
+            return (Withdrawn::Unknown, Touch::Nothing);
+        };
+        if self.items.shift(number, &[ItemState::Waiting], ItemState::Removed).is_err() {
+            return (Withdrawn::Taken, Touch::Nothing);
+        }
+        self.side().inbox_changes += 1;
+        (Withdrawn::Item(item), Touch::Changed)
+    }
+
+    pub(super) fn ask_stop(&mut self, stop: StopIntent, at: Timestamp) -> (u64, Touch) {
+        let side = self.side();
+        let number = side.stops.len() as u64 + 1;
+        side.stops.push(StopRow { number, at, seen: false, bytes: stop.bytes });
+        let is_meant = |row: &ApprovalRow| match &stop.approvals {
+            Approvals::Stay => false,
+            Approvals::Withdrawn => true,
+            Approvals::Only(these) => these.contains(&row.asked.id),
+        };
+        let open = side.approvals.iter_mut().filter(|row| row.state == ApprovalState::Open && is_meant(row));
+        let withdrawn = open.map(|row| row.state = ApprovalState::Withdrawn).count();
+        side.decisions += withdrawn as u64;
+        (number, Touch::Changed)
+    }
+
+    pub(super) fn stops(&self, after: u64) -> Vec<StopRow> {
+        self.side.stops.iter().filter(|stop| stop.number > after).cloned().collect()
+    }
+
+    pub(super) fn approval(&self, id: &ApprovalId) -> Option<&ApprovalRow> {
+        self.side.approvals.iter().find(|row| row.asked.id == *id)
+    }
+
+    pub(super) fn decide(&mut self, decision: Decision, at: Timestamp) -> (Decided, Touch) {
+        let side = self.side();
+        let Some(row) = side.approvals.iter_mut().find(|row| row.asked.id == decision.id) else {
+            return (Decided::Unknown, Touch::Nothing);
+        };
+        let decided = row.judge(&decision, at);
+        if decided != Decided::Taken {
+            return (decided, Touch::Nothing);
+        }
+        let Decision { principal, bytes, .. } = decision;
+        row.state = ApprovalState::Decided { principal, at, bytes, used: Use::Waiting };
+        side.decisions += 1;
+        (decided, Touch::Changed)
+    }
+
+    pub(super) fn notice(&self) -> Notice {
+        Notice {
+            items: self.side.inbox_changes,
+            stops: self.side.stops.len() as u64,
+            decisions: self.side.decisions,
+            epoch: self.epoch,
+        }
+    }
+}

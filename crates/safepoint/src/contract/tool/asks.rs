@@ -1,0 +1,53 @@
+//! What a call asks while it runs: what it would do, what rules look at, and how long a yes holds.
+
+use serde_json::Value;
+
+use crate::contract::approval::Holds;
+
+/// A question of a call at work; see [`Cx::put`](super::Cx::put).
+#[derive(Clone, Debug)]
+pub struct Asks {
+    pub(crate) tool: String,
+    pub(crate) args: Value,
+    pub(crate) ruled_by: Value,
+    pub(crate) holds: Holds,
+    pub(crate) unruled: Unruled,
+}
+
+/// What becomes of it where no rule speaks. Exhaustive: a person decides, or it is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Unruled {
+    Asks,
+    /// Only a rule that names it, and not by a `*`, says otherwise.
+    Refused(String),
+}
+
+impl Asks {
+    /// May this be done? `tool` and `args` say what, and a yes is bound to both.
+    #[must_use]
+    pub fn about(tool: impl Into<String>, args: Value) -> Self {
+        let (tool, holds, unruled) = (tool.into(), Holds::Once, Unruled::Asks);
+        Self { tool, ruled_by: args.clone(), args, holds, unruled }
+    }
+
+    /// What rules look at, where that is more than a yes is bound to.
+    #[must_use]
+    pub fn ruled_by(mut self, args: Value) -> Self {
+        self.ruled_by = args;
+        self
+    }
+
+    /// A plain yes holds for the rest of the session.
+    #[must_use]
+    pub fn for_the_session(mut self) -> Self {
+        self.holds = Holds::Session;
+        self
+    }
+
+    /// No person and no mode is asked unless a rule that names it says so: without one it is denied, with this text.
+    #[must_use]
+    pub fn only_by_rule(mut self, otherwise: impl Into<String>) -> Self {
+        self.unruled = Unruled::Refused(otherwise.into());
+        self
+    }
+}

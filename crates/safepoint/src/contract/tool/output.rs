@@ -1,0 +1,66 @@
+//! What a tool gives back: text, and beside it a value, images and files.
+
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use crate::value::message::Part;
+
+/// What a tool gives back. Text alone is enough: whatever is `Into<String>` is `Into<Output>`.
+///
+/// ```
+/// use safepoint::{message::Part, tool::Output};
+/// let chart = Part::image("image/png", &[137, 80, 78, 71])?;
+/// let output = Output::from("the chart of May").with(chart);
+/// assert_eq!(output.parts.len(), 1);
+/// assert_eq!(Output::json(serde_json::json!({"degrees": 21})).text, r#"{"degrees":21}"#);
+/// # Ok::<(), safepoint::message::TooLarge>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Output {
+    /// What the model is told.
+    pub text: String,
+    /// Images and files that go with it. A wire that does not take one tells the model that it is left out.
+    pub parts: Vec<Part>,
+    /// The same as a value; see [`Output::json`].
+    pub structured: Option<Value>,
+    /// Where all of it is, if `text` is only a part of what there was.
+    pub whole: Option<Whole>,
+}
+
+/// An output that its tool had to shorten.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Whole {
+    /// How many bytes it had.
+    pub bytes: usize,
+    /// The file that holds it, if there is one.
+    pub file: Option<PathBuf>,
+}
+
+impl<T: Into<String>> From<T> for Output {
+    fn from(text: T) -> Self {
+        Self { text: text.into(), ..Self::default() }
+    }
+}
+
+impl Output {
+    /// A value: its JSON is what the model is told, or the value itself on a wire that takes values.
+    #[must_use]
+    pub fn json(value: Value) -> Self {
+        Self { text: value.to_string(), structured: Some(value), ..Self::default() }
+    }
+
+    /// Adds an image or a file.
+    #[must_use]
+    pub fn with(mut self, part: Part) -> Self {
+        self.parts.push(part);
+        self
+    }
+
+    /// Says that the text is not all that there was.
+    #[must_use]
+    pub fn of(mut self, whole: Whole) -> Self {
+        self.whole = Some(whole);
+        self
+    }
+}

@@ -1,0 +1,221 @@
+//! A tool's declaration: everything that the engine must know before it runs it.
+
+use std::{sync::Arc, time::Duration};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::{
+    contract::{approval::Approval, model::ToolDecl},
+    value::receipt::RemoteReport,
+};
+
+/// What a tool is. Built with [`ToolSpec::new`] and the setters; the defaults are the careful ones.
+///
+/// ```
+/// use safepoint::tool::{EffectClass, ToolSpec};
+/// let spec = ToolSpec::new("weather", "Says what the weather is").effect(EffectClass::ReadOnly);
+/// assert_eq!(spec.name, "weather");
+/// ```
+#[derive(Clone, Debug)]
+pub struct ToolSpec {
+    /// The name that the model uses.
+    pub name: String,
+    /// What it does, for the model.
+    pub description: String,
+    /// The JSON Schema of its arguments.
+    pub parameters: Value,
+    /// What running it may change in the world. Default: [`EffectClass::Unsafe`].
+    pub effect: EffectClass,
+    /// What a stop does to it. Default: [`OnStop::Drop`].
+    pub on_stop: OnStop,
+    /// Its time limit; none = the run's `call_timeout`.
+    pub timeout: Option<Duration>,
+    /// Whether it may run beside other calls. Default: as the effect says.
+    pub overlap: Overlap,
+    /// Whether its calls are put to a person. Default: not needed.
+    pub approval: Approval,
+    /// Whether its failure is the run's. Default: the model is told.
+    pub on_failure: OnFailure,
+    /// Bytes of output that the model is shown; none = the run's `call_output_bytes`.
+    pub output_bytes: Option<usize>,
+    /// What it works on, such as its directory: a yes that lasts does not hold for another. Default: nothing.
+    pub place: Option<String>,
+    /// Where its body runs.
+    pub(crate) threading: Threading,
+    /// What is said of the peer that does the work of a call whose end nobody saw; none: no peer does it.
+    pub(crate) unseen_at: Option<Arc<RemoteReport>>,
+}
+
+/// Where a body runs. Exhaustive: dropping ends what is async, and nothing ends a thread.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Threading {
+    #[default]
+    Async,
+    Blocking,
+}
+
+/// What running a call may change (S4.4). Exhaustive: a resume must know what to do with each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EffectClass {
+    /// Nothing.
+    ReadOnly,
+    /// The same, however often it runs.
+    Idempotent,
+    /// Once per idempotency key.
+    Keyed,
+    /// Something new each time.
+    Unsafe,
+}
+
+/// What a stop does to a running call (S4.3). Exhaustive: the four contracts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnStop {
+    /// Its future is dropped at once.
+    Drop,
+    /// It is told, given this long (none = the run's `cleanup`), then dropped.
+    Cooperate(Option<Duration>),
+    /// It may end by itself for this long (none = the run's `finish_grace`), then it is dropped.
+    Finish(Option<Duration>),
+    /// It cannot be stopped: it is left running, and its late result is fenced.
+    Detach,
+}
+
+/// Whether a call may run beside others (S4.2). Exhaustive: it may or it may not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Overlap {
+    /// Read-only tools overlap with each other, others run alone.
+    #[default]
+    ByEffect,
+    /// It may overlap with every other call that may.
+    Overlaps,
+    /// It runs alone.
+    Exclusive,
+}
+
+/// Whose failure a failed call is (S2.13). Exhaustive: the call's or the run's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnFailure {
+    /// The model is told and goes on.
+    #[default]
+    TellModel,
+    /// The run fails.
+    EndRun,
+}
+
+impl ToolSpec {
+    /// A tool without arguments; set `parameters` for others.
+    #[must_use]
+    pub fn new(name: impl Into<String>, description: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            description: description.into(),
+            parameters: json!({"type": "object", "properties": {}}),
+            effect: EffectClass::Unsafe,
+            on_stop: OnStop::Drop,
+            timeout: None,
+            overlap: Overlap::default(),
+            approval: Approval::default(),
+            on_failure: OnFailure::default(),
+            output_bytes: None,
+            place: None,
+            threading: Threading::Async,
+            unseen_at: None,
+        }
+    }
+
+    /// Sets the JSON Schema of the arguments.
+    #[must_use]
+    pub fn parameters(mut self, schema: Value) -> Self {
+        self.parameters = schema;
+        self
+    }
+
+    /// Derives the JSON Schema of the arguments from a type.
+    #[must_use]
+    pub fn arguments<A: schemars::JsonSchema>(self) -> Self {
+        let mut schema = schemars::schema_for!(A).to_value();
+        if let Some(object) = schema.as_object_mut() {
+            object.remove("$schema");
+            object.remove("title");
+        }
+        self.parameters(schema)
+    }
+
+    /// Sets the effect.
+    #[must_use]
+    pub fn effect(mut self, effect: EffectClass) -> Self {
+        self.effect = effect;
+        self
+    }
+
+    /// Sets the contract for a stop.
+    #[must_use]
+    pub fn on_stop(mut self, on_stop: OnStop) -> Self {
+        self.on_stop = on_stop;
+        self
+    }
+
+    /// Sets the time limit.
+    #[must_use]
+    pub fn timeout(mut self, limit: Duration) -> Self {
+        self.timeout = Some(limit);
+        self
+    }
+
+    /// Sets whether it may run beside others.
+    #[must_use]
+    pub fn overlap(mut self, overlap: Overlap) -> Self {
+        self.overlap = overlap;
+        self
+    }
+
+    /// Sets whether its calls are put to a person.
+    #[must_use]
+    pub fn approval(mut self, approval: Approval) -> Self {
+        self.approval = approval;
+        self
+    }
+
+    /// Sets whose failure its failure is.
+    #[must_use]
+    pub fn on_failure(mut self, on_failure: OnFailure) -> Self {
+        self.on_failure = on_failure;
+        self
+    }
+
+    /// Sets the bytes of output that the model is shown.
+    #[must_use]
+    pub fn output_bytes(mut self, bytes: usize) -> Self {
+        self.output_bytes = Some(bytes);
+        self
+    }
+
+    /// Sets what it works on.
+    #[must_use]
+    pub fn place(mut self, place: impl Into<String>) -> Self {
+        self.place = Some(place.into());
+        self
+    }
+
+    /// Whether it may run beside others, the effect considered.
+    #[must_use]
+    pub fn may_overlap(&self) -> bool {
+        match self.overlap {
+            Overlap::ByEffect => self.effect == EffectClass::ReadOnly,
+            Overlap::Overlaps => true,
+            Overlap::Exclusive => false,
+        }
+    }
+
+    /// What the model is told of it.
+    #[must_use]
+    pub fn decl(&self) -> ToolDecl {
+        ToolDecl {
+            name: self.name.clone(),
+            description: self.description.clone(),
+            parameters: self.parameters.clone(),
+        }
+    }
+}

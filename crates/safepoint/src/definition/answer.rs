@@ -1,0 +1,195 @@
+//! What an answer must look like, how it is read, and what a model is told of one that does not fit.
+//!
+//! **Invariants**: a text reads the same in the engine and for the caller, so a run that is done has its value.
+
+use std::{fmt, sync::Arc};
+
+use futures_core::future::BoxFuture;
+use safepoint_scope::Failure;
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::{
+    contract::{
+        model::ToolChoice,
+        tool::{Cx, EffectClass, Tool, ToolResult, ToolSpec},
+    },
+    value::{
+        event::ErrorReport,
+        message::{AssistantMessage, CallResult, Verdict},
+        schema::Schema,
+    },
+};
+
+/// The code of a run that gave no answer that fits.
+pub(crate) const CODE: &str = "answer";
+
+/// How often a model may mend an answer that does not fit, unless it is said otherwise.
+pub const REPAIRS: u32 = 2;
+
+const NAME: &str = "final_answer";
+const DESCRIPTION: &str =
+    "Gives your final answer and ends the task. Call it once, when everything else is done.";
+
+/// The one field of an answer that is no object: tools take only objects.
+const FIELD: &str = "answer";
+
+type Check = dyn Fn(&Value) -> Result<(), String> + Send + Sync;
+
+/// The form of an answer.
+#[derive(Clone)]
+pub(crate) struct Form {
+    spec: ToolSpec,
+    schema: Schema,
+    check: Arc<Check>,
+    shape: Shape,
+    repairs: u32,
+}
+
+impl fmt::Debug for Form {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Form").field("spec", &self.spec).finish_non_exhaustive()
+    }
+}
+
+/// Whether the arguments are the answer. Exhaustive: they are, or they hold it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    Plain,
+    Held,
+}
+
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "only its schema is used")]
+struct Held<T> {
+    answer: T,
+}
+
+impl Form {
+    /// The form of a `T`, under a name that is not taken.
+    pub(crate) fn of<T: JsonSchema + DeserializeOwned + 'static>(is_taken: impl Fn(&str) -> bool) -> Self {
+        let mut name = NAME.to_owned();
+        while is_taken(&name) {
+            name.push('_');
+        }
+        let spec = ToolSpec::new(name, DESCRIPTION).effect(EffectClass::ReadOnly);
+        let plain = spec.clone().arguments::<T>();
+        let (spec, shape) = if is_plain_object(&plain.parameters) {
+            (plain, Shape::Plain)
+        } else {
+            (spec.arguments::<Held<T>>(), Shape::Held)
+        };
+        let schema =
+            Schema::new(&spec.parameters).expect("a schema that was derived from a type is a JSON Schema");
+        let check = |value: &Value| T::deserialize(value).map(drop).map_err(|error| error.to_string());
+        Self { spec, schema, check: Arc::new(check), shape, repairs: REPAIRS }
+    }
+
+    pub(crate) fn with_repairs(&self, repairs: u32) -> Self {
+        Self { repairs, ..self.clone() }
+    }
+
+    pub(crate) fn schema(&self) -> Schema {
+        self.schema.clone()
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.spec.name
+    }
+
+    /// What the model must call: this alone, or any of its tools.
+    pub(crate) fn choice(&self, others: usize) -> ToolChoice {
+        if others == 0 { ToolChoice::Tool(self.spec.name.clone()) } else { ToolChoice::Required }
+    }
+
+    /// The value in what a model wrote, as JSON alone or in a fence.
+    fn value(&self, text: &str) -> Result<Value, String> {
+        let value: Value =
+            serde_json::from_str(unfenced(text)).map_err(|error| format!("it is not JSON ({error})"))?;
+        let bare = match self.shape {
+            Shape::Plain => &value,
+            Shape::Held => value.get(FIELD).unwrap_or(&value),
+        };
+        let whole = match self.shape {
+            Shape::Plain => bare.clone(),
+            Shape::Held => json!({ FIELD: bare }),
+        };
+        self.schema.check(&whole).map_err(|misfit| misfit.to_string())?;
+        (self.check)(bare)?;
+        Ok(bare.clone())
+    }
+
+    /// # Errors
+    /// What does not fit.
+    pub(crate) fn read<T: DeserializeOwned>(&self, text: &str) -> Result<T, String> {
+        T::deserialize(self.value(text)?).map_err(|error| error.to_string())
+    }
+
+    /// The answer in a message: what its answering call was given, or its text if it asks for nothing.
+    pub(crate) fn found(&self, message: &AssistantMessage) -> Option<String> {
+        let mut calls = message.calls().filter(|call| call.name == self.name());
+        calls.find(|call| self.value(&call.args).is_ok()).map(|call| call.args.clone()).or_else(|| {
+            let text = message.text();
+            let is_it = message.calls().next().is_none() && self.value(&text).is_ok();
+            is_it.then(|| text.into_owned())
+        })
+    }
+
+    /// Whether one of these results took the answer.
+    pub(crate) fn is_taken(&self, results: &[CallResult]) -> bool {
+        results.iter().any(|result| result.name == self.name() && result.verdict == Verdict::Good)
+    }
+
+    /// What the model is told of a text that is no answer.
+    pub(crate) fn mend(&self, text: &str) -> String {
+        let why = self.value(text).err().unwrap_or_default();
+        format!("[your answer was not taken: {why}. Give it by calling the tool `{}`.]", self.name())
+    }
+
+    /// The failure after so many answers that did not fit; none while there may be more.
+    pub(crate) fn refusal(&self, missed: u32) -> Option<ErrorReport> {
+        (missed > self.repairs).then(|| ErrorReport {
+            code: CODE.into(),
+            message: format!("the model gave no answer that fits, in {missed} tries"),
+            hint: Some(
+                "the history holds what it said: describe the fields of the type, or allow more repairs"
+                    .into(),
+            ),
+        })
+    }
+}
+
+/// The tool by which the model answers; what a schema cannot say, the type's own reading does.
+impl Tool for Form {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn call(&self, _cx: Cx, args: Value) -> BoxFuture<'static, ToolResult> {
+        let checked = self.value(&args.to_string());
+        Box::pin(async move {
+            match checked {
+                Ok(_) => Ok("[the answer is taken]".into()),
+                Err(misfit) => {
+                    Err(Failure::new(format!("the answer does not fit: {misfit}. Mend it and call again."))
+                        .without_effect()
+                        .into())
+                }
+            }
+        })
+    }
+}
+
+/// Whether a schema is that of arguments as every provider takes them.
+fn is_plain_object(schema: &Value) -> bool {
+    const CHOICES: [&str; 4] = ["oneOf", "anyOf", "allOf", "$ref"];
+    schema["type"] == "object" && CHOICES.iter().all(|word| schema.get(*word).is_none())
+}
+
+/// The inside of a fenced block, if the text is one.
+fn unfenced(text: &str) -> &str {
+    let text = text.trim();
+    let inside = text.strip_prefix("```").and_then(|rest| rest.strip_suffix("```"));
+    inside.map_or(text, |inside| inside.strip_prefix("json").unwrap_or(inside).trim())
+}

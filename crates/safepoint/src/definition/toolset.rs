@@ -1,0 +1,207 @@
+//! The tools of an agent by name, their schemas compiled once.
+
+use std::{collections::HashMap, sync::Arc};
+
+use futures_core::future::BoxFuture;
+use serde_json::Value;
+
+use crate::{
+    contract::{
+        approval::{hashed, sorted},
+        model::ToolDecl,
+        tool::{Cx, Tool, ToolResult, ToolSpec},
+    },
+    definition::{
+        answer::Form,
+        child::Child,
+        secret::{CleanTool, Secrets},
+    },
+    value::{
+        json::{self, Unread},
+        receipt::WorkKind,
+        schema::Schema,
+    },
+};
+
+/// The longest name of a tool that every provider takes, in bytes.
+const NAME_MAX: usize = 64;
+
+/// Whether every provider takes this as a tool's name.
+fn is_tool_name(name: &str) -> bool {
+    (1..=NAME_MAX).contains(&name.len())
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
+}
+
+/// What does a call. A child is not a tool's future: it can suspend, and it resumes.
+#[derive(Clone)]
+pub(crate) enum Work {
+    Body(Arc<dyn Tool>),
+    Child(Arc<Child>),
+}
+
+/// A tool whose declaration was asked for once: what it says later changes nothing, and cannot panic in a run.
+struct Declared {
+    spec: ToolSpec,
+    tool: Arc<dyn Tool>,
+}
+
+impl Tool for Declared {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+    fn call(&self, cx: Cx, args: Value) -> BoxFuture<'static, ToolResult> {
+        self.tool.call(cx, args)
+    }
+}
+
+impl Work {
+    pub(crate) fn body(tool: Arc<dyn Tool>) -> Self {
+        Self::Body(Arc::new(Declared { spec: tool.spec().clone(), tool }))
+    }
+
+    /// The same, telling none of the secrets.
+    pub(crate) fn cleaned(self, secrets: &Secrets) -> Self {
+        match self {
+            Self::Body(inner) => Self::Body(Arc::new(CleanTool { inner, secrets: secrets.clone() })),
+            Self::Child(child) => Self::Child(child),
+        }
+    }
+
+    pub(crate) fn spec(&self) -> &ToolSpec {
+        match self {
+            Self::Body(tool) => tool.spec(),
+            Self::Child(child) => child.spec(),
+        }
+    }
+
+    pub(crate) fn kind(&self) -> WorkKind {
+        match self {
+            Self::Body(_) => WorkKind::Body,
+            Self::Child(child) => child.kind(),
+        }
+    }
+}
+
+/// An agent's tools.
+#[derive(Clone, Default)]
+pub(crate) struct Toolset {
+    tools: HashMap<String, Entry>,
+    decls: Arc<[ToolDecl]>,
+}
+
+#[derive(Clone)]
+struct Entry {
+    work: Work,
+    schema: Schema,
+    definition: Arc<str>,
+}
+
+/// Why a call cannot be given to its tool; the model is told.
+pub(crate) struct Misfit(pub(crate) String);
+
+impl Toolset {
+    /// # Errors
+    /// A name that no provider takes, or that two tools share, or a schema that is none.
+    pub(crate) fn new(all: Vec<Work>) -> Result<Self, String> {
+        let decls: Arc<[ToolDecl]> = all.iter().map(|work| work.spec().decl()).collect();
+        let mut tools = HashMap::new();
+        for work in all {
+            let name = work.spec().name.clone();
+            if !is_tool_name(&name) {
+                return Err(format!(
+                    "a tool cannot be named `{}`: providers take 1 to {NAME_MAX} letters, digits, `_` and `-`",
+                    name.escape_debug()
+                ));
+            }
+            let schema = Schema::new(&work.spec().parameters)
+                .map_err(|error| format!("the schema of tool `{name}` cannot be used: {error}"))?;
+            let definition = definition(work.spec()).into();
+            if tools.insert(name.clone(), Entry { work, schema, definition }).is_some() {
+                return Err(format!("two tools are named `{name}`"));
+            }
+        }
+        Ok(Self { tools, decls })
+    }
+
+    /// Adds the tool by which a model answers; its name is not taken.
+    pub(crate) fn add_form(&mut self, form: &Arc<Form>) {
+        self.decls = self.decls.iter().cloned().chain([form.spec().decl()]).collect();
+        let (work, schema) = (Work::Body(Arc::clone(form) as Arc<dyn Tool>), form.schema());
+        let entry = Entry { work, schema, definition: definition(form.spec()).into() };
+        self.tools.insert(form.name().to_owned(), entry);
+    }
+
+    pub(crate) fn remove(&mut self, name: &str) {
+        self.tools.remove(name);
+        self.decls = self.decls.iter().filter(|decl| decl.name != name).cloned().collect();
+    }
+
+    pub(crate) fn decls(&self) -> Arc<[ToolDecl]> {
+        Arc::clone(&self.decls)
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<&Work> {
+        self.tools.get(name).map(|entry| &entry.work)
+    }
+
+    /// The tool as it is declared, in a digest; empty where there is no such tool.
+    pub(crate) fn definition(&self, name: &str) -> &str {
+        self.tools.get(name).map_or("", |entry| &entry.definition)
+    }
+
+    pub(crate) fn children(&self) -> impl Iterator<Item = &Arc<Child>> {
+        self.tools.values().filter_map(|entry| match &entry.work {
+            Work::Body(_) => None,
+            Work::Child(child) => Some(child),
+        })
+    }
+
+    /// The tool of that name, if the arguments fit it (S4.11).
+    pub(crate) fn fit(&self, name: &str, args: &Value) -> Result<&Work, Misfit> {
+        let entry = self.tools.get(name).ok_or_else(|| self.unknown(name))?;
+        if let Err(misfit) = entry.schema.check(args) {
+            return Err(Misfit(format!(
+                "error: the arguments do not fit the tool `{name}`: {misfit}. Mend them and call it again."
+            )));
+        }
+        Ok(&entry.work)
+    }
+
+    fn unknown(&self, name: &str) -> Misfit {
+        let mut names: Vec<&str> = self.tools.keys().map(String::as_str).collect();
+        names.sort_unstable();
+        Misfit(match names.as_slice() {
+            [] => format!("error: there is no tool `{name}`; this agent has no tools."),
+            names => format!("error: there is no tool `{name}`. There are: {}.", names.join(", ")),
+        })
+    }
+}
+
+/// A tool as it is declared, and what it works on, in a digest: with another description, other arguments, another effect
+/// or another directory it is another tool.
+fn definition(spec: &ToolSpec) -> String {
+    let effect = format!("{:?}", spec.effect);
+    let place = spec.place.as_deref().unwrap_or_default();
+    hashed("sha256:", &[&spec.name, &spec.description, &sorted(&spec.parameters), &effect, place])
+}
+
+/// What a model wrote as arguments; nothing at all is an empty object.
+pub(crate) fn parse_args(name: &str, args: &str) -> Result<Value, Misfit> {
+    if args.trim().is_empty() {
+        return Ok(Value::Object(serde_json::Map::new()));
+    }
+    json::read(args.as_bytes()).map_err(|unread| {
+        Misfit(match unread {
+            Unread::NotJson(error) => {
+                format!(
+                    "error: the arguments of `{name}` are not JSON ({error}). Mend them and call it again."
+                )
+            }
+            unread @ Unread::TooManyValues => {
+                format!(
+                    "error: the arguments of `{name}` are too large: {unread}. Call it with less at once."
+                )
+            }
+        })
+    })
+}

@@ -1,0 +1,176 @@
+//! Whether a conversation fits its window, and where it is cut if not. Pure: the same history gives the same cut.
+
+use std::sync::Arc;
+
+use super::{Gauge, OnFull};
+use crate::value::{
+    history::{Entry, History, Omitted, Shortened, StandIn, bytes, bytes_of, said_from, tokens_of},
+    message::UserMessage,
+};
+
+/// What a measurement came to. Exhaustive: it fits, can be made to fit, or cannot.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Fit {
+    Fits,
+    Shorten(Cut),
+    Never(String),
+}
+
+/// Where a conversation is cut: what is left out, and the tokens of the request as it would be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Cut {
+    pub(crate) entries: usize,
+    keeps_from: usize,
+    tokens: u64,
+}
+
+/// Once it is full, it is cut to this part of its room, so that the next rounds fit and the provider's cache holds.
+const KEPT_PART: u64 = 2;
+
+impl Gauge {
+    pub(crate) fn fit(&self, history: &History) -> Fit {
+        let tokens = history.tokens(self.fixed);
+        let room = self.window.room();
+        if tokens <= room {
+            return Fit::Fits;
+        }
+        let window = self.window.tokens;
+        if let OnFull::Refuse = self.window.on_full {
+            return Fit::Never(format!(
+                "the conversation has about {tokens} tokens; the model's window of {window} leaves room for {room}"
+            ));
+        }
+        match self.cut(history, tokens) {
+            Ok(cut) => Fit::Shorten(cut),
+            Err(least) => Fit::Never(format!(
+                "the newest messages alone have about {least} tokens; the model's window of {window} leaves room \
+                 for {room}"
+            )),
+        }
+    }
+
+    /// The first place behind which the rest is small enough; else the last, if the rest fits at all. What people said
+    /// in this turn stays; only if nothing fits beside it does the newest message stay alone.
+    fn cut(&self, history: &History, tokens: u64) -> Result<Cut, u64> {
+        let entries = history.entries();
+        let room = self.window.room();
+        let scale = Scale { tokens, bytes: self.fixed + history.sent().bytes() };
+        let mut least = tokens;
+        for keeps_from in [turn_start(entries), newest_said(entries)] {
+            let mut fitting = None;
+            for (at, rest) in places(history) {
+                let said: u64 = said_from(&entries[..at], keeps_from).map(|entry| bytes(entry)).sum();
+                let after = scale.tokens_of(self.fixed + self.stand_in() + said + rest);
+                least = least.min(after);
+                if after <= room {
+                    fitting = Some(Cut { entries: at, keeps_from, tokens });
+                }
+                if after <= room / KEPT_PART {
+                    break;
+                }
+            }
+            if let Some(cut) = fitting {
+                return Ok(cut);
+            }
+        }
+        Err(least)
+    }
+
+    /// Bytes that are left for what stands in the place of the rest.
+    fn stand_in(&self) -> u64 {
+        const NOTE: u64 = 200;
+        const SUMMARY_PART: u64 = 8;
+        const MOST_OF_SUMMARY: u64 = 6000;
+        match self.window.on_full {
+            OnFull::Refuse | OnFull::DropOldest => NOTE,
+            OnFull::Summarise(_) => bytes_of(self.window.room() / SUMMARY_PART).min(MOST_OF_SUMMARY),
+        }
+    }
+
+    /// The most bytes that a summariser is given to read.
+    pub(crate) fn readable(&self) -> u64 {
+        bytes_of(self.window.room())
+    }
+
+    /// The shortening that a cut comes to, with a note in the place of what is left out.
+    pub(crate) fn noted(&self, history: &History, cut: &Cut) -> Shortened {
+        let rounds = rounds(&history.entries()[..cut.entries]);
+        let text = format!(
+            "[The beginning of this conversation, {rounds} of your messages, is left out here: it does not fit.]"
+        );
+        self.shortened(history, cut, StandIn::Note, text)
+    }
+
+    /// The same, with a summary.
+    pub(crate) fn summed_up(&self, history: &History, cut: &Cut, summary: &str) -> Shortened {
+        let rounds = rounds(&history.entries()[..cut.entries]);
+        let text = format!(
+            "[The beginning of this conversation, {rounds} of your messages, does not fit. A summary of it:]\n\n{summary}"
+        );
+        self.shortened(history, cut, StandIn::Summary, text)
+    }
+
+    fn shortened(&self, history: &History, cut: &Cut, by: StandIn, text: String) -> Shortened {
+        let left_out = &history.entries()[..cut.entries];
+        let entry = Arc::new(Entry::User(UserMessage::from(text)));
+        let scale = Scale { tokens: cut.tokens, bytes: self.fixed + history.sent().bytes() };
+        let said =
+            said_from(left_out, cut.keeps_from).chain(&history.entries()[cut.entries..]).chain([&entry]);
+        let tokens_after = scale.tokens_of(self.fixed + said.map(|entry| bytes(entry)).sum::<u64>());
+        let (rounds, keeps_from) = (rounds(left_out), cut.keeps_from);
+        let omitted = Omitted { entries: cut.entries, keeps_from, rounds, by, entry };
+        Shortened { omitted, tokens_before: cut.tokens, tokens_after }
+    }
+}
+
+/// How many tokens this provider makes of this conversation's bytes.
+struct Scale {
+    tokens: u64,
+    bytes: u64,
+}
+
+impl Scale {
+    fn tokens_of(&self, bytes: u64) -> u64 {
+        if self.bytes == 0 {
+            return tokens_of(bytes);
+        }
+        let scaled = (u128::from(bytes) * u128::from(self.tokens)).div_ceil(u128::from(self.bytes));
+        u64::try_from(scaled).unwrap_or(u64::MAX)
+    }
+}
+
+/// Where a conversation may be cut, oldest first, each with the bytes behind it: before a message, behind what is left
+/// out already, and not behind the newest round or the newest message.
+fn places(history: &History) -> Vec<(usize, u64)> {
+    let entries = history.entries();
+    let from = history.omitted().map_or(0, |omitted| omitted.entries);
+    let mut behind = 0;
+    let mut places = Vec::new();
+    for at in (from + 1..entries.len()).rev() {
+        behind += bytes(&entries[at]);
+        if !matches!(*entries[at], Entry::Results { .. }) {
+            places.push((at, behind));
+        }
+    }
+    places.reverse();
+    places
+}
+
+/// Where the turn that is at work begins: with the last message of a person that follows a final answer.
+fn turn_start(entries: &[Arc<Entry>]) -> usize {
+    let follows_an_answer = |at: &usize| match &*entries[at - 1] {
+        Entry::Assistant(message) => message.calls().next().is_none(),
+        Entry::User(_) | Entry::Results { .. } => false,
+    };
+    let is_said = |at: &usize| matches!(*entries[*at], Entry::User(_));
+    (1..entries.len()).rev().filter(is_said).find(follows_an_answer).unwrap_or(0)
+}
+
+fn newest_said(entries: &[Arc<Entry>]) -> usize {
+    entries.iter().rposition(|entry| matches!(**entry, Entry::User(_))).unwrap_or(0)
+}
+
+fn rounds(entries: &[Arc<Entry>]) -> u32 {
+    let count = entries.iter().filter(|entry| matches!(***entry, Entry::Assistant(_))).count();
+    u32::try_from(count).unwrap_or(u32::MAX)
+}

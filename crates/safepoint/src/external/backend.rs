@@ -1,0 +1,60 @@
+//! Whatever executes a run, in this process or elsewhere: one trait, one handle (S10.1).
+
+use crate::{
+    agent::Agent,
+    run::RunHandle,
+    value::{history::History, message::UserMessage, receipt::Grade},
+};
+
+mod account;
+mod cell;
+mod settable;
+mod watch;
+
+pub use settable::{End, Ready, TooLate, Working, finished, settable};
+
+/// Something that can execute a run. An [`Agent`] is one, an agent [over](Agent::over) a remote agent is one, and so is
+/// whatever you wrap yourself: see [`settable`] and [`finished`].
+pub trait Backend: Send + Sync + 'static {
+    /// What it is; the same for its whole life.
+    fn spec(&self) -> BackendSpec;
+
+    /// Begins the task, and returns at once.
+    fn start(&self, task: Task) -> RunHandle;
+}
+
+/// What a backend is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BackendSpec {
+    /// Its name, for people.
+    pub name: String,
+    /// What a stop does to its work. The suite of the testkit measures whether that is true.
+    pub grade: Grade,
+}
+
+/// What a backend is asked to do.
+#[derive(Clone, Debug)]
+pub struct Task {
+    /// The conversation that it goes on from.
+    pub history: History,
+    /// What is said.
+    pub input: UserMessage,
+}
+
+impl Task {
+    /// A task of its own.
+    #[must_use]
+    pub fn new(input: impl Into<UserMessage>) -> Self {
+        Self { history: History::new(), input: input.into() }
+    }
+}
+
+impl Backend for Agent {
+    fn spec(&self) -> BackendSpec {
+        BackendSpec { name: self.def.model.name().to_owned(), grade: self.def.grade }
+    }
+
+    fn start(&self, task: Task) -> RunHandle {
+        self.run_on(task.history, task.input).detach()
+    }
+}

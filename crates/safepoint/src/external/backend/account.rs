@@ -1,0 +1,188 @@
+//! What a wrapped run came to: its one row, its receipt, its outcome.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use safepoint_scope::Mode;
+
+use super::{
+    End,
+    cell::{Cell, State, WORK},
+};
+use crate::{
+    contract::log::MemoryLog,
+    run::{
+        attempt::Desk,
+        outcome::{Answer, Ended, LastWords, Outcome, Persisted, RunError, Stopped},
+    },
+    value::{
+        event::{ErrorReport, Extent, Fact},
+        history::{Entry, History, Tail, note},
+        ids::CallId,
+        message::{AssistantMessage, CallResult, Verdict},
+        receipt::{CallReport, CallStatus, Effect, Ending, ReasonReport, Receipt, StopReport, StoppedBy},
+        usage::Usage,
+    },
+};
+
+/// The code of a wrapped run that failed (S1.10).
+const CODE: &str = "provider";
+
+/// Why its outcome cannot be taken up again.
+const NO_RECORDS: &str = "a wrapped run keeps no records";
+
+/// How it ended, before that is told.
+pub(super) struct Account {
+    receipt: Arc<Receipt>,
+    history: History,
+    said: LastWords,
+    error: Option<ErrorReport>,
+    row: Option<(CallReport, CallResult)>,
+}
+
+/// What the end is, all considered: an answer stands, a failure under a stop that cut the work, or kept it from
+/// beginning, is none.
+fn ending_of(state: &State) -> Ending {
+    let is_now = match &state.fired {
+        Some(effect) => effect.mode == Mode::Now || state.begun_at.is_none(),
+        None => false,
+    };
+    match &state.end {
+        Some(End::Done(_)) => Ending::Done,
+        Some(End::Failed(_)) if is_now => Ending::Stopped,
+        Some(End::Stopped) | None if state.fired.is_some() => Ending::Stopped,
+        Some(End::Failed(_) | End::Stopped) | None => Ending::Failed,
+    }
+}
+
+pub(super) fn of(cell: &Cell, state: &State) -> Account {
+    let ending = ending_of(state);
+    let shared = cell.shared();
+    let phase = if state.begun_at.is_some() { "call" } else { "before the start" };
+    let effect = state.fired.as_ref().filter(|_| ending == Ending::Stopped);
+    let stop = StopReport::of(&shared.scope.requests(), effect, phase);
+    let row = state.begun_at.map(|at| row(cell, state, ending, at));
+    let receipt = Receipt {
+        run: shared.run.clone(),
+        path: shared.path.clone(),
+        attempt: 1,
+        ending,
+        stop,
+        rounds: 0,
+        model: None,
+        summaries: Vec::new(),
+        calls: row.iter().map(|(report, _)| report.clone()).collect(),
+        approvals_cancelled: Vec::new(),
+        waiting: Vec::new(),
+        usage: Usage::default(),
+        usage_total: Usage::default(),
+        worked_ms: cell.worked_ms(),
+        started_at: cell.opened_at,
+        settled_at: Timestamp::now(),
+        quiet_at: None,
+        survivors: Vec::new(),
+        late: Vec::new(),
+        unrecorded: None,
+    };
+    let said = match &state.end {
+        Some(End::Done(answer)) => answer,
+        _ => &state.said,
+    };
+    let said = Arc::new(AssistantMessage::of_text(said));
+    let message = match (&state.end, ending) {
+        (_, Ending::Done | Ending::Stopped | Ending::Suspended) => None,
+        (Some(End::Failed(why)), Ending::Failed) => Some(why.clone()),
+        (_, Ending::Failed) => Some("the work ended without an answer, and nobody had asked it to".into()),
+    };
+    Account {
+        history: history_of(cell, &said, ending),
+        error: message.map(|message| ErrorReport { code: CODE.into(), message, hint: None }),
+        receipt: Arc::new(receipt),
+        said: LastWords::of(&said),
+        row,
+    }
+}
+
+fn row(cell: &Cell, state: &State, ending: Ending, began: Timestamp) -> (CallReport, CallResult) {
+    let (status, text) = match (&state.end, ending) {
+        (None, _) => (CallStatus::LeftRunning, note::STILL_RUNNING.to_owned()),
+        (Some(End::Done(answer)), _) => (CallStatus::Completed, answer.clone()),
+        (Some(_), Ending::Stopped) => (CallStatus::Stopped, note::STOPPED_UNKNOWN.to_owned()),
+        (Some(End::Failed(why)), _) => (CallStatus::Failed, why.clone()),
+        (Some(End::Stopped), _) => (CallStatus::Failed, String::new()),
+    };
+    let is_good = status == CallStatus::Completed;
+    let by_stop = ending == Ending::Stopped;
+    let reason = cell.shared().scope.reason().filter(|_| by_stop);
+    let report = CallReport {
+        call_id: CallId::from(WORK),
+        name: cell.spec.name.clone(),
+        round: 1,
+        status,
+        effect: if is_good { Effect::Done } else { Effect::Unknown },
+        started_at: Some(began),
+        ended_at: Some(Timestamp::now()),
+        reason: reason.as_ref().map(ReasonReport::from),
+        stopped_by: by_stop.then_some(StoppedBy::Run),
+        processes: Vec::new(),
+        cleanups: Vec::new(),
+        ruled: Vec::new(),
+        child: None,
+        remote: None,
+    };
+    let verdict = if is_good { Verdict::Good } else { Verdict::Bad };
+    let result = CallResult::of_text(WORK, &cell.spec.name, text, verdict);
+    (report, result)
+}
+
+/// The conversation with what was said: an answer closes it, what was cut stays open (S5.4).
+fn history_of(cell: &Cell, said: &Arc<AssistantMessage>, ending: Ending) -> History {
+    let mut history = cell.history.clone();
+    let message = Arc::clone(said);
+    match ending {
+        _ if said.text().is_empty() => {}
+        Ending::Done => history.push(Entry::Assistant(message)),
+        Ending::Stopped | Ending::Suspended | Ending::Failed => history.leave_open(Tail::Cut { message }),
+    }
+    history
+}
+
+impl Account {
+    pub(super) fn receipt(&self) -> &Arc<Receipt> {
+        &self.receipt
+    }
+
+    pub(super) fn error(&self) -> Option<ErrorReport> {
+        self.error.clone()
+    }
+
+    pub(super) fn observed_at(&self) -> Option<Timestamp> {
+        self.receipt.stop.as_ref().and_then(|stop| stop.observed_at)
+    }
+
+    /// What is shown before the settling.
+    pub(super) fn facts(&self) -> impl Iterator<Item = Fact> {
+        let row = self.row.iter().cloned();
+        row.map(|(report, result)| Fact::CallEnded { report, result, extent: Extent::All })
+    }
+
+    pub(super) fn into_outcome(self) -> Outcome {
+        let Self { receipt, history, said, error, .. } = self;
+        let ending = receipt.ending;
+        let ended = Arc::new(Ended {
+            receipt,
+            history,
+            said: said.clone(),
+            persisted: Persisted::No(NO_RECORDS.into()),
+            log: Arc::new(MemoryLog::default()),
+            desk: Desk::default(),
+        });
+        match (ending, error) {
+            (Ending::Done, _) => Outcome::Done(Answer { said, ended }),
+            (Ending::Failed, Some(ErrorReport { code, message, hint })) => {
+                Outcome::Failed(RunError { code, message, hint, ended })
+            }
+            (Ending::Stopped | Ending::Suspended | Ending::Failed, _) => Outcome::Stopped(Stopped { ended }),
+        }
+    }
+}

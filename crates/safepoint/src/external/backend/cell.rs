@@ -1,0 +1,298 @@
+//! What the handle, the maker and the watcher of a wrapped run share.
+//!
+//! **Invariants**: the work begins at most once, and not after a stop took effect; the first end counts, and none after
+//! the settling; the native stop is taken once, and not after the work has ended.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use safepoint_scope::{Effect, Hold, Reason, SafePoints, Stop};
+use serde_json::json;
+use tokio::{runtime, sync::Notify, time::Instant};
+
+use super::{BackendSpec, End, Task, TooLate};
+use crate::{
+    contract::{approval::OnUnknown, tool::EffectClass},
+    run::shared::{Place, Shared},
+    sync::{Mutex, MutexGuard, callback},
+    value::{
+        event::{EventKind, Fact},
+        history::{Entry, History},
+        ids::CallId,
+        limits::{Limits, millis},
+        receipt::{Grade, TookEffect, WorkKind},
+    },
+};
+
+/// A boundary of the wrapped work.
+enum Boundary {}
+
+impl Effect for Boundary {
+    type Announcement = ();
+}
+
+type Native = Box<dyn FnOnce(Reason) + Send>;
+
+/// One wrapped run.
+pub(super) struct Cell {
+    shared: Arc<Shared>,
+    pub(super) spec: BackendSpec,
+    pub(super) history: History,
+    pub(super) opened_at: Timestamp,
+    opened: Instant,
+    pub(super) limits: Limits,
+    state: Mutex<State>,
+    moved: Notify,
+}
+
+/// Whether work may begin. Exhaustive: it has, or a stop came first.
+#[derive(Debug)]
+pub(super) enum Start {
+    Begun,
+    Stopped(Stop),
+}
+
+impl PartialEq for Start {
+    fn eq(&self, other: &Self) -> bool {
+        matches!((self, other), (Self::Begun, Self::Begun) | (Self::Stopped(_), Self::Stopped(_)))
+    }
+}
+
+/// How far it is.
+#[derive(Default)]
+pub(super) struct State {
+    pub(super) begun_at: Option<Timestamp>,
+    pub(super) end: Option<End>,
+    pub(super) said: String,
+    /// When and as what a stop took effect.
+    pub(super) fired: Option<TookEffect>,
+    settled: Settled,
+    native: Option<Native>,
+    delivered: Delivered,
+    /// Keeps the run from being quiet while the work goes on.
+    hold: Option<Hold>,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Settled {
+    #[default]
+    No,
+    Yes,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Delivered {
+    #[default]
+    No,
+    Yes,
+}
+
+/// The one call that stands for the work.
+pub(super) const WORK: &str = "work";
+
+impl Cell {
+    pub(super) fn new(spec: &BackendSpec, task: Task) -> Arc<Self> {
+        let Task { mut history, input } = task;
+        history.close();
+        history.push(Entry::User(input));
+        let limits = Limits::default();
+        // Nobody reads its mail: a steer comes back, and a decision finds nobody.
+        let (shared, _mail) = Shared::new(Place::root(), &limits);
+        let opened_at = Timestamp::now();
+        let fact = Fact::AttemptOpened {
+            run: shared.run.clone(),
+            attempt: 1,
+            history: Some(history.clone()),
+            at: opened_at,
+            on_unknown: OnUnknown::Tell,
+            limits: None,
+        };
+        let cell = Self {
+            shared,
+            spec: spec.clone(),
+            history,
+            opened_at,
+            opened: Instant::now(),
+            limits,
+            state: Mutex::default(),
+            moved: Notify::new(),
+        };
+        cell.show(fact);
+        Arc::new(cell)
+    }
+
+    pub(super) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    /// How long it has been at work: nobody is asked anything here.
+    pub(super) fn worked_ms(&self) -> u64 {
+        millis(self.opened.elapsed())
+    }
+
+    pub(super) fn show(&self, fact: Fact) {
+        self.shared.feed.push(EventKind::Fact(Arc::new(fact)));
+    }
+
+    /// The work begins, unless the run must end already.
+    pub(super) fn begin(&self) -> Start {
+        let mut state = self.lock();
+        // Nothing has happened yet, so this is a boundary for every set of points (S2.1).
+        if let Err(stop) = self.pass(SafePoints::ANY) {
+            drop(state);
+            self.observe(Some(SafePoints::ANY));
+            return Start::Stopped(stop);
+        }
+        let at = Timestamp::now();
+        state.begun_at = Some(at);
+        state.hold = Some(self.shared.scope.hold(format!("the work of {}", self.spec.name)));
+        drop(state);
+        self.show(Fact::CallStarted {
+            call_id: CallId::from(WORK),
+            name: self.spec.name.clone(),
+            round: 1,
+            args: json!({}),
+            effect: EffectClass::Unsafe,
+            key: format!("{}:{WORK}", self.shared.run),
+            work: WorkKind::Body,
+            at,
+        });
+        Start::Begun
+    }
+
+    /// A boundary of the work that is these points.
+    pub(super) fn pass(&self, points: SafePoints) -> Result<(), Stop> {
+        self.shared.scope.pass::<Boundary>(points, &()).map(drop)
+    }
+
+    pub(super) fn say(&self, text: String) {
+        let mut state = self.lock();
+        if state.settled == Settled::No && state.end.is_none() {
+            state.said.push_str(&text);
+            self.shared.feed.push(EventKind::Text(text.into()));
+        }
+    }
+
+    /// The work is over. After the settling that is told in the audit alone.
+    pub(super) fn end(&self, end: End) -> Result<(), TooLate> {
+        let mut state = self.lock();
+        let late = match (&state.end, state.settled) {
+            (Some(_), _) => return Err(TooLate),
+            (None, Settled::Yes) => Some(describe(&end)),
+            (None, Settled::No) => None,
+        };
+        // The work may hear of a stop, and end by it, before the watcher does.
+        self.note_stop(&mut state);
+        state.end = Some(end);
+        if let Some(what) = &late {
+            self.shared.audit.push(EventKind::Late(what.clone()));
+        }
+        let (hold, native) = (state.hold.take(), state.native.take());
+        drop(state);
+        drop((hold, native));
+        self.moved.notify_waiters();
+        late.map_or(Ok(()), |_| Err(TooLate))
+    }
+
+    /// Whoever could say how it ends is gone.
+    pub(super) fn let_go(&self) {
+        let what = "whoever did the work let go of it without saying how it ended".to_owned();
+        if self.end(End::Failed(what)).is_err() {
+            // It was said.
+        }
+    }
+
+    /// A stop takes effect, the first time.
+    pub(super) fn observe(&self, gate: Option<SafePoints>) {
+        if self.shared.scope.demand().is_some() {
+            self.lock().fired.get_or_insert_with(|| TookEffect::just_now(&self.shared.scope, gate));
+        }
+    }
+
+    /// The same of a stop that ends the work now.
+    fn note_stop(&self, state: &mut State) {
+        if self.shared.scope.is_stopping() {
+            state.fired.get_or_insert_with(|| TookEffect::just_now(&self.shared.scope, None));
+        }
+    }
+
+    pub(super) fn set_native(&self, native: Native) {
+        let mut state = self.lock();
+        if state.native.is_none() && state.end.is_none() && state.delivered == Delivered::No {
+            state.native = Some(native);
+        }
+        drop(state);
+        // After it is set, so that a stop in between is seen here, or the setting there.
+        self.deliver();
+    }
+
+    /// Hands the stop on, once, where there is one and the work can take it.
+    pub(super) fn deliver(&self) {
+        let scope = &self.shared.scope;
+        if self.spec.grade == Grade::None || !scope.is_stopping() {
+            return;
+        }
+        let mut state = self.lock();
+        if state.end.is_some() {
+            return;
+        }
+        let (Some(native), Some(reason)) = (state.native.take(), scope.reason()) else { return };
+        self.note_stop(&mut state);
+        state.delivered = Delivered::Yes;
+        drop(state);
+        let audit = Arc::clone(&self.shared.audit);
+        let run = move || {
+            if let Err(callback::Panicked(message)) = callback::call(|| native(reason)) {
+                audit.push(EventKind::Late(format!("the native stop panicked: {message}")));
+            }
+        };
+        if runtime::Handle::try_current().is_ok() {
+            drop(scope.spawn_blocking("the native stop", run));
+        } else {
+            run();
+        }
+    }
+
+    /// Waits until the work is over.
+    pub(super) async fn over(&self) {
+        self.until(|state| state.end.is_some()).await;
+    }
+
+    async fn until(&self, so: impl Fn(&State) -> bool) {
+        loop {
+            let mut moved = std::pin::pin!(self.moved.notified());
+            moved.as_mut().enable();
+            if so(&self.lock()) {
+                return;
+            }
+            moved.await;
+        }
+    }
+
+    /// Fixes how it ended, with what is known then; none if that was done before.
+    pub(super) fn settle<T>(&self, account: impl FnOnce(&State) -> T) -> Option<T> {
+        let mut state = self.lock();
+        if state.settled == Settled::Yes {
+            return None;
+        }
+        state.settled = Settled::Yes;
+        Some(account(&state))
+    }
+
+    /// Whether the work began.
+    pub(super) fn has_begun(&self) -> bool {
+        self.lock().begun_at.is_some()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock()
+    }
+}
+
+fn describe(end: &End) -> String {
+    match end {
+        End::Done(text) => format!("the work came to an answer of {} bytes", text.len()),
+        End::Failed(why) => format!("the work failed: {why}"),
+        End::Stopped => "the work has ended".into(),
+    }
+}

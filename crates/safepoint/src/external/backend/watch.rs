@@ -1,0 +1,165 @@
+//! Follows a wrapped run: its requests, its end, and what is alive after that. The one place where it settles.
+
+use std::{pin::pin, sync::Arc};
+
+use futures_util::future::{Either, select};
+use jiff::Timestamp;
+use safepoint_scope::{Actor, Code, DEFAULT_CLEANUP_CAP, Demand, FiredBy, Logged, Mode, Reason, StopRequest};
+use tokio::time::{Instant, timeout_at};
+
+use super::{account, cell::Cell};
+use crate::value::{
+    event::{EventKind, Fact},
+    limits::after,
+    receipt::{Grade, Quiet, Receipt},
+};
+
+/// The watcher of one wrapped run. Whatever ends it, the run has an outcome and a word on its quiet.
+pub(super) struct Watch {
+    cell: Arc<Cell>,
+    noticed: Vec<Logged>,
+    escalated: Told,
+}
+
+/// Whether it was shown that a grace is over. Exhaustive: it was or it was not.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Told {
+    No,
+    Yes,
+}
+
+impl Watch {
+    pub(super) fn new(cell: Arc<Cell>) -> Self {
+        Self { cell, noticed: Vec::new(), escalated: Told::No }
+    }
+
+    pub(super) async fn run(mut self) {
+        if self.must_end().await {
+            self.cell.deliver();
+            match self.cell.spec.grade {
+                _ if !self.cell.has_begun() => {}
+                Grade::Hard => self.torn_down().await,
+                Grade::CallerSide => {}
+                Grade::None => self.cell.over().await,
+            }
+        }
+        self.notice();
+        self.settle();
+        self.quieten().await;
+    }
+
+    /// The same where everything is over: the run is settled and quiet when this returns.
+    pub(super) fn close(mut self) {
+        self.settle();
+        self.be_quiet(true);
+    }
+
+    /// Waits for the end of the work, or for `Now`: whether that came first.
+    async fn must_end(&mut self) -> bool {
+        let cell = Arc::clone(&self.cell);
+        let mut over = pin!(cell.over());
+        let mut seen: Option<Demand> = None;
+        loop {
+            let changed = pin!(cell.shared().scope.changed(seen));
+            match select(over.as_mut(), changed).await {
+                Either::Left(_over) => return false,
+                Either::Right((demand, _)) => {
+                    seen = Some(demand);
+                    self.notice();
+                    if demand.mode == Mode::Now {
+                        cell.observe(None);
+                        return true;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Shows the requests that have not been.
+    fn notice(&mut self) {
+        let requests = self.cell.shared().scope.requests();
+        for logged in &requests[self.noticed.len().min(requests.len())..] {
+            self.cell.show(Fact::StopAsked(logged.into()));
+        }
+        let fired = self.cell.shared().scope.fired();
+        if fired.is_some_and(|fired| fired.by == FiredBy::Deadline) && self.escalated == Told::No {
+            self.escalated = Told::Yes;
+            self.cell.show(Fact::StopEscalated);
+        }
+        self.noticed = requests;
+    }
+
+    /// Waits until the work has ended, for as long as the stop allows.
+    async fn torn_down(&mut self) {
+        let began = Instant::now();
+        let cell = Arc::clone(&self.cell);
+        let scope = &cell.shared().scope;
+        let mut over = pin!(cell.over());
+        let mut seen = scope.demand();
+        loop {
+            let cap = seen.map_or(DEFAULT_CLEANUP_CAP, |demand| demand.cleanup_cap);
+            let changed = pin!(scope.changed(seen));
+            match timeout_at(after(began, cap), select(over.as_mut(), changed)).await {
+                Ok(Either::Right((demand, _))) => seen = Some(demand),
+                Ok(Either::Left(_)) | Err(_) => return,
+            }
+        }
+    }
+
+    fn settle(&mut self) {
+        let cell = &self.cell;
+        cell.shared().stop.settle();
+        let Some(account) = cell.settle(|state| account::of(cell, state)) else { return };
+        if let Some(at) = account.observed_at() {
+            cell.show(Fact::StopObserved { at });
+        }
+        account.facts().for_each(|fact| cell.show(fact));
+        let settled = Fact::Settled { receipt: Arc::clone(account.receipt()), error: account.error() };
+        cell.shared().publish(account.into_outcome(), EventKind::Fact(Arc::new(settled)));
+    }
+
+    /// Waits until the work is over and nothing of it is alive, or names what is.
+    async fn quieten(&mut self) {
+        let shared = Arc::clone(self.cell.shared());
+        let cap = shared.scope.demand().map_or(DEFAULT_CLEANUP_CAP, |demand| demand.cleanup_cap);
+        let deadline = after(Instant::now(), cap.saturating_add(self.cell.limits.quiet));
+        let is_quiet = timeout_at(deadline, shared.stop.quiet()).await.is_ok();
+        self.be_quiet(is_quiet);
+    }
+
+    fn be_quiet(&mut self, is_quiet: bool) {
+        let shared = self.cell.shared();
+        let Some(outcome) = shared.outcome_now() else { return };
+        let mut last = Receipt::clone(outcome.receipt());
+        let mut audit = shared.audit.read(0);
+        while let Some(event) = audit.now() {
+            if let EventKind::Late(what) = event.kind {
+                last.late.push(what);
+            }
+        }
+        let quiet = if is_quiet {
+            last.quiet_at = Some(Timestamp::now());
+            Quiet::Quiet(Arc::new(last))
+        } else {
+            last.survivors = shared.alive();
+            Quiet::NotQuiet(Arc::new(last))
+        };
+        shared.publish_quiet(quiet);
+    }
+}
+
+impl Drop for Watch {
+    /// Its runtime has gone: what is left to say is said.
+    fn drop(&mut self) {
+        let shared = Arc::clone(self.cell.shared());
+        if shared.outcome_now().is_none() {
+            let reason = Reason::new(Code::SHUTDOWN).by(Actor::Engine).saying("its runtime has gone");
+            shared.stop.stop(StopRequest::now().because(reason));
+            self.cell.observe(None);
+            self.settle();
+        }
+        if !shared.is_quiet_published() {
+            self.be_quiet(false);
+        }
+    }
+}

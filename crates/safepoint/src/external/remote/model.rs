@@ -1,0 +1,122 @@
+//! What stands in a model's place where an agent *is* a remote one: each message of a person becomes one call, and what
+//! the call comes to is the answer. It decides from the history alone, so a resume decides the same.
+//!
+//! **Invariants**: work that did not come to its end is nobody's answer, and is not begun again by itself.
+
+use futures_util::stream;
+use serde_json::json;
+
+use super::tool::{CONVERSATION, TASK};
+use crate::{
+    contract::model::{
+        Conversation, Delta, DeltaStream, Finish, Model, ModelError, ModelErrorKind, ModelSpec,
+    },
+    value::{
+        history::{Entry, History},
+        ids::CallId,
+        message::{AssistantMessage, CallResult, ToolCall, UserMessage, Verdict},
+        usage::Usage,
+    },
+};
+
+/// The model of an agent that is a remote one.
+pub(crate) struct Driver {
+    peer: String,
+    tool: String,
+}
+
+impl Driver {
+    pub(crate) fn new(peer: String, tool: String) -> Self {
+        Self { peer, tool }
+    }
+}
+
+impl Model for Driver {
+    fn name(&self) -> &str {
+        &self.peer
+    }
+
+    fn open(&self, _: ModelSpec) -> Box<dyn Conversation> {
+        Box::new(Turns { peer: self.peer.clone(), tool: self.tool.clone() })
+    }
+}
+
+struct Turns {
+    peer: String,
+    tool: String,
+}
+
+impl Conversation for Turns {
+    fn stream(&mut self, history: &History) -> DeltaStream {
+        let (asked, before) = newest(history);
+        if let (Some(bad), true) = (before.and_then(bad_of), asked.is_empty()) {
+            return Box::pin(stream::iter([Err(self.undone(bad))]));
+        }
+        let text = match (before, asked.is_empty()) {
+            // A steer, or a new turn over a call that gave something: what it gave is not lost.
+            (Some(results), _) => good_of(results),
+            (None, _) => String::new(),
+        };
+        let mut deltas = vec![Delta::Usage(Usage::default())];
+        if !text.is_empty() {
+            deltas.push(Delta::Text(text));
+        }
+        if !asked.is_empty() {
+            deltas.push(Delta::CallReady(self.call(history, &asked)));
+        }
+        deltas.push(Delta::Ended(Finish::Natural));
+        Box::pin(stream::iter(deltas.into_iter().map(Ok)))
+    }
+}
+
+impl Turns {
+    fn undone(&self, bad: &CallResult) -> ModelError {
+        let message = format!("the work of {} did not come to its end: {}", self.peer, bad.text);
+        ModelError::new(ModelErrorKind::Broken, message)
+            .hint("nothing is begun again by itself: say what it is to do now")
+    }
+
+    /// The conversation bears the name of its first call.
+    fn call(&self, history: &History, asked: &[&UserMessage]) -> ToolCall {
+        let id = CallId::from(format!("remote_{}", uuid::Uuid::now_v7().simple()));
+        let first = history.entries().iter().find_map(|entry| match &**entry {
+            Entry::Assistant(message) => first_call(message, &self.tool),
+            Entry::User(_) | Entry::Results { .. } => None,
+        });
+        let texts: Vec<&str> = asked.iter().map(|message| message.text.as_str()).collect();
+        let args = json!({ TASK: texts.join("\n\n"), CONVERSATION: first.unwrap_or(&id) });
+        ToolCall { name: self.tool.clone(), args: args.to_string(), id }
+    }
+}
+
+/// What was said since the last answer, and the results before that, where the last answer is a call's.
+fn newest(history: &History) -> (Vec<&UserMessage>, Option<&[CallResult]>) {
+    let mut asked = Vec::new();
+    let mut results = None;
+    for entry in history.entries().iter().rev() {
+        match &**entry {
+            Entry::User(message) => asked.push(message),
+            Entry::Results { results: newest } => {
+                results = Some(newest.as_slice());
+                break;
+            }
+            Entry::Assistant(_) => break,
+        }
+    }
+    asked.reverse();
+    (asked, results)
+}
+
+fn first_call<'m>(message: &'m AssistantMessage, tool: &str) -> Option<&'m CallId> {
+    message.calls().find(|call| call.name == tool).map(|call| &call.id)
+}
+
+fn bad_of(results: &[CallResult]) -> Option<&CallResult> {
+    results.iter().find(|result| result.verdict == Verdict::Bad)
+}
+
+fn good_of(results: &[CallResult]) -> String {
+    let good = results.iter().filter(|result| result.verdict == Verdict::Good);
+    let texts: Vec<&str> = good.map(|result| result.text.as_str()).collect();
+    texts.join("\n\n")
+}

@@ -1,0 +1,108 @@
+//! A remote agent as a tool: a model asks for its work like for any other.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use futures_core::future::BoxFuture;
+use serde_json::{Value, json};
+
+use super::{call::Errand, reach::Stands};
+use crate::contract::remote::{Brief, Remote, RemoteSpec};
+use crate::contract::tool::{Cx, OnFailure, OnStop, Overlap, Tool, ToolResult, ToolSpec};
+
+/// What the call's arguments name.
+pub(super) const TASK: &str = "task";
+/// The same of an agent's own calls, which models do not write.
+pub(super) const CONVERSATION: &str = "conversation";
+
+/// How much longer a call is given than its peer: the row of the receipt is written meanwhile.
+const SLACK: Duration = Duration::from_millis(500);
+
+/// A tool whose work a remote agent does. Its calls may overlap with others.
+///
+/// ```no_run
+/// # use safepoint::{Agent, Model, remote::{Delegate, Remote}};
+/// # fn team(big: impl Model, coder: impl Remote) -> Agent {
+/// Agent::builder(big).tool(Delegate::new(coder)).build()
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Delegate {
+    spec: ToolSpec,
+    remote: Arc<dyn Remote>,
+    stands: Stands,
+}
+
+impl Delegate {
+    /// A tool of the remote agent's name.
+    pub fn new(remote: impl Remote) -> Self {
+        Self::shared(Arc::new(remote))
+    }
+
+    fn shared(remote: Arc<dyn Remote>) -> Self {
+        let RemoteSpec { name, description, effect, stop_within, .. } = remote.spec().clone();
+        let unseen = Arc::new(remote.spec().unseen());
+        let arguments = json!({
+            "type": "object",
+            "properties": {
+                TASK: { "type": "string", "description": "What to do, with all that it needs to know" },
+            },
+            "required": [TASK],
+            "additionalProperties": false,
+        });
+        let mut spec = ToolSpec::new(name, description)
+            .parameters(arguments)
+            .effect(effect)
+            .overlap(Overlap::Overlaps)
+            .on_stop(OnStop::Cooperate(Some(stop_within.saturating_add(SLACK))));
+        spec.unseen_at = Some(unseen);
+        Self { spec, remote, stands: Stands::AsTool }
+    }
+
+    /// The tool of an agent that is the remote one: its failures are the run's, and it goes on with conversations.
+    pub(crate) fn alone(remote: Arc<dyn Remote>) -> Self {
+        let mut tool = Self::shared(remote);
+        tool.spec.parameters["properties"][CONVERSATION] = json!({ "type": "string" });
+        tool.spec.on_failure = OnFailure::EndRun;
+        // It is the run's answer, and no output that a model is shown a part of.
+        tool.spec.output_bytes = Some(usize::MAX);
+        tool.stands = Stands::Alone;
+        tool
+    }
+
+    /// Changes the declaration: schema, approval, time limit. Its contract for a stop is the remote's.
+    #[must_use]
+    pub fn with(mut self, change: impl FnOnce(ToolSpec) -> ToolSpec) -> Self {
+        let on_stop = self.spec.on_stop;
+        self.spec = change(self.spec).on_stop(on_stop);
+        self
+    }
+}
+
+impl Tool for Delegate {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn call(&self, cx: Cx, args: Value) -> BoxFuture<'static, ToolResult> {
+        let text_of = |name: &str| args.get(name).and_then(Value::as_str).map(str::to_owned);
+        let brief = Brief {
+            text: text_of(TASK).unwrap_or_else(|| args.to_string()),
+            conversation: text_of(CONVERSATION).unwrap_or_else(|| cx.idempotency_key().to_owned()),
+            key: cx.idempotency_key().to_owned(),
+            task: cx.named().map(str::to_owned),
+            earlier: cx.earlier(),
+            most_bytes: cx.output_bytes(),
+        };
+        let (remote, stands) = (Arc::clone(&self.remote), self.stands);
+        Box::pin(async move {
+            let line = remote.open(brief, &cx);
+            Errand::new(remote.spec(), line, cx).run(stands).await
+        })
+    }
+}
+
+impl fmt::Debug for Delegate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Delegate").field("spec", &self.spec).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,234 @@
+//! A model's message while it arrives: it lives outside the future that fills it, so a cut loses nothing of it.
+//!
+//! **Invariants**: it holds no more bytes and no more calls than its bounds; taking a delta costs as much as the delta
+//! is long, and no more.
+
+use std::{collections::HashSet, sync::Arc};
+
+use serde_json::Value;
+
+use crate::{
+    contract::model::{Delta, Finish},
+    value::{
+        ids::CallId,
+        limits::Limits,
+        message::{AssistantMessage, Block, Reasoning},
+        usage::{Beyond, Usage, UsageSource},
+    },
+};
+
+/// What has arrived of one message.
+#[derive(Debug, Default)]
+pub(crate) struct Draft {
+    bounds: Bounds,
+    blocks: Vec<Block>,
+    /// Of every field.
+    bytes: usize,
+    /// Of these the ones that a provider bills as output: text, reasoning and arguments.
+    billed: usize,
+    room: Room,
+    calls: usize,
+    calls_left_out: u64,
+    usage: Option<Usage>,
+    finish: Option<Finish>,
+    asked: Asked,
+    sent: Sent,
+    model: Option<Arc<str>>,
+}
+
+/// How much of one message is taken (S12.3, S12.4).
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Bounds {
+    pub(crate) bytes: usize,
+    pub(crate) calls: usize,
+}
+
+impl Bounds {
+    pub(crate) fn of(limits: &Limits) -> Self {
+        Self { bytes: limits.model_output_bytes, calls: limits.message_calls }
+    }
+}
+
+/// Whether the message may go on. Exhaustive: it may, or more came than may.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Room {
+    #[default]
+    Left,
+    Spent,
+}
+
+/// Who makes the message. Exhaustive: a model, so that what came of it was sent for; or nobody, where an agent is a
+/// remote one and its next call follows from the history.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Asked {
+    #[default]
+    AModel,
+    Nobody,
+}
+
+/// Whether anything left this process. Exhaustive: it did or it did not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Sent {
+    #[default]
+    No,
+    Yes,
+}
+
+impl Draft {
+    pub(crate) fn new(bounds: Bounds, asked: Asked) -> Self {
+        Self { bounds, asked, ..Self::default() }
+    }
+
+    /// Takes one delta in, as far as there is room for it; what is only for show is counted, and changes nothing.
+    pub(crate) fn take(&mut self, delta: &Delta) {
+        let left = self.bounds.bytes.saturating_sub(self.bytes);
+        let brings = delta.bytes();
+        self.bytes = self.bytes.saturating_add(brings);
+        if brings > left {
+            self.room = Room::Spent;
+        }
+        // A model that does not say that it sent something has, if there is an answer or a bill (S2.15).
+        if self.asked == Asked::AModel && (brings > 0 || matches!(delta, Delta::Usage(_))) {
+            self.sent = Sent::Yes;
+        }
+        match delta {
+            Delta::Sent | Delta::Opened => self.sent = Sent::Yes,
+            Delta::Text(_) | Delta::Reasoning(_) if self.room == Room::Spent && left == 0 => {}
+            Delta::Text(text) => self.text(head(text, left)),
+            Delta::Reasoning(text) => self.reasoning(head(text, left)),
+            Delta::Sealed(_) | Delta::CallReady(_) if self.room == Room::Spent => {}
+            Delta::Sealed(seal) => self.seal(seal),
+            Delta::CallReady(_) if self.calls >= self.bounds.calls => self.calls_left_out += 1,
+            Delta::CallReady(call) => {
+                self.calls += 1;
+                self.billed += call.args.len();
+                self.blocks.push(Block::Call(call.clone()));
+            }
+            Delta::Usage(usage) => self.used(usage.clone()),
+            Delta::Ended(finish) => self.finish = Some(finish.clone()),
+            Delta::Retrying { .. } => self.sent = Sent::No,
+            // What was sent to the model before may have cost something.
+            Delta::FailedOver { to, .. } => self.model = Some(Arc::clone(to)),
+            Delta::CallBegun { .. } | Delta::Rejoining { .. } => {}
+        }
+    }
+
+    /// A later word replaces an earlier one, but a provider that names no input at all says nothing about it: the
+    /// floor stays.
+    fn used(&mut self, mut usage: Usage) {
+        if let Some(known) = self.usage.as_ref().filter(|known| usage.input == 0 && known.input > 0) {
+            usage.input = known.input;
+            usage.source = UsageSource::Estimated;
+        }
+        self.usage = Some(usage);
+    }
+
+    fn text(&mut self, more: &str) {
+        self.billed += more.len();
+        match self.blocks.last_mut() {
+            Some(Block::Text { text }) => text.push_str(more),
+            _ => self.blocks.push(Block::Text { text: more.to_owned() }),
+        }
+    }
+
+    fn reasoning(&mut self, more: &str) {
+        self.billed += more.len();
+        match self.blocks.last_mut() {
+            Some(Block::Reasoning(Reasoning { text, seal: None })) => text.push_str(more),
+            _ => self.blocks.push(Block::Reasoning(Reasoning { text: more.to_owned(), seal: None })),
+        }
+    }
+
+    fn seal(&mut self, seal: &Value) {
+        match self.blocks.last_mut() {
+            Some(Block::Reasoning(Reasoning { seal: open @ None, .. })) => *open = Some(seal.clone()),
+            _ => self
+                .blocks
+                .push(Block::Reasoning(Reasoning { text: String::new(), seal: Some(seal.clone()) })),
+        }
+    }
+
+    /// Whether more came than may.
+    pub(crate) fn room(&self) -> Room {
+        self.room
+    }
+
+    /// More came than the wire's own decoder may hand on.
+    pub(crate) fn spent(&mut self) {
+        self.room = Room::Spent;
+    }
+
+    /// Calls that the model asked for beyond those that one message may have.
+    pub(crate) fn calls_left_out(&self) -> u64 {
+        self.calls_left_out
+    }
+
+    pub(crate) fn finish(&self) -> Option<&Finish> {
+        self.finish.as_ref()
+    }
+
+    /// The host was never reached: what was handed to the transport did not leave.
+    pub(crate) fn never_left(&mut self) {
+        self.sent = Sent::No;
+    }
+
+    pub(crate) fn sent(&self) -> Sent {
+        self.sent
+    }
+
+    /// The model that is asked now, where it is not the first.
+    pub(crate) fn model(&self) -> Option<Arc<str>> {
+        self.model.clone()
+    }
+
+    /// The message, every call under an id of its own: `is_taken` knows those of earlier messages. What has arrived is
+    /// handed over, not copied: the draft keeps only the account of it.
+    pub(crate) fn message(&mut self, is_taken: impl Fn(&CallId) -> bool) -> AssistantMessage {
+        let mut blocks = std::mem::take(&mut self.blocks);
+        let mut mine: HashSet<CallId> = HashSet::new();
+        for block in &mut blocks {
+            if let Block::Call(call) = block {
+                if call.id.as_str().is_empty() || is_taken(&call.id) || mine.contains(&call.id) {
+                    call.id = CallId::fresh();
+                }
+                mine.insert(call.id.clone());
+            }
+        }
+        AssistantMessage { blocks }
+    }
+
+    /// What was used: the provider's word, or a floor where it said nothing, never zero for a call that was sent.
+    pub(crate) fn usage(&self) -> Usage {
+        if self.sent == Sent::No {
+            return Usage::default();
+        }
+        let mut usage =
+            self.usage.clone().unwrap_or(Usage { source: UsageSource::Estimated, ..Usage::default() });
+        let says_enough = usage.input > 0 && (usage.output > 0 || self.billed == 0);
+        if self.finish.is_some() && usage.source == UsageSource::Exact && says_enough {
+            return usage;
+        }
+        let floor = if self.billed == 0 { 0 } else { Usage::floor_of_bytes(self.billed) };
+        if floor > usage.output {
+            usage.output = floor;
+            usage.source = UsageSource::Estimated;
+        }
+        if usage.input == 0 {
+            usage.input = 1;
+            usage.source = UsageSource::Estimated;
+        }
+        if self.finish.is_none() {
+            usage.billed_beyond = Beyond::Unknown;
+        }
+        usage
+    }
+}
+
+/// As much of the beginning of `text` as fits into `most` bytes, cut between characters.
+fn head(text: &str, most: usize) -> &str {
+    let mut end = text.len().min(most);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}

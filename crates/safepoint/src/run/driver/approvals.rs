@@ -1,0 +1,342 @@
+//! May this call run? Judged against schema, rules and mode; asked, answered once, expired or withdrawn (S8).
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::Value;
+use tokio::time::timeout;
+
+use super::{Broken, Conductor, word::Word};
+use crate::{
+    contract::{
+        approval::{
+            self, ApprovalRequest, Approvals, Approver, Decision, OnUnknown, Question, Ruled, Ruling,
+            Unanswered,
+        },
+        tool::Asks,
+    },
+    definition::toolset::{self, Misfit},
+    run::{
+        executor,
+        machine::{Call, Step},
+        shared::{Closing, DecideError, Decided, Msg},
+    },
+    sync::callback::{Foreign, Panicked},
+    value::{
+        event::Fact,
+        ids::{ApprovalId, CallId},
+        message::ToolCall,
+        receipt::{CallStatus, RemoteReport, WorkKind},
+    },
+};
+
+/// What the model is told of a call that would nest too deep (S12.1).
+const TOO_DEEP: &str =
+    "error: agents are nested as deep as they may be here. Do this without calling another agent.";
+
+/// What the model is told where nobody can be asked.
+const NOBODY: &str = "[denied: this call needs a person's approval, and nobody can be asked here.]";
+
+/// Who decides where the agent's approver does, or its mode alone.
+const APPROVER: &str = "the agent's approver";
+const POLICY: &str = "the agent's policy, since nobody could be asked";
+
+/// Where it is told whether a decision was taken.
+type Reply = tokio::sync::oneshot::Sender<Result<(), DecideError>>;
+
+impl Conductor {
+    /// Looks at calls that nobody has looked at: each ends, waits for a person, or may begin. What is asked meanwhile is
+    /// noticed before the next one (S12.5).
+    pub(super) async fn judge(&mut self, calls: Vec<usize>) -> Result<(), Broken> {
+        for index in calls {
+            if self.is_asked_anew() {
+                return Ok(());
+            }
+            let Some(Call { call, step, .. }) = self.machine.call(index).cloned() else { continue };
+            self.site(&call.id);
+            match step {
+                Step::Lost => self.judge_lost(index, &call).await?,
+                Step::Approved(allowed) => self.judge_approved(index, &call, allowed).await?,
+                Step::Wanted => self.judge_wanted(index, &call).await?,
+                Step::Again { args, .. } => match self.def.tools.fit(&call.name, &args) {
+                    Ok(work) => {
+                        let overlaps = work.spec().may_overlap();
+                        self.machine.clear(index, args, overlaps);
+                    }
+                    Err(Misfit(why)) => self.misfit(&call, why).await?,
+                },
+                Step::Asked(_)
+                | Step::Cleared { .. }
+                | Step::Running
+                | Step::Suspended { .. }
+                | Step::Ended { .. } => {}
+            }
+        }
+        Ok(())
+    }
+
+    async fn judge_wanted(&mut self, index: usize, call: &ToolCall) -> Result<(), Broken> {
+        let args = match toolset::parse_args(&call.name, &call.args) {
+            Ok(args) => args,
+            Err(Misfit(why)) => return self.misfit(call, why).await,
+        };
+        let tool = match self.def.tools.fit(&call.name, &args) {
+            Ok(work) => work.clone(),
+            Err(Misfit(why)) => return self.misfit(call, why).await,
+        };
+        if tool.kind() != WorkKind::Body && self.shared.nesting == 0 {
+            return self.misfit(call, TOO_DEEP.into()).await;
+        }
+        let overlaps = tool.spec().may_overlap();
+        let ruling = match approval::rule(&self.def.rules, tool.spec().approval, &call.name, &args) {
+            Ok(ruling) => ruling,
+            Err(panic) => {
+                self.callback_panicked("a rule", &panic);
+                return Ok(());
+            }
+        };
+        match ruling {
+            Ruling::Allow => self.machine.clear(index, args, overlaps),
+            Ruling::Deny(why) => self.deny(call, why).await?,
+            Ruling::Ask => match self.def.approvals.clone() {
+                Approvals::Auto => self.machine.clear(index, args, overlaps),
+                Approvals::Deny => self.deny(call, String::new()).await?,
+                _ if self.is_covered(&call.name, &call.name, &args) => {
+                    self.machine.clear(index, args, overlaps);
+                }
+                Approvals::Ask(None, Unanswered::Deny) => {
+                    self.deny(call, NOBODY.into()).await?;
+                }
+                Approvals::Ask(None, Unanswered::Suspend) => {
+                    let request = self.ask(call, Asks::about(&call.name, args), Question::MayRun).await?;
+                    self.wait_behind(&request);
+                }
+                Approvals::Ask(Some(approver), _) => {
+                    let request = self.ask(call, Asks::about(&call.name, args), Question::MayRun).await?;
+                    self.put(approver, request);
+                }
+            },
+        }
+        Ok(())
+    }
+
+    /// It ran when its process ended, or when it was stopped, and nobody but a person may say what becomes of it.
+    async fn judge_lost(&mut self, index: usize, call: &ToolCall) -> Result<(), Broken> {
+        let given = self.machine.call(index).and_then(Call::given).cloned();
+        let asks = match (self.def.on_unknown, self.def.approvals.clone()) {
+            (OnUnknown::Ask, Approvals::Ask(None, Unanswered::Suspend)) => given.map(|args| (args, None)),
+            (OnUnknown::Ask, Approvals::Ask(Some(approver), _)) => given.map(|args| (args, Some(approver))),
+            _ => None,
+        };
+        let Some((args, approver)) = asks else {
+            return self.end_call(call, executor::lost("", self.unseen_at(call))).await;
+        };
+        let request = self.ask(call, Asks::about(&call.name, args), Question::MayHaveRun).await?;
+        match approver {
+            Some(approver) => self.put(approver, request),
+            None => self.wait_behind(&request),
+        }
+        Ok(())
+    }
+
+    pub(super) async fn misfit(&mut self, call: &ToolCall, why: String) -> Result<(), Broken> {
+        self.end_unrun(call, CallStatus::Failed, why).await
+    }
+
+    pub(super) async fn deny(&mut self, call: &ToolCall, why: String) -> Result<(), Broken> {
+        self.end_unrun(call, CallStatus::Denied, why).await
+    }
+
+    /// It does not begin; where an earlier attempt may have done it, the model is told that, and not that nothing was
+    /// done.
+    async fn end_unrun(&mut self, call: &ToolCall, status: CallStatus, why: String) -> Result<(), Broken> {
+        let is_in_doubt = self.machine.find(&call.id).is_some_and(Call::is_in_doubt);
+        let ending = match is_in_doubt {
+            true => executor::lost(why, self.unseen_at(call)),
+            false => executor::not_begun(status, why, None),
+        };
+        self.end_call(call, ending).await
+    }
+
+    /// What is known of the peer that does the call's work, if one does, where nobody saw the call's end.
+    pub(super) fn unseen_at(&self, call: &ToolCall) -> Option<RemoteReport> {
+        let unseen = self.def.tools.get(&call.name)?.spec().unseen_at.as_deref()?;
+        let task = self.machine.find(&call.id).and_then(|call| call.named.clone());
+        let lost_at = unseen.lost_at.map(|_made| Timestamp::now());
+        Some(RemoteReport { task, lost_at, ..unseen.clone() })
+    }
+
+    /// Whether a lasting yes answers this: `tool` is what is asked about, of the tool `of` or of a call of it.
+    pub(super) fn is_covered(&self, of: &str, tool: &str, args: &Value) -> bool {
+        let definition = self.def.tools.definition(of);
+        let digest = approval::digest(tool, definition, args);
+        self.shared.tree.always.covers((tool, definition), &digest)
+    }
+
+    pub(super) async fn ask(
+        &mut self,
+        call: &ToolCall,
+        Asks { tool, args, holds, .. }: Asks,
+        question: Question,
+    ) -> Result<ApprovalRequest, Broken> {
+        let asked_at = Timestamp::now();
+        let open_for =
+            jiff::SignedDuration::try_from(self.def.limits.approval).unwrap_or(jiff::SignedDuration::MAX);
+        let definition = self.def.tools.definition(&call.name).to_owned();
+        let request = ApprovalRequest {
+            id: ApprovalId::fresh(),
+            path: self.shared.path.clone(),
+            question,
+            call_id: call.id.clone(),
+            digest: approval::digest(&tool, &definition, &args),
+            tool,
+            definition,
+            holds,
+            args,
+            asked_at,
+            expires_at: asked_at.checked_add(open_for).unwrap_or(Timestamp::MAX),
+        };
+        // Before it is announced: whoever hears of it may answer at once.
+        self.shared.tree.asks(&request, &self.shared);
+        self.record(Fact::ApprovalAsked(request.clone())).await?;
+        Ok(request)
+    }
+
+    /// Has the approver asked by a performer, until the question expires.
+    pub(super) fn put(&mut self, approver: Arc<dyn Approver>, request: ApprovalRequest) {
+        let left = request.expires_at.duration_since(Timestamp::now());
+        let open_for = std::time::Duration::try_from(left).unwrap_or_default().min(self.def.limits.approval);
+        let id = request.id.clone();
+        let approver = Foreign::new(approver);
+        let dead = "the task that asks panicked".to_owned();
+        let word = Word::or(&self.shared, Msg::AskingPanicked { message: dead });
+        let task = self.scope.spawn("approval", async move {
+            let id = request.id.clone();
+            let asking = approver.run(move |approver| approver.ask_or_leave(request));
+            word.say(match timeout(open_for, asking).await {
+                Ok(Ok(None)) => Msg::Left { id },
+                Ok(Ok(Some(decision))) => {
+                    let ruled = decision.by(APPROVER);
+                    Msg::Decided { id, ruled, reply: tokio::sync::oneshot::channel().0 }
+                }
+                Ok(Err(Panicked(message))) => Msg::AskingPanicked { message },
+                Err(_elapsed) => Msg::Expired { id },
+            });
+        });
+        self.asking.insert(id, task.dropper());
+    }
+
+    /// Whoever was asked has left: the question stays open for whoever can be asked later, or is denied.
+    pub(super) async fn left(&mut self, id: ApprovalId) -> Result<(), Broken> {
+        drop(self.asking.remove(&id));
+        if let Approvals::Ask(_, Unanswered::Suspend) = self.def.approvals {
+            self.leave_open(&id);
+            if let Some(Call { step: Step::Asked(request), .. }) = self.machine.asked(&id) {
+                self.wait_behind(&request);
+            }
+            return Ok(());
+        }
+        let ruled = Decision::Deny { message: NOBODY.into() }.by(POLICY);
+        let denied = self.decide(&id, ruled).await?;
+        if denied.is_err() {
+            // Somebody else was first.
+        }
+        Ok(())
+    }
+
+    /// Somebody has decided: about a call of this run, or of a child run that has suspended itself.
+    pub(super) async fn decided(&mut self, id: ApprovalId, ruled: Ruled, reply: Reply) -> Result<(), Broken> {
+        let decided = Decided { ruled, reply: Some(reply) };
+        let Err(Decided { ruled, reply }) = self.decide_inside(&id, decided) else { return Ok(()) };
+        let taken = self.decide(&id, ruled).await?;
+        if reply.is_some_and(|reply| reply.send(taken).is_err()) {
+            // Whoever decided no longer waits for the answer; the decision stands.
+        }
+        Ok(())
+    }
+
+    /// Takes the first answer to an open question; any later one is told that it came too late.
+    pub(super) async fn decide(
+        &mut self,
+        id: &ApprovalId,
+        ruled: Ruled,
+    ) -> Result<Result<(), DecideError>, Broken> {
+        let is_live = self.machine.live().any(|request| request.id == *id);
+        if is_live {
+            return self.decide_while_running(id, ruled).await;
+        }
+        let Some(call) = self.machine.asked(id) else { return Ok(Err(self.not_open(id))) };
+        if let Step::Asked(request) = &call.step
+            && request.expires_at <= Timestamp::now()
+        {
+            self.expire(id).await?;
+            return Ok(Err(DecideError::Expired));
+        }
+        let decision = ruled.decision.clone();
+        self.close(id, &call.call.id, Closing::Decided(ruled)).await?;
+        match decision {
+            Decision::Approve | Decision::ApproveAlways { .. } | Decision::ApproveWith { .. } => {}
+            Decision::Deny { message } => self.deny(&call.call, message).await?,
+            Decision::Respond { result } => {
+                let ending = if call.is_in_doubt() {
+                    executor::done_before(result)
+                } else {
+                    executor::answered(result)
+                };
+                self.end_call(&call.call, ending).await?;
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    pub(super) async fn expire(&mut self, id: &ApprovalId) -> Result<(), Broken> {
+        if self.decide_live(id, Closing::Expired).await?.is_some() {
+            return Ok(());
+        }
+        let Some(call) = self.machine.asked(id) else { return Ok(()) };
+        self.close(id, &call.call.id, Closing::Expired).await?;
+        self.end_unrun(&call.call, CallStatus::Expired, String::new()).await
+    }
+
+    /// Ends the calls whose question expired while nobody was there, and names the questions.
+    pub(super) async fn expire_overdue(&mut self) -> Result<Vec<ApprovalId>, Broken> {
+        let now = Timestamp::now();
+        let open = self.machine.open_calls().into_iter();
+        let overdue: Vec<ApprovalId> = open
+            .filter_map(|call| match call.step {
+                Step::Asked(request) => (request.expires_at <= now).then_some(request.id),
+                _ => None,
+            })
+            .collect();
+        for id in &overdue {
+            self.expire(id).await?;
+        }
+        Ok(overdue)
+    }
+
+    /// Why a question cannot be decided: how it was closed, or that nobody put it.
+    fn not_open(&self, id: &ApprovalId) -> DecideError {
+        self.shared.tree.closings.of(id).unwrap_or(DecideError::Unknown)
+    }
+
+    pub(super) async fn close(
+        &mut self,
+        id: &ApprovalId,
+        call_id: &CallId,
+        closing: Closing,
+    ) -> Result<(), Broken> {
+        let closed = self.closed(id.clone(), call_id, closing);
+        self.record(closed).await?;
+        Ok(())
+    }
+
+    /// Nobody is asked this any more; what is to be recorded of it.
+    pub(super) fn closed(&mut self, id: ApprovalId, call_id: &CallId, closing: Closing) -> Fact {
+        if let Some(asker) = self.asking.remove(&id) {
+            asker.drop_now();
+        }
+        let answer = closing.answer();
+        self.shared.tree.closes(&id, closing.into());
+        Fact::ApprovalClosed { id, call_id: call_id.clone(), answer }
+    }
+}

@@ -1,0 +1,61 @@
+//! A yes that was given: it holds for what it was given for, and for nothing else (S8.2, S8.8).
+
+use super::{Broken, Conductor};
+use crate::{
+    contract::{
+        approval::{self, Approval, Approvals, Question, Ruling},
+        tool::Asks,
+    },
+    definition::toolset::Misfit,
+    run::machine::{Allowed, Shown},
+    value::message::ToolCall,
+};
+
+impl Conductor {
+    /// A person said yes, to this tool as it was. Arguments that they changed are validated again: what a rule denies of
+    /// those is not covered by the yes, nor what another rule asks than that which asked before (S8.2).
+    pub(super) async fn judge_approved(
+        &mut self,
+        index: usize,
+        call: &ToolCall,
+        Allowed { args, shown, asked, definition }: Allowed,
+    ) -> Result<(), Broken> {
+        let spec = match self.def.tools.fit(&call.name, &args) {
+            Ok(tool) => tool.spec().clone(),
+            Err(Misfit(why)) => return self.misfit(call, why).await,
+        };
+        let is_same = definition.is_empty() || definition == self.def.tools.definition(&call.name);
+        let own = if is_same { Approval::NotNeeded } else { spec.approval };
+        let rules = &self.def.rules;
+        let judged = approval::rule(rules, own, &call.name, &args)
+            .and_then(|ruling| Ok((ruling, approval::is_one_rule(rules, &call.name, (&asked, &args))?)));
+        let (ruling, is_asked_for) = match judged {
+            Ok(judged) => judged,
+            Err(panic) => {
+                self.callback_panicked("a rule", &panic);
+                return Ok(());
+            }
+        };
+        let is_bound = is_same && (shown == Shown::Exactly || is_asked_for);
+        match ruling {
+            Ruling::Deny(why) if shown == Shown::Others || !is_same => self.deny(call, why).await,
+            // Where everything may run that a rule asks about, this may.
+            Ruling::Ask if matches!(self.def.approvals, Approvals::Auto) => {
+                self.machine.clear(index, args, spec.may_overlap());
+                Ok(())
+            }
+            Ruling::Ask if !is_bound && !self.is_covered(&call.name, &call.name, &args) => {
+                let request = self.ask(call, Asks::about(&call.name, args), Question::MayRun).await?;
+                match self.def.approvals.clone() {
+                    Approvals::Ask(Some(approver), _) => self.put(approver, request),
+                    _ => self.wait_behind(&request),
+                }
+                Ok(())
+            }
+            Ruling::Deny(_) | Ruling::Ask | Ruling::Allow => {
+                self.machine.clear(index, args, spec.may_overlap());
+                Ok(())
+            }
+        }
+    }
+}

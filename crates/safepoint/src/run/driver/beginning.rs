@@ -1,0 +1,62 @@
+//! The beginning of an attempt: what it starts from, recorded, and the times that bound it.
+
+use super::{Broken, Conductor, Start, opening::resumed};
+use crate::value::{
+    event::{Fact, RunLimits},
+    history::Entry,
+};
+
+impl Conductor {
+    pub(super) async fn open(&mut self, start: Start) -> Result<(), Broken> {
+        let is_blank = matches!(start, Start::Blank(_));
+        if let Start::Resume(_, desk) = &start {
+            self.desk = desk.clone();
+        }
+        self.claim = Some(self.desk.claim().ok_or(Broken::Conflict)?);
+        let (history, decisions, repairs) = match start {
+            Start::Fresh(mut history) | Start::Blank(mut history) => {
+                let repairs = history.repair();
+                (Some(history), Vec::new(), repairs)
+            }
+            Start::Resume(decisions, _) => {
+                self.replay().await?;
+                (None, self.pass_down(decisions), Vec::new())
+            }
+            Start::Child(input) => (self.take_up(input).await?, Vec::new(), Vec::new()),
+        };
+        let run = self.shared.run.clone();
+        let attempt = self.machine.attempt() + 1;
+        let (at, on_unknown) = (self.started_at, self.def.on_unknown);
+        let limits = Some(RunLimits::of(&self.def.limits, self.def.price.as_ref()));
+        self.record(Fact::AttemptOpened { run, attempt, history, at, on_unknown, limits }).await?;
+        self.start_clock();
+        if !repairs.is_empty() {
+            self.record(Fact::HistoryRepaired { repairs }).await?;
+        }
+        if is_blank || self.has_nothing_to_answer() {
+            self.fail("input", "the input is blank: there is nothing to answer".into(), None);
+        }
+        let expired = self.expire_overdue().await?;
+        for (id, decision) in decisions {
+            // A decision that comes after its question expired is too late: the model is told that it expired (S8.5).
+            if expired.contains(&id) {
+                continue;
+            }
+            if let Err(error) = self.decide(&id, resumed(decision)).await? {
+                self.fail("approval", format!("the decision on {id} was not taken: {error}"), None);
+            }
+        }
+        self.reopen_questions().await
+    }
+
+    /// Whether no model has been asked yet, and none could be: nobody has said anything since the last answer.
+    fn has_nothing_to_answer(&self) -> bool {
+        let last = self.machine.history().entries().last();
+        self.machine.rounds() == 0
+            && last.is_none_or(|entry| match &**entry {
+                Entry::User(input) => input.is_blank(),
+                Entry::Assistant(_) => true,
+                Entry::Results { .. } => false,
+            })
+    }
+}

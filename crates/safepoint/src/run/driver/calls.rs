@@ -1,0 +1,330 @@
+//! Tool calls: judged, announced, permitted, supervised, and recorded at their end.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use safepoint_scope::{Actor, Code, Mode, Reason, SafePoints, StopRequest};
+use serde_json::Value;
+use tracing::Instrument as _;
+
+use super::{
+    Broken, Conductor, Site,
+    children::{Begin, Entry},
+    host::RunHost,
+};
+use crate::{
+    agent::AnswerOf,
+    contract::{
+        hook::{HookOf, HookedCall},
+        tool::{CallSite, Cx, EffectClass, OnFailure},
+    },
+    definition::toolset::Work,
+    run::{
+        executor::{self, Board, Ending, Job, RunCall},
+        machine::{Call, Questions, Step},
+        outcome::LastWords,
+        shared::{Closing, Msg},
+        spans,
+    },
+    value::{
+        event::Fact,
+        ids::{ApprovalId, CallId},
+        message::ToolCall,
+        receipt::{CallReport, CallStatus, StoppedBy},
+    },
+};
+
+/// A call of which nothing runs as the run ends.
+pub(super) struct Unbegun {
+    pub(super) call: ToolCall,
+    pub(super) ending: Ending,
+    /// Questions about it, and of a run below that is its work, which nobody asks any more: a child run asks again when it is
+    /// taken up again (S8.3).
+    pub(super) asked: Vec<ApprovalId>,
+}
+
+impl Conductor {
+    pub(super) async fn start_calls(&mut self, calls: Vec<usize>, gate: SafePoints) -> Result<(), Broken> {
+        let mut begun = 0;
+        for index in calls {
+            let Some(due) = self.machine.call(index).cloned() else { continue };
+            let how = (entry_of(&due), due.named.clone());
+            let Call { call, step: Step::Cleared { args, .. }, .. } = due else { continue };
+            let key = HookOf::Call(call.id.clone());
+            let hooked = HookedCall { call_id: call.id.clone(), name: call.name.clone(), args: args.clone() };
+            if !self.hook_passed(key, |hooks, _| hooks.before_call(&hooked)) {
+                // Those after it may not overtake it.
+                break;
+            }
+            self.start_call(&call, args, gate, how).await?;
+            begun += 1;
+        }
+        if begun == 0 { self.wait().await } else { Ok(()) }
+    }
+
+    async fn start_call(
+        &mut self,
+        call: &ToolCall,
+        args: Value,
+        gate: SafePoints,
+        (entry, named): (Entry, Option<String>),
+    ) -> Result<(), Broken> {
+        let Ok(work) = self.def.tools.fit(&call.name, &args).cloned() else { return Ok(()) };
+        let round = self.machine.rounds();
+        let started_at = Timestamp::now();
+        let key = format!("{}:{}", self.shared.run, call.id);
+        let announced = self
+            .record(Fact::CallStarted {
+                call_id: call.id.clone(),
+                name: call.name.clone(),
+                round,
+                args: args.clone(),
+                effect: work.spec().effect,
+                key: key.clone(),
+                work: work.kind(),
+                at: started_at,
+            })
+            .await?;
+        self.site(&call.id);
+        let Some(site) = self.calls.get_mut(&call.id) else { return Ok(()) };
+        site.started_at = Some(started_at);
+        let permit = match site.scope.pass::<RunCall>(gate, &announced) {
+            Ok(permit) => permit,
+            Err(stop) => {
+                let reason = stop.reason().clone();
+                drop(stop);
+                return self.not_started(call, (reason, gate), entry).await;
+            }
+        };
+        let tool = match work {
+            Work::Body(tool) => tool,
+            Work::Child(child) => {
+                let call = call.clone();
+                return self.start_child(Begin { permit, child, call, args, entry, started_at }).await;
+            }
+        };
+        let host = RunHost::new(&self.shared, permit.scope(), &site.board, &self.def);
+        let earlier = match self.def.answer {
+            AnswerOf::TheCall => self.machine.history_now().earlier(),
+            AnswerOf::TheModel => Vec::new(),
+        };
+        let site_of = CallSite { id: call.id.clone(), name: call.name.clone(), key, named, earlier };
+        let job = Job {
+            cx: Cx::new(permit.scope().clone(), site_of, Arc::new(host)),
+            permit,
+            stop: site.stop.clone(),
+            tool,
+            args,
+            board: Arc::clone(&site.board),
+            limits: Arc::clone(&self.def.limits),
+            run: self.scope.clone(),
+            started_at,
+        };
+        self.supervise(job, call.id.clone());
+        Ok(())
+    }
+
+    fn supervise(&self, job: Job, call_id: CallId) {
+        let ended = Arc::clone(&self.shared);
+        let cleaned = Arc::clone(&self.shared);
+        let late = Arc::clone(&self.shared);
+        let label = format!("call {call_id}");
+        let span = spans::tool_call(job.cx.name(), call_id.as_str());
+        let supervised = executor::supervise(
+            job,
+            move |ending| ended.post(Msg::CallEnded { call_id, ending }),
+            move |call_id, cleanups| cleaned.post(Msg::Cleaned { call_id, cleanups, processes: Vec::new() }),
+            move |call_id, what| late.post(Msg::Late { call_id, what }),
+        );
+        // Dropping the task's handle lets it go on; its ending comes by mail.
+        drop(self.scope.spawn(label, supervised.instrument(span)));
+    }
+
+    /// The call's own scope, made when the call is first looked at, so that it can be stopped alone from then on.
+    pub(super) fn site(&mut self, id: &CallId) -> &Site {
+        self.calls.entry(id.clone()).or_insert_with(|| {
+            let (scope, stop) = self.scope.child();
+            self.shared.name_call(id.clone(), stop.clone());
+            Site { scope, stop, board: Arc::new(Board::default()), started_at: None }
+        })
+    }
+
+    async fn not_started(
+        &mut self,
+        call: &ToolCall,
+        (reason, gate): (Reason, SafePoints),
+        entry: Entry,
+    ) -> Result<(), Broken> {
+        let by = match self.scope.demand() {
+            Some(demand) if demand.mode == Mode::Now || self.call_is_silent(&call.id) => {
+                self.observe(Some(gate)).await?;
+                StoppedBy::Run
+            }
+            _ => StoppedBy::Call,
+        };
+        let Some(of) = self.machine.find(&call.id) else { return Ok(()) };
+        let ending = self.unbegun(of, entry, (reason, by));
+        self.end_call(call, ending).await
+    }
+
+    /// Whether nobody asked for a stop of this call alone.
+    fn call_is_silent(&self, id: &CallId) -> bool {
+        let run = self.scope.requests().len();
+        self.calls.get(id).is_none_or(|site| site.scope.requests().len() == run)
+    }
+
+    /// What the peer calls the work is kept: a later attempt asks for that, and begins nothing twice (S7.2).
+    pub(super) async fn call_named(&mut self, call_id: CallId, task: String) -> Result<(), Broken> {
+        if self.machine.running_call(&call_id).is_some() {
+            self.record(Fact::CallNamed { call_id, task }).await?;
+        }
+        Ok(())
+    }
+
+    pub(super) async fn call_ended(&mut self, id: CallId, ending: Ending) -> Result<(), Broken> {
+        let Some(call) = self.machine.running_call(&id).cloned() else { return Ok(()) };
+        let ending = ending.without(&self.def.secrets);
+        self.child_ended(&id, &ending);
+        self.note_rest(&id, &ending);
+        let is_bad = matches!(
+            ending.status,
+            CallStatus::Failed | CallStatus::Denied | CallStatus::Unreachable | CallStatus::TimedOut
+        );
+        let fatal = is_bad
+            && self.def.tools.get(&call.name).is_some_and(|work| work.spec().on_failure == OnFailure::EndRun);
+        let (message, hint) = (failure_of(&call, &ending, self.def.answer), ending.hint.clone());
+        if ending.stopped_by == Some(StoppedBy::Run) {
+            self.observe(None).await?;
+        }
+        self.end_call(&call, ending).await?;
+        if fatal {
+            self.fail("tool", message, hint);
+        }
+        Ok(())
+    }
+
+    /// The one place where a call's end is recorded.
+    pub(super) async fn end_call(&mut self, call: &ToolCall, ending: Ending) -> Result<(), Broken> {
+        let (report, result, extent) = ending.into_parts(call, self.machine.rounds());
+        let ended = Fact::CallEnded { report: report.clone(), result, extent };
+        let taken_back = self.take_back_of(&call.id).await;
+        if let Some(site) = self.calls.remove(&call.id) {
+            self.over(&site);
+        }
+        let recorded = match taken_back {
+            Ok(()) => self.record(ended).await.map(drop),
+            Err(broken) => Err(broken),
+        };
+        if let Err(broken) = recorded {
+            self.unrecorded.push(report);
+            return Err(broken);
+        }
+        self.tell(|hooks| hooks.after_call(&report));
+        Ok(())
+    }
+
+    /// The same for calls of which nothing runs: all of it is recorded in one, so that a stop does not wait for each (S12.5).
+    pub(super) async fn end_unbegun(&mut self, ended: Vec<Unbegun>) -> Result<(), Broken> {
+        if ended.is_empty() {
+            return Ok(());
+        }
+        let (mut facts, mut reports) = (Vec::new(), Vec::new());
+        for Unbegun { call, ending, asked } in ended {
+            let withdrawn = asked.into_iter().map(|id| self.closed(id, &call.id, Closing::Withdrawn));
+            facts.extend(withdrawn);
+            let (report, result, extent) = ending.into_parts(&call, self.machine.rounds());
+            facts.push(Fact::CallEnded { report: report.clone(), result, extent });
+            reports.push(report);
+            if let Some(site) = self.calls.remove(&call.id) {
+                self.over(&site);
+            }
+        }
+        if let Err(broken) = self.record_all(facts).await {
+            self.unrecorded.extend(reports);
+            return Err(broken);
+        }
+        reports.iter().for_each(|report| self.tell(|hooks| hooks.after_call(report)));
+        Ok(())
+    }
+
+    /// A call is over: what it said of the run's answer is the run's.
+    fn over(&mut self, site: &Site) {
+        site.stop.settle();
+        self.said = match self.def.answer {
+            AnswerOf::TheCall => self.def.secrets.clean_text(site.board.take_said()).into(),
+            AnswerOf::TheModel => LastWords::default(),
+        };
+    }
+
+    /// The rows of all calls, in their order. Where the log broke, what it did not take is told too: an end that was
+    /// seen, as it was, and a call of which none was seen as left running (S3.4, S3.7).
+    pub(super) fn call_rows(&self) -> Vec<CallReport> {
+        let mut rows = self.machine.call_reports();
+        for open in self.machine.open_calls() {
+            let seen = self.unrecorded.iter().find(|row| row.call_id == open.call.id);
+            let status = match open.step {
+                Step::Running => CallStatus::LeftRunning,
+                Step::Lost => CallStatus::Stopped,
+                _ if open.is_in_doubt() => CallStatus::Stopped,
+                Step::Wanted | Step::Approved(_) | Step::Cleared { .. } | Step::Again { .. } => {
+                    CallStatus::NotStarted
+                }
+                // It waits for a person, and is told as that.
+                Step::Asked(_) | Step::Suspended { .. } | Step::Ended { .. } => continue,
+            };
+            rows.push(seen.cloned().unwrap_or_else(|| self.row_without_end(&open, status)));
+        }
+        rows
+    }
+
+    fn row_without_end(&self, open: &Call, status: CallStatus) -> CallReport {
+        let stop = Some((run_failed(), StoppedBy::Run));
+        let mut ending = executor::not_begun(status, "", stop);
+        ending.judge_effect(open.effect.unwrap_or(EffectClass::Unsafe));
+        ending.started_at = self.calls.get(&open.call.id).and_then(|site| site.started_at);
+        let (report, ..) = ending.into_parts(&open.call, self.machine.rounds());
+        CallReport { ended_at: report.ended_at.filter(|_| status == CallStatus::NotStarted), ..report }
+    }
+
+    /// Ends what runs because the run fails: each call by its own contract.
+    pub(super) fn end_running_calls(&self) {
+        let reason = run_failed();
+        for site in self.calls.values() {
+            site.stop.stop(StopRequest::now().because(reason.clone()));
+        }
+    }
+}
+
+/// Why the calls of a run that fails end.
+pub(super) fn run_failed() -> Reason {
+    Reason::new(Code::PARENT).by(Actor::Engine).saying("the run failed")
+}
+
+/// Whether a stop is that of a run above which failed, and nobody's wish.
+pub(super) fn is_of_a_failure(reason: &Reason) -> bool {
+    *reason.code() == Code::PARENT && *reason.actor() == Actor::Engine
+}
+
+/// Whether the call's run, if it has one, was begun before.
+pub(super) fn entry_of(call: &Call) -> Entry {
+    match (&call.step, call.has_run()) {
+        (_, false) => Entry::Anew,
+        (Step::Cleared { questions, .. } | Step::Again { questions, .. }, true) => Entry::Again(*questions),
+        (_, true) => Entry::Again(Questions::Keep),
+    }
+}
+
+/// What a run says that a call ended: of an agent that is a remote one, its work is the run's.
+fn failure_of(call: &ToolCall, ending: &Ending, answer: AnswerOf) -> String {
+    let why = ending.text.strip_prefix("error: ").unwrap_or(&ending.text);
+    // What to do about it stands beside it.
+    let hinted = ending.hint.as_ref().and_then(|hint| why.strip_suffix(hint)?.strip_suffix("\nhint: "));
+    let why = hinted.unwrap_or(why);
+    match (answer, &ending.remote) {
+        (AnswerOf::TheCall, Some(remote)) if ending.status == CallStatus::Denied => {
+            format!("the agent {} was {why}", remote.peer)
+        }
+        (AnswerOf::TheCall, Some(remote)) => format!("the agent {} failed: {why}", remote.peer),
+        _ => format!("the tool `{}` failed: {why}", call.name),
+    }
+}

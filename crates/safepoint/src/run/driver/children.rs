@@ -1,0 +1,349 @@
+//! Child runs: begun as the work of a call, heard of by mail, and accounted for when they end (S9).
+//!
+//! **Invariants**: a child run reports its end to its parent exactly once, and its quiet once after that; it keeps
+//! its parent (or, in the background, the family) from being quiet until then.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use jiff::Timestamp;
+use safepoint_scope::{Hold, Link, Permit, SafePoints, Scope};
+use tracing::Instrument as _;
+
+use super::{
+    Broken, Conductor, Start,
+    parent::{End, Up},
+};
+use crate::{
+    agent::Definition,
+    contract::{approval::ApprovalRequest, log::Log, model::OnCut},
+    definition::child::Child,
+    run::{
+        executor::{self, Ending, RunCall},
+        machine::{Call, Questions, Step},
+        shared::{Decided, Msg, Parking, Shared},
+        spans,
+    },
+    sync::{callback, mailbox::Received},
+    value::{
+        event::Fact,
+        ids::{ApprovalId, CallId},
+        message::{ToolCall, UserMessage},
+        receipt::{CallStatus, ChildReport, Effect, Quiet, Receipt, StoppedBy, WorkKind},
+        usage::Usage,
+    },
+};
+
+/// What a run knows of its child runs.
+#[derive(Default)]
+pub(super) struct Kin {
+    /// Calls whose runs do nothing but wait for a person, with nobody to ask.
+    parked: HashSet<CallId>,
+    /// The same, where somebody is being asked.
+    asking: HashSet<CallId>,
+    /// The last account of each run that settled in this attempt.
+    settled: HashMap<CallId, ChildReport>,
+    quiets: HashMap<CallId, Quiet>,
+    patience: Patience,
+    /// The safe points at which this run's stop has ended child runs.
+    pub(super) closing: Option<SafePoints>,
+}
+
+/// Whether this run has waited longer to be quiet, for its child runs. Exhaustive: once or not yet.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Patience {
+    #[default]
+    Left,
+    Spent,
+}
+
+impl Kin {
+    /// How many calls have runs that could only go on by a person's decision.
+    pub(super) fn waiting(&self) -> usize {
+        self.parked.len() + self.asking.len()
+    }
+
+    fn park(&mut self, call_id: CallId, parking: Parking) {
+        self.parked.remove(&call_id);
+        self.asking.remove(&call_id);
+        match parking {
+            Parking::Waits => self.parked.insert(call_id),
+            Parking::Asks => self.asking.insert(call_id),
+            Parking::Works => false,
+        };
+    }
+}
+
+/// A child run that is about to begin, or to go on.
+pub(super) struct Begin {
+    pub(super) permit: Permit<RunCall>,
+    pub(super) child: Arc<Child>,
+    pub(super) call: ToolCall,
+    pub(super) args: serde_json::Value,
+    pub(super) entry: Entry,
+    pub(super) started_at: Timestamp,
+}
+
+/// Whether a call's run is new. Exhaustive: it is, or it was begun before and goes on inside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Entry {
+    Anew,
+    Again(Questions),
+}
+
+impl Kin {
+    /// How many calls' runs do nothing but wait for a person.
+    pub(super) fn parked(&self) -> usize {
+        self.parked.len()
+    }
+}
+
+impl Conductor {
+    pub(super) async fn start_child(&mut self, begin: Begin) -> Result<(), Broken> {
+        let Begin { permit, child, call, args, entry, started_at } = begin;
+        let input = match callback::call(|| child.input_of(&args)) {
+            Ok(input) => input,
+            Err(panic) => {
+                // Nothing of it has begun.
+                let said = format!("error: what makes the child's input panicked: {}", panic.0);
+                let ending = executor::not_begun(CallStatus::Failed, said, None);
+                return self.end_call(&call, ending).await;
+            }
+        };
+        let (shared, mailbox) = self.shared.nest(&call.id, permit.scope(), &child);
+        let limit = child.spec().timeout.or(self.def.limits.call_timeout);
+        let up = Up {
+            call_id: call.id.clone(),
+            parent: self.shared.mailbox.clone(),
+            run: self.scope.clone(),
+            limits: Arc::clone(&self.def.limits),
+            _hold: self.hold_for(&child, &call),
+            path: shared.path.clone(),
+            end: End::Unreported,
+            limit,
+            entry,
+            started_at,
+            said: Parking::Works,
+            told: Parking::Works,
+            child: Arc::clone(&child),
+        };
+        // The permit is spent: from here on the run exists.
+        drop(permit.into_scope());
+        let path = shared.path.clone();
+        launch(shared, Arc::clone(&self.log), mailbox, up, input);
+        if child.link() == Link::Background {
+            let said = format!("[started in the background as {path}: it goes on by itself]");
+            let report = ChildReport { path, work: WorkKind::Background, receipt: None, cost: 0.0 };
+            let mut ending = executor::worked(CallStatus::Completed, said, Effect::Done, report);
+            ending.started_at = Some(started_at);
+            self.end_call(&call, ending).await?;
+        }
+        Ok(())
+    }
+
+    fn hold_for(&self, child: &Child, call: &ToolCall) -> Hold {
+        let path = self.shared.path.of(&call.id);
+        match child.link() {
+            Link::Attached => self.scope.hold(format!("child run {} at {path}", call.name)),
+            Link::Background => {
+                self.shared.tree.family.hold(format!("background run {} at {path}", call.name))
+            }
+        }
+    }
+
+    /// The ending of an open call that does not begin, or does not go on.
+    pub(super) fn unbegun(
+        &self,
+        call: &Call,
+        entry: Entry,
+        stop: (safepoint_scope::Reason, StoppedBy),
+    ) -> Ending {
+        let (child, effect) = match (&call.step, entry) {
+            (Step::Suspended { child, .. }, _) => {
+                (child.clone(), child.receipt.as_deref().map_or(Effect::Unknown, effect_of))
+            }
+            (_, Entry::Again(_)) => {
+                let path = self.shared.path.of(&call.call.id);
+                let child = ChildReport { path, work: WorkKind::Child, receipt: None, cost: 0.0 };
+                (child, Effect::Unknown)
+            }
+            (_, Entry::Anew) if call.is_in_doubt() => {
+                return executor::doubted(stop, self.unseen_at(&call.call));
+            }
+            (_, Entry::Anew) => return executor::not_begun(CallStatus::NotStarted, "", Some(stop)),
+        };
+        let mut ending = executor::worked(CallStatus::Stopped, String::new(), effect, child);
+        (ending.reason, ending.stopped_by) = (Some(stop.0), Some(stop.1));
+        ending.finish_text("");
+        ending
+    }
+
+    /// An attached child run has ended, and its call with it.
+    pub(super) fn child_ended(&mut self, id: &CallId, ending: &Ending) {
+        if let Some(child) = &ending.child {
+            self.kin.park(id.clone(), Parking::Works);
+            self.kin.settled.insert(id.clone(), child.clone());
+            self.kin.closing = or(self.kin.closing, ending.fired);
+        }
+    }
+
+    pub(super) async fn child_suspended(
+        &mut self,
+        call_id: CallId,
+        child: ChildReport,
+        approvals: Vec<ApprovalRequest>,
+    ) -> Result<(), Broken> {
+        self.kin.park(call_id.clone(), Parking::Works);
+        self.kin.settled.insert(call_id.clone(), child.clone());
+        if let Some(site) = self.calls.remove(&call_id) {
+            site.stop.settle();
+        }
+        for request in &approvals {
+            self.shared.tree.asks(request, &self.shared);
+        }
+        self.record(Fact::ChildSuspended { call_id, child, approvals }).await?;
+        Ok(())
+    }
+
+    pub(super) fn parked(&mut self, call_id: CallId, parking: Parking) {
+        self.kin.park(call_id, parking);
+    }
+
+    pub(super) fn child_quiet(&mut self, call_id: CallId, quiet: Quiet) {
+        if let Some(child) = self.kin.settled.get_mut(&call_id) {
+            child.receipt = Some(Arc::clone(quiet.receipt()));
+        }
+        self.kin.quiets.insert(call_id, quiet);
+    }
+
+    pub(super) fn child_settled(&mut self, call_id: CallId, child: ChildReport) {
+        self.kin.settled.insert(call_id, child);
+    }
+
+    /// Hands a decision to the suspended child run that asked, by taking the run up again.
+    pub(super) fn decide_inside(&mut self, id: &ApprovalId, decided: Decided) -> Result<(), Decided> {
+        let Some(call) = self.machine.suspended_on(id) else { return Err(decided) };
+        self.shared.tree.leave(id.clone(), decided);
+        self.machine.wake(&call);
+        Ok(())
+    }
+
+    /// Nothing is due: if all that runs waits for a person inside, then so does this run.
+    pub(super) fn rest(&mut self) {
+        if !self.asking.is_empty() || !self.machine.is_resting(self.kin.parked.len()) {
+            let parking = if self.waits_for_a_person() { Parking::Asks } else { Parking::Works };
+            self.say(parking);
+            return;
+        }
+        if self.may_suspend() {
+            let children = self.shared.children_of(&self.kin.parked);
+            children.iter().for_each(|child| child.post(Msg::Suspend));
+        }
+    }
+
+    /// Whether this run may suspend itself now: a child run first tells its parent, and waits until all wait.
+    pub(super) fn may_suspend(&mut self) -> bool {
+        if !self.asking.is_empty() {
+            self.say(Parking::Asks);
+            return false;
+        }
+        self.say(Parking::Waits);
+        self.scope.demand().is_some() || self.up.as_ref().is_none_or(Up::lets_suspend)
+    }
+
+    /// Tells the parent whether this run does nothing but wait, when that has changed.
+    pub(super) fn say(&mut self, parking: Parking) {
+        if let Some(up) = &mut self.up {
+            up.say(parking);
+        }
+    }
+
+    /// Fills in the accounts of child runs as they stand.
+    pub(super) fn account_for_kin(&self, receipt: &mut Receipt) {
+        for call in &mut receipt.calls {
+            if let (Some(child), Some(known)) = (&mut call.child, self.kin.settled.get(&call.call_id)) {
+                *child = known.clone();
+            }
+        }
+        for child in &mut receipt.waiting {
+            let known = child.path.calls().last().and_then(|call| self.kin.settled.get(call));
+            if let Some(known) = known {
+                *child = known.clone();
+            }
+        }
+        receipt.usage_total = receipt.usage.clone();
+        receipt.usage_total.add(&self.machine.untold().usage);
+        for used in self.kin.settled.values().filter_map(total) {
+            receipt.usage_total.add(used);
+        }
+    }
+
+    /// What this attempt and its child runs cost, and attempts of which no receipt tells, as their prices say.
+    pub(super) fn cost(&self, own: &Usage) -> f64 {
+        let below: f64 = self.kin.settled.values().map(|child| child.cost).sum();
+        self.def.price.as_ref().map_or(0.0, |price| price.of(own)) + below + self.machine.untold().cost
+    }
+
+    /// How much longer than this run itself its child runs may take to be quiet, where one has not said that it is:
+    /// granted once.
+    pub(super) fn patience_with_kin(&mut self) -> Option<Duration> {
+        let kin = &mut self.kin;
+        let awaited = kin
+            .settled
+            .iter()
+            .any(|(call, child)| child.work == WorkKind::Child && !kin.quiets.contains_key(call));
+        (awaited && std::mem::replace(&mut kin.patience, Patience::Spent) == Patience::Left)
+            .then(|| patience_with(&self.def))
+    }
+
+    /// What child runs that were not quiet in time named as alive.
+    pub(super) fn surviving_kin(&self) -> Option<Vec<String>> {
+        let mut late =
+            self.kin.quiets.values().filter(|quiet| matches!(quiet, Quiet::NotQuiet(_))).peekable();
+        late.peek()?;
+        Some(late.flat_map(|quiet| quiet.receipt().survivors.clone()).collect())
+    }
+}
+
+/// Both together.
+pub(super) fn or(one: Option<SafePoints>, other: Option<SafePoints>) -> Option<SafePoints> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one | other),
+        (one, other) => one.or(other),
+    }
+}
+
+/// The longest that child runs of an agent take to be quiet, beyond the clean-up cap.
+fn patience_with(def: &Definition) -> Duration {
+    let longest = def.tools.children().map(|child| {
+        let (def, limits) = (child.def(), &child.def().limits);
+        let drain = if def.on_cut == OnCut::Drain { limits.drain } else { Duration::ZERO };
+        limits.quiet + drain + patience_with(def)
+    });
+    longest.max().unwrap_or_default()
+}
+
+/// What all calls of an attempt did.
+fn effect_of(receipt: &Receipt) -> Effect {
+    receipt.calls.iter().map(|call| call.effect).fold(Effect::None, Effect::and)
+}
+
+fn total(child: &ChildReport) -> Option<&Usage> {
+    child.receipt.as_ref().map(|receipt| &receipt.usage_total)
+}
+
+/// Starts a child run's conductor, which belongs to no scope that is stopped. Not an async function: that would make
+/// a conductor's future hold its child's.
+fn launch(shared: Arc<Shared>, log: Arc<dyn Log>, mailbox: Received<Msg>, up: Up, input: UserMessage) {
+    let def = Arc::clone(up.child.def());
+    let span = spans::run(shared.run.as_str(), def.model.name());
+    let (engine, _nobody_stops_it) = Scope::root();
+    let work = async move {
+        let conductor = Conductor::new(shared, def, log, mailbox).under(up);
+        Box::new(conductor).conduct(Start::Child(input)).await;
+    };
+    drop(engine.spawn("conductor", Box::pin(work).instrument(span)));
+}

@@ -1,0 +1,166 @@
+//! The run's clock: how much of its wall time, and of the time of the call whose work it is, is used (S12.7).
+//!
+//! **Invariants**: it stands exactly while the run could only go on by a person's decision; where a limit counts it, the
+//! log knows ahead how long the attempt may have worked, so that an attempt without an end counts too.
+
+use std::{
+    future::Future,
+    pin::Pin,
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use safepoint_scope::Code;
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use super::{Broken, Conductor};
+use crate::{
+    run::machine::over_attempts,
+    value::{
+        event::Fact,
+        limits::{after, millis},
+    },
+};
+
+/// An attempt records in steps of this part of its limit how long it works: so many crashes use up all of it.
+const STEPS: u32 = 20;
+/// The longest such step: what a crash costs at most.
+const LONGEST_STEP: Duration = Duration::from_secs(60);
+
+/// What is over. Exhaustive: the conductor must act on each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Over {
+    /// The run's wall time.
+    Wall(Duration),
+    /// The time limit of the call whose work the run is.
+    Call(Duration),
+    /// What the log knows: it is told of so much more.
+    Told(Duration),
+}
+
+/// How long the run has worked.
+pub(super) struct Clock {
+    /// In earlier attempts.
+    before: Duration,
+    /// In this one, until it was last stood still.
+    worked: Duration,
+    /// Since when it works; none while it stands.
+    since: Option<Instant>,
+    wall: Option<Duration>,
+    call: Option<Duration>,
+    /// What the log knows of this attempt.
+    told: Duration,
+    step: Option<Duration>,
+    sleep: Option<(Duration, Pin<Box<Sleep>>)>,
+}
+
+impl Clock {
+    /// One that runs, and bounds nothing yet.
+    pub(super) fn new() -> Self {
+        Self {
+            before: Duration::ZERO,
+            worked: Duration::ZERO,
+            since: Some(Instant::now()),
+            wall: None,
+            call: None,
+            told: Duration::ZERO,
+            step: None,
+            sleep: None,
+        }
+    }
+
+    /// How long this attempt has worked.
+    pub(super) fn worked(&self) -> Duration {
+        self.worked.saturating_add(self.since.map(|since| since.elapsed()).unwrap_or_default())
+    }
+
+    fn stand(&mut self) {
+        self.worked = self.worked();
+        self.since = None;
+        self.sleep = None;
+    }
+
+    fn go(&mut self) {
+        self.since.get_or_insert_with(Instant::now);
+    }
+
+    /// What this attempt may use of a limit.
+    fn left(&self, limit: Duration) -> Duration {
+        limit.saturating_sub(self.before)
+    }
+
+    /// What is over after which work of this attempt: the first of them.
+    fn next(&self) -> Option<(Duration, Over)> {
+        let wall = self.wall.map(|limit| (self.left(limit), Over::Wall(limit)));
+        let call = self.call.map(|limit| (self.left(limit), Over::Call(limit)));
+        let told = self.step.map(|step| (self.told, Over::Told(self.told.saturating_add(step))));
+        [wall, call, told].into_iter().flatten().min_by_key(|(at, _)| *at)
+    }
+
+    /// What is over by now, each once.
+    fn over(&mut self) -> Option<Over> {
+        let (_, over) = self.next().filter(|(at, _)| *at <= self.worked())?;
+        match over {
+            Over::Wall(_) => self.wall = None,
+            Over::Call(_) => self.call = None,
+            Over::Told(until) => self.told = until,
+        }
+        if self.wall.is_none() && self.call.is_none() {
+            self.step = None;
+        }
+        Some(over)
+    }
+
+    /// Ready when something is over.
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let (Some((at, _)), Some(since)) = (self.next(), self.since) else { return Poll::Pending };
+        if self.sleep.as_ref().is_none_or(|(armed, _)| *armed != at) {
+            let sleep = sleep_until(after(since, at.saturating_sub(self.worked)));
+            self.sleep = Some((at, Box::pin(sleep)));
+        }
+        let Some((_, sleep)) = &mut self.sleep else { return Poll::Pending };
+        ready!(sleep.as_mut().poll(cx));
+        self.sleep = None;
+        Poll::Ready(())
+    }
+}
+
+impl Conductor {
+    /// Begins to count against the run's limits, from what earlier attempts have used.
+    pub(super) fn start_clock(&mut self) {
+        let clock = &mut self.clock;
+        clock.before = self.machine.worked_before();
+        clock.wall = self.def.limits.wall_time;
+        clock.call = self.up.as_ref().and_then(|up| up.limit);
+        let shortest = clock.wall.into_iter().chain(clock.call).min();
+        clock.step = shortest.map(|limit| (limit / STEPS).min(LONGEST_STEP));
+    }
+
+    /// Has the clock run or stand as the run does, and acts on what is over.
+    pub(super) async fn keep_time(&mut self) -> Result<(), Broken> {
+        if self.waits_for_a_person() {
+            self.clock.stand()
+        } else {
+            self.clock.go()
+        }
+        let over = over_attempts(self.machine.attempt());
+        match self.clock.over() {
+            Some(Over::Wall(limit)) => {
+                self.stop_for_limit(Code::WALL_TIME, format!("its limit of {limit:?} passed{over}"));
+            }
+            Some(Over::Call(limit)) => {
+                self.stop_for_limit(Code::TIMEOUT, format!("the call's limit of {limit:?} passed{over}"));
+            }
+            Some(Over::Told(until)) => {
+                self.record(Fact::TimeTaken { ms: millis(until) }).await?;
+            }
+            None => {}
+        }
+        Ok(())
+    }
+
+    /// Whether the run could only go on by a person's decision, about one of its calls or inside a run below.
+    pub(super) fn waits_for_a_person(&self) -> bool {
+        self.machine.waits_for_a_person(self.kin.waiting(), self.def.limits.parallel_calls)
+    }
+}

@@ -1,0 +1,170 @@
+//! What a call's context reaches of its run.
+
+use std::sync::{Arc, Weak};
+
+use futures_core::future::BoxFuture;
+use safepoint_scope::{Asked, Scope, StopRequest};
+use tokio::{runtime, sync::oneshot};
+
+use crate::{
+    agent::{AnswerOf, Definition},
+    contract::{
+        approval::Decision,
+        tool::{Asks, Host, Output},
+    },
+    definition::secret::Secrets,
+    run::{
+        executor::{self, Board, Reply},
+        shared::{Msg, Shared},
+    },
+    value::{
+        event::EventKind,
+        ids::CallId,
+        limits::Limits,
+        receipt::{ProcessReport, RemoteReport},
+    },
+};
+
+/// The engine behind one call's context. It holds the run weakly: a context that is kept does not keep the run.
+pub(super) struct RunHost {
+    shared: Weak<Shared>,
+    scope: Scope,
+    board: Arc<Board>,
+    limits: Arc<Limits>,
+    secrets: Secrets,
+    answer: AnswerOf,
+}
+
+impl RunHost {
+    pub(super) fn new(shared: &Arc<Shared>, scope: &Scope, board: &Arc<Board>, def: &Definition) -> Self {
+        let (board, limits, secrets) = (Arc::clone(board), Arc::clone(&def.limits), def.secrets.clone());
+        let (shared, scope) = (Arc::downgrade(shared), scope.clone());
+        Self { shared, scope, board, limits, secrets, answer: def.answer }
+    }
+}
+
+impl Host for RunHost {
+    fn progress(&self, call: &CallId, text: String) {
+        let text = self.secrets.clean_text(text);
+        self.board.progress(&text, self.limits.call_output_bytes);
+        if let Some(shared) = self.shared.upgrade() {
+            shared.feed.push(EventKind::Progress { call_id: call.clone(), text });
+        }
+    }
+
+    fn notice(&self, call: &CallId, text: String) {
+        let text = self.secrets.clean_text(text);
+        self.board.progress(&format!("[{text}]\n"), self.limits.call_output_bytes);
+        if let Some(shared) = self.shared.upgrade() {
+            shared.feed.push(EventKind::Notice { call_id: call.clone(), text });
+        }
+    }
+
+    fn denied(&self) -> Vec<String> {
+        self.board.denied()
+    }
+
+    fn said(&self, call: &CallId, text: String) {
+        self.board.say(&text);
+        if self.answer == AnswerOf::TheModel {
+            return self.progress(call, text);
+        }
+        // It is the run's text, and shown as that alone.
+        let text = self.secrets.clean_text(text);
+        self.board.progress(&text, self.limits.call_output_bytes);
+        if let Some(shared) = self.shared.upgrade() {
+            shared.feed.push(EventKind::Text(text.into()));
+        }
+    }
+
+    fn answer_so_far(&self) -> String {
+        match self.answer {
+            // What readers were shown of it is asked for at the call's end.
+            AnswerOf::TheCall => self.board.said(),
+            AnswerOf::TheModel => self.board.take_said(),
+        }
+    }
+
+    fn keep(&self, output: Output) {
+        self.board.keep(self.secrets.clean_output(output));
+    }
+
+    /// What comes after the call's own clean-ups is done at once, and its row follows by mail.
+    fn on_cleanup(&self, call: &CallId, label: String, work: BoxFuture<'static, ()>) {
+        let Some(cleanup) = self.board.cleanup((label, work)) else { return };
+        if runtime::Handle::try_current().is_err() {
+            // Without a runtime nothing can be done any more: it is dropped, which releases what it holds.
+            return;
+        }
+        let (scope, shared, bound) = (self.scope.clone(), Weak::clone(&self.shared), self.limits.cleanup);
+        let call_id = call.clone();
+        drop(self.scope.spawn("a late clean-up", async move {
+            let cleanups = vec![executor::clean_up_late(&scope, cleanup, bound).await];
+            if let Some(shared) = shared.upgrade() {
+                shared.post(Msg::Cleaned { call_id, cleanups, processes: Vec::new() });
+            }
+        }));
+    }
+
+    fn report_process(&self, call: &CallId, process: ProcessReport) {
+        if let (Some(process), Some(shared)) = (self.board.process(process), self.shared.upgrade()) {
+            let call_id = call.clone();
+            shared.post(Msg::Cleaned { call_id, cleanups: Vec::new(), processes: vec![process] });
+        }
+    }
+
+    fn report_remote(&self, call: &CallId, mut remote: RemoteReport) {
+        remote.word = self.secrets.clean_text(remote.word);
+        remote.said = self.secrets.clean_text(remote.said);
+        if let (Some(remote), Some(shared)) = (self.board.remote(remote), self.shared.upgrade()) {
+            shared.post(Msg::Remote { call_id: call.clone(), remote });
+        }
+    }
+
+    fn named(&self, call: &CallId, task: String) -> oneshot::Receiver<()> {
+        let (recorded, is_recorded) = oneshot::channel();
+        if let Some(shared) = self.shared.upgrade() {
+            shared.post(Msg::Named { call_id: call.clone(), task, recorded });
+        }
+        is_recorded
+    }
+
+    fn late(&self, call: &CallId, what: String) {
+        let what = self.secrets.clean_text(what);
+        if let Some(shared) = self.shared.upgrade() {
+            shared.post(Msg::Late { call_id: call.clone(), what });
+        }
+    }
+
+    /// Where the run is gone the answer's sender is dropped: the question is taken back.
+    fn ask(&self, call: &CallId, asks: Asks) -> oneshot::Receiver<Decision> {
+        let (reply, answer) = oneshot::channel();
+        if let Some(shared) = self.shared.upgrade() {
+            let (call_id, board) = (call.clone(), Arc::clone(&self.board));
+            shared.post(Msg::Asks { call_id, asks, reply: Reply::new(reply, &board) });
+        }
+        answer
+    }
+
+    fn withdraw(&self) {
+        if let Some(shared) = self.shared.upgrade() {
+            shared.post(Msg::Look);
+        }
+    }
+
+    fn output_bytes(&self) -> usize {
+        self.limits.model_output_bytes
+    }
+
+    fn stop_run(&self, request: StopRequest) -> Asked {
+        self.shared.upgrade().map_or(Asked::TooLate, |shared| shared.stop.stop(request))
+    }
+
+    fn end_with_the_run(&self, call: &CallId) {
+        let reason = self.scope.reason().filter(|_| !self.scope.is_stopping());
+        if let (Some(reason), Some(shared)) = (reason, self.shared.upgrade()) {
+            self.board.end_with_the_run();
+            shared.stop_call(call, StopRequest::now().because(reason));
+        }
+    }
+}

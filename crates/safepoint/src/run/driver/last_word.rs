@@ -1,0 +1,56 @@
+//! The conductor's last word: whatever ends its task, the run has an outcome and a word on its quiet.
+
+use std::sync::Arc;
+
+use safepoint_scope::{Actor, Code, Mode, Reason, StopRequest};
+
+use super::Conductor;
+use crate::{
+    run::outcome::Persisted,
+    value::{
+        event::{EventKind, Fact},
+        receipt::{Ending, Quiet, Receipt},
+    },
+};
+
+/// What is said of an outcome that nobody was left to record.
+const UNRECORDED: &str = "the run's own task ended before it could record its end";
+
+impl Drop for Conductor {
+    /// Says what is left to say, if the task was dropped with its runtime, never began, or panicked itself.
+    fn drop(&mut self) {
+        let receipt = match self.shared.outcome_now() {
+            Some(outcome) => Arc::clone(outcome.receipt()),
+            None => self.settle_unrecorded(),
+        };
+        if !self.shared.is_quiet_published() {
+            let survivors = self.shared.alive();
+            self.shared.publish_quiet(Quiet::NotQuiet(Arc::new(Receipt { survivors, ..(*receipt).clone() })));
+        }
+    }
+}
+
+impl Conductor {
+    fn settle_unrecorded(&mut self) -> Arc<Receipt> {
+        let ending = if std::thread::panicking() {
+            self.fail("callback", "the run's own task panicked".into(), None);
+            Ending::Failed
+        } else {
+            if self.scope.demand().is_none_or(|demand| demand.mode != Mode::Now) {
+                let reason = Reason::new(Code::SHUTDOWN).by(Actor::Engine).saying("its runtime has gone");
+                self.shared.stop.stop(StopRequest::now().because(reason));
+            }
+            Ending::Stopped
+        };
+        let origin = self.origin();
+        self.shared.stop.settle();
+        let receipt = Arc::new(self.receipt(ending, Vec::new()));
+        let outcome = self.outcome(ending, &receipt, Persisted::No(UNRECORDED.into()));
+        let error = self.machine.failure().cloned();
+        self.claim = None;
+        let settled = Arc::new(Fact::Settled { receipt: Arc::clone(&receipt), error });
+        self.shared.publish(outcome.clone(), EventKind::Fact(settled));
+        self.report_up(&outcome, origin);
+        receipt
+    }
+}

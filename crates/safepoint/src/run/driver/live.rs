@@ -1,0 +1,248 @@
+//! Questions that a call asks while it runs: ruled, put, answered once, or taken back with the call (S8).
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
+
+use futures_core::future::BoxFuture;
+use jiff::Timestamp;
+use safepoint_scope::Mode;
+
+use super::{Broken, Conductor};
+use crate::{
+    contract::{
+        approval::{
+            self, Approval, ApprovalRequest, Approvals, Approver, Decision, Question, Rule, Ruled, Ruling,
+            Unanswered,
+        },
+        tool::{Asks, Unruled},
+    },
+    run::{
+        executor::{Ends, Reply},
+        machine::{Machine, Step},
+        shared::{Closing, DecideError},
+    },
+    sync::callback::Panicked,
+    value::{
+        event::EventKind,
+        history::note,
+        ids::{ApprovalId, CallId},
+        receipt::{Permission, Policy, RuledReport},
+    },
+};
+
+/// Letters of what is asked for that are told beside its name.
+const SHOWN_CHARS: usize = 200;
+
+/// The questions that stand open, and those that a stop took back.
+#[derive(Default)]
+pub(super) struct Live {
+    open: HashMap<ApprovalId, Reply>,
+    /// Those that are put to nobody here: somebody decides from outside, or they expire.
+    unattended: HashSet<ApprovalId>,
+    taken_back: Vec<ApprovalId>,
+}
+
+impl Live {
+    /// What a stop took back.
+    pub(super) fn take_taken_back(&mut self) -> Vec<ApprovalId> {
+        std::mem::take(&mut self.taken_back)
+    }
+}
+
+impl Live {
+    /// The calls that do nothing but wait for somebody from outside: each of their questions is put to nobody here.
+    pub(super) fn unattended(&self, machine: &Machine) -> HashSet<CallId> {
+        let of = |is_wanted: &dyn Fn(&ApprovalId) -> bool| {
+            let asked = machine.live().filter(|request| is_wanted(&request.id));
+            asked.map(|request| request.call_id.clone()).collect::<HashSet<_>>()
+        };
+        let waits = |id: &ApprovalId| {
+            self.unattended.contains(id) && self.open.get(id).is_some_and(|reply| !reply.is_taken_back())
+        };
+        of(&waits).difference(&of(&|id| !waits(id))).cloned().collect()
+    }
+}
+
+/// Nobody is asked: somebody decides from outside, or the question expires.
+struct Nobody;
+
+impl Approver for Nobody {
+    fn ask(&self, _: ApprovalRequest) -> BoxFuture<'static, Decision> {
+        Box::pin(std::future::pending())
+    }
+}
+
+/// What the rules say of a question of a call at work.
+fn ruling(rules: &[Rule], asks: &Asks) -> Result<Ruling, Panicked> {
+    match &asks.unruled {
+        Unruled::Asks => approval::rule(rules, Approval::Needed, &asks.tool, &asks.ruled_by),
+        Unruled::Refused(why) => {
+            let spoken = approval::rule_of_its_own(rules, &asks.tool, &asks.ruled_by)?;
+            Ok(spoken.unwrap_or_else(|| Ruling::Deny(why.clone())))
+        }
+    }
+}
+
+impl Conductor {
+    /// A call that runs asks something.
+    pub(super) async fn asked_by_call(
+        &mut self,
+        call_id: CallId,
+        asks: Asks,
+        reply: Reply,
+    ) -> Result<(), Broken> {
+        // A call that has ended meanwhile: its question is taken back with the reply.
+        let Some(call) = self.machine.running_call(&call_id).cloned() else { return Ok(()) };
+        let asks = Asks { tool: format!("{}/{}", call.name, asks.tool), ..asks };
+        let ruled = ruling(&self.def.rules, &asks);
+        let ruling = match ruled {
+            Ok(ruling) => ruling,
+            Err(panic) => {
+                self.callback_panicked("a rule", &panic);
+                return Ok(());
+            }
+        };
+        let decided = |policy, decision| Some((policy, decision));
+        let deny = |message: &str| Decision::Deny { message: message.to_owned() };
+        let by_policy = match (ruling, &self.def.approvals) {
+            (Ruling::Allow, _) => decided(Policy::Rule, Decision::Approve),
+            (Ruling::Deny(message), _) => decided(Policy::Rule, Decision::Deny { message }),
+            (Ruling::Ask, Approvals::Auto) => decided(Policy::Auto, Decision::Approve),
+            (Ruling::Ask, Approvals::Ask(..)) if self.is_covered(&call.name, &asks.tool, &asks.args) => {
+                decided(Policy::Always, Decision::Approve)
+            }
+            (Ruling::Ask, Approvals::Deny) => decided(Policy::Deny, deny(note::DENIED)),
+            (Ruling::Ask, Approvals::Ask(None, Unanswered::Deny)) => {
+                decided(Policy::Nobody, deny(note::DENIED))
+            }
+            (Ruling::Ask, Approvals::Ask(..)) => None,
+        };
+        if let Some((policy, decision)) = by_policy {
+            self.note_policy(&call_id, &asks, (policy, &decision));
+            reply.give(decision);
+            return Ok(());
+        }
+        let approver = match &self.def.approvals {
+            Approvals::Ask(approver, _) => approver.clone(),
+            Approvals::Auto | Approvals::Deny => None,
+        };
+        let request = self.ask(&call, asks, Question::MidCall).await?;
+        self.live.open.insert(request.id.clone(), reply);
+        match approver {
+            Some(approver) => self.put(approver, request),
+            None => self.put_to_nobody(request),
+        }
+        Ok(())
+    }
+
+    /// Tells what policy decided, and has it stand in the call's row, before the call hears of it.
+    fn note_policy(&self, call_id: &CallId, asks: &Asks, (by, decision): (Policy, &Decision)) {
+        let permission = match decision {
+            Decision::Deny { .. } => Permission::Denied,
+            _ => Permission::Allowed,
+        };
+        let what = asks.args["title"].as_str().unwrap_or_default();
+        let what: String = what.chars().take(SHOWN_CHARS).collect();
+        let (tool, what) =
+            (self.def.secrets.clean_text(asks.tool.clone()), self.def.secrets.clean_text(what));
+        let ruled = RuledReport { tool, what, permission, by, times: 1 };
+        if let Some(site) = self.calls.get(call_id) {
+            site.board.rule(ruled.clone());
+        }
+        self.shared.feed.push(EventKind::Ruled { call_id: call_id.clone(), ruled: Box::new(ruled) });
+    }
+
+    /// Nothing here waits for the answer any more; the question stays open for whoever takes the run up again.
+    pub(super) fn ask_no_longer(&mut self, step: &Step) {
+        if let Step::Asked(request) = step
+            && let Some(asker) = self.asking.remove(&request.id)
+        {
+            asker.drop_now();
+        }
+    }
+
+    /// Nobody is asked any more: the call waits for somebody outside, until the question expires.
+    pub(super) fn leave_open(&mut self, id: &ApprovalId) {
+        let of_call = self.machine.live().find(|request| request.id == *id).cloned();
+        if let Some(request) = of_call {
+            self.put_to_nobody(request);
+        }
+    }
+
+    fn put_to_nobody(&mut self, request: ApprovalRequest) {
+        self.live.unattended.insert(request.id.clone());
+        self.put(Arc::new(Nobody), request);
+    }
+
+    /// Takes the first answer to a question of a running call.
+    pub(super) async fn decide_while_running(
+        &mut self,
+        id: &ApprovalId,
+        ruled: Ruled,
+    ) -> Result<Result<(), DecideError>, Broken> {
+        let now = Timestamp::now();
+        let is_overdue = self.machine.live().any(|request| request.id == *id && request.expires_at <= now);
+        let closing = if is_overdue { Closing::Expired } else { Closing::Decided(ruled) };
+        self.decide_live(id, closing).await?;
+        Ok(if is_overdue { Err(DecideError::Expired) } else { Ok(()) })
+    }
+
+    /// Answers a question of a running call; none if it is no such question.
+    pub(super) async fn decide_live(
+        &mut self,
+        id: &ApprovalId,
+        closing: Closing,
+    ) -> Result<Option<()>, Broken> {
+        let Some(request) = self.machine.live().find(|request| request.id == *id).cloned() else {
+            return Ok(None);
+        };
+        let decision = match &closing {
+            Closing::Decided(ruled) => Some(ruled.decision.clone()),
+            Closing::Expired => Some(Decision::Deny { message: note::EXPIRED.into() }),
+            Closing::Withdrawn => None,
+        };
+        self.close(id, &request.call_id, closing).await?;
+        self.live.unattended.remove(id);
+        if let (Some(reply), Some(decision)) = (self.live.open.remove(id), decision) {
+            reply.give(decision);
+        }
+        Ok(Some(()))
+    }
+
+    /// Takes back the questions that nobody waits for any more.
+    pub(super) async fn take_back_unwanted(&mut self) -> Result<(), Broken> {
+        let unwanted = self.live.open.iter().filter(|(_, reply)| reply.is_taken_back());
+        let unwanted: Vec<ApprovalId> = unwanted.map(|(id, _)| id.clone()).collect();
+        self.take_back(unwanted).await
+    }
+
+    /// Takes back the questions of a call that ends.
+    pub(super) async fn take_back_of(&mut self, call: &CallId) -> Result<(), Broken> {
+        let of_call = self.machine.live().filter(|request| request.call_id == *call);
+        let of_call = of_call.map(|request| request.id.clone()).collect();
+        self.take_back(of_call).await
+    }
+
+    /// Takes back what an earlier attempt asked: whoever asked is gone with its process.
+    pub(super) async fn take_back_all(&mut self) -> Result<(), Broken> {
+        let all = self.machine.live().map(|request| request.id.clone()).collect();
+        self.take_back(all).await
+    }
+
+    async fn take_back(&mut self, ids: Vec<ApprovalId>) -> Result<(), Broken> {
+        let is_now = self.scope.demand().is_some_and(|demand| demand.mode == Mode::Now);
+        for id in ids {
+            let of_call = self.machine.live().find(|request| request.id == id).map(|asked| &asked.call_id);
+            let site = of_call.and_then(|call| self.calls.get(call));
+            let by_stop = is_now || site.is_some_and(|site| site.board.ends() == Ends::WithTheRun);
+            self.decide_live(&id, Closing::Withdrawn).await?;
+            self.live.open.remove(&id);
+            if by_stop {
+                self.live.taken_back.push(id);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,264 @@
+//! Model calls: announced, permitted, streamed by a performer, and cut where they must be.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use safepoint_scope::{Code, Effect, SafePoints, Task};
+use tokio::time::timeout;
+use tracing::{Instrument as _, Span};
+
+use super::{
+    Broken, Conductor,
+    model_errors::{endless, filtered, report, too_long},
+    page::{Hand, Page, Pen, Shown, perform},
+    window::Summing,
+};
+use crate::{
+    agent::AnswerOf,
+    contract::{
+        hook::{HookOf, HookedMessage},
+        log::Recorded,
+        model::{Finish, ModelError, ModelErrorKind, OnCut},
+    },
+    run::{
+        draft::{Asked, Bounds, Draft, Room, Sent},
+        spans,
+    },
+    sync::{Mutex, callback},
+    value::{
+        event::{Fact, Wholeness},
+        receipt::{ModelReport, ModelState},
+        usage::Usage,
+    },
+};
+
+/// The effect of calling a model.
+#[derive(Debug)]
+pub(super) enum CallModel {}
+
+impl Effect for CallModel {
+    type Announcement = Recorded;
+}
+
+/// A model call that is under way.
+pub(super) struct Streaming {
+    round: u32,
+    purpose: Purpose,
+    started_at: Timestamp,
+    pen: Arc<Mutex<Pen>>,
+    task: Option<Task<()>>,
+    span: Span,
+}
+
+/// What a model call is for. Exhaustive: a round, or the summary of a history before one.
+pub(super) enum Purpose {
+    Round,
+    Summary(Box<Summing>),
+}
+
+impl Streaming {
+    pub(super) fn new(model: &str, round: u32, purpose: Purpose, draft: Draft) -> Self {
+        let pen = Pen { draft, hand: Hand::default(), retries: Vec::new() };
+        let pen = Arc::new(Mutex::new(pen));
+        let span = spans::model_call(model, round);
+        Self { round, purpose, started_at: Timestamp::now(), pen, task: None, span }
+    }
+}
+
+impl Conductor {
+    pub(super) async fn call_model(&mut self, gate: SafePoints) -> Result<(), Broken> {
+        let round = self.machine.next_round();
+        if !self
+            .hook_passed(HookOf::Model(round), |hooks, machine| hooks.before_model(round, machine.history()))
+        {
+            return self.wait().await;
+        }
+        let announced = self.record(Fact::ModelStarted { round }).await?;
+        let draft = self.draft();
+        let streaming = Streaming::new(self.def.model.name(), round, Purpose::Round, draft);
+        self.stream(streaming, gate, &announced).await
+    }
+
+    /// What a message arrives in. An agent that is a remote one decides by itself: only what says so was sent.
+    pub(super) fn draft(&self) -> Draft {
+        let asked = match self.def.answer {
+            AnswerOf::TheModel => Asked::AModel,
+            AnswerOf::TheCall => Asked::Nobody,
+        };
+        Draft::new(Bounds::of(&self.def.limits), asked)
+    }
+
+    /// Begins what was announced, if the gate lets it pass.
+    pub(super) async fn stream(
+        &mut self,
+        mut streaming: Streaming,
+        gate: SafePoints,
+        announced: &Recorded,
+    ) -> Result<(), Broken> {
+        match self.scope.pass::<CallModel>(gate, announced) {
+            Ok(permit) => {
+                let (stream, shown) = match &mut streaming.purpose {
+                    Purpose::Round => {
+                        let sent = self.machine.history().sent();
+                        (self.conversation.stream(&sent), Shown::All)
+                    }
+                    Purpose::Summary(summing) => (summing.stream(), Shown::OnlyRetries),
+                };
+                let (pen, shared) = (Arc::clone(&streaming.pen), Arc::clone(&self.shared));
+                let said = std::mem::take(&mut self.said);
+                let page = Page { pen, shared, round: streaming.round, shown, said };
+                let performer = perform(permit, stream, page, self.def.on_cut);
+                let span = streaming.span.clone();
+                streaming.task = Some(self.scope.spawn("model call", performer.instrument(span)));
+            }
+            // The stop is in the scope's hands; the value has nowhere to unwind to but here.
+            Err(stop) => {
+                drop(stop);
+                self.observe(Some(gate)).await?;
+            }
+        }
+        let refused = streaming.task.is_none();
+        self.streaming = Some(streaming);
+        if refused { self.cut_model(Wholeness::Cut).await } else { Ok(()) }
+    }
+
+    /// Ends the exchange at our end, and keeps what had arrived. One that a steer cuts is released in any case.
+    pub(super) async fn cut_model(&mut self, whole: Wholeness) -> Result<(), Broken> {
+        let Some(mut streaming) = self.streaming.take() else { return Ok(()) };
+        if whole == Wholeness::Cut {
+            self.observe(None).await?;
+        }
+        let is_drained = self.def.on_cut == OnCut::Drain && whole == Wholeness::Cut;
+        if is_drained && streaming.task.is_some() && matches!(streaming.purpose, Purpose::Round) {
+            self.end_model(&mut streaming, Wholeness::Cut, ModelState::Draining).await?;
+            self.drain(streaming);
+            return Ok(());
+        }
+        if let Some(task) = &streaming.task {
+            task.dropper().drop_now();
+        }
+        self.part(&mut streaming);
+        self.end_model(&mut streaming, whole, ModelState::Closed).await
+    }
+
+    /// Tells the provider that the reply is not wanted, where the drop does not say so. Nothing waits for it but quiet.
+    fn part(&mut self, streaming: &mut Streaming) {
+        let parting = match &mut streaming.purpose {
+            Purpose::Round => self.conversation.part(),
+            Purpose::Summary(summing) => summing.part(),
+        };
+        if let Some(parting) = parting {
+            let bound = self.def.limits.parting;
+            drop(self.scope.spawn("telling the provider", async move {
+                if timeout(bound, callback::run(parting)).await.is_err() {
+                    // It was asked; what it does is its affair.
+                }
+            }));
+        }
+    }
+
+    /// Reads the cut exchange on, for its bill alone and for a bounded time; the run is not quiet before.
+    fn drain(&mut self, mut streaming: Streaming) {
+        streaming.pen.lock().hand = Hand::Clerk;
+        let bound = self.def.limits.drain;
+        if let Some(mut task) = streaming.task.take() {
+            drop(self.scope.spawn("draining for the bill", async move {
+                if timeout(bound, &mut task).await.is_err() {
+                    task.dropper().drop_now();
+                }
+            }));
+        }
+        self.draining = Some(streaming);
+    }
+
+    /// The bill of a call that was read on: what it used, and whether its end was reached.
+    pub(super) fn drained(&mut self) -> Option<(Usage, ModelState)> {
+        let streaming = self.draining.take()?;
+        let pen = streaming.pen.lock();
+        let state = if pen.draft.finish().is_some() { ModelState::Completed } else { ModelState::Closed };
+        Some((pen.draft.usage(), state))
+    }
+
+    /// More came than may: the limit's stop ends the call, whatever else is known of its end by then.
+    pub(super) fn too_long(&mut self, round: u32) {
+        if self.streaming.as_ref().is_some_and(|streaming| streaming.round == round) {
+            let limit = self.def.limits.model_output_bytes;
+            self.stop_for_limit(Code::OUTPUT_BYTES, format!("the model said more than {limit} bytes"));
+        }
+    }
+
+    pub(super) async fn model_ended(&mut self, round: u32, error: Option<ModelError>) -> Result<(), Broken> {
+        // One that said too much is cut by the stop that was asked because of it, also where its end came with the excess.
+        let is_whole = |streaming: &Streaming| streaming.pen.lock().draft.room() == Room::Left;
+        let ended = self.streaming.take_if(|streaming| streaming.round == round && is_whole(streaming));
+        let Some(mut streaming) = ended else { return Ok(()) };
+        if error.is_some() {
+            self.part(&mut streaming);
+        }
+        if error.as_ref().is_some_and(|error| error.kind() == ModelErrorKind::Unreachable) {
+            streaming.pen.lock().draft.never_left();
+        }
+        let finish = streaming.pen.lock().draft.finish().cloned();
+        let (whole, state) = match (error, finish) {
+            (Some(error), _) => (Wholeness::Failed(report(&error)), ModelState::Closed),
+            (None, Some(Finish::Length)) => (Wholeness::Failed(too_long()), ModelState::Completed),
+            (None, Some(Finish::Filtered)) => (Wholeness::Failed(filtered()), ModelState::Completed),
+            (None, Some(Finish::Natural | Finish::Other(_))) => (Wholeness::Whole, ModelState::Completed),
+            (None, None) => (Wholeness::Failed(endless()), ModelState::Closed),
+        };
+        self.end_model(&mut streaming, whole, state).await
+    }
+
+    async fn end_model(
+        &mut self,
+        streaming: &mut Streaming,
+        whole: Wholeness,
+        state: ModelState,
+    ) -> Result<(), Broken> {
+        let (message, usage, state, model, retries, calls_left_out) = {
+            let mut pen = streaming.pen.lock();
+            pen.hand = Hand::Nobody;
+            let state = if pen.draft.sent() == Sent::No { ModelState::NeverSent } else { state };
+            let model =
+                pen.draft.model().map_or_else(|| self.model_of(streaming).to_owned(), |to| to.to_string());
+            let message = pen.draft.message(|id| self.machine.is_taken(id));
+            let left_out = pen.draft.calls_left_out();
+            (message, pen.draft.usage(), state, model, std::mem::take(&mut pen.retries), left_out)
+        };
+        let report = ModelReport {
+            model,
+            round: streaming.round,
+            state,
+            usage,
+            started_at: streaming.started_at,
+            ended_at: Timestamp::now(),
+            retries,
+            calls_left_out,
+        };
+        let (ending, status) = match &whole {
+            Wholeness::Whole => ("completed", spans::Status::Ok),
+            Wholeness::Cut => ("stopped", spans::Status::Unset),
+            Wholeness::Steered => ("steered", spans::Status::Unset),
+            Wholeness::Failed(_) => ("failed", spans::Status::Error),
+        };
+        spans::end(&streaming.span, ending, status);
+        streaming.span.record("gen_ai.usage.input_tokens", report.usage.input);
+        streaming.span.record("gen_ai.usage.output_tokens", report.usage.output);
+        let message = Arc::new(message);
+        if let Purpose::Summary(summing) = &mut streaming.purpose {
+            return Box::pin(self.summarised(summing, &message, (whole, report))).await;
+        }
+        let hooked =
+            HookedMessage { message: Arc::clone(&message), whole: whole.clone(), report: report.clone() };
+        self.record(Fact::ModelEnded { message, whole, report }).await?;
+        self.tell(|hooks| hooks.after_model(&hooked));
+        Ok(())
+    }
+
+    fn model_of<'s>(&'s self, streaming: &'s Streaming) -> &'s str {
+        match &streaming.purpose {
+            Purpose::Round => self.def.model.name(),
+            Purpose::Summary(summing) => summing.model(),
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! How an attempt takes up what is recorded: the run's own facts, those of its child runs, and decisions for both.
+
+use super::{Broken, Conductor, children::Entry};
+use crate::{
+    contract::{
+        approval::{Approvals, Decision, Ruled},
+        log,
+    },
+    run::{
+        machine::{Questions, Step},
+        shared::{Closing, Decided},
+    },
+    value::{
+        history::{Entry as Said, History},
+        ids::ApprovalId,
+        message::UserMessage,
+    },
+};
+
+impl Conductor {
+    /// Reads what is recorded of this run, and leaves what is recorded of its child runs to them.
+    pub(super) async fn replay(&mut self) -> Result<(), Broken> {
+        let path = &self.shared.path;
+        let mut runs = log::replay(&*self.log, path).await.map_err(Broken::Log)?;
+        for recorded in runs.values().flatten() {
+            self.shared.tree.always.take(recorded.fact());
+            self.shared.tree.closings.take(recorded.fact());
+        }
+        for recorded in runs.remove(path).unwrap_or_default() {
+            self.machine.apply(&recorded);
+        }
+        self.shared.tree.remember(runs);
+        Ok(())
+    }
+
+    /// A child run begins on its input, or goes on where it was.
+    pub(super) async fn take_up(&mut self, input: UserMessage) -> Result<Option<History>, Broken> {
+        let entry = self.up.as_ref().map_or(Entry::Anew, |up| up.entry);
+        let past = self.shared.tree.past_of(&self.shared.path);
+        if past.is_empty() && entry != Entry::Anew {
+            // Taken up again by an attempt of the parent that began it: nobody has read its records yet.
+            self.replay().await?;
+        }
+        for recorded in past {
+            self.machine.apply(&recorded);
+        }
+        if self.machine.attempt() > 0 {
+            return Ok(None);
+        }
+        let mut history = History::new();
+        history.push(Said::User(input));
+        Ok(Some(history))
+    }
+
+    /// Hands on the decisions that are for child runs; they are taken when those are taken up again.
+    pub(super) fn pass_down(&self, decisions: Vec<(ApprovalId, Decision)>) -> Vec<(ApprovalId, Decision)> {
+        let (inside, own): (Vec<_>, Vec<_>) =
+            decisions.into_iter().partition(|(id, _)| self.is_asked_below(id));
+        for (id, decision) in inside {
+            self.shared.tree.leave(id, Decided { ruled: resumed(decision), reply: None });
+        }
+        own
+    }
+
+    /// Whether a run asked this that goes on with this one. One that was cut while it waited, or before it could wait again,
+    /// has not told its parent what for: its own records say it.
+    fn is_asked_below(&self, id: &ApprovalId) -> bool {
+        let Some(asker) = self.shared.tree.left_open_by(id) else { return false };
+        self.machine.runs_to_go_on().any(|call| asker.is_within(&self.shared.path.of(call)))
+    }
+
+    /// The questions that an earlier attempt left open: answered meanwhile, asked again, or still open.
+    pub(super) async fn reopen_questions(&mut self) -> Result<(), Broken> {
+        self.take_back_all().await?;
+        let ask_again = self.up.as_ref().is_some_and(|up| up.entry == Entry::Again(Questions::AskAgain));
+        if ask_again {
+            self.machine.ask_again();
+        }
+        for call in self.machine.open_calls() {
+            let Step::Asked(request) = &call.step else { continue };
+            if ask_again {
+                self.close(&request.id, &call.call.id, Closing::Withdrawn).await?;
+                continue;
+            }
+            self.shared.tree.asks(request, &self.shared);
+            let Some(Decided { ruled, reply }) = self.shared.tree.take(&request.id) else {
+                // Whoever can be asked now is asked again: nobody has answered.
+                match self.def.approvals.clone() {
+                    Approvals::Ask(Some(approver), _) => self.put(approver, request.clone()),
+                    _ => self.wait_behind(request),
+                }
+                continue;
+            };
+            let taken = self.decide(&request.id, ruled).await?;
+            if let (Err(error), None) = (&taken, &reply) {
+                self.fail("approval", format!("the decision on {} was not taken: {error}", request.id), None);
+            }
+            if reply.is_some_and(|reply| reply.send(taken).is_err()) {
+                // Whoever decided no longer waits for the answer; the decision stands.
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A decision that came with a resume.
+pub(super) fn resumed(decision: Decision) -> Ruled {
+    decision.by("whoever resumed the run")
+}

@@ -1,0 +1,164 @@
+//! What a model call's performer writes on: the draft and who may write on it, shown to readers as it grows.
+//!
+//! **Invariants**: nothing of a message is shown after it was cut, and nothing that there is no room for; between two
+//! deltas the performer gives way.
+
+use std::sync::Arc;
+
+use safepoint_scope::{Permit, Scope};
+
+use super::{
+    model_call::CallModel,
+    model_errors::{dead, retry},
+    unsaid::unsaid,
+    word::Word,
+};
+use crate::{
+    contract::model::{Delta, ModelError, ModelErrorKind, OnCut, Reply},
+    run::{
+        draft::{Draft, Room},
+        outcome::LastWords,
+        shared::{Msg, Shared},
+    },
+    sync::Mutex,
+    value::{event::EventKind, receipt::RetryReport},
+};
+
+/// The draft, and whether it may still be written: taken away when the call is cut, so that a chunk that arrives a
+/// moment later changes nothing and is shown to nobody.
+pub(super) struct Pen {
+    pub(super) draft: Draft,
+    pub(super) hand: Hand,
+    pub(super) retries: Vec<RetryReport>,
+}
+
+/// Who may write. Exhaustive: the performer, nobody any more, or the performer, but only the bill.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Hand {
+    #[default]
+    Performer,
+    Nobody,
+    Clerk,
+}
+
+/// What a performer writes on, and whom it tells.
+pub(super) struct Page {
+    pub(super) pen: Arc<Mutex<Pen>>,
+    pub(super) shared: Arc<Shared>,
+    pub(super) round: u32,
+    pub(super) shown: Shown,
+    /// The part of the text that readers have been shown already.
+    pub(super) said: LastWords,
+}
+
+/// What readers are shown of a message as it arrives. Exhaustive: a summary is not said to anybody.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shown {
+    All,
+    OnlyRetries,
+}
+
+/// Streams one message into its draft. Spends the permit; dropping it releases the exchange.
+pub(super) async fn perform(permit: Permit<CallModel>, reply: Reply, page: Page, on_cut: OnCut) {
+    let scope = permit.into_scope();
+    let word = Word::or(&page.shared, Msg::ModelEnded { round: page.round, error: Some(dead()) });
+    let reading = read(reply, &page, (on_cut, &scope));
+    let read = match on_cut {
+        // It hears the stop itself, so that the exchange is released while the conductor still records what was asked.
+        OnCut::Release => scope.run(reading).await,
+        OnCut::Drain => Ok(reading.await),
+    };
+    match read {
+        Ok(ended) => word.say(Msg::ModelEnded { round: page.round, error: ended.err() }),
+        // The conductor hears the same stop, and cuts the message.
+        Err(stop) => drop(stop),
+    }
+}
+
+async fn read(mut reply: Reply, page: &Page, (on_cut, scope): (OnCut, &Scope)) -> Result<(), ModelError> {
+    while let Some(delta) = reply.next().await {
+        let delta = match delta {
+            Err(error) if error.kind() == ModelErrorKind::OutputBytes => {
+                page.spent();
+                return Err(error);
+            }
+            delta => delta?,
+        };
+        let is_last = matches!(delta, Delta::Ended(_));
+        let room = page.write(delta);
+        // The message is complete: a stream that then stays open is not waited for. Nor is what is too much listened to,
+        // save for its bill.
+        if is_last || room == Room::Spent && on_cut == OnCut::Release {
+            break;
+        }
+        // A stream that always has one more must not keep the stop from being heard: it is looked for between any two.
+        if on_cut == OnCut::Release && scope.is_stopping() {
+            tokio::task::yield_now().await;
+        }
+        tokio::task::coop::consume_budget().await;
+    }
+    reply.end()
+}
+
+impl Page {
+    /// Writes one delta, and says whether there is room for more.
+    fn write(&self, delta: Delta) -> Room {
+        let mut pen = self.pen.lock();
+        match (pen.hand, &delta) {
+            (Hand::Performer, _) => {}
+            // What arrives after the cut is fenced; only the bill is written down.
+            (Hand::Clerk, Delta::Usage(_) | Delta::Ended(_)) => {
+                pen.draft.take(&delta);
+                return Room::Left;
+            }
+            (Hand::Clerk | Hand::Nobody, _) => return Room::Left,
+        }
+        let before = pen.draft.room();
+        pen.draft.take(&delta);
+        pen.retries.extend(retry(&delta));
+        let room = pen.draft.room();
+        // What there is no room for is no part of the message, and nobody is shown it. The rest is shown under the lock, so
+        // that nothing of a message is shown after it was cut.
+        if room == Room::Left
+            && let Some(shown) = self.shown(delta)
+        {
+            self.shared.feed.push(shown);
+        }
+        drop(pen);
+        if (before, room) == (Room::Left, Room::Spent) {
+            self.shared.post(Msg::TooLong { round: self.round });
+        }
+        room
+    }
+
+    /// The decoder has counted more than may be.
+    fn spent(&self) {
+        let mut pen = self.pen.lock();
+        let before = pen.draft.room();
+        pen.draft.spent();
+        drop(pen);
+        if before == Room::Left {
+            self.shared.post(Msg::TooLong { round: self.round });
+        }
+    }
+
+    /// What readers see of a delta.
+    fn shown(&self, delta: Delta) -> Option<EventKind> {
+        match delta {
+            Delta::Text(_) | Delta::Reasoning(_) | Delta::CallBegun { .. } | Delta::Usage(_)
+                if self.shown == Shown::OnlyRetries =>
+            {
+                None
+            }
+            Delta::Text(text) => unsaid(self.said.as_str(), text).map(|text| EventKind::Text(text.into())),
+            Delta::Reasoning(text) => Some(EventKind::Reasoning(text.into())),
+            Delta::CallBegun { name } => Some(EventKind::CallBegun(name)),
+            Delta::Usage(usage) => Some(EventKind::Usage(usage)),
+            Delta::Retrying { failed, after, error } | Delta::Rejoining { failed, after, error } => {
+                Some(EventKind::Retrying { failed, after, error })
+            }
+            Delta::FailedOver { from, to, error } => Some(EventKind::FailedOver { from, to, error }),
+            Delta::Sent | Delta::Opened | Delta::Sealed(_) | Delta::CallReady(_) | Delta::Ended(_) => None,
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! What ties a child run to the call whose work it is: whose stop ended it, and what its parent is told.
+//!
+//! **Invariants**: the parent hears of the end once, also if the conductor panics.
+
+use std::{sync::Arc, time::Duration};
+
+use jiff::Timestamp;
+use safepoint_scope::{Actor, Code, Demand, Hold, Mode, Reach, Reason, SafePoints, Scope, StopRequest};
+
+use super::{
+    Conductor,
+    children::{self, Entry},
+};
+use crate::{
+    contract::approval::ApprovalRequest,
+    definition::child::Child,
+    run::{
+        executor::{self, Ending as CallEnding},
+        outcome::Outcome,
+        shared::{Msg, Parking, Waits},
+    },
+    sync::mailbox::Mailbox,
+    value::{
+        ids::{CallId, Path},
+        limits::Limits,
+        receipt::{CallStatus, ChildReport, Effect, Quiet, StoppedBy, WorkKind},
+    },
+};
+
+/// The way up.
+pub(super) struct Up {
+    pub(super) call_id: CallId,
+    pub(super) parent: Mailbox<Msg>,
+    /// The parent's run: what was asked of it, or of what encloses it, is not this run's own stop.
+    pub(super) run: Scope,
+    /// The parent's limits.
+    pub(super) limits: Arc<Limits>,
+    pub(super) child: Arc<Child>,
+    /// The call's time limit.
+    pub(super) limit: Option<Duration>,
+    pub(super) entry: Entry,
+    pub(super) started_at: Timestamp,
+    /// What the parent was told last.
+    pub(super) said: Parking,
+    /// Whether the parent has answered: suspend.
+    pub(super) told: Parking,
+    pub(super) path: Path,
+    pub(super) end: End,
+    /// Keeps the parent from being quiet.
+    pub(super) _hold: Hold,
+}
+
+/// Whether the parent knows the end. Exhaustive: it does or it does not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    Unreported,
+    Reported,
+}
+
+/// Whose stop ended a run, and at which boundary.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Origin {
+    by: StoppedBy,
+    fired: Option<SafePoints>,
+}
+
+impl Up {
+    fn post(&self, msg: Msg) {
+        if self.parent.post(msg).is_err() {
+            // The parent has gone: it was told, or this run is in the background and outlives it.
+        }
+    }
+
+    pub(super) fn say(&mut self, parking: Parking) {
+        if self.child.kind() == WorkKind::Child && self.said != parking {
+            (self.said, self.told) = (parking, Parking::Works);
+            self.post(Msg::Parked { call_id: self.call_id.clone(), parking });
+        }
+    }
+
+    pub(super) fn lets_suspend(&self) -> bool {
+        self.told == Parking::Waits
+    }
+
+    /// Whether the call ended once this run had begun: nobody above waits for it, or takes it up again.
+    pub(super) fn is_background(&self) -> bool {
+        self.child.kind() == WorkKind::Background
+    }
+
+    /// The parent says that everybody waits; not heard by a run that has begun to work again.
+    pub(super) fn heard(&mut self) {
+        self.told = self.said;
+    }
+
+    /// How long the child may take to a safe point of its own, if that is what is asked of it from above (S9.5).
+    pub(super) fn grace(&self, scope: &Scope) -> Option<Duration> {
+        let asked = scope.demand_from(&self.run)?;
+        self.child.grace_time().filter(|_| asked.mode != Mode::Now)
+    }
+
+    pub(super) fn quiet(&self, quiet: Quiet) {
+        self.post(Msg::ChildQuiet { call_id: self.call_id.clone(), quiet });
+    }
+
+    fn report(&mut self, mut ending: CallEnding) {
+        self.end = End::Reported;
+        ending.started_at = Some(self.started_at);
+        let budget = self.child.spec().output_bytes.unwrap_or(self.limits.call_output_bytes);
+        let call_id = self.call_id.clone();
+        if ending.is_within(budget) {
+            self.post(Msg::CallEnded { call_id, ending });
+            return;
+        }
+        let (parent, run, bound) = (self.parent.clone(), self.run.clone(), self.limits.cleanup);
+        drop(self.run.spawn("shortening a child's answer", async move {
+            ending.fit(budget, bound, &run).await;
+            if parent.post(Msg::CallEnded { call_id, ending }).is_err() {
+                // The parent has gone; it settled without its log.
+            }
+        }));
+    }
+}
+
+impl Drop for Up {
+    /// A conductor that panicked has reported nothing, and its parent must not wait for ever.
+    fn drop(&mut self) {
+        if self.end == End::Unreported && self.child.kind() == WorkKind::Child {
+            let report =
+                ChildReport { path: self.path.clone(), work: WorkKind::Child, receipt: None, cost: 0.0 };
+            let said = "error: the child run's conductor panicked".to_owned();
+            self.report(executor::worked(CallStatus::Failed, said, Effect::Unknown, report));
+        }
+    }
+}
+
+impl Conductor {
+    /// Makes it the conductor of a child run.
+    pub(super) fn under(mut self, up: Up) -> Self {
+        self.up = Some(up);
+        self
+    }
+
+    /// Whose stop this run ends by, as it stands now: what was asked above outranks what was asked of it alone.
+    pub(super) fn origin(&self) -> Origin {
+        let fired = children::or(self.machine.boundary(), self.kin.closing);
+        let fires = |demand: &Demand| match fired {
+            Some(points) => demand.fires_at(points),
+            None => demand.mode == Mode::Now,
+        };
+        let above = self.up.as_ref().and_then(|up| self.scope.demand_from(&up.run));
+        match above {
+            Some(Demand { mode: Mode::At(points), .. }) if self.grace.is_over() => {
+                Origin { by: StoppedBy::Run, fired: Some(points) }
+            }
+            Some(above) if fires(&above) => Origin { by: StoppedBy::Run, fired },
+            Some(_) | None => Origin { by: StoppedBy::Call, fired: None },
+        }
+    }
+
+    /// The child's grace is over: it ends now, and by its parent's stop.
+    pub(super) fn stop_for_grace(&self) {
+        let above = self.up.as_ref().and_then(|up| self.scope.demand_from(&up.run));
+        let mut reason = Reason::new(Code::PARENT).by(Actor::Parent).saying("its grace as a child is over");
+        if let Some(first) = self.scope.reason() {
+            reason = reason.caused_by(&first);
+        }
+        let mut request = StopRequest::now().reach(Reach::Tree).grace_over().because(reason);
+        if let Some(above) = above {
+            request = request.cleanup_cap(above.cleanup_cap);
+        }
+        self.shared.stop.stop(request);
+    }
+
+    /// A run in the background has no parent that would take it up again, nor has a run below one in a session: while nobody else is asked, it waits itself,
+    /// until somebody answers or the question expires.
+    pub(super) fn wait_behind(&mut self, request: &ApprovalRequest) {
+        let waits_itself =
+            self.shared.waits == Waits::InPlace || self.up.as_ref().is_some_and(Up::is_background);
+        if !waits_itself {
+            return;
+        }
+        let left = request.expires_at.duration_since(Timestamp::now());
+        let left = Duration::try_from(left).unwrap_or_default();
+        let (shared, id) = (Arc::clone(&self.shared), request.id.clone());
+        let task = self.scope.spawn("approval", async move {
+            tokio::time::sleep(left).await;
+            shared.post(Msg::Expired { id });
+        });
+        self.asking.insert(request.id.clone(), task.dropper());
+    }
+
+    /// Tells the parent how this run ended.
+    pub(super) fn report_up(&mut self, outcome: &Outcome, origin: Origin) {
+        // Taken out for the time of the report, which looks at the whole run.
+        let Some(mut up) = self.up.take() else { return };
+        self.report_by(&mut up, outcome, origin);
+        up.end = End::Reported;
+        self.up = Some(up);
+    }
+
+    fn report_by(&self, up: &mut Up, outcome: &Outcome, origin: Origin) {
+        let receipt = outcome.receipt();
+        let report = ChildReport {
+            path: self.shared.path.clone(),
+            work: up.child.kind(),
+            receipt: Some(Arc::clone(receipt)),
+            cost: self.cost(&receipt.usage),
+        };
+        let call_id = up.call_id.clone();
+        match outcome {
+            _ if report.work == WorkKind::Background => {
+                up.post(Msg::ChildSettled { call_id, child: report });
+            }
+            Outcome::Suspended(waiting) => {
+                let approvals: Vec<ApprovalRequest> = waiting.approvals().to_vec();
+                up.post(Msg::ChildSuspended { call_id, child: report, approvals });
+            }
+            Outcome::Done(answer) => {
+                let said = answer.text().to_owned();
+                up.report(executor::worked(CallStatus::Completed, said, self.machine.effect(), report));
+            }
+            Outcome::Failed(error) => {
+                let said = format!("error: {error}");
+                up.report(executor::worked(CallStatus::Failed, said, self.machine.effect(), report));
+            }
+            Outcome::Stopped(_) => up.report(self.stopped_ending(outcome, origin, report)),
+        }
+    }
+
+    fn stopped_ending(&self, outcome: &Outcome, origin: Origin, report: ChildReport) -> CallEnding {
+        let reason = self.stop_reason();
+        let timed_out = origin.by == StoppedBy::Call
+            && reason.as_ref().is_some_and(|reason| *reason.code() == Code::TIMEOUT);
+        let effect: Effect = self.machine.effect();
+        let (status, stopped_by) =
+            if timed_out { (CallStatus::TimedOut, None) } else { (CallStatus::Stopped, Some(origin.by)) };
+        let mut ending = executor::worked(status, String::new(), effect, report);
+        ending.reason = reason;
+        ending.stopped_by = stopped_by;
+        ending.fired = origin.fired;
+        ending.finish_text(outcome.partial_text());
+        ending
+    }
+}

@@ -1,0 +1,41 @@
+//! A run at rest under a stop: where all that runs waits for a person whom nobody here asks, it stands at a safe point
+//! of every set (S2.17), and its stop ends what waits.
+
+use safepoint_scope::{Demand, Mode, StopRequest};
+
+use super::{Conductor, children};
+use crate::{
+    run::executor::{Ending, Ends},
+    value::{ids::CallId, receipt::StoppedBy},
+};
+
+impl Conductor {
+    /// Ends, by the run's stop, the calls that only wait, where nothing else of the run goes on. Nothing is due here but
+    /// to wait.
+    pub(super) fn end_what_rests(&mut self) {
+        if self.scope.demand().is_none() {
+            return;
+        }
+        let waiting = self.live.unattended(&self.machine);
+        if waiting.is_empty() || !self.machine.is_resting(self.kin.parked() + waiting.len()) {
+            return;
+        }
+        for site in waiting.iter().filter_map(|call| self.calls.get(call)) {
+            if let Some(reason) = self.scope.reason().filter(|_| !site.scope.is_stopping()) {
+                site.board.end_with_the_run();
+                site.stop.stop(StopRequest::now().because(reason));
+            }
+        }
+    }
+
+    /// One of them has ended: the run stands at a boundary of what was asked.
+    pub(super) fn note_rest(&mut self, id: &CallId, ending: &Ending) {
+        let with_the_run = self.calls.get(id).is_some_and(|site| site.board.ends() == Ends::WithTheRun);
+        if let Some(Demand { mode: Mode::At(points), .. }) = self.scope.demand()
+            && with_the_run
+            && ending.stopped_by == Some(StoppedBy::Run)
+        {
+            self.kin.closing = children::or(self.kin.closing, Some(points));
+        }
+    }
+}

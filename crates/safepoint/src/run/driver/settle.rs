@@ -1,0 +1,311 @@
+//! The end of an attempt: its outcome fixed once, its fence up, and then the wait until nothing of it is alive.
+
+use std::{pin::pin, sync::Arc, time::Duration};
+
+use futures_util::future::{Either, select};
+use jiff::Timestamp;
+use safepoint_scope::DEFAULT_CLEANUP_CAP;
+use tokio::time::{Instant, timeout_at};
+use tracing::Span;
+
+use super::{
+    Broken, Conductor,
+    calls::{Unbegun, entry_of, is_of_a_failure, run_failed},
+    late::unended,
+};
+use crate::{
+    agent::AnswerOf,
+    contract::log::{self, LogError, Record},
+    run::{
+        machine::Step,
+        outcome::{Answer, Ended, LastWords, Outcome, Persisted, RunError, Stopped, Waiting},
+        spans,
+    },
+    sync::callback::Panicked,
+    value::{
+        event::{EventKind, Fact},
+        ids::ApprovalId,
+        limits::{after, millis},
+        receipt::{Ending, Quiet, Receipt, StoppedBy},
+        usage::Usage,
+    },
+};
+
+impl Conductor {
+    /// Fixes the outcome. Requests that come after this are told that they came too late.
+    pub(super) async fn settle(&mut self, ending: Ending, mut persisted: Persisted) -> Arc<Receipt> {
+        self.end_hooks();
+        self.steers.hand_back();
+        let origin = self.origin();
+        let mut withdrawn = self.live.take_taken_back();
+        if persisted == Persisted::Yes
+            && let Err(broken) = self.close_open(ending, &mut withdrawn).await
+        {
+            persisted = self.lose_log(broken);
+        }
+        self.shared.stop.settle();
+        let mut receipt = Arc::new(self.receipt(ending, withdrawn));
+        let error = self.machine.failure().cloned();
+        let mut settled = Arc::new(Fact::Settled { receipt: Arc::clone(&receipt), error: error.clone() });
+        if persisted == Persisted::Yes
+            && let Err(lost) = self.record_last(&settled).await
+        {
+            persisted = self.lose_log(Broken::Log(lost));
+            receipt = Arc::new(Receipt { unrecorded: self.log_lost.clone(), ..Receipt::clone(&receipt) });
+            settled = Arc::new(Fact::Settled { receipt: Arc::clone(&receipt), error });
+        }
+        self.def.times.note(&receipt);
+        spans::end(
+            &Span::current(),
+            ending.as_str(),
+            match ending {
+                Ending::Done => spans::Status::Ok,
+                Ending::Failed => spans::Status::Error,
+                Ending::Stopped | Ending::Suspended => spans::Status::Unset,
+            },
+        );
+        let outcome = self.outcome(ending, &receipt, persisted);
+        if ending == Ending::Stopped {
+            self.tell(|hooks| hooks.on_stop(&receipt));
+        }
+        // Given back before anybody can see the outcome, and take it up.
+        self.claim = None;
+        self.shared.publish(outcome.clone(), EventKind::Fact(settled));
+        self.report_up(&outcome, origin);
+        receipt
+    }
+
+    /// Whether what is open stays so: only a stop that somebody asked takes a question back (S8.3). A child run that failed
+    /// by itself has ended its call: nobody takes it up again.
+    fn keeps_questions(&self, ending: Ending) -> bool {
+        match ending {
+            Ending::Failed => self.up.is_none(),
+            Ending::Stopped => {
+                let asked = self.scope.requests();
+                !asked.is_empty() && asked.iter().all(|asked| is_of_a_failure(&asked.reason))
+            }
+            Ending::Done | Ending::Suspended => true,
+        }
+    }
+
+    /// Closes what is open: what never began is said not to have, questions are taken back by a stop and kept by a
+    /// suspension or a failure (S8.3).
+    async fn close_open(&mut self, ending: Ending, withdrawn: &mut Vec<ApprovalId>) -> Result<(), Broken> {
+        self.notice().await?;
+        if matches!(ending, Ending::Suspended | Ending::Done) {
+            return Ok(());
+        }
+        if ending == Ending::Stopped {
+            self.observe(None).await?;
+        }
+        let reason = self.stop_reason();
+        let keeps_questions = self.keeps_questions(ending);
+        let mut unbegun = Vec::new();
+        for call in self.machine.open_calls() {
+            let asked: Vec<ApprovalId> = match &call.step {
+                Step::Asked(_) | Step::Suspended { .. } if keeps_questions => {
+                    self.ask_no_longer(&call.step);
+                    continue;
+                }
+                Step::Asked(request) => vec![request.id.clone()],
+                Step::Suspended { approvals, .. } => approvals.iter().map(|asked| asked.id.clone()).collect(),
+                _ => Vec::new(),
+            };
+            withdrawn.extend(asked.iter().cloned());
+            let stop = (reason.clone().unwrap_or_else(run_failed), StoppedBy::Run);
+            let ending = self.unbegun(&call, entry_of(&call), stop);
+            unbegun.push(Unbegun { call: call.call, ending, asked });
+        }
+        self.end_unbegun(unbegun).await
+    }
+
+    async fn record_last(&mut self, settled: &Arc<Fact>) -> Result<u64, LogError> {
+        let record = Record { path: self.shared.path.clone(), fact: Arc::clone(settled) };
+        log::append(&*self.log, record, self.def.limits.append).await
+    }
+
+    /// How a run ends whose log takes nothing more: one that was asked to stop has stopped, any other has failed (S2.13).
+    pub(super) fn end_without_log(&mut self, error: &LogError) -> Ending {
+        self.log_lost.get_or_insert_with(|| error.to_string());
+        match self.scope.demand() {
+            Some(_) if self.machine.failure().is_none() => {
+                self.observe_unrecorded();
+                Ending::Stopped
+            }
+            _ => {
+                self.fail("store", error.to_string(), None);
+                Ending::Failed
+            }
+        }
+    }
+
+    /// The outcome stands as it is, and is not recorded.
+    fn lose_log(&mut self, broken: Broken) -> Persisted {
+        if let Broken::Log(error) = &broken {
+            self.log_lost.get_or_insert_with(|| error.to_string());
+        }
+        broken.into()
+    }
+
+    pub(super) fn receipt(&self, ending: Ending, approvals_cancelled: Vec<ApprovalId>) -> Receipt {
+        let mut receipt = Receipt {
+            run: self.shared.run.clone(),
+            path: self.shared.path.clone(),
+            attempt: self.machine.attempt(),
+            ending,
+            stop: self.stop_report(),
+            rounds: self.machine.rounds(),
+            model: self.machine.model().cloned(),
+            summaries: self.machine.summaries().to_vec(),
+            calls: self.call_rows(),
+            approvals_cancelled,
+            waiting: self.machine.suspended().cloned().collect(),
+            usage: self.machine.usage().clone(),
+            usage_total: Usage::default(),
+            worked_ms: millis(self.clock.worked()),
+            started_at: self.started_at,
+            settled_at: Timestamp::now(),
+            quiet_at: None,
+            survivors: Vec::new(),
+            late: Vec::new(),
+            unrecorded: self.log_lost.clone(),
+        };
+        self.account_for_kin(&mut receipt);
+        receipt
+    }
+
+    /// What was said last, by the model or by whoever stands in its place.
+    fn said_last(&self) -> LastWords {
+        if self.def.answer == AnswerOf::TheModel {
+            return self.machine.last_words();
+        }
+        match self.machine.history_now().last_result() {
+            Some(result) => result.into(),
+            // Its call came to no end: what it had said of its answer was shown, and is kept.
+            None if !self.said.as_str().is_empty() => self.said.clone(),
+            None => self.machine.last_words(),
+        }
+    }
+
+    pub(super) fn outcome(&self, ending: Ending, receipt: &Arc<Receipt>, persisted: Persisted) -> Outcome {
+        let said = self.said_last();
+        let ended = Arc::new(Ended {
+            receipt: Arc::clone(receipt),
+            history: self.machine.history_now(),
+            said: said.clone(),
+            persisted,
+            log: Arc::clone(&self.log),
+            desk: self.desk.clone(),
+        });
+        match ending {
+            Ending::Done => Outcome::Done(Answer { said, ended }),
+            Ending::Stopped => Outcome::Stopped(Stopped { ended }),
+            Ending::Suspended => {
+                let approvals = self
+                    .machine
+                    .open_calls()
+                    .into_iter()
+                    .flat_map(|call| match call.step {
+                        Step::Asked(request) => vec![request],
+                        Step::Suspended { approvals, .. } => approvals,
+                        _ => Vec::new(),
+                    })
+                    .collect();
+                Outcome::Suspended(Waiting { approvals, ended })
+            }
+            Ending::Failed => {
+                let error = self.machine.failure().cloned();
+                let (code, message, hint) = error.map_or_else(
+                    || ("store".into(), "the log failed".into(), None),
+                    |error| (error.code, error.message, error.hint),
+                );
+                Outcome::Failed(RunError { code, message, hint, ended })
+            }
+        }
+    }
+
+    /// Waits until nothing is alive, or names what is. What arrives meanwhile is late: it goes to the audit and into
+    /// the final receipt, and changes nothing else.
+    pub(super) async fn quieten(mut self: Box<Self>, receipt: Arc<Receipt>) {
+        let cap = self.scope.demand().map_or(DEFAULT_CLEANUP_CAP, |demand| demand.cleanup_cap);
+        let drain = self.draining.as_ref().map_or(Duration::ZERO, |_| self.def.limits.drain);
+        let patience = cap.saturating_add(drain).saturating_add(self.def.limits.quiet);
+        let mut deadline = after(Instant::now(), patience);
+        // The conversation may hold a connection's buffers; it is not needed any more.
+        let mut last = Receipt::clone(&receipt);
+        if let Err(Panicked(message)) = self.conversation.end() {
+            self.name_late(
+                format!("the model panicked as its conversation was let go: {message}"),
+                &mut last,
+            );
+        }
+        let stop = self.shared.stop.clone();
+        let idle = async move { stop.quiet().await };
+        let mut idle = pin!(idle);
+        let is_quiet = loop {
+            let next = {
+                let mail = pin!(self.mailbox.next());
+                match timeout_at(deadline, select(idle.as_mut(), mail)).await {
+                    Ok(Either::Left(((), _))) => Ok(None),
+                    Ok(Either::Right((msg, _))) => Ok(Some(msg)),
+                    Err(elapsed) => Err(elapsed),
+                }
+            };
+            match next {
+                Ok(None) => break true,
+                Ok(Some(msg)) => self.late(*msg, &mut last),
+                Err(_elapsed) => match self.patience_with_kin() {
+                    Some(more) => deadline = after(deadline, more),
+                    None => break false,
+                },
+            }
+        };
+        while let Some(msg) = self.mailbox.now() {
+            self.late(*msg, &mut last);
+        }
+        self.learn_the_bill(&mut last);
+        self.account_for_kin(&mut last);
+        let (surviving_kin, elsewhere) = (self.surviving_kin(), unended(&last));
+        let quiet = if is_quiet && surviving_kin.is_none() && elsewhere.is_empty() {
+            last.quiet_at = Some(Timestamp::now());
+            Quiet::Quiet(Arc::new(last))
+        } else {
+            last.survivors = self.shared.alive();
+            last.survivors.extend(surviving_kin.into_iter().flatten().chain(elsewhere));
+            last.survivors.sort_unstable();
+            last.survivors.dedup();
+            Quiet::NotQuiet(Arc::new(last))
+        };
+        self.def.times.note_quiet(quiet.receipt());
+        self.shared.publish_quiet(quiet.clone());
+        if let Some(up) = &self.up {
+            up.quiet(quiet);
+        }
+    }
+
+    /// A call that was read on for its bill: the account of it is corrected, and nothing else.
+    fn learn_the_bill(&mut self, receipt: &mut Receipt) {
+        if let (Some((usage, state)), Some(model)) = (self.drained(), receipt.model.as_mut()) {
+            receipt.usage = self.machine.usage_before().clone();
+            receipt.usage.add(&usage);
+            (model.usage, model.state) = (usage, state);
+        }
+    }
+}
+
+impl From<Broken> for Persisted {
+    fn from(broken: Broken) -> Self {
+        match broken {
+            Broken::Log(error) => persisted(&error),
+            Broken::Conflict => Self::No(TAKEN.into()),
+        }
+    }
+}
+
+/// Why an attempt does nothing.
+pub(super) const TAKEN: &str = "another attempt of this run goes on in this process";
+
+/// What is known of a record that the log did not take.
+pub(super) fn persisted(error: &LogError) -> Persisted {
+    if error.is_uncertain() { Persisted::Unknown } else { Persisted::No(error.to_string()) }
+}

@@ -1,0 +1,105 @@
+//! What the run was steered with: kept until the next model request, then recorded, or handed back at the end.
+//!
+//! **Invariants**: each steer is answered once: by its round when it is recorded, or by being dropped unanswered.
+
+use tokio::sync::oneshot;
+
+use super::{Broken, Conductor};
+use crate::{
+    run::{
+        machine::Steered,
+        steer::{Steer, TakenBack, When},
+    },
+    value::{
+        event::{Fact, Source, TakenSteer},
+        ids::SteerId,
+    },
+};
+
+/// Steers that are not part of the history yet, in the order in which they came. Dropping one hands it back.
+#[derive(Default)]
+pub(super) struct Steers {
+    waiting: Vec<(Steer, oneshot::Sender<u32>)>,
+    /// What the session tells the model with the next request, if there is one.
+    notices: Vec<TakenSteer>,
+    /// What the log knew as taken back before anybody said so here.
+    gone: Vec<SteerId>,
+}
+
+impl Steers {
+    pub(super) fn add(&mut self, steer: Steer, landed: oneshot::Sender<u32>) {
+        if steer.source == Source::Session {
+            return self.notices.push(steer.taken());
+        }
+        self.waiting.push((steer, landed));
+    }
+
+    pub(super) fn urgency(&self) -> Steered {
+        if self.waiting.is_empty() {
+            if self.notices.is_empty() { Steered::No } else { Steered::Noticed }
+        } else if self.waiting.iter().any(|(steer, _)| steer.when == When::AtOnce) {
+            Steered::AtOnce
+        } else {
+            Steered::Waiting
+        }
+    }
+
+    /// Gives an item back that is not part of the history yet. One that is not here is part of it.
+    pub(super) fn take_back(&mut self, wanted: &SteerId, reply: oneshot::Sender<TakenBack>) {
+        let place = self.waiting.iter().position(|(steer, _)| steer.is_item(wanted));
+        let taken = match place {
+            Some(place) => {
+                drop(self.waiting.remove(place));
+                TakenBack::Back
+            }
+            None if self.gone.contains(wanted) => TakenBack::Back,
+            None => TakenBack::Delivered,
+        };
+        if reply.send(taken).is_err() {
+            // Whoever wanted it no longer waits; it is not delivered all the same.
+        }
+    }
+
+    /// Hands all of them back: the run makes no further model request.
+    pub(super) fn hand_back(&mut self) {
+        self.waiting.clear();
+    }
+}
+
+impl Conductor {
+    /// Makes what waits part of the history, as one fact.
+    pub(super) async fn take_steers(&mut self) -> Result<(), Broken> {
+        let round = self.machine.next_round();
+        let mut taken = std::mem::take(&mut self.steers.waiting);
+        let notices = std::mem::take(&mut self.steers.notices);
+        while !(taken.is_empty() && notices.is_empty()) {
+            let said = taken.iter().map(|(steer, _)| steer.clone().taken());
+            let steers = notices.iter().cloned().chain(said).collect();
+            match self.record(Fact::SteerTaken { round, steers }).await {
+                Ok(_) => break,
+                Err(broken) => self.go_without(&mut taken, broken)?,
+            }
+        }
+        for (_, landed) in taken {
+            if landed.send(round).is_err() {
+                // Whoever steered no longer waits; the steer is taken all the same.
+            }
+        }
+        Ok(())
+    }
+
+    /// What whoever sent it has taken back in the store is not delivered, and fails nothing: the others are.
+    fn go_without(
+        &mut self,
+        taken: &mut Vec<(Steer, oneshot::Sender<u32>)>,
+        broken: Broken,
+    ) -> Result<(), Broken> {
+        let Broken::Log(error) = &broken else { return Err(broken) };
+        let place =
+            error.gone_steer().and_then(|gone| taken.iter().position(|(steer, _)| steer.is_item(gone)));
+        let Some(place) = place else { return Err(broken) };
+        let (steer, _nobody_is_told) = taken.remove(place);
+        self.steers.gone.push(steer.id);
+        Ok(())
+    }
+}

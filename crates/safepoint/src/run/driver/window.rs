@@ -1,0 +1,124 @@
+//! A history that does not fit: refused, shortened, or summarised by a model call of its own (S12.2).
+
+use std::sync::Arc;
+
+use futures_core::future::BoxFuture;
+use safepoint_scope::SafePoints;
+
+use super::{
+    Broken, Conductor,
+    model_call::{Purpose, Streaming},
+};
+use crate::{
+    contract::model::{Guarded, ModelSpec, Reply, Talk},
+    definition::window::{Cut, INSTRUCTIONS, Summariser, transcript},
+    value::{
+        event::{ErrorReport, Fact, Wholeness},
+        history::{Entry, History},
+        message::AssistantMessage,
+        receipt::ModelReport,
+    },
+};
+
+/// The code of a conversation that does not fit, whoever finds it out.
+const CODE: &str = "context_window";
+
+/// A summary that is being written.
+pub(super) struct Summing {
+    cut: Cut,
+    input: History,
+    model: Guarded,
+    conversation: Talk,
+}
+
+impl Summing {
+    pub(super) fn stream(&mut self) -> Reply {
+        self.conversation.stream(&self.input)
+    }
+
+    pub(super) fn part(&mut self) -> Option<BoxFuture<'static, ()>> {
+        self.conversation.part()
+    }
+
+    pub(super) fn model(&self) -> &str {
+        self.model.name()
+    }
+}
+
+impl Conductor {
+    /// Leaves the oldest rounds out of what is sent, with a note in their place.
+    pub(super) async fn shorten(&mut self, cut: &Cut) -> Result<(), Broken> {
+        let def = Arc::clone(&self.def);
+        if let Some(gauge) = &def.gauge {
+            let shortened = gauge.noted(self.machine.history(), cut);
+            self.record(Fact::HistoryShortened(shortened)).await?;
+        }
+        Ok(())
+    }
+
+    /// Has a model write what is to stand in their place: announced, permitted and stopped like any model call.
+    pub(super) async fn summarise(&mut self, cut: Cut, gate: SafePoints) -> Result<(), Broken> {
+        let def = Arc::clone(&self.def);
+        let Some(gauge) = &def.gauge else { return Ok(()) };
+        let model = match gauge.summariser() {
+            Some(Summariser::Other(model)) => Guarded::new(Arc::clone(model)),
+            Some(Summariser::Own) | None => def.model.clone(),
+        };
+        let round = self.machine.next_round();
+        let announced = self.record(Fact::SummaryStarted { round }).await?;
+        let mut input = History::new();
+        let text = transcript(self.machine.history(), &cut, gauge.readable());
+        input.push(Entry::User(text.into()));
+        let output_bytes = def.limits.model_output_bytes;
+        let spec = ModelSpec { system: Some(INSTRUCTIONS.into()), output_bytes, ..ModelSpec::default() };
+        let conversation = model.open(spec);
+        let name = model.name().to_owned();
+        let summing = Box::new(Summing { cut, input, model, conversation });
+        let draft = self.draft();
+        let streaming = Streaming::new(&name, round, Purpose::Summary(summing), draft);
+        self.stream(streaming, gate, &announced).await
+    }
+
+    /// A summary that is whole takes its place in the same fact; one that is not changes nothing.
+    pub(super) async fn summarised(
+        &mut self,
+        summing: &mut Summing,
+        message: &AssistantMessage,
+        (whole, report): (Wholeness, ModelReport),
+    ) -> Result<(), Broken> {
+        let text = message.text();
+        let whole = match whole {
+            Wholeness::Whole if text.trim().is_empty() => Wholeness::Failed(silent()),
+            Wholeness::Failed(error) => Wholeness::Failed(unsummed(error)),
+            whole @ (Wholeness::Whole | Wholeness::Cut | Wholeness::Steered) => whole,
+        };
+        let shortened = match (&whole, &self.def.gauge) {
+            (Wholeness::Whole, Some(gauge)) => {
+                Some(gauge.summed_up(self.machine.history(), &summing.cut, text.trim()))
+            }
+            _ => None,
+        };
+        self.record(Fact::SummaryEnded { whole, report, shortened }).await?;
+        Ok(())
+    }
+
+    /// Nothing is sent that cannot fit.
+    pub(super) fn refuse(&mut self, text: String) {
+        let hint = "give the run a larger window (and a model that has it), let it drop or summarise its oldest \
+                    rounds, or begin a new conversation";
+        self.fail(CODE, text, Some(hint.into()));
+    }
+}
+
+fn unsummed(error: ErrorReport) -> ErrorReport {
+    let message = format!("the conversation does not fit, and its summary failed: {}", error.message);
+    ErrorReport { message, ..error }
+}
+
+fn silent() -> ErrorReport {
+    unsummed(ErrorReport {
+        code: "provider".into(),
+        message: "the model said nothing".into(),
+        hint: Some("resume to try again, or let the run drop its oldest rounds".into()),
+    })
+}

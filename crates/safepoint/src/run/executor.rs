@@ -1,0 +1,315 @@
+//! Runs one call: its body in a task of its own, watched by a supervisor that knows its contract (S4).
+//!
+//! **Invariants**: each supervised call posts exactly one ending; a result that was there when the stop arrived is
+//! kept; a supervisor never waits for a body beyond its contract.
+
+use std::{pin::pin, sync::Arc, time::Duration};
+
+use futures_core::future::BoxFuture;
+use futures_util::future::{Either, select};
+use jiff::Timestamp;
+use safepoint_scope::{
+    Actor, Code, Demand, Effect, Permit, Reason, Scope, StopHandle, StopRequest, Task, TaskEnd,
+};
+use serde_json::Value;
+use tokio::time::{Instant, sleep_until, timeout};
+
+use crate::{
+    contract::{
+        log::Recorded,
+        tool::{Cx, OnStop, Threading, Tool, ToolResult, ToolSpec},
+    },
+    run::spans,
+    sync::callback::{self, Guarded},
+    value::{
+        ids::CallId,
+        limits::{Limits, after},
+        receipt::{CleanupEnd, CleanupReport},
+    },
+};
+
+mod board;
+mod ending;
+mod judge;
+mod output;
+mod waiting;
+
+pub(crate) use board::{Board, Cleanup, Ends};
+pub(crate) use ending::{Ending, answered, done_before, doubted, late, lost, not_begun, worked};
+pub(crate) use waiting::Reply;
+
+use judge::{effect_of, failed, status_of};
+use waiting::Waits;
+
+/// How long "at once" may look whether a body that was dropped is gone, before it is said to go on (S4.3).
+const AT_ONCE: Duration = Duration::from_millis(50);
+
+/// The effect of running a tool.
+#[derive(Debug)]
+pub(crate) enum RunCall {}
+
+impl Effect for RunCall {
+    type Announcement = Recorded;
+}
+
+/// Everything a supervisor needs.
+pub(crate) struct Job {
+    pub(crate) permit: Permit<RunCall>,
+    /// The call's own stop handle, for its time limit.
+    pub(crate) stop: StopHandle,
+    pub(crate) tool: Arc<dyn Tool>,
+    pub(crate) cx: Cx,
+    pub(crate) args: Value,
+    pub(crate) board: Arc<Board>,
+    pub(crate) limits: Arc<Limits>,
+    pub(crate) run: Scope,
+    pub(crate) started_at: Timestamp,
+}
+
+/// How a body's time ended.
+enum Way {
+    Returned(Result<ToolResult, TaskEnd>),
+    Stopped,
+    TimedOut,
+}
+
+/// Runs a call to its ending. The ending is handed to `post` as soon as it is known; what is left to clean up after
+/// a dropped body follows to `cleaned`.
+pub(crate) async fn supervise(
+    job: Job,
+    post: impl FnOnce(Ending) + Send,
+    cleaned: impl FnOnce(CallId, Vec<CleanupReport>) + Send,
+    late: impl FnOnce(CallId, String) + Send + 'static,
+) {
+    let post = Owed(Some(post));
+    let spec = job.tool.spec().clone();
+    let call_id = job.cx.call_id().clone();
+    let scope = job.permit.scope().clone();
+    let limit = spec.timeout.or(job.limits.call_timeout);
+    let body_scope = job.permit.into_scope();
+    let mut body = body_scope.spawn(format!("tool {}", spec.name), call_body(&job.tool, &job.cx, job.args));
+    let way = first_way(&mut body, &scope, (limit, &job.board.waits)).await;
+    let watch = Watch {
+        scope: &scope,
+        limits: &job.limits,
+        spec: &spec,
+        body,
+        call_id: &call_id,
+        late: Box::new(late),
+    };
+    let mut ending = match way {
+        Way::Returned(result) => Ending::returned(result, scope.reason().filter(|_| scope.is_stopping())),
+        Way::Stopped => watch.stopped().await,
+        Way::TimedOut => {
+            let reason = Reason::new(Code::TIMEOUT).by(Actor::Engine).saying("its time limit passed");
+            job.stop.stop(StopRequest::now().because(reason));
+            watch.timed_out(limit.unwrap_or_default()).await
+        }
+    };
+    ending.name_stop(&scope, (&job.run, job.board.ends()));
+    ending.name_remote(job.board.see_remote());
+    ending.ruled = job.board.take_ruled();
+    ending.judge_effect(spec.effect);
+    ending.started_at = Some(job.started_at);
+    ending.finish(job.board.take_emitted());
+    ending.fit(spec.output_bytes.unwrap_or(job.limits.call_output_bytes), job.limits.cleanup, &job.run).await;
+    spans::end(&tracing::Span::current(), ending.status.as_str(), status_of(ending.status));
+    let resolved_at_once =
+        ending.stopped_by.is_some() && matches!(spec.on_stop, OnStop::Drop | OnStop::Detach);
+    if resolved_at_once {
+        ending.name_rows(job.board.take_rows());
+        post.post(ending);
+        let reports = clean_up(&scope, &job.board, job.limits.cleanup).await;
+        cleaned(call_id, reports);
+    } else {
+        ending.cleanups = clean_up(&scope, &job.board, job.limits.cleanup).await;
+        ending.name_rows(job.board.take_rows());
+        post.post(ending);
+    }
+}
+
+/// The ending that a supervisor owes: posted once, also where the supervisor dies in a panic (S2.16).
+struct Owed<P: FnOnce(Ending)>(Option<P>);
+
+impl<P: FnOnce(Ending)> Owed<P> {
+    fn post(mut self, ending: Ending) {
+        if let Some(post) = self.0.take() {
+            post(ending);
+        }
+    }
+}
+
+impl<P: FnOnce(Ending)> Drop for Owed<P> {
+    fn drop(&mut self) {
+        if std::thread::panicking()
+            && let Some(post) = self.0.take()
+        {
+            post(Ending::unwatched());
+        }
+    }
+}
+
+/// The tool's own code runs inside the task from its first line, so that a panic anywhere in it is caught there.
+fn call_body(
+    tool: &Arc<dyn Tool>,
+    cx: &Cx,
+    args: Value,
+) -> impl Future<Output = ToolResult> + Send + 'static {
+    let (tool, cx) = (Arc::clone(tool), cx.clone());
+    async move { tool.call(cx, args).await }
+}
+
+/// Waits for the body, the stop or the time limit; a body that is ready wins.
+async fn first_way(
+    body: &mut Task<ToolResult>,
+    scope: &Scope,
+    (limit, waits): (Option<Duration>, &Waits),
+) -> Way {
+    let run = scope.run(&mut *body);
+    let ran = match limit {
+        None => Some(run.await),
+        Some(limit) => waits.within(limit, run).await,
+    };
+    match ran {
+        Some(Ok(result)) => Way::Returned(result),
+        Some(Err(_absorbed_here)) => Way::Stopped,
+        None => Way::TimedOut,
+    }
+}
+
+/// A body that must end, and how long it may take.
+struct Watch<'a> {
+    scope: &'a Scope,
+    limits: &'a Limits,
+    spec: &'a ToolSpec,
+    call_id: &'a CallId,
+    body: Task<ToolResult>,
+    late: Box<dyn FnOnce(CallId, String) + Send>,
+}
+
+/// How a body ended whose time was over. Exhaustive: it gave something, it is gone, or it goes on.
+enum Gone {
+    Returned(Result<ToolResult, TaskEnd>),
+    Dropped,
+    GoesOn,
+}
+
+impl Watch<'_> {
+    async fn stopped(self) -> Ending {
+        let reason = self.scope.reason();
+        match self.end().await {
+            Gone::Returned(result) => Ending::returned(result, reason),
+            Gone::Dropped => Ending::stopped(reason),
+            Gone::GoesOn => Ending::left_running(reason),
+        }
+    }
+
+    async fn timed_out(self, limit: Duration) -> Ending {
+        match self.end().await {
+            Gone::Returned(_) | Gone::Dropped => Ending::timed_out(limit),
+            Gone::GoesOn => Ending::timed_out(limit).going_on(),
+        }
+    }
+
+    /// Gives the body the time of its contract, and then has it gone, if it can be.
+    async fn end(mut self) -> Gone {
+        let time = match self.spec.on_stop {
+            OnStop::Drop => None,
+            OnStop::Detach => {
+                self.leave();
+                return Gone::GoesOn;
+            }
+            OnStop::Cooperate(time) => Some(time.unwrap_or(self.limits.cleanup)),
+            OnStop::Finish(time) => Some(time.unwrap_or(self.limits.finish_grace)),
+        };
+        if let Some(time) = time
+            && let Some(result) = self.within(time).await
+        {
+            return Gone::Returned(result);
+        }
+        self.drop_body().await
+    }
+
+    /// A body that yields is gone at its next poll. One that blocks its thread cannot be dropped: it goes on, and what
+    /// it comes to is told as late (S4.8). The look is for a moment, and only a body that blocks makes it take that long.
+    async fn drop_body(mut self) -> Gone {
+        if self.spec.threading == Threading::Async {
+            self.body.drop_now();
+        }
+        match timeout(AT_ONCE, &mut self.body).await {
+            Ok(Ok(result)) => Gone::Returned(Ok(result)),
+            Ok(Err(_gone)) => Gone::Dropped,
+            Err(_elapsed) => {
+                self.leave();
+                Gone::GoesOn
+            }
+        }
+    }
+
+    async fn within(&mut self, time: Duration) -> Option<Result<ToolResult, TaskEnd>> {
+        let began = Instant::now();
+        let mut seen: Option<Demand> = self.scope.demand();
+        loop {
+            let time = time.min(seen.map_or(time, |demand| demand.cleanup_cap));
+            let over = pin!(sleep_until(after(began, time)));
+            let changed = pin!(self.scope.changed(seen));
+            let wait = select(over, changed);
+            match select(&mut self.body, wait).await {
+                Either::Left((result, _)) => return Some(result),
+                Either::Right((Either::Left(_over), _)) => return None,
+                Either::Right((Either::Right((demand, _)), _)) => seen = Some(demand),
+            }
+        }
+    }
+
+    /// Lets the body go on, and has its late result told.
+    fn leave(self) {
+        let Watch { scope, body, late, call_id, .. } = self;
+        let call_id = call_id.clone();
+        let told = scope.spawn("a call that was left running", async move {
+            let result = body.await;
+            late(call_id, ending::describe(&result));
+        });
+        drop(told);
+    }
+}
+
+/// Last in, first out; one that fails or hangs does not skip the others (S4.12).
+async fn clean_up(scope: &Scope, board: &Board, each: Duration) -> Vec<CleanupReport> {
+    let mut reports = Vec::new();
+    let began = Instant::now();
+    for cleanup in board.take_cleanups().into_iter().rev() {
+        reports.push(clean(scope, cleanup, each, began).await);
+    }
+    reports
+}
+
+/// One that was registered when the others ran already.
+pub(crate) async fn clean_up_late(scope: &Scope, cleanup: Cleanup, each: Duration) -> CleanupReport {
+    clean(scope, cleanup, each, Instant::now()).await
+}
+
+async fn clean(scope: &Scope, (label, work): Cleanup, each: Duration, began: Instant) -> CleanupReport {
+    let cap = scope.demand().filter(|_| scope.is_stopping()).map(|demand| demand.cleanup_cap);
+    let left = cap.map_or(each, |cap| each.min(cap.saturating_sub(began.elapsed())));
+    let work = callback::run(work);
+    let end = if left.is_zero() { CleanupEnd::TimedOut } else { bounded(scope, &label, work, left).await };
+    CleanupReport { label, end }
+}
+
+async fn bounded(
+    scope: &Scope,
+    label: &str,
+    work: Guarded<BoxFuture<'static, ()>>,
+    left: Duration,
+) -> CleanupEnd {
+    let mut task = scope.spawn(format!("clean-up {label}"), work);
+    match timeout(left, &mut task).await {
+        Ok(Ok(Ok(()))) => CleanupEnd::Ran,
+        Ok(Ok(Err(_)) | Err(_)) => CleanupEnd::Failed,
+        Err(_elapsed) => {
+            task.dropper().drop_now();
+            CleanupEnd::TimedOut
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! What a running call leaves for its supervisor to find: its progress, its rows, and what is to be cleaned up.
+//!
+//! **Invariants**: what comes when the supervisor has taken its share is given back, never lost in silence.
+
+use futures_core::future::BoxFuture;
+
+use super::Waits;
+use crate::{
+    contract::tool::Output,
+    sync::Mutex,
+    value::receipt::{Permission, ProcessReport, RemoteReport, RuledReport},
+};
+
+/// What a running call leaves for its supervisor to find.
+#[derive(Default)]
+pub(crate) struct Board {
+    posted: Mutex<Posted>,
+    pub(super) waits: Waits,
+}
+
+#[derive(Default)]
+struct Posted {
+    progress: String,
+    /// What was said of the answer that the call will come to: the only copy of it while the call runs (S12.4).
+    said: String,
+    kept: Option<Output>,
+    cleanups: Vec<Cleanup>,
+    cleaning: Cleaning,
+    processes: Vec<ProcessReport>,
+    remote: Option<RemoteReport>,
+    ruled: Vec<RuledReport>,
+    rows: Rows,
+    ends: Ends,
+}
+
+/// By whose stop a call ends that is stopped alone. Exhaustive: by its own, or by the run's, which stands at a safe point
+/// while the call waits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Ends {
+    #[default]
+    Alone,
+    WithTheRun,
+}
+
+/// What a call left to be done at its end, and what that is called.
+pub(crate) type Cleanup = (String, BoxFuture<'static, ()>);
+
+/// Whether clean-ups are still collected. Exhaustive: until the call's end, and not once they run.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Cleaning {
+    #[default]
+    Ahead,
+    Over,
+}
+
+/// Who takes a row. Exhaustive: the supervisor while it is there, the mailbox after it.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Rows {
+    #[default]
+    ForSupervisor,
+    ByMail,
+}
+
+impl Board {
+    pub(crate) fn progress(&self, text: &str, budget: usize) {
+        let mut posted = self.posted.lock();
+        let room = budget.saturating_sub(posted.progress.len());
+        let mut end = text.len().min(room);
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        posted.progress.push_str(&text[..end]);
+    }
+    /// Takes a clean-up, or gives it back when those of the call run already: it is then done at once.
+    pub(crate) fn cleanup(&self, cleanup: Cleanup) -> Option<Cleanup> {
+        let mut posted = self.posted.lock();
+        if posted.cleaning == Cleaning::Over {
+            return Some(cleanup);
+        }
+        posted.cleanups.push(cleanup);
+        None
+    }
+    /// Takes a process's row, or gives it back when the call's supervisor has ended.
+    pub(crate) fn process(&self, process: ProcessReport) -> Option<ProcessReport> {
+        let mut posted = self.posted.lock();
+        if posted.rows == Rows::ByMail {
+            return Some(process);
+        }
+        posted.processes.push(process);
+        None
+    }
+    /// Takes what is known of the peer, or gives it back when the call's supervisor has ended.
+    pub(crate) fn remote(&self, remote: RemoteReport) -> Option<RemoteReport> {
+        let mut posted = self.posted.lock();
+        if posted.rows == Rows::ByMail {
+            return Some(remote);
+        }
+        posted.remote = Some(remote);
+        None
+    }
+    /// Notes what policy decided about a question of the call; what is alike is counted, and so is what is too much.
+    pub(crate) fn rule(&self, ruled: RuledReport) {
+        const MOST: usize = 64;
+        let mut posted = self.posted.lock();
+        let is_full = posted.ruled.len() >= MOST;
+        let alike = |row: &&mut RuledReport| {
+            row.is_like(&ruled) || is_full && (row.permission, row.by) == (ruled.permission, ruled.by)
+        };
+        match posted.ruled.iter_mut().find(alike) {
+            Some(row) => row.times = row.times.saturating_add(1),
+            None => posted.ruled.push(ruled),
+        }
+    }
+    /// What policy has denied so far, by name.
+    pub(crate) fn denied(&self) -> Vec<String> {
+        let posted = self.posted.lock();
+        let denied = posted.ruled.iter().filter(|row| row.permission == Permission::Denied);
+        denied
+            .map(
+                |row| {
+                    if row.what.is_empty() {
+                        row.tool.clone()
+                    } else {
+                        format!("{} ({})", row.tool, row.what)
+                    }
+                },
+            )
+            .collect()
+    }
+    pub(super) fn take_ruled(&self) -> Vec<RuledReport> {
+        std::mem::take(&mut self.posted.lock().ruled)
+    }
+    /// From now on the call's stop is the run's.
+    pub(crate) fn end_with_the_run(&self) {
+        self.posted.lock().ends = Ends::WithTheRun;
+    }
+    pub(crate) fn ends(&self) -> Ends {
+        self.posted.lock().ends
+    }
+    pub(super) fn see_remote(&self) -> Option<RemoteReport> {
+        self.posted.lock().remote.clone()
+    }
+    /// Keeps more of the answer.
+    pub(crate) fn say(&self, text: &str) {
+        self.posted.lock().said.push_str(text);
+    }
+    /// A copy of what was said of it so far.
+    pub(crate) fn said(&self) -> String {
+        self.posted.lock().said.clone()
+    }
+    /// What was said of it: whoever takes it owns it.
+    pub(crate) fn take_said(&self) -> String {
+        std::mem::take(&mut self.posted.lock().said)
+    }
+    /// What is kept from now on instead of the progress, if the body ends without a result.
+    pub(crate) fn keep(&self, output: Output) {
+        self.posted.lock().kept = Some(output);
+    }
+    pub(super) fn take_emitted(&self) -> Output {
+        let mut posted = self.posted.lock();
+        let progress = std::mem::take(&mut posted.progress);
+        posted.kept.take().unwrap_or_else(|| progress.into())
+    }
+    /// What is registered so far; anything further is given back.
+    pub(super) fn take_cleanups(&self) -> Vec<Cleanup> {
+        let mut posted = self.posted.lock();
+        posted.cleaning = Cleaning::Over;
+        std::mem::take(&mut posted.cleanups)
+    }
+    /// The rows so far; any later one is given back.
+    pub(super) fn take_rows(&self) -> (Vec<ProcessReport>, Option<RemoteReport>) {
+        let mut posted = self.posted.lock();
+        posted.rows = Rows::ByMail;
+        (std::mem::take(&mut posted.processes), posted.remote.take())
+    }
+}

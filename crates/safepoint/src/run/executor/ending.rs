@@ -1,0 +1,370 @@
+//! The one place where a call's end is decided: a stop, a failure and a result are kept apart here (S4.5).
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use safepoint_scope::{Failure, Halt, Reason, SafePoints, Scope, TaskEnd};
+use serde_json::Value;
+
+use super::{Ends, effect_of, failed, output};
+use crate::{
+    contract::tool::{EffectClass, Output, ToolResult, Whole},
+    definition::secret::Secrets,
+    value::{
+        event::Extent,
+        history::note,
+        ids::CallId,
+        message::{CallResult, Part, ToolCall, Verdict},
+        receipt::{
+            CallReport, CallStatus, ChildReport, CleanupReport, Effect, ProcessReport, ReasonReport,
+            RemoteReport, RuledReport, StoppedBy,
+        },
+    },
+};
+
+/// What a call came to, before it is recorded.
+#[derive(Debug)]
+pub(crate) struct Ending {
+    pub(crate) status: CallStatus,
+    pub(crate) text: String,
+    parts: Vec<Part>,
+    structured: Option<Box<Value>>,
+    pub(crate) effect: Effect,
+    pub(crate) reason: Option<Reason>,
+    pub(crate) stopped_by: Option<StoppedBy>,
+    pub(crate) started_at: Option<Timestamp>,
+    pub(crate) cleanups: Vec<CleanupReport>,
+    pub(crate) processes: Vec<ProcessReport>,
+    /// What policy decided about what it asked.
+    pub(super) ruled: Vec<RuledReport>,
+    pub(crate) extent: Extent,
+    /// What to do about a failure, if it said so.
+    pub(crate) hint: Option<String>,
+    /// The run that was the call's work, where it was one.
+    pub(crate) child: Option<ChildReport>,
+    /// The peer that did it, where one did.
+    pub(crate) remote: Option<Box<RemoteReport>>,
+    /// The safe points by which the run's stop ended it.
+    pub(crate) fired: Option<SafePoints>,
+    said_none: SaidNone,
+    body: Body,
+}
+
+/// What became of a timed-out call's body. Exhaustive: it is gone, or it goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Body {
+    Gone,
+    GoesOn,
+}
+
+/// Whether a failure said that it left no effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SaidNone {
+    No,
+    Yes,
+}
+
+impl Ending {
+    /// With no secret in its words: what was told in pieces, or by a failure, is whole only here.
+    pub(crate) fn without(mut self, secrets: &Secrets) -> Self {
+        if !secrets.is_empty() {
+            self.text = secrets.clean_text(self.text);
+            self.hint = self.hint.map(|hint| secrets.clean_text(hint));
+        }
+        self
+    }
+
+    fn new(status: CallStatus, text: impl Into<String>) -> Self {
+        Self {
+            status,
+            text: text.into(),
+            parts: Vec::new(),
+            structured: None,
+            effect: Effect::None,
+            reason: None,
+            stopped_by: None,
+            started_at: None,
+            cleanups: Vec::new(),
+            processes: Vec::new(),
+            ruled: Vec::new(),
+            extent: Extent::All,
+            hint: None,
+            child: None,
+            remote: None,
+            fired: None,
+            said_none: SaidNone::No,
+            body: Body::Gone,
+        }
+    }
+
+    /// The body gave something back. A result is a result, stop or no stop; under a stop a failure is no evidence
+    /// and becomes *stopped*; what the tool says of its effect stands.
+    pub(super) fn returned(result: Result<ToolResult, TaskEnd>, stop: Option<Reason>) -> Self {
+        match (result, stop) {
+            (Ok(Ok(output)), _) => Self::new(CallStatus::Completed, "").holding(output),
+            (Ok(Err(Halt::Stop(own))), None) => Self::stopped(Some(own.reason().clone())),
+            (Ok(Err(Halt::Fail(failure))), None) => Self::failed(&failure),
+            (Err(TaskEnd::Panicked(message)), None) => {
+                Self::new(CallStatus::Failed, format!("error: the tool panicked: {message}"))
+            }
+            (Err(TaskEnd::Dropped), None) => {
+                Self::new(CallStatus::Failed, "error: the tool's task was shut down before it ended")
+            }
+            (Ok(Err(Halt::Fail(failure))), Some(reason)) if failure.had_no_effect() => {
+                Self { said_none: SaidNone::Yes, ..Self::stopped(Some(reason)) }
+            }
+            (Ok(Err(Halt::Stop(_) | Halt::Fail(_))) | Err(_), Some(reason)) => Self::stopped(Some(reason)),
+        }
+    }
+
+    /// Takes what the body gave back, or kept, as what the model is told.
+    fn holding(mut self, output: Output) -> Self {
+        self.text = output.text;
+        self.parts = output::bounded(output.parts, &mut self.text);
+        self.structured = output.structured.map(Box::new);
+        self.name_whole(output.whole);
+        self
+    }
+
+    fn name_whole(&mut self, whole: Option<Whole>) {
+        if let Some(Whole { bytes, file }) = whole {
+            self.extent = Extent::Truncated { bytes, file: file.map(|file| file.display().to_string()) };
+        }
+    }
+
+    fn failed(failure: &Failure) -> Self {
+        if failure.is_by_time_limit() {
+            return Self::new(CallStatus::TimedOut, failure.to_string());
+        }
+        let mut ending = Self::new(failed(failure), format!("error: {failure}"));
+        if let Some(hint) = failure.hint() {
+            ending.text.push_str(&format!("\nhint: {hint}"));
+            ending.hint = Some(hint.to_owned());
+        }
+        if failure.had_no_effect() {
+            ending.said_none = SaidNone::Yes;
+        }
+        ending
+    }
+
+    pub(super) fn stopped(reason: Option<Reason>) -> Self {
+        Self { reason, stopped_by: Some(StoppedBy::Run), ..Self::new(CallStatus::Stopped, "") }
+    }
+
+    /// Its supervisor panicked: nobody saw its end.
+    pub(super) fn unwatched() -> Self {
+        let text = "error: the task that watches the call panicked";
+        Self { effect: Effect::Unknown, ..Self::new(CallStatus::Failed, text) }
+    }
+
+    pub(super) fn left_running(reason: Option<Reason>) -> Self {
+        Self { reason, stopped_by: Some(StoppedBy::Run), ..Self::new(CallStatus::LeftRunning, "") }
+    }
+
+    pub(super) fn timed_out(limit: Duration) -> Self {
+        Self::new(CallStatus::TimedOut, format!("its limit of {limit:?} passed"))
+    }
+
+    /// It is over for its caller, and could not be ended.
+    pub(super) fn going_on(mut self) -> Self {
+        self.body = Body::GoesOn;
+        self
+    }
+
+    /// Says whose stop it was: the run's outranks the call's own.
+    pub(super) fn name_stop(&mut self, call: &Scope, (run, ends): (&Scope, Ends)) {
+        if self.stopped_by.is_some() {
+            let by_run = run.is_stopping() || ends == Ends::WithTheRun;
+            self.stopped_by = Some(if by_run { StoppedBy::Run } else { StoppedBy::Call });
+            if self.reason.is_none() {
+                self.reason = call.reason();
+            }
+        }
+    }
+
+    /// Adds its processes, and the last word of its peer; a stop that had to use SIGKILL is told as such.
+    pub(super) fn name_rows(&mut self, (processes, remote): (Vec<ProcessReport>, Option<RemoteReport>)) {
+        self.remote = remote.map(Box::new).or(self.remote.take());
+        let forced = processes.iter().any(|process| process.signals.iter().any(|signal| signal == "SIGKILL"));
+        if self.status == CallStatus::Stopped && forced {
+            self.status = CallStatus::Killed;
+        }
+        self.processes = processes;
+    }
+
+    /// Adds what is known of the peer that did the work: what it has not confirmed is not said to be stopped (S10.3).
+    pub(super) fn name_remote(&mut self, remote: Option<RemoteReport>) {
+        if remote.as_ref().is_some_and(RemoteReport::may_go_on) {
+            match self.status {
+                CallStatus::Stopped | CallStatus::Killed => self.status = CallStatus::LeftRunning,
+                CallStatus::TimedOut => self.body = Body::GoesOn,
+                _ => {}
+            }
+            // The peer's name for it stands in the history too: whoever reads on can ask the peer for it.
+            if let Some(known) = remote.as_ref().filter(|remote| remote.task.is_some()) {
+                let parts = [self.text.as_str(), &known.label()].map(str::to_owned);
+                self.text = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n");
+                self.text.push_str(" may go on");
+            }
+        }
+        self.remote = remote.map(Box::new);
+    }
+
+    pub(crate) fn judge_effect(&mut self, class: EffectClass) {
+        self.effect = effect_of(class, self.status, self.said_none == SaidNone::Yes);
+    }
+
+    /// What the model is told: the result, or what was emitted so far and a note that says what is known.
+    pub(super) fn finish(&mut self, emitted: Output) {
+        if self.note().is_some() {
+            self.name_whole(emitted.whole);
+        }
+        self.finish_text(&emitted.text);
+    }
+
+    /// The same, for work that emits only text.
+    pub(crate) fn finish_text(&mut self, partial: &str) {
+        let Some(note) = self.note() else { return };
+        let mut text = String::new();
+        for part in [partial.trim_end(), self.text.as_str(), note] {
+            if !part.is_empty() && !text.is_empty() {
+                text.push('\n');
+            }
+            text.push_str(part);
+        }
+        self.text = text;
+    }
+
+    /// What is said of a call that has no result of its own.
+    fn note(&self) -> Option<&'static str> {
+        let stopped = matches!(self.status, CallStatus::Stopped | CallStatus::Killed);
+        Some(match (self.status, self.stopped_by, self.effect) {
+            (_, _, Effect::None) if stopped && self.child.is_some() => note::CHILD_STOPPED_HARMLESS,
+            (_, _, Effect::Done) if stopped && self.child.is_some() => note::CHILD_STOPPED,
+            (CallStatus::Stopped | CallStatus::Killed, Some(StoppedBy::Call), _) => note::STOPPED_ALONE,
+            (CallStatus::Stopped | CallStatus::Killed, _, Effect::None) => note::STOPPED_HARMLESS,
+            (CallStatus::Stopped | CallStatus::Killed, _, Effect::Done | Effect::Unknown) => {
+                note::STOPPED_UNKNOWN
+            }
+            (CallStatus::TimedOut, _, _) if self.body == Body::GoesOn => note::TIMED_OUT_STILL_RUNNING,
+            (CallStatus::TimedOut, _, _) => note::TIMED_OUT,
+            (CallStatus::LeftRunning, _, _) => note::STILL_RUNNING,
+            (CallStatus::NotStarted, _, _) => note::NOT_STARTED,
+            (CallStatus::Denied, _, _) if self.text.is_empty() => note::DENIED,
+            (CallStatus::Expired, _, _) => note::EXPIRED,
+            (
+                CallStatus::Completed | CallStatus::Failed | CallStatus::Denied | CallStatus::Unreachable,
+                _,
+                _,
+            ) => return None,
+        })
+    }
+
+    pub(crate) fn is_within(&self, budget: usize) -> bool {
+        self.text.len() <= budget
+    }
+
+    /// Shortens what is too long for the model; the rest is spilled to a file (S4.7).
+    /// The wait for that is bounded, and by the clean-up cap too while the run is being stopped (S2.8).
+    pub(crate) async fn fit(&mut self, budget: usize, bound: Duration, run: &Scope) {
+        if self.text.len() > budget {
+            let cap = run.demand().filter(|_| run.is_stopping()).map(|demand| demand.cleanup_cap);
+            let patience = cap.map_or(bound, |cap| cap.min(bound));
+            self.structured = None;
+            let whole = std::mem::take(&mut self.text);
+            if self.extent == Extent::All {
+                (self.text, self.extent) = output::shorten(whole, budget, patience, run).await;
+            } else {
+                // All of it is where the tool said.
+                self.text = output::narrowed(&whole, budget);
+            }
+        }
+    }
+
+    /// The rows and the result that are recorded.
+    pub(crate) fn into_parts(self, call: &ToolCall, round: u32) -> (CallReport, CallResult, Extent) {
+        let verdict = if self.status == CallStatus::Completed { Verdict::Good } else { Verdict::Bad };
+        let report = CallReport {
+            call_id: call.id.clone(),
+            name: call.name.clone(),
+            round,
+            status: self.status,
+            effect: self.effect,
+            started_at: self.started_at,
+            ended_at: Some(Timestamp::now()),
+            reason: self.reason.as_ref().map(ReasonReport::from),
+            stopped_by: self.stopped_by,
+            processes: self.processes,
+            cleanups: self.cleanups,
+            ruled: self.ruled,
+            child: self.child,
+            remote: self.remote,
+        };
+        let told = CallResult::of_text(call.id.clone(), &call.name, self.text, verdict);
+        let result = CallResult { parts: self.parts, structured: self.structured, ..told };
+        (report, result, self.extent)
+    }
+}
+
+/// The ending of a call whose body never began.
+pub(crate) fn not_begun(
+    status: CallStatus,
+    text: impl Into<String>,
+    stop: Option<(Reason, StoppedBy)>,
+) -> Ending {
+    let mut ending = Ending::new(status, text);
+    if let Some((reason, by)) = stop {
+        ending.reason = Some(reason);
+        ending.stopped_by = Some(by);
+    }
+    ending.finish_text("");
+    ending
+}
+
+/// The ending of a call whose work is a run.
+pub(crate) fn worked(status: CallStatus, text: String, effect: Effect, child: ChildReport) -> Ending {
+    Ending { effect, child: Some(child), ..Ending::new(status, text) }
+}
+
+/// The ending of a call that ran when its process ended, and what a person says of it (S7.3).
+pub(crate) fn lost(said: impl Into<String>, unseen: Option<RemoteReport>) -> Ending {
+    let mut ending = Ending::new(CallStatus::Stopped, said);
+    ending.effect = Effect::Unknown;
+    ending.finish_text("");
+    ending.name_remote(unseen);
+    ending
+}
+
+/// The ending of a call that may have run before, when a stop keeps it from going on.
+pub(crate) fn doubted(stop: (Reason, StoppedBy), unseen: Option<RemoteReport>) -> Ending {
+    Ending { reason: Some(stop.0), stopped_by: Some(stop.1), ..lost("", unseen) }
+}
+
+/// The result of a person who says that the call was done before.
+pub(crate) fn done_before(text: String) -> Ending {
+    Ending { effect: Effect::Done, ..answered(text) }
+}
+
+/// The result of a person who answered instead of the tool.
+pub(crate) fn answered(text: String) -> Ending {
+    Ending::new(CallStatus::Completed, text)
+}
+
+/// A late result in a few words, for the audit.
+pub(super) fn describe(result: &Result<ToolResult, TaskEnd>) -> String {
+    match result {
+        Ok(Ok(output)) => format!("returned {} bytes", output.text.len()),
+        Ok(Err(Halt::Fail(failure))) => format!("failed: {failure}"),
+        Ok(Err(Halt::Stop(_))) => "ended with its stop".into(),
+        Err(TaskEnd::Panicked(message)) => format!("panicked: {message}"),
+        Err(TaskEnd::Dropped) => "was dropped".into(),
+    }
+}
+
+/// Names a late arrival.
+pub(crate) fn late(call_id: &CallId, what: &str) -> String {
+    format!("call {call_id} {what}")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,57 @@
+//! What a status means: for spans, and for what may have happened.
+
+use safepoint_scope::Failure;
+
+use crate::{
+    contract::tool::EffectClass,
+    run::spans,
+    value::receipt::{CallStatus, Effect as Done},
+};
+
+/// A stopped call is neither ok nor an error.
+pub(super) fn status_of(status: CallStatus) -> spans::Status {
+    match status {
+        CallStatus::Completed => spans::Status::Ok,
+        CallStatus::Failed | CallStatus::TimedOut | CallStatus::Unreachable => spans::Status::Error,
+        CallStatus::Denied
+        | CallStatus::Expired
+        | CallStatus::NotStarted
+        | CallStatus::Stopped
+        | CallStatus::Killed
+        | CallStatus::LeftRunning => spans::Status::Unset,
+    }
+}
+
+/// What a call comes to that failed of itself.
+pub(super) fn failed(failure: &Failure) -> CallStatus {
+    match (failure.is_unreachable(), failure.is_denied()) {
+        (true, _) => CallStatus::Unreachable,
+        (false, true) => CallStatus::Denied,
+        (false, false) => CallStatus::Failed,
+    }
+}
+
+/// Whether a call of this class, started and not ended well, may have done something (S3.8).
+pub(super) fn effect_of(class: EffectClass, status: CallStatus, said_none: bool) -> Done {
+    match (class, status) {
+        (EffectClass::ReadOnly, _) => Done::None,
+        (_, CallStatus::NotStarted | CallStatus::Expired) => Done::None,
+        (_, CallStatus::Completed) => Done::Done,
+        (_, CallStatus::Failed | CallStatus::Denied | CallStatus::Unreachable | CallStatus::Stopped)
+            if said_none =>
+        {
+            Done::None
+        }
+        (
+            _,
+            CallStatus::Failed
+            // It ran, and was not allowed all that it wanted.
+            | CallStatus::Denied
+            | CallStatus::TimedOut
+            | CallStatus::Stopped
+            | CallStatus::Killed
+            | CallStatus::LeftRunning
+            | CallStatus::Unreachable,
+        ) => Done::Unknown,
+    }
+}

@@ -1,0 +1,91 @@
+//! What a model is shown of a long output: its head and tail, and where the whole of it is.
+
+use std::{
+    io::{self, Write as _},
+    path::PathBuf,
+    time::Duration,
+};
+
+use safepoint_scope::Scope;
+use tokio::time::timeout;
+
+use crate::value::{
+    event::Extent,
+    message::{MOST_BYTES, Part, Source},
+    spill::private_file,
+};
+
+/// The most images and files of one result.
+const MOST_PARTS: usize = 16;
+
+/// The parts that one result may have; of the others the text says that they are left out.
+pub(super) fn bounded(parts: Vec<Part>, text: &mut String) -> Vec<Part> {
+    let mut bytes = 0;
+    let given = parts.len();
+    let fits = |part: &Part| {
+        bytes += match &part.source {
+            Source::Base64(letters) => letters.len(),
+            Source::Url(url) => url.len(),
+        };
+        bytes <= MOST_BYTES
+    };
+    let taken: Vec<Part> = parts.into_iter().take(MOST_PARTS).take_while(fits).collect();
+    if taken.len() < given {
+        let left_out = given - taken.len();
+        text.push_str(&format!(
+            "\n[{left_out} of {given} images and files left out: there is too much of them]"
+        ));
+    }
+    taken
+}
+
+/// What is shown of an output that its tool had shortened already.
+pub(super) fn narrowed(text: &str, budget: usize) -> String {
+    let (head, tail) = ends(text, budget);
+    format!("{head}\n[… more left out …]\n{tail}")
+}
+
+/// Shortens `whole` to about `budget` bytes; all of it goes to a file that only its owner can read. A disk that takes
+/// longer than `patience` holds up nobody: the file is then not named.
+pub(super) async fn shorten(
+    whole: String,
+    budget: usize,
+    patience: Duration,
+    run: &Scope,
+) -> (String, Extent) {
+    let bytes = whole.len();
+    let (head, tail) = ends(&whole, budget);
+    let (head, tail) = (head.to_owned(), tail.to_owned());
+    let spilled = timeout(patience, run.spawn_blocking("spilling an output", move || spill(&whole))).await;
+    let (file, place) = match spilled {
+        Ok(Ok(Ok(path))) => {
+            let path = path.display().to_string();
+            (Some(path.clone()), format!("the whole output is in {path}"))
+        }
+        Ok(Ok(Err(error))) => (None, format!("the rest could not be kept: {error}")),
+        Ok(Err(_panicked_or_shut_down)) => (None, "the rest could not be kept".to_owned()),
+        Err(_elapsed) => (None, "the disk was too slow to keep the rest".to_owned()),
+    };
+    let left_out = bytes - head.len() - tail.len();
+    let text = format!("{head}\n[… {left_out} of {bytes} bytes left out; {place} …]\n{tail}");
+    (text, Extent::Truncated { bytes, file })
+}
+
+/// Two thirds of the budget from the front, one third from the back, cut between characters.
+fn ends(whole: &str, budget: usize) -> (&str, &str) {
+    let mut front = budget * 2 / 3;
+    while !whole.is_char_boundary(front) {
+        front -= 1;
+    }
+    let mut back = whole.len() - budget / 3;
+    while !whole.is_char_boundary(back) {
+        back += 1;
+    }
+    (&whole[..front], &whole[back..])
+}
+
+fn spill(whole: &str) -> io::Result<PathBuf> {
+    let (mut file, path) = private_file(&std::env::temp_dir())?;
+    file.write_all(whole.as_bytes())?;
+    Ok(path)
+}

@@ -1,0 +1,330 @@
+//! The agent loop as a pure machine: facts in, what is due out. No clock, no tasks, no randomness.
+//!
+//! **Invariants**: state changes only by [`Machine::apply`] of a recorded fact; an act stays due until the fact that
+//! announces it is applied; once a demand fires, nothing is due but to wait for what runs, and to settle.
+
+use std::{collections::HashSet, sync::Arc, time::Duration};
+
+use safepoint_scope::{Demand, Mode, SafePoints};
+
+use crate::{
+    contract::{
+        approval::{ApprovalRequest, OnUnknown, Question},
+        log::Recorded,
+    },
+    definition::{answer::Form, window::Cut},
+    value::{
+        event::{ErrorReport, Fact, TakenSteer, Wholeness},
+        history::{Entry, History},
+        ids::CallId,
+        message::{AssistantMessage, CallResult},
+        receipt::{CallReport, CallStatus, Effect, Ending, ModelReport, WorkKind},
+        usage::Usage,
+    },
+};
+
+mod answer;
+mod bounds;
+mod call;
+mod kin;
+mod round;
+mod rows;
+mod spent;
+mod tally;
+mod view;
+
+pub(crate) use bounds::{Bounds, Steered, over_attempts};
+pub(crate) use call::{Allowed, Call, Questions, Shown, Step};
+pub(crate) use kin::Below;
+pub(crate) use round::Round;
+
+use spent::Spent;
+
+/// A run's state: the fold of its recorded facts.
+#[derive(Debug)]
+pub(crate) struct Machine {
+    history: History,
+    taken: HashSet<CallId>,
+    stage: Stage,
+    rounds: u32,
+    attempt: u32,
+    usage: Usage,
+    usage_before: Usage,
+    below: Below,
+    spent: Spent,
+    effect: Effect,
+    model: Option<ModelReport>,
+    summaries: Vec<ModelReport>,
+    calls: Vec<CallReport>,
+    /// What calls that run have asked, and nobody has answered.
+    live: Vec<ApprovalRequest>,
+    failure: Option<ErrorReport>,
+    form: Option<Arc<Form>>,
+    /// Answers that did not fit, in this attempt.
+    missed: u32,
+}
+
+/// Where a run is. Exhaustive: each phase of S2 is one of them.
+#[derive(Debug)]
+enum Stage {
+    /// A model call is next.
+    Ready,
+    /// Its history is being summarised first, because it does not fit.
+    Summarising,
+    /// The model streams.
+    Streaming,
+    /// The message was cut: what had arrived.
+    Cut(Arc<AssistantMessage>),
+    /// The calls of a message.
+    Calls(Round),
+    /// The model asked for nothing more.
+    Answered(Arc<AssistantMessage>),
+}
+
+/// What is due.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Due {
+    /// Begin a model call, if this gate lets it pass.
+    CallModel { gate: SafePoints },
+    /// Leave the oldest rounds out of what is sent.
+    Shorten(Cut),
+    /// The same, with a summary in their place, if this gate lets its model call pass.
+    Summarise { cut: Cut, gate: SafePoints },
+    /// The history does not fit, and nothing may be left out: fail.
+    Refuse(String),
+    /// End the model call that streams, for a stop or for a steer.
+    CutModel(Wholeness),
+    /// Make what the run was steered with part of its history.
+    TakeSteer,
+    /// Look at these calls: do they fit, may they run?
+    Judge(Vec<usize>),
+    /// Begin these calls, if this gate lets them pass.
+    StartCalls { calls: Vec<usize>, gate: SafePoints },
+    /// Something that runs must end first.
+    Wait,
+    /// Nothing more: fix the outcome.
+    Settle(Ending),
+    /// A limit is reached: ask for a stop with this code and text.
+    Limit { code: safepoint_scope::Code, text: String },
+}
+
+impl Machine {
+    pub(crate) fn new() -> Self {
+        Self {
+            history: History::new(),
+            taken: HashSet::new(),
+            stage: Stage::Ready,
+            rounds: 0,
+            attempt: 0,
+            usage: Usage::default(),
+            usage_before: Usage::default(),
+            below: Below::default(),
+            spent: Spent::default(),
+            effect: Effect::None,
+            model: None,
+            summaries: Vec::new(),
+            calls: Vec::new(),
+            live: Vec::new(),
+            failure: None,
+            form: None,
+            missed: 0,
+        }
+    }
+
+    /// One whose answers must have a form.
+    pub(crate) fn answering(form: Option<Arc<Form>>) -> Self {
+        Self { form, ..Self::new() }
+    }
+
+    /// What is due under `demand`, which the caller has held against the clock.
+    pub(crate) fn due(&self, demand: Option<Demand>, bounds: &Bounds<'_>) -> Due {
+        if self.failure.is_some() {
+            return self.wind_down(Ending::Failed);
+        }
+        match &self.stage {
+            // A final answer is not a safe point: under a stop the run completes, and what it was steered with returns.
+            Stage::Answered(_) if !bounds.steered.asks() || demand.is_some() => Due::Settle(Ending::Done),
+            Stage::Answered(_) if bounds.reached(self).is_some() => Due::Settle(Ending::Done),
+            Stage::Answered(_) => Due::TakeSteer,
+            Stage::Cut(_) => Due::Settle(Ending::Stopped),
+            Stage::Streaming => match (demand, bounds.steered) {
+                (Some(Demand { mode: Mode::Now, .. }), _) => Due::CutModel(Wholeness::Cut),
+                (_, Steered::AtOnce) => Due::CutModel(Wholeness::Steered),
+                (_, Steered::No | Steered::Noticed | Steered::Waiting) => Due::Wait,
+            },
+            Stage::Ready => self.due_ready(demand, bounds),
+            // Nothing has changed since the boundary before it, so the run still stands there (S12.2).
+            Stage::Summarising if demand.is_some_and(|demand| demand.fires_at(self.ready_gate())) => {
+                Due::CutModel(Wholeness::Cut)
+            }
+            Stage::Summarising => Due::Wait,
+            Stage::Calls(round) => {
+                let gate = round.gate();
+                if round.is_closing() || demand.is_some_and(|demand| demand.fires_at(gate)) {
+                    return self.wind_down(Ending::Stopped);
+                }
+                match round.due(bounds.limits.parallel_calls, gate) {
+                    // Suspended is a safe point for every set (S8.3).
+                    Due::Settle(Ending::Suspended) if demand.is_some() => Due::Settle(Ending::Stopped),
+                    due => due,
+                }
+            }
+        }
+    }
+
+    fn due_ready(&self, demand: Option<Demand>, bounds: &Bounds<'_>) -> Due {
+        let gate = self.ready_gate();
+        if demand.is_some_and(|demand| demand.fires_at(gate)) {
+            return Due::Settle(Ending::Stopped);
+        }
+        match (bounds.reached(self), bounds.steered) {
+            (Some(limit), _) => limit,
+            (None, Steered::No) => bounds.fitted(self, gate),
+            (None, Steered::Noticed | Steered::Waiting | Steered::AtOnce) => Due::TakeSteer,
+        }
+    }
+
+    /// Before the first model call nothing has happened yet, so the state is whole for every set of points.
+    fn ready_gate(&self) -> SafePoints {
+        match self.model {
+            None => SafePoints::ANY,
+            Some(_) => SafePoints::AFTER_STARTED_CALLS | SafePoints::AFTER_ALL_CALLS,
+        }
+    }
+
+    fn wind_down(&self, ending: Ending) -> Due {
+        match &self.stage {
+            Stage::Calls(round) if round.is_running() => Due::Wait,
+            Stage::Streaming | Stage::Summarising => Due::CutModel(Wholeness::Cut),
+            _ => Due::Settle(ending),
+        }
+    }
+
+    /// Folds one recorded fact into the state.
+    pub(crate) fn apply(&mut self, recorded: &Recorded) {
+        match &**recorded.fact() {
+            Fact::AttemptOpened { attempt, history, on_unknown, limits, .. } => {
+                self.add_up(limits.as_ref());
+                self.open(*attempt, history.as_ref(), *on_unknown);
+            }
+            Fact::TimeTaken { ms } => self.spent.take(Duration::from_millis(*ms)),
+            Fact::Settled { receipt, .. } => self.spent.settle(receipt),
+            Fact::ModelStarted { round } => {
+                self.rounds = *round;
+                self.stage = Stage::Streaming;
+            }
+            Fact::HistoryShortened(shortened) => self.history.shorten(shortened),
+            Fact::SummaryStarted { .. } => self.stage = Stage::Summarising,
+            Fact::SummaryEnded { whole, report, shortened } => {
+                self.usage.add(&report.usage);
+                self.summaries.push(report.clone());
+                self.stage = Stage::Ready;
+                match (shortened, whole) {
+                    (Some(shortened), _) => self.history.shorten(shortened),
+                    (None, Wholeness::Failed(error)) => self.fail(error.clone()),
+                    (None, Wholeness::Whole | Wholeness::Cut | Wholeness::Steered) => {}
+                }
+            }
+            Fact::ModelEnded { message, whole, report } => self.model_ended(message, whole, report),
+            Fact::SteerTaken { steers, .. } => self.take_up(steers),
+            Fact::CallStarted { call_id, effect, work, args, .. } => self.change(call_id, |call| {
+                call.effect = Some(*effect);
+                call.given = Some(args.clone());
+                call.step = Step::Running;
+                if *work != WorkKind::Body {
+                    call.run = Some(args.clone());
+                }
+            }),
+            Fact::CallNamed { call_id, task } => self.change(call_id, |call| call.named = Some(task.clone())),
+            Fact::CallEnded { report, result, .. } => self.call_ended(report, result),
+            Fact::ChildSuspended { call_id, child, approvals } => {
+                let step = Step::Suspended { child: child.clone(), approvals: approvals.clone() };
+                self.used_below(child);
+                self.change(call_id, |call| call.step = step);
+            }
+            Fact::ApprovalAsked(request) if request.question == Question::MidCall => {
+                self.live.push(request.clone());
+            }
+            Fact::ApprovalAsked(request) => {
+                self.change(&request.call_id, |call| call.step = Step::Asked(request.clone()));
+            }
+            Fact::ApprovalClosed { id, .. } if self.live.iter().any(|request| request.id == *id) => {
+                self.live.retain(|request| request.id != *id);
+            }
+            Fact::ApprovalClosed { id, call_id, answer } => {
+                self.change(call_id, |call| call.answered(id, answer));
+            }
+            Fact::HistoryRepaired { .. }
+            | Fact::StopAsked(_)
+            | Fact::StopEscalated
+            | Fact::StopObserved { .. } => {}
+        }
+    }
+
+    fn take_up(&mut self, steers: &[TakenSteer]) {
+        steers.iter().for_each(|steer| self.history.push(Entry::User(steer.message.clone())));
+        self.stage = Stage::Ready;
+    }
+
+    /// A start takes its history; a resume takes up what the last attempt left (S5.3).
+    fn open(&mut self, attempt: u32, history: Option<&History>, on_unknown: OnUnknown) {
+        self.attempt = attempt;
+        if let Some(history) = history {
+            self.history = history.clone();
+            self.taken = history.call_ids();
+        }
+        self.calls.clear();
+        self.model = None;
+        self.summaries.clear();
+        self.failure = None;
+        self.missed = 0;
+        match &mut self.stage {
+            Stage::Cut(_) | Stage::Streaming | Stage::Summarising => self.stage = Stage::Ready,
+            Stage::Calls(round) => round.reopen(on_unknown),
+            Stage::Ready | Stage::Answered(_) => {}
+        }
+        self.close_round();
+    }
+
+    fn call_ended(&mut self, report: &CallReport, result: &CallResult) {
+        self.effect = self.effect.and(report.effect);
+        report.child.iter().for_each(|child| self.used_below(child));
+        self.change(&report.call_id, |call| {
+            if report.status == CallStatus::NotStarted {
+                // It was announced and then not let pass: nothing of the round has begun with it.
+                call.effect = None;
+                call.run = None;
+            }
+            call.step = Step::Ended { report: Box::new(report.clone()), result: result.clone() };
+        });
+        self.close_round();
+    }
+
+    fn close_round(&mut self) {
+        if let Stage::Calls(round) = &self.stage
+            && round.is_complete()
+        {
+            self.calls.extend(round.reports().cloned());
+            let (message, results) = round.closed();
+            self.stage = self.after_calls(&message, &results);
+            self.history.push(Entry::Assistant(message));
+            self.history.push(Entry::Results { results });
+        }
+    }
+
+    /// Makes the run fail as soon as nothing of it runs.
+    pub(crate) fn fail(&mut self, error: ErrorReport) {
+        self.failure.get_or_insert(error);
+    }
+
+    fn change(&mut self, id: &CallId, change: impl FnOnce(&mut Call)) {
+        if let Stage::Calls(round) = &mut self.stage
+            && let Some(place) = round.place(id)
+        {
+            round.change(place, change);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

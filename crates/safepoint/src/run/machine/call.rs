@@ -1,0 +1,269 @@
+//! One call of a round, and how far it is.
+
+use serde_json::Value;
+
+use crate::{
+    contract::{
+        approval::{ApprovalRequest, Decision, OnUnknown},
+        tool::EffectClass,
+    },
+    value::{
+        event::Answered,
+        history::note,
+        ids::ApprovalId,
+        message::{CallResult, ToolCall, Verdict},
+        receipt::{CallReport, CallStatus, ChildReport, Effect, ReasonReport, StoppedBy},
+    },
+};
+
+/// One call and how far it is.
+#[derive(Clone, Debug)]
+pub(crate) struct Call {
+    pub(crate) call: ToolCall,
+    pub(crate) step: Step,
+    /// Known once it has begun.
+    pub(crate) effect: Option<EffectClass>,
+    /// Whether it may run beside others; known once it was looked at.
+    pub(super) overlaps: bool,
+    /// What the run that is its work was given, once that has begun: a resume of it needs no other approval.
+    pub(super) run: Option<Value>,
+    /// What it was last given.
+    pub(super) given: Option<Value>,
+    /// What the peer that does its work calls it: beginning it again is asking for that, and repeats nothing.
+    pub(crate) named: Option<String>,
+    /// A person's yes, which stands whatever becomes of the process (S7.2).
+    allowed: Option<Allowed>,
+    doubt: Doubt,
+}
+
+/// Whether a call that stands open may have done something already. Exhaustive: it may, or it did not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Doubt {
+    None,
+    /// An earlier attempt began it, and its end is not known.
+    MayHaveRun,
+}
+
+/// How far a call is. Exhaustive: the round must place each.
+#[derive(Clone, Debug)]
+pub(crate) enum Step {
+    /// Nobody has looked at it.
+    Wanted,
+    /// A person was asked.
+    Asked(ApprovalRequest),
+    /// A person said yes.
+    Approved(Allowed),
+    /// Its run is to be taken up again where it is: the call was allowed before.
+    Again { args: Value, questions: Questions },
+    /// It may begin, with these arguments.
+    Cleared { args: Value, questions: Questions },
+    /// It runs.
+    Running,
+    /// The run that is its work waits for a person, and nothing of it is alive.
+    Suspended { child: ChildReport, approvals: Vec<ApprovalRequest> },
+    /// It ran when its process ended, and may not run twice: what it did is unknown.
+    Lost,
+    /// It is over.
+    Ended { report: Box<CallReport>, result: CallResult },
+}
+
+/// What a person said yes to.
+#[derive(Clone, Debug)]
+pub(crate) struct Allowed {
+    pub(crate) args: Value,
+    pub(crate) shown: Shown,
+    /// What they were asked about.
+    pub(crate) asked: Value,
+    /// The tool as it was declared then; empty where an older release asked.
+    pub(crate) definition: String,
+}
+
+/// What a person who said yes was shown. Exhaustive: exactly these arguments, or others, which they changed into these:
+/// then the rules have yet to speak.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shown {
+    Exactly,
+    Others,
+}
+
+/// What a child run that is taken up again does with its open questions. Exhaustive: a suspension keeps them, a stop
+/// took them back, and they are asked again under new ids (S8.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Questions {
+    Keep,
+    AskAgain,
+}
+
+impl Allowed {
+    fn by(request: &ApprovalRequest, args: Value, shown: Shown) -> Self {
+        Self { args, shown, asked: request.args.clone(), definition: request.definition.clone() }
+    }
+}
+
+impl Call {
+    pub(super) fn new(call: ToolCall) -> Self {
+        Self {
+            call,
+            step: Step::Wanted,
+            effect: None,
+            overlaps: false,
+            run: None,
+            given: None,
+            named: None,
+            allowed: None,
+            doubt: Doubt::None,
+        }
+    }
+
+    pub(super) fn answered(&mut self, id: &ApprovalId, answer: &Answered) {
+        if let Step::Suspended { approvals, .. } = &mut self.step {
+            approvals.retain(|request| request.id != *id);
+            if approvals.is_empty() {
+                self.step = self.again(Questions::AskAgain);
+            }
+            return;
+        }
+        match answer {
+            Answered::Decided(Decision::Approve | Decision::ApproveAlways { .. }) => {
+                // Exactly what was asked, which need not be what the model wanted.
+                if let Step::Asked(request) = &self.step {
+                    self.allowed = Some(Allowed::by(request, request.args.clone(), Shown::Exactly));
+                }
+                self.step = self.wanted();
+            }
+            Answered::Decided(Decision::ApproveWith { args }) => {
+                if let Step::Asked(request) = &self.step {
+                    self.allowed = Some(Allowed::by(request, args.clone(), Shown::Others));
+                }
+                self.step = self.wanted();
+            }
+            // Where the call itself ends, that follows as a fact of its own.
+            Answered::Withdrawn => {
+                self.step = if self.is_lost() { Step::Lost } else { self.wanted() };
+            }
+            Answered::Decided(Decision::Deny { .. } | Decision::Respond { .. }) | Answered::Expired => {}
+        }
+    }
+
+    /// Takes it up again: what never began is wanted, a child run goes on inside, what may run twice runs again, the
+    /// rest stays told, or is put to a person (S5.3, S7.3).
+    pub(super) fn reopen(&mut self, on_unknown: OnUnknown) {
+        if matches!(self.step, Step::Ended { .. }) {
+            // It was stopped, at its peer too: there is nothing to take up again.
+            self.named = None;
+        }
+        let (child, twice) = (self.run.is_some(), self.may_run_twice());
+        match &mut self.step {
+            Step::Ended { report, .. } if report.stopped_by == Some(StoppedBy::Run) => {
+                if report.status == CallStatus::NotStarted {
+                    self.step = self.wanted();
+                } else if child {
+                    let is_kept = report.reason.as_ref().is_some_and(ReasonReport::is_of_a_failure);
+                    self.step = self.again(if is_kept { Questions::Keep } else { Questions::AskAgain });
+                } else if twice {
+                    self.begin_to_doubt();
+                    self.step = self.wanted();
+                } else if on_unknown == OnUnknown::Ask && report.effect == Effect::Unknown {
+                    self.begin_to_doubt();
+                    self.step = Step::Lost;
+                } else {
+                    report.stopped_by = None;
+                }
+            }
+            Step::Suspended { .. } | Step::Running if child => self.step = self.again(Questions::Keep),
+            Step::Cleared { args, questions } if child => {
+                self.step = Step::Again { args: args.clone(), questions: *questions };
+            }
+            Step::Running => {
+                self.begin_to_doubt();
+                self.step = if twice { self.wanted() } else { Step::Lost };
+            }
+            Step::Suspended { .. } | Step::Wanted | Step::Cleared { .. } => self.step = self.wanted(),
+            // A question that a suspension left open stays open, and a yes stays a yes.
+            Step::Ended { .. } | Step::Asked(_) | Step::Lost | Step::Approved(_) | Step::Again { .. } => {}
+        }
+    }
+
+    /// To be looked at: a yes that was given once is not asked for again.
+    fn wanted(&self) -> Step {
+        match self.allowed.clone() {
+            Some(allowed) => Step::Approved(allowed),
+            None => Step::Wanted,
+        }
+    }
+
+    fn begin_to_doubt(&mut self) {
+        self.doubt = match self.effect {
+            None | Some(EffectClass::ReadOnly) => Doubt::None,
+            Some(EffectClass::Idempotent | EffectClass::Keyed | EffectClass::Unsafe) => Doubt::MayHaveRun,
+        };
+    }
+
+    /// Whether an earlier attempt may have done what it is for: whatever ends it now, nobody may say that nothing was
+    /// done.
+    pub(crate) fn is_in_doubt(&self) -> bool {
+        self.doubt == Doubt::MayHaveRun
+    }
+
+    /// Whether nobody but a person may begin it again.
+    fn is_lost(&self) -> bool {
+        self.is_in_doubt() && !self.may_run_twice()
+    }
+
+    /// What it was given when it began.
+    pub(crate) fn given(&self) -> Option<&Value> {
+        self.given.as_ref()
+    }
+
+    /// Its run is to go on.
+    pub(super) fn again(&self, questions: Questions) -> Step {
+        match &self.run {
+            Some(args) => Step::Again { args: args.clone(), questions },
+            None => Step::Wanted,
+        }
+    }
+
+    /// Whether a run that is its work goes on when the run that asked for it is taken up again.
+    pub(super) fn has_run_to_go_on(&self) -> bool {
+        let goes_on = match &self.step {
+            Step::Ended { report, .. } => report.stopped_by == Some(StoppedBy::Run),
+            Step::Running | Step::Again { .. } | Step::Cleared { .. } | Step::Suspended { .. } => true,
+            Step::Wanted | Step::Asked(_) | Step::Approved { .. } | Step::Lost => false,
+        };
+        goes_on && self.has_run()
+    }
+
+    /// Whether a run that is its work was begun before.
+    pub(crate) fn has_run(&self) -> bool {
+        self.run.is_some()
+    }
+
+    fn may_run_twice(&self) -> bool {
+        match self.effect {
+            None | Some(EffectClass::ReadOnly | EffectClass::Idempotent | EffectClass::Keyed) => true,
+            Some(EffectClass::Unsafe) => self.named.is_some(),
+        }
+    }
+
+    /// What the model would be told if a new turn closed it now.
+    pub(super) fn result(&self) -> CallResult {
+        match &self.step {
+            Step::Ended { result, .. } => result.clone(),
+            Step::Running | Step::Lost | Step::Suspended { .. } | Step::Again { .. } => {
+                self.note(note::STOPPED_UNKNOWN)
+            }
+            Step::Cleared { .. } if self.run.is_some() => self.note(note::STOPPED_UNKNOWN),
+            _ if self.is_in_doubt() => self.note(note::STOPPED_UNKNOWN),
+            Step::Wanted | Step::Asked(_) | Step::Approved(_) | Step::Cleared { .. } => {
+                self.note(note::NOT_STARTED)
+            }
+        }
+    }
+
+    fn note(&self, text: &str) -> CallResult {
+        CallResult::of_text(self.call.id.clone(), &self.call.name, text, Verdict::Bad)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,97 @@
+//! What a run's machine knows of its child runs: what they used, which wait, and where this run stands for a stop above.
+
+use std::collections::HashSet;
+
+use safepoint_scope::{Demand, Mode, SafePoints};
+
+use super::{Call, Machine, Questions, Round, Stage, Step};
+use crate::value::{
+    ids::{ApprovalId, CallId},
+    receipt::ChildReport,
+    usage::Usage,
+};
+
+/// What the child runs of an attempt used and cost, as far as they have ended.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Below {
+    pub(crate) usage: Usage,
+    pub(crate) cost: f64,
+}
+
+impl Machine {
+    pub(super) fn used_below(&mut self, child: &ChildReport) {
+        if let Some(receipt) = &child.receipt {
+            self.below.usage.add(&receipt.usage_total);
+            self.below.cost += child.cost;
+        }
+    }
+
+    /// The run that is this call's work has its answer and is to go on; the answer is recorded by that run.
+    pub(crate) fn wake(&mut self, id: &CallId) {
+        self.change(id, |call| call.step = call.again(Questions::Keep));
+    }
+
+    /// The child runs that wait for decisions.
+    pub(crate) fn suspended(&self) -> impl Iterator<Item = &ChildReport> {
+        let round = match &self.stage {
+            Stage::Calls(round) => Some(round),
+            Stage::Ready | Stage::Summarising | Stage::Streaming | Stage::Cut(_) | Stage::Answered(_) => None,
+        };
+        round.into_iter().flat_map(Round::open).filter_map(|call| match &call.step {
+            Step::Suspended { child, .. } => Some(child),
+            _ => None,
+        })
+    }
+
+    /// The call whose suspended run waits for this answer.
+    pub(crate) fn suspended_on(&self, id: &ApprovalId) -> Option<CallId> {
+        let waits = |call: &&Call| matches!(&call.step, Step::Suspended { approvals, .. } if approvals.iter().any(|of| of.id == *id));
+        match &self.stage {
+            Stage::Calls(round) => round.open().find(waits).map(|call| call.call.id.clone()),
+            Stage::Ready | Stage::Summarising | Stage::Streaming | Stage::Cut(_) | Stage::Answered(_) => None,
+        }
+    }
+
+    /// Has the child runs that are to go on ask their open questions again.
+    pub(crate) fn ask_again(&mut self) {
+        for call in self.open_calls() {
+            self.change(&call.call.id, |call| {
+                if let Step::Again { questions, .. } = &mut call.step {
+                    *questions = Questions::AskAgain;
+                }
+            });
+        }
+    }
+
+    /// Whether nothing would happen any more without a person, if so many of the running calls wait for one inside.
+    pub(crate) fn is_resting(&self, parked: usize) -> bool {
+        matches!(&self.stage, Stage::Calls(round) if round.is_resting(parked))
+    }
+
+    /// Whether the run could only go on by a person's decision, where `inside` of its calls are runs that wait for one.
+    pub(crate) fn waits_for_a_person(&self, inside: usize, parallel: usize) -> bool {
+        let Stage::Calls(round) = &self.stage else { return false };
+        let asking: HashSet<&CallId> = self.live.iter().map(|request| &request.call_id).collect();
+        round.waits_for_a_person(inside + asking.len(), parallel)
+    }
+
+    /// Whether nothing more begins: a stop has taken effect where the run stands, or the run fails.
+    pub(crate) fn is_winding_down(&self, demand: Option<Demand>) -> bool {
+        let closes = matches!(&self.stage, Stage::Calls(round) if round.is_closing());
+        let fires = |demand: Demand| match self.boundary() {
+            Some(gate) => demand.fires_at(gate),
+            None => demand.mode == Mode::Now,
+        };
+        self.failure().is_some() || closes || demand.is_some_and(fires)
+    }
+
+    /// The boundary at which the run stands: what a demand had to name to end it here, other than `Now`.
+    pub(crate) fn boundary(&self) -> Option<SafePoints> {
+        match &self.stage {
+            Stage::Ready | Stage::Summarising => Some(self.ready_gate()),
+            Stage::Calls(round) if round.only_questions() => Some(SafePoints::ANY),
+            Stage::Calls(round) => Some(round.gate()),
+            Stage::Streaming | Stage::Cut(_) | Stage::Answered(_) => None,
+        }
+    }
+}

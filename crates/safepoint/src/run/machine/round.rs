@@ -1,0 +1,209 @@
+//! The calls of one message: which may begin now, which are over, and what they leave to a resume.
+//!
+//! **Invariants**: a call changes only through [`Round::change`], which keeps the tally and the index true.
+
+use std::{collections::HashMap, sync::Arc};
+
+use safepoint_scope::SafePoints;
+
+use super::{Call, Due, Step, tally::Tally};
+use crate::{
+    contract::approval::OnUnknown,
+    value::{
+        history::{OpenCall, Tail, note},
+        ids::CallId,
+        message::{AssistantMessage, CallResult, ToolCall},
+        receipt::{CallReport, Ending},
+    },
+};
+
+/// The calls of one message, in its order.
+#[derive(Debug)]
+pub(crate) struct Round {
+    message: Arc<AssistantMessage>,
+    calls: Vec<Call>,
+    index: HashMap<CallId, usize>,
+    tally: Tally,
+    /// Calls that the model asked for beyond those that one message may have.
+    left_out: u64,
+}
+
+impl Round {
+    pub(super) fn new(message: Arc<AssistantMessage>, left_out: u64) -> Self {
+        let calls: Vec<Call> = message.calls().map(|call| Call::new(call.clone())).collect();
+        let index = calls.iter().enumerate().map(|(place, call)| (call.call.id.clone(), place)).collect();
+        let mut tally = Tally::default();
+        calls.iter().for_each(|call| tally.add(call));
+        Self { message, calls, index, tally, left_out }
+    }
+
+    pub(super) fn message(&self) -> &Arc<AssistantMessage> {
+        &self.message
+    }
+
+    pub(super) fn call(&self, index: usize) -> Option<&Call> {
+        self.calls.get(index)
+    }
+
+    pub(super) fn place(&self, id: &CallId) -> Option<usize> {
+        self.index.get(id).copied()
+    }
+
+    /// The one way in which a call changes.
+    pub(super) fn change(&mut self, index: usize, change: impl FnOnce(&mut Call)) {
+        if let Some(call) = self.calls.get_mut(index) {
+            self.tally.remove(call);
+            change(call);
+            self.tally.add(call);
+        }
+    }
+
+    pub(super) fn open(&self) -> impl Iterator<Item = &Call> {
+        self.calls.iter().filter(|call| !matches!(call.step, Step::Ended { .. }))
+    }
+
+    pub(super) fn runs_to_go_on(&self) -> impl Iterator<Item = &Call> {
+        self.calls.iter().filter(|call| call.has_run_to_go_on())
+    }
+
+    pub(super) fn running_call(&self, id: &CallId) -> Option<&ToolCall> {
+        let found = self.place(id).and_then(|place| self.call(place))?;
+        matches!(found.step, Step::Running).then_some(&found.call)
+    }
+
+    pub(super) fn is_running(&self) -> bool {
+        self.tally.running > 0
+    }
+
+    /// Whether a stop has ended a part of it: nothing more begins, what runs goes to its end (S9.3).
+    pub(super) fn is_closing(&self) -> bool {
+        self.tally.stopped > 0
+    }
+
+    /// Whether nothing would happen any more without a person, if so many of the running calls wait for one inside.
+    pub(super) fn is_resting(&self, parked: usize) -> bool {
+        parked > 0 && self.tally.running == parked && self.tally.unjudged == 0
+    }
+
+    /// Whether the round could only go on by a person's decision, if so many of the running calls wait for one.
+    pub(super) fn waits_for_a_person(&self, waiting: usize, parallel: usize) -> bool {
+        self.tally.questions + waiting > 0
+            && self.tally.running == waiting
+            && self.tally.unjudged == 0
+            && self.startable(parallel.max(1)).is_empty()
+    }
+
+    /// Whether every open call waits for a person.
+    pub(super) fn only_questions(&self) -> bool {
+        self.tally.questions > 0 && self.tally.questions + self.tally.over == self.calls.len()
+    }
+
+    /// Whether every call has an end that stands. One that the run's stop ended may be taken up again, so the round
+    /// stays open until it is resumed or a new turn closes it (S5.3).
+    pub(super) fn is_complete(&self) -> bool {
+        self.tally.over == self.calls.len() && self.tally.stopped == 0
+    }
+
+    pub(super) fn report_mut(&mut self, id: &CallId) -> Option<&mut CallReport> {
+        let call = self.place(id).and_then(|place| self.calls.get_mut(place))?;
+        match &mut call.step {
+            Step::Ended { report, .. } => Some(&mut **report),
+            _ => None,
+        }
+    }
+
+    /// The rows of the calls that are over, in the order of the calls.
+    pub(super) fn reports(&self) -> impl Iterator<Item = &CallReport> {
+        self.calls.iter().filter_map(|call| match &call.step {
+            Step::Ended { report, .. } => Some(&**report),
+            _ => None,
+        })
+    }
+
+    /// The boundary before the next call: until one has started it is also the one after the model (S1.3, S2.4).
+    pub(super) fn gate(&self) -> SafePoints {
+        if self.tally.begun > 0 {
+            SafePoints::AFTER_STARTED_CALLS
+        } else {
+            SafePoints::AFTER_MODEL | SafePoints::AFTER_STARTED_CALLS
+        }
+    }
+
+    pub(super) fn due(&self, parallel: usize, gate: SafePoints) -> Due {
+        if self.tally.unjudged > 0 {
+            return Due::Judge(self.unjudged());
+        }
+        let calls = self.startable(parallel.max(1));
+        if !calls.is_empty() {
+            return Due::StartCalls { calls, gate };
+        }
+        if self.only_questions() { Due::Settle(Ending::Suspended) } else { Due::Wait }
+    }
+
+    fn unjudged(&self) -> Vec<usize> {
+        let of =
+            |step: &Step| matches!(step, Step::Wanted | Step::Approved(_) | Step::Again { .. } | Step::Lost);
+        self.calls.iter().enumerate().filter(|(_, call)| of(&call.step)).map(|(index, _)| index).collect()
+    }
+
+    /// In the order of the calls: those that overlap go together up to the limit, any other goes alone. A call that
+    /// waits for a person holds up nobody.
+    fn startable(&self, parallel: usize) -> Vec<usize> {
+        let mut running = self.tally.running;
+        if self.tally.cleared == 0 || running >= parallel {
+            return Vec::new();
+        }
+        let mut alone = self.calls.iter().any(|call| matches!(call.step, Step::Running) && !call.overlaps);
+        let mut calls = Vec::new();
+        for (index, call) in self.calls.iter().enumerate() {
+            if !matches!(call.step, Step::Cleared { .. }) {
+                continue;
+            }
+            let fits = if call.overlaps { !alone && running < parallel } else { running == 0 };
+            if !fits {
+                break;
+            }
+            running += 1;
+            alone |= !call.overlaps;
+            calls.push(index);
+        }
+        calls
+    }
+
+    pub(super) fn closed(&self) -> (Arc<AssistantMessage>, Vec<CallResult>) {
+        let results = self
+            .calls
+            .iter()
+            .filter_map(|call| match &call.step {
+                Step::Ended { result, .. } => Some(result.clone()),
+                _ => None,
+            })
+            .collect();
+        (Arc::clone(&self.message), self.told(results))
+    }
+
+    /// What a new turn would close this round with.
+    pub(super) fn tail(&self) -> Tail {
+        let results = self.told(self.calls.iter().map(Call::result).collect());
+        let calls = results.into_iter().map(|result| OpenCall { result }).collect();
+        Tail::Open { message: Arc::clone(&self.message), calls }
+    }
+
+    /// The model is told, behind the last result, of the calls that are no part of its message.
+    fn told(&self, mut results: Vec<CallResult>) -> Vec<CallResult> {
+        if let (more @ 1.., Some(last)) = (self.left_out, results.last_mut()) {
+            last.text.push_str(&note::calls_left_out(more));
+        }
+        results
+    }
+
+    /// Takes a round up again (S5.3, S7.3).
+    pub(super) fn reopen(&mut self, on_unknown: OnUnknown) {
+        for index in 0..self.calls.len() {
+            self.change(index, |call| call.reopen(on_unknown));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,52 @@
+//! What is known of a call beside its facts: rows that come when it is over, and that the rules let it begin.
+
+use super::{Machine, Questions, Stage, Step};
+use crate::value::{
+    ids::CallId,
+    receipt::{CleanupReport, ProcessReport, RemoteReport},
+};
+
+impl Machine {
+    /// Rows that came after a call's end was recorded: for the receipt, they change nothing else.
+    pub(crate) fn add_rows(
+        &mut self,
+        id: &CallId,
+        cleanups: Vec<CleanupReport>,
+        processes: Vec<ProcessReport>,
+    ) {
+        let open = match &mut self.stage {
+            Stage::Calls(round) => round.report_mut(id),
+            Stage::Ready | Stage::Summarising | Stage::Streaming | Stage::Cut(_) | Stage::Answered(_) => None,
+        };
+        if let Some(report) = open.or_else(|| self.calls.iter_mut().find(|report| report.call_id == *id)) {
+            report.cleanups.extend(cleanups);
+            report.processes.extend(processes);
+        }
+    }
+
+    /// The same of what is known of its peer.
+    pub(crate) fn name_remote(&mut self, id: &CallId, remote: RemoteReport) {
+        let open = match &mut self.stage {
+            Stage::Calls(round) => round.report_mut(id),
+            Stage::Ready | Stage::Summarising | Stage::Streaming | Stage::Cut(_) | Stage::Answered(_) => None,
+        };
+        if let Some(report) = open.or_else(|| self.calls.iter_mut().find(|report| report.call_id == *id)) {
+            report.remote = Some(Box::new(remote));
+        }
+    }
+
+    /// The rules have spoken: this call may begin. Derived from recorded facts and the agent's definition, so it is
+    /// not a fact itself.
+    pub(crate) fn clear(&mut self, index: usize, args: serde_json::Value, overlaps: bool) {
+        if let Stage::Calls(round) = &mut self.stage {
+            round.change(index, |call| {
+                let questions = match call.step {
+                    Step::Again { questions, .. } => questions,
+                    _ => Questions::Keep,
+                };
+                call.step = Step::Cleared { args, questions };
+                call.overlaps = overlaps;
+            });
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! What a run has used, over all its attempts: a limit is the run's (S12.6).
+//!
+//! **Invariants**: everything here follows from recorded facts; what an attempt used that ended with its process is
+//! counted as well, and told by the receipt of the next attempt that ends.
+
+use std::time::Duration;
+
+use super::{Below, Machine, Stage};
+use crate::value::{
+    event::{RunLimits, Wholeness},
+    receipt::{ModelReport, Receipt},
+    usage::{Beyond, Price, Usage, UsageSource},
+};
+
+/// What earlier attempts used, and what is known of this one's time and price.
+#[derive(Debug, Default)]
+pub(super) struct Spent {
+    /// Model calls that were announced, and of which nothing left this machine.
+    unsent: u32,
+    /// Tokens of earlier attempts and of their child runs.
+    tokens: u64,
+    /// What they cost.
+    cost: f64,
+    /// How long earlier attempts worked.
+    time: Duration,
+    /// The same of the newest attempt, as far as it is recorded.
+    taken: Duration,
+    /// The price of the newest attempt.
+    price: Option<Price>,
+    settled: Settled,
+    untold: Below,
+}
+
+/// Whether the newest attempt has a recorded end. Exhaustive: it has, or its process ended first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Settled {
+    #[default]
+    No,
+    Yes,
+}
+
+impl Spent {
+    /// A model call ended. One that was cut, or failed, before anything left this machine used up nothing.
+    pub(super) fn model_ended(&mut self, whole: &Wholeness, report: &ModelReport) {
+        if *whole != Wholeness::Whole && !report.was_sent() {
+            self.unsent += 1;
+        }
+    }
+
+    pub(super) fn take(&mut self, time: Duration) {
+        self.taken = time;
+    }
+
+    /// The attempt has its end, and the receipt tells all that was used until then.
+    pub(super) fn settle(&mut self, receipt: &Receipt) {
+        self.taken = Duration::from_millis(receipt.worked_ms);
+        self.settled = Settled::Yes;
+        self.untold = Below::default();
+    }
+
+    fn add(&mut self, usage: &Usage, cost: f64) {
+        self.tokens = self.tokens.saturating_add(usage.total());
+        self.cost += cost;
+    }
+
+    fn leave_untold(&mut self, usage: &Usage, cost: f64) {
+        self.untold.usage.add(usage);
+        self.untold.cost += cost;
+    }
+
+    fn cost_of(&self, usage: &Usage) -> f64 {
+        self.price.map_or(0.0, |price| price.of(usage))
+    }
+}
+
+impl Machine {
+    /// Adds up the attempt that is over, since another one begins under these limits.
+    pub(super) fn add_up(&mut self, limits: Option<&RunLimits>) {
+        let (own, below) = (std::mem::take(&mut self.usage), std::mem::take(&mut self.below));
+        let lost = self.lost_call();
+        let spent = &mut self.spent;
+        let (own_cost, lost_cost) = (spent.cost_of(&own), spent.cost_of(&lost));
+        for (usage, cost) in [(&own, own_cost), (&below.usage, below.cost), (&lost, lost_cost)] {
+            spent.add(usage, cost);
+        }
+        if spent.settled == Settled::No {
+            spent.leave_untold(&own, own_cost);
+            spent.leave_untold(&below.usage, below.cost);
+        }
+        spent.leave_untold(&lost, lost_cost);
+        spent.time = spent.time.saturating_add(std::mem::take(&mut spent.taken));
+        spent.settled = Settled::No;
+        spent.price = limits.and_then(|limits| limits.price);
+    }
+
+    /// A model call without a recorded end may have been sent: its request is counted, as an estimate (S3.9).
+    fn lost_call(&self) -> Usage {
+        match self.stage {
+            Stage::Streaming | Stage::Summarising => Usage {
+                input: self.history.tokens(0).max(1),
+                source: UsageSource::Estimated,
+                billed_beyond: Beyond::Unknown,
+                ..Usage::default()
+            },
+            Stage::Ready | Stage::Cut(_) | Stage::Calls(_) | Stage::Answered(_) => Usage::default(),
+        }
+    }
+
+    /// Model calls of all attempts, less those of which nothing left this machine.
+    pub(super) fn model_calls(&self) -> u32 {
+        self.rounds.saturating_sub(self.spent.unsent)
+    }
+
+    /// Tokens of all attempts, and of the child runs that have ended.
+    pub(super) fn tokens(&self) -> u64 {
+        let now = self.usage.total().saturating_add(self.below.usage.total());
+        self.spent.tokens.saturating_add(now)
+    }
+
+    /// What they cost, where `price` is that of this attempt.
+    pub(super) fn cost(&self, price: Option<&Price>) -> f64 {
+        self.spent.cost + price.map_or(0.0, |price| price.of(&self.usage)) + self.below.cost
+    }
+
+    /// How long earlier attempts worked.
+    pub(crate) fn worked_before(&self) -> Duration {
+        self.spent.time
+    }
+
+    /// What attempts used and cost, their child runs included, of which no receipt tells: they ended with their process.
+    pub(crate) fn untold(&self) -> &Below {
+        &self.spent.untold
+    }
+}

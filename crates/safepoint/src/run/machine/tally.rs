@@ -1,0 +1,50 @@
+//! How many calls of a round are how far, kept as they change: in a wide round nobody counts them over at each step.
+
+use super::{Call, Step};
+use crate::value::receipt::StoppedBy;
+
+/// The counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Tally {
+    /// To be looked at.
+    pub(super) unjudged: usize,
+    /// Waiting for a person, themselves or inside.
+    pub(super) questions: usize,
+    pub(super) cleared: usize,
+    pub(super) running: usize,
+    pub(super) over: usize,
+    /// Of those that are over: ended by the run's stop.
+    pub(super) stopped: usize,
+    /// Whose beginning was announced.
+    pub(super) begun: usize,
+}
+
+impl Tally {
+    pub(super) fn add(&mut self, call: &Call) {
+        for slot in self.slots(call).into_iter().flatten() {
+            *slot += 1;
+        }
+    }
+
+    pub(super) fn remove(&mut self, call: &Call) {
+        for slot in self.slots(call).into_iter().flatten() {
+            *slot -= 1;
+        }
+    }
+
+    fn slots(&mut self, call: &Call) -> [Option<&mut usize>; 3] {
+        let Self { unjudged, questions, cleared, running, over, stopped, begun } = self;
+        let mut by_run = None;
+        let step = match &call.step {
+            Step::Wanted | Step::Approved(_) | Step::Again { .. } | Step::Lost => unjudged,
+            Step::Asked(_) | Step::Suspended { .. } => questions,
+            Step::Cleared { .. } => cleared,
+            Step::Running => running,
+            Step::Ended { report, .. } => {
+                by_run = (report.stopped_by == Some(StoppedBy::Run)).then_some(stopped);
+                over
+            }
+        };
+        [Some(step), by_run, call.effect.is_some().then_some(begun)]
+    }
+}

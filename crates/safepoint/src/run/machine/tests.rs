@@ -1,0 +1,525 @@
+//! The loop as it is told facts: where they lead, what is due there, and what they cost.
+
+use jiff::Timestamp;
+use safepoint_scope::{Code, Reach};
+use serde_json::json;
+
+use super::*;
+use crate::{
+    contract::{
+        approval::Decision,
+        log::{self, MemoryLog},
+        tool::EffectClass,
+    },
+    value::{
+        event::{Answered, Extent, RunLimits, Source},
+        history::Tail,
+        ids::{ApprovalId, Path, RunId, SteerId},
+        limits::Limits,
+        message::{Block, UserMessage},
+        receipt::{CallStatus, ChildReport, ModelState, Receipt, RemoteReport, StoppedBy},
+        usage::{Beyond, Price, UsageSource},
+    },
+};
+
+pub(super) mod made;
+
+use made::{child, ended, question, tool_call};
+
+const AT_ALL: SafePoints = SafePoints::AFTER_ALL_CALLS;
+const AT_MODEL: SafePoints = SafePoints::AFTER_MODEL;
+
+/// A machine and the log that it is told from.
+struct Told {
+    machine: Machine,
+    log: MemoryLog,
+}
+
+impl Told {
+    async fn begun(machine: Machine) -> Self {
+        let mut told = Self { machine, log: MemoryLog::default() };
+        let mut history = History::new();
+        history.push(Entry::User(UserMessage::from("hi")));
+        told.opened(1, Some(history), None).await;
+        told
+    }
+
+    async fn tell(&mut self, fact: Fact) {
+        let recorded =
+            log::record(&self.log, &Path::default(), Arc::new(fact), Duration::from_secs(20)).await;
+        self.machine.apply(&recorded.expect("it is recorded"));
+    }
+
+    async fn opened(&mut self, attempt: u32, history: Option<History>, price: Option<Price>) {
+        let limits = Some(RunLimits::of(&Limits::default(), price.as_ref()));
+        let (run, at, on_unknown) = (RunId::from("r"), Timestamp::UNIX_EPOCH, OnUnknown::Tell);
+        self.tell(Fact::AttemptOpened { run, attempt, history, at, on_unknown, limits }).await;
+    }
+
+    async fn said(&mut self, round: u32, message: AssistantMessage, whole: Wholeness) {
+        self.reported(message, whole, report(round, ModelState::Completed)).await;
+    }
+
+    async fn reported(&mut self, message: AssistantMessage, whole: Wholeness, report: ModelReport) {
+        self.tell(Fact::ModelStarted { round: report.round }).await;
+        self.tell(Fact::ModelEnded { message: Arc::new(message), whole, report }).await;
+    }
+
+    async fn started(&mut self, id: &str, work: WorkKind) {
+        let (call_id, name, effect) = (CallId::from(id), "work".into(), EffectClass::Unsafe);
+        let (args, key, at) = (json!("given"), String::new(), Timestamp::UNIX_EPOCH);
+        self.tell(Fact::CallStarted { call_id, name, round: 1, args, effect, key, work, at }).await;
+    }
+
+    async fn ended(&mut self, id: &str, child: Option<ChildReport>) {
+        let Step::Ended { mut report, result } = ended(id, CallStatus::Completed, None) else { return };
+        report.child = child;
+        self.tell(Fact::CallEnded { report: *report, result, extent: Extent::All }).await;
+    }
+
+    fn due(&self, demand: Option<Demand>, steered: Steered) -> Due {
+        let limits = Limits::default();
+        self.machine.due(demand, &Bounds { limits: &limits, price: None, gauge: None, steered })
+    }
+
+    fn reached(&self, limits: &Limits, price: Option<&Price>) -> Option<Code> {
+        let bounds = Bounds { limits, price, gauge: None, steered: Steered::No };
+        bounds.reached(&self.machine).map(|due| match due {
+            Due::Limit { code, .. } => code,
+            other => panic!("no limit: {other:?}"),
+        })
+    }
+}
+
+fn report(round: u32, state: ModelState) -> ModelReport {
+    ModelReport {
+        model: "m".into(),
+        round,
+        state,
+        usage: Usage { input: 40, output: 2, ..Usage::default() },
+        started_at: Timestamp::UNIX_EPOCH,
+        ended_at: Timestamp::UNIX_EPOCH,
+        retries: Vec::new(),
+        calls_left_out: 0,
+    }
+}
+
+fn message(text: &str, calls: &[&str]) -> AssistantMessage {
+    let said = Block::Text { text: text.into() };
+    AssistantMessage {
+        blocks: std::iter::once(said).chain(calls.iter().map(|id| Block::Call(tool_call(id)))).collect(),
+    }
+}
+
+fn error() -> ErrorReport {
+    ErrorReport { code: "broken".into(), message: "it broke".into(), hint: None }
+}
+
+fn demand(mode: Mode) -> Option<Demand> {
+    Some(Demand { mode, reach: Reach::Root, deadline: None, cleanup_cap: Duration::ZERO })
+}
+
+fn now() -> Option<Demand> {
+    demand(Mode::Now)
+}
+
+fn at(points: SafePoints) -> Option<Demand> {
+    demand(Mode::At(points))
+}
+
+/// A child run that cost so much, and used 7 tokens.
+fn costing(cost: f64) -> ChildReport {
+    let receipt = Receipt {
+        run: RunId::from("r"),
+        path: Path::default(),
+        attempt: 1,
+        ending: Ending::Done,
+        stop: None,
+        rounds: 1,
+        model: None,
+        summaries: Vec::new(),
+        calls: Vec::new(),
+        approvals_cancelled: Vec::new(),
+        waiting: Vec::new(),
+        usage: Usage::default(),
+        usage_total: Usage { input: 7, ..Usage::default() },
+        worked_ms: 9,
+        started_at: Timestamp::UNIX_EPOCH,
+        settled_at: Timestamp::UNIX_EPOCH,
+        quiet_at: None,
+        survivors: Vec::new(),
+        late: Vec::new(),
+        unrecorded: None,
+    };
+    ChildReport { receipt: Some(Arc::new(receipt)), cost, ..child() }
+}
+
+/// S1.3, S2.1, S2.4: what is due in each phase of a round, and where the run then stands.
+#[tokio::test]
+async fn a_round_goes_from_phase_to_phase() {
+    let mut told = Told::begun(Machine::new()).await;
+    let ready = AT_ALL | SafePoints::AFTER_STARTED_CALLS;
+    assert_eq!((told.machine.phase(), told.machine.next_round()), ("not yet started", 1));
+    assert_eq!(told.due(None, Steered::No), Due::CallModel { gate: SafePoints::ANY });
+    assert_eq!(told.due(at(AT_MODEL), Steered::No), Due::Settle(Ending::Stopped));
+    assert_eq!(told.machine.boundary(), Some(SafePoints::ANY));
+    told.tell(Fact::ModelStarted { round: 1 }).await;
+    assert_eq!((told.machine.phase(), told.machine.boundary()), ("the model was streaming", None));
+    assert_eq!(
+        (told.due(None, Steered::Waiting), told.due(at(AT_MODEL), Steered::No)),
+        (Due::Wait, Due::Wait)
+    );
+    assert_eq!(told.due(now(), Steered::No), Due::CutModel(Wholeness::Cut));
+    assert_eq!(told.due(None, Steered::AtOnce), Due::CutModel(Wholeness::Steered));
+    told.said(1, message("so", &["c0", "c1"]), Wholeness::Whole).await;
+    assert_eq!((told.machine.phase(), told.machine.last_words().as_str()), ("calls were running", "so"));
+    assert_eq!(told.due(None, Steered::No), Due::Judge(vec![0, 1]));
+    assert_eq!(told.due(at(AT_MODEL), Steered::No), Due::Settle(Ending::Stopped));
+    let taken = ["c0", "c1", "c2"].map(|id| told.machine.is_taken(&CallId::from(id)));
+    assert_eq!((taken, told.machine.open_calls().len()), ([true, true, false], 2));
+    assert!(told.machine.call(1).is_some() && told.machine.call(2).is_none());
+    told.machine.clear(0, json!(1), true);
+    told.machine.clear(1, json!(2), true);
+    let gate = AT_MODEL | SafePoints::AFTER_STARTED_CALLS;
+    assert_eq!(told.due(None, Steered::No), Due::StartCalls { calls: vec![0, 1], gate });
+    told.started("c0", WorkKind::Body).await;
+    assert_eq!(told.machine.boundary(), Some(SafePoints::AFTER_STARTED_CALLS));
+    assert_eq!(told.machine.find(&CallId::from("c0")).and_then(Call::given), Some(&json!("given")));
+    assert!(told.machine.running_call(&CallId::from("c0")).is_some());
+    assert!(told.machine.running_call(&CallId::from("c1")).is_none());
+    assert_eq!(told.due(now(), Steered::No), Due::Wait);
+    told.ended("c0", None).await;
+    assert_eq!(told.due(now(), Steered::No), Due::Settle(Ending::Stopped));
+    told.ended("c1", None).await;
+    assert_eq!((told.machine.phase(), told.machine.call_reports().len()), ("between rounds", 2));
+    assert_eq!((told.machine.effect(), told.machine.boundary()), (Effect::Unknown, Some(ready)));
+    assert_eq!(told.due(at(AT_MODEL), Steered::No), Due::CallModel { gate: ready });
+    assert_eq!(told.due(at(AT_ALL), Steered::No), Due::Settle(Ending::Stopped));
+    assert_eq!(told.due(None, Steered::Noticed), Due::TakeSteer);
+    assert_eq!((told.machine.history().entries().len(), told.machine.last_words().as_str()), (3, "so"));
+    told.said(2, message("yes", &[]), Wholeness::Whole).await;
+    assert_eq!((told.machine.phase(), told.machine.last_words().as_str()), ("it was ending", "yes"));
+    assert_eq!((told.machine.rounds(), told.machine.next_round(), told.machine.attempt()), (2, 3, 1));
+    assert_eq!((told.machine.usage().total(), told.machine.usage_before().total()), (84, 42));
+    assert_eq!(told.machine.model().map(|model| model.round), Some(2));
+}
+
+/// S6.4, S2.11: a final answer is followed by what steers the run, unless a stop was asked or a limit is reached.
+#[tokio::test]
+async fn an_answer_is_followed_by_a_steer() {
+    let mut told = Told::begun(Machine::new()).await;
+    told.said(1, message("yes", &[]), Wholeness::Whole).await;
+    for steered in [Steered::No, Steered::Noticed] {
+        assert_eq!(told.due(None, steered), Due::Settle(Ending::Done));
+    }
+    for steered in [Steered::Waiting, Steered::AtOnce] {
+        assert_eq!(told.due(None, steered), Due::TakeSteer);
+        assert_eq!(told.due(at(AT_ALL), steered), Due::Settle(Ending::Done));
+        let limits = Limits { max_rounds: 1, ..Limits::default() };
+        let bounds = Bounds { limits: &limits, price: None, gauge: None, steered };
+        assert_eq!(told.machine.due(None, &bounds), Due::Settle(Ending::Done));
+    }
+    let steer =
+        TakenSteer { id: SteerId::from("s"), message: UserMessage::from("and?"), source: Source::Handle };
+    told.tell(Fact::SteerTaken { round: 2, steers: vec![steer] }).await;
+    assert!(matches!(told.due(None, Steered::No), Due::CallModel { .. }));
+    let last = told.machine.history().entries().last().cloned();
+    assert_eq!(last.as_deref(), Some(&Entry::User(UserMessage::from("and?"))));
+}
+
+/// S2.5, S2.13, S5.1: a message that was cut, overtaken or failed leads to a stop, on, or to a failure; what had arrived stays open.
+#[tokio::test]
+async fn a_message_that_is_not_whole_leads_on_as_it_ended() {
+    let mut cut = Told::begun(Machine::new()).await;
+    cut.said(1, message("par", &["c0"]), Wholeness::Cut).await;
+    assert_eq!((cut.machine.phase(), cut.machine.last_words().as_str()), ("the model was streaming", "par"));
+    assert_eq!(cut.due(now(), Steered::No), Due::Settle(Ending::Stopped));
+    assert!(matches!(cut.machine.history_now().tail(), Tail::Cut { .. }));
+    assert_eq!(cut.machine.history().tail(), &Tail::Whole);
+    let mut failed = Told::begun(Machine::new()).await;
+    failed.said(1, message("par", &[]), Wholeness::Failed(error())).await;
+    assert_eq!(
+        (failed.due(None, Steered::No), failed.machine.failure()),
+        (Due::Settle(Ending::Failed), Some(&error()))
+    );
+    let mut overtaken = Told::begun(Machine::new()).await;
+    overtaken.said(1, message("par", &["c0"]), Wholeness::Steered).await;
+    assert!(overtaken.machine.is_taken(&CallId::from("c0")));
+    assert!(matches!(overtaken.due(None, Steered::No), Due::CallModel { .. }));
+    for start in [Fact::ModelStarted { round: 1 }, Fact::SummaryStarted { round: 1 }] {
+        let mut streams = Told::begun(Machine::new()).await;
+        streams.tell(start).await;
+        streams.machine.fail(error());
+        assert_eq!(streams.due(None, Steered::No), Due::CutModel(Wholeness::Cut));
+    }
+}
+
+/// S12.2: while the history is summarised the run still stands at the boundary before it, and a stop that names it cuts the
+/// summary.
+#[tokio::test]
+async fn a_summary_is_cut_by_what_names_its_boundary() {
+    let mut told = Told::begun(Machine::new()).await;
+    told.said(1, message("so", &["c0"]), Wholeness::Whole).await;
+    told.ended("c0", None).await;
+    told.tell(Fact::SummaryStarted { round: 2 }).await;
+    assert_eq!(told.machine.phase(), "its history was being summarised");
+    assert_eq!((told.due(None, Steered::No), told.due(at(AT_MODEL), Steered::No)), (Due::Wait, Due::Wait));
+    assert_eq!(told.due(at(AT_ALL), Steered::No), Due::CutModel(Wholeness::Cut));
+    let report = report(2, ModelState::Completed);
+    told.tell(Fact::SummaryEnded { whole: Wholeness::Failed(error()), report, shortened: None }).await;
+    assert_eq!((told.machine.summaries().len(), told.machine.usage().total()), (1, 84));
+    assert_eq!(told.due(None, Steered::No), Due::Settle(Ending::Failed));
+}
+
+/// S12.2, S3.9: only what a provider said of a whole message measures the history.
+#[tokio::test]
+async fn only_exact_figures_of_a_whole_message_measure() {
+    for (whole, source, measures) in [
+        (Wholeness::Whole, UsageSource::Exact, true),
+        (Wholeness::Whole, UsageSource::Estimated, false),
+        (Wholeness::Cut, UsageSource::Exact, false),
+    ] {
+        let mut told = Told::begun(Machine::new()).await;
+        let mut report = report(1, ModelState::Completed);
+        report.usage = Usage { input: 4_000, source, ..Usage::default() };
+        told.reported(message("", &[]), whole, report).await;
+        assert_eq!(told.machine.history().tokens(0) >= 4_000, measures);
+    }
+}
+
+/// S12.6, S2.15: a model call of which nothing was sent is no round, and a whole message of which nothing was sent is no model's.
+#[tokio::test]
+async fn what_was_never_sent_is_no_round() {
+    let never = ModelState::NeverSent;
+    for (whole, state, calls, model) in [
+        (Wholeness::Cut, never, 0, true),
+        (Wholeness::Whole, never, 1, false),
+        (Wholeness::Cut, ModelState::Closed, 1, true),
+        (Wholeness::Whole, ModelState::Completed, 1, true),
+    ] {
+        let mut told = Told::begun(Machine::new()).await;
+        told.reported(message("so", &[]), whole, report(1, state)).await;
+        assert_eq!((told.machine.model_calls(), told.machine.model().is_some()), (calls, model));
+        let limits = Limits { max_rounds: 1, ..Limits::default() };
+        assert_eq!(told.reached(&limits, None), (calls == 1).then_some(Code::MAX_ROUNDS));
+    }
+}
+
+/// S12.1: tokens and cost count child runs, by their own prices; a limit on cost binds once anything has a price.
+#[tokio::test]
+async fn tokens_and_cost_are_those_of_the_tree() {
+    let mut told = Told::begun(Machine::new()).await;
+    told.said(1, message("so", &["c0", "c1", "c2"]), Wholeness::Whole).await;
+    let cost = |max| Limits { max_cost: Some(max), ..Limits::default() };
+    let free = Price::new(0.0, 0.0, 0.0);
+    assert_eq!(
+        (told.reached(&cost(0.0), None), told.reached(&cost(0.0), Some(&free))),
+        (None, Some(Code::MAX_COST))
+    );
+    told.ended("c0", Some(costing(2.0))).await;
+    told.ended("c1", Some(costing(3.0))).await;
+    assert_eq!((told.machine.tokens(), told.machine.cost(None)), (56, 5.0));
+    assert_eq!(
+        (told.reached(&cost(5.0), None), told.reached(&cost(5.1), None)),
+        (Some(Code::MAX_COST), None)
+    );
+    let million = Price::new(1_000_000.0, 0.0, 1_000_000.0);
+    assert_eq!(told.machine.cost(Some(&million)), million.of(told.machine.usage()) + 5.0);
+    let tokens = |max| Limits { max_tokens: Some(max), ..Limits::default() };
+    assert_eq!(
+        (told.reached(&tokens(56), None), told.reached(&tokens(57), None)),
+        (Some(Code::MAX_TOKENS), None)
+    );
+    assert_eq!((over_attempts(1), over_attempts(2)), (String::new(), ", over 2 attempts".into()));
+}
+
+/// S12.6, S3.9: what an attempt used that ended with its process counts in the next one, and is owed to a receipt; a model call
+/// that was under way counts as an estimate.
+#[tokio::test]
+async fn a_dead_attempt_counts_in_the_next() {
+    let price = Price::new(1_000_000.0, 0.0, 1_000_000.0);
+    let mut told = Told::begun(Machine::new()).await;
+    told.opened(1, None, Some(price)).await;
+    told.said(1, message("so", &["c0", "c1"]), Wholeness::Whole).await;
+    let own = price.of(told.machine.usage());
+    told.ended("c0", Some(costing(2.0))).await;
+    told.ended("c1", Some(costing(3.0))).await;
+    told.tell(Fact::TimeTaken { ms: 5 }).await;
+    told.opened(2, None, Some(price)).await;
+    assert_eq!((told.machine.tokens(), told.machine.cost(Some(&price))), (56, own + 5.0));
+    assert_eq!((told.machine.untold().cost, told.machine.untold().usage.total()), (own + 5.0, 56));
+    assert_eq!((told.machine.worked_before(), told.machine.usage().total()), (Duration::from_millis(5), 0));
+    assert_eq!((told.machine.attempt(), told.machine.call_reports().len()), (2, 0));
+    told.tell(Fact::ModelStarted { round: 2 }).await;
+    told.tell(Fact::TimeTaken { ms: 3 }).await;
+    told.opened(3, None, Some(price)).await;
+    let lost = told.machine.tokens() - 56;
+    let untold = &told.machine.untold().usage;
+    assert!(lost > 0 && told.machine.untold().cost > own + 5.0);
+    assert_eq!((untold.source, untold.billed_beyond), (UsageSource::Estimated, Beyond::Unknown));
+    assert_eq!(
+        (told.machine.worked_before(), told.machine.phase()),
+        (Duration::from_millis(8), "not yet started")
+    );
+    let receipt = costing(0.0).receipt.expect("it has one");
+    told.tell(Fact::Settled { receipt, error: None }).await;
+    told.opened(4, None, Some(price)).await;
+    assert_eq!((told.machine.worked_before(), told.machine.untold().cost), (Duration::from_millis(17), 0.0));
+}
+
+/// S8.4: a question that a running call puts is the call's own, which goes on running.
+#[tokio::test]
+async fn a_question_of_a_running_call_leaves_it_running() {
+    let mut told = Told::begun(Machine::new()).await;
+    told.said(1, message("so", &["c0"]), Wholeness::Whole).await;
+    told.tell(Fact::ApprovalAsked(question("before"))).await;
+    assert!(told.machine.asked(&ApprovalId::from("before")).is_some());
+    assert!(told.machine.asked(&ApprovalId::from("other")).is_none());
+    assert_eq!(
+        (told.machine.boundary(), told.due(None, Steered::No)),
+        (Some(SafePoints::ANY), Due::Settle(Ending::Suspended))
+    );
+    assert_eq!(told.due(at(AT_ALL), Steered::No), Due::Settle(Ending::Stopped), "a safe point for every set");
+    let (id, call_id) = (ApprovalId::from("before"), CallId::from("c0"));
+    told.tell(Fact::ApprovalClosed { id, call_id, answer: Answered::Decided(Decision::Approve) }).await;
+    assert_eq!(told.due(None, Steered::No), Due::Judge(vec![0]));
+    told.started("c0", WorkKind::Body).await;
+    assert!(!told.machine.waits_for_a_person(0, 1));
+    for id in ["one", "two"] {
+        let request = ApprovalRequest { question: Question::MidCall, ..question(id) };
+        told.tell(Fact::ApprovalAsked(request)).await;
+    }
+    assert_eq!(told.machine.live().count(), 2);
+    assert!(told.machine.running_call(&CallId::from("c0")).is_some());
+    assert!(told.machine.waits_for_a_person(0, 1), "one call asks, however much");
+    let (id, call_id) = (ApprovalId::from("one"), CallId::from("c0"));
+    told.tell(Fact::ApprovalClosed { id, call_id, answer: Answered::Expired }).await;
+    assert_eq!(told.machine.live().map(|request| request.id.as_str()).collect::<Vec<_>>(), ["two"]);
+    assert_eq!((told.machine.is_resting(1), told.machine.is_resting(0)), (true, false));
+    let (id, call_id) = (ApprovalId::from("before"), CallId::from("c0"));
+    told.tell(Fact::ApprovalClosed { id, call_id, answer: Answered::Decided(Decision::Approve) }).await;
+    assert_eq!(
+        (told.machine.live().count(), told.machine.is_resting(1)),
+        (1, false),
+        "it was of the call itself"
+    );
+}
+
+/// S8.3, S9.4: a child run that waits is known by its questions, and goes on when it is woken, with them or anew.
+#[tokio::test]
+async fn a_child_that_waits_is_known_by_its_questions() {
+    let mut told = Told::begun(Machine::new()).await;
+    told.said(1, message("so", &["c0"]), Wholeness::Whole).await;
+    assert_eq!(told.machine.runs_to_go_on().next(), None);
+    told.started("c0", WorkKind::Child).await;
+    assert!(told.machine.runs_to_go_on().eq([&CallId::from("c0")]));
+    let (call_id, approvals) = (CallId::from("c0"), vec![question("q")]);
+    told.tell(Fact::ChildSuspended { call_id: call_id.clone(), child: costing(2.0), approvals }).await;
+    assert_eq!((told.machine.suspended().count(), told.machine.cost(None)), (1, 2.0));
+    assert_eq!(told.machine.suspended_on(&ApprovalId::from("q")), Some(call_id.clone()));
+    assert_eq!(told.machine.suspended_on(&ApprovalId::from("other")), None);
+    told.machine.wake(&call_id);
+    let questions = |told: &Told| match told.machine.call(0).map(|call| call.step.clone()) {
+        Some(Step::Again { questions, .. } | Step::Cleared { questions, .. }) => Some(questions),
+        _ => None,
+    };
+    assert_eq!((questions(&told), told.machine.suspended().count()), (Some(Questions::Keep), 0));
+    told.machine.ask_again();
+    assert_eq!(questions(&told), Some(Questions::AskAgain));
+    told.machine.clear(0, json!(1), false);
+    assert_eq!(questions(&told), Some(Questions::AskAgain), "the rules do not forget them");
+}
+
+/// S9.3, S2.14: nothing more begins once a stop has taken effect where the run stands, or the run fails.
+#[tokio::test]
+async fn a_run_winds_down_where_a_stop_takes_effect() {
+    let mut told = Told::begun(Machine::new()).await;
+    assert!(!told.machine.is_winding_down(None) && told.machine.is_winding_down(at(AT_ALL)));
+    told.tell(Fact::ModelStarted { round: 1 }).await;
+    assert!(!told.machine.is_winding_down(at(SafePoints::ANY)) && told.machine.is_winding_down(now()));
+    told.said(1, message("so", &["c0", "c1"]), Wholeness::Whole).await;
+    assert!(!told.machine.is_winding_down(at(AT_ALL)) && told.machine.is_winding_down(at(AT_MODEL)));
+    let Step::Ended { report, result } = ended("c0", CallStatus::Stopped, Some(StoppedBy::Run)) else {
+        return;
+    };
+    told.tell(Fact::CallEnded { report: *report, result, extent: Extent::All }).await;
+    assert!(told.machine.is_winding_down(None), "the run's stop has ended a call");
+    assert_eq!(told.due(None, Steered::No), Due::Settle(Ending::Stopped));
+    let mut fails = Told::begun(Machine::new()).await;
+    fails.machine.fail(error());
+    assert!(fails.machine.is_winding_down(None));
+}
+
+/// S2.14, S1.3: a call that was announced and not let pass has not begun: the run stands before the first call again; a blank
+/// message is no entry.
+#[tokio::test]
+async fn what_was_not_let_pass_has_not_begun() {
+    let mut told = Told::begun(Machine::new()).await;
+    told.said(1, message("so", &["c0", "c1"]), Wholeness::Whole).await;
+    told.started("c0", WorkKind::Body).await;
+    let before = SafePoints::AFTER_MODEL | SafePoints::AFTER_STARTED_CALLS;
+    for (status, stands) in
+        [(CallStatus::Completed, SafePoints::AFTER_STARTED_CALLS), (CallStatus::NotStarted, before)]
+    {
+        let Step::Ended { report, result } = ended("c0", status, None) else { return };
+        told.tell(Fact::CallEnded { report: *report, result, extent: Extent::All }).await;
+        assert_eq!(told.machine.boundary(), Some(stands), "{status:?}");
+    }
+    let mut blank = Told::begun(Machine::new()).await;
+    blank.said(1, message("", &[]), Wholeness::Whole).await;
+    assert_eq!(blank.machine.history().entries().len(), 1);
+    blank.said(2, message("yes", &[]), Wholeness::Whole).await;
+    assert_eq!(blank.machine.history().entries().len(), 2);
+}
+
+/// S3.7: rows that come after a call's end stand in its account, in an open round and in one that is over; a call that was not let
+/// pass left nothing.
+#[tokio::test]
+async fn late_rows_stand_in_the_account() {
+    let mut told = Told::begun(Machine::new()).await;
+    told.said(1, message("so", &["c0", "c1"]), Wholeness::Whole).await;
+    told.ended("c0", None).await;
+    let remote = RemoteReport::of("peer", crate::value::receipt::Grade::Hard);
+    told.machine.name_remote(&CallId::from("c0"), remote.clone());
+    told.started("c1", WorkKind::Child).await;
+    let Step::Ended { report, result } = ended("c1", CallStatus::NotStarted, None) else { return };
+    told.tell(Fact::CallEnded { report: *report, result, extent: Extent::All }).await;
+    told.machine.name_remote(&CallId::from("c1"), remote.clone());
+    let cleanup = crate::value::receipt::CleanupReport {
+        label: "tidy".into(),
+        end: crate::value::receipt::CleanupEnd::Ran,
+    };
+    told.machine.add_rows(&CallId::from("c1"), vec![cleanup], Vec::new());
+    let rows = told.machine.call_reports();
+    assert!(rows.iter().all(|row| row.remote.as_deref() == Some(&remote)));
+    assert_eq!(rows.iter().map(|row| row.cleanups.len()).collect::<Vec<_>>(), [0, 1]);
+}
+
+/// S4.11, S5.5: an answer that does not fit its form is asked for again, so many times, as text or as a call.
+#[tokio::test]
+async fn an_answer_that_does_not_fit_is_asked_for_again() {
+    let form = || Arc::new(Form::of::<u32>(|_| false).with_repairs(1));
+    let mut told = Told::begun(Machine::answering(Some(form()))).await;
+    told.said(1, message("7", &[]), Wholeness::Whole).await;
+    assert_eq!(
+        (told.due(None, Steered::No), told.machine.last_words().as_str()),
+        (Due::Settle(Ending::Done), "7")
+    );
+    let mut missed = Told::begun(Machine::answering(Some(form()))).await;
+    for (round, fails) in [(1, false), (2, true)] {
+        missed.said(round, message("seven", &[]), Wholeness::Whole).await;
+        assert_eq!(missed.machine.failure().is_some(), fails);
+    }
+    for (name, fails) in [(form().name().to_owned(), true), ("work".to_owned(), false)] {
+        let mut called = Told::begun(Machine::answering(Some(form()))).await;
+        for round in 1..=2 {
+            let id = format!("c{round}");
+            called.said(round, message("so", &[&id]), Wholeness::Whole).await;
+            let Step::Ended { report, mut result } = ended(&id, CallStatus::Failed, None) else { return };
+            result.name.clone_from(&name);
+            result.verdict = crate::value::message::Verdict::Bad;
+            called.tell(Fact::CallEnded { report: *report, result, extent: Extent::All }).await;
+        }
+        assert_eq!(called.machine.failure().is_some(), fails, "{name}");
+    }
+}

@@ -1,0 +1,59 @@
+//! Calls, questions and ends, made up for the tests of the machine.
+
+use jiff::Timestamp;
+use serde_json::json;
+
+use crate::{
+    contract::approval::{ApprovalRequest, Holds, Question},
+    run::machine::Step,
+    value::{
+        ids::{ApprovalId, CallId, Path},
+        message::{CallResult, ToolCall, Verdict},
+        receipt::{CallReport, CallStatus, ChildReport, Effect, StoppedBy, WorkKind},
+    },
+};
+
+pub(in crate::run::machine) fn tool_call(id: &str) -> ToolCall {
+    ToolCall { id: CallId::from(id), name: "work".into(), args: "{}".into() }
+}
+
+pub(in crate::run::machine) fn question(id: &str) -> ApprovalRequest {
+    ApprovalRequest {
+        id: ApprovalId::from(id),
+        path: Path::default(),
+        question: Question::MayRun,
+        call_id: CallId::from("c0"),
+        tool: "work".into(),
+        definition: "declared".into(),
+        holds: Holds::Once,
+        args: json!("asked"),
+        digest: String::new(),
+        asked_at: Timestamp::UNIX_EPOCH,
+        expires_at: Timestamp::UNIX_EPOCH,
+    }
+}
+
+pub(in crate::run::machine) fn child() -> ChildReport {
+    ChildReport { path: Path::default(), work: WorkKind::Child, receipt: None, cost: 0.0 }
+}
+
+pub(in crate::run::machine) fn ended(id: &str, status: CallStatus, by: Option<StoppedBy>) -> Step {
+    let report = CallReport {
+        call_id: CallId::from(id),
+        name: "work".into(),
+        round: 1,
+        status,
+        effect: Effect::Unknown,
+        started_at: None,
+        ended_at: None,
+        reason: None,
+        stopped_by: by,
+        processes: Vec::new(),
+        cleanups: Vec::new(),
+        child: None,
+        remote: None,
+        ruled: Vec::new(),
+    };
+    let result = CallResult::of_text(id, "work", format!("end of {id}"), Verdict::Good);
+    Step::Ended { report: Box::new(report), result }
+}

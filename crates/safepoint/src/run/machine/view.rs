@@ -1,0 +1,152 @@
+//! What can be seen of a run's state.
+
+use std::sync::Arc;
+
+use super::{Call, Machine, Round, Stage, Step};
+use crate::{
+    contract::approval::ApprovalRequest,
+    run::outcome::LastWords,
+    value::{
+        event::ErrorReport,
+        history::{History, Tail},
+        ids::{ApprovalId, CallId},
+        message::ToolCall,
+        receipt::{CallReport, Effect, ModelReport},
+        usage::Usage,
+    },
+};
+
+impl Machine {
+    /// The conversation as it would be handed on now, its open end included.
+    pub(crate) fn history_now(&self) -> History {
+        let mut history = self.history.clone();
+        match &self.stage {
+            Stage::Cut(message) => history.leave_open(Tail::Cut { message: Arc::clone(message) }),
+            Stage::Calls(round) => history.leave_open(round.tail()),
+            Stage::Ready | Stage::Summarising | Stage::Streaming | Stage::Answered(_) => {}
+        }
+        history
+    }
+
+    /// The closed part, for the next model call.
+    pub(crate) fn history(&self) -> &History {
+        &self.history
+    }
+
+    /// The text of the last message, whole or not.
+    pub(crate) fn last_words(&self) -> LastWords {
+        match &self.stage {
+            Stage::Answered(message) => self.answer_of(message),
+            Stage::Cut(message) => LastWords::of(message),
+            Stage::Calls(round) => LastWords::of(round.message()),
+            Stage::Ready | Stage::Summarising | Stage::Streaming => {
+                self.history.last_message().map(LastWords::of).unwrap_or_default()
+            }
+        }
+    }
+
+    /// Where the run is, for people and histograms.
+    pub(crate) fn phase(&self) -> &'static str {
+        match &self.stage {
+            Stage::Ready if self.model.is_none() => "not yet started",
+            Stage::Ready => "between rounds",
+            Stage::Summarising => "its history was being summarised",
+            Stage::Streaming | Stage::Cut(_) => "the model was streaming",
+            Stage::Calls(_) => "calls were running",
+            Stage::Answered(_) => "it was ending",
+        }
+    }
+
+    pub(crate) fn call(&self, index: usize) -> Option<&Call> {
+        match &self.stage {
+            Stage::Calls(round) => round.call(index),
+            Stage::Ready | Stage::Summarising | Stage::Streaming | Stage::Cut(_) | Stage::Answered(_) => None,
+        }
+    }
+
+    pub(crate) fn find(&self, id: &CallId) -> Option<&Call> {
+        match &self.stage {
+            Stage::Calls(round) => round.place(id).and_then(|place| round.call(place)),
+            Stage::Ready | Stage::Summarising | Stage::Streaming | Stage::Cut(_) | Stage::Answered(_) => None,
+        }
+    }
+
+    pub(crate) fn open_calls(&self) -> Vec<Call> {
+        match &self.stage {
+            Stage::Calls(round) => round.open().cloned().collect(),
+            Stage::Ready | Stage::Summarising | Stage::Streaming | Stage::Cut(_) | Stage::Answered(_) => {
+                Vec::new()
+            }
+        }
+    }
+
+    /// The call of this id, if it runs.
+    pub(crate) fn running_call(&self, id: &CallId) -> Option<&ToolCall> {
+        match &self.stage {
+            Stage::Calls(round) => round.running_call(id),
+            Stage::Ready | Stage::Summarising | Stage::Streaming | Stage::Cut(_) | Stage::Answered(_) => None,
+        }
+    }
+
+    /// The calls whose runs go on with this one: they wait, or were cut with it.
+    pub(crate) fn runs_to_go_on(&self) -> impl Iterator<Item = &CallId> {
+        let round = match &self.stage {
+            Stage::Calls(round) => Some(round),
+            Stage::Ready | Stage::Summarising | Stage::Streaming | Stage::Cut(_) | Stage::Answered(_) => None,
+        };
+        round.into_iter().flat_map(Round::runs_to_go_on).map(|call| &call.call.id)
+    }
+
+    /// What calls that run have asked.
+    pub(crate) fn live(&self) -> impl Iterator<Item = &ApprovalRequest> {
+        self.live.iter()
+    }
+
+    pub(crate) fn asked(&self, id: &ApprovalId) -> Option<Call> {
+        self.open_calls()
+            .into_iter()
+            .find(|call| matches!(&call.step, Step::Asked(request) if request.id == *id))
+    }
+
+    pub(crate) fn is_taken(&self, id: &CallId) -> bool {
+        self.taken.contains(id)
+    }
+    pub(crate) fn next_round(&self) -> u32 {
+        self.rounds + 1
+    }
+    pub(crate) fn rounds(&self) -> u32 {
+        self.rounds
+    }
+    pub(crate) fn attempt(&self) -> u32 {
+        self.attempt
+    }
+    pub(crate) fn usage(&self) -> &Usage {
+        &self.usage
+    }
+    /// What all calls of the run, over all attempts, did to the world.
+    pub(crate) fn effect(&self) -> Effect {
+        self.effect
+    }
+    /// What was used before the last model call.
+    pub(crate) fn usage_before(&self) -> &Usage {
+        &self.usage_before
+    }
+    /// The calls of this attempt that summarised its history.
+    pub(crate) fn summaries(&self) -> &[ModelReport] {
+        &self.summaries
+    }
+    pub(crate) fn model(&self) -> Option<&ModelReport> {
+        self.model.as_ref()
+    }
+    /// The rows of all calls that are over, in the order of the calls.
+    pub(crate) fn call_reports(&self) -> Vec<CallReport> {
+        let mut all = self.calls.clone();
+        if let Stage::Calls(round) = &self.stage {
+            all.extend(round.reports().cloned());
+        }
+        all
+    }
+    pub(crate) fn failure(&self) -> Option<&ErrorReport> {
+        self.failure.as_ref()
+    }
+}

@@ -1,0 +1,80 @@
+//! What a person has allowed for the rest of a session, folded from recorded facts (S8.6).
+//!
+//! **Invariants**: it only grows, and by recorded facts alone; a yes to a question about what may have happened already
+//! allows nothing further; a yes holds for the tool as it was declared when it was asked about, and on the same place.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::{
+    contract::approval::{Covers, Decision, Holds, Question},
+    sync::{Mutex, MutexGuard},
+    value::{
+        event::{Answered, Fact},
+        ids::ApprovalId,
+    },
+};
+
+/// The lasting yeses of one session, or of one tree of runs where there is no session.
+#[derive(Debug, Default)]
+pub(crate) struct Always(Mutex<Held>);
+
+#[derive(Debug, Default)]
+struct Held {
+    asked: HashMap<ApprovalId, About>,
+    /// Tools by name and definition.
+    tools: HashSet<(String, String)>,
+    /// Calls by their whole digest.
+    calls: HashSet<String>,
+}
+
+/// What a question is about.
+#[derive(Debug)]
+struct About {
+    tool: (String, String),
+    digest: String,
+    holds: Holds,
+}
+
+impl Always {
+    /// Takes in a fact that is recorded.
+    pub(crate) fn take(&self, fact: &Fact) {
+        match fact {
+            // A question of an older release says nothing of the tool: a yes to it does not last any longer.
+            Fact::ApprovalAsked(asked)
+                if asked.question != Question::MayHaveRun && !asked.definition.is_empty() =>
+            {
+                let tool = (asked.tool.clone(), asked.definition.clone());
+                let about = About { tool, digest: asked.digest.clone(), holds: asked.holds };
+                self.lock().asked.insert(asked.id.clone(), about);
+            }
+            Fact::ApprovalClosed { id, answer, .. } => self.close(id, answer),
+            _ => {}
+        }
+    }
+
+    /// Whether this needs no further question: `tool` by its name and definition, `digest` of the whole of it.
+    pub(crate) fn covers(&self, tool: (&str, &str), digest: &str) -> bool {
+        let held = self.lock();
+        held.tools.iter().any(|(name, definition)| (name.as_str(), definition.as_str()) == tool)
+            || held.calls.contains(digest)
+    }
+
+    fn close(&self, id: &ApprovalId, answer: &Answered) {
+        let mut held = self.lock();
+        let (Some(about), Answered::Decided(decision)) = (held.asked.remove(id), answer) else { return };
+        match (decision, about.holds) {
+            (Decision::ApproveAlways { covers: Covers::Tool }, _) => {
+                held.tools.insert(about.tool);
+            }
+            (Decision::ApproveAlways { covers: Covers::Call }, _) | (Decision::Approve, Holds::Session) => {
+                held.calls.insert(about.digest);
+            }
+            (Decision::Approve, Holds::Once)
+            | (Decision::ApproveWith { .. } | Decision::Deny { .. } | Decision::Respond { .. }, _) => {}
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Held> {
+        self.0.lock()
+    }
+}

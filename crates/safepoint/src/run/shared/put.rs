@@ -1,0 +1,24 @@
+//! How a decision reaches the run that asked: by its mailbox, or left for one that has yet to be taken up again.
+
+use super::{Msg, Shared, tree::Reply};
+use crate::{contract::approval::Ruled, sync::mailbox::Gone, value::ids::ApprovalId};
+
+/// What became of a decision. Exhaustive: a run has it, will find it, or has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Put {
+    Posted,
+    Left,
+    Gone,
+}
+
+impl Shared {
+    /// Puts a decision to the run that asks, or leaves it for one that has yet to be taken up.
+    pub(crate) fn put_decision(&self, id: &ApprovalId, ruled: Ruled, reply: Reply) -> Put {
+        let Err((ruled, reply)) = self.tree.leave_early(id, ruled, reply) else { return Put::Left };
+        let mailbox = self.tree.asker(id).unwrap_or_else(|| self.mailbox.clone());
+        match mailbox.post(Msg::Decided { id: id.clone(), ruled, reply }) {
+            Ok(()) => Put::Posted,
+            Err(Gone) => Put::Gone,
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! What all runs of one tree share: who owns its background runs, who asked what, and what earlier attempts recorded.
+//!
+//! **Invariants**: the records of a run are taken once, by the attempt that takes it up again; a decision is taken
+//! once, by the run whose question it answers.
+
+use std::{collections::HashMap, sync::Arc};
+
+use safepoint_scope::Scope;
+use tokio::sync::oneshot;
+
+use super::{Always, Closings, DecideError, Msg, Shared};
+use crate::{
+    contract::{
+        approval::{ApprovalRequest, Ruled},
+        log::Recorded,
+    },
+    sync::{Mutex, mailbox::Mailbox},
+    value::{
+        event::{Fact, Feed},
+        ids::{ApprovalId, Path, RunId},
+    },
+};
+
+/// A tree of runs.
+pub(crate) struct Tree {
+    /// Background runs keep this from being quiet. Without a session that is the root run.
+    pub(crate) family: Scope,
+    /// What may run without a further question.
+    pub(crate) always: Arc<Always>,
+    /// What became of questions.
+    pub(crate) closings: Arc<Closings>,
+    /// In a session: what background runs show once the root's stream has ended.
+    pub(crate) kept: Option<Arc<Feed>>,
+    asked: Mutex<HashMap<ApprovalId, Asker>>,
+    past: Mutex<HashMap<Path, Vec<Recorded>>>,
+    /// What earlier attempts of runs below asked, and which, and no run answers for yet.
+    left_open: Mutex<HashMap<ApprovalId, Path>>,
+    decided: Mutex<HashMap<ApprovalId, Decided>>,
+}
+
+/// An open question, and who answers for it: where it is reached, and which run it is.
+struct Asker {
+    request: ApprovalRequest,
+    mailbox: Mailbox<Msg>,
+    path: Path,
+}
+
+/// Where whoever decided hears whether that was taken.
+pub(crate) type Reply = oneshot::Sender<Result<(), DecideError>>;
+
+/// A decision on its way to the run that asked, and who wants to know whether it was taken, if somebody does.
+pub(crate) struct Decided {
+    pub(crate) ruled: Ruled,
+    pub(crate) reply: Option<Reply>,
+}
+
+impl Tree {
+    pub(super) fn new(
+        family: Scope,
+        (always, closings): (Arc<Always>, Arc<Closings>),
+        kept: Option<Arc<Feed>>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            family,
+            always,
+            closings,
+            kept,
+            asked: Mutex::default(),
+            past: Mutex::default(),
+            left_open: Mutex::default(),
+            decided: Mutex::default(),
+        })
+    }
+
+    /// What earlier attempts recorded of the runs below the one that is taken up again.
+    pub(crate) fn remember(&self, runs: HashMap<Path, Vec<Recorded>>) {
+        self.left_open.lock().extend(runs.values().flat_map(|recorded| left_open(recorded)));
+        *self.past.lock() = runs;
+    }
+
+    /// The records of the run at `path`; nothing if it is new.
+    pub(crate) fn past_of(&self, path: &Path) -> Vec<Recorded> {
+        self.past.lock().remove(path).unwrap_or_default()
+    }
+
+    /// The run that was at `path` before.
+    pub(super) fn run_at(&self, path: &Path) -> Option<RunId> {
+        let past = self.past.lock();
+        past.get(path)?.iter().find_map(|recorded| match &**recorded.fact() {
+            Fact::AttemptOpened { run, .. } => Some(run.clone()),
+            _ => None,
+        })
+    }
+
+    /// Who answers for an open question: the run that asked, or once that is suspended its parent.
+    pub(crate) fn asks(&self, request: &ApprovalRequest, by: &Shared) {
+        let asker = Asker { request: request.clone(), mailbox: by.mailbox.clone(), path: by.path.clone() };
+        self.asked.lock().insert(request.id.clone(), asker);
+        self.left_open.lock().remove(&request.id);
+    }
+
+    /// The open questions, oldest first.
+    pub(crate) fn open(&self) -> Vec<ApprovalRequest> {
+        let mut open: Vec<_> = self.asked.lock().values().map(|asker| asker.request.clone()).collect();
+        open.sort_by_key(|request| request.asked_at);
+        open
+    }
+
+    /// A question is closed. First told, then no longer asked: in between it is closed already.
+    pub(crate) fn closes(&self, id: &ApprovalId, how: DecideError) {
+        self.closings.add(id, how);
+        self.asked.lock().remove(id);
+        self.left_open.lock().remove(id);
+    }
+
+    pub(crate) fn asker(&self, id: &ApprovalId) -> Option<Mailbox<Msg>> {
+        self.asked.lock().get(id).map(|asker| asker.mailbox.clone())
+    }
+
+    /// Whether a run below the root waits for the answer, and is alive.
+    pub(super) fn waits_below(&self, id: &ApprovalId) -> bool {
+        self.asked.lock().get(id).is_some_and(|asker| !asker.path.is_root() && !asker.mailbox.is_gone())
+    }
+
+    /// Leaves a decision for the run whose question it answers, which is about to be taken up again.
+    pub(crate) fn leave(&self, id: ApprovalId, decided: Decided) {
+        self.decided.lock().insert(id, decided);
+    }
+
+    /// The run that asked this in an earlier attempt, and has yet to be taken up.
+    pub(crate) fn left_open_by(&self, id: &ApprovalId) -> Option<Path> {
+        self.left_open.lock().get(id).cloned()
+    }
+
+    /// Leaves a decision for a run that asked in an earlier attempt and has yet to be taken up; any other is given back.
+    pub(super) fn leave_early(
+        &self,
+        id: &ApprovalId,
+        ruled: Ruled,
+        reply: Reply,
+    ) -> Result<(), (Ruled, Reply)> {
+        // A run that is taken up says that it asks before it looks for a decision: it is seen here, or it finds this one.
+        let mut decided = self.decided.lock();
+        if self.left_open_by(id).is_none() {
+            return Err((ruled, reply));
+        }
+        decided.insert(id.clone(), Decided { ruled, reply: Some(reply) });
+        Ok(())
+    }
+
+    pub(crate) fn take(&self, id: &ApprovalId) -> Option<Decided> {
+        self.decided.lock().remove(id)
+    }
+}
+
+/// The questions of one run's records that nothing has closed, and whose they are.
+fn left_open(recorded: &[Recorded]) -> HashMap<ApprovalId, Path> {
+    let mut open = HashMap::new();
+    for recorded in recorded {
+        match &**recorded.fact() {
+            Fact::ApprovalAsked(request) => drop(open.insert(request.id.clone(), request.path.clone())),
+            Fact::ApprovalClosed { id, .. } => drop(open.remove(id)),
+            _ => {}
+        }
+    }
+    open
+}

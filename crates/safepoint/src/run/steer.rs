@@ -1,0 +1,142 @@
+//! Steering: a new message for a run that is at work, without stopping it (S6.5).
+//!
+//! **Invariants**: a steer that was handed over is either recorded as taken, once, or comes back to its sender.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use tokio::sync::oneshot;
+
+use crate::value::{
+    event::{NOTICE, Source, TakenSteer},
+    ids::{ItemId, SteerId},
+    message::UserMessage,
+};
+
+/// A message for a run at work. It is delivered with the run's next model request, after all results of the round.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use = "hand it to `RunHandle::steer`"]
+pub struct Steer {
+    pub(crate) id: SteerId,
+    pub(crate) message: UserMessage,
+    pub(crate) when: When,
+    pub(crate) source: Source,
+}
+
+/// When a steer takes effect. Exhaustive: with the next request anyway, or by cutting the message that streams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum When {
+    /// With the next model request, whenever that is.
+    NextRequest,
+    /// The message that streams is cut, what was shown of it stays, and the next request is made at once. Calls that
+    /// run are not touched.
+    AtOnce,
+}
+
+impl Steer {
+    /// A steer that waits for the next model request.
+    ///
+    /// # Errors
+    /// [`SteerError::Blank`] if there is nothing in it.
+    pub fn new(message: impl Into<UserMessage>) -> Result<Self, SteerError> {
+        let message = message.into();
+        if message.is_blank() {
+            return Err(SteerError::Blank);
+        }
+        Ok(Self { id: SteerId::fresh(), message, when: When::NextRequest, source: Source::Handle })
+    }
+
+    /// What the session tells the model of `of`, with the next request that is made anyway.
+    pub(crate) fn notice(of: impl fmt::Display, message: UserMessage) -> Self {
+        let id = Self::notice_id(of);
+        Self { id, message, when: When::NextRequest, source: Source::Session }
+    }
+
+    pub(crate) fn notice_id(of: impl fmt::Display) -> SteerId {
+        format!("{NOTICE}{of}").into()
+    }
+
+    pub(crate) fn of_item(item: ItemId, message: UserMessage, when: When) -> Self {
+        Self { id: item.to_string().into(), message, when, source: Source::Item }
+    }
+
+    /// Whether it is the item of this id, and not one whose sender has called it so.
+    pub(crate) fn is_item(&self, id: &SteerId) -> bool {
+        self.source == Source::Item && self.id == *id
+    }
+
+    pub(crate) fn taken(self) -> TakenSteer {
+        TakenSteer { id: self.id, message: self.message, source: self.source }
+    }
+
+    /// The same, but it cuts the message that streams.
+    pub fn at_once(mut self) -> Self {
+        self.when = When::AtOnce;
+        self
+    }
+
+    /// The same under an id of yours.
+    pub fn id(mut self, id: impl Into<SteerId>) -> Self {
+        self.id = id.into();
+        self
+    }
+}
+
+/// A steer that is on its way.
+#[must_use = "it says whether the steer was delivered"]
+pub struct Steering {
+    message: UserMessage,
+    landed: Option<oneshot::Receiver<u32>>,
+}
+
+/// What became of a steer. Exhaustive: it was used, or it is yours again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Landed {
+    /// It is part of the run's history, before the model call of this round.
+    Delivered {
+        /// The round, from 1.
+        round: u32,
+    },
+    /// The run made no further model request.
+    Returned(UserMessage),
+}
+
+impl Steering {
+    pub(crate) fn new(message: UserMessage, landed: Option<oneshot::Receiver<u32>>) -> Self {
+        Self { message, landed }
+    }
+
+    /// Waits until the steer was delivered, or the run made its last model request without it.
+    ///
+    /// # Cancel safety
+    /// The steer goes on its way; what became of it is not told.
+    pub async fn landed(self) -> Landed {
+        let Some(landed) = self.landed else { return Landed::Returned(self.message) };
+        landed.await.map_or(Landed::Returned(self.message), |round| Landed::Delivered { round })
+    }
+}
+
+impl fmt::Debug for Steering {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Steering").field("message", &self.message).finish_non_exhaustive()
+    }
+}
+
+/// What came of taking a steer back. Exhaustive: it is the sender's again, or it was delivered, or the run is over and
+/// hands back what it did not use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TakenBack {
+    Back,
+    Delivered,
+    Over,
+}
+
+/// Why a steer cannot be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SteerError {
+    /// There is nothing in it.
+    #[error("a steer must say something; this one is blank")]
+    Blank,
+}

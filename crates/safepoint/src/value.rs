@@ -1,0 +1,12 @@
+//! What is said, measured and recorded: data, with no task, no lock and no clock.
+
+pub mod event;
+pub mod history;
+pub mod ids;
+pub mod json;
+pub mod limits;
+pub mod message;
+pub mod receipt;
+pub mod schema;
+pub mod spill;
+pub mod usage;

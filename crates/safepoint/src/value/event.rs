@@ -1,0 +1,348 @@
+//! What a run records (facts) and what it shows (events): a fact changes state, an event only tells.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{
+    contract::{
+        approval::{ApprovalRequest, Decision, OnUnknown},
+        tool::EffectClass,
+    },
+    value::{
+        history::{History, Repair, Shortened},
+        ids::{ApprovalId, CallId, Path, RunId},
+        message::{AssistantMessage, CallResult},
+        receipt::{CallReport, ChildReport, ModelReport, Receipt, RequestReport, RuledReport, WorkKind},
+        usage::Usage,
+    },
+};
+
+mod feed;
+mod limited;
+mod steered;
+
+pub use feed::{Events, Shown};
+pub(crate) use feed::{Feed, Relay, Took};
+pub use limited::RunLimits;
+pub(crate) use steered::NOTICE;
+pub use steered::{Source, TakenSteer};
+
+/// One recorded step of a run: state is the fold of these (S7.1). Exhaustive: the machine must apply each.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "fact", rename_all = "snake_case")]
+pub enum Fact {
+    /// An attempt begins: the run's start, or a resume.
+    AttemptOpened {
+        /// The run.
+        run: RunId,
+        /// Which attempt, from 1.
+        attempt: u32,
+        /// What it starts from; only in the first attempt.
+        history: Option<History>,
+        /// When.
+        at: Timestamp,
+        /// What becomes of calls whose effect is unknown.
+        #[serde(default, skip_serializing_if = "OnUnknown::is_default")]
+        on_unknown: OnUnknown,
+        /// The limits of the run from here on; records of an early release do not say.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        limits: Option<RunLimits>,
+    },
+    /// So much of the time that the run has is this attempt's: recorded ahead, so that it counts also if the process ends.
+    TimeTaken {
+        /// Milliseconds of work since the attempt was opened.
+        ms: u64,
+    },
+    /// A broken history was mended before use.
+    HistoryRepaired {
+        /// What was done.
+        repairs: Vec<Repair>,
+    },
+    /// A model call is about to begin.
+    ModelStarted {
+        /// For which round, from 1.
+        round: u32,
+    },
+    /// A model call ended, by itself or not.
+    ModelEnded {
+        /// What arrived.
+        message: Arc<AssistantMessage>,
+        /// Whether it is all.
+        whole: Wholeness,
+        /// The account.
+        report: ModelReport,
+    },
+    /// Messages that the run was steered with are part of its history now, before the model call of this round.
+    SteerTaken {
+        /// The next round, from 1.
+        round: u32,
+        /// The messages, in the order in which they came.
+        steers: Vec<TakenSteer>,
+    },
+    /// The oldest rounds are not sent any more: the history does not fit the model's window.
+    HistoryShortened(Shortened),
+    /// A model call that summarises the oldest rounds is about to begin, before the model call of this round.
+    SummaryStarted {
+        /// The next round, from 1.
+        round: u32,
+    },
+    /// It ended, by itself or not.
+    SummaryEnded {
+        /// Whether it is all.
+        whole: Wholeness,
+        /// The account.
+        report: ModelReport,
+        /// What is left out from now on; none if it was cut or failed, and then nothing has changed.
+        shortened: Option<Shortened>,
+    },
+    /// A call is about to begin.
+    CallStarted {
+        /// The call.
+        call_id: CallId,
+        /// The tool.
+        name: String,
+        /// For which round.
+        round: u32,
+        /// What it is given.
+        args: Value,
+        /// What it may change.
+        effect: EffectClass,
+        /// The same for every try.
+        key: String,
+        /// What does it.
+        #[serde(default)]
+        work: WorkKind,
+        /// When.
+        at: Timestamp,
+    },
+    /// The peer that does a call's work gave it this name, by which a later attempt can take it up again.
+    CallNamed {
+        /// The call.
+        call_id: CallId,
+        /// The peer's name for the work.
+        task: String,
+    },
+    /// A call ended, by itself or not, or will not begin.
+    CallEnded {
+        /// The account.
+        report: CallReport,
+        /// What the model is told.
+        result: CallResult,
+        /// Whether the model is shown all of it, and where the rest is.
+        extent: Extent,
+    },
+    /// The run that is a call's work waits for decisions, and nothing of it runs.
+    ChildSuspended {
+        /// The call.
+        call_id: CallId,
+        /// The run.
+        child: ChildReport,
+        /// What it, and its own child runs, wait for.
+        approvals: Vec<ApprovalRequest>,
+    },
+    /// A person was asked.
+    ApprovalAsked(ApprovalRequest),
+    /// A question is closed.
+    ApprovalClosed {
+        /// The question.
+        id: ApprovalId,
+        /// The call.
+        call_id: CallId,
+        /// How.
+        answer: Answered,
+    },
+    /// Somebody asked for a stop.
+    StopAsked(RequestReport),
+    /// What was asked became `Now` because its grace was over.
+    StopEscalated,
+    /// What was asked took effect.
+    StopObserved {
+        /// When.
+        at: Timestamp,
+    },
+    /// The outcome is fixed: the last event of an attempt.
+    Settled {
+        /// The account.
+        receipt: Arc<Receipt>,
+        /// Code and message, if it failed.
+        error: Option<ErrorReport>,
+    },
+}
+
+/// Whether a model's message is all that it would have said. Exhaustive: it is, it was cut, or it ended badly.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Wholeness {
+    /// It is.
+    Whole,
+    /// A stop cut it.
+    Cut,
+    /// A steer cut it; the run goes on with the steer.
+    Steered,
+    /// It failed.
+    Failed(ErrorReport),
+}
+
+/// A failure of the run in its stable form.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ErrorReport {
+    /// The code of S1.10.
+    pub code: String,
+    /// What went wrong.
+    pub message: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+}
+
+/// How much of a call's output the model is shown. Exhaustive: all or a part.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Extent {
+    /// All of it.
+    #[default]
+    All,
+    /// Its head and tail.
+    Truncated {
+        /// How long it was.
+        bytes: usize,
+        /// Where all of it is, if it could be written.
+        file: Option<String>,
+    },
+}
+
+/// How a question was closed. Exhaustive: answered, expired, or taken back by a stop.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answered {
+    /// Somebody decided.
+    Decided(Decision),
+    /// Nobody did in time.
+    Expired,
+    /// A stop took the question back.
+    Withdrawn,
+}
+
+/// What a reader sees.
+#[derive(Clone, Debug)]
+pub struct Event<K = EventKind> {
+    /// Gapless within the stream.
+    pub seq: u64,
+    /// When it was shown.
+    pub at: Timestamp,
+    /// What happened.
+    pub kind: K,
+}
+
+/// The kinds of event.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum EventKind {
+    /// Something was recorded.
+    Fact(Arc<Fact>),
+    /// What a child run showed, at any depth: its own stream holds the same.
+    Child {
+        /// Which run of the tree.
+        path: Path,
+        /// What it showed.
+        event: Arc<EventKind>,
+    },
+    /// Provisional: more text of the message that streams.
+    Text(Arc<str>),
+    /// Provisional: more reasoning.
+    Reasoning(Arc<str>),
+    /// Provisional: a call has begun to arrive.
+    CallBegun(String),
+    /// A model call waits before another try.
+    Retrying {
+        /// How many tries have failed.
+        failed: u32,
+        /// How long it waits.
+        after: std::time::Duration,
+        /// What went wrong.
+        error: String,
+    },
+    /// A model could not begin to answer; another one is asked instead.
+    FailedOver {
+        /// The model that could not.
+        from: Arc<str>,
+        /// The model that is asked now.
+        to: Arc<str>,
+        /// What went wrong.
+        error: String,
+    },
+    /// A call tells how far it is.
+    Progress {
+        /// The call.
+        call_id: CallId,
+        /// In its words.
+        text: String,
+    },
+    /// What a person should know of a call that runs.
+    Notice {
+        /// The call.
+        call_id: CallId,
+        /// What.
+        text: String,
+    },
+    /// Policy has decided about something that a call asked while it runs; no person was asked.
+    Ruled {
+        /// The call.
+        call_id: CallId,
+        /// What was decided, and by what.
+        ruled: Box<RuledReport>,
+    },
+    /// What was used so far.
+    Usage(Usage),
+    /// This reader lagged behind; the recorded facts hold what the missed deltas said.
+    Missed {
+        /// How many events.
+        count: u64,
+    },
+    /// Only in the audit stream: nothing is alive any more, or the deadline for that has passed.
+    Quiet(Arc<Receipt>),
+    /// Only in the audit stream: something came after the fence.
+    Late(String),
+}
+
+impl Shown for EventKind {
+    fn is_provisional(&self) -> bool {
+        match self {
+            Self::Text(_)
+            | Self::Reasoning(_)
+            | Self::CallBegun(_)
+            | Self::Progress { .. }
+            | Self::Usage(_) => true,
+            Self::Child { event, .. } => event.is_provisional(),
+            Self::Fact(_)
+            | Self::Retrying { .. }
+            | Self::FailedOver { .. }
+            | Self::Notice { .. }
+            | Self::Ruled { .. }
+            | Self::Missed { .. }
+            | Self::Quiet(_)
+            | Self::Late(_) => false,
+        }
+    }
+    fn weight(&self) -> usize {
+        match self {
+            Self::Text(text) | Self::Reasoning(text) => text.len(),
+            Self::CallBegun(text) | Self::Progress { text, .. } => text.len(),
+            Self::Child { event, .. } => event.weight(),
+            Self::Fact(_)
+            | Self::Usage(_)
+            | Self::Retrying { .. }
+            | Self::FailedOver { .. }
+            | Self::Notice { .. }
+            | Self::Ruled { .. }
+            | Self::Missed { .. }
+            | Self::Quiet(_)
+            | Self::Late(_) => 0,
+        }
+    }
+    fn missed(count: u64) -> Self {
+        Self::Missed { count }
+    }
+}

@@ -1,0 +1,102 @@
+//! A message that a run was steered with, and where it comes from.
+
+use serde::{Deserialize, Serialize};
+
+use crate::value::{
+    ids::{ItemId, SteerId},
+    message::UserMessage,
+};
+
+/// How the ids of notices begin. Only those of releases that did not record the source are known by that.
+pub(crate) const NOTICE: &str = "notice:";
+
+/// One message that a run was steered with.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Kept")]
+pub struct TakenSteer {
+    /// Its id.
+    pub id: SteerId,
+    /// What it says.
+    pub message: UserMessage,
+    /// Where it comes from.
+    pub source: Source,
+}
+
+/// Where a steer comes from. Exhaustive: from whoever has the run's handle, through the session, or from the session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// From whoever has the run's handle. Its id is theirs, and means nothing here.
+    Handle,
+    /// It is an item of the session, and its id is the item's.
+    Item,
+    /// Nobody said it, but the session itself, which had something to tell the model: what became of a run in the
+    /// background (S9.1).
+    Session,
+}
+
+impl TakenSteer {
+    /// Whether nobody said it, but the session itself.
+    #[must_use]
+    pub fn is_notice(&self) -> bool {
+        self.source == Source::Session
+    }
+
+    /// The item of the session that it is, if it is one.
+    #[must_use]
+    pub fn item(&self) -> Option<ItemId> {
+        if self.source == Source::Item { self.id.as_str().parse().ok() } else { None }
+    }
+}
+
+/// As it is recorded, by this release or by one that did not say where it came from.
+#[derive(Deserialize)]
+struct Kept {
+    id: SteerId,
+    message: UserMessage,
+    source: Option<Source>,
+}
+
+impl From<Kept> for TakenSteer {
+    fn from(Kept { id, message, source }: Kept) -> Self {
+        let source = source.unwrap_or_else(|| match id.as_str() {
+            notice if notice.starts_with(NOTICE) => Source::Session,
+            item if item.parse::<ItemId>().is_ok() => Source::Item,
+            _ => Source::Handle,
+        });
+        Self { id, message, source }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, from_value, json, to_value};
+
+    use super::{Source, TakenSteer};
+
+    fn read(id: &str, source: Option<&str>) -> TakenSteer {
+        let mut kept =
+            json!({"id": id, "message": to_value(crate::value::message::UserMessage::from("x")).unwrap()});
+        if let Some(source) = source {
+            kept["source"] = Value::from(source);
+        }
+        from_value(kept).unwrap()
+    }
+
+    /// S7.6, S9.1: a steer of a release that did not record where it came from is read as that release read it; of ours, no
+    /// id makes it anything that it is not.
+    #[test]
+    fn where_a_steer_comes_from_is_recorded() {
+        for (id, source, item) in [
+            ("notice:turn-1/root/c", Source::Session, None),
+            ("item-3", Source::Item, Some(3)),
+            ("str_1", Source::Handle, None),
+        ] {
+            let old = read(id, None);
+            assert_eq!((old.source, old.item().map(|item| item.number())), (source, item));
+            let ours = read(id, Some("handle"));
+            assert_eq!((ours.is_notice(), ours.item()), (false, None));
+            assert_eq!(from_value::<TakenSteer>(to_value(&old).unwrap()).unwrap(), old);
+        }
+    }
+}

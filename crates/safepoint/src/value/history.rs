@@ -1,0 +1,236 @@
+//! A conversation as the next model call will see it, and how its open ends are closed (S5).
+//!
+//! **Invariants**: in `entries` every assistant message with calls is followed by its results, complete and in the
+//! order of the calls. What is not yet so stands in `tail`, and only there.
+
+use std::{collections::HashSet, sync::Arc};
+
+use serde::{Deserialize, Serialize};
+
+use crate::value::{
+    ids::CallId,
+    message::{AssistantMessage, Block, CallResult, UserMessage, Verdict},
+};
+
+mod earlier;
+mod repair;
+mod shorten;
+
+pub use earlier::Earlier;
+pub use repair::Repair;
+pub use shorten::{Omitted, Shortened, StandIn};
+pub(crate) use shorten::{View, bytes, bytes_of, said_from, tokens_of};
+
+/// One step of a conversation. Exhaustive: every wire must place each of them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "role", rename_all = "snake_case")]
+pub enum Entry {
+    /// A person's message.
+    User(UserMessage),
+    /// A model's message, shared with whoever else has it.
+    Assistant(Arc<AssistantMessage>),
+    /// The results of all calls of the message before, in their order.
+    Results {
+        /// One result a call.
+        results: Vec<CallResult>,
+    },
+}
+
+/// A conversation: cheap to clone, growing at its end, with at most one open end.
+///
+/// Obtained from [`Outcome::history`](crate::Outcome::history), stored by you if you like (it is `serde`), and handed
+/// to [`Agent::run_on`](crate::Agent::run_on), which closes the open end before it adds the new input.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct History {
+    entries: Vec<Arc<Entry>>,
+    #[serde(default)]
+    tail: Tail,
+    #[serde(default, skip_serializing_if = "View::is_all")]
+    view: View,
+}
+
+/// The open end of a conversation: what a stop, a limit or a failure left. Exhaustive: closing must handle each.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "tail", rename_all = "snake_case")]
+pub enum Tail {
+    /// Nothing is open.
+    #[default]
+    Whole,
+    /// The model's message was cut while it streamed.
+    Cut {
+        /// What had arrived: its complete calls never started.
+        message: Arc<AssistantMessage>,
+    },
+    /// The message is whole, some of its calls have no result.
+    Open {
+        /// The message.
+        message: Arc<AssistantMessage>,
+        /// What became of its calls, in their order.
+        calls: Vec<OpenCall>,
+    },
+}
+
+/// What is known of one call of an open round.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OpenCall {
+    /// What the model will be told if a new turn closes it.
+    pub result: CallResult,
+}
+
+impl History {
+    /// An empty conversation.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The closed part, oldest first, what is [left out](History::omitted) of what a model is sent included.
+    #[must_use]
+    pub fn entries(&self) -> &[Arc<Entry>] {
+        &self.entries
+    }
+
+    /// The open end.
+    #[must_use]
+    pub fn tail(&self) -> &Tail {
+        &self.tail
+    }
+
+    /// Adds an entry to the closed part.
+    ///
+    /// Building a history by hand is allowed; what does not fit is mended by [`History::repair`] before use.
+    pub fn push(&mut self, entry: Entry) {
+        self.entries.push(Arc::new(entry));
+    }
+
+    /// Adds an entry that another history has too.
+    pub(crate) fn push_shared(&mut self, entry: Arc<Entry>) {
+        self.entries.push(entry);
+    }
+
+    /// Sets the open end.
+    pub(crate) fn leave_open(&mut self, tail: Tail) {
+        self.tail = tail;
+    }
+
+    /// Closes the open end with deterministic notes, so that a new turn can start (S5.2, S5.4).
+    ///
+    /// A cut message is kept as far as it was shown, marked interrupted, and its complete calls are closed as not
+    /// started. The same history closes to the same bytes.
+    pub fn close(&mut self) {
+        match std::mem::take(&mut self.tail) {
+            Tail::Whole => {}
+            Tail::Cut { message } => self.close_cut(message, note::NOT_STARTED),
+            Tail::Open { message, calls } => {
+                self.push(Entry::Assistant(message));
+                self.push(Entry::Results { results: calls.into_iter().map(|call| call.result).collect() });
+            }
+        }
+    }
+
+    /// Adds a message that was cut, as far as it was shown; `call_note` tells what became of its complete calls.
+    pub(crate) fn close_cut(&mut self, message: Arc<AssistantMessage>, call_note: &str) {
+        if message.is_blank() {
+            return;
+        }
+        let results: Vec<CallResult> = message
+            .calls()
+            .map(|call| CallResult::of_text(call.id.clone(), &call.name, call_note, Verdict::Bad))
+            .collect();
+        let (calls, mut blocks): (Vec<Block>, Vec<Block>) = Arc::unwrap_or_clone(message)
+            .blocks
+            .into_iter()
+            .partition(|block| matches!(block, Block::Call(_)));
+        blocks.push(Block::Text { text: note::INTERRUPTED.into() });
+        blocks.extend(calls);
+        self.push(Entry::Assistant(AssistantMessage { blocks }.into()));
+        if !results.is_empty() {
+            self.push(Entry::Results { results });
+        }
+    }
+
+    /// The ids of all calls in the closed part.
+    pub(crate) fn call_ids(&self) -> HashSet<CallId> {
+        self.entries
+            .iter()
+            .filter_map(|entry| match &**entry {
+                Entry::Assistant(message) => Some(message),
+                Entry::User(_) | Entry::Results { .. } => None,
+            })
+            .flat_map(|message| message.calls())
+            .map(|call| call.id.clone())
+            .collect()
+    }
+
+    /// What the last call came to, if nothing came after it and it came to something good.
+    pub(crate) fn last_result(&self) -> Option<String> {
+        let last = match (&self.tail, self.entries.last().map(|last| &**last)) {
+            (Tail::Open { calls, .. }, _) => &calls.last()?.result,
+            (Tail::Whole, Some(Entry::Results { results })) => results.last()?,
+            (Tail::Whole | Tail::Cut { .. }, _) => return None,
+        };
+        (last.verdict == Verdict::Good).then(|| last.text.clone())
+    }
+
+    /// The last text that the model said, if any.
+    #[must_use]
+    pub fn last_text(&self) -> Option<String> {
+        self.last_message().map(|message| message.text().into_owned())
+    }
+
+    /// The last message of the model in the closed part.
+    pub(crate) fn last_message(&self) -> Option<&Arc<AssistantMessage>> {
+        self.entries.iter().rev().find_map(|entry| match &**entry {
+            Entry::Assistant(message) => Some(message),
+            Entry::User(_) | Entry::Results { .. } => None,
+        })
+    }
+}
+
+/// What a model is told of calls that have no result of their own. Neutral, short, the same bytes every time.
+pub mod note {
+    /// Nothing of it ran.
+    pub const NOT_STARTED: &str =
+        "[not started: the run was stopped before this call began. Nothing was done.]";
+    /// Nothing of it ran, because a newer message came first.
+    pub const OVERTAKEN: &str =
+        "[not started: a newer message arrived before this call began. Nothing was done.]";
+    /// It ran and was stopped; nobody knows how far it came.
+    pub const STOPPED_UNKNOWN: &str =
+        "[stopped while running: its effects are unknown and may have happened. Check before repeating it.]";
+    /// It only read, and was stopped.
+    pub const STOPPED_HARMLESS: &str = "[stopped while running: it only reads, so nothing was changed.]";
+    /// It was a run of another agent, and had changed nothing.
+    pub const CHILD_STOPPED_HARMLESS: &str =
+        "[stopped while at work: this agent was ended early. It had not changed anything.]";
+    /// It was a run of another agent; every call that it made has a known end.
+    pub const CHILD_STOPPED: &str =
+        "[stopped while at work: this agent was ended early. What it did stands; the rest was not done.]";
+    /// Its time limit passed.
+    pub const TIMED_OUT: &str =
+        "[timed out: its effects are unknown and may have happened. Check before repeating it.]";
+    /// Its time limit passed, and it could not be ended.
+    pub const TIMED_OUT_STILL_RUNNING: &str =
+        "[timed out and still running: this call could not be ended. Its effects may yet happen.]";
+    /// It could not be stopped and goes on.
+    pub const STILL_RUNNING: &str =
+        "[still running: the run was stopped and this call could not be. Its effects may yet happen.]";
+    /// It was not allowed.
+    pub const DENIED: &str = "[denied: this call was not allowed to run. Nothing was done.]";
+    /// Nobody answered in time.
+    pub const EXPIRED: &str = "[expired: nobody decided about this call in time. Nothing was done.]";
+    /// A person stopped this one call.
+    pub const STOPPED_ALONE: &str =
+        "[stopped by request: this call was ended early. Its effects are unknown and may have happened.]";
+    /// Marks a message that was cut.
+    pub const INTERRUPTED: &str = "[interrupted: this message was cut here.]";
+    /// Calls beyond those that one message may have: they are no part of it, and stand behind its last result.
+    pub(crate) fn calls_left_out(more: u64) -> String {
+        format!(
+            "\n[{more} more calls of this message were left out: a message may not have so many. Nothing of them was done.]"
+        )
+    }
+    /// A result that a stored history lacks.
+    pub const MISSING: &str =
+        "[no result is recorded for this call: its effects are unknown and may have happened.]";
+}

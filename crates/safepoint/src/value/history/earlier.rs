@@ -1,0 +1,38 @@
+//! A conversation as a remote agent that has lost it is told of it.
+
+use super::{Entry, History};
+use crate::value::message::Verdict;
+
+/// Something that was said before in a conversation. Exhaustive: by a person, or by the agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Earlier {
+    /// By a person.
+    Person(String),
+    /// By the agent: an answer, or what it had said when its work was cut off.
+    Agent(String),
+}
+
+impl History {
+    /// What was said before what is asked now, oldest first.
+    pub(crate) fn earlier(&self) -> Vec<Earlier> {
+        let mut said = Vec::new();
+        for entry in self.entries() {
+            match &**entry {
+                Entry::User(message) => said.push(Earlier::Person(message.text.clone())),
+                Entry::Assistant(message) => said.push(Earlier::Agent(message.text().into_owned())),
+                // What is good is an answer, and comes again as that.
+                Entry::Results { results } => {
+                    let bad = results.iter().filter(|result| result.verdict == Verdict::Bad);
+                    said.extend(bad.map(|result| Earlier::Agent(result.text.clone())));
+                }
+            }
+        }
+        said.retain(
+            |said| !matches!(said, Earlier::Agent(text) | Earlier::Person(text) if text.trim().is_empty()),
+        );
+        while let Some(Earlier::Person(_)) = said.last() {
+            said.pop();
+        }
+        said
+    }
+}

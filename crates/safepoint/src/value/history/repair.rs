@@ -1,0 +1,186 @@
+//! Mends a history that somebody else wrote or something damaged (S5.1): idempotent, in place, and told.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
+
+use serde::{Deserialize, Serialize};
+
+use super::{Entry, History, note};
+use crate::value::{
+    ids::CallId,
+    message::{AssistantMessage, Block, CallResult, Verdict},
+};
+
+/// One thing that was mended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "repair", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Repair {
+    /// A call had no result; it got a note.
+    AnsweredCall {
+        /// The call.
+        call_id: CallId,
+    },
+    /// A result answered no call of the message before it (or one that was answered already); it was dropped.
+    DroppedResult {
+        /// The call that it named.
+        call_id: CallId,
+    },
+    /// A message had nothing in it; it was dropped.
+    DroppedEmpty,
+    /// Two calls shared an id; the later one got another.
+    RenamedCall {
+        /// The id that was taken.
+        call_id: CallId,
+    },
+    /// What was to be left out of what a model is sent did not end before a message; all of it is sent again.
+    RestoredOmitted,
+}
+
+impl History {
+    /// Mends the closed part until [its invariant](History) holds, and says what was done: nothing for a history that
+    /// the engine made, nothing the second time.
+    pub fn repair(&mut self) -> Vec<Repair> {
+        if is_whole(&self.entries) {
+            return self.repair_omitted();
+        }
+        let mut mender = Mender::default();
+        for entry in std::mem::take(&mut self.entries) {
+            mender.take(Arc::unwrap_or_clone(entry));
+        }
+        mender.answer_open();
+        self.entries = mender.entries.into_iter().map(Arc::new).collect();
+        // Entries may have moved, so nobody knows any more what was meant to be left out.
+        let had_omitted = self.omitted().is_some();
+        self.restore_omitted();
+        mender.repairs.extend(had_omitted.then_some(Repair::RestoredOmitted));
+        mender.repairs
+    }
+
+    fn repair_omitted(&mut self) -> Vec<Repair> {
+        if self.omits_whole_rounds() {
+            return Vec::new();
+        }
+        self.restore_omitted();
+        vec![Repair::RestoredOmitted]
+    }
+}
+
+/// The common case, without allocation beyond the ids: nothing to mend.
+fn is_whole(entries: &[Arc<Entry>]) -> bool {
+    let mut seen: HashSet<&str> = HashSet::new();
+    let mut entries = entries.iter().peekable();
+    while let Some(entry) = entries.next() {
+        match &**entry {
+            Entry::User(message) if message.is_blank() => return false,
+            Entry::User(_) => {}
+            Entry::Results { .. } => return false,
+            Entry::Assistant(message) if message.is_blank() => return false,
+            Entry::Assistant(message) => {
+                let calls: Vec<&str> = message.calls().map(|call| call.id.as_str()).collect();
+                if !calls.iter().all(|id| !id.is_empty() && seen.insert(id)) {
+                    return false;
+                }
+                if calls.is_empty() {
+                    continue;
+                }
+                let answered = entries.next_if(|next| match &***next {
+                    Entry::Results { results } => {
+                        results.iter().map(|r| r.call_id.as_str()).eq(calls.iter().copied())
+                    }
+                    Entry::User(_) | Entry::Assistant(_) => false,
+                });
+                if answered.is_none() {
+                    return false;
+                }
+            }
+        }
+    }
+    true
+}
+
+#[derive(Default)]
+struct Mender {
+    entries: Vec<Entry>,
+    repairs: Vec<Repair>,
+    seen: HashSet<CallId>,
+    /// Calls of the last message that wait for results: id as stored, id as it is now, name.
+    open: Vec<(CallId, CallId, String)>,
+    results: HashMap<CallId, CallResult>,
+}
+
+impl Mender {
+    fn take(&mut self, entry: Entry) {
+        match entry {
+            Entry::Results { results } => self.take_results(results),
+            Entry::User(message) => {
+                self.answer_open();
+                if message.is_blank() {
+                    self.repairs.push(Repair::DroppedEmpty);
+                } else {
+                    self.entries.push(Entry::User(message));
+                }
+            }
+            Entry::Assistant(message) => {
+                self.answer_open();
+                self.take_assistant(Arc::unwrap_or_clone(message));
+            }
+        }
+    }
+
+    fn take_assistant(&mut self, mut message: AssistantMessage) {
+        if message.is_blank() {
+            self.repairs.push(Repair::DroppedEmpty);
+            return;
+        }
+        for block in &mut message.blocks {
+            let Block::Call(call) = block else { continue };
+            let stored = call.id.clone();
+            let mut suffix = self.seen.len();
+            while call.id.as_str().is_empty() || !self.seen.insert(call.id.clone()) {
+                call.id = CallId::from(format!("{stored}_{suffix}"));
+                suffix += 1;
+            }
+            if call.id != stored {
+                self.repairs.push(Repair::RenamedCall { call_id: stored.clone() });
+            }
+            self.open.push((stored, call.id.clone(), call.name.clone()));
+        }
+        self.entries.push(Entry::Assistant(message.into()));
+    }
+
+    fn take_results(&mut self, results: Vec<CallResult>) {
+        for result in results {
+            let waiting = self
+                .open
+                .iter()
+                .find(|(stored, now, _)| *stored == result.call_id && !self.results.contains_key(now))
+                .map(|(_, now, _)| now.clone());
+            match waiting {
+                Some(now) => {
+                    let result = CallResult { call_id: now.clone(), ..result };
+                    if self.results.insert(now, result).is_some() {
+                        unreachable!("only calls without a result are waiting");
+                    }
+                }
+                None => self.repairs.push(Repair::DroppedResult { call_id: result.call_id }),
+            }
+        }
+    }
+
+    fn answer_open(&mut self) {
+        if self.open.is_empty() {
+            return;
+        }
+        let mut results = Vec::with_capacity(self.open.len());
+        for (_, now, name) in std::mem::take(&mut self.open) {
+            results.push(self.results.remove(&now).unwrap_or_else(|| {
+                self.repairs.push(Repair::AnsweredCall { call_id: now.clone() });
+                CallResult::of_text(now, name, note::MISSING, Verdict::Bad)
+            }));
+        }
+        self.entries.push(Entry::Results { results });
+    }
+}

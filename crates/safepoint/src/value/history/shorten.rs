@@ -1,0 +1,197 @@
+//! A conversation of which the oldest part is not sent any more: all of it is kept, and what is sent is a view (S12.2).
+//!
+//! **Invariants**: what is left out ends before a message, never between a call and its result; entries that are left
+//! out stay in the history.
+
+use std::{borrow::Cow, sync::Arc};
+
+use serde::{Deserialize, Serialize};
+
+use super::{Entry, History};
+use crate::value::message::{AssistantMessage, Block, Part};
+
+/// What of a conversation a model is not sent any more, and what it is sent in its place.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Omitted {
+    /// How many [entries](History::entries), from the first on.
+    pub entries: usize,
+    /// From this entry on, what people said is sent all the same: the messages of the turn that is at work.
+    pub keeps_from: usize,
+    /// How many of the model's messages are left out.
+    pub rounds: u32,
+    /// What the model is sent in their place.
+    pub by: StandIn,
+    /// The same as an entry, so that it has the same bytes each time.
+    pub(crate) entry: Arc<Entry>,
+}
+
+/// What stands where messages were left out. Exhaustive: a plain note, or what a model made of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StandIn {
+    /// A note that says how much is missing.
+    Note,
+    /// A summary that a model wrote.
+    Summary,
+}
+
+/// A shortening as it is recorded: what is left out, and how many tokens a request was and is estimated to have.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Shortened {
+    /// What is left out from now on.
+    pub omitted: Omitted,
+    /// Tokens of the next request as it would have been.
+    pub tokens_before: u64,
+    /// Tokens of the next request as it is.
+    pub tokens_after: u64,
+}
+
+/// What of a conversation is sent, and how much that is.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct View {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    omitted: Option<Arc<Omitted>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    measured: Option<Measured>,
+}
+
+impl View {
+    /// Whether all is sent, and nothing is known of it.
+    pub(crate) fn is_all(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// How many tokens a request had that held this much of the conversation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Measured {
+    tokens: u64,
+    entries: usize,
+}
+
+impl Omitted {
+    /// The text that the model is sent in place of what is left out.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        match &*self.entry {
+            Entry::User(message) => &message.text,
+            Entry::Assistant(_) | Entry::Results { .. } => "",
+        }
+    }
+}
+
+impl History {
+    /// What is left out of what a model is sent, if anything is.
+    #[must_use]
+    pub fn omitted(&self) -> Option<&Omitted> {
+        self.view.omitted.as_deref()
+    }
+
+    /// Has all of it sent again, to a model with a larger window for instance.
+    pub fn restore_omitted(&mut self) {
+        self.view = View::default();
+    }
+
+    /// The conversation as a model is sent it: without what is left out, with what stands in its place.
+    #[must_use]
+    pub fn sent(&self) -> Cow<'_, Self> {
+        let Some(omitted) = self.omitted() else { return Cow::Borrowed(self) };
+        let cut = omitted.entries.min(self.entries.len());
+        let (left_out, rest) = self.entries.split_at(cut);
+        let mut entries = vec![Arc::clone(&omitted.entry)];
+        entries.extend(said_from(left_out, omitted.keeps_from).cloned());
+        entries.extend(rest.iter().cloned());
+        Cow::Owned(Self { entries, tail: self.tail.clone(), ..Self::default() })
+    }
+
+    /// Leaves more out. Nothing is lost by it.
+    pub(crate) fn shorten(&mut self, shortened: &Shortened) {
+        self.view.omitted = Some(Arc::new(shortened.omitted.clone()));
+        self.view.measured = Some(Measured { tokens: shortened.tokens_after, entries: self.entries.len() });
+    }
+
+    /// Takes the provider's word for how many tokens the conversation so far is, instructions and tools included.
+    pub(crate) fn measure(&mut self, tokens: u64) {
+        self.view.measured = Some(Measured { tokens, entries: self.entries.len() });
+    }
+
+    /// What is known beside the entries: for a journal that writes each entry once.
+    pub(crate) fn view(&self) -> &View {
+        &self.view
+    }
+
+    pub(crate) fn see(&mut self, view: View) {
+        self.view = view;
+    }
+
+    /// How many tokens a request with it is estimated to have: the last figure that is known, and what has been added
+    /// since by its bytes; without such a figure all of it by its bytes, `fixed` ones beside it included.
+    pub(crate) fn tokens(&self, fixed: u64) -> u64 {
+        match &self.view.measured {
+            Some(Measured { tokens, entries }) if *entries <= self.entries.len() => tokens
+                .saturating_add(tokens_of(self.entries[*entries..].iter().map(|entry| bytes(entry)).sum())),
+            Some(_) | None => tokens_of(fixed.saturating_add(self.sent().bytes())),
+        }
+    }
+
+    /// Bytes of all entries, roughly as a wire would write them.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.entries.iter().map(|entry| bytes(entry)).sum()
+    }
+
+    /// Whether what is said to be left out can be: it ends before a message, and inside the conversation.
+    pub(super) fn omits_whole_rounds(&self) -> bool {
+        self.omitted().is_none_or(|omitted| {
+            let is_user = matches!(&*omitted.entry, Entry::User(message) if !message.is_blank());
+            let end = self.entries.get(omitted.entries);
+            is_user && end.is_some_and(|entry| !matches!(**entry, Entry::Results { .. }))
+        })
+    }
+}
+
+/// The messages of people from this entry on.
+pub(crate) fn said_from(entries: &[Arc<Entry>], from: usize) -> impl Iterator<Item = &Arc<Entry>> {
+    entries.iter().skip(from).filter(|entry| matches!(***entry, Entry::User(_)))
+}
+
+/// An estimate, meant to err upwards: English has about four bytes a token, source code and JSON about three, and most
+/// other scripts about three bytes a character and a character a token.
+pub(crate) fn tokens_of(bytes: u64) -> u64 {
+    const BYTES_PER_TOKEN: u64 = 3;
+    bytes.div_ceil(BYTES_PER_TOKEN)
+}
+
+/// The other way round.
+pub(crate) fn bytes_of(tokens: u64) -> u64 {
+    const BYTES_PER_TOKEN: u64 = 3;
+    tokens.saturating_mul(BYTES_PER_TOKEN)
+}
+
+/// Bytes of one entry, with what each message costs beside its text.
+pub(crate) fn bytes(entry: &Entry) -> u64 {
+    const FRAME: u64 = 16;
+    let sum = match entry {
+        Entry::User(message) => {
+            message.text.len() as u64 + message.parts.iter().map(Part::weight).sum::<u64>()
+        }
+        Entry::Assistant(message) => of_message(message),
+        Entry::Results { results } => results
+            .iter()
+            .map(|result| {
+                let parts: u64 = result.parts.iter().map(Part::weight).sum();
+                (result.text.len() + result.call_id.as_str().len()) as u64 + parts + FRAME
+            })
+            .sum(),
+    };
+    sum + FRAME
+}
+
+/// Reasoning goes back to a model only with its seal, so without one it weighs nothing.
+fn of_message(message: &AssistantMessage) -> u64 {
+    let of_block = |block: &Block| match block {
+        Block::Text { text } => text.len(),
+        Block::Reasoning(reasoning) => reasoning.seal.as_ref().map_or(0, |seal| seal.to_string().len()),
+        Block::Call(call) => call.name.len() + call.args.len() + call.id.as_str().len(),
+    };
+    message.blocks.iter().map(|block| of_block(block) as u64).sum()
+}

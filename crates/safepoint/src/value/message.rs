@@ -1,0 +1,183 @@
+//! What people, models and tools say, in no provider's format.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::value::ids::CallId;
+
+mod part;
+
+pub use part::{MOST_BYTES, Part, PartKind, Source, TooLarge};
+
+/// What a person (or a program on their behalf) said.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UserMessage {
+    /// The text.
+    pub text: String,
+    /// What goes with it, behind the text.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<Part>,
+}
+
+impl UserMessage {
+    /// Whether there is nothing in it that a model could answer.
+    #[must_use]
+    pub fn is_blank(&self) -> bool {
+        self.text.trim().is_empty() && self.parts.is_empty()
+    }
+
+    /// Adds an image or a file. A wire that does not take it refuses the run's next model call before anything is sent.
+    ///
+    /// ```
+    /// use safepoint::message::{Part, UserMessage};
+    /// let photo = Part::image("image/png", &[137, 80, 78, 71])?;
+    /// let message = UserMessage::from("what is this?").with(photo).with(Part::image_at("https://example.com/a.png"));
+    /// assert_eq!(message.parts.len(), 2);
+    /// # Ok::<(), safepoint::message::TooLarge>(())
+    /// ```
+    #[must_use]
+    pub fn with(mut self, part: Part) -> Self {
+        self.parts.push(part);
+        self
+    }
+}
+
+impl<T: Into<String>> From<T> for UserMessage {
+    fn from(text: T) -> Self {
+        Self { text: text.into(), parts: Vec::new() }
+    }
+}
+
+/// What a model said: text, reasoning and the calls that it asked for, in the order in which they came.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct AssistantMessage {
+    /// The pieces, in order.
+    pub blocks: Vec<Block>,
+}
+
+/// One piece of a model's message. Exhaustive: every wire must place each of them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Block {
+    /// Text for people.
+    Text {
+        /// The text.
+        text: String,
+    },
+    /// The model's reasoning.
+    Reasoning(Reasoning),
+    /// A call that the model asks for, its arguments complete.
+    Call(ToolCall),
+}
+
+/// A stretch of reasoning. Some providers refuse it later unless their seal comes back with it, unchanged.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Reasoning {
+    /// What may be shown.
+    pub text: String,
+    /// The provider's own sealed form (a signature, an encrypted block), kept byte for byte; none if the stream was
+    /// cut before it came, or the wire has none.
+    pub seal: Option<Value>,
+}
+
+/// A call that a model asks for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolCall {
+    /// Unique within the history. An adapter passes on what the model said; the engine replaces empty or taken ids.
+    pub id: CallId,
+    /// The tool's name as the model wrote it.
+    pub name: String,
+    /// The arguments as the model wrote them: usually JSON, but nobody has checked.
+    pub args: String,
+}
+
+impl AssistantMessage {
+    /// A message of text alone.
+    #[must_use]
+    pub fn of_text(text: impl Into<String>) -> Self {
+        Self { blocks: vec![Block::Text { text: text.into() }] }
+    }
+
+    /// The pieces of its text, in order.
+    pub fn texts(&self) -> impl Iterator<Item = &str> {
+        self.blocks.iter().filter_map(|block| match block {
+            Block::Text { text } => Some(text.as_str()),
+            Block::Reasoning(_) | Block::Call(_) => None,
+        })
+    }
+
+    /// All text, in order, as one string: put together only where it is not one already.
+    #[must_use]
+    pub fn text(&self) -> Cow<'_, str> {
+        let mut texts = self.texts();
+        match (texts.next(), texts.next()) {
+            (None, _) => Cow::Borrowed(""),
+            (Some(one), None) => Cow::Borrowed(one),
+            (Some(_), Some(_)) => Cow::Owned(self.texts().collect()),
+        }
+    }
+
+    /// The calls, in order.
+    pub fn calls(&self) -> impl Iterator<Item = &ToolCall> {
+        self.blocks.iter().filter_map(|block| match block {
+            Block::Call(call) => Some(call),
+            Block::Text { .. } | Block::Reasoning(_) => None,
+        })
+    }
+
+    /// Whether there is nothing in it that a provider would accept as a message.
+    #[must_use]
+    pub fn is_blank(&self) -> bool {
+        self.blocks.iter().all(|block| match block {
+            Block::Text { text } => text.trim().is_empty(),
+            Block::Reasoning(_) => true,
+            Block::Call(_) => false,
+        })
+    }
+}
+
+/// The answer to one call, as the model is told it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallResult {
+    /// The call that it answers.
+    pub call_id: CallId,
+    /// The tool's name.
+    pub name: String,
+    /// What the model is told.
+    pub text: String,
+    /// Whether it is told as an error.
+    pub verdict: Verdict,
+    /// Images and files that go with it, where the wire takes them; where it does not, the model is told so.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<Part>,
+    /// The same as a value, for programs that read it; a wire that takes values sends it in place of a text that is
+    /// nothing but its JSON.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub structured: Option<Box<Value>>,
+}
+
+impl CallResult {
+    /// A result of text alone.
+    #[must_use]
+    pub fn of_text(
+        call_id: impl Into<CallId>,
+        name: impl Into<String>,
+        text: impl Into<String>,
+        verdict: Verdict,
+    ) -> Self {
+        let (call_id, name, text) = (call_id.into(), name.into(), text.into());
+        Self { call_id, name, text, verdict, parts: Vec::new(), structured: None }
+    }
+}
+
+/// How a result is marked on wires that mark it. Exhaustive: wires know these two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// An ordinary result.
+    Good,
+    /// Something that the model should notice: a failure, a denial, a stop.
+    Bad,
+}

@@ -1,0 +1,173 @@
+//! Images and files that go with a message: their bytes, or where they are.
+
+use std::{error::Error as StdError, fmt, sync::Arc};
+
+use serde::{Deserialize, Serialize};
+
+/// The most bytes of one part: providers refuse more in a request.
+pub const MOST_BYTES: usize = 20 << 20;
+
+/// An image or a file. Cheap to clone.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Part {
+    /// What it is.
+    pub kind: PartKind,
+    /// Its media type, such as `image/png`; empty where an address says it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub media_type: String,
+    /// A file's name, for the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// What is in it.
+    pub source: Source,
+}
+
+/// What a part is. Exhaustive: every wire must place or refuse each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PartKind {
+    /// A picture.
+    Image,
+    /// A document.
+    File,
+}
+
+/// Where a part's bytes are. Exhaustive: here, or at an address that the provider reads itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// Here, in base64.
+    Base64(Arc<str>),
+    /// At this address.
+    Url(String),
+}
+
+impl Part {
+    /// An image of these bytes.
+    ///
+    /// # Errors
+    /// If there are more than [`MOST_BYTES`].
+    pub fn image(media_type: impl Into<String>, bytes: &[u8]) -> Result<Self, TooLarge> {
+        Ok(Self { kind: PartKind::Image, media_type: media_type.into(), name: None, source: here(bytes)? })
+    }
+
+    /// An image at an address, which the provider reads.
+    #[must_use]
+    pub fn image_at(url: impl Into<String>) -> Self {
+        Self { kind: PartKind::Image, media_type: String::new(), name: None, source: Source::Url(url.into()) }
+    }
+
+    /// A file of these bytes.
+    ///
+    /// # Errors
+    /// If there are more than [`MOST_BYTES`].
+    pub fn file(
+        name: impl Into<String>,
+        media_type: impl Into<String>,
+        bytes: &[u8],
+    ) -> Result<Self, TooLarge> {
+        let name = Some(name.into());
+        Ok(Self { kind: PartKind::File, media_type: media_type.into(), name, source: here(bytes)? })
+    }
+
+    /// A file at an address, which the provider reads.
+    #[must_use]
+    pub fn file_at(url: impl Into<String>) -> Self {
+        Self { kind: PartKind::File, media_type: String::new(), name: None, source: Source::Url(url.into()) }
+    }
+
+    /// About how many bytes of text cost as much: figures of providers, rounded up.
+    pub(crate) fn weight(&self) -> u64 {
+        const IMAGE: u64 = 4_800;
+        const FILE_SHARE: u64 = 8;
+        match (self.kind, &self.source) {
+            (PartKind::Image, _) | (PartKind::File, Source::Url(_)) => IMAGE,
+            (PartKind::File, Source::Base64(bytes)) => (bytes.len() as u64 / FILE_SHARE).max(IMAGE),
+        }
+    }
+}
+
+fn here(bytes: &[u8]) -> Result<Source, TooLarge> {
+    if bytes.len() > MOST_BYTES {
+        return Err(TooLarge { bytes: bytes.len() });
+    }
+    Ok(Source::Base64(base64(bytes).into()))
+}
+
+fn base64(bytes: &[u8]) -> String {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const GROUP: usize = 3;
+    const LETTERS_A_GROUP: usize = 4;
+    const BITS: usize = 6;
+    let mut out = String::with_capacity(bytes.len().div_ceil(GROUP) * LETTERS_A_GROUP);
+    for group in bytes.chunks(GROUP) {
+        let mut all = [0; LETTERS_A_GROUP];
+        all[1..=group.len()].copy_from_slice(group);
+        let number = u32::from_be_bytes(all);
+        for place in 0..LETTERS_A_GROUP {
+            if place > group.len() {
+                out.push('=');
+            } else {
+                let letter = number >> ((LETTERS_A_GROUP - 1 - place) * BITS) & 0x3f;
+                out.push(char::from(LETTERS[letter as usize]));
+            }
+        }
+    }
+    out
+}
+
+/// A part has more bytes than a request may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooLarge {
+    /// How many it has.
+    pub bytes: usize,
+}
+
+impl fmt::Display for TooLarge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "it has {} bytes, and {MOST_BYTES} are the most that can be sent", self.bytes)
+    }
+}
+
+impl StdError for TooLarge {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// S5.1: bytes are sent as RFC 4648 has them, padding included.
+    #[test]
+    fn bytes_are_written_as_base64() {
+        let vectors = [
+            ("", ""),
+            ("f", "Zg=="),
+            ("fo", "Zm8="),
+            ("foo", "Zm9v"),
+            ("foob", "Zm9vYg=="),
+            ("foobar", "Zm9vYmFy"),
+        ];
+        for (plain, written) in vectors {
+            assert_eq!(base64(plain.as_bytes()), written);
+        }
+        assert_eq!(base64(&[0xfb, 0xff, 0xfe]), "+//+");
+    }
+
+    /// S12.1: what no request can hold is refused where it is made.
+    #[test]
+    fn a_part_is_bounded() {
+        assert_eq!(
+            Part::image("image/png", &vec![0; MOST_BYTES + 1]),
+            Err(TooLarge { bytes: MOST_BYTES + 1 })
+        );
+    }
+
+    /// S5.1: a history that was stored before there were parts reads, and writes as it was.
+    #[test]
+    fn old_messages_read() {
+        let old = r#"{"text":"hello"}"#;
+        let read: crate::value::message::UserMessage =
+            serde_json::from_str(old).expect("an old message reads");
+        assert_eq!(read, crate::value::message::UserMessage::from("hello"));
+        assert_eq!(serde_json::to_string(&read).expect("a message is JSON"), old);
+    }
+}

@@ -1,0 +1,469 @@
+//! The account of what a run did and what its stop did: every live thing, with its state and times (S3.7).
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use safepoint_scope::{Actor, Code, Demand, Mode, Reach, Reason};
+use serde::{Deserialize, Serialize};
+
+use crate::value::{
+    ids::{ApprovalId, CallId, Path, RunId},
+    usage::Usage,
+};
+
+mod child;
+mod remote;
+mod request;
+mod ruled;
+mod show;
+
+pub use child::{ChildReport, WorkKind};
+pub use remote::{Grade, Outside, RemoteReport, RemoteStop};
+pub(crate) use request::TookEffect;
+pub use ruled::{Permission, Policy, RuledReport};
+
+/// What a call came to (S4.1). Exhaustive: a reader must tell each of them apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CallStatus {
+    /// It returned a result.
+    Completed,
+    /// It returned a failure, panicked, or never fitted its schema.
+    Failed,
+    /// It was not allowed.
+    Denied,
+    /// Nobody decided in time.
+    Expired,
+    /// Its time limit passed.
+    TimedOut,
+    /// The stop came before it began.
+    NotStarted,
+    /// It ended because of a stop.
+    Stopped,
+    /// Its processes were killed because of a stop.
+    Killed,
+    /// It could not be stopped and was left.
+    LeftRunning,
+    /// Whatever does it cannot be reached.
+    Unreachable,
+}
+
+impl CallStatus {
+    /// The stable name.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Denied => "denied",
+            Self::Expired => "expired",
+            Self::TimedOut => "timed_out",
+            Self::NotStarted => "not_started",
+            Self::Stopped => "stopped",
+            Self::Killed => "killed",
+            Self::LeftRunning => "left_running",
+            Self::Unreachable => "unreachable",
+        }
+    }
+}
+
+/// What a call did to the world (S3.8). Exhaustive: nothing, something, or nobody knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Effect {
+    /// It never started, or only reads.
+    None,
+    /// It ran to its end.
+    Done,
+    /// It started and has no end that would say.
+    Unknown,
+}
+
+/// One call's row.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CallReport {
+    /// The call.
+    pub call_id: CallId,
+    /// The tool.
+    pub name: String,
+    /// The round that asked for it.
+    pub round: u32,
+    /// What it came to.
+    pub status: CallStatus,
+    /// What it did.
+    pub effect: Effect,
+    /// When its body began; none if it never did.
+    pub started_at: Option<Timestamp>,
+    /// When its end was known.
+    pub ended_at: Option<Timestamp>,
+    /// The stop that ended it, where one did.
+    pub reason: Option<ReasonReport>,
+    /// Who was asked to stop: the run, or this call alone.
+    pub stopped_by: Option<StoppedBy>,
+    /// Its processes.
+    pub processes: Vec<ProcessReport>,
+    /// Its clean-ups.
+    pub cleanups: Vec<CleanupReport>,
+    /// What policy decided about what it asked while it ran.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ruled: Vec<RuledReport>,
+    /// The run that was its work, where it was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub child: Option<ChildReport>,
+    /// The peer that did it, where one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remote: Option<Box<RemoteReport>>,
+}
+
+/// Whose stop ended a call. Exhaustive: a resume runs the first again, never the second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StoppedBy {
+    /// The run's.
+    Run,
+    /// Its own.
+    Call,
+}
+
+/// A process that a call started.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessReport {
+    /// Its process id.
+    pub pid: u32,
+    /// What it was, for people.
+    pub label: String,
+    /// How it ended: `exit 0`, `signal 9`, or what is known.
+    pub ended: String,
+    /// The signals that its tree was sent, in order.
+    pub signals: Vec<String>,
+    /// What it had left behind and was killed with it.
+    pub left_behind: Vec<String>,
+    /// What ran in the background when its work was over, and ended with it, whoever ended it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ended_with: Vec<String>,
+    /// What may still be alive.
+    pub survivors: Vec<String>,
+    /// How it was held: `cgroup`, `subreaper`, `process group`.
+    pub containment: String,
+}
+
+/// What became of one clean-up. Exhaustive: it ran, failed, or was given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CleanupEnd {
+    /// It ran.
+    Ran,
+    /// It panicked.
+    Failed,
+    /// Its time was over.
+    TimedOut,
+}
+
+/// One clean-up's row.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CleanupReport {
+    /// What it was.
+    pub label: String,
+    /// What became of it.
+    pub end: CleanupEnd,
+}
+
+/// Where the last model call stood. Exhaustive: the four states of S3.7.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ModelState {
+    /// Nothing of it left this process.
+    NeverSent,
+    /// It was sent and the exchange was released at our end; what the provider does is its affair.
+    Closed,
+    /// It is read to its end for the bill.
+    Draining,
+    /// Its message is complete.
+    Completed,
+}
+
+/// The last model call's row.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ModelReport {
+    /// The model.
+    pub model: String,
+    /// Which round it was for.
+    pub round: u32,
+    /// Where it stood.
+    pub state: ModelState,
+    /// What it used.
+    pub usage: Usage,
+    /// When it began.
+    pub started_at: Timestamp,
+    /// When it ended.
+    pub ended_at: Timestamp,
+    /// The tries that failed before, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub retries: Vec<RetryReport>,
+    /// Calls that the model asked for beyond those that one message may have: they are no part of it (S12.3).
+    #[serde(default, skip_serializing_if = "is_none_left_out")]
+    pub calls_left_out: u64,
+}
+
+fn is_none_left_out(calls: &u64) -> bool {
+    *calls == 0
+}
+
+impl ModelReport {
+    /// Whether anything of it left this process.
+    pub(crate) fn was_sent(&self) -> bool {
+        self.state != ModelState::NeverSent
+    }
+}
+
+/// One try of a model call that failed, and what came of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RetryReport {
+    /// When it was known to have failed.
+    pub at: Timestamp,
+    /// What went wrong.
+    pub error: String,
+    /// How long the next try waited, in milliseconds.
+    pub after_ms: u64,
+    /// The model that was asked instead; none if it was the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instead: Option<String>,
+}
+
+/// A reason in its stable form.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReasonReport {
+    /// The code of S1.10.
+    pub code: String,
+    /// Who asked.
+    pub actor: String,
+    /// In their words.
+    pub text: String,
+    /// When it was asked; records of an early release do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<Timestamp>,
+    /// The reason that led to this one; the last of them began the cascade.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caused_by: Option<Box<Self>>,
+}
+
+impl ReasonReport {
+    /// What began the cascade: itself if nothing led to it.
+    #[must_use]
+    pub fn root(&self) -> &Self {
+        let mut reason = self;
+        while let Some(cause) = &reason.caused_by {
+            reason = cause;
+        }
+        reason
+    }
+
+    /// Whether it is that of a run above which failed, and nobody's wish.
+    pub(crate) fn is_of_a_failure(&self) -> bool {
+        self.code == Code::PARENT.as_str() && self.actor == Actor::Engine.to_string()
+    }
+}
+
+impl From<&Reason> for ReasonReport {
+    fn from(reason: &Reason) -> Self {
+        Self {
+            code: reason.code().as_str().to_owned(),
+            actor: reason.actor().to_string(),
+            text: reason.text().to_owned(),
+            at: Timestamp::try_from(reason.at()).ok(),
+            caused_by: reason.cause().map(|cause| Box::new(cause.into())),
+        }
+    }
+}
+
+/// As it was told: whoever asked is who it was (S1.10).
+impl From<&ReasonReport> for Reason {
+    fn from(told: &ReasonReport) -> Self {
+        let reason = Self::new(Code::from(told.code.clone()))
+            .by(Actor::from(told.actor.as_str()))
+            .saying(told.text.clone());
+        let reason = match told.at {
+            Some(at) => reason.asked_at(at.into()),
+            None => reason,
+        };
+        match &told.caused_by {
+            Some(cause) => reason.caused_by(&Self::from(&**cause)),
+            None => reason,
+        }
+    }
+}
+
+/// One request of the log (S1.4).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RequestReport {
+    /// Its place in the log, from 0.
+    pub seq: u64,
+    /// When it was made.
+    pub at: Timestamp,
+    /// Why.
+    pub reason: ReasonReport,
+    /// `now`, or the safe points.
+    pub mode: String,
+    /// `root` or `tree`.
+    pub reach: String,
+    /// Milliseconds of grace; none waits, or is `now`.
+    pub within_ms: Option<u64>,
+    /// `first`, `strengthened` or `nothing_added`.
+    pub asked: String,
+}
+
+/// Why what was asked became `Now`. Exhaustive: S1.7.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Escalated {
+    /// It did not: it fired as it was asked.
+    No,
+    /// A later request was `Now`.
+    ByRequest,
+    /// Its grace was over.
+    ByDeadline,
+}
+
+/// The stop's own account; none if nobody asked.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StopReport {
+    /// Why: the reason of the request that took effect; while none has, the first.
+    pub reason: ReasonReport,
+    /// The mode first asked.
+    pub asked: String,
+    /// The mode that fired; none if the end came first.
+    pub fired: Option<String>,
+    /// Whether and why it became `Now`.
+    pub escalated: Escalated,
+    /// When it was asked.
+    pub requested_at: Timestamp,
+    /// When the run saw it take effect.
+    pub observed_at: Option<Timestamp>,
+    /// Where the run was when it was asked.
+    pub phase: String,
+    /// Every request.
+    pub requests: Vec<RequestReport>,
+}
+
+/// How a run ended, in one word. Exhaustive: S3.1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ending {
+    /// With an answer.
+    Done,
+    /// By a stop.
+    Stopped,
+    /// By a failure of the run.
+    Failed,
+    /// Not yet: it waits for a decision.
+    Suspended,
+}
+
+impl Ending {
+    /// The stable name.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Stopped => "stopped",
+            Self::Failed => "failed",
+            Self::Suspended => "suspended",
+        }
+    }
+}
+
+/// The account of one attempt: what a tired operator reads ([`Display`](std::fmt::Display)) and what a script reads
+/// (`serde`, stable).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Receipt {
+    /// The run.
+    pub run: RunId,
+    /// Where it hangs in its tree; the root's is empty.
+    #[serde(default, skip_serializing_if = "Path::is_root")]
+    pub path: Path,
+    /// Which attempt of it, from 1.
+    pub attempt: u32,
+    /// How it ended.
+    pub ending: Ending,
+    /// The stop, if one was asked.
+    pub stop: Option<StopReport>,
+    /// Rounds begun.
+    pub rounds: u32,
+    /// The last model call, if there was one.
+    pub model: Option<ModelReport>,
+    /// The model calls that summarised the history because it did not fit the model's window.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub summaries: Vec<ModelReport>,
+    /// Every call of this attempt's open or last round, and every earlier call whose effect matters.
+    pub calls: Vec<CallReport>,
+    /// Approvals that the stop cancelled.
+    pub approvals_cancelled: Vec<ApprovalId>,
+    /// Child runs that wait for decisions, as the run does.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waiting: Vec<ChildReport>,
+    /// What the attempt's own model calls used.
+    pub usage: Usage,
+    /// The same, with what its child runs used, and what attempts used that ended with their process, so that no receipt
+    /// tells of it.
+    #[serde(default)]
+    pub usage_total: Usage,
+    /// How long it worked, in milliseconds: the time does not count in which it could only go on by a person's decision.
+    #[serde(default)]
+    pub worked_ms: u64,
+    /// When it began.
+    pub started_at: Timestamp,
+    /// When its outcome was fixed.
+    pub settled_at: Timestamp,
+    /// When nothing of it was alive any more; none if that is not so yet.
+    pub quiet_at: Option<Timestamp>,
+    /// What was alive when the quiet deadline passed.
+    pub survivors: Vec<String>,
+    /// What came after the fence.
+    pub late: Vec<String>,
+    /// Why the end is not recorded, or nobody knows whether it is; none: it is (S3.4).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unrecorded: Option<String>,
+}
+
+/// Whether everything is over. Exhaustive: S3.6.
+#[derive(Clone, Debug)]
+pub enum Quiet {
+    /// Nothing is alive.
+    Quiet(Arc<Receipt>),
+    /// The deadline passed; the receipt names the survivors.
+    NotQuiet(Arc<Receipt>),
+}
+
+impl Quiet {
+    /// The final receipt, either way.
+    #[must_use]
+    pub fn receipt(&self) -> &Arc<Receipt> {
+        match self {
+            Self::Quiet(receipt) | Self::NotQuiet(receipt) => receipt,
+        }
+    }
+}
+
+/// `now`, or the safe points by name.
+#[must_use]
+pub fn mode_name(mode: Mode) -> String {
+    match mode {
+        Mode::Now => "now".into(),
+        Mode::At(points) => points.to_string(),
+    }
+}
+
+/// `root` or `tree`.
+#[must_use]
+pub fn reach_name(reach: Reach) -> &'static str {
+    match reach {
+        Reach::Root => "root",
+        Reach::Tree => "tree",
+    }
+}
+
+/// A demand as people read it.
+#[must_use]
+pub fn demand_name(demand: &Demand) -> String {
+    format!("{} ({})", mode_name(demand.mode), reach_name(demand.reach))
+}
