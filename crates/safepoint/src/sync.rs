@@ -6,6 +6,8 @@
 pub(crate) mod callback;
 pub(crate) mod mailbox;
 mod mutex;
+mod reply;
 pub(crate) mod told;
 
 pub(crate) use mutex::{Mutex, MutexGuard};
+pub(crate) use reply::reply;

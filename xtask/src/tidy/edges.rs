@@ -39,7 +39,7 @@ const APART: [&str; 3] = ["safepoint-models", "safepoint-tools", "safepoint-stor
 /// The engine's layers from the bottom up, each with its modules in reading order: a module may use the layers before its own,
 /// and in its own those before it. A layer's own file comes after its modules. A new module takes its place here.
 const LAYERS: &[(&str, &[&str])] = &[
-    ("sync", &["mutex", "told", "mailbox", "callback"]),
+    ("sync", &["mutex", "told", "mailbox", "callback", "reply"]),
     (
         "value",
         &["ids", "json", "limits", "spill", "schema", "usage", "message", "history", "receipt", "event"],

@@ -15,6 +15,7 @@ use crate::contract::remote::{
 };
 use crate::{
     contract::tool::Cx,
+    sync,
     value::{
         limits::{after, millis},
         receipt::{Grade, RemoteReport, RemoteStop},
@@ -88,9 +89,7 @@ impl Parting {
         self.row.within_ms = term.in_all().map(millis).or(self.row.within_ms);
         self.report();
         let is_over = came.is_some() || self.row.stop == Some(RemoteStop::Confirmed);
-        if tell.send(came.unwrap_or(Came::Stopped)).is_err() {
-            // The call was not given the peer's time, and has ended: the row says what is known.
-        }
+        sync::reply(tell, came.unwrap_or(Came::Stopped));
         if !is_over && !self.leaves() {
             self.listen_on().await;
         }

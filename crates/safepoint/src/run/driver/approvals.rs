@@ -21,7 +21,10 @@ use crate::{
         machine::{Call, Step},
         shared::{Closing, DecideError, Decided, Msg},
     },
-    sync::callback::{Foreign, Panicked},
+    sync::{
+        self,
+        callback::{Foreign, Panicked},
+    },
     value::{
         event::Fact,
         ids::{ApprovalId, CallId},
@@ -249,8 +252,8 @@ impl Conductor {
         let decided = Decided { ruled, reply: Some(reply) };
         let Err(Decided { ruled, reply }) = self.decide_inside(&id, decided) else { return Ok(()) };
         let taken = self.decide(&id, ruled).await?;
-        if reply.is_some_and(|reply| reply.send(taken).is_err()) {
-            // Whoever decided no longer waits for the answer; the decision stands.
+        if let Some(reply) = reply {
+            sync::reply(reply, taken);
         }
         Ok(())
     }

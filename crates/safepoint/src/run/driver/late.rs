@@ -6,6 +6,7 @@ use crate::{
         executor,
         shared::{DecideError, Msg},
     },
+    sync,
     value::{
         event::EventKind,
         ids::CallId,
@@ -27,9 +28,7 @@ impl Conductor {
             }
             Msg::Decided { id, reply, .. } => {
                 let closed = self.shared.tree.closings.of(&id).unwrap_or(DecideError::RunEnded);
-                if reply.send(Err(closed)).is_err() {
-                    // Nobody waits for the answer.
-                }
+                sync::reply(reply, Err(closed));
             }
             Msg::Told { panicked: Some(message) } | Msg::AskingPanicked { message } => {
                 self.name_late(format!("a callback panicked: {message}"), receipt);

@@ -5,7 +5,10 @@ use std::task::Poll;
 use futures_util::future::poll_fn;
 
 use super::{Broken, Conductor};
-use crate::{run::shared::Msg, sync::callback::Panicked};
+use crate::{
+    run::shared::Msg,
+    sync::{self, callback::Panicked},
+};
 
 impl Conductor {
     /// Parks until something happens: a message, a change of what is demanded, or a time that is over.
@@ -48,9 +51,7 @@ impl Conductor {
             Msg::Asks { call_id, asks, reply } => self.asked_by_call(call_id, asks, reply).await,
             Msg::Named { call_id, task, recorded } => {
                 self.call_named(call_id, task).await?;
-                if recorded.send(()).is_err() {
-                    // The call waits for it no more.
-                }
+                sync::reply(recorded, ());
                 Ok(())
             }
             Msg::Cleaned { .. }

@@ -10,6 +10,7 @@ use crate::{
         machine::{Questions, Step},
         shared::{Closing, Decided},
     },
+    sync,
     value::{
         history::{Entry as Said, History},
         ids::ApprovalId,
@@ -95,8 +96,8 @@ impl Conductor {
             if let (Err(error), None) = (&taken, &reply) {
                 self.fail("approval", format!("the decision on {} was not taken: {error}", request.id), None);
             }
-            if reply.is_some_and(|reply| reply.send(taken).is_err()) {
-                // Whoever decided no longer waits for the answer; the decision stands.
+            if let Some(reply) = reply {
+                sync::reply(reply, taken);
             }
         }
         Ok(())

@@ -10,6 +10,7 @@ use crate::{
         machine::Steered,
         steer::{Steer, TakenBack, When},
     },
+    sync,
     value::{
         event::{Fact, Source, TakenSteer},
         ids::SteerId,
@@ -55,9 +56,7 @@ impl Steers {
             None if self.gone.contains(wanted) => TakenBack::Back,
             None => TakenBack::Delivered,
         };
-        if reply.send(taken).is_err() {
-            // Whoever wanted it no longer waits; it is not delivered all the same.
-        }
+        sync::reply(reply, taken);
     }
 
     /// Hands all of them back: the run makes no further model request.
@@ -81,9 +80,7 @@ impl Conductor {
             }
         }
         for (_, landed) in taken {
-            if landed.send(round).is_err() {
-                // Whoever steered no longer waits; the steer is taken all the same.
-            }
+            sync::reply(landed, round);
         }
         Ok(())
     }

@@ -14,6 +14,7 @@ use crate::{
         journal::{Journal, in_time},
         machine::Yet,
     },
+    sync,
     value::ids::ApprovalId,
 };
 
@@ -50,9 +51,7 @@ impl<T: Item> Owner<T> {
         open.retain(|asked| !self.decisions.iter().any(|(decided, _)| *decided == asked.id));
         open.sort_by_key(|asked| asked.asked_at);
         open.dedup_by(|one, other| one.id == other.id);
-        if reply.send(open).is_err() {
-            // Whoever asked no longer waits.
-        }
+        sync::reply(reply, open);
     }
 }
 

@@ -12,6 +12,7 @@ use crate::{
     },
     run::shared::DecideError,
     session::journal::{Journal, in_time},
+    sync,
     value::ids::ApprovalId,
 };
 
@@ -172,7 +173,5 @@ async fn take(journal: &Arc<Journal>, id: &ApprovalId, ruled: &Ruled) -> Result<
 }
 
 fn answer(reply: oneshot::Sender<Result<(), DecideError>>, answer: Result<(), DecideError>) {
-    if reply.send(answer).is_err() {
-        // Whoever decided no longer waits.
-    }
+    sync::reply(reply, answer);
 }

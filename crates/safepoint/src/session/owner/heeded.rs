@@ -19,6 +19,7 @@ use crate::{
         outside::ask_stop,
         stop::{How, SessionStop},
     },
+    sync,
 };
 
 /// How long the end of a session waits for the store to take it back.
@@ -225,7 +226,5 @@ impl<T: Item> Owner<T> {
 }
 
 fn tell(reply: oneshot::Sender<Kept>, kept: Kept) {
-    if reply.send(kept).is_err() {
-        // Whoever asked no longer waits; what is kept is kept all the same.
-    }
+    sync::reply(reply, kept);
 }

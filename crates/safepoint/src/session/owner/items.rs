@@ -8,7 +8,10 @@ use super::{Answer, Came, Fate, Held, Input, Item, ItemId, Mail, Owner, Policy, 
 use crate::{
     run::steer::TakenBack,
     session::owner::plan::report,
-    sync::callback::{self, Panicked},
+    sync::{
+        self,
+        callback::{self, Panicked},
+    },
     value::ids::{SteerId, TurnId},
 };
 
@@ -80,9 +83,7 @@ impl<T: Item> Owner<T> {
         });
         match copied {
             Ok(waiting) => {
-                if reply.send(waiting).is_err() {
-                    // Nobody waits for it.
-                }
+                sync::reply(reply, waiting);
             }
             Err(Panicked(why)) => self.broke(report("copying an item panicked", &why)).await,
         }
@@ -116,7 +117,5 @@ impl<T: Item> Owner<T> {
 }
 
 fn send<T>(reply: Reply<T>, content: Option<T>) {
-    if reply.send(content).is_err() {
-        // Whoever took it back no longer waits; its ticket has it.
-    }
+    sync::reply(reply, content);
 }

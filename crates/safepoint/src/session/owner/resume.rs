@@ -6,7 +6,10 @@ use tokio::sync::oneshot;
 
 use super::{Answer, Effect, Input, Item, Owner, Work, plan::report};
 use crate::{
-    agent::OnRestart, contract::approval::Approvals, session::machine::From, sync::callback::Panicked,
+    agent::OnRestart,
+    contract::approval::Approvals,
+    session::machine::From,
+    sync::{self, callback::Panicked},
 };
 
 impl<T: Item> Owner<T> {
@@ -33,9 +36,7 @@ impl<T: Item> Owner<T> {
         }
         let answer = if self.machine.took_up() { Answer::Resuming } else { Answer::NothingToResume };
         for taker in self.takers.drain(..) {
-            if taker.send(answer).is_err() {
-                // Nobody waits for it.
-            }
+            sync::reply(taker, answer);
         }
     }
 
