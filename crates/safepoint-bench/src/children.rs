@@ -13,7 +13,6 @@ use futures_util::{StreamExt as _, stream};
 use safepoint::{
     Agent, AgentBuilder, Halt, History, Limits, Model, Reach, StopRequest,
     approval::Approvals,
-    child::Child,
     history::Entry,
     message::ToolCall,
     model::{Conversation, Delta, DeltaStream, Finish, ModelSpec},
@@ -158,7 +157,7 @@ fn wide(children: usize) -> Tree {
 }
 
 fn fan(children: usize, leaf: &Agent) -> Agent {
-    asks(children, 1).child(Child::new("work", "works", leaf)).build()
+    asks(children, 1).child(leaf.as_subagent("work", "works")).build()
 }
 
 fn branch(levels: u32, leaf: &Agent) -> Agent {
@@ -266,7 +265,7 @@ async fn cost(table: &mut Table) {
     };
     let rounds = asks(1, CALLS).tool(plain()).build();
     let plain = asks(CALLS, 1).tool(plain()).build();
-    let child = Child::new("work", "works", &asks(0, 0).build());
+    let child = asks(0, 0).build().as_subagent("work", "works");
     let children = asks(CALLS, 1).child(child).build();
     let (mut plains, mut kids) = (Vec::new(), Vec::new());
     for _ in 0..REPEATS * 3 {

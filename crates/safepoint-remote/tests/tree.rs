@@ -16,7 +16,6 @@ use std::{
 use safepoint::{
     Agent, Outcome, StopRequest,
     approval::Approvals,
-    child::Child,
     ids::SessionId,
     receipt::{CallReport, CallStatus, Effect, Ending, Grade, RemoteStop},
     remote::Delegate,
@@ -114,7 +113,7 @@ impl Place {
             .stop_within(PATIENCE / 5);
         Agent::builder(ScriptedModel::new(root))
             .approvals(Approvals::Auto)
-            .child(Child::new("reader", "Pays.", &reader))
+            .child(reader.as_subagent("reader", "Pays."))
             .tool(Delegate::new(assistant))
             .tool(Delegate::new(coder))
             .build()

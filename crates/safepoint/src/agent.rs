@@ -4,7 +4,7 @@ use std::{error::Error as StdError, fmt, sync::Arc};
 
 use crate::{
     contract::{
-        approval::{Approvals, Decision, OnUnknown, Rule},
+        approver::{Approvals, Rule},
         hook::Hooks,
         log::{Log, MemoryLog},
         model::{self, Model, ModelSpec, OnCut},
@@ -12,17 +12,21 @@ use crate::{
         tool::Tool,
     },
     definition::{
-        answer::Form,
+        AnswerOf, Definition, OnRestart,
         child::Child,
         observe::StopTimes,
         secret::{Cleaned, Secrets},
         toolset::{Toolset, Work},
         window::{Gauge, Window},
     },
-    external::remote::{Delegate, Driver},
-    run::{Run, attempt::Desk, driver::Start, outcome::Outcome, shared::Place},
+    external::{
+        backend::{Backend, BackendSpec, Task},
+        remote::{Delegate, Driver},
+    },
+    run::{Run, RunHandle, attempt::Desk, driver::Start, outcome::Outcome, shared::Place},
     sync::callback::Foreign,
     value::{
+        approval::{Decision, OnUnknown},
         history::History,
         ids::{ApprovalId, Path, RunId},
         limits::Limits,
@@ -33,13 +37,6 @@ use crate::{
 };
 
 pub mod typed;
-
-/// Whose words an answer is. Exhaustive: the model's, or those of the call that is the whole of the work.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum AnswerOf {
-    TheModel,
-    TheCall,
-}
 
 /// A definition: model, instructions, tools, limits. Its runs share nothing but this (S1.8). Cheap to clone.
 ///
@@ -65,54 +62,13 @@ pub struct Agent {
     pub(crate) def: Arc<Definition>,
 }
 
-/// What all runs of an agent share.
-#[derive(Clone)]
-pub(crate) struct Definition {
-    pub(crate) model: model::Guarded,
-    pub(crate) system: Option<Arc<str>>,
-    pub(crate) tools: Toolset,
-    pub(crate) limits: Arc<Limits>,
-    pub(crate) price: Option<Price>,
-    pub(crate) on_cut: OnCut,
-    pub(crate) approvals: Approvals,
-    pub(crate) on_unknown: OnUnknown,
-    pub(crate) on_restart: OnRestart,
-    pub(crate) rules: Vec<Rule>,
-    pub(crate) hooks: Vec<Foreign<dyn Hooks>>,
-    pub(crate) times: Arc<StopTimes>,
-    pub(crate) gauge: Option<Gauge>,
-    /// What its answers must look like; none where they are text.
-    pub(crate) form: Option<Arc<Form>>,
-    /// What a stop does to its runs' work.
-    pub(crate) grade: Grade,
-    pub(crate) answer: AnswerOf,
-    /// What nothing that it is told may hold.
-    pub(crate) secrets: Secrets,
-}
-
-impl Definition {
-    /// What a conversation with its model begins with.
-    pub(crate) fn spec(&self) -> ModelSpec {
-        let tools = self.tools.decls();
-        let choice = self.form.as_ref().map(|form| form.choice(tools.len() - 1));
-        let output_bytes = self.limits.model_output_bytes;
-        ModelSpec { system: self.system.clone(), tools, choice, output_bytes }
-    }
-
-    /// The same with answers of a form, in place of what form they had.
-    pub(crate) fn answering(&self, form: Arc<Form>) -> Self {
-        let mut tools = self.tools.clone();
-        if let Some(before) = &self.form {
-            tools.remove(before.name());
-        }
-        tools.add_form(&form);
-        let mut changed = Self { tools, form: Some(form), ..self.clone() };
-        changed.gauge = self.gauge.as_ref().map(|gauge| gauge.of(&changed.spec()));
-        changed
-    }
-}
-
 impl Agent {
+    /// This agent as a tool of another, under the name that the model uses: an attached child run. Its calls may overlap with
+    /// others.
+    pub fn as_subagent(&self, name: impl Into<String>, description: impl Into<String>) -> Child {
+        Child::of(name, description, Arc::clone(&self.def))
+    }
+
     /// Begins a definition around a model.
     pub fn builder(model: impl Model) -> AgentBuilder {
         AgentBuilder {
@@ -122,7 +78,7 @@ impl Agent {
             limits: Limits::default(),
             price: None,
             on_cut: OnCut::default(),
-            approvals: Approvals::Ask(None, crate::contract::approval::Unanswered::Deny),
+            approvals: Approvals::Ask(None, crate::contract::approver::Unanswered::Deny),
             on_unknown: OnUnknown::Tell,
             on_restart: OnRestart::Wait,
             rules: Vec::new(),
@@ -205,21 +161,20 @@ impl Agent {
     }
 }
 
+impl Backend for Agent {
+    fn spec(&self) -> BackendSpec {
+        BackendSpec { name: self.def.model.name().to_owned(), grade: self.def.grade }
+    }
+
+    fn start(&self, task: Task) -> RunHandle {
+        self.run_on(task.history, task.input).detach()
+    }
+}
+
 impl fmt::Debug for Agent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Agent").field("model", &self.def.model.name()).finish_non_exhaustive()
     }
-}
-
-/// What becomes of a turn whose process ended, by a shutdown or a crash, when its session is opened again (S7.8). A turn that
-/// anything else stopped, or that somebody has asked to stop meanwhile, waits in any case. Exhaustive: it waits, or goes on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum OnRestart {
-    /// It waits until somebody takes it up, or a newer item comes.
-    #[default]
-    Wait,
-    /// It is taken up at once, before what waits.
-    Resume,
 }
 
 /// Builds an [`Agent`]. A clone builds another from the same description.

@@ -1,6 +1,6 @@
 //! What a program or an adapter implements: one trait a file, its types beside it.
 
-pub mod approval;
+pub(crate) mod approver;
 pub mod hook;
 pub mod log;
 pub mod model;

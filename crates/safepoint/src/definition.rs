@@ -6,3 +6,82 @@ pub mod observe;
 pub mod secret;
 pub(crate) mod toolset;
 pub mod window;
+
+use std::sync::Arc;
+
+use crate::{
+    contract::{
+        approver::{Approvals, Rule},
+        hook::Hooks,
+        model::{self, ModelSpec, OnCut},
+    },
+    sync::callback::Foreign,
+    value::{approval::OnUnknown, limits::Limits, receipt::Grade, usage::Price},
+};
+
+use self::{answer::Form, observe::StopTimes, secret::Secrets, toolset::Toolset, window::Gauge};
+
+/// What all runs of an agent share.
+#[derive(Clone)]
+pub(crate) struct Definition {
+    pub(crate) model: model::Guarded,
+    pub(crate) system: Option<Arc<str>>,
+    pub(crate) tools: Toolset,
+    pub(crate) limits: Arc<Limits>,
+    pub(crate) price: Option<Price>,
+    pub(crate) on_cut: OnCut,
+    pub(crate) approvals: Approvals,
+    pub(crate) on_unknown: OnUnknown,
+    pub(crate) on_restart: OnRestart,
+    pub(crate) rules: Vec<Rule>,
+    pub(crate) hooks: Vec<Foreign<dyn Hooks>>,
+    pub(crate) times: Arc<StopTimes>,
+    pub(crate) gauge: Option<Gauge>,
+    /// What its answers must look like; none where they are text.
+    pub(crate) form: Option<Arc<Form>>,
+    /// What a stop does to its runs' work.
+    pub(crate) grade: Grade,
+    pub(crate) answer: AnswerOf,
+    /// What nothing that it is told may hold.
+    pub(crate) secrets: Secrets,
+}
+
+impl Definition {
+    /// What a conversation with its model begins with.
+    pub(crate) fn spec(&self) -> ModelSpec {
+        let tools = self.tools.decls();
+        let choice = self.form.as_ref().map(|form| form.choice(tools.len() - 1));
+        let output_bytes = self.limits.model_output_bytes;
+        ModelSpec { system: self.system.clone(), tools, choice, output_bytes }
+    }
+
+    /// The same with answers of a form, in place of what form they had.
+    pub(crate) fn answering(&self, form: Arc<Form>) -> Self {
+        let mut tools = self.tools.clone();
+        if let Some(before) = &self.form {
+            tools.remove(before.name());
+        }
+        tools.add_form(&form);
+        let mut changed = Self { tools, form: Some(form), ..self.clone() };
+        changed.gauge = self.gauge.as_ref().map(|gauge| gauge.of(&changed.spec()));
+        changed
+    }
+}
+
+/// What becomes of a turn whose process ended, by a shutdown or a crash, when its session is opened again (S7.8). A turn that
+/// anything else stopped, or that somebody has asked to stop meanwhile, waits in any case. Exhaustive: it waits, or goes on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnRestart {
+    /// It waits until somebody takes it up, or a newer item comes.
+    #[default]
+    Wait,
+    /// It is taken up at once, before what waits.
+    Resume,
+}
+
+/// Whose words an answer is. Exhaustive: the model's, or those of the call that is the whole of the work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AnswerOf {
+    TheModel,
+    TheCall,
+}

@@ -4,6 +4,7 @@
 //! Begin with [`Agent`]; stop a run through its [`RunHandle`]; read its [`Outcome`] and its [`receipt`].
 
 mod agent;
+pub mod approval;
 mod contract;
 mod definition;
 mod external;
@@ -17,11 +18,12 @@ mod value;
 
 pub use agent::typed;
 pub use agent::typed::{Typed, TypedAgent, TypedRun};
-pub use agent::{Agent, AgentBuilder, BuildError, OnRestart};
+pub use agent::{Agent, AgentBuilder, BuildError};
 pub use contract::hook::Hooks;
 pub use contract::model::{Model, OnCut};
 pub use contract::tool::{Cx, Tool, ToolResult};
-pub use contract::{approval, hook, log, model, store, tool};
+pub use contract::{hook, log, model, store, tool};
+pub use definition::OnRestart;
 pub use definition::window::Window;
 pub use definition::{child, observe, secret, window};
 pub use external::backend;

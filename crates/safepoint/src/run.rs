@@ -14,13 +14,11 @@ use tokio::sync::oneshot;
 use tracing::Instrument as _;
 
 use crate::{
-    agent::Definition,
-    contract::{
-        approval::{ApprovalRequest, Ruled},
-        log::Log,
-    },
+    contract::log::Log,
+    definition::Definition,
     sync::mailbox::Received,
     value::{
+        approval::{ApprovalRequest, Ruled},
         event::Events,
         ids::{ApprovalId, CallId, Path, RunId, SteerId},
         receipt::Quiet,

@@ -1,5 +1,7 @@
 //! What is said, measured and recorded: data, with no task, no lock and no clock.
 
+pub(crate) mod approval;
+pub(crate) mod effect;
 pub mod event;
 pub mod history;
 pub mod ids;

@@ -42,27 +42,21 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("sync", &["mutex", "told", "mailbox", "callback", "reply"]),
     (
         "value",
-        &["ids", "json", "limits", "spill", "schema", "usage", "message", "history", "receipt", "event"],
+        &[
+            "ids", "json", "limits", "spill", "schema", "usage", "message", "history", "effect", "approval",
+            "receipt", "event",
+        ],
     ),
-    ("contract", &["store", "model", "approval", "tool", "remote", "hook", "log"]),
+    ("contract", &["store", "model", "approver", "tool", "remote", "hook", "log"]),
     ("definition", &["observe", "window", "secret", "child", "answer", "toolset"]),
     ("run", &["attempt", "outcome", "steer", "spans", "draft", "machine", "executor", "shared", "driver"]),
     ("external", &["backend", "remote"]),
     ("agent", &[]),
-    // What adapters see of two layers, under one name.
+    // What programs and adapters see of two layers, under one name.
+    ("approval", &[]),
     ("remote", &[]),
     ("session", &[]),
     ("tests", &[]),
-];
-
-/// Who may know a later one: a driver runs a definition, an agent hands out runs, and two facts say what was asked and done.
-const KNOWN: [(&str, &str); 6] = [
-    ("run::driver", "agent"),
-    ("run", "agent"),
-    ("definition::child", "agent"),
-    ("external::backend", "agent"),
-    ("value::event", "contract::approval"),
-    ("value::event", "contract::tool"),
 ];
 
 pub(super) fn crate_edges(file: &File) -> Vec<Fault> {
@@ -130,12 +124,9 @@ impl Place {
         modules.get(self.module).map_or_else(|| layer.to_owned(), |module| format!("{layer}::{module}"))
     }
 
-    /// Whether it may use that one.
+    /// Whether it may use that one: one before it, or the file of its own layer.
     fn may_use(self, used: Self) -> bool {
-        let is_known = |(known, later): &(&str, &str)| {
-            *known == self.name() && (*later == used.name() || *later == LAYERS[used.layer].0)
-        };
-        used <= self || KNOWN.iter().any(is_known)
+        used <= self || used.layer == self.layer && used.module == LAYERS[used.layer].1.len()
     }
 }
 
@@ -236,8 +227,8 @@ mod tests {
         assert_eq!(module("value/ids/a.rs", "use crate::{run::Run};"), [1]);
         assert!(module("run.rs", "use crate::{value::ids::RunId, run::driver::Driver};\n").is_empty());
         assert!(module("agent.rs", "use crate::run::Run;\n").is_empty());
-        assert!(module("run/driver/a.rs", "use crate::agent::Definition;\n").is_empty());
-        assert_eq!(module("run/steer.rs", "use crate::agent::Definition;\n"), [1]);
+        assert!(module("run/driver/a.rs", "use crate::definition::Definition;\n").is_empty());
+        assert_eq!(module("run/steer.rs", "use crate::agent::Agent;\n"), [1]);
         assert_eq!(module("session/a.rs", "use crate::ids::RunId;\n"), [1], "not by its layer");
     }
 

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use safepoint::{
     Agent, AgentBuilder, Reach, Reason, StopRequest,
     approval::{Approvals, Decision, Unanswered},
-    child::Child,
     event::{EventKind, Fact},
     ids::SessionId,
     receipt::{CallReport, CallStatus, Effect, Quiet, RemoteStop},
@@ -161,7 +160,7 @@ async fn a_tree_of_all_kinds_has_one_honest_receipt() {
     let all = Reply::call("child", task.clone()).and_call("honest", task.clone()).and_call("stubborn", task);
     let script = Script::of([all, Reply::text("It was stopped.")]);
     let root = Agent::builder(ScriptedModel::new(script))
-        .child(Child::new("child", "works", &child))
+        .child(child.as_subagent("child", "works"))
         .tool(Delegate::new(honest.clone()))
         .tool(Delegate::new(stubborn.clone()))
         .build();

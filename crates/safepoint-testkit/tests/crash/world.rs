@@ -14,7 +14,6 @@ use std::{
 use safepoint::{
     Agent, AgentBuilder, Cx,
     approval::{Approval, Approvals, Unanswered},
-    child::Child,
     ids::SessionId,
     store::{Outside, Store as _},
     tool::{EffectClass, FnTool, from_fn},
@@ -193,7 +192,7 @@ pub(crate) fn agent(task: &Task) -> Agent {
             .tool(ledger.tool("put", EffectClass::Idempotent, Approval::NotNeeded))
             .tool(ledger.tool("charge", EffectClass::Keyed, Approval::Needed))
             .tool(ledger.tool("wire", EffectClass::Unsafe, Approval::NotNeeded));
-        Child::new(HELPER, "does the half", &agent.build())
+        agent.build().as_subagent(HELPER, "does the half")
     };
     match task.plot.kin {
         Kin::Alone => agent.build(),

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use safepoint::{
     Agent, Outcome, Reach, RunHandle, SafePoints, StopRequest,
     approval::{Approval, Approvals, Decision, Unanswered},
-    child::Child,
     event::{EventKind, Fact},
     ids::Path,
     log::{Log as _, MemoryLog},
@@ -45,8 +44,8 @@ async fn tree(wire: Wire, effect: EffectClass) -> Tree {
     let server = server(replies.into_iter().flatten()).await;
     let (ledger, gate) = (Ledger::default(), Arc::new(Semaphore::new(0)));
     let leaf = builder(&server, wire).tool(gated("pay", effect, &ledger, &gate)).build();
-    let middle = builder(&server, wire).child(Child::new("leaf", "does the rest", &leaf)).build();
-    let root = builder(&server, wire).child(Child::new("middle", "does the half", &middle)).build();
+    let middle = builder(&server, wire).child(leaf.as_subagent("leaf", "does the rest")).build();
+    let root = builder(&server, wire).child(middle.as_subagent("middle", "does the half")).build();
     Tree { server, root, ledger, gate }
 }
 
@@ -129,7 +128,7 @@ async fn now_ends_the_tree_at_any_depth() {
         ];
         let server = super::world::server(replies).await;
         let child = builder(&server, wire).build();
-        let root = builder(&server, wire).child(Child::new("ask", "does the half", &child)).build();
+        let root = builder(&server, wire).child(child.as_subagent("ask", "does the half")).build();
         let handle = root.run("the whole").detach();
         let exchange = server.request(1).await;
         handle.stop(StopRequest::now());
@@ -153,7 +152,7 @@ async fn two_children_at_once_are_stopped_and_taken_up() {
         let server = server([both.when("the whole", 0), all_done, left, left_done, right, right_done]).await;
         let (ledger, gate) = (Ledger::default(), Arc::new(Semaphore::new(0)));
         let child = builder(&server, wire).tool(gated("pay", EffectClass::Unsafe, &ledger, &gate)).build();
-        let root = builder(&server, wire).child(Child::new("ask", "does a part", &child)).build();
+        let root = builder(&server, wire).child(child.as_subagent("ask", "does a part")).build();
         let handle = root.run("the whole").detach();
         wait::so("both have entered", || ledger.count("entry") >= 2).await;
         handle.stop(StopRequest::at(SafePoints::ANY).reach(Reach::Tree));
@@ -197,7 +196,7 @@ async fn a_question_below_suspends_the_tree() {
             gated("pay", EffectClass::Unsafe, &ledger, &gate).with(|spec| spec.approval(Approval::Needed));
         let child =
             builder(&server, wire).tool(pay).approvals(Approvals::Ask(None, Unanswered::Suspend)).build();
-        let root = builder(&server, wire).child(Child::new("child", "does the half", &child)).build();
+        let root = builder(&server, wire).child(child.as_subagent("child", "does the half")).build();
         let handle = root.run("the whole").detach();
         let (waiting, _) = close(&server, &handle, &ledger).await;
         let Outcome::Suspended(open) = &waiting else { panic!("{waiting:?}") };
@@ -222,7 +221,7 @@ async fn a_background_run_is_named_or_stopped() {
         ];
         let server = server(replies).await;
         let child = builder(&server, WIRES[0]).build();
-        let look = Child::new("look", "looks", &child).background();
+        let look = child.as_subagent("look", "looks").background();
         let root = builder(&server, WIRES[0]).child(look).build();
         let handle = root.run("the whole").detach();
         server.request(2).await;

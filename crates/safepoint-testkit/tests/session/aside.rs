@@ -5,7 +5,6 @@ use std::{sync::Arc, time::Duration};
 use safepoint::{
     Agent, DecideError, Limits, Session,
     approval::{ApprovalRequest, Decision},
-    child::Child,
     event::{EventKind, Fact},
     ids::{ApprovalId, SessionId},
     session::{Chat, ExitReason, Fate, SessionBuilder, SessionEvent, SessionHandle, SessionStop},
@@ -39,7 +38,7 @@ impl World {
     }
 
     fn chat(&self, inner: &Agent) -> SessionBuilder<String> {
-        let aside = Child::new("aside", "digs aside", inner).background();
+        let aside = inner.as_subagent("aside", "digs aside").background();
         Session::builder(Chat::new(Agent::builder(self.outer.model.clone()).child(aside).build()))
     }
 
@@ -158,7 +157,7 @@ async fn a_question_below_a_background_run_is_decided_too() {
     let leaf = world.inner.agent();
     let helper =
         Desk::new([Reply::default().and_call("leaf", json!({"task": "deeper"})), Reply::text("all dug")]);
-    let middle = Agent::builder(helper.model.clone()).child(Child::new("leaf", "digs deeper", &leaf)).build();
+    let middle = Agent::builder(helper.model.clone()).child(leaf.as_subagent("leaf", "digs deeper")).build();
     let mut outer = world.outer.model.gate();
     let session = world.chat(&middle).start();
     session.push("dig aside".to_owned()).unwrap();

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use safepoint::{
     Asked, Landed, SafePoints, Steer, StopRequest,
-    child::Child,
     ids::TurnId,
     session::{
         Delivered, ExitReason, Fate, Policy, Preempt, Preempted, Push, PushError, Refusal, SessionEvent,
@@ -195,7 +194,7 @@ async fn a_preempt_may_name_its_turn_and_its_safe_point() {
 async fn a_background_run_belongs_to_the_session() {
     let inner = server([]).await;
     let mut gate = inner.gate();
-    let aside = Child::new("aside", "does it aside", &agent(&inner).build()).background();
+    let aside = agent(&inner).build().as_subagent("aside", "does it aside").background();
     let outer =
         server([Reply::call("aside", json!({"task": "dig"})), Reply::text("begun"), Reply::text("and?")])
             .await;
@@ -217,7 +216,7 @@ async fn a_background_run_belongs_to_the_session() {
 async fn a_steer_may_name_a_child_run() {
     let inner = server([Reply::text("deeper, then")]).await;
     let mut gate = inner.gate();
-    let helper = Child::new("helper", "helps", &agent(&inner).build());
+    let helper = agent(&inner).build().as_subagent("helper", "helps");
     let outer = server([Reply::call("helper", json!({"task": "dig"})), Reply::text("done")]).await;
     let session = chat(agent(&outer).child(helper).build()).start();
     let item = session.push("dig".to_owned()).unwrap();

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use safepoint::{
     Agent, Cx,
     approval::{Approval, Approvals, Decision, Unanswered},
-    child::Child,
     ids::{ApprovalId, SessionId},
     session::{Chat, Fate, Session, SessionEvent},
     store::{ApprovalState, Life, Store},
@@ -61,7 +60,7 @@ impl World {
     fn agent(&self) -> Agent {
         let asks = || builder(&self.server).approvals(Approvals::Ask(None, Unanswered::Suspend));
         let inside = asks().tool(self.tool("pay")).build();
-        asks().tool(self.tool("send")).child(Child::new("helper", "pays", &inside).background()).build()
+        asks().tool(self.tool("send")).child(inside.as_subagent("helper", "pays").background()).build()
     }
 
     async fn open(&self, pid: u32) -> Session<String> {

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use safepoint::{
     Agent, Landed, Steer,
-    child::Child,
     event::Fact,
     ids::SessionId,
     message::UserMessage,
@@ -41,7 +40,7 @@ impl World {
     }
 
     async fn open(&self, pid: u32) -> Session<String> {
-        let aside = Child::new("aside", "digs aside", &self.inner.agent()).background();
+        let aside = self.inner.agent().as_subagent("aside", "digs aside").background();
         let agent = Agent::builder(self.outer.model.clone()).child(aside).build();
         let builder = Session::builder(Chat::new(agent));
         builder.open(Arc::clone(&self.store), SessionId::from("s"), owner(pid)).await.unwrap()

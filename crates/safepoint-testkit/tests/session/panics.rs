@@ -250,7 +250,7 @@ async fn an_input_of_a_child_that_panics_fails_its_call() {
         Reply::text("without it, then"),
     ]);
     let inner = Desk::new([]);
-    let helper = Child::new("helper", "helps", &inner.agent()).input(|_| panic!("no words"));
+    let helper = inner.agent().as_subagent("helper", "helps").input(|_| panic!("no words"));
     let agent = Agent::builder(outer.model.clone()).child(helper).build();
     let session = chat(agent).start();
     let item = session.push("dig".to_owned()).unwrap();
@@ -295,7 +295,7 @@ mod children {
         let (outer, inner) = (outer(), Desk::new([Reply::text("dug")]));
         inner.tools.valve().open_for_all();
         let mut gate = inner.model.gate();
-        let session = helped(&outer, Child::new("helper", "helps", &inner.agent()));
+        let session = helped(&outer, inner.agent().as_subagent("helper", "helps"));
         let item = session.push("dig".to_owned()).unwrap();
         gate.request().await;
         session.stop_turn(None, StopRequest::at(SafePoints::ANY)).asked().await;
@@ -320,7 +320,7 @@ mod children {
     async fn a_deaf_child_ends_with_the_session() {
         let (outer, inner) = (outer(), Desk::new([super::super::desk::pays()]));
         let agent = Agent::builder(inner.model.clone()).tool(inner.tools.deaf("pay")).build();
-        let session = helped(&outer, Child::new("helper", "helps", &agent));
+        let session = helped(&outer, agent.as_subagent("helper", "helps"));
         let item = session.push("dig".to_owned()).unwrap();
         inner.tools.valve().came(1).await;
         let began = tokio::time::Instant::now();
@@ -339,7 +339,7 @@ mod children {
         let (outer, inner) = (outer(), Desk::new([Reply::text("dug")]));
         let own: Arc<Mutex<Option<SessionHandle<String>>>> = Arc::default();
         let (it, stopped) = (Arc::clone(&own), AtomicBool::new(false));
-        let helper = Child::new("helper", "helps", &inner.agent()).input(move |_| {
+        let helper = inner.agent().as_subagent("helper", "helps").input(move |_| {
             // Its call has started, and its run has not.
             let session = it.lock().unwrap().clone().unwrap();
             if !stopped.swap(true, Ordering::SeqCst) {

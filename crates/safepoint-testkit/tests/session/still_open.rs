@@ -5,7 +5,6 @@ use std::{sync::Arc, time::Duration};
 use safepoint::{
     Agent, AgentBuilder,
     approval::{Approval, Approvals, Decision, Unanswered},
-    child::Child,
     hook::{Hooked, Hooks},
     ids::SessionId,
     receipt::CallReport,
@@ -53,7 +52,7 @@ fn agent(gate: &Valve) -> Agent {
     let builder = || Agent::builder(model.clone()).approvals(Approvals::Ask(None, Unanswered::Suspend));
     let inside = builder().tool(asks("charge")).build();
     let look = tool("look", gate).with(|spec| spec.effect(EffectClass::ReadOnly));
-    builder().child(Child::new("helper", "does the half", &inside)).tool(asks("bill")).tool(look).build()
+    builder().child(inside.as_subagent("helper", "does the half")).tool(asks("bill")).tool(look).build()
 }
 
 /// Of a process that is dead by the time anybody asks.

@@ -14,14 +14,16 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
 use crate::{
-    agent::{Agent, Definition},
-    contract::approval::Decision,
-    definition::answer::{self, Form},
+    agent::Agent,
+    definition::{
+        Definition,
+        answer::{self, Form},
+    },
     run::{
         Run, RunHandle,
         outcome::{Answer, Outcome, RunError, Stopped, Waiting},
     },
-    value::{history::History, ids::ApprovalId, message::UserMessage},
+    value::{approval::Decision, history::History, ids::ApprovalId, message::UserMessage},
 };
 
 pub use crate::definition::answer::REPAIRS;

@@ -8,11 +8,10 @@ use safepoint_scope::Failure;
 use serde_json::Value;
 
 use crate::{
-    contract::{
-        approval::Decision,
-        tool::{Cx, EffectClass},
-    },
+    contract::tool::Cx,
     value::{
+        approval::Decision,
+        effect::EffectClass,
         history::Earlier,
         json,
         receipt::{Grade, Outside, RemoteReport, RemoteStop},

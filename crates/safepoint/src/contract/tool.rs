@@ -8,8 +8,9 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 
 use crate::{
-    contract::approval::{Approval, Decision},
+    contract::approver::Approval,
     value::{
+        approval::Decision,
         history::Earlier,
         ids::CallId,
         receipt::{ProcessReport, RemoteReport},
@@ -21,12 +22,13 @@ mod from_fn;
 mod output;
 mod spec;
 
+pub use crate::value::effect::EffectClass;
 pub use asks::Asks;
 pub(crate) use asks::Unruled;
 pub use from_fn::{FnTool, from_blocking_fn, from_fn};
 pub use output::{Output, Whole};
 pub(crate) use spec::Threading;
-pub use spec::{EffectClass, OnFailure, OnStop, Overlap, ToolSpec};
+pub use spec::{OnFailure, OnStop, Overlap, ToolSpec};
 
 /// What a tool's body returns: its output, or a [`Halt`] that keeps a stop and a failure apart.
 pub type ToolResult<T = Output> = Result<T, Halt>;

@@ -13,9 +13,10 @@ use serde_json::{Value, json};
 use crate::{
     contract::{
         model::ToolChoice,
-        tool::{Cx, EffectClass, Tool, ToolResult, ToolSpec},
+        tool::{Cx, Tool, ToolResult, ToolSpec},
     },
     value::{
+        effect::EffectClass,
         event::ErrorReport,
         message::{AssistantMessage, CallResult, Verdict},
         schema::Schema,

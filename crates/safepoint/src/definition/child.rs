@@ -6,22 +6,23 @@ use safepoint_scope::{Grace, Link};
 use serde_json::{Value, json};
 
 use crate::{
-    agent::{Agent, Definition},
     contract::tool::{Overlap, ToolSpec},
+    definition::Definition,
     value::{message::UserMessage, receipt::WorkKind},
 };
 
-/// An agent that another can call like a tool; see [`AgentBuilder::child`](crate::AgentBuilder::child).
+/// An agent that another can call like a tool: made by [`Agent::as_subagent`](crate::Agent::as_subagent), given to
+/// [`AgentBuilder::child`](crate::AgentBuilder::child).
 ///
 /// The call's arguments become the child's input: by default one text named `task`. Its answer is the call's result.
 /// Unless it is in the [background](Child::background) it is the work of its call: the parent waits for it, and a stop
 /// that ends the call ends it.
 ///
 /// ```no_run
-/// # use safepoint::{Agent, Model, child::Child};
+/// # use safepoint::{Agent, Model};
 /// # fn team(big: impl Model, small: impl Model) -> Agent {
 /// let reader = Agent::builder(small).system("You read one file and say what is in it.").build();
-/// Agent::builder(big).child(Child::new("read", "Reads a file and sums it up", &reader)).build()
+/// Agent::builder(big).child(reader.as_subagent("read", "Reads a file and sums it up")).build()
 /// # }
 /// ```
 #[derive(Clone)]
@@ -35,8 +36,8 @@ pub struct Child {
 }
 
 impl Child {
-    /// An attached child run of `agent`, under the name that the model uses. Its calls may overlap with others.
-    pub fn new(name: impl Into<String>, description: impl Into<String>, agent: &Agent) -> Self {
+    /// An attached child run of an agent that is defined so, under the name that the model uses.
+    pub(crate) fn of(name: impl Into<String>, description: impl Into<String>, def: Arc<Definition>) -> Self {
         let task = json!({
             "type": "object",
             "properties": { TASK: { "type": "string", "description": "What to do, with all that it needs to know" } },
@@ -45,7 +46,7 @@ impl Child {
         });
         Self {
             spec: ToolSpec::new(name, description).parameters(task).overlap(Overlap::Overlaps),
-            def: Arc::clone(&agent.def),
+            def,
             link: Link::Attached,
             grace: None,
             input: Arc::new(default_input),

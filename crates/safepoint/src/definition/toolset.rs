@@ -7,7 +7,6 @@ use serde_json::Value;
 
 use crate::{
     contract::{
-        approval::{hashed, sorted},
         model::ToolDecl,
         tool::{Cx, Tool, ToolResult, ToolSpec},
     },
@@ -17,6 +16,7 @@ use crate::{
         secret::{CleanTool, Secrets},
     },
     value::{
+        approval::{hashed, sorted},
         json::{self, Unread},
         receipt::WorkKind,
         schema::Schema,

@@ -1,7 +1,6 @@
 //! Whatever executes a run, in this process or elsewhere: one trait, one handle (S10.1).
 
 use crate::{
-    agent::Agent,
     run::RunHandle,
     value::{history::History, message::UserMessage, receipt::Grade},
 };
@@ -13,7 +12,7 @@ mod watch;
 
 pub use settable::{End, Ready, TooLate, Working, finished, settable};
 
-/// Something that can execute a run. An [`Agent`] is one, an agent [over](Agent::over) a remote agent is one, and so is
+/// Something that can execute a run. An [`Agent`](crate::Agent) is one, an agent [over](crate::Agent::over) a remote agent is one, and so is
 /// whatever you wrap yourself: see [`settable`] and [`finished`].
 pub trait Backend: Send + Sync + 'static {
     /// What it is; the same for its whole life.
@@ -46,15 +45,5 @@ impl Task {
     #[must_use]
     pub fn new(input: impl Into<UserMessage>) -> Self {
         Self { history: History::new(), input: input.into() }
-    }
-}
-
-impl Backend for Agent {
-    fn spec(&self) -> BackendSpec {
-        BackendSpec { name: self.def.model.name().to_owned(), grade: self.def.grade }
-    }
-
-    fn start(&self, task: Task) -> RunHandle {
-        self.run_on(task.history, task.input).detach()
     }
 }

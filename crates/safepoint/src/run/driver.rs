@@ -13,13 +13,12 @@ use jiff::Timestamp;
 use safepoint_scope::{Actor, Code, Demand, Dropper, Reason, Scope, StopHandle, StopRequest};
 
 use crate::{
-    agent::Definition,
     contract::{
-        approval::Decision,
         hook::HookKey,
         log::{self, Log, LogError, Recorded},
         model::Talk,
     },
+    definition::Definition,
     run::{
         attempt::{Claim, Desk},
         executor::Board,
@@ -29,6 +28,7 @@ use crate::{
     },
     sync::{callback, mailbox::Received},
     value::{
+        approval::Decision,
         event::{ErrorReport, EventKind, Fact},
         history::{Entry, History},
         ids::{ApprovalId, CallId},

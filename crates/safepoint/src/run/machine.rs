@@ -8,17 +8,16 @@ use std::{collections::HashSet, sync::Arc, time::Duration};
 use safepoint_scope::{Demand, Mode, SafePoints};
 
 use crate::{
-    contract::{
-        approval::{ApprovalRequest, OnUnknown, Question},
-        log::Recorded,
-    },
+    contract::log::Recorded,
     definition::{answer::Form, window::Cut},
     value::{
+        approval::{ApprovalRequest, OnUnknown, Question},
+        effect::Effect,
         event::{ErrorReport, Fact, TakenSteer, Wholeness},
         history::{Entry, History},
         ids::CallId,
         message::{AssistantMessage, CallResult},
-        receipt::{CallReport, CallStatus, Effect, Ending, ModelReport, WorkKind},
+        receipt::{CallReport, CallStatus, Ending, ModelReport, WorkKind},
         usage::Usage,
     },
 };

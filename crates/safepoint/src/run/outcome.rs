@@ -3,9 +3,10 @@
 use std::{borrow::Cow, error::Error as StdError, fmt, sync::Arc};
 
 use crate::{
-    contract::{approval::ApprovalRequest, log::Log},
+    contract::log::Log,
     run::attempt::Desk,
     value::{
+        approval::ApprovalRequest,
         history::History,
         message::AssistantMessage,
         receipt::{Ending, Receipt},

@@ -10,7 +10,6 @@ use tokio::sync::{Notify, oneshot};
 
 use crate::{
     contract::{
-        approval::{ApprovalRequest, Ruled},
         hook::{HookAnswer, HookKey},
         model::ModelError,
         tool::Asks,
@@ -26,6 +25,7 @@ use crate::{
         mailbox::{Gone, Mailbox, Received},
     },
     value::{
+        approval::{ApprovalRequest, Ruled},
         event::{EventKind, Feed, Relay, Shown, Took},
         ids::{ApprovalId, CallId, Path, RunId, SteerId},
         limits::Limits,

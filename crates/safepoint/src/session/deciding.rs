@@ -4,9 +4,11 @@ use tokio::sync::oneshot;
 
 use super::{Item, SessionHandle, mail::Mail};
 use crate::{
-    contract::approval::{ApprovalRequest, Ruled},
     run::shared::DecideError,
-    value::ids::ApprovalId,
+    value::{
+        approval::{ApprovalRequest, Ruled},
+        ids::ApprovalId,
+    },
 };
 
 impl<T: Item> SessionHandle<T> {

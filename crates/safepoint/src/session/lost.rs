@@ -6,9 +6,9 @@
 use std::collections::HashMap;
 
 use crate::{
-    contract::tool::EffectClass,
     run::steer::Steer,
     value::{
+        effect::EffectClass,
         event::Fact,
         ids::{CallId, Path, SteerId, TurnId},
         message::UserMessage,

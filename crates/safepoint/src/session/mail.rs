@@ -14,10 +14,10 @@ use super::{
     stop::SessionStop,
 };
 use crate::{
-    contract::approval::{ApprovalRequest, Decision, Ruled},
     run::{outcome::Outcome, shared::DecideError},
     sync::mailbox,
     value::{
+        approval::{ApprovalRequest, Decision, Ruled},
         event::ErrorReport,
         ids::{ApprovalId, ItemId, SteerId, TurnId},
     },

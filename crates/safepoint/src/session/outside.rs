@@ -4,11 +4,9 @@ use std::collections::HashSet;
 
 use super::{intent::Intent, journal::Line, lost::begun_behind};
 use crate::{
-    contract::{
-        approval::ApprovalRequest,
-        store::{ApprovalState, Approvals, Does, Error, StopIntent, Store, ask},
-    },
+    contract::store::{ApprovalState, Approvals, Does, Error, StopIntent, Store, ask},
     value::{
+        approval::ApprovalRequest,
         event::Fact,
         ids::{ApprovalId, Path, SessionId, TurnId},
     },

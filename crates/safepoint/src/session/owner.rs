@@ -28,13 +28,14 @@ use super::{
 };
 use crate::{
     agent::Agent,
-    contract::{approval::Decision, log::Log},
+    contract::log::Log,
     run::{
         RunHandle,
         outcome::{Outcome, Persisted},
         shared::{Always, Closings},
     },
     value::{
+        approval::Decision,
         event::ErrorReport,
         history::History,
         ids::{ApprovalId, ItemId, RunId, TurnId},

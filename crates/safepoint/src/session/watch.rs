@@ -17,12 +17,9 @@ use super::{
     stop::SessionStop,
 };
 use crate::{
-    contract::{
-        approval::Decision,
-        store::{ApprovalState, Error, ItemState, Notice, Stamp, Use},
-    },
+    contract::store::{ApprovalState, Error, ItemState, Notice, Stamp, Use},
     sync::callback::{self, Panicked},
-    value::event::ErrorReport,
+    value::{approval::Decision, event::ErrorReport},
 };
 
 /// A part of the lease after which it is renewed.

@@ -6,18 +6,14 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{
-    contract::{
-        approval::{ApprovalRequest, Decision, OnUnknown},
-        tool::EffectClass,
-    },
-    value::{
-        history::{History, Repair, Shortened},
-        ids::{ApprovalId, CallId, Path, RunId},
-        message::{AssistantMessage, CallResult},
-        receipt::{CallReport, ChildReport, ModelReport, Receipt, RequestReport, RuledReport, WorkKind},
-        usage::Usage,
-    },
+use crate::value::{
+    approval::{ApprovalRequest, Decision, OnUnknown},
+    effect::EffectClass,
+    history::{History, Repair, Shortened},
+    ids::{ApprovalId, CallId, Path, RunId},
+    message::{AssistantMessage, CallResult},
+    receipt::{CallReport, ChildReport, ModelReport, Receipt, RequestReport, RuledReport, WorkKind},
+    usage::Usage,
 };
 
 mod feed;

@@ -17,6 +17,7 @@ mod request;
 mod ruled;
 mod show;
 
+pub use super::effect::Effect;
 pub use child::{ChildReport, WorkKind};
 pub use remote::{Grade, Outside, RemoteReport, RemoteStop};
 pub(crate) use request::TookEffect;
@@ -65,18 +66,6 @@ impl CallStatus {
             Self::Unreachable => "unreachable",
         }
     }
-}
-
-/// What a call did to the world (S3.8). Exhaustive: nothing, something, or nobody knows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Effect {
-    /// It never started, or only reads.
-    None,
-    /// It ran to its end.
-    Done,
-    /// It started and has no end that would say.
-    Unknown,
 }
 
 /// One call's row.

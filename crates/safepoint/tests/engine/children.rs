@@ -7,7 +7,6 @@ use std::sync::{
 
 use safepoint::{
     Agent, AgentBuilder, Outcome, Reach, Reason, RunHandle, SafePoints, StopRequest,
-    child::Child,
     event::{EventKind, Fact},
     ids::{CallId, Path},
     message::ToolCall,
@@ -35,7 +34,7 @@ pub(crate) fn hire(names: &[&str]) -> Reply {
 }
 
 pub(crate) fn with(parent: AgentBuilder, name: &str, child: &Agent) -> AgentBuilder {
-    parent.child(Child::new(name, "works", child))
+    parent.child(child.as_subagent(name, "works"))
 }
 
 /// A tool that counts its runs and waits for its gate.

@@ -10,7 +10,6 @@ use std::{
 
 use safepoint::{
     Agent, Reach, RunHandle, Scope, StopRequest,
-    child::Child,
     event::EventKind,
     receipt::{CallStatus, Ending, Quiet, WorkKind},
 };
@@ -21,7 +20,7 @@ use crate::world::{agent, ask, call_started, does, say, until};
 
 fn family(gate: &Arc<Semaphore>, ran: &Arc<AtomicU32>) -> Agent {
     let child = agent([ask(&["work"]), say("found")]).tool(gated("work", gate, ran)).build();
-    agent([hire(&["look"])]).child(Child::new("look", "looks", &child).background()).build()
+    agent([hire(&["look"])]).child(child.as_subagent("look", "looks").background()).build()
 }
 
 async fn begun() -> (RunHandle, Arc<Semaphore>) {
@@ -71,7 +70,7 @@ async fn a_background_child_is_stopped_with_the_tree() {
 async fn a_background_child_ends_after_its_parent() {
     let (gate, ran) = (Arc::new(Semaphore::new(0)), Arc::new(AtomicU32::new(0)));
     let child = agent([ask(&["work"]), say("found")]).tool(gated("work", &gate, &ran)).build();
-    let parent = agent([hire(&["look"]), say("ok")]).child(Child::new("look", "looks", &child).background());
+    let parent = agent([hire(&["look"]), say("ok")]).child(child.as_subagent("look", "looks").background());
     let handle = parent.build().run("go").detach();
     let outcome = handle.done().await;
     call_started(&handle.child(&at(&["h0"])).unwrap()).await;
@@ -98,7 +97,7 @@ async fn a_background_child_ends_after_its_parent() {
 async fn a_background_run_below_a_child_is_spared() {
     let work = does("work", |_| pending());
     let leaf = agent([ask(&["work"])]).tool(work).build();
-    let middle = agent([hire(&["leaf"])]).child(Child::new("leaf", "works", &leaf).background()).build();
+    let middle = agent([hire(&["leaf"])]).child(leaf.as_subagent("leaf", "works").background()).build();
     let root = with(agent([hire(&["middle"])]), "middle", &middle).build();
     let handle = root.run("go").detach();
     started_at(&handle, &at(&["h0", "h0"])).await;
@@ -120,7 +119,7 @@ async fn a_family_owns_what_its_runs_began() {
     let (family, stop) = Scope::root();
     let (gate, ran) = (Arc::new(Semaphore::new(0)), Arc::new(AtomicU32::new(0)));
     let child = agent([ask(&["work"])]).tool(gated("work", &gate, &ran)).build();
-    let look = Child::new("look", "looks", &child).background();
+    let look = child.as_subagent("look", "looks").background();
     let first = agent([hire(&["look"]), say("ok")]).child(look).build().run("go").within(&family).detach();
     let second = agent([]).build().run("go").within(&family).detach();
     assert_eq!(first.done().await.answer(), Some("ok"));

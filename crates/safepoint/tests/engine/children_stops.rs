@@ -12,7 +12,6 @@ use std::{
 use futures_util::{StreamExt as _, stream};
 use safepoint::{
     Hooks, Limits, Outcome, Reach, SafePoints, StopRequest,
-    child::Child,
     event::{EventKind, Fact},
     history::History,
     hook::{Hooked, Verdict, later},
@@ -247,7 +246,7 @@ async fn a_grace_for_children_counts_only_for_children() {
             Ok("late".into())
         });
         let child = agent([ask(&["work"]), say("all")]).tool(slow).build();
-        let ask = Child::new("ask", "works", &child);
+        let ask = child.as_subagent("ask", "works");
         let ask = if grace { ask.grace(secs(3)) } else { ask };
         let handle = agent([hire(&["ask"]), say("ok")]).child(ask).build().run("go").detach();
         started_at(&handle, &at(&["h0"])).await;
@@ -317,7 +316,7 @@ async fn tokens_are_counted_over_the_tree() {
 #[tokio::test(start_paused = true)]
 async fn a_child_that_takes_too_long_is_timed_out() {
     let child = agent([ask(&["work"])]).tool(does("work", |_| pending())).build();
-    let ask = Child::new("ask", "works", &child).with(|spec| spec.timeout(Duration::from_secs(7)));
+    let ask = child.as_subagent("ask", "works").with(|spec| spec.timeout(Duration::from_secs(7)));
     let began = Instant::now();
     let outcome = agent([hire(&["ask"]), say("ok")]).child(ask).build().run("go").await;
     assert_eq!((outcome.answer(), row(&outcome, 0).status), (Some("ok"), CallStatus::TimedOut));

@@ -6,7 +6,6 @@ use futures_util::future::BoxFuture;
 use safepoint::{
     Agent, AgentBuilder, Outcome, Reason, RunHandle, SafePoints, StopRequest,
     approval::{ApprovalRequest, Approvals, Approver, Decision, Unanswered},
-    child::Child,
     event::{EventKind, Fact},
     message::ToolCall,
     model::{Delta, Finish},
@@ -87,7 +86,7 @@ async fn a_child_that_waits_for_nobody_is_at_rest() {
     let dig = ToolCall { id: "c0".into(), name: "helper".into(), args: r#"{"task":"dig"}"#.into() };
     let calls = vec![Ok(Delta::Sent), Ok(Delta::CallReady(dig)), Ok(Delta::Ended(Finish::Natural))];
     let outer = agent([calls, say("end")])
-        .child(Child::new("helper", "helps", &asking().build()).input(|_| "dig".into()))
+        .child(asking().build().as_subagent("helper", "helps").input(|_| "dig".into()))
         .build();
     let handle = outer.run("go").detach();
     asked(&handle).await;

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::contract::approval::Holds;
+use crate::value::approval::Holds;
 
 /// A question of a call at work; see [`Cx::put`](super::Cx::put).
 #[derive(Clone, Debug)]

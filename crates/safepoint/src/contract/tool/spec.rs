@@ -2,12 +2,11 @@
 
 use std::{sync::Arc, time::Duration};
 
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::{
-    contract::{approval::Approval, model::ToolDecl},
-    value::receipt::RemoteReport,
+    contract::{approver::Approval, model::ToolDecl},
+    value::{effect::EffectClass, receipt::RemoteReport},
 };
 
 /// What a tool is. Built with [`ToolSpec::new`] and the setters; the defaults are the careful ones.
@@ -53,20 +52,6 @@ pub(crate) enum Threading {
     #[default]
     Async,
     Blocking,
-}
-
-/// What running a call may change (S4.4). Exhaustive: a resume must know what to do with each.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum EffectClass {
-    /// Nothing.
-    ReadOnly,
-    /// The same, however often it runs.
-    Idempotent,
-    /// Once per idempotency key.
-    Keyed,
-    /// Something new each time.
-    Unsafe,
 }
 
 /// What a stop does to a running call (S4.3). Exhaustive: the four contracts.

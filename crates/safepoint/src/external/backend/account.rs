@@ -16,11 +16,12 @@ use crate::{
         outcome::{Answer, Ended, LastWords, Outcome, Persisted, RunError, Stopped},
     },
     value::{
+        effect::Effect,
         event::{ErrorReport, Extent, Fact},
         history::{Entry, History, Tail, note},
         ids::CallId,
         message::{AssistantMessage, CallResult, Verdict},
-        receipt::{CallReport, CallStatus, Effect, Ending, ReasonReport, Receipt, StopReport, StoppedBy},
+        receipt::{CallReport, CallStatus, Ending, ReasonReport, Receipt, StopReport, StoppedBy},
         usage::Usage,
     },
 };

@@ -12,10 +12,11 @@ use tokio::{runtime, sync::Notify, time::Instant};
 
 use super::{BackendSpec, End, Task, TooLate};
 use crate::{
-    contract::{approval::OnUnknown, tool::EffectClass},
     run::shared::{Place, Shared},
     sync::{Mutex, MutexGuard, callback},
     value::{
+        approval::OnUnknown,
+        effect::EffectClass,
         event::{EventKind, Fact},
         history::{Entry, History},
         ids::CallId,

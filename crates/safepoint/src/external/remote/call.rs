@@ -17,11 +17,8 @@ use super::{
 };
 use crate::contract::remote::{Line, Rejoin, RemoteSpec, Said, Term};
 use crate::{
-    contract::{
-        approval::Decision,
-        tool::{Cx, ToolResult},
-    },
-    value::receipt::RemoteReport,
+    contract::tool::{Cx, ToolResult},
+    value::{approval::Decision, receipt::RemoteReport},
 };
 
 /// A question of the peer that stands open.

@@ -9,10 +9,7 @@ use tokio::time::timeout;
 use super::{Broken, Conductor, word::Word};
 use crate::{
     contract::{
-        approval::{
-            self, ApprovalRequest, Approvals, Approver, Decision, OnUnknown, Question, Ruled, Ruling,
-            Unanswered,
-        },
+        approver::{self, Approvals, Approver, Ruling, Unanswered},
         tool::Asks,
     },
     definition::toolset::{self, Misfit},
@@ -26,6 +23,7 @@ use crate::{
         callback::{Foreign, Panicked},
     },
     value::{
+        approval::{self, ApprovalRequest, Decision, OnUnknown, Question, Ruled},
         event::Fact,
         ids::{ApprovalId, CallId},
         message::ToolCall,
@@ -91,7 +89,7 @@ impl Conductor {
             return self.misfit(call, TOO_DEEP.into()).await;
         }
         let overlaps = tool.spec().may_overlap();
-        let ruling = match approval::rule(&self.def.rules, tool.spec().approval, &call.name, &args) {
+        let ruling = match approver::rule(&self.def.rules, tool.spec().approval, &call.name, &args) {
             Ok(ruling) => ruling,
             Err(panic) => {
                 self.callback_panicked("a rule", &panic);

@@ -3,12 +3,12 @@
 use super::{Broken, Conductor};
 use crate::{
     contract::{
-        approval::{self, Approval, Approvals, Question, Ruling},
+        approver::{self, Approval, Approvals, Ruling},
         tool::Asks,
     },
     definition::toolset::Misfit,
     run::machine::{Allowed, Shown},
-    value::message::ToolCall,
+    value::{approval::Question, message::ToolCall},
 };
 
 impl Conductor {
@@ -27,8 +27,8 @@ impl Conductor {
         let is_same = definition.is_empty() || definition == self.def.tools.definition(&call.name);
         let own = if is_same { Approval::NotNeeded } else { spec.approval };
         let rules = &self.def.rules;
-        let judged = approval::rule(rules, own, &call.name, &args)
-            .and_then(|ruling| Ok((ruling, approval::is_one_rule(rules, &call.name, (&asked, &args))?)));
+        let judged = approver::rule(rules, own, &call.name, &args)
+            .and_then(|ruling| Ok((ruling, approver::is_one_rule(rules, &call.name, (&asked, &args))?)));
         let (ruling, is_asked_for) = match judged {
             Ok(judged) => judged,
             Err(panic) => {

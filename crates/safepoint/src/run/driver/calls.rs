@@ -13,12 +13,11 @@ use super::{
     host::RunHost,
 };
 use crate::{
-    agent::AnswerOf,
     contract::{
         hook::{HookOf, HookedCall},
-        tool::{CallSite, Cx, EffectClass, OnFailure},
+        tool::{CallSite, Cx, OnFailure},
     },
-    definition::toolset::Work,
+    definition::{AnswerOf, toolset::Work},
     run::{
         executor::{self, Board, Ending, Job, RunCall},
         machine::{Call, Questions, Step},
@@ -27,6 +26,7 @@ use crate::{
         spans,
     },
     value::{
+        effect::EffectClass,
         event::Fact,
         ids::{ApprovalId, CallId},
         message::ToolCall,

@@ -18,9 +18,8 @@ use super::{
     parent::{End, Up},
 };
 use crate::{
-    agent::Definition,
-    contract::{approval::ApprovalRequest, log::Log, model::OnCut},
-    definition::child::Child,
+    contract::{log::Log, model::OnCut},
+    definition::{Definition, child::Child},
     run::{
         executor::{self, Ending, RunCall},
         machine::{Call, Questions, Step},
@@ -29,10 +28,12 @@ use crate::{
     },
     sync::{callback, mailbox::Received},
     value::{
+        approval::ApprovalRequest,
+        effect::Effect,
         event::Fact,
         ids::{ApprovalId, CallId},
         message::{ToolCall, UserMessage},
-        receipt::{CallStatus, ChildReport, Effect, Quiet, Receipt, StoppedBy, WorkKind},
+        receipt::{CallStatus, ChildReport, Quiet, Receipt, StoppedBy, WorkKind},
         usage::Usage,
     },
 };

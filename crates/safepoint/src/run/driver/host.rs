@@ -7,17 +7,14 @@ use safepoint_scope::{Asked, Scope, StopRequest};
 use tokio::{runtime, sync::oneshot};
 
 use crate::{
-    agent::{AnswerOf, Definition},
-    contract::{
-        approval::Decision,
-        tool::{Asks, Host, Output},
-    },
-    definition::secret::Secrets,
+    contract::tool::{Asks, Host, Output},
+    definition::{AnswerOf, Definition, secret::Secrets},
     run::{
         executor::{self, Board, Reply},
         shared::{Msg, Shared},
     },
     value::{
+        approval::Decision,
         event::EventKind,
         ids::CallId,
         limits::Limits,

@@ -12,10 +12,7 @@ use safepoint_scope::Mode;
 use super::{Broken, Conductor};
 use crate::{
     contract::{
-        approval::{
-            self, Approval, ApprovalRequest, Approvals, Approver, Decision, Question, Rule, Ruled, Ruling,
-            Unanswered,
-        },
+        approver::{self, Approval, Approvals, Approver, Rule, Ruling, Unanswered},
         tool::{Asks, Unruled},
     },
     run::{
@@ -25,6 +22,7 @@ use crate::{
     },
     sync::callback::Panicked,
     value::{
+        approval::{ApprovalRequest, Decision, Question, Ruled},
         event::EventKind,
         history::note,
         ids::{ApprovalId, CallId},
@@ -77,9 +75,9 @@ impl Approver for Nobody {
 /// What the rules say of a question of a call at work.
 fn ruling(rules: &[Rule], asks: &Asks) -> Result<Ruling, Panicked> {
     match &asks.unruled {
-        Unruled::Asks => approval::rule(rules, Approval::Needed, &asks.tool, &asks.ruled_by),
+        Unruled::Asks => approver::rule(rules, Approval::Needed, &asks.tool, &asks.ruled_by),
         Unruled::Refused(why) => {
-            let spoken = approval::rule_of_its_own(rules, &asks.tool, &asks.ruled_by)?;
+            let spoken = approver::rule_of_its_own(rules, &asks.tool, &asks.ruled_by)?;
             Ok(spoken.unwrap_or_else(|| Ruling::Deny(why.clone())))
         }
     }

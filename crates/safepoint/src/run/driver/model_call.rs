@@ -14,12 +14,12 @@ use super::{
     window::Summing,
 };
 use crate::{
-    agent::AnswerOf,
     contract::{
         hook::{HookOf, HookedMessage},
         log::Recorded,
         model::{Finish, ModelError, ModelErrorKind, OnCut},
     },
+    definition::AnswerOf,
     run::{
         draft::{Asked, Bounds, Draft, Room, Sent},
         spans,

@@ -2,16 +2,14 @@
 
 use super::{Broken, Conductor, children::Entry};
 use crate::{
-    contract::{
-        approval::{Approvals, Decision, Ruled},
-        log,
-    },
+    contract::{approver::Approvals, log},
     run::{
         machine::{Questions, Step},
         shared::{Closing, Decided},
     },
     sync,
     value::{
+        approval::{Decision, Ruled},
         history::{Entry as Said, History},
         ids::ApprovalId,
         message::UserMessage,

@@ -12,7 +12,6 @@ use super::{
     children::{self, Entry},
 };
 use crate::{
-    contract::approval::ApprovalRequest,
     definition::child::Child,
     run::{
         executor::{self, Ending as CallEnding},
@@ -21,9 +20,11 @@ use crate::{
     },
     sync::mailbox::Mailbox,
     value::{
+        approval::ApprovalRequest,
+        effect::Effect,
         ids::{CallId, Path},
         limits::Limits,
-        receipt::{CallStatus, ChildReport, Effect, Quiet, StoppedBy, WorkKind},
+        receipt::{CallStatus, ChildReport, Quiet, StoppedBy, WorkKind},
     },
 };
 

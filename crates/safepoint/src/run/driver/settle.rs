@@ -14,8 +14,8 @@ use super::{
     late::unended,
 };
 use crate::{
-    agent::AnswerOf,
     contract::log::{self, LogError, Record},
+    definition::AnswerOf,
     run::{
         machine::Step,
         outcome::{Answer, Ended, LastWords, Outcome, Persisted, RunError, Stopped, Waiting},

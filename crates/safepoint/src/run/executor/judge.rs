@@ -3,9 +3,11 @@
 use safepoint_scope::Failure;
 
 use crate::{
-    contract::tool::EffectClass,
     run::spans,
-    value::receipt::{CallStatus, Effect as Done},
+    value::{
+        effect::{Effect as Done, EffectClass},
+        receipt::CallStatus,
+    },
 };
 
 /// A stopped call is neither ok nor an error.

@@ -10,9 +10,8 @@ use tokio::{
 
 use super::Board;
 use crate::{
-    contract::approval::Decision,
     sync::{Mutex, MutexGuard},
-    value::limits::after,
+    value::{approval::Decision, limits::after},
 };
 
 /// How long questions have stood open.

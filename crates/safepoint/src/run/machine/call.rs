@@ -2,18 +2,14 @@
 
 use serde_json::Value;
 
-use crate::{
-    contract::{
-        approval::{ApprovalRequest, Decision, OnUnknown},
-        tool::EffectClass,
-    },
-    value::{
-        event::Answered,
-        history::note,
-        ids::ApprovalId,
-        message::{CallResult, ToolCall, Verdict},
-        receipt::{CallReport, CallStatus, ChildReport, Effect, ReasonReport, StoppedBy},
-    },
+use crate::value::{
+    approval::{ApprovalRequest, Decision, OnUnknown},
+    effect::{Effect, EffectClass},
+    event::Answered,
+    history::note,
+    ids::ApprovalId,
+    message::{CallResult, ToolCall, Verdict},
+    receipt::{CallReport, CallStatus, ChildReport, ReasonReport, StoppedBy},
 };
 
 /// One call and how far it is.

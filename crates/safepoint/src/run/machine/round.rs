@@ -7,14 +7,12 @@ use std::{collections::HashMap, sync::Arc};
 use safepoint_scope::SafePoints;
 
 use super::{Call, Due, Step, tally::Tally};
-use crate::{
-    contract::approval::OnUnknown,
-    value::{
-        history::{OpenCall, Tail, note},
-        ids::CallId,
-        message::{AssistantMessage, CallResult, ToolCall},
-        receipt::{CallReport, Ending},
-    },
+use crate::value::{
+    approval::OnUnknown,
+    history::{OpenCall, Tail, note},
+    ids::CallId,
+    message::{AssistantMessage, CallResult, ToolCall},
+    receipt::{CallReport, Ending},
 };
 
 /// The calls of one message, in its order.

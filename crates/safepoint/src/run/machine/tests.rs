@@ -6,12 +6,10 @@ use serde_json::json;
 
 use super::*;
 use crate::{
-    contract::{
-        approval::Decision,
-        log::{self, MemoryLog},
-        tool::EffectClass,
-    },
+    contract::log::{self, MemoryLog},
     value::{
+        approval::Decision,
+        effect::EffectClass,
         event::{Answered, Extent, RunLimits, Source},
         history::Tail,
         ids::{ApprovalId, Path, RunId, SteerId},

@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use super::{Call, Machine, Round, Stage, Step};
 use crate::{
-    contract::approval::ApprovalRequest,
     run::outcome::LastWords,
     value::{
+        approval::ApprovalRequest,
+        effect::Effect,
         event::ErrorReport,
         history::{History, Tail},
         ids::{ApprovalId, CallId},
         message::ToolCall,
-        receipt::{CallReport, Effect, ModelReport},
+        receipt::{CallReport, ModelReport},
         usage::Usage,
     },
 };

@@ -6,9 +6,9 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::{
-    contract::approval::{Covers, Decision, Holds, Question},
     sync::{Mutex, MutexGuard},
     value::{
+        approval::{Covers, Decision, Holds, Question},
         event::{Answered, Fact},
         ids::ApprovalId,
     },

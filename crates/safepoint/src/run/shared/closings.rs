@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 
 use crate::{
-    contract::approval::{Decision, Ruled},
     sync::{Mutex, MutexGuard},
     value::{
+        approval::{Decision, Ruled},
         event::{Answered, Fact},
         ids::ApprovalId,
     },

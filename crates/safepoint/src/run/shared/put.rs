@@ -1,7 +1,10 @@
 //! How a decision reaches the run that asked: by its mailbox, or left for one that has yet to be taken up again.
 
 use super::{Msg, Shared, tree::Reply};
-use crate::{contract::approval::Ruled, sync::mailbox::Gone, value::ids::ApprovalId};
+use crate::{
+    sync::mailbox::Gone,
+    value::{approval::Ruled, ids::ApprovalId},
+};
 
 /// What became of a decision. Exhaustive: a run has it, will find it, or has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,12 +10,10 @@ use tokio::sync::oneshot;
 
 use super::{Always, Closings, DecideError, Msg, Shared};
 use crate::{
-    contract::{
-        approval::{ApprovalRequest, Ruled},
-        log::Recorded,
-    },
+    contract::log::Recorded,
     sync::{Mutex, mailbox::Mailbox},
     value::{
+        approval::{ApprovalRequest, Ruled},
         event::{Fact, Feed},
         ids::{ApprovalId, Path, RunId},
     },

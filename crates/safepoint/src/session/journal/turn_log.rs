@@ -11,13 +11,13 @@ use futures_core::future::BoxFuture;
 use super::{APPEND, Journal, Line, PAGE, line::Grown, unasked::answer_as_before, within};
 use crate::{
     contract::{
-        approval::ApprovalRequest,
         log::{Log, LogError, Record},
         store::{self, Class, Closed, NewApproval, Write},
-        tool::EffectClass,
     },
     sync::Mutex,
     value::{
+        approval::ApprovalRequest,
+        effect::EffectClass,
         event::{Answered, Fact, TakenSteer},
         history::History,
         ids::{ApprovalId, CallId, Path, RunId, SteerId, TurnId},

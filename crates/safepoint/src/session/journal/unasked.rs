@@ -6,12 +6,12 @@ use std::collections::HashMap;
 use super::{Found, Journal, LeftTurn, Line};
 use crate::{
     contract::{
-        approval::ApprovalRequest,
         log::Record,
         store::{ApprovalRow, ApprovalState, Cause, Class, Closed, Decision, Error, NewApproval, Use, Write},
     },
     session::words::Fate,
     value::{
+        approval::ApprovalRequest,
         event::{Answered, Fact},
         ids::{ApprovalId, CallId, Path},
         receipt::CallReport,

@@ -9,13 +9,13 @@ use tokio::sync::oneshot;
 
 use super::{Input, Item, Owner, RunHandle, TurnId};
 use crate::{
-    contract::{approval::ApprovalRequest, store::ApprovalState},
+    contract::store::ApprovalState,
     session::{
         journal::{Journal, in_time},
         machine::Yet,
     },
     sync,
-    value::ids::ApprovalId,
+    value::{approval::ApprovalRequest, ids::ApprovalId},
 };
 
 impl<T: Item> Owner<T> {

@@ -6,14 +6,14 @@ use tokio::sync::oneshot;
 
 use super::{Answer, Decision, Input, Item, Mail, Outcome, Owner, RunHandle};
 use crate::{
-    contract::{
-        approval::{HOLDER, Ruled},
-        store,
-    },
+    contract::store,
     run::shared::DecideError,
     session::journal::{Journal, in_time},
     sync,
-    value::ids::ApprovalId,
+    value::{
+        approval::{HOLDER, Ruled},
+        ids::ApprovalId,
+    },
 };
 
 impl<T: Item> Owner<T> {

@@ -6,8 +6,8 @@ use tokio::sync::oneshot;
 
 use super::{Answer, Effect, Input, Item, Owner, Work, plan::report};
 use crate::{
-    agent::OnRestart,
-    contract::approval::Approvals,
+    contract::approver::Approvals,
+    definition::OnRestart,
     session::machine::From,
     sync::{self, callback::Panicked},
 };

@@ -4,8 +4,8 @@ use serde_json::json;
 
 use super::*;
 use crate::{
-    contract::approval::Covers,
     run::machine::tests::made::{child, ended, question, tool_call},
+    value::approval::Covers,
 };
 
 const STOPPED: CallStatus = CallStatus::Stopped;

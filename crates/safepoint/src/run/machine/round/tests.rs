@@ -4,12 +4,12 @@ use serde_json::json;
 
 use super::*;
 use crate::{
-    contract::tool::EffectClass,
     run::machine::{
         Questions,
         tests::made::{child, ended, question, tool_call},
     },
     value::{
+        effect::EffectClass,
         message::Block,
         receipt::{CallStatus, StoppedBy},
     },

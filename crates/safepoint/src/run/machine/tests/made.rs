@@ -4,12 +4,13 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use crate::{
-    contract::approval::{ApprovalRequest, Holds, Question},
     run::machine::Step,
     value::{
+        approval::{ApprovalRequest, Holds, Question},
+        effect::Effect,
         ids::{ApprovalId, CallId, Path},
         message::{CallResult, ToolCall, Verdict},
-        receipt::{CallReport, CallStatus, ChildReport, Effect, StoppedBy, WorkKind},
+        receipt::{CallReport, CallStatus, ChildReport, StoppedBy, WorkKind},
     },
 };
 

@@ -1,0 +1,161 @@
+//! May this call run? Rules, and who is asked (S8, in process).
+
+use std::{fmt, sync::Arc};
+
+use futures_core::future::BoxFuture;
+use serde_json::Value;
+
+use crate::{
+    sync::callback::{self, Panicked},
+    value::approval::{ApprovalRequest, Decision},
+};
+
+/// What a rule says of a call. Exhaustive: a call runs, waits for a person, or does not run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ruling {
+    /// It may run.
+    Allow,
+    /// A person decides.
+    Ask,
+    /// It may not run; the model is told why.
+    Deny(String),
+}
+
+/// What a tool says of its own calls, where no rule speaks. Exhaustive: three answers to one question.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Approval {
+    /// Its calls run without a question.
+    #[default]
+    NotNeeded,
+    /// Each call is put to a person.
+    Needed,
+}
+
+/// The arguments that a rule speaks of.
+type Matches = Arc<dyn Fn(&Value) -> bool + Send + Sync>;
+
+/// One rule on a tool and its arguments; the first that fits decides.
+#[derive(Clone)]
+pub struct Rule {
+    tool: String,
+    matches: Option<Matches>,
+    ruling: Ruling,
+}
+
+impl Rule {
+    /// A rule for every call of `tool`, in whose name a `*` stands for any text: `*` is every tool, `git__*` every
+    /// tool whose name begins so.
+    #[must_use]
+    pub fn on(tool: impl Into<String>, ruling: Ruling) -> Self {
+        Self { tool: tool.into(), matches: None, ruling }
+    }
+
+    /// Narrows the rule to arguments that `matches` accepts.
+    #[must_use]
+    pub fn when(mut self, matches: impl Fn(&Value) -> bool + Send + Sync + 'static) -> Self {
+        self.matches = Some(Arc::new(matches));
+        self
+    }
+
+    fn fits(&self, tool: &str, args: &Value) -> bool {
+        is_named(&self.tool, tool) && self.matches.as_ref().is_none_or(|matches| matches(args))
+    }
+}
+
+/// Whether a name is as the pattern says. Each star but the last is given as little as it needs, which misses nothing.
+fn is_named(pattern: &str, name: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let first = parts.next().unwrap_or_default();
+    let Some(mut rest) = name.strip_prefix(first) else { return false };
+    let Some(last) = parts.next_back() else { return rest.is_empty() };
+    for part in parts {
+        let Some(at) = rest.find(part) else { return false };
+        rest = &rest[at + part.len()..];
+    }
+    rest.ends_with(last)
+}
+
+impl fmt::Debug for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Rule").field("tool", &self.tool).field("ruling", &self.ruling).finish_non_exhaustive()
+    }
+}
+
+/// Who decides when a call needs approval. Exhaustive: the three modes of `--approve`.
+#[derive(Clone, Default)]
+pub enum Approvals {
+    /// Put it to the approver; where there is none, do as `Unanswered` says.
+    Ask(Option<Arc<dyn Approver>>, Unanswered),
+    /// Every call that asks may run. What a rule denies stays denied.
+    Auto,
+    /// No call that asks may run.
+    #[default]
+    Deny,
+}
+
+/// What happens to a question that nobody can be asked. Exhaustive: it is never allowed (S8.2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Unanswered {
+    /// The call is denied.
+    #[default]
+    Deny,
+    /// The run suspends until a decision is given from outside.
+    Suspend,
+}
+
+impl fmt::Debug for Approvals {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ask(approver, unanswered) => {
+                f.debug_tuple("Ask").field(&approver.is_some()).field(unanswered).finish()
+            }
+            Self::Auto => f.write_str("Auto"),
+            Self::Deny => f.write_str("Deny"),
+        }
+    }
+}
+
+/// Somebody who can be asked while the run waits.
+pub trait Approver: Send + Sync + 'static {
+    /// Puts the question; the answer may take as long as it takes.
+    ///
+    /// # Cancel safety
+    /// Dropped when the run is stopped, the approval expires, or somebody else decides first.
+    fn ask(&self, question: ApprovalRequest) -> BoxFuture<'static, Decision>;
+
+    /// The same, of somebody who may leave without an answer. None: nobody can be asked here any more, and the question
+    /// is left as [`Unanswered`] says: denied, or open, so that the run suspends.
+    ///
+    /// # Cancel safety
+    /// As [`Approver::ask`].
+    fn ask_or_leave(&self, question: ApprovalRequest) -> BoxFuture<'static, Option<Decision>> {
+        let asked = self.ask(question);
+        Box::pin(async move { Some(asked.await) })
+    }
+}
+
+/// What the rules, the tool's own word and the mode together say of one call. A rule that panics says nothing.
+pub(crate) fn rule(rules: &[Rule], own: Approval, tool: &str, args: &Value) -> Result<Ruling, Panicked> {
+    let spoken = callback::call(|| rules.iter().find(|rule| rule.fits(tool, args)))?;
+    Ok(match (spoken, own) {
+        (Some(rule), _) => rule.ruling.clone(),
+        (None, Approval::NotNeeded) => Ruling::Allow,
+        (None, Approval::Needed) => Ruling::Ask,
+    })
+}
+
+/// Whether it is one and the same rule that speaks of both.
+pub(crate) fn is_one_rule(
+    rules: &[Rule],
+    tool: &str,
+    (one, other): (&Value, &Value),
+) -> Result<bool, Panicked> {
+    let place = |args| rules.iter().position(|rule| rule.fits(tool, args));
+    callback::call(|| place(one) == place(other))
+}
+
+/// What a rule says that names this and nothing else; none where there is no such rule.
+pub(crate) fn rule_of_its_own(rules: &[Rule], tool: &str, args: &Value) -> Result<Option<Ruling>, Panicked> {
+    let spoken = callback::call(|| rules.iter().find(|rule| rule.tool == tool && rule.fits(tool, args)))?;
+    Ok(spoken.map(|rule| rule.ruling.clone()))
+}

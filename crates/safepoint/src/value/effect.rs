@@ -1,0 +1,29 @@
+//! What running a call may change, and what it did change.
+
+use serde::{Deserialize, Serialize};
+
+/// What running a call may change (S4.4). Exhaustive: a resume must know what to do with each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EffectClass {
+    /// Nothing.
+    ReadOnly,
+    /// The same, however often it runs.
+    Idempotent,
+    /// Once per idempotency key.
+    Keyed,
+    /// Something new each time.
+    Unsafe,
+}
+
+/// What a call did to the world (S3.8). Exhaustive: nothing, something, or nobody knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Effect {
+    /// It never started, or only reads.
+    None,
+    /// It ran to its end.
+    Done,
+    /// It started and has no end that would say.
+    Unknown,
+}
