@@ -3,7 +3,8 @@
 //!
 //! **Invariants**
 //! - At most one prompt is sent, and at most one end is told.
-//! - After a stop nothing of the agent's is told but the end of its turn, and every question gets `cancelled`.
+//! - What the agent says of its work is told until its turn has ended, also after a stop; from then on every question gets
+//!   `cancelled`.
 //! - A turn that we asked to end and that ends in any other way than `cancelled` is not called finished: the agent may
 //!   mean either.
 
@@ -177,9 +178,9 @@ impl Dialogue {
         Vec::new()
     }
 
-    /// Whether what the agent says of its work is told.
+    /// Whether what the agent says of its work is told: also while it has not answered a stop (S10.45).
     fn is_told(&self) -> bool {
-        self.stage == Stage::Prompt && self.wanted == Wanted::On
+        self.stage == Stage::Prompt
     }
 
     fn noticed(&mut self, method: &str, params: &Value) -> Vec<Act> {
@@ -210,7 +211,7 @@ impl Dialogue {
                 "too many open questions",
             ))];
         }
-        if !self.is_told() {
+        if !self.is_told() || self.wanted == Wanted::Ended {
             return vec![Act::Send(asked.cancelled())];
         }
         self.asked.insert(question.id.clone(), asked);

@@ -228,7 +228,8 @@ impl Keeper {
 
     /// What comes next. Of those that come later nothing is lost: each waits again.
     async fn next(&mut self, held: &mut Held) -> Came {
-        let is_heard = self.backlog.len() < limits::BACKLOG && self.backlog_bytes < limits::BACKLOG_BYTES;
+        // Under a stop its word is heard, however much it says before.
+        let is_heard = self.stop.is_some() || self.has_room();
         let has_room = is_heard && held.outbox.waiting() < limits::OUTBOX_BYTES;
         let (deadline, scope) = (self.deadline(), self.work.cx.scope().clone());
         // A later request may leave less time than the one that was seen for the deadline.
@@ -281,14 +282,28 @@ impl Keeper {
         }
     }
 
+    fn has_room(&self) -> bool {
+        self.backlog.len() < limits::BACKLOG && self.backlog_bytes < limits::BACKLOG_BYTES
+    }
+
+    /// Keeps what was heard until it is taken; text that follows text is one. Under a stop more than has room is not kept.
+    fn keep_for_engine(&mut self, said: Said) {
+        let is_work = matches!(said, Said::Text(_) | Said::Progress(_) | Said::Notice(_));
+        if is_work && self.stop.is_some() && !self.has_room() {
+            return;
+        }
+        self.backlog_bytes += said.bytes();
+        match (self.backlog.back_mut(), said) {
+            (Some(Said::Text(last)), Said::Text(more)) => last.push_str(&more),
+            (_, said) => self.backlog.push_back(said),
+        }
+    }
+
     fn act(&mut self, held: &mut Held, acts: Vec<Act>) {
         for act in acts {
             match act {
                 Act::Send(message) => held.outbox.push(&message),
-                Act::Tell(said) => {
-                    self.backlog_bytes += said.bytes();
-                    self.backlog.push_back(said);
-                }
+                Act::Tell(said) => self.keep_for_engine(said),
                 Act::Note(session) => {
                     self.work.known.note(&self.work.conversation, &session);
                     self.surroundings.note_own(&held.process);
