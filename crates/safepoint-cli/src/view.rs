@@ -33,6 +33,8 @@ pub(crate) struct View {
     screen: Arc<Screen>,
     lines: Option<Lines>,
     status: Status,
+    /// Whether text of the turn was shown.
+    has_shown: bool,
     /// The session, and the store where it is kept: others can answer its questions.
     kept: Option<(Arc<dyn Store>, SessionId)>,
 }
@@ -41,7 +43,7 @@ impl View {
     pub(crate) fn new(args: &RunArgs, screen: Arc<Screen>, session: &SessionId, kept: Option<&Kept>) -> Self {
         let lines = args.json.then(|| Lines::new(session, kept.map(|kept| kept.epoch)));
         let kept = kept.map(|kept| (Arc::clone(&kept.store), session.clone()));
-        Self { screen, lines, status: Status::default(), kept }
+        Self { screen, lines, status: Status::default(), has_shown: false, kept }
     }
 
     /// Resolves when nobody reads stdout any more, or it takes nothing.
@@ -51,6 +53,7 @@ impl View {
 
     pub(crate) fn begin(&mut self, turn: &Turn) {
         self.status = Status::default();
+        self.has_shown = false;
         if let Some(lines) = &mut self.lines {
             lines.turn(turn.number, turn.run.id().as_str());
         }
@@ -62,7 +65,10 @@ impl View {
             return self.lines_of(event);
         }
         match &event.kind {
-            EventKind::Text(text) => self.screen.text(text),
+            EventKind::Text(text) => {
+                self.has_shown = true;
+                self.screen.text(text);
+            }
             EventKind::Retrying { failed, after, error } => {
                 self.screen.note(&format!("try {failed} failed ({error}); again in {after:.1?}"));
             }
@@ -215,6 +221,12 @@ impl View {
             self.screen.line(lines.line("quiet", at, quiet));
             self.screen.line(lines.outcome(outcome, receipt));
             return;
+        }
+        if let Outcome::Done(answer) = outcome
+            && !self.has_shown
+        {
+            // It was recorded before the process died that heard it.
+            self.screen.text(&answer.text().into());
         }
         self.screen.end_line();
         match outcome {

@@ -6,17 +6,24 @@ use std::{
     ops::{Deref, DerefMut},
     path::{Path, PathBuf},
     process::{Child, ChildStderr, Command, Output, Stdio},
+    sync::{Arc, mpsc},
     time::Duration,
 };
 
 use rustix::process::Signal;
 use safepoint::{
+    Agent, Hooks, Session,
+    hook::{Hooked, HookedMessage, later},
     ids::SessionId,
-    session::{Policy, seal},
-    store::{Approvals, StopIntent, Store as _},
+    session::{Chat, Policy, seal},
+    store::{Approvals, Owner, StopIntent, Store as _},
 };
+use safepoint_models::openai;
 use safepoint_stores::SqliteStore;
-use safepoint_testkit::{skipped, wait::until};
+use safepoint_testkit::{
+    skipped,
+    wait::{self, until},
+};
 use serde_json::Value;
 
 use crate::{Practice, lines, safepoint, signal};
@@ -308,6 +315,39 @@ fn a_closed_pipe_is_no_failure() {
         assert!(!told.contains("panicked"), "{args:?}: {told}");
         assert_ne!(output.status.code(), Some(101), "{args:?}: {told}");
     }
+}
+
+/// Tells when a model's message was recorded, and does not return.
+struct Stays(mpsc::Sender<()>);
+
+impl Hooks for Stays {
+    fn after_model(&self, _message: &HookedMessage) -> Hooked<()> {
+        self.0.send(()).unwrap();
+        later(std::future::pending())
+    }
+}
+
+/// S7.8, S11.4: an answer that was recorded before its process died is printed by the resume, to which nothing of it is told.
+#[test]
+fn an_answer_that_was_recorded_is_printed_by_the_resume() {
+    let kept = Kept::start(r#"{"replies":[{"text":"the answer"}]}"#);
+    let mut gone = Command::new("true").spawn().unwrap();
+    gone.wait().unwrap();
+    let owner = Owner { pid: gone.id(), started: 1, ..Owner::here() };
+    let (tell, recorded) = mpsc::channel();
+    let model = openai::model("x").base_url(&kept.server.url);
+    let agent = Agent::builder(model).hooks(Stays(tell)).build();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let _session = runtime.block_on(async {
+        let store = Arc::new(SqliteStore::open(kept.store()).unwrap());
+        let session =
+            Session::builder(Chat::new(agent)).open(store, SessionId::from("s"), owner).await.unwrap();
+        session.push("go".to_owned()).unwrap();
+        session
+    });
+    recorded.recv_timeout(wait::patience()).unwrap();
+    let (code, said, told) = kept.turn(&["resume", "s"]);
+    assert_eq!((code, said.as_str()), (0, "the answer\n"), "{told}");
 }
 
 /// S7.6, S7.7, S7.5: an item that was altered in the store is named, not delivered, and can be taken out; a stop that cannot be
