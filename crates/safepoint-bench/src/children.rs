@@ -12,11 +12,11 @@ use std::{
 use futures_util::{StreamExt as _, stream};
 use safepoint::{
     Agent, AgentBuilder, Halt, History, Limits, Model, Reach, StopRequest,
-    approval::Approvals,
-    history::Entry,
+    approval::ApprovalMode,
+    history::Message,
     message::ToolCall,
     model::{Conversation, Delta, DeltaStream, Finish, ModelSpec},
-    tool::{self, Cx, EffectClass, OnStop},
+    tool::{self, EffectClass, OnStop, ToolContext},
 };
 use safepoint_scope::Scope;
 use tokio::sync::Notify;
@@ -130,7 +130,7 @@ impl Model for Asks {
 impl Conversation for Asks {
     fn stream(&mut self, history: &History) -> DeltaStream {
         let done =
-            history.entries().iter().filter(|entry| matches!(&***entry, Entry::Results { .. })).count();
+            history.entries().iter().filter(|entry| matches!(&***entry, Message::Results { .. })).count();
         let mut reply = vec![Ok(Delta::Sent), Ok(Delta::Opened)];
         if done < self.rounds {
             reply.extend((0..self.calls).map(|n| {
@@ -147,7 +147,7 @@ impl Conversation for Asks {
 
 fn asks(calls: usize, rounds: usize) -> AgentBuilder {
     let limits = Limits { parallel_calls: calls, max_rounds: u32::MAX, ..Limits::default() };
-    Agent::builder(Asks { calls, rounds }).approvals(Approvals::Auto).limits(limits)
+    Agent::builder(Asks { calls, rounds }).approvals(ApprovalMode::Auto).limits(limits)
 }
 
 fn wide(children: usize) -> Tree {
@@ -177,7 +177,7 @@ struct Calls {
 /// An agent with one call, which does nothing until it hears of a stop.
 fn listens(calls: &Arc<Calls>) -> Agent {
     let calls = Arc::clone(calls);
-    let body = move |cx: Cx, _: serde_json::Value| {
+    let body = move |cx: ToolContext, _: serde_json::Value| {
         let calls = Arc::clone(&calls);
         async move {
             calls.scopes.lock().unwrap_or_else(PoisonError::into_inner).push(cx.scope().clone());
@@ -205,7 +205,7 @@ async fn reach(table: &mut Table, what: &str, tree: impl Fn(&Agent) -> Agent, li
         }
         let scopes = std::mem::take(&mut *calls.scopes.lock().unwrap_or_else(PoisonError::into_inner));
         let asked = Instant::now();
-        handle.stop(StopRequest::now().reach(Reach::Tree));
+        handle.stop(StopRequest::now().with_reach(Reach::Tree));
         let reached = scopes.iter().filter(|scope| scope.is_stopping()).count();
         in_force.push(per(asked.elapsed(), live.nodes));
         assert_eq!(reached, live.leaves, "a leaf's scope does not know of the stop");
@@ -232,7 +232,7 @@ async fn stop(table: &mut Table, what: &str, tree: impl Fn() -> (Tree, usize)) {
             }
         }
         let asked = Instant::now();
-        handle.stop(StopRequest::now().reach(Reach::Tree));
+        handle.stop(StopRequest::now().with_reach(Reach::Tree));
         drop(handle.done().await);
         settled.push(per(asked.elapsed(), count));
         while leaves.waiting.load(Ordering::SeqCst) > 0 {

@@ -13,14 +13,14 @@ use std::{
 use anyhow::{Context as _, ensure};
 use futures_util::{StreamExt as _, future::try_join_all, stream};
 use safepoint::{
-    Agent, Cx, History, Limits, Model,
-    approval::{Approval, Approvals, Decision, Unanswered},
-    history::Entry,
+    Agent, History, Limits, Model, ToolContext,
+    approval::{ApprovalMode, Decision, ToolApproval, WithoutApprover},
+    history::Message,
     ids::SessionId,
     message::ToolCall,
     model::{Conversation, Delta, DeltaStream, Finish, ModelSpec},
-    session::{Chat, Fate, Session, SessionEvent, SessionStop},
-    store::{ApprovalState, MemoryStore, NewSession, Owner, Store},
+    session::{ChatPlanner, ItemOutcome, Session, SessionEvent, SessionStop},
+    store::{ApprovalState, MemoryStore, NewSession, OwnerProcess, Store},
     tool::{EffectClass, from_fn},
 };
 use safepoint_stores::SqliteStore;
@@ -60,8 +60,8 @@ impl Model for Asks {
 
 impl Conversation for Asks {
     fn stream(&mut self, history: &History) -> DeltaStream {
-        let since = history.entries().iter().rev().take_while(|entry| !matches!(&***entry, Entry::User(_)));
-        let done = since.filter(|entry| matches!(&***entry, Entry::Results { .. })).count();
+        let since = history.entries().iter().rev().take_while(|entry| !matches!(&***entry, Message::User(_)));
+        let done = since.filter(|entry| matches!(&***entry, Message::Results { .. })).count();
         let mut reply = vec![Delta::Sent, Delta::Opened];
         if done < self.0 {
             let id = format!("c{}", history.entries().len()).into();
@@ -74,26 +74,26 @@ impl Conversation for Asks {
     }
 }
 
-fn agent(rounds: usize, effect: EffectClass, approval: Approval) -> Agent {
-    let work = from_fn("work", "works", |_: Cx, (): ()| async { Ok("ok") });
+fn agent(rounds: usize, effect: EffectClass, approval: ToolApproval) -> Agent {
+    let work = from_fn("work", "works", |_: ToolContext, (): ()| async { Ok("ok") });
     let limits = Limits { max_rounds: u32::MAX, ..Limits::default() };
     Agent::builder(Asks(rounds))
         .limits(limits)
-        .approvals(Approvals::Ask(None, Unanswered::Suspend))
+        .approvals(ApprovalMode::Ask(None, WithoutApprover::Suspend))
         .tool(work.with(|spec| spec.effect(effect).approval(approval)))
         .build()
 }
 
 async fn open(store: &Arc<dyn Store>, id: &str, agent: &Agent) -> anyhow::Result<Session<String>> {
-    let builder = Session::builder(Chat::new(agent.clone()));
-    Ok(builder.open(Arc::clone(store), SessionId::from(id), Owner::here()).await?)
+    let builder = Session::builder(ChatPlanner::new(agent.clone()));
+    Ok(builder.open(Arc::clone(store), SessionId::from(id), OwnerProcess::here()).await?)
 }
 
 /// One turn, to its end.
 async fn turn(session: &Session<String>) -> anyhow::Result<()> {
     let ticket = session.push("go".to_owned()).map_err(|refused| anyhow::anyhow!("{refused:?}"))?;
-    let fate = ticket.fate().await;
-    ensure!(matches!(fate, Fate::Completed(_)), "the turn came to {fate:?}");
+    let fate = ticket.outcome().await;
+    ensure!(matches!(fate, ItemOutcome::Completed(_)), "the turn came to {fate:?}");
     Ok(())
 }
 
@@ -127,7 +127,7 @@ async fn one(table: &mut Table, folder: &Path, place: &str) -> anyhow::Result<()
         [(EffectClass::Unsafe, "unsafe", 2.0), (EffectClass::ReadOnly, "read-only", 1.0)]
     {
         let file = Arc::new(SqliteStore::open(folder.join(format!("{name}.db")))?);
-        let agent = agent(TURN, effect, Approval::NotNeeded);
+        let agent = agent(TURN, effect, ToolApproval::NotNeeded);
         let kept = open(&(Arc::clone(&file) as Arc<dyn Store>), "one", &agent).await?;
         let memory: Arc<dyn Store> = Arc::new(MemoryStore::default());
         let unkept = open(&memory, "one", &agent).await?;
@@ -169,7 +169,8 @@ async fn one(table: &mut Table, folder: &Path, place: &str) -> anyhow::Result<()
 /// A session of some rounds in this process: for whoever counts its system calls.
 pub(crate) async fn rounds(path: &str) -> anyhow::Result<()> {
     let store: Arc<dyn Store> = Arc::new(SqliteStore::open(path)?);
-    let session = open(&store, "traced", &agent(TRACED, EffectClass::Unsafe, Approval::NotNeeded)).await?;
+    let session =
+        open(&store, "traced", &agent(TRACED, EffectClass::Unsafe, ToolApproval::NotNeeded)).await?;
     turn(&session).await?;
     close(session).await;
     Ok(())
@@ -205,7 +206,7 @@ fn traced(table: &mut Table, folder: &Path) -> anyhow::Result<()> {
 async fn many(table: &mut Table, path: &Path) -> anyhow::Result<()> {
     const SESSIONS: usize = 64;
     let store = Arc::new(SqliteStore::open(path)?);
-    let agent = agent(TURN, EffectClass::Unsafe, Approval::NotNeeded);
+    let agent = agent(TURN, EffectClass::Unsafe, ToolApproval::NotNeeded);
     let shared = Arc::clone(&store) as Arc<dyn Store>;
     let names: Vec<String> = (0..SESSIONS).map(|number| format!("session {number}")).collect();
     let sessions = try_join_all(names.iter().map(|name| open(&shared, name, &agent))).await?;
@@ -226,7 +227,7 @@ async fn many(table: &mut Table, path: &Path) -> anyhow::Result<()> {
 async fn long(table: &mut Table, path: &Path) -> anyhow::Result<()> {
     const EVENTS: u64 = 10_000;
     const REPEATS: usize = 11;
-    let agent = agent(TURN, EffectClass::ReadOnly, Approval::NotNeeded);
+    let agent = agent(TURN, EffectClass::ReadOnly, ToolApproval::NotNeeded);
     let id = SessionId::from("long");
     let store: Arc<dyn Store> = Arc::new(SqliteStore::open(path)?);
     let session = open(&store, "long", &agent).await?;
@@ -254,12 +255,12 @@ async fn among_a_million(table: &mut Table, path: &Path) -> anyhow::Result<()> {
     const REAL: usize = 15;
     const NEWEST: usize = 50;
     let store: Arc<dyn Store> = Arc::new(SqliteStore::open(path)?);
-    let agent = agent(1, EffectClass::Unsafe, Approval::Needed);
+    let agent = agent(1, EffectClass::Unsafe, ToolApproval::Required);
     for number in 0..REAL {
         let session = open(&store, &format!("real {number}"), &agent).await?;
         let ticket = session.push("go".to_owned()).map_err(|refused| anyhow::anyhow!("{refused:?}"))?;
-        let fate = ticket.fate().await;
-        ensure!(matches!(fate, Fate::Suspended(_)), "the turn came to {fate:?}");
+        let fate = ticket.outcome().await;
+        ensure!(matches!(fate, ItemOutcome::Suspended(_)), "the turn came to {fate:?}");
         close(session).await;
     }
     for first in (0..SESSIONS).step_by(AT_ONCE) {
@@ -307,7 +308,7 @@ async fn take_up(path: &Path, name: &str, agent: &Agent) -> anyhow::Result<()> {
     let mut events = session.events();
     let ended = async {
         while let Some(event) = events.next().await {
-            if matches!(event.kind, SessionEvent::TurnEnded { fate: Fate::Completed(_), .. }) {
+            if matches!(event.kind, SessionEvent::TurnEnded { fate: ItemOutcome::Completed(_), .. }) {
                 return true;
             }
         }

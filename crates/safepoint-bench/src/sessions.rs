@@ -13,7 +13,7 @@ use safepoint::{
     ids::TurnId,
     message::UserMessage,
     model::{Conversation, Delta, DeltaStream, ModelSpec},
-    session::{Chat, Plan, Planner, Session, SessionStop, Situation},
+    session::{ChatPlanner, Plan, PlanContext, Planner, Session, SessionStop},
 };
 use tokio::sync::mpsc;
 
@@ -60,10 +60,10 @@ impl Conversation for Silent {
 }
 
 /// Chat, that notes when it was asked.
-struct Noting(Chat, Arc<Mutex<Option<Instant>>>);
+struct Noting(ChatPlanner, Arc<Mutex<Option<Instant>>>);
 
 impl Planner<String> for Noting {
-    fn plan(&self, situation: Situation<String>) -> BoxFuture<'_, Result<Plan, Failure>> {
+    fn plan(&self, situation: PlanContext<String>) -> BoxFuture<'_, Result<Plan, Failure>> {
         self.1.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(Instant::now);
         self.0.plan(situation)
     }
@@ -120,7 +120,7 @@ type Asked = anyhow::Result<()>;
 
 async fn inside(agent: &Agent, asked: &mut mpsc::UnboundedReceiver<Instant>, talk: &mut Talk) -> Asked {
     let planned = Arc::new(Mutex::new(None));
-    let session = Session::builder(Noting(Chat::new(agent.clone()), Arc::clone(&planned))).start();
+    let session = Session::builder(Noting(ChatPlanner::new(agent.clone()), Arc::clone(&planned))).start();
     tokio::task::yield_now().await;
     let began = Instant::now();
     let pushed = session.push("go".to_owned()).map(|_ticket| ());
@@ -152,7 +152,7 @@ async fn pushes(table: &mut Table) -> anyhow::Result<()> {
     for _ in 0..TIMES {
         let (sender, mut asked) = mpsc::unbounded_channel();
         let agent = Agent::builder(Silent(sender)).build();
-        let session: Session<String> = Session::builder(Chat::new(agent)).inbox(PUSHES + 1).start();
+        let session: Session<String> = Session::builder(ChatPlanner::new(agent)).inbox(PUSHES + 1).start();
         session.push("go".to_owned())?;
         asked.recv().await;
         let began = Instant::now();
@@ -236,9 +236,9 @@ enum Use {
 
 /// One idle session.
 async fn one(agent: &Agent, uses: Use) -> Option<Session<String>> {
-    let session = Session::builder(Chat::new(agent.clone())).start();
+    let session = Session::builder(ChatPlanner::new(agent.clone())).start();
     if uses == Use::Once {
-        session.push("go".to_owned()).ok()?.fate().await;
+        session.push("go".to_owned()).ok()?.outcome().await;
     }
     Some(session)
 }

@@ -10,7 +10,7 @@ use std::{
 
 use anyhow::ensure;
 use futures_util::future::try_join_all;
-use safepoint::store::{Class, Lease, NewSession, Owner, Record, Store, Verdict, Write};
+use safepoint::store::{ChainCheck, Durability, Lease, NewSession, OwnerProcess, Record, Store, Write};
 use safepoint_stores::SqliteStore;
 
 use crate::table::{Table, median};
@@ -36,16 +36,16 @@ fn fact(kind: &str) -> Write {
 
 /// What the log of a round with one unsafe call asks of the store, as the engine asks it.
 async fn round(store: &dyn Store, lease: &Lease) -> anyhow::Result<()> {
-    store.append(lease, vec![fact("model started")], Class::Recorded).await?;
-    store.append(lease, vec![fact("model ended")], Class::Recorded).await?;
-    store.append(lease, vec![fact("call started")], Class::Durable).await?;
-    store.append(lease, vec![fact("call ended")], Class::Durable).await?;
+    store.append(lease, vec![fact("model started")], Durability::Recorded).await?;
+    store.append(lease, vec![fact("model ended")], Durability::Recorded).await?;
+    store.append(lease, vec![fact("call started")], Durability::Durable).await?;
+    store.append(lease, vec![fact("call ended")], Durability::Durable).await?;
     Ok(())
 }
 
 async fn held(store: &dyn Store, id: &str) -> anyhow::Result<Lease> {
     let session = store.create(NewSession::of(id)).await?.id;
-    Ok(store.acquire(&session, Owner::here(), TTL).await?)
+    Ok(store.acquire(&session, OwnerProcess::here(), TTL).await?)
 }
 
 fn micros(began: Instant) -> f64 {
@@ -73,7 +73,7 @@ async fn one_at_a_time(table: &mut Table, path: &Path, bare: &Path) -> anyhow::R
     let durable = (store.commits().durable - before.durable) as f64 / ROUNDS as f64;
     for _ in 0..ROUNDS {
         let began = Instant::now();
-        store.append(&lease, vec![fact("recorded")], Class::Recorded).await?;
+        store.append(&lease, vec![fact("recorded")], Durability::Recorded).await?;
         appends.push(micros(began));
     }
     let sync = median(syncs);
@@ -134,7 +134,7 @@ async fn long_session(table: &mut Table, path: &Path) -> anyhow::Result<()> {
     let lease = held(&store, "long").await?;
     for _ in 0..EVENTS / STRETCH {
         let facts = (0..STRETCH).map(|_| fact("said")).collect();
-        store.append(&lease, facts, Class::Recorded).await?;
+        store.append(&lease, facts, Durability::Recorded).await?;
     }
     store.close();
     let (mut opened, mut checked) = (Vec::new(), Vec::new());
@@ -144,7 +144,7 @@ async fn long_session(table: &mut Table, path: &Path) -> anyhow::Result<()> {
         ensure!(read(&store, "long").await? == EVENTS, "a record is missing");
         opened.push(micros(began) / 1e3);
         let began = Instant::now();
-        ensure!(matches!(store.check(&"long".into()).await?, Verdict::Sound(_)), "it is damaged");
+        ensure!(matches!(store.check(&"long".into()).await?, ChainCheck::Intact(_)), "it is damaged");
         checked.push(micros(began) / 1e3);
         store.close();
     }
@@ -180,8 +180,8 @@ async fn among_a_million(table: &mut Table, path: &Path) -> anyhow::Result<()> {
         try_join_all((first..first + AT_ONCE).map(make)).await?;
     }
     let one = format!("session {}", SESSIONS / 3);
-    let lease = store.acquire(&one.as_str().into(), Owner::here(), TTL).await?;
-    store.append(&lease, vec![fact("said")], Class::Durable).await?;
+    let lease = store.acquire(&one.as_str().into(), OwnerProcess::here(), TTL).await?;
+    store.append(&lease, vec![fact("said")], Durability::Durable).await?;
     store.release(&lease).await?;
     store.close();
     let (mut listed, mut opened) = (Vec::new(), Vec::new());
@@ -193,7 +193,7 @@ async fn among_a_million(table: &mut Table, path: &Path) -> anyhow::Result<()> {
         store.close();
         let began = Instant::now();
         let store = SqliteStore::open(path)?;
-        let lease = store.acquire(&one.as_str().into(), Owner::here(), TTL).await?;
+        let lease = store.acquire(&one.as_str().into(), OwnerProcess::here(), TTL).await?;
         ensure!(read(&store, &one).await? == 1, "its record is missing");
         opened.push(micros(began) / 1e3);
         store.release(&lease).await?;

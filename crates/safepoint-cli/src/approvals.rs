@@ -8,9 +8,9 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 use jiff::Timestamp;
 use safepoint::{
-    approval::{ApprovalRequest, Covers, Decision, Question, Undecidable, read_stored},
+    approval::{AllowScope, ApprovalKind, ApprovalRequest, Decision, StoredApprovalError, decode_approval},
     ids::SessionId,
-    store::{ApprovalRow, ApprovalState, Error, Use},
+    store::{ApprovalRow, ApprovalState, DecisionUse, Error},
 };
 use safepoint_tools::process::{Enclosure, enclosing_run};
 use serde_json::{Value, json};
@@ -119,7 +119,7 @@ fn is_open(row: &ApprovalRow) -> bool {
 
 /// The question, if it shows what would run.
 fn asked(row: &ApprovalRow) -> Option<ApprovalRequest> {
-    read_stored(&row.asked.bytes, &row.asked.digest).ok()
+    decode_approval(&row.asked.bytes, &row.asked.digest).ok()
 }
 
 /// One approval: what exactly would run while it is open, and what became of it after that.
@@ -142,7 +142,7 @@ fn state(row: &ApprovalRow) -> String {
         ApprovalState::Open => "open".to_owned(),
         ApprovalState::Decided { principal, bytes, used, .. } => {
             let what = serde_json::from_slice(bytes).map_or("decided", |decision| verb(&decision));
-            let used = if *used == Use::Used { "" } else { ", not yet acted on" };
+            let used = if *used == DecisionUse::Used { "" } else { ", not yet acted on" };
             format!("{what} by {principal}{used}")
         }
         ApprovalState::Withdrawn => "taken back".to_owned(),
@@ -164,8 +164,8 @@ pub(crate) fn decided(row: &ApprovalRow) -> Option<String> {
 fn verb(decision: &Decision) -> &'static str {
     match decision {
         Decision::Approve => "approved",
-        Decision::ApproveAlways { covers: Covers::Call } => "approved, always with these arguments,",
-        Decision::ApproveAlways { covers: Covers::Tool } => "approved, always this tool,",
+        Decision::ApproveAlways { covers: AllowScope::Call } => "approved, always with these arguments,",
+        Decision::ApproveAlways { covers: AllowScope::Tool } => "approved, always this tool,",
         Decision::ApproveWith { .. } => "approved with other arguments",
         Decision::Deny { .. } => "denied",
         Decision::Respond { .. } => "answered instead",
@@ -202,11 +202,11 @@ pub(crate) async fn decide(verb: Verb, args: DecideArgs) -> anyhow::Result<ExitC
         Ok(row) => row,
         Err(why) => return none_such((&session, "no_such_approval"), why.to_string(), &args.place),
     };
-    let question = match read_stored(&row.asked.bytes, &row.asked.digest) {
+    let question = match decode_approval(&row.asked.bytes, &row.asked.digest) {
         Ok(asked) => asked.question,
         Err(why) => return damaged(&session, &row, &why, &args.place),
     };
-    if let (Decision::ApproveAlways { .. }, Question::MayHaveRun) = (&decision, question) {
+    if let (Decision::ApproveAlways { .. }, ApprovalKind::AfterUnknownEnd) = (&decision, question) {
         let why = "this call may have happened already: --always is for calls that have not; approve alone runs it again";
         return Err(Usage(why.into()).into());
     }
@@ -244,7 +244,7 @@ fn refused(
 fn damaged(
     session: &SessionId,
     row: &ApprovalRow,
-    why: &Undecidable,
+    why: &StoredApprovalError,
     place: &Where,
 ) -> anyhow::Result<ExitCode> {
     let said = format!(
@@ -307,8 +307,8 @@ fn decision(verb: Verb, args: &DecideArgs) -> anyhow::Result<Decision> {
         }
         (Verb::Approve, None) => match args.always {
             None => Decision::Approve,
-            Some(Reach::Call) => Decision::ApproveAlways { covers: Covers::Call },
-            Some(Reach::Tool) => Decision::ApproveAlways { covers: Covers::Tool },
+            Some(Reach::Call) => Decision::ApproveAlways { covers: AllowScope::Call },
+            Some(Reach::Tool) => Decision::ApproveAlways { covers: AllowScope::Tool },
         },
         (Verb::Approve, Some(text)) => {
             let args =

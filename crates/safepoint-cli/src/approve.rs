@@ -6,8 +6,8 @@ use futures_util::future::{BoxFuture, FutureExt as _};
 use safepoint::{
     AgentBuilder, Tool,
     approval::{
-        ApprovalRequest, Approvals, Approver, Covers, Decision, Holds, OnUnknown, Question, Rule, Ruling,
-        Unanswered,
+        AllowScope, ApprovalKind, ApprovalMode, ApprovalRequest, Approver, Decision, Holds, OnUnknownEffect,
+        Rule, RuleAction, WithoutApprover,
     },
     tool::EffectClass,
 };
@@ -23,27 +23,29 @@ use crate::{
 /// Puts every tool that changes something under the mode.
 pub(crate) fn under(
     builder: AgentBuilder,
-    (args, unanswered): (&AgentArgs, Unanswered),
+    (args, unanswered): (&AgentArgs, WithoutApprover),
     tools: &[Arc<dyn Tool>],
     screen: &Arc<Screen>,
 ) -> Result<AgentBuilder, Usage> {
     let builder = ruled(builder, args, tools)?;
     Ok(builder.approvals(match args.approve.unwrap_or(Approve::Ask) {
-        Approve::Auto => Approvals::Auto,
-        Approve::Deny => Approvals::Deny,
+        Approve::Auto => ApprovalMode::Auto,
+        Approve::Deny => ApprovalMode::Deny,
         Approve::Ask if Keyboard::is_there() => {
-            Approvals::Ask(Some(at_keyboard(Arc::clone(screen), unanswered)), unanswered)
+            ApprovalMode::Ask(Some(at_keyboard(Arc::clone(screen), unanswered)), unanswered)
         }
-        Approve::Ask if unanswered == Unanswered::Suspend => Approvals::Ask(None, Unanswered::Suspend),
+        Approve::Ask if unanswered == WithoutApprover::Suspend => {
+            ApprovalMode::Ask(None, WithoutApprover::Suspend)
+        }
         Approve::Ask => {
             denied(args, tools).into_iter().for_each(|word| screen.note(&word));
-            Approvals::Ask(None, Unanswered::Deny)
+            ApprovalMode::Ask(None, WithoutApprover::Deny)
         }
     }))
 }
 
 /// Whoever sits at the terminal, asked line by line.
-pub(crate) fn at_keyboard(screen: Arc<Screen>, unanswered: Unanswered) -> Arc<dyn Approver> {
+pub(crate) fn at_keyboard(screen: Arc<Screen>, unanswered: WithoutApprover) -> Arc<dyn Approver> {
     Arc::new(Terminal::new(screen, unanswered))
 }
 
@@ -68,11 +70,11 @@ pub(crate) fn ruled(
 ) -> Result<AgentBuilder, Usage> {
     let mut builder = args.rules.over(builder, tools)?;
     for name in changing(tools) {
-        builder = builder.rule(Rule::on(name, Ruling::Ask));
+        builder = builder.rule(Rule::on(name, RuleAction::Ask));
     }
     Ok(builder.on_unknown(match args.unknown {
-        Some(Unknown::Ask) => OnUnknown::Ask,
-        Some(Unknown::Tell) | None => OnUnknown::Tell,
+        Some(Unknown::Ask) => OnUnknownEffect::Ask,
+        Some(Unknown::Tell) | None => OnUnknownEffect::Tell,
     }))
 }
 
@@ -86,23 +88,23 @@ pub(crate) fn changing(tools: &[Arc<dyn Tool>]) -> Vec<String> {
 struct Terminal {
     screen: Arc<Screen>,
     /// What becomes of a question that is left.
-    unanswered: Unanswered,
+    unanswered: WithoutApprover,
     one_at_a_time: Arc<Mutex<()>>,
 }
 
 impl Terminal {
-    fn new(screen: Arc<Screen>, unanswered: Unanswered) -> Self {
+    fn new(screen: Arc<Screen>, unanswered: WithoutApprover) -> Self {
         Self { screen, unanswered, one_at_a_time: Arc::default() }
     }
 }
 
 impl Approver for Terminal {
     fn ask(&self, question: ApprovalRequest) -> BoxFuture<'static, Decision> {
-        let asked = self.ask_or_leave(question);
+        let asked = self.try_ask(question);
         async move { asked.await.unwrap_or(Decision::Deny { message: String::new() }) }.boxed()
     }
 
-    fn ask_or_leave(&self, question: ApprovalRequest) -> BoxFuture<'static, Option<Decision>> {
+    fn try_ask(&self, question: ApprovalRequest) -> BoxFuture<'static, Option<Decision>> {
         let (screen, turn) = (Arc::clone(&self.screen), Arc::clone(&self.one_at_a_time));
         let unanswered = self.unanswered;
         async move {
@@ -122,7 +124,11 @@ enum Typed {
 
 /// Dropped while it waits, it has taken nothing from the keyboard, and says that the question is withdrawn. None: the
 /// person leaves it open.
-async fn put(question: &ApprovalRequest, unanswered: Unanswered, screen: &Arc<Screen>) -> Option<Decision> {
+async fn put(
+    question: &ApprovalRequest,
+    unanswered: WithoutApprover,
+    screen: &Arc<Screen>,
+) -> Option<Decision> {
     // What was typed before the question could be read answers nothing.
     let mut keyboard = Keyboard::open_empty()?;
     let answers = answers(question, unanswered);
@@ -151,26 +157,26 @@ fn last_line(answers: &str) -> &str {
     answers.lines().last().unwrap_or(answers)
 }
 
-fn answers(question: &ApprovalRequest, unanswered: Unanswered) -> String {
+fn answers(question: &ApprovalRequest, unanswered: WithoutApprover) -> String {
     let (until, later) = match unanswered {
-        Unanswered::Suspend => ("in this session", ", [l]ater"),
-        Unanswered::Deny => ("in this turn", ""),
+        WithoutApprover::Suspend => ("in this session", ", [l]ater"),
+        WithoutApprover::Deny => ("in this turn", ""),
     };
     let tool = &question.tool;
     match (question.question, question.holds) {
-        (Question::MayRun | Question::MidCall, Holds::Session) => format!(
+        (ApprovalKind::BeforeCall | ApprovalKind::DuringCall, Holds::Session) => format!(
             "  yes:    from now on {until}, unasked, {}\n  tool:   from now on {until}, unasked, {}\n  \
              [y]es, [n]o, [t]ool{later}, or no and why: ",
-            questions::always(Covers::Call, tool),
-            questions::always(Covers::Tool, tool),
+            questions::always(AllowScope::Call, tool),
+            questions::always(AllowScope::Tool, tool),
         ),
-        (Question::MayRun | Question::MidCall, Holds::Once) => format!(
+        (ApprovalKind::BeforeCall | ApprovalKind::DuringCall, Holds::Once) => format!(
             "  always: from now on {until}, unasked, {}\n  tool:   from now on {until}, unasked, {}\n  \
              [y]es, [n]o, [a]lways, [t]ool{later}, or no and why: ",
-            questions::always(Covers::Call, tool),
-            questions::always(Covers::Tool, tool),
+            questions::always(AllowScope::Call, tool),
+            questions::always(AllowScope::Tool, tool),
         ),
-        (Question::MayHaveRun, _) => format!(
+        (ApprovalKind::AfterUnknownEnd, _) => format!(
             "  [r]un it again, [g]ive up (the model is told that nobody knows){later},\n  \
              or, if it is done, [d]one and what it came to: "
         ),
@@ -179,19 +185,19 @@ fn answers(question: &ApprovalRequest, unanswered: Unanswered) -> String {
 
 /// What was typed, by its first word. Only what cannot be meant otherwise is an answer: a yes has nothing behind it, a no may
 /// have its reason there, and what fits neither is asked about again.
-fn read(question: &ApprovalRequest, unanswered: Unanswered, typed: &str) -> Typed {
+fn read(question: &ApprovalRequest, unanswered: WithoutApprover, typed: &str) -> Typed {
     let end = typed.find(|letter: char| !letter.is_alphanumeric()).unwrap_or(typed.len());
     let (word, rest) = typed.split_at(end);
     let word = word.to_lowercase();
     let rest = rest.trim_start_matches(|letter: char| letter.is_whitespace() || ",:;.-".contains(letter));
     let always = |covers| Typed::Decided(Decision::ApproveAlways { covers });
     let deny = |message| Typed::Decided(Decision::Deny { message });
-    let may_have_run = question.question == Question::MayHaveRun;
+    let may_have_run = question.question == ApprovalKind::AfterUnknownEnd;
     match (may_have_run, word.as_str(), rest) {
-        (_, "l" | "later", "") if unanswered == Unanswered::Suspend => Typed::Later,
+        (_, "l" | "later", "") if unanswered == WithoutApprover::Suspend => Typed::Later,
         (false, "y" | "yes", "") | (true, "r" | "run", "") => Typed::Decided(Decision::Approve),
-        (false, "a" | "always", "") => always(Covers::Call),
-        (false, "t" | "tool", "") => always(Covers::Tool),
+        (false, "a" | "always", "") => always(AllowScope::Call),
+        (false, "t" | "tool", "") => always(AllowScope::Tool),
         (false, "n" | "no", "") | (true, "g" | "give", "" | "up") => deny(String::new()),
         (false, "n" | "no", why) => deny(format!("[denied by the user: {why}]")),
         (true, "d" | "done", result) if !result.is_empty() => {

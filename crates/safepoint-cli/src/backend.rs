@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use safepoint::{Agent, receipt::Grade, remote::AfterWord};
+use safepoint::{Agent, receipt::StopSupport, remote::AfterWord};
 use safepoint_remote::{a2a::A2a, acp::Acp, responses::Responses};
 use safepoint_tools::process::{Processes, Service};
 use serde::{Deserialize, Serialize};
@@ -84,18 +84,18 @@ pub(crate) async fn choose(
             if let Some(folder) = beside(args, ".acp") {
                 agent = agent.remember_in(folder);
             }
-            Agent::over(agent)
+            Agent::remote(agent)
         }
         "a2a" => {
             let agent = a2a(place, &args.known)?.after_word(then);
-            Agent::over(match beside(args, ".a2a") {
+            Agent::remote(match beside(args, ".a2a") {
                 Some(folder) => agent.remember_in(folder),
                 None => agent,
             })
         }
         "responses" => {
             let agent = responses(place, &args.known)?.after_word(then);
-            Agent::over(match beside(args, ".responses") {
+            Agent::remote(match beside(args, ".responses") {
                 Some(folder) => agent.remember_in(folder),
                 None => agent,
             })
@@ -173,11 +173,11 @@ impl Known {
         self.backend_calls.iter().map(read).collect()
     }
 
-    fn grade(&self) -> Grade {
+    fn grade(&self) -> StopSupport {
         match self.backend_stops {
-            Stops::Hard => Grade::Hard,
-            Stops::CallerSide => Grade::CallerSide,
-            Stops::None => Grade::None,
+            Stops::Hard => StopSupport::Hard,
+            Stops::CallerSide => StopSupport::CallerSide,
+            Stops::None => StopSupport::None,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{io::IsTerminal as _, path::PathBuf, process::ExitCode, sync::Arc, time::Instant};
 
-use safepoint::{Session, ids::SessionId, session::OnLeft, store::Store};
+use safepoint::{Session, ids::SessionId, session::PendingItems, store::Store};
 
 mod away;
 mod crew;
@@ -96,7 +96,7 @@ async fn once(args: &AgentArgs, kept: Option<&Kept>, path: Option<&PathBuf>) -> 
         builder = builder.setup(setup);
     }
     if is_seen {
-        builder = builder.on_left(OnLeft::Wait);
+        builder = builder.pending_items(PendingItems::Wait);
     }
     let stops = match kept {
         Some(Kept { store, id }) => kept::stops(&**store, id).await,

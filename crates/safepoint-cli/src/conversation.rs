@@ -7,7 +7,7 @@ use safepoint::{
     Agent, History, Outcome, RunHandle, SessionHandle,
     ids::{ItemId, SessionId},
     message::UserMessage,
-    session::{Chat, Lost, OnFailure, Session, SessionBuilder, SessionStop},
+    session::{ChatPlanner, LostRun, OnTurnFailure, Session, SessionBuilder, SessionStop},
     store::{self, Store},
 };
 use safepoint_stores::SqliteStore;
@@ -102,7 +102,7 @@ impl Conversation {
             return Err(NoSession(id).into());
         }
         // The next prompt is typed by somebody who has seen that the last turn failed.
-        let mut builder = Session::builder(Chat::new(agent)).on_failure(OnFailure::GoOn);
+        let mut builder = Session::builder(ChatPlanner::new(agent)).on_failure(OnTurnFailure::Continue);
         if let Some(setup) = &args.agent.remembered {
             builder = builder.setup(setup);
         }
@@ -128,7 +128,7 @@ impl Conversation {
     }
 
     /// What went on in the background of another process, and ended with it.
-    pub(crate) fn lost(&self) -> Vec<Lost> {
+    pub(crate) fn lost(&self) -> Vec<LostRun> {
         match self {
             Self::Bare { .. } => Vec::new(),
             Self::Kept(kept) => kept.lost(),
@@ -266,7 +266,7 @@ pub(crate) async fn own(
 ) -> anyhow::Result<Session<String>> {
     let dead = store.open(id).await.ok().as_ref().and_then(survivors::dead_holder);
     let builder = builder.on_lease(move |until| deadline.extend(until));
-    let session = match builder.open(Arc::clone(store), id.clone(), store::Owner::here()).await {
+    let session = match builder.open(Arc::clone(store), id.clone(), store::OwnerProcess::here()).await {
         Ok(session) => session,
         Err(error @ store::Error::Held(..)) => return Err(Elsewhere(error, id.clone()).into()),
         Err(error) => return Err(error).context(format!("the session {id} cannot be opened")),

@@ -4,7 +4,7 @@ use std::{process::ExitCode, sync::Arc, time::Duration};
 
 use safepoint::{
     Agent, AgentBuilder, Outcome, Reason, RunHandle, SafePoints, StopRequest,
-    approval::Approvals,
+    approval::ApprovalMode,
     event::{EventKind, Fact},
     ids::CallId,
     secs, tool,
@@ -50,7 +50,7 @@ async fn server(replies: Vec<Reply>) -> anyhow::Result<ModelServer> {
 }
 
 fn builder(server: &ModelServer) -> AgentBuilder {
-    Agent::builder(openai::model("scripted").base_url(server.url())).approvals(Approvals::Auto)
+    Agent::builder(openai::model("scripted").base_url(server.url())).approvals(ApprovalMode::Auto)
 }
 
 /// Waits for an event of the run.
@@ -118,7 +118,7 @@ async fn at_a_safe_point() -> anyhow::Result<()> {
     let agent = builder(&server).tool(book).build();
     let handle = agent.run("Book two tables.").detach();
     begun.notified().await;
-    handle.stop(StopRequest::graceful(secs(5)).because(Reason::user("changed my mind")));
+    handle.stop(StopRequest::graceful(secs(5)).with_reason(Reason::user("changed my mind")));
     close(&agent, &handle).await?;
     Ok(())
 }
@@ -147,7 +147,7 @@ async fn now_mid_stream() -> anyhow::Result<()> {
     .await;
     say(format_args!("  model: {seen}▌"))?;
     let asked = std::time::Instant::now();
-    handle.stop(StopRequest::now().because(Reason::user("enough")));
+    handle.stop(StopRequest::now().with_reason(Reason::user("enough")));
     let _outcome = handle.done().await;
     let told = asked.elapsed();
     let closed = server.request(0).await.peer_closed().await;
@@ -178,8 +178,8 @@ async fn a_process_tree() -> anyhow::Result<()> {
     until(&handle, |kind| started(kind).is_some()).await;
     // Long enough for the shell to have begun its grandchild: a demonstration, not a test.
     tokio::time::sleep(Duration::from_millis(300)).await;
-    let request = StopRequest::now().cleanup_cap(Duration::from_millis(800));
-    handle.stop(request.because(Reason::user("ctrl-c, twice")));
+    let request = StopRequest::now().with_cleanup_cap(Duration::from_millis(800));
+    handle.stop(request.with_reason(Reason::user("ctrl-c, twice")));
     close(&agent, &handle).await?;
     Ok(())
 }
@@ -255,7 +255,7 @@ async fn a_swallowing_tool() -> anyhow::Result<()> {
     let handle = agent.run("Try it.").detach();
     begun.notified().await;
     let request = StopRequest::at_within(SafePoints::AFTER_STARTED_CALLS, safepoint::Grace::from_millis(200));
-    handle.stop(request.because(Reason::user("time is up")));
+    handle.stop(request.with_reason(Reason::user("time is up")));
     close(&agent, &handle).await?;
     Ok(())
 }

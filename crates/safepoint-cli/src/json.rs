@@ -9,8 +9,8 @@ use std::{
 use jiff::Timestamp;
 use safepoint::{
     Outcome,
-    event::{Answered, Event, EventKind, Extent, Fact, Wholeness},
-    history::Shortened,
+    event::{Completion, Event, EventKind, Fact, OutputExtent, Resolution},
+    history::Omission,
     ids::{Path, SessionId},
     message::AssistantMessage,
     outcome::Persisted,
@@ -126,7 +126,7 @@ impl Lines {
                 json!({"call_id": call_id, "name": ruled.tool, "what": ruled.what,
                     "permission": ruled.permission, "by": ruled.by}),
             ),
-            EventKind::Missed { count } => ("missed", json!({"count": count})),
+            EventKind::Lagged { count } => ("missed", json!({"count": count})),
             EventKind::Late(what) => ("late", json!({"what": what})),
             EventKind::Quiet(receipt) => {
                 ("quiet", json!({"quiet": receipt.quiet_at, "survivors": receipt.survivors}))
@@ -185,27 +185,25 @@ impl Lines {
                 "call_started",
                 json!({"call_id": call_id, "name": name, "round": round, "args": args, "effect": effect}),
             ),
-            Fact::CallNamed { call_id, task } => ("call_named", json!({"call_id": call_id, "task": task})),
+            Fact::RemoteTaskNamed { call_id, task } => {
+                ("call_named", json!({"call_id": call_id, "task": task}))
+            }
             Fact::CallEnded { report, extent, .. } => {
                 return Some(("call_ended", call_ended(fact, report, extent)));
             }
             Fact::ChildSuspended { call_id, child, .. } => {
                 ("call_suspended", json!({"call_id": call_id, "child": child.path}))
             }
-            Fact::ApprovalAsked(request) => (
+            Fact::ApprovalRequested(request) => (
                 "approval_asked",
                 json!({"approval_id": request.id, "call_id": request.call_id, "name": request.tool,
                     "args": request.args, "digest": request.digest, "expires_at": request.expires_at}),
             ),
-            Fact::ApprovalClosed { id, call_id, answer } => {
-                let answer = match answer {
-                    Answered::Decided(decision) => json!(decision),
-                    Answered::Expired => json!({"decision": "expired"}),
-                    Answered::Withdrawn => json!({"decision": "cancelled"}),
-                };
-                ("approval_decided", json!({"approval_id": id, "call_id": call_id, "answer": answer}))
-            }
-            Fact::StopAsked(request) => ("stop_requested", asked(request)),
+            Fact::ApprovalResolved { id, call_id, answer } => (
+                "approval_decided",
+                json!({"approval_id": id, "call_id": call_id, "answer": resolved(answer)}),
+            ),
+            Fact::StopRequested(request) => ("stop_requested", asked(request)),
             Fact::StopEscalated => ("stop_escalated", json!({"by": "deadline"})),
             Fact::StopObserved { at } => ("stop_observed", json!({"observed_at": at})),
             Fact::Settled { receipt, .. } => {
@@ -287,16 +285,25 @@ fn quiet_named(receipt: &Receipt) -> Value {
     value
 }
 
-fn status(whole: &Wholeness) -> &'static str {
-    match whole {
-        Wholeness::Whole => "completed",
-        Wholeness::Cut => "stopped",
-        Wholeness::Steered => "steered",
-        Wholeness::Failed(_) => "failed",
+/// How a question ended.
+fn resolved(answer: &Resolution) -> Value {
+    match answer {
+        Resolution::Decided(decision) => json!(decision),
+        Resolution::Expired => json!({"decision": "expired"}),
+        Resolution::Withdrawn => json!({"decision": "cancelled"}),
     }
 }
 
-fn shortened_by(shortened: &Shortened) -> Value {
+fn status(whole: &Completion) -> &'static str {
+    match whole {
+        Completion::Complete => "completed",
+        Completion::Stopped => "stopped",
+        Completion::Steered => "steered",
+        Completion::Failed(_) => "failed",
+    }
+}
+
+fn shortened_by(shortened: &Omission) -> Value {
     let omitted = &shortened.omitted;
     json!({"by": omitted.by, "entries": omitted.entries, "rounds": omitted.rounds, "text": omitted.text(),
         "tokens_before": shortened.tokens_before, "tokens_after": shortened.tokens_after})
@@ -310,10 +317,10 @@ fn asked(request: &RequestReport) -> Value {
         "reason": request.reason, "asked": request.asked})
 }
 
-fn call_ended(fact: &Arc<Fact>, report: &CallReport, extent: &Extent) -> Line {
+fn call_ended(fact: &Arc<Fact>, report: &CallReport, extent: &OutputExtent) -> Line {
     let (truncated, file) = match extent {
-        Extent::All => (false, None),
-        Extent::Truncated { file, .. } => (true, file.as_ref()),
+        OutputExtent::All => (false, None),
+        OutputExtent::Truncated { file, .. } => (true, file.as_ref()),
     };
     let fields = json!({"call_id": report.call_id, "name": report.name, "round": report.round,
         "status": report.status, "effect": report.effect, "truncated": truncated, "file": file,

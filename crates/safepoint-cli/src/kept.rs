@@ -5,10 +5,10 @@ use std::{path::PathBuf, process::ExitCode};
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use safepoint::{
-    approval::read_stored,
+    approval::decode_approval,
     ids::SessionId,
-    session::{Intent, unseal_row},
-    store::{self, Entry, Error, Store, Verdict},
+    session::{StoredStop, decode_row},
+    store::{self, ChainCheck, Error, JournalEntry, Store},
 };
 use safepoint_stores::SqliteStore;
 use serde_json::{Value, json};
@@ -95,11 +95,11 @@ const PAGE: usize = 256;
 
 async fn is_sound(store: &SqliteStore, session: &SessionId, told: Option<&mut Told>) -> anyhow::Result<bool> {
     let (sound, said) = match store.check(session).await? {
-        Verdict::Sound(sound) => match flawed_row(store, session).await? {
+        ChainCheck::Intact(sound) => match flawed_row(store, session).await? {
             None => (true, format!("{} records, sound", sound.records)),
             Some(flaw) => (false, flaw),
         },
-        Verdict::Flawed(damage) => (false, damage.to_string()),
+        ChainCheck::Damaged(damage) => (false, damage.to_string()),
     };
     match told {
         Some(told) => told.say("checked", Some(session.as_str()), json!({"sound": sound, "said": said}))?,
@@ -111,17 +111,17 @@ async fn is_sound(store: &SqliteStore, session: &SessionId, told: Option<&mut To
 /// The first of the rows beside the journal that cannot be read, or is not what was put there.
 async fn flawed_row(store: &SqliteStore, session: &SessionId) -> Result<Option<String>, Error> {
     for row in store.inbox(session).await? {
-        if let Err(why) = unseal_row::<Value>(&row) {
+        if let Err(why) = decode_row::<Value>(&row) {
             return Ok(Some(format!("item-{}: {why}", row.number)));
         }
     }
     for row in store.stops(session, 0).await? {
-        if let Err(why) = Intent::from_bytes(&row.bytes) {
+        if let Err(why) = StoredStop::from_bytes(&row.bytes) {
             return Ok(Some(format!("stop {}: {why}", row.number)));
         }
     }
     for row in store.approvals(session).await? {
-        if let Err(why) = read_stored(&row.asked.bytes, &row.asked.digest) {
+        if let Err(why) = decode_approval(&row.asked.bytes, &row.asked.digest) {
             return Ok(Some(format!("approval {}: {why}", row.asked.id)));
         }
     }
@@ -155,7 +155,7 @@ pub(crate) async fn export(args: ExportArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(u8::from(damaged > 0)))
 }
 
-fn exported(told: &mut Told, session: &SessionId, entry: Entry) -> Value {
+fn exported(told: &mut Told, session: &SessionId, entry: JournalEntry) -> Value {
     let mut line = told.line("record", Some(session.as_str()), json!({"position": entry.position}));
     let (name, value) = match entry.record {
         Err(damage) => ("damage", json!(damage.to_string())),

@@ -4,9 +4,9 @@
 //! beside the answer; whatever could disguise them is shown as what it is.
 
 use safepoint::{
-    approval::{ApprovalRequest, Covers, Holds, Question},
-    receipt::{CallReport, CallStatus, Effect},
-    session::Lost,
+    approval::{AllowScope, ApprovalKind, ApprovalRequest, Holds},
+    receipt::{CallReport, CallStatus, SideEffect},
+    session::LostRun,
 };
 
 mod visible;
@@ -29,9 +29,9 @@ pub(crate) fn put(asked: &ApprovalRequest) -> String {
         Holds::Session => "\n  A yes holds for the rest of this session, for exactly this.",
     };
     match asked.question {
-        Question::MayRun => format!("? {tool} wants to run with\n{args}{lasts}"),
-        Question::MidCall => format!("? a call at work wants to do {tool} with\n{args}{lasts}"),
-        Question::MayHaveRun => format!(
+        ApprovalKind::BeforeCall => format!("? {tool} wants to run with\n{args}{lasts}"),
+        ApprovalKind::DuringCall => format!("? a call at work wants to do {tool} with\n{args}{lasts}"),
+        ApprovalKind::AfterUnknownEnd => format!(
             "? {tool} was at work when it was cut off, and NOBODY KNOWS WHETHER IT HAPPENED. It was given\n{args}\n  \
              Look whether it happened before you answer: run again, it may happen twice."
         ),
@@ -41,24 +41,26 @@ pub(crate) fn put(asked: &ApprovalRequest) -> String {
 /// The same in a few words.
 pub(crate) fn short(asked: &ApprovalRequest) -> String {
     match asked.question {
-        Question::MayRun | Question::MidCall => format!("may {} run", one_line(&asked.tool, NAME)),
-        Question::MayHaveRun => format!("{} may have happened already", one_line(&asked.tool, NAME)),
+        ApprovalKind::BeforeCall | ApprovalKind::DuringCall => {
+            format!("may {} run", one_line(&asked.tool, NAME))
+        }
+        ApprovalKind::AfterUnknownEnd => format!("{} may have happened already", one_line(&asked.tool, NAME)),
     }
 }
 
 /// What is allowed from now on.
-pub(crate) fn always(covers: Covers, tool: &str) -> String {
+pub(crate) fn always(covers: AllowScope, tool: &str) -> String {
     let tool = one_line(tool, NAME);
     match covers {
-        Covers::Call => format!("{tool} with exactly these arguments"),
-        Covers::Tool => format!("every call of {tool}, whatever its arguments"),
+        AllowScope::Call => format!("{tool} with exactly these arguments"),
+        AllowScope::Tool => format!("every call of {tool}, whatever its arguments"),
     }
 }
 
 /// Whether it was cut off in an earlier attempt, and nobody knows whether it happened. It is not run again (S7.3).
 pub(crate) fn is_lost(report: &CallReport) -> bool {
     let was_cut = report.status == CallStatus::Stopped && report.started_at.is_none();
-    was_cut && report.effect == Effect::Unknown && report.stopped_by.is_none()
+    was_cut && report.effect == SideEffect::Unknown && report.stopped_by.is_none()
 }
 
 /// What became of a call, for somebody who may have to act on it.
@@ -70,7 +72,7 @@ pub(crate) fn ended(report: &CallReport) -> String {
              model is told so",
             report.name
         ),
-        (Effect::Unknown, CallStatus::Stopped | CallStatus::Killed) => {
+        (SideEffect::Unknown, CallStatus::Stopped | CallStatus::Killed) => {
             format!("{}: {status} while it was at work; what it did is not known", report.name)
         }
         _ => format!("{}: {status}", report.name),
@@ -78,8 +80,8 @@ pub(crate) fn ended(report: &CallReport) -> String {
 }
 
 /// A run in the background that ended with the process that it lived in.
-pub(crate) fn lost(lost: &Lost) -> String {
-    let Lost { turn, path, unknown, .. } = lost;
+pub(crate) fn lost(lost: &LostRun) -> String {
+    let LostRun { turn, path, unknown, .. } = lost;
     let said = format!(
         "what {turn} started in the background ({path}) ended with its process and does not go on; the model is told"
     );

@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use safepoint::{
     AgentBuilder, Tool,
-    approval::{Rule, Ruling},
+    approval::{Rule, RuleAction},
 };
 use safepoint_tools::toolbox;
 use serde::Deserialize;
@@ -45,7 +45,7 @@ struct OneRule {
     line: usize,
     tool: String,
     args: BTreeMap<String, Wanted>,
-    ruling: Ruling,
+    ruling: RuleAction,
 }
 
 /// One `[[rules]]` as it is written.
@@ -156,10 +156,10 @@ impl Rules {
             let Written { tool, args, then, message } = one.into_inner();
             let wrong = |why: String| rules.wrong(line, &why);
             let ruling = match (then, message) {
-                (Then::Allow, None) => Ruling::Allow,
-                (Then::Ask, None) => Ruling::Ask,
+                (Then::Allow, None) => RuleAction::Allow,
+                (Then::Ask, None) => RuleAction::Ask,
                 (Then::Deny, message) => {
-                    Ruling::Deny(message.map_or_else(|| DENIED.into(), |why| format!("[denied: {why}]")))
+                    RuleAction::Deny(message.map_or_else(|| DENIED.into(), |why| format!("[denied: {why}]")))
                 }
                 (Then::Allow | Then::Ask, Some(_)) => {
                     let why =
@@ -275,8 +275,8 @@ impl OneRule {
 
     fn reading(&self, arg: &str) -> Reading {
         match self.ruling {
-            Ruling::Allow => careful(&self.tool, arg),
-            Ruling::Ask | Ruling::Deny(_) => Reading::Anything,
+            RuleAction::Allow => careful(&self.tool, arg),
+            RuleAction::Ask | RuleAction::Deny(_) => Reading::Anything,
         }
     }
 }

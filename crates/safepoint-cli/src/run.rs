@@ -3,7 +3,7 @@
 use std::{collections::VecDeque, process::ExitCode, sync::Arc};
 
 use anyhow::Context as _;
-use safepoint::{Agent, Limits, approval::Unanswered, ids::SessionId, remote::AfterWord};
+use safepoint::{Agent, Limits, approval::WithoutApprover, ids::SessionId, remote::AfterWord};
 use safepoint_testkit::{replay::Replay, server::ModelServer};
 use safepoint_tools::process::Processes;
 
@@ -194,7 +194,7 @@ async fn agent(
         builder = builder.system(system.as_str());
     }
     let keeps = args.session.is_some() || args.store.is_some();
-    let unanswered = if keeps { Unanswered::Suspend } else { Unanswered::Deny };
+    let unanswered = if keeps { WithoutApprover::Suspend } else { WithoutApprover::Deny };
     builder = approve::under(builder, (&args.agent, unanswered), &tools, screen)?;
     Ok((builder.tools(tools).try_build()?, Needs { servers, replay, _practice: _server }))
 }

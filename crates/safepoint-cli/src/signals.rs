@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use safepoint::{Asked, Code, Grace, Reason, RunHandle, StopRequest};
+use safepoint::{Code, Grace, Reason, RunHandle, StopAck, StopRequest};
 use tokio::{
     runtime::{self, Runtime},
     signal::unix::{Signal, SignalKind, signal},
@@ -202,7 +202,7 @@ impl Got {
     pub(crate) fn reason(self) -> Reason {
         match self {
             Self::Interrupt | Self::Terminate => Reason::user(self.name()),
-            Self::Hangup => Reason::new(Code::DISCONNECT).saying(self.name()),
+            Self::Hangup => Reason::new(Code::DISCONNECT).with_text(self.name()),
         }
     }
 
@@ -224,11 +224,11 @@ impl Pressed {
         }
         self.count += 1;
         let request = match (self.count, Grace::try_from(args.agent.grace)) {
-            (1, Ok(grace)) => StopRequest::graceful(grace).cleanup_cap(args.agent.cleanup_cap),
-            (1, Err(_zero)) => StopRequest::now().cleanup_cap(args.agent.cleanup_cap),
-            _ => StopRequest::now().cleanup_cap(LAST_CAP),
+            (1, Ok(grace)) => StopRequest::graceful(grace).with_cleanup_cap(args.agent.cleanup_cap),
+            (1, Err(_zero)) => StopRequest::now().with_cleanup_cap(args.agent.cleanup_cap),
+            _ => StopRequest::now().with_cleanup_cap(LAST_CAP),
         };
-        if handle.stop(request.because(Reason::user(got.name()))) == Asked::First {
+        if handle.stop(request.with_reason(Reason::user(got.name()))) == StopAck::First {
             self.first = Some(got);
         }
         let at_safe_point = self.count == 1 && !args.agent.grace.is_zero();
@@ -241,8 +241,8 @@ impl Pressed {
             OnDisconnect::Detach => None,
             OnDisconnect::Stop => {
                 self.count += 1;
-                let reason = Reason::new(Code::DISCONNECT).saying(why.to_owned());
-                handle.stop(StopRequest::now().cleanup_cap(args.agent.cleanup_cap).because(reason));
+                let reason = Reason::new(Code::DISCONNECT).with_text(why.to_owned());
+                handle.stop(StopRequest::now().with_cleanup_cap(args.agent.cleanup_cap).with_reason(reason));
                 Some(Strength::Now)
             }
         }

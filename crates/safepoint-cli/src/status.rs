@@ -73,10 +73,10 @@ impl Status {
             Fact::SummaryStarted { .. } => self.model = Some((Model::Summarises, now)),
             Fact::ModelEnded { .. } | Fact::SummaryEnded { .. } => self.model = None,
             Fact::CallStarted { call_id, name, .. } => self.call(call_id, name, CallState::Runs, now),
-            Fact::ApprovalAsked(asked) => self.call(&asked.call_id, &asked.tool, CallState::Asked, now),
-            Fact::ApprovalClosed { call_id, .. } => self.calls.retain(|call| call.id != *call_id),
+            Fact::ApprovalRequested(asked) => self.call(&asked.call_id, &asked.tool, CallState::Asked, now),
+            Fact::ApprovalResolved { call_id, .. } => self.calls.retain(|call| call.id != *call_id),
             Fact::CallEnded { report, .. } => self.calls.retain(|call| call.id != report.call_id),
-            Fact::StopAsked(request) => {
+            Fact::StopRequested(request) => {
                 let within = request.within_ms.map(|within| now + Duration::from_millis(within));
                 self.stop = Some(match (self.stop, request.mode.as_str()) {
                     (Some(Stop::Now), _) | (_, "now") => Stop::Now,
@@ -177,7 +177,7 @@ mod tests {
         let reason = ReasonReport::from(&safepoint::Reason::user(""));
         let (at, reach) = (jiff::Timestamp::UNIX_EPOCH, "tree".to_owned());
         let (mode, asked) = (mode.to_owned(), "first".to_owned());
-        Fact::StopAsked(RequestReport { seq: 0, at, reason, mode, reach, within_ms, asked })
+        Fact::StopRequested(RequestReport { seq: 0, at, reason, mode, reach, within_ms, asked })
     }
 
     fn started(name: &str) -> Fact {
@@ -188,7 +188,7 @@ mod tests {
             args: serde_json::Value::Null,
             effect: EffectClass::ReadOnly,
             key: String::new(),
-            work: safepoint::receipt::WorkKind::Body,
+            work: safepoint::receipt::CallKind::Tool,
             at: jiff::Timestamp::UNIX_EPOCH,
         }
     }

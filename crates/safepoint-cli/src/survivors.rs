@@ -1,7 +1,7 @@
 //! What an owner of a session left running when it was killed together with the guard of its commands: found by their
 //! mark when the session is opened again, and killed (S4.9).
 
-use safepoint::store::{Life, Owner, SessionRow};
+use safepoint::store::{Liveness, OwnerProcess, SessionRow};
 use safepoint_tools::process::{ProcessRecord, Reaped, reap_abandoned, reap_survivors};
 
 use crate::output;
@@ -9,17 +9,17 @@ use crate::output;
 /// The mark of every command of this process. The store knows the process from its lease before the first command
 /// begins, so that nothing else has to be recorded.
 pub(crate) fn mark() -> String {
-    mark_of(&Owner::here())
+    mark_of(&OwnerProcess::here())
 }
 
-fn mark_of(owner: &Owner) -> String {
+fn mark_of(owner: &OwnerProcess) -> String {
     format!("run_{}_{}_{}", owner.boot, owner.pid, owner.started)
 }
 
 /// Who held the session, if that process is provably dead: whatever carries its mark belongs to nobody.
-pub(crate) fn dead_holder(row: &SessionRow) -> Option<Owner> {
+pub(crate) fn dead_holder(row: &SessionRow) -> Option<OwnerProcess> {
     let owner = row.holder.as_ref()?.owner.clone();
-    (owner.life() == Life::Dead && owner.boot == Owner::here().boot).then_some(owner)
+    (owner.life() == Liveness::Dead && owner.boot == OwnerProcess::here().boot).then_some(owner)
 }
 
 /// Kills what killed runs have left in control groups, and says so.
@@ -30,7 +30,7 @@ pub(crate) async fn sweep() {
 }
 
 /// Kills what it left, and says so.
-pub(crate) async fn reap(dead: Owner) {
+pub(crate) async fn reap(dead: OwnerProcess) {
     let Ok(pid) = i32::try_from(dead.pid) else { return };
     let record = ProcessRecord { run: mark_of(&dead), pid, start: dead.started };
     let reaped = tokio::task::spawn_blocking(move || reap_survivors(&[record])).await;

@@ -4,9 +4,9 @@ use std::{sync::Arc, time::Instant};
 
 use safepoint::{
     Outcome, RunHandle,
-    approval::{ApprovalRequest, Question},
-    event::{Answered, Event, EventKind, Fact, Shown as _},
-    history::StandIn,
+    approval::{ApprovalKind, ApprovalRequest},
+    event::{Event, EventKind, Fact, Resolution, StreamEvent as _},
+    history::OmissionKind,
     ids::{ApprovalId, SessionId},
     receipt::Receipt,
     store::Store,
@@ -75,7 +75,7 @@ impl View {
             EventKind::FailedOver { from, to, error } => {
                 self.screen.note(&format!("{from} could not answer ({error}); asking {to}"));
             }
-            EventKind::Missed { count } => self.screen.note(&missed(*count)),
+            EventKind::Lagged { count } => self.screen.note(&missed(*count)),
             EventKind::Notice { text, .. } => self.screen.note(&format!("  {text}")),
             EventKind::Ruled { ruled, .. } => self.screen.note(&format!("  {ruled}")),
             EventKind::Fact(fact) => self.fact(fact),
@@ -111,18 +111,18 @@ impl View {
             }
             Fact::HistoryShortened(shortened) | Fact::SummaryEnded { shortened: Some(shortened), .. } => {
                 let place = match shortened.omitted.by {
-                    StandIn::Note => "are not sent any more",
-                    StandIn::Summary => "are sent as a summary from now on",
+                    OmissionKind::Note => "are not sent any more",
+                    OmissionKind::Summary => "are sent as a summary from now on",
                 };
                 self.screen.note(&format!(
                     "the model's window is full: its first {} messages {place} (about {} tokens instead of {})",
                     shortened.omitted.rounds, shortened.tokens_after, shortened.tokens_before
                 ));
             }
-            Fact::ApprovalAsked(asked) if asked.question == Question::MidCall => {
+            Fact::ApprovalRequested(asked) if asked.question == ApprovalKind::DuringCall => {
                 self.waits_for_somebody(asked)
             }
-            Fact::ApprovalClosed { id, answer: Answered::Decided(_), .. } => self.tell_who(id),
+            Fact::ApprovalResolved { id, answer: Resolution::Decided(_), .. } => self.tell_who(id),
             Fact::StopEscalated => self.screen.note("the grace is over: stopping now"),
             Fact::ModelEnded { .. } => self.screen.end_line(),
             _ => {}

@@ -82,7 +82,7 @@ impl Endpoint {
         let text = address::below(&self.base_url, &format!("/{path}"));
         let url = Url::parse(&text).map_err(|error| {
             bad(format!("the base URL {} is none: {error}", address::shown(&self.base_url)))
-                .hint("it looks like http://127.0.0.1:8080/v1")
+                .with_hint("it looks like http://127.0.0.1:8080/v1")
         })?;
         let mut headers = HeaderMap::new();
         headers.insert("content-type", HeaderValue::from_static("application/json"));

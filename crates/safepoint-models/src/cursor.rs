@@ -2,26 +2,26 @@
 
 use std::sync::Arc;
 
-use safepoint::history::{Entry, History};
+use safepoint::history::{History, Message};
 
 /// The end of the encoded part. A history that only grew is encoded from there; any other from its start.
 #[derive(Debug, Default)]
 pub(crate) struct Cursor {
     encoded: usize,
-    first: Option<Arc<Entry>>,
-    last: Option<Arc<Entry>>,
+    first: Option<Arc<Message>>,
+    last: Option<Arc<Message>>,
 }
 
 /// What is to be encoded. Exhaustive: the rest, or everything again.
 pub(crate) enum Fresh<'h> {
-    Rest(&'h [Arc<Entry>]),
-    All(&'h [Arc<Entry>]),
+    Rest(&'h [Arc<Message>]),
+    All(&'h [Arc<Message>]),
 }
 
 impl Cursor {
     pub(crate) fn advance<'h>(&mut self, history: &'h History) -> Fresh<'h> {
         let entries = history.entries();
-        let same = |entry: Option<&Arc<Entry>>, known| entry.is_some_and(|entry| Arc::ptr_eq(entry, known));
+        let same = |entry: Option<&Arc<Message>>, known| entry.is_some_and(|entry| Arc::ptr_eq(entry, known));
         let grew = match (&self.first, &self.last) {
             // The first one too: one that was shortened can have its last entry where it was.
             (Some(first), Some(last)) => {

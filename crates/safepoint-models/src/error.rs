@@ -69,7 +69,7 @@ fn says_too_long(words: &str) -> bool {
 }
 
 fn too_long(said: String) -> ModelError {
-    ModelError::new(ModelErrorKind::ContextWindow, said).hint(
+    ModelError::new(ModelErrorKind::ContextWindow, said).with_hint(
         "the conversation does not fit the model: name its window, so that its oldest rounds are dropped or summarised \
          in time, take a model with a larger one, or begin a new conversation",
     )
@@ -100,7 +100,9 @@ pub(crate) fn of_status(status: u16, body: &[u8], url: &Url) -> ModelError {
         400..=499 => (ModelErrorKind::Refused, "the provider refused the request as it stands".to_owned()),
         _ => (ModelErrorKind::Provider, "try again later".to_owned()),
     };
-    ModelError::new(kind, format!("the provider answered {status}: {words}")).hint(hint).with_status(status)
+    ModelError::new(kind, format!("the provider answered {status}: {words}"))
+        .with_hint(hint)
+        .with_status(status)
 }
 
 /// An answer that points elsewhere. Nobody goes there: the key and the conversation are for the server that was named.
@@ -113,7 +115,7 @@ pub(crate) fn elsewhere(status: u16, asked: &Url, location: Option<&HeaderValue>
     );
     let asked = address::shown(asked.as_str());
     let what = format!("{asked} answered {status}: it sends us on to {place}");
-    ModelError::new(ModelErrorKind::Refused, what).with_status(status).hint(
+    ModelError::new(ModelErrorKind::Refused, what).with_status(status).with_hint(
         "no redirect is followed, so that neither the key nor the conversation goes to another server; if that \
          address is the right one, make it the base URL",
     )
@@ -128,7 +130,7 @@ pub(crate) fn is_worth_a_retry(status: u16) -> bool {
 pub(crate) fn unreachable(url: &Url, error: reqwest::Error) -> ModelError {
     let (url, why) = (address::shown(url.as_str()), innermost(&error.without_url()));
     ModelError::new(ModelErrorKind::Unreachable, format!("could not reach {url}: {why}"))
-        .hint("check the base URL, and that the server is running and can be reached from here")
+        .with_hint("check the base URL, and that the server is running and can be reached from here")
 }
 
 /// A failure of the transport inside the answer.
@@ -137,12 +139,12 @@ pub(crate) fn broken(error: reqwest::Error) -> ModelError {
         ModelErrorKind::Broken,
         format!("the connection broke while the model answered: {}", chain(&error.without_url())),
     )
-    .hint("what had arrived is kept; ask again to go on")
+    .with_hint("what had arrived is kept; ask again to go on")
 }
 
 pub(crate) fn idle(after: std::time::Duration) -> ModelError {
     ModelError::new(ModelErrorKind::StreamIdle, format!("nothing arrived from the model for {after:?}"))
-        .hint("the server accepted the request and fell silent; try again, or raise the idle timeout")
+        .with_hint("the server accepted the request and fell silent; try again, or raise the idle timeout")
 }
 
 pub(crate) fn malformed(what: impl std::fmt::Display) -> ModelError {
@@ -150,7 +152,7 @@ pub(crate) fn malformed(what: impl std::fmt::Display) -> ModelError {
         ModelErrorKind::Malformed,
         format!("the model's answer is not what its wire promises: {what}"),
     )
-    .hint("is the base URL that of a compatible server?")
+    .with_hint("is the base URL that of a compatible server?")
 }
 
 /// More came than may: no failure, but the end of the reply by its limit.
@@ -180,12 +182,12 @@ pub(crate) fn in_stream(message: &str) -> ModelError {
         return too_long(format!("the provider failed while it answered: {message}"));
     }
     ModelError::new(ModelErrorKind::Provider, format!("the provider failed while it answered: {message}"))
-        .hint("what had arrived is kept; ask again to go on")
+        .with_hint("what had arrived is kept; ask again to go on")
 }
 
 pub(crate) fn ended_early() -> ModelError {
     ModelError::new(ModelErrorKind::Broken, "the model's stream ended before its end")
-        .hint("what had arrived is kept; ask again to go on")
+        .with_hint("what had arrived is kept; ask again to go on")
 }
 
 /// An error with its causes: reqwest's own text names only the outermost.

@@ -78,9 +78,9 @@ impl Conversation for Talk {
         .boxed()
     }
 
-    fn part(&mut self) -> Option<BoxFuture<'static, ()>> {
+    fn release(&mut self) -> Option<BoxFuture<'static, ()>> {
         // Only the model that was asked last can have a reply under way.
-        self.talks.iter_mut().find_map(|(_, talk)| talk.part())
+        self.talks.iter_mut().find_map(|(_, talk)| talk.release())
     }
 }
 

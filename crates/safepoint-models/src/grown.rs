@@ -3,7 +3,7 @@
 //! **Invariants**: a history that only grew is encoded from where the last request ended, any other from its start;
 //! both give the same bytes.
 
-use safepoint::{History, history::Entry};
+use safepoint::{History, history::Message};
 
 use crate::{
     body::{Growing, Parts},
@@ -13,7 +13,7 @@ use crate::{
 /// How one wire writes entries, and what it must remember between them. Its first value is that of an empty list.
 pub(crate) trait Entries: Clone + Send + 'static {
     /// Appends one entry.
-    fn entry(&mut self, out: &mut Vec<u8>, entry: &Entry);
+    fn entry(&mut self, out: &mut Vec<u8>, entry: &Message);
     /// What closes the list and the body.
     fn tail(&self) -> &'static [u8];
 }

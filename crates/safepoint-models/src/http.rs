@@ -211,7 +211,7 @@ impl<W: Wire> Exchange<W> {
                 Ok(())
             }
             Ok(_) | Err(None) => Err(miss.error),
-            Err(Some(too_long)) => Err(miss.error.hint(too_long)),
+            Err(Some(too_long)) => Err(miss.error.with_hint(too_long)),
         }
     }
 
@@ -238,7 +238,7 @@ impl<W: Wire> Exchange<W> {
         let before = self.broke.take().filter(|(place, _)| *place == address).map_or(0, |(_, failed)| failed);
         let failed = before + 1;
         let Ok(after) = self.outgoing.patience.retry.after(failed, None) else { return Err(error) };
-        self.queue.push_back(Delta::Rejoining { failed, after, error: error.to_string() });
+        self.queue.push_back(Delta::Reconnecting { failed, after, error: error.to_string() });
         self.broke = Some((address.clone(), failed));
         self.phase = Phase::Rest { after, address };
         Ok(())

@@ -81,7 +81,7 @@ pub(crate) fn client() -> Result<Client, ModelError> {
         .clone()
         .map_err(|error| {
             ModelError::new(ModelErrorKind::Unreachable, format!("could not set up HTTP: {error}"))
-                .hint("are the system's certificates installed (ca-certificates)?")
+                .with_hint("are the system's certificates installed (ca-certificates)?")
         })
 }
 

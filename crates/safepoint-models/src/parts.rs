@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use safepoint::{
     History,
-    history::Entry,
-    message::{CallResult, Part, PartKind, Source},
+    history::Message,
+    message::{CallResult, Part, PartKind, PartSource},
     model::{ModelError, ModelErrorKind},
 };
 use serde_json::{Value, json};
@@ -22,15 +22,15 @@ pub(crate) type Write = fn(&Part) -> Result<Value, &'static str>;
 /// A refusal that names the first that it does not.
 pub(crate) fn fit(history: &History, wire: &str, write: Write) -> Result<(), ModelError> {
     let parts = history.entries().iter().filter_map(|entry| match &**entry {
-        Entry::User(message) => Some(&message.parts),
-        Entry::Assistant(_) | Entry::Results { .. } => None,
+        Message::User(message) => Some(&message.parts),
+        Message::Assistant(_) | Message::Results { .. } => None,
     });
     for part in parts.flatten() {
         if let Err(why) = write(part) {
             let named = named(part);
             let message = format!("the {wire} wire does not take the {named}: {why}; nothing was sent");
             return Err(ModelError::new(ModelErrorKind::Refused, message)
-                .hint("leave it out, convert it, or take a model on another wire"));
+                .with_hint("leave it out, convert it, or take a model on another wire"));
         }
     }
     Ok(())
@@ -81,10 +81,10 @@ pub(crate) fn of_result(result: &CallResult, write: Write) -> (Cow<'_, str>, Vec
 /// What every provider reads that takes pictures and documents at all.
 fn common(part: &Part) -> Result<(), &'static str> {
     match (part.kind, &part.source) {
-        (PartKind::Image, Source::Base64(_)) if !IMAGES.contains(&&*part.media_type) => {
+        (PartKind::Image, PartSource::Base64(_)) if !IMAGES.contains(&&*part.media_type) => {
             Err("of images only JPEG, PNG, GIF and WebP are sent")
         }
-        (PartKind::File, Source::Base64(_)) if part.media_type != PDF => Err("of files only PDF is sent"),
+        (PartKind::File, PartSource::Base64(_)) if part.media_type != PDF => Err("of files only PDF is sent"),
         _ => Ok(()),
     }
 }
@@ -102,24 +102,26 @@ fn file_name(part: &Part) -> &str {
 
 pub(crate) fn chat(part: &Part) -> Result<Value, &'static str> {
     match (part.kind, &part.source) {
-        (PartKind::Image, Source::Url(url)) => Ok(json!({"type": "image_url", "image_url": {"url": url}})),
-        (PartKind::Image, Source::Base64(bytes)) => {
+        (PartKind::Image, PartSource::Url(url)) => {
+            Ok(json!({"type": "image_url", "image_url": {"url": url}}))
+        }
+        (PartKind::Image, PartSource::Base64(bytes)) => {
             Ok(json!({"type": "image_url", "image_url": {"url": data_url(part, bytes)}}))
         }
-        (PartKind::File, Source::Base64(bytes)) => Ok(json!({"type": "file",
+        (PartKind::File, PartSource::Base64(bytes)) => Ok(json!({"type": "file",
             "file": {"filename": file_name(part), "file_data": data_url(part, bytes)}})),
-        (PartKind::File, Source::Url(_)) => Err("it takes files by their bytes only"),
+        (PartKind::File, PartSource::Url(_)) => Err("it takes files by their bytes only"),
     }
 }
 
 pub(crate) fn responses(part: &Part) -> Result<Value, &'static str> {
     Ok(match (part.kind, &part.source) {
-        (PartKind::Image, Source::Url(url)) => json!({"type": "input_image", "image_url": url}),
-        (PartKind::Image, Source::Base64(bytes)) => {
+        (PartKind::Image, PartSource::Url(url)) => json!({"type": "input_image", "image_url": url}),
+        (PartKind::Image, PartSource::Base64(bytes)) => {
             json!({"type": "input_image", "image_url": data_url(part, bytes)})
         }
-        (PartKind::File, Source::Url(url)) => json!({"type": "input_file", "file_url": url}),
-        (PartKind::File, Source::Base64(bytes)) => {
+        (PartKind::File, PartSource::Url(url)) => json!({"type": "input_file", "file_url": url}),
+        (PartKind::File, PartSource::Base64(bytes)) => {
             json!({"type": "input_file", "filename": file_name(part), "file_data": data_url(part, bytes)})
         }
     })
@@ -131,8 +133,8 @@ pub(crate) fn anthropic(part: &Part) -> Result<Value, &'static str> {
         PartKind::File => "document",
     };
     let source = match &part.source {
-        Source::Url(url) => json!({"type": "url", "url": url}),
-        Source::Base64(bytes) => match part.kind {
+        PartSource::Url(url) => json!({"type": "url", "url": url}),
+        PartSource::Base64(bytes) => match part.kind {
             PartKind::Image if !IMAGES.contains(&&*part.media_type) => {
                 return Err("it takes JPEG, PNG, GIF and WebP");
             }
@@ -157,25 +159,25 @@ pub(crate) fn none_with_an_error(_: &Part) -> Result<Value, &'static str> {
 
 pub(crate) fn gemini(part: &Part) -> Result<Value, &'static str> {
     Ok(match &part.source {
-        Source::Base64(bytes) => json!({"inlineData": {"mimeType": part.media_type, "data": &**bytes}}),
-        Source::Url(url) if part.media_type.is_empty() => json!({"fileData": {"fileUri": url}}),
-        Source::Url(url) => json!({"fileData": {"mimeType": part.media_type, "fileUri": url}}),
+        PartSource::Base64(bytes) => json!({"inlineData": {"mimeType": part.media_type, "data": &**bytes}}),
+        PartSource::Url(url) if part.media_type.is_empty() => json!({"fileData": {"fileUri": url}}),
+        PartSource::Url(url) => json!({"fileData": {"mimeType": part.media_type, "fileUri": url}}),
     })
 }
 
 /// Inside a function response, which models take from Gemini 3 on: bytes only.
 pub(crate) fn gemini_result(part: &Part) -> Result<Value, &'static str> {
     match &part.source {
-        Source::Url(_) => Err("it takes a result's images and files by their bytes only"),
-        Source::Base64(_) if part.media_type == "image/gif" => Err("it takes JPEG, PNG and WebP"),
-        Source::Base64(_) => gemini(part),
+        PartSource::Url(_) => Err("it takes a result's images and files by their bytes only"),
+        PartSource::Base64(_) if part.media_type == "image/gif" => Err("it takes JPEG, PNG and WebP"),
+        PartSource::Base64(_) => gemini(part),
     }
 }
 
 /// The same with an older model, which gets them in a content of their own.
 pub(crate) fn gemini_beside(part: &Part) -> Result<Value, &'static str> {
     match &part.source {
-        Source::Base64(_) if part.media_type == "image/gif" => Err("it takes JPEG, PNG and WebP"),
-        Source::Base64(_) | Source::Url(_) => gemini(part),
+        PartSource::Base64(_) if part.media_type == "image/gif" => Err("it takes JPEG, PNG and WebP"),
+        PartSource::Base64(_) | PartSource::Url(_) => gemini(part),
     }
 }

@@ -181,7 +181,7 @@ impl Conversation for Talk {
     }
 
     /// A response in the background is called off at its own address.
-    fn part(&mut self) -> Option<BoxFuture<'static, ()>> {
+    fn release(&mut self) -> Option<BoxFuture<'static, ()>> {
         let id = self.latest.take()?;
         let outgoing = self.prepare().ok()?;
         Some(Box::pin(outgoing::tell(outgoing, format!("/{id}/cancel"))))

@@ -4,8 +4,8 @@
 
 use safepoint::{
     History,
-    history::Entry,
-    message::{AssistantMessage, Block, CallResult, Part, Reasoning, ToolCall, Verdict},
+    history::Message,
+    message::{AssistantMessage, Block, CallResult, Part, Reasoning, ResultStatus, ToolCall},
     model::ModelSpec,
 };
 use safepoint_models::{anthropic, gemini, responses};
@@ -41,17 +41,17 @@ fn history(blocks: Vec<Block>) -> History {
     let results: Vec<CallResult> = message
         .calls()
         .map(|call| {
-            let verdict = if call.args == "bad" { Verdict::Bad } else { Verdict::Good };
+            let verdict = if call.args == "bad" { ResultStatus::Error } else { ResultStatus::Ok };
             CallResult::of_text(call.id.clone(), &call.name, "x", verdict)
         })
         .collect();
     let mut history = History::new();
-    history.push(Entry::User("go".into()));
-    history.push(Entry::Assistant(message.into()));
+    history.push(Message::User("go".into()));
+    history.push(Message::Assistant(message.into()));
     if !results.is_empty() {
-        history.push(Entry::Results { results });
+        history.push(Message::Results { results });
     }
-    history.push(Entry::User("on".into()));
+    history.push(Message::User("on".into()));
     history
 }
 
@@ -156,14 +156,14 @@ fn only_its_own_thinking_goes_to_anthropic() {
 #[test]
 fn older_models_get_images_behind_all_results() {
     let mut with_images = history(vec![asks("a", "{}"), asks("b", "bad")]);
-    let Entry::Results { mut results } = (*with_images.entries()[2]).clone() else { panic!("results") };
+    let Message::Results { mut results } = (*with_images.entries()[2]).clone() else { panic!("results") };
     for result in &mut results {
         result.parts = vec![Part::image("image/png", b"p").unwrap(), Part::image("image/gif", b"g").unwrap()];
     }
     let entries = with_images.entries().to_vec();
     with_images = History::new();
     for (place, entry) in entries.iter().enumerate() {
-        let results = Entry::Results { results: results.clone() };
+        let results = Message::Results { results: results.clone() };
         with_images.push(if place == 2 { results } else { (**entry).clone() });
     }
     let spec = ModelSpec::default();

@@ -11,8 +11,8 @@ use futures_util::StreamExt as _;
 use proptest::{prelude::*, test_runner::TestRunner};
 use safepoint::{
     Agent, History, Model, Window,
-    history::Entry,
-    message::{AssistantMessage, Block, CallResult, Part, Reasoning, ToolCall, Verdict},
+    history::Message,
+    message::{AssistantMessage, Block, CallResult, Part, Reasoning, ResultStatus, ToolCall},
     model::{Delta, ModelSpec},
 };
 use safepoint_models::{anthropic, gemini, openai, responses};
@@ -125,17 +125,17 @@ fn part() -> impl Strategy<Value = Part> {
 }
 
 /// Any entry in any order: what a foreign or damaged store may hold.
-fn entry() -> impl Strategy<Value = Entry> {
+fn entry() -> impl Strategy<Value = Message> {
     let parts = proptest::collection::vec(part(), 0..3);
     let result = ("[abc]?", "[a-z]{0,4}", any::<bool>(), parts).prop_map(|(id, text, good, parts)| {
-        let verdict = if good { Verdict::Good } else { Verdict::Bad };
+        let verdict = if good { ResultStatus::Ok } else { ResultStatus::Error };
         CallResult { parts, ..CallResult::of_text(id.as_str(), "f", text, verdict) }
     });
     prop_oneof![
-        "[a-z ]{0,6}".prop_map(|text| Entry::User(text.into())),
+        "[a-z ]{0,6}".prop_map(|text| Message::User(text.into())),
         proptest::collection::vec(block(), 0..5)
-            .prop_map(|blocks| Entry::Assistant(AssistantMessage { blocks }.into())),
-        proptest::collection::vec(result, 0..4).prop_map(|results| Entry::Results { results }),
+            .prop_map(|blocks| Message::Assistant(AssistantMessage { blocks }.into())),
+        proptest::collection::vec(result, 0..4).prop_map(|results| Message::Results { results }),
     ]
 }
 
@@ -146,11 +146,11 @@ proptest! {
     #[test]
     fn any_history_is_repaired_and_accepted(entries in proptest::collection::vec(entry(), 0..8)) {
         let mut history = History::new();
-        history.push(Entry::User("first".into()));
+        history.push(Message::User("first".into()));
         entries.into_iter().for_each(|entry| history.push(entry));
         let _told = history.repair();
         prop_assert_eq!(history.clone().repair(), Vec::new());
-        history.push(Entry::User("and now?".into()));
+        history.push(Message::User("and now?".into()));
         accepted(&history)?;
     }
 
@@ -158,7 +158,7 @@ proptest! {
     #[test]
     fn growing_gives_the_bytes_of_encoding_anew(entries in proptest::collection::vec(entry(), 1..8)) {
         let mut whole = History::new();
-        whole.push(Entry::User("first".into()));
+        whole.push(Message::User("first".into()));
         entries.into_iter().for_each(|entry| whole.push(entry));
         let _told = whole.repair();
         let mut steps = vec![History::new()];
@@ -195,7 +195,7 @@ fn what_is_left_out_leaves_a_valid_history() {
     let inputs = (proptest::collection::vec(entry(), 0..14), 90_u64..260, 0_usize..4, any::<bool>());
     let checked = TestRunner::default().run(&inputs, |(entries, tokens, rounds, drops)| {
         let mut history = History::new();
-        history.push(Entry::User("first".into()));
+        history.push(Message::User("first".into()));
         entries.into_iter().for_each(|entry| history.push(entry));
         let _told = history.repair();
         let window = Window::of(tokens).keep_for_answer(10);
@@ -209,7 +209,7 @@ fn what_is_left_out_leaves_a_valid_history() {
         shortened.set(shortened.get() + u32::from(left.omitted().is_some() && !sent.is_empty()));
         for history in &sent {
             accepted(history)?;
-            prop_assert!(history.entries().iter().any(|entry| **entry == Entry::User("and now?".into())));
+            prop_assert!(history.entries().iter().any(|entry| **entry == Message::User("and now?".into())));
         }
         let sent: Vec<&History> = sent.iter().collect();
         for wire in WIRES.iter().filter(|_| !sent.is_empty()) {
@@ -227,12 +227,12 @@ fn what_is_left_out_leaves_a_valid_history() {
 #[tokio::test]
 async fn a_shortened_history_of_the_same_length_is_encoded_anew() {
     let mut before = History::new();
-    before.push(Entry::User("an old question ".repeat(20).as_str().into()));
-    before.push(Entry::Assistant(AssistantMessage::of_text("an old answer").into()));
+    before.push(Message::User("an old question ".repeat(20).as_str().into()));
+    before.push(Message::Assistant(AssistantMessage::of_text("an old answer").into()));
     let (sent, _) = sent_under(Window::of(150).keep_for_answer(10).drop_oldest(), before.clone(), 0).await;
     let after = sent[0].clone();
     let mut whole = before;
-    whole.push(Entry::User("and now?".into()));
+    whole.push(Message::User("and now?".into()));
     assert_eq!(whole.entries().len(), after.entries().len());
     for wire in WIRES {
         assert_eq!((wire.encode)(&[&whole, &after])[1], (wire.encode)(&[&after])[0], "{}", wire.path);
@@ -281,7 +281,7 @@ fn message(deltas: &[Delta]) -> AssistantMessage {
             (Delta::Reasoning(text), _) => {
                 blocks.push(Block::Reasoning(Reasoning { text: text.clone(), seal: None }));
             }
-            (Delta::Sealed(seal), Some(Block::Reasoning(Reasoning { seal: open @ None, .. }))) => {
+            (Delta::ReasoningSeal(seal), Some(Block::Reasoning(Reasoning { seal: open @ None, .. }))) => {
                 *open = Some(seal.clone());
             }
             (Delta::CallReady(call), _) => blocks.push(Block::Call(call.clone())),
@@ -296,7 +296,7 @@ fn cut_history(message: AssistantMessage) -> History {
         json!({"entries": [{"role": "user", "text": "go"}], "tail": {"tail": "cut", "message": message}});
     let mut history: History = serde_json::from_value(stored).unwrap();
     history.close();
-    history.push(Entry::User("and now?".into()));
+    history.push(Message::User("and now?".into()));
     history
 }
 
@@ -307,7 +307,7 @@ fn cut_history(message: AssistantMessage) -> History {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cut_at_every_byte_leaves_a_history_that_every_provider_accepts() {
     let mut start = History::new();
-    start.push(Entry::User("go".into()));
+    start.push(Message::User("go".into()));
     for wire in WIRES {
         let bytes = Arc::new(recorded(wire.path, (wire.ask)()).await);
         let at = Arc::new(Mutex::new(0));

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use futures_util::StreamExt as _;
 use safepoint::{
     Agent, History, Model, Price,
-    history::Entry,
+    history::Message,
     message::{AssistantMessage, Block, Reasoning, ToolCall},
     model::{Delta, ModelSpec, ToolDecl},
     usage::{Usage, UsageSource},
@@ -124,10 +124,10 @@ fn a_server_tool_without_its_result_is_not_sent() {
     let seal = |seal: Value| Block::Reasoning(Reasoning { text: String::new(), seal: Some(seal) });
     let used = json!({"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {}});
     let mut history = History::new();
-    history.push(Entry::User("go".into()));
+    history.push(Message::User("go".into()));
     let blocks = vec![seal(used), Block::Text { text: "so".into() }];
-    history.push(Entry::Assistant(AssistantMessage { blocks }.into()));
-    history.push(Entry::User("on".into()));
+    history.push(Message::Assistant(AssistantMessage { blocks }.into()));
+    history.push(Message::User("on".into()));
     let sent = anthropic::encoded(&anthropic::model("m"), &ModelSpec::default(), &[&history]);
     let body: Value = serde_json::from_slice(&sent[0]).unwrap();
     assert_eq!(body["messages"][1]["content"], json!([{"type": "text", "text": "so"}]));
@@ -185,7 +185,7 @@ async fn cache_writes_are_priced() {
     for (model, events) in models {
         let server = ModelServer::start(Script::of([raw(&events)])).await.unwrap();
         let mut history = History::new();
-        history.push(Entry::User("go".into()));
+        history.push(Message::User("go".into()));
         let mut stream = model(&server.url()).open(ModelSpec::default()).stream(&history);
         let mut last = Usage::default();
         while let Some(delta) = stream.next().await {
@@ -213,7 +213,7 @@ async fn pieces_of_calls_belong_together_by_their_number() {
     ]);
     let server = ModelServer::start(Script::of([raw(&events)])).await.unwrap();
     let mut history = History::new();
-    history.push(Entry::User("go".into()));
+    history.push(Message::User("go".into()));
     let mut stream = openai::model("m").base_url(server.url()).open(ModelSpec::default()).stream(&history);
     let mut calls = Vec::new();
     while let Some(delta) = stream.next().await {

@@ -5,7 +5,7 @@
 use futures_util::StreamExt as _;
 use safepoint::{
     History, Model,
-    history::Entry,
+    history::Message,
     message::ToolCall,
     model::{Delta, Finish, ModelErrorKind, ModelSpec},
     usage::{Usage, UsageSource},
@@ -33,12 +33,12 @@ async fn read(
     let reply = Reply::default().fault(Fault::Raw(body.into_bytes()));
     let server = ModelServer::start(Script::of([reply])).await.unwrap();
     let mut history = History::new();
-    history.push(Entry::User("go".into()));
+    history.push(Message::User("go".into()));
     let mut stream = model(&server.url()).open(ModelSpec::default()).stream(&history);
     let mut deltas = Vec::new();
     while let Some(delta) = stream.next().await {
         match delta {
-            Ok(Delta::Sent | Delta::Opened | Delta::CallBegun { .. }) => {}
+            Ok(Delta::Sent | Delta::Opened | Delta::CallPreview { .. }) => {}
             Ok(Delta::Usage(usage)) if usage.source == UsageSource::Estimated => {}
             Ok(delta) => deltas.push(Ok(delta)),
             Err(error) => deltas.push(Err((error.kind(), error.to_string()))),
@@ -106,7 +106,7 @@ async fn the_items_of_a_response_become_blocks() {
     let bill = json!({"input_tokens": 9, "output_tokens": 7, "input_tokens_details": {"cached_tokens": 4},
         "output_tokens_details": {"reasoning_tokens": 5}});
     for (events, deltas) in [
-        (json!([done(sealed), completed()]), vec![Delta::Sealed(seal)]),
+        (json!([done(sealed), completed()]), vec![Delta::ReasoningSeal(seal)]),
         (json!([done(bare), completed()]), vec![]),
         (
             json!([part(0), thought("one"), part(1), thought("two"), completed()]),
@@ -177,7 +177,8 @@ fn finished(reason: &str) -> Value {
 /// S5.1, S3.9: parts become blocks, a signature seals what it came with, figures are cumulative.
 #[tokio::test]
 async fn the_parts_of_a_content_become_blocks() {
-    let seal = |of: &str| Delta::Sealed(json!({"type": "thought_signature", "of": of, "signature": "s"}));
+    let seal =
+        |of: &str| Delta::ReasoningSeal(json!({"type": "thought_signature", "of": of, "signature": "s"}));
     let asks = |id: Value| json!({"functionCall": {"id": id, "name": "f", "args": {"b": 1, "a": 2}}});
     let mut signed = asks(Value::Null);
     signed["thoughtSignature"] = json!("s");

@@ -9,7 +9,7 @@
 //! `canceled` looks the same whether the work behind it has ended or goes on, and servers of both kinds are in use. So
 //! `canceled` is *acknowledged* by default, the work is named among what may be alive, and our end listens on: what the
 //! peer says after that is told as late. Of a peer that is known to end its work *before* it says so, declare
-//! [`Grade::Hard`]: then its `canceled` is *confirmed*. An error is *refused*, whatever the task looks like after it, and
+//! [`StopSupport::Hard`]: then its `canceled` is *confirmed*. An error is *refused*, whatever the task looks like after it, and
 //! a peer that cannot be told, or hangs up on being told, is *unreachable*.
 
 use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
@@ -20,9 +20,9 @@ use reqwest::{
 };
 use safepoint::{
     Failure,
-    receipt::Grade,
-    remote::{AfterWord, Brief, Line, Rejoin, Remote, RemoteSpec},
-    tool::{Cx, EffectClass},
+    receipt::StopSupport,
+    remote::{AfterWord, Reattach, Remote, RemoteCall, RemoteSpec, RemoteTask},
+    tool::{EffectClass, ToolContext},
 };
 use secrecy::{ExposeSecret as _, SecretString};
 use tokio::sync::OnceCell;
@@ -51,7 +51,7 @@ use crate::{exchange, known::Known};
 /// # use safepoint_remote::a2a::A2a;
 /// # async fn team(big: impl Model) -> Result<Agent, Box<dyn std::error::Error>> {
 /// let researcher = A2a::at("http://localhost:9000")?.discover().await.map_err(|failure| failure.to_string())?;
-/// let alone = Agent::over(researcher.clone()).build(); // an agent that is the remote one
+/// let alone = Agent::remote(researcher.clone()).build(); // an agent that is the remote one
 /// let team = Agent::builder(big).tool(Delegate::new(researcher)).build(); // one that may ask it
 /// # drop(alone);
 /// # Ok(team) }
@@ -103,7 +103,7 @@ impl A2a {
         let (shown, parsed, headers) = exchange::apart(url, parsed).map_err(AddressError::Http)?;
         let http = Http::new(headers, Bounds::default()).map_err(AddressError::Http)?;
         let spec = RemoteSpec::new(NAME, "An agent of somebody else.", format!("a2a:{shown}"));
-        let spec = spec.grade(Grade::CallerSide).rejoin(Rejoin::ByTask);
+        let spec = spec.grade(StopSupport::CallerSide).rejoin(Reattach::ByTaskId);
         Ok(Self { spec, peer: Arc::new(Peer::new(http, parsed, Arc::default())) })
     }
 
@@ -163,9 +163,9 @@ impl A2a {
         self
     }
 
-    /// Sets what a stop does there. Default: [`Grade::CallerSide`]; see the [module](self).
+    /// Sets what a stop does there. Default: [`StopSupport::CallerSide`]; see the [module](self).
     #[must_use]
-    pub fn grade(mut self, grade: Grade) -> Self {
+    pub fn grade(mut self, grade: StopSupport) -> Self {
         self.spec = self.spec.grade(grade);
         self
     }
@@ -217,7 +217,7 @@ impl Remote for A2a {
         &self.spec
     }
 
-    fn open(&self, brief: Brief, _: &Cx) -> Box<dyn Line> {
+    fn open(&self, brief: RemoteTask, _: &ToolContext) -> Box<dyn RemoteCall> {
         Box::new(Talk::new(Arc::clone(&self.peer), brief, self.spec.grade))
     }
 }

@@ -7,7 +7,7 @@
 //!
 //! # async fn example() {
 //! let coder = Acp::program("coder", "my-agent").args(["--acp"]).cwd("project");
-//! let agent = Agent::over(coder).build();
+//! let agent = Agent::remote(coder).build();
 //! if let Outcome::Done(done) = agent.run("Why does the build fail?").await {
 //!     println!("{done}");
 //! }
@@ -30,9 +30,9 @@ use std::{
 };
 
 use safepoint::{
-    receipt::Grade,
-    remote::{Brief, Line, Lives, Remote, RemoteSpec},
-    tool::{Cx, EffectClass},
+    receipt::StopSupport,
+    remote::{Lives, Remote, RemoteCall, RemoteSpec, RemoteTask},
+    tool::{EffectClass, ToolContext},
 };
 use safepoint_tools::process::{CommandSpec, Environment, Output, Processes, Service, Stdin};
 
@@ -91,7 +91,8 @@ impl Acp {
     }
 
     fn at(name: String, peer: String, program: OsString, args: Vec<OsString>) -> Self {
-        let spec = RemoteSpec::new(name, DESCRIPTION, peer).grade(Grade::Hard).stop_within(limits::STOP);
+        let spec =
+            RemoteSpec::new(name, DESCRIPTION, peer).grade(StopSupport::Hard).stop_within(limits::STOP);
         let spec = spec.lives(Lives::InOurProcesses);
         let processes = Processes::new(format!("acp_{}", uuid::Uuid::new_v4().simple()));
         let (env, environment) = (Vec::new(), None);
@@ -227,7 +228,7 @@ impl Remote for Acp {
         &self.spec
     }
 
-    fn open(&self, brief: Brief, cx: &Cx) -> Box<dyn Line> {
+    fn open(&self, brief: RemoteTask, cx: &ToolContext) -> Box<dyn RemoteCall> {
         let folder = self.folder();
         let setting = Setting { folder: folder.clone(), method: self.site.method.clone() };
         let work = Work {

@@ -2,26 +2,26 @@
 //!
 //! A protocol is one module here, and implements two traits of the engine and nothing else:
 //! [`Remote`](safepoint::remote::Remote), which says what the peer is and opens a line to it, and
-//! [`Line`](safepoint::remote::Line), which hears what the peer says about one piece of work, hands it a person's
+//! [`RemoteCall`](safepoint::remote::RemoteCall), which hears what the peer says about one piece of work, hands it a person's
 //! answers, and asks it to stop. The engine does the rest: the call that the work is in, its time, its place in the
 //! history, questions as approvals, the stop with its deadline, and the row in the receipt.
 //!
 //! To add a protocol:
 //!
 //! 1. `Remote::spec`: a [`RemoteSpec`](safepoint::remote::RemoteSpec) with the peer's address for people, and the
-//!    [`Grade`](safepoint::receipt::Grade) that the protocol promises, which the user may lower for a peer that is known
+//!    [`StopSupport`](safepoint::receipt::StopSupport) that the protocol promises, which the user may lower for a peer that is known
 //!    to work on.
 //! 2. `Remote::open`: no effect and no wait; keep what the line needs. Commands that are started belong to
-//!    `safepoint_tools::process`, and into the row of the call (`Cx::report_process`).
-//! 3. `Line::next`: everything that the peer says, in order, with every wait inside. It is dropped and called again at
+//!    `safepoint_tools::process`, and into the row of the call (`ToolContext::report_process`).
+//! 3. `RemoteCall::next`: everything that the peer says, in order, with every wait inside. It is dropped and called again at
 //!    any await: keep what was heard in the line, not in the future. Send the request at its first poll. Say
-//!    `Said::Begun` as soon as the peer names the work, `Said::Lost` when the line breaks for good, and
-//!    `Said::Failed(Failure::unreachable())` only where nothing can have been done.
-//! 4. `Line::answer`: a decision as the peer's protocol says it.
-//! 5. `Line::stop`: tell the peer, answer its open questions by its own word for it, and say what it said: only a
-//!    terminal state, or a process that is gone, is `Told::confirmed`. A peer that took note is `Told::acknowledged`; if
-//!    it ends later, `Line::next` says `Said::Ended`, or
-//!    `Said::Parted` where more is to be said of that.
+//!    `RemoteEvent::Begun` as soon as the peer names the work, `RemoteEvent::Lost` when the line breaks for good, and
+//!    `RemoteEvent::Failed(Failure::unreachable())` only where nothing can have been done.
+//! 4. `RemoteCall::answer`: a decision as the peer's protocol says it.
+//! 5. `RemoteCall::stop`: tell the peer, answer its open questions by its own word for it, and say what it said: only a
+//!    terminal state, or a process that is gone, is `RemoteStopReply::confirmed`. A peer that took note is `RemoteStopReply::acknowledged`; if
+//!    it ends later, `RemoteCall::next` says `RemoteEvent::Ended`, or
+//!    `RemoteEvent::Parted` where more is to be said of that.
 //! 6. Put it through `safepoint_testkit::backend_suite`, against a peer whose own account says whether work goes on: the
 //!    grade is measured, and a wrong one fails.
 //! 7. Name it in `backend.rs` of the command line, for `--backend KIND:WHERE`.

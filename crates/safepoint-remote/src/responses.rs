@@ -9,7 +9,7 @@
 //!
 //! The response is cancelled at its own address. A provider that answers `cancelled` says no more than that, so it is
 //! *acknowledged* by default, and the work is named among what may be alive. Of a provider that is known to end its work
-//! before it says so, declare [`Grade::Hard`]: then it is *confirmed*. An error is *refused*; a provider that cannot be
+//! before it says so, declare [`StopSupport::Hard`]: then it is *confirmed*. An error is *refused*; a provider that cannot be
 //! told is *unreachable*.
 
 use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
@@ -19,9 +19,9 @@ use reqwest::{
     header::{AUTHORIZATION, HeaderMap, HeaderValue},
 };
 use safepoint::{
-    receipt::Grade,
-    remote::{AfterWord, Brief, Line, Rejoin, Remote, RemoteSpec},
-    tool::{Cx, EffectClass},
+    receipt::StopSupport,
+    remote::{AfterWord, Reattach, Remote, RemoteCall, RemoteSpec, RemoteTask},
+    tool::{EffectClass, ToolContext},
 };
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::{Map, Value};
@@ -45,7 +45,7 @@ use self::{http::Http, line::Talk};
 /// let deep = Responses::model("o4-mini-deep-research")?
 ///     .key(&key)?
 ///     .field("tools", serde_json::json!([{ "type": "web_search" }]));
-/// Ok(Agent::over(deep).build())
+/// Ok(Agent::remote(deep).build())
 /// # }
 /// ```
 #[derive(Clone)]
@@ -94,7 +94,9 @@ impl Responses {
     pub fn model(name: impl Into<String>) -> Result<Self, AddressError> {
         let model = name.into();
         let peer = format!("responses:{model}");
-        let spec = RemoteSpec::new(NAME, DESCRIPTION, peer).grade(Grade::CallerSide).rejoin(Rejoin::ByTask);
+        let spec = RemoteSpec::new(NAME, DESCRIPTION, peer)
+            .grade(StopSupport::CallerSide)
+            .rejoin(Reattach::ByTaskId);
         let http = Http::new(address(OPENAI)?).map_err(AddressError::Http)?;
         let provider = Provider {
             http,
@@ -165,9 +167,9 @@ impl Responses {
         self
     }
 
-    /// Sets what a stop does there. Default: [`Grade::CallerSide`]; see the [module](self).
+    /// Sets what a stop does there. Default: [`StopSupport::CallerSide`]; see the [module](self).
     #[must_use]
-    pub fn grade(mut self, grade: Grade) -> Self {
+    pub fn grade(mut self, grade: StopSupport) -> Self {
         self.spec = self.spec.grade(grade);
         self
     }
@@ -216,7 +218,7 @@ impl Remote for Responses {
         &self.spec
     }
 
-    fn open(&self, brief: Brief, _: &Cx) -> Box<dyn Line> {
+    fn open(&self, brief: RemoteTask, _: &ToolContext) -> Box<dyn RemoteCall> {
         Box::new(Talk::new(Arc::clone(&self.provider), brief, self.spec.grade))
     }
 }

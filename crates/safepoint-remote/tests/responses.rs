@@ -9,7 +9,7 @@ use safepoint::{
     Agent, Outcome, RunHandle, StopRequest,
     event::{EventKind, Fact},
     log::{Log, MemoryLog},
-    receipt::{CallReport, CallStatus, Effect, Grade, Quiet, RemoteStop},
+    receipt::{CallReport, CallStatus, QuietReport, RemoteStopState, SideEffect, StopSupport},
 };
 use safepoint_remote::responses::Responses;
 use safepoint_testkit::{
@@ -48,14 +48,14 @@ async fn at_work(agent: &Agent, provider: &Provider) -> RunHandle {
 async fn named(handle: &RunHandle) {
     let mut events = handle.events();
     while let Some(event) = events.next().await {
-        if matches!(&event.kind, EventKind::Fact(fact) if matches!(&**fact, Fact::CallNamed { .. })) {
+        if matches!(&event.kind, EventKind::Fact(fact) if matches!(&**fact, Fact::RemoteTaskNamed { .. })) {
             return;
         }
     }
     panic!("it was never named: {:?}", handle.done().await);
 }
 
-async fn measured(name: &str, on_cancel: OnCancel, grade: Grade) -> Measured {
+async fn measured(name: &str, on_cancel: OnCancel, grade: StopSupport) -> Measured {
     // A provider that never answers is waited for; the others answer as fast as they can.
     const BRIEFLY: Duration = Duration::from_millis(100);
     let fresh = || {
@@ -64,7 +64,7 @@ async fn measured(name: &str, on_cancel: OnCancel, grade: Grade) -> Measured {
         if on_cancel == OnCancel::Deaf {
             remote = remote.stop_within(BRIEFLY);
         }
-        Subject { backend: Arc::new(Agent::over(remote).build()), probe: Arc::new(provider) }
+        Subject { backend: Arc::new(Agent::remote(remote).build()), probe: Arc::new(provider) }
     };
     match backend_suite::all(&fresh).await {
         Ok(measured) => Measured { name: name.into(), ..measured },
@@ -77,16 +77,16 @@ async fn measured(name: &str, on_cancel: OnCancel, grade: Grade) -> Measured {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_table_says_what_was_measured() {
     let rows = join_all([
-        measured("a provider that ends its work", OnCancel::Ends, Grade::Hard),
-        measured("‥ says `cancelled`, and works on", OnCancel::Says, Grade::CallerSide),
-        measured("‥ answers that it is in progress, and works on", OnCancel::Nods, Grade::CallerSide),
-        measured("‥ has no such address", OnCancel::Missing, Grade::None),
+        measured("a provider that ends its work", OnCancel::Ends, StopSupport::Hard),
+        measured("‥ says `cancelled`, and works on", OnCancel::Says, StopSupport::CallerSide),
+        measured("‥ answers that it is in progress, and works on", OnCancel::Nods, StopSupport::CallerSide),
+        measured("‥ has no such address", OnCancel::Missing, StopSupport::None),
         measured(
             "‥ answers with an error, says `cancelled`, and works on",
             OnCancel::RefusesAndSays,
-            Grade::None,
+            StopSupport::None,
         ),
-        measured("‥ says nothing", OnCancel::Deaf, Grade::CallerSide),
+        measured("‥ says nothing", OnCancel::Deaf, StopSupport::CallerSide),
     ])
     .await;
     let document = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/backends.md");
@@ -100,7 +100,7 @@ async fn the_table_says_what_was_measured() {
 async fn a_declaration_that_is_not_true_is_red() {
     let says = || {
         let provider = provider(OnCancel::Says, Ends::Answered);
-        let agent = Agent::over(remote(&provider).grade(Grade::Hard)).build();
+        let agent = Agent::remote(remote(&provider).grade(StopSupport::Hard)).build();
         Subject { backend: Arc::new(agent), probe: Arc::new(provider) }
     };
     let found = backend_suite::grade(&says).await.unwrap_err().to_string();
@@ -112,13 +112,13 @@ async fn a_declaration_that_is_not_true_is_red() {
 #[tokio::test]
 async fn a_provider_that_only_says_so_is_not_believed() {
     let provider = provider(OnCancel::Says, Ends::Answered);
-    let handle = at_work(&Agent::over(remote(&provider)).build(), &provider).await;
+    let handle = at_work(&Agent::remote(remote(&provider)).build(), &provider).await;
     handle.stop(StopRequest::now());
     let outcome = handle.done().await;
     let told = row(&outcome).remote.as_ref().unwrap();
     assert_eq!(row(&outcome).status, CallStatus::LeftRunning);
-    assert_eq!((told.stop, told.word.as_str()), (Some(RemoteStop::Acknowledged), "cancelled"));
-    let Quiet::NotQuiet(last) = handle.quiet().await else { panic!("it was called quiet") };
+    assert_eq!((told.stop, told.word.as_str()), (Some(RemoteStopState::Acknowledged), "cancelled"));
+    let QuietReport::NotQuiet(last) = handle.quiet().await else { panic!("it was called quiet") };
     assert!(last.survivors[0].contains("resp_1"), "{:?}", last.survivors);
     assert_eq!(provider.look().await.in_flight, 1, "and so it is");
 }
@@ -130,19 +130,24 @@ async fn a_stop_before_the_id_could_not_be_told_and_is_told_later() {
     const BRIEFLY: Duration = Duration::from_millis(50);
     const PATIENCE: Duration = Duration::from_secs(10);
     let provider = Provider::start(Manners { begins: Begins::NamedLate, ..Manners::default() }).unwrap();
-    let remote = remote(&provider).grade(Grade::Hard).stop_within(BRIEFLY).listen(PATIENCE);
-    let handle = Agent::over(remote).build().run("write").detach();
+    let remote = remote(&provider).grade(StopSupport::Hard).stop_within(BRIEFLY).listen(PATIENCE);
+    let handle = Agent::remote(remote).build().run("write").detach();
     provider.valve().came(1).await;
     handle.stop(StopRequest::now());
     let outcome = handle.done().await;
     let told = row(&outcome).remote.as_ref().unwrap();
     assert_eq!(row(&outcome).status, CallStatus::LeftRunning, "{}", outcome.receipt());
-    assert_eq!((told.stop, told.asked_at), (Some(RemoteStop::Unreachable), None), "{}", outcome.receipt());
+    assert_eq!(
+        (told.stop, told.asked_at),
+        (Some(RemoteStopState::Unreachable), None),
+        "{}",
+        outcome.receipt()
+    );
     assert_eq!(provider.look().await.stops, 0);
     provider.name();
-    let Quiet::Quiet(last) = handle.quiet().await else { panic!("it was told, and has ended") };
+    let QuietReport::Quiet(last) = handle.quiet().await else { panic!("it was told, and has ended") };
     let told = last.calls[0].remote.as_ref().unwrap();
-    assert_eq!((told.stop, told.asked_at.is_some()), (Some(RemoteStop::Confirmed), true), "{last}");
+    assert_eq!((told.stop, told.asked_at.is_some()), (Some(RemoteStopState::Confirmed), true), "{last}");
     assert_eq!((provider.look().await.stops, provider.look().await.in_flight), (1, 0));
 }
 
@@ -153,7 +158,7 @@ async fn a_conversation_goes_on_from_its_last_response() {
     provider.valve().open_for_all();
     let keyed = remote(&provider).key(&SecretString::from("s3cret")).unwrap().field("tools", vec!["x"]);
     assert!(!format!("{keyed:?}").contains("s3cret"));
-    let agent = Agent::over(keyed).build();
+    let agent = Agent::remote(keyed).build();
     let first = agent.run("write").await;
     assert_eq!(first.answer(), Some("done 1"));
     let second = agent.run_on(first.history().clone(), "shorter").await;
@@ -177,7 +182,7 @@ async fn other_ends_are_told_as_what_they_are() {
     for (ends, why, may_go_on) in cases {
         let provider = provider(OnCancel::Ends, ends);
         provider.valve().open_for_all();
-        let handle = Agent::over(remote(&provider)).build().run("write").detach();
+        let handle = Agent::remote(remote(&provider)).build().run("write").detach();
         let outcome = handle.done().await;
         let Outcome::Failed(error) = &outcome else { panic!("{outcome:?}") };
         assert!(error.to_string().contains(why), "{error}");
@@ -192,7 +197,7 @@ async fn other_ends_are_told_as_what_they_are() {
 async fn a_response_that_outlives_the_process_is_asked_for_by_its_id() {
     let provider = provider(OnCancel::Ends, Ends::Answered);
     let log: Arc<dyn Log> = Arc::new(MemoryLog::default());
-    let agent = Agent::over(remote(&provider)).build();
+    let agent = Agent::remote(remote(&provider)).build();
     let (of_process, to) = (agent.clone(), Arc::clone(&log));
     let process = std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -215,7 +220,7 @@ async fn a_response_that_outlives_the_process_is_asked_for_by_its_id() {
 #[tokio::test]
 async fn nobody_there_did_nothing() {
     let remote = Responses::model("m").unwrap().base_url("http://127.0.0.1:9/v1").unwrap();
-    let outcome = Agent::over(remote).build().run("write").await;
+    let outcome = Agent::remote(remote).build().run("write").await;
     assert!(matches!(outcome, Outcome::Failed(_)), "{outcome:?}");
     assert_eq!(row(&outcome).status, CallStatus::Unreachable);
     assert!(Responses::model("m").unwrap().base_url("nowhere").is_err());
@@ -225,14 +230,14 @@ async fn nobody_there_did_nothing() {
 #[tokio::test]
 async fn what_had_ended_when_the_stop_arrived_is_kept() {
     let provider = provider(OnCancel::Ends, Ends::Answered);
-    let agent = Agent::over(remote(&provider).look_every(Duration::from_secs(3600))).build();
+    let agent = Agent::remote(remote(&provider).look_every(Duration::from_secs(3600))).build();
     let handle = at_work(&agent, &provider).await;
     provider.finish();
     wait::asked("nothing is in flight", async || provider.look().await.in_flight == 0).await;
     handle.stop(StopRequest::now());
     let closed = Closing::of(&handle).check().await.unwrap();
     let call = &closed.receipt.calls[0];
-    assert_eq!((call.status, call.effect), (CallStatus::Completed, Effect::Done), "{}", closed.receipt);
+    assert_eq!((call.status, call.effect), (CallStatus::Completed, SideEffect::Done), "{}", closed.receipt);
     assert_eq!(provider.look().await.stops, 0, "it was not called off");
 }
 
@@ -242,12 +247,12 @@ async fn what_had_ended_when_the_stop_arrived_is_kept() {
 async fn neither_an_error_nor_another_response_is_an_end() {
     const BRIEFLY: Duration = Duration::from_millis(200);
     let cases = [
-        (OnCancel::RefusesAndSays, RemoteStop::Refused),
-        (OnCancel::SaysOfAnother, RemoteStop::Acknowledged),
+        (OnCancel::RefusesAndSays, RemoteStopState::Refused),
+        (OnCancel::SaysOfAnother, RemoteStopState::Acknowledged),
     ];
     for (on_cancel, word) in cases {
         let provider = provider(on_cancel, Ends::Answered);
-        let agent = Agent::over(remote(&provider).grade(Grade::Hard).stop_within(BRIEFLY)).build();
+        let agent = Agent::remote(remote(&provider).grade(StopSupport::Hard).stop_within(BRIEFLY)).build();
         let handle = at_work(&agent, &provider).await;
         handle.stop(StopRequest::now());
         let outcome = handle.done().await;
@@ -258,7 +263,7 @@ async fn neither_an_error_nor_another_response_is_an_end() {
             "{}",
             outcome.receipt()
         );
-        let Quiet::NotQuiet(last) = handle.quiet().await else { panic!("it goes on") };
+        let QuietReport::NotQuiet(last) = handle.quiet().await else { panic!("it goes on") };
         assert_eq!(last.calls[0].remote.as_ref().unwrap().stop, Some(word));
         assert_eq!(provider.look().await.in_flight, 1);
     }
@@ -268,21 +273,21 @@ async fn neither_an_error_nor_another_response_is_an_end() {
 #[tokio::test]
 async fn only_a_refusal_says_that_nothing_was_begun() {
     let cases = [
-        (Begins::Status(502), Effect::Unknown),
-        (Begins::Status(504), Effect::Unknown),
-        (Begins::Garbage, Effect::Unknown),
-        (Begins::Status(400), Effect::None),
-        (Begins::Status(429), Effect::None),
+        (Begins::Status(502), SideEffect::Unknown),
+        (Begins::Status(504), SideEffect::Unknown),
+        (Begins::Garbage, SideEffect::Unknown),
+        (Begins::Status(400), SideEffect::None),
+        (Begins::Status(429), SideEffect::None),
     ];
     for (begins, effect) in cases {
         let provider = Provider::start(Manners { begins, ..Manners::default() }).unwrap();
-        let handle = Agent::over(remote(&provider)).build().run("write").detach();
+        let handle = Agent::remote(remote(&provider)).build().run("write").detach();
         let outcome = handle.done().await;
         assert_eq!((row(&outcome).status, row(&outcome).effect), (CallStatus::Failed, effect), "{begins:?}");
-        let has_begun = effect == Effect::Unknown;
+        let has_begun = effect == SideEffect::Unknown;
         assert_eq!(row(&outcome).remote.as_ref().unwrap().may_go_on(), has_begun, "{begins:?}");
         assert_eq!(provider.look().await.begun, usize::from(has_begun), "{begins:?}");
-        assert_eq!(matches!(handle.quiet().await, Quiet::NotQuiet(_)), has_begun, "{begins:?}");
+        assert_eq!(matches!(handle.quiet().await, QuietReport::NotQuiet(_)), has_begun, "{begins:?}");
     }
 }
 
@@ -291,7 +296,7 @@ async fn only_a_refusal_says_that_nothing_was_begun() {
 async fn a_busy_provider_is_looked_at_again() {
     let provider = Provider::start(Manners { busy: 2, ..Manners::default() }).unwrap();
     provider.valve().open_for_all();
-    let outcome = Agent::over(remote(&provider)).build().run("write").await;
+    let outcome = Agent::remote(remote(&provider)).build().run("write").await;
     assert_eq!(outcome.answer(), Some("done 1"), "{outcome:?}");
     assert_eq!(provider.look().await.begun, 1);
 }

@@ -15,12 +15,12 @@ use std::{
 
 use safepoint::{
     Agent, Outcome, StopRequest,
-    approval::Approvals,
+    approval::ApprovalMode,
     ids::SessionId,
-    receipt::{CallReport, CallStatus, Effect, Ending, Grade, RemoteStop},
-    remote::Delegate,
-    session::{Chat, Fate, Session, SessionEvent},
-    store::Owner,
+    receipt::{CallReport, CallStatus, Ending, RemoteStopState, SideEffect, StopSupport},
+    remote::RemoteTool,
+    session::{ChatPlanner, ItemOutcome, Session, SessionEvent},
+    store::OwnerProcess,
     tool::{EffectClass, Tool, from_fn},
 };
 use safepoint_remote::{a2a::A2a, acp::Acp};
@@ -103,8 +103,8 @@ impl Place {
 
     fn tree(&self, peer: &str, (root, child): Words) -> Agent {
         let reader =
-            Agent::builder(ScriptedModel::new(child)).approvals(Approvals::Auto).tool(self.pay()).build();
-        let assistant = A2a::at(peer).unwrap().named("assistant").grade(Grade::Hard);
+            Agent::builder(ScriptedModel::new(child)).approvals(ApprovalMode::Auto).tool(self.pay()).build();
+        let assistant = A2a::at(peer).unwrap().named("assistant").grade(StopSupport::Hard);
         let manners = Manners { log: Some(self.log()), ..Manners::default() };
         let coder = Acp::program("coder", std::env::current_exe().unwrap())
             .args(["--exact", "this_program_is_an_agent_when_it_is_asked_to_be", "--nocapture"])
@@ -112,16 +112,19 @@ impl Place {
             .without_env(FOLDER)
             .stop_within(PATIENCE / 5);
         Agent::builder(ScriptedModel::new(root))
-            .approvals(Approvals::Auto)
+            .approvals(ApprovalMode::Auto)
             .child(reader.as_subagent("reader", "Pays."))
-            .tool(Delegate::new(assistant))
-            .tool(Delegate::new(coder))
+            .tool(RemoteTool::new(assistant))
+            .tool(RemoteTool::new(coder))
             .build()
     }
 
     async fn open(&self, agent: Agent) -> Session<String> {
         let store = Arc::new(SqliteStore::open(self.folder.join("store.db")).unwrap());
-        Session::builder(Chat::new(agent)).open(store, SessionId::from("s"), Owner::here()).await.unwrap()
+        Session::builder(ChatPlanner::new(agent))
+            .open(store, SessionId::from("s"), OwnerProcess::here())
+            .await
+            .unwrap()
     }
 
     /// All three children are at work.
@@ -156,18 +159,18 @@ async fn a_tree_of_everything_is_stopped_at_once() {
     let child = child.receipt.as_ref().unwrap();
     assert_eq!(child.ending, Ending::Stopped);
     let pay = row(&child.calls, "pay");
-    assert_eq!((pay.status, pay.effect), (CallStatus::Stopped, Effect::Unknown));
+    assert_eq!((pay.status, pay.effect), (CallStatus::Stopped, SideEffect::Unknown));
 
     let assistant = row(&receipt.calls, "assistant");
     let remote = assistant.remote.as_ref().unwrap();
-    assert_eq!((assistant.status, assistant.effect), (CallStatus::Stopped, Effect::Unknown));
-    assert_eq!((remote.stop, remote.word.as_str()), (Some(RemoteStop::Confirmed), "canceled"));
+    assert_eq!((assistant.status, assistant.effect), (CallStatus::Stopped, SideEffect::Unknown));
+    assert_eq!((remote.stop, remote.word.as_str()), (Some(RemoteStopState::Confirmed), "canceled"));
     assert_eq!(server.at_work(), 0, "and so it is");
 
     let coder = row(&receipt.calls, "coder");
     let remote = coder.remote.as_ref().unwrap();
-    assert_eq!((coder.status, coder.effect), (CallStatus::Stopped, Effect::Unknown));
-    assert_eq!(remote.stop, Some(RemoteStop::Confirmed));
+    assert_eq!((coder.status, coder.effect), (CallStatus::Stopped, SideEffect::Unknown));
+    assert_eq!(remote.stop, Some(RemoteStopState::Confirmed));
     assert!(remote.word.contains("it said nothing to that; its process"), "{remote:?}");
     assert_eq!(acp::work(&place.log()).in_flight, 0, "and so it is");
     assert_eq!(place.paid(), 1);
@@ -208,7 +211,7 @@ async fn a_tree_of_everything_is_killed_and_nothing_is_repeated() {
         panic!("the session ended before its turn did");
     };
     let fate = tokio::time::timeout(PATIENCE, ended).await.unwrap();
-    assert!(matches!(fate, Fate::Completed(_)), "{fate:?}");
+    assert!(matches!(fate, ItemOutcome::Completed(_)), "{fate:?}");
     assert_eq!(place.paid(), 1, "paid once");
     assert_eq!(server.begun(), 1, "asked for by its name");
     assert_eq!(acp::work(&place.log()).begun, 1, "what it did is unknown, and it is not asked again");

@@ -17,20 +17,20 @@ use crate::{
 
 /// What became of a request. Exhaustive: S1.9 names these four.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asked {
+pub enum StopAck {
     /// It was the first.
     First,
     /// It made the demand stronger.
     Strengthened,
     /// All of it had been asked before.
-    NothingAdded,
+    Unchanged,
     /// The end had come first.
     TooLate,
 }
 
 /// One entry of a node's log of requests.
 #[derive(Clone, Debug)]
-pub struct Logged {
+pub struct LoggedRequest {
     /// Its place, from 0.
     pub seq: u64,
     /// When it was made.
@@ -38,7 +38,7 @@ pub struct Logged {
     /// Why.
     pub reason: Reason,
     /// What it added.
-    pub asked: Asked,
+    pub asked: StopAck,
     /// This request alone.
     pub demand: Demand,
     /// All requests up to it.
@@ -55,7 +55,7 @@ const SETTLED: u32 = 2;
 #[derive(Debug)]
 pub(crate) struct Core {
     word: AtomicU32,
-    log: Mutex<Vec<Logged>>,
+    log: Mutex<Vec<LoggedRequest>>,
 }
 
 impl Core {
@@ -81,25 +81,25 @@ impl Core {
     }
 
     /// The clock is read under the lock: the order of the log is the order in time.
-    pub(crate) fn ask(&self, request: StopRequest, clock: impl FnOnce() -> Instant) -> Asked {
+    pub(crate) fn ask(&self, request: StopRequest, clock: impl FnOnce() -> Instant) -> StopAck {
         let mut log = lock(&self.log);
         let word = self.word.load(Ordering::Relaxed);
         if word & SETTLED != 0 {
-            return Asked::TooLate;
+            return StopAck::TooLate;
         }
         let now = clock();
         let demand = request.demand(now);
         let (asked, joined) = match log.last() {
-            None => (Asked::First, demand),
+            None => (StopAck::First, demand),
             Some(last) => {
                 let held = last.joined.due(now);
                 let joined = held.join(demand);
-                (if joined == held { Asked::NothingAdded } else { Asked::Strengthened }, joined)
+                (if joined == held { StopAck::Unchanged } else { StopAck::Strengthened }, joined)
             }
         };
         let seq = log.len() as u64;
         let onset = request.onset();
-        log.push(Logged { seq, at: now, reason: request.into_reason(), asked, demand, joined, onset });
+        log.push(LoggedRequest { seq, at: now, reason: request.into_reason(), asked, demand, joined, onset });
         self.word.store(word | ASKED, Ordering::Release);
         asked
     }
@@ -130,7 +130,7 @@ impl Core {
         fired.or_else(|| log.first().map(|first| first.reason.clone()))
     }
 
-    pub(crate) fn log(&self) -> Vec<Logged> {
+    pub(crate) fn log(&self) -> Vec<LoggedRequest> {
         if self.is_asked() { lock(&self.log).clone() } else { Vec::new() }
     }
 }

@@ -2,13 +2,13 @@
 
 use tokio::time::Instant;
 
-use crate::{core::Logged, demand::Mode, points::SafePoints, request::Onset};
+use crate::{core::LoggedRequest, demand::Mode, points::SafePoints, request::Onset};
 
 /// The request that took effect.
 #[derive(Clone, Debug)]
 pub struct Fired {
     /// The request.
-    pub request: Logged,
+    pub request: LoggedRequest,
     /// How.
     pub by: FiredBy,
 }
@@ -28,7 +28,7 @@ impl Fired {
     /// The first of these, the outermost log first, to take effect: what was `Now` ends the work when it becomes that, so the earliest of those
     /// came first; else, at a boundary, the earliest that names one of its points.
     pub(crate) fn first<'l>(
-        log: impl Iterator<Item = &'l Logged>,
+        log: impl Iterator<Item = &'l LoggedRequest>,
         gate: Option<SafePoints>,
         now: Instant,
     ) -> Option<Self> {
@@ -47,7 +47,7 @@ enum Rank {
     AtABoundary(Instant),
 }
 
-fn rank(logged: &Logged, gate: Option<SafePoints>, now: Instant) -> Option<(Rank, FiredBy)> {
+fn rank(logged: &LoggedRequest, gate: Option<SafePoints>, now: Instant) -> Option<(Rank, FiredBy)> {
     match (logged.demand.mode, logged.demand.deadline) {
         (Mode::Now, _) => {
             let by = match logged.onset {

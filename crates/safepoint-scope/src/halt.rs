@@ -13,7 +13,7 @@ pub enum Halt {
     /// It had to end.
     Stop(Stop),
     /// It failed.
-    Fail(Failure),
+    Failed(Failure),
 }
 
 /// A failure: any error at all, or a message. Like `anyhow::Error` it is not itself an [`Error`](StdError), so that
@@ -153,12 +153,12 @@ impl From<Stop> for Halt {
 
 impl From<Failure> for Halt {
     fn from(failure: Failure) -> Self {
-        Self::Fail(failure)
+        Self::Failed(failure)
     }
 }
 
 impl<E: StdError + Send + Sync + 'static> From<E> for Halt {
     fn from(error: E) -> Self {
-        Self::Fail(Failure::of(error.into()))
+        Self::Failed(Failure::of(error.into()))
     }
 }

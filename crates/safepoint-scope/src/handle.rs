@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 use crate::{
-    core::{Asked, Logged},
+    core::{LoggedRequest, StopAck},
     node::Node,
     reason::Reason,
     request::StopRequest,
@@ -35,14 +35,14 @@ impl StopHandle {
     /// handle.settle();
     /// assert_eq!(handle.stop(StopRequest::now()), Asked::TooLate);
     /// ```
-    pub fn stop(&self, request: StopRequest) -> Asked {
+    pub fn stop(&self, request: StopRequest) -> StopAck {
         if self.node.is_closed_over() {
-            return Asked::TooLate;
+            return StopAck::TooLate;
         }
         let asked = self.node.core.ask(request, Instant::now);
         match asked {
-            Asked::First | Asked::Strengthened => self.node.run.wake.notify_waiters(),
-            Asked::NothingAdded | Asked::TooLate => {}
+            StopAck::First | StopAck::Strengthened => self.node.run.wake.notify_waiters(),
+            StopAck::Unchanged | StopAck::TooLate => {}
         }
         asked
     }
@@ -55,7 +55,7 @@ impl StopHandle {
 
     /// Every request that reaches the scope, oldest first.
     #[must_use]
-    pub fn requests(&self) -> Vec<Logged> {
+    pub fn requests(&self) -> Vec<LoggedRequest> {
         self.node.requests()
     }
 

@@ -17,7 +17,7 @@ mod sync;
 mod task;
 mod tracker;
 
-pub use core::{Asked, Logged};
+pub use core::{LoggedRequest, StopAck};
 pub use demand::{Demand, Mode, Reach};
 pub use fired::{Fired, FiredBy};
 pub use halt::{Failure, Halt};
@@ -28,5 +28,5 @@ pub use reason::{Actor, Code, Reason};
 pub use request::{DEFAULT_CLEANUP_CAP, Grace, InvalidRequest, Onset, StopRequest, secs};
 pub use scope::{Link, Scope};
 pub use stop::Stop;
-pub use task::{Dropper, Task, TaskEnd};
-pub use tracker::{Hold, Label};
+pub use task::{DropHandle, Task, TaskEnd};
+pub use tracker::{Label, QuietGuard};

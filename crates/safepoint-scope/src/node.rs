@@ -10,7 +10,7 @@ use std::sync::Arc;
 use tokio::{sync::Notify, time::Instant};
 
 use crate::{
-    core::{Core, Filter, Logged},
+    core::{Core, Filter, LoggedRequest},
     demand::{Demand, Mode},
     fired::Fired,
     points::SafePoints,
@@ -154,7 +154,7 @@ impl Node {
             return None;
         }
         let now = Instant::now();
-        let logs: Vec<Vec<Logged>> = self.reaching(now).map(|(node, _)| node.core.log()).collect();
+        let logs: Vec<Vec<LoggedRequest>> = self.reaching(now).map(|(node, _)| node.core.log()).collect();
         // An enclosing stop outranks an inner one.
         Fired::first(logs.iter().rev().flatten(), gate, now)
     }
@@ -170,11 +170,11 @@ impl Node {
     }
 
     /// The requests that reach this node, oldest first.
-    pub(crate) fn requests(self: &Arc<Self>) -> Vec<Logged> {
+    pub(crate) fn requests(self: &Arc<Self>) -> Vec<LoggedRequest> {
         if self.is_silent() {
             return Vec::new();
         }
-        let mut all: Vec<Logged> =
+        let mut all: Vec<LoggedRequest> =
             self.reaching(Instant::now()).flat_map(|(node, _)| node.core.log()).collect();
         all.sort_by_key(|logged| (logged.at, logged.seq));
         all

@@ -161,19 +161,19 @@ impl Reason {
     /// A person's reason, in their words.
     #[must_use]
     pub fn user(text: impl Into<Cow<'static, str>>) -> Self {
-        Self::new(Code::USER).by(Actor::Person).saying(text)
+        Self::new(Code::USER).with_actor(Actor::Person).with_text(text)
     }
 
     /// Sets who asked.
     #[must_use]
-    pub fn by(mut self, actor: Actor) -> Self {
+    pub fn with_actor(mut self, actor: Actor) -> Self {
         Arc::make_mut(&mut self.0).actor = actor;
         self
     }
 
     /// Sets the words.
     #[must_use]
-    pub fn saying(mut self, text: impl Into<Cow<'static, str>>) -> Self {
+    pub fn with_text(mut self, text: impl Into<Cow<'static, str>>) -> Self {
         Arc::make_mut(&mut self.0).text = text.into();
         self
     }

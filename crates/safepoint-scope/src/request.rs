@@ -150,13 +150,13 @@ impl StopRequest {
     }
 
     /// Sets whether nested runs honour safe points too, and background ones are included.
-    pub fn reach(mut self, reach: Reach) -> Self {
+    pub fn with_reach(mut self, reach: Reach) -> Self {
         self.reach = reach;
         self
     }
 
     /// Sets the bound over all clean-up times together; zero allows none at all.
-    pub fn cleanup_cap(mut self, cap: Duration) -> Self {
+    pub fn with_cleanup_cap(mut self, cap: Duration) -> Self {
         self.cleanup_cap = cap;
         self
     }
@@ -168,7 +168,7 @@ impl StopRequest {
     }
 
     /// Says why.
-    pub fn because(mut self, reason: Reason) -> Self {
+    pub fn with_reason(mut self, reason: Reason) -> Self {
         self.reason = Some(reason);
         self
     }
@@ -187,13 +187,13 @@ impl StopRequest {
 
     /// The reach.
     #[must_use]
-    pub fn reach_of(&self) -> Reach {
+    pub fn reach(&self) -> Reach {
         self.reach
     }
 
     /// The clean-up cap.
     #[must_use]
-    pub fn cap(&self) -> Duration {
+    pub fn cleanup_cap(&self) -> Duration {
         self.cleanup_cap
     }
 

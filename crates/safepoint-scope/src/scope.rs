@@ -9,7 +9,7 @@ use std::{
 
 use crate::{
     alarm::Alarm,
-    core::{Filter, Logged},
+    core::{Filter, LoggedRequest},
     demand::Demand,
     fired::Fired,
     handle::StopHandle,
@@ -19,7 +19,7 @@ use crate::{
     reason::Reason,
     stop::Stop,
     task::Task,
-    tracker::{Hold, Label},
+    tracker::{Label, QuietGuard},
 };
 
 /// One piece of structured work, passed *down* to whoever does it.
@@ -127,7 +127,7 @@ impl Scope {
 
     /// Every request that reaches the scope, oldest first.
     #[must_use]
-    pub fn requests(&self) -> Vec<Logged> {
+    pub fn requests(&self) -> Vec<LoggedRequest> {
         self.node.requests()
     }
 
@@ -212,8 +212,8 @@ impl Scope {
     }
 
     /// Keeps the run from being quiet while the guard lives.
-    pub fn hold(&self, label: impl Into<Label>) -> Hold {
-        Hold::new(&self.node.run, label.into())
+    pub fn hold(&self, label: impl Into<Label>) -> QuietGuard {
+        QuietGuard::new(&self.node.run, label.into())
     }
 
     /// What of the run is alive, by name.

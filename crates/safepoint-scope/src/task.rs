@@ -15,13 +15,13 @@ use std::{
 
 use tokio::task::JoinHandle;
 
-use crate::tracker::{Hold, Label};
+use crate::tracker::{Label, QuietGuard};
 
 /// A task of a run. Awaiting it gives its output; dropping it lets it go on, still counted.
 #[must_use = "await it, or drop it to let it go on"]
 pub struct Task<T> {
     handle: JoinHandle<Result<T, TaskEnd>>,
-    dropper: Dropper,
+    dropper: DropHandle,
     label: Label,
 }
 
@@ -30,13 +30,13 @@ pub struct Task<T> {
 pub enum TaskEnd {
     /// It panicked, with this message.
     Panicked(String),
-    /// Its future was dropped: by [`Dropper::drop_now`], or because the tokio runtime shut down.
+    /// Its future was dropped: by [`DropHandle::drop_now`], or because the tokio runtime shut down.
     Dropped,
 }
 
 /// Drops a task's future at its next poll, and asks for that poll at once.
 #[derive(Clone, Debug, Default)]
-pub struct Dropper(Arc<Drops>);
+pub struct DropHandle(Arc<Drops>);
 
 #[derive(Debug, Default)]
 struct Drops {
@@ -44,7 +44,7 @@ struct Drops {
     waker: Mutex<Option<Waker>>,
 }
 
-impl Dropper {
+impl DropHandle {
     /// Has the future dropped. A future that never yields is dropped when it first does.
     pub fn drop_now(&self) {
         // Release: whoever reads the flag sees all that came before. The waker is taken after the flag is set, and
@@ -67,14 +67,18 @@ impl Dropper {
 }
 
 impl<T: Send + 'static> Task<T> {
-    pub(crate) fn spawn(hold: Hold, label: Label, work: impl Future<Output = T> + Send + 'static) -> Self {
-        let dropper = Dropper::default();
+    pub(crate) fn spawn(
+        hold: QuietGuard,
+        label: Label,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> Self {
+        let dropper = DropHandle::default();
         let tracked = Tracked { work: Some(Box::pin(work)), dropper: dropper.clone(), _hold: hold };
         Self { handle: tokio::spawn(tracked), dropper, label }
     }
 
     pub(crate) fn spawn_blocking(
-        hold: Hold,
+        hold: QuietGuard,
         label: Label,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Self {
@@ -83,18 +87,18 @@ impl<T: Send + 'static> Task<T> {
             drop(hold);
             result.map_err(|panic| TaskEnd::Panicked(message(&*panic)))
         });
-        Self { handle, dropper: Dropper::default(), label }
+        Self { handle, dropper: DropHandle::default(), label }
     }
 }
 
 impl<T> Task<T> {
     /// What can drop the task's future.
     #[must_use]
-    pub fn dropper(&self) -> Dropper {
+    pub fn dropper(&self) -> DropHandle {
         self.dropper.clone()
     }
 
-    /// Has its future dropped, as [`Dropper::drop_now`] does. Work that blocks its thread goes on.
+    /// Has its future dropped, as [`DropHandle::drop_now`] does. Work that blocks its thread goes on.
     pub fn drop_now(&self) {
         self.dropper.drop_now();
     }
@@ -135,8 +139,8 @@ impl<T> fmt::Debug for Task<T> {
 /// The future inside the task. The hold is released after the work's own drop, also when that drop panics.
 struct Tracked<F> {
     work: Option<Pin<Box<F>>>,
-    dropper: Dropper,
-    _hold: Hold,
+    dropper: DropHandle,
+    _hold: QuietGuard,
 }
 
 impl<F: Future> Future for Tracked<F> {

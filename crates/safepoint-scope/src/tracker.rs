@@ -76,18 +76,18 @@ impl Tracker {
 /// Keeps a run from being quiet while it lives.
 #[must_use = "the run may be called quiet as soon as this is dropped"]
 #[derive(Debug)]
-pub struct Hold {
+pub struct QuietGuard {
     run: Arc<RunPart>,
     slot: usize,
 }
 
-impl Hold {
+impl QuietGuard {
     pub(crate) fn new(run: &Arc<RunPart>, label: Label) -> Self {
         Self { run: Arc::clone(run), slot: run.tracker.enter(label) }
     }
 }
 
-impl Drop for Hold {
+impl Drop for QuietGuard {
     fn drop(&mut self) {
         self.run.tracker.leave(self.slot);
     }

@@ -44,7 +44,7 @@ impl Kind {
             Self::At(points) => StopRequest::at(points),
             Self::Within(points, secs) => StopRequest::at_within(points, Grace::from_secs(secs)),
         };
-        request.because(Reason::new(Code::USER).saying(number.to_string()))
+        request.with_reason(Reason::new(Code::USER).with_text(number.to_string()))
     }
 }
 

@@ -10,7 +10,7 @@ use std::{
 };
 
 use safepoint_scope::{
-    Asked, Code, Effect, Link, Reach, Reason, SafePoints, Scope, StopRequest, TaskEnd, secs,
+    Code, Effect, Link, Reach, Reason, SafePoints, Scope, StopAck, StopRequest, TaskEnd, secs,
 };
 use tokio::{
     sync::Barrier,
@@ -43,14 +43,14 @@ async fn soon<F: Future>(what: F) -> F::Output {
 #[tokio::test]
 async fn two_runs_share_nothing() {
     let (_before, stop_before) = Scope::root();
-    assert_eq!(stop_before.stop(StopRequest::now()), Asked::First);
+    assert_eq!(stop_before.stop(StopRequest::now()), StopAck::First);
     let (other, handle) = Scope::root();
     assert!(!other.is_stopping() && other.demand().is_none() && handle.stop_requested().is_none());
     stop_before.settle();
-    assert_eq!(stop_before.stop(StopRequest::now()), Asked::TooLate);
+    assert_eq!(stop_before.stop(StopRequest::now()), StopAck::TooLate);
     assert!(other.pass::<Step>(SafePoints::ANY, &()).is_ok() && !handle.is_settled());
     assert_eq!(soon(other.run(async { 7 })).await.ok(), Some(7));
-    assert_eq!(handle.stop(StopRequest::now()), Asked::First);
+    assert_eq!(handle.stop(StopRequest::now()), StopAck::First);
 }
 
 /// S2.1: what is asked before the work starts holds: `Now` starts nothing, a safe point is armed.
@@ -70,9 +70,9 @@ async fn a_stop_before_the_start_holds() {
 #[tokio::test]
 async fn a_late_request_leaves_no_trace() {
     let (scope, handle) = Scope::root();
-    handle.stop(StopRequest::at(SafePoints::AFTER_MODEL).because(Reason::user("enough")));
+    handle.stop(StopRequest::at(SafePoints::AFTER_MODEL).with_reason(Reason::user("enough")));
     handle.settle();
-    assert_eq!(handle.stop(StopRequest::now().because(Reason::new(Code::SHUTDOWN))), Asked::TooLate);
+    assert_eq!(handle.stop(StopRequest::now().with_reason(Reason::new(Code::SHUTDOWN))), StopAck::TooLate);
     assert_eq!(handle.stop_requested().expect("asked in time").text(), "enough");
     assert_eq!(handle.requests().len(), 1);
     assert!(!scope.is_stopping());
@@ -117,8 +117,8 @@ async fn a_request_and_the_end_agree_who_won() {
         start.wait().await;
         let asked = handle.stop(StopRequest::now());
         assert_eq!(soon(end).await, Ok(true));
-        assert_eq!(asked == Asked::First, scope.is_stopping());
-        assert_eq!(asked == Asked::TooLate, handle.requests().is_empty());
+        assert_eq!(asked == StopAck::First, scope.is_stopping());
+        assert_eq!(asked == StopAck::TooLate, handle.requests().is_empty());
     }
 }
 
@@ -163,10 +163,10 @@ async fn only_what_changes_the_demand_wakes_its_followers() {
     let seen = scope.demand();
     let follows = scope.spawn("follows", scope.changed(seen));
     tokio::task::yield_now().await;
-    assert_eq!(handle.stop(StopRequest::at(SafePoints::AFTER_MODEL)), Asked::NothingAdded);
+    assert_eq!(handle.stop(StopRequest::at(SafePoints::AFTER_MODEL)), StopAck::Unchanged);
     tokio::task::yield_now().await;
     assert!(!follows.is_finished());
-    handle.stop(StopRequest::at(SafePoints::AFTER_MODEL).reach(Reach::Tree));
+    handle.stop(StopRequest::at(SafePoints::AFTER_MODEL).with_reach(Reach::Tree));
     assert_eq!(at_last(follows).await.unwrap().reach, Reach::Tree);
 }
 
@@ -176,7 +176,7 @@ async fn a_longer_grace_puts_nothing_off() {
     let (scope, handle) = Scope::root();
     let asked = Instant::now();
     handle.stop(StopRequest::graceful(secs(2)));
-    assert_eq!(handle.stop(StopRequest::graceful(secs(60))), Asked::NothingAdded);
+    assert_eq!(handle.stop(StopRequest::graceful(secs(60))), StopAck::Unchanged);
     let _stop = at_last(scope.stopped()).await;
     assert_eq!(asked.elapsed(), Duration::from_secs(2));
 }
@@ -190,7 +190,7 @@ async fn a_shorter_grace_brings_the_end_nearer() {
     let waits = scope.clone();
     let task = scope.spawn("waits", async move { waits.stopped().await.reason().code().clone() });
     tokio::task::yield_now().await;
-    assert_eq!(handle.stop(StopRequest::graceful(secs(2))), Asked::Strengthened);
+    assert_eq!(handle.stop(StopRequest::graceful(secs(2))), StopAck::Strengthened);
     assert_eq!(at_last(task).await, Ok(Code::USER));
     assert_eq!(asked.elapsed(), Duration::from_secs(2));
 }

@@ -10,8 +10,8 @@ use std::{
 };
 
 use safepoint_scope::{
-    Actor, Asked, Code, Demand, Effect, Failure, Grace, Halt, InvalidRequest, Link, Mode, Reach, Reason,
-    SafePoints, Scope, StopRequest, TaskEnd, secs,
+    Actor, Code, Demand, Effect, Failure, Grace, Halt, InvalidRequest, Link, Mode, Reach, Reason, SafePoints,
+    Scope, StopAck, StopRequest, TaskEnd, secs,
 };
 use tokio::time::{Instant, sleep, timeout};
 
@@ -62,8 +62,8 @@ async fn mode_and_reach_are_independent() {
         for request in [StopRequest::now(), StopRequest::at(SafePoints::ANY), StopRequest::graceful(secs(1))]
         {
             let (mode, grace) = (request.mode(), request.grace());
-            let request = request.reach(reach);
-            assert_eq!((request.mode(), request.grace(), request.reach_of()), (mode, grace, reach));
+            let request = request.with_reach(reach);
+            assert_eq!((request.mode(), request.grace(), request.reach()), (mode, grace, reach));
         }
     }
 }
@@ -110,13 +110,13 @@ async fn a_grace_counts_from_the_asking() {
 #[tokio::test]
 async fn an_ask_says_what_it_added() {
     let (scope, handle) = Scope::root();
-    assert_eq!(handle.stop(StopRequest::at(SafePoints::AFTER_MODEL)), Asked::First);
-    assert_eq!(handle.stop(StopRequest::at(SafePoints::AFTER_ALL_CALLS)), Asked::Strengthened);
-    assert_eq!(handle.stop(StopRequest::at(SafePoints::AFTER_MODEL)), Asked::NothingAdded);
-    assert_eq!(handle.stop(StopRequest::now().reach(Reach::Tree)), Asked::Strengthened);
-    assert_eq!(handle.stop(StopRequest::now()), Asked::NothingAdded);
+    assert_eq!(handle.stop(StopRequest::at(SafePoints::AFTER_MODEL)), StopAck::First);
+    assert_eq!(handle.stop(StopRequest::at(SafePoints::AFTER_ALL_CALLS)), StopAck::Strengthened);
+    assert_eq!(handle.stop(StopRequest::at(SafePoints::AFTER_MODEL)), StopAck::Unchanged);
+    assert_eq!(handle.stop(StopRequest::now().with_reach(Reach::Tree)), StopAck::Strengthened);
+    assert_eq!(handle.stop(StopRequest::now()), StopAck::Unchanged);
     assert!(handle.settle() && !handle.settle());
-    assert_eq!(handle.stop(StopRequest::now()), Asked::TooLate);
+    assert_eq!(handle.stop(StopRequest::now()), StopAck::TooLate);
     let log = handle.requests();
     assert_eq!(log.iter().map(|logged| logged.seq).collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
     assert_eq!(scope.requests().len(), log.len());
@@ -126,7 +126,7 @@ async fn an_ask_says_what_it_added() {
 #[test]
 fn a_reason_keeps_its_root() {
     let first = Reason::user("ctrl-c");
-    let second = Reason::new(Code::PARENT).by(Actor::Parent).caused_by(&first);
+    let second = Reason::new(Code::PARENT).with_actor(Actor::Parent).caused_by(&first);
     let third = Reason::new(Code::from("leaf".to_owned())).caused_by(&second);
     assert_eq!((third.root().text(), third.root().actor()), ("ctrl-c", &Actor::Person));
     assert_eq!(first.root(), &first);
@@ -168,8 +168,8 @@ async fn a_sibling_s_end_loses_no_wake() {
 /// S1.2: what reaches a nested run, by link, mode and reach.
 #[tokio::test(start_paused = true)]
 async fn links_let_through_what_they_say() {
-    let safe = |reach| StopRequest::at(SafePoints::ANY).reach(reach);
-    let now = |reach| StopRequest::now().reach(reach);
+    let safe = |reach| StopRequest::at(SafePoints::ANY).with_reach(reach);
+    let now = |reach| StopRequest::now().with_reach(reach);
     for (link, request, reaches) in [
         (Link::Attached, now(Reach::Root), true),
         (Link::Attached, now(Reach::Tree), true),
@@ -202,7 +202,7 @@ async fn what_comes_from_outside_is_told_apart() {
         (child.demand_from(&run), child.demand_from(&call).map(|asked| asked.mode)),
         (None, Some(Mode::Now))
     );
-    stop_run.stop(StopRequest::at(SafePoints::AFTER_MODEL).reach(Reach::Tree));
+    stop_run.stop(StopRequest::at(SafePoints::AFTER_MODEL).with_reach(Reach::Tree));
     let outer = child.demand_from(&run).expect("it reaches the tree now");
     assert_eq!(outer.mode, Mode::At(SafePoints::AFTER_MODEL));
     assert_eq!(child.demand_from(&Scope::root().0), None);
@@ -304,7 +304,7 @@ async fn halts_keep_stops_and_failures_apart() {
     }
     let (scope, handle) = Scope::root();
     handle.stop(StopRequest::now());
-    assert!(matches!(soon(work(&scope, true)).await, Err(Halt::Fail(_))));
+    assert!(matches!(soon(work(&scope, true)).await, Err(Halt::Failed(_))));
     assert!(matches!(soon(work(&scope, false)).await, Err(Halt::Stop(_))));
 }
 
@@ -317,10 +317,10 @@ fn a_part_of_an_ended_run_is_told_that_it_is_late() {
     let (_nested, of_nested) = run.child_run(Link::Background);
     of_run.settle();
     for handle in [of_call, of_part] {
-        assert_eq!(handle.stop(StopRequest::now()), Asked::TooLate);
+        assert_eq!(handle.stop(StopRequest::now()), StopAck::TooLate);
         assert!(handle.stop_requested().is_none());
     }
-    assert_eq!(of_nested.stop(StopRequest::now()), Asked::First);
+    assert_eq!(of_nested.stop(StopRequest::now()), StopAck::First);
 }
 
 /// S3.8, S4.6: a failure says what it left, what caused it, and what to do about it.

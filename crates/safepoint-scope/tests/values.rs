@@ -44,7 +44,8 @@ fn an_actor_goes_to_text_and_back() {
 fn a_reason_tells_all_that_it_holds() {
     let at = SystemTime::UNIX_EPOCH + Duration::from_secs(7);
     let first = Reason::user("ctrl-c").asked_at(at);
-    let next = Reason::new(Code::from("odd".to_owned())).by(Actor::Engine).saying("so").caused_by(&first);
+    let next =
+        Reason::new(Code::from("odd".to_owned())).with_actor(Actor::Engine).with_text("so").caused_by(&first);
     assert_eq!((first.code().as_str(), first.text(), first.at()), ("user", "ctrl-c", at));
     assert_eq!((first.actor(), first.cause()), (&Actor::Person, None));
     assert_eq!((next.cause(), next.root()), (Some(&first), &first));
@@ -101,19 +102,19 @@ fn safe_points_go_to_text_and_back() {
 #[test]
 fn a_request_tells_what_it_asks() {
     let now = StopRequest::now();
-    assert_eq!((now.mode(), now.grace(), now.reach_of()), (Mode::Now, None, Reach::Root));
-    assert_eq!((now.cap(), now.reason()), (DEFAULT_CLEANUP_CAP, None));
+    assert_eq!((now.mode(), now.grace(), now.reach()), (Mode::Now, None, Reach::Root));
+    assert_eq!((now.cleanup_cap(), now.reason()), (DEFAULT_CLEANUP_CAP, None));
     let within = StopRequest::at_within(SafePoints::AFTER_MODEL, Grace::from_millis(5));
     let grace = within.grace().map(Grace::as_duration);
     assert_eq!((within.mode(), grace), (Mode::At(SafePoints::AFTER_MODEL), Some(Duration::from_millis(5))));
     for graceful in [StopRequest::graceful(secs(3)), StopRequest::graceful_unbounded()] {
-        assert_eq!((graceful.mode(), graceful.reach_of()), (Mode::At(SafePoints::ANY), Reach::Tree));
+        assert_eq!((graceful.mode(), graceful.reach()), (Mode::At(SafePoints::ANY), Reach::Tree));
     }
     assert_eq!(StopRequest::graceful(secs(3)).grace(), Grace::try_from(Duration::from_secs(3)).ok());
     assert_eq!(StopRequest::graceful_unbounded().grace(), None);
-    let capped = now.cleanup_cap(Duration::ZERO).because(Reason::user("enough"));
-    assert_eq!((capped.cap(), capped.reason().map(Reason::text)), (Duration::ZERO, Some("enough")));
-    assert_eq!(StopRequest::at(SafePoints::ANY).reach(Reach::Tree).reach_of(), Reach::Tree);
+    let capped = now.with_cleanup_cap(Duration::ZERO).with_reason(Reason::user("enough"));
+    assert_eq!((capped.cleanup_cap(), capped.reason().map(Reason::text)), (Duration::ZERO, Some("enough")));
+    assert_eq!(StopRequest::at(SafePoints::ANY).with_reach(Reach::Tree).reach(), Reach::Tree);
 }
 
 /// S1.6: a grace of nothing is not built, in any unit.
@@ -149,7 +150,7 @@ impl Error for Outer {
 fn a_failure_says_its_sources_and_its_kind() {
     let inner = "".parse::<SafePoints>().unwrap_err();
     let whole = format!("outer: {inner}");
-    let Halt::Fail(failure) = Halt::from(Outer(inner)) else { panic!("an error is a failure") };
+    let Halt::Failed(failure) = Halt::from(Outer(inner)) else { panic!("an error is a failure") };
     assert_eq!((failure.to_string(), format!("{failure:?}")), (whole.clone(), format!("Failure({whole})")));
     assert!(failure.as_error().source().is_some());
     assert!(!failure.is_unreachable() && !failure.had_no_effect() && !failure.is_by_time_limit());
@@ -158,7 +159,7 @@ fn a_failure_says_its_sources_and_its_kind() {
     assert!(denied.is_denied() && !denied.is_unreachable());
     let away = failure.unreachable();
     assert!(away.is_unreachable() && away.had_no_effect() && !away.is_by_time_limit());
-    assert!(matches!(Halt::from(away), Halt::Fail(failure) if failure.is_unreachable()));
+    assert!(matches!(Halt::from(away), Halt::Failed(failure) if failure.is_unreachable()));
 }
 
 /// S2.14: who looks at a stop or at a permit in a debugger is told which it is.
@@ -167,7 +168,7 @@ fn stops_and_permits_are_told_apart() {
     let (scope, handle) = Scope::root();
     let permit = scope.pass::<Step>(SafePoints::ANY, &()).expect("nothing is asked");
     assert!(format!("{permit:?}").starts_with("Permit<") && format!("{permit:?}").contains("Step"));
-    handle.stop(StopRequest::now().because(Reason::user("enough")));
+    handle.stop(StopRequest::now().with_reason(Reason::user("enough")));
     assert!(permit.scope().is_stopping() && permit.into_scope().is_stopping());
     let stop = scope.stopping().expect("it is asked");
     assert_eq!(format!("{stop:?}"), r#"Stop(Reason(user by person: "enough"))"#);

@@ -13,9 +13,9 @@ use rusqlite::Connection;
 use safepoint::{
     ids::{ApprovalId, SessionId},
     store::{
-        Answer, Appended, ApprovalRow, Class, Decided, Decision, Error, Held, Item, Lease, NewSession,
-        Notice, Older, Outside, Owner, Page, Push, Pushed, SessionRow, Since, Stamp, StopIntent, StopRow,
-        Store, Verdict, Withdrawn, Write,
+        Appended, ApprovalRow, ChainCheck, ChangeMark, Changes, DecisionResult, Durability, Environment,
+        Error, InboxRow, Lease, LeaseHolder, NewDecision, NewItem, NewSession, OwnerProcess, Page,
+        PageCursor, Pushed, SessionRow, Since, StopIntent, StopRow, Store, StoreFuture, Withdrawn, Write,
     },
 };
 
@@ -44,7 +44,7 @@ use writer::{Stake, Writer};
 /// A store in one file.
 #[derive(Debug)]
 pub struct SqliteStore {
-    outside: Outside,
+    outside: Environment,
     writer: Writer,
     /// For questions that are answered at once.
     short: Reader,
@@ -90,7 +90,7 @@ impl SqliteStore {
     /// # Cancel safety
     /// Nothing is changed.
     #[must_use]
-    pub fn check_file(&self) -> Answer<'static, Option<String>> {
+    pub fn check_file(&self) -> StoreFuture<'static, Option<String>> {
         self.long.ask(|connection| {
             let found = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0));
             Ok(match found {
@@ -114,18 +114,18 @@ impl SqliteStore {
     /// What anybody may ask.
     fn write<T: Send + 'static>(
         &self,
-        class: Class,
+        class: Durability,
         work: impl FnMut(&Connection, Timestamp) -> Result<T, Fail> + Send + 'static,
-    ) -> Answer<'static, T> {
+    ) -> StoreFuture<'static, T> {
         self.write_as(Stake::None, class, work)
     }
 
     fn write_as<T: Send + 'static>(
         &self,
         stake: Stake,
-        class: Class,
+        class: Durability,
         mut work: impl FnMut(&Connection, Timestamp) -> Result<T, Fail> + Send + 'static,
-    ) -> Answer<'static, T> {
+    ) -> StoreFuture<'static, T> {
         let clock = self.outside.clone();
         self.writer.ask((class, stake), move |connection| work(connection, clock.now()))
     }
@@ -150,101 +150,103 @@ impl Asked {
 }
 
 impl Store for SqliteStore {
-    fn create(&self, session: NewSession) -> Answer<'_, SessionRow> {
-        self.write(Class::Recorded, move |connection, now| sessions::create(connection, &session, now))
+    fn create(&self, session: NewSession) -> StoreFuture<'_, SessionRow> {
+        self.write(Durability::Recorded, move |connection, now| sessions::create(connection, &session, now))
     }
 
-    fn open(&self, session: &SessionId) -> Answer<'_, SessionRow> {
+    fn open(&self, session: &SessionId) -> StoreFuture<'_, SessionRow> {
         let id = session.clone();
         self.short.ask(move |connection| sessions::open(connection, &id))
     }
 
-    fn list(&self, most: usize, older: Option<Older>) -> Answer<'_, Vec<SessionRow>> {
+    fn list(&self, most: usize, older: Option<PageCursor>) -> StoreFuture<'_, Vec<SessionRow>> {
         self.short.ask(move |connection| sessions::list(connection, most, older.as_ref()))
     }
 
-    fn remove(&self, session: &SessionId) -> Answer<'_, ()> {
+    fn remove(&self, session: &SessionId) -> StoreFuture<'_, ()> {
         let (id, outside) = (session.clone(), self.outside.clone());
-        self.write(Class::Durable, move |connection, _| {
+        self.write(Durability::Durable, move |connection, _| {
             leases::must_be_free(connection, &id, &outside)?;
             sessions::remove(connection, &id)
         })
     }
 
-    fn acquire(&self, session: &SessionId, owner: Owner, ttl: Duration) -> Answer<'_, Lease> {
+    fn acquire(&self, session: &SessionId, owner: OwnerProcess, ttl: Duration) -> StoreFuture<'_, Lease> {
         let (id, outside, asked) = (session.clone(), self.outside.clone(), Asked::now());
-        self.write_as(Stake::Takes, Class::Recorded, move |connection, _| {
+        self.write_as(Stake::Takes, Durability::Recorded, move |connection, _| {
             let began = asked.waited();
-            let held = Held::by(owner.clone(), ttl, &outside);
+            let held = LeaseHolder::by(owner.clone(), ttl, &outside);
             let epoch = leases::acquire(connection, &id, &held, &outside)?;
             Ok(Lease::new(id.clone(), epoch, ttl, began))
         })
     }
 
-    fn renew(&self, lease: &Lease) -> Answer<'_, Lease> {
+    fn renew(&self, lease: &Lease) -> StoreFuture<'_, Lease> {
         let (lease, outside, asked) = (lease.clone(), self.outside.clone(), Asked::now());
-        self.write_as(Stake::Holds, Class::Recorded, move |connection, _| {
+        self.write_as(Stake::Holds, Durability::Recorded, move |connection, _| {
             let began = asked.waited();
             leases::renew(connection, &lease, &outside)?;
             Ok(Lease::new(lease.session().clone(), lease.epoch(), lease.ttl(), began))
         })
     }
 
-    fn release(&self, lease: &Lease) -> Answer<'_, ()> {
+    fn release(&self, lease: &Lease) -> StoreFuture<'_, ()> {
         let lease = lease.clone();
-        self.write_as(Stake::GivesBack, Class::Recorded, move |connection, _| {
+        self.write_as(Stake::GivesBack, Durability::Recorded, move |connection, _| {
             leases::release(connection, &lease)
         })
     }
 
-    fn append(&self, lease: &Lease, writes: Vec<Write>, class: Class) -> Answer<'_, Appended> {
+    fn append(&self, lease: &Lease, writes: Vec<Write>, class: Durability) -> StoreFuture<'_, Appended> {
         let lease = lease.clone();
         self.write_as(Stake::Holds, class, move |connection, now| {
             journal::append(connection, &lease, &writes, now)
         })
     }
 
-    fn read(&self, session: &SessionId, from: u64, most: usize) -> Answer<'_, Page> {
+    fn read(&self, session: &SessionId, from: u64, most: usize) -> StoreFuture<'_, Page> {
         let id = session.clone();
         self.long.ask(move |connection| records::read(connection, &id, from, most))
     }
 
-    fn check(&self, session: &SessionId) -> Answer<'_, Verdict> {
+    fn check(&self, session: &SessionId) -> StoreFuture<'_, ChainCheck> {
         let id = session.clone();
         self.long.ask(move |connection| records::check(connection, &id))
     }
 
-    fn push(&self, session: &SessionId, push: Push) -> Answer<'_, Pushed> {
+    fn push(&self, session: &SessionId, push: NewItem) -> StoreFuture<'_, Pushed> {
         let id = session.clone();
-        self.write(Class::Durable, move |connection, now| inbox::push(connection, &id, &push, now))
+        self.write(Durability::Durable, move |connection, now| inbox::push(connection, &id, &push, now))
     }
 
-    fn inbox(&self, session: &SessionId) -> Answer<'_, Vec<Item>> {
+    fn inbox(&self, session: &SessionId) -> StoreFuture<'_, Vec<InboxRow>> {
         let id = session.clone();
         self.short.ask(move |connection| inbox::list(connection, &id))
     }
 
-    fn withdraw(&self, session: &SessionId, item: u64) -> Answer<'_, Withdrawn> {
+    fn withdraw(&self, session: &SessionId, item: u64) -> StoreFuture<'_, Withdrawn> {
         let id = session.clone();
-        self.write(Class::Durable, move |connection, now| inbox::withdraw(connection, &id, item, now))
+        self.write(Durability::Durable, move |connection, now| inbox::withdraw(connection, &id, item, now))
     }
 
-    fn ask_stop(&self, session: &SessionId, stop: StopIntent) -> Answer<'_, u64> {
+    fn ask_stop(&self, session: &SessionId, stop: StopIntent) -> StoreFuture<'_, u64> {
         let id = session.clone();
-        self.write(Class::Durable, move |connection, now| stops::ask(connection, &id, &stop, now))
+        self.write(Durability::Durable, move |connection, now| stops::ask(connection, &id, &stop, now))
     }
 
-    fn stops(&self, session: &SessionId, after: u64) -> Answer<'_, Vec<StopRow>> {
+    fn stops(&self, session: &SessionId, after: u64) -> StoreFuture<'_, Vec<StopRow>> {
         let id = session.clone();
         self.short.ask(move |connection| stops::list(connection, &id, after))
     }
 
-    fn decide(&self, session: &SessionId, decision: Decision) -> Answer<'_, Decided> {
+    fn decide(&self, session: &SessionId, decision: NewDecision) -> StoreFuture<'_, DecisionResult> {
         let id = session.clone();
-        self.write(Class::Durable, move |connection, now| approvals::decide(connection, &id, &decision, now))
+        self.write(Durability::Durable, move |connection, now| {
+            approvals::decide(connection, &id, &decision, now)
+        })
     }
 
-    fn approval(&self, session: &SessionId, id: &ApprovalId) -> Answer<'_, Option<ApprovalRow>> {
+    fn approval(&self, session: &SessionId, id: &ApprovalId) -> StoreFuture<'_, Option<ApprovalRow>> {
         let (session, id) = (session.clone(), id.clone());
         self.short.ask(move |connection| {
             let key = sessions::key(connection, &session)?;
@@ -252,16 +254,16 @@ impl Store for SqliteStore {
         })
     }
 
-    fn approvals(&self, session: &SessionId) -> Answer<'_, Vec<ApprovalRow>> {
+    fn approvals(&self, session: &SessionId) -> StoreFuture<'_, Vec<ApprovalRow>> {
         let id = session.clone();
         self.short.ask(move |connection| approvals::list(connection, &id))
     }
 
-    fn stamp(&self) -> Answer<'_, Stamp> {
+    fn stamp(&self) -> StoreFuture<'_, ChangeMark> {
         self.short.ask(sessions::stamp)
     }
 
-    fn notice(&self, session: &SessionId) -> Answer<'_, Notice> {
+    fn notice(&self, session: &SessionId) -> StoreFuture<'_, Changes> {
         let id = session.clone();
         self.short.ask(move |connection| sessions::notice(connection, &id))
     }

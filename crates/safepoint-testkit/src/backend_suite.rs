@@ -12,7 +12,7 @@
 //!
 //! let fresh = || {
 //!     let peer = Peer::new("coder").waits().answers("done").on_stop(OnStop::Ends);
-//!     Subject { backend: Arc::new(Agent::over(peer.clone()).build()), probe: Arc::new(peer) }
+//!     Subject { backend: Arc::new(Agent::remote(peer.clone()).build()), probe: Arc::new(peer) }
 //! };
 //! let measured = backend_suite::all(&fresh).await.unwrap();
 //! assert_eq!(measured.grade, Grade::Hard);
@@ -24,8 +24,8 @@ use std::{fmt, sync::Arc, time::Duration};
 use futures_util::future::BoxFuture;
 use safepoint::{
     Outcome, RunHandle, StopRequest,
-    backend::{Backend, Task},
-    receipt::{CallStatus, Grade, Receipt, RemoteStop},
+    backend::{Backend, RunInput},
+    receipt::{CallStatus, Receipt, RemoteStopState, StopSupport},
 };
 use tokio::time::{Instant, sleep, timeout};
 
@@ -132,11 +132,11 @@ pub struct Measured {
     /// Its name.
     pub name: String,
     /// The grade, which is the declared one, or the suite would have failed.
-    pub grade: Grade,
+    pub grade: StopSupport,
     /// What the receipt said of the call that did the work, where there was one.
     pub row: Option<CallStatus>,
     /// What a peer confirmed, where there is one.
-    pub confirmed: Option<RemoteStop>,
+    pub confirmed: Option<RemoteStopState>,
     /// Whether the run was quiet afterwards, by its own word.
     pub is_quiet: bool,
 }
@@ -166,12 +166,12 @@ impl fmt::Debug for Subject {
 }
 
 impl Subject {
-    fn declared(&self) -> Grade {
+    fn declared(&self) -> StopSupport {
         self.backend.spec().grade
     }
 
     fn start(&self) -> RunHandle {
-        self.backend.start(Task::new("work"))
+        self.backend.start(RunInput::new("work"))
     }
 
     /// A run whose work goes on.
@@ -199,7 +199,7 @@ impl Subject {
 
     /// The outcome of a run that was stopped: at once, or where stops are not supported when its work is let go.
     async fn settled(&self, handle: &RunHandle) -> Holds<Outcome> {
-        if self.declared() == Grade::None {
+        if self.declared() == StopSupport::None {
             self.probe.finish();
         }
         let done = timeout(SETTLES_WITHIN, handle.done()).await;
@@ -226,7 +226,7 @@ impl Subject {
 }
 
 /// Asks, and holds the asking against the clock of the world.
-fn stop_now(handle: &RunHandle) -> Holds<safepoint::Asked> {
+fn stop_now(handle: &RunHandle) -> Holds<safepoint::StopAck> {
     let began = std::time::Instant::now();
     let asked = handle.stop(StopRequest::now());
     must("asking for a stop blocks", began.elapsed() < LAG)?;

@@ -25,7 +25,7 @@ use safepoint::{
     event::Fact,
     log::Log,
     outcome::Persisted,
-    receipt::{CallStatus, Effect, Ending, Quiet},
+    receipt::{CallStatus, Ending, QuietReport, SideEffect},
 };
 
 use crate::{

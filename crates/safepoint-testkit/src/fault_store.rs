@@ -15,9 +15,9 @@ use std::{
 use safepoint::{
     ids::{ApprovalId, SessionId},
     store::{
-        Answer, Appended, ApprovalRow, Cause, Class, Decided, Decision, Error, Item, Lease, NewSession,
-        Notice, Older, Owner, Page, Push, Pushed, SessionRow, Stamp, StopIntent, StopRow, Store, Verdict,
-        Withdrawn, Write,
+        Appended, ApprovalRow, Cause, ChainCheck, ChangeMark, Changes, DecisionResult, Durability, Error,
+        InboxRow, Lease, NewDecision, NewItem, NewSession, OwnerProcess, Page, PageCursor, Pushed,
+        SessionRow, StopIntent, StopRow, Store, StoreFuture, Withdrawn, Write,
     },
 };
 
@@ -179,8 +179,8 @@ impl FaultStore {
     fn ask<'a, T: Send + 'a>(
         &'a self,
         name: &'static str,
-        ask: impl FnOnce(&'a dyn Store) -> Answer<'a, T> + Send + 'a,
-    ) -> Answer<'a, T> {
+        ask: impl FnOnce(&'a dyn Store) -> StoreFuture<'a, T> + Send + 'a,
+    ) -> StoreFuture<'a, T> {
         let inner = &*self.inner;
         self.names.lock().unwrap_or_else(PoisonError::into_inner).insert(name);
         match self.course(name) {
@@ -220,7 +220,7 @@ impl FaultStore {
 
 /// An answer that comes as it should, and panics as it is dropped.
 struct Dropping<'a, T> {
-    answer: Answer<'a, T>,
+    answer: StoreFuture<'a, T>,
     name: &'static str,
 }
 
@@ -243,99 +243,99 @@ fn lost<T>(answer: Result<T, Error>) {
 }
 
 impl Store for FaultStore {
-    fn create(&self, session: NewSession) -> Answer<'_, SessionRow> {
+    fn create(&self, session: NewSession) -> StoreFuture<'_, SessionRow> {
         self.ask("create", |store| store.create(session))
     }
 
-    fn open(&self, session: &SessionId) -> Answer<'_, SessionRow> {
+    fn open(&self, session: &SessionId) -> StoreFuture<'_, SessionRow> {
         let session = session.clone();
         self.ask("open", move |store| Box::pin(async move { store.open(&session).await }))
     }
 
-    fn list(&self, most: usize, older: Option<Older>) -> Answer<'_, Vec<SessionRow>> {
+    fn list(&self, most: usize, older: Option<PageCursor>) -> StoreFuture<'_, Vec<SessionRow>> {
         self.ask("list", move |store| store.list(most, older))
     }
 
-    fn remove(&self, session: &SessionId) -> Answer<'_, ()> {
+    fn remove(&self, session: &SessionId) -> StoreFuture<'_, ()> {
         let session = session.clone();
         self.ask("remove", move |store| Box::pin(async move { store.remove(&session).await }))
     }
 
-    fn acquire(&self, session: &SessionId, owner: Owner, ttl: Duration) -> Answer<'_, Lease> {
+    fn acquire(&self, session: &SessionId, owner: OwnerProcess, ttl: Duration) -> StoreFuture<'_, Lease> {
         let session = session.clone();
         self.ask("acquire", move |store| Box::pin(async move { store.acquire(&session, owner, ttl).await }))
     }
 
-    fn renew(&self, lease: &Lease) -> Answer<'_, Lease> {
+    fn renew(&self, lease: &Lease) -> StoreFuture<'_, Lease> {
         let lease = lease.clone();
         self.ask("renew", move |store| Box::pin(async move { store.renew(&lease).await }))
     }
 
-    fn release(&self, lease: &Lease) -> Answer<'_, ()> {
+    fn release(&self, lease: &Lease) -> StoreFuture<'_, ()> {
         let lease = lease.clone();
         self.ask("release", move |store| Box::pin(async move { store.release(&lease).await }))
     }
 
-    fn append(&self, lease: &Lease, writes: Vec<Write>, class: Class) -> Answer<'_, Appended> {
+    fn append(&self, lease: &Lease, writes: Vec<Write>, class: Durability) -> StoreFuture<'_, Appended> {
         let lease = lease.clone();
         self.ask("append", move |store| Box::pin(async move { store.append(&lease, writes, class).await }))
     }
 
-    fn read(&self, session: &SessionId, from: u64, most: usize) -> Answer<'_, Page> {
+    fn read(&self, session: &SessionId, from: u64, most: usize) -> StoreFuture<'_, Page> {
         let session = session.clone();
         self.ask("read", move |store| Box::pin(async move { store.read(&session, from, most).await }))
     }
 
-    fn check(&self, session: &SessionId) -> Answer<'_, Verdict> {
+    fn check(&self, session: &SessionId) -> StoreFuture<'_, ChainCheck> {
         let session = session.clone();
         self.ask("check", move |store| Box::pin(async move { store.check(&session).await }))
     }
 
-    fn push(&self, session: &SessionId, push: Push) -> Answer<'_, Pushed> {
+    fn push(&self, session: &SessionId, push: NewItem) -> StoreFuture<'_, Pushed> {
         let session = session.clone();
         self.ask("push", move |store| Box::pin(async move { store.push(&session, push).await }))
     }
 
-    fn inbox(&self, session: &SessionId) -> Answer<'_, Vec<Item>> {
+    fn inbox(&self, session: &SessionId) -> StoreFuture<'_, Vec<InboxRow>> {
         let session = session.clone();
         self.ask("inbox", move |store| Box::pin(async move { store.inbox(&session).await }))
     }
 
-    fn withdraw(&self, session: &SessionId, item: u64) -> Answer<'_, Withdrawn> {
+    fn withdraw(&self, session: &SessionId, item: u64) -> StoreFuture<'_, Withdrawn> {
         let session = session.clone();
         self.ask("withdraw", move |store| Box::pin(async move { store.withdraw(&session, item).await }))
     }
 
-    fn ask_stop(&self, session: &SessionId, stop: StopIntent) -> Answer<'_, u64> {
+    fn ask_stop(&self, session: &SessionId, stop: StopIntent) -> StoreFuture<'_, u64> {
         let session = session.clone();
         self.ask("ask_stop", move |store| Box::pin(async move { store.ask_stop(&session, stop).await }))
     }
 
-    fn stops(&self, session: &SessionId, after: u64) -> Answer<'_, Vec<StopRow>> {
+    fn stops(&self, session: &SessionId, after: u64) -> StoreFuture<'_, Vec<StopRow>> {
         let session = session.clone();
         self.ask("stops", move |store| Box::pin(async move { store.stops(&session, after).await }))
     }
 
-    fn decide(&self, session: &SessionId, decision: Decision) -> Answer<'_, Decided> {
+    fn decide(&self, session: &SessionId, decision: NewDecision) -> StoreFuture<'_, DecisionResult> {
         let session = session.clone();
         self.ask("decide", move |store| Box::pin(async move { store.decide(&session, decision).await }))
     }
 
-    fn approval(&self, session: &SessionId, id: &ApprovalId) -> Answer<'_, Option<ApprovalRow>> {
+    fn approval(&self, session: &SessionId, id: &ApprovalId) -> StoreFuture<'_, Option<ApprovalRow>> {
         let (session, id) = (session.clone(), id.clone());
         self.ask("approval", move |store| Box::pin(async move { store.approval(&session, &id).await }))
     }
 
-    fn approvals(&self, session: &SessionId) -> Answer<'_, Vec<ApprovalRow>> {
+    fn approvals(&self, session: &SessionId) -> StoreFuture<'_, Vec<ApprovalRow>> {
         let session = session.clone();
         self.ask("approvals", move |store| Box::pin(async move { store.approvals(&session).await }))
     }
 
-    fn stamp(&self) -> Answer<'_, Stamp> {
+    fn stamp(&self) -> StoreFuture<'_, ChangeMark> {
         self.ask("stamp", |store| store.stamp())
     }
 
-    fn notice(&self, session: &SessionId) -> Answer<'_, Notice> {
+    fn notice(&self, session: &SessionId) -> StoreFuture<'_, Changes> {
         let session = session.clone();
         self.ask("notice", move |store| Box::pin(async move { store.notice(&session).await }))
     }

@@ -6,7 +6,7 @@
 //! use safepoint_testkit::peer::{OnStop, Peer};
 //!
 //! let peer = Peer::new("coder").says("I am at it.").waits().answers("done").on_stop(OnStop::OnlySays);
-//! let handle = Agent::over(peer.clone()).build().run("mend it").detach();
+//! let handle = Agent::remote(peer.clone()).build().run("mend it").detach();
 //! peer.valve().came(1).await; // it works
 //! handle.stop(StopRequest::now());
 //!
@@ -26,9 +26,9 @@ use std::sync::{
 use futures_util::future::BoxFuture;
 use safepoint::{
     approval::Decision,
-    receipt::Grade,
-    remote::{Brief, Line, Remote, RemoteSpec},
-    tool::Cx,
+    receipt::StopSupport,
+    remote::{Remote, RemoteCall, RemoteSpec, RemoteTask},
+    tool::ToolContext,
 };
 use serde_json::Value;
 use tokio::sync::Notify;
@@ -97,7 +97,7 @@ struct World {
 
 #[derive(Debug, Default)]
 struct Heard {
-    briefs: Vec<Brief>,
+    briefs: Vec<RemoteTask>,
     answers: Vec<(String, Given)>,
 }
 
@@ -163,7 +163,7 @@ impl Peer {
 
     /// Sets what a stop is declared to do to it.
     #[must_use]
-    pub fn declared(self, grade: Grade) -> Self {
+    pub fn declared(self, grade: StopSupport) -> Self {
         self.with(|spec| spec.grade(grade))
     }
 
@@ -211,7 +211,7 @@ impl Peer {
 
     /// What it was told, work by work.
     #[must_use]
-    pub fn briefs(&self) -> Vec<Brief> {
+    pub fn briefs(&self) -> Vec<RemoteTask> {
         self.world.heard().briefs.clone()
     }
 
@@ -258,7 +258,7 @@ impl Remote for Peer {
         &self.spec
     }
 
-    fn open(&self, brief: Brief, _: &Cx) -> Box<dyn Line> {
+    fn open(&self, brief: RemoteTask, _: &ToolContext) -> Box<dyn RemoteCall> {
         Box::new(line::Wire::new(self.clone(), brief))
     }
 }

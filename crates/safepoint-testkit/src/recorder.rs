@@ -120,7 +120,7 @@ impl Recording {
                 return Some(due);
             }
             due += match event.kind {
-                EventKind::Missed { count } => count,
+                EventKind::Lagged { count } => count,
                 _ => 1,
             };
         }

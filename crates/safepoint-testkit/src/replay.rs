@@ -93,8 +93,8 @@ impl Conversation for Recorded {
         }))
     }
 
-    fn part(&mut self) -> Option<BoxFuture<'static, ()>> {
-        self.inner.part()
+    fn release(&mut self) -> Option<BoxFuture<'static, ()>> {
+        self.inner.release()
     }
 }
 
@@ -183,7 +183,7 @@ impl Replay {
 
 fn differs(message: String) -> ModelError {
     ModelError::new(ModelErrorKind::Refused, message)
-        .hint("a replay is strict: record it again if the agent was meant to change")
+        .with_hint("a replay is strict: record it again if the agent was meant to change")
 }
 
 impl Model for Replay {

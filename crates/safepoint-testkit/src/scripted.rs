@@ -25,7 +25,7 @@ use std::{
 use futures_util::{StreamExt as _, stream};
 use safepoint::{
     History, Model,
-    history::Entry,
+    history::Message,
     model::{Conversation, Delta, DeltaStream, ModelError, ModelSpec},
 };
 use tokio::sync::{mpsc, oneshot};
@@ -194,12 +194,12 @@ fn asked(spec: &ModelSpec, history: &History) -> Asked {
         Asked { tools: spec.tools.iter().map(|tool| tool.name.clone()).collect(), ..Asked::default() };
     for entry in history.entries() {
         match &**entry {
-            Entry::User(message) => {
+            Message::User(message) => {
                 asked.user.clone_from(&message.text);
                 asked.results.clear();
             }
-            Entry::Assistant(_) => {}
-            Entry::Results { results } => {
+            Message::Assistant(_) => {}
+            Message::Results { results } => {
                 asked.results.extend(results.iter().map(|result| result.text.clone()));
             }
         }

@@ -20,7 +20,8 @@ use std::{fmt, sync::Arc, time::Duration};
 use safepoint::{
     ids::SessionId,
     store::{
-        Appended, Class, Error, Lease, NewSession, Outside, Owner, Push, Record, StopIntent, Store, Write,
+        Appended, Durability, Environment, Error, Lease, NewItem, NewSession, OwnerProcess, Record,
+        StopIntent, Store, Write,
     },
 };
 
@@ -46,7 +47,7 @@ pub use sessions::sessions;
 pub use stops::stops;
 
 /// Makes a fresh store in a world of the suite's, and opens it twice.
-pub type Fresh<'a> = &'a (dyn Fn(Outside) -> [Arc<dyn Store>; 2] + Sync);
+pub type Fresh<'a> = &'a (dyn Fn(Environment) -> [Arc<dyn Store>; 2] + Sync);
 
 /// A fact that does not hold of a store, and how.
 #[derive(Clone, Debug)]
@@ -123,14 +124,14 @@ impl Bed {
     }
 
     async fn append(&self, lease: &Lease, writes: Vec<Write>) -> Result<Appended, Error> {
-        self.store.append(lease, writes, Class::Durable).await
+        self.store.append(lease, writes, Durability::Durable).await
     }
 }
 
 /// A process of the suite's world.
 #[must_use]
-pub fn owner(pid: u32) -> Owner {
-    Owner {
+pub fn owner(pid: u32) -> OwnerProcess {
+    OwnerProcess {
         host: "here".into(),
         boot: "first".into(),
         space: "all".into(),
@@ -148,9 +149,9 @@ pub fn record(says: &str) -> Record {
 
 /// An item of this content, under a client's id.
 #[must_use]
-pub fn item(client: &str, says: &str) -> Push {
+pub fn item(client: &str, says: &str) -> NewItem {
     const CAPACITY: usize = 3;
-    Push {
+    NewItem {
         client_id: Some(client.into()),
         digest: format!("digest of {says}"),
         bytes: says.as_bytes().to_vec(),
@@ -159,5 +160,5 @@ pub fn item(client: &str, says: &str) -> Push {
 }
 
 fn wish(says: &str) -> StopIntent {
-    StopIntent { bytes: says.as_bytes().to_vec(), approvals: safepoint::store::Approvals::Stay }
+    StopIntent { bytes: says.as_bytes().to_vec(), approvals: safepoint::store::ApprovalsToWithdraw::Stay }
 }

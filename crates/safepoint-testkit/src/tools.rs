@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use safepoint::{
     Code, Failure, Reason, StopRequest, ToolResult,
-    tool::{self, Cx, FnTool, OnStop},
+    tool::{self, FnTool, OnStop, ToolContext},
 };
 
 use crate::{
@@ -167,7 +167,7 @@ impl GateTools {
     #[must_use]
     pub fn asking(&self, name: &str) -> FnTool {
         self.tool(name, OnStop::Cooperate(None), |tools, cx| async move {
-            cx.stop_run(StopRequest::now().because(Reason::new(Code::TOOL)));
+            cx.stop_run(StopRequest::now().with_reason(Reason::new(Code::TOOL)));
             cx.run(tools.valve.pass()).await?;
             tools.ledger.commit(cx.call_id());
             Ok("done".to_owned())
@@ -176,11 +176,11 @@ impl GateTools {
 
     fn tool<F, Fut>(&self, name: &str, on_stop: OnStop, body: F) -> FnTool
     where
-        F: Fn(Self, Cx) -> Fut + Send + Sync + 'static,
+        F: Fn(Self, ToolContext) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = ToolResult<String>> + Send + 'static,
     {
         let (tools, body) = (self.clone(), Arc::new(body));
-        tool::from_fn(name, "waits for its gate", move |cx: Cx, (): ()| {
+        tool::from_fn(name, "waits for its gate", move |cx: ToolContext, (): ()| {
             let (tools, body) = (tools.clone(), Arc::clone(&body));
             async move {
                 tools.ledger.enter(cx.call_id());

@@ -23,7 +23,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use safepoint::{Agent, StopRequest, Tool, approval::Approvals};
+use safepoint::{Agent, StopRequest, Tool, approval::ApprovalMode};
 use serde_json::Value;
 
 use crate::{
@@ -151,7 +151,7 @@ pub async fn stops_whole_trees(
     let tree = Tree::plant().map_err(not_up)?;
     let call = Reply::call(tool.spec().name.clone(), args(tree.line()));
     let model = ScriptedModel::new(Script::of([call]));
-    let agent = Agent::builder(model).approvals(Approvals::Auto).tool(tool).build();
+    let agent = Agent::builder(model).approvals(ApprovalMode::Auto).tool(tool).build();
     let handle = agent.run("grow a tree").detach();
     let members = tree.stands().await.map_err(not_up)?;
     handle.stop(StopRequest::now());

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use safepoint::store::{MemoryStore, Outside, Store};
+use safepoint::store::{Environment, MemoryStore, Store};
 use safepoint_testkit::{
     fault_store::{Fault, FaultStore},
     store_suite::{
@@ -11,7 +11,7 @@ use safepoint_testkit::{
     },
 };
 
-fn fresh(outside: Outside) -> [Arc<dyn Store>; 2] {
+fn fresh(outside: Environment) -> [Arc<dyn Store>; 2] {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new(outside));
     [Arc::clone(&store), store]
 }

@@ -7,7 +7,7 @@ use std::{borrow::Cow, time::Duration};
 
 use reqwest::{Client, Response, Url, header, redirect};
 use safepoint::{
-    Cx, Failure, ToolResult,
+    Failure, ToolContext, ToolResult,
     tool::{EffectClass, FnTool, from_fn},
 };
 use schemars::JsonSchema;
@@ -55,7 +55,7 @@ fn fetchable(url: Url) -> Result<Url, Failure> {
     }
 }
 
-async fn fetch(cx: &Cx, url: Url) -> ToolResult<String> {
+async fn fetch(cx: &ToolContext, url: Url) -> ToolResult<String> {
     let shown = url.to_string();
     let mut left = Left { time: limits::HTTP_TIME, shown: shown.clone() };
     let mut at = url;
@@ -81,7 +81,7 @@ struct Left {
 }
 
 impl Left {
-    async fn within<F: Future>(&mut self, cx: &Cx, work: F) -> ToolResult<F::Output> {
+    async fn within<F: Future>(&mut self, cx: &ToolContext, work: F) -> ToolResult<F::Output> {
         let began = Instant::now();
         let done = cx.run(tokio::time::timeout(self.time, work)).await?;
         self.time = self.time.saturating_sub(began.elapsed());

@@ -73,7 +73,7 @@ pub use survivors::{Reaped, reap_survivors};
 
 pub use receipt::names;
 
-use safepoint::{Cx, Scope};
+use safepoint::{Scope, ToolContext};
 use tokio::sync::watch;
 
 use child::Ties;
@@ -210,7 +210,7 @@ impl Processes {
     ///
     /// # Cancel safety
     /// A command that had been started already is killed, and its run waits for its end.
-    pub async fn spawn_in(&self, cx: &Cx, spec: CommandSpec) -> Result<Process, SpawnError> {
+    pub async fn spawn_in(&self, cx: &ToolContext, spec: CommandSpec) -> Result<Process, SpawnError> {
         self.spawn_for(spec, || Some(Witness::call(cx))).await
     }
 

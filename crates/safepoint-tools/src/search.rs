@@ -12,7 +12,7 @@ use std::{
 use ignore::{DirEntry, Walk, WalkBuilder, overrides::OverrideBuilder};
 use regex::bytes::{Regex, RegexBuilder};
 use safepoint::{
-    Cx, Failure, ToolResult,
+    Failure, ToolContext, ToolResult,
     tool::{EffectClass, FnTool, OnStop, from_blocking_fn},
 };
 use schemars::JsonSchema;
@@ -56,7 +56,7 @@ pub fn search(root: Arc<Root>, secrets: Arc<SecretFiles>) -> FnTool {
         .with(|spec| spec.effect(EffectClass::ReadOnly).on_stop(OnStop::Drop).place(place))
 }
 
-fn look((root, secrets): (&Root, &SecretFiles), cx: &Cx, args: &Args) -> ToolResult<String> {
+fn look((root, secrets): (&Root, &SecretFiles), cx: &ToolContext, args: &Args) -> ToolResult<String> {
     let regex = RegexBuilder::new(&args.pattern)
         .case_insensitive(args.ignore_case.unwrap_or(false))
         .build()
@@ -129,7 +129,13 @@ impl Found {
     }
 
     /// A file that cannot be read, is too large, or is no text, is counted and passed over.
-    fn look_into(&mut self, (root, secrets): (&Root, &SecretFiles), path: &str, regex: &Regex, cx: &Cx) {
+    fn look_into(
+        &mut self,
+        (root, secrets): (&Root, &SecretFiles),
+        path: &str,
+        regex: &Regex,
+        cx: &ToolContext,
+    ) {
         let Ok(file) = root.open_file(path) else { return self.skipped += 1 };
         if secrets.holds_open(root, (path, &file)) {
             return self.secret += 1;

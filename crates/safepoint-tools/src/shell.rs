@@ -10,9 +10,9 @@ use std::{
 };
 
 use safepoint::{
-    Cx, Failure, Halt, ToolResult,
+    Failure, Halt, ToolContext, ToolResult,
     spill::private_file,
-    tool::{self, EffectClass, FnTool, OnStop, Whole, from_fn},
+    tool::{self, EffectClass, FnTool, FullOutput, OnStop, from_fn},
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -60,7 +60,7 @@ struct Shell {
 }
 
 impl Shell {
-    async fn call(self, cx: Cx, args: Args) -> ToolResult {
+    async fn call(self, cx: ToolContext, args: Args) -> ToolResult {
         if args.command.trim().is_empty() {
             return Err(refusal("`command` is empty".to_owned()).into());
         }
@@ -79,7 +79,12 @@ impl Shell {
         driven.await?.await.map_err(lost)?
     }
 
-    async fn in_background(self, cx: Cx, command: String, limit: Option<Duration>) -> ToolResult<String> {
+    async fn in_background(
+        self,
+        cx: ToolContext,
+        command: String,
+        limit: Option<Duration>,
+    ) -> ToolResult<String> {
         let place = private_file(&std::env::temp_dir());
         let (_, file) =
             place.map_err(|error| refusal(format!("no file could be made for its output: {error}")))?;
@@ -102,10 +107,10 @@ impl Shell {
 /// Starts a command, and hands it to `then`, in a task of the call's scope. A stop does not cut the start, which takes a
 /// moment: what it has started is in its holder's hands then, and ended by its ladder.
 async fn started<T: Send + 'static>(
-    cx: &Cx,
+    cx: &ToolContext,
     processes: Processes,
     spec: CommandSpec,
-    then: impl FnOnce(Process, Cx, Processes) -> T + Send + 'static,
+    then: impl FnOnce(Process, ToolContext, Processes) -> T + Send + 'static,
 ) -> ToolResult<T> {
     if let Some(stop) = cx.scope().stopping() {
         return Err(stop.into());
@@ -123,7 +128,7 @@ fn lost(end: impl std::fmt::Debug) -> Halt {
 }
 
 /// Waits for a command under the call's scope, and tells what it came to.
-async fn drive(mut process: Process, cx: Cx, limit: Option<Duration>) -> ToolResult {
+async fn drive(mut process: Process, cx: ToolContext, limit: Option<Duration>) -> ToolResult {
     let waited = process.wait_in(cx.scope(), limit, limits::SHELL_CLEANUP).await;
     let (Waited::Ended(report) | Waited::Stopped(report, _) | Waited::TimedOut(report)) = &waited;
     cx.report_process(report.into());
@@ -132,23 +137,23 @@ async fn drive(mut process: Process, cx: Cx, limit: Option<Duration>) -> ToolRes
         Waited::Ended(report) => match unseen(&report) {
             None => Ok(tell(&output, &report)),
             Some(why) => {
-                cx.keep(tell(&output, &report));
+                cx.set_partial_output(tell(&output, &report));
                 Err(Failure::new(why).into())
             }
         },
         Waited::Stopped(report, stop) => {
-            cx.keep(tell(&output, &report));
+            cx.set_partial_output(tell(&output, &report));
             Err(stop.into())
         }
         Waited::TimedOut(report) => {
-            cx.keep(tell(&output, &report));
+            cx.set_partial_output(tell(&output, &report));
             Err(timed_out(limit.unwrap_or_default()))
         }
     }
 }
 
 /// Holds a background job until it ends by itself, its limit passes, the run is stopped, or jobs are to end.
-async fn keep(mut process: Process, cx: Cx, limit: Option<Duration>, processes: Processes) {
+async fn keep(mut process: Process, cx: ToolContext, limit: Option<Duration>, processes: Processes) {
     let started = Instant::now();
     loop {
         // One limit for the command and what it leaves, not one for each.
@@ -176,7 +181,7 @@ fn unseen(report: &ProcessReport) -> Option<String> {
 /// What is told of a command, and where all of its output is if that is only a part.
 fn tell(output: &Captured, report: &ProcessReport) -> tool::Output {
     let bytes = usize::try_from(output.total).unwrap_or(usize::MAX);
-    let whole = output.truncated.then(|| Whole { bytes, file: output.file.clone() });
+    let whole = output.truncated.then(|| FullOutput { bytes, file: output.file.clone() });
     tool::Output { whole, ..in_words(output, report).into() }
 }
 

@@ -4,34 +4,34 @@ use std::{error::Error as StdError, fmt, sync::Arc};
 
 use crate::{
     contract::{
-        approver::{Approvals, Rule},
+        approver::{ApprovalMode, Rule},
         hook::Hooks,
         log::{Log, MemoryLog},
-        model::{self, Model, ModelSpec, OnCut},
+        model::{self, Model, ModelSpec, OnModelStop},
         remote::{Remote, RemoteSpec},
         tool::Tool,
     },
     definition::{
         AnswerOf, Definition, OnRestart,
-        child::Child,
+        child::Subagent,
         observe::StopTimes,
         secret::{Cleaned, Secrets},
-        toolset::{Toolset, Work},
-        window::{Gauge, Window},
+        toolset::{Callable, Toolset},
+        window::{Window, WindowMeter},
     },
     external::{
-        backend::{Backend, BackendSpec, Task},
-        remote::{Delegate, Driver},
+        backend::{Backend, BackendSpec, RunInput},
+        remote::{RemoteModel, RemoteTool},
     },
-    run::{Run, RunHandle, attempt::Desk, driver::Start, outcome::Outcome, shared::Place},
+    run::{Run, RunHandle, attempt::AttemptLock, driver::Start, outcome::Outcome, shared::Place},
     sync::callback::Foreign,
     value::{
-        approval::{Decision, OnUnknown},
+        approval::{Decision, OnUnknownEffect},
         history::History,
         ids::{ApprovalId, Path, RunId},
         limits::Limits,
         message::UserMessage,
-        receipt::Grade,
+        receipt::StopSupport,
         usage::Price,
     },
 };
@@ -65,8 +65,8 @@ pub struct Agent {
 impl Agent {
     /// This agent as a tool of another, under the name that the model uses: an attached child run. Its calls may overlap with
     /// others.
-    pub fn as_subagent(&self, name: impl Into<String>, description: impl Into<String>) -> Child {
-        Child::of(name, description, Arc::clone(&self.def))
+    pub fn as_subagent(&self, name: impl Into<String>, description: impl Into<String>) -> Subagent {
+        Subagent::of(name, description, Arc::clone(&self.def))
     }
 
     /// Begins a definition around a model.
@@ -77,14 +77,14 @@ impl Agent {
             tools: Vec::new(),
             limits: Limits::default(),
             price: None,
-            on_cut: OnCut::default(),
-            approvals: Approvals::Ask(None, crate::contract::approver::Unanswered::Deny),
-            on_unknown: OnUnknown::Tell,
+            on_cut: OnModelStop::default(),
+            approvals: ApprovalMode::Ask(None, crate::contract::approver::WithoutApprover::Deny),
+            on_unknown: OnUnknownEffect::Tell,
             on_restart: OnRestart::Wait,
             rules: Vec::new(),
             hooks: Vec::new(),
             window: None,
-            grade: Grade::Hard,
+            grade: StopSupport::Hard,
             answer: AnswerOf::TheModel,
             secrets: Secrets::default(),
         }
@@ -92,10 +92,10 @@ impl Agent {
 
     /// Begins a definition of an agent that *is* a remote one: each message of a person is one call of it, and its
     /// answer is the run's. What the call comes to, also where it was stopped or is in doubt, is told as such.
-    pub fn over(remote: impl Remote) -> AgentBuilder {
+    pub fn remote(remote: impl Remote) -> AgentBuilder {
         let remote: Arc<dyn Remote> = Arc::new(remote);
         let RemoteSpec { peer, name, grade, .. } = remote.spec().clone();
-        let builder = Self::builder(Driver::new(peer, name)).tool(Delegate::alone(remote));
+        let builder = Self::builder(RemoteModel::new(peer, name)).tool(RemoteTool::alone(remote));
         AgentBuilder { grade, answer: AnswerOf::TheCall, ..builder }
     }
 
@@ -151,7 +151,7 @@ impl Agent {
         decisions: Vec<(ApprovalId, Decision)>,
     ) -> Run {
         let place = Place::of(run, Path::default());
-        Run::new(Arc::clone(&self.def), place, log, Start::Resume(decisions, Desk::default()))
+        Run::new(Arc::clone(&self.def), place, log, Start::Resume(decisions, AttemptLock::default()))
     }
 
     /// How long stops of this agent's runs took, by phase.
@@ -166,7 +166,7 @@ impl Backend for Agent {
         BackendSpec { name: self.def.model.name().to_owned(), grade: self.def.grade }
     }
 
-    fn start(&self, task: Task) -> RunHandle {
+    fn start(&self, task: RunInput) -> RunHandle {
         self.run_on(task.history, task.input).detach()
     }
 }
@@ -183,17 +183,17 @@ impl fmt::Debug for Agent {
 pub struct AgentBuilder {
     model: Arc<dyn Model>,
     system: Option<Arc<str>>,
-    tools: Vec<Work>,
+    tools: Vec<Callable>,
     limits: Limits,
     price: Option<Price>,
-    on_cut: OnCut,
-    approvals: Approvals,
-    on_unknown: OnUnknown,
+    on_cut: OnModelStop,
+    approvals: ApprovalMode,
+    on_unknown: OnUnknownEffect,
     on_restart: OnRestart,
     rules: Vec<Rule>,
     hooks: Vec<Arc<dyn Hooks>>,
     window: Option<Window>,
-    grade: Grade,
+    grade: StopSupport,
     answer: AnswerOf,
     secrets: Secrets,
 }
@@ -207,19 +207,19 @@ impl AgentBuilder {
 
     /// Adds a tool.
     pub fn tool(mut self, tool: impl Tool) -> Self {
-        self.tools.push(Work::body(Arc::new(tool)));
+        self.tools.push(Callable::body(Arc::new(tool)));
         self
     }
 
     /// Adds tools.
     pub fn tools(mut self, tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
-        self.tools.extend(tools.into_iter().map(Work::body));
+        self.tools.extend(tools.into_iter().map(Callable::body));
         self
     }
 
     /// Adds an agent that this one can call like a tool: each call is a run of it, part of this run's tree (S9).
-    pub fn child(mut self, child: Child) -> Self {
-        self.tools.push(Work::Child(Arc::new(child)));
+    pub fn child(mut self, child: Subagent) -> Self {
+        self.tools.push(Callable::Child(Arc::new(child)));
         self
     }
 
@@ -236,20 +236,20 @@ impl AgentBuilder {
     }
 
     /// Sets what becomes of a model call that a stop cuts. Default: it is released.
-    pub fn on_cut(mut self, on_cut: OnCut) -> Self {
+    pub fn on_cut(mut self, on_cut: OnModelStop) -> Self {
         self.on_cut = on_cut;
         self
     }
 
     /// Sets who decides when a call needs approval. Default: ask, and deny when nobody can be asked.
-    pub fn approvals(mut self, approvals: Approvals) -> Self {
+    pub fn approvals(mut self, approvals: ApprovalMode) -> Self {
         self.approvals = approvals;
         self
     }
 
     /// Sets what becomes of unsafe calls that began and whose end is not known, when a run is taken up again. Default:
     /// the model is told (S7.3).
-    pub fn on_unknown(mut self, on_unknown: OnUnknown) -> Self {
+    pub fn on_unknown(mut self, on_unknown: OnUnknownEffect) -> Self {
         self.on_unknown = on_unknown;
         self
     }
@@ -322,7 +322,7 @@ impl AgentBuilder {
         let spec = ModelSpec { system: self.system.clone(), tools: tools.decls(), ..ModelSpec::default() };
         let gauge = match self.window {
             None => None,
-            Some(window) => Some(Gauge::new(window, &spec).ok_or_else(no_room)?),
+            Some(window) => Some(WindowMeter::new(window, &spec).ok_or_else(no_room)?),
         };
         Ok(Agent {
             def: Arc::new(Definition {

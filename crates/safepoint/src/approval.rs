@@ -1,9 +1,9 @@
 //! May this call run? Rules, questions and decisions (S8, in process).
 
 pub use crate::{
-    contract::approver::{Approval, Approvals, Approver, Rule, Ruling, Unanswered},
+    contract::approver::{ApprovalMode, Approver, Rule, RuleAction, ToolApproval, WithoutApprover},
     value::approval::{
-        ApprovalRequest, Covers, Decision, Holds, OnUnknown, Question, Ruled, Undecidable, digest,
-        read_stored,
+        AllowScope, ApprovalKind, ApprovalRequest, Decision, Holds, OnUnknownEffect, Ruled,
+        StoredApprovalError, decode_approval, digest,
     },
 };

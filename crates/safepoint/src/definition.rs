@@ -11,15 +11,17 @@ use std::sync::Arc;
 
 use crate::{
     contract::{
-        approver::{Approvals, Rule},
+        approver::{ApprovalMode, Rule},
         hook::Hooks,
-        model::{self, ModelSpec, OnCut},
+        model::{self, ModelSpec, OnModelStop},
     },
     sync::callback::Foreign,
-    value::{approval::OnUnknown, limits::Limits, receipt::Grade, usage::Price},
+    value::{approval::OnUnknownEffect, limits::Limits, receipt::StopSupport, usage::Price},
 };
 
-use self::{answer::Form, observe::StopTimes, secret::Secrets, toolset::Toolset, window::Gauge};
+use self::{
+    answer::AnswerSchema, observe::StopTimes, secret::Secrets, toolset::Toolset, window::WindowMeter,
+};
 
 /// What all runs of an agent share.
 #[derive(Clone)]
@@ -29,18 +31,18 @@ pub(crate) struct Definition {
     pub(crate) tools: Toolset,
     pub(crate) limits: Arc<Limits>,
     pub(crate) price: Option<Price>,
-    pub(crate) on_cut: OnCut,
-    pub(crate) approvals: Approvals,
-    pub(crate) on_unknown: OnUnknown,
+    pub(crate) on_cut: OnModelStop,
+    pub(crate) approvals: ApprovalMode,
+    pub(crate) on_unknown: OnUnknownEffect,
     pub(crate) on_restart: OnRestart,
     pub(crate) rules: Vec<Rule>,
     pub(crate) hooks: Vec<Foreign<dyn Hooks>>,
     pub(crate) times: Arc<StopTimes>,
-    pub(crate) gauge: Option<Gauge>,
+    pub(crate) gauge: Option<WindowMeter>,
     /// What its answers must look like; none where they are text.
-    pub(crate) form: Option<Arc<Form>>,
+    pub(crate) form: Option<Arc<AnswerSchema>>,
     /// What a stop does to its runs' work.
-    pub(crate) grade: Grade,
+    pub(crate) grade: StopSupport,
     pub(crate) answer: AnswerOf,
     /// What nothing that it is told may hold.
     pub(crate) secrets: Secrets,
@@ -56,7 +58,7 @@ impl Definition {
     }
 
     /// The same with answers of a form, in place of what form they had.
-    pub(crate) fn answering(&self, form: Arc<Form>) -> Self {
+    pub(crate) fn answering(&self, form: Arc<AnswerSchema>) -> Self {
         let mut tools = self.tools.clone();
         if let Some(before) = &self.form {
             tools.remove(before.name());

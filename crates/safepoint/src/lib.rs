@@ -20,8 +20,8 @@ pub use agent::typed;
 pub use agent::typed::{Typed, TypedAgent, TypedRun};
 pub use agent::{Agent, AgentBuilder, BuildError};
 pub use contract::hook::Hooks;
-pub use contract::model::{Model, OnCut};
-pub use contract::tool::{Cx, Tool, ToolResult};
+pub use contract::model::{Model, OnModelStop};
+pub use contract::tool::{Tool, ToolContext, ToolResult};
 pub use contract::{hook, log, model, store, tool};
 pub use definition::OnRestart;
 pub use definition::window::Window;
@@ -29,11 +29,11 @@ pub use definition::{child, observe, secret, window};
 pub use external::backend;
 pub use run::outcome::Outcome;
 pub use run::shared::DecideError;
-pub use run::steer::{Landed, Steer};
+pub use run::steer::{Steer, SteerOutcome};
 pub use run::{Run, RunHandle};
 pub use run::{outcome, steer};
 pub use safepoint_scope::{
-    Actor, Asked, Code, Failure, Grace, Halt, Reach, Reason, SafePoints, Scope, Stop, StopHandle,
+    Actor, Code, Failure, Grace, Halt, Reach, Reason, SafePoints, Scope, Stop, StopAck, StopHandle,
     StopRequest, secs,
 };
 pub use session::{Session, SessionHandle, SessionStop};

@@ -1,16 +1,16 @@
 //! Somebody else's agent, behind a protocol: what an adapter implements, and the tool that asks one for its work (S10).
 //!
 //! A remote agent does the work *in a call*, so that a stop, a question, a restart and a late word find it where they
-//! find every other tool. Give one to an agent as a tool ([`Delegate`]), or make an agent of it
-//! ([`Agent::over`](crate::Agent::over)): then each message of a person is one call, and everything that runs have
+//! find every other tool. Give one to an agent as a tool ([`RemoteTool`]), or make an agent of it
+//! ([`Agent::remote`](crate::Agent::remote)): then each message of a person is one call, and everything that runs have
 //! (sessions, a store, approvals, receipts) it has.
 //!
-//! To add a protocol, implement [`Remote`] and [`Line`], nothing else, and say only what the peer said.
+//! To add a protocol, implement [`Remote`] and [`RemoteCall`], nothing else, and say only what the peer said.
 
 pub use crate::{
     contract::remote::{
-        AfterWord, Brief, LAST_PROCESSES, LAST_WORDS, LISTEN, Line, Lives, Question, Rejoin, Remote,
-        RemoteSpec, STOP_WITHIN, Said, Term, Told,
+        AfterWord, DEFAULT_LISTEN, DEFAULT_STOP_WITHIN, LAST_PROCESSES, LAST_WORDS, Lives, Reattach, Remote,
+        RemoteCall, RemoteEvent, RemoteQuestion, RemoteSpec, RemoteStopReply, RemoteTask, Term,
     },
-    external::remote::Delegate,
+    external::remote::RemoteTool,
 };

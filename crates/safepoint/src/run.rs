@@ -9,7 +9,7 @@ use std::{
 };
 
 use futures_util::future::{self, Either};
-use safepoint_scope::{Asked, Code, Reason, Scope, StopRequest};
+use safepoint_scope::{Code, Reason, Scope, StopAck, StopRequest};
 use tokio::sync::oneshot;
 use tracing::Instrument as _;
 
@@ -21,7 +21,7 @@ use crate::{
         approval::{ApprovalRequest, Ruled},
         event::Events,
         ids::{ApprovalId, CallId, Path, RunId, SteerId},
-        receipt::Quiet,
+        receipt::QuietReport,
     },
 };
 
@@ -36,10 +36,10 @@ pub(crate) mod spans;
 pub mod steer;
 
 use self::{
-    driver::{Conductor, Start},
+    driver::{Driver, Start},
     outcome::Outcome,
-    shared::{Always, Closings, DecideError, Msg, Place, Put, Shared},
-    steer::{Steer, Steering, TakenBack},
+    shared::{AllowList, Closings, DecideError, Place, Put, RunMessage, Shared},
+    steer::{Steer, SteerTicket, TakenBack},
 };
 
 /// A run: await it for its outcome. Dropping it asks `Now` and returns; its settling goes on while the tokio runtime
@@ -56,7 +56,7 @@ pub struct Run {
 struct Idle {
     def: Arc<Definition>,
     log: Arc<dyn Log>,
-    mailbox: Received<Msg>,
+    mailbox: Received<RunMessage>,
     start: Start,
 }
 
@@ -88,7 +88,7 @@ impl Run {
     pub(crate) fn within_session(
         mut self,
         family: &Scope,
-        always: &Arc<Always>,
+        always: &Arc<AllowList>,
         closings: &Arc<Closings>,
     ) -> Self {
         let mut idle = self.idle.take().expect("a run is put into a family before it starts");
@@ -133,7 +133,7 @@ impl Run {
         let Some(idle) = self.idle.take() else { return };
         let Idle { def, log, mailbox, start } = *idle;
         let span = spans::run(self.shared.run.as_str(), def.model.name());
-        let conductor = Conductor::new(Arc::clone(&self.shared), def, log, mailbox);
+        let conductor = Driver::new(Arc::clone(&self.shared), def, log, mailbox);
         // The conductor outlives the run's own tasks, so it belongs to a scope of its own.
         let (engine, _nobody_stops_it) = Scope::root();
         drop(engine.spawn("conductor", Box::pin(Box::new(conductor).conduct(start)).instrument(span)));
@@ -154,14 +154,14 @@ impl Future for Run {
 impl Drop for Run {
     fn drop(&mut self) {
         if self.fate == Fate::StopWhenDropped && self.shared.outcome_now().is_none() {
-            let reason = Reason::new(Code::DISCONNECT).saying("the run was dropped");
-            self.shared.stop.stop(StopRequest::now().because(reason));
+            let reason = Reason::new(Code::DISCONNECT).with_text("the run was dropped");
+            self.shared.stop.stop(StopRequest::now().with_reason(reason));
             // Never started: it still settles, so that nobody who holds a handle waits for ever.
             if tokio::runtime::Handle::try_current().is_ok() {
                 self.begin();
             } else if let Some(idle) = self.idle.take() {
                 let Idle { def, log, mailbox, .. } = *idle;
-                drop(Conductor::new(Arc::clone(&self.shared), def, log, mailbox));
+                drop(Driver::new(Arc::clone(&self.shared), def, log, mailbox));
             }
         }
     }
@@ -192,13 +192,13 @@ impl RunHandle {
     }
 
     /// Asks the run to stop. Never blocks; callable from anywhere, any number of times (S1.9).
-    pub fn stop(&self, request: StopRequest) -> Asked {
+    pub fn stop(&self, request: StopRequest) -> StopAck {
         self.shared.stop.stop(request)
     }
 
     /// Asks one call to stop; the run goes on and the model is told (S2.10). A call that is over, or whose run is, is too late to be
     /// stopped. None: no such call has come up in this attempt.
-    pub fn stop_call(&self, call: &CallId, request: StopRequest) -> Option<Asked> {
+    pub fn stop_call(&self, call: &CallId, request: StopRequest) -> Option<StopAck> {
         self.shared.stop_call(call, request)
     }
 
@@ -253,7 +253,7 @@ impl RunHandle {
     ///
     /// # Cancel safety
     /// Nothing is lost.
-    pub async fn quiet(&self) -> Quiet {
+    pub async fn quiet(&self) -> QuietReport {
         self.shared.quiet().await
     }
 
@@ -276,11 +276,11 @@ impl RunHandle {
     }
 
     /// Hands the run at work a new message, without stopping it (S6.5). Never blocks. It is used, or comes back.
-    pub fn steer(&self, steer: Steer) -> Steering {
+    pub fn steer(&self, steer: Steer) -> SteerTicket {
         let message = steer.message.clone();
         let (landed, waits) = oneshot::channel();
-        let sent = self.shared.send(Msg::Steer { steer, landed });
-        Steering::new(message, sent.is_ok().then_some(waits))
+        let sent = self.shared.send(RunMessage::Steer { steer, landed });
+        SteerTicket::new(message, sent.is_ok().then_some(waits))
     }
 
     /// The open questions of its whole tree, background runs included.
@@ -301,7 +301,7 @@ impl RunHandle {
     /// Takes a steer back that was not delivered yet.
     pub(crate) async fn take_back(&self, steer: &SteerId) -> TakenBack {
         let (reply, taken) = oneshot::channel();
-        if self.shared.send(Msg::TakeBack { steer: steer.clone(), reply }).is_err() {
+        if self.shared.send(RunMessage::TakeBack { steer: steer.clone(), reply }).is_err() {
             return TakenBack::Over;
         }
         taken.await.unwrap_or(TakenBack::Over)

@@ -27,7 +27,7 @@ use safepoint_scope::{Code, Reason, Scope};
 use tokio::sync::{Notify, oneshot};
 
 use crate::{
-    run::steer::{Steer, Steering},
+    run::steer::{Steer, SteerTicket},
     sync::{Mutex, callback::Foreign},
     value::{
         event::{Events, Feed},
@@ -61,29 +61,29 @@ mod view;
 mod watch;
 mod words;
 
-pub use asking::{Asking, Kept, TurnAsked, TurnAsking};
-pub use door::Late;
-pub use envelope::{Undeliverable, seal, unseal, unseal_row};
+pub use asking::{StopPersistence, StopTicket, TurnStopAck, TurnStopTicket};
+pub use door::LateItemsPolicy;
+pub use envelope::{ItemError, decode_item, decode_row, encode_item};
 pub use event::SessionEvent;
-pub use exit::{Exit, ExitReason, Open};
-pub use intent::{Intent, UnreadableIntent};
-pub use item::{Delivered, Item, Policy, Preempt, Push, PushError, Ticket};
-pub use lookback::{Happened, Past, look_back};
-pub use lost::Lost;
-pub use machine::{Leftover, OnFailure};
-pub use open::OnLeft;
-pub use outside::ask_stop;
-pub use planner::{Came, Chat, Plan, Planner, Situation, TurnPlan, Waiting, Wanted};
+pub use exit::{ExitReason, OpenTurn, SessionExit};
+pub use intent::{StoredStop, StoredStopError};
+pub use item::{Delivery, Item, Policy, Preempt, Push, PushError, Ticket};
+pub use lookback::{JournalFact, JournalStep, read_journal};
+pub use lost::LostRun;
+pub use machine::{OnTurnFailure, PreemptedItems};
+pub use open::PendingItems;
+pub use outside::store_stop;
+pub use planner::{Arrival, ChatPlanner, Plan, PlanContext, PlanRequest, Planner, QueuedItem, TurnPlan};
 pub use reader::Reader;
-pub use stop::{After, SessionStop};
+pub use stop::{SessionStop, StoppedTurn};
 pub use view::TurnView;
-pub use words::{Fate, Or, Preempted, Refusal};
+pub use words::{IfUndelivered, ItemOutcome, PreemptOutcome, RejectReason};
 
-use door::Door;
+use door::Inbox;
 use family::Family;
 use machine::{Answer, Machine, Rules};
-use mail::{Mail, Mailbox, Received};
-use owner::Owner;
+use mail::{Mailbox, Received, SessionMessage};
+use owner::Driver;
 use view::SharedSession;
 
 /// What a session is made with.
@@ -113,10 +113,10 @@ pub struct SessionHandle<T: Item> {
 #[must_use = "a session begins with `start`"]
 pub struct SessionBuilder<T> {
     settings: Settings<T>,
-    late: Late,
+    late: LateItemsPolicy,
     retained_deltas: usize,
     setup: Option<String>,
-    on_left: OnLeft,
+    on_left: PendingItems,
     on_lease: Option<journal::OnLease>,
 }
 
@@ -144,9 +144,9 @@ impl<T: Item> SessionBuilder<T> {
         self.settings.history = history;
         self
     }
-    /// Keeps what comes after the end, for [`Exit::take_late`].
-    pub fn keep_late(mut self) -> Self {
-        self.late = Late::Keep;
+    /// Keeps what comes after the end, for [`SessionExit::take_late`].
+    pub fn keep_late_items(mut self) -> Self {
+        self.late = LateItemsPolicy::Keep;
         self
     }
     /// Sets who follows the events of each turn.
@@ -155,12 +155,12 @@ impl<T: Item> SessionBuilder<T> {
         self
     }
     /// Sets after how many preempted turns in a row one comes to its end. Default 3.
-    pub fn patience(mut self, turns: u32) -> Self {
+    pub fn max_preempted_turns(mut self, turns: u32) -> Self {
         self.settings.rules.patience = turns;
         self
     }
     /// Sets what a failed turn does to the items that wait. Default: they wait on.
-    pub fn on_failure(mut self, on_failure: OnFailure) -> Self {
+    pub fn on_failure(mut self, on_failure: OnTurnFailure) -> Self {
         self.settings.rules.on_failure = on_failure;
         self
     }
@@ -190,7 +190,7 @@ impl<T: Item> SessionBuilder<T> {
         let machine = Machine::new(self.settings.rules);
         let (engine, _nobody_stops_it) = Scope::root();
         let owner =
-            Owner::new(engine.clone(), Arc::clone(&shared), Arc::new(self.settings), received, machine);
+            Driver::new(engine.clone(), Arc::clone(&shared), Arc::new(self.settings), received, machine);
         drop(engine.spawn("session", owner.own()));
         Session { handle: SessionHandle { shared } }
     }
@@ -198,7 +198,7 @@ impl<T: Item> SessionBuilder<T> {
     fn shared(&self) -> (Arc<SharedSession<T>>, Received<T>) {
         let (mailbox, received) = Mailbox::new();
         let shared = SharedSession {
-            door: Door::new(mailbox.clone(), self.settings.inbox, self.late),
+            door: Inbox::new(mailbox.clone(), self.settings.inbox, self.late),
             planner: self.settings.planner.clone(),
             mailbox,
             feed: Arc::new(Feed::new(self.retained_deltas)),
@@ -219,7 +219,7 @@ impl<T: Item> Session<T> {
             planner: Foreign::new(Arc::new(planner)),
             reader: None,
             history: History::new(),
-            rules: Rules { patience: PATIENCE, on_failure: OnFailure::Wait },
+            rules: Rules { patience: PATIENCE, on_failure: OnTurnFailure::Wait },
             strategy: STRATEGY,
             callback: CALLBACK,
             quiet: QUIET,
@@ -227,10 +227,10 @@ impl<T: Item> Session<T> {
         };
         SessionBuilder {
             settings,
-            late: Late::Refuse,
+            late: LateItemsPolicy::Refuse,
             retained_deltas: RETAINED,
             setup: None,
-            on_left: OnLeft::GoOn,
+            on_left: PendingItems::GoOn,
             on_lease: None,
         }
     }
@@ -251,8 +251,8 @@ impl<T: Item> Deref for Session<T> {
 
 impl<T: Item> Drop for Session<T> {
     fn drop(&mut self) {
-        let reason = Reason::new(Code::SHUTDOWN).saying("the session was dropped");
-        drop(self.handle.stop(SessionStop::now().reason(reason)));
+        let reason = Reason::new(Code::SHUTDOWN).with_text("the session was dropped");
+        drop(self.handle.stop(SessionStop::now().with_reason(reason)));
     }
 }
 
@@ -266,7 +266,7 @@ impl<T: Item> SessionHandle<T> {
         if self.shared.is_blank(&item) {
             return Err(PushError::Blank(item));
         }
-        self.shared.door.push(item, client_id, |item, slip, client_id| Mail::Push {
+        self.shared.door.push(item, client_id, |item, slip, client_id| SessionMessage::Push {
             item,
             slip,
             policy,
@@ -279,7 +279,7 @@ impl<T: Item> SessionHandle<T> {
     ///
     /// # Errors
     /// [`PushError`], with the item.
-    pub fn push_by(
+    pub fn push_with(
         &self,
         item: T,
         strategy: impl FnOnce(Option<&TurnView>) -> Policy + Send + 'static,
@@ -288,13 +288,13 @@ impl<T: Item> SessionHandle<T> {
             return Err(PushError::Blank(item));
         }
         let strategy = Box::new(strategy);
-        self.shared.door.push(item, None, |item, slip, _| Mail::PushBy { item, slip, strategy })
+        self.shared.door.push(item, None, |item, slip, _| SessionMessage::PushBy { item, slip, strategy })
     }
 
     /// Steers a child run of the turn at work. None: there is no such run, or it has ended (S6.5).
     #[must_use]
-    pub fn steer_child(&self, child: &Path, steer: Steer) -> Option<Steering> {
-        let child = self.turn()?.run.child(child)?;
+    pub fn steer_child(&self, child: &Path, steer: Steer) -> Option<SteerTicket> {
+        let child = self.current_turn()?.run.child(child)?;
         (!child.is_done()).then(|| child.steer(steer))
     }
 
@@ -305,13 +305,13 @@ impl<T: Item> SessionHandle<T> {
     /// The turn may be taken up although nobody waits for the answer.
     pub async fn resume(&self) -> bool {
         let (reply, answer) = oneshot::channel();
-        self.shared.mailbox.post(Mail::Resume { reply });
+        self.shared.mailbox.post(SessionMessage::Resume { reply });
         answer.await == Ok(Answer::Resuming)
     }
 
     /// The turn at work.
     #[must_use]
-    pub fn turn(&self) -> Option<TurnView> {
+    pub fn current_turn(&self) -> Option<TurnView> {
         self.shared.view.lock().clone()
     }
 
@@ -331,7 +331,7 @@ impl<T: Item> SessionHandle<T> {
     ///
     /// # Cancel safety
     /// Nothing is lost.
-    pub async fn done(&self) -> Arc<Exit<T>> {
+    pub async fn done(&self) -> Arc<SessionExit<T>> {
         loop {
             let over = self.shared.over.notified();
             if let Some(exit) = self.shared.exit.get() {

@@ -1,7 +1,7 @@
 //! A crate as its tree of modules, read from its files; nothing is compiled.
 //!
 //! **Invariants**: what is only for tests or for loom is not in the tree; what a macro of the module makes is, where
-//! [`made`](super::made) can tell.
+//! [`made`] can tell.
 
 use std::collections::HashMap;
 

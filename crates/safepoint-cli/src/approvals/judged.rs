@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use safepoint::{
-    approval::{Covers, Decision, Holds, Question},
+    approval::{AllowScope, ApprovalKind, Decision, Holds},
     ids::SessionId,
-    store::{self, ApprovalRow, ApprovalState, Decided, Life, Store, Use},
+    store::{self, ApprovalRow, ApprovalState, DecisionResult, DecisionUse, Liveness, Store},
 };
 
 use super::{asked, verb};
@@ -27,19 +27,19 @@ pub(super) async fn judged(
     let bytes = serde_json::to_vec(&decision)?;
     let principal = principal::here();
     let (id, digest) = (row.asked.id.clone(), row.asked.digest.clone());
-    let answer = store::Decision { id: id.clone(), digest, principal, bytes: bytes.clone() };
+    let answer = store::NewDecision { id: id.clone(), digest, principal, bytes: bytes.clone() };
     Ok(match store.decide(session, answer).await? {
-        Decided::Taken => {
+        DecisionResult::Taken => {
             // One that does not answer looks by itself before long, and what is recorded holds.
             drop(nudge(session.as_str()).await);
             (0, taken(store, session, row, &decision).await)
         }
-        Decided::AlreadyDecided { bytes: other, principal, at } => {
+        DecisionResult::AlreadyDecided { bytes: other, principal, at } => {
             let was = serde_json::from_slice(&other).map_or("decided", |decision| verb(&decision));
             let now = store.approval(session, &id).await?.unwrap_or_else(|| row.clone());
             let at = moment(at);
             match &now.state {
-                ApprovalState::Decided { used: Use::Used, .. } => (
+                ApprovalState::Decided { used: DecisionUse::Used, .. } => (
                     code::TOO_LATE,
                     format!("too late: it was {was} by {principal} at {at}, and that has been acted on"),
                 ),
@@ -50,25 +50,25 @@ pub(super) async fn judged(
                 ),
             }
         }
-        Decided::Withdrawn => (
+        DecisionResult::Withdrawn => (
             code::TOO_LATE,
             format!(
                 "too late: a stop took this question back, and the call did not begin; `safepoint resume {session}` asks \
                  again, under a new id"
             ),
         ),
-        Decided::Expired => (
+        DecisionResult::Expired => (
             code::TOO_LATE,
             format!(
                 "too late: this question expired at {}, and the model is told that nobody decided",
                 moment(row.asked.expires)
             ),
         ),
-        Decided::OtherArguments { .. } => (
+        DecisionResult::OtherArguments { .. } => (
             code::CONFLICT,
             format!("the question is about other arguments now; look again: safepoint approvals {session}"),
         ),
-        Decided::Unknown => (code::NO_SUCH, "there is no such question".into()),
+        DecisionResult::Unknown => (code::NO_SUCH, "there is no such question".into()),
     })
 }
 
@@ -81,13 +81,13 @@ async fn taken(
 ) -> String {
     let asked = asked(row);
     let tool = asked.as_ref().map_or("it", |asked| asked.tool.as_str());
-    let may_have_run = asked.as_ref().is_some_and(|asked| asked.question == Question::MayHaveRun);
+    let may_have_run = asked.as_ref().is_some_and(|asked| asked.question == ApprovalKind::AfterUnknownEnd);
     let what = match (decision, may_have_run) {
         (Decision::Approve, true) => format!("{tool} is run again"),
         (Decision::Approve, false) if asked.as_ref().is_some_and(|asked| asked.holds == Holds::Session) => {
             format!(
                 "allowed, from now on in this session without a question: {}",
-                questions::always(Covers::Call, tool)
+                questions::always(AllowScope::Call, tool)
             )
         }
         (Decision::Approve, false) => format!("{tool} may run"),
@@ -105,7 +105,7 @@ async fn taken(
     };
     let holder = store.open(session).await.ok().and_then(|row| row.holder);
     let next = match holder.map(|held| (held.owner.life(), held.owner)) {
-        Some((Life::Alive, owner)) => format!("{owner} goes on with it"),
+        Some((Liveness::Alive, owner)) => format!("{owner} goes on with it"),
         _ => format!("`safepoint resume {session}` goes on with it"),
     };
     format!("{what}. Recorded; {next}")

@@ -5,7 +5,7 @@ use safepoint::ids::{CallId, Path};
 
 use super::*;
 
-fn asked(question: Question) -> ApprovalRequest {
+fn asked(question: ApprovalKind) -> ApprovalRequest {
     ApprovalRequest {
         id: "apr_1".into(),
         path: Path::default(),
@@ -24,13 +24,13 @@ fn asked(question: Question) -> ApprovalRequest {
 /// S8.6: the prompt says exactly what would be allowed and for how long, and each letter does what it says.
 #[test]
 fn a_prompt_says_what_always_would_allow() {
-    let question = asked(Question::MayRun);
-    let kept = answers(&question, Unanswered::Suspend);
+    let question = asked(ApprovalKind::BeforeCall);
+    let kept = answers(&question, WithoutApprover::Suspend);
     assert!(kept.contains("in this session, unasked, pay with exactly these arguments"), "{kept}");
     assert!(kept.contains("in this session, unasked, every call of pay, whatever its arguments"), "{kept}");
-    assert!(answers(&question, Unanswered::Deny).contains("in this turn, unasked"));
-    for (typed, covers) in [("a", Covers::Call), ("always", Covers::Call), ("t", Covers::Tool)] {
-        let decided = read(&question, Unanswered::Deny, typed);
+    assert!(answers(&question, WithoutApprover::Deny).contains("in this turn, unasked"));
+    for (typed, covers) in [("a", AllowScope::Call), ("always", AllowScope::Call), ("t", AllowScope::Tool)] {
+        let decided = read(&question, WithoutApprover::Deny, typed);
         assert!(matches!(decided, Typed::Decided(Decision::ApproveAlways { covers: it }) if it == covers));
     }
 }
@@ -38,16 +38,16 @@ fn a_prompt_says_what_always_would_allow() {
 /// S8.2: who leaves a question of a kept session leaves it open; where nothing is kept, it is asked again.
 #[test]
 fn later_leaves_the_question_open_where_it_can_wait() {
-    let question = asked(Question::MayRun);
-    assert!(matches!(read(&question, Unanswered::Suspend, "later"), Typed::Later));
-    assert!(matches!(read(&question, Unanswered::Deny, "later"), Typed::Again));
+    let question = asked(ApprovalKind::BeforeCall);
+    assert!(matches!(read(&question, WithoutApprover::Suspend, "later"), Typed::Later));
+    assert!(matches!(read(&question, WithoutApprover::Deny, "later"), Typed::Again));
 }
 
 /// S8.2: only what cannot be meant otherwise is an answer.
 #[test]
 fn what_is_neither_yes_nor_no_is_asked_again() {
-    let question = asked(Question::MayRun);
-    let read = |typed| read(&question, Unanswered::Suspend, typed);
+    let question = asked(ApprovalKind::BeforeCall);
+    let read = |typed| read(&question, WithoutApprover::Suspend, typed);
     for typed in
         ["", "ok", "yes please", "yes, but not twice", "sure", "y n", "use ls", "nope", "maybe", "always no"]
     {
@@ -69,11 +69,11 @@ fn what_is_neither_yes_nor_no_is_asked_again() {
 /// ever.
 #[test]
 fn what_may_have_happened_is_asked_in_its_own_words() {
-    let question = asked(Question::MayHaveRun);
+    let question = asked(ApprovalKind::AfterUnknownEnd);
     let put = questions::put(&question);
     assert!(put.contains("NOBODY KNOWS WHETHER IT HAPPENED") && put.contains("\"cents\": 5"), "{put}");
-    assert!(!answers(&question, Unanswered::Suspend).contains("always"));
-    let read = |typed| read(&question, Unanswered::Suspend, typed);
+    assert!(!answers(&question, WithoutApprover::Suspend).contains("always"));
+    let read = |typed| read(&question, WithoutApprover::Suspend, typed);
     assert!(matches!(read("y"), Typed::Again), "a yes of habit");
     assert!(matches!(read("a"), Typed::Again));
     assert!(matches!(read("r"), Typed::Decided(Decision::Approve)));

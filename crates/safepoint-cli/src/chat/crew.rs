@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use futures_util::future::BoxFuture;
 use safepoint::{
     Agent, AgentBuilder, Failure, Tool,
-    approval::{ApprovalRequest, Approvals, Approver, Decision, Unanswered},
+    approval::{ApprovalMode, ApprovalRequest, Approver, Decision, WithoutApprover},
     ids::TurnId,
     message::UserMessage,
     remote::AfterWord,
-    session::{Chat, Plan, Planner, Situation},
+    session::{ChatPlanner, Plan, PlanContext, Planner},
 };
 use safepoint_testkit::server::ModelServer;
 use safepoint_tools::process::Processes;
@@ -180,18 +180,18 @@ fn build(
     }
     builder = approve::ruled(builder, args, tools)?;
     let (person, unanswered): (Option<Arc<dyn Approver>>, _) = match asking {
-        Asking::OnScreen => (Some(Arc::new(OnScreen)), Unanswered::Deny),
+        Asking::OnScreen => (Some(Arc::new(OnScreen)), WithoutApprover::Deny),
         Asking::AtKeyboard(screen) => {
-            (Some(approve::at_keyboard(Arc::clone(screen), Unanswered::Deny)), Unanswered::Deny)
+            (Some(approve::at_keyboard(Arc::clone(screen), WithoutApprover::Deny)), WithoutApprover::Deny)
         }
-        Asking::Nobody => (None, Unanswered::Deny),
+        Asking::Nobody => (None, WithoutApprover::Deny),
         // The screen asks what the suspended turn waits for.
-        Asking::Later => (None, Unanswered::Suspend),
+        Asking::Later => (None, WithoutApprover::Suspend),
     };
     let builder = builder.approvals(match args.approve.unwrap_or(Approve::Ask) {
-        Approve::Auto => Approvals::Auto,
-        Approve::Deny => Approvals::Deny,
-        Approve::Ask => Approvals::Ask(person, unanswered),
+        Approve::Auto => ApprovalMode::Auto,
+        Approve::Deny => ApprovalMode::Deny,
+        Approve::Ask => ApprovalMode::Ask(person, unanswered),
     });
     Ok(builder.tools(tools.iter().cloned()).try_build()?)
 }
@@ -209,8 +209,8 @@ impl Approver for OnScreen {
 pub(super) struct CrewPlanner(pub(super) Arc<Crew>);
 
 impl Planner<String> for CrewPlanner {
-    fn plan(&self, situation: Situation<String>) -> BoxFuture<'_, Result<Plan, Failure>> {
-        Box::pin(async move { Chat::new(self.0.next().await).plan(situation).await })
+    fn plan(&self, situation: PlanContext<String>) -> BoxFuture<'_, Result<Plan, Failure>> {
+        Box::pin(async move { ChatPlanner::new(self.0.next().await).plan(situation).await })
     }
 
     fn steer(&self, item: &String) -> UserMessage {

@@ -169,7 +169,7 @@ impl Driver {
                 const AT_ONCE: usize = 512;
                 let more = std::iter::from_fn(|| events.now()).take(AT_ONCE);
                 for event in event.into_iter().chain(more) {
-                    if let SessionEvent::StopAsked { .. } = event.kind {
+                    if let SessionEvent::StopRequested { .. } = event.kind {
                         self.take_signals(signals);
                     }
                     self.hear(event);
@@ -275,7 +275,8 @@ impl Driver {
             (Hardness::AtSafePoint, Ok(grace)) => StopRequest::at_within(SafePoints::ANY, grace),
             _ => StopRequest::now(),
         };
-        let request = request.cleanup_cap(self.times.cleanup_cap).because(Reason::user("at the terminal"));
+        let request =
+            request.with_cleanup_cap(self.times.cleanup_cap).with_reason(Reason::user("at the terminal"));
         // The run's events tell what it reached.
         drop(self.host.session.stop_turn(None, request));
     }

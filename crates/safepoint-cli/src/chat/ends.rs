@@ -29,7 +29,7 @@ fn at_once() -> SessionStop {
 }
 
 fn within(cap: Duration) -> SessionStop {
-    SessionStop::now().cleanup_cap(cap).reason(Reason::user("at the terminal"))
+    SessionStop::now().cleanup_cap(cap).with_reason(Reason::user("at the terminal"))
 }
 
 impl Driver {
@@ -39,7 +39,7 @@ impl Driver {
         let own = self.host.waiting_here();
         // The session's end must not be there before the withdrawal. Who wants to be gone at once does not wait for a store:
         // what could not be taken back is told as waiting.
-        if leave == Leave::AtOnce && self.host.session.turn().is_some() {
+        if leave == Leave::AtOnce && self.host.session.current_turn().is_some() {
             self.quit(leave, code);
             self.take_back(own, |_told| Came::Left);
         } else {

@@ -9,7 +9,7 @@ use safepoint::{
     Code,
     event::{EventKind, Fact},
     ids::ItemId,
-    session::Fate,
+    session::ItemOutcome,
 };
 
 use super::{
@@ -85,7 +85,7 @@ impl State {
     pub(super) fn stop_heard(&mut self, kind: &EventKind) -> Vec<Act> {
         match kind {
             EventKind::Fact(fact) => match &**fact {
-                Fact::StopAsked(asked) if asked.reason.code != Code::PREEMPTED.as_str() => {
+                Fact::StopRequested(asked) if asked.reason.code != Code::PREEMPTED.as_str() => {
                     self.hand_back().into_iter().collect()
                 }
                 _ => Vec::new(),
@@ -129,16 +129,16 @@ impl State {
     }
 
     /// An item has come to rest.
-    pub(super) fn fate(&mut self, id: ItemId, fate: Fate) {
+    pub(super) fn fate(&mut self, id: ItemId, fate: ItemOutcome) {
         let item = self.items.forget(id);
-        if fate == Fate::Withdrawn {
+        if fate == ItemOutcome::Withdrawn {
             return self.withdrawn(id, item);
         }
         let Some(item) = item.filter(|item| !item.text.is_empty()) else { return };
         match fate {
-            Fate::Unhandled => self.unhandled(&item.text),
-            Fate::Dropped => self.tell(Tone::Aside, &format!("dropped: {}", item.text)),
-            Fate::Returned(refusal) => {
+            ItemOutcome::Unhandled => self.unhandled(&item.text),
+            ItemOutcome::Dropped => self.tell(Tone::Aside, &format!("dropped: {}", item.text)),
+            ItemOutcome::Returned(refusal) => {
                 self.tell(Tone::Bad, &format!("not taken ({refusal}): {}", item.text));
             }
             _ => {}

@@ -5,10 +5,10 @@ use std::{sync::Arc, time::Instant};
 use safepoint::{
     History, Receipt,
     approval::ApprovalRequest,
-    event::{Answered, Event, EventKind, Fact, Wholeness},
-    history::Entry,
+    event::{Completion, Event, EventKind, Fact, Resolution},
+    history::Message,
     ids::{ApprovalId, ItemId},
-    session::{Fate, Preempted, SessionEvent},
+    session::{ItemOutcome, PreemptOutcome, SessionEvent},
 };
 
 use super::{
@@ -47,16 +47,16 @@ impl State {
                 self.run_event(&event, now);
                 return self.stop_heard(&event.kind).into_iter().chain(self.who_answered()).collect();
             }
-            SessionEvent::Aside { event, .. } => {
+            SessionEvent::Background { event, .. } => {
                 self.child_event(&event.kind, now);
                 return self.who_answered().into_iter().collect();
             }
-            SessionEvent::AsideLost(lost) => self.tell(Tone::Bad, &questions::lost(&lost)),
+            SessionEvent::BackgroundLost(lost) => self.tell(Tone::Bad, &questions::lost(&lost)),
             SessionEvent::Requeued(item) => self.items.requeue(item),
-            SessionEvent::Fate { item, fate } => self.fate(item, fate),
+            SessionEvent::ItemSettled { item, fate } => self.fate(item, fate),
             SessionEvent::Preempted { item, preempted } => {
                 self.items.answered(item);
-                if let Preempted::StoppedTurn(turn) = preempted {
+                if let PreemptOutcome::StoppedTurn(turn) = preempted {
                     self.instead.insert(item, turn);
                 }
             }
@@ -65,7 +65,7 @@ impl State {
                 return self.ended(fate, receipt, now);
             }
             SessionEvent::TurnQuiet { survivors, .. } => return self.quiet(&survivors, event.at),
-            SessionEvent::StopAsked { cause, once_idle_for } => {
+            SessionEvent::StopRequested { cause, once_idle_for } => {
                 let cause = cause.map_or(String::new(), |cause| format!(": {cause}"));
                 let when =
                     once_idle_for.map_or(String::new(), |idle| format!(" once it is idle for {idle:?}"));
@@ -116,7 +116,7 @@ impl State {
             EventKind::Retrying { failed, after, error } => {
                 self.tell(Tone::Aside, &format!("try {failed} failed ({error}); again in {after:.1?}"));
             }
-            EventKind::Missed { count } => {
+            EventKind::Lagged { count } => {
                 self.tell(Tone::Aside, &format!("({count} pieces of text are not shown)"));
             }
             EventKind::Notice { text, .. } => self.tell(Tone::Aside, text),
@@ -135,7 +135,7 @@ impl State {
     fn child_event(&mut self, kind: &EventKind, now: Instant) {
         if let EventKind::Child { event, .. } = kind
             && let EventKind::Fact(fact) = &**event
-            && let Fact::ApprovalAsked(_) | Fact::ApprovalClosed { .. } = **fact
+            && let Fact::ApprovalRequested(_) | Fact::ApprovalResolved { .. } = **fact
         {
             self.fact(fact, now);
         }
@@ -146,9 +146,9 @@ impl State {
             Fact::ModelEnded { whole, .. } => {
                 self.end_text();
                 match whole {
-                    Wholeness::Cut => self.tell(Tone::Aside, "(cut here)"),
-                    Wholeness::Steered => self.tell(Tone::Aside, "(cut here by your message)"),
-                    Wholeness::Whole | Wholeness::Failed(_) => {}
+                    Completion::Stopped => self.tell(Tone::Aside, "(cut here)"),
+                    Completion::Steered => self.tell(Tone::Aside, "(cut here by your message)"),
+                    Completion::Complete | Completion::Failed(_) => {}
                 }
             }
             Fact::SteerTaken { round, steers } => {
@@ -177,8 +177,8 @@ impl State {
                     None => self.tell(Tone::Aside, "going on"),
                 }
             }
-            Fact::ApprovalAsked(question) => self.ask(question.clone(), now),
-            Fact::ApprovalClosed { id, answer, .. } => self.closed(id, answer, now),
+            Fact::ApprovalRequested(question) => self.ask(question.clone(), now),
+            Fact::ApprovalResolved { id, answer, .. } => self.closed(id, answer, now),
             Fact::StopEscalated => self.tell(Tone::Aside, "the grace is over: stopping now"),
             Fact::Settled { error: Some(error), .. } => {
                 self.end_text();
@@ -222,12 +222,12 @@ impl State {
         }
     }
 
-    fn closed(&mut self, id: &ApprovalId, answer: &Answered, now: Instant) {
+    fn closed(&mut self, id: &ApprovalId, answer: &Resolution, now: Instant) {
         let was_put = match self.questions.front() {
             Some(asked) if asked.question.id == *id => {
                 self.end_answer();
                 self.questions.pop_front();
-                self.elsewhere = matches!(answer, Answered::Decided(_)).then(|| id.clone());
+                self.elsewhere = matches!(answer, Resolution::Decided(_)).then(|| id.clone());
                 true
             }
             // Its answer was given here, and it is not in the list any more.
@@ -245,7 +245,7 @@ impl State {
         self.elsewhere.take().filter(|_| self.about.is_kept).map(Act::WhoAnswered)
     }
 
-    fn ended(&mut self, fate: Fate, receipt: Arc<Receipt>, now: Instant) -> Vec<Act> {
+    fn ended(&mut self, fate: ItemOutcome, receipt: Arc<Receipt>, now: Instant) -> Vec<Act> {
         self.end_text();
         self.settled_at = Some(now);
         if let Some(work) = &mut self.work {
@@ -255,11 +255,11 @@ impl State {
             self.tell(Tone::Plain, &short::few_lines(&receipt));
         }
         self.last = Some(receipt);
-        if let Fate::Failed(_) = fate {
+        if let ItemOutcome::Failed(_) = fate {
             self.tell(Tone::Aside, "  /resume goes on from there, /retry sends it again");
         }
         // A queue that would wait for ever is the sender's again.
-        let back = if let Fate::Interrupted(_) = fate { self.hand_back() } else { None };
+        let back = if let ItemOutcome::Interrupted(_) = fate { self.hand_back() } else { None };
         self.end_hand_back();
         // Some may be of runs that go on in the background.
         let asked = self.questions.iter().map(|asked| &asked.question.id);
@@ -288,7 +288,7 @@ impl State {
 /// What a person said last.
 fn last_said(history: &History) -> Option<String> {
     history.entries().iter().rev().find_map(|entry| match &**entry {
-        Entry::User(message) => Some(message.text.clone()),
-        Entry::Assistant(_) | Entry::Results { .. } => None,
+        Message::User(message) => Some(message.text.clone()),
+        Message::Assistant(_) | Message::Results { .. } => None,
     })
 }

@@ -8,7 +8,7 @@ use std::{
 use safepoint::{
     SessionHandle,
     ids::{ItemId, SessionId},
-    session::{Fate, Policy, Push, PushError, Ticket},
+    session::{ItemOutcome, Policy, Push, PushError, Ticket},
 };
 
 use super::items::{How, Origin, Pushed};
@@ -66,7 +66,7 @@ impl Host {
 
     /// What no turn has yet, in order.
     pub(crate) fn waiting(&self) -> Vec<(Ticket<String>, String)> {
-        let taken = self.session.turn().map(|turn| turn.items).unwrap_or_default();
+        let taken = self.session.current_turn().map(|turn| turn.items).unwrap_or_default();
         let waits = |id: &ItemId, ticket: &Ticket<String>| ticket.fate_now().is_none() && !taken.contains(id);
         let pushed = self.lock();
         let mut waiting: Vec<_> = pushed
@@ -89,7 +89,7 @@ impl Host {
     pub(crate) fn withdrawn(&self, id: ItemId) -> Option<String> {
         let pushed = self.lock();
         let (item, ticket) = pushed.get(&id)?;
-        (ticket.fate_now() == Some(Fate::Withdrawn)).then(|| item.text.clone())
+        (ticket.fate_now() == Some(ItemOutcome::Withdrawn)).then(|| item.text.clone())
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<ItemId, (Pushed, Ticket<String>)>> {

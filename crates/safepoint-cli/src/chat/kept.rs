@@ -5,10 +5,10 @@ use std::sync::Arc;
 use safepoint::{
     approval::ApprovalRequest,
     event::Fact,
-    history::Entry,
+    history::Message,
     ids::{SessionId, TurnId},
     receipt::ReasonReport,
-    session::{Happened, Intent, look_back},
+    session::{JournalFact, StoredStop, read_journal},
     store::{ApprovalState, Store},
 };
 
@@ -41,16 +41,16 @@ impl Left {
     pub(super) async fn of(store: &dyn Store, session: &SessionId) -> anyhow::Result<Self> {
         let label = store.open(session).await?.label;
         let mut said: Vec<(TurnId, Said)> = Vec::new();
-        look_back(store, session, |past| match past.what {
-            Ok(Happened::Fact { turn, path, fact, grown }) if path.is_root() => {
+        read_journal(store, session, |past| match past.what {
+            Ok(JournalFact::Fact { turn, path, fact, grown }) if path.is_root() => {
                 let people = grown.iter().filter_map(|entry| match &**entry {
-                    Entry::User(message) => Some((turn, Said::Person(message.text.clone()))),
-                    Entry::Assistant(_) | Entry::Results { .. } => None,
+                    Message::User(message) => Some((turn, Said::Person(message.text.clone()))),
+                    Message::Assistant(_) | Message::Results { .. } => None,
                 });
                 said.extend(people);
                 said.extend(spoken(&fact).into_iter().map(|spoken| (turn, spoken)));
             }
-            Ok(Happened::Forgotten { turn }) => said.retain(|(of, _)| *of != turn),
+            Ok(JournalFact::Forgotten { turn }) => said.retain(|(of, _)| *of != turn),
             _ => {}
         })
         .await?;
@@ -116,9 +116,9 @@ pub(super) async fn stops(store: &dyn Store, session: &SessionId) -> Vec<String>
     // What cannot be read is told by whoever opens the session.
     let rows = store.stops(session, 0).await.unwrap_or_default();
     let unseen = rows.into_iter().filter(|row| !row.seen);
-    let stops = unseen.filter_map(|row| match Intent::from_bytes(&row.bytes) {
-        Ok(Intent::Session(stop)) => {
-            let by = stop.asked_by().map_or(String::new(), |by| {
+    let stops = unseen.filter_map(|row| match StoredStop::from_bytes(&row.bytes) {
+        Ok(StoredStop::Session(stop)) => {
+            let by = stop.reason().map_or(String::new(), |by| {
                 let ReasonReport { code, actor, text, .. } = by.into();
                 format!(" by {code} ({actor}): {text}")
             });

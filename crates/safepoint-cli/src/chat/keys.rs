@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
-use safepoint::approval::{Covers, Decision, Question};
+use safepoint::approval::{AllowScope, ApprovalKind, Decision};
 
 use super::{
     input::Way,
@@ -118,10 +118,13 @@ impl State {
 
     /// Whether this letter answers the question at hand.
     fn answers(&self, letter: char) -> bool {
-        let question = self.questions.front().map_or(Question::MayRun, |asked| asked.question.question);
+        let question =
+            self.questions.front().map_or(ApprovalKind::BeforeCall, |asked| asked.question.question);
         match question {
-            Question::MayRun | Question::MidCall => "ynma".contains(letter.to_ascii_lowercase()),
-            Question::MayHaveRun => "rdg".contains(letter.to_ascii_lowercase()),
+            ApprovalKind::BeforeCall | ApprovalKind::DuringCall => {
+                "ynma".contains(letter.to_ascii_lowercase())
+            }
+            ApprovalKind::AfterUnknownEnd => "rdg".contains(letter.to_ascii_lowercase()),
         }
     }
 
@@ -142,8 +145,8 @@ impl State {
     /// How far the yes reaches; any other letter changes nothing.
     fn allow(&mut self, letter: char) -> Vec<Act> {
         let covers = match letter.to_ascii_lowercase() {
-            'e' => Covers::Call,
-            't' => Covers::Tool,
+            'e' => AllowScope::Call,
+            't' => AllowScope::Tool,
             _ => return Vec::new(),
         };
         self.end_answer();

@@ -101,7 +101,7 @@ impl Driver {
                 Act::Decide(id, decision) => match host.session.decide(&id, decision).await {
                     Ok(()) => {
                         // One that was cut while it waited is taken up by whoever answers.
-                        if host.session.turn().is_none() {
+                        if host.session.current_turn().is_none() {
                             host.session.resume().await;
                         }
                         None

@@ -10,7 +10,7 @@ use ratatui_core::{
 };
 
 use safepoint::{
-    approval::{Covers, Question},
+    approval::{AllowScope, ApprovalKind},
     receipt::Ending,
 };
 
@@ -46,7 +46,7 @@ pub(super) fn pane(state: &State, rows: usize, now: Instant) -> Pane {
         let args = questions::one_line(&brief(&asked.question.args), ASKED);
         lines.push(Line::styled(format!("? {}: {args}", questions::short(&asked.question)), STOPPING));
         if state.mode == Mode::Allowing {
-            let covers = [("e", Covers::Call), ("t", Covers::Tool)];
+            let covers = [("e", AllowScope::Call), ("t", AllowScope::Tool)];
             lines.push(Line::raw("  from now on, in this session and in no other, without a question:"));
             lines.extend(covers.map(|(key, covers)| {
                 let what = one_line(&questions::always(covers, &asked.question.tool));
@@ -199,10 +199,10 @@ fn hint(state: &State, now: Instant) -> String {
             let more = state.questions.len() - 1;
             let more = if more > 0 { format!(" · {more} more after it") } else { String::new() };
             match asked.question.question {
-                Question::MayRun | Question::MidCall => {
+                ApprovalKind::BeforeCall | ApprovalKind::DuringCall => {
                     format!("y yes · n no · m no, saying why · a always… · Esc stops{more}")
                 }
-                Question::MayHaveRun => {
+                ApprovalKind::AfterUnknownEnd => {
                     format!("r run it again · d it is done… · g give it up · Esc stops{more}")
                 }
             }

@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use safepoint::{
     Grace, Reason, Receipt, SessionStop, StopRequest,
     event::{EventKind, Fact},
-    session::{Fate, Policy, SessionEvent},
+    session::{ItemOutcome, Policy, SessionEvent},
 };
 use safepoint_tools::process::Processes;
 use tokio::io::{AsyncBufReadExt as _, BufReader, Split, Stdin};
@@ -158,7 +158,7 @@ impl Turns<'_> {
                     }
                     self.ended(fate, &receipt);
                     // Another line would wait behind the decision.
-                    if matches!(fate, Fate::Suspended(_)) {
+                    if matches!(fate, ItemOutcome::Suspended(_)) {
                         let id = &self.host.id;
                         self.screen.note(&format!(
                             "safepoint: it waits for a decision: safepoint approvals {id}, then approve, deny or respond"
@@ -210,7 +210,7 @@ impl Turns<'_> {
     fn show(&self, kind: &EventKind) {
         match kind {
             EventKind::Text(text) => self.screen.text(text),
-            EventKind::Missed { count } => self.screen.note(&missed(*count)),
+            EventKind::Lagged { count } => self.screen.note(&missed(*count)),
             EventKind::Fact(fact) => match &**fact {
                 Fact::ModelEnded { .. } => self.screen.end_line(),
                 Fact::CallStarted { name, args, .. } => {
@@ -231,11 +231,11 @@ impl Turns<'_> {
         }
     }
 
-    fn ended(&mut self, fate: Fate, receipt: &Arc<Receipt>) {
+    fn ended(&mut self, fate: ItemOutcome, receipt: &Arc<Receipt>) {
         self.screen.end_line();
         match fate {
-            Fate::Completed(_) => self.code = 0,
-            Fate::Failed(_) => self.code = 1,
+            ItemOutcome::Completed(_) => self.code = 0,
+            ItemOutcome::Failed(_) => self.code = 1,
             _ => {
                 self.screen.note(parts(&receipt.to_string()).0);
                 self.told = Some(Arc::clone(receipt));
@@ -253,11 +253,11 @@ fn stop(got: Got, host: &Host, pressed: &AtomicU32, times: Times) -> Strength {
     let is_first = pressed.fetch_add(1, Ordering::Relaxed) == 0;
     let (request, strength) = match Grace::try_from(times.grace) {
         Ok(grace) if is_first && got != Got::Hangup => {
-            (StopRequest::graceful(grace).cleanup_cap(times.cleanup_cap), Strength::AtSafePoint)
+            (StopRequest::graceful(grace).with_cleanup_cap(times.cleanup_cap), Strength::AtSafePoint)
         }
-        _ => (StopRequest::now().cleanup_cap(LAST_CAP), Strength::Now),
+        _ => (StopRequest::now().with_cleanup_cap(LAST_CAP), Strength::Now),
     };
-    drop(host.session.stop_turn(None, request.because(Reason::user("a signal"))));
+    drop(host.session.stop_turn(None, request.with_reason(Reason::user("a signal"))));
     strength
 }
 

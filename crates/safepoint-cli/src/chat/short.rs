@@ -2,25 +2,25 @@
 
 use safepoint::{
     Receipt,
-    approval::{Covers, Decision},
-    event::{Answered, Extent},
+    approval::{AllowScope, Decision},
+    event::{OutputExtent, Resolution},
 };
 
 use super::state::{State, Tone};
 
 impl State {
     /// The first lines of what a call came to, and how much there is more, where.
-    pub(super) fn output(&mut self, output: &str, extent: &Extent) {
+    pub(super) fn output(&mut self, output: &str, extent: &OutputExtent) {
         const SHOWN: usize = 5;
         let lines: Vec<&str> = output.lines().collect();
         for line in lines.iter().take(SHOWN) {
             self.tell(Tone::Aside, &format!("  {line}"));
         }
         let more = match extent {
-            Extent::All if lines.len() <= SHOWN => return,
-            Extent::All => format!("{} more lines", lines.len() - SHOWN),
-            Extent::Truncated { bytes, file: Some(file) } => format!("{bytes} bytes in all: {file}"),
-            Extent::Truncated { bytes, file: None } => {
+            OutputExtent::All if lines.len() <= SHOWN => return,
+            OutputExtent::All => format!("{} more lines", lines.len() - SHOWN),
+            OutputExtent::Truncated { bytes, file: Some(file) } => format!("{bytes} bytes in all: {file}"),
+            OutputExtent::Truncated { bytes, file: None } => {
                 format!("{bytes} bytes in all, of which the beginning and the end are kept")
             }
         };
@@ -28,19 +28,19 @@ impl State {
     }
 }
 
-pub(super) fn answered(answer: &Answered) -> &'static str {
+pub(super) fn answered(answer: &Resolution) -> &'static str {
     match answer {
-        Answered::Decided(Decision::Approve | Decision::ApproveWith { .. }) => "  allowed",
-        Answered::Decided(Decision::ApproveAlways { covers: Covers::Call }) => {
+        Resolution::Decided(Decision::Approve | Decision::ApproveWith { .. }) => "  allowed",
+        Resolution::Decided(Decision::ApproveAlways { covers: AllowScope::Call }) => {
             "  allowed, and not asked again in this session with these arguments"
         }
-        Answered::Decided(Decision::ApproveAlways { covers: Covers::Tool }) => {
+        Resolution::Decided(Decision::ApproveAlways { covers: AllowScope::Tool }) => {
             "  allowed, and not asked again in this session, whatever the arguments"
         }
-        Answered::Decided(Decision::Deny { .. }) => "  denied",
-        Answered::Decided(Decision::Respond { .. }) => "  answered instead",
-        Answered::Expired => "  nobody answered in time: denied",
-        Answered::Withdrawn => "  (the question is withdrawn)",
+        Resolution::Decided(Decision::Deny { .. }) => "  denied",
+        Resolution::Decided(Decision::Respond { .. }) => "  answered instead",
+        Resolution::Expired => "  nobody answered in time: denied",
+        Resolution::Withdrawn => "  (the question is withdrawn)",
     }
 }
 

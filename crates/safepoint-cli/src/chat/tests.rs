@@ -10,11 +10,11 @@ use jiff::Timestamp;
 use ratatui::{Terminal, backend::TestBackend, text::Line, widgets::Paragraph};
 use safepoint::{
     Code, Reason, Receipt, Usage,
-    approval::{ApprovalRequest, Covers, Decision, Question},
-    event::{Answered, Event, EventKind, Fact, Source, TakenSteer},
+    approval::{AllowScope, ApprovalKind, ApprovalRequest, Decision},
+    event::{Event, EventKind, Fact, RecordedSteer, Resolution, SteerSource},
     ids::{CallId, ItemId, Path, RunId, TurnId},
-    receipt::{Ending, Escalated, ReasonReport, RequestReport, StopReport, WorkKind},
-    session::{Fate, Preempted, SessionEvent},
+    receipt::{CallKind, Ending, Escalation, ReasonReport, RequestReport, StopReport},
+    session::{ItemOutcome, PreemptOutcome, SessionEvent},
     tool::EffectClass,
 };
 
@@ -92,7 +92,7 @@ impl World {
 
     fn aside(&mut self, kind: EventKind) {
         let event = Event { seq: 0, at: Timestamp::UNIX_EPOCH, kind };
-        assert_eq!(self.hear(SessionEvent::Aside { turn: turn(1), event }), []);
+        assert_eq!(self.hear(SessionEvent::Background { turn: turn(1), event }), []);
     }
 
     fn accepted(&mut self, text: &str, how: How) -> ItemId {
@@ -113,13 +113,13 @@ impl World {
     }
 
     fn asked(&mut self, mode: &str, within_ms: Option<u64>) {
-        self.fact(Fact::StopAsked(request(mode, within_ms)));
+        self.fact(Fact::StopRequested(request(mode, within_ms)));
     }
 
     fn question(&mut self) -> ApprovalRequest {
         let question = ApprovalRequest {
             id: "apr_1".into(),
-            question: safepoint::approval::Question::MayRun,
+            question: safepoint::approval::ApprovalKind::BeforeCall,
             call_id: CallId::from("call_2"),
             path: Path::default(),
             tool: "shell".into(),
@@ -130,11 +130,11 @@ impl World {
             asked_at: Timestamp::UNIX_EPOCH,
             expires_at: Timestamp::UNIX_EPOCH,
         };
-        self.fact(Fact::ApprovalAsked(question.clone()));
+        self.fact(Fact::ApprovalRequested(question.clone()));
         question
     }
 
-    fn ended(&mut self, fate: Fate) -> Vec<Act> {
+    fn ended(&mut self, fate: ItemOutcome) -> Vec<Act> {
         self.hear(SessionEvent::TurnEnded { turn: turn(1), fate, receipt: Arc::new(receipt()) })
     }
 
@@ -177,7 +177,7 @@ fn started(name: &str, command: &str) -> Fact {
         args: serde_json::json!({ "command": command }),
         effect: EffectClass::ReadOnly,
         key: String::new(),
-        work: WorkKind::Body,
+        work: CallKind::Tool,
         at: Timestamp::UNIX_EPOCH,
     }
 }
@@ -192,7 +192,7 @@ fn request(mode: &str, within_ms: Option<u64>) -> RequestReport {
 }
 
 fn preempt() -> RequestReport {
-    let reason = Reason::new(Code::PREEMPTED).saying("a newer item came");
+    let reason = Reason::new(Code::PREEMPTED).with_text("a newer item came");
     let reason = ReasonReport::from(&reason);
     RequestReport { reason, ..request("after-model", None) }
 }
@@ -203,7 +203,7 @@ fn receipt() -> Receipt {
         reason: reason(),
         asked: "after-model".into(),
         fired: Some("after-model".into()),
-        escalated: Escalated::No,
+        escalated: Escalation::No,
         requested_at: at,
         observed_at: Some(at),
         phase: "calls were running".into(),
@@ -249,7 +249,7 @@ fn enter_steers_a_turn_at_work_and_alt_enter_queues() {
     world.type_in("later");
     assert_eq!(world.tap(KeyCode::Tab), push("later", How::Queue));
     assert_eq!(world.tap(KeyCode::Enter), [], "nothing typed, nothing sent");
-    world.ended(Fate::Completed(turn(1)));
+    world.ended(ItemOutcome::Completed(turn(1)));
     assert_eq!(world.say("too late"), push("too late", How::Queue));
 }
 
@@ -263,7 +263,8 @@ fn both_lists_are_shown_until_a_turn_takes_them() {
     world.shows("1. use b");
     world.shows("queue, for the next turns (Up takes the last one back):");
     world.shows("1. and then c");
-    let taken = TakenSteer { id: steer.to_string().into(), message: "use b".into(), source: Source::Item };
+    let taken =
+        RecordedSteer { id: steer.to_string().into(), message: "use b".into(), source: SteerSource::Item };
     world.fact(Fact::SteerTaken { round: 2, steers: vec![taken] });
     world.shows("› use b  (steered, in request 2)");
     world.hides("steers, with the next request:");
@@ -285,9 +286,9 @@ fn what_came_with_a_preempt_stands_before_the_queue() {
     world.shows("2. p2 (instead of the turn at work)");
     world.shows("3. q1 ");
     for id in [p1, p2] {
-        world.hear(SessionEvent::Preempted { item: id, preempted: Preempted::StoppedTurn(turn(1)) });
+        world.hear(SessionEvent::Preempted { item: id, preempted: PreemptOutcome::StoppedTurn(turn(1)) });
     }
-    world.ended(Fate::Preempted(turn(1)));
+    world.ended(ItemOutcome::Preempted(turn(1)));
     world.state.hear(Heard::Started(vec![p1]), world.now);
     world.shows("1. p2 (before the queue)");
     world.shows("2. q1 ");
@@ -303,14 +304,14 @@ fn a_stop_that_is_asked_again_and_again_is_said_once() {
     let mut world = World::at_work();
     let mut said = Vec::new();
     for cause in [None, None, Some("enough"), Some("enough")] {
-        world.hear(SessionEvent::StopAsked { cause: cause.map(str::to_owned), once_idle_for: None });
+        world.hear(SessionEvent::StopRequested { cause: cause.map(str::to_owned), once_idle_for: None });
         said.extend(world.state.take_above().iter().map(ToString::to_string));
     }
     said.retain(|line| line.contains("asked to stop"));
     assert_eq!(said.len(), 2, "{said:?}");
     assert!(said[1].contains("enough"), "{said:?}");
     let minute = Some(Duration::from_secs(60));
-    world.hear(SessionEvent::StopAsked { cause: None, once_idle_for: minute });
+    world.hear(SessionEvent::StopRequested { cause: None, once_idle_for: minute });
     world.shows("asked to stop once it is idle for 60s");
 }
 
@@ -329,7 +330,7 @@ fn escape_stops_and_says_what_it_waits_for() {
     assert_eq!(world.tap(KeyCode::Esc), [Act::Stop(Hardness::Now)]);
     world.asked("now", None);
     world.shows("Stopping now… waits for shell");
-    world.ended(Fate::Interrupted(turn(1)));
+    world.ended(ItemOutcome::Interrupted(turn(1)));
     world.hides("Stopping");
     world.shows("stopped: user (person): at the terminal");
     world.hides("quiet:");
@@ -342,7 +343,7 @@ fn escape_stops_and_says_what_it_waits_for() {
 #[test]
 fn what_is_still_alive_is_named() {
     let mut world = World::at_work();
-    world.ended(Fate::Interrupted(turn(1)));
+    world.ended(ItemOutcome::Interrupted(turn(1)));
     world.hear(SessionEvent::TurnQuiet { turn: turn(1), survivors: vec!["command (pid 7)".into()] });
     world.shows("NOT QUIET, still alive: command (pid 7)");
     world.hides("quiet: nothing");
@@ -364,8 +365,8 @@ fn a_question_shows_what_would_run_and_one_key_answers() {
         world.shows("? may shell run: {");
         world.shows("y yes · n no · m no, saying why");
         assert_eq!(world.tap(KeyCode::Char(letter)), [Act::Decide(question.id.clone(), decision.clone())]);
-        let answer = Answered::Decided(decision);
-        world.fact(Fact::ApprovalClosed { id: question.id, call_id: CallId::from("call_2"), answer });
+        let answer = Resolution::Decided(decision);
+        world.fact(Fact::ApprovalResolved { id: question.id, call_id: CallId::from("call_2"), answer });
         world.hides("may shell run");
     }
 }
@@ -381,8 +382,8 @@ fn who_answered_elsewhere_is_asked() {
         if here {
             world.tap(KeyCode::Char('y'));
         }
-        let (id, answer) = (question.id.clone(), Answered::Decided(Decision::Approve));
-        let acts = world.fact(Fact::ApprovalClosed { id, call_id: CallId::from("call_2"), answer });
+        let (id, answer) = (question.id.clone(), Resolution::Decided(Decision::Approve));
+        let acts = world.fact(Fact::ApprovalResolved { id, call_id: CallId::from("call_2"), answer });
         let asked = if is_kept && !here { vec![Act::WhoAnswered(question.id)] } else { Vec::new() };
         assert_eq!(acts, asked, "kept: {is_kept}, here: {here}");
     }
@@ -391,7 +392,7 @@ fn who_answered_elsewhere_is_asked() {
 /// S8.6: how far a yes reaches is said before it is given, and a key that says neither gives none.
 #[test]
 fn a_yes_for_always_says_what_it_allows() {
-    for (letter, covers) in [('e', Covers::Call), ('t', Covers::Tool)] {
+    for (letter, covers) in [('e', AllowScope::Call), ('t', AllowScope::Tool)] {
         let mut world = World::at_work();
         let question = world.question();
         world.wait(CALM);
@@ -415,9 +416,9 @@ fn a_yes_for_always_says_what_it_allows() {
 fn what_may_have_happened_has_answers_of_its_own() {
     let ask = |world: &mut World| {
         let mut question = world.question();
-        world.fact(closed(&question, Answered::Withdrawn));
-        question.question = Question::MayHaveRun;
-        world.fact(Fact::ApprovalAsked(question.clone()));
+        world.fact(closed(&question, Resolution::Withdrawn));
+        question.question = ApprovalKind::AfterUnknownEnd;
+        world.fact(Fact::ApprovalRequested(question.clone()));
         world.wait(CALM);
         question.id
     };
@@ -438,8 +439,8 @@ fn what_may_have_happened_has_answers_of_its_own() {
     assert_eq!(world.say("receipt 7"), [Act::Decide(id, Decision::Respond { result: "receipt 7".into() })]);
 }
 
-fn closed(question: &ApprovalRequest, answer: Answered) -> Fact {
-    Fact::ApprovalClosed { id: question.id.clone(), call_id: question.call_id.clone(), answer }
+fn closed(question: &ApprovalRequest, answer: Resolution) -> Fact {
+    Fact::ApprovalResolved { id: question.id.clone(), call_id: question.call_id.clone(), answer }
 }
 
 /// S8.2: of several questions one is put at a time, and it is the one that is answered; a key in a hurry answers none.
@@ -449,7 +450,7 @@ fn questions_are_put_one_at_a_time() {
     let first = world.question();
     let second =
         ApprovalRequest { id: "apr_2".into(), args: serde_json::json!({"command": "two"}), ..first.clone() };
-    world.fact(Fact::ApprovalAsked(second.clone()));
+    world.fact(Fact::ApprovalRequested(second.clone()));
     world.shows("\"timeout\": 5");
     world.hides("\"two\"");
     world.wait(CALM);
@@ -458,8 +459,8 @@ fn questions_are_put_one_at_a_time() {
     world.wait(CALM);
     assert_eq!(world.tap(KeyCode::Char('y')), [], "the second was not put yet");
     world.state.input.clear();
-    let answer = Answered::Decided(Decision::Approve);
-    world.fact(Fact::ApprovalClosed { id: first.id, call_id: first.call_id, answer });
+    let answer = Resolution::Decided(Decision::Approve);
+    world.fact(Fact::ApprovalResolved { id: first.id, call_id: first.call_id, answer });
     world.shows("? may shell run: two");
     world.shows("waits its turn");
     assert_eq!(world.tap(KeyCode::Char('y')), [], "nor could it be read yet");
@@ -482,9 +483,9 @@ fn a_background_run_asks_after_its_turn_has_ended() {
         args: serde_json::json!({"command": "two"}),
         ..own.clone()
     };
-    let asked = EventKind::Fact(Arc::new(Fact::ApprovalAsked(behind.clone())));
+    let asked = EventKind::Fact(Arc::new(Fact::ApprovalRequested(behind.clone())));
     world.run(EventKind::Child { path: behind.path.clone(), event: Arc::new(asked) });
-    let look = world.ended(Fate::Completed(turn(1)));
+    let look = world.ended(ItemOutcome::Completed(turn(1)));
     assert_eq!(look, [Act::LookAt(vec![own.id.clone(), behind.id.clone()])]);
     world.state.gone(&[own.id], world.now);
     world.shows("shell (of the agent at root/call_7) wants to run with");
@@ -493,13 +494,13 @@ fn a_background_run_asks_after_its_turn_has_ended() {
         args: serde_json::json!({"command": "three"}),
         ..behind.clone()
     };
-    let asked = EventKind::Fact(Arc::new(Fact::ApprovalAsked(third.clone())));
+    let asked = EventKind::Fact(Arc::new(Fact::ApprovalRequested(third.clone())));
     world.aside(EventKind::Child { path: third.path.clone(), event: Arc::new(asked) });
     world.wait(CALM);
     world.shows("1 more after it");
     assert_eq!(world.tap(KeyCode::Char('y')), [Act::Decide(behind.id.clone(), Decision::Approve)]);
-    let answer = Answered::Decided(Decision::Approve);
-    let closed = Fact::ApprovalClosed { id: behind.id, call_id: behind.call_id, answer };
+    let answer = Resolution::Decided(Decision::Approve);
+    let closed = Fact::ApprovalResolved { id: behind.id, call_id: behind.call_id, answer };
     world.aside(EventKind::Child { path: behind.path, event: Arc::new(EventKind::Fact(Arc::new(closed))) });
     world.shows("may shell run: three");
     world.wait(CALM);
@@ -572,7 +573,7 @@ fn one_ctrl_c_ends_no_idle_chat() {
 #[test]
 fn a_late_ctrl_c_does_not_quit() {
     let mut world = World::at_work();
-    world.ended(Fate::Completed(turn(1)));
+    world.ended(ItemOutcome::Completed(turn(1)));
     world.hear(SessionEvent::TurnQuiet { turn: turn(1), survivors: Vec::new() });
     assert_eq!(world.control('c'), []);
     assert_eq!(world.control('d'), [Act::Quit(Leave::Tidily)]);
@@ -581,8 +582,8 @@ fn a_late_ctrl_c_does_not_quit() {
 /// S4.7: of an output that was cut the whole length is told, and where all of it is.
 #[test]
 fn what_is_not_shown_of_an_output_is_told() {
-    use safepoint::{event::Extent, message::CallResult, receipt::CallReport};
-    let called = |world: &mut World, lines: usize, extent: Extent| {
+    use safepoint::{event::OutputExtent, message::CallResult, receipt::CallReport};
+    let called = |world: &mut World, lines: usize, extent: OutputExtent| {
         let report: CallReport =
             serde_json::from_value(serde_json::json!({"call_id": "call_1", "name": "shell",
             "round": 1, "status": "completed", "effect": "done", "processes": [], "cleanups": [],
@@ -596,12 +597,12 @@ fn what_is_not_shown_of_an_output_is_told() {
         world.fact(Fact::CallEnded { report, result, extent });
     };
     let mut world = World::at_work();
-    called(&mut world, 7, Extent::All);
+    called(&mut world, 7, OutputExtent::All);
     world.shows("… 2 more lines");
     let file = Some("/somewhere/spilled".to_owned());
-    called(&mut world, 8_649, Extent::Truncated { bytes: 1_288_890, file });
+    called(&mut world, 8_649, OutputExtent::Truncated { bytes: 1_288_890, file });
     world.shows("… 1288890 bytes in all: /somewhere/spilled");
-    called(&mut world, 2, Extent::Truncated { bytes: 1_000, file: None });
+    called(&mut world, 2, OutputExtent::Truncated { bytes: 1_000, file: None });
     world.shows("… 1000 bytes in all, of which the beginning and the end are kept");
 }
 
@@ -658,11 +659,11 @@ fn what_stands_instead_of_a_turn_was_why_that_was_stopped() {
         let mut world = World::at_work();
         let id = world.accepted("this instead", How::Preempt);
         if let Some(stopped) = stopped {
-            let preempted = Preempted::StoppedTurn(turn(stopped));
+            let preempted = PreemptOutcome::StoppedTurn(turn(stopped));
             world.hear(SessionEvent::Preempted { item: id, preempted });
         }
         for ended in 1..=between {
-            let fate = Fate::Completed(turn(ended));
+            let fate = ItemOutcome::Completed(turn(ended));
             world.hear(SessionEvent::TurnEnded { turn: turn(ended), fate, receipt: Arc::new(receipt()) });
         }
         world.state.hear(Heard::Started(vec![id]), world.now);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use safepoint::event::{Answered, Fact, Wholeness};
+use safepoint::event::{Completion, Fact, Resolution};
 
 use super::work::brief;
 
@@ -14,10 +14,10 @@ pub(super) fn line(fact: &Fact) -> String {
         Fact::ModelStarted { round } => format!("request {round} to the model"),
         Fact::ModelEnded { whole, report, .. } => {
             let whole = match whole {
-                Wholeness::Whole => "complete",
-                Wholeness::Cut => "cut by a stop",
-                Wholeness::Steered => "cut by a steer",
-                Wholeness::Failed(error) => &format!("failed: {}", error.message),
+                Completion::Complete => "complete",
+                Completion::Stopped => "cut by a stop",
+                Completion::Steered => "cut by a steer",
+                Completion::Failed(error) => &format!("failed: {}", error.message),
             };
             format!("message {whole}; {} tokens in, {} out", report.usage.input, report.usage.output)
         }
@@ -33,7 +33,7 @@ pub(super) fn line(fact: &Fact) -> String {
         }
         Fact::SteerTaken { round, steers } => format!("{} steered in, for request {round}", steers.len()),
         Fact::CallStarted { name, call_id, args, .. } => format!("{name} {call_id} begins: {}", brief(args)),
-        Fact::CallNamed { call_id, task } => format!("{call_id} is {task} at its peer"),
+        Fact::RemoteTaskNamed { call_id, task } => format!("{call_id} is {task} at its peer"),
         Fact::CallEnded { report, .. } => {
             let effect = format!("{:?}", report.effect).to_lowercase();
             format!("{} {}: {}, effect {effect}", report.name, report.call_id, report.status.as_str())
@@ -41,13 +41,13 @@ pub(super) fn line(fact: &Fact) -> String {
         Fact::ChildSuspended { call_id, approvals, .. } => {
             format!("the run of {call_id} waits for {} decisions", approvals.len())
         }
-        Fact::ApprovalAsked(question) => format!("asked whether {} may run", question.tool),
-        Fact::ApprovalClosed { answer, .. } => match answer {
-            Answered::Decided(decision) => format!("answered: {decision:?}"),
-            Answered::Expired => "the question expired".to_owned(),
-            Answered::Withdrawn => "the question was withdrawn".to_owned(),
+        Fact::ApprovalRequested(question) => format!("asked whether {} may run", question.tool),
+        Fact::ApprovalResolved { answer, .. } => match answer {
+            Resolution::Decided(decision) => format!("answered: {decision:?}"),
+            Resolution::Expired => "the question expired".to_owned(),
+            Resolution::Withdrawn => "the question was withdrawn".to_owned(),
         },
-        Fact::StopAsked(request) => {
+        Fact::StopRequested(request) => {
             format!("stop asked: {} ({}), {}", request.mode, request.reach, request.reason.text)
         }
         Fact::StopEscalated => "the grace is over: now".to_owned(),

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use safepoint::{
     approval::Decision,
-    event::{Answered, EventKind, Fact},
+    event::{EventKind, Fact, Resolution},
     ids::CallId,
     receipt::RequestReport,
 };
@@ -81,15 +81,15 @@ impl Work {
                 let state = CallState::Runs;
                 self.call(Call { id, name, args, state, since: now, progress: String::new() });
             }
-            Fact::ApprovalAsked(asked) => {
+            Fact::ApprovalRequested(asked) => {
                 let (id, name, args) = (asked.call_id.clone(), asked.tool.clone(), brief(&asked.args));
                 let state = CallState::Asked;
                 self.call(Call { id, name, args, state, since: now, progress: String::new() });
             }
-            Fact::ApprovalClosed { call_id, answer, .. } => {
+            Fact::ApprovalResolved { call_id, answer, .. } => {
                 let is_allowed = matches!(
                     answer,
-                    Answered::Decided(
+                    Resolution::Decided(
                         Decision::Approve | Decision::ApproveAlways { .. } | Decision::ApproveWith { .. }
                     )
                 );
@@ -99,7 +99,7 @@ impl Work {
                 }
             }
             Fact::CallEnded { report, .. } => self.calls.retain(|call| call.id != report.call_id),
-            Fact::StopAsked(request) => self.stopping(request, now),
+            Fact::StopRequested(request) => self.stopping(request, now),
             Fact::StopEscalated => self.stop = Some(Stop::Now),
             Fact::Settled { .. } => {
                 self.model = None;

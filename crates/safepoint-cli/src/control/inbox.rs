@@ -4,10 +4,10 @@
 //! **Invariants**: an item is in the store before anybody is told that it is in; one id is one item.
 
 use safepoint::{
-    event::{Fact, TakenSteer},
+    event::{Fact, RecordedSteer},
     ids::TurnId,
-    session::{Fate, Happened, Or, Policy, Refusal, look_back, seal},
-    store::{self, Item, ItemState, Life, Pushed, SessionRow},
+    session::{IfUndelivered, ItemOutcome, JournalFact, Policy, RejectReason, encode_item, read_journal},
+    store::{self, InboxRow, ItemState, Liveness, Pushed, SessionRow},
 };
 use serde_json::json;
 use tokio::time::{Instant, sleep_until};
@@ -40,7 +40,7 @@ enum Whose {
 enum Found {
     Waiting,
     AtWork(TurnId),
-    Rests(Fate),
+    Rests(ItemOutcome),
     Out,
 }
 
@@ -63,9 +63,9 @@ pub(super) async fn push<'a>(
     let row = place.store.open(&place.session).await?;
     if let Some(why) = refusal(place, &row, policy, asked).await? {
         let reply = Reply::new(refused(why), why.code(), format!("it is not taken: {why}"));
-        return Ok((reply.detail(json!({ "fate": Fate::Returned(why) })), None));
+        return Ok((reply.detail(json!({ "fate": ItemOutcome::Returned(why) })), None));
     }
-    let sealed = seal(&asked.text, policy, asked.client_id.clone(), INBOX)?;
+    let sealed = encode_item(&asked.text, policy, asked.client_id.clone(), INBOX)?;
     match place.store.push(&place.session, sealed).await? {
         Pushed::Accepted(number) => {
             let waits = Waits { place, asked, number, since: row.head, whose: Whose::Nobody };
@@ -92,17 +92,17 @@ async fn refusal(
     row: &SessionRow,
     policy: Policy,
     asked: &PushAsk,
-) -> anyhow::Result<Option<Refusal>> {
+) -> anyhow::Result<Option<RejectReason>> {
     if !is_free(row) {
         return Ok(None);
     }
     let is_suspended = row.label == "suspended";
     Ok(match (policy, &asked.turn) {
-        (Policy::Steer(_, Or::Return), _) => Some(Refusal::NoActiveTurn),
-        (Policy::Reject, _) if is_suspended => Some(Refusal::Busy(last_turn(place).await?)),
+        (Policy::Steer(_, IfUndelivered::Return), _) => Some(RejectReason::NoActiveTurn),
+        (Policy::Reject, _) if is_suspended => Some(RejectReason::Busy(last_turn(place).await?)),
         (Policy::Preempt(_), Some(meant)) => {
             let there = if is_suspended { last_turn(place).await? } else { None };
-            (there.map(|turn| turn.to_string()).as_ref() != Some(meant)).then_some(Refusal::TurnMismatch)
+            (there.map(|turn| turn.to_string()).as_ref() != Some(meant)).then_some(RejectReason::TurnMismatch)
         }
         _ => None,
     })
@@ -110,13 +110,13 @@ async fn refusal(
 
 /// Whether nobody has it who may be alive.
 fn is_free(row: &SessionRow) -> bool {
-    row.holder.as_ref().is_none_or(|held| held.owner.life() == Life::Dead)
+    row.holder.as_ref().is_none_or(|held| held.owner.life() == Liveness::Dead)
 }
 
 async fn last_turn(place: &Place) -> Result<Option<TurnId>, store::Error> {
     let mut last = None;
-    look_back(&*place.store, &place.session, |past| {
-        if let Ok(Happened::Planned { turn, .. }) = past.what {
+    read_journal(&*place.store, &place.session, |past| {
+        if let Ok(JournalFact::Planned { turn, .. }) = past.what {
             last = Some(turn);
         }
     })
@@ -181,10 +181,10 @@ impl<'a> Waits<'a> {
         let fate = match found {
             Found::Rests(fate) => fate,
             Found::Waiting | Found::AtWork(_) if !is_gone => return None,
-            Found::Waiting => Fate::Unhandled,
-            Found::AtWork(turn) => Fate::Interrupted(turn),
+            Found::Waiting => ItemOutcome::Unhandled,
+            Found::AtWork(turn) => ItemOutcome::Interrupted(turn),
             Found::Out => match self.came_back() {
-                Some(why) => Fate::Returned(why),
+                Some(why) => ItemOutcome::Returned(why),
                 None => {
                     let said = format!("{name} was taken back, or dropped");
                     return Some(Reply::new(code::TOO_LATE, "gone", said).detail(json!({ "item": name })));
@@ -195,41 +195,44 @@ impl<'a> Waits<'a> {
     }
 
     /// Why an item of this policy goes out without a turn.
-    fn came_back(&self) -> Option<Refusal> {
+    fn came_back(&self) -> Option<RejectReason> {
         match self.asked.policy().ok()? {
             // Who had the session is gone, and did not say which turn was in the way.
-            Policy::Reject => Some(Refusal::Busy(None)),
-            Policy::Preempt(_) if self.asked.turn.is_some() => Some(Refusal::TurnMismatch),
-            Policy::Steer(_, Or::Return) => Some(Refusal::NotDelivered),
+            Policy::Reject => Some(RejectReason::Busy(None)),
+            Policy::Preempt(_) if self.asked.turn.is_some() => Some(RejectReason::TurnMismatch),
+            Policy::Steer(_, IfUndelivered::Return) => Some(RejectReason::NotDelivered),
             _ => None,
         }
     }
 
     async fn look(&self) -> Result<Found, store::Error> {
         let items = self.place.store.inbox(&self.place.session).await?;
-        let state = items.iter().find(|item: &&Item| item.number == self.number).map(|item| item.state);
+        let state = items.iter().find(|item: &&InboxRow| item.number == self.number).map(|item| item.state);
         if state == Some(ItemState::Waiting) {
             return Ok(Found::Waiting);
         }
-        let mut last: Option<(TurnId, Option<Fate>)> = None;
-        let is_it = |steer: &TakenSteer| steer.item().is_some() && steer.message.text == self.asked.text;
-        look_back(&*self.place.store, &self.place.session, |past| match past.what {
-            Ok(Happened::Planned { turn, items }) if items.contains(&self.number) => {
+        let mut last: Option<(TurnId, Option<ItemOutcome>)> = None;
+        let is_it = |steer: &RecordedSteer| steer.item().is_some() && steer.message.text == self.asked.text;
+        read_journal(&*self.place.store, &self.place.session, |past| match past.what {
+            Ok(JournalFact::Planned { turn, items }) if items.contains(&self.number) => {
                 last = Some((turn, None))
             }
-            Ok(Happened::Fact { turn, path, fact, .. }) if path.is_root() && past.position >= self.since => {
+            Ok(JournalFact::Fact { turn, path, fact, .. })
+                if path.is_root() && past.position >= self.since =>
+            {
                 if let Fact::SteerTaken { steers, .. } = &*fact
                     && steers.iter().any(is_it)
                 {
                     last = Some((turn, None));
                 }
             }
-            Ok(Happened::Ended { turn, fate }) => {
+            Ok(JournalFact::Ended { turn, fate }) => {
                 last = last.map(|(of, told)| (of, if of == turn { Some(fate) } else { told }));
             }
-            Ok(Happened::Forgotten { turn }) => {
-                last =
-                    last.map(|(of, told)| (of, if of == turn { Some(Fate::RolledBack(turn)) } else { told }));
+            Ok(JournalFact::Forgotten { turn }) => {
+                last = last.map(|(of, told)| {
+                    (of, if of == turn { Some(ItemOutcome::RolledBack(turn)) } else { told })
+                });
             }
             _ => {}
         })

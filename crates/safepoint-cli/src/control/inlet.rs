@@ -7,7 +7,7 @@ use futures_util::{FutureExt as _, future};
 use safepoint::{
     SessionHandle,
     ids::{ItemId, SessionId},
-    session::{Fate, Policy, Push, PushError, Refusal, Ticket},
+    session::{ItemOutcome, Policy, Push, PushError, RejectReason, Ticket},
     store::Store,
 };
 
@@ -39,7 +39,7 @@ impl Inlet {
 
     /// Has it look at its store.
     pub(super) fn look(&self) {
-        self.session.look();
+        self.session.check_store();
     }
 
     pub(super) fn place(&self) -> Option<&Place> {
@@ -88,16 +88,18 @@ impl Inlet {
             }
         };
         // Before it is recorded nobody is told that it is in.
-        let (recorded, rested) = (std::pin::pin!(ticket.recorded()), std::pin::pin!(ticket.fate()));
+        let (recorded, rested) = (std::pin::pin!(ticket.recorded()), std::pin::pin!(ticket.outcome()));
         future::select(recorded, rested).await;
         self.barrier().await;
         let is_recorded = ticket.recorded().now_or_never().flatten().is_some();
         match (ticket.fate_now(), &self.kept) {
             // It came before, through the store, which alone knows where it is.
-            (Some(Fate::Returned(Refusal::Known | Refusal::OtherContent)), Some(place)) => {
+            (Some(ItemOutcome::Returned(RejectReason::Known | RejectReason::OtherContent)), Some(place)) => {
                 return leave(place, &asked, say).await;
             }
-            (Some(Fate::Unhandled), Some(place)) if !is_recorded => return leave(place, &asked, say).await,
+            (Some(ItemOutcome::Unhandled), Some(place)) if !is_recorded => {
+                return leave(place, &asked, say).await;
+            }
             _ => {}
         }
         self.tell(&ticket, asked.wait, say).await;
@@ -108,14 +110,14 @@ impl Inlet {
         let left = if self.kept.is_some() { Left::InStore } else { Left::Gone };
         let accepted = item::accepted(&name);
         match ticket.fate_now() {
-            Some(fate @ Fate::Returned(_)) => say.last(item::rested(&name, fate, left)),
+            Some(fate @ ItemOutcome::Returned(_)) => say.last(item::rested(&name, fate, left)),
             _ if wait == Wait::No => say.last(accepted),
             _ => {
                 say.first(accepted);
                 tokio::select! {
                     biased;
                     // Losing this branch loses nothing: the ticket tells as often as it is asked.
-                    fate = ticket.fate() => say.last(item::rested(&name, fate, left)),
+                    fate = ticket.outcome() => say.last(item::rested(&name, fate, left)),
                     () = say.hung_up() => {}
                 }
             }

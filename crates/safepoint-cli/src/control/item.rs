@@ -1,7 +1,7 @@
 //! What is said of an item: that it is in, and where it came to rest.
 
 use futures_util::FutureExt as _;
-use safepoint::session::{Fate, Ticket};
+use safepoint::session::{ItemOutcome, Ticket};
 use serde_json::json;
 
 use super::{
@@ -39,31 +39,33 @@ pub(super) fn accepted(item: &str) -> Reply {
 }
 
 /// It is answered, or this is why not: only an answer is a success.
-pub(super) fn rested(item: &str, fate: Fate, left: Left) -> Reply {
+pub(super) fn rested(item: &str, fate: ItemOutcome, left: Left) -> Reply {
     let (number, message) = match fate {
-        Fate::Completed(turn) => (code::ACCEPTED, format!("{item} is answered in {turn}")),
-        Fate::Returned(refusal) => (refused(refusal), format!("{item} came back: {refusal}")),
-        Fate::Failed(turn) => (code::OTHER, format!("{turn} failed, and {item} with it")),
-        Fate::Unhandled => {
+        ItemOutcome::Completed(turn) => (code::ACCEPTED, format!("{item} is answered in {turn}")),
+        ItemOutcome::Returned(refusal) => (refused(refusal), format!("{item} came back: {refusal}")),
+        ItemOutcome::Failed(turn) => (code::OTHER, format!("{turn} failed, and {item} with it")),
+        ItemOutcome::Unhandled => {
             let waits =
                 if left == Left::InStore { "; it waits in the store for whoever opens it next" } else { "" };
             (code::TOO_LATE, format!("{item} was not handled: the session ended first{waits}"))
         }
-        Fate::Withdrawn => (code::TOO_LATE, format!("{item} was withdrawn")),
-        Fate::Interrupted(turn) => {
+        ItemOutcome::Withdrawn => (code::TOO_LATE, format!("{item} was withdrawn")),
+        ItemOutcome::Interrupted(turn) => {
             (code::TOO_LATE, format!("{turn} was stopped, and {item} with it; it may be resumed"))
         }
-        Fate::Preempted(turn) => {
+        ItemOutcome::Preempted(turn) => {
             (code::TOO_LATE, format!("{turn} was stopped for a newer item, and {item} with it"))
         }
-        Fate::RolledBack(turn) => {
+        ItemOutcome::RolledBack(turn) => {
             (code::TOO_LATE, format!("{turn} was stopped and forgotten, and {item} with it"))
         }
-        Fate::Suspended(turn) => (code::TOO_LATE, format!("{turn}, which has {item}, waits for a decision")),
-        Fate::Dropped => (code::TOO_LATE, format!("{item} was dropped")),
+        ItemOutcome::Suspended(turn) => {
+            (code::TOO_LATE, format!("{turn}, which has {item}, waits for a decision"))
+        }
+        ItemOutcome::Dropped => (code::TOO_LATE, format!("{item} was dropped")),
     };
     let status = match fate {
-        Fate::Returned(refusal) => refusal.code(),
+        ItemOutcome::Returned(refusal) => refusal.code(),
         _ => "settled",
     };
     Reply::new(number, status, message).detail(json!({ "item": item, "fate": fate }))

@@ -2,7 +2,7 @@
 
 use safepoint::{
     ids::SessionId,
-    session::{Happened, look_back},
+    session::{JournalFact, read_journal},
     store::Store,
 };
 use serde_json::json;
@@ -40,11 +40,11 @@ pub(super) async fn told(store: &dyn Store, session: &SessionId, said: &str, wai
 /// What was recorded last of the session's turns.
 async fn of(store: &dyn Store, session: &SessionId) -> Left {
     let mut left = Left::Nothing;
-    let read = look_back(store, session, |past| match past.what {
-        Ok(Happened::Quiet { survivors, .. }) if survivors.is_empty() => left = Left::Nothing,
-        Ok(Happened::Quiet { survivors, .. }) => left = Left::Named(survivors),
+    let read = read_journal(store, session, |past| match past.what {
+        Ok(JournalFact::Quiet { survivors, .. }) if survivors.is_empty() => left = Left::Nothing,
+        Ok(JournalFact::Quiet { survivors, .. }) => left = Left::Named(survivors),
         // A turn began, or was at work.
-        Ok(Happened::Fact { path, .. }) if path.is_root() => left = Left::Unknown,
+        Ok(JournalFact::Fact { path, .. }) if path.is_root() => left = Left::Unknown,
         Ok(_) => {}
         Err(_damage) => left = Left::Unknown,
     });

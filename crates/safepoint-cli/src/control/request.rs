@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use safepoint::{
     Grace, Reach, Reason, SafePoints, SessionStop, StopRequest,
-    session::{Or, Policy, Preempt, Refusal},
-    steer::When,
+    session::{IfUndelivered, Policy, Preempt, RejectReason},
+    steer::SteerTiming,
 };
 
 use super::wire::{Afterwards, ModeWord, OrWord, PolicyWord, PushAsk, ScopeWord, StopAsk, code};
@@ -33,10 +33,10 @@ impl PushAsk {
             PolicyWord::Reject => Policy::Reject,
             PolicyWord::Rollback => Policy::Rollback,
             PolicyWord::Steer => Policy::Steer(
-                When::NextRequest,
+                SteerTiming::NextRequest,
                 match self.or {
-                    OrWord::Queue => Or::Queue,
-                    OrWord::Return => Or::Return,
+                    OrWord::Queue => IfUndelivered::Queue,
+                    OrWord::Return => IfUndelivered::Return,
                 },
             ),
             PolicyWord::Preempt => {
@@ -92,15 +92,15 @@ impl StopAsk {
                 return Err("a turn's end and idleness are a session's; name safe points, or now".to_owned());
             }
         };
-        let request = request.reach(match self.scope {
+        let request = request.with_reach(match self.scope {
             ScopeWord::Root => Reach::Root,
             ScopeWord::Tree => Reach::Tree,
         });
         let request = match self.cleanup_cap_ms {
-            Some(cap) => request.cleanup_cap(Duration::from_millis(cap)),
+            Some(cap) => request.with_cleanup_cap(Duration::from_millis(cap)),
             None => request,
         };
-        Ok(request.because(self.reason()))
+        Ok(request.with_reason(self.reason()))
     }
 
     /// As a request to the turn, at work or waiting; none where that is to end by itself.
@@ -131,12 +131,12 @@ impl StopAsk {
             }
             ModeWord::Now | ModeWord::Points(_) => (SessionStop::at_turn_end(), Some(self.request()?)),
         };
-        let mut stop = stop.reason(self.reason());
+        let mut stop = stop.with_reason(self.reason());
         if let Some(cap) = self.cleanup_cap_ms {
             stop = stop.cleanup_cap(Duration::from_millis(cap));
         }
         if let Some(because) = &self.because {
-            stop = stop.because(because.clone());
+            stop = stop.with_cause(because.clone());
         }
         if self.afterwards == Afterwards::Abandoned {
             stop = stop.abandon();
@@ -146,12 +146,12 @@ impl StopAsk {
 }
 
 /// The exit code for an item that came back.
-pub(super) fn refused(refusal: Refusal) -> u8 {
+pub(super) fn refused(refusal: RejectReason) -> u8 {
     match refusal {
-        Refusal::Busy(_) | Refusal::TurnMismatch => code::CONFLICT,
-        Refusal::NoActiveTurn | Refusal::NotDelivered => code::TOO_LATE,
-        Refusal::Closed => code::NO_ROOM,
-        Refusal::Blank => code::USAGE,
+        RejectReason::Busy(_) | RejectReason::TurnMismatch => code::CONFLICT,
+        RejectReason::NoActiveTurn | RejectReason::NotDelivered => code::TOO_LATE,
+        RejectReason::Closed => code::NO_ROOM,
+        RejectReason::Blank => code::USAGE,
         _ => code::OTHER,
     }
 }

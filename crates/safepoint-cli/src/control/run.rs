@@ -7,7 +7,7 @@ use std::sync::{
 };
 
 use futures_util::future::BoxFuture;
-use safepoint::{Landed, RunHandle, Steer, ids::CallId, receipt::Quiet};
+use safepoint::{RunHandle, Steer, SteerOutcome, ids::CallId, receipt::QuietReport};
 use serde_json::json;
 
 use super::{
@@ -113,12 +113,12 @@ impl RunTarget {
             return say.last(accepted);
         }
         say.first(accepted);
-        say.last(match steering.landed().await {
-            Landed::Delivered { round } => {
+        say.last(match steering.outcome().await {
+            SteerOutcome::Delivered { round } => {
                 Reply::new(code::ACCEPTED, "delivered", format!("delivered with request {round}"))
                     .detail(json!({ "round": round }))
             }
-            Landed::Returned(_) => {
+            SteerOutcome::Returned(_) => {
                 Reply::new(code::TOO_LATE, "not_delivered", "the turn ended before its next request")
             }
         });
@@ -160,8 +160,8 @@ impl RunTarget {
         }
         let quiet = run.quiet().await;
         let reply = match &quiet {
-            Quiet::Quiet(_) => Reply::new(code::ACCEPTED, ending, ending),
-            Quiet::NotQuiet(receipt) => {
+            QuietReport::Quiet(_) => Reply::new(code::ACCEPTED, ending, ending),
+            QuietReport::NotQuiet(receipt) => {
                 let alive = receipt.survivors.join(", ");
                 Reply::new(code::OTHER, "not_quiet", format!("{ending}; NOT QUIET, this may go on: {alive}"))
             }

@@ -4,9 +4,9 @@ use std::{sync::Arc, time::Instant};
 
 use futures_util::future::BoxFuture;
 use safepoint::{
-    Asked,
+    StopAck,
     ids::{CallId, ItemId},
-    session::{SessionEvent, TurnAsked, TurnView},
+    session::{SessionEvent, TurnStopAck, TurnView},
 };
 use serde_json::json;
 
@@ -49,7 +49,7 @@ impl Target for ChatTarget {
 
 impl ChatTarget {
     fn show(&self) -> Reply {
-        let turn = self.host.session.turn();
+        let turn = self.host.session.current_turn();
         let waiting: Vec<_> = self
             .host
             .waiting()
@@ -89,7 +89,7 @@ impl ChatTarget {
     }
 
     async fn stop(&self, stop: StopAsk, say: &Say) {
-        let turn = self.host.session.turn();
+        let turn = self.host.session.current_turn();
         if stop.run.is_some() || stop.call.is_some() {
             return self.stop_part(stop, turn, say).await;
         }
@@ -103,7 +103,7 @@ impl ChatTarget {
         }
         let reply = asked_reply(asked);
         let is_idle_wait = matches!(stop.mode, ModeWord::WhenIdle { .. });
-        if stop.wait == Wait::No || asked == Asked::TooLate && !is_idle_wait {
+        if stop.wait == Wait::No || asked == StopAck::TooLate && !is_idle_wait {
             return say.last(reply);
         }
         say.first(reply);
@@ -134,12 +134,12 @@ impl ChatTarget {
                 None => return say.last(no_such_call(call)),
             },
             None => match self.host.session.stop_turn(Some(turn.turn), request).asked().await {
-                TurnAsked::Stopping(_) => Asked::First,
-                TurnAsked::NoTurn | TurnAsked::Mismatch(_) => Asked::TooLate,
+                TurnStopAck::Stopping(_) => StopAck::First,
+                TurnStopAck::NoTurn | TurnStopAck::Mismatch(_) => StopAck::TooLate,
             },
         };
         let reply = asked_reply(asked);
-        if stop.wait == Wait::No || asked == Asked::TooLate || stop.call.is_some() {
+        if stop.wait == Wait::No || asked == StopAck::TooLate || stop.call.is_some() {
             return say.last(reply);
         }
         say.first(reply);
@@ -176,11 +176,11 @@ pub(super) fn failed(error: &anyhow::Error) -> Reply {
     Reply::new(code::OTHER, "failed", format!("{error:#}"))
 }
 
-pub(super) fn asked_reply(asked: Asked) -> Reply {
+pub(super) fn asked_reply(asked: StopAck) -> Reply {
     match asked {
-        Asked::First => Reply::new(code::ACCEPTED, "first", "asked to stop"),
-        Asked::Strengthened => Reply::new(code::ACCEPTED, "strengthened", "asked to stop sooner"),
-        Asked::NothingAdded => Reply::new(code::ACCEPTED, "nothing_added", "that was asked already"),
-        Asked::TooLate => Reply::new(code::TOO_LATE, "too_late", "it has ended already"),
+        StopAck::First => Reply::new(code::ACCEPTED, "first", "asked to stop"),
+        StopAck::Strengthened => Reply::new(code::ACCEPTED, "strengthened", "asked to stop sooner"),
+        StopAck::Unchanged => Reply::new(code::ACCEPTED, "nothing_added", "that was asked already"),
+        StopAck::TooLate => Reply::new(code::TOO_LATE, "too_late", "it has ended already"),
     }
 }

@@ -5,8 +5,8 @@ use std::{sync::Arc, time::Duration};
 
 use safepoint::{
     ids::{ApprovalId, SessionId},
-    session::{Intent, ask_stop, unseal},
-    store::{ApprovalState, Error, Life, Store, Withdrawn},
+    session::{StoredStop, decode_item, store_stop},
+    store::{ApprovalState, Error, Liveness, Store, Withdrawn},
 };
 use serde_json::json;
 use tokio::time::{Instant, sleep};
@@ -67,7 +67,7 @@ pub(super) async fn withdraw(place: &Place, item: &str) -> anyhow::Result<Reply>
     let name = item::named(number);
     let reply = match place.store.withdraw(&place.session, number).await? {
         Withdrawn::Item(row) => {
-            let text = unseal::<String>(&row.bytes).ok().map(|(text, _)| text);
+            let text = decode_item::<String>(&row.bytes).ok().map(|(text, _)| text);
             Reply::new(code::ACCEPTED, "withdrawn", format!("{name} is withdrawn"))
                 .detail(json!({ "item": name, "text": text }))
         }
@@ -92,7 +92,7 @@ async fn open(store: &Arc<dyn Store>, session: &SessionId) -> anyhow::Result<Vec
 /// Whether somebody has the session who may be alive.
 async fn is_owned(store: &Arc<dyn Store>, session: &SessionId) -> anyhow::Result<bool> {
     let holder = store.open(session).await?.holder;
-    Ok(holder.is_some_and(|held| held.owner.life() != Life::Dead))
+    Ok(holder.is_some_and(|held| held.owner.life() != Liveness::Dead))
 }
 
 async fn stop(
@@ -111,9 +111,10 @@ async fn stop(
     let before = if turn.is_some() { open(store, session).await? } else { Vec::new() };
     let was_owned = is_owned(store, session).await?;
     let mut last = None;
-    for intent in turn.map(|request| Intent::Turn(None, request)).into_iter().chain([Intent::Session(whole)])
+    for intent in
+        turn.map(|request| StoredStop::Turn(None, request)).into_iter().chain([StoredStop::Session(whole)])
     {
-        last = Some(ask_stop(&**store, session, &intent).await?);
+        last = Some(store_stop(&**store, session, &intent).await?);
     }
     let left = open(store, session).await?;
     let back: Vec<_> = before.into_iter().filter(|id| !left.contains(id)).collect();

@@ -5,7 +5,7 @@
 
 use std::{process::ExitCode, time::Duration};
 
-use safepoint::store::Held;
+use safepoint::store::LeaseHolder;
 use tokio::{
     io::BufReader,
     net::UnixStream,
@@ -200,7 +200,7 @@ impl Talk<'_> {
 }
 
 /// Whether the store's holder is this process.
-fn names(holder: &Held, pid: Option<i32>) -> bool {
+fn names(holder: &LeaseHolder, pid: Option<i32>) -> bool {
     pid.and_then(|pid| u32::try_from(pid).ok()) == Some(holder.owner.pid)
 }
 

@@ -9,7 +9,10 @@ use jiff::Timestamp;
 use safepoint::{
     event::Events,
     ids::{ItemId, SessionId},
-    session::{ExitReason, Fate, Lost, Policy, PushError, Session, SessionEvent, Ticket, seal, unseal_row},
+    session::{
+        ExitReason, ItemOutcome, LostRun, Policy, PushError, Session, SessionEvent, Ticket, decode_row,
+        encode_item,
+    },
     store::{ApprovalState, ItemState, Pushed, Store},
 };
 
@@ -87,11 +90,11 @@ impl Kept {
     }
 
     /// What went on in the background of another process, and ended with it.
-    pub(super) fn lost(&self) -> Vec<Lost> {
+    pub(super) fn lost(&self) -> Vec<LostRun> {
         let (mut lost, mut all) = (Vec::new(), self.session.events());
         while let Some(event) = all.now() {
             match event.kind {
-                SessionEvent::AsideLost(one) => lost.push(one),
+                SessionEvent::BackgroundLost(one) => lost.push(one),
                 // It is told before anything begins.
                 SessionEvent::TurnStarted { .. } => break,
                 _ => {}
@@ -105,7 +108,7 @@ impl Kept {
         let items = self.store.inbox(&self.id).await.unwrap_or_default();
         let waiting = items.iter().filter(|item| item.state == ItemState::Waiting);
         waiting
-            .filter_map(|item| Some((item.number, unseal_row::<String>(item).err()?.to_string())))
+            .filter_map(|item| Some((item.number, decode_row::<String>(item).err()?.to_string())))
             .collect()
     }
 
@@ -114,13 +117,13 @@ impl Kept {
         match &self.wait {
             Wait::Said(ticket) => {
                 self.number = ticket.recorded().await;
-                if let (None, Some(Fate::Returned(why))) = (self.number, ticket.fate_now()) {
+                if let (None, Some(ItemOutcome::Returned(why))) = (self.number, ticket.fate_now()) {
                     anyhow::bail!("the prompt was not taken: {why}");
                 }
             }
             Wait::Late(text) => {
                 self.session.done().await;
-                let push = seal(text, Policy::Enqueue, None, INBOX)?;
+                let push = encode_item(text, Policy::Enqueue, None, INBOX)?;
                 if let Pushed::Accepted(number) = self.store.push(&self.id, push).await? {
                     self.number = Some(number);
                 }
@@ -143,7 +146,7 @@ impl Kept {
     /// What the turn that waits for decisions comes to: where somebody can be asked it is put to them first, and its turn is
     /// the next; so it is where it was decided meanwhile. Else nothing comes before they have decided.
     async fn held_up(&self) -> Option<Next> {
-        if self.session.resume().await || self.session.turn().is_some() {
+        if self.session.resume().await || self.session.current_turn().is_some() {
             return None;
         }
         let open = self.open_questions().await;
@@ -158,18 +161,18 @@ impl Kept {
                     let turn = Turn { number: turn.number(), run };
                     return Ok(if is_own { Next::Own(turn) } else { Next::Other(turn) });
                 }
-                SessionEvent::Behind { item, .. } if self.said().is_none_or(|said| said == item) => {
+                SessionEvent::Blocked { item, .. } if self.said().is_none_or(|said| said == item) => {
                     if let Some(undecided) = self.held_up().await {
                         return Ok(undecided);
                     }
                 }
-                SessionEvent::Fate { item, fate } if self.said() == Some(item) => match fate {
-                    Fate::Withdrawn => return Ok(Next::TakenBack),
-                    Fate::Unhandled => break,
-                    Fate::Returned(why) => anyhow::bail!("the prompt was not taken: {why}"),
+                SessionEvent::ItemSettled { item, fate } if self.said() == Some(item) => match fate {
+                    ItemOutcome::Withdrawn => return Ok(Next::TakenBack),
+                    ItemOutcome::Unhandled => break,
+                    ItemOutcome::Returned(why) => anyhow::bail!("the prompt was not taken: {why}"),
                     _ => {}
                 },
-                SessionEvent::Fate { fate: Fate::Withdrawn, .. }
+                SessionEvent::ItemSettled { fate: ItemOutcome::Withdrawn, .. }
                     if self.said().is_none() && self.items_waiting().await == 0 =>
                 {
                     return Ok(Next::Nothing);
@@ -194,7 +197,7 @@ impl Kept {
         while let Some(event) = all.now() {
             match event.kind {
                 SessionEvent::TurnStarted { .. } => has_begun = true,
-                SessionEvent::StopAsked { cause, once_idle_for: None } => stopped = Some(cause),
+                SessionEvent::StopRequested { cause, once_idle_for: None } => stopped = Some(cause),
                 _ => {}
             }
         }
@@ -222,6 +225,6 @@ impl Kept {
     async fn items_waiting(&self) -> usize {
         let items = self.store.inbox(&self.id).await.unwrap_or_default();
         let waiting = items.iter().filter(|item| item.state == ItemState::Waiting);
-        waiting.filter(|item| unseal_row::<String>(item).is_ok()).count()
+        waiting.filter(|item| decode_row::<String>(item).is_ok()).count()
     }
 }

@@ -12,8 +12,8 @@ use anyhow::Context as _;
 use safepoint::{
     Session, SessionStop,
     ids::SessionId,
-    session::Chat,
-    store::{Owner, Store},
+    session::ChatPlanner,
+    store::{OwnerProcess, Store},
 };
 use safepoint_stores::SqliteStore;
 use safepoint_testkit::{script::Reply, server::ModelServer};
@@ -109,9 +109,9 @@ fn begin(server: &ModelServer, folder: &Path) -> anyhow::Result<Child> {
 async fn go_on(server: &ModelServer, folder: &Path) -> anyhow::Result<()> {
     let store: Arc<dyn Store> = Arc::new(SqliteStore::open(folder.join("store.db"))?);
     let tools = safepoint_tools::toolbox(folder)?.select("shell")?;
-    let chat = Chat::new(builder(server).tools(tools).build());
+    let chat = ChatPlanner::new(builder(server).tools(tools).build());
     let session: Session<String> =
-        Session::builder(chat).open(store, SessionId::from(SESSION), Owner::here()).await?;
+        Session::builder(chat).open(store, SessionId::from(SESSION), OwnerProcess::here()).await?;
     say(format_args!("  process {} resumes the session", std::process::id()))?;
     anyhow::ensure!(session.resume().await, "there is nothing to resume");
     if let Some(run) = first_run(&session).await {
@@ -120,7 +120,7 @@ async fn go_on(server: &ModelServer, folder: &Path) -> anyhow::Result<()> {
         say(format_args!("\n{}\n", indented(&run.quiet().await.receipt().to_string())))?;
     }
     let next = session.push("And now?".to_owned())?;
-    next.fate().await;
+    next.outcome().await;
     drop(session.stop(SessionStop::at_turn_end()));
     let exit = session.done().await;
     say(format_args!("  next message accepted: {}", exit.history().last_text().unwrap_or_default()))?;

@@ -3,7 +3,7 @@
 use safepoint::{
     RunHandle, Session, SessionStop,
     event::{EventKind, Fact},
-    session::{Chat, Policy, Preempt, Push, SessionEvent},
+    session::{ChatPlanner, Policy, Preempt, Push, SessionEvent},
 };
 use safepoint_testkit::script::Reply;
 use serde_json::json;
@@ -52,7 +52,7 @@ pub(super) async fn a_steer() -> anyhow::Result<()> {
     .await?;
     let tools = safepoint_tools::toolbox(std::env::temp_dir())?.select("sleep")?;
     let agent = builder(&server).tools(tools).build();
-    let session: Session<String> = Session::builder(Chat::new(agent)).start();
+    let session: Session<String> = Session::builder(ChatPlanner::new(agent)).start();
     let first = session.push("Where is my key?".to_owned())?;
     until(&session, is_call).await;
     let steer = session.push(Push::new("Try the kitchen.".to_owned()).policy(Policy::steer()))?;
@@ -61,7 +61,11 @@ pub(super) async fn a_steer() -> anyhow::Result<()> {
         Some(at) => say(format_args!("  delivered in {}, before request {} to the model", at.turn, at.round)),
         None => say("  not delivered"),
     }?;
-    say(format_args!("  the first message: {:?}; the steer: {:?}", first.fate().await, steer.fate().await))?;
+    say(format_args!(
+        "  the first message: {:?}; the steer: {:?}",
+        first.outcome().await,
+        steer.outcome().await
+    ))?;
     drop(session.stop(SessionStop::at_turn_end()));
     let answer = session.done().await.history().last_text().unwrap_or_default();
     say(format_args!("  model: {answer}\n"))?;
@@ -81,16 +85,20 @@ pub(super) async fn a_preempt() -> anyhow::Result<()> {
     .await?;
     let tools = safepoint_tools::toolbox(std::env::temp_dir())?.select("sleep")?;
     let agent = builder(&server).tools(tools).build();
-    let session: Session<String> = Session::builder(Chat::new(agent)).start();
+    let session: Session<String> = Session::builder(ChatPlanner::new(agent)).start();
     let old = session.push("Write the long report.".to_owned())?;
     until(&session, is_call).await;
     let new = session.push(Push::new("Book dinner instead.".to_owned()).policy(Preempt::now()))?;
     say("  you, while it works: Book dinner instead.")?;
-    say(format_args!("  the preempt: {:?}; the old message: {:?}", new.preempted().await, old.fate().await))?;
+    say(format_args!(
+        "  the preempt: {:?}; the old message: {:?}",
+        new.preempted().await,
+        old.outcome().await
+    ))?;
     if let Some(run) = first_run(&session).await {
         say(format_args!("\n{}\n", indented(&run.quiet().await.receipt().to_string())))?;
     }
-    say(format_args!("  the newer message: {:?}", new.fate().await))?;
+    say(format_args!("  the newer message: {:?}", new.outcome().await))?;
     drop(session.stop(SessionStop::at_turn_end()));
     let exit = session.done().await;
     say(format_args!("  model: {}\n", exit.history().last_text().unwrap_or_default()))?;

@@ -271,7 +271,7 @@ fn stop(got: Got, args: &RunArgs) -> SessionStop {
         (Got::Hangup, _) | (_, Err(_)) => SessionStop::now(),
         (_, Ok(grace)) => SessionStop::graceful_within(grace),
     };
-    stop.cleanup_cap(args.agent.cleanup_cap).reason(got.reason())
+    stop.cleanup_cap(args.agent.cleanup_cap).with_reason(got.reason())
 }
 
 /// Whether another turn may follow one that ended like this, with `left` things still to be said. What is new follows a

@@ -3,7 +3,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use jiff::Timestamp;
-use safepoint::store::{ApprovalRow, ApprovalState, Life, SessionRow, Store, Use};
+use safepoint::store::{ApprovalRow, ApprovalState, DecisionUse, Liveness, SessionRow, Store};
 use serde_json::{Value, json};
 
 use super::state::State;
@@ -37,7 +37,10 @@ impl Waits {
         let Some(store) = store.filter(|_| row.label == SUSPENDED) else { return Ok(Self::ForSomebody) };
         let rows = store.approvals(&row.id).await?;
         let is_left = |row: &ApprovalRow| {
-            matches!(row.state, ApprovalState::Open | ApprovalState::Decided { used: Use::Waiting, .. })
+            matches!(
+                row.state,
+                ApprovalState::Open | ApprovalState::Decided { used: DecisionUse::Waiting, .. }
+            )
         };
         Ok(if rows.iter().any(is_left) { Self::ForSomebody } else { Self::ForNothing })
     }
@@ -70,7 +73,7 @@ impl Listed {
     /// Whether somebody is known to be alive who has it.
     fn is_held(&self) -> bool {
         let held = self.row.as_ref().and_then(|row| row.holder.as_ref());
-        self.running.is_some() || held.is_some_and(|held| held.owner.life() != Life::Dead)
+        self.running.is_some() || held.is_some_and(|held| held.owner.life() != Liveness::Dead)
     }
 
     pub(super) fn state(&self) -> State {
@@ -96,9 +99,9 @@ impl Listed {
     pub(crate) fn owner(&self) -> Option<String> {
         let held = self.row.as_ref().and_then(|row| row.holder.as_ref())?;
         match held.owner.life() {
-            Life::Alive => Some(held.owner.to_string()),
-            Life::Dead => None,
-            Life::Unknown => Some(format!("{}, perhaps", held.owner)),
+            Liveness::Alive => Some(held.owner.to_string()),
+            Liveness::Dead => None,
+            Liveness::Unknown => Some(format!("{}, perhaps", held.owner)),
         }
     }
 
@@ -130,7 +133,7 @@ impl Listed {
             "owner": holder.map(|held| json!({
                 "pid": held.owner.pid, "host": held.owner.host, "since": held.since,
                 "life": match held.owner.life() {
-                    Life::Alive => "alive", Life::Dead => "dead", Life::Unknown => "unknown",
+                    Liveness::Alive => "alive", Liveness::Dead => "dead", Liveness::Unknown => "unknown",
                 },
             })),
             "message": self.running.as_ref().map(|running| &running.said),

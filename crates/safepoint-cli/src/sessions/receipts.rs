@@ -4,7 +4,7 @@ use safepoint::{
     event::Fact,
     ids::{SessionId, TurnId},
     receipt::Receipt,
-    session::{Happened, look_back},
+    session::{JournalFact, read_journal},
     store::Store,
 };
 
@@ -14,15 +14,15 @@ use safepoint::{
 /// The store's.
 pub(super) async fn of(store: &dyn Store, session: &SessionId) -> anyhow::Result<Vec<(TurnId, Receipt)>> {
     let mut all: Vec<(TurnId, Receipt)> = Vec::new();
-    look_back(store, session, |past| match past.what {
-        Ok(Happened::Fact { turn, path, fact, .. }) if path.is_root() => {
+    read_journal(store, session, |past| match past.what {
+        Ok(JournalFact::Fact { turn, path, fact, .. }) if path.is_root() => {
             if let Fact::Settled { receipt, .. } = &*fact {
                 // A turn that was taken up again has settled more than once.
                 all.retain(|(of, _)| *of != turn);
                 all.push((turn, Receipt::clone(receipt)));
             }
         }
-        Ok(Happened::Quiet { turn, survivors }) => {
+        Ok(JournalFact::Quiet { turn, survivors }) => {
             if let Some((_, receipt)) = all.iter_mut().find(|(of, _)| *of == turn) {
                 receipt.quiet_at = past.at.filter(|_| survivors.is_empty());
                 receipt.survivors = survivors;

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use safepoint::{
     ids::{SessionId, TurnId},
     receipt::Receipt,
-    session::Intent,
+    session::StoredStop,
     store::{ApprovalState, ItemState, SessionRow, StopRow},
 };
 use serde_json::{Value, json};
@@ -82,7 +82,7 @@ pub(super) async fn show(args: OneArgs) -> anyhow::Result<ExitCode> {
 
 /// How many stops nobody has seen to. One that means the turn and its session is kept as two, and is one.
 fn waiting_stops(rows: &[StopRow]) -> usize {
-    let is_of_turn = |row: &StopRow| matches!(Intent::from_bytes(&row.bytes), Ok(Intent::Turn(..)));
+    let is_of_turn = |row: &StopRow| matches!(StoredStop::from_bytes(&row.bytes), Ok(StoredStop::Turn(..)));
     let mut count = 0;
     let mut before = None;
     for row in rows.iter().filter(|row| !row.seen) {

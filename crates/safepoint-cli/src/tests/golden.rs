@@ -8,7 +8,7 @@ use std::{sync::Arc, time::Duration};
 use jiff::Timestamp;
 use safepoint::{
     Agent, Outcome, StopRequest, Usage,
-    approval::{Approval, Approvals, Unanswered},
+    approval::{ApprovalMode, ToolApproval, WithoutApprover},
     event::{Event, EventKind, Fact},
     ids::{Path, SessionId},
     receipt::{Receipt, RuledReport},
@@ -61,7 +61,7 @@ fn events() -> Vec<EventKind> {
         EventKind::Progress { call_id: call_id(), text: "10 %".into() },
         EventKind::Notice { call_id: call_id(), text: "look".into() },
         EventKind::Usage(Usage { input: 10, output: 5, ..Usage::default() }),
-        EventKind::Missed { count: 3 },
+        EventKind::Lagged { count: 3 },
         EventKind::Late("the result of call_9".into()),
     ]);
     events.extend(receipts.into_iter().take(2).map(|receipt| EventKind::Quiet(Arc::new(receipt))));
@@ -92,11 +92,11 @@ fn a_line_of_each_event() {
 
 /// An agent that says what a script says, with a tool that asks and one that does not.
 fn agent(script: Value) -> Agent {
-    let ok = |_cx: safepoint::Cx, _args: Value| async move { Ok("fine".to_owned()) };
+    let ok = |_cx: safepoint::ToolContext, _args: Value| async move { Ok("fine".to_owned()) };
     let look = from_fn("look", "looks", ok).with(|spec| spec.effect(EffectClass::ReadOnly));
-    let pay = from_fn("pay", "pays", ok).with(|spec| spec.approval(Approval::Needed));
+    let pay = from_fn("pay", "pays", ok).with(|spec| spec.approval(ToolApproval::Required));
     let script: Script = serde_json::from_value(script).unwrap();
-    let asks = Approvals::Ask(None, Unanswered::Suspend);
+    let asks = ApprovalMode::Ask(None, WithoutApprover::Suspend);
     Agent::builder(ScriptedModel::new(script)).tool(look).tool(pay).approvals(asks).build()
 }
 

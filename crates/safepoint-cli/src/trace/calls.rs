@@ -1,10 +1,10 @@
 //! What the facts of calls, and of the questions whether they may run, say in a story.
 
 use safepoint::{
-    approval::{ApprovalRequest, Covers, Decision},
-    event::{Answered, Extent, Fact},
+    approval::{AllowScope, ApprovalRequest, Decision},
+    event::{Fact, OutputExtent, Resolution},
     message::CallResult,
-    receipt::{CallReport, CallStatus, Effect, WorkKind},
+    receipt::{CallKind, CallReport, CallStatus, SideEffect},
 };
 use serde_json::json;
 
@@ -19,8 +19,8 @@ impl Folder {
     pub(super) fn call_started(&mut self, moment: &Moment, fact: &Fact) {
         let Fact::CallStarted { call_id, name, round, args, effect, key, work, at } = fact else { return };
         let kind = match work {
-            WorkKind::Body => Kind::Call,
-            WorkKind::Child | WorkKind::Background => {
+            CallKind::Tool => Kind::Call,
+            CallKind::Child | CallKind::Background => {
                 self.lane(moment.turn, &moment.path.of(call_id), Some(name));
                 Kind::Child
             }
@@ -46,7 +46,7 @@ impl Folder {
         moment: &Moment,
         report: &CallReport,
         result: &CallResult,
-        extent: &Extent,
+        extent: &OutputExtent,
     ) {
         let open = Open::Call(moment.path.clone(), report.call_id.as_str().to_owned());
         if !self.is_open(&open) {
@@ -63,9 +63,9 @@ impl Folder {
         step.to = report.ended_at.or(moment.at);
         step.tone = tone(report.status);
         let effect = match report.effect {
-            Effect::None => "",
-            Effect::Done => ", effect done",
-            Effect::Unknown => ", EFFECT UNKNOWN",
+            SideEffect::None => "",
+            SideEffect::Done => ", effect done",
+            SideEffect::Unknown => ", EFFECT UNKNOWN",
         };
         step.said = if questions::is_lost(report) {
             "NOBODY KNOWS WHETHER IT HAPPENED: cut off while it was at work; not run again".to_owned()
@@ -100,29 +100,29 @@ impl Folder {
         step.fields.extend(fields.map(|(name, value)| (name.to_owned(), value)));
     }
 
-    pub(super) fn answered(&mut self, moment: &Moment, id: &str, answer: &Answered) {
+    pub(super) fn answered(&mut self, moment: &Moment, id: &str, answer: &Resolution) {
         let Some(at) = self.end_step(&Open::Approval(id.to_owned())) else { return };
         let step = &mut self.steps[at];
         step.to = moment.at;
         let (how, tone) = match answer {
-            Answered::Decided(Decision::Approve) => ("approved".to_owned(), Tone::Good),
-            Answered::Decided(Decision::ApproveAlways { covers }) => {
+            Resolution::Decided(Decision::Approve) => ("approved".to_owned(), Tone::Good),
+            Resolution::Decided(Decision::ApproveAlways { covers }) => {
                 let what = match covers {
-                    Covers::Call => "this very call",
-                    Covers::Tool => "every call of this tool",
+                    AllowScope::Call => "this very call",
+                    AllowScope::Tool => "every call of this tool",
                 };
                 (format!("approved, and from now on {what} in this session"), Tone::Good)
             }
-            Answered::Decided(Decision::ApproveWith { .. }) => {
+            Resolution::Decided(Decision::ApproveWith { .. }) => {
                 ("approved with other arguments".to_owned(), Tone::Good)
             }
-            Answered::Decided(Decision::Deny { message }) if message.is_empty() => {
+            Resolution::Decided(Decision::Deny { message }) if message.is_empty() => {
                 ("denied".to_owned(), Tone::Bad)
             }
-            Answered::Decided(Decision::Deny { message }) => (format!("denied: {message}"), Tone::Bad),
-            Answered::Decided(Decision::Respond { .. }) => ("answered instead".to_owned(), Tone::Good),
-            Answered::Expired => ("expired".to_owned(), Tone::Bad),
-            Answered::Withdrawn => ("taken back".to_owned(), Tone::Stopped),
+            Resolution::Decided(Decision::Deny { message }) => (format!("denied: {message}"), Tone::Bad),
+            Resolution::Decided(Decision::Respond { .. }) => ("answered instead".to_owned(), Tone::Good),
+            Resolution::Expired => ("expired".to_owned(), Tone::Bad),
+            Resolution::Withdrawn => ("taken back".to_owned(), Tone::Stopped),
         };
         step.said = how;
         step.tone = tone;

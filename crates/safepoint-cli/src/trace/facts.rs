@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use safepoint::{
-    event::{ErrorReport, Fact, TakenSteer, Wholeness},
+    event::{Completion, ErrorReport, Fact, RecordedSteer},
     ids::{Path, TurnId},
     message::AssistantMessage,
     receipt::{Ending, ModelReport, Receipt, RequestReport},
@@ -61,9 +61,9 @@ impl Folder {
             Fact::SteerTaken { round, steers } => self.steered(&moment, *round, steers),
             Fact::CallStarted { .. } => self.call_started(&moment, fact),
             Fact::CallEnded { report, result, extent } => self.call_ended(&moment, report, result, extent),
-            Fact::ApprovalAsked(asked) => self.asked(&moment, asked),
-            Fact::ApprovalClosed { id, answer, .. } => self.answered(&moment, id.as_str(), answer),
-            Fact::StopAsked(request) => self.stop_asked(&moment, request),
+            Fact::ApprovalRequested(asked) => self.asked(&moment, asked),
+            Fact::ApprovalResolved { id, answer, .. } => self.answered(&moment, id.as_str(), answer),
+            Fact::StopRequested(request) => self.stop_asked(&moment, request),
             Fact::StopEscalated => {
                 let step = self.step(Kind::StopEscalated, &moment);
                 step.title = "stop escalated".into();
@@ -109,7 +109,7 @@ impl Folder {
         &mut self,
         moment: &Moment,
         message: &AssistantMessage,
-        whole: &Wholeness,
+        whole: &Completion,
         report: &ModelReport,
     ) {
         let open = Open::Model(moment.path.clone());
@@ -131,7 +131,7 @@ impl Folder {
         &mut self,
         moment: &Moment,
         open: &Open,
-        whole: &Wholeness,
+        whole: &Completion,
         report: &ModelReport,
     ) -> Option<usize> {
         if let Some(turn) = self.turn(moment.turn) {
@@ -142,10 +142,10 @@ impl Folder {
         step.from = Some(report.started_at);
         step.to = Some(report.ended_at);
         let (how, tone) = match whole {
-            Wholeness::Whole => ("complete".to_owned(), Tone::Good),
-            Wholeness::Cut => ("cut by a stop".to_owned(), Tone::Stopped),
-            Wholeness::Steered => ("cut by a steer".to_owned(), Tone::Stopped),
-            Wholeness::Failed(error) => (format!("failed: {}", error.message), Tone::Bad),
+            Completion::Complete => ("complete".to_owned(), Tone::Good),
+            Completion::Stopped => ("cut by a stop".to_owned(), Tone::Stopped),
+            Completion::Steered => ("cut by a steer".to_owned(), Tone::Stopped),
+            Completion::Failed(error) => (format!("failed: {}", error.message), Tone::Bad),
         };
         step.tone = tone;
         let usage = &report.usage;
@@ -180,7 +180,7 @@ impl Folder {
         }
     }
 
-    fn steered(&mut self, moment: &Moment, round: u32, steers: &[TakenSteer]) {
+    fn steered(&mut self, moment: &Moment, round: u32, steers: &[RecordedSteer]) {
         for steer in steers {
             let step = self.step(Kind::Steer, moment);
             step.round = Some(round);

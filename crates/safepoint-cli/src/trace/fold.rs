@@ -7,10 +7,10 @@ use std::collections::HashMap;
 use jiff::Timestamp;
 use safepoint::{
     Usage,
-    history::Entry,
+    history::Message,
     ids::{Path, TurnId},
     receipt::ReasonReport,
-    session::{Fate, Happened, Intent, Past},
+    session::{ItemOutcome, JournalFact, JournalStep, StoredStop},
     store::{SessionRow, StopRow},
 };
 use serde_json::{Map, json};
@@ -44,8 +44,8 @@ pub(super) enum Open {
 }
 
 impl Folder {
-    pub(super) fn take(&mut self, past: Past) {
-        let Past { position, at, what } = past;
+    pub(super) fn take(&mut self, past: JournalStep) {
+        let JournalStep { position, at, what } = past;
         let at = at.or(self.last);
         self.last = at;
         match what {
@@ -56,8 +56,8 @@ impl Folder {
                 step.title = "unreadable record".to_owned();
                 step.said = damage.to_string();
             }
-            Ok(Happened::Planned { turn, .. }) => self.begin(turn, at),
-            Ok(Happened::Fact { turn, path, fact, grown }) => {
+            Ok(JournalFact::Planned { turn, .. }) => self.begin(turn, at),
+            Ok(JournalFact::Fact { turn, path, fact, grown }) => {
                 self.begin(turn, at);
                 if let Some(asked) = grown.iter().rev().find_map(|entry| said(entry))
                     && let Some(turn) = self.turn(turn)
@@ -67,11 +67,11 @@ impl Folder {
                 }
                 self.fact(Moment { turn, path, position, at }, &fact);
             }
-            Ok(Happened::Ended { turn, fate }) => self.ended(turn, fate, position, at),
-            Ok(Happened::Forgotten { turn }) => {
-                self.ended(turn, Fate::RolledBack(turn), position, at);
+            Ok(JournalFact::Ended { turn, fate }) => self.ended(turn, fate, position, at),
+            Ok(JournalFact::Forgotten { turn }) => {
+                self.ended(turn, ItemOutcome::RolledBack(turn), position, at);
             }
-            Ok(Happened::Quiet { turn, survivors }) => self.quiet(turn, &survivors, position, at),
+            Ok(JournalFact::Quiet { turn, survivors }) => self.quiet(turn, &survivors, position, at),
             Ok(other) => {
                 let step = self.mark(Kind::Other, None, position, at);
                 step.title = format!("{other:?}");
@@ -81,9 +81,9 @@ impl Folder {
 
     /// A stop that was put into the store: told where no run has recorded it as its own.
     pub(super) fn asked_of_the_store(&mut self, stop: &StopRow) {
-        let (of, reason) = match Intent::from_bytes(&stop.bytes) {
-            Ok(Intent::Session(asked)) => ("the session", asked.asked_by().map(ReasonReport::from)),
-            Ok(Intent::Turn(_, request)) => ("the turn", request.reason().map(ReasonReport::from)),
+        let (of, reason) = match StoredStop::from_bytes(&stop.bytes) {
+            Ok(StoredStop::Session(asked)) => ("the session", asked.reason().map(ReasonReport::from)),
+            Ok(StoredStop::Turn(_, request)) => ("the turn", request.reason().map(ReasonReport::from)),
             Ok(_) | Err(_) => ("what cannot be read", None),
         };
         let told = json!(reason);
@@ -144,7 +144,7 @@ impl Folder {
         self.turns.iter_mut().rev().find(|turn| turn.id == id)
     }
 
-    fn ended(&mut self, turn: TurnId, fate: Fate, position: u64, at: Option<Timestamp>) {
+    fn ended(&mut self, turn: TurnId, fate: ItemOutcome, position: u64, at: Option<Timestamp>) {
         self.begin(turn, at);
         if let Some(turn) = self.turn(turn) {
             turn.fate = Some(fate);
@@ -153,9 +153,11 @@ impl Folder {
         step.title = turn.to_string();
         step.said = super::story::standing(Some(fate)).to_owned();
         step.tone = match fate {
-            Fate::Completed(_) => Tone::Good,
-            Fate::Failed(_) => Tone::Bad,
-            Fate::Interrupted(_) | Fate::Preempted(_) | Fate::RolledBack(_) => Tone::Stopped,
+            ItemOutcome::Completed(_) => Tone::Good,
+            ItemOutcome::Failed(_) => Tone::Bad,
+            ItemOutcome::Interrupted(_) | ItemOutcome::Preempted(_) | ItemOutcome::RolledBack(_) => {
+                Tone::Stopped
+            }
             _ => Tone::Plain,
         };
         if let Ok(fate) = serde_json::to_value(fate) {
@@ -258,9 +260,9 @@ impl Folder {
 }
 
 /// What a person said.
-pub(super) fn said(entry: &Entry) -> Option<&str> {
+pub(super) fn said(entry: &Message) -> Option<&str> {
     match entry {
-        Entry::User(message) => Some(&message.text),
-        Entry::Assistant(_) | Entry::Results { .. } => None,
+        Message::User(message) => Some(&message.text),
+        Message::Assistant(_) | Message::Results { .. } => None,
     }
 }

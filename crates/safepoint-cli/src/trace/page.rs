@@ -4,7 +4,7 @@
 //! the page lets run is its own, by its checksum.
 
 use jiff::Timestamp;
-use safepoint::session::Fate;
+use safepoint::session::ItemOutcome;
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
@@ -95,12 +95,12 @@ fn body(story: &Story, title: &str) -> String {
     out
 }
 
-fn tone(fate: Option<Fate>) -> Tone {
+fn tone(fate: Option<ItemOutcome>) -> Tone {
     match fate {
         None => Tone::Open,
-        Some(Fate::Completed(_)) => Tone::Good,
-        Some(Fate::Failed(_)) => Tone::Bad,
-        Some(Fate::Suspended(_)) => Tone::Plain,
+        Some(ItemOutcome::Completed(_)) => Tone::Good,
+        Some(ItemOutcome::Failed(_)) => Tone::Bad,
+        Some(ItemOutcome::Suspended(_)) => Tone::Plain,
         Some(_) => Tone::Stopped,
     }
 }

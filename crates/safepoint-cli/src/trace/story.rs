@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use safepoint::{
     Usage,
     ids::{SessionId, TurnId},
-    session::{Fate, look_back},
-    store::{self, Life, SessionRow, Store},
+    session::{ItemOutcome, read_journal},
+    store::{self, Liveness, SessionRow, Store},
 };
 use serde_json::{Map, Value};
 
@@ -29,7 +29,7 @@ pub(crate) struct Turn {
     /// What it was asked.
     pub(crate) asked: String,
     /// How it stands; none while it is at work, or if its process ended under it.
-    pub(crate) fate: Option<Fate>,
+    pub(crate) fate: Option<ItemOutcome>,
     pub(crate) from: Option<Timestamp>,
     pub(crate) to: Option<Timestamp>,
     /// Of all its runs.
@@ -146,7 +146,7 @@ impl Story {
     pub(crate) async fn read(store: &Arc<dyn Store>, session: &SessionId) -> Result<Self, store::Error> {
         let row = store.open(session).await?;
         let mut folder = Folder::default();
-        look_back(&**store, session, |past| folder.take(past)).await?;
+        read_journal(&**store, session, |past| folder.take(past)).await?;
         // What was asked through the store alone is in no record, as long as no turn has ended by it.
         store.stops(session, 0).await?.iter().for_each(|stop| folder.asked_of_the_store(stop));
         Ok(folder.story(row))
@@ -154,7 +154,7 @@ impl Story {
 
     /// How the session stands.
     pub(crate) fn state(&self) -> &str {
-        let is_dead = self.row.holder.as_ref().is_none_or(|held| held.owner.life() == Life::Dead);
+        let is_dead = self.row.holder.as_ref().is_none_or(|held| held.owner.life() == Liveness::Dead);
         match self.row.label.as_str() {
             "" => "new",
             "running" if is_dead => "crashed",
@@ -182,15 +182,17 @@ impl Lane {
 }
 
 /// How a turn stands, for people.
-pub(crate) fn standing(fate: Option<Fate>) -> &'static str {
+pub(crate) fn standing(fate: Option<ItemOutcome>) -> &'static str {
     match fate {
         None => "no recorded end",
-        Some(Fate::Completed(_)) => "completed",
-        Some(Fate::Preempted(_)) => "preempted",
-        Some(Fate::Failed(_)) => "failed",
-        Some(Fate::Interrupted(_)) => "stopped",
-        Some(Fate::Suspended(_)) => "suspended",
-        Some(Fate::RolledBack(_)) => "forgotten",
-        Some(Fate::Dropped | Fate::Withdrawn | Fate::Returned(_) | Fate::Unhandled) => "not run",
+        Some(ItemOutcome::Completed(_)) => "completed",
+        Some(ItemOutcome::Preempted(_)) => "preempted",
+        Some(ItemOutcome::Failed(_)) => "failed",
+        Some(ItemOutcome::Interrupted(_)) => "stopped",
+        Some(ItemOutcome::Suspended(_)) => "suspended",
+        Some(ItemOutcome::RolledBack(_)) => "forgotten",
+        Some(
+            ItemOutcome::Dropped | ItemOutcome::Withdrawn | ItemOutcome::Returned(_) | ItemOutcome::Unhandled,
+        ) => "not run",
     }
 }

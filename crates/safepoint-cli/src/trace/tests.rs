@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use safepoint::{
     event::Fact,
-    history::Entry,
+    history::Message,
     ids::{Path, TurnId},
-    session::{Fate, Happened, Past},
-    store::{Chain, Damage, Flaw, SessionRow},
+    session::{ItemOutcome, JournalFact, JournalStep},
+    store::{Chain, Damage, DamageKind, SessionRow},
 };
 
 use super::{fold::Folder, lines::lines, story::Story, text::text};
@@ -17,29 +17,29 @@ use crate::tests::golden::{at, golden, of_the_engine, schema};
 fn story() -> Story {
     let turn: TurnId = "turn-1".parse().unwrap();
     let facts: Vec<Fact> = of_the_engine("facts", "fact");
-    let fates: Vec<Fate> = of_the_engine("outcomes", "fate");
+    let fates: Vec<ItemOutcome> = of_the_engine("outcomes", "fate");
     let child = Path::default().of(&"call_1".into());
-    let fact = |path: &Path, fact: &Fact| Happened::Fact {
+    let fact = |path: &Path, fact: &Fact| JournalFact::Fact {
         turn,
         path: path.clone(),
         fact: Arc::new(fact.clone()),
-        grown: vec![Arc::new(Entry::User("list".into()))],
+        grown: vec![Arc::new(Message::User("list".into()))],
     };
-    let mut happened = vec![Ok(Happened::Planned { turn, items: vec![1] })];
+    let mut happened = vec![Ok(JournalFact::Planned { turn, items: vec![1] })];
     for path in [Path::default(), child] {
         happened.extend(facts.iter().map(|one| Ok(fact(&path, one))));
     }
-    happened.extend(fates.into_iter().map(|fate| Ok(Happened::Ended { turn, fate })));
+    happened.extend(fates.into_iter().map(|fate| Ok(JournalFact::Ended { turn, fate })));
     happened.extend([
-        Ok(Happened::Forgotten { turn }),
-        Ok(Happened::GivenUp { turn }),
-        Ok(Happened::Quiet { turn, survivors: vec!["sleep (pid 7)".into()] }),
-        Err(Damage { position: 99, flaw: Flaw::Altered }),
+        Ok(JournalFact::Forgotten { turn }),
+        Ok(JournalFact::GivenUp { turn }),
+        Ok(JournalFact::Quiet { turn, survivors: vec!["sleep (pid 7)".into()] }),
+        Err(Damage { position: 99, flaw: DamageKind::Altered }),
     ]);
     let mut folder = Folder::default();
     for (position, what) in happened.into_iter().enumerate() {
         let at = Some(at(10 * position as i64));
-        folder.take(Past { position: position as u64, at, what });
+        folder.take(JournalStep { position: position as u64, at, what });
     }
     folder.story(SessionRow {
         id: "ses_1".into(),

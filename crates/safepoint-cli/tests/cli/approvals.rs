@@ -8,9 +8,9 @@ use std::{
 
 use rustix::process::Signal;
 use safepoint::{
-    approval::{ApprovalRequest, Decision, Holds, Question, digest},
+    approval::{ApprovalKind, ApprovalRequest, Decision, Holds, digest},
     ids::{ApprovalId, CallId, RunId, SessionId},
-    store::{self, Class, Closed, NewApproval, NewSession, Owner, Store as _, Write},
+    store::{self, ApprovalClose, Durability, NewApproval, NewSession, OwnerProcess, Store as _, Write},
 };
 use safepoint_stores::SqliteStore;
 use serde_json::{Value, json};
@@ -295,7 +295,7 @@ fn closed(file: &Path, altered: Option<(&str, &str, &str)>) {
         let store = SqliteStore::open(file).unwrap();
         let session = SessionId::from("s");
         store.create(NewSession::of(session.clone())).await.unwrap();
-        let lease = store.acquire(&session, Owner::here(), Duration::from_secs(60)).await.unwrap();
+        let lease = store.acquire(&session, OwnerProcess::here(), Duration::from_secs(60)).await.unwrap();
         let now = jiff::Timestamp::now();
         let later = now + jiff::SignedDuration::from_hours(1);
         for (id, expires) in [
@@ -311,7 +311,7 @@ fn closed(file: &Path, altered: Option<(&str, &str, &str)>) {
             let request = ApprovalRequest {
                 id: id.into(),
                 path: safepoint::ids::Path::default(),
-                question: Question::MayRun,
+                question: ApprovalKind::BeforeCall,
                 call_id: CallId::from(id),
                 tool: "shell".into(),
                 digest: digest("shell", "as declared", &args),
@@ -333,19 +333,20 @@ fn closed(file: &Path, altered: Option<(&str, &str, &str)>) {
                 expires,
                 bytes,
             };
-            store.append(&lease, vec![Write::OpenApproval(asked)], Class::Recorded).await.unwrap();
+            store.append(&lease, vec![Write::OpenApproval(asked)], Durability::Recorded).await.unwrap();
         }
         let bytes = serde_json::to_vec(&Decision::Approve).unwrap();
-        let yes = store::Decision {
+        let yes = store::NewDecision {
             id: "used".into(),
             digest: digest("shell", "as declared", &json!({"command": "used"})),
             principal: "bob".into(),
             bytes,
         };
         store.decide(&session, yes).await.unwrap();
-        for (id, how) in [("expired", Closed::Expired), ("back", Closed::Withdrawn), ("used", Closed::Used)] {
+        use ApprovalClose::{Expired, Used, Withdrawn};
+        for (id, how) in [("expired", Expired), ("back", Withdrawn), ("used", Used)] {
             let close = Write::CloseApproval(ApprovalId::from(id), how);
-            store.append(&lease, vec![close], Class::Recorded).await.unwrap();
+            store.append(&lease, vec![close], Durability::Recorded).await.unwrap();
         }
         store.release(&lease).await.unwrap();
     });

@@ -13,10 +13,10 @@ use std::{
 use rustix::process::Signal;
 use safepoint::{
     Agent, Hooks, Session,
-    hook::{Hooked, HookedMessage, later},
+    hook::{HookResult, HookedMessage, later},
     ids::SessionId,
-    session::{Chat, Policy, seal},
-    store::{Approvals, Owner, StopIntent, Store as _},
+    session::{ChatPlanner, Policy, encode_item},
+    store::{ApprovalsToWithdraw, OwnerProcess, StopIntent, Store as _},
 };
 use safepoint_models::openai;
 use safepoint_stores::SqliteStore;
@@ -321,7 +321,7 @@ fn a_closed_pipe_is_no_failure() {
 struct Stays(mpsc::Sender<()>);
 
 impl Hooks for Stays {
-    fn after_model(&self, _message: &HookedMessage) -> Hooked<()> {
+    fn after_model(&self, _message: &HookedMessage) -> HookResult<()> {
         self.0.send(()).unwrap();
         later(std::future::pending())
     }
@@ -333,7 +333,7 @@ fn an_answer_that_was_recorded_is_printed_by_the_resume() {
     let kept = Kept::start(r#"{"replies":[{"text":"the answer"}]}"#);
     let mut gone = Command::new("true").spawn().unwrap();
     gone.wait().unwrap();
-    let owner = Owner { pid: gone.id(), started: 1, ..Owner::here() };
+    let owner = OwnerProcess { pid: gone.id(), started: 1, ..OwnerProcess::here() };
     let (tell, recorded) = mpsc::channel();
     let model = openai::model("x").base_url(&kept.server.url);
     let agent = Agent::builder(model).hooks(Stays(tell)).build();
@@ -341,7 +341,7 @@ fn an_answer_that_was_recorded_is_printed_by_the_resume() {
     let _session = runtime.block_on(async {
         let store = Arc::new(SqliteStore::open(kept.store()).unwrap());
         let session =
-            Session::builder(Chat::new(agent)).open(store, SessionId::from("s"), owner).await.unwrap();
+            Session::builder(ChatPlanner::new(agent)).open(store, SessionId::from("s"), owner).await.unwrap();
         session.push("go".to_owned()).unwrap();
         session
     });
@@ -359,10 +359,10 @@ fn what_is_damaged_in_the_store_is_told() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let (store, id) = (SqliteStore::open(kept.store()).unwrap(), SessionId::from("ses_1"));
-        let mut push = seal(&"pay one".to_owned(), Policy::Enqueue, None, 8).unwrap();
+        let mut push = encode_item(&"pay one".to_owned(), Policy::Enqueue, None, 8).unwrap();
         push.bytes = String::from_utf8(push.bytes).unwrap().replace("one", "two").into_bytes();
         store.push(&id, push).await.unwrap();
-        let garbage = StopIntent { bytes: b"garbage".to_vec(), approvals: Approvals::Stay };
+        let garbage = StopIntent { bytes: b"garbage".to_vec(), approvals: ApprovalsToWithdraw::Stay };
         store.ask_stop(&id, garbage).await.unwrap();
     });
     let (code, checked, _) = kept.tell(&["store", "check"]);

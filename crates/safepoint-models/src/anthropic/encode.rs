@@ -6,8 +6,8 @@
 
 use safepoint::{
     History,
-    history::Entry,
-    message::{AssistantMessage, Block, CallResult, ToolCall, Verdict},
+    history::Message,
+    message::{AssistantMessage, Block, CallResult, ResultStatus, ToolCall},
 };
 use serde_json::Value;
 
@@ -71,9 +71,9 @@ impl Encoder {
         tail
     }
 
-    fn entry(&mut self, out: &mut Vec<u8>, entry: &Entry) {
+    fn entry(&mut self, out: &mut Vec<u8>, entry: &Message) {
         match entry {
-            Entry::User(message) => {
+            Message::User(message) => {
                 if !message.text.trim().is_empty() {
                     self.block(out, Role::User);
                     text_block(out, &message.text);
@@ -85,14 +85,14 @@ impl Encoder {
                 }
             }
             // A damaged history may begin with calls: they are not sent, so neither are their results.
-            Entry::Results { .. } if self.open.is_none() => {}
-            Entry::Results { results } => {
+            Message::Results { .. } if self.open.is_none() => {}
+            Message::Results { results } => {
                 for result in results {
                     self.block(out, Role::User);
                     result_block(out, result);
                 }
             }
-            Entry::Assistant(message) => self.assistant(out, message),
+            Message::Assistant(message) => self.assistant(out, message),
         }
     }
 
@@ -198,11 +198,12 @@ fn call_block(out: &mut Vec<u8>, call: &ToolCall) {
 fn result_block(out: &mut Vec<u8>, result: &CallResult) {
     out.extend_from_slice(b"{\"type\":\"tool_result\",\"tool_use_id\":");
     json_str(out, result.call_id.as_str());
-    if result.verdict == Verdict::Bad {
+    if result.verdict == ResultStatus::Error {
         out.extend_from_slice(b",\"is_error\":true");
     }
     // Of an error the provider takes text alone.
-    let write = if result.verdict == Verdict::Bad { parts::none_with_an_error } else { parts::anthropic };
+    let write =
+        if result.verdict == ResultStatus::Error { parts::none_with_an_error } else { parts::anthropic };
     let (text, parts) = parts::of_result(result, write);
     if !parts.is_empty() {
         out.extend_from_slice(b",\"content\":");

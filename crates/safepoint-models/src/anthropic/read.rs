@@ -257,11 +257,13 @@ impl Reader {
                 self.block = Open::Thinking { text: owned(block.thinking), signature: String::new() };
             }
             "redacted_thinking" => {
-                out.push_back(Delta::Sealed(json!({"type": "redacted_thinking", "data": owned(block.data)})));
+                out.push_back(Delta::ReasoningSeal(
+                    json!({"type": "redacted_thinking", "data": owned(block.data)}),
+                ));
             }
             "tool_use" => {
                 let (id, name) = (owned(block.id), owned(block.name));
-                out.push_back(Delta::CallBegun { name: name.clone() });
+                out.push_back(Delta::CallPreview { name: name.clone() });
                 let given = block.input.map_or(String::new(), |input| input.get().to_owned());
                 self.block = Open::Call { id, name, args: String::new(), given };
             }
@@ -304,12 +306,14 @@ impl Reader {
         match std::mem::take(&mut self.block) {
             Open::None => {}
             Open::Text { citations, .. } if citations.is_empty() => {}
-            Open::Text { bytes, citations } => out.push_back(Delta::Sealed(own::cited(bytes, &citations)?)),
+            Open::Text { bytes, citations } => {
+                out.push_back(Delta::ReasoningSeal(own::cited(bytes, &citations)?))
+            }
             Open::Thinking { text, signature } => {
                 // Without its signature the provider refuses it later, so it stays unsealed and is not sent back.
                 if !signature.is_empty() {
                     let seal = json!({"type": "thinking", "thinking": text, "signature": signature});
-                    out.push_back(Delta::Sealed(seal));
+                    out.push_back(Delta::ReasoningSeal(seal));
                 }
             }
             Open::Call { id, name, args, given } => {
@@ -320,7 +324,7 @@ impl Reader {
                 };
                 out.push_back(Delta::CallReady(ToolCall { id: CallId::from(id), name, args }));
             }
-            Open::Own { begun, input } => out.push_back(Delta::Sealed(own::block(&begun, &input)?)),
+            Open::Own { begun, input } => out.push_back(Delta::ReasoningSeal(own::block(&begun, &input)?)),
         }
         Ok(())
     }

@@ -5,9 +5,9 @@
 //! next entry of the same kind joins its content.
 
 use safepoint::{
-    history::Entry,
+    history::Message,
     ids::CallId,
-    message::{AssistantMessage, Block, CallResult, Reasoning, ToolCall, UserMessage, Verdict},
+    message::{AssistantMessage, Block, CallResult, Reasoning, ResultStatus, ToolCall, UserMessage},
 };
 use serde_json::Value;
 
@@ -59,14 +59,14 @@ impl Unsigned {
 }
 
 impl Entries for Contents {
-    fn entry(&mut self, out: &mut Vec<u8>, entry: &Entry) {
+    fn entry(&mut self, out: &mut Vec<u8>, entry: &Message) {
         match entry {
-            Entry::User(message) => self.said(out, message),
+            Message::User(message) => self.said(out, message),
             // A conversation begins with the user; an answer to nothing is not sent.
-            Entry::Assistant(_) | Entry::Results { .. } if self.open.is_none() => {}
-            Entry::Assistant(message) if message.is_blank() => {}
-            Entry::Assistant(message) => self.model(out, message),
-            Entry::Results { results } => {
+            Message::Assistant(_) | Message::Results { .. } if self.open.is_none() => {}
+            Message::Assistant(message) if message.is_blank() => {}
+            Message::Assistant(message) => self.model(out, message),
+            Message::Results { results } => {
                 let mut beside = Vec::new();
                 for result in results {
                     self.part(out, Kind::Results);
@@ -199,8 +199,8 @@ fn response_part(out: &mut Vec<u8>, result: &CallResult, text: &str, parts: &[Va
     out.extend_from_slice(b"\"name\":");
     json_str(out, &result.name);
     out.extend_from_slice(match result.verdict {
-        Verdict::Good => b",\"response\":{\"output\":".as_slice(),
-        Verdict::Bad => b",\"response\":{\"error\":".as_slice(),
+        ResultStatus::Ok => b",\"response\":{\"output\":".as_slice(),
+        ResultStatus::Error => b",\"response\":{\"error\":".as_slice(),
     });
     match &result.structured {
         Some(value) if value.to_string() == text => out.extend_from_slice(text.as_bytes()),

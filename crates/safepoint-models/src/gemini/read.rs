@@ -141,7 +141,7 @@ impl Wire for Reader {
                 self.part(part, out)?;
             }
             if let Some(grounding) = candidate.grounding_metadata {
-                out.push_back(Delta::Sealed(
+                out.push_back(Delta::ReasoningSeal(
                     json!({"type": GROUNDING, "of": error::value(grounding.get())?}),
                 ));
             }
@@ -189,7 +189,7 @@ impl Reader {
         // What the provider ran itself goes back as it came, its signature included.
         if part.executable_code.is_some() || part.code_execution_result.is_some() {
             let own = error::value(raw.get())?;
-            out.push_back(Delta::Sealed(json!({"type": OWN_PART, "part": own})));
+            out.push_back(Delta::ReasoningSeal(json!({"type": OWN_PART, "part": own})));
             return Ok(());
         }
         if let Some(text) = part.text.filter(|text| !text.is_empty()) {
@@ -199,7 +199,7 @@ impl Reader {
         let signature = part.thought_signature.filter(|signature| !signature.is_empty());
         if let Some(signature) = signature {
             let of = if part.function_call.is_some() { "call" } else { "text" };
-            out.push_back(Delta::Sealed(
+            out.push_back(Delta::ReasoningSeal(
                 json!({"type": "thought_signature", "of": of, "signature": signature}),
             ));
         }
@@ -208,7 +208,7 @@ impl Reader {
                 call.id.filter(|id| !id.is_empty()).map_or_else(|| self.make_id(), |id| CallId::from(&*id));
             self.calls += 1;
             let args = call.args.map_or("{}", RawValue::get).to_owned();
-            out.push_back(Delta::CallBegun { name: call.name.clone().into_owned() });
+            out.push_back(Delta::CallPreview { name: call.name.clone().into_owned() });
             out.push_back(Delta::CallReady(ToolCall { id, name: call.name.into_owned(), args }));
         }
         Ok(())

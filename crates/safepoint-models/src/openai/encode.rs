@@ -1,7 +1,7 @@
 //! History as chat completions want it: each call answered right after its message, by its id.
 
 use safepoint::{
-    history::Entry,
+    history::Message,
     message::{AssistantMessage, CallResult, UserMessage},
 };
 use serde_json::{Value, json};
@@ -15,9 +15,9 @@ pub(super) fn system(out: &mut Vec<u8>, text: &str) {
 }
 
 /// Appends one entry; says whether anything stands in the list now.
-pub(super) fn entry(out: &mut Vec<u8>, entry: &Entry, started: bool) -> bool {
+pub(super) fn entry(out: &mut Vec<u8>, entry: &Message, started: bool) -> bool {
     match entry {
-        Entry::User(message) => {
+        Message::User(message) => {
             comma(out, started);
             out.extend_from_slice(b"{\"role\":\"user\",\"content\":");
             content(out, message);
@@ -25,13 +25,13 @@ pub(super) fn entry(out: &mut Vec<u8>, entry: &Entry, started: bool) -> bool {
             true
         }
         // Nothing in it that this wire can say: reasoning alone, or nothing at all.
-        Entry::Assistant(message) if message.is_blank() => started,
-        Entry::Assistant(message) => {
+        Message::Assistant(message) if message.is_blank() => started,
+        Message::Assistant(message) => {
             comma(out, started);
             assistant(out, message);
             true
         }
-        Entry::Results { results } => {
+        Message::Results { results } => {
             let mut shown = Vec::new();
             let started = results.iter().fold(started, |started, result| {
                 comma(out, started);

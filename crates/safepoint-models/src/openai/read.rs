@@ -198,7 +198,9 @@ impl Reader {
         // Where a text is from. The provider takes none of it back.
         if let Some(annotations) = piece.annotations.filter(|annotations| annotations.get() != "[]") {
             let annotations = error::value(annotations.get())?;
-            out.push_back(Delta::Sealed(json!({"type": "chat_annotations", "annotations": annotations})));
+            out.push_back(Delta::ReasoningSeal(
+                json!({"type": "chat_annotations", "annotations": annotations}),
+            ));
         }
         for call in piece.tool_calls.map_or_else(|| Ok(Vec::new()), Few::all)? {
             self.call_piece(call, out);
@@ -232,7 +234,7 @@ impl Reader {
             call.name.push_str(function.name.as_deref().unwrap_or_default());
             call.args.push_str(function.arguments.as_deref().unwrap_or_default());
             if begun && !call.name.is_empty() {
-                out.push_back(Delta::CallBegun { name: call.name.clone() });
+                out.push_back(Delta::CallPreview { name: call.name.clone() });
             }
         }
     }

@@ -2,7 +2,7 @@
 //! an item of the same message follows it.
 
 use safepoint::{
-    history::Entry,
+    history::Message,
     message::{AssistantMessage, Block, CallResult, ToolCall, UserMessage},
 };
 use serde_json::{Value, json};
@@ -24,12 +24,12 @@ enum Place {
 }
 
 impl Entries for Items {
-    fn entry(&mut self, out: &mut Vec<u8>, entry: &Entry) {
+    fn entry(&mut self, out: &mut Vec<u8>, entry: &Message) {
         match entry {
-            Entry::User(message) if message.parts.is_empty() => self.said(out, "user", &message.text),
-            Entry::User(message) => self.shown(out, message),
-            Entry::Assistant(message) => self.assistant(out, message),
-            Entry::Results { results } => {
+            Message::User(message) if message.parts.is_empty() => self.said(out, "user", &message.text),
+            Message::User(message) => self.shown(out, message),
+            Message::Assistant(message) => self.assistant(out, message),
+            Message::Results { results } => {
                 for result in results {
                     self.output(out, result);
                 }

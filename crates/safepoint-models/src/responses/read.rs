@@ -236,7 +236,7 @@ impl Reader {
     fn begun(&mut self, raw: &RawValue, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
         self.args = String::new();
         if let Some(Item { name: Some(name), .. }) = Item::read(raw, &["function_call"])? {
-            out.push_back(Delta::CallBegun { name });
+            out.push_back(Delta::CallPreview { name });
         }
         Ok(())
     }
@@ -247,7 +247,7 @@ impl Reader {
             // A tool of the provider's own, such as a search: it goes back as it came.
             let own = error::value(raw.get())?;
             if own["type"].as_str().is_some_and(own::is_one) {
-                out.push_back(Delta::Sealed(own::item(own)));
+                out.push_back(Delta::ReasoningSeal(own::item(own)));
             }
             return Ok(());
         };
@@ -262,7 +262,7 @@ impl Reader {
                 if let Some(encrypted) = item.encrypted_content.filter(|encrypted| !encrypted.is_empty()) {
                     let summary =
                         item.summary.map_or_else(|| Ok(json!([])), |summary| error::value(summary.get()));
-                    out.push_back(Delta::Sealed(
+                    out.push_back(Delta::ReasoningSeal(
                         json!({"type": "reasoning", "id": item.id, "summary": summary?,
                         "encrypted_content": encrypted}),
                     ));
@@ -273,7 +273,9 @@ impl Reader {
                 if let Some(content) = item.content.unwrap_or_default().all()?.pop() {
                     let bytes = content.text.as_ref().map_or(0, |text| text.len());
                     let annotations = content.annotations.map(|all| error::value(all.get())).transpose()?;
-                    out.extend(annotations.and_then(|all| own::annotated(bytes, all)).map(Delta::Sealed));
+                    out.extend(
+                        annotations.and_then(|all| own::annotated(bytes, all)).map(Delta::ReasoningSeal),
+                    );
                 }
             }
         }

@@ -6,7 +6,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use safepoint::{Failure, remote::Said};
+use safepoint::{Failure, remote::RemoteEvent};
 use serde_json::Value;
 
 use super::{
@@ -58,12 +58,12 @@ impl Talk {
             }
             (Err(broke), Purpose::Send) if self.task.is_some() => self.broke(&broke),
             (Err(broke), Purpose::Send) => self.over(match broke {
-                Broke::Unreachable(why) => Said::Failed(Failure::new(why).unreachable()),
+                Broke::Unreachable(why) => RemoteEvent::Failed(Failure::new(why).unreachable()),
                 broke if broke.began_nothing() => {
                     let failure = Failure::new(format!("the peer did not take the message: {broke}"));
-                    Said::Failed(failure.without_effect())
+                    RemoteEvent::Failed(failure.without_effect())
                 }
-                broke => Said::Lost(Failure::new(format!("the message may have arrived: {broke}"))),
+                broke => RemoteEvent::Lost(Failure::new(format!("the message may have arrived: {broke}"))),
             }),
         }
     }
@@ -131,7 +131,7 @@ impl Talk {
 
     fn lost(&mut self, broke: &Broke) {
         let why = format!("nobody knows what became of the work: {broke}");
-        self.over(Said::Lost(Failure::new(why)));
+        self.over(RemoteEvent::Lost(Failure::new(why)));
     }
 
     pub(super) fn looked(&mut self, looked: Result<Value, Broke>) {
@@ -189,7 +189,7 @@ impl Talk {
             }
             Feed::Closed if self.is_completed() => {
                 if self.text.is_whole() {
-                    self.over(Said::Done(self.text.whole()));
+                    self.over(RemoteEvent::Done(self.text.whole()));
                 } else if broke.may_pass() && self.watch.tried < LAST_LOOKS {
                     self.last_look();
                 } else {
@@ -230,7 +230,7 @@ impl Talk {
             // An event may have been told twice; where the task cannot be looked at, what was told is the answer.
             Source::Stream if self.text.has_doubles() && self.watch.sight == Sight::Clear => {}
             Source::Look | Source::Stream => {
-                return self.over(Said::Done(known.or_else(|| (!word.is_empty()).then_some(word))));
+                return self.over(RemoteEvent::Done(known.or_else(|| (!word.is_empty()).then_some(word))));
             }
         }
         self.feed = Feed::Closed;
@@ -254,7 +254,7 @@ impl Talk {
     fn done_as_known(&mut self) {
         let known = self.text.whole().unwrap_or_default();
         let between = if known.is_empty() { "" } else { "\n" };
-        self.over(Said::Done(Some(format!("{known}{between}{NOT_WHOLE}"))));
+        self.over(RemoteEvent::Done(Some(format!("{known}{between}{NOT_WHOLE}"))));
     }
 
     /// Whether its stream is to be taken up again. Before 1.0 only where the task cannot be looked at: a second listener is a

@@ -15,8 +15,8 @@ use futures_util::future::{Either, select};
 use safepoint::{
     Failure,
     approval::Decision,
-    receipt::Grade,
-    remote::{Brief, Line, Said, Told},
+    receipt::StopSupport,
+    remote::{RemoteCall, RemoteEvent, RemoteStopReply, RemoteTask},
 };
 use serde_json::Value;
 
@@ -34,13 +34,13 @@ use super::{
 /// A talk about one task.
 pub(super) struct Talk {
     pub(super) peer: Arc<Peer>,
-    pub(super) brief: Brief,
-    pub(super) grade: Grade,
+    pub(super) brief: RemoteTask,
+    pub(super) grade: StopSupport,
     pub(super) task: Option<String>,
     pub(super) feed: Feed,
     pub(super) watch: Watch,
     pub(super) telling: Telling,
-    pub(super) heard: VecDeque<Said>,
+    pub(super) heard: VecDeque<RemoteEvent>,
     pub(super) text: Text,
     /// Set before a byte of a message leaves.
     pub(super) sent: Arc<AtomicBool>,
@@ -57,7 +57,7 @@ pub(super) enum Telling {
     #[default]
     Done,
     Asked(BoxFuture<'static, Answer>),
-    WasOver(Told),
+    WasOver(RemoteStopReply),
 }
 
 /// Where the next word comes from, beside looks at the task.
@@ -115,7 +115,7 @@ impl Feed {
 }
 
 impl Talk {
-    pub(super) fn new(peer: Arc<Peer>, brief: Brief, grade: Grade) -> Self {
+    pub(super) fn new(peer: Arc<Peer>, brief: RemoteTask, grade: StopSupport) -> Self {
         let (task, text) = (brief.task.clone(), Text::within(brief.most_bytes));
         Self {
             peer,
@@ -156,7 +156,7 @@ impl Talk {
             Came::Told(answer) => {
                 self.telling = Telling::Done;
                 let told = self.answered(answer);
-                self.heard.extend(told.map(Said::Told));
+                self.heard.extend(told.map(RemoteEvent::Told));
             }
             Came::Opened(opened) => self.opened(opened),
             Came::Read(read) => self.read(read),
@@ -205,7 +205,7 @@ impl Talk {
             // Some servers tell us what we said.
             Event::Message { from: From::User, .. } => {}
             Event::Message { from: From::Agent, text } if self.task.is_none() => {
-                self.over(Said::Done(Some(text)));
+                self.over(RemoteEvent::Done(Some(text)));
             }
             Event::Message { from: From::Agent, text } => self.note(text),
         }
@@ -226,7 +226,7 @@ impl Talk {
             self.peer.calls(&self.brief.conversation, &of.context);
         }
         self.task = Some(of.task.clone());
-        self.heard.push_back(Said::Begun { task: of.task.clone() });
+        self.heard.push_back(RemoteEvent::Begun { task: of.task.clone() });
         if self.phase != Phase::Working {
             // Until now it could not be told.
             self.tell();
@@ -236,14 +236,14 @@ impl Talk {
 
     pub(super) fn say(&mut self, news: String) {
         if !news.is_empty() {
-            self.heard.push_back(Said::Text(news));
+            self.heard.push_back(RemoteEvent::Text(news));
         }
     }
 
     fn note(&mut self, text: String) {
         if !text.is_empty() {
             self.text.note(&text);
-            self.heard.push_back(Said::Progress(text));
+            self.heard.push_back(RemoteEvent::Progress(text));
         }
     }
 
@@ -272,21 +272,23 @@ impl Talk {
             (State::Canceled | State::Failed | State::Rejected, Phase::Doubted) => {
                 self.watch.want(self.peer.http.bounds.look_every);
             }
-            (State::Canceled, _) => self.over(Said::Ended { word }),
-            (State::Failed, _) => self.over(Said::Failed(Failure::new(or(word, "the peer's task failed")))),
+            (State::Canceled, _) => self.over(RemoteEvent::Ended { word }),
+            (State::Failed, _) => {
+                self.over(RemoteEvent::Failed(Failure::new(or(word, "the peer's task failed"))))
+            }
             (State::Rejected, _) => {
                 let failure = Failure::new(or(word, "the peer rejected the task")).without_effect();
-                self.over(Said::Failed(failure));
+                self.over(RemoteEvent::Failed(failure));
             }
         }
     }
 
-    pub(super) fn over(&mut self, said: Said) {
+    pub(super) fn over(&mut self, said: RemoteEvent) {
         self.withdraw();
         self.feed = Feed::Over;
         self.watch.off();
         if let Telling::WasOver(told) = &self.telling {
-            self.heard.push_back(Said::Told(told.clone()));
+            self.heard.push_back(RemoteEvent::Told(told.clone()));
         }
         self.heard.push_back(said);
     }
@@ -294,10 +296,10 @@ impl Talk {
 
 /// Whether more of a stream is heard: a peer that says more than is taken, as while its answer to a stop is waited for, waits
 /// too (S12.4).
-fn has_room(heard: &VecDeque<Said>) -> bool {
+fn has_room(heard: &VecDeque<RemoteEvent>) -> bool {
     const BACKLOG: usize = 64;
     const BACKLOG_BYTES: usize = 1 << 20;
-    heard.len() < BACKLOG && heard.iter().map(Said::bytes).sum::<usize>() < BACKLOG_BYTES
+    heard.len() < BACKLOG && heard.iter().map(RemoteEvent::bytes).sum::<usize>() < BACKLOG_BYTES
 }
 
 /// The answer to a cancel; never, where none was sent.
@@ -308,8 +310,8 @@ async fn answered(telling: &mut Telling) -> Came {
     }
 }
 
-impl Line for Talk {
-    fn next(&mut self) -> BoxFuture<'_, Said> {
+impl RemoteCall for Talk {
+    fn next(&mut self) -> BoxFuture<'_, RemoteEvent> {
         Box::pin(async move {
             loop {
                 if let Some(said) = self.heard.pop_front() {
@@ -329,7 +331,7 @@ impl Line for Talk {
         Box::pin(async {})
     }
 
-    fn stop(&mut self) -> BoxFuture<'_, Told> {
+    fn stop(&mut self) -> BoxFuture<'_, RemoteStopReply> {
         let told = self.part_with();
         Box::pin(async { told })
     }

@@ -2,7 +2,7 @@
 
 use safepoint::{
     approval::Decision,
-    remote::{Question, Said},
+    remote::{RemoteEvent, RemoteQuestion},
 };
 use serde_json::json;
 
@@ -48,7 +48,7 @@ impl Talk {
             };
             let args = json!({"asks": or(status.word.clone(), standing)});
             self.asking.open = Some((id.clone(), status));
-            self.heard.push_back(Said::Question(Question { id, tool: tool.into(), args }));
+            self.heard.push_back(RemoteEvent::Question(RemoteQuestion { id, tool: tool.into(), args }));
         }
         if !matches!(self.feed, Feed::Reading(..)) {
             self.wait();
@@ -69,7 +69,7 @@ impl Talk {
     /// The peer goes on without an answer.
     pub(super) fn withdraw(&mut self) {
         if let Some((question, _)) = self.asking.open.take() {
-            self.heard.push_back(Said::Withdrawn { question });
+            self.heard.push_back(RemoteEvent::Withdrawn { question });
         }
     }
 }

@@ -12,8 +12,8 @@ use std::{
 
 use safepoint::{
     Failure,
-    receipt::Grade,
-    remote::{Said, Told},
+    receipt::StopSupport,
+    remote::{RemoteEvent, RemoteStopReply},
 };
 use serde_json::Value;
 use tokio::time::sleep;
@@ -42,32 +42,38 @@ pub(super) struct Answer {
 
 impl Talk {
     /// Asks the peer to end the work.
-    pub(super) fn part_with(&mut self) -> Told {
+    pub(super) fn part_with(&mut self) -> RemoteStopReply {
         // Until it has answered, an end that it publishes is none of the work.
         self.phase = Phase::Doubted;
         let kept_back = self.text.release();
         self.say(kept_back);
         if self.task.is_none() && !self.sent.load(Ordering::Relaxed) {
             // No word of the peer is needed for what it was never asked.
-            self.over(Said::Failed(Failure::new(NOTHING_SENT).unreachable().without_effect()));
-            return Told { word: NOTHING_SENT.into(), ..Told::requested() };
+            self.over(RemoteEvent::Failed(Failure::new(NOTHING_SENT).unreachable().without_effect()));
+            return RemoteStopReply { word: NOTHING_SENT.into(), ..RemoteStopReply::requested() };
         }
         if self.has_ended() {
-            return Told::requested();
+            return RemoteStopReply::requested();
         }
         if self.task.is_none() {
-            return Told::unreachable(NO_NAME);
+            return RemoteStopReply::unreachable(NO_NAME);
         }
         self.tell();
         // Its answer is heard among all else that it says meanwhile.
-        Told::requested()
+        RemoteStopReply::requested()
     }
 
     /// Whether the work has ended by itself, or the line to it is gone.
     fn has_ended(&self) -> bool {
-        self.heard
-            .iter()
-            .any(|said| matches!(said, Said::Done(_) | Said::Ended { .. } | Said::Failed(_) | Said::Lost(_)))
+        self.heard.iter().any(|said| {
+            matches!(
+                said,
+                RemoteEvent::Done(_)
+                    | RemoteEvent::Ended { .. }
+                    | RemoteEvent::Failed(_)
+                    | RemoteEvent::Lost(_)
+            )
+        })
     }
 
     /// Has the peer told, by the task's name.
@@ -77,10 +83,10 @@ impl Talk {
     }
 
     /// What its answer is worth; none as long as the end that it names is looked for.
-    pub(super) fn answered(&mut self, answer: Answer) -> Option<Told> {
+    pub(super) fn answered(&mut self, answer: Answer) -> Option<RemoteStopReply> {
         match answer.told {
             Ok(value) => self.nodded(&value),
-            Err(Broke::Unreachable(why) | Broke::Lost(why)) => Some(Told::unreachable(why)),
+            Err(Broke::Unreachable(why) | Broke::Lost(why)) => Some(RemoteStopReply::unreachable(why)),
             Err(refusal @ (Broke::Error { .. } | Broke::Foreign(_) | Broke::Status { .. })) => {
                 self.refused(&refusal, answer.task.as_ref())
             }
@@ -88,51 +94,51 @@ impl Talk {
     }
 
     /// The work had come to its end before: with what, the task says.
-    fn was_over(&mut self, told: Told) -> Option<Told> {
+    fn was_over(&mut self, told: RemoteStopReply) -> Option<RemoteStopReply> {
         self.telling = Telling::WasOver(told);
         self.look();
         None
     }
 
-    fn nodded(&mut self, value: &Value) -> Option<Told> {
+    fn nodded(&mut self, value: &Value) -> Option<RemoteStopReply> {
         let Some(Event::Task { status, of, .. }) = wire::event(value).or_else(|| wire::task(value)) else {
-            return Some(Told::acknowledged("its answer is no task"));
+            return Some(RemoteStopReply::acknowledged("its answer is no task"));
         };
         if self.task.as_deref() != Some(&of.task) {
             // Nothing was said of ours.
-            return Some(Told::acknowledged("its answer is about another task"));
+            return Some(RemoteStopReply::acknowledged("its answer is about another task"));
         }
         let Status { state, word, .. } = &status;
         let word =
             if word.is_empty() { name(*state).to_owned() } else { format!("{}: {word}", name(*state)) };
         Some(match (state, self.grade) {
-            (State::Canceled, Grade::Hard) => {
+            (State::Canceled, StopSupport::Hard) => {
                 self.feed = Feed::Over;
                 self.watch.off();
-                Told::confirmed(word)
+                RemoteStopReply::confirmed(word)
             }
-            (State::Completed, _) => return self.was_over(Told::acknowledged(word)),
-            (_, Grade::Hard) => {
+            (State::Completed, _) => return self.was_over(RemoteStopReply::acknowledged(word)),
+            (_, StopSupport::Hard) => {
                 // It is believed when it says that it has ended, which it may have said meanwhile.
                 self.phase = Phase::Stopping;
                 self.look();
-                Told::acknowledged(word)
+                RemoteStopReply::acknowledged(word)
             }
-            _ => Told::acknowledged(word),
+            _ => RemoteStopReply::acknowledged(word),
         })
     }
 
     /// It will not: what became of the task is told beside its word. Also a peer that is believed when it says that it
     /// stopped is not believed any more: it has said that it does not.
-    fn refused(&mut self, refusal: &Broke, task: Option<&Value>) -> Option<Told> {
+    fn refused(&mut self, refusal: &Broke, task: Option<&Value>) -> Option<RemoteStopReply> {
         let task = task.and_then(|value| wire::event(value).or_else(|| wire::task(value)));
         let task = task.filter(|task| task.of().is_some_and(|of| self.task.as_deref() == Some(&of.task)));
         match task {
             Some(Event::Task { status: Status { state, .. }, .. }) => {
-                let told = Told::refused(format!("{refusal}; its task is {}", name(state)));
+                let told = RemoteStopReply::refused(format!("{refusal}; its task is {}", name(state)));
                 if state == State::Completed { self.was_over(told) } else { Some(told) }
             }
-            _ => Some(Told::refused(refusal.to_string())),
+            _ => Some(RemoteStopReply::refused(refusal.to_string())),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! `session/request_permission`: a question for a person, and their decision in the agent's terms.
 
-use safepoint::{approval::Decision, remote::Question};
+use safepoint::{approval::Decision, remote::RemoteQuestion};
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -24,7 +24,7 @@ struct Choice {
 
 impl Asked {
     /// What a person is asked: the call as the agent described it, and the answers that it offers.
-    pub(super) fn read(id: Value, params: &Value, titles: &Titles) -> (Self, Question) {
+    pub(super) fn read(id: Value, params: &Value, titles: &Titles) -> (Self, RemoteQuestion) {
         let call = &params["toolCall"];
         let offered = params["options"].as_array().map(Vec::as_slice).unwrap_or_default();
         let text = |option: &Value, name: &str| option[name].as_str().unwrap_or_default().to_owned();
@@ -42,7 +42,7 @@ impl Asked {
         }
         let names = offered.iter().map(|option| json!({ text(option, "kind"): text(option, "name") }));
         args.insert("options".into(), names.collect());
-        let question = Question { id: asked.id.to_string(), tool, args: args.into() };
+        let question = RemoteQuestion { id: asked.id.to_string(), tool, args: args.into() };
         (asked, question)
     }
 

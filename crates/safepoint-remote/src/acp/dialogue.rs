@@ -14,7 +14,7 @@ use safepoint::{
     Failure,
     approval::Decision,
     json::MOST_VALUES,
-    remote::{Brief, Said},
+    remote::{RemoteEvent, RemoteTask},
 };
 use safepoint_tools::lines::{Line, Scan};
 use serde_json::{Value, json};
@@ -42,7 +42,7 @@ pub(super) enum Act {
     /// This is to be written.
     Send(Value),
     /// This is to be told.
-    Tell(Said),
+    Tell(RemoteEvent),
     /// The conversation is this session of the agent's.
     Note(String),
     /// The turn was asked to end, and has.
@@ -99,7 +99,7 @@ enum Wanted {
 #[derive(Debug)]
 pub(super) struct Dialogue {
     setting: Setting,
-    brief: Brief,
+    brief: RemoteTask,
     stage: Stage,
     wanted: Wanted,
     /// The number of the question that is waited for.
@@ -115,7 +115,7 @@ pub(super) struct Dialogue {
 }
 
 impl Dialogue {
-    pub(super) fn new(setting: Setting, brief: Brief) -> Self {
+    pub(super) fn new(setting: Setting, brief: RemoteTask) -> Self {
         Self {
             setting,
             brief,
@@ -173,7 +173,7 @@ impl Dialogue {
             let note = format!(
                 "[it said more than {limit} bytes or {MOST_VALUES} values at once, which were not read]\n"
             );
-            return vec![Act::Tell(Said::Progress(note))];
+            return vec![Act::Tell(RemoteEvent::Progress(note))];
         }
         Vec::new()
     }
@@ -192,7 +192,7 @@ impl Dialogue {
                 let id = params["requestId"].to_string();
                 let Some(asked) = self.asked.remove(&id) else { return Vec::new() };
                 let refused = message::refusal(&asked.id, CANCELLED, "taken back");
-                vec![Act::Send(refused), Act::Tell(Said::Withdrawn { question: id })]
+                vec![Act::Send(refused), Act::Tell(RemoteEvent::Withdrawn { question: id })]
             }
             _ => Vec::new(),
         }
@@ -215,7 +215,7 @@ impl Dialogue {
             return vec![Act::Send(asked.cancelled())];
         }
         self.asked.insert(question.id.clone(), asked);
-        vec![Act::Tell(Said::Question(question))]
+        vec![Act::Tell(RemoteEvent::Question(question))]
     }
 
     /// A person's decision; nothing where the question is not open any more.
@@ -282,15 +282,17 @@ impl Dialogue {
                 false => Answered::Otherwise(format!("it answered `{reason}`, not `cancelled`")),
             })];
         }
-        let failed = |what: String| Said::Failed(Failure::new(what));
+        let failed = |what: String| RemoteEvent::Failed(Failure::new(what));
         let said = match (result, reason.as_str()) {
             (Err(refusal), _) => failed(format!("{} ({})", refusal.message, refusal.code)),
-            (Ok(_), "end_turn") => Said::Done(None),
+            (Ok(_), "end_turn") => RemoteEvent::Done(None),
             (Ok(_), "max_tokens" | "max_turn_requests") => {
-                let cut = Said::Text(format!("\n[it ended here: `{reason}`]"));
-                return vec![Act::Tell(cut), Act::Tell(Said::Done(None))];
+                let cut = RemoteEvent::Text(format!("\n[it ended here: `{reason}`]"));
+                return vec![Act::Tell(cut), Act::Tell(RemoteEvent::Done(None))];
             }
-            (Ok(_), "cancelled") => Said::Ended { word: "it says `cancelled`, and we did not ask".into() },
+            (Ok(_), "cancelled") => {
+                RemoteEvent::Ended { word: "it says `cancelled`, and we did not ask".into() }
+            }
             (Ok(_), "refusal") => failed("it refuses to go on (`refusal`)".into()),
             (Ok(_), other) => failed(format!("it ended for a reason that is not known: `{other}`")),
         };

@@ -11,8 +11,8 @@ use std::{collections::VecDeque, sync::Arc, time::Duration};
 use safepoint::{
     Failure,
     receipt::Outside,
-    remote::{Said, Term, Told},
-    tool::Cx,
+    remote::{RemoteEvent, RemoteStopReply, Term},
+    tool::ToolContext,
 };
 use safepoint_tools::{
     lines::{Line, Lines},
@@ -50,17 +50,17 @@ pub(super) struct Work {
     /// What it calls on this machine that does no work of its own.
     pub(super) services: Arc<[Service]>,
     pub(super) conversation: String,
-    pub(super) cx: Cx,
+    pub(super) cx: ToolContext,
 }
 
 /// The keeper.
 pub(super) struct Keeper {
     work: Work,
     dialogue: Dialogue,
-    tell: mpsc::Sender<Said>,
+    tell: mpsc::Sender<RemoteEvent>,
     orders: mpsc::UnboundedReceiver<Order>,
     /// What was heard and not taken yet.
-    backlog: VecDeque<Said>,
+    backlog: VecDeque<RemoteEvent>,
     backlog_bytes: usize,
     began: Instant,
     stop: Option<Stopping>,
@@ -70,7 +70,7 @@ pub(super) struct Keeper {
 /// A stop that was ordered.
 struct Stopping {
     term: Term,
-    tell: Option<oneshot::Sender<Told>>,
+    tell: Option<oneshot::Sender<RemoteStopReply>>,
     answered: Option<Answered>,
     /// Whom it works with, as that was told with its word.
     named: Outside,
@@ -112,7 +112,7 @@ impl Keeper {
     pub(super) fn new(
         work: Work,
         dialogue: Dialogue,
-        tell: mpsc::Sender<Said>,
+        tell: mpsc::Sender<RemoteEvent>,
         orders: mpsc::UnboundedReceiver<Order>,
     ) -> Self {
         let surroundings = Surroundings::new(Arc::clone(&work.services));
@@ -192,7 +192,7 @@ impl Keeper {
                 }
                 // Its end was heard before, and is told first.
                 Came::Ordered(Some(Order::Stop(tell))) if self.dialogue.is_over() => {
-                    told(tell, Told::acknowledged("its turn was over"));
+                    told(tell, RemoteStopReply::acknowledged("its turn was over"));
                 }
                 Came::Ordered(Some(Order::Stop(tell))) => {
                     let term = Term::begin(self.work.cx.scope(), self.work.stop);
@@ -287,14 +287,15 @@ impl Keeper {
     }
 
     /// Keeps what was heard until it is taken; text that follows text is one. Under a stop more than has room is not kept.
-    fn keep_for_engine(&mut self, said: Said) {
-        let is_work = matches!(said, Said::Text(_) | Said::Progress(_) | Said::Notice(_));
+    fn keep_for_engine(&mut self, said: RemoteEvent) {
+        let is_work =
+            matches!(said, RemoteEvent::Text(_) | RemoteEvent::Progress(_) | RemoteEvent::Notice(_));
         if is_work && self.stop.is_some() && !self.has_room() {
             return;
         }
         self.backlog_bytes += said.bytes();
         match (self.backlog.back_mut(), said) {
-            (Some(Said::Text(last)), Said::Text(more)) => last.push_str(&more),
+            (Some(RemoteEvent::Text(last)), RemoteEvent::Text(more)) => last.push_str(&more),
             (_, said) => self.backlog.push_back(said),
         }
     }
@@ -321,7 +322,7 @@ impl Keeper {
             && let Some(tell) = stopping.tell.take()
         {
             stopping.named = self.surroundings.named();
-            told(tell, Told::acknowledged(word).outside(stopping.named.clone()));
+            told(tell, RemoteStopReply::acknowledged(word).outside(stopping.named.clone()));
         }
         stopping.answered = Some(answered);
     }
@@ -349,11 +350,11 @@ impl Keeper {
 }
 
 /// It was never asked to do anything.
-fn never(what: &str) -> Said {
-    Said::Failed(Failure::new(format!("the agent {what}")).unreachable())
+fn never(what: &str) -> RemoteEvent {
+    RemoteEvent::Failed(Failure::new(format!("the agent {what}")).unreachable())
 }
 
-fn told(tell: oneshot::Sender<Told>, word: Told) {
+fn told(tell: oneshot::Sender<RemoteStopReply>, word: RemoteStopReply) {
     if tell.send(word).is_err() {
         // The time in which it would have been heard is over.
     }

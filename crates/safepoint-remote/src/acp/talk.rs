@@ -7,7 +7,7 @@ use futures_util::future::{BoxFuture, Either, FutureExt as _, select};
 use safepoint::{
     Failure,
     approval::Decision,
-    remote::{Line, Said, Told},
+    remote::{RemoteCall, RemoteEvent, RemoteStopReply},
 };
 use tokio::sync::{mpsc, oneshot};
 
@@ -20,7 +20,7 @@ use super::{
 pub(super) enum Order {
     Answer(String, Decision),
     /// Whoever waits for what came of it.
-    Stop(oneshot::Sender<Told>),
+    Stop(oneshot::Sender<RemoteStopReply>),
 }
 
 /// The engine's end.
@@ -31,7 +31,7 @@ pub(super) struct Talk {
 enum State {
     Fresh(Box<(Work, Dialogue)>),
     Open {
-        said: mpsc::Receiver<Said>,
+        said: mpsc::Receiver<RemoteEvent>,
         orders: mpsc::UnboundedSender<Order>,
     },
     /// Its process was never started.
@@ -44,7 +44,7 @@ impl Talk {
         Self { state: State::Fresh(Box::new((work, dialogue))) }
     }
 
-    /// Starts the keeper with the first poll of [`Line::next`], and with nothing else.
+    /// Starts the keeper with the first poll of [`RemoteCall::next`], and with nothing else.
     fn open(&mut self) {
         match std::mem::replace(&mut self.state, State::Over) {
             State::Fresh(fresh) => {
@@ -62,11 +62,12 @@ impl Talk {
     }
 }
 
-impl Line for Talk {
-    fn next(&mut self) -> BoxFuture<'_, Said> {
+impl RemoteCall for Talk {
+    fn next(&mut self) -> BoxFuture<'_, RemoteEvent> {
         async move {
             self.open();
-            let lost = || Said::Lost(Failure::new("the agent's keeper is gone, and its process with it"));
+            let lost =
+                || RemoteEvent::Lost(Failure::new("the agent's keeper is gone, and its process with it"));
             match &mut self.state {
                 State::Open { said, .. } => said.recv().await.unwrap_or_else(lost),
                 State::Unasked => account::nothing_done(),
@@ -85,7 +86,7 @@ impl Line for Talk {
         async {}.boxed()
     }
 
-    fn stop(&mut self) -> BoxFuture<'_, Told> {
+    fn stop(&mut self) -> BoxFuture<'_, RemoteStopReply> {
         let (tell, told) = oneshot::channel();
         let State::Open { orders, .. } = &self.state else {
             self.state = State::Unasked;
@@ -102,7 +103,7 @@ impl Line for Talk {
                 Either::Left((told, _)) => told.ok(),
                 Either::Right(((), mut told)) => told.try_recv().ok(),
             }
-            .unwrap_or_else(|| Told::confirmed("its process is gone"))
+            .unwrap_or_else(|| RemoteStopReply::confirmed("its process is gone"))
         }
         .boxed()
     }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use safepoint::remote::Said;
+use safepoint::remote::RemoteEvent;
 use serde_json::Value;
 
 use super::limits;
@@ -15,18 +15,18 @@ pub(super) struct Titles {
 
 impl Titles {
     /// What an update says to us. Thoughts, plans, modes and what later releases add say nothing.
-    pub(super) fn hear(&mut self, update: &Value) -> Option<Said> {
+    pub(super) fn hear(&mut self, update: &Value) -> Option<RemoteEvent> {
         match update["sessionUpdate"].as_str()? {
-            "agent_message_chunk" => Some(Said::Text(text_of(&update["content"]))),
+            "agent_message_chunk" => Some(RemoteEvent::Text(text_of(&update["content"]))),
             "tool_call" => {
                 self.note(update);
-                Some(Said::Progress(format!("[{}]\n", self.title(update))))
+                Some(RemoteEvent::Progress(format!("[{}]\n", self.title(update))))
             }
             "tool_call_update" => {
                 self.note(update);
                 let status =
                     update["status"].as_str().filter(|status| matches!(*status, "completed" | "failed"))?;
-                Some(Said::Progress(format!("[{}: {status}]\n", self.title(update))))
+                Some(RemoteEvent::Progress(format!("[{}: {status}]\n", self.title(update))))
             }
             _ => None,
         }
@@ -78,8 +78,8 @@ mod tests {
     #[test]
     fn a_call_is_told_by_its_name_also_when_only_its_number_comes_again() {
         let mut titles = Titles::default();
-        let said = |said: Option<Said>| match said {
-            Some(Said::Progress(text) | Said::Text(text)) => Some(text),
+        let said = |said: Option<RemoteEvent>| match said {
+            Some(RemoteEvent::Progress(text) | RemoteEvent::Text(text)) => Some(text),
             _ => None,
         };
         let call = json!({"sessionUpdate": "tool_call", "toolCallId": "1", "title": "Pay\n the rent"});

@@ -19,8 +19,8 @@ use futures_util::future::{Either, select};
 use safepoint::{
     Failure,
     approval::Decision,
-    receipt::Grade,
-    remote::{Brief, Line, Said, Told},
+    receipt::StopSupport,
+    remote::{RemoteCall, RemoteEvent, RemoteStopReply, RemoteTask},
 };
 use serde_json::Value;
 use tokio::time::sleep;
@@ -35,11 +35,11 @@ use crate::{exchange::Broke, known::Turn};
 /// A talk about one response.
 pub(super) struct Talk {
     pub(super) provider: Arc<Provider>,
-    pub(super) brief: Brief,
-    pub(super) grade: Grade,
+    pub(super) brief: RemoteTask,
+    pub(super) grade: StopSupport,
     pub(super) id: Option<String>,
     pub(super) feed: Feed,
-    pub(super) heard: VecDeque<Said>,
+    pub(super) heard: VecDeque<RemoteEvent>,
     /// Set before a byte of the request leaves.
     pub(super) sent: Arc<AtomicBool>,
     pub(super) phase: Phase,
@@ -98,7 +98,7 @@ async fn answered(telling: &mut Option<BoxFuture<'static, Answer>>) -> Came {
 }
 
 impl Talk {
-    pub(super) fn new(provider: Arc<Provider>, brief: Brief, grade: Grade) -> Self {
+    pub(super) fn new(provider: Arc<Provider>, brief: RemoteTask, grade: StopSupport) -> Self {
         let id = brief.task.clone();
         Self {
             provider,
@@ -138,7 +138,7 @@ impl Talk {
             Came::Told(answer) => {
                 self.telling = None;
                 let told = self.answered(answer);
-                self.heard.push_back(Said::Told(told));
+                self.heard.push_back(RemoteEvent::Told(told));
             }
             Came::Begun(turn, answer) => {
                 self.turn = Some(turn);
@@ -170,7 +170,7 @@ impl Talk {
         match answer.map(|value| Standing::read(&value)) {
             Ok(Some(standing)) => {
                 self.id = Some(standing.id.clone());
-                self.heard.push_back(Said::Begun { task: standing.id.clone() });
+                self.heard.push_back(RemoteEvent::Begun { task: standing.id.clone() });
                 self.take(standing);
                 if self.phase != Phase::Working && !matches!(self.feed, Feed::Over) {
                     // Until now it could not be told.
@@ -179,15 +179,15 @@ impl Talk {
             }
             Ok(None) => {
                 let why = "the provider's answer is no response: it may have begun one";
-                self.over(Said::Lost(Failure::new(why)));
+                self.over(RemoteEvent::Lost(Failure::new(why)));
             }
-            Err(Broke::Unreachable(why)) => self.over(Said::Failed(Failure::new(why).unreachable())),
+            Err(Broke::Unreachable(why)) => self.over(RemoteEvent::Failed(Failure::new(why).unreachable())),
             Err(broke) if broke.began_nothing() => {
                 let why = format!("the provider did not begin a response: {broke}");
-                self.over(Said::Failed(Failure::new(why).without_effect()));
+                self.over(RemoteEvent::Failed(Failure::new(why).without_effect()));
             }
             Err(broke) => {
-                self.over(Said::Lost(Failure::new(format!("the request may have arrived: {broke}"))));
+                self.over(RemoteEvent::Lost(Failure::new(format!("the request may have arrived: {broke}"))));
             }
         }
     }
@@ -209,7 +209,7 @@ impl Talk {
         self.tried += 1;
         if !broke.may_pass() || self.tried > limits::TRIES {
             let why = format!("nobody knows what became of the response: {broke}");
-            return self.over(Said::Lost(Failure::new(why)));
+            return self.over(RemoteEvent::Lost(Failure::new(why)));
         }
         let pause = limits::PAUSE.saturating_mul(2_u32.saturating_pow(self.tried - 1));
         self.look(broke.wait(pause.min(limits::LONGEST_PAUSE)));
@@ -219,23 +219,23 @@ impl Talk {
     pub(super) fn take(&mut self, standing: Standing) {
         let Standing { id, state, text } = standing;
         if let Some(news) = text.strip_prefix(self.told.as_str()).filter(|news| !news.is_empty()) {
-            self.heard.push_back(Said::Text(news.to_owned()));
+            self.heard.push_back(RemoteEvent::Text(news.to_owned()));
             self.told.clone_from(&text);
         }
         match (state, self.phase) {
             (State::Working(_), _) => self.look(self.provider.look_every),
             (State::Completed, _) => {
                 self.provider.known.note(&self.brief.conversation, &id);
-                self.over(Said::Done(Some(text)));
+                self.over(RemoteEvent::Done(Some(text)));
             }
             // The end of the response is no end of the work.
             (State::Cancelled | State::Failed(_) | State::Incomplete(_), Phase::Doubted) => {
                 self.look(self.provider.look_every);
             }
-            (State::Cancelled, _) => self.over(Said::Ended { word: "cancelled".into() }),
-            (State::Failed(why), _) => self.over(Said::Failed(Failure::new(why))),
+            (State::Cancelled, _) => self.over(RemoteEvent::Ended { word: "cancelled".into() }),
+            (State::Failed(why), _) => self.over(RemoteEvent::Failed(Failure::new(why))),
             (State::Incomplete(why), _) => {
-                self.over(Said::Failed(Failure::new(format!("the response was cut: {why}"))));
+                self.over(RemoteEvent::Failed(Failure::new(format!("the response was cut: {why}"))));
             }
         }
     }
@@ -249,14 +249,14 @@ impl Talk {
         }));
     }
 
-    pub(super) fn over(&mut self, said: Said) {
+    pub(super) fn over(&mut self, said: RemoteEvent) {
         self.feed = Feed::Over;
         self.heard.push_back(said);
     }
 }
 
-impl Line for Talk {
-    fn next(&mut self) -> BoxFuture<'_, Said> {
+impl RemoteCall for Talk {
+    fn next(&mut self) -> BoxFuture<'_, RemoteEvent> {
         Box::pin(async move {
             loop {
                 if let Some(said) = self.heard.pop_front() {
@@ -272,7 +272,7 @@ impl Line for Talk {
         Box::pin(async {})
     }
 
-    fn stop(&mut self) -> BoxFuture<'_, Told> {
+    fn stop(&mut self) -> BoxFuture<'_, RemoteStopReply> {
         Box::pin(self.part())
     }
 }

@@ -7,8 +7,8 @@ use std::{
 
 use safepoint::{
     Failure,
-    receipt::Grade,
-    remote::{Said, Told},
+    receipt::StopSupport,
+    remote::{RemoteEvent, RemoteStopReply},
 };
 use serde_json::Value;
 use tokio::time::sleep;
@@ -37,28 +37,28 @@ pub(super) struct Answer {
 
 impl Talk {
     /// Asks the provider to end the work.
-    pub(super) async fn part(&mut self) -> Told {
-        self.phase = if self.grade == Grade::Hard { Phase::Stopping } else { Phase::Doubted };
+    pub(super) async fn part(&mut self) -> RemoteStopReply {
+        self.phase = if self.grade == StopSupport::Hard { Phase::Stopping } else { Phase::Doubted };
         if self.id.is_none() && !self.sent.load(Ordering::Relaxed) {
             // No word of the provider is needed for what it was never asked.
-            self.over(Said::Failed(Failure::new(NOTHING_SENT).unreachable().without_effect()));
-            return Told { word: NOTHING_SENT.into(), ..Told::requested() };
+            self.over(RemoteEvent::Failed(Failure::new(NOTHING_SENT).unreachable().without_effect()));
+            return RemoteStopReply { word: NOTHING_SENT.into(), ..RemoteStopReply::requested() };
         }
         if matches!(self.feed, Feed::Over) {
-            return Told::requested();
+            return RemoteStopReply::requested();
         }
         if self.id.is_none() {
-            return Told::unreachable(NO_NAME);
+            return RemoteStopReply::unreachable(NO_NAME);
         }
         self.tell();
         loop {
             self.step().await;
-            let place = self.heard.iter().position(|said| matches!(said, Said::Told(_)));
-            if let Some(Said::Told(told)) = place.and_then(|place| self.heard.remove(place)) {
+            let place = self.heard.iter().position(|said| matches!(said, RemoteEvent::Told(_)));
+            if let Some(RemoteEvent::Told(told)) = place.and_then(|place| self.heard.remove(place)) {
                 return told;
             }
             if matches!(self.feed, Feed::Over) {
-                return Told::requested();
+                return RemoteStopReply::requested();
             }
         }
     }
@@ -70,46 +70,46 @@ impl Talk {
     }
 
     /// What its answer is worth.
-    pub(super) fn answered(&mut self, answer: Answer) -> Told {
+    pub(super) fn answered(&mut self, answer: Answer) -> RemoteStopReply {
         match answer.told.map(|value| Standing::read(&value)) {
             Ok(Some(standing)) if self.is_ours(&standing) => self.nodded(standing),
-            Ok(Some(_)) => Told::acknowledged("its answer is another response"),
-            Ok(None) => Told::acknowledged("its answer is no response"),
-            Err(Broke::Unreachable(why) | Broke::Lost(why)) => Told::unreachable(why),
+            Ok(Some(_)) => RemoteStopReply::acknowledged("its answer is another response"),
+            Ok(None) => RemoteStopReply::acknowledged("its answer is no response"),
+            Err(Broke::Unreachable(why) | Broke::Lost(why)) => RemoteStopReply::unreachable(why),
             Err(refusal @ (Broke::Error { .. } | Broke::Foreign(_) | Broke::Status { .. })) => {
                 self.refused(&refusal, answer.response.as_ref())
             }
         }
     }
 
-    fn nodded(&mut self, standing: Standing) -> Told {
+    fn nodded(&mut self, standing: Standing) -> RemoteStopReply {
         match &standing.state {
-            State::Cancelled if self.grade == Grade::Hard => {
+            State::Cancelled if self.grade == StopSupport::Hard => {
                 self.feed = Feed::Over;
-                Told::confirmed("cancelled")
+                RemoteStopReply::confirmed("cancelled")
             }
-            State::Cancelled => Told::acknowledged("cancelled"),
-            State::Working(word) => Told::acknowledged(word.clone()),
+            State::Cancelled => RemoteStopReply::acknowledged("cancelled"),
+            State::Working(word) => RemoteStopReply::acknowledged(word.clone()),
             // It had ended by itself before.
             State::Completed | State::Incomplete(_) | State::Failed(_) => {
                 self.phase = Phase::Stopping;
                 self.take(standing);
-                Told::acknowledged(WAS_OVER)
+                RemoteStopReply::acknowledged(WAS_OVER)
             }
         }
     }
 
     /// It will not: what became of the response is told beside its word. Also a provider that is believed when it says that
     /// it stopped is not believed any more: it has said that it does not.
-    fn refused(&mut self, refusal: &Broke, response: Option<&Value>) -> Told {
+    fn refused(&mut self, refusal: &Broke, response: Option<&Value>) -> RemoteStopReply {
         self.phase = Phase::Doubted;
         let standing = response.and_then(Standing::read).filter(|standing| self.is_ours(standing));
         match standing {
             Some(standing) if standing.state == State::Completed => {
                 self.take(standing);
-                Told::refused(format!("{refusal}; its response was over"))
+                RemoteStopReply::refused(format!("{refusal}; its response was over"))
             }
-            _ => Told::refused(refusal.to_string()),
+            _ => RemoteStopReply::refused(refusal.to_string()),
         }
     }
 

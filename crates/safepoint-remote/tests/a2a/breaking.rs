@@ -2,7 +2,7 @@
 
 use safepoint::{
     Agent, Outcome,
-    receipt::{CallStatus, Effect, Grade, Quiet, RemoteStop},
+    receipt::{CallStatus, QuietReport, RemoteStopState, SideEffect, StopSupport},
 };
 use safepoint_testkit::{
     a2a::{Manners, Seen, Streams, Tells, Wire},
@@ -18,7 +18,7 @@ use super::world::{bounds, peer, remote, row, server, stopped};
 async fn a_cut_stream_is_taken_up_again() {
     for (wire, method) in [(Wire::V1, "SubscribeToTask"), (Wire::V03, "GetTask"), (Wire::V02, "GetTask")] {
         let server = server(Manners::honest(wire).streams(Streams::CutAfter(2)));
-        let handle = Agent::over(peer(&server)).build().run("do it").detach();
+        let handle = Agent::remote(peer(&server)).build().run("do it").detach();
         server.cut(1).await;
         wait::so("its work is heard of again", || server.asked(method) > 0).await;
         server.let_on();
@@ -34,7 +34,7 @@ async fn a_cut_stream_is_taken_up_again() {
 async fn a_stream_that_cannot_be_taken_up_again_is_looked_at() {
     for wire in [Wire::V1, Wire::V03] {
         let server = server(Manners::honest(wire).streams(Streams::CutForGood(2)));
-        let handle = Agent::over(peer(&server)).build().run("do it").detach();
+        let handle = Agent::remote(peer(&server)).build().run("do it").detach();
         server.cut(1).await;
         server.let_on();
         let closed = Closing::of(&handle).check().await.unwrap();
@@ -49,15 +49,15 @@ async fn a_stream_that_cannot_be_taken_up_again_is_looked_at() {
 #[tokio::test]
 async fn a_line_that_is_gone_for_good_is_lost() {
     let server = server(Manners::honest(Wire::V1).streams(Streams::CutAndGone));
-    let handle = Agent::over(peer(&server)).build().run("do it").detach();
+    let handle = Agent::remote(peer(&server)).build().run("do it").detach();
     let outcome = handle.done().await;
     let Outcome::Failed(error) = &outcome else { panic!("{outcome:?}") };
     assert!(error.to_string().contains("nobody knows what became of the work"), "{error}");
     assert_eq!(
         (row(outcome.receipt()).status, row(outcome.receipt()).effect),
-        (CallStatus::Failed, Effect::Unknown)
+        (CallStatus::Failed, SideEffect::Unknown)
     );
-    assert!(matches!(handle.quiet().await, Quiet::NotQuiet(_)));
+    assert!(matches!(handle.quiet().await, QuietReport::NotQuiet(_)));
     assert_eq!((server.begun(), server.at_work()), (1, 1));
     let tries = usize::try_from(bounds().tries).unwrap();
     assert_eq!((server.asked("GetTask"), server.asked("SubscribeToTask")), (tries, 0));
@@ -67,8 +67,8 @@ async fn a_line_that_is_gone_for_good_is_lost() {
 #[tokio::test]
 async fn a_task_whose_stream_was_cut_can_be_stopped() {
     let server = server(Manners::honest(Wire::V1).streams(Streams::CutAfter(2)));
-    let (handle, receipt) = stopped(&server, peer(&server).grade(Grade::Hard)).await;
-    assert_eq!(remote(&receipt).stop, Some(RemoteStop::Confirmed));
+    let (handle, receipt) = stopped(&server, peer(&server).grade(StopSupport::Hard)).await;
+    assert_eq!(remote(&receipt).stop, Some(RemoteStopState::Confirmed));
     assert_eq!(server.at_work(), 0);
     assert!(Closing::of(&handle).check().await.unwrap().receipt.quiet_at.is_some());
 }
@@ -79,10 +79,10 @@ async fn nobody_there_is_unreachable() {
     let server = server(Manners::honest(Wire::V1));
     let peer = peer(&server);
     drop(server);
-    let handle = Agent::over(peer).build().run("do it").detach();
+    let handle = Agent::remote(peer).build().run("do it").detach();
     let closed = Closing::of(&handle).check().await.unwrap();
     let (status, effect) = (row(&closed.receipt).status, row(&closed.receipt).effect);
-    assert_eq!((status, effect), (CallStatus::Unreachable, Effect::None));
+    assert_eq!((status, effect), (CallStatus::Unreachable, SideEffect::None));
     assert!(closed.receipt.quiet_at.is_some());
 }
 
@@ -92,15 +92,15 @@ async fn nobody_there_is_unreachable() {
 async fn an_error_on_the_first_message_is_no_end_of_the_work() {
     for (status, tells) in [(502, Tells::Task), (504, Tells::Looks), (500, Tells::Task)] {
         let server = server(Manners::honest(Wire::V1).tells(tells).streams(Streams::Status(status)));
-        let handle = Agent::over(peer(&server)).build().run("do it").detach();
+        let handle = Agent::remote(peer(&server)).build().run("do it").detach();
         let outcome = handle.done().await;
         let Outcome::Failed(error) = &outcome else { panic!("{outcome:?}") };
         let who = format!("the agent a2a:{} failed: the message may have arrived", server.url());
         assert!(error.to_string().contains(&who), "{error}");
         let row = row(outcome.receipt());
-        assert_eq!((row.status, row.effect), (CallStatus::Failed, Effect::Unknown));
+        assert_eq!((row.status, row.effect), (CallStatus::Failed, SideEffect::Unknown));
         assert!(row.remote.as_ref().unwrap().ended_at.is_none());
-        let Quiet::NotQuiet(last) = handle.quiet().await else { panic!("the work goes on") };
+        let QuietReport::NotQuiet(last) = handle.quiet().await else { panic!("the work goes on") };
         assert_eq!(last.survivors, [format!("remote work at a2a:{}", server.url())]);
         assert_eq!((server.begun(), server.at_work()), (1, 1));
     }
@@ -111,10 +111,10 @@ async fn an_error_on_the_first_message_is_no_end_of_the_work() {
 async fn a_message_that_is_refused_did_nothing() {
     for status in [401, 404, 429] {
         let server = server(Manners::honest(Wire::V1).streams(Streams::Status(status)));
-        let handle = Agent::over(peer(&server)).build().run("do it").detach();
+        let handle = Agent::remote(peer(&server)).build().run("do it").detach();
         let closed = Closing::of(&handle).check().await.unwrap();
         let row = row(&closed.receipt);
-        assert_eq!((row.status, row.effect), (CallStatus::Failed, Effect::None), "{}", closed.receipt);
+        assert_eq!((row.status, row.effect), (CallStatus::Failed, SideEffect::None), "{}", closed.receipt);
         assert!(closed.receipt.quiet_at.is_some());
         assert_eq!(server.begun(), 0);
     }
@@ -128,7 +128,7 @@ async fn a_busy_peer_is_looked_at_again() {
     for tells in [Tells::Looks, Tells::Task] {
         let manners = Manners::honest(Wire::V1).tells(tells).busy(BUSY).streams(Streams::CutForGood(2));
         let server = server(manners);
-        let handle = Agent::over(peer(&server)).build().run("do it").detach();
+        let handle = Agent::remote(peer(&server)).build().run("do it").detach();
         wait::so("it is looked at again", || server.asked("GetTask") > BUSY).await;
         server.let_on();
         let closed = Closing::of(&handle).check().await.unwrap();
@@ -148,7 +148,7 @@ async fn a_busy_peer_is_looked_at_again() {
 async fn a_peer_whose_streams_are_short_is_not_lost() {
     for wire in [Wire::V1, Wire::V03] {
         let server = server(Manners::honest(wire).streams(Streams::CutEach));
-        let handle = Agent::over(peer(&server)).build().run("do it").detach();
+        let handle = Agent::remote(peer(&server)).build().run("do it").detach();
         let often = usize::try_from(bounds().tries).unwrap() + 2;
         server.cut(1).await;
         server.came(1).await;

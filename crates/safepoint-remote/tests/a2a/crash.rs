@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use safepoint::{
     Agent, StopRequest,
-    approval::{Approvals, Decision, Unanswered},
+    approval::{ApprovalMode, Decision, WithoutApprover},
     event::{EventKind, Fact},
     ids::SessionId,
-    session::{Chat, Fate, Session, SessionEvent},
-    store::{Life, MemoryStore, Outside, Owner, Store},
+    session::{ChatPlanner, ItemOutcome, Session, SessionEvent},
+    store::{Environment, Liveness, MemoryStore, OwnerProcess, Store},
 };
 use safepoint_testkit::{
     a2a::{A2aServer, Manners, Step, Tells, Wire},
@@ -20,7 +20,7 @@ use tokio::runtime::{self, Runtime};
 use super::world::{peer, server};
 
 fn over(server: &A2aServer) -> Agent {
-    Agent::over(peer(server)).approvals(Approvals::Ask(None, Unanswered::Suspend)).build()
+    Agent::remote(peer(server)).approvals(ApprovalMode::Ask(None, WithoutApprover::Suspend)).build()
 }
 
 struct World {
@@ -31,8 +31,8 @@ struct World {
 impl World {
     fn new() -> Self {
         let lives = Lives::default();
-        let clock = Outside::default().clock;
-        let store = MemoryStore::new(Outside { clock, ..outside(&Time::default(), &lives) });
+        let clock = Environment::default().clock;
+        let store = MemoryStore::new(Environment { clock, ..outside(&Time::default(), &lives) });
         Self { store: Arc::new(store), lives }
     }
 
@@ -48,7 +48,7 @@ impl World {
     /// The process dies: what it did stops where it is, and says nothing to anybody.
     fn dies(&self, process: Process) {
         process.0.shutdown_background();
-        self.lives.say(DEAD, Life::Dead);
+        self.lives.say(DEAD, Liveness::Dead);
     }
 }
 
@@ -64,8 +64,8 @@ impl Process {
 const DEAD: u32 = 1;
 
 async fn open(store: Arc<dyn Store>, pid: u32, agent: Agent) -> Session<String> {
-    let owner = Owner { pid, ..Owner::here() };
-    Session::builder(Chat::new(agent)).open(store, SessionId::from("s"), owner).await.unwrap()
+    let owner = OwnerProcess { pid, ..OwnerProcess::here() };
+    Session::builder(ChatPlanner::new(agent)).open(store, SessionId::from("s"), owner).await.unwrap()
 }
 
 async fn seen(session: &Session<String>, wanted: impl Fn(&SessionEvent) -> bool) {
@@ -83,7 +83,7 @@ async fn said(session: &Session<String>) -> String {
     let (mut events, mut said) = (session.events(), String::new());
     while let Some(event) = events.next().await {
         match &event.kind {
-            SessionEvent::TurnEnded { fate: Fate::Completed(_), .. } => return said,
+            SessionEvent::TurnEnded { fate: ItemOutcome::Completed(_), .. } => return said,
             SessionEvent::Run { event, .. } => {
                 if let EventKind::Text(text) = &event.kind {
                     said.push_str(text);
@@ -97,12 +97,12 @@ async fn said(session: &Session<String>) -> String {
 
 fn is_named(event: &SessionEvent) -> bool {
     let SessionEvent::Run { event, .. } = event else { return false };
-    matches!(&event.kind, EventKind::Fact(fact) if matches!(&**fact, Fact::CallNamed { .. }))
+    matches!(&event.kind, EventKind::Fact(fact) if matches!(&**fact, Fact::RemoteTaskNamed { .. }))
 }
 
 fn is_question(event: &SessionEvent) -> bool {
     let SessionEvent::Run { event, .. } = event else { return false };
-    matches!(&event.kind, EventKind::Fact(fact) if matches!(&**fact, Fact::ApprovalAsked(_)))
+    matches!(&event.kind, EventKind::Fact(fact) if matches!(&**fact, Fact::ApprovalRequested(_)))
 }
 
 /// S7.8, S10.3 / T11, mastra-ai/mastra#19869, #22202; langgenius/dify PR#39942: a process that took up a peer's work, and
@@ -121,7 +121,8 @@ async fn work_that_was_taken_up_can_be_stopped() {
     assert!(next.resume().await);
     wait::so("it is followed", || server.asked("SubscribeToTask") > 0).await;
     drop(next.stop_turn(None, StopRequest::now()));
-    seen(&next, |event| matches!(event, SessionEvent::TurnEnded { fate: Fate::Interrupted(_), .. })).await;
+    seen(&next, |event| matches!(event, SessionEvent::TurnEnded { fate: ItemOutcome::Interrupted(_), .. }))
+        .await;
     assert_eq!((server.begun(), server.asked("CancelTask")), (1, 1));
     assert_eq!(server.deeds(), ["began", "said half", "torn down"]);
 }
@@ -144,7 +145,8 @@ async fn a_question_outlives_the_process() {
     let open = next.approvals().await;
     assert_eq!(open.len(), 1, "the one of the process that is gone is taken back");
     next.decide(&open[0].id, Decision::Respond { result: "Bern".into() }).await.unwrap();
-    seen(&next, |event| matches!(event, SessionEvent::TurnEnded { fate: Fate::Completed(_), .. })).await;
+    seen(&next, |event| matches!(event, SessionEvent::TurnEnded { fate: ItemOutcome::Completed(_), .. }))
+        .await;
     assert_eq!(server.begun(), 1, "one task");
     assert_eq!(server.deeds(), ["began", "was told Bern", "said it rains", "ended"]);
 }

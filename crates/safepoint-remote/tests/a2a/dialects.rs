@@ -18,7 +18,7 @@ async fn a_message_may_be_answered_with_json() {
     for wire in [Wire::V1, Wire::V03, Wire::V02] {
         let server = server(Manners::honest(wire).tells(Tells::Looks));
         server.let_all_on();
-        let handle = Agent::over(peer(&server)).build().run("do it").detach();
+        let handle = Agent::remote(peer(&server)).build().run("do it").detach();
         let closed = Closing::of(&handle).check().await.unwrap();
         assert_eq!(closed.outcome.answer(), Some("half done"), "{wire:?}");
     }
@@ -29,7 +29,7 @@ async fn a_message_may_be_answered_with_json() {
 #[tokio::test]
 async fn no_two_requests_have_the_same_id() {
     let server = server(Manners::like_embabel());
-    let run = || Agent::over(peer(&server)).build().run("do it").detach();
+    let run = || Agent::remote(peer(&server)).build().run("do it").detach();
     let (one, two) = (run(), run());
     server.came(2).await;
     server.let_all_on();
@@ -45,7 +45,7 @@ async fn no_two_requests_have_the_same_id() {
 async fn a_server_of_0_2_5_is_spoken_to_as_it_is() {
     let server = server(Manners::honest(Wire::V02));
     server.let_all_on();
-    let handle = Agent::over(peer(&server)).build().run("do it").detach();
+    let handle = Agent::remote(peer(&server)).build().run("do it").detach();
     let closed = Closing::of(&handle).check().await.unwrap();
     assert_eq!(closed.outcome.answer(), Some("half done"));
     let seen = server.seen();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use safepoint::{
     Agent, Outcome, StopRequest,
-    receipt::{CallStatus, Quiet},
+    receipt::{CallStatus, QuietReport},
 };
 use safepoint_remote::a2a::{A2a, Bounds};
 use safepoint_testkit::a2a::{Card, Manners, Streams, Wire};
@@ -28,12 +28,12 @@ async fn a_card_that_is_none_is_unreachable() {
         let server = server(Manners::honest(Wire::V1).card(card));
         let time = if card == Card::Silent { BRIEFLY } else { bounds().card_time };
         let peer = A2a::at(server.url()).unwrap().bounds(Bounds { card_time: time, ..bounds() }).unwrap();
-        let handle = Agent::over(peer).build().run("do it").detach();
+        let handle = Agent::remote(peer).build().run("do it").detach();
         let outcome = handle.done().await;
         let Outcome::Failed(error) = &outcome else { panic!("{outcome:?}") };
         assert!(error.to_string().contains(why), "{card:?}: {error}");
         assert_eq!(row(outcome.receipt()).status, CallStatus::Unreachable, "{card:?}");
-        assert!(matches!(handle.quiet().await, Quiet::Quiet(_)), "{card:?}");
+        assert!(matches!(handle.quiet().await, QuietReport::Quiet(_)), "{card:?}");
         assert_eq!(server.begun(), 0, "{card:?}");
     }
 }
@@ -47,7 +47,7 @@ async fn a_stream_that_is_none_is_lost() {
         let server = server(Manners::honest(Wire::V1).streams(streams));
         let peer = A2a::at(server.url()).unwrap();
         let peer = peer.bounds(Bounds { answer_bytes: 1 << 20, ..bounds() }).unwrap();
-        let handle = Agent::over(peer).build().run("do it").detach();
+        let handle = Agent::remote(peer).build().run("do it").detach();
         let outcome = handle.done().await;
         assert!(matches!(outcome, Outcome::Failed(_)), "{streams:?}: {outcome:?}");
         assert_eq!(row(outcome.receipt()).status, CallStatus::Failed, "{streams:?}");
@@ -61,11 +61,11 @@ async fn a_stream_that_is_none_is_lost() {
 async fn a_silent_stream_ends_with_the_stop() {
     const BRIEFLY: Duration = Duration::from_millis(50);
     let server = server(Manners::honest(Wire::V1).streams(Streams::Silent));
-    let handle = Agent::over(peer(&server).stop_within(BRIEFLY)).build().run("do it").detach();
+    let handle = Agent::remote(peer(&server).stop_within(BRIEFLY)).build().run("do it").detach();
     wait::so("it is asked", || server.asked("SendStreamingMessage") > 0).await;
     handle.stop(StopRequest::now());
     let outcome = handle.done().await;
     assert_eq!(row(outcome.receipt()).status, CallStatus::LeftRunning);
-    assert!(matches!(handle.quiet().await, Quiet::NotQuiet(_)));
+    assert!(matches!(handle.quiet().await, QuietReport::NotQuiet(_)));
     wait::so("it gives up", || server.gave_up()).await;
 }

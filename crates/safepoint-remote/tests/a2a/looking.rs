@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use safepoint::{
     Agent, Outcome, RunHandle,
-    receipt::{CallStatus, Quiet},
+    receipt::{CallStatus, QuietReport},
 };
 use safepoint_remote::a2a::{A2a, Bounds};
 use safepoint_testkit::{
@@ -28,7 +28,7 @@ async fn closed(handle: &RunHandle) -> Closed {
 }
 
 fn run(server: &A2aServer) -> RunHandle {
-    Agent::over(hasty(server)).build().run("do it").detach()
+    Agent::remote(hasty(server)).build().run("do it").detach()
 }
 
 /// S10.43: after a cut the subscription is a stream of nothing, or one on which nothing comes, or is not answered: the task
@@ -74,13 +74,13 @@ async fn what_cannot_pass_is_told_at_once() {
     ];
     for (looks, words) in cases {
         let server = server(Manners::honest(Wire::V03).tells(Tells::Looks).looks(looks));
-        let handle = Agent::over(peer(&server)).build().run("do it").detach();
+        let handle = Agent::remote(peer(&server)).build().run("do it").detach();
         let outcome = handle.done().await;
         let Outcome::Failed(error) = &outcome else { panic!("{outcome:?}") };
         assert!(error.to_string().contains(words), "{error}");
         assert!(error.to_string().contains("nobody knows what became of the work"), "{error}");
         assert_eq!(row(outcome.receipt()).status, CallStatus::Failed);
-        assert!(matches!(handle.quiet().await, Quiet::NotQuiet(_)));
+        assert!(matches!(handle.quiet().await, QuietReport::NotQuiet(_)));
         assert_eq!((server.asked("GetTask"), server.at_work()), (1, 1), "{looks:?}");
     }
 }

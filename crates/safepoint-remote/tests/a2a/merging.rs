@@ -21,14 +21,14 @@ async fn an_answer_that_was_told_twice_is_held_against_the_task() {
         for wire in [Wire::V1, Wire::V03] {
             let manners = Manners::honest(wire).plan(plan.clone()).streams(Streams::TellTwice).looks(looks);
             let server = server(manners);
-            let outcome = Agent::over(peer(&server)).build().run("count").await;
+            let outcome = Agent::remote(peer(&server)).build().run("count").await;
             assert_eq!(outcome.answer(), Some(answer), "{wire:?}");
             assert_eq!(server.asked("GetTask"), 1, "it is looked at once");
         }
     }
     // What is not told twice is not asked for.
     let server = server(Manners::honest(Wire::V1).plan(plan));
-    let outcome = Agent::over(peer(&server)).build().run("count").await;
+    let outcome = Agent::remote(peer(&server)).build().run("count").await;
     assert_eq!((outcome.answer(), server.asked("GetTask")), (Some("one two three"), 0));
 }
 
@@ -89,7 +89,7 @@ async fn let_on(server: &A2aServer, waits: usize, mut dice: Dice) {
 
 async fn is_whole(case: Case) {
     let server = server(case.manners.clone());
-    let handle = Agent::over(peer(&server)).build().run("laugh").detach();
+    let handle = Agent::remote(peer(&server)).build().run("laugh").detach();
     let done = async { tokio::join!(handle.done(), let_on(&server, case.waits, Dice(case.seed + 7))).0 };
     let outcome = done.in_time(format_args!("seed {}: its end", case.seed)).await;
     assert_eq!(outcome.answer(), Some(case.answer.as_str()), "seed {}: {:?}", case.seed, case.manners);
@@ -123,7 +123,7 @@ async fn what_was_taken_back_meanwhile_is_not_in_the_answer() {
     for wire in [Wire::V1, Wire::V03] {
         let plan = [Step::Say("no".into()), Step::Wait, Step::Anew("ye".into()), Step::Say("s".into())];
         let server = server(Manners::honest(wire).plan(plan).streams(Streams::CutAfter(3)));
-        let handle = Agent::over(peer(&server)).build().run("well?").detach();
+        let handle = Agent::remote(peer(&server)).build().run("well?").detach();
         server.came(1).await;
         server.let_on();
         let closed = Closing::of(&handle).check().await.unwrap();
@@ -139,7 +139,7 @@ async fn an_answer_that_may_be_cut_says_so() {
     let manners =
         Manners::honest(Wire::V03).plan(plan).streams(Streams::CutAfter(3)).looks(Looks::Status(500));
     let server = server(manners);
-    let handle = Agent::over(peer(&server)).build().run("count").detach();
+    let handle = Agent::remote(peer(&server)).build().run("count").detach();
     server.came(1).await;
     wait::so("its stream is taken up", || server.asked("SubscribeToTask") > 0).await;
     server.let_on();

@@ -2,9 +2,9 @@
 
 use safepoint::{
     Agent, StopRequest,
-    receipt::{CallStatus, Grade, RemoteStop},
-    remote::Delegate,
-    session::{Chat, Fate, Session, SessionStop},
+    receipt::{CallStatus, RemoteStopState, StopSupport},
+    remote::RemoteTool,
+    session::{ChatPlanner, ItemOutcome, Session, SessionStop},
 };
 use safepoint_testkit::{
     a2a::{Manners, OnCancel, Step, Wire},
@@ -25,8 +25,8 @@ async fn in_a_team_each_row_is_true() {
     let calls = Reply::call("honest", json!({"task": "one"})).and_call("empty", json!({"task": "two"}));
     let script = Script::of([calls]);
     let team = Agent::builder(ScriptedModel::new(script))
-        .tool(Delegate::new(peer(&honest).named("honest").grade(Grade::Hard)))
-        .tool(Delegate::new(peer(&empty).named("empty")))
+        .tool(RemoteTool::new(peer(&honest).named("honest").grade(StopSupport::Hard)))
+        .tool(RemoteTool::new(peer(&empty).named("empty")))
         .build();
     let handle = team.run("do both").detach();
     honest.came(1).await;
@@ -35,8 +35,8 @@ async fn in_a_team_each_row_is_true() {
     let outcome = handle.done().await;
     let of = |name: &str| outcome.receipt().calls.iter().find(|call| call.name == name).unwrap();
     let told = |name: &str| (of(name).status, of(name).remote.as_ref().unwrap().stop.unwrap());
-    assert_eq!(told("honest"), (CallStatus::Stopped, RemoteStop::Confirmed));
-    assert_eq!(told("empty"), (CallStatus::LeftRunning, RemoteStop::Acknowledged));
+    assert_eq!(told("honest"), (CallStatus::Stopped, RemoteStopState::Confirmed));
+    assert_eq!(told("empty"), (CallStatus::LeftRunning, RemoteStopState::Acknowledged));
     assert_eq!((honest.at_work(), empty.at_work()), (0, 1));
     drop(Closing::of(&handle).check().await.unwrap());
 }
@@ -45,20 +45,20 @@ async fn in_a_team_each_row_is_true() {
 #[tokio::test]
 async fn in_a_session_each_message_is_a_task() {
     let server = server(Manners::honest(Wire::V1).plan([Step::Wait, Step::Say("yes".into())]));
-    let agent = Agent::over(peer(&server).grade(Grade::Hard)).build();
-    let session = Session::builder(Chat::new(agent)).start();
+    let agent = Agent::remote(peer(&server).grade(StopSupport::Hard)).build();
+    let session = Session::builder(ChatPlanner::new(agent)).start();
     let first = session.push("one".to_owned()).unwrap();
     server.came(1).await;
     server.let_on();
-    assert!(matches!(first.fate().await, Fate::Completed(_)));
+    assert!(matches!(first.outcome().await, ItemOutcome::Completed(_)));
     let second = session.push("two".to_owned()).unwrap();
     server.came(2).await;
     drop(session.stop_turn(None, StopRequest::now()));
-    assert!(matches!(second.fate().await, Fate::Interrupted(_)));
+    assert!(matches!(second.outcome().await, ItemOutcome::Interrupted(_)));
     let third = session.push("three".to_owned()).unwrap();
     server.came(3).await;
     server.let_on();
-    assert!(matches!(third.fate().await, Fate::Completed(_)));
+    assert!(matches!(third.outcome().await, ItemOutcome::Completed(_)));
     assert_eq!((server.begun(), server.asked("CancelTask")), (3, 1));
     drop(session.stop(SessionStop::now()));
     drop(session.done().await);

@@ -2,9 +2,9 @@
 
 use safepoint::{
     Agent, Outcome, RunHandle, StopRequest,
-    approval::{ApprovalRequest, Approvals, Decision, Question, Unanswered},
+    approval::{ApprovalKind, ApprovalMode, ApprovalRequest, Decision, WithoutApprover},
     event::{EventKind, Fact},
-    receipt::{Grade, Quiet, RemoteStop},
+    receipt::{QuietReport, RemoteStopState, StopSupport},
 };
 use safepoint_testkit::{
     a2a::{A2aServer, Manners, Step, Wire},
@@ -18,8 +18,9 @@ fn asking(wire: Wire) -> A2aServer {
     server(Manners::honest(wire).plan(plan))
 }
 
-fn run(server: &A2aServer, grade: Grade) -> RunHandle {
-    let agent = Agent::over(peer(server).grade(grade)).approvals(Approvals::Ask(None, Unanswered::Suspend));
+fn run(server: &A2aServer, grade: StopSupport) -> RunHandle {
+    let agent =
+        Agent::remote(peer(server).grade(grade)).approvals(ApprovalMode::Ask(None, WithoutApprover::Suspend));
     agent.build().run("the weather?").detach()
 }
 
@@ -27,7 +28,7 @@ async fn asked(handle: &RunHandle) -> ApprovalRequest {
     let mut events = handle.events();
     while let Some(event) = events.next().await {
         if let EventKind::Fact(fact) = &event.kind
-            && let Fact::ApprovalAsked(request) = &**fact
+            && let Fact::ApprovalRequested(request) = &**fact
         {
             return request.clone();
         }
@@ -40,9 +41,12 @@ async fn asked(handle: &RunHandle) -> ApprovalRequest {
 async fn what_a_peer_needs_is_asked_and_answered() {
     for wire in [Wire::V1, Wire::V03] {
         let server = asking(wire);
-        let handle = run(&server, Grade::CallerSide);
+        let handle = run(&server, StopSupport::CallerSide);
         let question = asked(&handle).await;
-        assert_eq!((question.question, question.tool.as_str()), (Question::MidCall, "remote_agent/input"));
+        assert_eq!(
+            (question.question, question.tool.as_str()),
+            (ApprovalKind::DuringCall, "remote_agent/input")
+        );
         assert_eq!(question.args["asks"], "which city?");
         handle.decide(&question.id, Decision::Respond { result: "Bern".into() }).await.unwrap();
         let closed = Closing::of(&handle).check().await.unwrap();
@@ -56,7 +60,7 @@ async fn what_a_peer_needs_is_asked_and_answered() {
 #[tokio::test]
 async fn a_denial_is_told_to_the_peer() {
     let server = asking(Wire::V1);
-    let handle = run(&server, Grade::CallerSide);
+    let handle = run(&server, StopSupport::CallerSide);
     let question = asked(&handle).await;
     handle.decide(&question.id, Decision::Deny { message: "none of your business".into() }).await.unwrap();
     assert_eq!(handle.done().await.answer(), Some("it rains"));
@@ -67,12 +71,12 @@ async fn a_denial_is_told_to_the_peer() {
 #[tokio::test]
 async fn a_stop_takes_the_question_back() {
     let server = asking(Wire::V1);
-    let handle = run(&server, Grade::Hard);
+    let handle = run(&server, StopSupport::Hard);
     let question = asked(&handle).await;
     handle.stop(StopRequest::now());
     let outcome = handle.done().await;
     assert!(matches!(outcome, Outcome::Stopped(_)));
-    assert_eq!(remote(outcome.receipt()).stop, Some(RemoteStop::Confirmed));
+    assert_eq!(remote(outcome.receipt()).stop, Some(RemoteStopState::Confirmed));
     assert!(handle.decide(&question.id, Decision::Approve).await.is_err());
     let closed = Closing::of(&handle).check().await.unwrap();
     assert!(closed.receipt.quiet_at.is_some());
@@ -84,11 +88,11 @@ async fn a_stop_takes_the_question_back() {
 async fn a_peer_that_needs_a_sign_in_says_so() {
     let plan = [Step::SignIn("please sign in at https://id".into()), Step::Say("in".into())];
     let server = server(Manners::honest(Wire::V1).plan(plan));
-    let handle = run(&server, Grade::CallerSide);
+    let handle = run(&server, StopSupport::CallerSide);
     let question = asked(&handle).await;
     assert_eq!(question.tool, "remote_agent/sign_in");
     assert_eq!(question.args["asks"], "please sign in at https://id");
     handle.decide(&question.id, Decision::Approve).await.unwrap();
     assert_eq!(handle.done().await.answer(), Some("in"));
-    assert!(matches!(handle.quiet().await, Quiet::Quiet(_)));
+    assert!(matches!(handle.quiet().await, QuietReport::Quiet(_)));
 }

@@ -6,7 +6,7 @@ use safepoint::{
     Agent, History, Outcome, StopRequest,
     event::{EventKind, Fact},
     log::{Log, MemoryLog},
-    receipt::{CallStatus, Grade, Quiet, RemoteStop},
+    receipt::{CallStatus, QuietReport, RemoteStopState, StopSupport},
 };
 use safepoint_testkit::{
     a2a::{Manners, OnCancel, Step, Streams, Tells, Wire},
@@ -26,21 +26,27 @@ async fn a_stop_before_the_name_could_not_be_told_and_is_told_later() {
     const PATIENCE: Duration = Duration::from_secs(10);
     for wire in WIRES {
         let server = server(Manners::honest(wire).streams(Streams::NamedLate));
-        let peer = peer(&server).grade(Grade::Hard).stop_within(BRIEFLY).listen(PATIENCE);
-        let handle = Agent::over(peer).build().run("do it").detach();
+        let peer = peer(&server).grade(StopSupport::Hard).stop_within(BRIEFLY).listen(PATIENCE);
+        let handle = Agent::remote(peer).build().run("do it").detach();
         wait::so("it is asked", || server.asked("SendStreamingMessage") > 0).await;
         handle.stop(StopRequest::now());
         let outcome = handle.done().await;
         let receipt = outcome.receipt();
         assert_eq!(row(receipt).status, CallStatus::LeftRunning, "{receipt}");
         let known = remote(receipt);
-        assert_eq!((known.stop, known.asked_at), (Some(RemoteStop::Unreachable), None), "{receipt}");
+        assert_eq!((known.stop, known.asked_at), (Some(RemoteStopState::Unreachable), None), "{receipt}");
         assert!(receipt.to_string().contains("it could not be told: IT MAY STILL WORK"), "{receipt}");
         assert_eq!((known.word.as_str(), server.asked("CancelTask")), ("it has not named its work yet", 0));
         server.name();
-        let Quiet::Quiet(last) = handle.quiet().await else { panic!("{wire:?}: it was told, and has ended") };
+        let QuietReport::Quiet(last) = handle.quiet().await else {
+            panic!("{wire:?}: it was told, and has ended")
+        };
         let known = remote(&last);
-        assert_eq!((known.stop, known.asked_at.is_some()), (Some(RemoteStop::Confirmed), true), "{last}");
+        assert_eq!(
+            (known.stop, known.asked_at.is_some()),
+            (Some(RemoteStopState::Confirmed), true),
+            "{last}"
+        );
         assert_eq!((server.asked("CancelTask"), server.at_work()), (1, 0));
     }
 }
@@ -49,13 +55,13 @@ async fn a_stop_before_the_name_could_not_be_told_and_is_told_later() {
 #[tokio::test]
 async fn a_name_that_comes_in_the_peers_time_is_in_time() {
     let server = server(Manners::honest(Wire::V03).streams(Streams::NamedLate));
-    let handle = Agent::over(peer(&server)).build().run("do it").detach();
+    let handle = Agent::remote(peer(&server)).build().run("do it").detach();
     wait::so("it is asked", || server.asked("SendStreamingMessage") > 0).await;
     handle.stop(StopRequest::now());
     server.name();
     let outcome = handle.done().await;
     let known = remote(outcome.receipt());
-    assert_eq!((known.stop, known.word.as_str()), (Some(RemoteStop::Acknowledged), "canceled"));
+    assert_eq!((known.stop, known.word.as_str()), (Some(RemoteStopState::Acknowledged), "canceled"));
     assert_eq!(server.asked("CancelTask"), 1);
 }
 
@@ -71,7 +77,7 @@ async fn an_answer_that_was_there_in_a_race_is_kept() {
             let outcome = handle.done().await;
             assert_eq!(row(outcome.receipt()).status, CallStatus::Completed, "{}", outcome.receipt());
             assert_eq!(outcome.partial_text(), "half done", "{wire:?} {tells:?}");
-            assert!(matches!(handle.quiet().await, Quiet::Quiet(_)));
+            assert!(matches!(handle.quiet().await, QuietReport::Quiet(_)));
         }
     }
 }
@@ -119,10 +125,10 @@ async fn what_comes_while_a_cancel_is_not_answered_is_shown_as_it_comes() {
 async fn a_cancel_that_meets_an_end_was_answered() {
     const BEGUN: usize = 3;
     for (on_cancel, stop, word, told) in [
-        (OnCancel::Completes, RemoteStop::Acknowledged, "completed", "asked to stop: its work was over"),
+        (OnCancel::Completes, RemoteStopState::Acknowledged, "completed", "asked to stop: its work was over"),
         (
             OnCancel::Refuses,
-            RemoteStop::Refused,
+            RemoteStopState::Refused,
             "its task is completed",
             "it did not; its work has ended by itself",
         ),
@@ -148,7 +154,7 @@ async fn a_cancel_that_meets_an_end_was_answered() {
             "{known:?}"
         );
         assert!(outcome.receipt().to_string().contains(told), "{}", outcome.receipt());
-        assert!(matches!(handle.quiet().await, Quiet::Quiet(_)));
+        assert!(matches!(handle.quiet().await, QuietReport::Quiet(_)));
     }
 }
 
@@ -160,7 +166,7 @@ async fn what_it_had_said_when_it_was_stopped_is_kept() {
         [(Wire::V1, OnCancel::Ends), (Wire::V03, OnCancel::Says), (Wire::V02, OnCancel::Refuses)]
     {
         let server = server(Manners::honest(wire).on_cancel(on_cancel));
-        let handle = Agent::over(peer(&server)).build().run("do it").detach();
+        let handle = Agent::remote(peer(&server)).build().run("do it").detach();
         let mut events = handle.events();
         while let Some(event) = events.next().await {
             if matches!(&event.kind, EventKind::Text(text) if &**text == "half") {
@@ -189,7 +195,7 @@ async fn what_it_had_said_when_it_was_stopped_is_kept() {
 async fn work_without_a_name_that_outlives_the_process_is_not_quiet() {
     let server = server(Manners::honest(Wire::V1).streams(Streams::NamedLate));
     let log: Arc<dyn Log> = Arc::new(MemoryLog::default());
-    let agent = Agent::over(peer(&server)).build();
+    let agent = Agent::remote(peer(&server)).build();
     let of_process = agent.clone();
     let process = std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -212,5 +218,5 @@ async fn work_without_a_name_that_outlives_the_process_is_not_quiet() {
     let receipt = outcome.receipt();
     assert_eq!(row(receipt).status, CallStatus::LeftRunning, "{receipt}");
     assert!(receipt.to_string().contains("the line to it broke, IT MAY STILL WORK"), "{receipt}");
-    assert!(matches!(handle.quiet().await, Quiet::NotQuiet(_)), "{receipt}");
+    assert!(matches!(handle.quiet().await, QuietReport::NotQuiet(_)), "{receipt}");
 }

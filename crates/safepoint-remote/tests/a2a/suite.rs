@@ -3,7 +3,7 @@
 use std::{path::Path, sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
-use safepoint::{Agent, receipt::Grade};
+use safepoint::{Agent, receipt::StopSupport};
 use safepoint_remote::a2a::A2a;
 use safepoint_testkit::{
     a2a::{Manners, OnCancel, Wire},
@@ -17,11 +17,11 @@ const REFUSED: &str = "‥ answers with an error, publishes that it is canceled,
 
 fn subject(manners: Manners, change: impl Fn(A2a) -> A2a) -> Subject {
     let server = world::server(manners);
-    let backend = Arc::new(Agent::over(change(world::peer(&server))).build());
+    let backend = Arc::new(Agent::remote(change(world::peer(&server))).build());
     Subject { backend, probe: Arc::new(server) }
 }
 
-async fn measured(name: &str, manners: Manners, grade: Grade) -> Measured {
+async fn measured(name: &str, manners: Manners, grade: StopSupport) -> Measured {
     // A peer that never answers is waited for; the others answer as fast as they can.
     const BRIEFLY: Duration = Duration::from_millis(100);
     let is_deaf = manners.on_cancel == OnCancel::Deaf;
@@ -37,7 +37,7 @@ async fn measured(name: &str, manners: Manners, grade: Grade) -> Measured {
 /// true of it, and the table in docs/backends.md says what was measured.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_table_says_what_was_measured() {
-    let (hard, caller, none) = (Grade::Hard, Grade::CallerSide, Grade::None);
+    let (hard, caller, none) = (StopSupport::Hard, StopSupport::CallerSide, StopSupport::None);
     let newer = |on_cancel| Manners::honest(Wire::V1).on_cancel(on_cancel);
     let rows = join_all([
         measured("A2A 1.0, a peer that ends its work", newer(OnCancel::Ends), hard),
@@ -65,10 +65,10 @@ async fn the_table_says_what_was_measured() {
 /// does.
 #[tokio::test]
 async fn a_declaration_that_is_not_true_is_red() {
-    let says = || subject(Manners::like_spring_ai(), |peer| peer.grade(Grade::Hard));
+    let says = || subject(Manners::like_spring_ai(), |peer| peer.grade(StopSupport::Hard));
     let found = backend_suite::grade(&says).await.unwrap_err().to_string();
     assert!(found.contains("the work goes on"), "{found}");
-    let modest = || subject(Manners::honest(Wire::V1), |peer| peer.grade(Grade::CallerSide));
+    let modest = || subject(Manners::honest(Wire::V1), |peer| peer.grade(StopSupport::CallerSide));
     let found = backend_suite::grade(&modest).await.unwrap_err().to_string();
     assert!(found.contains("declared caller-side, and is hard"), "{found}");
 }

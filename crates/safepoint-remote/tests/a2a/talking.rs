@@ -3,7 +3,7 @@
 use safepoint::{
     Agent, Outcome,
     event::{EventKind, Fact},
-    receipt::{CallStatus, Effect},
+    receipt::{CallStatus, SideEffect},
     remote::Remote as _,
 };
 use safepoint_remote::a2a::A2a;
@@ -25,7 +25,7 @@ async fn an_answer_is_the_same_however_it_is_told() {
         for tells in [Tells::Task, Tells::Status, Tells::Message, Tells::Looks] {
             let plan = [says("one, "), says("two, "), says("three")];
             let server = server(Manners::honest(wire).plan(plan).tells(tells));
-            let handle = Agent::over(peer(&server)).build().run("count").detach();
+            let handle = Agent::remote(peer(&server)).build().run("count").detach();
             let closed = Closing::of(&handle).check().await.unwrap();
             assert_eq!(closed.outcome.answer(), Some("one, two, three"), "{wire:?} {tells:?}");
             let sent = server.asked("SendStreamingMessage") + server.asked("SendMessage");
@@ -41,7 +41,7 @@ async fn a_large_answer_is_whole_and_is_shown_once() {
     for wire in [Wire::V1, Wire::V03] {
         let plan = [says(&"x".repeat(BYTES / 2)), says(&"y".repeat(BYTES / 2))];
         let server = server(Manners::honest(wire).plan(plan));
-        let handle = Agent::over(peer(&server)).build().run("tell").detach();
+        let handle = Agent::remote(peer(&server)).build().run("tell").detach();
         let closed = Closing::of(&handle).check().await.unwrap();
         let answer = closed.outcome.answer().unwrap();
         assert!(answer.len() == BYTES && answer.ends_with("yy"), "{wire:?}: {} bytes", answer.len());
@@ -53,7 +53,7 @@ async fn a_large_answer_is_whole_and_is_shown_once() {
                     assert!(is_named, "its name is recorded before anything of it is shown");
                     shown += text.len();
                 }
-                EventKind::Fact(fact) => is_named |= matches!(&**fact, Fact::CallNamed { .. }),
+                EventKind::Fact(fact) => is_named |= matches!(&**fact, Fact::RemoteTaskNamed { .. }),
                 _ => {}
             }
         }
@@ -65,7 +65,7 @@ async fn a_large_answer_is_whole_and_is_shown_once() {
 #[tokio::test]
 async fn what_is_said_in_passing_is_no_answer() {
     let server = server(Manners::honest(Wire::V1).plan([Step::Note("looking".into()), says("found")]));
-    let handle = Agent::over(peer(&server)).build().run("look").detach();
+    let handle = Agent::remote(peer(&server)).build().run("look").detach();
     heard(&handle, "looking").await;
     assert_eq!(handle.done().await.answer(), Some("found"));
 }
@@ -75,13 +75,13 @@ async fn what_is_said_in_passing_is_no_answer() {
 async fn a_task_that_fails_is_a_failure() {
     for wire in [Wire::V1, Wire::V03] {
         let server = server(Manners::honest(wire).plan([says("a"), Step::Fail("no such file".into())]));
-        let handle = Agent::over(peer(&server)).build().run("read it").detach();
+        let handle = Agent::remote(peer(&server)).build().run("read it").detach();
         let closed = Closing::of(&handle).check().await.unwrap();
         let Outcome::Failed(error) = &closed.outcome else { panic!("{:?}", closed.outcome) };
         assert!(error.to_string().contains("no such file"), "{error}");
         assert_eq!(
             (row(&closed.receipt).status, row(&closed.receipt).effect),
-            (CallStatus::Failed, Effect::Unknown)
+            (CallStatus::Failed, SideEffect::Unknown)
         );
     }
 }
@@ -115,7 +115,7 @@ fn contexts(server: &A2aServer) -> Vec<String> {
 async fn a_conversation_is_called_what_the_peer_calls_it() {
     let server = server(Manners::honest(Wire::V1).plan([says("yes")]).contexts(Contexts::Own));
     let folder = tempfile::tempdir().unwrap();
-    let fresh = || Agent::over(peer(&server).remember_in(folder.path())).build();
+    let fresh = || Agent::remote(peer(&server).remember_in(folder.path())).build();
     let agent = fresh();
     let first = agent.run("one").await;
     let second = agent.run_on(first.history().clone(), "two").await;
@@ -127,7 +127,7 @@ async fn a_conversation_is_called_what_the_peer_calls_it() {
 #[tokio::test]
 async fn a_conversation_is_named() {
     let server = server(Manners::honest(Wire::V1).plan([says("yes")]));
-    let agent = Agent::over(peer(&server)).build();
+    let agent = Agent::remote(peer(&server)).build();
     let first = agent.run("one").await;
     drop(agent.run_on(first.history().clone(), "two").await);
     drop(agent.run("three").await);

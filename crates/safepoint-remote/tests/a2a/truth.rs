@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use safepoint::{
     Agent, Outcome, StopRequest,
-    receipt::{CallStatus, Effect, Grade, Quiet, RemoteStop},
+    receipt::{CallStatus, QuietReport, RemoteStopState, SideEffect, StopSupport},
 };
 use safepoint_testkit::{
     a2a::{Card, Manners, OnCancel, Tells, Wire},
@@ -21,11 +21,11 @@ const WIRES: [Wire; 2] = [Wire::V1, Wire::V03];
 async fn an_honest_peer_that_is_declared_so_confirms() {
     for wire in WIRES {
         let server = server(Manners::honest(wire));
-        let (handle, receipt) = stopped(&server, peer(&server).grade(Grade::Hard)).await;
-        assert_eq!((row(&receipt).status, row(&receipt).effect), (CallStatus::Stopped, Effect::Unknown));
+        let (handle, receipt) = stopped(&server, peer(&server).grade(StopSupport::Hard)).await;
+        assert_eq!((row(&receipt).status, row(&receipt).effect), (CallStatus::Stopped, SideEffect::Unknown));
         assert_eq!(
             (remote(&receipt).stop, remote(&receipt).word.as_str()),
-            (Some(RemoteStop::Confirmed), "canceled")
+            (Some(RemoteStopState::Confirmed), "canceled")
         );
         assert_eq!(remote(&receipt).task.as_deref(), Some("task-1"));
         assert_eq!(server.deeds(), ["began", "said half", "torn down"]);
@@ -45,9 +45,9 @@ async fn a_peer_that_only_says_so_is_not_believed() {
         assert_eq!(row(&receipt).status, CallStatus::LeftRunning);
         assert_eq!(
             (remote(&receipt).stop, remote(&receipt).word.as_str()),
-            (Some(RemoteStop::Acknowledged), "canceled")
+            (Some(RemoteStopState::Acknowledged), "canceled")
         );
-        let Quiet::NotQuiet(last) = handle.quiet().await else {
+        let QuietReport::NotQuiet(last) = handle.quiet().await else {
             panic!("work that goes on was called quiet")
         };
         assert_eq!(last.survivors, [format!("remote work task-1 at a2a:{}", server.url())]);
@@ -65,10 +65,10 @@ async fn a_stop_that_nobody_has_written_is_refused() {
     let (handle, receipt) = stopped(&server, peer(&server)).await;
     assert_eq!(
         (row(&receipt).status, remote(&receipt).stop),
-        (CallStatus::LeftRunning, Some(RemoteStop::Refused))
+        (CallStatus::LeftRunning, Some(RemoteStopState::Refused))
     );
     assert!(remote(&receipt).word.contains("500"), "{}", remote(&receipt).word);
-    assert!(matches!(handle.quiet().await, Quiet::NotQuiet(_)));
+    assert!(matches!(handle.quiet().await, QuietReport::NotQuiet(_)));
     assert_eq!(server.at_work(), 1);
 }
 
@@ -79,10 +79,10 @@ async fn a_refusal_is_told_in_the_peers_words() {
     let (handle, receipt) = stopped(&server, peer(&server)).await;
     assert_eq!(
         (row(&receipt).status, remote(&receipt).stop),
-        (CallStatus::LeftRunning, Some(RemoteStop::Refused))
+        (CallStatus::LeftRunning, Some(RemoteStopState::Refused))
     );
     assert_eq!(remote(&receipt).word, "Cancellation is not supported (-32002); its task is working");
-    assert!(matches!(handle.quiet().await, Quiet::NotQuiet(_)));
+    assert!(matches!(handle.quiet().await, QuietReport::NotQuiet(_)));
     assert_eq!(server.at_work(), 1);
 }
 
@@ -93,9 +93,12 @@ async fn an_error_is_a_refusal_whatever_the_task_is_called() {
     for wire in WIRES {
         let server = server(Manners::honest(wire).on_cancel(OnCancel::EndsWithAnError));
         let (handle, receipt) = stopped(&server, peer(&server)).await;
-        assert_eq!(remote(&receipt).stop, Some(RemoteStop::Refused));
+        assert_eq!(remote(&receipt).stop, Some(RemoteStopState::Refused));
         assert_eq!(remote(&receipt).word, "cancellation is not supported (-32603); its task is failed");
-        assert!(matches!(handle.quiet().await, Quiet::NotQuiet(_)), "nobody has said that the work ended");
+        assert!(
+            matches!(handle.quiet().await, QuietReport::NotQuiet(_)),
+            "nobody has said that the work ended"
+        );
     }
 }
 
@@ -109,10 +112,10 @@ async fn a_task_that_is_completed_after_it_was_called_off_is_told_as_late() {
         let (handle, receipt) = stopped(&server, peer(&server).listen(PATIENCE)).await;
         assert_eq!(
             (row(&receipt).status, remote(&receipt).stop),
-            (CallStatus::LeftRunning, Some(RemoteStop::Acknowledged))
+            (CallStatus::LeftRunning, Some(RemoteStopState::Acknowledged))
         );
         server.let_on();
-        let Quiet::Quiet(last) = handle.quiet().await else { panic!("it has ended") };
+        let QuietReport::Quiet(last) = handle.quiet().await else { panic!("it has ended") };
         assert_eq!(row(&last).status, CallStatus::LeftRunning, "as it was settled");
         assert!(last.late.iter().any(|late| late.contains("was finished by a2a:")), "{:?}", last.late);
         let closed = Closing::of(&handle).check().await.unwrap();
@@ -127,13 +130,14 @@ async fn a_nod_is_acknowledged() {
     // It is waited for to the end of its time: it might yet say that the work has ended.
     const ITS_TIME: Duration = Duration::from_secs(2);
     let server = server(Manners::honest(Wire::V1).on_cancel(OnCancel::Nods));
-    let (handle, receipt) = stopped(&server, peer(&server).grade(Grade::Hard).stop_within(ITS_TIME)).await;
+    let (handle, receipt) =
+        stopped(&server, peer(&server).grade(StopSupport::Hard).stop_within(ITS_TIME)).await;
     assert_eq!(
         (remote(&receipt).stop, remote(&receipt).word.as_str()),
-        (Some(RemoteStop::Acknowledged), "working")
+        (Some(RemoteStopState::Acknowledged), "working")
     );
     assert_eq!(row(&receipt).status, CallStatus::LeftRunning);
-    assert!(matches!(handle.quiet().await, Quiet::NotQuiet(_)));
+    assert!(matches!(handle.quiet().await, QuietReport::NotQuiet(_)));
 }
 
 /// S10.3 / T7, mastra-ai/mastra#21522: a peer that never answers delays the run by its deadline and no more, and is told
@@ -141,15 +145,15 @@ async fn a_nod_is_acknowledged() {
 #[tokio::test]
 async fn a_deaf_peer_is_requested_and_no_more() {
     const BRIEFLY: Duration = Duration::from_millis(50);
-    for grade in [Grade::Hard, Grade::CallerSide] {
+    for grade in [StopSupport::Hard, StopSupport::CallerSide] {
         let server = server(Manners::honest(Wire::V1).on_cancel(OnCancel::Deaf));
         let (handle, receipt) = stopped(&server, peer(&server).grade(grade).stop_within(BRIEFLY)).await;
         assert_eq!(
             (row(&receipt).status, remote(&receipt).stop),
-            (CallStatus::LeftRunning, Some(RemoteStop::Requested))
+            (CallStatus::LeftRunning, Some(RemoteStopState::Requested))
         );
         assert_eq!(remote(&receipt).within_ms, Some(50));
-        assert!(matches!(handle.quiet().await, Quiet::NotQuiet(_)));
+        assert!(matches!(handle.quiet().await, QuietReport::NotQuiet(_)));
     }
 }
 
@@ -158,7 +162,7 @@ async fn a_deaf_peer_is_requested_and_no_more() {
 async fn who_cannot_be_told_is_unreachable() {
     let hangs_up = server(Manners::honest(Wire::V03).on_cancel(OnCancel::HangsUp));
     let (_, receipt) = stopped(&hangs_up, peer(&hangs_up)).await;
-    assert_eq!(remote(&receipt).stop, Some(RemoteStop::Unreachable));
+    assert_eq!(remote(&receipt).stop, Some(RemoteStopState::Unreachable));
     assert_eq!(hangs_up.asked("CancelTask"), 3, "a stop may be asked again: it changes nothing");
 
     let gone = server(Manners::honest(Wire::V1));
@@ -169,8 +173,8 @@ async fn who_cannot_be_told_is_unreachable() {
     let row = row(outcome.receipt());
     let stop = row.remote.as_ref().unwrap().stop;
     // The stop and the end of the line may race; neither is ever called an end of the work.
-    assert!(!matches!(stop, Some(RemoteStop::Acknowledged | RemoteStop::Confirmed)), "{stop:?}");
-    assert!(matches!(handle.quiet().await, Quiet::NotQuiet(_)));
+    assert!(!matches!(stop, Some(RemoteStopState::Acknowledged | RemoteStopState::Confirmed)), "{stop:?}");
+    assert!(matches!(handle.quiet().await, QuietReport::NotQuiet(_)));
 }
 
 /// S4.5, S10.3: work that had ended when the stop arrived is kept, also where the peer says that there is nothing to
@@ -185,7 +189,7 @@ async fn what_had_ended_when_the_stop_arrived_is_kept() {
         handle.stop(StopRequest::now());
         let outcome = handle.done().await;
         assert_eq!(row(outcome.receipt()).status, CallStatus::Completed, "{:?}", outcome.receipt());
-        assert!(matches!(handle.quiet().await, Quiet::Quiet(_)));
+        assert!(matches!(handle.quiet().await, QuietReport::Quiet(_)));
     }
 }
 
@@ -193,10 +197,10 @@ async fn what_had_ended_when_the_stop_arrived_is_kept() {
 #[tokio::test]
 async fn what_was_never_sent_needs_no_word() {
     let server = server(Manners::honest(Wire::V1));
-    let run = Agent::over(peer(&server)).build().run("do it");
+    let run = Agent::remote(peer(&server)).build().run("do it");
     run.handle().stop(StopRequest::now());
     let handle = run.detach();
-    assert!(matches!(handle.quiet().await, Quiet::Quiet(_)));
+    assert!(matches!(handle.quiet().await, QuietReport::Quiet(_)));
     assert_eq!((server.seen().len(), server.begun()), (0, 0));
 }
 
@@ -205,16 +209,20 @@ async fn what_was_never_sent_needs_no_word() {
 #[tokio::test]
 async fn what_waits_for_a_card_did_nothing() {
     let server = server(Manners::honest(Wire::V1).card(Card::Silent));
-    let handle = Agent::over(peer(&server)).build().run("do it").detach();
+    let handle = Agent::remote(peer(&server)).build().run("do it").detach();
     wait::so("its card is asked for", || server.asked("card") > 0).await;
     handle.stop(StopRequest::now());
     let outcome = handle.done().await;
     let receipt = outcome.receipt();
-    assert_eq!((row(receipt).status, row(receipt).effect), (CallStatus::Stopped, Effect::None), "{receipt}");
+    assert_eq!(
+        (row(receipt).status, row(receipt).effect),
+        (CallStatus::Stopped, SideEffect::None),
+        "{receipt}"
+    );
     assert_eq!(remote(receipt).word, "nothing was sent");
     assert!(!remote(receipt).may_go_on(), "{receipt}");
     assert!(receipt.model.is_none(), "{receipt}");
-    assert!(matches!(handle.quiet().await, Quiet::Quiet(_)));
+    assert!(matches!(handle.quiet().await, QuietReport::Quiet(_)));
 }
 
 /// S10.3, S3.6: the same where the task is called canceled after the error, and where the peer is believed when it says
@@ -223,13 +231,13 @@ async fn what_waits_for_a_card_did_nothing() {
 async fn an_error_is_a_refusal_also_of_a_peer_that_is_believed() {
     for (wire, tells) in [(Wire::V1, Tells::Task), (Wire::V03, Tells::Task), (Wire::V1, Tells::Looks)] {
         let server = server(Manners::honest(wire).tells(tells).on_cancel(OnCancel::RefusesAndSays));
-        let (handle, receipt) = stopped(&server, peer(&server).grade(Grade::Hard)).await;
+        let (handle, receipt) = stopped(&server, peer(&server).grade(StopSupport::Hard)).await;
         assert_eq!(
             (row(&receipt).status, remote(&receipt).stop),
-            (CallStatus::LeftRunning, Some(RemoteStop::Refused))
+            (CallStatus::LeftRunning, Some(RemoteStopState::Refused))
         );
-        let Quiet::NotQuiet(last) = handle.quiet().await else { panic!("it goes on: {receipt}") };
-        assert_eq!(remote(&last).stop, Some(RemoteStop::Refused), "{last}");
+        let QuietReport::NotQuiet(last) = handle.quiet().await else { panic!("it goes on: {receipt}") };
+        assert_eq!(remote(&last).stop, Some(RemoteStopState::Refused), "{last}");
         assert!(last.late.iter().all(|late| !late.contains("has ended")), "{:?}", last.late);
         assert_eq!(server.at_work(), 1);
     }
@@ -240,11 +248,11 @@ async fn an_error_is_a_refusal_also_of_a_peer_that_is_believed() {
 async fn an_answer_about_another_task_confirms_nothing() {
     const BRIEFLY: Duration = Duration::from_millis(200);
     let server = server(Manners::honest(Wire::V1).on_cancel(OnCancel::SaysOfAnother));
-    let peer = peer(&server).grade(Grade::Hard).stop_within(BRIEFLY);
+    let peer = peer(&server).grade(StopSupport::Hard).stop_within(BRIEFLY);
     let (handle, receipt) = stopped(&server, peer).await;
     assert_eq!(row(&receipt).status, CallStatus::LeftRunning, "{receipt}");
-    assert!(!matches!(remote(&receipt).stop, Some(RemoteStop::Confirmed)), "{receipt}");
-    assert!(matches!(handle.quiet().await, Quiet::NotQuiet(_)));
+    assert!(!matches!(remote(&receipt).stop, Some(RemoteStopState::Confirmed)), "{receipt}");
+    assert!(matches!(handle.quiet().await, QuietReport::NotQuiet(_)));
     assert_eq!(server.at_work(), 1);
 }
 
@@ -252,7 +260,7 @@ async fn an_answer_about_another_task_confirms_nothing() {
 #[tokio::test]
 async fn a_resume_of_work_that_was_left_running_names_it() {
     let server = server(Manners::honest(Wire::V1).on_cancel(OnCancel::Says));
-    let agent = Agent::over(peer(&server)).build();
+    let agent = Agent::remote(peer(&server)).build();
     let handle = agent.run("do it").detach();
     heard(&handle, "half").await;
     server.came(1).await;

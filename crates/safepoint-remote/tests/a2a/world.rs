@@ -28,7 +28,7 @@ pub(crate) fn peer(server: &A2aServer) -> A2a {
 
 /// A run of the agent whose work has come to its gate, and whose half answer was heard.
 pub(crate) async fn at_work(server: &A2aServer, peer: A2a) -> RunHandle {
-    let handle = Agent::over(peer).build().run("do it").detach();
+    let handle = Agent::remote(peer).build().run("do it").detach();
     heard(&handle, "half").await;
     server.came(1).await;
     handle

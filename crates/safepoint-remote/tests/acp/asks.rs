@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use safepoint::{
     Agent,
-    approval::{ApprovalRequest, Approvals, Approver, Decision, Rule, Ruling, Unanswered},
+    approval::{ApprovalMode, ApprovalRequest, Approver, Decision, Rule, RuleAction, WithoutApprover},
     receipt::CallStatus,
 };
 use safepoint_remote::acp::Acp;
@@ -22,8 +22,8 @@ impl Approver for Silent {
 }
 
 fn asking(agent: Acp, text: &str) -> Running {
-    let approvals = Approvals::Ask(Some(Arc::new(Silent)), Unanswered::Deny);
-    Running::of(Agent::over(agent).approvals(approvals).build().run(text).detach())
+    let approvals = ApprovalMode::Ask(Some(Arc::new(Silent)), WithoutApprover::Deny);
+    Running::of(Agent::remote(agent).approvals(approvals).build().run(text).detach())
 }
 
 /// S8.1, S10.1: a person sees what would be done, and a yes lets it be done, once.
@@ -61,10 +61,10 @@ async fn a_no_is_told_to_the_agent() {
 #[tokio::test]
 async fn rules_speak_first() {
     let place = Place::new();
-    let rule = Rule::on("coder/execute", Ruling::Deny("agents do not pay here".into()));
-    let agent = Agent::over(place.honest()).rule(rule).approvals(Approvals::Auto).build();
+    let rule = Rule::on("coder/execute", RuleAction::Deny("agents do not pay here".into()));
+    let agent = Agent::remote(place.honest()).rule(rule).approvals(ApprovalMode::Auto).build();
     assert_eq!(Running::of(agent.run("ask").detach()).end().await.answer(), "not paid: no");
-    let agent = Agent::over(place.honest()).build();
+    let agent = Agent::remote(place.honest()).build();
     assert_eq!(Running::of(agent.run("ask").detach()).end().await.answer(), "not paid: no");
     assert_eq!(place.paid(), 0);
 }

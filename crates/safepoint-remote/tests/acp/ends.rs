@@ -2,9 +2,9 @@
 
 use safepoint::{
     Agent, Outcome, StopRequest,
-    approval::{Approvals, Rule, Ruling, Unanswered},
+    approval::{ApprovalMode, Rule, RuleAction, WithoutApprover},
     event::EventKind,
-    receipt::{CallStatus, Effect, Permission, Policy},
+    receipt::{CallStatus, Permission, Policy, SideEffect},
     secs,
 };
 use safepoint_testkit::acp::{Manners, Start};
@@ -26,7 +26,7 @@ async fn the_word_cancelled_is_not_the_end_of_the_work() {
     let call = &outcome.receipt().calls[0];
     assert_eq!(
         call.remote.as_ref().unwrap().stop,
-        Some(safepoint::receipt::RemoteStop::Confirmed),
+        Some(safepoint::receipt::RemoteStopState::Confirmed),
         "{call:?}"
     );
     let ended = running.end().await;
@@ -60,7 +60,7 @@ async fn a_deaf_agent_is_ended_within_the_grace() {
     running.handle.stop(StopRequest::graceful(secs(4)));
     let outcome = running.handle.done().await;
     assert!(asked.elapsed() > std::time::Duration::from_secs(2), "it had more than its own time");
-    assert_eq!(outcome.receipt().stop.as_ref().unwrap().escalated, safepoint::receipt::Escalated::No);
+    assert_eq!(outcome.receipt().stop.as_ref().unwrap().escalated, safepoint::receipt::Escalation::No);
     running.end().await.confirmed("it said nothing to that; its process was ended by SIGINT");
 }
 
@@ -85,16 +85,16 @@ async fn what_runs_in_the_background_ends_with_the_turn_and_is_listed() {
 /// without a word for it, or with a word of its own, was refused here: it did not complete, and was not cancelled.
 #[tokio::test]
 async fn an_agent_whose_work_was_denied_was_refused() {
-    let deny = Rule::on("coder/execute", Ruling::Deny("never".into()));
+    let deny = Rule::on("coder/execute", RuleAction::Deny("never".into()));
     let cases = [
-        (Approvals::Deny, None, Policy::Deny),
-        (Approvals::Ask(None, Unanswered::Deny), None, Policy::Nobody),
-        (Approvals::Auto, Some(deny), Policy::Rule),
+        (ApprovalMode::Deny, None, Policy::Deny),
+        (ApprovalMode::Ask(None, WithoutApprover::Deny), None, Policy::Nobody),
+        (ApprovalMode::Auto, Some(deny), Policy::Rule),
     ];
     for (mode, rule, by) in cases {
         for word in ["shy", "sulk"] {
             let place = Place::new();
-            let builder = Agent::over(place.honest()).approvals(mode.clone());
+            let builder = Agent::remote(place.honest()).approvals(mode.clone());
             let agent = rule.iter().cloned().fold(builder, |builder, rule| builder.rule(rule)).build();
             let ended = Running::of(agent.run(word).detach()).end().await;
             let told = ended.failure();
@@ -104,7 +104,7 @@ async fn an_agent_whose_work_was_denied_was_refused() {
                 "{told}"
             );
             let call = ended.call();
-            assert_eq!((call.status, call.effect), (CallStatus::Denied, Effect::Unknown), "{word}");
+            assert_eq!((call.status, call.effect), (CallStatus::Denied, SideEffect::Unknown), "{word}");
             let [ruled] = &call.ruled[..] else { panic!("{call:?}") };
             assert_eq!((ruled.permission, ruled.by, ruled.times), (Permission::Denied, by, 1));
             assert_eq!(ruled.what, "Pay the rent");
@@ -116,7 +116,7 @@ async fn an_agent_whose_work_was_denied_was_refused() {
 #[tokio::test]
 async fn what_policy_allows_is_told_too() {
     let place = Place::new();
-    let agent = Agent::over(place.honest()).approvals(Approvals::Auto).build();
+    let agent = Agent::remote(place.honest()).approvals(ApprovalMode::Auto).build();
     let handle = agent.run("ask").detach();
     let mut events = handle.events();
     let ended = Running::of(handle).end().await;

@@ -5,9 +5,9 @@ use std::{process::Command, sync::Arc};
 
 use safepoint::{
     Agent, History, StopRequest,
-    approval::Approvals,
+    approval::ApprovalMode,
     log::{Log, MemoryLog},
-    receipt::{CallStatus, Outside, Quiet, RemoteStop},
+    receipt::{CallStatus, Outside, QuietReport, RemoteStopState},
 };
 use safepoint_testkit::acp::{Hub, Manners, Start};
 
@@ -33,7 +33,7 @@ fn named(ended: &Ended, hub: &Hub) {
     let (remote, receipt) = (ended.remote(), &ended.closed.receipt);
     assert_eq!(
         remote.stop,
-        Some(RemoteStop::Acknowledged),
+        Some(RemoteStopState::Acknowledged),
         "{remote:?}: no end is confirmed that may not be so"
     );
     let [name] = remote.outside.names() else { panic!("{remote:?}") };
@@ -78,7 +78,7 @@ async fn at_the_word_of_an_agent_that_works_with_others_its_caller_is_told() {
     let remote = receipt.calls[0].remote.as_ref().unwrap();
     assert_eq!(
         (remote.stop, receipt.calls[0].status),
-        (Some(RemoteStop::Acknowledged), CallStatus::LeftRunning)
+        (Some(RemoteStopState::Acknowledged), CallStatus::LeftRunning)
     );
     let told = format!(
         "it took note, and its own processes are being ended; worked with {}",
@@ -145,7 +145,7 @@ async fn of_work_that_nobody_saw_end_no_more_is_said_than_that() {
     let place = Place::new();
     let hub = hub(&place);
     let handing = place.agent(Manners { hub: Some(hub.path()), ..Manners::default() });
-    let agent = Agent::over(handing).approvals(Approvals::Auto).build();
+    let agent = Agent::remote(handing).approvals(ApprovalMode::Auto).build();
     let log: Arc<dyn Log> = Arc::new(MemoryLog::default());
     let of_process = agent.clone();
     let process = std::thread::spawn(move || {
@@ -159,7 +159,7 @@ async fn of_work_that_nobody_saw_end_no_more_is_said_than_that() {
     });
     let before = tokio::task::spawn_blocking(|| process.join().unwrap()).await.unwrap().done().await;
     let handle = agent.resume(&before).detach();
-    let Quiet::Quiet(receipt) = handle.quiet().await else { panic!("nobody is known to go on") };
+    let QuietReport::Quiet(receipt) = handle.quiet().await else { panic!("nobody is known to go on") };
     hub.goes_on();
     let remote = receipt.calls[0].remote.as_ref().unwrap();
     assert_eq!((remote.stop, &remote.outside), (None, &Outside::Unseen), "{receipt}");

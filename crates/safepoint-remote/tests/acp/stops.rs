@@ -2,7 +2,7 @@
 
 use safepoint::{
     Reason, StopRequest,
-    receipt::{CallStatus, Effect},
+    receipt::{CallStatus, SideEffect},
 };
 use safepoint_testkit::acp::{Manners, Start};
 use safepoint_testkit::wait;
@@ -20,7 +20,7 @@ async fn an_honest_agent_confirms_its_end() {
     let (ended, took) = running.stop().await;
     ended.confirmed("it said `cancelled`");
     assert!(took < PATIENCE / 2, "{took:?}: its word is enough");
-    assert_eq!((ended.call().status, ended.call().effect), (CallStatus::Stopped, Effect::Unknown));
+    assert_eq!((ended.call().status, ended.call().effect), (CallStatus::Stopped, SideEffect::Unknown));
     assert_eq!(place.received("session/cancel").len(), 1);
     assert!(ended.call().processes[0].signals.is_empty(), "{:?}", ended.call().processes);
 }
@@ -61,7 +61,7 @@ async fn an_agent_that_says_it_ended_by_itself_is_not_believed() {
         running.says("working").await;
         let (ended, _) = running.stop().await;
         ended.confirmed(said);
-        assert_eq!(ended.call().effect, Effect::Unknown, "{word}");
+        assert_eq!(ended.call().effect, SideEffect::Unknown, "{word}");
     }
 }
 
@@ -103,7 +103,7 @@ async fn a_harder_stop_shortens_the_time() {
     let mut running = run(place.honest().stop_within(PATIENCE * 4), "deaf");
     running.says("working").await;
     running.handle.stop(StopRequest::now());
-    let again = StopRequest::now().cleanup_cap(AMPLE / 2).because(Reason::user("again"));
+    let again = StopRequest::now().with_cleanup_cap(AMPLE / 2).with_reason(Reason::user("again"));
     let (ended, took) = running.stop_by(again).await;
     ended.confirmed("it said nothing to that");
     assert!(took < PATIENCE, "{took:?}");
@@ -117,7 +117,7 @@ async fn a_stop_before_the_agent_is_ready_ends_it() {
     let running = run(hanging, "work");
     wait::so("it starts", || !place.received("initialize").is_empty()).await;
     let (ended, _) = running.stop().await;
-    assert_eq!((ended.call().status, ended.call().effect), (CallStatus::Stopped, Effect::None));
+    assert_eq!((ended.call().status, ended.call().effect), (CallStatus::Stopped, SideEffect::None));
     assert_eq!(ended.remote().word, "it had not been asked anything");
     let receipt = &ended.closed.receipt;
     assert!(receipt.quiet_at.is_some() && !receipt.calls[0].processes.is_empty(), "{receipt}");

@@ -34,7 +34,7 @@ fn agents(word: &str, within: Duration) -> Subject {
     let until = Some(place.folder.path().join("until"));
     let manners = Manners { word: Some(word.into()), until, ..Manners::default() };
     let acp = place.agent(manners).stop_within(within);
-    Subject { backend: Arc::new(Agent::over(acp).build()), probe: Arc::new(Agents { place }) }
+    Subject { backend: Arc::new(Agent::remote(acp).build()), probe: Arc::new(Agents { place }) }
 }
 
 /// Every fact; the grade with ample time, so that the row does not hang on the machine.

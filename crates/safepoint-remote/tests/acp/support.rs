@@ -7,9 +7,9 @@ use std::{
 
 use safepoint::{
     Agent, Outcome, RunHandle, StopRequest,
-    approval::{ApprovalRequest, Approvals},
+    approval::{ApprovalMode, ApprovalRequest},
     event::{EventKind, Events, Fact},
-    receipt::{CallReport, RemoteReport, RemoteStop},
+    receipt::{CallReport, RemoteReport, RemoteStopState},
 };
 use safepoint_remote::acp::Acp;
 use safepoint_testkit::{
@@ -89,7 +89,7 @@ impl Place {
 
 /// A run over an agent that may do what it asks for.
 pub(crate) fn run(agent: Acp, text: &str) -> Running {
-    Running::of(Agent::over(agent).approvals(Approvals::Auto).build().run(text).detach())
+    Running::of(Agent::remote(agent).approvals(ApprovalMode::Auto).build().run(text).detach())
 }
 
 /// A run under way.
@@ -125,7 +125,7 @@ impl Running {
         loop {
             let event = tokio::time::timeout(PATIENCE, self.events.next()).await.unwrap();
             if let EventKind::Fact(fact) = event.expect("it asks before it ends").kind
-                && let Fact::ApprovalAsked(request) = &*fact
+                && let Fact::ApprovalRequested(request) = &*fact
             {
                 return request.clone();
             }
@@ -180,7 +180,7 @@ impl Ended {
     /// The peer ended its work, as this word says, and nothing is left of it.
     pub(crate) fn confirmed(&self, word: &str) {
         let remote = self.remote();
-        assert_eq!(remote.stop, Some(RemoteStop::Confirmed), "{remote:?}");
+        assert_eq!(remote.stop, Some(RemoteStopState::Confirmed), "{remote:?}");
         assert!(remote.word.contains(word), "{remote:?}");
         let receipt = &self.closed.receipt;
         assert!(receipt.quiet_at.is_some() && receipt.survivors.is_empty(), "{receipt}");

@@ -2,9 +2,9 @@
 
 use safepoint::{
     Agent,
-    approval::Approvals,
-    receipt::{CallStatus, Effect},
-    remote::Delegate,
+    approval::ApprovalMode,
+    receipt::{CallStatus, SideEffect},
+    remote::RemoteTool,
 };
 use safepoint_testkit::{
     acp::{Manners, Start},
@@ -21,7 +21,7 @@ async fn an_agent_answers_and_its_process_goes() {
     let place = Place::new();
     let ended = run(place.honest(), "say it is mended").end().await;
     assert_eq!(ended.answer(), "it is mended");
-    assert_eq!((ended.call().status, ended.call().effect), (CallStatus::Completed, Effect::Done));
+    assert_eq!((ended.call().status, ended.call().effect), (CallStatus::Completed, SideEffect::Done));
     let process = &ended.call().processes[0];
     assert_eq!((process.ended.as_str(), process.signals.len()), ("exit 0", 0), "{process:?}");
     assert!(ended.remote().task.is_some(), "the agent's own name for it");
@@ -100,8 +100,8 @@ async fn an_agent_is_a_tool_of_another() {
     let script =
         Script::of([Reply::call("coder", json!({"task": "say mended"})), Reply::text("It is mended.")]);
     let agent = Agent::builder(ScriptedModel::new(script))
-        .tool(Delegate::new(place.honest()))
-        .approvals(Approvals::Auto)
+        .tool(RemoteTool::new(place.honest()))
+        .approvals(ApprovalMode::Auto)
         .build();
     let ended = Running::of(agent.run("mend it").detach()).end().await;
     assert_eq!((ended.answer(), ended.call().status), ("It is mended.", CallStatus::Completed));

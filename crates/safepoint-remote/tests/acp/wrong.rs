@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use safepoint::receipt::{CallStatus, Effect};
+use safepoint::receipt::{CallStatus, SideEffect};
 use safepoint_remote::acp::Acp;
 use safepoint_testkit::acp::{Door, Manners, Start};
 
@@ -10,7 +10,7 @@ use super::support::{Ended, Place, run};
 
 /// It was never asked to do anything, so nothing was done.
 fn untouched(ended: &Ended) -> String {
-    assert_eq!((ended.call().status, ended.call().effect), (CallStatus::Unreachable, Effect::None));
+    assert_eq!((ended.call().status, ended.call().effect), (CallStatus::Unreachable, SideEffect::None));
     ended.failure()
 }
 
@@ -45,7 +45,7 @@ async fn an_agent_that_hangs_at_its_start_is_given_up() {
 async fn an_agent_that_dies_in_the_middle_may_have_done_something() {
     let place = Place::new();
     let ended = run(place.honest(), "die").end().await;
-    assert_eq!((ended.call().status, ended.call().effect), (CallStatus::Failed, Effect::Unknown));
+    assert_eq!((ended.call().status, ended.call().effect), (CallStatus::Failed, SideEffect::Unknown));
     let told = ended.failure();
     assert!(told.contains("exit 3") && told.contains("in the middle of its work"), "{told}");
     assert!(told.contains("the disk is on fire"), "{told}");

@@ -105,9 +105,9 @@ async fn a_deadline_that_does_not_reach_is_not_awaited() {
     let within = || StopRequest::at_within(SafePoints::ANY, Grace::from_millis(5));
     for (link, request, reaches) in [
         (Link::Attached, within(), true),
-        (Link::Attached, within().reach(Reach::Tree), true),
+        (Link::Attached, within().with_reach(Reach::Tree), true),
         (Link::Background, within(), false),
-        (Link::Background, within().reach(Reach::Tree), true),
+        (Link::Background, within().with_reach(Reach::Tree), true),
     ] {
         let outer = Node::root();
         outer.core.ask(request.clone(), Instant::now);

@@ -4,7 +4,10 @@ use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use safepoint::{
     ids::{ApprovalId, CallId, RunId, SessionId},
-    store::{ApprovalRow, ApprovalState, Closed, Closing, Decided, Decision, Error, NewApproval, Use},
+    store::{
+        ApprovalClose, ApprovalRow, ApprovalState, CloseResult, DecisionResult, DecisionUse, Error,
+        NewApproval, NewDecision,
+    },
 };
 
 use super::{
@@ -44,8 +47,8 @@ fn row(row: &Row<'_>) -> rusqlite::Result<ApprovalRow> {
     };
     let state = match row.get(7)? {
         code::OPEN => ApprovalState::Open,
-        code::DECIDED => decided(Use::Waiting)?,
-        code::USED => decided(Use::Used)?,
+        code::DECIDED => decided(DecisionUse::Waiting)?,
+        code::USED => decided(DecisionUse::Used)?,
         code::WITHDRAWN => ApprovalState::Withdrawn,
         // Whatever else stands there, it is not to be decided any more.
         _ => ApprovalState::Expired,
@@ -56,8 +59,8 @@ fn row(row: &Row<'_>) -> rusqlite::Result<ApprovalRow> {
 fn code_of(state: &ApprovalState) -> i64 {
     match state {
         ApprovalState::Open => code::OPEN,
-        ApprovalState::Decided { used: Use::Waiting, .. } => code::DECIDED,
-        ApprovalState::Decided { used: Use::Used, .. } => code::USED,
+        ApprovalState::Decided { used: DecisionUse::Waiting, .. } => code::DECIDED,
+        ApprovalState::Decided { used: DecisionUse::Used, .. } => code::USED,
         ApprovalState::Withdrawn => code::WITHDRAWN,
         ApprovalState::Expired => code::EXPIRED,
     }
@@ -101,8 +104,8 @@ pub(super) fn close(
     connection: &Connection,
     key: i64,
     id: &ApprovalId,
-    closed: Closed,
-) -> Result<Closing, Fail> {
+    closed: ApprovalClose,
+) -> Result<CloseResult, Fail> {
     const UPDATE: &str = "UPDATE approvals SET state = ?3 WHERE session = ?1 AND id = ?2";
     let mut row = find(connection, key, id)?.ok_or_else(|| Error::NoApproval(id.clone()))?;
     let closing = row.close(closed)?;
@@ -132,17 +135,17 @@ pub(super) fn withdraw_these(connection: &Connection, key: i64, these: &[Approva
 pub(super) fn decide(
     connection: &Connection,
     id: &SessionId,
-    decision: &Decision,
+    decision: &NewDecision,
     now: Timestamp,
-) -> Result<Decided, Fail> {
+) -> Result<DecisionResult, Fail> {
     const UPDATE: &str = "UPDATE approvals SET state = ?3, principal = ?4, decided = ?5, decision = ?6 \
          WHERE session = ?1 AND id = ?2";
     const TELL: &str = "UPDATE sessions SET updated = ?2, decisions = decisions + 1 WHERE key = ?1";
     let key = sessions::key(connection, id)?;
-    let Some(row) = find(connection, key, &decision.id)? else { return Ok(Decided::Unknown) };
+    let Some(row) = find(connection, key, &decision.id)? else { return Ok(DecisionResult::Unknown) };
     let decided = row.judge(decision, now);
-    if decided == Decided::Taken {
-        let Decision { id, principal, bytes, .. } = decision;
+    if decided == DecisionResult::Taken {
+        let NewDecision { id, principal, bytes, .. } = decision;
         connection.prepare_cached(UPDATE)?.execute(params![
             key,
             id.as_str(),

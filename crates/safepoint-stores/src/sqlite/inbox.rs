@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use safepoint::{
     ids::SessionId,
-    store::{Error, Item, ItemState, Push, Pushed, Withdrawn},
+    store::{Error, InboxRow, ItemState, NewItem, Pushed, Withdrawn},
 };
 
 use super::{
@@ -15,8 +15,8 @@ use super::{
 
 const COLUMNS: &str = "SELECT place, client, digest, state, at, bytes FROM items";
 
-fn item(row: &Row<'_>) -> rusqlite::Result<Item> {
-    Ok(Item {
+fn item(row: &Row<'_>) -> rusqlite::Result<InboxRow> {
+    Ok(InboxRow {
         number: number(row.get(0)?),
         client_id: optional_text(row, 1)?,
         digest: text(row, 2)?,
@@ -45,7 +45,7 @@ fn code(state: ItemState) -> i64 {
 pub(super) fn push(
     connection: &Connection,
     id: &SessionId,
-    push: &Push,
+    push: &NewItem,
     now: Timestamp,
 ) -> Result<Pushed, Fail> {
     let mut select = connection.prepare_cached("SELECT key, inbox_closed FROM sessions WHERE id = ?1")?;
@@ -62,7 +62,7 @@ pub(super) fn push(
         return Ok(Pushed::Full);
     }
     let place = place(key, last + 1)?;
-    let Push { client_id, digest, bytes, .. } = push;
+    let NewItem { client_id, digest, bytes, .. } = push;
     connection.prepare_cached("INSERT INTO items VALUES (?1, ?2, ?3, ?4, 0, ?5, ?6)")?.execute(params![
         place,
         key,
@@ -76,7 +76,7 @@ pub(super) fn push(
 }
 
 /// The item that has this client id, for the session's life.
-fn known(connection: &Connection, key: i64, push: &Push) -> Result<Option<Pushed>, Fail> {
+fn known(connection: &Connection, key: i64, push: &NewItem) -> Result<Option<Pushed>, Fail> {
     const SELECT: &str = "SELECT place, digest FROM items WHERE session = ?1 AND client = ?2";
     let Some(client) = &push.client_id else { return Ok(None) };
     let mut select = connection.prepare_cached(SELECT)?;
@@ -119,7 +119,7 @@ fn changed(connection: &Connection, key: i64, now: Timestamp) -> Result<(), Fail
     Ok(())
 }
 
-pub(super) fn list(connection: &Connection, id: &SessionId) -> Result<Vec<Item>, Fail> {
+pub(super) fn list(connection: &Connection, id: &SessionId) -> Result<Vec<InboxRow>, Fail> {
     let key = sessions::key(connection, id)?;
     let mut select =
         connection.prepare_cached(&format!("{COLUMNS} WHERE session = ?1 AND state < 2 ORDER BY place"))?;

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use rusqlite::{Connection, blob::ZeroBlob, params};
 use safepoint::{
     ids::ApprovalId,
-    store::{Appended, Chain, Closing, Damage, Error, Flaw, ItemState, Lease, Record, Write},
+    store::{Appended, Chain, CloseResult, Damage, DamageKind, Error, ItemState, Lease, Record, Write},
 };
 
 use super::{
@@ -37,7 +37,7 @@ pub(super) fn append(
     now: Timestamp,
 ) -> Result<Appended, Fail> {
     let Seat { key, head: first, chain } = leases::must_hold(connection, lease)?;
-    let damage = || Damage { position: first.saturating_sub(1), flaw: Flaw::OtherHead };
+    let damage = || Damage { position: first.saturating_sub(1), flaw: DamageKind::OtherHead };
     let chain = Chain::from_bytes(&chain).ok_or_else(|| Error::Damaged(lease.session().clone(), damage()))?;
     let mut append = Append { connection, key, head: first, chain, now, decided: Vec::new() };
     for write in writes {
@@ -68,7 +68,7 @@ impl Append<'_> {
             Write::StopSeen(number) => stops::seen(connection, key, *number),
             Write::OpenApproval(asked) => approvals::open(connection, key, asked, self.now),
             Write::CloseApproval(id, closed) => {
-                if approvals::close(connection, key, id, *closed)? == Closing::TooLate {
+                if approvals::close(connection, key, id, *closed)? == CloseResult::TooLate {
                     self.decided.push(id.clone());
                 }
                 Ok(())

@@ -5,7 +5,7 @@ use std::time::Duration;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use safepoint::{
     ids::SessionId,
-    store::{Error, Held, Lease, Outside, Owner, is_free},
+    store::{Environment, Error, Lease, LeaseHolder, OwnerProcess, is_free},
 };
 
 use super::{
@@ -15,9 +15,9 @@ use super::{
 };
 
 /// The holder, from nine columns of which the first is at `from`; they are null where nobody holds.
-pub(super) fn held(row: &Row<'_>, from: usize) -> rusqlite::Result<Option<Held>> {
+pub(super) fn held(row: &Row<'_>, from: usize) -> rusqlite::Result<Option<LeaseHolder>> {
     let Some(host) = optional_text(row, from)? else { return Ok(None) };
-    let owner = Owner {
+    let owner = OwnerProcess {
         host,
         boot: text(row, from + 1)?,
         space: text(row, from + 2)?,
@@ -27,11 +27,15 @@ pub(super) fn held(row: &Row<'_>, from: usize) -> rusqlite::Result<Option<Held>>
     };
     let until: Option<i64> = row.get(from + 8)?;
     let until = until.map(|micros| Duration::from_micros(count(micros)));
-    Ok(Some(Held { owner, since: time(row.get(from + 6)?), expires: time(row.get(from + 7)?), until }))
+    Ok(Some(LeaseHolder { owner, since: time(row.get(from + 6)?), expires: time(row.get(from + 7)?), until }))
 }
 
 /// The session's key, unless somebody holds it who may be alive.
-pub(super) fn must_be_free(connection: &Connection, id: &SessionId, outside: &Outside) -> Result<i64, Fail> {
+pub(super) fn must_be_free(
+    connection: &Connection,
+    id: &SessionId,
+    outside: &Environment,
+) -> Result<i64, Fail> {
     let key = sessions::key(connection, id)?;
     match holder(connection, key)? {
         Some(held) if !is_free(&held, outside) => Err(Error::Held(id.clone(), Box::new(held)).into()),
@@ -39,22 +43,22 @@ pub(super) fn must_be_free(connection: &Connection, id: &SessionId, outside: &Ou
     }
 }
 
-fn holder(connection: &Connection, key: i64) -> Result<Option<Held>, Fail> {
+fn holder(connection: &Connection, key: i64) -> Result<Option<LeaseHolder>, Fail> {
     const SELECT: &str = "SELECT host, boot, space, pid, started, socket, since, expires, until FROM leases WHERE session = ?1";
     let mut select = connection.prepare_cached(SELECT)?;
     Ok(select.query_row([key], |row| held(row, 0)).optional()?.flatten())
 }
 
 /// As it stands in its column.
-fn until(held: &Held) -> Option<i64> {
+fn until(held: &LeaseHolder) -> Option<i64> {
     held.until.map(|until| i64::try_from(until.as_micros()).unwrap_or(i64::MAX))
 }
 
 pub(super) fn acquire(
     connection: &Connection,
     id: &SessionId,
-    held: &Held,
-    outside: &Outside,
+    held: &LeaseHolder,
+    outside: &Environment,
 ) -> Result<u64, Fail> {
     const INSERT: &str = "INSERT OR REPLACE INTO leases \
          (session, host, boot, space, pid, started, socket, since, expires, until) \
@@ -62,7 +66,7 @@ pub(super) fn acquire(
     let key = must_be_free(connection, id, outside)?;
     let mut next = connection.prepare_cached("UPDATE epochs SET newest = newest + 1 RETURNING newest")?;
     let epoch: i64 = next.query_row([], |row| row.get(0))?;
-    let Owner { host, boot, space, pid, started, socket } = &held.owner;
+    let OwnerProcess { host, boot, space, pid, started, socket } = &held.owner;
     let (since, expires) = (micros(held.since), micros(held.expires));
     connection.prepare_cached(INSERT)?.execute(params![
         key,
@@ -105,7 +109,7 @@ pub(super) fn must_hold(connection: &Connection, lease: &Lease) -> Result<Seat, 
     Err(Error::Fenced { session: id.clone(), epoch: lease.epoch(), newest }.into())
 }
 
-pub(super) fn renew(connection: &Connection, lease: &Lease, outside: &Outside) -> Result<(), Fail> {
+pub(super) fn renew(connection: &Connection, lease: &Lease, outside: &Environment) -> Result<(), Fail> {
     const UPDATE: &str = "UPDATE leases SET expires = ?2, until = ?3 WHERE session = ?1";
     let Seat { key, .. } = must_hold(connection, lease)?;
     let Some(mut held) = holder(connection, key)? else { return Ok(()) };

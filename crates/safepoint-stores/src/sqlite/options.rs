@@ -2,7 +2,7 @@
 
 use std::{fmt, io, sync::Arc, time::Duration};
 
-use safepoint::store::Outside;
+use safepoint::store::Environment;
 
 use super::turn::{Until, Who};
 
@@ -11,7 +11,7 @@ use super::turn::{Until, Who};
 #[non_exhaustive]
 pub struct Options {
     /// The world outside.
-    pub outside: Outside,
+    pub outside: Environment,
     /// How long what the holder of a session writes waits for other processes. Default 5 s.
     pub busy: Duration,
     /// How long everything else waits for them: an opening, the taking of a session, what others put into one. Default 60 s.
@@ -46,7 +46,13 @@ impl Default for Options {
     fn default() -> Self {
         const BUSY: Duration = Duration::from_secs(5);
         const PATIENCE: Duration = Duration::from_secs(60);
-        Self { outside: Outside::default(), busy: BUSY, patience: PATIENCE, most_bytes: None, probe: None }
+        Self {
+            outside: Environment::default(),
+            busy: BUSY,
+            patience: PATIENCE,
+            most_bytes: None,
+            probe: None,
+        }
     }
 }
 

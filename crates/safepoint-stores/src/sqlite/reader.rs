@@ -3,7 +3,7 @@
 use std::{sync::mpsc, thread};
 
 use rusqlite::Connection;
-use safepoint::store::{Answer, Cause, Error};
+use safepoint::store::{Cause, Error, StoreFuture};
 use tokio::sync::oneshot;
 
 use super::fail::Fail;
@@ -36,7 +36,7 @@ impl Reader {
     pub(super) fn ask<T: Send + 'static>(
         &self,
         question: impl FnOnce(&Connection) -> Result<T, Fail> + Send + 'static,
-    ) -> Answer<'static, T> {
+    ) -> StoreFuture<'static, T> {
         let (reply, answer) = oneshot::channel();
         let ask = move |connection: &Connection| {
             if reply.send(question(connection).map_err(Error::from)).is_err() {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use rusqlite::{Connection, OptionalExtension as _, Row};
 use safepoint::{
     ids::SessionId,
-    store::{Chain, Entry, Error, Flaw, Page, Record, SessionRow, Verdict, Walk},
+    store::{Chain, ChainCheck, ChainReader, DamageKind, Error, JournalEntry, Page, Record, SessionRow},
 };
 
 use super::{
@@ -44,14 +44,14 @@ pub(super) fn read(
     journal.page(&mut walk, most)
 }
 
-pub(super) fn check(connection: &Connection, session: &SessionId) -> Result<Verdict, Fail> {
+pub(super) fn check(connection: &Connection, session: &SessionId) -> Result<ChainCheck, Fail> {
     let moment = connection.unchecked_transaction()?;
     let journal = Journal::open(&moment, session)?;
     let mut walk = journal.walk(0)?;
     loop {
         let page = journal.page(&mut walk, STRETCH)?;
         if let Some(damage) = page.entries.into_iter().find_map(|entry| entry.record.err()) {
-            return Ok(Verdict::Flawed(damage));
+            return Ok(ChainCheck::Damaged(damage));
         }
         if page.next.is_none() {
             break;
@@ -60,7 +60,7 @@ pub(super) fn check(connection: &Connection, session: &SessionId) -> Result<Verd
     let verdict = walk.end(journal.row.head, journal.row.chain);
     match journal.last()? {
         Some(last) if last >= journal.row.head => {
-            Ok(Walk::from(last + 1, None).end(journal.row.head, journal.row.chain))
+            Ok(ChainReader::from(last + 1, None).end(journal.row.head, journal.row.chain))
         }
         Some(_) | None => Ok(verdict),
     }
@@ -73,7 +73,7 @@ impl<'a> Journal<'a> {
     }
 
     /// A walk that begins after the record before `from`.
-    fn walk(&self, from: u64) -> Result<Walk, Fail> {
+    fn walk(&self, from: u64) -> Result<ChainReader, Fail> {
         let before = match from.checked_sub(1) {
             None => Some(Chain::of(&self.row.id)),
             Some(before) => match self.one(before)? {
@@ -81,10 +81,10 @@ impl<'a> Journal<'a> {
                 Some(Found::Unreadable(_)) | None => None,
             },
         };
-        Ok(Walk::from(from, before))
+        Ok(ChainReader::from(from, before))
     }
 
-    fn page(&self, walk: &mut Walk, most: usize) -> Result<Page, Fail> {
+    fn page(&self, walk: &mut ChainReader, most: usize) -> Result<Page, Fail> {
         let from = walk.position();
         let to = self.row.head.min(from.saturating_add(most as u64));
         let mut found = if from < to { self.stretch(from, to)? } else { BTreeMap::new() };
@@ -92,18 +92,18 @@ impl<'a> Journal<'a> {
         for position in from..to {
             let record = match found.remove(&position) {
                 Some(Found::Row(record, chain)) => walk.step(record, chain),
-                Some(Found::Unreadable(why)) => Err(walk.skip(Flaw::Unreadable { why })),
+                Some(Found::Unreadable(why)) => Err(walk.skip(DamageKind::Unreadable { why })),
                 None => Err(walk.skip(self.gap(position)?)),
             };
-            entries.push(Entry { position, record });
+            entries.push(JournalEntry { position, record });
         }
         Ok(Page { entries, next: (to < self.row.head && from < to).then_some(to) })
     }
 
     /// Whether a record that is not there is one in the midst, or the first of a lost end.
-    fn gap(&self, position: u64) -> Result<Flaw, Fail> {
+    fn gap(&self, position: u64) -> Result<DamageKind, Fail> {
         let is_end = self.last()?.is_none_or(|last| last < position);
-        Ok(if is_end { Flaw::TailLost { head: self.row.head } } else { Flaw::Missing })
+        Ok(if is_end { DamageKind::TailLost { head: self.row.head } } else { DamageKind::Missing })
     }
 
     /// The newest record that is there, whatever the session's row says.

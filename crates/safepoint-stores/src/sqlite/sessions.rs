@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params, params};
 use safepoint::{
     ids::SessionId,
-    store::{Chain, Error, NewSession, Notice, Older, SessionRow, Stamp},
+    store::{Chain, ChangeMark, Changes, Error, NewSession, PageCursor, SessionRow},
 };
 
 use super::{
@@ -72,7 +72,7 @@ pub(super) fn open(connection: &Connection, id: &SessionId) -> Result<SessionRow
 pub(super) fn list(
     connection: &Connection,
     most: usize,
-    older: Option<&Older>,
+    older: Option<&PageCursor>,
 ) -> Result<Vec<SessionRow>, Fail> {
     const ORDER: &str = "ORDER BY s.updated DESC, s.id DESC LIMIT :most";
     let most = int(most as u64);
@@ -116,16 +116,16 @@ pub(super) fn key(connection: &Connection, id: &SessionId) -> Result<i64, Fail> 
 }
 
 /// Which commit this connection sees: it never writes, so that every change is another's.
-pub(super) fn stamp(connection: &Connection) -> Result<Stamp, Fail> {
+pub(super) fn stamp(connection: &Connection) -> Result<ChangeMark, Fail> {
     let mut select = connection.prepare_cached("PRAGMA data_version")?;
-    Ok(Stamp::new(count(select.query_row([], |row| row.get(0))?)))
+    Ok(ChangeMark::new(count(select.query_row([], |row| row.get(0))?)))
 }
 
-pub(super) fn notice(connection: &Connection, id: &SessionId) -> Result<Notice, Fail> {
+pub(super) fn notice(connection: &Connection, id: &SessionId) -> Result<Changes, Fail> {
     const SELECT: &str = "SELECT inbox_changes, stops, decisions, epoch FROM sessions WHERE id = ?1";
     let mut select = connection.prepare_cached(SELECT)?;
     let read = |row: &Row<'_>| {
-        Ok(Notice {
+        Ok(Changes {
             items: count(row.get(0)?),
             stops: count(row.get(1)?),
             decisions: count(row.get(2)?),

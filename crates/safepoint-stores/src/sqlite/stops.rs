@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use rusqlite::{Connection, Row, params};
 use safepoint::{
     ids::SessionId,
-    store::{Approvals, Error, StopIntent, StopRow},
+    store::{ApprovalsToWithdraw, Error, StopIntent, StopRow},
 };
 
 use super::{
@@ -23,9 +23,9 @@ pub(super) fn ask(
          WHERE key = ?1 RETURNING stops";
     let key = super::sessions::key(connection, id)?;
     let withdrawn = match &stop.approvals {
-        Approvals::Stay => 0,
-        Approvals::Withdrawn => approvals::withdraw_open(connection, key)?,
-        Approvals::Only(these) => approvals::withdraw_these(connection, key, these)?,
+        ApprovalsToWithdraw::Stay => 0,
+        ApprovalsToWithdraw::Withdrawn => approvals::withdraw_open(connection, key)?,
+        ApprovalsToWithdraw::Only(these) => approvals::withdraw_these(connection, key, these)?,
     };
     let mut update = connection.prepare_cached(UPDATE)?;
     let number = count(update.query_row([key, micros(now), int(withdrawn)], |row| row.get(0))?);

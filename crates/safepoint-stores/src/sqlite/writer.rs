@@ -13,7 +13,7 @@ use std::{
 };
 
 use rusqlite::Connection;
-use safepoint::store::{Answer, Cause, Class, Error};
+use safepoint::store::{Cause, Durability, Error, StoreFuture};
 use tokio::sync::oneshot;
 
 use super::{
@@ -100,9 +100,9 @@ impl Writer {
     /// The work may be done more than once; what it did before was undone then.
     pub(super) fn ask<T: Send + 'static>(
         &self,
-        (class, stake): (Class, Stake),
+        (class, stake): (Durability, Stake),
         work: impl FnMut(&Connection) -> Result<T, Fail> + Send + 'static,
-    ) -> Answer<'static, T> {
+    ) -> StoreFuture<'static, T> {
         let (reply, told) = oneshot::channel();
         let jobs = match &self.thread {
             Ok(Handle { jobs, .. }) => jobs,
@@ -148,7 +148,7 @@ struct Thread {
     /// How many sessions are held through this store.
     held: usize,
     /// The class that the connection is set to.
-    synced: Option<Class>,
+    synced: Option<Durability>,
     since_checkpoint: u32,
     counted: Arc<Counted>,
 }
@@ -234,7 +234,7 @@ impl Thread {
     }
 
     fn share_in_turn(&mut self, batch: &mut [Box<dyn Job>], until: &Until) -> Result<(), Trouble> {
-        let class = batch.iter().map(|job| job.class()).max().unwrap_or(Class::Recorded);
+        let class = batch.iter().map(|job| job.class()).max().unwrap_or(Durability::Recorded);
         self.begin(class, until).map_err(Trouble::NotBegun)?;
         if let Err(error) = self.write(batch) {
             self.undo();
@@ -254,7 +254,7 @@ impl Thread {
         self.options.probe(Moment::Committed).map_err(unsure)
     }
 
-    fn begin(&mut self, class: Class, until: &Until) -> Result<(), Error> {
+    fn begin(&mut self, class: Durability, until: &Until) -> Result<(), Error> {
         self.set(class).map_err(fail::told)?;
         self.connection.busy_timeout(until.left()).map_err(fail::told)?;
         self.probe(Moment::Begin)?;
@@ -291,23 +291,23 @@ impl Thread {
     }
 
     /// A commit syncs the log, and with it whatever was committed before without a sync.
-    fn set(&mut self, class: Class) -> rusqlite::Result<()> {
+    fn set(&mut self, class: Durability) -> rusqlite::Result<()> {
         if self.synced == Some(class) {
             return Ok(());
         }
         let synchronous = match class {
-            Class::Recorded => "normal",
-            Class::Durable => "full",
+            Durability::Recorded => "normal",
+            Durability::Durable => "full",
         };
         self.connection.pragma_update(None, "synchronous", synchronous)?;
         self.synced = Some(class);
         Ok(())
     }
 
-    fn count(&mut self, class: Class) {
+    fn count(&mut self, class: Durability) {
         self.since_checkpoint += 1;
         self.counted.all.fetch_add(1, Ordering::Relaxed);
-        if class == Class::Durable {
+        if class == Durability::Durable {
             self.counted.durable.fetch_add(1, Ordering::Relaxed);
         }
     }

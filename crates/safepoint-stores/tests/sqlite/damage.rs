@@ -5,7 +5,7 @@ use std::{fs, path::PathBuf};
 use rusqlite::Connection;
 use safepoint::{
     ids::SessionId,
-    store::{self, Chain, Class, Damage, Flaw, NewSession, Store, Verdict, Write},
+    store::{self, Chain, ChainCheck, Damage, DamageKind, Durability, NewSession, Store, Write},
 };
 use safepoint_stores::SqliteStore;
 use safepoint_testkit::store_suite::{owner, record};
@@ -31,7 +31,7 @@ impl Bed {
             let lease = store.acquire(&session, owner(1), std::time::Duration::from_secs(1)).await.unwrap();
             for number in 0..RECORDS {
                 let says = vec![Write::Record(record(&format!("number {number} of {id}")))];
-                store.append(&lease, says, Class::Recorded).await.unwrap();
+                store.append(&lease, says, Durability::Recorded).await.unwrap();
             }
             store.release(&lease).await.unwrap();
         }
@@ -45,7 +45,7 @@ impl Bed {
     }
 
     /// What a check says of the first session, and which of its records cannot be read.
-    async fn look(&self) -> (Verdict, Vec<Damage>) {
+    async fn look(&self) -> (ChainCheck, Vec<Damage>) {
         let store = SqliteStore::open(&self.path).unwrap();
         let (a, b) = (SessionId::from("a"), SessionId::from("b"));
         let verdict = store.check(&a).await.unwrap();
@@ -62,13 +62,16 @@ impl Bed {
             }
             from = page.next;
         }
-        assert!(matches!(store.check(&b).await.unwrap(), Verdict::Sound(_)), "the other session is sound");
+        assert!(
+            matches!(store.check(&b).await.unwrap(), ChainCheck::Intact(_)),
+            "the other session is sound"
+        );
         store.close();
         (verdict, damages)
     }
 }
 
-fn damage(position: u64, flaw: Flaw) -> Damage {
+fn damage(position: u64, flaw: DamageKind) -> Damage {
     Damage { position, flaw }
 }
 
@@ -77,7 +80,7 @@ fn damage(position: u64, flaw: Flaw) -> Damage {
 async fn what_is_whole_is_sound() {
     let bed = Bed::make().await;
     let (verdict, damages) = bed.look().await;
-    assert!(matches!(verdict, Verdict::Sound(sound) if sound.records == RECORDS));
+    assert!(matches!(verdict, ChainCheck::Intact(sound) if sound.records == RECORDS));
     assert_eq!(damages, []);
 }
 
@@ -95,8 +98,8 @@ async fn a_changed_record_is_placed_exactly() {
         let bed = Bed::make().await;
         bed.change(&format!("UPDATE records SET {change} WHERE place = {}", FIRST + position));
         let (verdict, damages) = bed.look().await;
-        let found = damage(position, Flaw::Altered);
-        assert_eq!(verdict, Verdict::Flawed(found.clone()), "{change}");
+        let found = damage(position, DamageKind::Altered);
+        assert_eq!(verdict, ChainCheck::Damaged(found.clone()), "{change}");
         assert_eq!(damages, [found], "{change}");
     }
 }
@@ -104,7 +107,7 @@ async fn a_changed_record_is_placed_exactly() {
 /// S7.7: an edit that computes its own checksum is found at the next record, or at the session's row.
 #[tokio::test]
 async fn an_edit_with_a_checksum_of_its_own_is_found() {
-    for (position, wanted) in [(7, damage(8, Flaw::Altered)), (19, damage(19, Flaw::OtherHead))] {
+    for (position, wanted) in [(7, damage(8, DamageKind::Altered)), (19, damage(19, DamageKind::OtherHead))] {
         let bed = Bed::make().await;
         let mut chain = Chain::of(&"a".into());
         for before in 0..position {
@@ -117,7 +120,7 @@ async fn an_edit_with_a_checksum_of_its_own_is_found() {
         );
         bed.change(&sql);
         let store = SqliteStore::open(&bed.path).unwrap();
-        assert_eq!(store.check(&"a".into()).await.unwrap(), Verdict::Flawed(wanted));
+        assert_eq!(store.check(&"a".into()).await.unwrap(), ChainCheck::Damaged(wanted));
     }
 }
 
@@ -133,22 +136,22 @@ async fn a_lost_record_a_lost_tail_and_one_too_many_are_told_apart() {
     );
     let head = RECORDS;
     for (sql, first, all) in [
-        (gone(5, 5), damage(5, Flaw::Missing), 1),
-        (gone(0, 2), damage(0, Flaw::Missing), 3),
-        (gone(17, 19), damage(17, Flaw::TailLost { head }), 3),
-        (gone(0, 19), damage(0, Flaw::TailLost { head }), 20),
-        (more, damage(head, Flaw::Unannounced), 0),
-        ("UPDATE sessions SET head = 12 WHERE id = 'a'".to_owned(), damage(12, Flaw::Unannounced), 0),
+        (gone(5, 5), damage(5, DamageKind::Missing), 1),
+        (gone(0, 2), damage(0, DamageKind::Missing), 3),
+        (gone(17, 19), damage(17, DamageKind::TailLost { head }), 3),
+        (gone(0, 19), damage(0, DamageKind::TailLost { head }), 20),
+        (more, damage(head, DamageKind::Unannounced), 0),
+        ("UPDATE sessions SET head = 12 WHERE id = 'a'".to_owned(), damage(12, DamageKind::Unannounced), 0),
         (
             "UPDATE sessions SET chain = zeroblob(32) WHERE id = 'a'".to_owned(),
-            damage(19, Flaw::OtherHead),
+            damage(19, DamageKind::OtherHead),
             0,
         ),
     ] {
         let bed = Bed::make().await;
         bed.change(&sql);
         let (verdict, damages) = bed.look().await;
-        assert_eq!(verdict, Verdict::Flawed(first), "{sql}");
+        assert_eq!(verdict, ChainCheck::Damaged(first), "{sql}");
         assert_eq!(damages.len(), all, "{sql}: {damages:?}");
     }
 }
@@ -160,7 +163,7 @@ async fn a_record_that_cannot_be_decoded_is_named_and_alone() {
     bed.change(&format!("UPDATE records SET kind = cast(x'ff' AS TEXT) WHERE place = {}", FIRST + 4));
     let (verdict, damages) = bed.look().await;
     assert!(
-        matches!(&verdict, Verdict::Flawed(Damage { position: 4, flaw: Flaw::Unreadable { .. } })),
+        matches!(&verdict, ChainCheck::Damaged(Damage { position: 4, flaw: DamageKind::Unreadable { .. } })),
         "{verdict:?}"
     );
     assert_eq!(damages.len(), 1);
@@ -190,7 +193,7 @@ async fn a_flipped_byte_of_the_file_never_gives_another_record() {
                 found += 1;
                 continue;
             };
-            let is_sound = matches!(store.check(&id.into()).await, Ok(Verdict::Sound(_)));
+            let is_sound = matches!(store.check(&id.into()).await, Ok(ChainCheck::Intact(_)));
             let mut whole = 0;
             for entry in page.entries {
                 let Ok(says) = entry.record else { continue };
@@ -217,7 +220,10 @@ async fn damage_beside_the_records_is_found() {
     bytes[105] ^= 0xff;
     std::fs::write(&bed.path, &bytes).unwrap();
     let store = SqliteStore::open(&bed.path).unwrap();
-    assert!(matches!(store.check(&"a".into()).await.unwrap(), Verdict::Sound(_)), "the records are whole");
+    assert!(
+        matches!(store.check(&"a".into()).await.unwrap(), ChainCheck::Intact(_)),
+        "the records are whole"
+    );
     assert!(store.check_file().await.unwrap().is_some());
 }
 
@@ -232,7 +238,7 @@ async fn an_export_hands_out_what_can_be_read() {
     assert_eq!(entries.len() as u64, RECORDS);
     for entry in entries {
         let wanted = match entry.position {
-            3 => Err(damage(3, Flaw::Missing)),
+            3 => Err(damage(3, DamageKind::Missing)),
             position => Ok(record(&format!("number {position} of a"))),
         };
         assert_eq!(entry.record, wanted);
@@ -259,9 +265,9 @@ async fn a_damaged_journal_can_be_written_on() {
     let session = SessionId::from("a");
     let lease = store.acquire(&session, owner(2), std::time::Duration::from_secs(1)).await.unwrap();
     let next = vec![Write::Record(record("number 20 of a"))];
-    assert_eq!(store.append(&lease, next, Class::Durable).await.unwrap().first, RECORDS);
+    assert_eq!(store.append(&lease, next, Durability::Durable).await.unwrap().first, RECORDS);
     store.close();
     let (verdict, damages) = bed.look().await;
-    assert_eq!(verdict, Verdict::Flawed(damage(3, Flaw::Altered)));
-    assert_eq!(damages, [damage(3, Flaw::Altered)]);
+    assert_eq!(verdict, ChainCheck::Damaged(damage(3, DamageKind::Altered)));
+    assert_eq!(damages, [damage(3, DamageKind::Altered)]);
 }

@@ -10,7 +10,7 @@ use std::{
 };
 
 use rusqlite::Connection;
-use safepoint::store::{Class, Error, NewSession, Owner, Store, Write};
+use safepoint::store::{Durability, Error, NewSession, OwnerProcess, Store, Write};
 use safepoint_stores::SqliteStore;
 use safepoint_testkit::{
     skipped,
@@ -152,10 +152,10 @@ fn removes_role() {
         let store = open();
         for id in ["a", "b"] {
             store.create(NewSession::of(id)).await.unwrap();
-            let lease = store.acquire(&id.into(), Owner::here(), TTL).await.unwrap();
+            let lease = store.acquire(&id.into(), OwnerProcess::here(), TTL).await.unwrap();
             let long = || Write::Record(record(&"long ".repeat(PAGE / 8)));
             let writes = (0..RECORDS).map(|_| long()).collect();
-            store.append(&lease, writes, Class::Recorded).await.unwrap();
+            store.append(&lease, writes, Durability::Recorded).await.unwrap();
             store.release(&lease).await.unwrap();
         }
         // All of it is in the file, and what is changed from here on needs no new place in it.

@@ -9,7 +9,7 @@ use std::{
 };
 
 use futures_util::future::join_all;
-use safepoint::store::{Class, Error, NewSession, Store, Write};
+use safepoint::store::{Durability, Error, NewSession, Store, Write};
 use safepoint_stores::{SqliteStore, sqlite::Moment};
 use safepoint_testkit::{
     store_suite::{
@@ -112,7 +112,7 @@ async fn sessions_share_commits() {
     let folder = tempfile::tempdir().unwrap();
     let (store, valve, leases) = held_up(&folder.path().join("a.db"), SESSIONS, None).await;
     let before = store.commits();
-    let append = |lease| store.append(lease, vec![Write::Record(record("said"))], Class::Durable);
+    let append = |lease| store.append(lease, vec![Write::Record(record("said"))], Durability::Durable);
     let appends: Vec<_> = leases.iter().map(append).collect();
     valve.open_for_all();
     for appended in join_all(appends).await {
@@ -137,7 +137,7 @@ async fn one_that_fails_takes_nothing_of_the_others_with_it() {
             5 => vec![said, Write::Record(large.clone())],
             _ => vec![said],
         };
-        store.append(lease, writes, Class::Durable)
+        store.append(lease, writes, Durability::Durable)
     };
     let appends: Vec<_> = leases.iter().enumerate().map(append).collect();
     valve.open_for_all();

@@ -9,7 +9,7 @@ use std::{
 };
 
 use rusqlite::Connection;
-use safepoint::store::{Class, Error, NewSession, Record, Store, Write};
+use safepoint::store::{Durability, Error, NewSession, Record, Store, Write};
 use safepoint_stores::{SqliteStore, sqlite::Options};
 use safepoint_testkit::store_suite::{
     item, owner,
@@ -39,7 +39,7 @@ async fn a_full_store_says_so_at_the_write_that_needs_room() {
     let append = |records: usize| {
         let mut writes: Vec<Write> = (0..records).map(|_| Write::Record(large())).collect();
         writes.push(Write::Label("written".into()));
-        store.append(&lease, writes, Class::Durable)
+        store.append(&lease, writes, Durability::Durable)
     };
     let mut written = 0;
     let refused = loop {
@@ -53,7 +53,8 @@ async fn a_full_store_says_so_at_the_write_that_needs_room() {
     let before = Picture::of(&store).await.unwrap();
     assert_eq!(store.open(&session).await.unwrap().head, written);
     for number in 0..3 {
-        let push = safepoint::store::Push { bytes: vec![7; 60 << 10], ..item(&number.to_string(), "large") };
+        let push =
+            safepoint::store::NewItem { bytes: vec![7; 60 << 10], ..item(&number.to_string(), "large") };
         assert!(matches!(store.push(&session, push).await, Err(Error::Full(_))));
         assert!(matches!(append(3).await, Err(Error::Full(_))));
     }
@@ -61,7 +62,7 @@ async fn a_full_store_says_so_at_the_write_that_needs_room() {
     // Somebody makes room: another handle may grow the file.
     let roomy = open(&path, &outside);
     assert_eq!(
-        roomy.append(&lease, vec![Write::Record(large())], Class::Durable).await.unwrap().first,
+        roomy.append(&lease, vec![Write::Record(large())], Durability::Durable).await.unwrap().first,
         written
     );
     assert!(Picture::of(&roomy).await.unwrap().iter().all(Picture::is_sound));
@@ -179,7 +180,7 @@ async fn a_store_of_an_older_release_opens() {
     let course = course().await;
     alike("what it held", &Picture::of(store).await.unwrap(), course.last().unwrap()).unwrap();
     let lease = store.acquire(&"a".into(), owner(5), TTL).await.unwrap();
-    store.append(&lease, vec![Write::Record(record("after"))], Class::Durable).await.unwrap();
+    store.append(&lease, vec![Write::Record(record("after"))], Durability::Durable).await.unwrap();
     assert!(Picture::of(&stores[1]).await.unwrap().iter().all(Picture::is_sound));
 }
 

@@ -3,7 +3,7 @@
 use std::{path::Path, sync::Arc, time::Duration};
 
 use rusqlite::{Connection, types::Value};
-use safepoint::store::{Class, Owner, Store, Write};
+use safepoint::store::{Durability, OwnerProcess, Store, Write};
 use safepoint_golden::Golden;
 use safepoint_testkit::store_suite::play::{Player, Step, script};
 
@@ -30,8 +30,8 @@ fn kind(write: &Write) -> usize {
 const KINDS: usize = 12;
 
 /// An owner with every field set.
-fn holder() -> Owner {
-    Owner {
+fn holder() -> OwnerProcess {
+    OwnerProcess {
         host: "host".into(),
         boot: "boot".into(),
         space: "pid:[1]".into(),
@@ -56,7 +56,7 @@ async fn live(path: &Path) {
     let setup = Write::Setup(r#"{"model":"openai:x"}"#.into());
     written[kind(&setup)] = true;
     let lease = store.acquire(&"a".into(), holder(), Duration::from_secs(10)).await.unwrap();
-    store.append(&lease, vec![setup], Class::Durable).await.unwrap();
+    store.append(&lease, vec![setup], Durability::Durable).await.unwrap();
     assert_eq!(written, [true; KINDS], "each kind of write must occur");
 }
 

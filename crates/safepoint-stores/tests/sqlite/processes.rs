@@ -9,7 +9,10 @@ use std::{
 
 use safepoint::{
     ids::SessionId,
-    store::{ApprovalState, Approvals, Class, Decided, Error, NewSession, Owner, StopIntent, Store, Write},
+    store::{
+        ApprovalState, ApprovalsToWithdraw, DecisionResult, Durability, Error, NewSession, OwnerProcess,
+        StopIntent, Store, Write,
+    },
 };
 use safepoint_stores::{
     SqliteStore,
@@ -42,10 +45,10 @@ fn contend_role() {
     let Some((path, says)) = told("contend") else { return };
     let store = SqliteStore::open(path).unwrap();
     runtime().block_on(async {
-        match store.acquire(&session(), Owner::here(), TTL).await {
+        match store.acquire(&session(), OwnerProcess::here(), TTL).await {
             Ok(lease) => {
                 let writes = vec![Write::Record(record(&says)), ask("q"), Write::OpenInbox];
-                match store.append(&lease, writes, Class::Durable).await {
+                match store.append(&lease, writes, Durability::Durable).await {
                     Ok(_) => say(format!("holds {}", std::process::id())),
                     Err(refused) => say(refused),
                 }
@@ -62,7 +65,7 @@ fn contend_role() {
 fn outsider_role() {
     let Some((path, wants)) = told("outsider") else { return };
     let store = SqliteStore::open(path).unwrap();
-    let stop = StopIntent { bytes: b"stop".to_vec(), approvals: Approvals::Stay };
+    let stop = StopIntent { bytes: b"stop".to_vec(), approvals: ApprovalsToWithdraw::Stay };
     runtime().block_on(async {
         match wants.as_str() {
             "stop" => say(store.ask_stop(&session(), stop).await.unwrap()),
@@ -146,7 +149,7 @@ async fn of_deciding_processes_one_is_taken() {
         (0..DECIDERS).map(|number| start("outsider", &path, &format!("principal {number}"))).collect();
     let words: Vec<String> = deciders.iter_mut().map(|decider| decider.hear().unwrap()).collect();
     let taken: Vec<usize> =
-        (0..DECIDERS).filter(|number| words[*number] == format!("{:?}", Decided::Taken)).collect();
+        (0..DECIDERS).filter(|number| words[*number] == format!("{:?}", DecisionResult::Taken)).collect();
     assert_eq!(taken.len(), 1, "{words:?}");
     let winner = format!("principal {}", taken[0]);
     for (_, word) in words.iter().enumerate().filter(|(number, _)| *number != taken[0]) {
@@ -172,9 +175,9 @@ fn works_role() {
 async fn works(path: &Path, mine: &str) -> Result<(), Error> {
     let store = SqliteStore::open(path)?;
     store.create(NewSession::of(mine)).await?;
-    let lease = store.acquire(&mine.into(), Owner::here(), TTL).await?;
+    let lease = store.acquire(&mine.into(), OwnerProcess::here(), TTL).await?;
     for _ in 0..3 {
-        store.append(&lease, vec![Write::Record(record(mine))], Class::Durable).await?;
+        store.append(&lease, vec![Write::Record(record(mine))], Durability::Durable).await?;
     }
     store.release(&lease).await?;
     store.close();

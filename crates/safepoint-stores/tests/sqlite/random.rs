@@ -5,7 +5,10 @@ use std::{sync::Arc, time::Duration};
 use proptest::{collection::vec, prelude::*, sample::select};
 use safepoint::{
     ids::SessionId,
-    store::{Approvals, Class, Closed, Decision, Life, Push, StopIntent, Store, Write},
+    store::{
+        ApprovalClose, ApprovalsToWithdraw, Durability, Liveness, NewDecision, NewItem, StopIntent, Store,
+        Write,
+    },
 };
 use safepoint_testkit::store_suite::{
     item,
@@ -23,8 +26,8 @@ fn word() -> impl Strategy<Value = &'static str> {
     select(vec!["x", "y", "z"])
 }
 
-fn closed() -> impl Strategy<Value = Closed> {
-    select(vec![Closed::Used, Closed::Withdrawn, Closed::Expired])
+fn closed() -> impl Strategy<Value = ApprovalClose> {
+    select(vec![ApprovalClose::Used, ApprovalClose::Withdrawn, ApprovalClose::Expired])
 }
 
 fn write() -> impl Strategy<Value = Write> {
@@ -49,17 +52,17 @@ fn which() -> impl Strategy<Value = Which> {
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    let class = select(vec![Class::Recorded, Class::Durable]);
+    let class = select(vec![Durability::Recorded, Durability::Durable]);
     let push = (word(), word(), any::<bool>()).prop_map(|(client, says, is_named)| {
         let push = item(client, says);
-        Push { client_id: push.client_id.filter(|_| is_named), ..push }
+        NewItem { client_id: push.client_id.filter(|_| is_named), ..push }
     });
-    let only = word().prop_map(|id| Approvals::Only(vec![id.into()]));
-    let stop = prop_oneof![Just(Approvals::Stay), Just(Approvals::Withdrawn), only]
+    let only = word().prop_map(|id| ApprovalsToWithdraw::Only(vec![id.into()]));
+    let stop = prop_oneof![Just(ApprovalsToWithdraw::Stay), Just(ApprovalsToWithdraw::Withdrawn), only]
         .prop_map(|approvals| StopIntent { bytes: b"stop".to_vec(), approvals });
     let decide = (word(), word(), any::<bool>()).prop_map(|(id, who, is_right)| {
         let decision = decision(id, who);
-        if is_right { decision } else { Decision { digest: "other".into(), ..decision } }
+        if is_right { decision } else { NewDecision { digest: "other".into(), ..decision } }
     });
     prop_oneof![
         2 => session().prop_map(Step::Create),
@@ -74,7 +77,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (session(), stop).prop_map(|(session, stop)| Step::AskStop(session, stop)),
         4 => (session(), decide).prop_map(|(session, decision)| Step::Decide(session, decision)),
         1 => select(vec![1, 6, 20]).prop_map(|seconds| Step::Pass(Duration::from_secs(seconds))),
-        1 => (1..3_u32, select(vec![Life::Alive, Life::Dead, Life::Unknown]))
+        1 => (1..3_u32, select(vec![Liveness::Alive, Liveness::Dead, Liveness::Unknown]))
             .prop_map(|(pid, life)| Step::Say(pid, life)),
     ]
 }

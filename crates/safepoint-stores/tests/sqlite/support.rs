@@ -9,7 +9,7 @@ use std::{
     },
 };
 
-use safepoint::store::{MemoryStore, Outside, Store};
+use safepoint::store::{Environment, MemoryStore, Store};
 use safepoint_stores::{
     SqliteStore,
     sqlite::{Moment, Options},
@@ -21,7 +21,7 @@ use safepoint_testkit::store_suite::{
 use tempfile::TempDir;
 
 /// Makes stores in this folder, each open twice.
-pub(crate) fn fresh(folder: &TempDir) -> impl Fn(Outside) -> [Arc<dyn Store>; 2] + Sync {
+pub(crate) fn fresh(folder: &TempDir) -> impl Fn(Environment) -> [Arc<dyn Store>; 2] + Sync {
     let made = AtomicUsize::new(0);
     move |outside| {
         let path = folder.path().join(format!("{}.db", made.fetch_add(1, Ordering::Relaxed)));
@@ -32,20 +32,20 @@ pub(crate) fn fresh(folder: &TempDir) -> impl Fn(Outside) -> [Arc<dyn Store>; 2]
     }
 }
 
-pub(crate) fn options(outside: &Outside) -> Options {
+pub(crate) fn options(outside: &Environment) -> Options {
     let mut options = Options::default();
     options.outside = outside.clone();
     options
 }
 
-pub(crate) fn open(path: &Path, outside: &Outside) -> SqliteStore {
+pub(crate) fn open(path: &Path, outside: &Environment) -> SqliteStore {
     SqliteStore::open_with(path, options(outside)).unwrap()
 }
 
 /// Opens it with a probe that is told which moment it is, counted from 0.
 pub(crate) fn probed(
     path: &Path,
-    outside: &Outside,
+    outside: &Environment,
     probe: impl Fn(usize, Moment) -> io::Result<()> + Send + Sync + 'static,
 ) -> SqliteStore {
     let count = AtomicUsize::new(0);
@@ -55,14 +55,14 @@ pub(crate) fn probed(
 }
 
 /// A world of its own.
-pub(crate) fn world() -> (Time, Lives, Outside) {
+pub(crate) fn world() -> (Time, Lives, Environment) {
     let (time, lives) = (Time::default(), Lives::default());
     let outside = outside(&time, &lives);
     (time, lives, outside)
 }
 
 /// A model of a store in a world of its own, and that world.
-pub(crate) fn model() -> (Player, Outside) {
+pub(crate) fn model() -> (Player, Environment) {
     let (time, lives, outside) = world();
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new(outside.clone()));
     (Player::of(store, &time, &lives), outside)

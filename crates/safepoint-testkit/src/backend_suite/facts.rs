@@ -1,6 +1,6 @@
 //! One run, one stop, at each moment of its life.
 
-use safepoint::{Asked, Outcome, RunHandle, StopRequest, receipt::Grade};
+use safepoint::{Outcome, RunHandle, StopAck, StopRequest, receipt::StopSupport};
 use tokio::time::sleep;
 
 use crate::closing::Closing;
@@ -41,7 +41,7 @@ pub async fn ends_by_itself(fresh: Fresh<'_>) -> Holds {
 pub async fn already_over(handle: &RunHandle) -> Holds {
     must("it is done, and its handle says that it is not", handle.is_done())?;
     let before = handle.done().await.ending();
-    must("a stop of work that is over is not too late", stop_now(handle)? == Asked::TooLate)?;
+    must("a stop of work that is over is not too late", stop_now(handle)? == StopAck::TooLate)?;
     must("nobody asked for a stop, and it says so", handle.stop_requested().is_none())?;
     must("a stop that came too late changed the outcome", handle.done().await.ending() == before)?;
     let closed = Closing::of(handle).check().await.map_err(|broken| Broken::new(broken.to_string()))?;
@@ -58,10 +58,10 @@ pub async fn already_over(handle: &RunHandle) -> Holds {
 pub async fn before_the_start(fresh: Fresh<'_>) -> Holds {
     let subject = fresh();
     let handle = subject.start();
-    must("the first stop is not the first", stop_now(&handle)? == Asked::First)?;
+    must("the first stop is not the first", stop_now(&handle)? == StopAck::First)?;
     must("a stop was asked, and its handle does not say so", handle.stop_requested().is_some())?;
     let outcome = subject.settled(&handle).await?;
-    let may_end_by_itself = subject.declared() == Grade::None;
+    let may_end_by_itself = subject.declared() == StopSupport::None;
     let is_stopped = matches!(outcome, Outcome::Stopped(_));
     must("it was stopped before its start, and is not stopped", is_stopped || may_end_by_itself)?;
     drop(subject.closed(&handle).await?);
@@ -79,16 +79,16 @@ pub async fn stops_at_once(fresh: Fresh<'_>) -> Holds {
     let subject = fresh();
     let handle = subject.at_work().await?;
     must("nobody asked for a stop, and it says so", handle.stop_requested().is_none())?;
-    must("the first stop is not the first", stop_now(&handle)? == Asked::First)?;
+    must("the first stop is not the first", stop_now(&handle)? == StopAck::First)?;
     must("a stop was asked, and its handle does not say so", handle.stop_requested().is_some())?;
     let again = stop_now(&handle)?;
-    must("the same stop again adds something", matches!(again, Asked::NothingAdded | Asked::TooLate))?;
+    must("the same stop again adds something", matches!(again, StopAck::Unchanged | StopAck::TooLate))?;
     let outcome = subject.settled(&handle).await?;
     match (&outcome, subject.declared()) {
-        (Outcome::Stopped(_), _) | (Outcome::Done(_), Grade::None) => {}
+        (Outcome::Stopped(_), _) | (Outcome::Done(_), StopSupport::None) => {}
         (other, _) => return Err(Broken::new(format!("a stop is told as {:?}", other.ending()))),
     }
-    must("a stop after the end is not too late", stop_now(&handle)? == Asked::TooLate)?;
+    must("a stop after the end is not too late", stop_now(&handle)? == StopAck::TooLate)?;
     let shown = subject.probe.shown();
     drop(subject.closed(&handle).await?);
     sleep(LAG).await;
@@ -113,7 +113,7 @@ pub async fn native_stop_once(fresh: Fresh<'_>) -> Holds {
     drop(subject.closed(&handle).await?);
     let stops = subject.probe.look().await.stops;
     must("its work was told to stop more than once", stops <= 1)?;
-    let must_hear = subject.declared() == Grade::Hard;
+    let must_hear = subject.declared() == StopSupport::Hard;
     must(
         "it stops hard, and its work neither heard of the stop nor saw its caller go",
         stops == 1 || !must_hear,

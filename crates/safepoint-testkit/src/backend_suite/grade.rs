@@ -2,7 +2,7 @@
 
 use safepoint::{
     Outcome, RunHandle, StopRequest,
-    receipt::{CallStatus, Grade},
+    receipt::{CallStatus, StopSupport},
 };
 use tokio::time::timeout;
 
@@ -24,7 +24,7 @@ pub async fn grade(fresh: Fresh<'_>) -> Holds<Measured> {
         let outcome = handle.done().await;
         let is_done = matches!(outcome, Outcome::Done(_));
         must("it goes on under a stop, and its own end is not told as its end", is_done)?;
-        return judged(&subject, &handle, Grade::None).await;
+        return judged(&subject, &handle, StopSupport::None).await;
     };
     let receipt = outcome.receipt();
     let says_stopped = |call: &safepoint::receipt::CallReport| {
@@ -36,19 +36,19 @@ pub async fn grade(fresh: Fresh<'_>) -> Holds<Measured> {
     }
     let is_gone = subject.until(GONE_WITHIN, |now| now.in_flight == 0).await;
     let measured = match (is_gone, receipt.calls.first().and_then(|call| call.remote.as_ref())) {
-        (true, _) => Grade::Hard,
+        (true, _) => StopSupport::Hard,
         // The run went on without the peer, which does not support stops: that is the peer's grade.
-        (false, Some(remote)) if refused(remote.stop) => Grade::None,
-        (false, _) => Grade::CallerSide,
+        (false, Some(remote)) if refused(remote.stop) => StopSupport::None,
+        (false, _) => StopSupport::CallerSide,
     };
     judged(&subject, &handle, measured).await
 }
 
-fn refused(stop: Option<safepoint::receipt::RemoteStop>) -> bool {
-    stop == Some(safepoint::receipt::RemoteStop::Refused)
+fn refused(stop: Option<safepoint::receipt::RemoteStopState>) -> bool {
+    stop == Some(safepoint::receipt::RemoteStopState::Refused)
 }
 
-async fn judged(subject: &Subject, handle: &RunHandle, measured: Grade) -> Holds<Measured> {
+async fn judged(subject: &Subject, handle: &RunHandle, measured: StopSupport) -> Holds<Measured> {
     let spec = subject.backend.spec();
     if spec.grade != measured {
         let (declared, true_one) = (spec.grade.as_str(), measured.as_str());

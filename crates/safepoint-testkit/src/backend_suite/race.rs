@@ -2,7 +2,7 @@
 
 use std::{sync::Barrier, thread};
 
-use safepoint::{Asked, Outcome, RunHandle, StopRequest, receipt::Grade};
+use safepoint::{Outcome, RunHandle, StopAck, StopRequest, receipt::StopSupport};
 use tokio::task::yield_now;
 
 use super::{Broken, Fresh, Holds, Subject, must};
@@ -34,7 +34,7 @@ pub async fn between_publication_and_start(fresh: Fresh<'_>) -> Holds {
         let outcome = subject.settled(&handle).await?;
         let is_stopped = matches!(outcome, Outcome::Stopped(_));
         let what = format!("a stop {moment} steps after the start was lost: {:?}", outcome.ending());
-        must(&what, is_stopped || subject.declared() == Grade::None)?;
+        must(&what, is_stopped || subject.declared() == StopSupport::None)?;
         told_once(&subject, &handle).await?;
     }
     Ok(())
@@ -51,7 +51,7 @@ pub async fn from_many_threads(fresh: Fresh<'_>) -> Holds {
     let subject = fresh();
     let handle = subject.at_work().await?;
     let gate = Barrier::new(THREADS);
-    let asked: Vec<Asked> = thread::scope(|threads| {
+    let asked: Vec<StopAck> = thread::scope(|threads| {
         let ask = || {
             gate.wait();
             handle.stop(StopRequest::now())
@@ -59,7 +59,7 @@ pub async fn from_many_threads(fresh: Fresh<'_>) -> Holds {
         let all: Vec<_> = (0..THREADS).map(|_| threads.spawn(ask)).collect();
         all.into_iter().filter_map(|thread| thread.join().ok()).collect()
     });
-    let firsts = asked.iter().filter(|asked| **asked == Asked::First).count();
+    let firsts = asked.iter().filter(|asked| **asked == StopAck::First).count();
     must("a stop from many threads has not one first", firsts == 1 && asked.len() == THREADS)?;
     drop(subject.settled(&handle).await?);
     told_once(&subject, &handle).await

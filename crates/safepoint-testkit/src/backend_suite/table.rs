@@ -2,7 +2,7 @@
 
 use std::{fs, io, path::Path};
 
-use safepoint::receipt::{CallStatus, RemoteStop};
+use safepoint::receipt::{CallStatus, RemoteStopState};
 
 use super::Measured;
 
@@ -17,7 +17,7 @@ pub fn render(rows: &[Measured]) -> String {
     );
     for row in rows {
         let call = row.row.map_or("no call", CallStatus::as_str).replace('_', " ");
-        let word = row.confirmed.map_or("", RemoteStop::as_str);
+        let word = row.confirmed.map_or("", RemoteStopState::as_str);
         let quiet = if row.is_quiet { "yes" } else { "no: named as a survivor" };
         let (name, grade) = (&row.name, row.grade.as_str());
         table.push_str(&format!("| {name} | {grade} | {call} | {word} | {quiet} |\n"));

@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use safepoint::tool::EffectClass;
 
 use super::{
-    Broken, CallStatus, Effect, Ending, Fact, Invariant, Ledger, Outcome, Receipt, Recording, Settled, kin,
-    must,
+    Broken, CallStatus, Ending, Fact, Invariant, Ledger, Outcome, Receipt, Recording, Settled, SideEffect,
+    kin, must,
 };
 
 /// I1: exactly one `settled`, the last event, equal to the returned outcome; the stream has no gap.
@@ -81,9 +81,9 @@ fn rows_agree(ledger: &Ledger, receipt: &Receipt, recording: &Recording) -> Resu
             matches!(call.status, CallStatus::NotStarted | CallStatus::Denied | CallStatus::Expired);
         must(Invariant::I4, !(entered && started.contains(id) && never_began), row)?;
         must(Invariant::I4, !entered || never_began || call.started_at.is_some(), row)?;
-        let done = call.status == CallStatus::Completed || call.effect == Effect::Done;
+        let done = call.status == CallStatus::Completed || call.effect == SideEffect::Done;
         must(Invariant::I4, !(entered && done) || committed, row)?;
-        let says_none = call.effect == Effect::None && !harmless.contains(id) && started.contains(id);
+        let says_none = call.effect == SideEffect::None && !harmless.contains(id) && started.contains(id);
         must(Invariant::I4, !(committed && says_none), row)?;
     }
     Ok(())

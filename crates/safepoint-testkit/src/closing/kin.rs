@@ -4,10 +4,10 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use safepoint::{
     ids::Path,
-    receipt::{CallReport, CallStatus, ChildReport, Ending, WorkKind},
+    receipt::{CallKind, CallReport, CallStatus, ChildReport, Ending},
 };
 
-use super::{Broken, Invariant, Quiet, Receipt, Recording, must};
+use super::{Broken, Invariant, QuietReport, Receipt, Recording, must};
 
 /// One run of a tree: its account, and what it showed.
 pub(super) struct Member {
@@ -75,7 +75,7 @@ fn is_same(one: &Receipt, other: &Receipt) -> bool {
 /// I6: a call is told as what its run came to.
 pub(super) fn a_call_is_what_its_run_is(root: &Receipt) -> Result<(), Broken> {
     for call in &root.calls {
-        let Some(ChildReport { receipt: Some(receipt), work: WorkKind::Child, .. }) = &call.child else {
+        let Some(ChildReport { receipt: Some(receipt), work: CallKind::Child, .. }) = &call.child else {
             continue;
         };
         must(Invariant::I6, fits(call, receipt.ending), || {
@@ -98,8 +98,8 @@ fn fits(call: &CallReport, ending: Ending) -> bool {
 }
 
 /// I5: what is quiet is quiet all the way down.
-pub(super) fn quiet_inside(quiet: &Quiet, recording: &Recording) -> Result<(), Broken> {
-    let Quiet::Quiet(receipt) = quiet else { return Ok(()) };
+pub(super) fn quiet_inside(quiet: &QuietReport, recording: &Recording) -> Result<(), Broken> {
+    let QuietReport::Quiet(receipt) = quiet else { return Ok(()) };
     for member in members(receipt, recording) {
         if member.recording.attempts() > 0 {
             must(Invariant::I5, member.receipt.quiet_at.is_some(), || {

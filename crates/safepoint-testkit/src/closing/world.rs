@@ -4,7 +4,7 @@ use std::{path::Path, time::Instant};
 
 use safepoint::receipt::ProcessReport;
 
-use super::{Broken, Invariant, ModelServer, PATIENCE, Quiet, Receipt, RunHandle, must};
+use super::{Broken, Invariant, ModelServer, PATIENCE, QuietReport, Receipt, RunHandle, must};
 use crate::server::Exchange;
 
 /// I3: the provider would take each request.
@@ -19,17 +19,17 @@ pub(super) fn valid(server: &ModelServer, first: usize) -> Result<(), Broken> {
 }
 
 /// I5: nothing of the run is alive, or the receipt names it; no process is left that it does not name.
-pub(super) fn settled_down(handle: &RunHandle, quiet: &Quiet) -> Result<(), Broken> {
+pub(super) fn settled_down(handle: &RunHandle, quiet: &QuietReport) -> Result<(), Broken> {
     let receipt = quiet.receipt();
     let alive = handle.alive();
     match quiet {
-        Quiet::Quiet(_) => {
+        QuietReport::Quiet(_) => {
             must(Invariant::I5, alive.is_empty(), || format!("quiet, and alive: {alive:?}"))?;
             must(Invariant::I5, receipt.quiet_at.is_some() && receipt.survivors.is_empty(), || {
                 format!("quiet at {:?}, survivors {:?}", receipt.quiet_at, receipt.survivors)
             })?;
         }
-        Quiet::NotQuiet(_) => {
+        QuietReport::NotQuiet(_) => {
             must(Invariant::I5, !receipt.survivors.is_empty(), || {
                 format!("not quiet, and no survivor is named; alive: {alive:?}")
             })?;

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use futures_util::future::BoxFuture;
 use safepoint::{
     approval::Decision,
-    remote::{Brief, Line, Said, Told},
+    remote::{RemoteCall, RemoteEvent, RemoteStopReply, RemoteTask},
 };
 use tokio::sync::mpsc;
 
@@ -16,7 +16,7 @@ use super::{
 
 pub(super) struct Wire {
     peer: Peer,
-    brief: Brief,
+    brief: RemoteTask,
     begun: Option<Begun>,
     /// Said once it has ended because of a stop, if it says so.
     ended: Option<String>,
@@ -24,23 +24,23 @@ pub(super) struct Wire {
 
 struct Begun {
     ender: Ender,
-    hears: mpsc::UnboundedReceiver<Said>,
+    hears: mpsc::UnboundedReceiver<RemoteEvent>,
     answers: mpsc::UnboundedSender<(String, Given)>,
     open: Vec<String>,
 }
 
 impl Wire {
-    pub(super) fn new(peer: Peer, brief: Brief) -> Self {
+    pub(super) fn new(peer: Peer, brief: RemoteTask) -> Self {
         Self { peer, brief, begun: None, ended: None }
     }
 
-    fn begin(&mut self) -> Said {
+    fn begin(&mut self) -> RemoteEvent {
         self.peer.world.heard().briefs.push(self.brief.clone());
         let (says, hears) = mpsc::unbounded_channel();
         let (answers, answered) = mpsc::unbounded_channel();
         let ender = work::begin(&self.peer, Ends { says, hears: answered });
         self.begun = Some(Begun { ender, hears, answers, open: Vec::new() });
-        Said::Begun { task: format!("task-{}", self.peer.begun()) }
+        RemoteEvent::Begun { task: format!("task-{}", self.peer.begun()) }
     }
 
     fn give(&mut self, question: String, given: Given) {
@@ -59,18 +59,18 @@ impl Wire {
     }
 }
 
-impl Line for Wire {
-    fn next(&mut self) -> BoxFuture<'_, Said> {
+impl RemoteCall for Wire {
+    fn next(&mut self) -> BoxFuture<'_, RemoteEvent> {
         Box::pin(async move {
             if let Some(word) = self.ended.clone() {
                 self.peer.idle().await;
-                return Said::Ended { word };
+                return RemoteEvent::Ended { word };
             }
             let Some(begun) = &mut self.begun else { return self.begin() };
             match begun.hears.recv().await {
-                Some(Said::Question(question)) => {
+                Some(RemoteEvent::Question(question)) => {
                     begun.open.push(question.id.clone());
-                    Said::Question(question)
+                    RemoteEvent::Question(question)
                 }
                 Some(said) => said,
                 // It has nothing more to say.
@@ -84,16 +84,16 @@ impl Line for Wire {
         Box::pin(async {})
     }
 
-    fn stop(&mut self) -> BoxFuture<'_, Told> {
+    fn stop(&mut self) -> BoxFuture<'_, RemoteStopReply> {
         Box::pin(async move {
-            let Some(begun) = &self.begun else { return Told::confirmed("nothing had been sent") };
+            let Some(begun) = &self.begun else { return RemoteStopReply::confirmed("nothing had been sent") };
             let open = begun.open.clone();
             self.peer.world.stops.fetch_add(1, Ordering::AcqRel);
             match self.peer.on_stop {
                 OnStop::Silent => return std::future::pending().await,
-                OnStop::Unreachable => return Told::unreachable("connection refused"),
-                OnStop::CannotStop => return Told::refused("cancel is not implemented"),
-                OnStop::Refuses => return Told::refused("this agent cannot be canceled"),
+                OnStop::Unreachable => return RemoteStopReply::unreachable("connection refused"),
+                OnStop::CannotStop => return RemoteStopReply::refused("cancel is not implemented"),
+                OnStop::Refuses => return RemoteStopReply::refused("this agent cannot be canceled"),
                 OnStop::Ends | OnStop::EndsLater | OnStop::TakesNote | OnStop::OnlySays => {}
             }
             open.into_iter().for_each(|question| self.give(question, Given::Cancelled));
@@ -101,15 +101,15 @@ impl Line for Wire {
                 OnStop::Ends => {
                     self.end();
                     self.peer.idle().await;
-                    Told::confirmed("canceled")
+                    RemoteStopReply::confirmed("canceled")
                 }
                 OnStop::EndsLater => {
                     self.end();
                     self.ended = Some("canceled".into());
-                    Told::acknowledged("canceling")
+                    RemoteStopReply::acknowledged("canceling")
                 }
-                OnStop::OnlySays => Told::confirmed("canceled"),
-                _ => Told::acknowledged("noted"),
+                OnStop::OnlySays => RemoteStopReply::confirmed("canceled"),
+                _ => RemoteStopReply::acknowledged("noted"),
             }
         })
     }

@@ -5,7 +5,7 @@ use std::sync::{Arc, atomic::Ordering};
 use futures_util::future::{Either, select};
 use safepoint::{
     Failure,
-    remote::{Question, Said},
+    remote::{RemoteEvent, RemoteQuestion},
 };
 use tokio::sync::{Notify, mpsc};
 
@@ -42,7 +42,7 @@ impl Drop for AtWork {
 
 /// What the work says, and hears.
 pub(super) struct Ends {
-    pub(super) says: mpsc::UnboundedSender<Said>,
+    pub(super) says: mpsc::UnboundedSender<RemoteEvent>,
     pub(super) hears: mpsc::UnboundedReceiver<(String, Given)>,
 }
 
@@ -65,20 +65,20 @@ async fn work(steps: Vec<Step>, world: Arc<World>, mut ends: Ends) {
     let mut line = Some(ends.says);
     for step in steps {
         let said = match step {
-            Step::Says(text) => Said::Text(text),
-            Step::Answers(text) => Said::Done(Some(text)),
-            Step::Fails(why) => Said::Failed(Failure::new(why)),
+            Step::Says(text) => RemoteEvent::Text(text),
+            Step::Answers(text) => RemoteEvent::Done(Some(text)),
+            Step::Fails(why) => RemoteEvent::Failed(Failure::new(why)),
             Step::Waits => {
                 world.valve.pass().await;
                 continue;
             }
             Step::Breaks(why) => {
-                say(line.take(), Said::Lost(Failure::new(why)));
+                say(line.take(), RemoteEvent::Lost(Failure::new(why)));
                 world.valve.pass().await;
                 continue;
             }
             Step::Asks { id, tool, args } => {
-                say(line.clone(), Said::Question(Question { id, tool, args }));
+                say(line.clone(), RemoteEvent::Question(RemoteQuestion { id, tool, args }));
                 // Nobody answers any more where the line is gone: it works on.
                 drop(ends.hears.recv().await);
                 continue;
@@ -88,7 +88,7 @@ async fn work(steps: Vec<Step>, world: Arc<World>, mut ends: Ends) {
     }
 }
 
-fn say(line: Option<mpsc::UnboundedSender<Said>>, said: Said) {
+fn say(line: Option<mpsc::UnboundedSender<RemoteEvent>>, said: RemoteEvent) {
     if line.is_some_and(|line| line.send(said).is_err()) {
         // Nobody listens any more: the work goes on all the same.
     }

@@ -21,7 +21,7 @@ fn requests() -> Vec<Value> {
         ToolChoice::Tool(_) => ToolChoice::Tool("look".into());
     });
     let mut history = History::new();
-    history.push(safepoint::history::Entry::User("hello".into()));
+    history.push(safepoint::history::Message::User("hello".into()));
     choices.into_iter().map(|choice| request(&said_of(&spec(choice)), &history)).collect()
 }
 

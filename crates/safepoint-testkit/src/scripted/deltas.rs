@@ -72,11 +72,11 @@ fn said(reply: &Reply) -> Vec<Delta> {
     let mut deltas = Vec::new();
     if !reply.reasoning.is_empty() {
         deltas.push(Delta::Reasoning(reply.reasoning.clone()));
-        deltas.push(Delta::Sealed(json!("scripted")));
+        deltas.push(Delta::ReasoningSeal(json!("scripted")));
     }
     deltas.extend(reply.texts().into_iter().map(Delta::Text));
     for (index, call) in reply.calls.iter().enumerate() {
-        deltas.push(Delta::CallBegun { name: call.name.clone() });
+        deltas.push(Delta::CallPreview { name: call.name.clone() });
         deltas.push(Delta::CallReady(ready(call, index)));
     }
     if let Some([input, output]) = reply.usage {

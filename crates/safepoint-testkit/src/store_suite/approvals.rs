@@ -6,8 +6,8 @@ use futures_util::future::try_join_all;
 use safepoint::{
     ids::ApprovalId,
     store::{
-        ApprovalRow, ApprovalState, Approvals, Closed, Decided, Decision, Error, NewApproval, StopIntent,
-        Use, Write,
+        ApprovalClose, ApprovalRow, ApprovalState, ApprovalsToWithdraw, DecisionResult, DecisionUse, Error,
+        NewApproval, NewDecision, StopIntent, Write,
     },
 };
 
@@ -50,8 +50,8 @@ pub(super) fn ask(bed: &Bed, id: &str) -> Write {
     Write::OpenApproval(question(bed, id))
 }
 
-fn answer(id: &str, principal: &str) -> Decision {
-    Decision {
+fn answer(id: &str, principal: &str) -> NewDecision {
+    NewDecision {
         id: id.into(),
         digest: format!("digest of {id}"),
         principal: principal.into(),
@@ -79,7 +79,7 @@ async fn a_question_is_kept_whole(bed: &Bed) -> Result<(), Broken> {
     same(
         "another session's answer",
         bed.other.decide(&"b".into(), answer("q", "ann")).await?,
-        Decided::Taken,
+        DecisionResult::Taken,
     )?;
     same("does not reach this one", state(bed, "q").await?, Some(ApprovalState::Open))
 }
@@ -87,24 +87,28 @@ async fn a_question_is_kept_whole(bed: &Bed) -> Result<(), Broken> {
 async fn the_first_decision_counts(bed: &Bed) -> Result<(), Broken> {
     let (session, lease) = bed.held("a").await?;
     bed.append(&lease, vec![ask(bed, "q"), ask(bed, "r")]).await?;
-    let early = bed.append(&lease, vec![Write::CloseApproval("q".into(), Closed::Used)]).await;
+    let early = bed.append(&lease, vec![Write::CloseApproval("q".into(), ApprovalClose::Used)]).await;
     refused("a decision acted on before there is one", early, |error| matches!(error, Error::NoApproval(_)))?;
-    same("the first", bed.other.decide(&session, answer("q", "ann")).await?, Decided::Taken)?;
+    same("the first", bed.other.decide(&session, answer("q", "ann")).await?, DecisionResult::Taken)?;
     let (principal, at, bytes) = ("ann".to_owned(), bed.time.now(), b"ann says yes".to_vec());
     bed.time.pass(Duration::from_secs(1));
-    let first = Decided::AlreadyDecided { principal: principal.clone(), at, bytes: bytes.clone() };
+    let first = DecisionResult::AlreadyDecided { principal: principal.clone(), at, bytes: bytes.clone() };
     same("the second is told who was", bed.store.decide(&session, answer("q", "bob")).await?, first.clone())?;
     same("so is the first, again", bed.store.decide(&session, answer("q", "ann")).await?, first.clone())?;
     let decided =
         |used| ApprovalState::Decided { principal: principal.clone(), at, bytes: bytes.clone(), used };
-    same("it waits for the holder", state(bed, "q").await?, Some(decided(Use::Waiting)))?;
+    same("it waits for the holder", state(bed, "q").await?, Some(decided(DecisionUse::Waiting)))?;
     same("the other question is open", state(bed, "r").await?, Some(ApprovalState::Open))?;
     for _ in 0..2 {
-        bed.append(&lease, vec![Write::CloseApproval("q".into(), Closed::Used)]).await?;
-        same("it is acted on", state(bed, "q").await?, Some(decided(Use::Used)))?;
+        bed.append(&lease, vec![Write::CloseApproval("q".into(), ApprovalClose::Used)]).await?;
+        same("it is acted on", state(bed, "q").await?, Some(decided(DecisionUse::Used)))?;
     }
     same("it stays decided", bed.store.decide(&session, answer("q", "bob")).await?, first)?;
-    same("a question never asked", bed.store.decide(&session, answer("s", "bob")).await?, Decided::Unknown)
+    same(
+        "a question never asked",
+        bed.store.decide(&session, answer("s", "bob")).await?,
+        DecisionResult::Unknown,
+    )
 }
 
 async fn one_of_many_deciders_is_taken(bed: &Bed) -> Result<(), Broken> {
@@ -121,10 +125,10 @@ async fn one_of_many_deciders_is_taken(bed: &Bed) -> Result<(), Broken> {
     });
     let decided = try_join_all(decide).await?;
     let taken: Vec<&String> =
-        decided.iter().filter(|(_, came)| *came == Decided::Taken).map(|(who, _)| who).collect();
+        decided.iter().filter(|(_, came)| *came == DecisionResult::Taken).map(|(who, _)| who).collect();
     same("how many were taken", taken.len(), 1)?;
-    let told = |came: &Decided| match came {
-        Decided::AlreadyDecided { principal, .. } => *principal == *taken[0],
+    let told = |came: &DecisionResult| match came {
+        DecisionResult::AlreadyDecided { principal, .. } => *principal == *taken[0],
         _ => false,
     };
     let others = decided.iter().filter(|(_, came)| told(came)).count();
@@ -134,45 +138,45 @@ async fn one_of_many_deciders_is_taken(bed: &Bed) -> Result<(), Broken> {
 async fn a_decision_is_about_the_arguments_shown(bed: &Bed) -> Result<(), Broken> {
     let (session, lease) = bed.held("a").await?;
     bed.append(&lease, vec![ask(bed, "q")]).await?;
-    let other = Decision { digest: "digest of what was shown before".into(), ..answer("q", "ann") };
-    let wanted = Decided::OtherArguments { digest: "digest of q".into() };
+    let other = NewDecision { digest: "digest of what was shown before".into(), ..answer("q", "ann") };
+    let wanted = DecisionResult::OtherArguments { digest: "digest of q".into() };
     same("an answer about other arguments", bed.other.decide(&session, other).await?, wanted)?;
     same("the question is open", state(bed, "q").await?, Some(ApprovalState::Open))?;
-    same("the right answer", bed.other.decide(&session, answer("q", "ann")).await?, Decided::Taken)
+    same("the right answer", bed.other.decide(&session, answer("q", "ann")).await?, DecisionResult::Taken)
 }
 
 async fn a_question_ends_in_time(bed: &Bed) -> Result<(), Broken> {
     let (session, lease) = bed.held("a").await?;
     bed.append(&lease, vec![ask(bed, "q"), ask(bed, "r")]).await?;
     bed.time.pass(OPEN_FOR - Duration::from_micros(1));
-    same("just in time", bed.other.decide(&session, answer("q", "ann")).await?, Decided::Taken)?;
+    same("just in time", bed.other.decide(&session, answer("q", "ann")).await?, DecisionResult::Taken)?;
     bed.time.pass(Duration::from_micros(1));
-    same("just too late", bed.other.decide(&session, answer("r", "ann")).await?, Decided::Expired)?;
-    bed.append(&lease, vec![Write::CloseApproval("r".into(), Closed::Expired)]).await?;
+    same("just too late", bed.other.decide(&session, answer("r", "ann")).await?, DecisionResult::Expired)?;
+    bed.append(&lease, vec![Write::CloseApproval("r".into(), ApprovalClose::Expired)]).await?;
     same("it has expired", state(bed, "r").await?, Some(ApprovalState::Expired))?;
-    same("and stays so", bed.other.decide(&session, answer("r", "ann")).await?, Decided::Expired)
+    same("and stays so", bed.other.decide(&session, answer("r", "ann")).await?, DecisionResult::Expired)
 }
 
 async fn what_a_stop_took_back_is_not_revived(bed: &Bed) -> Result<(), Broken> {
     let (session, lease) = bed.held("a").await?;
     bed.append(&lease, vec![ask(bed, "q"), ask(bed, "r")]).await?;
-    let closed = bed.append(&lease, vec![Write::CloseApproval("q".into(), Closed::Withdrawn)]).await?;
+    let closed = bed.append(&lease, vec![Write::CloseApproval("q".into(), ApprovalClose::Withdrawn)]).await?;
     same("nothing was decided before", closed.decided, vec![])?;
     bed.store.release(&lease).await?;
-    let run = StopIntent { approvals: Approvals::Withdrawn, ..wish("the run") };
+    let run = StopIntent { approvals: ApprovalsToWithdraw::Withdrawn, ..wish("the run") };
     bed.other.ask_stop(&session, run).await?;
     for id in ["q", "r"] {
         same(
             "an answer after the stop",
             bed.other.decide(&session, answer(id, "ann")).await?,
-            Decided::Withdrawn,
+            DecisionResult::Withdrawn,
         )?;
         same("the question after it", state(bed, id).await?, Some(ApprovalState::Withdrawn))?;
     }
     let lease = bed.store.acquire(&session, super::owner(2), super::TTL).await?;
-    let used = bed.append(&lease, vec![Write::CloseApproval("q".into(), Closed::Used)]).await;
+    let used = bed.append(&lease, vec![Write::CloseApproval("q".into(), ApprovalClose::Used)]).await;
     refused("a decision that never was", used, |error| matches!(error, Error::NoApproval(_)))?;
-    let none = bed.append(&lease, vec![Write::CloseApproval("s".into(), Closed::Withdrawn)]).await;
+    let none = bed.append(&lease, vec![Write::CloseApproval("s".into(), ApprovalClose::Withdrawn)]).await;
     refused("a question that never was", none, |error| matches!(error, Error::NoApproval(_)))
 }
 
@@ -181,7 +185,7 @@ async fn a_stop_takes_back_what_it_means_alone(bed: &Bed) -> Result<(), Broken> 
     bed.append(&lease, vec![ask(bed, "q"), ask(bed, "r"), ask(bed, "s")]).await?;
     bed.other.decide(&session, answer("s", "ann")).await?;
     let before = bed.store.notice(&session).await?.decisions;
-    let only = Approvals::Only(vec!["q".into(), "s".into(), "never".into()]);
+    let only = ApprovalsToWithdraw::Only(vec!["q".into(), "s".into(), "never".into()]);
     bed.other.ask_stop(&session, StopIntent { approvals: only, ..wish("one run") }).await?;
     same("the one that is meant", state(bed, "q").await?, Some(ApprovalState::Withdrawn))?;
     same("another", state(bed, "r").await?, Some(ApprovalState::Open))?;
@@ -195,11 +199,17 @@ async fn a_decision_that_came_first_stands(bed: &Bed) -> Result<(), Broken> {
     bed.append(&lease, vec![ask(bed, "q"), ask(bed, "r")]).await?;
     bed.other.decide(&session, answer("q", "ann")).await?;
     let close = |id: &str, how| Write::CloseApproval(id.into(), how);
-    let writes =
-        vec![close("q", Closed::Withdrawn), close("r", Closed::Withdrawn), close("q", Closed::Expired)];
+    let writes = vec![
+        close("q", ApprovalClose::Withdrawn),
+        close("r", ApprovalClose::Withdrawn),
+        close("q", ApprovalClose::Expired),
+    ];
     let closed = bed.append(&lease, writes).await?;
     same("the holder is told", closed.decided, vec!["q".into(), "q".into()])?;
     let q = state(bed, "q").await?;
-    must("the decision stands", matches!(q, Some(ApprovalState::Decided { used: Use::Waiting, .. })))?;
+    must(
+        "the decision stands",
+        matches!(q, Some(ApprovalState::Decided { used: DecisionUse::Waiting, .. })),
+    )?;
     same("the other is withdrawn", state(bed, "r").await?, Some(ApprovalState::Withdrawn))
 }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use futures_util::future::try_join_all;
-use safepoint::store::{Error, Item, ItemState, Push, Pushed, Withdrawn, Write};
+use safepoint::store::{Error, InboxRow, ItemState, NewItem, Pushed, Withdrawn, Write};
 
 use super::{Bed, Broken, Fresh, item, must, refused, same};
 
@@ -44,7 +44,7 @@ pub async fn deep_inbox(fresh: Fresh<'_>, items: usize) -> Result<(), Broken> {
     let push = |number: usize| {
         let id = number.to_string();
         let session = session.clone();
-        async move { bed.other.push(&session, Push { capacity: items, ..item(&id, &id) }).await }
+        async move { bed.other.push(&session, NewItem { capacity: items, ..item(&id, &id) }).await }
     };
     let measure = async |from: usize| {
         let mut best = Duration::MAX;
@@ -71,7 +71,7 @@ pub async fn deep_inbox(fresh: Fresh<'_>, items: usize) -> Result<(), Broken> {
     same("the one that is left", bed.other.inbox(&session).await?.len(), 1)
 }
 
-fn numbers(items: &[Item]) -> Vec<(u64, ItemState)> {
+fn numbers(items: &[InboxRow]) -> Vec<(u64, ItemState)> {
     items.iter().map(|item| (item.number, item.state)).collect()
 }
 
@@ -81,12 +81,12 @@ async fn an_item_is_known_by_its_client_s_id(bed: &Bed) -> Result<(), Broken> {
     same("a push before any owner", push(item("x", "hello")).await?, Pushed::Accepted(1))?;
     same("the same again", push(item("x", "hello")).await?, Pushed::Same(1))?;
     same("another content under the id", push(item("x", "other")).await?, Pushed::Conflict(1))?;
-    let nameless = Push { client_id: None, ..item("", "hello") };
+    let nameless = NewItem { client_id: None, ..item("", "hello") };
     same("one without an id", push(nameless.clone()).await?, Pushed::Accepted(2))?;
     same("another without an id", push(nameless).await?, Pushed::Accepted(3))?;
     same("one that is known, when all is full", push(item("x", "hello")).await?, Pushed::Same(1))?;
     let first = bed.store.inbox(&session).await?.into_iter().next();
-    let wanted = Item {
+    let wanted = InboxRow {
         number: 1,
         client_id: Some("x".into()),
         digest: item("x", "hello").digest,
@@ -180,7 +180,7 @@ async fn pushes_at_once_are_each_accepted_once(bed: &Bed) -> Result<(), Broken> 
     let pushes = (0..TRIES * ITEMS).map(|number| {
         let store = Arc::clone(if number % 2 == 0 { &bed.store } else { &bed.other });
         let (session, id) = (session.clone(), (number % ITEMS).to_string());
-        async move { store.push(&session, Push { capacity: ITEMS, ..item(&id, &id) }).await }
+        async move { store.push(&session, NewItem { capacity: ITEMS, ..item(&id, &id) }).await }
     });
     let pushed = try_join_all(pushes).await?;
     let accepted = pushed.iter().filter(|pushed| matches!(pushed, Pushed::Accepted(_))).count();

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use futures_util::future::try_join_all;
-use safepoint::store::{Chain, Class, Entry, Error, Flaw, Page, Record, Sound, Verdict, Write};
+use safepoint::store::{
+    Chain, ChainCheck, ChainSummary, DamageKind, Durability, Error, JournalEntry, Page, Record, Write,
+};
 
 use super::{Bed, Broken, Fresh, must, record, refused, same};
 
@@ -24,7 +26,7 @@ pub async fn journal(fresh: Fresh<'_>) -> Result<(), Broken> {
 }
 
 fn said(page: Page) -> Result<Vec<(u64, Record)>, Broken> {
-    let say = |Entry { position, record }: Entry| match record {
+    let say = |JournalEntry { position, record }: JournalEntry| match record {
         Ok(record) => Ok((position, record)),
         Err(damage) => Err(Broken::new(format!("a sound record is said to be damaged: {damage}"))),
     };
@@ -44,7 +46,7 @@ async fn records_are_read_as_written(bed: &Bed) -> Result<(), Broken> {
     let writes = |range: std::ops::Range<usize>| records[range].iter().cloned().map(Write::Record).collect();
     let first = bed.append(&lease, writes(0..2)).await?;
     same("the positions of an append", (first.first, first.next), (0, 2))?;
-    let second = bed.store.append(&lease, writes(2..5), Class::Recorded).await?;
+    let second = bed.store.append(&lease, writes(2..5), Durability::Recorded).await?;
     same("the positions of the next", (second.first, second.next), (2, 5))?;
     let wanted: Vec<(u64, Record)> = (0..).zip(records).collect();
     let all = bed.other.read(&session, 0, 10).await?;
@@ -80,7 +82,7 @@ async fn a_huge_record_is_read_as_written(bed: &Bed) -> Result<(), Broken> {
     let read = said(bed.other.read(&session, 0, 8).await?)?;
     must("it is as it was written", read.get(1).is_some_and(|(_, record)| *record == huge))?;
     same("what is around it", read.len(), 3)?;
-    must("the chain holds", matches!(bed.other.check(&session).await?, Verdict::Sound(_)))
+    must("the chain holds", matches!(bed.other.check(&session).await?, ChainCheck::Intact(_)))
 }
 
 async fn an_append_is_whole_or_not_at_all(bed: &Bed) -> Result<(), Broken> {
@@ -107,7 +109,7 @@ async fn an_append_is_whole_or_not_at_all(bed: &Bed) -> Result<(), Broken> {
 async fn the_chain_is_what_it_says(bed: &Bed) -> Result<(), Broken> {
     let (session, lease) = bed.held("a").await?;
     let mut chain = Chain::of(&session);
-    let sound = |records, head| Verdict::Sound(Sound { records, head });
+    let sound = |records, head| ChainCheck::Intact(ChainSummary { records, head });
     same("a chain of nothing", bed.store.check(&session).await?, sound(0, chain))?;
     for position in 0..20 {
         let next = record(&format!("number {position}"));
@@ -128,7 +130,7 @@ async fn journals_do_not_mix(bed: &Bed) -> Result<(), Broken> {
             let says = record(&format!("{number}, {round}"));
             let store = if round % 2 == 0 { &bed.store } else { &bed.other };
             let appended =
-                Arc::clone(store).append(&lease, vec![Write::Record(says)], Class::Durable).await?;
+                Arc::clone(store).append(&lease, vec![Write::Record(says)], Durability::Durable).await?;
             same("a position among many writers", appended.first, round)?;
         }
         let read = said(bed.store.read(&session, 0, SESSIONS).await?)?;
@@ -143,7 +145,7 @@ fn a_newer_record_says_so() -> Result<(), Broken> {
     same("a version that is known", newer.known(7, 3).ok(), Some(newer.bytes.as_slice()))?;
     let damage = newer.known(7, 2).err();
     let flaw = damage.as_ref().map(|damage| (damage.position, damage.flaw.clone()));
-    let wanted = Flaw::Newer { kind: "said".into(), version: 3, known: 2 };
+    let wanted = DamageKind::Newer { kind: "said".into(), version: 3, known: 2 };
     same("a version that is not", flaw, Some((7, wanted)))?;
     let told = damage.map(|damage| damage.to_string()).unwrap_or_default();
     must("the message names the place, the kind and both versions", {

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use futures_util::future::join_all;
 use safepoint::{
     ids::SessionId,
-    store::{Error, Lease, Life, Write},
+    store::{Error, Lease, Liveness, Write},
 };
 
 use super::{Bed, Broken, Fresh, TTL, must, owner, record, refused, same};
@@ -67,14 +67,16 @@ async fn is_fenced(bed: &Bed, session: &SessionId, lease: &Lease) -> Result<(), 
 
 async fn the_dead_are_displaced(bed: &Bed) -> Result<(), Broken> {
     let (session, lease) = bed.held("a").await?;
-    bed.lives.say(1, Life::Unknown);
+    bed.lives.say(1, Liveness::Unknown);
     let unknown = bed.other.acquire(&session, owner(2), TTL).await;
     refused("a holder of whom nobody can tell", unknown, |error| names(error, 1))?;
-    bed.lives.say(1, Life::Dead);
+    bed.lives.say(1, Liveness::Dead);
     let taken = bed.other.acquire(&session, owner(2), TTL).await?;
     must("the epoch grows", taken.epoch() > lease.epoch())?;
     is_fenced(bed, &session, &lease).await?;
-    bed.other.append(&taken, vec![Write::Record(record("mine"))], safepoint::store::Class::Recorded).await?;
+    bed.other
+        .append(&taken, vec![Write::Record(record("mine"))], safepoint::store::Durability::Recorded)
+        .await?;
     is_fenced(bed, &session, &lease).await
 }
 
@@ -126,13 +128,15 @@ async fn a_clock_that_jumps_takes_nothing(bed: &Bed) -> Result<(), Broken> {
     let jumped = bed.other.acquire(&session, owner(2), TTL).await;
     refused("a session that is held, after the clock jumped ahead", jumped, |error| names(error, 1))?;
     refused("its removal", bed.other.remove(&session).await, |error| names(error, 1))?;
-    bed.lives.say(1, Life::Unknown);
+    bed.lives.say(1, Liveness::Unknown);
     let unknown = bed.other.acquire(&session, owner(2), TTL).await;
     refused("the same of a process in another space of the machine", unknown, |error| names(error, 1))?;
     bed.time.pass(HOUR);
     let taken = bed.other.acquire(&session, owner(2), TTL).await?;
     is_fenced(bed, &session, &renewed).await?;
-    bed.other.append(&taken, vec![Write::Record(record("mine"))], safepoint::store::Class::Recorded).await?;
+    bed.other
+        .append(&taken, vec![Write::Record(record("mine"))], safepoint::store::Durability::Recorded)
+        .await?;
     bed.time.go_back(HOUR);
     is_fenced(bed, &session, &renewed).await?;
     let back = bed.store.acquire(&session, owner(1), TTL).await;

@@ -1,6 +1,8 @@
 //! Facts about notices: who writes from outside is noticed by looking at a few numbers (S1.5, S7.5).
 
-use safepoint::store::{Approvals, Decided, Decision, Error, Notice, Pushed, StopIntent, Withdrawn, Write};
+use safepoint::store::{
+    ApprovalsToWithdraw, Changes, DecisionResult, Error, NewDecision, Pushed, StopIntent, Withdrawn, Write,
+};
 
 use super::{Bed, Broken, Fresh, TTL, approvals::ask, item, must, owner, record, refused, same, wish};
 
@@ -18,19 +20,19 @@ pub async fn notices(fresh: Fresh<'_>) -> Result<(), Broken> {
 async fn what_others_do_is_noticed(bed: &Bed) -> Result<(), Broken> {
     let (session, lease) = bed.held("a").await?;
     bed.append(&lease, vec![ask(bed, "q"), ask(bed, "r")]).await?;
-    let quiet = Notice { epoch: lease.epoch(), ..Notice::default() };
+    let quiet = Changes { epoch: lease.epoch(), ..Changes::default() };
     same("nobody else has written", bed.store.notice(&session).await?, quiet)?;
     let mut stamp = bed.store.stamp().await?;
     same("and nothing has changed", bed.store.stamp().await?, stamp)?;
     let decision =
-        Decision { id: "q".into(), digest: "digest of q".into(), principal: "ann".into(), bytes: vec![] };
-    let run = StopIntent { approvals: Approvals::Withdrawn, ..wish("the run") };
+        NewDecision { id: "q".into(), digest: "digest of q".into(), principal: "ann".into(), bytes: vec![] };
+    let run = StopIntent { approvals: ApprovalsToWithdraw::Withdrawn, ..wish("the run") };
     for step in 0..5 {
         let store = &bed.other;
         let is_done = match step {
             0 => store.push(&session, item("1", "hello")).await? == Pushed::Accepted(1),
             1 => matches!(store.withdraw(&session, 1).await?, Withdrawn::Item(_)),
-            2 => store.decide(&session, decision.clone()).await? == Decided::Taken,
+            2 => store.decide(&session, decision.clone()).await? == DecisionResult::Taken,
             3 => store.ask_stop(&session, wish("the loop")).await? == 1,
             _ => store.ask_stop(&session, run.clone()).await? == 2,
         };
@@ -39,11 +41,11 @@ async fn what_others_do_is_noticed(bed: &Bed) -> Result<(), Broken> {
         must("a change by another process changes the stamp", newer != stamp)?;
         stamp = newer;
     }
-    let wanted = Notice { items: 2, decisions: 2, stops: 2, epoch: lease.epoch() };
+    let wanted = Changes { items: 2, decisions: 2, stops: 2, epoch: lease.epoch() };
     same("what others did", bed.store.notice(&session).await?, wanted)?;
     bed.append(&lease, vec![Write::Record(record("mine"))]).await?;
     same("what the holder does is no news to it", bed.store.notice(&session).await?, wanted)?;
-    bed.lives.say(1, safepoint::store::Life::Dead);
+    bed.lives.say(1, safepoint::store::Liveness::Dead);
     let taken = bed.other.acquire(&session, owner(2), TTL).await?;
     must("the stamp changes with the holder", bed.store.stamp().await? != stamp)?;
     let epoch = bed.store.notice(&session).await?.epoch;

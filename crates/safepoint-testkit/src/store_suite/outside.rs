@@ -10,7 +10,7 @@ use std::{
 };
 
 use jiff::Timestamp;
-use safepoint::store::{Life, Outside};
+use safepoint::store::{Environment, Liveness};
 
 /// The time of day and that since the machine's start, which stand still until they are moved. Clones are the same time.
 #[derive(Clone, Debug)]
@@ -61,28 +61,28 @@ impl Time {
 
 /// Who lives: everybody of whom nothing else was said. Clones are the same lives.
 #[derive(Clone, Debug, Default)]
-pub struct Lives(Arc<Mutex<HashMap<u32, Life>>>);
+pub struct Lives(Arc<Mutex<HashMap<u32, Liveness>>>);
 
 impl Lives {
     /// Says how it is with a process.
-    pub fn say(&self, pid: u32, life: Life) {
+    pub fn say(&self, pid: u32, life: Liveness) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(pid, life);
     }
 
-    fn of(&self, pid: u32) -> Life {
+    fn of(&self, pid: u32) -> Liveness {
         let lives = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        lives.get(&pid).copied().unwrap_or(Life::Alive)
+        lives.get(&pid).copied().unwrap_or(Liveness::Alive)
     }
 }
 
 /// The world of these.
 #[must_use]
-pub fn outside(time: &Time, lives: &Lives) -> Outside {
+pub fn outside(time: &Time, lives: &Lives) -> Environment {
     let (time, up, lives) = (time.clone(), time.clone(), lives.clone());
-    Outside {
+    Environment {
         clock: Arc::new(move || time.now()),
         uptime: Arc::new(move |_owner| Some(up.up())),
         witness: Arc::new(move |owner| lives.of(owner.pid)),
-        ..Outside::default()
+        ..Environment::default()
     }
 }

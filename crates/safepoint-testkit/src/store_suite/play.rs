@@ -6,8 +6,9 @@ use jiff::Timestamp;
 use safepoint::{
     ids::{ApprovalId, SessionId},
     store::{
-        ApprovalRow, Approvals, Class, Closed, Decision, Entry, Error, Item, Lease, Life, NewApproval,
-        NewSession, Notice, Push, SessionRow, Since, StopIntent, StopRow, Store, Verdict, Write,
+        ApprovalClose, ApprovalRow, ApprovalsToWithdraw, ChainCheck, Changes, Durability, Error, InboxRow,
+        JournalEntry, Lease, Liveness, NewApproval, NewDecision, NewItem, NewSession, SessionRow, Since,
+        StopIntent, StopRow, Store, Write,
     },
 };
 
@@ -27,21 +28,21 @@ pub enum Step {
     /// The lease is given back.
     Release(SessionId, Which),
     /// The holder writes.
-    Append(SessionId, Which, Vec<Write>, Class),
+    Append(SessionId, Which, Vec<Write>, Durability),
     /// Somebody pushes.
-    Push(SessionId, Push),
+    Push(SessionId, NewItem),
     /// Somebody takes an item back.
     Withdraw(SessionId, u64),
     /// Somebody asks for a stop.
     AskStop(SessionId, StopIntent),
     /// Somebody decides.
-    Decide(SessionId, Decision),
+    Decide(SessionId, NewDecision),
     /// Somebody looks.
     Look(SessionId, Look),
     /// Time passes. Nothing is asked of the store.
     Pass(Duration),
     /// A process is said to live or to be dead. Nothing is asked of the store.
-    Say(u32, Life),
+    Say(u32, Liveness),
 }
 
 /// What somebody looks at. Exhaustive: every request that changes nothing.
@@ -186,12 +187,12 @@ fn told<T: fmt::Debug>(answer: Result<T, Error>) -> Result<String, Error> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Picture {
     row: SessionRow,
-    records: Vec<Entry>,
-    verdict: Verdict,
-    items: Vec<Item>,
+    records: Vec<JournalEntry>,
+    verdict: ChainCheck,
+    items: Vec<InboxRow>,
     stops: Vec<StopRow>,
     approvals: Vec<ApprovalRow>,
-    notice: Notice,
+    notice: Changes,
 }
 
 impl Picture {
@@ -223,7 +224,7 @@ impl Picture {
     /// Whether its journal's chain holds.
     #[must_use]
     pub fn is_sound(&self) -> bool {
-        matches!(self.verdict, Verdict::Sound(_))
+        matches!(self.verdict, ChainCheck::Intact(_))
     }
 }
 
@@ -233,9 +234,10 @@ pub fn script() -> Vec<Step> {
     use Step::{Acquire, Append, AskStop, Create, Decide, Pass, Push, Release, Remove, Renew, Say, Withdraw};
     use Which::{First, Newest};
     let (a, b) = (SessionId::from("a"), SessionId::from("b"));
-    let write = |writes: Vec<Write>| Append(a.clone(), Newest, writes, Class::Durable);
+    let write = |writes: Vec<Write>| Append(a.clone(), Newest, writes, Durability::Durable);
+    let close = |id: &str, how| Write::CloseApproval(id.into(), how);
     let decide = |id: &str| Decide(a.clone(), decision(id, "ann"));
-    let run = StopIntent { bytes: b"the run".to_vec(), approvals: Approvals::Withdrawn };
+    let run = StopIntent { bytes: b"the run".to_vec(), approvals: ApprovalsToWithdraw::Withdrawn };
     let looks = [
         Look::Row,
         Look::List,
@@ -251,10 +253,10 @@ pub fn script() -> Vec<Step> {
     let mut steps = vec![
         Create(a.clone()),
         Push(a.clone(), item("1", "hello")),
-        AskStop(a.clone(), StopIntent { bytes: b"early".to_vec(), approvals: Approvals::Stay }),
+        AskStop(a.clone(), StopIntent { bytes: b"early".to_vec(), approvals: ApprovalsToWithdraw::Stay }),
         Acquire(a.clone(), 1),
         write(vec![Write::StopSeen(1), Write::TakeItem(1), Write::Record(record("turn planned"))]),
-        Append(a.clone(), Newest, vec![Write::Record(record("model started"))], Class::Recorded),
+        Append(a.clone(), Newest, vec![Write::Record(record("model started"))], Durability::Recorded),
         Push(a.clone(), item("2", "and this")),
         Push(a.clone(), item("2", "and this")),
         Push(a.clone(), item("3", "never mind")),
@@ -266,12 +268,12 @@ pub fn script() -> Vec<Step> {
             b.clone(),
             Newest,
             vec![Write::Record(record("elsewhere")), Write::Label("x".into())],
-            Class::Durable,
+            Durability::Durable,
         ),
         write(vec![ask("q"), ask("r"), ask("s"), Write::Label("suspended".into())]),
         decide("q"),
-        write(vec![Write::CloseApproval("q".into(), Closed::Used), Write::Record(record("call started"))]),
-        write(vec![Write::CloseApproval("r".into(), Closed::Withdrawn)]),
+        write(vec![close("q", ApprovalClose::Used), Write::Record(record("call started"))]),
+        write(vec![close("r", ApprovalClose::Withdrawn)]),
         decide("r"),
         AskStop(a.clone(), run),
         decide("s"),
@@ -279,9 +281,9 @@ pub fn script() -> Vec<Step> {
         write(vec![Write::TakeItem(9), Write::Record(record("refused"))]),
         write(vec![Write::PutBackItem(1), Write::TakeItem(2), Write::RemoveItem(2), Write::CloseInbox]),
         Push(a.clone(), item("4", "too late")),
-        Say(1, Life::Dead),
+        Say(1, Liveness::Dead),
         Acquire(a.clone(), 2),
-        Append(a.clone(), First, vec![Write::Record(record("late"))], Class::Durable),
+        Append(a.clone(), First, vec![Write::Record(record("late"))], Durability::Durable),
         write(vec![Write::OpenInbox, Write::Title("a title".into()), Write::Record(record("resumed"))]),
         Release(a.clone(), Newest),
         Remove(b),
@@ -293,8 +295,8 @@ pub fn script() -> Vec<Step> {
 
 /// An answer to a question of [`ask`].
 #[must_use]
-pub fn decision(id: &str, principal: &str) -> Decision {
-    Decision {
+pub fn decision(id: &str, principal: &str) -> NewDecision {
+    NewDecision {
         id: id.into(),
         digest: format!("digest of {id}"),
         principal: principal.into(),

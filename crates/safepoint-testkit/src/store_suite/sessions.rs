@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use safepoint::store::{Error, Life, NewSession, SessionRow, Write};
+use safepoint::store::{Error, Liveness, NewSession, SessionRow, Write};
 
 use super::{Bed, Broken, Fresh, TTL, item, must, owner, record, refused, same, wish};
 
@@ -105,6 +105,6 @@ async fn not_removed_while_held(bed: &Bed) -> Result<(), Broken> {
     let named = |error: &Error| matches!(error, Error::Held(_, held) if held.owner == owner(1));
     refused("a session that is held", removed, named)?;
     must("it is still there", bed.store.open(&session).await.is_ok())?;
-    bed.lives.say(1, Life::Dead);
+    bed.lives.say(1, Liveness::Dead);
     Ok(bed.other.remove(&session).await?)
 }

@@ -1,6 +1,6 @@
 //! Facts about stop intents: asked by whoever, holding until they are seen to (S7.5).
 
-use safepoint::store::{ApprovalState, Approvals, Error, StopIntent, Write};
+use safepoint::store::{ApprovalState, ApprovalsToWithdraw, Error, StopIntent, Write};
 
 use super::{Bed, Broken, Fresh, TTL, approvals::ask, owner, refused, same, wish};
 
@@ -79,7 +79,7 @@ async fn a_wish_reaches_approvals_if_it_is_to(bed: &Bed) -> Result<(), Broken> {
     };
     bed.other.ask_stop(&session, wish("the loop")).await?;
     same("they stay", states().await?, vec![ApprovalState::Open, ApprovalState::Open])?;
-    let run = StopIntent { approvals: Approvals::Withdrawn, ..wish("the run") };
+    let run = StopIntent { approvals: ApprovalsToWithdraw::Withdrawn, ..wish("the run") };
     bed.other.ask_stop(&session, run).await?;
     same("they are withdrawn", states().await?, vec![ApprovalState::Withdrawn, ApprovalState::Withdrawn])
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use safepoint::{
     Agent, Outcome, Reach, RunHandle, SafePoints, StopRequest,
-    receipt::{CallReport, CallStatus, Effect, Escalated, Receipt, RemoteStop},
-    remote::Delegate,
+    receipt::{CallReport, CallStatus, Escalation, Receipt, RemoteStopState, SideEffect},
+    remote::RemoteTool,
     secs,
 };
 use safepoint_testkit::{
@@ -25,7 +25,7 @@ fn worker(on_stop: OnStop) -> Peer {
 }
 
 async fn at_work(peer: &Peer) -> RunHandle {
-    let handle = Agent::over(peer.clone()).build().run("mend it").detach();
+    let handle = Agent::remote(peer.clone()).build().run("mend it").detach();
     peer.valve().came(1).await;
     handle
 }
@@ -46,8 +46,8 @@ async fn a_stop_at_a_safe_point_tells_a_peer_at_once() {
         assert!(matches!(outcome, Outcome::Stopped(_)), "{outcome:?}");
         assert!(asked.elapsed() < OWN_TIME, "{:?}", asked.elapsed());
         let receipt = outcome.receipt();
-        assert_eq!((row(receipt).status, row(receipt).effect), (CallStatus::Stopped, Effect::Unknown));
-        assert_eq!(receipt.stop.as_ref().unwrap().escalated, Escalated::No, "{receipt}");
+        assert_eq!((row(receipt).status, row(receipt).effect), (CallStatus::Stopped, SideEffect::Unknown));
+        assert_eq!(receipt.stop.as_ref().unwrap().escalated, Escalation::No, "{receipt}");
         assert_eq!((peer.stops(), peer.in_flight()), (1, 0));
     }
 }
@@ -62,7 +62,7 @@ async fn the_grace_is_the_peers_time() {
     let outcome = handle.done().await;
     assert_eq!(asked.elapsed(), Duration::from_secs(5));
     let remote = row(outcome.receipt()).remote.as_ref().unwrap();
-    assert_eq!((remote.stop, remote.within_ms), (Some(RemoteStop::Requested), Some(5_000)));
+    assert_eq!((remote.stop, remote.within_ms), (Some(RemoteStopState::Requested), Some(5_000)));
     assert_eq!(row(outcome.receipt()).status, CallStatus::LeftRunning);
     peer.valve().open_for_all();
 }
@@ -91,7 +91,7 @@ async fn a_harder_stop_shortens_the_peers_time() {
     let outcome = handle.done().await;
     assert_eq!(asked.elapsed(), Duration::from_secs(10) + OWN_TIME / 2);
     assert_eq!(peer.stops(), 1, "it is told once");
-    assert_eq!(outcome.receipt().stop.as_ref().unwrap().escalated, Escalated::ByRequest);
+    assert_eq!(outcome.receipt().stop.as_ref().unwrap().escalated, Escalation::ByRequest);
     peer.valve().open_for_all();
 }
 
@@ -115,10 +115,10 @@ async fn a_stop_of_the_root_leaves_the_peer_of_a_call_alone() {
     for (reach, told) in [(Reach::Root, 0), (Reach::Tree, 1)] {
         let script = Script::of([Reply::call("coder", json!({"task": "mend it"})), Reply::text("Mended.")]);
         let peer = worker(OnStop::Ends);
-        let agent = Agent::builder(ScriptedModel::new(script)).tool(Delegate::new(peer.clone())).build();
+        let agent = Agent::builder(ScriptedModel::new(script)).tool(RemoteTool::new(peer.clone())).build();
         let handle = agent.run("mend it").detach();
         peer.valve().came(1).await;
-        handle.stop(StopRequest::at(SafePoints::ANY).reach(reach));
+        handle.stop(StopRequest::at(SafePoints::ANY).with_reach(reach));
         sleep(Duration::from_secs(1)).await;
         assert_eq!(peer.stops(), told, "{reach:?}");
         peer.valve().open_for_all();

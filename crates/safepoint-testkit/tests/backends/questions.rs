@@ -4,12 +4,12 @@ use std::{sync::Arc, time::Duration};
 
 use safepoint::{
     Agent, DecideError, Outcome, RunHandle, StopRequest,
-    approval::{ApprovalRequest, Approvals, Decision, Question, Rule, Ruling, Unanswered},
-    event::{Answered, EventKind, Fact},
+    approval::{ApprovalKind, ApprovalMode, ApprovalRequest, Decision, Rule, RuleAction, WithoutApprover},
+    event::{EventKind, Fact, Resolution},
     ids::ApprovalId,
     log::{Log, MemoryLog},
     receipt::CallStatus,
-    remote::Delegate,
+    remote::RemoteTool,
     tool::EffectClass,
 };
 use safepoint_testkit::{
@@ -26,24 +26,23 @@ fn asker() -> Peer {
 }
 
 /// Put to whoever holds the handle.
-fn open_to_all() -> Approvals {
-    Approvals::Ask(None, Unanswered::Suspend)
+fn open_to_all() -> ApprovalMode {
+    ApprovalMode::Ask(None, WithoutApprover::Suspend)
 }
 
 async fn asked(handle: &RunHandle) -> ApprovalRequest {
-    let is_question =
-        |kind: &EventKind| matches!(kind, EventKind::Fact(fact) if matches!(**fact, Fact::ApprovalAsked(_)));
+    let is_question = |kind: &EventKind| matches!(kind, EventKind::Fact(fact) if matches!(**fact, Fact::ApprovalRequested(_)));
     let event = recorder::until(handle, is_question).await.unwrap();
     let EventKind::Fact(fact) = event.kind else { panic!("it is a fact") };
-    let Fact::ApprovalAsked(request) = &*fact else { panic!("it is a question") };
+    let Fact::ApprovalRequested(request) = &*fact else { panic!("it is a question") };
     request.clone()
 }
 
-fn closed_as(handle: &RunHandle) -> Vec<Answered> {
+fn closed_as(handle: &RunHandle) -> Vec<Resolution> {
     let mut events = handle.events();
     let facts = std::iter::from_fn(|| events.now()).filter_map(|event| match event.kind {
         EventKind::Fact(fact) => match &*fact {
-            Fact::ApprovalClosed { answer, .. } => Some(answer.clone()),
+            Fact::ApprovalResolved { answer, .. } => Some(answer.clone()),
             _ => None,
         },
         _ => None,
@@ -56,9 +55,9 @@ fn closed_as(handle: &RunHandle) -> Vec<Answered> {
 async fn a_peers_question_is_an_approval() {
     let peer =
         Peer::new("coder").asks("q1", "execute", json!({"command": "rm -r build"})).waits().answers("built");
-    let handle = Agent::over(peer.clone()).approvals(open_to_all()).build().run("build").detach();
+    let handle = Agent::remote(peer.clone()).approvals(open_to_all()).build().run("build").detach();
     let request = asked(&handle).await;
-    assert_eq!((request.tool.as_str(), request.question), ("coder/execute", Question::MidCall));
+    assert_eq!((request.tool.as_str(), request.question), ("coder/execute", ApprovalKind::DuringCall));
     assert_eq!(request.args, json!({"command": "rm -r build"}));
     let decision = Decision::Deny { message: "not that".into() };
     handle.decide(&request.id, decision.clone()).await.unwrap();
@@ -69,30 +68,30 @@ async fn a_peers_question_is_an_approval() {
     let closed = Closing::of(&handle).check().await.unwrap();
     assert_eq!(closed.outcome.answer(), Some("built"));
     assert_eq!(peer.answered(), [("q1".to_owned(), Given::Decision(decision.clone()))]);
-    assert_eq!(closed_as(&handle), [Answered::Decided(decision)]);
+    assert_eq!(closed_as(&handle), [Resolution::Decided(decision)]);
 }
 
 /// S8.2, S8.1: rules speak first, by the remote's name and what it would do; no way to ask is never a yes.
 #[tokio::test]
 async fn rules_and_modes_speak_before_a_person() {
-    let allow = Rule::on("coder/execute", Ruling::Allow);
-    let deny = Rule::on("coder/execute", Ruling::Deny("never".into()));
+    let allow = Rule::on("coder/execute", RuleAction::Allow);
+    let deny = Rule::on("coder/execute", RuleAction::Deny("never".into()));
     let cases = [
-        (vec![allow], Approvals::Deny, Decision::Approve),
-        (vec![deny], Approvals::Auto, Decision::Deny { message: "never".into() }),
-        (vec![], Approvals::Auto, Decision::Approve),
+        (vec![allow], ApprovalMode::Deny, Decision::Approve),
+        (vec![deny], ApprovalMode::Auto, Decision::Deny { message: "never".into() }),
+        (vec![], ApprovalMode::Auto, Decision::Approve),
     ];
     for (rules, mode, expected) in cases {
         let peer = asker();
-        let builder = Agent::over(peer.clone()).approvals(mode);
+        let builder = Agent::remote(peer.clone()).approvals(mode);
         let agent = rules.into_iter().fold(builder, |builder, rule| builder.rule(rule)).build();
         assert_eq!(agent.run("build").await.answer(), Some("built"));
         assert_eq!(peer.answered(), [("q1".to_owned(), Given::Decision(expected))]);
     }
-    for mode in [Approvals::Deny, Approvals::Ask(None, Unanswered::Deny)] {
+    for mode in [ApprovalMode::Deny, ApprovalMode::Ask(None, WithoutApprover::Deny)] {
         let peer = asker();
         assert_eq!(
-            Agent::over(peer.clone()).approvals(mode).build().run("build").await.answer(),
+            Agent::remote(peer.clone()).approvals(mode).build().run("build").await.answer(),
             Some("built")
         );
         assert!(matches!(&peer.answered()[..], [(_, Given::Decision(Decision::Deny { .. }))]));
@@ -104,7 +103,7 @@ async fn rules_and_modes_speak_before_a_person() {
 #[tokio::test]
 async fn a_stop_takes_the_question_back() {
     let peer = asker().on_stop(OnStop::Ends);
-    let handle = Agent::over(peer.clone()).approvals(open_to_all()).build().run("build").detach();
+    let handle = Agent::remote(peer.clone()).approvals(open_to_all()).build().run("build").detach();
     let request = asked(&handle).await;
     handle.stop(StopRequest::now());
     let closed = Closing::of(&handle).check().await.unwrap();
@@ -112,7 +111,7 @@ async fn a_stop_takes_the_question_back() {
     assert_eq!(closed.receipt.calls[0].status, CallStatus::Stopped);
     assert_eq!(closed.receipt.approvals_cancelled, std::slice::from_ref(&request.id));
     assert_eq!(peer.answered(), [("q1".to_owned(), Given::Cancelled)]);
-    assert_eq!(closed_as(&handle), [Answered::Withdrawn]);
+    assert_eq!(closed_as(&handle), [Resolution::Withdrawn]);
     assert!(handle.decide(&request.id, Decision::Approve).await.is_err());
 }
 
@@ -123,7 +122,7 @@ async fn waiting_for_a_person_is_no_call_time() {
     let script = Script::of([Reply::call("coder", json!({"task": "build"})), Reply::text("well")]);
     let limits = safepoint::Limits { approval: Duration::from_secs(60), ..safepoint::Limits::default() };
     let peer = asker();
-    let tool = Delegate::new(peer.clone()).with(|spec| spec.timeout(Duration::from_secs(1)));
+    let tool = RemoteTool::new(peer.clone()).with(|spec| spec.timeout(Duration::from_secs(1)));
     let agent = Agent::builder(ScriptedModel::new(script)).tool(tool).limits(limits).approvals(open_to_all());
     let outcome = agent.build().run("build").await;
     assert_eq!(outcome.receipt().calls[0].status, CallStatus::Completed, "{:?}", outcome.receipt());
@@ -139,7 +138,7 @@ async fn a_time_limit_reaches_the_peer() {
     {
         let script = Script::of([Reply::call("coder", json!({"task": "build"})), Reply::text("well")]);
         let peer = Peer::new("coder").waits().answers("built").on_stop(on_stop);
-        let tool = Delegate::new(peer.clone()).with(|spec| spec.timeout(Duration::from_secs(1)));
+        let tool = RemoteTool::new(peer.clone()).with(|spec| spec.timeout(Duration::from_secs(1)));
         let model = ScriptedModel::new(script);
         let handle = Agent::builder(model.clone()).tool(tool).build().run("build").detach();
         let outcome = handle.done().await;
@@ -171,7 +170,7 @@ async fn ends_while_asked(agent: &Agent, log: &Arc<dyn Log>) -> (Outcome, Approv
 async fn withdrawn(log: &dyn Log) -> Vec<ApprovalId> {
     let records = log.read().await.unwrap();
     let closed = records.iter().filter_map(|record| match &*record.fact {
-        Fact::ApprovalClosed { id, answer: Answered::Withdrawn, .. } => Some(id.clone()),
+        Fact::ApprovalResolved { id, answer: Resolution::Withdrawn, .. } => Some(id.clone()),
         _ => None,
     });
     closed.collect()
@@ -183,7 +182,7 @@ async fn withdrawn(log: &dyn Log) -> Vec<ApprovalId> {
 async fn a_crash_leaves_the_work_in_doubt_and_no_question_open() {
     let log: Arc<dyn Log> = Arc::new(MemoryLog::default());
     let peer = asker();
-    let agent = Agent::over(peer.clone()).approvals(open_to_all()).build();
+    let agent = Agent::remote(peer.clone()).approvals(open_to_all()).build();
     let (before, request) = ends_while_asked(&agent, &log).await;
     let outcome = agent.resume(&before).await;
     assert_eq!(peer.begun(), 1, "it is not done again");
@@ -198,7 +197,7 @@ async fn a_crash_leaves_the_work_in_doubt_and_no_question_open() {
 async fn work_that_may_be_repeated_asks_anew_after_a_crash() {
     let log: Arc<dyn Log> = Arc::new(MemoryLog::default());
     let peer = asker().with(|spec| spec.effect(EffectClass::Keyed));
-    let agent = Agent::over(peer.clone()).approvals(open_to_all()).build();
+    let agent = Agent::remote(peer.clone()).approvals(open_to_all()).build();
     let (before, request) = ends_while_asked(&agent, &log).await;
     let handle = agent.resume(&before).detach();
     let anew = asked(&handle).await;

@@ -5,8 +5,8 @@ use std::{sync::Arc, time::Duration};
 use safepoint::{
     Agent, Outcome, Receipt, RunHandle, StopRequest,
     event::EventKind,
-    receipt::{CallReport, CallStatus, Effect, Grade, Quiet, RemoteStop},
-    remote::{AfterWord, Delegate, LISTEN, STOP_WITHIN},
+    receipt::{CallReport, CallStatus, QuietReport, RemoteStopState, SideEffect, StopSupport},
+    remote::{AfterWord, DEFAULT_LISTEN, DEFAULT_STOP_WITHIN, RemoteTool},
     secs,
 };
 use safepoint_testkit::{
@@ -24,7 +24,7 @@ fn worker(on_stop: OnStop) -> Peer {
 
 /// A run over the peer whose work has begun.
 async fn at_work(peer: &Peer) -> RunHandle {
-    let handle = Agent::over(peer.clone()).build().run("mend it").detach();
+    let handle = Agent::remote(peer.clone()).build().run("mend it").detach();
     peer.valve().came(1).await;
     handle
 }
@@ -33,7 +33,7 @@ fn row(receipt: &Receipt) -> &CallReport {
     &receipt.calls[0]
 }
 
-async fn stopped(on_stop: OnStop, declared: Grade) -> (Peer, RunHandle, Arc<Receipt>) {
+async fn stopped(on_stop: OnStop, declared: StopSupport) -> (Peer, RunHandle, Arc<Receipt>) {
     let peer = worker(on_stop).declared(declared);
     let handle = at_work(&peer).await;
     handle.stop(StopRequest::now());
@@ -46,7 +46,7 @@ async fn stopped(on_stop: OnStop, declared: Grade) -> (Peer, RunHandle, Arc<Rece
 #[tokio::test]
 async fn an_agent_over_a_remote_answers_with_its_answer() {
     let peer = Peer::new("coder").says("a").answers("It is mended.");
-    let agent = Agent::over(peer.clone()).build();
+    let agent = Agent::remote(peer.clone()).build();
     let first = agent.run("mend it").await;
     assert_eq!(first.answer(), Some("It is mended."));
     let second = agent.run_on(first.history().clone(), "and now?").await;
@@ -73,7 +73,7 @@ async fn texts(handle: &RunHandle) -> Vec<String> {
 #[tokio::test]
 async fn what_a_remote_says_is_shown_as_it_comes() {
     let told = Peer::new("coder").says("one ").says("two ").waits().says("three").answers("one two three");
-    let handle = Agent::over(told.clone()).build().run("count").detach();
+    let handle = Agent::remote(told.clone()).build().run("count").detach();
     let mut events = handle.events();
     let mut seen = String::new();
     while seen != "one two " {
@@ -87,11 +87,11 @@ async fn what_a_remote_says_is_shown_as_it_comes() {
     assert_eq!(handle.done().await.answer(), Some("one two three"));
     assert_eq!(texts(&handle).await, ["one ", "two ", "three"]);
     let other = Peer::new("coder").says("I am at it. ").answers("It is mended.");
-    let handle = Agent::over(other).build().run("mend it").detach();
+    let handle = Agent::remote(other).build().run("mend it").detach();
     assert_eq!(handle.done().await.answer(), Some("It is mended."));
     assert_eq!(texts(&handle).await, ["I am at it. ", "\nIt is mended."]);
     let longer = Peer::new("coder").says("It is ").answers("It is mended.");
-    let handle = Agent::over(longer).build().run("mend it").detach();
+    let handle = Agent::remote(longer).build().run("mend it").detach();
     drop(handle.done().await);
     assert_eq!(texts(&handle).await, ["It is ", "mended."]);
 }
@@ -100,10 +100,10 @@ async fn what_a_remote_says_is_shown_as_it_comes() {
 #[tokio::test]
 async fn a_confirmed_stop_is_stopped() {
     for on_stop in [OnStop::Ends, OnStop::EndsLater] {
-        let (peer, handle, receipt) = stopped(on_stop, Grade::Hard).await;
-        assert_eq!((row(&receipt).status, row(&receipt).effect), (CallStatus::Stopped, Effect::Unknown));
+        let (peer, handle, receipt) = stopped(on_stop, StopSupport::Hard).await;
+        assert_eq!((row(&receipt).status, row(&receipt).effect), (CallStatus::Stopped, SideEffect::Unknown));
         let remote = row(&receipt).remote.as_ref().unwrap();
-        assert_eq!((remote.stop, remote.task.as_deref()), (Some(RemoteStop::Confirmed), Some("task-1")));
+        assert_eq!((remote.stop, remote.task.as_deref()), (Some(RemoteStopState::Confirmed), Some("task-1")));
         assert_eq!((peer.stops(), peer.in_flight()), (1, 0));
         assert!(receipt.to_string().contains("asked to stop: the work has ended"), "{receipt}");
         let closed = Closing::of(&handle).check().await.unwrap();
@@ -116,19 +116,21 @@ async fn a_confirmed_stop_is_stopped() {
 #[tokio::test(start_paused = true)]
 async fn every_other_word_leaves_the_work_running() {
     let cases = [
-        (OnStop::TakesNote, RemoteStop::Acknowledged, "noted", "it took note"),
-        (OnStop::CannotStop, RemoteStop::Refused, "cancel is not implemented", "IT GOES ON"),
-        (OnStop::Refuses, RemoteStop::Refused, "this agent cannot be canceled", "IT GOES ON"),
-        (OnStop::Silent, RemoteStop::Requested, "", "no answer within 2s"),
-        (OnStop::Unreachable, RemoteStop::Unreachable, "connection refused", "it could not be told"),
+        (OnStop::TakesNote, RemoteStopState::Acknowledged, "noted", "it took note"),
+        (OnStop::CannotStop, RemoteStopState::Refused, "cancel is not implemented", "IT GOES ON"),
+        (OnStop::Refuses, RemoteStopState::Refused, "this agent cannot be canceled", "IT GOES ON"),
+        (OnStop::Silent, RemoteStopState::Requested, "", "no answer within 2s"),
+        (OnStop::Unreachable, RemoteStopState::Unreachable, "connection refused", "it could not be told"),
     ];
     for (on_stop, stop, word, shown) in cases {
-        let (peer, handle, receipt) = stopped(on_stop, Grade::Hard).await;
+        let (peer, handle, receipt) = stopped(on_stop, StopSupport::Hard).await;
         let remote = row(&receipt).remote.as_ref().unwrap();
         assert_eq!(row(&receipt).status, CallStatus::LeftRunning, "{on_stop:?}");
         assert_eq!((remote.stop, remote.word.as_str()), (Some(stop), word), "{on_stop:?}");
         assert!(receipt.to_string().contains(shown), "{receipt}");
-        let Quiet::NotQuiet(last) = handle.quiet().await else { panic!("{on_stop:?} was called quiet") };
+        let QuietReport::NotQuiet(last) = handle.quiet().await else {
+            panic!("{on_stop:?} was called quiet")
+        };
         assert_eq!(last.survivors, ["remote work task-1 at script:coder"], "{on_stop:?}");
         assert_eq!(peer.in_flight(), 1);
         peer.valve().open_for_all();
@@ -140,11 +142,11 @@ async fn every_other_word_leaves_the_work_running() {
 /// is, is not believed.
 #[tokio::test]
 async fn a_word_that_is_known_to_be_empty_is_not_believed() {
-    let (peer, handle, receipt) = stopped(OnStop::OnlySays, Grade::CallerSide).await;
+    let (peer, handle, receipt) = stopped(OnStop::OnlySays, StopSupport::CallerSide).await;
     assert_eq!(row(&receipt).status, CallStatus::LeftRunning);
-    assert_eq!(row(&receipt).remote.as_ref().unwrap().stop, Some(RemoteStop::Confirmed));
+    assert_eq!(row(&receipt).remote.as_ref().unwrap().stop, Some(RemoteStopState::Confirmed));
     assert!(receipt.to_string().contains("but its stops are caller-side: IT MAY STILL WORK"), "{receipt}");
-    assert!(matches!(handle.quiet().await, Quiet::NotQuiet(_)));
+    assert!(matches!(handle.quiet().await, QuietReport::NotQuiet(_)));
     peer.valve().open_for_all();
 }
 
@@ -163,15 +165,15 @@ async fn a_silent_peer_delays_the_run_by_its_deadline_and_no_more() {
 /// takes; our end listens on for the audit.
 #[tokio::test(start_paused = true)]
 async fn a_peer_that_took_note_holds_the_caller_no_longer() {
-    let peer = worker(OnStop::TakesNote).declared(Grade::CallerSide);
+    let peer = worker(OnStop::TakesNote).declared(StopSupport::CallerSide);
     let handle = at_work(&peer).await;
     let asked = Instant::now();
     handle.stop(StopRequest::now());
     drop(handle.done().await);
     assert!(asked.elapsed() <= Duration::from_millis(300), "{:?}", asked.elapsed());
     let settled = Instant::now();
-    assert!(matches!(handle.quiet().await, Quiet::NotQuiet(_)));
-    assert_eq!(settled.elapsed(), LISTEN);
+    assert!(matches!(handle.quiet().await, QuietReport::NotQuiet(_)));
+    assert_eq!(settled.elapsed(), DEFAULT_LISTEN);
     peer.valve().open_for_all();
 }
 
@@ -184,8 +186,8 @@ async fn whoever_ends_with_the_run_waits_once() {
         let handle = at_work(&peer).await;
         let asked = Instant::now();
         handle.stop(StopRequest::now());
-        assert!(matches!(handle.quiet().await, Quiet::NotQuiet(_)));
-        assert_eq!(asked.elapsed(), STOP_WITHIN, "{on_stop:?}");
+        assert!(matches!(handle.quiet().await, QuietReport::NotQuiet(_)));
+        assert_eq!(asked.elapsed(), DEFAULT_STOP_WITHIN, "{on_stop:?}");
         peer.valve().open_for_all();
     }
 }
@@ -209,10 +211,10 @@ async fn what_a_peer_had_said_is_kept() {
 async fn without_any_time_the_peer_is_told_and_nothing_is_claimed() {
     let peer = worker(OnStop::Silent);
     let handle = at_work(&peer).await;
-    handle.stop(StopRequest::now().cleanup_cap(Duration::ZERO));
+    handle.stop(StopRequest::now().with_cleanup_cap(Duration::ZERO));
     let outcome = handle.done().await;
     assert_eq!(row(outcome.receipt()).status, CallStatus::LeftRunning);
-    assert!(matches!(handle.quiet().await, Quiet::NotQuiet(_)));
+    assert!(matches!(handle.quiet().await, QuietReport::NotQuiet(_)));
     assert_eq!(peer.stops(), 1);
     peer.valve().open_for_all();
 }
@@ -226,7 +228,7 @@ async fn what_was_finished_when_the_stop_came_is_kept() {
     peer.valve().open_for_all();
     let outcome = handle.done().await;
     assert_eq!(row(outcome.receipt()).status, CallStatus::Completed);
-    assert!(matches!(handle.quiet().await, Quiet::Quiet(_)));
+    assert!(matches!(handle.quiet().await, QuietReport::Quiet(_)));
 }
 
 /// S2.1, S10.3, S10.64 / T2: work that comes to its end in the grace of a stop is kept; what it came to is shown, and is the
@@ -234,7 +236,7 @@ async fn what_was_finished_when_the_stop_came_is_kept() {
 #[tokio::test]
 async fn what_a_peer_ended_with_before_a_safe_point_is_shown() {
     let peer = worker(OnStop::TakesNote);
-    let agent = Agent::over(peer.clone()).build();
+    let agent = Agent::remote(peer.clone()).build();
     let handle = agent.run("mend it").detach();
     peer.valve().came(1).await;
     handle.stop(StopRequest::graceful(secs(30)));
@@ -255,7 +257,7 @@ async fn a_late_end_is_audited_and_the_run_is_then_quiet() {
     let outcome = handle.done().await;
     assert_eq!(row(outcome.receipt()).status, CallStatus::LeftRunning);
     peer.valve().open_for_all();
-    let Quiet::Quiet(last) = handle.quiet().await else { panic!("it has ended") };
+    let QuietReport::Quiet(last) = handle.quiet().await else { panic!("it has ended") };
     assert_eq!(row(&last).status, CallStatus::LeftRunning, "as it was settled");
     assert!(last.late[0].contains("was finished by script:coder"), "{:?}", last.late);
 }
@@ -264,15 +266,15 @@ async fn a_late_end_is_audited_and_the_run_is_then_quiet() {
 #[tokio::test]
 async fn a_broken_line_is_a_failure_and_not_quiet() {
     let peer = Peer::new("coder").says("a").breaks("connection reset");
-    let handle = Agent::over(peer.clone()).build().run("mend it").detach();
+    let handle = Agent::remote(peer.clone()).build().run("mend it").detach();
     let outcome = handle.done().await;
     let Outcome::Failed(error) = &outcome else { panic!("{outcome:?}") };
     assert!(error.to_string().contains("connection reset"), "{error}");
     assert_eq!(
         (row(outcome.receipt()).status, row(outcome.receipt()).effect),
-        (CallStatus::Failed, Effect::Unknown)
+        (CallStatus::Failed, SideEffect::Unknown)
     );
-    assert!(matches!(handle.quiet().await, Quiet::NotQuiet(_)));
+    assert!(matches!(handle.quiet().await, QuietReport::NotQuiet(_)));
     peer.valve().open_for_all();
 }
 
@@ -283,7 +285,7 @@ async fn a_remote_agent_is_a_tool_of_a_local_one() {
         Script::of([Reply::call("coder", json!({"task": "mend it"})), Reply::text("It was stopped.")]);
     let peer = worker(OnStop::Ends);
     let model = ScriptedModel::new(script);
-    let handle = Agent::builder(model).tool(Delegate::new(peer.clone())).build().run("mend it").detach();
+    let handle = Agent::builder(model).tool(RemoteTool::new(peer.clone())).build().run("mend it").detach();
     peer.valve().came(1).await;
     let call = handle.events().now_call();
     assert!(handle.stop_call(&call, StopRequest::now()).is_some());

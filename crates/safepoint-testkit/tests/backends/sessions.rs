@@ -4,13 +4,16 @@ use std::sync::Arc;
 
 use safepoint::{
     Agent, AgentBuilder, Reach, Reason, StopRequest,
-    approval::{Approvals, Decision, Unanswered},
+    approval::{ApprovalMode, Decision, WithoutApprover},
     event::{EventKind, Fact},
     ids::SessionId,
-    receipt::{CallReport, CallStatus, Effect, Quiet, RemoteStop},
-    remote::Delegate,
-    session::{Chat, Fate, Intent, Session, SessionEvent},
-    store::{ApprovalState, Approvals as Rows, Life, MemoryStore, Outside, Owner, StopIntent, Store},
+    receipt::{CallReport, CallStatus, QuietReport, RemoteStopState, SideEffect},
+    remote::RemoteTool,
+    session::{ChatPlanner, ItemOutcome, Session, SessionEvent, StoredStop},
+    store::{
+        ApprovalState, ApprovalsToWithdraw as Rows, Environment, Liveness, MemoryStore, OwnerProcess,
+        StopIntent, Store,
+    },
 };
 use safepoint_testkit::{
     closing::Closing,
@@ -30,13 +33,14 @@ struct World {
 impl World {
     fn new() -> Self {
         let lives = Lives::default();
-        let outside = Outside { clock: Outside::default().clock, ..outside(&Time::default(), &lives) };
+        let outside =
+            Environment { clock: Environment::default().clock, ..outside(&Time::default(), &lives) };
         Self { store: Arc::new(MemoryStore::new(outside)), lives }
     }
 
     async fn open(&self, pid: u32, agent: AgentBuilder) -> Session<String> {
-        let owner = Owner { pid, ..Owner::here() };
-        let builder = Session::builder(Chat::new(agent.build()));
+        let owner = OwnerProcess { pid, ..OwnerProcess::here() };
+        let builder = Session::builder(ChatPlanner::new(agent.build()));
         builder.open(Arc::clone(&self.store), id(), owner).await.unwrap()
     }
 }
@@ -46,7 +50,7 @@ fn id() -> SessionId {
 }
 
 fn over(peer: &Peer) -> AgentBuilder {
-    Agent::over(peer.clone()).approvals(Approvals::Ask(None, Unanswered::Suspend))
+    Agent::remote(peer.clone()).approvals(ApprovalMode::Ask(None, WithoutApprover::Suspend))
 }
 
 async fn seen(session: &Session<String>, wanted: impl Fn(&SessionEvent) -> bool) -> SessionEvent {
@@ -64,10 +68,10 @@ async fn seen(session: &Session<String>, wanted: impl Fn(&SessionEvent) -> bool)
 async fn a_session_over_a_peer_is_one_conversation() {
     let (world, peer) = (World::new(), Peer::new("coder").answers("yes"));
     let first = world.open(1, over(&peer)).await;
-    assert!(matches!(first.push("one".to_owned()).unwrap().fate().await, Fate::Completed(_)));
-    world.lives.say(1, Life::Dead);
+    assert!(matches!(first.push("one".to_owned()).unwrap().outcome().await, ItemOutcome::Completed(_)));
+    world.lives.say(1, Liveness::Dead);
     let second = world.open(2, over(&peer)).await;
-    assert!(matches!(second.push("two".to_owned()).unwrap().fate().await, Fate::Completed(_)));
+    assert!(matches!(second.push("two".to_owned()).unwrap().outcome().await, ItemOutcome::Completed(_)));
     let briefs = peer.briefs();
     assert_eq!(briefs.iter().map(|brief| brief.text.as_str()).collect::<Vec<_>>(), ["one", "two"]);
     assert_eq!(briefs[0].conversation, briefs[1].conversation);
@@ -83,15 +87,16 @@ async fn a_stop_from_another_process_reaches_the_peer() {
     let session = world.open(1, over(&peer)).await;
     drop(session.push("work".to_owned()).unwrap());
     peer.valve().came(1).await;
-    let request = StopRequest::now().because(Reason::user("from afar"));
-    let bytes = Intent::Turn(None, request).to_bytes();
+    let request = StopRequest::now().with_reason(Reason::user("from afar"));
+    let bytes = StoredStop::Turn(None, request).to_bytes();
     world.store.ask_stop(&id(), StopIntent { bytes, approvals: Rows::Stay }).await.unwrap();
-    session.look();
-    let interrupted =
-        |event: &SessionEvent| matches!(event, SessionEvent::TurnEnded { fate: Fate::Interrupted(_), .. });
+    session.check_store();
+    let interrupted = |event: &SessionEvent| {
+        matches!(event, SessionEvent::TurnEnded { fate: ItemOutcome::Interrupted(_), .. })
+    };
     let SessionEvent::TurnEnded { receipt, .. } = seen(&session, interrupted).await else { unreachable!() };
     assert_eq!(receipt.stop.as_ref().unwrap().reason.text, "from afar");
-    assert_eq!(receipt.calls[0].remote.as_ref().unwrap().stop, Some(RemoteStop::Confirmed));
+    assert_eq!(receipt.calls[0].remote.as_ref().unwrap().stop, Some(RemoteStopState::Confirmed));
     assert_eq!((peer.stops(), peer.in_flight()), (1, 0));
 }
 
@@ -104,7 +109,7 @@ async fn a_peers_question_is_answered_through_the_session() {
     let item = session.push("work".to_owned()).unwrap();
     seen(&session, |event| match event {
         SessionEvent::Run { event, .. } => {
-            matches!(&event.kind, EventKind::Fact(fact) if matches!(**fact, Fact::ApprovalAsked(_)))
+            matches!(&event.kind, EventKind::Fact(fact) if matches!(**fact, Fact::ApprovalRequested(_)))
         }
         _ => false,
     })
@@ -112,7 +117,7 @@ async fn a_peers_question_is_answered_through_the_session() {
     let rows = world.store.approvals(&id()).await.unwrap();
     assert_eq!(rows[0].state, ApprovalState::Open);
     session.decide(&rows[0].asked.id, Decision::Approve).await.unwrap();
-    assert!(matches!(item.fate().await, Fate::Completed(_)));
+    assert!(matches!(item.outcome().await, ItemOutcome::Completed(_)));
     assert_eq!(peer.answered(), [("q1".to_owned(), Given::Decision(Decision::Approve))]);
     assert!(session.decide(&rows[0].asked.id, Decision::Approve).await.is_err());
 }
@@ -126,18 +131,18 @@ async fn work_of_a_peer_is_not_repeated_after_a_crash() {
     let first = world.open(1, over(&peer)).await;
     drop(first.push("pay".to_owned()).unwrap());
     peer.valve().came(1).await;
-    world.lives.say(1, Life::Dead);
+    world.lives.say(1, Liveness::Dead);
     let second = world.open(2, over(&peer)).await;
     assert!(second.resume().await);
     let ended = |event: &SessionEvent| matches!(event, SessionEvent::TurnEnded { .. });
     let SessionEvent::TurnEnded { fate, receipt, .. } = seen(&second, ended).await else { unreachable!() };
     assert!(
-        matches!(fate, Fate::Failed(_)),
+        matches!(fate, ItemOutcome::Failed(_)),
         "work that did not come to its end is nobody's answer: {fate:?}"
     );
     assert_eq!(peer.begun(), 1, "once, whatever became of it");
     let row = receipt.calls.iter().find(|call| call.name == "coder").unwrap();
-    assert_eq!((row.status, row.effect), (CallStatus::LeftRunning, Effect::Unknown));
+    assert_eq!((row.status, row.effect), (CallStatus::LeftRunning, SideEffect::Unknown));
     peer.valve().open_for_all();
 }
 
@@ -153,22 +158,22 @@ async fn a_tree_of_all_kinds_has_one_honest_receipt() {
     let honest = Peer::new("honest").waits().answers("yes").on_stop(OnStop::Ends);
     let stubborn = Peer::new("stubborn").waits().answers("yes").on_stop(OnStop::CannotStop);
     let child = Agent::builder(ScriptedModel::new(Script::of([Reply::call("pay", json!({}))])))
-        .approvals(Approvals::Auto)
-        .tool(tools.gated("pay").with(|spec| spec.overlap(safepoint::tool::Overlap::Overlaps)))
+        .approvals(ApprovalMode::Auto)
+        .tool(tools.gated("pay").with(|spec| spec.overlap(safepoint::tool::Concurrency::Parallel)))
         .build();
     let task = json!({"task": "work"});
     let all = Reply::call("child", task.clone()).and_call("honest", task.clone()).and_call("stubborn", task);
     let script = Script::of([all, Reply::text("It was stopped.")]);
     let root = Agent::builder(ScriptedModel::new(script))
         .child(child.as_subagent("child", "works"))
-        .tool(Delegate::new(honest.clone()))
-        .tool(Delegate::new(stubborn.clone()))
+        .tool(RemoteTool::new(honest.clone()))
+        .tool(RemoteTool::new(stubborn.clone()))
         .build();
     let handle = root.run("all of you").detach();
     tools.valve().came(1).await;
     honest.valve().came(1).await;
     stubborn.valve().came(1).await;
-    handle.stop(StopRequest::now().reach(Reach::Tree));
+    handle.stop(StopRequest::now().with_reach(Reach::Tree));
     let closed = Closing::of(&handle).ledger(tools.ledger()).check().await.unwrap();
     let calls = &closed.receipt.calls;
     assert_eq!(row(calls, "child").status, CallStatus::Stopped);
@@ -176,7 +181,7 @@ async fn a_tree_of_all_kinds_has_one_honest_receipt() {
     assert_eq!(inside.calls[0].status, CallStatus::Stopped);
     assert_eq!(row(calls, "honest").status, CallStatus::Stopped);
     assert_eq!(row(calls, "stubborn").status, CallStatus::LeftRunning);
-    let Quiet::NotQuiet(last) = handle.quiet().await else { panic!("one of them works on") };
+    let QuietReport::NotQuiet(last) = handle.quiet().await else { panic!("one of them works on") };
     assert_eq!(last.survivors, ["remote work task-1 at script:stubborn"]);
     assert_eq!((honest.in_flight(), stubborn.in_flight()), (0, 1));
 

@@ -15,10 +15,10 @@ use futures_util::{
 };
 use safepoint::{
     Agent, History, Model, RunHandle,
-    backend::{Backend, BackendSpec, End, Task, Working, settable},
+    backend::{ActiveWork, Backend, BackendSpec, RunInput, WrappedEnd, wrap},
     message::ToolCall,
     model::{Conversation, Delta, DeltaStream, Finish, ModelSpec},
-    receipt::Grade,
+    receipt::StopSupport,
     tool,
 };
 use safepoint_testkit::{
@@ -162,9 +162,9 @@ pub(crate) fn tool_call() -> Subject {
 struct Nothing {}
 
 /// A scripted peer, declared as `grade`.
-pub(crate) fn peer(on_stop: OnStop, grade: Grade) -> Subject {
+pub(crate) fn peer(on_stop: OnStop, grade: StopSupport) -> Subject {
     let peer = Peer::new("peer").waits().answers("done").on_stop(on_stop).declared(grade);
-    Subject { backend: Arc::new(Agent::over(peer.clone()).build()), probe: Arc::new(peer) }
+    Subject { backend: Arc::new(Agent::remote(peer.clone()).build()), probe: Arc::new(peer) }
 }
 
 /// What somebody's own runtime does when it is told to stop.
@@ -191,7 +191,7 @@ struct Own {
     world: World,
 }
 
-pub(crate) fn own(manner: Manner, grade: Grade) -> Subject {
+pub(crate) fn own(manner: Manner, grade: StopSupport) -> Subject {
     let world = World::default();
     let spec = BackendSpec { name: format!("{manner:?}"), grade };
     Subject { backend: Arc::new(Own { spec, manner, world: world.clone() }), probe: Arc::new(world) }
@@ -202,8 +202,8 @@ impl Backend for Own {
         self.spec.clone()
     }
 
-    fn start(&self, task: Task) -> RunHandle {
-        let (handle, ready) = settable(&self.spec, task);
+    fn start(&self, task: RunInput) -> RunHandle {
+        let (handle, ready) = wrap(&self.spec, task);
         let (world, manner, of_run) = (self.world.clone(), self.manner, handle.clone());
         tokio::spawn(async move {
             // The handle is out, and the work has not begun.
@@ -216,7 +216,7 @@ impl Backend for Own {
     }
 }
 
-async fn work(world: World, manner: Manner, working: Working, handle: RunHandle) {
+async fn work(world: World, manner: Manner, working: ActiveWork, handle: RunHandle) {
     let mut at_work = world.begin();
     at_work.caller = Caller::IsServed;
     let told = Arc::new(Notify::new());
@@ -236,7 +236,7 @@ async fn work(world: World, manner: Manner, working: Working, handle: RunHandle)
         Either::Left(_) => false,
         Either::Right(_) => true,
     };
-    let said = if stopped { End::Stopped } else { End::Done("done".into()) };
+    let said = if stopped { WrappedEnd::Stopped } else { WrappedEnd::Done("done".into()) };
     match manner {
         _ if !stopped => drop(at_work),
         Manner::TearsDown | Manner::StopsTwice | Manner::ShowsLate => drop(at_work),

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use safepoint::{
-    backend::{BackendSpec, End, Task, finished, settable},
-    receipt::Grade,
+    backend::{BackendSpec, RunInput, WrappedEnd, wrap, wrap_finished},
+    receipt::StopSupport,
 };
 use safepoint_testkit::{
     backend_suite::{self, Broken, Measured, Subject, table},
@@ -20,7 +20,7 @@ async fn measured(name: &str, fresh: impl Fn() -> Subject + Sync) -> Measured {
     }
 }
 
-async fn broken(manner: Manner, grade: Grade) -> Broken {
+async fn broken(manner: Manner, grade: StopSupport) -> Broken {
     backend_suite::all(&|| own(manner, grade)).await.unwrap_err()
 }
 
@@ -28,7 +28,7 @@ async fn broken(manner: Manner, grade: Grade) -> Broken {
 /// the table in docs/backends.md says what it measured.
 #[tokio::test(start_paused = true)]
 async fn the_table_says_what_was_measured() {
-    let (hard, caller, none) = (Grade::Hard, Grade::CallerSide, Grade::None);
+    let (hard, caller, none) = (StopSupport::Hard, StopSupport::CallerSide, StopSupport::None);
     let rows = [
         measured("this process, in a model call", model_call).await,
         measured("this process, in a tool's call", tool_call).await,
@@ -53,11 +53,11 @@ async fn the_table_says_what_was_measured() {
 /// S10.2: a handle that was finished when it was made holds what one of work that is over must.
 #[tokio::test]
 async fn a_finished_handle_is_one_of_work_that_is_over() {
-    let spec = BackendSpec { name: "cached".into(), grade: Grade::Hard };
-    for end in [End::Done("42".into()), End::Failed("no luck".into())] {
-        backend_suite::already_over(&finished(&spec, Task::new("6 × 7"), end)).await.unwrap();
+    let spec = BackendSpec { name: "cached".into(), grade: StopSupport::Hard };
+    for end in [WrappedEnd::Done("42".into()), WrappedEnd::Failed("no luck".into())] {
+        backend_suite::already_over(&wrap_finished(&spec, RunInput::new("6 × 7"), end)).await.unwrap();
     }
-    let (handle, ready) = settable(&spec, Task::new("6 × 7"));
+    let (handle, ready) = wrap(&spec, RunInput::new("6 × 7"));
     let found = backend_suite::already_over(&handle).await.unwrap_err().to_string();
     assert!(found.contains("its handle says that it is not"), "{found}");
     drop(ready);
@@ -66,30 +66,31 @@ async fn a_finished_handle_is_one_of_work_that_is_over() {
 /// S10.1: one that says hard and drains is found out.
 #[tokio::test(start_paused = true)]
 async fn claiming_hard_and_draining_is_red() {
-    let found = broken(Manner::Drains, Grade::Hard).await.to_string();
+    let found = broken(Manner::Drains, StopSupport::Hard).await.to_string();
     assert!(found.contains("declared hard, and is caller-side"), "{found}");
-    let found = backend_suite::all(&|| peer(OnStop::OnlySays, Grade::Hard)).await.unwrap_err().to_string();
+    let found =
+        backend_suite::all(&|| peer(OnStop::OnlySays, StopSupport::Hard)).await.unwrap_err().to_string();
     assert!(found.contains("its work goes on") || found.contains("the work goes on"), "{found}");
 }
 
 /// S10.1: so is one that says less than is true.
 #[tokio::test(start_paused = true)]
 async fn a_modest_declaration_is_red() {
-    let found = broken(Manner::TearsDown, Grade::CallerSide).await.to_string();
+    let found = broken(Manner::TearsDown, StopSupport::CallerSide).await.to_string();
     assert!(found.contains("declared caller-side, and is hard"), "{found}");
 }
 
 /// S10.2: and one that hands the stop on twice.
 #[tokio::test(start_paused = true)]
 async fn stopping_twice_is_red() {
-    let found = broken(Manner::StopsTwice, Grade::Hard).await.to_string();
+    let found = broken(Manner::StopsTwice, StopSupport::Hard).await.to_string();
     assert!(found.contains("told to stop more than once"), "{found}");
 }
 
 /// S10.2: and one that shows something after it has settled.
 #[tokio::test(start_paused = true)]
 async fn showing_after_the_settling_is_red() {
-    let found = broken(Manner::ShowsLate, Grade::Hard).await.to_string();
+    let found = broken(Manner::ShowsLate, StopSupport::Hard).await.to_string();
     assert!(found.contains("shown something after it had settled"), "{found}");
 }
 
@@ -97,7 +98,7 @@ async fn showing_after_the_settling_is_red() {
 #[tokio::test(start_paused = true)]
 async fn saying_stopped_too_early_is_red() {
     for manner in [Manner::SaysSoEarly, Manner::OnlySays] {
-        let found = broken(manner, Grade::Hard).await.to_string();
+        let found = broken(manner, StopSupport::Hard).await.to_string();
         assert!(found.contains("work goes on"), "{manner:?}: {found}");
     }
 }

@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use safepoint::store::{Store, Verdict};
+use safepoint::store::{ChainCheck, Store};
 use safepoint_stores::SqliteStore;
 use serde_json::Value;
 
@@ -22,7 +22,7 @@ pub(crate) struct Line {
 /// The facts of the session's journal from a position on, in their order.
 pub(crate) async fn lines_since(store: &SqliteStore, from: u64) -> Vec<Line> {
     let Ok(page) = store.read(&session(), from, 100_000).await else { return Vec::new() };
-    let read = |entry: &safepoint::store::Entry| {
+    let read = |entry: &safepoint::store::JournalEntry| {
         let mut line = serde_json::from_slice::<Value>(&entry.record.clone().unwrap().bytes).unwrap();
         let path = line["path"].take();
         let path = if path.is_null() { String::new() } else { path.to_string() };
@@ -37,7 +37,7 @@ pub(crate) async fn facts(store: &Path) -> Vec<Line> {
 
 pub(crate) async fn is_sound(store: &Path) -> bool {
     let store = SqliteStore::open(store).unwrap();
-    matches!(store.check(&session()).await.unwrap(), Verdict::Sound(_))
+    matches!(store.check(&session()).await.unwrap(), ChainCheck::Intact(_))
 }
 
 fn of<'a>(facts: &'a [Line], kind: &str) -> impl Iterator<Item = &'a Value> {

@@ -7,7 +7,7 @@ use std::sync::{
 
 use safepoint::{
     approval,
-    store::{ApprovalRow, ApprovalState, Decided, Decision, Store as _},
+    store::{ApprovalRow, ApprovalState, DecisionResult, NewDecision, Store as _},
 };
 use safepoint_stores::SqliteStore;
 use safepoint_testkit::server::ModelServer;
@@ -92,7 +92,7 @@ impl<'a> World<'a> {
         // There may be no such session yet.
         let rows = self.runtime.block_on(store.approvals(&session())).unwrap_or_default();
         for ApprovalRow { asked, .. } in rows.into_iter().filter(|row| row.state == ApprovalState::Open) {
-            let yes = Decision {
+            let yes = NewDecision {
                 id: asked.id,
                 digest: asked.digest,
                 principal: "somebody".to_owned(),
@@ -100,7 +100,7 @@ impl<'a> World<'a> {
             };
             assert_eq!(
                 self.runtime.block_on(store.decide(&session(), yes)).unwrap(),
-                Decided::Taken,
+                DecisionResult::Taken,
                 "{}",
                 self.at
             );

@@ -2,8 +2,8 @@
 
 use safepoint::{
     StopRequest,
-    session::{Intent, SessionStop},
-    store::{Approvals, StopIntent},
+    session::{SessionStop, StoredStop},
+    store::{ApprovalsToWithdraw, StopIntent},
 };
 use serde::{Deserialize, Serialize};
 
@@ -82,9 +82,10 @@ impl Plot {
 
 impl Wish {
     pub(crate) fn intent(self) -> StopIntent {
-        let session = |stop: SessionStop| (Intent::Session(stop.because(CAUSE)), Approvals::Stay);
+        let session =
+            |stop: SessionStop| (StoredStop::Session(stop.with_cause(CAUSE)), ApprovalsToWithdraw::Stay);
         let (intent, approvals) = match self {
-            Self::Turn => (Intent::Turn(None, StopRequest::now()), Approvals::Withdrawn),
+            Self::Turn => (StoredStop::Turn(None, StopRequest::now()), ApprovalsToWithdraw::Withdrawn),
             Self::Now => session(SessionStop::now()),
             Self::Graceful => session(SessionStop::graceful()),
         };

@@ -4,8 +4,8 @@ use std::{collections::HashSet, sync::Arc};
 
 use safepoint::{
     approval::Decision,
-    session::{Chat, ExitReason, Policy, Push, Session, SessionStop},
-    store::{ApprovalRow, ApprovalState, Error, Owner, Store},
+    session::{ChatPlanner, ExitReason, Policy, Push, Session, SessionStop},
+    store::{ApprovalRow, ApprovalState, Error, OwnerProcess, Store},
 };
 use safepoint_stores::SqliteStore;
 
@@ -27,9 +27,9 @@ async fn work(task: Task) {
     let store: Arc<dyn Store> = Arc::new(store(&task));
     let agent = agent(&task);
     loop {
-        let builder = Session::builder(Chat::new(agent.clone()));
+        let builder = Session::builder(ChatPlanner::new(agent.clone()));
         let since = store.open(&session()).await.map_or(0, |row| row.head);
-        let session = match builder.open(Arc::clone(&store), session(), Owner::here()).await {
+        let session = match builder.open(Arc::clone(&store), session(), OwnerProcess::here()).await {
             Ok(session) => session,
             Err(Error::Held(_, held)) => return say(format!("held by {}", held.owner.pid)),
             Err(error) => return say(error),
@@ -87,8 +87,8 @@ async fn drive(session: &Session<String>, task: &Task, since: u64) {
             }
         }
         // What others ask need not wait until the owner looks by itself.
-        session.look();
-        let is_resting = session.turn().is_none() && !session.resume().await;
+        session.check_store();
+        let is_resting = session.current_turn().is_none() && !session.resume().await;
         if steers
             && is_resting
             && eyes.inbox(&id).await.unwrap().is_empty()

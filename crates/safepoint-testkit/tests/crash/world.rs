@@ -12,10 +12,10 @@ use std::{
 };
 
 use safepoint::{
-    Agent, AgentBuilder, Cx,
-    approval::{Approval, Approvals, Unanswered},
+    Agent, AgentBuilder, ToolContext,
+    approval::{ApprovalMode, ToolApproval, WithoutApprover},
     ids::SessionId,
-    store::{Outside, Store as _},
+    store::{Environment, Store as _},
     tool::{EffectClass, FnTool, from_fn},
 };
 use safepoint_models::openai;
@@ -76,7 +76,7 @@ struct Ledger {
 }
 
 impl Ledger {
-    fn write(&self, mark: &str, cx: &Cx) {
+    fn write(&self, mark: &str, cx: &ToolContext) {
         let mut file = OpenOptions::new().create(true).append(true).open(&self.path).unwrap();
         // In one write: who looks meanwhile sees whole lines.
         let line = format!("{mark} {} {} {}\n", cx.call_id(), cx.idempotency_key(), cx.name());
@@ -91,9 +91,9 @@ impl Ledger {
         }
     }
 
-    fn tool(&self, name: &str, effect: EffectClass, approval: Approval) -> FnTool {
+    fn tool(&self, name: &str, effect: EffectClass, approval: ToolApproval) -> FnTool {
         let ledger = self.clone();
-        from_fn(name, "writes a ledger", move |cx: Cx, (): ()| {
+        from_fn(name, "writes a ledger", move |cx: ToolContext, (): ()| {
             let ledger = ledger.clone();
             async move {
                 ledger.moment();
@@ -110,7 +110,7 @@ impl Ledger {
     /// Pays, once it is let, and once the stop that is asked meanwhile has been heard of.
     fn pay(&self, task: &Task) -> FnTool {
         let (ledger, task) = (self.clone(), task.clone());
-        let pay = from_fn("pay", "pays, when it is let", move |cx: Cx, (): ()| {
+        let pay = from_fn("pay", "pays, when it is let", move |cx: ToolContext, (): ()| {
             let (ledger, task) = (ledger.clone(), task.clone());
             async move {
                 ledger.moment();
@@ -133,7 +133,7 @@ impl Ledger {
     /// Sends, when it is let, in a later round than the payment.
     fn send(&self, task: &Task) -> FnTool {
         let (ledger, task) = (self.clone(), task.clone());
-        let send = from_fn("send", "sends, when it is let", move |cx: Cx, (): ()| {
+        let send = from_fn("send", "sends, when it is let", move |cx: ToolContext, (): ()| {
             let (ledger, task) = (ledger.clone(), task.clone());
             async move {
                 ledger.moment();
@@ -147,7 +147,7 @@ impl Ledger {
                 Ok("ok")
             }
         });
-        send.with(|spec| spec.effect(EffectClass::Unsafe).approval(Approval::Needed))
+        send.with(|spec| spec.effect(EffectClass::Unsafe).approval(ToolApproval::Required))
     }
 }
 
@@ -175,23 +175,23 @@ fn die() -> ! {
 
 fn builder(task: &Task) -> AgentBuilder {
     Agent::builder(openai::model("m").base_url(&task.url))
-        .approvals(Approvals::Ask(None, Unanswered::Suspend))
+        .approvals(ApprovalMode::Ask(None, WithoutApprover::Suspend))
 }
 
 pub(crate) fn agent(task: &Task) -> Agent {
     let effects = Arc::new(AtomicUsize::new(0));
     let ledger = Ledger { path: task.ledger.clone(), death: task.death, effects };
     let agent = builder(task)
-        .tool(ledger.tool("look", EffectClass::ReadOnly, Approval::NotNeeded))
-        .tool(ledger.tool("set", EffectClass::Idempotent, Approval::NotNeeded))
-        .tool(ledger.tool("bill", EffectClass::Keyed, Approval::Needed))
+        .tool(ledger.tool("look", EffectClass::ReadOnly, ToolApproval::NotNeeded))
+        .tool(ledger.tool("set", EffectClass::Idempotent, ToolApproval::NotNeeded))
+        .tool(ledger.tool("bill", EffectClass::Keyed, ToolApproval::Required))
         .tool(ledger.pay(task))
         .tool(ledger.send(task));
     let inside = || {
         let agent = builder(task)
-            .tool(ledger.tool("put", EffectClass::Idempotent, Approval::NotNeeded))
-            .tool(ledger.tool("charge", EffectClass::Keyed, Approval::Needed))
-            .tool(ledger.tool("wire", EffectClass::Unsafe, Approval::NotNeeded));
+            .tool(ledger.tool("put", EffectClass::Idempotent, ToolApproval::NotNeeded))
+            .tool(ledger.tool("charge", EffectClass::Keyed, ToolApproval::Required))
+            .tool(ledger.tool("wire", EffectClass::Unsafe, ToolApproval::NotNeeded));
         agent.build().as_subagent(HELPER, "does the half")
     };
     match task.plot.kin {
@@ -231,10 +231,10 @@ pub(crate) fn store(task: &Task) -> SqliteStore {
     }));
     let later = Duration::from_secs(task.ahead);
     let ahead = jiff::SignedDuration::try_from(later + Duration::from_secs(task.set_ahead)).unwrap();
-    options.outside = Outside {
+    options.outside = Environment {
         clock: Arc::new(move || jiff::Timestamp::now() + ahead),
         uptime: Arc::new(move |owner| owner.uptime().map(|up| up + later)),
-        ..Outside::default()
+        ..Environment::default()
     };
     SqliteStore::open_with(&task.store, options).unwrap()
 }

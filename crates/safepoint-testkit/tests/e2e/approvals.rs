@@ -9,9 +9,9 @@ use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use safepoint::{
     Agent, Limits, Outcome, StopRequest,
-    approval::{self, ApprovalRequest, Approvals, Approver, Decision, Rule, Ruling, Unanswered},
+    approval::{self, ApprovalMode, ApprovalRequest, Approver, Decision, Rule, RuleAction, WithoutApprover},
     ids::ApprovalId,
-    receipt::{CallStatus, Effect, Ending},
+    receipt::{CallStatus, Ending, SideEffect},
     tool::{self, EffectClass, FnTool},
 };
 use safepoint_testkit::{
@@ -98,13 +98,13 @@ struct Bank {
 }
 
 impl Bank {
-    async fn new(wire: Wire, approvals: Approvals, limits: Limits, amounts: &[u32]) -> Self {
+    async fn new(wire: Wire, approvals: ApprovalMode, limits: Limits, amounts: &[u32]) -> Self {
         let server = server([pays(amounts), Reply::text("all done")]).await;
         let (ledger, paid) = (Ledger::default(), Arc::default());
         let agent = builder(&server, wire)
             .approvals(approvals)
             .limits(limits)
-            .rule(Rule::on("pay", Ruling::Ask).when(|args| args["euros"].as_u64() >= Some(100)))
+            .rule(Rule::on("pay", RuleAction::Ask).when(|args| args["euros"].as_u64() >= Some(100)))
             .tool(pay(&ledger, &paid))
             .build();
         Self { server, ledger, paid, agent }
@@ -139,8 +139,8 @@ fn questions(outcome: &Outcome) -> Vec<ApprovalRequest> {
     }
 }
 
-fn outside() -> Approvals {
-    Approvals::Ask(None, Unanswered::Suspend)
+fn outside() -> ApprovalMode {
+    ApprovalMode::Ask(None, WithoutApprover::Suspend)
 }
 
 fn statuses(outcome: &Outcome) -> Vec<CallStatus> {
@@ -166,7 +166,7 @@ async fn a_question_names_its_call_its_arguments_and_its_end() {
         assert_eq!(question.expires_at.as_second() - question.asked_at.as_second(), 3600);
         assert!(handle.alive().is_empty() && bank.paid().is_empty());
         assert_eq!((outcome.ending(), bank.server.requests().len()), (Ending::Suspended, 1));
-        assert_eq!(handle.stop(StopRequest::now()), safepoint::Asked::TooLate);
+        assert_eq!(handle.stop(StopRequest::now()), safepoint::StopAck::TooLate);
         assert!(handle.decide(&question.id, Decision::Approve).await.is_err(), "by a resume only");
         drop(handle);
 
@@ -213,7 +213,7 @@ async fn several_questions_of_a_round_are_independent() {
 async fn answers_in_any_order_reach_their_own_calls() {
     for wire in WIRES {
         let (desk, mut asked) = Desk::open();
-        let approvals = Approvals::Ask(Some(Arc::new(desk)), Unanswered::Deny);
+        let approvals = ApprovalMode::Ask(Some(Arc::new(desk)), WithoutApprover::Deny);
         let bank = Bank::new(wire, approvals, Limits::default(), &[500, 600, 1]).await;
         let handle = bank.agent.run("pay").detach();
         let (first, second) = (asked.recv().await.unwrap(), asked.recv().await.unwrap());
@@ -235,7 +235,7 @@ async fn answers_in_any_order_reach_their_own_calls() {
 async fn an_unanswered_question_expires_and_the_run_goes_on() {
     for wire in WIRES {
         let (desk, mut asked) = Desk::open();
-        let approvals = Approvals::Ask(Some(Arc::new(desk)), Unanswered::Deny);
+        let approvals = ApprovalMode::Ask(Some(Arc::new(desk)), WithoutApprover::Deny);
         let limits = Limits { approval: Duration::from_millis(20), ..Limits::default() };
         let bank = Bank::new(wire, approvals, limits, &[500, 1]).await;
         let handle = bank.agent.run("pay").detach();
@@ -243,7 +243,7 @@ async fn an_unanswered_question_expires_and_the_run_goes_on() {
         let (outcome, receipt) = close(&bank.server, &handle, &bank.ledger).await;
         assert_eq!((outcome.answer(), bank.paid()), (Some("all done"), vec![1]));
         assert_eq!(statuses(&outcome), [CallStatus::Expired, CallStatus::Completed]);
-        assert_eq!((receipt.calls[0].effect, receipt.stop.is_none()), (Effect::None, true));
+        assert_eq!((receipt.calls[0].effect, receipt.stop.is_none()), (SideEffect::None, true));
         assert!(bank.told().contains("[expired: nobody decided"), "{}", bank.told());
         unanswered.answer(Decision::Approve);
         assert_eq!(bank.paid(), [1]);

@@ -6,7 +6,7 @@ use safepoint::{
     Agent, StopRequest,
     event::EventKind,
     receipt::{Ending, ModelState},
-    usage::Beyond,
+    usage::ExtraBilling,
 };
 use safepoint_models::{Patience, Retry, responses};
 use safepoint_testkit::{
@@ -51,7 +51,7 @@ async fn a_stop_calls_the_response_off() {
     exchange.peer_closed().await;
     let (outcome, receipt) = close(&server, &handle, &Ledger::default()).await;
     assert_eq!(receipt.model.as_ref().unwrap().state, ModelState::Closed);
-    assert_eq!(outcome.usage().billed_beyond, Beyond::Unknown);
+    assert_eq!(outcome.usage().billed_beyond, ExtraBilling::Unknown);
     let asked = server.asked_about();
     assert_eq!(asked.iter().map(|ask| ask.what).collect::<Vec<_>>(), [What::Cancel]);
     goes_on(&agent, &outcome).await;

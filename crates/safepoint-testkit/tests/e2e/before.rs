@@ -3,10 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use safepoint::{
-    Asked, Grace, History, SafePoints, StopRequest,
+    Grace, History, SafePoints, StopAck, StopRequest,
     event::Fact,
     log::{Log, MemoryLog},
-    receipt::{Ending, Escalated},
+    receipt::{Ending, Escalation},
     tool::EffectClass,
 };
 use safepoint_testkit::wait;
@@ -28,7 +28,7 @@ async fn now_before_the_start_records_the_input_and_a_resume_does_it_once() {
         let log = Arc::new(MemoryLog::default());
         let run = agent.run_recorded(log.clone(), History::new(), "pay the rent");
         let handle = run.handle();
-        assert_eq!(handle.stop(StopRequest::now()), Asked::First);
+        assert_eq!(handle.stop(StopRequest::now()), StopAck::First);
         let _run = run.start();
         let closing = Closing::of(&handle).server(&server).first_request(0).ledger(ledger.book()).log(&*log);
         let stopped = closing.check().await.unwrap().outcome;
@@ -70,14 +70,14 @@ async fn a_safe_point_before_the_start_is_armed_for_every_set() {
             let agent = builder(&server, wire).build();
             let run = agent.run("go");
             let handle = run.handle();
-            assert_eq!(handle.stop(StopRequest::at(points)), Asked::First);
+            assert_eq!(handle.stop(StopRequest::at(points)), StopAck::First);
             assert!(!handle.is_done(), "armed, not fired: nothing has started");
             let _run = run.start();
             let (stopped, receipt) = close(&server, &handle, &Ledger::default()).await;
             assert_eq!((stopped.ending(), server.requests().len()), (Ending::Stopped, 0), "{points}");
             let stop = receipt.stop.as_ref().unwrap();
             assert_eq!(stop.fired.as_deref(), Some(points.to_string().as_str()));
-            assert_eq!((stop.escalated, stop.asked.clone()), (Escalated::No, points.to_string()));
+            assert_eq!((stop.escalated, stop.asked.clone()), (Escalation::No, points.to_string()));
             assert!(receipt.model.is_none() && receipt.calls.is_empty());
             assert_eq!(agent.resume(&stopped).await.answer(), Some("done it"));
             goes_on(&agent, &stopped).await;
@@ -98,6 +98,6 @@ async fn a_grace_that_is_over_before_the_start_is_now() {
     let _run = run.start();
     let (_, receipt) = close(&server, &handle, &Ledger::default()).await;
     let stop = receipt.stop.as_ref().unwrap();
-    assert_eq!((stop.fired.as_deref(), stop.escalated), (Some("now"), Escalated::ByDeadline));
+    assert_eq!((stop.fired.as_deref(), stop.escalated), (Some("now"), Escalation::ByDeadline));
     assert!(server.requests().is_empty());
 }

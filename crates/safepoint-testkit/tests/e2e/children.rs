@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use safepoint::{
     Agent, Outcome, Reach, RunHandle, SafePoints, StopRequest,
-    approval::{Approval, Approvals, Decision, Unanswered},
+    approval::{ApprovalMode, Decision, ToolApproval, WithoutApprover},
     event::{EventKind, Fact},
     ids::Path,
     log::{Log as _, MemoryLog},
-    receipt::{CallStatus, Ending, StoppedBy},
+    receipt::{CallStatus, Ending, StopSource},
     tool::EffectClass,
 };
 use safepoint_testkit::{
@@ -74,12 +74,12 @@ async fn a_tree_stops_and_goes_on_and_repeats_nothing() {
         let handle = root.run_recorded(log.clone(), safepoint::History::new(), "the whole").detach();
         let leaf = begun(&handle, "pay").await;
         assert_eq!(leaf.calls().len(), 2);
-        handle.stop(StopRequest::at(SafePoints::ANY).reach(Reach::Tree));
+        handle.stop(StopRequest::at(SafePoints::ANY).with_reach(Reach::Tree));
         gate.add_permits(1);
         let closed = Closing::of(&handle).server(&server).log(&*log).check().await;
         let stopped = closed.unwrap_or_else(|broken| panic!("{broken}")).outcome;
         let (_, receipt) = close(&server, &handle, &ledger).await;
-        assert_eq!((stopped.ending(), receipt.calls[0].stopped_by), (Ending::Stopped, Some(StoppedBy::Run)));
+        assert_eq!((stopped.ending(), receipt.calls[0].stopped_by), (Ending::Stopped, Some(StopSource::Run)));
         assert_eq!((server.requests().len(), ledger.count("commit")), (3, 1));
         let resumed = root.resume(&stopped).detach();
         let (outcome, _) = close(&server, &resumed, &ledger).await;
@@ -155,7 +155,7 @@ async fn two_children_at_once_are_stopped_and_taken_up() {
         let root = builder(&server, wire).child(child.as_subagent("ask", "does a part")).build();
         let handle = root.run("the whole").detach();
         wait::so("both have entered", || ledger.count("entry") >= 2).await;
-        handle.stop(StopRequest::at(SafePoints::ANY).reach(Reach::Tree));
+        handle.stop(StopRequest::at(SafePoints::ANY).with_reach(Reach::Tree));
         gate.add_permits(2);
         let (stopped, _) = close(&server, &handle, &ledger).await;
         assert_eq!((stopped.ending(), server.requests().len()), (Ending::Stopped, 3));
@@ -179,7 +179,7 @@ async fn a_child_stopped_alone_leaves_its_parent_at_work() {
         let middle = receipt.calls[0].child.clone().unwrap().receipt.unwrap();
         assert_eq!(
             (middle.calls[0].status, middle.calls[0].stopped_by),
-            (CallStatus::Stopped, Some(StoppedBy::Call))
+            (CallStatus::Stopped, Some(StopSource::Call))
         );
     }
 }
@@ -192,10 +192,12 @@ async fn a_question_below_suspends_the_tree() {
         let [pay, paid] = level("the half", "pay", json!({}));
         let server = server([ask, done, pay, paid]).await;
         let (ledger, gate) = (Ledger::default(), Arc::new(Semaphore::new(1)));
-        let pay =
-            gated("pay", EffectClass::Unsafe, &ledger, &gate).with(|spec| spec.approval(Approval::Needed));
-        let child =
-            builder(&server, wire).tool(pay).approvals(Approvals::Ask(None, Unanswered::Suspend)).build();
+        let pay = gated("pay", EffectClass::Unsafe, &ledger, &gate)
+            .with(|spec| spec.approval(ToolApproval::Required));
+        let child = builder(&server, wire)
+            .tool(pay)
+            .approvals(ApprovalMode::Ask(None, WithoutApprover::Suspend))
+            .build();
         let root = builder(&server, wire).child(child.as_subagent("child", "does the half")).build();
         let handle = root.run("the whole").detach();
         let (waiting, _) = close(&server, &handle, &ledger).await;
@@ -225,7 +227,7 @@ async fn a_background_run_is_named_or_stopped() {
         let root = builder(&server, WIRES[0]).child(look).build();
         let handle = root.run("the whole").detach();
         server.request(2).await;
-        handle.stop(StopRequest::now().reach(reach).cleanup_cap(std::time::Duration::ZERO));
+        handle.stop(StopRequest::now().with_reach(reach).with_cleanup_cap(std::time::Duration::ZERO));
         let receipt = Arc::clone(handle.quiet().await.receipt());
         let path = receipt.calls[0].child.clone().unwrap().path;
         let own = handle.child(&path).unwrap();

@@ -18,7 +18,7 @@ use futures_util::{Stream, future::BoxFuture};
 use rustix::time::{ClockId, clock_gettime};
 use safepoint::{
     Agent, History, Limits, Model, StopRequest,
-    approval::Approvals,
+    approval::ApprovalMode,
     model::{Conversation, Delta, DeltaStream, ModelError, ModelSpec},
     receipt::Ending,
 };
@@ -74,8 +74,8 @@ impl Conversation for CountedTalk {
     fn stream(&mut self, history: &History) -> DeltaStream {
         Box::pin(CountedReply { inner: self.inner.stream(history), polls: Arc::clone(&self.polls) })
     }
-    fn part(&mut self) -> Option<BoxFuture<'static, ()>> {
-        self.inner.part()
+    fn release(&mut self) -> Option<BoxFuture<'static, ()>> {
+        self.inner.release()
     }
 }
 
@@ -108,7 +108,7 @@ fn stopped(flood: &Flood, wire: Wire, far: u64) -> (u64, Duration) {
         let polls = Arc::<AtomicU64>::default();
         let model = Counted { inner: model(wire, flood.url()), polls: Arc::clone(&polls) };
         let limits = Limits { model_output_bytes: usize::MAX, ..Limits::default() };
-        let agent = Agent::builder(model).limits(limits).approvals(Approvals::Auto).build();
+        let agent = Agent::builder(model).limits(limits).approvals(ApprovalMode::Auto).build();
         let handle = agent.run("go").detach();
         flood.until(far).await.unwrap();
         let (polled, began) = (polls.load(Ordering::Relaxed), spent());
@@ -146,7 +146,7 @@ fn a_flood_of_a_peer_does_not_delay_a_stop() {
     let took = thread::spawn(|| {
         alone(async {
             let (talker, told) = talker("");
-            let handle = Agent::over(talker).build().run("go").detach();
+            let handle = Agent::remote(talker).build().run("go").detach();
             started(&handle, 1).await;
             let began = spent();
             handle.stop(StopRequest::now());

@@ -3,10 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use safepoint::{
-    Agent, OnCut, Outcome, RunHandle, StopRequest,
-    approval::{Approvals, Decision, Rule, Ruling, Unanswered},
+    Agent, OnModelStop, Outcome, RunHandle, StopRequest,
+    approval::{ApprovalMode, Decision, Rule, RuleAction, WithoutApprover},
     event::EventKind,
-    receipt::{CallStatus, Effect, Ending},
+    receipt::{CallStatus, Ending, SideEffect},
     tool::EffectClass,
 };
 use safepoint_testkit::{closing::Closing, ledger::Mark, script::Reply, tools::GateTools};
@@ -30,7 +30,7 @@ fn all_of(outcome: &Outcome) -> String {
 #[tokio::test]
 async fn a_late_chunk_changes_nothing_and_starts_nothing() {
     for wire in WIRES {
-        for on_cut in [OnCut::Release, OnCut::Drain] {
+        for on_cut in [OnModelStop::Disconnect, OnModelStop::Drain] {
             let server = server([]).await;
             let mut gate = server.gate();
             let (ledger, open) = (Ledger::default(), Arc::new(Semaphore::new(9)));
@@ -100,7 +100,7 @@ async fn a_late_result_reaches_no_later_attempt() {
         assert!(closed.receipt.late[0].contains("returned 4 bytes"), "{:?}", closed.receipt.late);
         assert_eq!((resumed.outcome.answer(), tools.ledger().count(Mark::Commit)), (Some("I will look"), 1));
         assert!(resumed.receipt.late.is_empty());
-        assert_eq!(resumed.receipt.calls[0].effect, Effect::Unknown, "{}", resumed.receipt);
+        assert_eq!(resumed.receipt.calls[0].effect, SideEffect::Unknown, "{}", resumed.receipt);
         let sent = server.requests()[1].body.to_string();
         assert!(sent.contains("[still running") && !sent.contains("\"done\""), "{sent}");
     }
@@ -109,8 +109,8 @@ async fn a_late_result_reaches_no_later_attempt() {
 fn asking(server: &safepoint_testkit::server::ModelServer, desk: &Desk, ledger: &Ledger) -> Agent {
     let open = Arc::new(Semaphore::new(9));
     builder(server, WIRES[0])
-        .approvals(Approvals::Ask(Some(Arc::new(desk.clone())), Unanswered::Deny))
-        .rule(Rule::on("pay", Ruling::Ask))
+        .approvals(ApprovalMode::Ask(Some(Arc::new(desk.clone())), WithoutApprover::Deny))
+        .rule(Rule::on("pay", RuleAction::Ask))
         .tool(gated("pay", EffectClass::Unsafe, ledger, &open))
         .build()
 }

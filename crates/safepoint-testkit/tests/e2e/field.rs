@@ -7,7 +7,7 @@ use std::{
 
 use safepoint::{
     Outcome, SafePoints, StopRequest,
-    approval::{Approvals, Rule, Ruling, Unanswered},
+    approval::{ApprovalMode, Rule, RuleAction, WithoutApprover},
     event::{EventKind, Fact},
     receipt::{CallStatus, Ending, ModelState},
     tool::{self, EffectClass, FnTool},
@@ -74,8 +74,8 @@ async fn a_run_that_is_dropped_in_a_call_leaves_none_open() {
 fn asks_outside(server: &safepoint_testkit::server::ModelServer, ledger: &Ledger) -> safepoint::AgentBuilder {
     let pay = gated("pay", EffectClass::Unsafe, ledger, &Arc::new(Semaphore::new(9)));
     builder(server, WIRES[0])
-        .approvals(Approvals::Ask(None, Unanswered::Suspend))
-        .rule(Rule::on("pay", Ruling::Ask))
+        .approvals(ApprovalMode::Ask(None, WithoutApprover::Suspend))
+        .rule(Rule::on("pay", RuleAction::Ask))
         .tool(pay)
 }
 
@@ -104,7 +104,7 @@ async fn a_new_message_over_an_open_question_is_accepted() {
 async fn a_question_of_a_dropped_run_is_closed() {
     let server = server([Reply::call("pay", json!({}))]).await;
     let (ledger, (desk, mut asked)) = (Ledger::default(), Desk::open());
-    let approvals = Approvals::Ask(Some(Arc::new(desk)), Unanswered::Deny);
+    let approvals = ApprovalMode::Ask(Some(Arc::new(desk)), WithoutApprover::Deny);
     let run = asks_outside(&server, &ledger).approvals(approvals).build().run("pay").start();
     let handle = run.handle();
     let put = asked.recv().await.unwrap();
@@ -115,7 +115,7 @@ async fn a_question_of_a_dropped_run_is_closed() {
     let mut closed = 0;
     while let Some(event) = events.next().await {
         if let EventKind::Fact(fact) = event.kind {
-            closed += usize::from(matches!(*fact, Fact::ApprovalClosed { .. }));
+            closed += usize::from(matches!(*fact, Fact::ApprovalResolved { .. }));
         }
     }
     assert_eq!(closed, 1);
@@ -272,7 +272,7 @@ struct StopsAtCallStarted {
 impl safepoint::log::Log for StopsAtCallStarted {
     fn append(
         &self,
-        record: safepoint::log::Record,
+        record: safepoint::log::RunRecord,
     ) -> futures_util::future::BoxFuture<'_, Result<u64, safepoint::log::LogError>> {
         if let (Fact::CallStarted { .. }, Some(handle)) = (&*record.fact, &*self.handle.lock().unwrap()) {
             handle.stop(StopRequest::at(SafePoints::AFTER_MODEL));
@@ -281,7 +281,7 @@ impl safepoint::log::Log for StopsAtCallStarted {
     }
     fn read(
         &self,
-    ) -> futures_util::future::BoxFuture<'_, Result<Vec<safepoint::log::Record>, safepoint::log::LogError>>
+    ) -> futures_util::future::BoxFuture<'_, Result<Vec<safepoint::log::RunRecord>, safepoint::log::LogError>>
     {
         self.inner.read()
     }

@@ -7,14 +7,14 @@ use std::{
 
 use futures_util::future::BoxFuture;
 use safepoint::{
-    Agent, AgentBuilder, Cx, Limits,
-    approval::{Approvals, Decision},
+    Agent, AgentBuilder, Limits, ToolContext,
+    approval::{ApprovalMode, Decision},
     event::EventKind,
-    history::Entry,
+    history::Message,
     message::CallResult,
     model::{Conversation, Delta, DeltaStream, Finish, ModelSpec},
     receipt::{Ending, ModelState},
-    remote::{Brief, Line, Remote, RemoteSpec, Said, Told},
+    remote::{Remote, RemoteCall, RemoteEvent, RemoteSpec, RemoteStopReply, RemoteTask},
     tool::{self, EffectClass},
     usage::Usage,
 };
@@ -38,7 +38,7 @@ pub(crate) fn flooded(flood: &Flood, wire: Wire, limits: Limits) -> AgentBuilder
         Wire::Gemini => Agent::builder(gemini::model("m").base_url(flood.url())),
     }
     .limits(limits)
-    .approvals(Approvals::Auto)
+    .approvals(ApprovalMode::Auto)
 }
 
 /// S12.4, S12.1: the limit counts every field of every wire as it is decoded, and its stop names it.
@@ -104,8 +104,8 @@ async fn calls_beyond_the_limit_are_left_out_and_told() {
             .entries()
             .iter()
             .filter_map(|entry| match &**entry {
-                Entry::Results { results } => Some(results.clone()),
-                Entry::User(_) | Entry::Assistant(_) => None,
+                Message::Results { results } => Some(results.clone()),
+                Message::User(_) | Message::Assistant(_) => None,
             })
             .flatten()
             .collect();
@@ -166,7 +166,7 @@ async fn a_bill_implies_that_something_was_sent() {
     let endless = vec![Delta::CallReady(call), Delta::Usage(usage), Delta::Ended(Finish::Natural)];
     let note = tool::from_fn("note", "notes", |_cx, (): ()| async move { Ok("noted") });
     let limits = Limits { max_tokens: Some(2500), ..Limits::default() };
-    let agent = Agent::builder(Says(endless)).limits(limits).tool(note).approvals(Approvals::Auto).build();
+    let agent = Agent::builder(Says(endless)).limits(limits).tool(note).approvals(ApprovalMode::Auto).build();
     let outcome = agent.run("go").await;
     assert_eq!(outcome.ending(), Ending::Stopped);
     assert_eq!(outcome.receipt().stop.as_ref().unwrap().reason.code, "max_tokens");
@@ -188,7 +188,7 @@ impl Remote for Talker {
     fn spec(&self) -> &RemoteSpec {
         &self.spec
     }
-    fn open(&self, _: Brief, _: &Cx) -> Box<dyn Line> {
+    fn open(&self, _: RemoteTask, _: &ToolContext) -> Box<dyn RemoteCall> {
         Box::new(Talks { word: self.word.clone(), told: Arc::clone(&self.told) })
     }
 }
@@ -198,17 +198,17 @@ struct Talks {
     told: Arc<OnceLock<()>>,
 }
 
-impl Line for Talks {
-    fn next(&mut self) -> BoxFuture<'_, Said> {
+impl RemoteCall for Talks {
+    fn next(&mut self) -> BoxFuture<'_, RemoteEvent> {
         let word = self.word.clone();
-        Box::pin(async move { Said::Text(word) })
+        Box::pin(async move { RemoteEvent::Text(word) })
     }
     fn answer(&mut self, _: String, _: Decision) -> BoxFuture<'_, ()> {
         Box::pin(async {})
     }
-    fn stop(&mut self) -> BoxFuture<'_, Told> {
+    fn stop(&mut self) -> BoxFuture<'_, RemoteStopReply> {
         self.told.get_or_init(|| ());
-        Box::pin(async { Told::acknowledged("in a moment") })
+        Box::pin(async { RemoteStopReply::acknowledged("in a moment") })
     }
 }
 
@@ -226,7 +226,7 @@ pub(crate) fn talker(word: &str) -> (Talker, Arc<OnceLock<()>>) {
 async fn a_peer_that_says_too_much_is_stopped() {
     let (talker, told) = talker(&"x".repeat(1000));
     let limits = Limits { model_output_bytes: 100_000, ..Limits::default() };
-    let handle = Agent::over(talker).limits(limits).build().run("go").detach();
+    let handle = Agent::remote(talker).limits(limits).build().run("go").detach();
     let outcome = handle.done().await;
     assert_eq!(outcome.ending(), Ending::Stopped, "{outcome:?}");
     let stop = outcome.receipt().stop.clone().unwrap();

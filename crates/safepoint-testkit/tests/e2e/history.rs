@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use safepoint::{
     StopRequest,
-    approval::{Approvals, Decision, Rule, Ruling, Unanswered},
-    receipt::{CallStatus, Effect, Ending},
+    approval::{ApprovalMode, Decision, Rule, RuleAction, WithoutApprover},
+    receipt::{CallStatus, Ending, SideEffect},
     secs,
     tool::EffectClass,
 };
@@ -48,7 +48,7 @@ async fn a_resume_does_not_repeat_an_unsafe_call() {
     started(&handle, 1).await;
     handle.stop(StopRequest::now());
     let (stopped, receipt) = close(&server, &handle, &ledger).await;
-    assert_eq!(receipt.calls[0].effect, Effect::Unknown);
+    assert_eq!(receipt.calls[0].effect, SideEffect::Unknown);
     gate.add_permits(9);
     let outcome = agent.resume(&stopped).await;
     assert_eq!((outcome.answer(), ledger.count("commit")), (Some("I will check"), 0));
@@ -120,8 +120,8 @@ async fn an_approval_suspends_and_a_decision_resumes() {
     let server = server([calls, Reply::text("paid")]).await;
     let (ledger, gate) = (Ledger::default(), Arc::new(Semaphore::new(9)));
     let agent = builder(&server, WIRES[0])
-        .approvals(Approvals::Ask(None, Unanswered::Suspend))
-        .rule(Rule::on("pay", Ruling::Ask))
+        .approvals(ApprovalMode::Ask(None, WithoutApprover::Suspend))
+        .rule(Rule::on("pay", RuleAction::Ask))
         .tool(gated("pay", EffectClass::Unsafe, &ledger, &gate))
         .tool(gated("look", EffectClass::ReadOnly, &ledger, &gate))
         .build();
@@ -150,8 +150,8 @@ async fn a_stop_withdraws_the_question() {
     let server = server([Reply::call("pay", json!({}))]).await;
     let (ledger, gate) = (Ledger::default(), Arc::new(Semaphore::new(9)));
     let agent = builder(&server, WIRES[0])
-        .approvals(Approvals::Ask(Some(Arc::new(Never)), Unanswered::Deny))
-        .rule(Rule::on("*", Ruling::Ask))
+        .approvals(ApprovalMode::Ask(Some(Arc::new(Never)), WithoutApprover::Deny))
+        .rule(Rule::on("*", RuleAction::Ask))
         .tool(gated("pay", EffectClass::Unsafe, &ledger, &gate))
         .build();
     let handle = agent.run("pay").detach();
@@ -159,7 +159,7 @@ async fn a_stop_withdraws_the_question() {
     let id = loop {
         let event = events.next().await.unwrap();
         if let safepoint::event::EventKind::Fact(fact) = &event.kind
-            && let safepoint::event::Fact::ApprovalAsked(request) = &**fact
+            && let safepoint::event::Fact::ApprovalRequested(request) = &**fact
         {
             break request.id.clone();
         }
@@ -167,7 +167,10 @@ async fn a_stop_withdraws_the_question() {
     handle.stop(StopRequest::at(safepoint::SafePoints::AFTER_MODEL));
     let (_, receipt) = close(&server, &handle, &ledger).await;
     assert_eq!(receipt.approvals_cancelled, std::slice::from_ref(&id));
-    assert_eq!((receipt.calls[0].status, receipt.calls[0].effect), (CallStatus::NotStarted, Effect::None));
+    assert_eq!(
+        (receipt.calls[0].status, receipt.calls[0].effect),
+        (CallStatus::NotStarted, SideEffect::None)
+    );
     assert!(handle.decide(&id, Decision::Approve).await.is_err());
     assert_eq!(ledger.count("entry"), 0);
 }

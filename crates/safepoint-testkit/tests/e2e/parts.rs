@@ -2,7 +2,7 @@
 
 use safepoint::{
     RunHandle,
-    history::Entry,
+    history::Message,
     message::{Part, UserMessage},
     receipt::{Ending, ModelState},
     tool::{self, Output},
@@ -75,7 +75,7 @@ async fn images_and_files_go_out_in_each_wires_form() {
         assert_eq!(beside(wire, &server), expected, "{wire:?}");
         let stored = serde_json::to_string(outcome.history()).unwrap();
         let read: safepoint::History = serde_json::from_str(&stored).unwrap();
-        assert_eq!(*read.entries()[0], Entry::User(message));
+        assert_eq!(*read.entries()[0], Message::User(message));
         goes_on(&builder(&server, wire).build(), &outcome).await;
     }
 }
@@ -187,7 +187,7 @@ async fn a_tools_value_is_a_value_where_the_wire_takes_one() {
             Wire::Anthropic | Wire::Responses => assert_eq!(told, text),
             Wire::Gemini => assert_eq!(told["response"], json!({"output": {"degrees": 21}})),
         }
-        let Entry::Results { results } = &*outcome.history().entries()[2] else { panic!("{outcome:?}") };
+        let Message::Results { results } = &*outcome.history().entries()[2] else { panic!("{outcome:?}") };
         assert_eq!(results[0].structured.as_deref(), Some(&json!({"degrees": 21})));
     }
 }

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use safepoint::{
     Failure, Limits, RunHandle, SafePoints, StopRequest,
-    receipt::{CallStatus, Effect, Ending, ModelState},
+    receipt::{CallStatus, Ending, ModelState, SideEffect},
     tool::{self, EffectClass, FnTool},
     usage::UsageSource,
 };
@@ -48,7 +48,7 @@ async fn asked_after(sent: usize, wire: Wire, points: SafePoints) -> bool {
     assert_eq!((stopped.ending(), ledger.count("entry")), (Ending::Stopped, 0));
     assert_eq!(receipt.stop.as_ref().unwrap().fired.as_deref(), Some(points.to_string().as_str()));
     let rows: Vec<_> = receipt.calls.iter().map(|call| (call.status, call.effect)).collect();
-    assert_eq!(rows, [(CallStatus::NotStarted, Effect::None); 2]);
+    assert_eq!(rows, [(CallStatus::NotStarted, SideEffect::None); 2]);
 
     let resumed = agent.resume(&stopped).detach();
     let (outcome, _) = close(&server, &resumed, &ledger).await;

@@ -11,10 +11,10 @@ use std::{
 use futures_util::future::BoxFuture;
 use safepoint::{
     Agent, History, Outcome,
-    approval::Approvals,
-    log::{Log, LogError, MemoryLog, Record},
+    approval::ApprovalMode,
+    log::{Log, LogError, MemoryLog, RunRecord},
     outcome::Persisted,
-    receipt::{CallStatus, Effect, Ending},
+    receipt::{CallStatus, Ending, SideEffect},
     tool::EffectClass,
 };
 use safepoint_testkit::{
@@ -62,7 +62,7 @@ impl Faulty {
 const LATE: Duration = Duration::from_secs(6);
 
 impl Log for Faulty {
-    fn append(&self, fact: Record) -> BoxFuture<'_, Result<u64, LogError>> {
+    fn append(&self, fact: RunRecord) -> BoxFuture<'_, Result<u64, LogError>> {
         if self.asked.fetch_add(1, Ordering::SeqCst) != self.at {
             return self.inner.append(fact);
         }
@@ -80,7 +80,7 @@ impl Log for Faulty {
             }
         }
     }
-    fn read(&self) -> BoxFuture<'_, Result<Vec<Record>, LogError>> {
+    fn read(&self) -> BoxFuture<'_, Result<Vec<RunRecord>, LogError>> {
         self.inner.read()
     }
 }
@@ -113,7 +113,7 @@ async fn an_append_that_fails_fails_the_run_and_loses_no_account() {
             if ledger.count("commit") == 1 {
                 assert_eq!(
                     (receipt.calls[0].status, receipt.calls[0].effect),
-                    (CallStatus::Completed, Effect::Done)
+                    (CallStatus::Completed, SideEffect::Done)
                 );
             }
             goes_on(&agent, &outcome).await;
@@ -159,7 +159,7 @@ async fn with_a_late_append(at: u64, fault: Fault) -> (Outcome, Agent, Arc<Fault
     ]));
     let tools = GateTools::new();
     tools.valve().open_for_all();
-    let agent = Agent::builder(model).approvals(Approvals::Auto).tool(tools.gated("pay")).build();
+    let agent = Agent::builder(model).approvals(ApprovalMode::Auto).tool(tools.gated("pay")).build();
     let log = Faulty::new(at, fault);
     let began = Instant::now();
     let handle = agent.run_recorded(log.clone(), History::new(), "pay").detach();

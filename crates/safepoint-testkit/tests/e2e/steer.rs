@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use safepoint::{
-    Landed, Limits, SafePoints, Steer, StopRequest,
+    Limits, SafePoints, Steer, SteerOutcome, StopRequest,
     message::UserMessage,
     receipt::{Ending, ModelState},
     steer::SteerError,
@@ -32,7 +32,7 @@ async fn a_steer_follows_all_results_of_the_round() {
         started(&handle, 2).await;
         let steering = handle.steer(steer("in euros, please"));
         gate.add_permits(2);
-        assert_eq!(steering.landed().await, Landed::Delivered { round: 2 });
+        assert_eq!(steering.outcome().await, SteerOutcome::Delivered { round: 2 });
         let (outcome, _) = close(&server, &handle, &ledger).await;
         assert_eq!(outcome.ending(), Ending::Done);
         let sent = server.requests()[1].body.to_string();
@@ -82,7 +82,7 @@ async fn an_interrupting_steer_cuts_the_stream_and_keeps_what_was_shown() {
         }
         first_text(&handle).await;
         let steering = handle.steer(steer("shorter!").at_once());
-        assert_eq!(steering.landed().await, Landed::Delivered { round: 2 });
+        assert_eq!(steering.outcome().await, SteerOutcome::Delivered { round: 2 });
         exchange.peer_closed().await;
         let (outcome, receipt) = close(&server, &handle, &Ledger::default()).await;
         assert_eq!((outcome.ending(), outcome.partial_text()), (Ending::Done, "briefly"));
@@ -111,7 +111,7 @@ async fn a_steer_under_a_pending_stop_comes_back() {
     handle.stop(StopRequest::at(SafePoints::AFTER_MODEL));
     let steering = handle.steer(steer("wait"));
     gate.finish();
-    assert_eq!(steering.landed().await, Landed::Returned(UserMessage::from("wait")));
+    assert_eq!(steering.outcome().await, SteerOutcome::Returned(UserMessage::from("wait")));
     let (outcome, _) = close(&server, &handle, &Ledger::default()).await;
     assert_eq!((outcome.ending(), server.requests().len()), (Ending::Done, 1));
 }
@@ -129,7 +129,7 @@ async fn a_steer_beyond_the_last_round_comes_back() {
     gate.script(&Reply::text("bye"));
     let steering = handle.steer(steer("more"));
     gate.finish();
-    assert_eq!(steering.landed().await, Landed::Returned(UserMessage::from("more")));
+    assert_eq!(steering.outcome().await, SteerOutcome::Returned(UserMessage::from("more")));
     let (outcome, _) = close(&server, &handle, &Ledger::default()).await;
     assert_eq!(outcome.ending(), Ending::Done);
 }
@@ -141,7 +141,7 @@ async fn a_steer_of_an_ended_run_comes_back_and_a_blank_one_cannot_be_made() {
     let agent = builder(&server, WIRES[0]).build();
     let handle = agent.run("hi").detach();
     let _closed = close(&server, &handle, &Ledger::default()).await;
-    let late = handle.steer(steer("too late")).landed().await;
-    assert_eq!(late, Landed::Returned(UserMessage::from("too late")));
+    let late = handle.steer(steer("too late")).outcome().await;
+    assert_eq!(late, SteerOutcome::Returned(UserMessage::from("too late")));
     assert_eq!(Steer::new(" \n").unwrap_err(), SteerError::Blank);
 }

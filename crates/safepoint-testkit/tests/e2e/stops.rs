@@ -3,11 +3,11 @@
 use std::{sync::Arc, time::Duration};
 
 use safepoint::{
-    Asked, Code, Grace, Limits, Outcome, Reason, SafePoints, StopRequest,
-    receipt::{CallStatus, Effect, Ending, Escalated, ModelState, StoppedBy},
+    Code, Grace, Limits, Outcome, Reason, SafePoints, StopAck, StopRequest,
+    receipt::{CallStatus, Ending, Escalation, ModelState, SideEffect, StopSource},
     secs,
     tool::EffectClass,
-    usage::{Beyond, UsageSource},
+    usage::{ExtraBilling, UsageSource},
 };
 use safepoint_testkit::{
     script::{Fault, Reply},
@@ -30,7 +30,7 @@ async fn now_before_the_start_calls_no_model() {
         let agent = builder(&server, wire).build();
         let run = agent.run("go");
         let handle = run.handle();
-        assert_eq!(handle.stop(StopRequest::now()), Asked::First);
+        assert_eq!(handle.stop(StopRequest::now()), StopAck::First);
         let outcome = run.await;
         assert_eq!((outcome.ending(), server.requests().len()), (Ending::Stopped, 0));
         assert_eq!(outcome.receipt().stop.as_ref().unwrap().phase, "not yet started");
@@ -60,14 +60,14 @@ async fn now_mid_stream_closes_the_socket_and_keeps_the_text() {
             gate.send_next();
         }
         first_text(&handle).await;
-        handle.stop(StopRequest::now().because(Reason::user("enough")));
+        handle.stop(StopRequest::now().with_reason(Reason::user("enough")));
         let outcome = handle.done().await;
         exchange.peer_closed().await;
         let (_, receipt) = close(&server, &handle, &Ledger::default()).await;
         assert_eq!(receipt.model.as_ref().unwrap().state, ModelState::Closed);
         assert!("once upon a time".starts_with(outcome.partial_text()) && !outcome.partial_text().is_empty());
         assert!(outcome.usage().input > 0 && outcome.usage().output > 0);
-        assert_eq!(outcome.usage().billed_beyond, Beyond::Unknown);
+        assert_eq!(outcome.usage().billed_beyond, ExtraBilling::Unknown);
         assert_eq!(outcome.usage().source, UsageSource::Estimated);
         goes_on(&agent, &outcome).await;
         let sent = server.requests()[1].body.to_string();
@@ -119,7 +119,7 @@ async fn after_model_lets_the_message_end_and_starts_no_call() {
             receipt
                 .calls
                 .iter()
-                .all(|call| call.status == CallStatus::NotStarted && call.effect == Effect::None)
+                .all(|call| call.status == CallStatus::NotStarted && call.effect == SideEffect::None)
         );
         goes_on(&agent, &outcome).await;
     }
@@ -140,7 +140,7 @@ async fn a_final_answer_comes_before_a_safe_point() {
     let (outcome, receipt) = close(&server, &handle, &Ledger::default()).await;
     assert_eq!(outcome.answer(), Some("bye"));
     assert_eq!(receipt.stop.as_ref().unwrap().fired, None);
-    assert_eq!(handle.stop(StopRequest::now()), Asked::TooLate);
+    assert_eq!(handle.stop(StopRequest::now()), StopAck::TooLate);
     assert!(handle.stop_requested().is_some());
 }
 
@@ -210,7 +210,7 @@ async fn after_all_calls_completes_the_round() {
     gate.add_permits(2);
     let (outcome, receipt) = close(&server, &handle, &ledger).await;
     assert_eq!((outcome.ending(), ledger.count("commit"), server.requests().len()), (Ending::Stopped, 2, 1));
-    assert!(receipt.calls.iter().all(|call| call.effect == Effect::Done));
+    assert!(receipt.calls.iter().all(|call| call.effect == SideEffect::Done));
 }
 
 /// S2.7, S3.8, S5.2: `Now` while calls run: the running one is dropped and its effect unknown, the next never starts.
@@ -231,10 +231,13 @@ async fn now_during_calls_says_what_is_unknown() {
         let (outcome, receipt) = close(&server, &handle, &ledger).await;
         let rows: Vec<_> =
             receipt.calls.iter().map(|call| (call.status, call.effect, call.stopped_by)).collect();
-        let by_run = Some(StoppedBy::Run);
+        let by_run = Some(StopSource::Run);
         assert_eq!(
             rows,
-            [(CallStatus::Stopped, Effect::Unknown, by_run), (CallStatus::NotStarted, Effect::None, by_run)]
+            [
+                (CallStatus::Stopped, SideEffect::Unknown, by_run),
+                (CallStatus::NotStarted, SideEffect::None, by_run)
+            ]
         );
         goes_on(&agent, &outcome).await;
         let sent = server.requests()[1].body.to_string();
@@ -250,12 +253,12 @@ async fn a_later_request_escalates_at_once() {
     let agent = builder(&server, WIRES[0]).tool(gated("pay", EffectClass::Unsafe, &ledger, &gate)).build();
     let handle = agent.run("pay").detach();
     started(&handle, 1).await;
-    assert_eq!(handle.stop(StopRequest::graceful(secs(3600))), Asked::First);
-    assert_eq!(handle.stop(StopRequest::now()), Asked::Strengthened);
-    assert_eq!(handle.stop(StopRequest::at(SafePoints::ANY)), Asked::NothingAdded);
+    assert_eq!(handle.stop(StopRequest::graceful(secs(3600))), StopAck::First);
+    assert_eq!(handle.stop(StopRequest::now()), StopAck::Strengthened);
+    assert_eq!(handle.stop(StopRequest::at(SafePoints::ANY)), StopAck::Unchanged);
     let (_, receipt) = close(&server, &handle, &ledger).await;
     let stop = receipt.stop.as_ref().unwrap();
-    assert_eq!((stop.escalated, stop.fired.as_deref()), (Escalated::ByRequest, Some("now")));
+    assert_eq!((stop.escalated, stop.fired.as_deref()), (Escalation::ByRequest, Some("now")));
     assert_eq!(stop.requests.len(), 3);
 }
 
@@ -269,7 +272,7 @@ async fn a_grace_that_runs_out_escalates() {
     started(&handle, 1).await;
     handle.stop(StopRequest::graceful(Grace::from_millis(30)));
     let (_, receipt) = close(&server, &handle, &ledger).await;
-    assert_eq!(receipt.stop.as_ref().unwrap().escalated, Escalated::ByDeadline);
+    assert_eq!(receipt.stop.as_ref().unwrap().escalated, Escalation::ByDeadline);
 }
 
 /// S2.10: one call stopped alone ends as stopped, the model is told, the run goes on.
@@ -283,12 +286,12 @@ async fn one_call_is_stopped_alone() {
         let agent = builder(&server, wire).tool(gated("pay", EffectClass::ReadOnly, &ledger, &gate)).build();
         let handle = agent.run("pay").detach();
         let calls = started(&handle, 2).await;
-        assert_eq!(handle.stop_call(&calls[0], StopRequest::now()), Some(Asked::First));
+        assert_eq!(handle.stop_call(&calls[0], StopRequest::now()), Some(StopAck::First));
         gate.add_permits(1);
         let (outcome, receipt) = close(&server, &handle, &ledger).await;
         assert_eq!(outcome.answer(), Some("one of two"));
         let rows: Vec<_> = receipt.calls.iter().map(|call| (call.status, call.stopped_by)).collect();
-        assert_eq!(rows, [(CallStatus::Stopped, Some(StoppedBy::Call)), (CallStatus::Completed, None)]);
+        assert_eq!(rows, [(CallStatus::Stopped, Some(StopSource::Call)), (CallStatus::Completed, None)]);
         assert!(receipt.stop.is_none());
     }
 }
@@ -360,7 +363,7 @@ async fn limits_of_time_have_their_own_ends() {
     let handle = agent.run("pay").detach();
     let (outcome, receipt) = close(&server_two, &handle, &ledger).await;
     assert_eq!((outcome.answer(), receipt.calls[0].status), (Some("too slow"), CallStatus::TimedOut));
-    assert_eq!(receipt.calls[0].effect, Effect::Unknown);
+    assert_eq!(receipt.calls[0].effect, SideEffect::Unknown);
     assert!(receipt.stop.is_none());
 }
 
@@ -398,7 +401,7 @@ async fn usage_has_its_source_and_is_never_zero() {
         assert!(unsaid.usage().input > 0 && unsaid.usage().output > 0);
         assert_eq!(
             (unsaid.usage().source, unsaid.usage().billed_beyond),
-            (UsageSource::Estimated, Beyond::Nothing)
+            (UsageSource::Estimated, ExtraBilling::Nothing)
         );
     }
 }
@@ -430,7 +433,7 @@ async fn a_request_weighs_the_same_whenever_its_reply_is_cut() {
             let outcome = handle.done().await;
             gate.finish();
             let (usage, _) = (outcome.usage().clone(), close(&server, &handle, &Ledger::default()).await);
-            assert_eq!((usage.source, usage.billed_beyond), (UsageSource::Estimated, Beyond::Unknown));
+            assert_eq!((usage.source, usage.billed_beyond), (UsageSource::Estimated, ExtraBilling::Unknown));
             inputs.push(usage.input);
         }
         assert!(inputs[0] > 1 && inputs.iter().all(|input| *input == inputs[0]), "{wire:?}: {inputs:?}");
@@ -445,7 +448,7 @@ async fn a_drained_call_learns_its_bill_and_shows_nothing() {
     for wire in WIRES {
         let server = server([]).await;
         let mut gate = server.gate();
-        let agent = builder(&server, wire).on_cut(safepoint::OnCut::Drain).build();
+        let agent = builder(&server, wire).on_cut(safepoint::OnModelStop::Drain).build();
         let handle = agent.run("tell").detach();
         gate.request().await;
         gate.headers();
@@ -464,6 +467,6 @@ async fn a_drained_call_learns_its_bill_and_shows_nothing() {
         assert_eq!(receipt.model.as_ref().unwrap().state, ModelState::Completed);
         let usage =
             (receipt.usage.input, receipt.usage.output, receipt.usage.source, receipt.usage.billed_beyond);
-        assert_eq!(usage, (70, 30, UsageSource::Exact, Beyond::Nothing));
+        assert_eq!(usage, (70, 30, UsageSource::Exact, ExtraBilling::Nothing));
     }
 }

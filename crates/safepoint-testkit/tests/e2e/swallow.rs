@@ -7,7 +7,7 @@ use std::{future::pending, io, panic::AssertUnwindSafe, sync::Arc};
 
 use futures_util::FutureExt as _;
 use safepoint::{
-    Cx, Failure, StopRequest, ToolResult,
+    Failure, StopRequest, ToolContext, ToolResult,
     receipt::{CallStatus, Ending},
     tool::{self, OnStop},
 };
@@ -19,7 +19,7 @@ use super::world::{Ledger, WIRES, builder, close, goes_on, server, started};
 /// Runs a tool that waits and then swallows its stop in its own way, cooperating so that it has the time to.
 async fn stops_all_the_same<F, Fut>(swallow: F)
 where
-    F: Fn(Cx) -> Fut + Clone + Send + Sync + 'static,
+    F: Fn(ToolContext) -> Fut + Clone + Send + Sync + 'static,
     Fut: Future<Output = ToolResult<String>> + Send + 'static,
 {
     for contract in [OnStop::Drop, OnStop::Cooperate(None)] {
@@ -30,7 +30,7 @@ where
         let agent = builder(&server, WIRES[0]).tool(tool).build();
         let handle = agent.run("go").detach();
         started(&handle, 1).await;
-        handle.stop(StopRequest::now().cleanup_cap(std::time::Duration::from_millis(50)));
+        handle.stop(StopRequest::now().with_cleanup_cap(std::time::Duration::from_millis(50)));
         let (outcome, receipt) = close(&server, &handle, &Ledger::default()).await;
         assert_eq!((outcome.ending(), server.requests().len()), (Ending::Stopped, 1), "no zombie round");
         assert!(matches!(receipt.calls[0].status, CallStatus::Stopped | CallStatus::Completed), "{receipt}");
@@ -38,7 +38,7 @@ where
     }
 }
 
-async fn wait(cx: &Cx) -> Result<(), safepoint::Stop> {
+async fn wait(cx: &ToolContext) -> Result<(), safepoint::Stop> {
     cx.run(pending::<()>()).await
 }
 

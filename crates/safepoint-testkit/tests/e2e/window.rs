@@ -4,9 +4,9 @@ use std::{sync::Arc, time::Duration};
 
 use safepoint::{
     Agent, AgentBuilder, History, Outcome, RunHandle, SafePoints, StopRequest, Window,
-    event::{EventKind, Fact, Wholeness},
-    history::{Entry, Shortened, StandIn},
-    message::{AssistantMessage, Block, CallResult, ToolCall, Verdict},
+    event::{Completion, EventKind, Fact},
+    history::{Message, Omission, OmissionKind},
+    message::{AssistantMessage, Block, CallResult, ResultStatus, ToolCall},
     receipt::{Ending, ModelState},
     tool,
 };
@@ -22,16 +22,16 @@ use super::world::{Ledger, WIRES, builder, close, goes_on, server};
 /// A conversation of a first question, so many rounds with results of so many bytes, and an answer.
 fn long(rounds: usize, bytes: usize) -> History {
     let mut history = History::new();
-    history.push(Entry::User("the oldest question".into()));
+    history.push(Message::User("the oldest question".into()));
     for round in 0..rounds {
         let id = format!("call_{round}");
         let call = ToolCall { id: id.as_str().into(), name: "look".into(), args: "{}".into() };
-        history.push(Entry::Assistant(AssistantMessage { blocks: vec![Block::Call(call)] }.into()));
+        history.push(Message::Assistant(AssistantMessage { blocks: vec![Block::Call(call)] }.into()));
         let text = format!("result-{round} {}", "x".repeat(bytes));
-        let result = CallResult::of_text(id, "look", text, Verdict::Good);
-        history.push(Entry::Results { results: vec![result] });
+        let result = CallResult::of_text(id, "look", text, ResultStatus::Ok);
+        history.push(Message::Results { results: vec![result] });
     }
-    history.push(Entry::Assistant(AssistantMessage::of_text("an old answer").into()));
+    history.push(Message::Assistant(AssistantMessage::of_text("an old answer").into()));
     history
 }
 
@@ -50,7 +50,7 @@ async fn facts(handle: &RunHandle) -> Vec<Arc<Fact>> {
     Recording::of(handle).await.facts().cloned().collect()
 }
 
-fn shortenings(facts: &[Arc<Fact>]) -> Vec<&Shortened> {
+fn shortenings(facts: &[Arc<Fact>]) -> Vec<&Omission> {
     facts
         .iter()
         .filter_map(|fact| match &**fact {
@@ -114,7 +114,7 @@ async fn the_oldest_rounds_are_dropped_and_kept_in_the_history() {
         let facts = facts(&handle).await;
         let [shortened] = shortenings(&facts)[..] else { panic!("{facts:?}") };
         assert!(shortened.tokens_before > 1000 && shortened.tokens_after <= 500, "{shortened:?}");
-        assert_eq!(shortened.omitted.by, StandIn::Note);
+        assert_eq!(shortened.omitted.by, OmissionKind::Note);
         let first = sent(&server, 0);
         assert!(!first.contains("oldest question") && !first.contains("result-0"), "{first}");
         assert!(first.contains("is left out here") && first.contains("the newest question"), "{first}");
@@ -178,7 +178,7 @@ async fn a_summary_takes_the_place_of_the_oldest_rounds() {
         assert!(told.contains("they looked ten times") && told.contains("the newest question"), "{told}");
         assert!(!told.contains("the oldest question"), "{told}");
         assert_eq!((receipt.summaries.len(), receipt.rounds, receipt.usage.input), (1, 1, 1000));
-        assert_eq!(outcome.history().omitted().unwrap().by, StandIn::Summary);
+        assert_eq!(outcome.history().omitted().unwrap().by, OmissionKind::Summary);
         let recording = Recording::of(&handle).await;
         let shown = |event: &EventKind| matches!(event, EventKind::Text(text) if text.contains("ten times"));
         assert!(!recording.events.iter().any(|event| shown(&event.kind)), "nobody is told a summary");
@@ -229,7 +229,7 @@ async fn a_steer_while_a_summary_is_written_is_delivered_and_cuts_nothing() {
         }
         let steering = handle.steer(safepoint::Steer::new("in euros, please").unwrap());
         gate.finish();
-        assert!(matches!(steering.landed().await, safepoint::Landed::Delivered { .. }));
+        assert!(matches!(steering.outcome().await, safepoint::SteerOutcome::Delivered { .. }));
         let (outcome, receipt) = close(&server, &handle, &Ledger::default()).await;
         assert_eq!((outcome.ending(), receipt.summaries.len()), (Ending::Done, 1));
         assert_eq!(receipt.summaries[0].state, ModelState::Completed);
@@ -278,7 +278,7 @@ async fn after_model_waits_for_the_model_call_behind_a_summary() {
     gates[1].finish();
     let (stopped, receipt) = close(&server, &handle, &Ledger::default()).await;
     assert_eq!((stopped.ending(), receipt.rounds, server.requests().len()), (Ending::Stopped, 2, 3));
-    assert_eq!(stopped.history().omitted().unwrap().by, StandIn::Summary);
+    assert_eq!(stopped.history().omitted().unwrap().by, OmissionKind::Summary);
 }
 
 /// S12.2: a summary that fails, or says nothing, fails the run; nothing is dropped in silence, and a resume tries again.
@@ -379,5 +379,7 @@ async fn a_summary_is_not_begun_beyond_a_limit() {
     let (outcome, receipt) = close(&server, &handle, &Ledger::default()).await;
     assert_eq!((outcome.ending(), receipt.summaries.len()), (Ending::Stopped, 0));
     let ended = facts(&handle).await;
-    assert!(!ended.iter().any(|fact| matches!(&**fact, Fact::SummaryEnded { whole: Wholeness::Whole, .. })));
+    assert!(
+        !ended.iter().any(|fact| matches!(&**fact, Fact::SummaryEnded { whole: Completion::Complete, .. }))
+    );
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use safepoint::{
     Agent, AgentBuilder, Outcome, RunHandle,
-    approval::Approvals,
+    approval::ApprovalMode,
     event::{EventKind, Fact},
     ids::CallId,
     receipt::{Ending, Receipt},
@@ -33,7 +33,7 @@ pub(crate) fn builder(server: &ModelServer, wire: Wire) -> AgentBuilder {
         Wire::Responses => Agent::builder(responses::model("m").base_url(server.url()).patience(patience)),
         Wire::Gemini => Agent::builder(gemini::model("m").base_url(server.url()).patience(patience)),
     }
-    .approvals(Approvals::Auto)
+    .approvals(ApprovalMode::Auto)
 }
 
 /// What tools wrote down themselves: at their entry and at their commit (I4).

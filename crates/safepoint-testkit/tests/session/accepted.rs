@@ -7,8 +7,10 @@ use safepoint::{
     Failure, Session,
     ids::SessionId,
     message::UserMessage,
-    session::{Chat, Fate, Plan, Planner, Policy, SessionStop, Situation, TurnPlan, seal},
-    store::{MemoryStore, Owner, Store},
+    session::{
+        ChatPlanner, ItemOutcome, Plan, PlanContext, Planner, Policy, SessionStop, TurnPlan, encode_item,
+    },
+    store::{MemoryStore, OwnerProcess, Store},
 };
 use safepoint_testkit::valve::Valve;
 
@@ -24,7 +26,7 @@ enum First {
 
 /// Chat, but for the first plan; and it notes what it was shown.
 struct Thinks {
-    chat: Chat,
+    chat: ChatPlanner,
     desk: Arc<Desk>,
     first: First,
     valve: Valve,
@@ -32,7 +34,7 @@ struct Thinks {
 }
 
 impl Planner<String> for Thinks {
-    fn plan(&self, situation: Situation<String>) -> BoxFuture<'_, Result<Plan, Failure>> {
+    fn plan(&self, situation: PlanContext<String>) -> BoxFuture<'_, Result<Plan, Failure>> {
         let mut shown = self.shown.lock().unwrap();
         shown.push(situation.waiting.iter().map(|waiting| waiting.item.clone()).collect());
         if shown.len() > 1 {
@@ -62,7 +64,7 @@ impl Planner<String> for Thinks {
 fn thinks(first: First) -> (Thinks, Valve, Arc<Mutex<Vec<Vec<String>>>>) {
     let desk = Arc::new(Desk::new([]));
     let (valve, shown) = (Valve::default(), Arc::default());
-    let chat = Chat::new(desk.agent());
+    let chat = ChatPlanner::new(desk.agent());
     (Thinks { chat, desk, first, valve: valve.clone(), shown: Arc::clone(&shown) }, valve, shown)
 }
 
@@ -79,8 +81,8 @@ async fn what_comes_while_the_planner_thinks_is_planned_too() {
         // It has been heard.
         assert_eq!(session.waiting().await.len(), 2);
         valve.open_for_all();
-        assert_eq!(old.fate().await, Fate::Completed(turn(1)), "{first:?}");
-        assert_eq!(new.fate().await, Fate::Completed(turn(2)), "{first:?}");
+        assert_eq!(old.outcome().await, ItemOutcome::Completed(turn(1)), "{first:?}");
+        assert_eq!(new.outcome().await, ItemOutcome::Completed(turn(2)), "{first:?}");
         session.stop(SessionStop::at_turn_end());
         accounted(&session, &[old, new]).await;
         assert_eq!(*shown.lock().unwrap(), [vec!["a"], vec!["a", "b"], vec!["b"]]);
@@ -91,7 +93,7 @@ async fn stored(texts: &[&str]) -> (Arc<dyn Store>, SessionId) {
     let (store, id) = (Arc::new(MemoryStore::default()) as Arc<dyn Store>, SessionId::from("s"));
     store.create(safepoint::store::NewSession::of(id.clone())).await.unwrap();
     for text in texts {
-        let push = seal(&(*text).to_owned(), Policy::Enqueue, None, 10).unwrap();
+        let push = encode_item(&(*text).to_owned(), Policy::Enqueue, None, 10).unwrap();
         store.push(&id, push).await.unwrap();
     }
     (store, id)
@@ -104,9 +106,9 @@ async fn what_the_store_holds_is_planned_first_and_as_a_whole() {
     let (store, id) = stored(&["a", "b", "c"]).await;
     let (planner, valve, shown) = thinks(First::Chats);
     valve.open_for_all();
-    let session = Session::builder(planner).open(store, id, Owner::here()).await.unwrap();
+    let session = Session::builder(planner).open(store, id, OwnerProcess::here()).await.unwrap();
     let last = session.push("d".to_owned()).unwrap();
-    assert_eq!(last.fate().await, Fate::Completed(turn(4)));
+    assert_eq!(last.outcome().await, ItemOutcome::Completed(turn(4)));
     session.stop(SessionStop::at_turn_end());
     let exit = session.done().await;
     assert_eq!(said(exit.history()), ["a", "b", "c", "d"]);
@@ -120,9 +122,9 @@ async fn the_order_of_acceptance_holds_while_a_session_opens() {
     for _ in 0..50 {
         let (store, id) = stored(&["a", "b"]).await;
         let desk = Desk::new([]);
-        let session = desk.chat().open(store, id, Owner::here()).await.unwrap();
+        let session = desk.chat().open(store, id, OwnerProcess::here()).await.unwrap();
         let last = session.push("c".to_owned()).unwrap();
-        last.fate().await;
+        last.outcome().await;
         session.stop(SessionStop::at_turn_end());
         assert_eq!(said(session.done().await.history()), ["a", "b", "c"]);
     }

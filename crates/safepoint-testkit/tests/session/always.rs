@@ -3,13 +3,13 @@
 use std::sync::{Arc, Mutex};
 
 use safepoint::{
-    Agent, Cx,
-    approval::{Approvals, Covers, Decision, Question, Rule, Ruling, Unanswered},
+    Agent, ToolContext,
+    approval::{AllowScope, ApprovalKind, ApprovalMode, Decision, Rule, RuleAction, WithoutApprover},
     event::{EventKind, Fact},
     ids::SessionId,
     receipt::CallStatus,
-    session::{Chat, Fate, Session, SessionEvent, SessionHandle},
-    store::{ApprovalState, Life, Owner, Store},
+    session::{ChatPlanner, ItemOutcome, Session, SessionEvent, SessionHandle},
+    store::{ApprovalState, Liveness, OwnerProcess, Store},
     tool::from_fn,
 };
 use safepoint_testkit::{script::Reply, server::ModelServer, store_suite::Lives};
@@ -34,9 +34,9 @@ impl World {
         Self { store, lives, server: server(replies).await, paid: Arc::default() }
     }
 
-    fn agent(&self, approvals: Approvals) -> Agent {
+    fn agent(&self, approvals: ApprovalMode) -> Agent {
         let paid = Arc::clone(&self.paid);
-        let pay = from_fn("pay", "pays", move |_: Cx, args: Value| {
+        let pay = from_fn("pay", "pays", move |_: ToolContext, args: Value| {
             let paid = Arc::clone(&paid);
             async move {
                 paid.lock().unwrap().push(args["cents"].as_u64().unwrap());
@@ -45,19 +45,21 @@ impl World {
         });
         agent(&self.server)
             .approvals(approvals)
-            .rule(Rule::on("pay", Ruling::Deny("never 13".into())).when(|args| args["cents"] == json!(13)))
-            .rule(Rule::on("pay", Ruling::Ask))
+            .rule(
+                Rule::on("pay", RuleAction::Deny("never 13".into())).when(|args| args["cents"] == json!(13)),
+            )
+            .rule(Rule::on("pay", RuleAction::Ask))
             .tool(pay)
             .build()
     }
 
     async fn open(&self, pid: u32, id: &str) -> Session<String> {
-        self.open_under(pid, id, Approvals::Ask(None, Unanswered::Suspend)).await
+        self.open_under(pid, id, ApprovalMode::Ask(None, WithoutApprover::Suspend)).await
     }
 
-    async fn open_under(&self, pid: u32, id: &str, approvals: Approvals) -> Session<String> {
-        let builder = Session::builder(Chat::new(self.agent(approvals)));
-        let owner = Owner { pid, ..Owner::here() };
+    async fn open_under(&self, pid: u32, id: &str, approvals: ApprovalMode) -> Session<String> {
+        let builder = Session::builder(ChatPlanner::new(self.agent(approvals)));
+        let owner = OwnerProcess { pid, ..OwnerProcess::here() };
         builder.open(Arc::clone(&self.store), SessionId::from(id), owner).await.unwrap()
     }
 
@@ -67,9 +69,9 @@ impl World {
 }
 
 /// Another turn: how it ended, and what became of its last call.
-async fn turn(session: &SessionHandle<String>) -> (Fate, Option<CallStatus>) {
+async fn turn(session: &SessionHandle<String>) -> (ItemOutcome, Option<CallStatus>) {
     let ticket = session.push("pay".to_owned()).unwrap();
-    let first = ticket.fate().await;
+    let first = ticket.outcome().await;
     let ended =
         |event: &SessionEvent| matches!(event, SessionEvent::TurnEnded { fate, .. } if *fate == first);
     match seen(session, ended).await {
@@ -81,24 +83,24 @@ async fn turn(session: &SessionHandle<String>) -> (Fate, Option<CallStatus>) {
 /// A turn that asks, and goes on with this answer.
 async fn asked(session: &SessionHandle<String>, decision: Decision) {
     let (fate, _) = turn(session).await;
-    let Fate::Suspended(of) = fate else { panic!("{fate:?}") };
+    let ItemOutcome::Suspended(of) = fate else { panic!("{fate:?}") };
     let is_question = |event: &SessionEvent| {
         matches!(event, SessionEvent::Run { turn, event } if *turn == of
-            && matches!(&event.kind, EventKind::Fact(fact) if matches!(**fact, Fact::ApprovalAsked(_))))
+            && matches!(&event.kind, EventKind::Fact(fact) if matches!(**fact, Fact::ApprovalRequested(_))))
     };
     let SessionEvent::Run { event, .. } = seen(session, is_question).await else { panic!("a question") };
     let EventKind::Fact(fact) = event.kind else { panic!("a fact") };
-    let Fact::ApprovalAsked(question) = &*fact else { panic!("a question") };
-    assert_eq!(question.question, Question::MayRun);
+    let Fact::ApprovalRequested(question) = &*fact else { panic!("a question") };
+    assert_eq!(question.question, ApprovalKind::BeforeCall);
     session.decide(&question.id, decision).await.unwrap();
     seen(
         session,
-        |event| matches!(event, SessionEvent::TurnEnded { fate: Fate::Completed(at), .. } if *at == of),
+        |event| matches!(event, SessionEvent::TurnEnded { fate: ItemOutcome::Completed(at), .. } if *at == of),
     )
     .await;
 }
 
-fn always(covers: Covers) -> Decision {
+fn always(covers: AllowScope) -> Decision {
     Decision::ApproveAlways { covers }
 }
 
@@ -108,16 +110,19 @@ fn always(covers: Covers) -> Decision {
 async fn a_yes_for_one_call_holds_in_its_session_and_after_a_restart() {
     let world = World::new(&[5, 5, 6, 5, 5]).await;
     let first = world.open(1, "s").await;
-    asked(&first, always(Covers::Call)).await;
-    assert!(matches!(turn(&first).await, (Fate::Completed(_), Some(CallStatus::Completed))), "unasked");
+    asked(&first, always(AllowScope::Call)).await;
+    assert!(
+        matches!(turn(&first).await, (ItemOutcome::Completed(_), Some(CallStatus::Completed))),
+        "unasked"
+    );
     asked(&first, Decision::Deny { message: String::new() }).await;
     assert_eq!(world.paid(), [5, 5]);
-    world.lives.say(1, Life::Dead);
+    world.lives.say(1, Liveness::Dead);
 
     let next = world.open(2, "s").await;
-    assert!(matches!(turn(&next).await, (Fate::Completed(_), Some(CallStatus::Completed))));
+    assert!(matches!(turn(&next).await, (ItemOutcome::Completed(_), Some(CallStatus::Completed))));
     let other = world.open(2, "t").await;
-    assert!(matches!(turn(&other).await.0, Fate::Suspended(_)), "another session asks");
+    assert!(matches!(turn(&other).await.0, ItemOutcome::Suspended(_)), "another session asks");
     assert_eq!(world.paid(), [5]);
     let open = |rows: Vec<safepoint::store::ApprovalRow>| {
         rows.iter().filter(|row| row.state == ApprovalState::Open).count()
@@ -131,12 +136,12 @@ async fn a_yes_for_one_call_holds_in_its_session_and_after_a_restart() {
 async fn a_yes_for_a_tool_is_no_yes_to_what_a_rule_denies() {
     let world = World::new(&[5, 6, 13, 7]).await;
     let first = world.open(1, "s").await;
-    asked(&first, always(Covers::Tool)).await;
-    assert!(matches!(turn(&first).await, (Fate::Completed(_), Some(CallStatus::Completed))));
-    assert!(matches!(turn(&first).await, (Fate::Completed(_), Some(CallStatus::Denied))));
-    world.lives.say(1, Life::Dead);
-    let next = world.open_under(2, "s", Approvals::Deny).await;
-    assert!(matches!(turn(&next).await, (Fate::Completed(_), Some(CallStatus::Denied))));
+    asked(&first, always(AllowScope::Tool)).await;
+    assert!(matches!(turn(&first).await, (ItemOutcome::Completed(_), Some(CallStatus::Completed))));
+    assert!(matches!(turn(&first).await, (ItemOutcome::Completed(_), Some(CallStatus::Denied))));
+    world.lives.say(1, Liveness::Dead);
+    let next = world.open_under(2, "s", ApprovalMode::Deny).await;
+    assert!(matches!(turn(&next).await, (ItemOutcome::Completed(_), Some(CallStatus::Denied))));
     assert_eq!(world.paid(), [5, 6]);
 }
 
@@ -146,7 +151,7 @@ async fn a_plain_yes_covers_nothing_and_changed_arguments_are_covered_like_other
     let world = World::new(&[5, 5, 6]).await;
     let session = world.open(1, "s").await;
     asked(&session, Decision::Approve).await;
-    asked(&session, always(Covers::Call)).await;
+    asked(&session, always(AllowScope::Call)).await;
     asked(&session, Decision::ApproveWith { args: json!({"cents": 5}) }).await;
     assert_eq!(world.paid(), [5, 5, 5]);
 }
@@ -155,9 +160,9 @@ async fn a_plain_yes_covers_nothing_and_changed_arguments_are_covered_like_other
 #[tokio::test]
 async fn a_session_in_memory_remembers_it() {
     let world = World::new(&[5, 5]).await;
-    let agent = world.agent(Approvals::Ask(None, Unanswered::Suspend));
-    let session = Session::builder(Chat::new(agent)).start();
-    asked(&session, always(Covers::Call)).await;
-    assert!(matches!(turn(&session).await, (Fate::Completed(_), Some(CallStatus::Completed))));
+    let agent = world.agent(ApprovalMode::Ask(None, WithoutApprover::Suspend));
+    let session = Session::builder(ChatPlanner::new(agent)).start();
+    asked(&session, always(AllowScope::Call)).await;
+    assert!(matches!(turn(&session).await, (ItemOutcome::Completed(_), Some(CallStatus::Completed))));
     assert_eq!(world.paid(), [5, 5]);
 }

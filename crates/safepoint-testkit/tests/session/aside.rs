@@ -7,8 +7,10 @@ use safepoint::{
     approval::{ApprovalRequest, Decision},
     event::{EventKind, Fact},
     ids::{ApprovalId, SessionId},
-    session::{Chat, ExitReason, Fate, SessionBuilder, SessionEvent, SessionHandle, SessionStop},
-    store::{self, MemoryStore, Owner, Store},
+    session::{
+        ChatPlanner, ExitReason, ItemOutcome, SessionBuilder, SessionEvent, SessionHandle, SessionStop,
+    },
+    store::{self, MemoryStore, OwnerProcess, Store},
 };
 use safepoint_testkit::{ledger::Mark, script::Reply, scripted::ModelGate};
 use serde_json::json;
@@ -39,14 +41,14 @@ impl World {
 
     fn chat(&self, inner: &Agent) -> SessionBuilder<String> {
         let aside = inner.as_subagent("aside", "digs aside").background();
-        Session::builder(Chat::new(Agent::builder(self.outer.model.clone()).child(aside).build()))
+        Session::builder(ChatPlanner::new(Agent::builder(self.outer.model.clone()).child(aside).build()))
     }
 
     /// Its turn has ended; it has not said anything yet.
     async fn begun(&mut self, session: &SessionHandle<String>) {
         let item = session.push("dig aside".to_owned()).unwrap();
         self.gate.request().await;
-        assert_eq!(item.fate().await, Fate::Completed(turn(1)));
+        assert_eq!(item.outcome().await, ItemOutcome::Completed(turn(1)));
         quiet(session).await;
     }
 
@@ -69,14 +71,14 @@ async fn quiet(session: &SessionHandle<String>) -> Vec<String> {
 }
 
 fn aside(event: &SessionEvent, wanted: impl Fn(&Fact) -> bool) -> bool {
-    let SessionEvent::Aside { event, .. } = event else { return false };
+    let SessionEvent::Background { event, .. } = event else { return false };
     let EventKind::Child { event, .. } = &event.kind else { return false };
     matches!(&**event, EventKind::Fact(fact) if wanted(fact))
 }
 
 /// The one question that is open, once it is told.
 async fn question(session: &SessionHandle<String>) -> ApprovalRequest {
-    seen(session, |event| aside(event, |fact| matches!(fact, Fact::ApprovalAsked(_)))).await;
+    seen(session, |event| aside(event, |fact| matches!(fact, Fact::ApprovalRequested(_)))).await;
     let open = session.approvals().await;
     assert_eq!(open.len(), 1, "{open:?}");
     open[0].clone()
@@ -139,12 +141,12 @@ async fn the_end_of_a_background_run_begins_no_turn() {
     world.gate.request().await;
     rounds[1].request().await;
     session.stop_turn(None, safepoint::StopRequest::now());
-    assert_eq!(item.fate().await, Fate::Interrupted(turn(1)));
+    assert_eq!(item.outcome().await, ItemOutcome::Interrupted(turn(1)));
     quiet(&session).await;
     answers(&world.gate, "dug");
     ended(&session).await;
     let next = session.push("what now?".to_owned()).unwrap();
-    assert_eq!(next.fate().await, Fate::Completed(turn(2)));
+    assert_eq!(next.outcome().await, ItemOutcome::Completed(turn(2)));
     let asked = world.outer.model.requests();
     assert_eq!(asked.len(), 3, "one before the stop, the one that it cut, and the next message's");
     assert!(!format!("{:?}", asked[2]).contains("dug"));
@@ -175,7 +177,7 @@ async fn a_question_below_a_background_run_is_decided_too() {
     world.says("ask");
     let is_asked = |event: &SessionEvent| match event {
         SessionEvent::Run { event, .. } => matches!(&event.kind, EventKind::Child { event, .. }
-            if matches!(&**event, EventKind::Fact(fact) if matches!(&**fact, Fact::ApprovalAsked(_)))),
+            if matches!(&**event, EventKind::Fact(fact) if matches!(&**fact, Fact::ApprovalRequested(_)))),
         _ => false,
     };
     seen(&session, is_asked).await;
@@ -186,7 +188,7 @@ async fn a_question_below_a_background_run_is_decided_too() {
     assert_eq!((&open, open[0].path.calls().len()), (&while_at_work, 2));
     assert_eq!(session.decide(&open[0].id, Decision::Approve).await, Ok(()));
     let whole = |event: &SessionEvent| {
-        let SessionEvent::Aside { event, .. } = event else { return false };
+        let SessionEvent::Background { event, .. } = event else { return false };
         matches!(&event.kind, EventKind::Child { path, event } if path.calls().len() == 1
             && matches!(&**event, EventKind::Fact(fact) if matches!(&**fact, Fact::Settled { .. })))
     };
@@ -200,8 +202,11 @@ async fn a_question_of_a_background_run_expires() {
     let mut world = World::new();
     let limits = Limits { approval: Duration::from_secs(30), ..Limits::default() };
     let agent = Agent::builder(world.inner.model.clone())
-        .approvals(safepoint::approval::Approvals::Ask(None, safepoint::approval::Unanswered::Suspend))
-        .rule(safepoint::approval::Rule::on("ask", safepoint::approval::Ruling::Ask))
+        .approvals(safepoint::approval::ApprovalMode::Ask(
+            None,
+            safepoint::approval::WithoutApprover::Suspend,
+        ))
+        .rule(safepoint::approval::Rule::on("ask", safepoint::approval::RuleAction::Ask))
         .tool(world.inner.tools.gated("ask"))
         .limits(limits)
         .build();
@@ -223,20 +228,20 @@ async fn another_process_decides_for_a_background_run() {
     let mut world = World::new();
     let (store, id) = (Arc::new(MemoryStore::default()) as Arc<dyn Store>, SessionId::from("s"));
     let builder = world.chat(&world.inner.agent());
-    let session = builder.open(Arc::clone(&store), id.clone(), Owner::here()).await.unwrap();
+    let session = builder.open(Arc::clone(&store), id.clone(), OwnerProcess::here()).await.unwrap();
     world.begun(&session).await;
     world.says("ask");
     let asked = question(&session).await;
-    let decision = |id: &ApprovalId, digest: &str| store::Decision {
+    let decision = |id: &ApprovalId, digest: &str| store::NewDecision {
         id: id.clone(),
         digest: digest.to_owned(),
         principal: "somebody else".into(),
         bytes: serde_json::to_vec(&Decision::Approve).unwrap(),
     };
     let taken = store.decide(&id, decision(&asked.id, &asked.digest)).await.unwrap();
-    assert!(matches!(taken, store::Decided::Taken), "{taken:?}");
+    assert!(matches!(taken, store::DecisionResult::Taken), "{taken:?}");
     assert_eq!(session.decide(&asked.id, Decision::Approve).await, Err(decided("somebody else")));
-    session.look();
+    session.check_store();
     ended(&session).await;
     assert_eq!(world.committed(), 1);
 }

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use safepoint::{
-    Asked, Landed, SafePoints, Steer, StopRequest,
+    SafePoints, Steer, SteerOutcome, StopAck, StopRequest,
     ids::TurnId,
     session::{
-        Delivered, ExitReason, Fate, Policy, Preempt, Preempted, Push, PushError, Refusal, SessionEvent,
-        SessionStop, TurnAsked,
+        Delivery, ExitReason, ItemOutcome, Policy, Preempt, PreemptOutcome, Push, PushError, RejectReason,
+        SessionEvent, SessionStop, TurnStopAck,
     },
 };
 use safepoint_testkit::script::Reply;
@@ -27,9 +27,9 @@ async fn messages_are_taken_one_turn_at_a_time() {
     let first = session.push("a".to_owned()).unwrap();
     let second = session.push("b".to_owned()).unwrap();
     assert_eq!((first.id().number(), second.id().number()), (0, 1));
-    assert_eq!(first.fate().await, Fate::Completed(turn(1)));
-    assert_eq!(second.fate().await, Fate::Completed(turn(2)));
-    assert_eq!(session.stop(SessionStop::at_turn_end()).asked().await, Asked::First);
+    assert_eq!(first.outcome().await, ItemOutcome::Completed(turn(1)));
+    assert_eq!(second.outcome().await, ItemOutcome::Completed(turn(2)));
+    assert_eq!(session.stop(SessionStop::at_turn_end()).asked().await, StopAck::First);
     let exit = session.done().await;
     assert_eq!((exit.reason(), exit.unhandled().len()), (&ExitReason::Stopped, 0));
     assert_eq!(exit.history().last_text().as_deref(), Some("two"));
@@ -48,9 +48,9 @@ async fn a_preempt_stops_the_turn_and_the_next_one_answers() {
     let exchange = gate.request().await;
     let new = session.push(Push::new("new".to_owned()).policy(Preempt::now())).unwrap();
     exchange.peer_closed().await;
-    assert_eq!(new.preempted().await, Preempted::StoppedTurn(turn(1)));
-    assert_eq!(old.fate().await, Fate::Preempted(turn(1)));
-    assert_eq!(new.fate().await, Fate::Completed(turn(2)));
+    assert_eq!(new.preempted().await, PreemptOutcome::StoppedTurn(turn(1)));
+    assert_eq!(old.outcome().await, ItemOutcome::Preempted(turn(1)));
+    assert_eq!(new.outcome().await, ItemOutcome::Completed(turn(2)));
     let sent = server.requests()[1].body.to_string();
     assert!(sent.contains("old") && sent.contains("new"), "{sent}");
 }
@@ -68,9 +68,9 @@ async fn a_steer_is_delivered_to_the_turn_at_work() {
     gate.headers();
     gate.script(&Reply::text("this it is"));
     gate.finish();
-    assert_eq!(steer.delivered().await, Some(Delivered { turn: turn(1), round: 2 }));
-    assert_eq!(first.fate().await, Fate::Completed(turn(1)));
-    assert_eq!(steer.fate().await, Fate::Completed(turn(1)));
+    assert_eq!(steer.delivered().await, Some(Delivery { turn: turn(1), round: 2 }));
+    assert_eq!(first.outcome().await, ItemOutcome::Completed(turn(1)));
+    assert_eq!(steer.outcome().await, ItemOutcome::Completed(turn(1)));
     assert_eq!(server.requests().len(), 2);
 }
 
@@ -79,12 +79,13 @@ async fn a_steer_is_delivered_to_the_turn_at_work() {
 async fn a_steer_with_nothing_at_work_waits_or_comes_back() {
     let server = server([Reply::text("ok")]).await;
     let session = chat(agent(&server).build()).start();
-    let policy = Policy::Steer(safepoint::steer::When::NextRequest, safepoint::session::Or::Return);
+    let policy =
+        Policy::Steer(safepoint::steer::SteerTiming::NextRequest, safepoint::session::IfUndelivered::Return);
     let steer = session.push(Push::new("x".to_owned()).policy(policy)).unwrap();
-    assert_eq!(steer.fate().await, Fate::Returned(Refusal::NoActiveTurn));
+    assert_eq!(steer.outcome().await, ItemOutcome::Returned(RejectReason::NoActiveTurn));
     assert_eq!(steer.take_back().as_deref(), Some("x"));
     let queued = session.push(Push::new("y".to_owned()).policy(Policy::steer())).unwrap();
-    assert_eq!(queued.fate().await, Fate::Completed(turn(1)));
+    assert_eq!(queued.outcome().await, ItemOutcome::Completed(turn(1)));
 }
 
 /// S5.3: a turn that was stopped alone waits for a resume, or for an item pushed after the stop.
@@ -97,14 +98,15 @@ async fn a_stopped_turn_waits_for_a_resume_or_a_newer_item() {
     gate.request().await;
     let b = session.push("b".to_owned()).unwrap();
     let asked = session.stop_turn(None, StopRequest::now()).asked().await;
-    assert_eq!(asked, TurnAsked::Stopping(turn(1)));
-    assert_eq!(a.fate().await, Fate::Interrupted(turn(1)));
+    assert_eq!(asked, TurnStopAck::Stopping(turn(1)));
+    assert_eq!(a.outcome().await, ItemOutcome::Interrupted(turn(1)));
     seen(&session, |event| matches!(event, SessionEvent::TurnQuiet { .. })).await;
     assert_eq!((server.requests().len(), b.fate_now()), (1, None), "an older item begins no turn");
     assert!(session.resume().await);
-    seen(&session, |event| matches!(event, SessionEvent::TurnEnded { fate: Fate::Completed(_), .. })).await;
-    assert_eq!(a.fate_now(), Some(Fate::Completed(turn(1))));
-    assert_eq!(b.fate().await, Fate::Completed(turn(2)));
+    seen(&session, |event| matches!(event, SessionEvent::TurnEnded { fate: ItemOutcome::Completed(_), .. }))
+        .await;
+    assert_eq!(a.fate_now(), Some(ItemOutcome::Completed(turn(1))));
+    assert_eq!(b.outcome().await, ItemOutcome::Completed(turn(2)));
 }
 
 /// S6.7, S6.11, S6.10: now: the turn is cut, its item interrupted, what waited unhandled, the open turn handed out.
@@ -116,10 +118,10 @@ async fn now_ends_the_turn_and_the_session() {
     let a = session.push("a".to_owned()).unwrap();
     let exchange = gate.request().await;
     session.push("b".to_owned()).unwrap();
-    drop(session.stop(SessionStop::now().because("enough")));
+    drop(session.stop(SessionStop::now().with_cause("enough")));
     exchange.peer_closed().await;
     let exit = session.done().await;
-    assert_eq!((a.fate().await, texts(&exit)), (Fate::Interrupted(turn(1)), vec!["b".to_owned()]));
+    assert_eq!((a.outcome().await, texts(&exit)), (ItemOutcome::Interrupted(turn(1)), vec!["b".to_owned()]));
     assert_eq!(exit.cause(), Some("enough"));
     let open = exit.open().unwrap();
     assert_eq!((open.turn, open.items.len()), (turn(1), 1));
@@ -132,7 +134,7 @@ async fn it_ends_when_it_was_idle_for_long_enough() {
     let session = chat(agent(&server).build()).start();
     drop(session.stop(SessionStop::when_idle_for(Duration::from_secs(60))));
     let hi = session.push("hi".to_owned()).unwrap();
-    assert_eq!(hi.fate().await, Fate::Completed(turn(1)));
+    assert_eq!(hi.outcome().await, ItemOutcome::Completed(turn(1)));
     let exit = session.done().await;
     assert_eq!(exit.reason(), &ExitReason::Idle);
 }
@@ -148,7 +150,7 @@ async fn a_waiting_item_can_be_taken_back() {
     let b = session.push("b".to_owned()).unwrap();
     assert_eq!(session.withdraw(b.id()).await.as_deref(), Some("b"));
     assert_eq!(session.withdraw(a.id()).await, None);
-    assert_eq!(b.fate().await, Fate::Withdrawn);
+    assert_eq!(b.outcome().await, ItemOutcome::Withdrawn);
     round(&session, 1, 1).await;
 }
 
@@ -177,15 +179,15 @@ async fn a_preempt_may_name_its_turn_and_its_safe_point() {
     gate.request().await;
     let wrong = Preempt::now().of(turn(7));
     let refused = session.push(Push::new("x".to_owned()).policy(wrong)).unwrap();
-    assert_eq!(refused.fate().await, Fate::Returned(Refusal::TurnMismatch));
+    assert_eq!(refused.outcome().await, ItemOutcome::Returned(RejectReason::TurnMismatch));
     let right = Preempt::at(SafePoints::AFTER_MODEL).of(turn(1));
     let pushed = session.push(Push::new("y".to_owned()).policy(right)).unwrap();
     gate.headers();
     gate.script(&Reply::text("the end"));
     gate.finish();
     // A final answer is not a safe point.
-    assert_eq!(pushed.preempted().await, Preempted::TurnEndedFirst);
-    assert_eq!(pushed.fate().await, Fate::Completed(turn(2)));
+    assert_eq!(pushed.preempted().await, PreemptOutcome::TurnEndedFirst);
+    assert_eq!(pushed.outcome().await, ItemOutcome::Completed(turn(2)));
 }
 
 /// S9.1, S9.2: a background run belongs to the session: it outlives the turn that began it, holds up no later one, and
@@ -201,9 +203,9 @@ async fn a_background_run_belongs_to_the_session() {
     let session = chat(agent(&outer).child(aside).build()).start();
     let first = session.push("dig aside".to_owned()).unwrap();
     let exchange = gate.request().await;
-    assert_eq!(first.fate().await, Fate::Completed(turn(1)));
+    assert_eq!(first.outcome().await, ItemOutcome::Completed(turn(1)));
     let second = session.push("meanwhile?".to_owned()).unwrap();
-    assert_eq!(second.fate().await, Fate::Completed(turn(2)));
+    assert_eq!(second.outcome().await, ItemOutcome::Completed(turn(2)));
     assert_eq!(inner.open_connections(), 1, "it goes on beside the turns");
     drop(session.stop(SessionStop::now()));
     exchange.peer_closed().await;
@@ -221,7 +223,7 @@ async fn a_steer_may_name_a_child_run() {
     let session = chat(agent(&outer).child(helper).build()).start();
     let item = session.push("dig".to_owned()).unwrap();
     gate.request().await;
-    let run = session.turn().unwrap().run;
+    let run = session.current_turn().unwrap().run;
     let path = run.children().first().unwrap().path().clone();
     let unknown = path.of(&"nobody".into());
     assert!(session.steer_child(&unknown, Steer::new("x").unwrap()).is_none());
@@ -229,8 +231,8 @@ async fn a_steer_may_name_a_child_run() {
     gate.headers();
     gate.script(&Reply::text("dug"));
     gate.finish();
-    assert_eq!(steering.landed().await, Landed::Delivered { round: 2 });
-    assert_eq!(item.fate().await, Fate::Completed(turn(1)));
+    assert_eq!(steering.outcome().await, SteerOutcome::Delivered { round: 2 });
+    assert_eq!(item.outcome().await, ItemOutcome::Completed(turn(1)));
     assert!(inner.requests()[1].body.to_string().contains("deeper"));
     assert!(session.steer_child(&path, Steer::new("too late").unwrap()).is_none());
 }

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use safepoint::{
-    Agent, Cx,
-    approval::{Approval, Approvals, Decision, Unanswered},
+    Agent, ToolContext,
+    approval::{ApprovalMode, Decision, ToolApproval, WithoutApprover},
     ids::{ApprovalId, SessionId},
-    session::{Chat, Fate, Session, SessionEvent},
-    store::{ApprovalState, Life, Store},
+    session::{ChatPlanner, ItemOutcome, Session, SessionEvent},
+    store::{ApprovalState, Liveness, Store},
     tool::{EffectClass, FnTool, from_fn},
 };
 use safepoint_testkit::{
@@ -46,7 +46,7 @@ impl World {
 
     fn tool(&self, name: &str) -> FnTool {
         let ledger = self.ledger.clone();
-        let tool = from_fn(name, "asks first", move |cx: Cx, (): ()| {
+        let tool = from_fn(name, "asks first", move |cx: ToolContext, (): ()| {
             let ledger = ledger.clone();
             async move {
                 ledger.enter(cx.call_id());
@@ -54,17 +54,17 @@ impl World {
                 Ok("ok")
             }
         });
-        tool.with(|spec| spec.effect(EffectClass::Unsafe).approval(Approval::Needed))
+        tool.with(|spec| spec.effect(EffectClass::Unsafe).approval(ToolApproval::Required))
     }
 
     fn agent(&self) -> Agent {
-        let asks = || builder(&self.server).approvals(Approvals::Ask(None, Unanswered::Suspend));
+        let asks = || builder(&self.server).approvals(ApprovalMode::Ask(None, WithoutApprover::Suspend));
         let inside = asks().tool(self.tool("pay")).build();
         asks().tool(self.tool("send")).child(inside.as_subagent("helper", "pays").background()).build()
     }
 
     async fn open(&self, pid: u32) -> Session<String> {
-        let builder = Session::builder(Chat::new(self.agent()));
+        let builder = Session::builder(ChatPlanner::new(self.agent()));
         builder.open(Arc::clone(&self.store), SessionId::from("s"), owner(pid)).await.unwrap()
     }
 
@@ -91,7 +91,7 @@ impl World {
 async fn an_answer_reaches_a_run_in_the_background() {
     let world = World::new().await;
     let session = world.open(1).await;
-    assert!(matches!(session.push("go".to_owned()).unwrap().fate().await, Fate::Completed(_)));
+    assert!(matches!(session.push("go".to_owned()).unwrap().outcome().await, ItemOutcome::Completed(_)));
     let asked = world.question("pay").await;
     assert_eq!(session.decide(&asked, Decision::Approve).await, Ok(()));
     world.paid(1).await;
@@ -102,10 +102,10 @@ async fn an_answer_reaches_a_run_in_the_background() {
 async fn an_answer_to_the_background_leaves_a_suspended_turn_alone() {
     let world = World::new().await;
     let session = world.open(1).await;
-    assert!(matches!(session.push("go".to_owned()).unwrap().fate().await, Fate::Completed(_)));
+    assert!(matches!(session.push("go".to_owned()).unwrap().outcome().await, ItemOutcome::Completed(_)));
     let behind = world.question("pay").await;
     let then = session.push("then".to_owned()).unwrap();
-    assert!(matches!(then.fate().await, Fate::Suspended(_)));
+    assert!(matches!(then.outcome().await, ItemOutcome::Suspended(_)));
     assert_eq!(session.decide(&behind, Decision::Approve).await, Ok(()));
     world.paid(1).await;
     let own = world.question("send").await;
@@ -113,10 +113,10 @@ async fn an_answer_to_the_background_leaves_a_suspended_turn_alone() {
     world.paid(2).await;
     let ended = seen(&session, |event| {
         matches!(event, SessionEvent::TurnEnded { turn, fate, .. }
-            if turn.number() == 2 && !matches!(fate, Fate::Suspended(_)))
+            if turn.number() == 2 && !matches!(fate, ItemOutcome::Suspended(_)))
     })
     .await;
-    assert!(matches!(ended, SessionEvent::TurnEnded { fate: Fate::Completed(_), .. }), "{ended:?}");
+    assert!(matches!(ended, SessionEvent::TurnEnded { fate: ItemOutcome::Completed(_), .. }), "{ended:?}");
 }
 
 /// S8.3, S7.2, S9.1: the process dies, and its run in the background with it: the next owner takes the question back, an
@@ -126,15 +126,15 @@ async fn what_died_in_the_background_asks_nothing_any_more() {
     for answered in [Answered::No, Answered::InBetween] {
         let world = World::new().await;
         let first = world.open(1).await;
-        assert!(matches!(first.push("go".to_owned()).unwrap().fate().await, Fate::Completed(_)));
+        assert!(matches!(first.push("go".to_owned()).unwrap().outcome().await, ItemOutcome::Completed(_)));
         let behind = world.question("pay").await;
         let then = first.push("then".to_owned()).unwrap();
-        assert!(matches!(then.fate().await, Fate::Suspended(_)));
-        world.lives.say(1, Life::Dead);
+        assert!(matches!(then.outcome().await, ItemOutcome::Suspended(_)));
+        world.lives.say(1, Liveness::Dead);
         if answered == Answered::InBetween {
             let row = world.store.approval(&SessionId::from("s"), &behind).await.unwrap().unwrap();
             let bytes = serde_json::to_vec(&Decision::Approve).unwrap();
-            let yes = safepoint::store::Decision {
+            let yes = safepoint::store::NewDecision {
                 id: behind.clone(),
                 digest: row.asked.digest,
                 principal: "ann".into(),
@@ -147,7 +147,10 @@ async fn what_died_in_the_background_asks_nothing_any_more() {
         let own = world.question("send").await;
         assert_eq!(next.decide(&own, Decision::Approve).await, Ok(()));
         let ended = seen(&next, |event| matches!(event, SessionEvent::TurnEnded { .. })).await;
-        assert!(matches!(ended, SessionEvent::TurnEnded { fate: Fate::Completed(_), .. }), "{ended:?}");
+        assert!(
+            matches!(ended, SessionEvent::TurnEnded { fate: ItemOutcome::Completed(_), .. }),
+            "{ended:?}"
+        );
         assert_eq!(world.ledger.count(Mark::Entry), 1, "{answered:?}: sent, and not paid");
         drop(first);
     }

@@ -8,10 +8,10 @@ use safepoint::{
     ids::SessionId,
     message::UserMessage,
     session::{
-        Chat, ExitReason, Fate, Plan, Planner, Policy, Preempt, Push, PushError, Refusal, SessionEvent,
-        SessionStop, Situation, TurnPlan, seal,
+        ChatPlanner, ExitReason, ItemOutcome, Plan, PlanContext, Planner, Policy, Preempt, Push, PushError,
+        RejectReason, SessionEvent, SessionStop, TurnPlan, encode_item,
     },
-    store::{MemoryStore, Owner, Store},
+    store::{MemoryStore, OwnerProcess, Store},
 };
 
 use super::{
@@ -29,10 +29,10 @@ async fn a_blank_item_is_refused_at_the_door() {
         let refused = session.push(Push::new(" \n".to_owned()).policy(policy)).unwrap_err();
         assert_eq!((refused.code(), refused.into_item().as_deref()), ("input", Some(" \n")), "{policy:?}");
     }
-    let by_strategy = session.push_by(String::new(), |_| Policy::Enqueue);
+    let by_strategy = session.push_with(String::new(), |_| Policy::Enqueue);
     assert!(matches!(by_strategy, Err(PushError::Blank(_))), "{by_strategy:?}");
     let item = session.push("a".to_owned()).unwrap();
-    assert_eq!(item.fate().await, Fate::Completed(turn(1)));
+    assert_eq!(item.outcome().await, ItemOutcome::Completed(turn(1)));
     assert_eq!(desk.model.requests().len(), 1);
     session.stop(SessionStop::at_turn_end());
     accounted(&session, &[item]).await;
@@ -43,21 +43,23 @@ async fn a_blank_item_is_refused_at_the_door() {
 async fn a_blank_item_in_the_store_goes_back() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
     let (id, desk) = (SessionId::from("s"), Desk::new([]));
-    let session = desk.chat().open(Arc::clone(&store), id.clone(), Owner::here()).await.unwrap();
-    store.push(&id, seal(&"  ".to_owned(), Policy::Enqueue, None, 8).unwrap()).await.unwrap();
-    session.look();
-    seen(&session, |event| matches!(event, SessionEvent::Fate { fate: Fate::Returned(Refusal::Blank), .. }))
-        .await;
+    let session = desk.chat().open(Arc::clone(&store), id.clone(), OwnerProcess::here()).await.unwrap();
+    store.push(&id, encode_item(&"  ".to_owned(), Policy::Enqueue, None, 8).unwrap()).await.unwrap();
+    session.check_store();
+    seen(&session, |event| {
+        matches!(event, SessionEvent::ItemSettled { fate: ItemOutcome::Returned(RejectReason::Blank), .. })
+    })
+    .await;
     let item = session.push("a".to_owned()).unwrap();
-    assert_eq!(item.fate().await, Fate::Completed(turn(1)));
+    assert_eq!(item.outcome().await, ItemOutcome::Completed(turn(1)));
     assert_eq!((desk.model.requests().len(), store.inbox(&id).await.unwrap().len()), (1, 0));
 }
 
 /// Plans turns that say this.
-struct Says(Chat, Vec<UserMessage>);
+struct Says(ChatPlanner, Vec<UserMessage>);
 
 impl Planner<String> for Says {
-    fn plan(&self, situation: Situation<String>) -> BoxFuture<'_, Result<Plan, Failure>> {
+    fn plan(&self, situation: PlanContext<String>) -> BoxFuture<'_, Result<Plan, Failure>> {
         Box::pin(async {
             Ok(match self.0.plan(situation).await? {
                 Plan::Turn(plan) => Plan::Turn(TurnPlan { input: self.1.clone(), ..plan }),
@@ -75,7 +77,7 @@ impl Planner<String> for Says {
 async fn a_plan_that_says_nothing_is_a_failed_callback() {
     for input in [vec![], vec!["".into()], vec!["something".into(), " ".into()]] {
         let desk = Desk::new([]);
-        let planner = Says(Chat::new(desk.agent()), input);
+        let planner = Says(ChatPlanner::new(desk.agent()), input);
         let session: Session<String> = Session::builder(planner).start();
         let item = session.push("a".to_owned()).unwrap();
         let exit = accounted(&session, &[item]).await;

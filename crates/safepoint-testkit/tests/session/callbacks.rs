@@ -7,8 +7,8 @@ use safepoint::{
     event::Fact,
     message::ToolCall,
     model::{Delta, Finish},
-    receipt::Escalated,
-    session::{ExitReason, Fate, Policy, Preempt, Preempted, Push, SessionEvent, SessionStop},
+    receipt::Escalation,
+    session::{ExitReason, ItemOutcome, Policy, Preempt, PreemptOutcome, Push, SessionEvent, SessionStop},
 };
 
 use super::{
@@ -36,7 +36,7 @@ async fn a_stop_interrupts_a_planner_that_hangs() {
     let first = session.push("a".to_owned()).unwrap();
     seen(&session, |event| matches!(event, SessionEvent::Planning)).await;
     let second = session.push(Push::new("b".to_owned()).policy(Preempt::now())).unwrap();
-    assert_eq!(second.preempted().await, Preempted::NoTarget);
+    assert_eq!(second.preempted().await, PreemptOutcome::NoTurn);
     session.stop(SessionStop::at_turn_end());
     let exit = accounted(&session, &[first, second]).await;
     assert_eq!((exit.reason(), exit.unhandled().len()), (&ExitReason::Stopped, 2));
@@ -53,7 +53,10 @@ async fn a_planner_that_panics_over_a_preempted_turn_ends_the_session() {
     let new = session.push(Push::new("new".to_owned()).policy(Preempt::now())).unwrap();
     let exit = accounted(&session, &[old.clone(), new.clone()]).await;
     assert!(matches!(exit.reason(), ExitReason::Failed(_)), "{exit:?}");
-    assert_eq!((old.fate_now(), new.fate_now()), (Some(Fate::Preempted(turn(1))), Some(Fate::Unhandled)));
+    assert_eq!(
+        (old.fate_now(), new.fate_now()),
+        (Some(ItemOutcome::Preempted(turn(1))), Some(ItemOutcome::Unhandled))
+    );
     assert_eq!(one_after_the_other(&session).await, 1, "no turn after it broke");
 }
 
@@ -67,7 +70,10 @@ async fn a_planner_is_not_asked_about_a_turn_that_was_interrupted() {
     gate.request().await;
     session.stop(SessionStop::now());
     let exit = accounted(&session, std::slice::from_ref(&item)).await;
-    assert_eq!((exit.reason(), item.fate_now()), (&ExitReason::Stopped, Some(Fate::Interrupted(turn(1)))));
+    assert_eq!(
+        (exit.reason(), item.fate_now()),
+        (&ExitReason::Stopped, Some(ItemOutcome::Interrupted(turn(1))))
+    );
 }
 
 /// S6.9, S6.5: a planner that panics when it is asked what a steer says: the session ends with an error, it does not hang.
@@ -82,8 +88,8 @@ async fn a_planner_that_panics_over_a_steer_ends_the_session() {
     let steer = session.push(Push::new("b".to_owned()).policy(Policy::steer())).unwrap();
     let exit = accounted(&session, &[first.clone(), steer.clone()]).await;
     assert!(matches!(exit.reason(), ExitReason::Failed(_)), "{exit:?}");
-    assert_eq!(first.fate_now(), Some(Fate::Interrupted(turn(1))));
-    assert_eq!(steer.fate_now(), Some(Fate::Unhandled));
+    assert_eq!(first.fate_now(), Some(ItemOutcome::Interrupted(turn(1))));
+    assert_eq!(steer.fate_now(), Some(ItemOutcome::Unhandled));
 }
 
 /// S6.9, S5.3: a reader that returns after the first event stops its turn; the next one begins when it is quiet, for an
@@ -94,9 +100,9 @@ async fn a_reader_that_returns_early_stops_its_turn() {
     let mut gates = [desk.model.gate(), desk.model.gate()];
     let session = desk.chat().reader(Reading::One).start();
     let first = session.push("a".to_owned()).unwrap();
-    assert_eq!(first.fate().await, Fate::Interrupted(turn(1)));
+    assert_eq!(first.outcome().await, ItemOutcome::Interrupted(turn(1)));
     let second = session.push("b".to_owned()).unwrap();
-    assert_eq!(second.fate().await, Fate::Interrupted(turn(2)));
+    assert_eq!(second.outcome().await, ItemOutcome::Interrupted(turn(2)));
     session.stop(SessionStop::at_turn_end());
     let exit = accounted(&session, &[first, second]).await;
     assert_eq!((exit.reason(), one_after_the_other(&session).await), (&ExitReason::Stopped, 2));
@@ -121,7 +127,10 @@ async fn a_reader_that_fails_ends_the_session_and_its_turn() {
             }
             let exit = accounted(&session, &[first.clone(), second]).await;
             assert!(matches!(exit.reason(), ExitReason::Failed(_)), "{how:?}: {exit:?}");
-            assert_eq!((first.fate_now(), exit.unhandled().len()), (Some(Fate::Interrupted(turn(1))), 1));
+            assert_eq!(
+                (first.fate_now(), exit.unhandled().len()),
+                (Some(ItemOutcome::Interrupted(turn(1))), 1)
+            );
         }
     }
 }
@@ -133,9 +142,9 @@ async fn a_reader_that_never_returns_has_its_time() {
     let first = session.push("a".to_owned()).unwrap();
     let second = session.push("b".to_owned()).unwrap();
     let began = tokio::time::Instant::now();
-    assert_eq!(first.fate().await, Fate::Completed(turn(1)));
+    assert_eq!(first.outcome().await, ItemOutcome::Completed(turn(1)));
     assert_eq!((began.elapsed(), second.fate_now()), (Duration::ZERO, None));
-    assert_eq!(second.fate().await, Fate::Completed(turn(2)));
+    assert_eq!(second.outcome().await, ItemOutcome::Completed(turn(2)));
     assert_eq!(began.elapsed().as_secs(), 5);
     session.stop(SessionStop::now());
     accounted(&session, &[first, second]).await;
@@ -147,21 +156,21 @@ async fn a_strategy_sees_the_turn_at_work() {
     let desk = Desk::new([]);
     let mut gate = desk.model.gate();
     let session = desk.chat().start();
-    let idle = session.push_by("a".to_owned(), |turn| {
+    let idle = session.push_with("a".to_owned(), |turn| {
         assert!(turn.is_none(), "nothing is at work");
         Policy::Reject
     });
     let first = idle.unwrap();
     gate.request().await;
     let saw = first.id();
-    let second = session.push_by("b".to_owned(), move |at_work| {
+    let second = session.push_with("b".to_owned(), move |at_work| {
         let at_work = at_work.expect("a turn is at work");
         assert_eq!((at_work.turn, &at_work.items[..], at_work.run.is_done()), (turn(1), &[saw][..], false));
         Preempt::now().of(at_work.turn).into()
     });
     let second = second.unwrap();
-    assert_eq!(second.preempted().await, Preempted::StoppedTurn(turn(1)));
-    assert_eq!(second.fate().await, Fate::Completed(turn(2)));
+    assert_eq!(second.preempted().await, PreemptOutcome::StoppedTurn(turn(1)));
+    assert_eq!(second.outcome().await, ItemOutcome::Completed(turn(2)));
     session.stop(SessionStop::now());
     accounted(&session, &[first, second]).await;
 }
@@ -174,7 +183,7 @@ async fn a_strategy_that_panics_ends_the_session() {
     let session = desk.chat().strategy(Duration::from_secs(3600)).start();
     let first = session.push("a".to_owned()).unwrap();
     seen(&session, |event| matches!(event, SessionEvent::TurnStarted { .. })).await;
-    let second = session.push_by("b".to_owned(), |_| panic!("no idea")).unwrap();
+    let second = session.push_with("b".to_owned(), |_| panic!("no idea")).unwrap();
     let exit = accounted(&session, &[first, second]).await;
     assert!(
         matches!(exit.reason(), ExitReason::Failed(error) if error.message.contains("no idea")),
@@ -191,7 +200,7 @@ async fn a_strategy_that_overruns_enqueues() {
     let first = session.push("a".to_owned()).unwrap();
     gate.request().await;
     let (go_on, waits) = mpsc::channel::<()>();
-    let slow = session.push_by("b".to_owned(), move |_| {
+    let slow = session.push_with("b".to_owned(), move |_| {
         assert!(waits.recv().is_err(), "it ends with the test");
         Policy::Reject
     });
@@ -202,7 +211,10 @@ async fn a_strategy_that_overruns_enqueues() {
     seen(&session, is_accepted).await;
     assert_eq!(slow.fate_now(), None, "it waits, although its strategy has not chosen");
     answers(&gate, "done");
-    assert_eq!((slow.fate().await, third.fate().await), (Fate::Completed(turn(2)), Fate::Completed(turn(3))));
+    assert_eq!(
+        (slow.outcome().await, third.outcome().await),
+        (ItemOutcome::Completed(turn(2)), ItemOutcome::Completed(turn(3)))
+    );
     drop(go_on);
     session.stop(SessionStop::now());
     accounted(&session, &[first, slow, third]).await;
@@ -217,7 +229,7 @@ async fn a_stop_does_not_wait_for_a_strategy() {
     let first = session.push("a".to_owned()).unwrap();
     let (go_on, waits) = mpsc::channel::<()>();
     let (begins, begun) = tokio::sync::oneshot::channel();
-    let slow = session.push_by("b".to_owned(), move |_| {
+    let slow = session.push_with("b".to_owned(), move |_| {
         assert!(begins.send(()).is_ok());
         assert!(waits.recv().is_err(), "it ends with the test");
         Policy::Enqueue
@@ -239,8 +251,11 @@ async fn preempted_items_wait_again_if_the_planner_says_so() {
     gate.request().await;
     let new = session.push(Push::new("new".to_owned()).policy(Preempt::now())).unwrap();
     let last = session.push("last".to_owned()).unwrap();
-    assert_eq!((new.fate().await, old.fate().await), (Fate::Completed(turn(2)), Fate::Completed(turn(3))));
-    assert_eq!(last.fate().await, Fate::Completed(turn(4)));
+    assert_eq!(
+        (new.outcome().await, old.outcome().await),
+        (ItemOutcome::Completed(turn(2)), ItemOutcome::Completed(turn(3)))
+    );
+    assert_eq!(last.outcome().await, ItemOutcome::Completed(turn(4)));
     session.stop(SessionStop::at_turn_end());
     accounted(&session, &[old, new, last]).await;
 }
@@ -261,7 +276,7 @@ async fn after_three_preempted_turns_one_comes_to_its_end() {
                 break;
             }
             let next = session.push(Push::new(number.to_string()).policy(Preempt::now())).unwrap();
-            assert_eq!(next.preempted().await, Preempted::StoppedTurn(turn(number)));
+            assert_eq!(next.preempted().await, PreemptOutcome::StoppedTurn(turn(number)));
             tickets.push(next);
         }
         let within = Preempt::at_within(SafePoints::ANY, Grace::from_millis(1));
@@ -273,15 +288,15 @@ async fn after_three_preempted_turns_one_comes_to_its_end() {
         gates[4].request().await.expect("its second round");
         if stops {
             session.stop(SessionStop::now());
-            assert_eq!(tickets[3].fate().await, Fate::Interrupted(turn(4)));
-            assert_eq!(tickets[4].preempted().await, Preempted::SupersededByStop);
+            assert_eq!(tickets[3].outcome().await, ItemOutcome::Interrupted(turn(4)));
+            assert_eq!(tickets[4].preempted().await, PreemptOutcome::SupersededByStop);
             accounted(&session, &tickets).await;
             continue;
         }
         answers(&gates[4], "the protected answer");
-        assert_eq!(tickets[3].fate().await, Fate::Completed(turn(4)));
-        assert_eq!(tickets[4].preempted().await, Preempted::TurnEndedFirst);
-        assert_eq!(tickets[5].fate().await, Fate::Completed(turn(6)));
+        assert_eq!(tickets[3].outcome().await, ItemOutcome::Completed(turn(4)));
+        assert_eq!(tickets[4].preempted().await, PreemptOutcome::TurnEndedFirst);
+        assert_eq!(tickets[5].outcome().await, ItemOutcome::Completed(turn(6)));
         session.stop(SessionStop::at_turn_end());
         let exit = accounted(&session, &tickets).await;
         assert!(exit.unhandled().is_empty());
@@ -298,11 +313,11 @@ async fn a_preempt_whose_grace_ends_is_told_as_by_deadline() {
     seen(&session, |event| is_fact(event, |fact| matches!(fact, Fact::ModelStarted { .. }))).await;
     let within = Preempt::at_within(SafePoints::AFTER_ALL_CALLS, Grace::from_secs(2));
     let second = session.push(Push::new("b".to_owned()).policy(within)).unwrap();
-    assert_eq!(second.preempted().await, Preempted::StoppedTurn(turn(1)));
+    assert_eq!(second.preempted().await, PreemptOutcome::StoppedTurn(turn(1)));
     let ended = seen(&session, |event| matches!(event, SessionEvent::TurnEnded { .. })).await;
     let SessionEvent::TurnEnded { receipt, .. } = ended else { unreachable!() };
     let stop = receipt.stop.as_ref().unwrap();
-    assert_eq!((&*stop.reason.code, stop.escalated), ("preempted", Escalated::ByDeadline));
+    assert_eq!((&*stop.reason.code, stop.escalated), ("preempted", Escalation::ByDeadline));
     session.stop(SessionStop::now());
     accounted(&session, &[first, second]).await;
 }

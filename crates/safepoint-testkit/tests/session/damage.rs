@@ -4,8 +4,13 @@ use std::sync::Arc;
 
 use safepoint::{
     ids::SessionId,
-    session::{Chat, ExitReason, Fate, Policy, Session, SessionEvent, SessionStop, seal},
-    store::{Approvals, Class, Error, MemoryStore, Owner, Push, Record, StopIntent, Store, Write},
+    session::{
+        ChatPlanner, ExitReason, ItemOutcome, Policy, Session, SessionEvent, SessionStop, encode_item,
+    },
+    store::{
+        ApprovalsToWithdraw, Durability, Error, MemoryStore, NewItem, OwnerProcess, Record, StopIntent,
+        Store, Write,
+    },
 };
 
 use super::{
@@ -22,19 +27,19 @@ fn id() -> SessionId {
 #[tokio::test]
 async fn a_session_with_a_record_that_cannot_be_read_is_not_opened() {
     let (store, desk) = (Arc::new(MemoryStore::default()) as Arc<dyn Store>, Desk::new([]));
-    let open = async || desk.chat().open(Arc::clone(&store), id(), Owner::here()).await;
+    let open = async || desk.chat().open(Arc::clone(&store), id(), OwnerProcess::here()).await;
     let session = open().await.unwrap();
-    session.push("a".to_owned()).unwrap().fate().await;
+    session.push("a".to_owned()).unwrap().outcome().await;
     session.stop(SessionStop::at_turn_end());
     session.done().await;
     let put = |bytes: &[u8], version: u32| {
         let record = Record { path: "1".into(), kind: "ended".into(), version, bytes: bytes.to_vec() };
         vec![Write::Record(record)]
     };
-    let waiting = seal(&"waits".to_owned(), Policy::Enqueue, None, 8).unwrap();
+    let waiting = encode_item(&"waits".to_owned(), Policy::Enqueue, None, 8).unwrap();
     store.push(&id(), waiting).await.unwrap();
-    let lease = store.acquire(&id(), Owner::here(), std::time::Duration::from_secs(60)).await.unwrap();
-    let at = store.append(&lease, put(b"no line of ours", 1), Class::Durable).await.unwrap().first;
+    let lease = store.acquire(&id(), OwnerProcess::here(), std::time::Duration::from_secs(60)).await.unwrap();
+    let at = store.append(&lease, put(b"no line of ours", 1), Durability::Durable).await.unwrap().first;
     store.release(&lease).await.unwrap();
     for _ in 0..2 {
         // Twice: the lease was given back.
@@ -45,8 +50,8 @@ async fn a_session_with_a_record_that_cannot_be_read_is_not_opened() {
     }
     assert_eq!(store.inbox(&id()).await.unwrap().len(), 1, "what waits, waits");
     let mut told = Vec::new();
-    let each = |past: safepoint::session::Past| told.push((past.position, past.what.is_ok()));
-    safepoint::session::look_back(&*store, &id(), each).await.unwrap();
+    let each = |past: safepoint::session::JournalStep| told.push((past.position, past.what.is_ok()));
+    safepoint::session::read_journal(&*store, &id(), each).await.unwrap();
     assert!(told.iter().all(|(position, is_read)| *is_read == (*position != at)), "{told:?}");
 }
 
@@ -55,20 +60,20 @@ async fn a_session_with_a_record_that_cannot_be_read_is_not_opened() {
 #[tokio::test]
 async fn an_item_that_cannot_be_decoded_stays_where_it_is() {
     let (store, desk) = (Arc::new(MemoryStore::default()) as Arc<dyn Store>, Desk::new([]));
-    let session = desk.chat().open(Arc::clone(&store), id(), Owner::here()).await.unwrap();
+    let session = desk.chat().open(Arc::clone(&store), id(), OwnerProcess::here()).await.unwrap();
     let foreign = br#"{"item":{"not":"a text"}}"#.to_vec();
-    let push = Push { client_id: None, digest: "d".into(), bytes: foreign.clone(), capacity: 8 };
+    let push = NewItem { client_id: None, digest: "d".into(), bytes: foreign.clone(), capacity: 8 };
     store.push(&id(), push).await.unwrap();
-    session.look();
+    session.check_store();
     let told = seen(&session, |event| matches!(event, SessionEvent::Unreadable { .. })).await;
     let SessionEvent::Unreadable { number, why } = told else { unreachable!() };
     assert!(number == 1 && !why.is_empty(), "{number}: {why}");
-    assert_eq!(session.push("a".to_owned()).unwrap().fate().await, Fate::Completed(turn(1)));
+    assert_eq!(session.push("a".to_owned()).unwrap().outcome().await, ItemOutcome::Completed(turn(1)));
     session.stop(SessionStop::at_turn_end());
     session.done().await;
     let rows = store.inbox(&id()).await.unwrap();
     assert!(rows.len() == 1 && rows[0].bytes == foreign, "{rows:?}");
-    let next = desk.chat().open(Arc::clone(&store), id(), Owner::here()).await.unwrap();
+    let next = desk.chat().open(Arc::clone(&store), id(), OwnerProcess::here()).await.unwrap();
     seen(&next, |event| matches!(event, SessionEvent::Unreadable { number: 1, .. })).await;
 }
 
@@ -76,18 +81,19 @@ async fn an_item_that_cannot_be_decoded_stays_where_it_is() {
 #[tokio::test]
 async fn a_stop_before_the_start_loses_nothing() {
     let (store, desk) = (Arc::new(MemoryStore::default()) as Arc<dyn Store>, Desk::new([]));
-    let session = desk.chat().open(Arc::clone(&store), id(), Owner::here()).await.unwrap();
+    let session = desk.chat().open(Arc::clone(&store), id(), OwnerProcess::here()).await.unwrap();
     session.stop(SessionStop::now());
     let late = session.push("a".to_owned());
     session.done().await;
     let kept = store.inbox(&id()).await.unwrap().len();
     assert_eq!(kept, usize::from(late.is_ok()), "what was accepted is in the store");
-    let next: Session<String> = Session::builder(Chat::new(desk.agent()))
-        .open(Arc::clone(&store), id(), Owner::here())
+    let next: Session<String> = Session::builder(ChatPlanner::new(desk.agent()))
+        .open(Arc::clone(&store), id(), OwnerProcess::here())
         .await
         .unwrap();
     if late.is_ok() {
-        seen(&next, |event| matches!(event, SessionEvent::TurnEnded { fate: Fate::Completed(_), .. })).await;
+        seen(&next, |event| matches!(event, SessionEvent::TurnEnded { fate: ItemOutcome::Completed(_), .. }))
+            .await;
     }
     assert_eq!(desk.model.requests().len(), kept);
 }
@@ -108,19 +114,19 @@ async fn an_item_whose_policy_was_altered_is_never_delivered() {
 
 async fn never_delivered(policy: Policy, alter: fn(&str) -> String) {
     let (store, desk) = (Arc::new(MemoryStore::default()) as Arc<dyn Store>, Desk::new([]));
-    let mut altered = seal(&"pay one".to_owned(), policy, None, 8).unwrap();
+    let mut altered = encode_item(&"pay one".to_owned(), policy, None, 8).unwrap();
     let before = altered.bytes.clone();
     altered.bytes = alter(std::str::from_utf8(&before).unwrap()).into_bytes();
     assert_ne!(altered.bytes, before);
-    let session = desk.chat().open(Arc::clone(&store), id(), Owner::here()).await.unwrap();
+    let session = desk.chat().open(Arc::clone(&store), id(), OwnerProcess::here()).await.unwrap();
     store.push(&id(), altered).await.unwrap();
-    session.look();
+    session.check_store();
     let told = seen(&session, |event| matches!(event, SessionEvent::Unreadable { .. })).await;
     assert!(
         matches!(&told, SessionEvent::Unreadable { number: 1, why } if why.contains("damaged")),
         "{told:?}"
     );
-    assert_eq!(session.push("a".to_owned()).unwrap().fate().await, Fate::Completed(turn(1)));
+    assert_eq!(session.push("a".to_owned()).unwrap().outcome().await, ItemOutcome::Completed(turn(1)));
     assert_eq!(desk.model.requests().len(), 1);
     session.stop(SessionStop::at_turn_end());
     session.done().await;
@@ -132,13 +138,13 @@ async fn never_delivered(policy: Policy, alter: fn(&str) -> String) {
 #[tokio::test]
 async fn a_stop_that_cannot_be_read_is_a_stop() {
     let (store, desk) = (Arc::new(MemoryStore::default()) as Arc<dyn Store>, Desk::new([]));
-    let open = async || desk.chat().open(Arc::clone(&store), id(), Owner::here()).await.unwrap();
-    let garbage = || StopIntent { bytes: b"garbage".to_vec(), approvals: Approvals::Stay };
+    let open = async || desk.chat().open(Arc::clone(&store), id(), OwnerProcess::here()).await.unwrap();
+    let garbage = || StopIntent { bytes: b"garbage".to_vec(), approvals: ApprovalsToWithdraw::Stay };
     let mut session = open().await;
     for is_alive in [true, false] {
         store.ask_stop(&id(), garbage()).await.unwrap();
         if is_alive {
-            session.look();
+            session.check_store();
         } else {
             session = open().await;
         }
@@ -147,5 +153,5 @@ async fn a_stop_that_cannot_be_read_is_a_stop() {
         assert!(exit.reason() == &ExitReason::Stopped && cause.contains("cannot be read"), "{cause}");
     }
     let next = open().await;
-    assert_eq!(next.push("a".to_owned()).unwrap().fate().await, Fate::Completed(turn(1)));
+    assert_eq!(next.push("a".to_owned()).unwrap().outcome().await, ItemOutcome::Completed(turn(1)));
 }

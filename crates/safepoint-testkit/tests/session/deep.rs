@@ -7,7 +7,10 @@ use safepoint::{
     Agent, Failure,
     ids::{ItemId, SessionId},
     message::UserMessage,
-    session::{Fate, Plan, Planner, Policy, Session, SessionEvent, SessionStop, Situation, TurnPlan, seal},
+    session::{
+        ItemOutcome, Plan, PlanContext, Planner, Policy, Session, SessionEvent, SessionStop, TurnPlan,
+        encode_item,
+    },
     store::{MemoryStore, NewSession, Pushed, Store},
 };
 use safepoint_testkit::store_suite::owner;
@@ -23,7 +26,7 @@ const ITEMS: usize = 100_000;
 struct All(Agent);
 
 impl Planner<String> for All {
-    fn plan(&self, situation: Situation<String>) -> BoxFuture<'_, Result<Plan, Failure>> {
+    fn plan(&self, situation: PlanContext<String>) -> BoxFuture<'_, Result<Plan, Failure>> {
         let take: Vec<ItemId> = situation.waiting.iter().map(|waiting| waiting.id).collect();
         let input = vec![format!("{} items", take.len()).into()];
         Box::pin(async { Ok(Plan::Turn(TurnPlan { agent: self.0.clone(), input, take, drop: Vec::new() })) })
@@ -40,8 +43,9 @@ impl Planner<String> for All {
 async fn a_hundred_thousand_items_wait_for_the_next_owner() {
     let (store, id) = (Arc::new(MemoryStore::default()), SessionId::from("s"));
     store.create(NewSession::of(id.clone())).await.unwrap();
-    let push =
-        |number: usize| store.push(&id, seal(&number.to_string(), Policy::Enqueue, None, ITEMS).unwrap());
+    let push = |number: usize| {
+        store.push(&id, encode_item(&number.to_string(), Policy::Enqueue, None, ITEMS).unwrap())
+    };
     try_join_all((0..ITEMS).map(push)).await.unwrap();
     assert_eq!(push(ITEMS).await.unwrap(), Pushed::Full);
     let desk = Desk::new([]);
@@ -56,7 +60,7 @@ async fn a_hundred_thousand_items_wait_for_the_next_owner() {
     let all = Session::builder(All(desk.agent()));
     let all = all.open(Arc::clone(&store) as Arc<dyn Store>, id.clone(), owner(2)).await.unwrap();
     // Its first plan sees all that the store holds.
-    let is_over = |event: &SessionEvent| matches!(event, SessionEvent::TurnEnded { turn: it, fate: Fate::Completed(_), .. } if *it == turn(2));
+    let is_over = |event: &SessionEvent| matches!(event, SessionEvent::TurnEnded { turn: it, fate: ItemOutcome::Completed(_), .. } if *it == turn(2));
     seen(&all, is_over).await;
     all.stop(SessionStop::at_turn_end());
     all.done().await;

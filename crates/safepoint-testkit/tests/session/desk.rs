@@ -5,14 +5,14 @@ use std::sync::{Arc, Mutex};
 use futures_util::future::BoxFuture;
 use safepoint::{
     Agent, Failure, History,
-    approval::{Approvals, Rule, Ruling, Unanswered},
+    approval::{ApprovalMode, Rule, RuleAction, WithoutApprover},
     event::{EventKind, Events},
     ids::{ItemId, TurnId},
     message::UserMessage,
     model::{Delta, Finish},
     session::{
-        Chat, Exit, Fate, Leftover, Plan, Planner, Reader, Session, SessionBuilder, SessionEvent,
-        SessionHandle, Situation, Ticket,
+        ChatPlanner, ItemOutcome, Plan, PlanContext, Planner, PreemptedItems, Reader, Session,
+        SessionBuilder, SessionEvent, SessionExit, SessionHandle, Ticket,
     },
 };
 use safepoint_testkit::{
@@ -42,20 +42,20 @@ impl Desk {
     /// `pay` waits at its gate; `ask` needs a decision.
     pub(crate) fn agent(&self) -> Agent {
         Agent::builder(self.model.clone())
-            .approvals(Approvals::Ask(None, Unanswered::Suspend))
-            .rule(Rule::on("ask", Ruling::Ask))
-            .rule(Rule::on("pay", Ruling::Allow))
+            .approvals(ApprovalMode::Ask(None, WithoutApprover::Suspend))
+            .rule(Rule::on("ask", RuleAction::Ask))
+            .rule(Rule::on("pay", RuleAction::Allow))
             .tool(self.tools.gated("pay"))
             .tool(self.tools.gated("ask"))
             .build()
     }
 
     pub(crate) fn chat(&self) -> SessionBuilder<String> {
-        Session::builder(Chat::new(self.agent()))
+        Session::builder(ChatPlanner::new(self.agent()))
     }
 
     pub(crate) fn planned(&self, how: Planning) -> SessionBuilder<String> {
-        Session::builder(Strange { chat: Chat::new(self.agent()), how, told: Arc::default() })
+        Session::builder(Strange { chat: ChatPlanner::new(self.agent()), how, told: Arc::default() })
     }
 }
 
@@ -91,13 +91,13 @@ pub(crate) enum Planning {
 
 /// Chat, but for one thing.
 pub(crate) struct Strange {
-    chat: Chat,
+    chat: ChatPlanner,
     how: Planning,
     told: Arc<Mutex<Vec<TurnId>>>,
 }
 
 impl Planner<String> for Strange {
-    fn plan(&self, situation: Situation<String>) -> BoxFuture<'_, Result<Plan, Failure>> {
+    fn plan(&self, situation: PlanContext<String>) -> BoxFuture<'_, Result<Plan, Failure>> {
         match self.how {
             Planning::PanicsAtOnce => panic!("before its first await"),
             Planning::PanicsLater => Box::pin(async {
@@ -121,10 +121,10 @@ impl Planner<String> for Strange {
         item.clone().into()
     }
 
-    fn preempted(&self, turn: TurnId, _items: &[ItemId]) -> Leftover {
+    fn preempted(&self, turn: TurnId, _items: &[ItemId]) -> PreemptedItems {
         self.told.lock().unwrap().push(turn);
         assert_ne!(self.how, Planning::PanicsWhenPreempted, "asked what becomes of preempted items");
-        if self.how == Planning::Requeues { Leftover::Requeue } else { Leftover::Drop }
+        if self.how == Planning::Requeues { PreemptedItems::Requeue } else { PreemptedItems::Drop }
     }
 }
 
@@ -167,7 +167,7 @@ impl Reader for Reading {
 pub(crate) async fn accounted(
     session: &SessionHandle<String>,
     tickets: &[Ticket<String>],
-) -> Arc<Exit<String>> {
+) -> Arc<SessionExit<String>> {
     let exit = session.done().in_time("the session's end").await;
     let open: Vec<ItemId> =
         exit.open().into_iter().flat_map(|open| open.items.iter().map(|(id, _)| *id)).collect();
@@ -178,7 +178,7 @@ pub(crate) async fn accounted(
     while let Some(event) = events.next().in_time("the next event of the session, or their end").await {
         match event.kind {
             SessionEvent::Accepted(_) => accepted += 1,
-            SessionEvent::Fate { item, fate } => {
+            SessionEvent::ItemSettled { item, fate } => {
                 last.insert(item, fate);
             }
             SessionEvent::Requeued(item) => {
@@ -191,9 +191,9 @@ pub(crate) async fn accounted(
         let (id, fate) = (ticket.id(), ticket.fate_now());
         let fate = fate.unwrap_or_else(|| panic!("item {id} is nowhere"));
         assert_eq!(last.get(&id), Some(&fate), "the events tell another place of {id}");
-        assert_eq!(unhandled.contains(&id), fate == Fate::Unhandled, "{id}: {fate:?}");
+        assert_eq!(unhandled.contains(&id), fate == ItemOutcome::Unhandled, "{id}: {fate:?}");
         assert!(!open.contains(&id) || is_open(fate), "{id} is open and {fate:?}");
-        let is_back = matches!(fate, Fate::Returned(_) | Fate::Withdrawn);
+        let is_back = matches!(fate, ItemOutcome::Returned(_) | ItemOutcome::Withdrawn);
         assert_eq!(ticket.take_back().is_some(), is_back, "{id}: {fate:?}");
         assert_eq!(ticket.take_back(), None, "it comes back once");
     }
@@ -202,8 +202,14 @@ pub(crate) async fn accounted(
     exit
 }
 
-fn is_open(fate: Fate) -> bool {
-    matches!(fate, Fate::Interrupted(_) | Fate::Failed(_) | Fate::Preempted(_) | Fate::Suspended(_))
+fn is_open(fate: ItemOutcome) -> bool {
+    matches!(
+        fate,
+        ItemOutcome::Interrupted(_)
+            | ItemOutcome::Failed(_)
+            | ItemOutcome::Preempted(_)
+            | ItemOutcome::Suspended(_)
+    )
 }
 
 /// Turns never overlap: each begins after the one before is quiet (S6.9). Returns how many there were.
@@ -231,7 +237,7 @@ pub(crate) fn said(history: &History) -> Vec<String> {
         .entries()
         .iter()
         .filter_map(|entry| match &**entry {
-            safepoint::history::Entry::User(message) => Some(message.text.clone()),
+            safepoint::history::Message::User(message) => Some(message.text.clone()),
             _ => None,
         })
         .collect()

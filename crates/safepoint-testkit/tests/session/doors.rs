@@ -13,7 +13,10 @@ use safepoint::{
     event::Events,
     ids::TurnId,
     message::UserMessage,
-    session::{Chat, ExitReason, Fate, Plan, Planner, Reader, Session, SessionStop, Situation, TurnPlan},
+    session::{
+        ChatPlanner, ExitReason, ItemOutcome, Plan, PlanContext, Planner, Reader, Session, SessionStop,
+        TurnPlan,
+    },
 };
 
 use super::desk::{Desk, accounted, turn};
@@ -48,14 +51,14 @@ impl<T> Drop for Trap<T> {
 
 /// Chat, but for a panic in one of its methods.
 struct Breaks {
-    chat: Chat,
+    chat: ChatPlanner,
     agent: Agent,
     place: &'static str,
     when: When,
 }
 
 impl Planner<String> for Breaks {
-    fn plan(&self, situation: Situation<String>) -> BoxFuture<'_, Result<Plan, Failure>> {
+    fn plan(&self, situation: PlanContext<String>) -> BoxFuture<'_, Result<Plan, Failure>> {
         match (self.place, self.when) {
             ("plan", When::Called) => panic!("it panics as it is called"),
             ("plan", when) => {
@@ -83,7 +86,7 @@ async fn a_planner_that_panics_at_any_moment_ends_the_session() {
     let moments = [When::Called, When::Polled, When::Dropped].map(|when| ("plan", when));
     for (place, when) in moments.into_iter().chain([("is_blank", When::Called)]) {
         let desk = Desk::new([]);
-        let planner = Breaks { chat: Chat::new(desk.agent()), agent: desk.agent(), place, when };
+        let planner = Breaks { chat: ChatPlanner::new(desk.agent()), agent: desk.agent(), place, when };
         let session = Session::builder(planner).start();
         let item = session.push("a".to_owned()).unwrap();
         let exit = tokio::time::timeout(NEVER, accounted(&session, &[item])).await.expect("it ends");
@@ -110,8 +113,8 @@ async fn a_reader_that_panics_at_any_moment_holds_up_nothing() {
         let session = Desk::new([]).chat().reader(Looks(when)).start();
         let items = [session.push("a".to_owned()).unwrap(), session.push("b".to_owned()).unwrap()];
         if when == When::Dropped {
-            let second = tokio::time::timeout(NEVER, items[1].fate()).await.expect("the next turn begins");
-            assert_eq!(second, Fate::Completed(turn(2)));
+            let second = tokio::time::timeout(NEVER, items[1].outcome()).await.expect("the next turn begins");
+            assert_eq!(second, ItemOutcome::Completed(turn(2)));
             session.stop(SessionStop::now());
         }
         let exit = tokio::time::timeout(NEVER, accounted(&session, &items)).await.expect("it ends");

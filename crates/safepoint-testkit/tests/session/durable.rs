@@ -4,8 +4,10 @@ use std::{sync::Arc, time::Duration};
 
 use safepoint::{
     ids::SessionId,
-    session::{Chat, Fate, Intent, Policy, Push, Session, SessionEvent, SessionStop, seal},
-    store::{Approvals, Error, MemoryStore, Owner, StopIntent, Store},
+    session::{
+        ChatPlanner, ItemOutcome, Policy, Push, Session, SessionEvent, SessionStop, StoredStop, encode_item,
+    },
+    store::{ApprovalsToWithdraw, Error, MemoryStore, OwnerProcess, StopIntent, Store},
     tool::EffectClass,
 };
 use safepoint_testkit::script::Reply;
@@ -15,8 +17,8 @@ use tokio::sync::Semaphore;
 use super::world::{agent, seen, server};
 
 async fn open(store: &Arc<dyn Store>, agent: safepoint::Agent) -> Session<String> {
-    let builder = Session::builder(Chat::new(agent));
-    builder.open(Arc::clone(store), SessionId::from("s"), Owner::here()).await.unwrap()
+    let builder = Session::builder(ChatPlanner::new(agent));
+    builder.open(Arc::clone(store), SessionId::from("s"), OwnerProcess::here()).await.unwrap()
 }
 
 fn memory() -> Arc<dyn Store> {
@@ -31,12 +33,12 @@ async fn the_next_owner_knows_the_conversation() {
     let session = open(&store, agent(&server).build()).await;
     let first = session.push("a".to_owned()).unwrap();
     assert_eq!(first.recorded().await, Some(1));
-    assert!(matches!(first.fate().await, Fate::Completed(_)));
+    assert!(matches!(first.outcome().await, ItemOutcome::Completed(_)));
     session.stop(SessionStop::at_turn_end()).asked().await;
     session.done().await;
     let session = open(&store, agent(&server).build()).await;
     let second = session.push("b".to_owned()).unwrap();
-    assert!(matches!(second.fate().await, Fate::Completed(turn) if turn.number() == 2));
+    assert!(matches!(second.outcome().await, ItemOutcome::Completed(turn) if turn.number() == 2));
     let sent = server.requests()[1].body.to_string();
     assert!(sent.contains("one"), "{sent}");
 }
@@ -49,12 +51,13 @@ async fn a_session_keeps_a_title_and_what_its_program_said() {
     let server = server([Reply::text("one"), Reply::text("two")]).await;
     let mut shown = Vec::new();
     for (item, setup) in [("\n  a journey \nto Lisbon", Some("with a map")), ("and back", None)] {
-        let mut builder = Session::builder(Chat::new(agent(&server).build()));
+        let mut builder = Session::builder(ChatPlanner::new(agent(&server).build()));
         if let Some(setup) = setup {
             builder = builder.setup(setup);
         }
-        let session = builder.open(Arc::clone(&store), SessionId::from("s"), Owner::here()).await.unwrap();
-        assert!(matches!(session.push(item.to_owned()).unwrap().fate().await, Fate::Completed(_)));
+        let session =
+            builder.open(Arc::clone(&store), SessionId::from("s"), OwnerProcess::here()).await.unwrap();
+        assert!(matches!(session.push(item.to_owned()).unwrap().outcome().await, ItemOutcome::Completed(_)));
         session.stop(SessionStop::at_turn_end()).asked().await;
         session.done().await;
         let row = store.open(&SessionId::from("s")).await.unwrap();
@@ -72,8 +75,8 @@ async fn a_second_owner_is_told_who_holds_it() {
     let store = memory();
     let server = server([]).await;
     let _first = open(&store, agent(&server).build()).await;
-    let builder = Session::<String>::builder(Chat::new(agent(&server).build()));
-    let refused = builder.open(Arc::clone(&store), SessionId::from("s"), Owner::here()).await;
+    let builder = Session::<String>::builder(ChatPlanner::new(agent(&server).build()));
+    let refused = builder.open(Arc::clone(&store), SessionId::from("s"), OwnerProcess::here()).await;
     assert!(matches!(refused, Err(Error::Held(..))), "{refused:?}");
 }
 
@@ -105,12 +108,13 @@ async fn a_stopped_turn_is_taken_up_by_the_next_owner() {
     entered.acquire().await.unwrap().forget();
     drop(session.stop(SessionStop::graceful()));
     gate.add_permits(1);
-    assert!(matches!(item.fate().await, Fate::Interrupted(_)));
+    assert!(matches!(item.outcome().await, ItemOutcome::Interrupted(_)));
     session.done().await;
     let session = open(&store, tools(&server)).await;
     gate.add_permits(1);
     assert!(session.resume().await);
-    seen(&session, |event| matches!(event, SessionEvent::TurnEnded { fate: Fate::Completed(_), .. })).await;
+    seen(&session, |event| matches!(event, SessionEvent::TurnEnded { fate: ItemOutcome::Completed(_), .. }))
+        .await;
     assert_eq!((entered.available_permits(), server.requests().len()), (1, 2));
 }
 
@@ -121,11 +125,11 @@ async fn others_push_and_stop_through_the_store() {
     let server = server([Reply::text("hello")]).await;
     let session = open(&store, agent(&server).build()).await;
     let id = SessionId::from("s");
-    store.push(&id, seal(&"hi".to_owned(), Policy::Enqueue, None, 8).unwrap()).await.unwrap();
-    session.look();
+    store.push(&id, encode_item(&"hi".to_owned(), Policy::Enqueue, None, 8).unwrap()).await.unwrap();
+    session.check_store();
     seen(&session, |event| matches!(event, SessionEvent::TurnQuiet { .. })).await;
-    let bytes = Intent::Session(SessionStop::at_turn_end().because("from afar")).to_bytes();
-    store.ask_stop(&id, StopIntent { bytes, approvals: Approvals::Stay }).await.unwrap();
+    let bytes = StoredStop::Session(SessionStop::at_turn_end().with_cause("from afar")).to_bytes();
+    store.ask_stop(&id, StopIntent { bytes, approvals: ApprovalsToWithdraw::Stay }).await.unwrap();
     let exit = tokio::time::timeout(Duration::from_secs(5), session.done()).await.unwrap();
     assert_eq!(exit.cause(), Some("from afar"));
     assert!(store.stops(&id, 0).await.unwrap().iter().all(|stop| stop.seen));
@@ -140,14 +144,15 @@ async fn a_stop_asked_before_an_owner_lives_holds() {
     drop(first.stop(SessionStop::now()));
     first.done().await;
     let id = SessionId::from("s");
-    store.push(&id, seal(&"hi".to_owned(), Policy::Enqueue, None, 8).unwrap()).await.unwrap();
-    let bytes = Intent::Session(SessionStop::now().because("not yet")).to_bytes();
-    store.ask_stop(&id, StopIntent { bytes, approvals: Approvals::Stay }).await.unwrap();
+    store.push(&id, encode_item(&"hi".to_owned(), Policy::Enqueue, None, 8).unwrap()).await.unwrap();
+    let bytes = StoredStop::Session(SessionStop::now().with_cause("not yet")).to_bytes();
+    store.ask_stop(&id, StopIntent { bytes, approvals: ApprovalsToWithdraw::Stay }).await.unwrap();
     let second = open(&store, agent(&server).build()).await;
     let exit = second.done().await;
     assert_eq!((exit.cause(), server.requests().len(), exit.unhandled().len()), (Some("not yet"), 0, 1));
     let third = open(&store, agent(&server).build()).await;
-    seen(&third, |event| matches!(event, SessionEvent::TurnEnded { fate: Fate::Completed(_), .. })).await;
+    seen(&third, |event| matches!(event, SessionEvent::TurnEnded { fate: ItemOutcome::Completed(_), .. }))
+        .await;
 }
 
 /// S6.2: a client id is known for the session's life, whoever owns it.
@@ -157,14 +162,14 @@ async fn a_client_id_is_known_to_the_next_owner() {
     let server = server([Reply::text("once")]).await;
     let session = open(&store, agent(&server).build()).await;
     let first = session.push(Push::new("a".to_owned()).id("1")).unwrap();
-    assert!(matches!(first.fate().await, Fate::Completed(_)));
+    assert!(matches!(first.outcome().await, ItemOutcome::Completed(_)));
     drop(session.stop(SessionStop::at_turn_end()));
     session.done().await;
     let session = open(&store, agent(&server).build()).await;
     let again = session.push(Push::new("a".to_owned()).id("1")).unwrap();
     assert_eq!(
-        (again.recorded().await, again.fate().await),
-        (None, Fate::Returned(safepoint::session::Refusal::Known))
+        (again.recorded().await, again.outcome().await),
+        (None, ItemOutcome::Returned(safepoint::session::RejectReason::Known))
     );
     assert_eq!(server.requests().len(), 1);
 }

@@ -3,12 +3,12 @@
 use std::{cell::Cell, sync::Arc};
 
 use safepoint::{
-    Agent, Cx, StopRequest,
-    approval::{ApprovalRequest, Approvals, Decision, OnUnknown, Question, Unanswered},
+    Agent, StopRequest, ToolContext,
+    approval::{ApprovalKind, ApprovalMode, ApprovalRequest, Decision, OnUnknownEffect, WithoutApprover},
     ids::SessionId,
-    receipt::{CallStatus, Effect, Ending},
-    session::{Chat, Fate, Session, SessionEvent},
-    store::{ApprovalState, Life, Owner, Store},
+    receipt::{CallStatus, Ending, SideEffect},
+    session::{ChatPlanner, ItemOutcome, Session, SessionEvent},
+    store::{ApprovalState, Liveness, OwnerProcess, Store},
     tool::{EffectClass, from_fn},
 };
 use safepoint_testkit::{
@@ -41,9 +41,9 @@ impl World {
         Self { store, lives, server, ledger: Ledger::new(), entered, gate }
     }
 
-    fn agent(&self, on_unknown: OnUnknown, class: EffectClass) -> Agent {
+    fn agent(&self, on_unknown: OnUnknownEffect, class: EffectClass) -> Agent {
         let (ledger, entered, gate) = (self.ledger.clone(), Arc::clone(&self.entered), self.gate.clone());
-        let pay = from_fn("pay", "pays", move |cx: Cx, _: serde_json::Value| {
+        let pay = from_fn("pay", "pays", move |cx: ToolContext, _: serde_json::Value| {
             let (ledger, entered, gate) = (ledger.clone(), Arc::clone(&entered), gate.clone());
             async move {
                 ledger.enter(cx.call_id());
@@ -54,15 +54,15 @@ impl World {
             }
         });
         agent(&self.server)
-            .approvals(Approvals::Ask(None, Unanswered::Suspend))
+            .approvals(ApprovalMode::Ask(None, WithoutApprover::Suspend))
             .on_unknown(on_unknown)
             .tool(pay.with(|spec| spec.effect(class)))
             .build()
     }
 
     async fn open(&self, pid: u32, agent: Agent) -> Session<String> {
-        let owner = Owner { pid, ..Owner::here() };
-        let builder = Session::builder(Chat::new(agent));
+        let owner = OwnerProcess { pid, ..OwnerProcess::here() };
+        let builder = Session::builder(ChatPlanner::new(agent));
         builder.open(Arc::clone(&self.store), SessionId::from("s"), owner).await.unwrap()
     }
 
@@ -71,7 +71,7 @@ impl World {
         let first = self.open(1, agent).await;
         drop(first.push("pay".to_owned()).unwrap());
         self.entered.acquire().await.unwrap().forget();
-        self.lives.say(1, Life::Dead);
+        self.lives.say(1, Liveness::Dead);
         first
     }
 
@@ -90,28 +90,28 @@ impl World {
     }
 }
 
-async fn ended(session: &Session<String>, wanted: impl Fn(Fate) -> bool) {
+async fn ended(session: &Session<String>, wanted: impl Fn(ItemOutcome) -> bool) {
     seen(session, |event| matches!(event, SessionEvent::TurnEnded { fate, .. } if wanted(*fate))).await;
 }
 
-fn suspended(fate: Fate) -> bool {
-    matches!(fate, Fate::Suspended(_))
+fn suspended(fate: ItemOutcome) -> bool {
+    matches!(fate, ItemOutcome::Suspended(_))
 }
 
-fn completed(fate: Fate) -> bool {
-    matches!(fate, Fate::Completed(_))
+fn completed(fate: ItemOutcome) -> bool {
+    matches!(fate, ItemOutcome::Completed(_))
 }
 
 /// What a person says, how often the payment was entered and done then, and what the model is told.
 async fn comes_to(decision: Decision) -> (usize, usize, String) {
     let world = World::new().await;
-    let ask = || world.agent(OnUnknown::Ask, EffectClass::Unsafe);
+    let ask = || world.agent(OnUnknownEffect::Ask, EffectClass::Unsafe);
     let _dead = world.dies_in_the_payment(ask()).await;
     let next = world.open(2, ask()).await;
     assert!(next.resume().await);
     ended(&next, suspended).await;
     let asked = world.question().await;
-    assert_eq!((asked.question, &asked.args), (Question::MayHaveRun, &json!({"cents": 5})));
+    assert_eq!((asked.question, &asked.args), (ApprovalKind::AfterUnknownEnd, &json!({"cents": 5})));
     assert_eq!(world.server.requests().len(), 1, "nothing goes on before somebody says so");
     world.gate.open_for_all();
     next.decide(&asked.id, decision).await.unwrap();
@@ -150,14 +150,14 @@ async fn a_person_may_give_it_up() {
 #[tokio::test]
 async fn a_stop_does_not_make_it_not_started() {
     let world = World::new().await;
-    let ask = || world.agent(OnUnknown::Ask, EffectClass::Unsafe);
+    let ask = || world.agent(OnUnknownEffect::Ask, EffectClass::Unsafe);
     let _dead = world.dies_in_the_payment(ask()).await;
     let next = world.open(2, ask()).await;
     assert!(next.resume().await);
     ended(&next, suspended).await;
     let asked = world.question().await;
     drop(next.stop_turn(None, StopRequest::now()));
-    ended(&next, |fate| matches!(fate, Fate::Interrupted(_))).await;
+    ended(&next, |fate| matches!(fate, ItemOutcome::Interrupted(_))).await;
     assert!(next.resume().await);
     let suspensions = Cell::new(0);
     seen(&next, |event| {
@@ -169,7 +169,7 @@ async fn a_stop_does_not_make_it_not_started() {
     assert_ne!(world.question().await.id, asked.id);
     drop(next.stop_turn(None, StopRequest::now()));
     let newer = next.push("what came of it?".to_owned()).unwrap();
-    assert!(completed(newer.fate().await));
+    assert!(completed(newer.outcome().await));
     let told = world.told();
     assert!(told.contains("effects are unknown") && !told.contains("not started"), "{told}");
     assert_eq!(world.ledger.count(Mark::Entry), 1);
@@ -183,7 +183,7 @@ async fn a_stop_before_it_is_looked_at_does_not_make_it_new() {
         [(EffectClass::Keyed, Ending::Done, 2), (EffectClass::Unsafe, Ending::Suspended, 1)]
     {
         let world = World::new().await;
-        let agent = world.agent(OnUnknown::Ask, class);
+        let agent = world.agent(OnUnknownEffect::Ask, class);
         let run = agent.run("pay").detach();
         world.entered.acquire().await.unwrap().forget();
         run.stop(StopRequest::now());
@@ -192,7 +192,7 @@ async fn a_stop_before_it_is_looked_at_does_not_make_it_new() {
         again.handle().stop(StopRequest::now());
         let second = again.await;
         let call = &second.receipt().calls[0];
-        assert_eq!((call.status, call.effect), (CallStatus::Stopped, Effect::Unknown), "{class:?}");
+        assert_eq!((call.status, call.effect), (CallStatus::Stopped, SideEffect::Unknown), "{class:?}");
         world.gate.open_for_all();
         let third = agent.resume(&second).await;
         assert_eq!((third.ending(), world.ledger.count(Mark::Entry)), (ending, entries), "{class:?}");
@@ -203,12 +203,12 @@ async fn a_stop_before_it_is_looked_at_does_not_make_it_new() {
 #[tokio::test]
 async fn nobody_says_yes_to_a_doubt_by_default() {
     let world = World::new().await;
-    let _dead = world.dies_in_the_payment(world.agent(OnUnknown::Ask, EffectClass::Unsafe)).await;
+    let _dead = world.dies_in_the_payment(world.agent(OnUnknownEffect::Ask, EffectClass::Unsafe)).await;
     let automatic =
         safepoint::Agent::builder(safepoint_models::openai::model("m").base_url(world.server.url()))
-            .approvals(Approvals::Auto)
-            .on_unknown(OnUnknown::Ask)
-            .tool(from_fn("pay", "pays", |_: Cx, _: serde_json::Value| async { Ok("paid twice") }))
+            .approvals(ApprovalMode::Auto)
+            .on_unknown(OnUnknownEffect::Ask)
+            .tool(from_fn("pay", "pays", |_: ToolContext, _: serde_json::Value| async { Ok("paid twice") }))
             .build();
     let next = world.open(2, automatic).await;
     assert!(next.resume().await);

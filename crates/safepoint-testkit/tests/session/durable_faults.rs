@@ -3,11 +3,11 @@
 use std::{sync::Arc, time::Duration};
 
 use safepoint::{
-    Agent, Cx,
+    Agent, ToolContext,
     ids::SessionId,
     outcome::Persisted,
-    session::{Chat, ExitReason, Push, Session, SessionStop},
-    store::{MemoryStore, Owner, Store},
+    session::{ChatPlanner, ExitReason, Push, Session, SessionStop},
+    store::{MemoryStore, OwnerProcess, Store},
     tool::{EffectClass, from_fn},
 };
 use safepoint_testkit::{
@@ -28,7 +28,7 @@ fn script() -> Script {
 
 fn agent(server: &ModelServer, ledger: &Ledger) -> Agent {
     let ledger = ledger.clone();
-    let pay = from_fn("pay", "pays", move |cx: Cx, (): ()| {
+    let pay = from_fn("pay", "pays", move |cx: ToolContext, (): ()| {
         let ledger = ledger.clone();
         async move {
             ledger.enter(cx.call_id());
@@ -40,7 +40,7 @@ fn agent(server: &ModelServer, ledger: &Ledger) -> Agent {
 }
 
 async fn open(store: Arc<dyn Store>, agent: Agent) -> Result<Session<String>, safepoint::store::Error> {
-    Session::builder(Chat::new(agent)).open(store, SessionId::from("s"), Owner::here()).await
+    Session::builder(ChatPlanner::new(agent)).open(store, SessionId::from("s"), OwnerProcess::here()).await
 }
 
 /// Pushes, and goes on until nothing is left or the session is over.
@@ -50,7 +50,7 @@ async fn drive(session: &Session<String>, eyes: &Arc<dyn Store>) {
         ticket.recorded().await;
     }
     wait::asked("nothing is left, or the session is over", async || {
-        let is_resting = session.turn().is_none() && !session.resume().await;
+        let is_resting = session.current_turn().is_none() && !session.resume().await;
         session.is_done() || is_resting && eyes.inbox(&SessionId::from("s")).await.unwrap().is_empty()
     })
     .await;
@@ -74,8 +74,8 @@ async fn meets(at: usize, fault: Fault) -> (bool, Option<Persisted>) {
     }
     let was_met = faulty.asked() > at;
     // Nobody waits for a lease of somebody who is gone: it was given back, or it lapses.
-    let lapsed = Owner { pid: u32::MAX, ..Owner::here() };
-    let next = Session::builder(Chat::new(agent(&server, &ledger)));
+    let lapsed = OwnerProcess { pid: u32::MAX, ..OwnerProcess::here() };
+    let next = Session::builder(ChatPlanner::new(agent(&server, &ledger)));
     let next = match next.open(Arc::clone(&inner), SessionId::from("s"), lapsed).await {
         Ok(next) => next,
         // The answer about the lease was what got lost: nobody can know better before it lapses.

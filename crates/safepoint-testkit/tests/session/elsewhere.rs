@@ -6,8 +6,8 @@ use safepoint::{
     DecideError, Reason, StopRequest,
     approval::Decision,
     ids::SessionId,
-    session::{Fate, Intent, Policy, Session, SessionEvent, seal},
-    store::{Approvals, MemoryStore, Owner, StopIntent, Store},
+    session::{ItemOutcome, Policy, Session, SessionEvent, StoredStop, encode_item},
+    store::{ApprovalsToWithdraw, MemoryStore, OwnerProcess, StopIntent, Store},
 };
 use safepoint_testkit::{
     fault_store::{Fault, FaultStore},
@@ -33,16 +33,21 @@ fn id() -> SessionId {
 async fn a_stop_from_elsewhere_keeps_its_reason() {
     let (store, desk) = (memory(), Desk::new([asks()]));
     // Until its reader has had its time, the turn is not taken up to be ended.
-    let session =
-        desk.chat().reader(Reading::Never).open(Arc::clone(&store), id(), Owner::here()).await.unwrap();
+    let session = desk
+        .chat()
+        .reader(Reading::Never)
+        .open(Arc::clone(&store), id(), OwnerProcess::here())
+        .await
+        .unwrap();
     let item = session.push("may I?".to_owned()).unwrap();
-    assert!(matches!(item.fate().await, Fate::Suspended(_)));
-    let request = StopRequest::now().because(Reason::user("from afar"));
-    let bytes = Intent::Turn(None, request).to_bytes();
-    store.ask_stop(&id(), StopIntent { bytes, approvals: Approvals::Stay }).await.unwrap();
-    session.look();
-    let interrupted =
-        |event: &SessionEvent| matches!(event, SessionEvent::TurnEnded { fate: Fate::Interrupted(_), .. });
+    assert!(matches!(item.outcome().await, ItemOutcome::Suspended(_)));
+    let request = StopRequest::now().with_reason(Reason::user("from afar"));
+    let bytes = StoredStop::Turn(None, request).to_bytes();
+    store.ask_stop(&id(), StopIntent { bytes, approvals: ApprovalsToWithdraw::Stay }).await.unwrap();
+    session.check_store();
+    let interrupted = |event: &SessionEvent| {
+        matches!(event, SessionEvent::TurnEnded { fate: ItemOutcome::Interrupted(_), .. })
+    };
     let SessionEvent::TurnEnded { receipt, .. } = seen(&session, interrupted).await else { unreachable!() };
     assert_eq!(receipt.stop.as_ref().unwrap().reason.text, "from afar");
 }
@@ -51,7 +56,8 @@ async fn a_stop_from_elsewhere_keeps_its_reason() {
 async fn on(fault: Fault, desk: &Desk) -> (Session<String>, Arc<FaultStore>, Arc<dyn Store>) {
     let inner = memory();
     let store = Arc::new(FaultStore::unarmed(Arc::clone(&inner), fault));
-    let session = desk.chat().open(Arc::clone(&store) as Arc<dyn Store>, id(), Owner::here()).await.unwrap();
+    let session =
+        desk.chat().open(Arc::clone(&store) as Arc<dyn Store>, id(), OwnerProcess::here()).await.unwrap();
     (session, store, inner)
 }
 
@@ -67,9 +73,10 @@ async fn a_look_that_fails_is_made_again() {
         while store.asked() == before {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
-        inner.push(&id(), seal(&"hi".to_owned(), Policy::Enqueue, None, 8).unwrap()).await.unwrap();
-        let completed =
-            |event: &SessionEvent| matches!(event, SessionEvent::TurnEnded { fate: Fate::Completed(_), .. });
+        inner.push(&id(), encode_item(&"hi".to_owned(), Policy::Enqueue, None, 8).unwrap()).await.unwrap();
+        let completed = |event: &SessionEvent| {
+            matches!(event, SessionEvent::TurnEnded { fate: ItemOutcome::Completed(_), .. })
+        };
         seen(&session, completed).await;
         assert!(!session.is_done(), "{fault:?}");
     }
@@ -82,13 +89,14 @@ async fn a_decision_does_not_wait_for_the_store_for_ever() {
     desk.tools.valve().open_for_all();
     let (session, store, inner) = on(Fault::Held(Valve::shut()), &desk).await;
     let item = session.push("may I?".to_owned()).unwrap();
-    assert!(matches!(item.fate().await, Fate::Suspended(_)));
+    assert!(matches!(item.outcome().await, ItemOutcome::Suspended(_)));
     let question = inner.approvals(&id()).await.unwrap()[0].asked.id.clone();
     store.arm();
     let held = tokio::time::timeout(Duration::from_secs(60), session.decide(&question, Decision::Approve));
     assert!(matches!(held.await, Ok(Err(DecideError::NotRecorded(_)))));
     assert_eq!(session.decide(&question, Decision::Approve).await, Ok(()));
-    let completed =
-        |event: &SessionEvent| matches!(event, SessionEvent::TurnEnded { fate: Fate::Completed(_), .. });
+    let completed = |event: &SessionEvent| {
+        matches!(event, SessionEvent::TurnEnded { fate: ItemOutcome::Completed(_), .. })
+    };
     seen(&session, completed).await;
 }

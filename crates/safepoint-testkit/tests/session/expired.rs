@@ -4,12 +4,12 @@ use std::{sync::Arc, time::Duration};
 
 use safepoint::{
     Agent, Limits,
-    approval::{Approvals, Decision, Rule, Ruling, Unanswered},
-    event::{Answered, Fact},
+    approval::{ApprovalMode, Decision, Rule, RuleAction, WithoutApprover},
+    event::{Fact, Resolution},
     ids::SessionId,
     receipt::CallStatus,
-    session::{Chat, Fate, Policy, Push, Session, SessionEvent, SessionHandle, SessionStop},
-    store::{Decided, MemoryStore, Outside, Owner, Store},
+    session::{ChatPlanner, ItemOutcome, Policy, Push, Session, SessionEvent, SessionHandle, SessionStop},
+    store::{DecisionResult, Environment, MemoryStore, OwnerProcess, Store},
 };
 use safepoint_testkit::{
     script::Reply,
@@ -26,15 +26,15 @@ const SOON: Duration = Duration::from_millis(30);
 
 fn agent(desk: &Desk, approval: Duration) -> Agent {
     Agent::builder(desk.model.clone())
-        .approvals(Approvals::Ask(None, Unanswered::Suspend))
-        .rule(Rule::on("ask", Ruling::Ask))
+        .approvals(ApprovalMode::Ask(None, WithoutApprover::Suspend))
+        .rule(Rule::on("ask", RuleAction::Ask))
         .limits(Limits { approval, ..Limits::default() })
         .tool(desk.tools.gated("ask"))
         .build()
 }
 
 fn told(event: &SessionEvent) -> bool {
-    is_fact(event, |fact| matches!(fact, Fact::ApprovalClosed { answer: Answered::Expired, .. }))
+    is_fact(event, |fact| matches!(fact, Fact::ApprovalResolved { answer: Resolution::Expired, .. }))
 }
 
 /// The last model call was told that nobody decided.
@@ -55,17 +55,17 @@ fn asks_twice() -> Reply {
 async fn an_expired_question_lets_the_turn_go_on() {
     for reply in [asks(), asks_twice()] {
         let desk = Desk::new([reply, Reply::text("then not")]);
-        let session: Session<String> = Session::builder(Chat::new(agent(&desk, SOON))).start();
+        let session: Session<String> = Session::builder(ChatPlanner::new(agent(&desk, SOON))).start();
         let asked = session.push("may I?".to_owned()).unwrap();
         let queued = session.push("queued".to_owned()).unwrap();
-        assert_eq!(asked.fate().await, Fate::Suspended(turn(1)));
+        assert_eq!(asked.outcome().await, ItemOutcome::Suspended(turn(1)));
         seen(&session, told).await;
-        assert_eq!(queued.fate().await, Fate::Completed(turn(2)));
-        assert_eq!(asked.fate_now(), Some(Fate::Completed(turn(1))));
+        assert_eq!(queued.outcome().await, ItemOutcome::Completed(turn(2)));
+        assert_eq!(asked.fate_now(), Some(ItemOutcome::Completed(turn(1))));
         assert!(desk.tools.ledger().lines().is_empty(), "nothing ran");
         let ended = seen(
             &session,
-            |event| matches!(event, SessionEvent::TurnEnded { fate: Fate::Completed(ended), .. } if *ended == turn(1)),
+            |event| matches!(event, SessionEvent::TurnEnded { fate: ItemOutcome::Completed(ended), .. } if *ended == turn(1)),
         );
         let SessionEvent::TurnEnded { receipt, .. } = ended.await else { panic!("another event") };
         assert!(receipt.calls.iter().all(|call| call.status == CallStatus::Expired), "{receipt:?}");
@@ -85,26 +85,32 @@ async fn a_question_waits_for_a_month() {
         let began = jiff::Timestamp::now();
         let (then, start) = (time.clone(), time.now());
         let clock = Arc::new(move || began + then.now().duration_since(start));
-        let store = Arc::new(MemoryStore::new(Outside { clock, ..outside(&time, &lives) }));
+        let store = Arc::new(MemoryStore::new(Environment { clock, ..outside(&time, &lives) }));
         let desk = Desk::new([asks(), Reply::text("after all")]);
         desk.tools.valve().open_for_all();
         let id = SessionId::from("s");
         let open = |pid| desk.chat().open(Arc::clone(&store) as Arc<dyn Store>, id.clone(), owner(pid));
         let first = open(1).await.unwrap();
-        assert_eq!(first.push("may I?".to_owned()).unwrap().fate().await, Fate::Suspended(turn(1)));
+        assert_eq!(first.push("may I?".to_owned()).unwrap().outcome().await, ItemOutcome::Suspended(turn(1)));
         first.stop(SessionStop::at_turn_end());
         first.done().await;
         time.pass(Duration::from_secs(days * 24 * 60 * 60));
         let asked = store.approvals(&id).await.unwrap().remove(0).asked;
         let bytes = serde_json::to_vec(&Decision::Approve).unwrap();
-        let yes =
-            safepoint::store::Decision { id: asked.id, digest: asked.digest, principal: "ann".into(), bytes };
+        let yes = safepoint::store::NewDecision {
+            id: asked.id,
+            digest: asked.digest,
+            principal: "ann".into(),
+            bytes,
+        };
         let decided = store.decide(&id, yes).await.unwrap();
-        assert_eq!(decided, if counts { Decided::Taken } else { Decided::Expired });
+        assert_eq!(decided, if counts { DecisionResult::Taken } else { DecisionResult::Expired });
         if counts {
             let next = open(2).await.unwrap();
-            seen(&next, |event| matches!(event, SessionEvent::TurnEnded { fate: Fate::Completed(_), .. }))
-                .await;
+            seen(&next, |event| {
+                matches!(event, SessionEvent::TurnEnded { fate: ItemOutcome::Completed(_), .. })
+            })
+            .await;
             assert_eq!(desk.tools.ledger().lines().len(), 2, "entered and committed");
         }
     }
@@ -114,9 +120,10 @@ async fn a_question_waits_for_a_month() {
 #[tokio::test]
 async fn the_model_is_told_that_nobody_decided() {
     let desk = Desk::new([asks(), Reply::text("then not")]);
-    let session: Session<String> = Session::builder(Chat::new(agent(&desk, SOON))).start();
+    let session: Session<String> = Session::builder(ChatPlanner::new(agent(&desk, SOON))).start();
     session.push("may I?".to_owned()).unwrap();
-    seen(&session, |event| matches!(event, SessionEvent::TurnEnded { fate: Fate::Completed(_), .. })).await;
+    seen(&session, |event| matches!(event, SessionEvent::TurnEnded { fate: ItemOutcome::Completed(_), .. }))
+        .await;
     model_was_told(&desk);
 }
 
@@ -126,15 +133,16 @@ async fn the_next_owner_wakes_for_an_expired_question() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
     let desk = Desk::new([asks(), Reply::text("then not")]);
     let open = async || {
-        let builder = Session::<String>::builder(Chat::new(agent(&desk, SOON)));
-        builder.open(Arc::clone(&store), SessionId::from("s"), Owner::here()).await.unwrap()
+        let builder = Session::<String>::builder(ChatPlanner::new(agent(&desk, SOON)));
+        builder.open(Arc::clone(&store), SessionId::from("s"), OwnerProcess::here()).await.unwrap()
     };
     let first = open().await;
-    assert!(matches!(first.push("may I?".to_owned()).unwrap().fate().await, Fate::Suspended(_)));
+    assert!(matches!(first.push("may I?".to_owned()).unwrap().outcome().await, ItemOutcome::Suspended(_)));
     first.stop(SessionStop::now());
     first.done().await;
     let next = open().await;
-    seen(&next, |event| matches!(event, SessionEvent::TurnEnded { fate: Fate::Completed(_), .. })).await;
+    seen(&next, |event| matches!(event, SessionEvent::TurnEnded { fate: ItemOutcome::Completed(_), .. }))
+        .await;
     model_was_told(&desk);
     assert_eq!(desk.model.requests().len(), 2, "each model call was made once");
 }
@@ -142,7 +150,7 @@ async fn the_next_owner_wakes_for_an_expired_question() {
 async fn behind(session: &SessionHandle<String>, wanted: safepoint::ids::ItemId) {
     seen(
         session,
-        |event| matches!(event, SessionEvent::Behind { item, turn: at } if *item == wanted && *at == turn(1)),
+        |event| matches!(event, SessionEvent::Blocked { item, turn: at } if *item == wanted && *at == turn(1)),
     )
     .await;
 }
@@ -154,26 +162,27 @@ async fn what_waits_behind_a_decision_is_told_so() {
     let desk = Desk::new([asks(), Reply::text("after the decision")]);
     desk.tools.valve().open_for_all();
     let session: Session<String> =
-        Session::builder(Chat::new(agent(&desk, Duration::from_secs(3600)))).start();
+        Session::builder(ChatPlanner::new(agent(&desk, Duration::from_secs(3600)))).start();
     let asked = session.push("may I?".to_owned()).unwrap();
     let before = session.push("before".to_owned()).unwrap();
-    assert_eq!(asked.fate().await, Fate::Suspended(turn(1)));
+    assert_eq!(asked.outcome().await, ItemOutcome::Suspended(turn(1)));
     let later = session.push("later".to_owned()).unwrap();
     let rejected = session.push(Push::new("rejected".to_owned()).policy(Policy::Reject)).unwrap();
     for ticket in [&before, &later] {
         behind(&session, ticket.id()).await;
-        assert_eq!(ticket.behind(), Some(turn(1)));
+        assert_eq!(ticket.blocked_by(), Some(turn(1)));
     }
-    assert!(matches!(rejected.fate().await, Fate::Returned(_)));
-    assert_eq!((asked.behind(), rejected.behind()), (None, None));
-    let event = seen(&session, |event| is_fact(event, |fact| matches!(fact, Fact::ApprovalAsked(_)))).await;
+    assert!(matches!(rejected.outcome().await, ItemOutcome::Returned(_)));
+    assert_eq!((asked.blocked_by(), rejected.blocked_by()), (None, None));
+    let event =
+        seen(&session, |event| is_fact(event, |fact| matches!(fact, Fact::ApprovalRequested(_)))).await;
     let SessionEvent::Run { event, .. } = event else { panic!("{event:?}") };
     let safepoint::event::EventKind::Fact(fact) = event.kind else { panic!("no fact") };
-    let Fact::ApprovalAsked(question) = &*fact else { panic!("{fact:?}") };
+    let Fact::ApprovalRequested(question) = &*fact else { panic!("{fact:?}") };
     session.decide(&question.id, Decision::Approve).await.unwrap();
-    assert_eq!(later.behind(), None, "it was told, and the turn went on");
-    assert!(matches!(later.fate().await, Fate::Completed(_)));
-    assert_eq!(before.behind(), None);
+    assert_eq!(later.blocked_by(), None, "it was told, and the turn went on");
+    assert!(matches!(later.outcome().await, ItemOutcome::Completed(_)));
+    assert_eq!(before.blocked_by(), None);
     session.stop(SessionStop::at_turn_end());
     accounted(&session, &[asked, before, later, rejected]).await;
 }

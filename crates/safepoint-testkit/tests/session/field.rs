@@ -5,7 +5,10 @@ use safepoint::{
     event::Fact,
     ids::CallId,
     receipt::CallStatus,
-    session::{Delivered, Fate, Policy, Preempt, Preempted, Push, SessionEvent, SessionHandle, SessionStop},
+    session::{
+        Delivery, ItemOutcome, Policy, Preempt, PreemptOutcome, Push, SessionEvent, SessionHandle,
+        SessionStop,
+    },
 };
 use safepoint_testkit::{ledger::Mark, script::Reply};
 
@@ -39,10 +42,10 @@ async fn a_message_that_is_sent_now_ends_the_call_and_is_answered() {
     desk.tools.valve().came(1).await;
     let queued = session.push("and the bill?".to_owned()).unwrap();
     let now = session.push(Push::new("no: in euros".to_owned()).policy(Preempt::now())).unwrap();
-    assert_eq!(now.preempted().await, Preempted::StoppedTurn(turn(1)));
+    assert_eq!(now.preempted().await, PreemptOutcome::StoppedTurn(turn(1)));
     assert_eq!(
-        (first.fate().await, now.fate().await, queued.fate().await),
-        (Fate::Preempted(turn(1)), Fate::Completed(turn(2)), Fate::Completed(turn(3)))
+        (first.outcome().await, now.outcome().await, queued.outcome().await),
+        (ItemOutcome::Preempted(turn(1)), ItemOutcome::Completed(turn(2)), ItemOutcome::Completed(turn(3)))
     );
     assert_eq!(desk.tools.ledger().count(Mark::Commit), 0, "the call did not end by itself");
     assert_eq!(said(&desk.model.requests()[1]), ["pay", "no: in euros"]);
@@ -63,9 +66,9 @@ async fn a_steer_behind_a_long_call_is_let_through_by_a_stop_of_that_call_alone(
     let call = at_work(&session).await;
     let steer = session.push(Push::new("in euros".to_owned()).policy(Policy::steer())).unwrap();
     steer.recorded().await;
-    let run = session.turn().unwrap().run;
+    let run = session.current_turn().unwrap().run;
     run.stop_call(&call, StopRequest::now()).unwrap();
-    assert_eq!(steer.delivered().await, Some(Delivered { turn: turn(1), round: 2 }));
+    assert_eq!(steer.delivered().await, Some(Delivery { turn: turn(1), round: 2 }));
     let outcome = run.done().await;
     let receipt = outcome.receipt();
     assert_eq!((outcome.answer(), receipt.calls[0].status), (Some("in euros"), CallStatus::Stopped));
@@ -82,20 +85,20 @@ async fn a_tool_that_talks_after_its_stop_locks_nobody_out() {
     let desk = Desk::new([Reply::default().and_call("talks", serde_json::json!({})), Reply::text("here")]);
     let talks = desk.tools.swallowing("talks");
     let agent = safepoint::Agent::builder(desk.model.clone())
-        .approvals(safepoint::approval::Approvals::Auto)
+        .approvals(safepoint::approval::ApprovalMode::Auto)
         .tool(talks)
         .build();
-    let session = safepoint::Session::builder(safepoint::session::Chat::new(agent)).start();
+    let session = safepoint::Session::builder(safepoint::session::ChatPlanner::new(agent)).start();
     let first = session.push("talk".to_owned()).unwrap();
     desk.tools.valve().came(1).await;
     assert_eq!(
         session.stop_turn(None, StopRequest::now()).asked().await,
-        safepoint::session::TurnAsked::Stopping(turn(1))
+        safepoint::session::TurnStopAck::Stopping(turn(1))
     );
     desk.tools.valve().open_for_all();
-    assert_eq!(first.fate().await, Fate::Interrupted(turn(1)));
+    assert_eq!(first.outcome().await, ItemOutcome::Interrupted(turn(1)));
     let next = session.push("are you there?".to_owned()).unwrap();
-    assert_eq!(next.fate().await, Fate::Completed(turn(2)));
+    assert_eq!(next.outcome().await, ItemOutcome::Completed(turn(2)));
     session.stop(SessionStop::at_turn_end());
     accounted(&session, &[first, next]).await;
 }

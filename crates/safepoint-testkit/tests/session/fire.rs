@@ -9,10 +9,10 @@ use safepoint::{
     approval::Decision,
     event::{EventKind, Fact},
     session::{
-        Chat, ExitReason, Or, Policy, Preempt, Push, PushError, Session, SessionBuilder, SessionEvent,
-        SessionHandle, SessionStop, Ticket,
+        ChatPlanner, ExitReason, IfUndelivered, Policy, Preempt, Push, PushError, Session, SessionBuilder,
+        SessionEvent, SessionHandle, SessionStop, Ticket,
     },
-    steer::When,
+    steer::SteerTiming,
 };
 use safepoint_testkit::script::Reply;
 
@@ -49,7 +49,7 @@ const KINDS: [Kind; 6] =
     [Kind::Plain, Kind::SlowReader, Kind::Requeues, Kind::SmallInbox, Kind::Breaks, Kind::Suspends];
 
 fn session(desk: &Desk, kind: Kind) -> Session<String> {
-    let chat = || Session::builder(Chat::new(desk.agent()));
+    let chat = || Session::builder(ChatPlanner::new(desk.agent()));
     let builder: SessionBuilder<String> = match kind {
         Kind::Plain | Kind::Suspends => chat(),
         Kind::SlowReader => chat().reader(Reading::Slow),
@@ -63,7 +63,7 @@ fn session(desk: &Desk, kind: Kind) -> Session<String> {
 fn policy(dice: &mut Dice) -> Policy {
     match dice.below(12) {
         0 => Policy::steer(),
-        1 => Policy::Steer(When::AtOnce, Or::Return),
+        1 => Policy::Steer(SteerTiming::AtOnce, IfUndelivered::Return),
         2 => Preempt::now().into(),
         3 => Preempt::at(SafePoints::ANY).into(),
         4 => Preempt::at_within(SafePoints::AFTER_MODEL, Grace::from_millis(1)).into(),
@@ -113,7 +113,7 @@ async fn decides(session: SessionHandle<String>) {
     while let Some(event) = events.next().await {
         if let SessionEvent::Run { event, .. } = &event.kind
             && let EventKind::Fact(fact) = &event.kind
-            && let Fact::ApprovalAsked(question) = &**fact
+            && let Fact::ApprovalRequested(question) = &**fact
             && session.decide(&question.id, Decision::Approve).await.is_err()
         {
             // A stop or a preempt was first.

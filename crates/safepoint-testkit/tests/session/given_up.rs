@@ -8,9 +8,10 @@ use safepoint::{
     ids::SessionId,
     message::UserMessage,
     session::{
-        After, Chat, ExitReason, Fate, Plan, Planner, SessionStop, Situation, Ticket, TurnPlan, Wanted,
+        ChatPlanner, ExitReason, ItemOutcome, Plan, PlanContext, PlanRequest, Planner, SessionStop,
+        StoppedTurn, Ticket, TurnPlan,
     },
-    store::{ApprovalState, MemoryStore, Owner, Store},
+    store::{ApprovalState, MemoryStore, OwnerProcess, Store},
 };
 
 use super::desk::{Desk, accounted, asks, said, turn};
@@ -30,7 +31,7 @@ async fn an_abandoned_turn_is_not_taken_up_again() {
     for when in [When::AtWork, When::Interrupted, When::Suspended] {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
         let (id, desk) = (SessionId::from("s"), Desk::new([asks()]));
-        let first = desk.chat().open(Arc::clone(&store), id.clone(), Owner::here()).await.unwrap();
+        let first = desk.chat().open(Arc::clone(&store), id.clone(), OwnerProcess::here()).await.unwrap();
         let mut gate = (!matches!(when, When::Suspended)).then(|| desk.model.gate());
         let item = first.push("a".to_owned()).unwrap();
         if let Some(gate) = &mut gate {
@@ -40,13 +41,13 @@ async fn an_abandoned_turn_is_not_taken_up_again() {
             When::AtWork => {}
             When::Interrupted => {
                 first.stop_turn(None, StopRequest::now());
-                assert_eq!(item.fate().await, Fate::Interrupted(turn(1)));
+                assert_eq!(item.outcome().await, ItemOutcome::Interrupted(turn(1)));
             }
-            When::Suspended => assert_eq!(item.fate().await, Fate::Suspended(turn(1))),
+            When::Suspended => assert_eq!(item.outcome().await, ItemOutcome::Suspended(turn(1))),
         }
         first.stop(SessionStop::now().abandon());
-        assert_eq!(first.done().await.after(), After::Abandoned);
-        let next = desk.chat().open(Arc::clone(&store), id.clone(), Owner::here()).await.unwrap();
+        assert_eq!(first.done().await.after(), StoppedTurn::Abandoned);
+        let next = desk.chat().open(Arc::clone(&store), id.clone(), OwnerProcess::here()).await.unwrap();
         assert!(!next.resume().await, "{when:?}");
         assert!(next.approvals().await.is_empty());
         next.stop(SessionStop::at_turn_end());
@@ -69,20 +70,20 @@ enum Says {
 }
 
 struct Odd {
-    chat: Chat,
+    chat: ChatPlanner,
     desk: Arc<Desk>,
     says: Says,
     gone: std::sync::Mutex<Vec<Ticket<String>>>,
 }
 
 impl Planner<String> for Odd {
-    fn plan(&self, situation: Situation<String>) -> BoxFuture<'_, Result<Plan, Failure>> {
+    fn plan(&self, situation: PlanContext<String>) -> BoxFuture<'_, Result<Plan, Failure>> {
         let first = situation.waiting.first().map(|waiting| waiting.id);
         let take = match (self.says, first, self.gone.lock().unwrap().first().map(Ticket::id)) {
-            (Says::Waits, ..) if situation.wanted == Wanted::Resume => {
+            (Says::Waits, ..) if situation.wanted == PlanRequest::Resume => {
                 return Box::pin(async { Ok(Plan::Wait) });
             }
-            (Says::Fails, ..) if situation.wanted == Wanted::Resume => {
+            (Says::Fails, ..) if situation.wanted == PlanRequest::Resume => {
                 return Box::pin(async { Err(Failure::new("no resume")) });
             }
             (Says::TakesTwice, Some(id), _) => vec![id, id],
@@ -100,7 +101,7 @@ impl Planner<String> for Odd {
 
 fn odd(says: Says, gone: Vec<Ticket<String>>) -> (Arc<Desk>, Session<String>) {
     let desk = Arc::new(Desk::new([]));
-    let chat = Chat::new(desk.agent());
+    let chat = ChatPlanner::new(desk.agent());
     let planner = Odd { chat, desk: Arc::clone(&desk), says, gone: gone.into() };
     (desk, Session::builder(planner).start())
 }
@@ -114,7 +115,7 @@ async fn a_resume_that_does_not_come_is_none() {
         let item = session.push("a".to_owned()).unwrap();
         gate.request().await;
         session.stop_turn(None, StopRequest::now());
-        assert_eq!(item.fate().await, Fate::Interrupted(turn(1)));
+        assert_eq!(item.outcome().await, ItemOutcome::Interrupted(turn(1)));
         assert!(!session.resume().await, "{says:?}");
         session.stop(SessionStop::at_turn_end());
         let exit = accounted(&session, &[item]).await;
@@ -136,6 +137,6 @@ async fn a_plan_that_names_what_does_not_wait_fails() {
         let exit = accounted(&session, std::slice::from_ref(&item)).await;
         let ExitReason::Failed(error) = exit.reason() else { panic!("{says:?}: {:?}", exit.reason()) };
         assert!(error.message.contains("does not wait"), "{error:?}");
-        assert_eq!(item.fate_now(), Some(Fate::Unhandled));
+        assert_eq!(item.fate_now(), Some(ItemOutcome::Unhandled));
     }
 }

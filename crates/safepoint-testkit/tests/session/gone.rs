@@ -3,7 +3,7 @@
 use safepoint::{
     SessionHandle,
     ids::TurnId,
-    session::{ExitReason, Fate, Preempt, PushError},
+    session::{ExitReason, ItemOutcome, Preempt, PushError},
 };
 use tokio::runtime::{Builder, Runtime};
 
@@ -50,7 +50,10 @@ fn a_runtime_that_goes_in_a_turn_leaves_no_item_nowhere() {
     is_closed(&session);
     later().block_on(async {
         let [first, second] = tickets;
-        assert_eq!((first.fate().await, second.fate().await), (Fate::Interrupted(turn(1)), Fate::Unhandled));
+        assert_eq!(
+            (first.outcome().await, second.outcome().await),
+            (ItemOutcome::Interrupted(turn(1)), ItemOutcome::Unhandled)
+        );
         assert_eq!((first.recorded().await, second.recorded().await), (Some(0), Some(1)));
         let exit = session.done().await;
         let open = exit.open().unwrap();
@@ -68,7 +71,7 @@ fn a_runtime_that_goes_at_any_other_time_closes_the_session() {
     let desk = Desk::new([safepoint_testkit::script::Reply::text("done")]);
     let session = idle.block_on(async {
         let session = desk.chat().start();
-        assert_eq!(session.push("a".to_owned()).unwrap().fate().await, Fate::Completed(turn(1)));
+        assert_eq!(session.push("a".to_owned()).unwrap().outcome().await, ItemOutcome::Completed(turn(1)));
         session
     });
     drop(idle);
@@ -83,7 +86,7 @@ fn a_runtime_that_goes_at_any_other_time_closes_the_session() {
     let ticket = session.push(safepoint::session::Push::new("b".to_owned()).policy(Preempt::now())).unwrap();
     drop(unpolled);
     is_closed(&session);
-    assert_eq!(later().block_on(ticket.fate()), Fate::Unhandled);
+    assert_eq!(later().block_on(ticket.outcome()), ItemOutcome::Unhandled);
     later().block_on(ticket.preempted());
 
     let asking = Runtime::new().unwrap();
@@ -92,7 +95,7 @@ fn a_runtime_that_goes_at_any_other_time_closes_the_session() {
     let (session, ticket) = asking.block_on(async {
         let session = desk.chat().strategy(std::time::Duration::MAX).start();
         let ticket = session
-            .push_by("c".to_owned(), move |_| {
+            .push_with("c".to_owned(), move |_| {
                 began.send(()).unwrap();
                 assert!(gate.recv().is_err());
                 safepoint::session::Policy::Enqueue
@@ -102,7 +105,7 @@ fn a_runtime_that_goes_at_any_other_time_closes_the_session() {
     });
     waits.recv().unwrap();
     asking.shutdown_background();
-    assert_eq!(later().block_on(ticket.fate()), Fate::Unhandled);
+    assert_eq!(later().block_on(ticket.outcome()), ItemOutcome::Unhandled);
     drop(go);
     is_closed(&session);
     assert_eq!(texts(&later().block_on(session.done())), ["c"]);

@@ -7,9 +7,11 @@ use safepoint::{
     approval::Decision,
     event::Fact,
     ids::{ApprovalId, SessionId},
-    session::{Fate, Or, Policy, Push, SessionEvent, SessionHandle, SessionStop, seal},
-    steer::When,
-    store::{Life, Store},
+    session::{
+        IfUndelivered, ItemOutcome, Policy, Push, SessionEvent, SessionHandle, SessionStop, encode_item,
+    },
+    steer::SteerTiming,
+    store::{Liveness, Store},
 };
 use safepoint_testkit::{
     script::Reply,
@@ -57,7 +59,7 @@ fn asks(gate: &ModelGate) {
 }
 
 async fn question(session: &SessionHandle<String>) -> ApprovalId {
-    seen(session, |event| is_fact(event, |fact| matches!(fact, Fact::ApprovalAsked(_)))).await;
+    seen(session, |event| is_fact(event, |fact| matches!(fact, Fact::ApprovalRequested(_)))).await;
     seen(session, |event| matches!(event, SessionEvent::TurnQuiet { .. })).await;
     session.approvals().await[0].id.clone()
 }
@@ -73,16 +75,16 @@ async fn a_steer_before_a_question_is_in_the_request_after_the_answer() {
     gate.request().await;
     let steer = session.push(Push::new("please be brief".to_owned()).policy(Policy::steer())).unwrap();
     steer.recorded().await;
-    let remote = seal(&"and in English".to_owned(), Policy::steer(), None, 10).unwrap();
+    let remote = encode_item(&"and in English".to_owned(), Policy::steer(), None, 10).unwrap();
     world.store.push(&id(), remote).await.unwrap();
-    session.look();
+    session.check_store();
     seen(&session, |event| matches!(event, SessionEvent::Accepted(item) if item.number() == 2)).await;
     asks(&gate);
-    assert_eq!(item.fate().await, Fate::Suspended(turn(1)));
+    assert_eq!(item.outcome().await, ItemOutcome::Suspended(turn(1)));
     let open = question(&session).await;
-    assert_eq!((steer.fate_now(), steer.behind()), (None, Some(turn(1))), "it is told that it waits");
+    assert_eq!((steer.fate_now(), steer.blocked_by()), (None, Some(turn(1))), "it is told that it waits");
     session.decide(&open, Decision::Approve).await.unwrap();
-    assert_eq!(steer.fate().await, Fate::Completed(turn(1)));
+    assert_eq!(steer.outcome().await, ItemOutcome::Completed(turn(1)));
     assert_eq!(steer.delivered().await.unwrap().round, 2);
     let requests = world.desk.model.requests();
     assert_eq!(requests.len(), 2, "no turn of its own");
@@ -104,13 +106,14 @@ async fn a_steer_of_a_waiting_turn_outlives_its_process() {
     steer.recorded().await;
     asks(&gate);
     question(&first).await;
-    world.lives.say(1, Life::Dead);
-    let late = seal(&"and in English".to_owned(), Policy::steer(), None, 10).unwrap();
+    world.lives.say(1, Liveness::Dead);
+    let late = encode_item(&"and in English".to_owned(), Policy::steer(), None, 10).unwrap();
     world.store.push(&id(), late).await.unwrap();
     let next = world.open(2).await;
     let open = next.approvals().await[0].id.clone();
     next.decide(&open, Decision::Approve).await.unwrap();
-    seen(&next, |event| matches!(event, SessionEvent::TurnEnded { fate: Fate::Completed(_), .. })).await;
+    seen(&next, |event| matches!(event, SessionEvent::TurnEnded { fate: ItemOutcome::Completed(_), .. }))
+        .await;
     let requests = world.desk.model.requests();
     assert_eq!(requests.len(), 2, "no turn of its own");
     assert_eq!(said(&requests[1]), ["count the files", "please be brief", "and in English"]);
@@ -126,20 +129,26 @@ async fn a_held_steer_is_in_one_place() {
     let item = session.push("a".to_owned()).unwrap();
     gate.request().await;
     let steers = |text: &str, or| {
-        session.push(Push::new(text.to_owned()).policy(Policy::Steer(When::NextRequest, or))).unwrap()
+        session.push(Push::new(text.to_owned()).policy(Policy::Steer(SteerTiming::NextRequest, or))).unwrap()
     };
-    let (back, queued, returned) =
-        (steers("back", Or::Queue), steers("queued", Or::Queue), steers("returned", Or::Return));
+    let (back, queued, returned) = (
+        steers("back", IfUndelivered::Queue),
+        steers("queued", IfUndelivered::Queue),
+        steers("returned", IfUndelivered::Return),
+    );
     asks(&gate);
-    assert_eq!(item.fate().await, Fate::Suspended(turn(1)));
+    assert_eq!(item.outcome().await, ItemOutcome::Suspended(turn(1)));
     question(&session).await;
-    let held = [&back, &queued, &returned].map(|ticket| (ticket.fate_now(), ticket.behind()));
+    let held = [&back, &queued, &returned].map(|ticket| (ticket.fate_now(), ticket.blocked_by()));
     assert_eq!(held, [(None, Some(turn(1))); 3], "each waits with its turn, and not in the queue");
     assert_eq!(session.withdraw(back.id()).await.as_deref(), Some("back"));
     session.stop(SessionStop::at_turn_end());
     accounted(&session, &[item, back.clone(), queued.clone(), returned.clone()]).await;
     let fates = [back, queued, returned].map(|ticket| ticket.fate_now().unwrap());
-    assert!(matches!(fates, [Fate::Withdrawn, Fate::Unhandled, Fate::Returned(_)]), "{fates:?}");
+    assert!(
+        matches!(fates, [ItemOutcome::Withdrawn, ItemOutcome::Unhandled, ItemOutcome::Returned(_)]),
+        "{fates:?}"
+    );
 }
 
 /// S6.12: a turn that was decided goes on; what is answered then ends it as ever.
@@ -157,7 +166,7 @@ async fn a_steer_that_finds_the_turn_waiting_is_held_too() {
     session.decide(&open, Decision::Approve).await.unwrap();
     assert_eq!(said(&two.request().await.unwrap()), ["a", "steer"]);
     answers(&two, "done");
-    assert_eq!(steer.fate().await, Fate::Completed(turn(1)));
+    assert_eq!(steer.outcome().await, ItemOutcome::Completed(turn(1)));
     session.stop(SessionStop::at_turn_end());
     accounted(&session, &[item, steer]).await;
 }

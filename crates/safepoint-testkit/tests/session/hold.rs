@@ -9,7 +9,7 @@ use safepoint::{
     ids::SessionId,
     outcome::Persisted,
     receipt::Ending,
-    session::{Fate, SessionEvent, SessionStop},
+    session::{ItemOutcome, SessionEvent, SessionStop},
     store::{self, MemoryStore, Store, uptime},
 };
 use safepoint_stores::SqliteStore;
@@ -53,7 +53,7 @@ async fn an_owner_that_is_cut_off_ends_its_effects_with_its_lease() {
     let took = began.elapsed();
     assert!(took < LEASE + MARGIN / 2, "its effects ended after {took:?}");
     assert!(took > LEASE / 2, "a hiccup costs nothing: {took:?}");
-    assert!(matches!(fate, Fate::Interrupted(_)), "{fate:?}");
+    assert!(matches!(fate, ItemOutcome::Interrupted(_)), "{fate:?}");
     let stop = receipt.stop.as_ref().unwrap();
     assert_eq!((receipt.ending, stop.reason.code.as_str()), (Ending::Stopped, "lease"), "{receipt}");
     away.come_back();
@@ -80,8 +80,8 @@ async fn a_store_that_comes_back_before_the_lease_is_over_costs_nothing() {
     tokio::time::sleep(LEASE / 2).await;
     away.come_back();
     gate.open_for_all();
-    let fate = tokio::time::timeout(BOUND, ticket.fate()).await.unwrap();
-    assert!(matches!(fate, Fate::Completed(_)), "{fate:?}");
+    let fate = tokio::time::timeout(BOUND, ticket.outcome()).await.unwrap();
+    assert!(matches!(fate, ItemOutcome::Completed(_)), "{fate:?}");
 }
 
 /// S7.14: whoever ends commands with the lease is told its end as it is taken, and each time that it is held on to, by the clock
@@ -134,7 +134,7 @@ async fn a_session_that_could_not_be_given_back_is_given_back_later() {
 async fn a_session_that_has_ended_lets_go_of_its_store() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
     let gate = Valve::shut();
-    let session = open_here(payer(&gate).keep_late(), &store).await.unwrap();
+    let session = open_here(payer(&gate).keep_late_items(), &store).await.unwrap();
     drop(session.push("go".to_owned()).unwrap());
     gate.came(1).await;
     drop(session.stop(SessionStop::now()));

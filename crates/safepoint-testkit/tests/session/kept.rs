@@ -3,11 +3,11 @@
 use std::{sync::Arc, time::Duration};
 
 use safepoint::{
-    Asked, Reach, SafePoints, Session, StopRequest,
+    Reach, SafePoints, Session, StopAck, StopRequest,
     approval::Decision,
     ids::SessionId,
-    session::{ExitReason, Fate, Intent, Kept, SessionEvent, SessionStop, ask_stop},
-    store::{self, Life, MemoryStore, Store},
+    session::{ExitReason, ItemOutcome, SessionEvent, SessionStop, StopPersistence, StoredStop, store_stop},
+    store::{self, Liveness, MemoryStore, Store},
 };
 use safepoint_testkit::{
     fault_store::{Fault, FaultStore},
@@ -38,8 +38,8 @@ impl World {
         desk.chat().open(Arc::clone(&self.store), id(), owner(pid)).await.unwrap()
     }
 
-    async fn ask(&self, intent: Intent) {
-        ask_stop(&*self.store, &id(), &intent).await.unwrap();
+    async fn ask(&self, intent: StoredStop) {
+        store_stop(&*self.store, &id(), &intent).await.unwrap();
     }
 
     async fn unseen(&self) -> usize {
@@ -52,7 +52,7 @@ fn id() -> SessionId {
 }
 
 async fn asked(session: &Session<String>) {
-    seen(session, |event| matches!(event, SessionEvent::StopAsked { .. })).await;
+    seen(session, |event| matches!(event, SessionEvent::StopRequested { .. })).await;
 }
 
 /// S1.9, S7.2, S7.5: `recorded()` of a stop: once it resolves the stop is in the store, and if the process dies before the
@@ -63,11 +63,11 @@ async fn a_recorded_stop_outlives_its_process() {
     let first = world.open(1, &desk).await;
     let item = first.push("pay".to_owned()).unwrap();
     desk.tools.valve().came(1).await;
-    let asking = first.stop(SessionStop::graceful().because("enough"));
-    assert_eq!(asking.recorded().await, Kept::InStore(1));
-    assert_eq!(asking.asked().await, Asked::First);
+    let asking = first.stop(SessionStop::graceful().with_cause("enough"));
+    assert_eq!(asking.recorded().await, StopPersistence::Stored(1));
+    assert_eq!(asking.asked().await, StopAck::First);
     assert_eq!((item.fate_now(), world.unseen().await), (None, 1), "the turn is still at work");
-    world.lives.say(1, Life::Dead);
+    world.lives.say(1, Liveness::Dead);
     let next = world.open(2, &desk).await;
     let exit = next.done().await;
     assert_eq!((exit.reason(), exit.cause()), (&ExitReason::Stopped, Some("enough")));
@@ -88,20 +88,20 @@ async fn a_recorded_stop_that_is_over_stops_nobody_else() {
     let (world, desk) = (World::new(), Desk::new([]));
     let first = world.open(1, &desk).await;
     let idle = first.stop(SessionStop::when_idle_for(Duration::from_secs(3600)));
-    assert_eq!(idle.recorded().await, Kept::InStore(1));
+    assert_eq!(idle.recorded().await, StopPersistence::Stored(1));
     first.keep_open();
-    first.look();
+    first.check_store();
     let item = first.push("a".to_owned()).unwrap();
-    assert_eq!(item.fate().await, Fate::Completed(turn(1)));
+    assert_eq!(item.outcome().await, ItemOutcome::Completed(turn(1)));
     assert_eq!(world.unseen().await, 0, "it was taken back");
     let (one, two) = (first.stop(SessionStop::at_turn_end()), first.stop(SessionStop::now()));
     let kept = tokio::join!(one.recorded(), two.recorded());
-    assert!(!matches!(kept, (Kept::Nowhere, _) | (_, Kept::Nowhere)), "{kept:?}");
+    assert!(!matches!(kept, (StopPersistence::NotStored, _) | (_, StopPersistence::NotStored)), "{kept:?}");
     first.done().await;
-    assert_eq!(one.recorded().await, Kept::Over);
+    assert_eq!(one.recorded().await, StopPersistence::Ended);
     assert_eq!(world.unseen().await, 0);
     let next = world.open(2, &desk).await;
-    assert_eq!(next.push("b".to_owned()).unwrap().fate().await, Fate::Completed(turn(2)));
+    assert_eq!(next.push("b".to_owned()).unwrap().outcome().await, ItemOutcome::Completed(turn(2)));
 }
 
 /// S1.9, S2.8: a session without a store keeps nothing and says so; a store that hangs holds neither the stop up nor the
@@ -110,10 +110,10 @@ async fn a_recorded_stop_that_is_over_stops_nobody_else() {
 async fn a_stop_that_cannot_be_recorded_says_so() {
     let session = Desk::new([]).chat().start();
     let item = session.push("a".to_owned()).unwrap();
-    item.fate().await;
+    item.outcome().await;
     assert_eq!(
         session.stop(SessionStop::when_idle_for(Duration::from_secs(60))).recorded().await,
-        Kept::Nowhere
+        StopPersistence::NotStored
     );
     let inner: Arc<dyn Store> = Arc::new(MemoryStore::default());
     let store = Arc::new(FaultStore::unarmed(Arc::clone(&inner), Fault::Held(Valve::shut())));
@@ -131,8 +131,11 @@ async fn a_stop_that_cannot_be_recorded_says_so() {
         session.stop(SessionStop::now()).asked().await
     };
     let (kept, stopped) = tokio::join!(asking.recorded(), stops);
-    assert_eq!((kept, stopped, began.elapsed().as_secs()), (Kept::Nowhere, Asked::Strengthened, 5));
-    assert_eq!(item.fate_now(), Some(Fate::Interrupted(turn(1))));
+    assert_eq!(
+        (kept, stopped, began.elapsed().as_secs()),
+        (StopPersistence::NotStored, StopAck::Strengthened, 5)
+    );
+    assert_eq!(item.fate_now(), Some(ItemOutcome::Interrupted(turn(1))));
     session.done().await;
 }
 
@@ -144,10 +147,10 @@ async fn a_stop_that_was_heard_is_not_lost_with_its_owner() {
     let first = world.open(1, &desk).await;
     first.push("pay".to_owned()).unwrap();
     desk.tools.valve().came(1).await;
-    world.ask(Intent::Session(SessionStop::graceful().because("from afar"))).await;
-    first.look();
+    world.ask(StoredStop::Session(SessionStop::graceful().with_cause("from afar"))).await;
+    first.check_store();
     asked(&first).await;
-    world.lives.say(1, Life::Dead);
+    world.lives.say(1, Liveness::Dead);
     let next = world.open(2, &desk).await;
     assert_eq!(next.done().await.cause(), Some("from afar"));
     assert_eq!(world.unseen().await, 0);
@@ -163,21 +166,21 @@ async fn a_stop_of_a_turn_is_noted_with_its_end() {
     let session = world.open(1, &desk).await;
     let item = session.push("a".to_owned()).unwrap();
     gate.request().await;
-    let request = StopRequest::at(SafePoints::AFTER_MODEL).reach(Reach::Tree);
-    world.ask(Intent::Turn(None, request)).await;
-    session.look();
+    let request = StopRequest::at(SafePoints::AFTER_MODEL).with_reach(Reach::Tree);
+    world.ask(StoredStop::Turn(None, request)).await;
+    session.check_store();
     let is_asked = |event: &SessionEvent| {
-        super::desk::is_fact(event, |fact| matches!(fact, safepoint::event::Fact::StopAsked(_)))
+        super::desk::is_fact(event, |fact| matches!(fact, safepoint::event::Fact::StopRequested(_)))
     };
     seen(&session, is_asked).await;
     assert_eq!(world.unseen().await, 1, "it is under way");
     answers(&gate, "done");
-    assert_eq!((item.fate().await, world.unseen().await), (Fate::Completed(turn(1)), 0));
+    assert_eq!((item.outcome().await, world.unseen().await), (ItemOutcome::Completed(turn(1)), 0));
     // With no turn at work it hits nothing, and is over.
-    world.ask(Intent::Turn(None, StopRequest::now())).await;
-    session.look();
+    world.ask(StoredStop::Turn(None, StopRequest::now())).await;
+    session.check_store();
     wait::asked("it is seen", async || world.unseen().await == 0).await;
-    assert_eq!(session.push("b".to_owned()).unwrap().fate().await, Fate::Completed(turn(2)));
+    assert_eq!(session.push("b".to_owned()).unwrap().outcome().await, ItemOutcome::Completed(turn(2)));
 }
 
 /// S7.5, S6.8 / T10: a stop of a turn that has come to its end says nothing of an earlier stop of the session that waits for
@@ -187,16 +190,16 @@ async fn a_later_stop_that_is_over_takes_no_earlier_one_with_it() {
     let (world, desk) = (World::new(), Desk::new([]));
     let first = world.open(1, &desk).await;
     let hour = Duration::from_secs(3600);
-    assert_eq!(first.stop(SessionStop::when_idle_for(hour)).recorded().await, Kept::InStore(1));
+    assert_eq!(first.stop(SessionStop::when_idle_for(hour)).recorded().await, StopPersistence::Stored(1));
     let mut gate = desk.model.gate();
     let item = first.push("a".to_owned()).unwrap();
     gate.request().await;
-    world.ask(Intent::Turn(None, StopRequest::now())).await;
-    first.look();
-    assert_eq!(item.fate().await, Fate::Interrupted(turn(1)));
+    world.ask(StoredStop::Turn(None, StopRequest::now())).await;
+    first.check_store();
+    assert_eq!(item.outcome().await, ItemOutcome::Interrupted(turn(1)));
     let stops = world.store.stops(&id(), 0).await.unwrap();
     assert_eq!(stops.iter().map(|stop| stop.seen).collect::<Vec<_>>(), [false, true]);
-    world.lives.say(1, Life::Dead);
+    world.lives.say(1, Liveness::Dead);
     let next = world.open(2, &desk).await;
     assert_eq!(next.done().await.reason(), &ExitReason::Idle);
     assert_eq!(world.unseen().await, 0);
@@ -216,14 +219,14 @@ async fn a_stop_from_elsewhere_means_one_session() {
     gates[0].request().await;
     let goes_on = second.push("b".to_owned()).unwrap();
     gates[1].request().await;
-    world.ask(Intent::Session(SessionStop::now().because("this one"))).await;
-    first.look();
-    second.look();
+    world.ask(StoredStop::Session(SessionStop::now().with_cause("this one"))).await;
+    first.check_store();
+    second.check_store();
     gates[0].dropped().await;
     assert_eq!(first.done().await.cause(), Some("this one"));
-    assert_eq!(stopped.fate_now(), Some(Fate::Interrupted(turn(1))));
+    assert_eq!(stopped.fate_now(), Some(ItemOutcome::Interrupted(turn(1))));
     answers(&gates[1], "done");
-    assert_eq!(goes_on.fate().await, Fate::Completed(turn(1)));
+    assert_eq!(goes_on.outcome().await, ItemOutcome::Completed(turn(1)));
     assert_eq!(world.store.stops(&other, 0).await.unwrap(), []);
 }
 
@@ -234,29 +237,31 @@ async fn a_stop_with_no_owner_withdraws_what_is_open() {
     let (world, desk) = (World::new(), Desk::new([asks(), Reply::text("after all")]));
     desk.tools.valve().open_for_all();
     let first = world.open(1, &desk).await;
-    assert!(matches!(first.push("may I?".to_owned()).unwrap().fate().await, Fate::Suspended(_)));
+    assert!(matches!(first.push("may I?".to_owned()).unwrap().outcome().await, ItemOutcome::Suspended(_)));
     first.stop(SessionStop::at_turn_end());
     first.done().await;
     let open = world.store.approvals(&id()).await.unwrap().remove(0).asked;
-    world.ask(Intent::Turn(None, StopRequest::now())).await;
-    let yes = store::Decision {
+    world.ask(StoredStop::Turn(None, StopRequest::now())).await;
+    let yes = store::NewDecision {
         id: open.id.clone(),
         digest: open.digest,
         principal: "ann".into(),
         bytes: serde_json::to_vec(&Decision::Approve).unwrap(),
     };
     let refused = world.store.decide(&id(), yes).await.unwrap();
-    assert!(!matches!(refused, store::Decided::Taken), "{refused:?}");
+    assert!(!matches!(refused, store::DecisionResult::Taken), "{refused:?}");
     let next = world.open(2, &desk).await;
     assert!(next.decide(&open.id, Decision::Approve).await.is_err());
     assert!(next.approvals().await.is_empty());
     assert_eq!((world.unseen().await, desk.model.requests().len()), (0, 1));
     assert!(next.resume().await);
-    seen(&next, |event| matches!(event, SessionEvent::TurnEnded { fate: Fate::Suspended(_), .. })).await;
+    seen(&next, |event| matches!(event, SessionEvent::TurnEnded { fate: ItemOutcome::Suspended(_), .. }))
+        .await;
     let anew = next.approvals().await;
     assert!(anew.len() == 1 && anew[0].id != open.id, "{anew:?}");
     next.decide(&anew[0].id, Decision::Approve).await.unwrap();
-    seen(&next, |event| matches!(event, SessionEvent::TurnEnded { fate: Fate::Completed(_), .. })).await;
+    seen(&next, |event| matches!(event, SessionEvent::TurnEnded { fate: ItemOutcome::Completed(_), .. }))
+        .await;
 }
 
 /// S8.2, S7.4: the session and another process decide the same question at once, again and again: one is taken, the other is
@@ -268,9 +273,12 @@ async fn of_two_that_decide_at_once_one_wins() {
         let (world, desk) = (World::new(), Desk::new([asks(), Reply::text("so be it")]));
         desk.tools.valve().open_for_all();
         let session = world.open(1, &desk).await;
-        assert!(matches!(session.push("may I?".to_owned()).unwrap().fate().await, Fate::Suspended(_)));
+        assert!(matches!(
+            session.push("may I?".to_owned()).unwrap().outcome().await,
+            ItemOutcome::Suspended(_)
+        ));
         let open = world.store.approvals(&id()).await.unwrap().remove(0).asked;
-        let no = store::Decision {
+        let no = store::NewDecision {
             id: open.id.clone(),
             digest: open.digest.clone(),
             principal: "ann".into(),
@@ -280,18 +288,20 @@ async fn of_two_that_decide_at_once_one_wins() {
         let elsewhere = tokio::spawn(async move { store.decide(&id(), no).await.unwrap() });
         let here = tokio::spawn(async move { handle.decide(&open.id, Decision::Approve).await });
         let (elsewhere, here) = (elsewhere.await.unwrap(), here.await.unwrap());
-        session.look();
-        seen(&session, |event| matches!(event, SessionEvent::TurnEnded { fate: Fate::Completed(_), .. }))
-            .await;
+        session.check_store();
+        seen(&session, |event| {
+            matches!(event, SessionEvent::TurnEnded { fate: ItemOutcome::Completed(_), .. })
+        })
+        .await;
         let ran = desk.tools.ledger().lines().len();
         match (here, elsewhere) {
-            (Ok(()), store::Decided::Taken) => panic!("both were taken"),
+            (Ok(()), store::DecisionResult::Taken) => panic!("both were taken"),
             (Ok(()), _) => {
                 assert_eq!(ran, 2, "entered and committed");
                 ours += 1;
             }
             (Err(_), taken) => {
-                assert!(matches!(taken, store::Decided::Taken), "{taken:?}");
+                assert!(matches!(taken, store::DecisionResult::Taken), "{taken:?}");
                 assert_eq!(ran, 0);
                 theirs += 1;
             }
@@ -313,9 +323,9 @@ async fn a_stop_from_elsewhere_arrives_in_time() {
             session.push("a".to_owned()).unwrap();
             gate.request().await;
             let began = std::time::Instant::now();
-            world.ask(Intent::Session(SessionStop::now())).await;
+            world.ask(StoredStop::Session(SessionStop::now())).await;
             if nudged {
-                session.look();
+                session.check_store();
             }
             gate.dropped().await;
             best = best.min(began.elapsed());

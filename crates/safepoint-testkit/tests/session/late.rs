@@ -6,7 +6,7 @@ use safepoint::{
     StopRequest,
     outcome::Persisted,
     receipt::{Ending, Receipt},
-    session::{ExitReason, Fate, Session, SessionEvent, SessionStop},
+    session::{ExitReason, ItemOutcome, Session, SessionEvent, SessionStop},
     store::{MemoryStore, Store},
 };
 use safepoint_testkit::{
@@ -25,7 +25,7 @@ async fn open(store: &Arc<FaultStore>, gate: &Valve) -> Session<String> {
     open_here(payer(gate), &(Arc::clone(store) as Arc<dyn Store>)).await.unwrap()
 }
 
-async fn ended(session: &Session<String>) -> (Fate, Arc<Receipt>) {
+async fn ended(session: &Session<String>) -> (ItemOutcome, Arc<Receipt>) {
     match seen(session, |event| matches!(event, SessionEvent::TurnEnded { .. })).await {
         SessionEvent::TurnEnded { fate, receipt, .. } => (fate, receipt),
         other => panic!("{other:?}"),
@@ -33,7 +33,11 @@ async fn ended(session: &Session<String>) -> (Fate, Arc<Receipt>) {
 }
 
 /// A turn whose append of this number has this fault; whether the fault was met, and how the session ended.
-async fn turn_with(fault: Fault, well: usize, later: impl FnOnce()) -> (bool, Option<Fate>, Persisted) {
+async fn turn_with(
+    fault: Fault,
+    well: usize,
+    later: impl FnOnce(),
+) -> (bool, Option<ItemOutcome>, Persisted) {
     let faulty = Arc::new(FaultStore::unarmed(Arc::new(MemoryStore::default()), fault));
     let session = open(&faulty, &Valve::open()).await;
     faulty.arm_named("append", well);
@@ -41,7 +45,7 @@ async fn turn_with(fault: Fault, well: usize, later: impl FnOnce()) -> (bool, Op
     let fate = async {
         tokio::time::sleep(SLEEP).await;
         later();
-        ticket.fate().await
+        ticket.outcome().await
     };
     let fate = tokio::time::timeout(BOUND, fate).await.ok();
     drop(session.stop(SessionStop::at_turn_end()));
@@ -62,7 +66,7 @@ async fn an_append_that_is_late_is_waited_for_while_the_store_is_asked() {
             assert!(well > 8, "a turn has more appends than {well}");
             return;
         }
-        assert!(matches!(fate, Some(Fate::Completed(_))), "append {well}: {fate:?}");
+        assert!(matches!(fate, Some(ItemOutcome::Completed(_))), "append {well}: {fate:?}");
         assert_eq!(persisted, Persisted::Yes, "append {well}");
     }
 }
@@ -76,13 +80,16 @@ async fn an_append_whose_answer_is_lost_is_found_in_the_store() {
             assert!(well > 8, "a turn has more appends than {well}");
             return;
         }
-        assert!(matches!(fate, Some(Fate::Completed(_))), "append {well}: {fate:?}");
+        assert!(matches!(fate, Some(ItemOutcome::Completed(_))), "append {well}: {fate:?}");
         assert_eq!(persisted, Persisted::Yes, "append {well}");
     }
 }
 
 /// How a turn ended that was stopped, where the first append after that had this fault.
-async fn stopped_with(fault: Fault, ends_the_session: bool) -> (Fate, Arc<Receipt>, Persisted, ExitReason) {
+async fn stopped_with(
+    fault: Fault,
+    ends_the_session: bool,
+) -> (ItemOutcome, Arc<Receipt>, Persisted, ExitReason) {
     let faulty = Arc::new(FaultStore::unarmed(Arc::new(MemoryStore::default()), fault));
     let gate = Valve::shut();
     let session = open(&faulty, &gate).await;
@@ -106,7 +113,7 @@ async fn a_store_that_fails_after_a_stop_does_not_make_it_a_failure() {
     for fault in [Fault::Refused, Fault::Full, Fault::Unknown, Fault::GoneBefore, Fault::GoneAfter] {
         for ends_the_session in [true, false] {
             let (fate, receipt, persisted, reason) = stopped_with(fault.clone(), ends_the_session).await;
-            assert!(matches!(fate, Fate::Interrupted(_)), "{fault:?}: {fate:?}");
+            assert!(matches!(fate, ItemOutcome::Interrupted(_)), "{fault:?}: {fate:?}");
             assert_eq!(receipt.ending, Ending::Stopped, "{fault:?}");
             assert!(receipt.unrecorded.is_some(), "{fault:?}: {receipt}");
             assert!(receipt.to_string().contains("NOT CONFIRMED as recorded"), "{receipt}");
@@ -127,6 +134,6 @@ async fn a_store_that_fails_without_a_stop_is_a_failure() {
     faulty.arm_named("append", 0);
     gate.open_for_all();
     let (fate, receipt) = tokio::time::timeout(BOUND, ended(&session)).await.unwrap();
-    assert!(matches!(fate, Fate::Failed(_)), "{fate:?}");
+    assert!(matches!(fate, ItemOutcome::Failed(_)), "{fate:?}");
     assert!(receipt.unrecorded.as_ref().is_some_and(|why| why.contains("full")), "{receipt}");
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use safepoint::{
     StopRequest,
-    session::{Intent, SessionStop, ask_stop, look_back},
+    session::{SessionStop, StoredStop, read_journal, store_stop},
     store::{Error, MemoryStore, Store},
 };
 use safepoint_testkit::{
@@ -24,7 +24,7 @@ async fn waiting(moment: At, name: &'static str) -> FaultStore {
     let inner: Arc<dyn Store> = Arc::new(MemoryStore::default());
     let desk = Desk::new([asks(), Reply::text("done")]);
     let session = open_here(desk.chat(), &inner).await.unwrap();
-    session.push("may I?".to_owned()).unwrap().fate().await;
+    session.push("may I?".to_owned()).unwrap().outcome().await;
     session.stop(SessionStop::at_turn_end());
     session.done().await;
     let faulty = FaultStore::unarmed(inner, Fault::Panics(moment));
@@ -36,11 +36,11 @@ async fn waiting(moment: At, name: &'static str) -> FaultStore {
 /// nobody knows.
 #[tokio::test]
 async fn a_stop_through_a_store_that_panics_is_told() {
-    let stop = Intent::Turn(None, StopRequest::now());
+    let stop = StoredStop::Turn(None, StopRequest::now());
     for moment in MOMENTS {
         for name in ["approvals", "read", "ask_stop"] {
             let store = waiting(moment, name).await;
-            let told = ask_stop(&store, &"s".into(), &stop).await.unwrap_err();
+            let told = store_stop(&store, &"s".into(), &stop).await.unwrap_err();
             assert!(store.was_met(), "{name}");
             assert!(told.to_string().contains("the store panicked"), "{name}, {moment:?}: {told}");
             assert_eq!(told.is_uncertain(), name == "ask_stop", "{name}, {moment:?}: {told:?}");
@@ -53,7 +53,7 @@ async fn a_stop_through_a_store_that_panics_is_told() {
 async fn a_look_back_on_a_store_that_panics_is_told() {
     for moment in MOMENTS {
         let store = waiting(moment, "read").await;
-        let told = look_back(&store, &"s".into(), drop).await.unwrap_err();
+        let told = read_journal(&store, &"s".into(), drop).await.unwrap_err();
         assert!(matches!(told, Error::Failed(_)), "{moment:?}: {told:?}");
         assert!(store.was_met() && told.to_string().contains("the store panicked"), "{told}");
     }

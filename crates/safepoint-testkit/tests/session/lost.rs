@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use safepoint::{
-    Agent, Landed, Steer,
+    Agent, Steer, SteerOutcome,
     event::Fact,
     ids::SessionId,
     message::UserMessage,
     model::{Delta, Finish},
-    session::{Chat, Fate, Lost, Policy, Push, Session, SessionEvent, SessionStop},
-    store::{Life, MemoryStore, Store},
+    session::{ChatPlanner, ItemOutcome, LostRun, Policy, Push, Session, SessionEvent, SessionStop},
+    store::{Liveness, MemoryStore, Store},
 };
 use safepoint_testkit::{
     script::Reply,
@@ -42,16 +42,16 @@ impl World {
     async fn open(&self, pid: u32) -> Session<String> {
         let aside = self.inner.agent().as_subagent("aside", "digs aside").background();
         let agent = Agent::builder(self.outer.model.clone()).child(aside).build();
-        let builder = Session::builder(Chat::new(agent));
+        let builder = Session::builder(ChatPlanner::new(agent));
         builder.open(Arc::clone(&self.store), SessionId::from("s"), owner(pid)).await.unwrap()
     }
 
     /// The background run is paying, and its process dies.
     async fn dies_paying(&self) -> Session<String> {
         let first = self.open(1).await;
-        assert_eq!(first.push("go".to_owned()).unwrap().fate().await, Fate::Completed(turn(1)));
+        assert_eq!(first.push("go".to_owned()).unwrap().outcome().await, ItemOutcome::Completed(turn(1)));
         self.inner.tools.valve().came(1).await;
-        self.lives.say(1, Life::Dead);
+        self.lives.say(1, Liveness::Dead);
         first
     }
 
@@ -62,18 +62,18 @@ impl World {
     }
 }
 
-fn lost(session: &Session<String>) -> Vec<Lost> {
+fn lost(session: &Session<String>) -> Vec<LostRun> {
     let (mut lost, mut events) = (Vec::new(), session.events());
     while let Some(event) = events.now() {
-        if let SessionEvent::AsideLost(one) = event.kind {
+        if let SessionEvent::BackgroundLost(one) = event.kind {
             lost.push(one);
         }
     }
     lost
 }
 
-async fn does(session: &Session<String>, text: &str) -> Fate {
-    session.push(text.to_owned()).unwrap().fate().await
+async fn does(session: &Session<String>, text: &str) -> ItemOutcome {
+    session.push(text.to_owned()).unwrap().outcome().await
 }
 
 /// S9.1, S7.3 / T4: the next owner tells the person at once, and the model with its next request, what died and what of it may
@@ -86,19 +86,19 @@ async fn what_died_in_the_background_is_told_once() {
     let next = world.open(2).await;
     let told = lost(&next);
     assert_eq!((told.len(), told[0].turn, &told[0].unknown), (1, turn(1), &vec!["pay".to_owned()]));
-    assert_eq!(does(&next, "then").await, Fate::Completed(turn(2)));
+    assert_eq!(does(&next, "then").await, ItemOutcome::Completed(turn(2)));
     assert_eq!(world.told(), 1);
     let last = said(world.outer.model.requests().last().unwrap());
     let notice = last.iter().find(|text| text.starts_with("[ended early")).unwrap();
     assert!(notice.contains(&told[0].path.to_string()) && notice.contains("(pay)"), "{notice}");
     assert!(notice.contains("may have happened"), "{notice}");
-    assert_eq!(does(&next, "again").await, Fate::Completed(turn(3)));
+    assert_eq!(does(&next, "again").await, ItemOutcome::Completed(turn(3)));
     assert_eq!(world.told(), 1, "once");
     next.stop(SessionStop::at_turn_end());
     next.done().await;
     let last = world.open(3).await;
     assert_eq!(lost(&last), []);
-    assert_eq!(does(&last, "and again").await, Fate::Completed(turn(4)));
+    assert_eq!(does(&last, "and again").await, ItemOutcome::Completed(turn(4)));
     assert_eq!(world.told(), 1);
     assert_eq!(world.inner.tools.ledger().lines().len(), 1, "entered once, before the end of its process");
     drop(first);
@@ -122,10 +122,10 @@ async fn a_turn_that_goes_on_is_told_before_its_next_request() {
     begins.send(Delta::CallReady(call)).send(Delta::Ended(Finish::Natural));
     asked.request().await;
     world.inner.tools.valve().came(1).await;
-    world.lives.say(1, Life::Dead);
+    world.lives.say(1, Liveness::Dead);
     let second = world.open(2).await;
     assert_eq!(lost(&second).len(), 1);
-    world.lives.say(2, Life::Dead);
+    world.lives.say(2, Liveness::Dead);
     let third = world.open(3).await;
     assert_eq!(lost(&third).len(), 1, "nobody has told the model yet");
     let mut resumed = world.outer.model.gate();
@@ -133,7 +133,8 @@ async fn a_turn_that_goes_on_is_told_before_its_next_request() {
     resumed.request().await;
     assert_eq!(world.told(), 1);
     answers(&resumed, "then not");
-    seen(&third, |event| matches!(event, SessionEvent::TurnEnded { fate: Fate::Completed(_), .. })).await;
+    seen(&third, |event| matches!(event, SessionEvent::TurnEnded { fate: ItemOutcome::Completed(_), .. }))
+        .await;
     drop((first, second));
 }
 
@@ -148,8 +149,8 @@ async fn what_a_forgotten_turn_was_told_is_told_again() {
     gate.request().await;
     assert_eq!(world.told(), 1);
     let instead = next.push(Push::new("instead".to_owned()).policy(Policy::Rollback)).unwrap();
-    assert_eq!(forgotten.fate().await, Fate::RolledBack(turn(2)));
-    assert_eq!(instead.fate().await, Fate::Completed(turn(3)));
+    assert_eq!(forgotten.outcome().await, ItemOutcome::RolledBack(turn(2)));
+    assert_eq!(instead.outcome().await, ItemOutcome::Completed(turn(3)));
     assert_eq!(world.told(), 1, "in the turn that stands");
     drop(first);
 }
@@ -160,12 +161,12 @@ async fn what_ended_by_itself_is_not_told() {
     for ends_by_itself in [true, false] {
         let world = World::new([Reply::text("it digs")]);
         let first = world.open(1).await;
-        assert_eq!(does(&first, "go").await, Fate::Completed(turn(1)));
+        assert_eq!(does(&first, "go").await, ItemOutcome::Completed(turn(1)));
         world.inner.tools.valve().came(1).await;
         if ends_by_itself {
             world.inner.tools.valve().open_for_all();
             let settled = |event: &SessionEvent| match event {
-                SessionEvent::Aside { event, .. } => match &event.kind {
+                SessionEvent::Background { event, .. } => match &event.kind {
                     safepoint::event::EventKind::Child { event, .. } => {
                         matches!(&**event, safepoint::event::EventKind::Fact(fact) if matches!(**fact, Fact::Settled { .. }))
                     }
@@ -179,7 +180,7 @@ async fn what_ended_by_itself_is_not_told() {
         first.done().await;
         let next = world.open(2).await;
         assert_eq!(lost(&next).len(), usize::from(!ends_by_itself));
-        assert_eq!(does(&next, "then").await, Fate::Completed(turn(2)));
+        assert_eq!(does(&next, "then").await, ItemOutcome::Completed(turn(2)));
         assert_eq!(world.told(), usize::from(!ends_by_itself));
     }
 }
@@ -190,7 +191,7 @@ async fn a_notice_is_no_word_of_a_person() {
     let world = World::new([Reply::text("it digs")]);
     let first = world.dies_paying().await;
     let next = world.open(2).await;
-    assert_eq!(does(&next, "then").await, Fate::Completed(turn(2)));
+    assert_eq!(does(&next, "then").await, ItemOutcome::Completed(turn(2)));
     let is_notice = |event: &SessionEvent| {
         is_fact(event, |fact| match fact {
             Fact::SteerTaken { steers, round: 1 } => {
@@ -215,15 +216,15 @@ async fn a_steer_is_not_what_its_id_says() {
     gate.request().await;
     let waiting = session.push("later".to_owned()).unwrap();
     assert_eq!(waiting.recorded().await, Some(2));
-    let run = session.turn().unwrap().run;
+    let run = session.current_turn().unwrap().run;
     let steer = |id: &str| run.steer(Steer::new("and this").unwrap().id(id.to_owned()));
     let steers = [steer("notice:turn-1/root/x"), steer(&waiting.id().to_string())];
     answers(&gate, "soon");
     for steering in steers {
-        assert_eq!(steering.landed().await, Landed::Delivered { round: 2 });
+        assert_eq!(steering.outcome().await, SteerOutcome::Delivered { round: 2 });
     }
-    assert_eq!(item.fate().await, Fate::Completed(turn(1)));
-    assert_eq!(waiting.fate().await, Fate::Completed(turn(2)), "it was in the queue all the time");
+    assert_eq!(item.outcome().await, ItemOutcome::Completed(turn(1)));
+    assert_eq!(waiting.outcome().await, ItemOutcome::Completed(turn(2)), "it was in the queue all the time");
     let are_a_person_s = |event: &SessionEvent| {
         is_fact(event, |fact| match fact {
             Fact::SteerTaken { steers, .. } => {

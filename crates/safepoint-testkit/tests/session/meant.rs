@@ -6,8 +6,8 @@ use safepoint::{
     SafePoints, Session, StopRequest,
     approval::Decision,
     ids::{ApprovalId, SessionId},
-    session::{Fate, Intent, Kept, SessionEvent, SessionStop, TurnAsked, ask_stop},
-    store::{self, ApprovalState, Decided, Life, Store},
+    session::{ItemOutcome, SessionEvent, SessionStop, StopPersistence, StoredStop, TurnStopAck, store_stop},
+    store::{self, ApprovalState, DecisionResult, Liveness, Store},
 };
 use safepoint_testkit::{
     script::Reply,
@@ -43,7 +43,10 @@ impl World {
     async fn suspended(&self, desk: &Desk) -> ApprovalId {
         desk.tools.valve().open_for_all();
         let first = self.open(1, desk).await;
-        assert!(matches!(first.push("may I?".to_owned()).unwrap().fate().await, Fate::Suspended(_)));
+        assert!(matches!(
+            first.push("may I?".to_owned()).unwrap().outcome().await,
+            ItemOutcome::Suspended(_)
+        ));
         first.stop(SessionStop::at_turn_end());
         first.done().await;
         self.store.approvals(&id()).await.unwrap().remove(0).asked.id
@@ -53,9 +56,9 @@ impl World {
         self.store.approval(&id(), question).await.unwrap().unwrap().state
     }
 
-    async fn approve(&self, question: &ApprovalId) -> Decided {
+    async fn approve(&self, question: &ApprovalId) -> DecisionResult {
         let row = self.store.approval(&id(), question).await.unwrap().unwrap();
-        let yes = store::Decision {
+        let yes = store::NewDecision {
             id: question.clone(),
             digest: row.asked.digest,
             principal: "ann".into(),
@@ -76,17 +79,17 @@ async fn a_stop_takes_back_the_questions_of_the_turn_that_it_names() {
     for (named, hits) in [(7, false), (1, true)] {
         let (world, desk) = (World::new(), Desk::new([asks(), Reply::text("after all")]));
         let question = world.suspended(&desk).await;
-        let stop = Intent::Turn(Some(turn(named)), StopRequest::now());
-        ask_stop(&*world.store, &id(), &stop).await.unwrap();
+        let stop = StoredStop::Turn(Some(turn(named)), StopRequest::now());
+        store_stop(&*world.store, &id(), &stop).await.unwrap();
         let (state, decided) = (world.state(&question).await, world.approve(&question).await);
         let next = world.open(2, &desk).await;
         if hits {
-            assert_eq!((state, decided), (ApprovalState::Withdrawn, Decided::Withdrawn));
+            assert_eq!((state, decided), (ApprovalState::Withdrawn, DecisionResult::Withdrawn));
             assert!(next.approvals().await.is_empty());
         } else {
-            assert_eq!((state, decided), (ApprovalState::Open, Decided::Taken));
+            assert_eq!((state, decided), (ApprovalState::Open, DecisionResult::Taken));
             let completed = |event: &SessionEvent| {
-                matches!(event, SessionEvent::TurnEnded { fate: Fate::Completed(_), .. })
+                matches!(event, SessionEvent::TurnEnded { fate: ItemOutcome::Completed(_), .. })
             };
             seen(&next, completed).await;
         }
@@ -106,13 +109,13 @@ async fn a_recorded_stop_of_a_turn_outlives_its_process() {
     let item = first.push("pay".to_owned()).unwrap();
     desk.tools.valve().came(1).await;
     let asking = first.stop_turn(Some(turn(1)), StopRequest::at(SafePoints::AFTER_ALL_CALLS));
-    assert_eq!(asking.recorded().await, Kept::InStore(1));
-    assert_eq!(asking.asked().await, TurnAsked::Stopping(turn(1)));
+    assert_eq!(asking.recorded().await, StopPersistence::Stored(1));
+    assert_eq!(asking.asked().await, TurnStopAck::Stopping(turn(1)));
     assert_eq!((item.fate_now(), world.unseen().await), (None, 1), "the turn is still at work");
-    world.lives.say(1, Life::Dead);
+    world.lives.say(1, Liveness::Dead);
     let next = world.open(2, &desk).await;
     let then = next.push("then".to_owned()).unwrap();
-    assert_eq!(then.fate().await, Fate::Completed(turn(2)), "what comes after it is not hit");
+    assert_eq!(then.outcome().await, ItemOutcome::Completed(turn(2)), "what comes after it is not hit");
     assert_eq!(world.unseen().await, 0);
     drop(first);
 }
@@ -126,12 +129,12 @@ async fn a_recorded_stop_of_a_suspended_turn_refuses_later_answers() {
     // Until its reader has had its time, the turn is not taken up to be ended.
     let builder = desk.chat().reader(super::desk::Reading::Never);
     let first = builder.open(Arc::clone(&world.store), id(), owner(1)).await.unwrap();
-    assert!(matches!(first.push("may I?".to_owned()).unwrap().fate().await, Fate::Suspended(_)));
+    assert!(matches!(first.push("may I?".to_owned()).unwrap().outcome().await, ItemOutcome::Suspended(_)));
     let question = world.store.approvals(&id()).await.unwrap().remove(0).asked.id;
     let asking = first.stop_turn(None, StopRequest::now());
-    assert_eq!(asking.recorded().await, Kept::InStore(1));
-    world.lives.say(1, Life::Dead);
-    assert_eq!(world.approve(&question).await, Decided::Withdrawn);
+    assert_eq!(asking.recorded().await, StopPersistence::Stored(1));
+    world.lives.say(1, Liveness::Dead);
+    assert_eq!(world.approve(&question).await, DecisionResult::Withdrawn);
     let next = world.open(2, &desk).await;
     assert!(next.approvals().await.is_empty());
     assert!(desk.tools.ledger().lines().is_empty());
@@ -143,16 +146,16 @@ async fn a_recorded_stop_of_a_suspended_turn_refuses_later_answers() {
 async fn a_stop_that_reached_no_turn_is_kept_nowhere() {
     let (world, desk) = (World::new(), Desk::new([]));
     let session = world.open(1, &desk).await;
-    assert_eq!(session.stop_turn(None, StopRequest::now()).recorded().await, Kept::Over);
+    assert_eq!(session.stop_turn(None, StopRequest::now()).recorded().await, StopPersistence::Ended);
     let mut gate = desk.model.gate();
     let item = session.push("a".to_owned()).unwrap();
     gate.request().await;
     let other = session.stop_turn(Some(turn(9)), StopRequest::now());
-    assert_eq!(other.recorded().await, Kept::Over);
-    assert_eq!(other.asked().await, TurnAsked::Mismatch(turn(1)));
+    assert_eq!(other.recorded().await, StopPersistence::Ended);
+    assert_eq!(other.asked().await, TurnStopAck::Mismatch(turn(1)));
     let asking = session.stop_turn(None, StopRequest::at(SafePoints::AFTER_ALL_CALLS));
     answers(&gate, "done");
-    assert_eq!(item.fate().await, Fate::Completed(turn(1)));
-    assert_eq!(asking.recorded().await, Kept::Over, "the turn has ended");
+    assert_eq!(item.outcome().await, ItemOutcome::Completed(turn(1)));
+    assert_eq!(asking.recorded().await, StopPersistence::Ended, "the turn has ended");
     assert_eq!(world.store.stops(&id(), 0).await.unwrap(), []);
 }

@@ -6,11 +6,14 @@ use std::{
 };
 
 use safepoint::{
-    Asked, Reason, SafePoints, SessionHandle, StopRequest,
+    Reason, SafePoints, SessionHandle, StopAck, StopRequest,
     ids::ItemId,
     message::ToolCall,
     model::{Delta, Finish},
-    session::{ExitReason, Fate, Policy, Preempt, Preempted, Push, SessionEvent, SessionStop, TurnAsked},
+    session::{
+        ExitReason, ItemOutcome, Policy, Preempt, PreemptOutcome, Push, SessionEvent, SessionStop,
+        TurnStopAck,
+    },
 };
 use safepoint_testkit::script::Reply;
 use serde_json::json;
@@ -75,7 +78,7 @@ async fn one_order(seed: u64) -> Vec<&'static str> {
     let (stopper, stopped, before) = (session.handle(), Arc::clone(&order), dice.below(SPREAD));
     let asked = tokio::spawn(async move {
         yields(before).await;
-        let asked = stopper.stop(SessionStop::graceful().because("enough")).asked().await;
+        let asked = stopper.stop(SessionStop::graceful().with_cause("enough")).asked().await;
         stopped.lock().unwrap().push("stop");
         asked
     });
@@ -83,7 +86,7 @@ async fn one_order(seed: u64) -> Vec<&'static str> {
     order.lock().unwrap().push("end");
     desk.tools.valve().open_for_all();
     let (new, asked) = (new.await.unwrap(), asked.await.unwrap());
-    assert_eq!(asked, Asked::First, "seed {seed}");
+    assert_eq!(asked, StopAck::First, "seed {seed}");
     let tickets: Vec<_> = [old.clone()].into_iter().chain(new.clone()).collect();
     let exit = accounted(&session, &tickets).await;
     assert_eq!((exit.reason(), exit.cause()), (&ExitReason::Stopped, Some("enough")), "seed {seed}");
@@ -91,17 +94,17 @@ async fn one_order(seed: u64) -> Vec<&'static str> {
     let is_before_the_end =
         |what: &str| order.iter().take_while(|done| **done != "end").any(|done| *done == what);
     if is_before_the_end("stop") {
-        assert_eq!(old.fate_now(), Some(Fate::Interrupted(turn(1))), "seed {seed}, {order:?}");
+        assert_eq!(old.fate_now(), Some(ItemOutcome::Interrupted(turn(1))), "seed {seed}, {order:?}");
         assert_eq!(exit.open().unwrap().items, [(old.id(), "old".to_owned())]);
         assert_eq!(said(exit.history()), ["old"], "seed {seed}, {order:?}");
     }
     let Some(new) = new else { return order };
     let preempted = new.preempted().await;
     if is_before_the_end("stop") && is_before_the_end("push") {
-        assert_eq!((texts(&exit), preempted), (vec!["new".to_owned()], Preempted::SupersededByStop));
+        assert_eq!((texts(&exit), preempted), (vec!["new".to_owned()], PreemptOutcome::SupersededByStop));
     }
-    let is_preempted = matches!(old.fate_now(), Some(Fate::Preempted(_)));
-    assert_eq!(is_preempted, preempted == Preempted::StoppedTurn(turn(1)), "seed {seed}, {order:?}");
+    let is_preempted = matches!(old.fate_now(), Some(ItemOutcome::Preempted(_)));
+    assert_eq!(is_preempted, preempted == PreemptOutcome::StoppedTurn(turn(1)), "seed {seed}, {order:?}");
     order
 }
 
@@ -112,11 +115,11 @@ async fn a_stop_alone_interrupts_the_turn_at_work() {
     let session = desk.chat().start();
     let item = session.push("old".to_owned()).unwrap();
     desk.tools.valve().came(1).await;
-    assert_eq!(session.stop(SessionStop::graceful().because("enough")).asked().await, Asked::First);
+    assert_eq!(session.stop(SessionStop::graceful().with_cause("enough")).asked().await, StopAck::First);
     desk.tools.valve().open_for_all();
     let exit = accounted(&session, std::slice::from_ref(&item)).await;
     assert_eq!((exit.reason(), exit.cause()), (&ExitReason::Stopped, Some("enough")));
-    assert_eq!((item.fate_now(), texts(&exit).len()), (Some(Fate::Interrupted(turn(1))), 0));
+    assert_eq!((item.fate_now(), texts(&exit).len()), (Some(ItemOutcome::Interrupted(turn(1))), 0));
     assert_eq!((exit.open().unwrap().items.len(), desk.model.requests().len()), (1, 1));
 }
 
@@ -127,10 +130,10 @@ async fn now_while_planning_begins_no_turn() {
     let session = desk.planned(Planning::Hangs).start();
     let item = session.push("a".to_owned()).unwrap();
     seen(&session, |event| matches!(event, SessionEvent::Planning)).await;
-    assert_eq!(session.stop(SessionStop::now()).asked().await, Asked::First);
+    assert_eq!(session.stop(SessionStop::now()).asked().await, StopAck::First);
     let exit = accounted(&session, std::slice::from_ref(&item)).await;
     assert_eq!((exit.reason(), texts(&exit)), (&ExitReason::Stopped, vec!["a".to_owned()]));
-    assert_eq!((item.fate_now(), desk.model.requests().len()), (Some(Fate::Unhandled), 0));
+    assert_eq!((item.fate_now(), desk.model.requests().len()), (Some(ItemOutcome::Unhandled), 0));
     assert!(exit.open().is_none());
 }
 
@@ -143,14 +146,14 @@ async fn a_stop_that_meets_a_preempt_is_in_the_receipt() {
     desk.tools.valve().came(1).await;
     let preempt = Preempt::at(SafePoints::AFTER_ALL_CALLS);
     let new = session.push(Push::new("new".to_owned()).policy(preempt)).unwrap();
-    let person = StopRequest::now().because(Reason::user("at the terminal"));
-    assert!(matches!(session.stop_turn(None, person).asked().await, TurnAsked::Stopping(_)));
+    let person = StopRequest::now().with_reason(Reason::user("at the terminal"));
+    assert!(matches!(session.stop_turn(None, person).asked().await, TurnStopAck::Stopping(_)));
     let ended = seen(&session, |event| matches!(event, SessionEvent::TurnEnded { .. })).await;
     let SessionEvent::TurnEnded { receipt, .. } = ended else { panic!("{ended:?}") };
     let receipt = receipt.to_string();
     assert!(receipt.contains("stopped: user (person): at the terminal"), "{receipt}");
     assert!(receipt.contains("  and by: preempted"), "{receipt}");
-    assert_eq!(new.fate().await, Fate::Completed(turn(2)));
+    assert_eq!(new.outcome().await, ItemOutcome::Completed(turn(2)));
 }
 
 /// S6.5: steered while the model writes a call: the call is written to its end and runs, nothing is asked twice, and the next
@@ -170,7 +173,7 @@ async fn a_steer_while_a_call_is_written_leaves_the_call() {
     gate.send(Delta::CallReady(call)).send(Delta::Ended(Finish::Natural));
     desk.tools.valve().came(1).await;
     desk.tools.valve().open_for_all();
-    assert_eq!(item.fate().await, Fate::Completed(turn(1)));
+    assert_eq!(item.outcome().await, ItemOutcome::Completed(turn(1)));
     assert_eq!(steer.delivered().await.map(|delivered| delivered.round), Some(2));
     let asked = desk.model.requests();
     assert_eq!(asked.len(), 2, "no request was wasted");

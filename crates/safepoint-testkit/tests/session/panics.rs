@@ -11,15 +11,15 @@ use std::{
 use futures_util::future::BoxFuture;
 use safepoint::{
     Agent, Failure, Session, StopRequest,
-    child::Child,
+    child::Subagent,
     ids::{SessionId, TurnId},
     message::UserMessage,
     receipt::CallStatus,
     session::{
-        Chat, Exit, ExitReason, Fate, Plan, Planner, Policy, Push, SessionEvent, SessionStop, Situation,
-        TurnPlan,
+        ChatPlanner, ExitReason, ItemOutcome, Plan, PlanContext, Planner, Policy, Push, SessionEvent,
+        SessionExit, SessionStop, TurnPlan,
     },
-    store::{MemoryStore, Owner, Store},
+    store::{MemoryStore, OwnerProcess, Store},
 };
 use safepoint_testkit::script::Reply;
 use serde::{Deserialize, Serialize};
@@ -74,7 +74,7 @@ impl Drop for Fragile {
 struct Careful(Agent);
 
 impl Planner<Fragile> for Careful {
-    fn plan(&self, situation: Situation<Fragile>) -> BoxFuture<'_, Result<Plan, Failure>> {
+    fn plan(&self, situation: PlanContext<Fragile>) -> BoxFuture<'_, Result<Plan, Failure>> {
         let take: Vec<_> = situation.waiting.iter().map(|waiting| waiting.id).collect();
         let input = vec![UserMessage::from("a")];
         let plan = TurnPlan { agent: self.0.clone(), input, take, drop: Vec::new() };
@@ -85,7 +85,7 @@ impl Planner<Fragile> for Careful {
     }
 }
 
-fn failed<T>(exit: &Exit<T>, saying: &str) {
+fn failed<T>(exit: &SessionExit<T>, saying: &str) {
     assert!(
         matches!(exit.reason(), ExitReason::Failed(error) if error.code == "callback" && error.message.contains(saying)),
         "{exit:?}"
@@ -102,7 +102,7 @@ async fn an_item_that_cannot_be_copied_ends_the_session() {
     let ticket = session.push(item).unwrap();
     let exit = session.done().await;
     failed(&exit, "it cannot be copied");
-    assert_eq!((ticket.fate_now(), exit.unhandled().len()), (Some(Fate::Unhandled), 1));
+    assert_eq!((ticket.fate_now(), exit.unhandled().len()), (Some(ItemOutcome::Unhandled), 1));
     assert!(desk.model.requests().is_empty());
 }
 
@@ -121,7 +121,7 @@ async fn an_item_that_cannot_be_copied_is_not_lost_when_it_is_taken_back() {
     failed(&*session.done().await, "it cannot be copied");
     assert_eq!(
         (first.fate_now(), second.fate_now()),
-        (Some(Fate::Interrupted(turn(1))), Some(Fate::Withdrawn))
+        (Some(ItemOutcome::Interrupted(turn(1))), Some(ItemOutcome::Withdrawn))
     );
     assert!(second.take_back().is_some());
 }
@@ -143,18 +143,18 @@ async fn an_item_that_cannot_be_let_go_ends_the_session() {
     let exit = session.done().await;
     SAFE.set(true);
     failed(&exit, "it cannot be let go");
-    assert_eq!((second.fate_now(), exit.unhandled().len()), (Some(Fate::Unhandled), 1));
+    assert_eq!((second.fate_now(), exit.unhandled().len()), (Some(ItemOutcome::Unhandled), 1));
     assert!(session.push(Fragile::new(How::Copied)).is_err(), "its door is shut");
 }
 
 /// Chat, but for who takes up the turns of others.
 struct Resumes {
-    chat: Chat,
+    chat: ChatPlanner,
     how: fn() -> Option<Agent>,
 }
 
 impl Planner<String> for Resumes {
-    fn plan(&self, situation: Situation<String>) -> BoxFuture<'_, Result<Plan, Failure>> {
+    fn plan(&self, situation: PlanContext<String>) -> BoxFuture<'_, Result<Plan, Failure>> {
         self.chat.plan(situation)
     }
     fn steer(&self, item: &String) -> UserMessage {
@@ -173,17 +173,17 @@ async fn a_resume_callback_that_fails_loses_nothing() {
     let desk = Desk::new([]);
     let mut gate = desk.model.gate();
     let id = SessionId::from("s");
-    let first = desk.chat().open(Arc::clone(&store), id.clone(), Owner::here()).await.unwrap();
+    let first = desk.chat().open(Arc::clone(&store), id.clone(), OwnerProcess::here()).await.unwrap();
     let item = first.push("a".to_owned()).unwrap();
     gate.request().await;
     first.stop(SessionStop::now());
-    assert!(matches!(item.fate().await, Fate::Interrupted(_)));
+    assert!(matches!(item.outcome().await, ItemOutcome::Interrupted(_)));
     first.done().await;
     let hows: [fn() -> Option<Agent>; 2] = [|| None, || panic!("no agent today")];
     for (how, panics) in hows.into_iter().zip([false, true]) {
-        let planner = Resumes { chat: Chat::new(desk.agent()), how };
+        let planner = Resumes { chat: ChatPlanner::new(desk.agent()), how };
         let builder = Session::<String>::builder(planner);
-        let next = builder.open(Arc::clone(&store), id.clone(), Owner::here()).await.unwrap();
+        let next = builder.open(Arc::clone(&store), id.clone(), OwnerProcess::here()).await.unwrap();
         // Nothing is taken up, and that is what is answered.
         assert!(!next.resume().await);
         if !panics {
@@ -198,16 +198,17 @@ async fn a_resume_callback_that_fails_loses_nothing() {
         assert_eq!((open.turn, open.items.len()), (turn(1), 1));
         assert!(exit.unhandled().is_empty());
     }
-    let last = desk.chat().open(Arc::clone(&store), id, Owner::here()).await.unwrap();
+    let last = desk.chat().open(Arc::clone(&store), id, OwnerProcess::here()).await.unwrap();
     assert!(last.resume().await);
-    seen(&last, |event| matches!(event, SessionEvent::TurnEnded { fate: Fate::Completed(_), .. })).await;
+    seen(&last, |event| matches!(event, SessionEvent::TurnEnded { fate: ItemOutcome::Completed(_), .. }))
+        .await;
 }
 
 /// What a planner was asked.
-struct Counting(Chat, Arc<AtomicUsize>);
+struct Counting(ChatPlanner, Arc<AtomicUsize>);
 
 impl Planner<String> for Counting {
-    fn plan(&self, situation: Situation<String>) -> BoxFuture<'_, Result<Plan, Failure>> {
+    fn plan(&self, situation: PlanContext<String>) -> BoxFuture<'_, Result<Plan, Failure>> {
         self.1.fetch_add(1, Ordering::SeqCst);
         self.0.plan(situation)
     }
@@ -221,7 +222,7 @@ impl Planner<String> for Counting {
 #[tokio::test]
 async fn an_ending_session_asks_no_planner() {
     let (desk, asked) = (Desk::new([]), Arc::new(AtomicUsize::new(0)));
-    let planner = Counting(Chat::new(desk.agent()), Arc::clone(&asked));
+    let planner = Counting(ChatPlanner::new(desk.agent()), Arc::clone(&asked));
     let session: Session<String> = Session::builder(planner).start();
     // Nobody else runs before this task waits: the stop is heard first, and then what came behind it.
     session.stop(SessionStop::now());
@@ -231,7 +232,7 @@ async fn an_ending_session_asks_no_planner() {
         session.push(Push::new("steer".to_owned()).policy(Policy::steer())).unwrap(),
         session.push("plain".to_owned()).unwrap(),
         session
-            .push_by("by strategy".to_owned(), move |_| {
+            .push_with("by strategy".to_owned(), move |_| {
                 note.store(true, Ordering::SeqCst);
                 Policy::Enqueue
             })
@@ -254,7 +255,7 @@ async fn an_input_of_a_child_that_panics_fails_its_call() {
     let agent = Agent::builder(outer.model.clone()).child(helper).build();
     let session = chat(agent).start();
     let item = session.push("dig".to_owned()).unwrap();
-    assert_eq!(item.fate().await, Fate::Completed(turn(1)));
+    assert_eq!(item.outcome().await, ItemOutcome::Completed(turn(1)));
     let ended = seen(&session, |event| matches!(event, SessionEvent::TurnEnded { .. })).await;
     let SessionEvent::TurnEnded { receipt, .. } = ended else { unreachable!() };
     assert_eq!(receipt.calls[0].status, CallStatus::Failed);
@@ -269,11 +270,11 @@ async fn an_input_of_a_child_that_panics_fails_its_call() {
 /// hears nothing, and one that is just starting.
 mod children {
     use super::*;
-    use safepoint::{Reach, SafePoints, SessionHandle, receipt::Effect};
+    use safepoint::{Reach, SafePoints, SessionHandle, receipt::SideEffect};
     use safepoint_testkit::ledger::Mark;
 
     /// A turn whose one call is a child run.
-    fn helped(outer: &Desk, helper: Child) -> Session<String> {
+    fn helped(outer: &Desk, helper: Subagent) -> Session<String> {
         chat(Agent::builder(outer.model.clone()).child(helper).build()).start()
     }
 
@@ -284,8 +285,10 @@ mod children {
     async fn resumed(session: &SessionHandle<String>) {
         seen(session, |event| matches!(event, SessionEvent::TurnQuiet { .. })).await;
         assert!(session.resume().await);
-        seen(session, |event| matches!(event, SessionEvent::TurnEnded { fate: Fate::Completed(_), .. }))
-            .await;
+        seen(session, |event| {
+            matches!(event, SessionEvent::TurnEnded { fate: ItemOutcome::Completed(_), .. })
+        })
+        .await;
     }
 
     /// S9.3, S9.2: a stop of the root leaves a child at work; switched to the tree in mid-flight it reaches it at its own
@@ -301,11 +304,11 @@ mod children {
         session.stop_turn(None, StopRequest::at(SafePoints::ANY)).asked().await;
         gate.send(safepoint::model::Delta::Text("I shall".into()));
         assert_eq!(item.fate_now(), None, "the parent waits for its call");
-        session.stop_turn(None, StopRequest::at(SafePoints::ANY).reach(Reach::Tree)).asked().await;
+        session.stop_turn(None, StopRequest::at(SafePoints::ANY).with_reach(Reach::Tree)).asked().await;
         let call = safepoint::message::ToolCall { id: "p".into(), name: "pay".into(), args: "{}".into() };
         gate.send(safepoint::model::Delta::CallReady(call));
         gate.send(safepoint::model::Delta::Ended(safepoint::model::Finish::Natural));
-        assert_eq!(item.fate().await, Fate::Interrupted(turn(1)));
+        assert_eq!(item.outcome().await, ItemOutcome::Interrupted(turn(1)));
         assert!(inner.tools.ledger().lines().is_empty(), "its call did not begin");
         resumed(&session).await;
         assert_eq!(inner.tools.ledger().count(Mark::Commit), 1);
@@ -326,10 +329,16 @@ mod children {
         let began = tokio::time::Instant::now();
         session.stop(SessionStop::now());
         let exit = accounted(&session, std::slice::from_ref(&item)).await;
-        assert_eq!((item.fate_now(), began.elapsed().as_secs()), (Some(Fate::Interrupted(turn(1))), 5));
+        assert_eq!(
+            (item.fate_now(), began.elapsed().as_secs()),
+            (Some(ItemOutcome::Interrupted(turn(1))), 5)
+        );
         let receipt = exit.open().unwrap().outcome.as_ref().unwrap().receipt().clone();
         let nested = receipt.calls[0].child.clone().unwrap().receipt.unwrap();
-        assert_eq!((nested.calls[0].status, nested.calls[0].effect), (CallStatus::Stopped, Effect::Unknown));
+        assert_eq!(
+            (nested.calls[0].status, nested.calls[0].effect),
+            (CallStatus::Stopped, SideEffect::Unknown)
+        );
     }
 
     /// S9.3, S2.1: a stop that comes while a child is just starting: one outcome, no model call of the child's; taken up, it
@@ -343,14 +352,14 @@ mod children {
             // Its call has started, and its run has not.
             let session = it.lock().unwrap().clone().unwrap();
             if !stopped.swap(true, Ordering::SeqCst) {
-                session.turn().unwrap().run.stop(StopRequest::now());
+                session.current_turn().unwrap().run.stop(StopRequest::now());
             }
             "dig".into()
         });
         let session = helped(&outer, helper);
         own.lock().unwrap().replace(session.handle());
         let item = session.push("dig".to_owned()).unwrap();
-        assert_eq!(item.fate().await, Fate::Interrupted(turn(1)));
+        assert_eq!(item.outcome().await, ItemOutcome::Interrupted(turn(1)));
         assert!(inner.model.requests().is_empty());
         resumed(&session).await;
         assert_eq!((outer.model.requests().len(), inner.model.requests().len()), (2, 1));

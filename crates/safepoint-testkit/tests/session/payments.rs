@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use safepoint::{
     Agent,
-    approval::Approvals,
+    approval::ApprovalMode,
     event::Fact,
-    history::{Entry, note},
+    history::{Message, note},
     ids::SessionId,
     message::CallResult,
-    session::{Chat, Fate, Session, SessionEvent, SessionStop},
-    store::{Life, Store},
-    tool::{EffectClass, Overlap},
+    session::{ChatPlanner, ItemOutcome, Session, SessionEvent, SessionStop},
+    store::{Liveness, Store},
+    tool::{Concurrency, EffectClass},
 };
 use safepoint_testkit::{
     ledger::Mark,
@@ -62,11 +62,11 @@ impl World {
     async fn open(&self, pid: u32) -> Session<String> {
         let look = self.looks.gated("look").with(|spec| spec.effect(EffectClass::ReadOnly));
         let agent = Agent::builder(self.model.clone())
-            .approvals(Approvals::Auto)
-            .tool(self.pays.gated("pay").with(|spec| spec.overlap(Overlap::Overlaps)))
+            .approvals(ApprovalMode::Auto)
+            .tool(self.pays.gated("pay").with(|spec| spec.overlap(Concurrency::Parallel)))
             .tool(look)
             .build();
-        let builder = Session::builder(Chat::new(agent));
+        let builder = Session::builder(ChatPlanner::new(agent));
         builder.open(Arc::clone(&self.store), SessionId::from("s"), owner(pid)).await.unwrap()
     }
 
@@ -87,7 +87,7 @@ impl World {
                 first.stop(SessionStop::now());
                 first.done().await;
             }
-            End::Died => self.lives.say(1, Life::Dead),
+            End::Died => self.lives.say(1, Liveness::Dead),
         }
         first
     }
@@ -98,7 +98,7 @@ impl World {
         assert!(next.resume().await);
         let ended = seen(&next, |event| matches!(event, SessionEvent::TurnEnded { .. })).await;
         assert!(
-            matches!(ended, SessionEvent::TurnEnded { fate: Fate::Completed(of), .. } if of == turn(1)),
+            matches!(ended, SessionEvent::TurnEnded { fate: ItemOutcome::Completed(of), .. } if of == turn(1)),
             "{ended:?}"
         );
         next
@@ -109,8 +109,8 @@ impl World {
         let requests = self.model.requests();
         let entries = requests.last().unwrap().entries();
         let results = entries.iter().filter_map(|entry| match &**entry {
-            Entry::Results { results } => Some(results),
-            Entry::User(_) | Entry::Assistant(_) => None,
+            Message::Results { results } => Some(results),
+            Message::User(_) | Message::Assistant(_) => None,
         });
         results.flatten().map(|CallResult { text, .. }| text.clone()).collect()
     }

@@ -3,16 +3,16 @@
 use std::{sync::Arc, time::Duration};
 
 use safepoint::{
-    Agent, Asked, Code, Grace, Hooks, Reason, SafePoints, SessionHandle, StopRequest,
+    Agent, Code, Grace, Hooks, Reason, SafePoints, SessionHandle, StopAck, StopRequest,
     event::Fact,
     history::History,
-    hook::{Hooked, Verdict, later},
+    hook::{HookResult, Verdict, later},
     model::{Delta, ModelError, ModelErrorKind},
     session::{
-        After, Chat, ExitReason, Fate, Or, Policy, Preempt, Preempted, Push, PushError, Refusal, Session,
-        SessionEvent, SessionStop, TurnAsked,
+        ChatPlanner, ExitReason, IfUndelivered, ItemOutcome, Policy, Preempt, PreemptOutcome, Push,
+        PushError, RejectReason, Session, SessionEvent, SessionStop, StoppedTurn, TurnStopAck,
     },
-    steer::When,
+    steer::SteerTiming,
 };
 use safepoint_testkit::script::Reply;
 use std::sync::OnceLock;
@@ -28,11 +28,11 @@ use super::{
 struct StopsAtItsStart(Arc<OnceLock<SessionHandle<String>>>);
 
 impl Hooks for StopsAtItsStart {
-    fn before_model(&self, _round: u32, _history: &History) -> Hooked<Verdict> {
+    fn before_model(&self, _round: u32, _history: &History) -> HookResult<Verdict> {
         let session = self.0.get().cloned();
         later(async move {
             if let Some(session) = session {
-                assert_eq!(session.stop(SessionStop::now()).asked().await, Asked::First);
+                assert_eq!(session.stop(SessionStop::now()).asked().await, StopAck::First);
             }
             Verdict::Proceed
         })
@@ -45,13 +45,16 @@ async fn a_stop_from_the_agents_own_start_hook() {
     let desk = Desk::new([]);
     let own = Arc::default();
     let agent = Agent::builder(desk.model.clone()).hooks(StopsAtItsStart(Arc::clone(&own))).build();
-    let session: Session<String> = Session::builder(Chat::new(agent)).start();
+    let session: Session<String> = Session::builder(ChatPlanner::new(agent)).start();
     assert!(own.set(session.handle()).is_ok());
     let item = session.push("a".to_owned()).unwrap();
     let waiting = session.push("b".to_owned()).unwrap();
     let exit = accounted(&session, &[item.clone(), waiting]).await;
     assert_eq!((exit.reason(), desk.model.requests().len()), (&ExitReason::Stopped, 0));
-    assert_eq!((item.fate_now(), texts(&exit)), (Some(Fate::Interrupted(turn(1))), vec!["b".to_owned()]));
+    assert_eq!(
+        (item.fate_now(), texts(&exit)),
+        (Some(ItemOutcome::Interrupted(turn(1))), vec!["b".to_owned()])
+    );
     assert_eq!(said(exit.history()), ["a"], "what was said is not lost");
 }
 
@@ -101,10 +104,10 @@ async fn fifty_preempts_of_one_turn_stop_it_once() {
     }
     tickets.push(session.push(Push::new("last".to_owned()).policy(Preempt::now())).unwrap());
     for ticket in &tickets[1..] {
-        assert_eq!(ticket.preempted().await, Preempted::StoppedTurn(turn(1)));
+        assert_eq!(ticket.preempted().await, PreemptOutcome::StoppedTurn(turn(1)));
     }
     for ticket in &tickets[1..] {
-        assert!(matches!(ticket.fate().await, Fate::Completed(_)));
+        assert!(matches!(ticket.outcome().await, ItemOutcome::Completed(_)));
     }
     session.stop(SessionStop::at_turn_end());
     accounted(&session, &tickets).await;
@@ -123,12 +126,12 @@ async fn a_delayed_preempt_never_hits_a_later_turn() {
     let later = Preempt::now().after(Duration::from_secs(60));
     let second = session.push(Push::new("b".to_owned()).policy(later)).unwrap();
     answers(&one, "done");
-    assert_eq!(second.preempted().await, Preempted::TurnEndedFirst);
+    assert_eq!(second.preempted().await, PreemptOutcome::TurnEndedFirst);
     two.request().await;
     tokio::time::sleep(Duration::from_secs(600)).await;
     assert_eq!(second.fate_now(), None, "its own turn goes on");
     answers(&two, "done");
-    assert_eq!(second.fate().await, Fate::Completed(turn(2)));
+    assert_eq!(second.outcome().await, ItemOutcome::Completed(turn(2)));
     session.stop(SessionStop::now());
     accounted(&session, &[first, second]).await;
 }
@@ -144,7 +147,7 @@ async fn a_delayed_preempt_waits_for_its_time() {
     let began = tokio::time::Instant::now();
     let later = Preempt::now().after(Duration::from_secs(60));
     let second = session.push(Push::new("b".to_owned()).policy(later)).unwrap();
-    assert_eq!(second.preempted().await, Preempted::StoppedTurn(turn(1)));
+    assert_eq!(second.preempted().await, PreemptOutcome::StoppedTurn(turn(1)));
     assert_eq!(began.elapsed().as_secs(), 60);
     session.stop(SessionStop::at_turn_end());
     accounted(&session, &[first, second]).await;
@@ -158,23 +161,23 @@ async fn repeated_waits_for_idleness_change_nothing() {
     let mut gate = desk.model.gate();
     let session = desk.chat().start();
     let idle = |secs| SessionStop::when_idle_for(Duration::from_secs(secs));
-    assert_eq!(session.stop(idle(60)).asked().await, Asked::First);
+    assert_eq!(session.stop(idle(60)).asked().await, StopAck::First);
     let item = session.push("a".to_owned()).unwrap();
     gate.request().await;
     tokio::time::sleep(Duration::from_secs(600)).await;
     for secs in [1, 60, 3600] {
-        assert_eq!(session.stop(idle(secs)).asked().await, Asked::NothingAdded);
+        assert_eq!(session.stop(idle(secs)).asked().await, StopAck::Unchanged);
     }
     assert_eq!(item.fate_now(), None, "a turn at work is not touched");
     answers(&gate, "done");
-    assert_eq!(item.fate().await, Fate::Completed(turn(1)));
+    assert_eq!(item.outcome().await, ItemOutcome::Completed(turn(1)));
     session.keep_open();
     tokio::time::sleep(Duration::from_secs(600)).await;
     assert!(!session.is_done());
     let began = tokio::time::Instant::now();
-    assert_eq!(session.stop(idle(60)).asked().await, Asked::First);
+    assert_eq!(session.stop(idle(60)).asked().await, StopAck::First);
     tokio::time::sleep(Duration::from_secs(30)).await;
-    let policy = Policy::Steer(When::NextRequest, Or::Return);
+    let policy = Policy::Steer(SteerTiming::NextRequest, IfUndelivered::Return);
     let arrival = session.push(Push::new("b".to_owned()).policy(policy)).unwrap();
     let exit = accounted(&session, &[item, arrival]).await;
     assert_eq!(
@@ -184,8 +187,8 @@ async fn repeated_waits_for_idleness_change_nothing() {
     );
 
     let session = Desk::new([]).chat().start();
-    assert_eq!(session.stop(idle(3600)).asked().await, Asked::First);
-    assert_eq!(session.stop(SessionStop::at_turn_end()).asked().await, Asked::First);
+    assert_eq!(session.stop(idle(3600)).asked().await, StopAck::First);
+    assert_eq!(session.stop(SessionStop::at_turn_end()).asked().await, StopAck::First);
     assert_eq!(session.done().await.reason(), &ExitReason::Stopped);
 }
 
@@ -198,9 +201,9 @@ async fn a_resume_restarts_the_clock_of_idleness() {
     let item = session.push("a".to_owned()).unwrap();
     one.request().await;
     session.stop_turn(None, StopRequest::now());
-    assert_eq!(item.fate().await, Fate::Interrupted(turn(1)));
+    assert_eq!(item.outcome().await, ItemOutcome::Interrupted(turn(1)));
     let idle = session.stop(SessionStop::when_idle_for(Duration::from_secs(60)));
-    assert_eq!(idle.asked().await, Asked::First);
+    assert_eq!(idle.asked().await, StopAck::First);
     tokio::time::sleep(Duration::from_secs(30)).await;
     assert!(session.resume().await);
     two.request().await;
@@ -226,29 +229,31 @@ async fn a_steer_that_races_the_end_is_used_or_returned() {
         gate.request().await;
         let stops = dice.below(4) == 0;
         let (handle, spins) = (session.handle(), dice.below(400));
-        let when = if dice.below(2) == 0 { When::NextRequest } else { When::AtOnce };
+        let when = if dice.below(2) == 0 { SteerTiming::NextRequest } else { SteerTiming::AtOnce };
         let steering = tokio::spawn(async move {
             (0..spins).for_each(|_| std::hint::spin_loop());
-            handle.push(Push::new("steer".to_owned()).policy(Policy::Steer(when, Or::Return))).unwrap()
+            handle
+                .push(Push::new("steer".to_owned()).policy(Policy::Steer(when, IfUndelivered::Return)))
+                .unwrap()
         });
         answers(&gate, "done");
         if stops {
             session.stop_turn(None, StopRequest::now());
         }
         let steer = steering.await.unwrap();
-        let (fate, delivered) = (steer.fate().await, steer.delivered().await);
-        item.fate().await;
+        let (fate, delivered) = (steer.outcome().await, steer.delivered().await);
+        item.outcome().await;
         session.stop(SessionStop::at_turn_end());
         let was_told =
             desk.model.requests().iter().any(|history| said(history).contains(&"steer".to_owned()));
         let exit = session.done().await;
         let kept = said(exit.history()).iter().filter(|text| *text == "steer").count();
         match fate {
-            Fate::Returned(Refusal::NotDelivered | Refusal::NoActiveTurn) => {
+            ItemOutcome::Returned(RejectReason::NotDelivered | RejectReason::NoActiveTurn) => {
                 assert_eq!((delivered, kept, was_told), (None, 0, false), "seed {seed}");
                 returned += 1;
             }
-            Fate::Completed(_) | Fate::Interrupted(_) => {
+            ItemOutcome::Completed(_) | ItemOutcome::Interrupted(_) => {
                 assert_eq!((delivered.map(|at| at.turn), kept), (Some(turn(1)), 1), "seed {seed}");
                 used += 1;
             }
@@ -272,7 +277,7 @@ async fn a_blank_steer_is_refused() {
     gate.request().await;
     assert_eq!(blank().unwrap_err().into_item().as_deref(), Some(" \n"));
     answers(&gate, "done");
-    assert_eq!(item.fate().await, Fate::Completed(turn(1)));
+    assert_eq!(item.outcome().await, ItemOutcome::Completed(turn(1)));
     session.stop(SessionStop::at_turn_end());
     accounted(&session, &[item]).await;
 }
@@ -288,11 +293,11 @@ async fn a_pending_preempt_never_hides_a_failure() {
     gate.request().await;
     let at = Preempt::at(SafePoints::AFTER_MODEL);
     let new = session.push(Push::new("new".to_owned()).policy(at)).unwrap();
-    seen(&session, |event| is_fact(event, |fact| matches!(fact, Fact::StopAsked(_)))).await;
+    seen(&session, |event| is_fact(event, |fact| matches!(fact, Fact::StopRequested(_)))).await;
     gate.fail(ModelError::new(ModelErrorKind::Refused, "its own reason"));
-    assert_eq!(new.preempted().await, Preempted::TurnEndedFirst);
-    assert_eq!(old.fate().await, Fate::Failed(turn(1)));
-    assert_eq!(new.fate().await, Fate::Completed(turn(2)));
+    assert_eq!(new.preempted().await, PreemptOutcome::TurnEndedFirst);
+    assert_eq!(old.outcome().await, ItemOutcome::Failed(turn(1)));
+    assert_eq!(new.outcome().await, ItemOutcome::Completed(turn(2)));
     session.stop(SessionStop::at_turn_end());
     let exit = accounted(&session, &[old, new]).await;
     assert_eq!(said(exit.history()), ["old", "new"], "S5.5");
@@ -304,15 +309,15 @@ async fn a_rollback_forgets_the_turn() {
     let desk = Desk::new([Reply::text("kept answer")]);
     let session = desk.chat().start();
     let kept = session.push("kept".to_owned()).unwrap();
-    kept.fate().await;
+    kept.outcome().await;
     let mut gate = desk.model.gate();
     let old = session.push("old".to_owned()).unwrap();
     gate.request().await;
     gate.send(Delta::Text("half of an ans".into()));
     let new = session.push(Push::new("new".to_owned()).policy(Policy::Rollback)).unwrap();
-    assert_eq!(new.preempted().await, Preempted::StoppedTurn(turn(2)));
-    assert_eq!(old.fate().await, Fate::RolledBack(turn(2)));
-    assert_eq!(new.fate().await, Fate::Completed(turn(3)));
+    assert_eq!(new.preempted().await, PreemptOutcome::StoppedTurn(turn(2)));
+    assert_eq!(old.outcome().await, ItemOutcome::RolledBack(turn(2)));
+    assert_eq!(new.outcome().await, ItemOutcome::Completed(turn(3)));
     assert!(!session.resume().await, "there is nothing to take up");
     session.stop(SessionStop::at_turn_end());
     let exit = accounted(&session, &[kept, old, new]).await;
@@ -324,7 +329,7 @@ async fn a_rollback_forgets_the_turn() {
 /// then too.
 #[tokio::test]
 async fn what_comes_late_is_kept_once() {
-    let session = Desk::new([]).chat().keep_late().start();
+    let session = Desk::new([]).chat().keep_late_items().start();
     session.stop(SessionStop::now());
     let exit = session.done().await;
     let late = |text: &str, id: &str| session.push(Push::new(text.to_owned()).id(id));
@@ -345,8 +350,8 @@ async fn a_clients_id_is_known_for_the_sessions_life() {
     let session = Desk::new([]).chat().start();
     let push = |text: &str| session.push(Push::new(text.to_owned()).id("one"));
     let first = push("a").unwrap();
-    assert_eq!(first.fate().await, Fate::Completed(turn(1)));
-    assert_eq!(push("a").unwrap().fate_now(), Some(Fate::Completed(turn(1))));
+    assert_eq!(first.outcome().await, ItemOutcome::Completed(turn(1)));
+    assert_eq!(push("a").unwrap().fate_now(), Some(ItemOutcome::Completed(turn(1))));
     session.stop(SessionStop::now());
     session.done().await;
     assert_eq!(push("a").unwrap().id(), first.id());
@@ -364,19 +369,19 @@ async fn a_stop_escalates_and_never_weakens() {
     let item = session.push("a".to_owned()).unwrap();
     gate.request().await;
     let asked = |stop: SessionStop| session.stop(stop).asked();
-    assert_eq!(asked(SessionStop::at_turn_end().because("first")).await, Asked::First);
-    assert_eq!(asked(SessionStop::graceful().because("second")).await, Asked::Strengthened);
-    assert_eq!(asked(SessionStop::graceful()).await, Asked::NothingAdded);
+    assert_eq!(asked(SessionStop::at_turn_end().with_cause("first")).await, StopAck::First);
+    assert_eq!(asked(SessionStop::graceful().with_cause("second")).await, StopAck::Strengthened);
+    assert_eq!(asked(SessionStop::graceful()).await, StopAck::Unchanged);
     let within = SessionStop::graceful_within(Grace::from_millis(60_000));
-    assert_eq!(asked(within).await, Asked::Strengthened, "it ends sooner than it did");
-    assert_eq!(asked(SessionStop::at_turn_end()).await, Asked::NothingAdded);
+    assert_eq!(asked(within).await, StopAck::Strengthened, "it ends sooner than it did");
+    assert_eq!(asked(SessionStop::at_turn_end()).await, StopAck::Unchanged);
     tokio::time::sleep(Duration::from_secs(10)).await;
     assert_eq!(item.fate_now(), None);
-    assert_eq!(asked(SessionStop::now().abandon()).await, Asked::Strengthened);
+    assert_eq!(asked(SessionStop::now().abandon()).await, StopAck::Strengthened);
     gate.dropped().await;
     let exit = accounted(&session, &[item]).await;
-    assert_eq!((exit.cause(), exit.after()), (Some("first"), After::Abandoned));
-    assert_eq!(asked(SessionStop::now()).await, Asked::TooLate);
+    assert_eq!((exit.cause(), exit.after()), (Some("first"), StoppedTurn::Abandoned));
+    assert_eq!(asked(SessionStop::now()).await, StopAck::TooLate);
 }
 
 /// S6.7: graceful within: then now.
@@ -390,7 +395,7 @@ async fn a_grace_that_is_over_is_now() {
     let began = tokio::time::Instant::now();
     session.stop(SessionStop::graceful_within(Grace::from_millis(60_000)));
     let exit = accounted(&session, std::slice::from_ref(&item)).await;
-    assert_eq!((item.fate_now(), began.elapsed().as_secs()), (Some(Fate::Interrupted(turn(1))), 60));
+    assert_eq!((item.fate_now(), began.elapsed().as_secs()), (Some(ItemOutcome::Interrupted(turn(1))), 60));
     assert_eq!(exit.reason(), &ExitReason::Stopped);
 }
 
@@ -403,9 +408,9 @@ async fn dropping_a_session_stops_it() {
     let handle = session.handle();
     let item = session.push("a".to_owned()).unwrap();
     gate.request().await;
-    handle.stop(SessionStop::at_turn_end().because("  "));
-    handle.stop(SessionStop::at_turn_end().because("lunch"));
-    handle.stop(SessionStop::at_turn_end().because("dinner"));
+    handle.stop(SessionStop::at_turn_end().with_cause("  "));
+    handle.stop(SessionStop::at_turn_end().with_cause("lunch"));
+    handle.stop(SessionStop::at_turn_end().with_cause("dinner"));
     drop(session);
     gate.dropped().await;
     let exit = accounted(&handle, &[item]).await;
@@ -423,14 +428,15 @@ async fn a_promised_resume_comes() {
     let item = session.push("a".to_owned()).unwrap();
     gate.request().await;
     let waiting = session.push("b".to_owned()).unwrap();
-    let reason = Reason::new(Code::USER).saying("wait a moment");
-    let asked = session.stop_turn(Some(turn(1)), StopRequest::now().because(reason));
-    assert_eq!(asked.asked().await, TurnAsked::Stopping(turn(1)));
-    item.fate().await;
+    let reason = Reason::new(Code::USER).with_text("wait a moment");
+    let asked = session.stop_turn(Some(turn(1)), StopRequest::now().with_reason(reason));
+    assert_eq!(asked.asked().await, TurnStopAck::Stopping(turn(1)));
+    item.outcome().await;
     seen(&session, |event| matches!(event, SessionEvent::TurnQuiet { .. })).await;
     let (resumed, back) = tokio::join!(session.resume(), session.withdraw(waiting.id()));
     assert_eq!((resumed, back.as_deref()), (true, Some("b")));
-    seen(&session, |event| matches!(event, SessionEvent::TurnEnded { fate: Fate::Completed(_), .. })).await;
+    seen(&session, |event| matches!(event, SessionEvent::TurnEnded { fate: ItemOutcome::Completed(_), .. }))
+        .await;
     assert!(!session.resume().await);
     session.stop(SessionStop::at_turn_end());
     accounted(&session, &[item, waiting]).await;

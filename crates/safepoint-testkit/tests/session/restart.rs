@@ -6,11 +6,11 @@ use std::sync::Arc;
 use futures_util::future::{BoxFuture, pending};
 use safepoint::{
     Agent, OnRestart, SafePoints, Session, StopRequest,
-    approval::{ApprovalRequest, Approvals, Approver, Decision, Rule, Ruling, Unanswered},
+    approval::{ApprovalMode, ApprovalRequest, Approver, Decision, Rule, RuleAction, WithoutApprover},
     event::Fact,
     ids::SessionId,
-    session::{Chat, ExitReason, Fate, Intent, SessionEvent, SessionStop},
-    store::{self, ApprovalState, Life, Store, Use},
+    session::{ChatPlanner, ExitReason, ItemOutcome, SessionEvent, SessionStop, StoredStop},
+    store::{self, ApprovalState, DecisionUse, Liveness, Store},
     tool::EffectClass,
 };
 use safepoint_testkit::{
@@ -40,14 +40,14 @@ impl World {
     fn agent(&self) -> Agent {
         let pay = self.desk.tools.gated("pay").with(|spec| spec.effect(EffectClass::Idempotent));
         Agent::builder(self.desk.model.clone())
-            .approvals(Approvals::Auto)
+            .approvals(ApprovalMode::Auto)
             .on_restart(self.on_restart)
             .tool(pay)
             .build()
     }
 
     async fn open(&self, pid: u32) -> Session<String> {
-        let builder = Session::builder(Chat::new(self.agent()));
+        let builder = Session::builder(ChatPlanner::new(self.agent()));
         builder.open(Arc::clone(&self.store), id(), owner(pid)).await.unwrap()
     }
 
@@ -66,7 +66,7 @@ fn id() -> SessionId {
     SessionId::from("s")
 }
 
-async fn ended(session: &Session<String>, wanted: fn(Fate) -> bool) {
+async fn ended(session: &Session<String>, wanted: fn(ItemOutcome) -> bool) {
     seen(session, |event| matches!(event, SessionEvent::TurnEnded { fate, .. } if wanted(*fate))).await;
 }
 
@@ -88,24 +88,24 @@ async fn nothing_begins(world: &World, session: &Session<String>) {
 async fn a_turn_that_was_cut_by_a_crash_goes_on_if_its_agent_opted_in() {
     let world = World::new(OnRestart::Resume);
     let first = world.paying().await;
-    world.lives.say(1, Life::Dead);
+    world.lives.say(1, Liveness::Dead);
     let next = world.open(2).await;
     world.desk.tools.valve().came(2).await;
-    assert_eq!(next.turn().unwrap().turn, turn(1), "it goes on by itself");
+    assert_eq!(next.current_turn().unwrap().turn, turn(1), "it goes on by itself");
     // S7.8: it can be stopped like any other, also from another process.
-    let bytes = Intent::Session(SessionStop::now().because("not now")).to_bytes();
-    let stop = store::StopIntent { bytes, approvals: store::Approvals::Stay };
+    let bytes = StoredStop::Session(SessionStop::now().with_cause("not now")).to_bytes();
+    let stop = store::StopIntent { bytes, approvals: store::ApprovalsToWithdraw::Stay };
     world.store.ask_stop(&id(), stop).await.unwrap();
-    next.look();
+    next.check_store();
     let exit = next.done().await;
     assert_eq!((exit.reason(), exit.cause()), (&ExitReason::Stopped, Some("not now")));
-    assert_eq!(exit.open().unwrap().fate, Fate::Interrupted(turn(1)));
+    assert_eq!(exit.open().unwrap().fate, ItemOutcome::Interrupted(turn(1)));
     let last = world.open(3).await;
     nothing_begins(&world, &last).await;
     world.desk.tools.valve().open_for_all();
     assert!(last.resume().await, "only an explicit resume");
-    ended(&last, |fate| fate == Fate::Completed(turn(1))).await;
-    ended(&last, |fate| fate == Fate::Completed(turn(2))).await;
+    ended(&last, |fate| fate == ItemOutcome::Completed(turn(1))).await;
+    ended(&last, |fate| fate == ItemOutcome::Completed(turn(2))).await;
     assert_eq!(world.desk.model.requests().len(), 3, "each model call once");
     drop(first);
 }
@@ -120,8 +120,8 @@ async fn a_turn_that_was_cut_by_a_shutdown_goes_on_if_its_agent_opted_in() {
     handle.done().await;
     world.desk.tools.valve().open_for_all();
     let next = world.open(2).await;
-    ended(&next, |fate| fate == Fate::Completed(turn(1))).await;
-    ended(&next, |fate| fate == Fate::Completed(turn(2))).await;
+    ended(&next, |fate| fate == ItemOutcome::Completed(turn(1))).await;
+    ended(&next, |fate| fate == ItemOutcome::Completed(turn(2))).await;
 }
 
 /// S7.8: by default nothing runs by itself.
@@ -129,7 +129,7 @@ async fn a_turn_that_was_cut_by_a_shutdown_goes_on_if_its_agent_opted_in() {
 async fn a_turn_that_was_cut_waits_by_default() {
     let world = World::new(OnRestart::Wait);
     let first = world.paying().await;
-    world.lives.say(1, Life::Dead);
+    world.lives.say(1, Liveness::Dead);
     let next = world.open(2).await;
     nothing_begins(&world, &next).await;
     drop(first);
@@ -152,7 +152,7 @@ async fn a_stopped_turn_is_not_restarted() {
         let mut first = Some(world.paying().await);
         let session = first.as_ref().unwrap().handle();
         let is_asked = |event: &SessionEvent| {
-            super::desk::is_fact(event, |fact| matches!(fact, safepoint::event::Fact::StopAsked(_)))
+            super::desk::is_fact(event, |fact| matches!(fact, safepoint::event::Fact::StopRequested(_)))
         };
         match how {
             How::Settled => {
@@ -168,13 +168,13 @@ async fn a_stopped_turn_is_not_restarted() {
                 }
             }
             How::BeforeAnOwner => {
-                world.lives.say(1, Life::Dead);
-                let bytes = Intent::Turn(None, StopRequest::now()).to_bytes();
-                let stop = store::StopIntent { bytes, approvals: store::Approvals::Stay };
+                world.lives.say(1, Liveness::Dead);
+                let bytes = StoredStop::Turn(None, StopRequest::now()).to_bytes();
+                let stop = store::StopIntent { bytes, approvals: store::ApprovalsToWithdraw::Stay };
                 world.store.ask_stop(&id(), stop).await.unwrap();
             }
         }
-        world.lives.say(1, Life::Dead);
+        world.lives.say(1, Liveness::Dead);
         let next = world.open(2).await;
         nothing_begins(&world, &next).await;
         drop(first);
@@ -204,28 +204,28 @@ async fn decided_while_dead(bytes: Vec<u8>, lines: usize) {
     world.desk.tools.valve().open_for_all();
     let open = async |pid: u32, approver: Option<Arc<dyn Approver>>| {
         let agent = Agent::builder(world.desk.model.clone())
-            .approvals(Approvals::Ask(approver, Unanswered::Suspend))
-            .rule(Rule::on("ask", Ruling::Ask))
+            .approvals(ApprovalMode::Ask(approver, WithoutApprover::Suspend))
+            .rule(Rule::on("ask", RuleAction::Ask))
             .tool(world.desk.tools.gated("ask"))
             .build();
-        let builder = Session::<String>::builder(Chat::new(agent));
+        let builder = Session::<String>::builder(ChatPlanner::new(agent));
         builder.open(Arc::clone(&world.store), id(), owner(pid)).await.unwrap()
     };
     let first = open(1, Some(Arc::new(Thinks))).await;
     first.push("may I?".to_owned()).unwrap();
-    seen(&first, |event| is_fact(event, |fact| matches!(fact, Fact::ApprovalAsked(_)))).await;
-    world.lives.say(1, Life::Dead);
+    seen(&first, |event| is_fact(event, |fact| matches!(fact, Fact::ApprovalRequested(_)))).await;
+    world.lives.say(1, Liveness::Dead);
     let asked = world.store.approvals(&id()).await.unwrap().remove(0).asked;
-    let yes = store::Decision { id: asked.id, digest: asked.digest, principal: "ann".into(), bytes };
+    let yes = store::NewDecision { id: asked.id, digest: asked.digest, principal: "ann".into(), bytes };
     world.store.decide(&id(), yes).await.unwrap();
     let next = open(2, None).await;
     nothing_begins(&world, &next).await;
     assert!(next.resume().await);
-    ended(&next, |fate| fate == Fate::Completed(turn(1))).await;
+    ended(&next, |fate| fate == ItemOutcome::Completed(turn(1))).await;
     assert_eq!(world.desk.tools.ledger().lines().len(), lines);
     let rows = world.store.approvals(&id()).await.unwrap();
     assert!(
-        matches!(&rows[..], [row] if matches!(row.state, ApprovalState::Decided { used: Use::Used, .. })),
+        matches!(&rows[..], [row] if matches!(row.state, ApprovalState::Decided { used: DecisionUse::Used, .. })),
         "asked once: {rows:?}"
     );
     drop(first);

@@ -4,12 +4,12 @@ use std::{sync::Arc, time::Duration};
 
 use safepoint::{
     Agent, AgentBuilder,
-    approval::{Approval, Approvals, Decision, Unanswered},
-    hook::{Hooked, Hooks},
+    approval::{ApprovalMode, Decision, ToolApproval, WithoutApprover},
+    hook::{HookResult, Hooks},
     ids::SessionId,
     receipt::CallReport,
-    session::{Chat, Fate, Session, SessionEvent, SessionStop},
-    store::{self, ApprovalRow, ApprovalState, Decided, MemoryStore, Owner, Store},
+    session::{ChatPlanner, ItemOutcome, Session, SessionEvent, SessionStop},
+    store::{self, ApprovalRow, ApprovalState, DecisionResult, MemoryStore, OwnerProcess, Store},
     tool::{EffectClass, FnTool, from_fn},
 };
 use safepoint_testkit::{
@@ -48,8 +48,9 @@ fn agent(gate: &Valve) -> Agent {
         Reply::call("charge", json!({})).when("half", 0),
         Reply::text("half done").when("half", 1),
     ]));
-    let asks = |name: &str| tool(name, &Valve::open()).with(|spec| spec.approval(Approval::Needed));
-    let builder = || Agent::builder(model.clone()).approvals(Approvals::Ask(None, Unanswered::Suspend));
+    let asks = |name: &str| tool(name, &Valve::open()).with(|spec| spec.approval(ToolApproval::Required));
+    let builder =
+        || Agent::builder(model.clone()).approvals(ApprovalMode::Ask(None, WithoutApprover::Suspend));
     let inside = builder().tool(asks("charge")).build();
     let look = tool("look", gate).with(|spec| spec.effect(EffectClass::ReadOnly));
     builder().child(inside.as_subagent("helper", "does the half")).tool(asks("bill")).tool(look).build()
@@ -57,8 +58,8 @@ fn agent(gate: &Valve) -> Agent {
 
 /// Of a process that is dead by the time anybody asks.
 async fn open(store: Arc<dyn Store>, gate: &Valve) -> Result<Session<String>, store::Error> {
-    let owner = Owner { pid: u32::MAX, ..Owner::here() };
-    Session::builder(Chat::new(agent(gate))).open(store, SessionId::from("s"), owner).await
+    let owner = OwnerProcess { pid: u32::MAX, ..OwnerProcess::here() };
+    Session::builder(ChatPlanner::new(agent(gate))).open(store, SessionId::from("s"), owner).await
 }
 
 async fn rows(store: &Arc<dyn Store>) -> Vec<ApprovalRow> {
@@ -68,8 +69,9 @@ async fn rows(store: &Arc<dyn Store>) -> Vec<ApprovalRow> {
 /// The facts of the journal.
 async fn facts(store: &Arc<dyn Store>) -> Vec<Value> {
     let page = store.read(&SessionId::from("s"), 0, 100_000).await.unwrap();
-    let line =
-        |entry: &store::Entry| serde_json::from_slice::<Value>(&entry.record.clone().unwrap().bytes).unwrap();
+    let line = |entry: &store::JournalEntry| {
+        serde_json::from_slice::<Value>(&entry.record.clone().unwrap().bytes).unwrap()
+    };
     page.entries.iter().map(|entry| line(entry)["fact"].clone()).collect()
 }
 
@@ -85,7 +87,7 @@ async fn asked_and_died(store: &Arc<dyn Store>) {
     wait::asked("both questions", || async { rows(store).await.len() == 2 }).await;
     gate.came(1).await;
     faulty.arm();
-    first.look();
+    first.check_store();
     tokio::time::timeout(BOUND, first.done()).await.unwrap();
 }
 
@@ -96,8 +98,8 @@ async fn say_yes_inside(store: &Arc<dyn Store>) {
         rows.iter().find(|row| String::from_utf8_lossy(&row.asked.bytes).contains("charge")).unwrap();
     let bytes = serde_json::to_vec(&Decision::Approve).unwrap();
     let (id, digest) = (inside.asked.id.clone(), inside.asked.digest.clone());
-    let yes = store::Decision { id, digest, principal: "somebody".into(), bytes };
-    assert_eq!(store.decide(&SessionId::from("s"), yes).await.unwrap(), Decided::Taken);
+    let yes = store::NewDecision { id, digest, principal: "somebody".into(), bytes };
+    assert_eq!(store.decide(&SessionId::from("s"), yes).await.unwrap(), DecisionResult::Taken);
 }
 
 /// A life that takes the turn up and dies before this operation; whether it did.
@@ -108,13 +110,13 @@ async fn took_up_and_died(store: &Arc<dyn Store>, at: usize) -> bool {
     second.resume().await;
     // Both calls that ran before run again, or it is dead before that.
     wait::asked("the second life", || async {
-        second.look();
+        second.check_store();
         second.is_done() || count(&facts(store).await, "call_started") == started + 2
     })
     .await;
     let has_died = second.is_done();
     faulty.arm();
-    second.look();
+    second.check_store();
     tokio::time::timeout(BOUND, second.done()).await.unwrap();
     has_died
 }
@@ -136,12 +138,12 @@ async fn a_decision_taken_between_two_deaths_is_used_and_takes_nothing_back() {
             assert_eq!(rows.len(), 2, "at {at}: asked anew");
             rows.into_iter().find(|row| row.state == ApprovalState::Open).unwrap()
         };
-        let fate = |wanted: fn(Fate) -> bool| {
+        let fate = |wanted: fn(ItemOutcome) -> bool| {
             seen(&third, move |event| matches!(event, SessionEvent::TurnEnded { fate, .. } if wanted(*fate)))
         };
-        tokio::time::timeout(BOUND, fate(|fate| matches!(fate, Fate::Suspended(_)))).await.unwrap();
+        tokio::time::timeout(BOUND, fate(|fate| matches!(fate, ItemOutcome::Suspended(_)))).await.unwrap();
         third.decide(&bill().await.asked.id, Decision::Approve).await.unwrap();
-        tokio::time::timeout(BOUND, fate(|fate| matches!(fate, Fate::Completed(_)))).await.unwrap();
+        tokio::time::timeout(BOUND, fate(|fate| matches!(fate, ItemOutcome::Completed(_)))).await.unwrap();
         let facts = facts(&store).await;
         assert_eq!(count(&facts, "approval_asked"), 2, "at {at}");
         assert!(!facts.iter().any(|fact| fact["receipt"]["ending"] == "failed"), "at {at}: {facts:?}");
@@ -156,7 +158,7 @@ async fn a_decision_taken_between_two_deaths_is_used_and_takes_nothing_back() {
 struct PanicsAfterLook;
 
 impl Hooks for PanicsAfterLook {
-    fn after_call(&self, report: &CallReport) -> Hooked<()> {
+    fn after_call(&self, report: &CallReport) -> HookResult<()> {
         assert!(report.name != "look", "a panic was wanted here");
         None
     }
@@ -166,18 +168,18 @@ impl Hooks for PanicsAfterLook {
 fn asking(gate: &Valve) -> AgentBuilder {
     let calls = Reply::call("bill", json!({})).and_call("look", json!({}));
     let model = ScriptedModel::new(Script::of([calls.when("go", 0), Reply::text("done").when("go", 2)]));
-    let bill = tool("bill", &Valve::open()).with(|spec| spec.approval(Approval::Needed));
+    let bill = tool("bill", &Valve::open()).with(|spec| spec.approval(ToolApproval::Required));
     let look = tool("look", gate).with(|spec| spec.effect(EffectClass::ReadOnly));
-    Agent::builder(model).approvals(Approvals::Ask(None, Unanswered::Suspend)).tool(bill).tool(look)
+    Agent::builder(model).approvals(ApprovalMode::Ask(None, WithoutApprover::Suspend)).tool(bill).tool(look)
 }
 
 async fn open_with(store: &Arc<dyn Store>, agent: AgentBuilder) -> Session<String> {
-    let owner = Owner { pid: u32::MAX, ..Owner::here() };
-    let chat = Session::builder(Chat::new(agent.build()));
+    let owner = OwnerProcess { pid: u32::MAX, ..OwnerProcess::here() };
+    let chat = Session::builder(ChatPlanner::new(agent.build()));
     chat.open(Arc::clone(store), SessionId::from("s"), owner).await.unwrap()
 }
 
-async fn ended_as(session: &Session<String>, wanted: fn(&Fate) -> bool) {
+async fn ended_as(session: &Session<String>, wanted: fn(&ItemOutcome) -> bool) {
     let is_it =
         move |event: &SessionEvent| matches!(event, SessionEvent::TurnEnded { fate, .. } if wanted(fate));
     drop(seen(session, is_it).await);
@@ -188,7 +190,7 @@ async fn goes_on_with(store: &Arc<dyn Store>, question: ApprovalRow) {
     let next = open_with(store, asking(&Valve::open())).await;
     next.resume().await;
     next.decide(&question.asked.id, Decision::Approve).await.unwrap();
-    ended_as(&next, |fate| matches!(fate, Fate::Completed(_))).await;
+    ended_as(&next, |fate| matches!(fate, ItemOutcome::Completed(_))).await;
     let rows = rows(store).await;
     assert_eq!(rows.len(), 1, "asked anew: {rows:?}");
 }
@@ -202,7 +204,7 @@ async fn a_turn_that_fails_leaves_its_question_open() {
     drop(first.push("go".to_owned()).unwrap());
     wait::asked("its question", || async { rows(&store).await.len() == 1 }).await;
     gate.open_for_all();
-    ended_as(&first, |fate| matches!(fate, Fate::Failed(_))).await;
+    ended_as(&first, |fate| matches!(fate, ItemOutcome::Failed(_))).await;
     drop(first.stop(SessionStop::now()));
     tokio::time::timeout(BOUND, first.done()).await.unwrap();
     let question = rows(&store).await.remove(0);
@@ -226,9 +228,9 @@ async fn a_slow_disk_takes_no_question_back() {
         gate.open_for_all();
         // An append has five seconds, and two more while the store is asked whether it was written.
         let is_late = slowness > Duration::from_secs(7);
-        let wanted: fn(&Fate) -> bool = match is_late {
-            false => |fate| matches!(fate, Fate::Suspended(_)),
-            true => |fate| matches!(fate, Fate::Failed(_)),
+        let wanted: fn(&ItemOutcome) -> bool = match is_late {
+            false => |fate| matches!(fate, ItemOutcome::Suspended(_)),
+            true => |fate| matches!(fate, ItemOutcome::Failed(_)),
         };
         ended_as(&first, wanted).await;
         drop(first.stop(SessionStop::now()));

@@ -7,10 +7,10 @@ use safepoint::{
     ids::ApprovalId,
     receipt::CallStatus,
     session::{
-        ExitReason, Fate, Or, Policy, Preempt, Preempted, Push, Refusal, SessionEvent, SessionHandle,
-        SessionStop, Ticket, TurnAsked,
+        ExitReason, IfUndelivered, ItemOutcome, Policy, Preempt, PreemptOutcome, Push, RejectReason,
+        SessionEvent, SessionHandle, SessionStop, Ticket, TurnStopAck,
     },
-    steer::When,
+    steer::SteerTiming,
 };
 use safepoint_testkit::script::Reply;
 
@@ -29,11 +29,12 @@ struct Suspended {
 }
 
 async fn question(session: &SessionHandle<String>) -> ApprovalRequest {
-    let event = seen(session, |event| is_fact(event, |fact| matches!(fact, Fact::ApprovalAsked(_)))).await;
+    let event =
+        seen(session, |event| is_fact(event, |fact| matches!(fact, Fact::ApprovalRequested(_)))).await;
     match event {
         SessionEvent::Run { event, .. } => match event.kind {
             EventKind::Fact(fact) => match &*fact {
-                Fact::ApprovalAsked(question) => question.clone(),
+                Fact::ApprovalRequested(question) => question.clone(),
                 other => panic!("{other:?}"),
             },
             other => panic!("{other:?}"),
@@ -48,7 +49,7 @@ impl Suspended {
         desk.tools.valve().open_for_all();
         let session = desk.chat().start();
         let asked = session.push("may I?".to_owned()).unwrap();
-        assert_eq!(asked.fate().await, Fate::Suspended(turn(1)));
+        assert_eq!(asked.outcome().await, ItemOutcome::Suspended(turn(1)));
         let queued = session.push("queued".to_owned()).unwrap();
         let question = question(&session).await;
         seen(&session, |event| matches!(event, SessionEvent::TurnQuiet { .. })).await;
@@ -56,7 +57,7 @@ impl Suspended {
         Self { desk, session, asked, queued, question }
     }
 
-    async fn over(&self, more: &[Ticket<String>]) -> std::sync::Arc<safepoint::session::Exit<String>> {
+    async fn over(&self, more: &[Ticket<String>]) -> std::sync::Arc<safepoint::session::SessionExit<String>> {
         self.session.stop(SessionStop::at_turn_end());
         let tickets = [&[self.asked.clone(), self.queued.clone()], more].concat();
         let exit = accounted(&self.session, &tickets).await;
@@ -76,8 +77,8 @@ async fn a_decision_takes_the_turn_up_again() {
     let it = Suspended::new().await;
     assert_eq!(it.decide(&it.question.id).await, Ok(()));
     assert!(it.decide(&it.question.id).await.is_err(), "consumed once");
-    assert_eq!(it.queued.fate().await, Fate::Completed(turn(2)));
-    assert_eq!(it.asked.fate_now(), Some(Fate::Completed(turn(1))));
+    assert_eq!(it.queued.outcome().await, ItemOutcome::Completed(turn(2)));
+    assert_eq!(it.asked.fate_now(), Some(ItemOutcome::Completed(turn(1))));
     assert_eq!(it.desk.tools.ledger().lines().len(), 2, "the call ran once: entered and committed");
     let exit = it.over(&[]).await;
     assert_eq!(said(exit.history()), ["may I?", "queued"]);
@@ -93,8 +94,10 @@ async fn a_decision_in_the_gap_before_the_suspension_is_taken() {
         let asked = session.push("may I?".to_owned()).unwrap();
         let question = question(&session).await;
         assert_eq!(session.decide(&question.id, Decision::Approve).await, Ok(()));
-        seen(&session, |event| matches!(event, SessionEvent::TurnEnded { fate: Fate::Completed(_), .. }))
-            .await;
+        seen(&session, |event| {
+            matches!(event, SessionEvent::TurnEnded { fate: ItemOutcome::Completed(_), .. })
+        })
+        .await;
         session.stop(SessionStop::at_turn_end());
         accounted(&session, &[asked]).await;
     }
@@ -109,12 +112,12 @@ async fn a_preempt_ends_a_suspended_turn() {
     let preempt = Preempt::at(SafePoints::AFTER_ALL_CALLS).of(turn(1));
     let new = it.session.push(Push::new("new".to_owned()).policy(preempt)).unwrap();
     assert_eq!(it.decide(&it.question.id).await, Err(DecideError::Withdrawn));
-    assert_eq!(new.preempted().await, Preempted::StoppedTurn(turn(1)));
+    assert_eq!(new.preempted().await, PreemptOutcome::StoppedTurn(turn(1)));
     assert_eq!(
-        (new.fate().await, it.queued.fate().await),
-        (Fate::Completed(turn(2)), Fate::Completed(turn(3)))
+        (new.outcome().await, it.queued.outcome().await),
+        (ItemOutcome::Completed(turn(2)), ItemOutcome::Completed(turn(3)))
     );
-    assert_eq!(it.asked.fate_now(), Some(Fate::Preempted(turn(1))));
+    assert_eq!(it.asked.fate_now(), Some(ItemOutcome::Preempted(turn(1))));
     assert!(it.desk.tools.ledger().lines().is_empty(), "nothing ran");
     assert!(it.decide(&it.question.id).await.is_err());
     it.over(&[new]).await;
@@ -125,11 +128,12 @@ async fn a_preempt_ends_a_suspended_turn() {
 #[tokio::test]
 async fn a_suspended_turn_is_stopped_alone_and_resumed() {
     let it = Suspended::new().await;
-    let reason = Reason::new(Code::USER).saying("not now");
-    let stopping = it.session.stop_turn(None, StopRequest::at(SafePoints::AFTER_ALL_CALLS).because(reason));
-    assert_eq!(stopping.asked().await, TurnAsked::Stopping(turn(1)));
+    let reason = Reason::new(Code::USER).with_text("not now");
+    let stopping =
+        it.session.stop_turn(None, StopRequest::at(SafePoints::AFTER_ALL_CALLS).with_reason(reason));
+    assert_eq!(stopping.asked().await, TurnStopAck::Stopping(turn(1)));
     let ended = |event: &SessionEvent| {
-        matches!(event, SessionEvent::TurnEnded { fate: Fate::Interrupted(_), receipt, .. }
+        matches!(event, SessionEvent::TurnEnded { fate: ItemOutcome::Interrupted(_), receipt, .. }
             if receipt.stop.as_ref().is_some_and(|stop| stop.reason.text.contains("not now"))
                 && receipt.calls[0].status == CallStatus::NotStarted)
     };
@@ -138,7 +142,7 @@ async fn a_suspended_turn_is_stopped_alone_and_resumed() {
     assert!(it.decide(&it.question.id).await.is_err(), "nothing is revived");
     assert!(it.session.resume().await);
     let asks_again = |event: &SessionEvent| {
-        is_fact(event, |fact| matches!(fact, Fact::ApprovalAsked(again) if again.id != it.question.id))
+        is_fact(event, |fact| matches!(fact, Fact::ApprovalRequested(again) if again.id != it.question.id))
     };
     seen(&it.session, asks_again).await;
     let exit = it.over(&[]).await;
@@ -154,11 +158,11 @@ async fn a_stop_on_the_way_to_the_suspension_keeps_its_reason() {
         let session = desk.chat().start();
         let asked = session.push("may I?".to_owned()).unwrap();
         question(&session).await;
-        let reason = Reason::new(Code::USER).saying("not now");
-        let at = StopRequest::at(SafePoints::AFTER_ALL_CALLS).because(reason);
-        assert_eq!(session.stop_turn(None, at).asked().await, TurnAsked::Stopping(turn(1)));
+        let reason = Reason::new(Code::USER).with_text("not now");
+        let at = StopRequest::at(SafePoints::AFTER_ALL_CALLS).with_reason(reason);
+        assert_eq!(session.stop_turn(None, at).asked().await, TurnStopAck::Stopping(turn(1)));
         let event = seen(&session, |event| {
-            matches!(event, SessionEvent::TurnEnded { fate: Fate::Interrupted(_), .. })
+            matches!(event, SessionEvent::TurnEnded { fate: ItemOutcome::Interrupted(_), .. })
         });
         let SessionEvent::TurnEnded { receipt, .. } = event.await else { panic!("another event") };
         assert_eq!(receipt.stop.as_ref().unwrap().reason.text, "not now");
@@ -178,7 +182,7 @@ async fn the_end_of_the_session_leaves_the_question_open() {
         let exit = it.over(&[]).await;
         assert_eq!((exit.reason(), texts(&exit)), (&ExitReason::Stopped, vec!["queued".to_owned()]));
         let open = exit.open().unwrap();
-        assert_eq!((open.fate, open.items[0].1.as_str()), (Fate::Suspended(turn(1)), "may I?"));
+        assert_eq!((open.fate, open.items[0].1.as_str()), (ItemOutcome::Suspended(turn(1)), "may I?"));
         let outcome = open.outcome.as_ref().unwrap();
         let Outcome::Suspended(waiting) = outcome else { panic!("{outcome:?}") };
         assert_eq!(waiting.approvals()[0].id, it.question.id);
@@ -209,14 +213,14 @@ async fn policies_meet_a_suspended_turn() {
     let it = Suspended::new().await;
     let push =
         |text: &str, policy: Policy| it.session.push(Push::new(text.to_owned()).policy(policy)).unwrap();
-    let steer = push("steer", Policy::Steer(When::NextRequest, Or::Return));
-    assert_eq!(steer.fate().await, Fate::Returned(Refusal::NoActiveTurn));
+    let steer = push("steer", Policy::Steer(SteerTiming::NextRequest, IfUndelivered::Return));
+    assert_eq!(steer.outcome().await, ItemOutcome::Returned(RejectReason::NoActiveTurn));
     let rejected = push("rejected", Policy::Reject);
-    assert_eq!(rejected.fate().await, Fate::Returned(Refusal::Busy(Some(turn(1)))));
+    assert_eq!(rejected.outcome().await, ItemOutcome::Returned(RejectReason::Busy(Some(turn(1)))));
     let rollback = push("rollback", Policy::Rollback);
-    assert_eq!(rollback.fate().await, Fate::Completed(turn(2)));
-    assert_eq!(it.queued.fate().await, Fate::Completed(turn(3)));
-    assert_eq!(it.asked.fate_now(), Some(Fate::RolledBack(turn(1))));
+    assert_eq!(rollback.outcome().await, ItemOutcome::Completed(turn(2)));
+    assert_eq!(it.queued.outcome().await, ItemOutcome::Completed(turn(3)));
+    assert_eq!(it.asked.fate_now(), Some(ItemOutcome::RolledBack(turn(1))));
     let exit = it.over(&[steer, rejected, rollback]).await;
     assert_eq!(said(exit.history()), ["rollback", "queued"]);
 }

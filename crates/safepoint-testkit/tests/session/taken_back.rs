@@ -7,9 +7,12 @@ use safepoint::{
     SafePoints,
     ids::SessionId,
     model::Delta,
-    session::{Fate, Or, Policy, Preempt, Preempted, Push, Refusal, SessionEvent, SessionStop},
-    steer::When,
-    store::{MemoryStore, Owner, Store},
+    session::{
+        IfUndelivered, ItemOutcome, Policy, Preempt, PreemptOutcome, Push, RejectReason, SessionEvent,
+        SessionStop,
+    },
+    steer::SteerTiming,
+    store::{MemoryStore, OwnerProcess, Store},
 };
 use safepoint_testkit::wait::InTime as _;
 
@@ -30,10 +33,14 @@ async fn the_preempt_of_an_item_that_was_taken_back_is_answered() {
     let at = Preempt::at(SafePoints::AFTER_MODEL);
     let new = session.push(Push::new("new".to_owned()).policy(at)).unwrap();
     assert_eq!(session.withdraw(new.id()).await.as_deref(), Some("new"));
-    assert_eq!((new.fate_now(), new.preempted().now_or_never()), (Some(Fate::Withdrawn), None), "it is out");
+    assert_eq!(
+        (new.fate_now(), new.preempted().now_or_never()),
+        (Some(ItemOutcome::Withdrawn), None),
+        "it is out"
+    );
     answers(&gate, "done");
-    assert_eq!(new.preempted().await, Preempted::TurnEndedFirst);
-    assert_eq!(old.fate().await, Fate::Completed(turn(1)));
+    assert_eq!(new.preempted().await, PreemptOutcome::TurnEndedFirst);
+    assert_eq!(old.outcome().await, ItemOutcome::Completed(turn(1)));
     session.stop(SessionStop::at_turn_end());
     accounted(&session, &[old, new]).await;
 }
@@ -41,22 +48,24 @@ async fn the_preempt_of_an_item_that_was_taken_back_is_answered() {
 /// S6.12, S6.5: a steer that was not delivered yet is its sender's again, and the turn never hears of it.
 #[tokio::test]
 async fn a_steer_on_its_way_can_be_taken_back() {
-    for or in [Or::Queue, Or::Return] {
+    for or in [IfUndelivered::Queue, IfUndelivered::Return] {
         let desk = Desk::new([]);
         let mut gate = desk.model.gate();
         let session = desk.chat().start();
         let item = session.push("a".to_owned()).unwrap();
         gate.request().await;
         let steers = |text: &str| {
-            session.push(Push::new(text.to_owned()).policy(Policy::Steer(When::NextRequest, or))).unwrap()
+            session
+                .push(Push::new(text.to_owned()).policy(Policy::Steer(SteerTiming::NextRequest, or)))
+                .unwrap()
         };
         let (back, kept) = (steers("back"), steers("kept"));
         assert_eq!(session.withdraw(back.id()).await.as_deref(), Some("back"));
-        assert_eq!((back.fate().await, back.delivered().await), (Fate::Withdrawn, None));
+        assert_eq!((back.outcome().await, back.delivered().await), (ItemOutcome::Withdrawn, None));
         assert_eq!(session.withdraw(back.id()).await, None, "once");
         answers(&gate, "first");
         assert_eq!(kept.delivered().await.unwrap().round, 2);
-        assert_eq!(kept.fate().await, Fate::Completed(turn(1)));
+        assert_eq!(kept.outcome().await, ItemOutcome::Completed(turn(1)));
         session.stop(SessionStop::at_turn_end());
         let exit = accounted(&session, &[item, back, kept]).await;
         assert_eq!(said(exit.history()), ["a", "kept"]);
@@ -76,7 +85,7 @@ async fn a_delivered_steer_is_not_taken_back() {
     assert!(said(&two.request().await.unwrap()).contains(&"steer".to_owned()));
     assert_eq!(session.withdraw(steer.id()).await, None);
     answers(&two, "and to that");
-    assert_eq!(steer.fate().await, Fate::Completed(turn(1)));
+    assert_eq!(steer.outcome().await, ItemOutcome::Completed(turn(1)));
     session.stop(SessionStop::at_turn_end());
     accounted(&session, &[item, steer]).await;
 }
@@ -91,8 +100,8 @@ async fn a_steer_that_is_taken_back_as_the_turn_ends_is_in_one_place() {
         let session = desk.chat().start();
         let item = session.push("a".to_owned()).unwrap();
         gate.request().in_time(format_args!("seed {seed}: the model is asked")).await;
-        let or = if dice.below(2) == 0 { Or::Queue } else { Or::Return };
-        let policy = Policy::Steer(When::NextRequest, or);
+        let or = if dice.below(2) == 0 { IfUndelivered::Queue } else { IfUndelivered::Return };
+        let policy = Policy::Steer(SteerTiming::NextRequest, or);
         let steer = session.push(Push::new("steer".to_owned()).policy(policy)).unwrap();
         let (handle, id, spins) = (session.handle(), steer.id(), dice.below(400));
         let wanted = tokio::spawn(async move {
@@ -106,16 +115,16 @@ async fn a_steer_that_is_taken_back_as_the_turn_ends_is_in_one_place() {
         }
         let named = |what: &str| format!("seed {seed}: {what}");
         let back = wanted.in_time(named("the steer is back, or it is too late")).await.unwrap();
-        item.fate().in_time(named("the item's fate")).await;
+        item.outcome().in_time(named("the item's fate")).await;
         session.stop(SessionStop::at_turn_end());
         let exit = session.done().in_time(named("the session's end")).await;
         let times = said(exit.history()).iter().filter(|text| *text == "steer").count();
         match steer.fate_now().unwrap() {
-            Fate::Withdrawn => assert_eq!((back.as_deref(), times), (Some("steer"), 0), "seed {seed}"),
-            Fate::Returned(Refusal::NotDelivered) | Fate::Unhandled => {
+            ItemOutcome::Withdrawn => assert_eq!((back.as_deref(), times), (Some("steer"), 0), "seed {seed}"),
+            ItemOutcome::Returned(RejectReason::NotDelivered) | ItemOutcome::Unhandled => {
                 assert_eq!((back, times), (None, 0), "seed {seed}");
             }
-            Fate::Completed(_) | Fate::Interrupted(_) => {
+            ItemOutcome::Completed(_) | ItemOutcome::Interrupted(_) => {
                 assert_eq!((back, times), (None, 1), "seed {seed}");
             }
             other => panic!("seed {seed}: {other:?}"),
@@ -132,7 +141,7 @@ async fn a_steer_that_was_taken_back_is_gone_from_the_store() {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
         let (id, desk) = (SessionId::from("s"), Desk::new([]));
         let mut gate = desk.model.gate();
-        let session = desk.chat().open(Arc::clone(&store), id.clone(), Owner::here()).await.unwrap();
+        let session = desk.chat().open(Arc::clone(&store), id.clone(), OwnerProcess::here()).await.unwrap();
         let item = session.push("a".to_owned()).unwrap();
         gate.request().await;
         let steer = session.push(Push::new("steer".to_owned()).policy(Policy::steer())).unwrap();
@@ -143,14 +152,14 @@ async fn a_steer_that_was_taken_back_is_gone_from_the_store() {
         seen(&session, is_accepted).await;
         if from_elsewhere {
             store.withdraw(&id, number).await.unwrap();
-            session.look();
-            assert_eq!(steer.fate().await, Fate::Withdrawn);
+            session.check_store();
+            assert_eq!(steer.outcome().await, ItemOutcome::Withdrawn);
         } else {
             assert_eq!(session.withdraw(steer.id()).await.as_deref(), Some("steer"));
         }
         gate.send(Delta::Text("one".into()));
         answers(&gate, " two");
-        assert_eq!(item.fate().await, Fate::Completed(turn(1)));
+        assert_eq!(item.outcome().await, ItemOutcome::Completed(turn(1)));
         assert!(store.inbox(&id).await.unwrap().is_empty());
         session.stop(SessionStop::at_turn_end());
         let exit = session.done().await;
@@ -166,7 +175,7 @@ async fn a_steer_that_is_gone_as_it_is_taken_fails_nothing() {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
         let (id, desk) = (SessionId::from("s"), Desk::new([]));
         let mut gate = desk.model.gate();
-        let session = desk.chat().open(Arc::clone(&store), id.clone(), Owner::here()).await.unwrap();
+        let session = desk.chat().open(Arc::clone(&store), id.clone(), OwnerProcess::here()).await.unwrap();
         let item = session.push("a".to_owned()).unwrap();
         gate.request().await;
         let steers = |text: &str| session.push(Push::new(text.to_owned()).policy(Policy::steer())).unwrap();
@@ -178,10 +187,10 @@ async fn a_steer_that_is_gone_as_it_is_taken_fails_nothing() {
         }
         store.withdraw(&id, number).await.unwrap();
         answers(&gate, "one");
-        assert_eq!(item.fate().await, Fate::Completed(turn(1)));
-        assert_eq!(steer.fate().await, Fate::Withdrawn);
+        assert_eq!(item.outcome().await, ItemOutcome::Completed(turn(1)));
+        assert_eq!(steer.outcome().await, ItemOutcome::Withdrawn);
         if let Some(kept) = &kept {
-            assert_eq!(kept.fate().await, Fate::Completed(turn(1)));
+            assert_eq!(kept.outcome().await, ItemOutcome::Completed(turn(1)));
         }
         session.stop(SessionStop::at_turn_end());
         let tickets: Vec<_> = [item, steer].into_iter().chain(kept).collect();
@@ -195,22 +204,22 @@ async fn a_steer_that_is_gone_as_it_is_taken_fails_nothing() {
 /// other place, and the session lives.
 #[tokio::test]
 async fn a_steer_that_is_gone_as_it_comes_back_is_in_one_place() {
-    for or in [Or::Queue, Or::Return] {
+    for or in [IfUndelivered::Queue, IfUndelivered::Return] {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
         let (id, desk) = (SessionId::from("s"), Desk::new([]));
         let mut gate = desk.model.gate();
-        let session = desk.chat().open(Arc::clone(&store), id.clone(), Owner::here()).await.unwrap();
+        let session = desk.chat().open(Arc::clone(&store), id.clone(), OwnerProcess::here()).await.unwrap();
         let item = session.push("a".to_owned()).unwrap();
         gate.request().await;
-        let policy = Policy::Steer(When::NextRequest, or);
+        let policy = Policy::Steer(SteerTiming::NextRequest, or);
         let steer = session.push(Push::new("steer".to_owned()).policy(policy)).unwrap();
         let number = steer.recorded().await.unwrap();
         store.withdraw(&id, number).await.unwrap();
         session.stop_turn(None, safepoint::StopRequest::now());
-        assert_eq!(steer.fate().await, Fate::Withdrawn, "{or:?}");
-        assert_eq!(item.fate().await, Fate::Interrupted(turn(1)));
+        assert_eq!(steer.outcome().await, ItemOutcome::Withdrawn, "{or:?}");
+        assert_eq!(item.outcome().await, ItemOutcome::Interrupted(turn(1)));
         let next = session.push("b".to_owned()).unwrap();
-        assert_eq!(next.fate().await, Fate::Completed(turn(2)), "{or:?}: the session lives");
+        assert_eq!(next.outcome().await, ItemOutcome::Completed(turn(2)), "{or:?}: the session lives");
         session.stop(SessionStop::at_turn_end());
         accounted(&session, &[item, steer, next]).await;
     }
@@ -219,27 +228,33 @@ async fn a_steer_that_is_gone_as_it_comes_back_is_in_one_place() {
 /// S6.10, S6.12, S7.1: the same where its session looks, and sees that it is gone, at every moment of the run's end.
 #[tokio::test]
 async fn a_steer_that_is_seen_to_be_gone_as_it_comes_back_is_in_one_place() {
-    for (or, moments) in [Or::Queue, Or::Return].into_iter().flat_map(|or| (0..24).map(move |n| (or, n))) {
+    for (or, moments) in
+        [IfUndelivered::Queue, IfUndelivered::Return].into_iter().flat_map(|or| (0..24).map(move |n| (or, n)))
+    {
         let named = |what: &str| format!("{or:?}, {moments}: {what}");
         let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
         let (id, desk) = (SessionId::from("s"), Desk::new([]));
         let mut gate = desk.model.gate();
-        let session = desk.chat().open(Arc::clone(&store), id.clone(), Owner::here()).await.unwrap();
+        let session = desk.chat().open(Arc::clone(&store), id.clone(), OwnerProcess::here()).await.unwrap();
         let item = session.push("a".to_owned()).unwrap();
         gate.request().in_time(named("the model is asked")).await;
-        let policy = Policy::Steer(When::NextRequest, or);
+        let policy = Policy::Steer(SteerTiming::NextRequest, or);
         let steer = session.push(Push::new("steer".to_owned()).policy(policy)).unwrap();
         let number = steer.recorded().in_time(named("it is recorded")).await.unwrap();
         store.withdraw(&id, number).await.unwrap();
-        session.look();
+        session.check_store();
         for _ in 0..moments {
             tokio::task::yield_now().await;
         }
         session.stop_turn(None, safepoint::StopRequest::now());
-        assert_eq!(steer.fate().in_time(named("its fate")).await, Fate::Withdrawn, "{or:?}, {moments}");
-        assert_eq!(item.fate().in_time(named("the item's")).await, Fate::Interrupted(turn(1)));
+        assert_eq!(
+            steer.outcome().in_time(named("its fate")).await,
+            ItemOutcome::Withdrawn,
+            "{or:?}, {moments}"
+        );
+        assert_eq!(item.outcome().in_time(named("the item's")).await, ItemOutcome::Interrupted(turn(1)));
         let next = session.push("b".to_owned()).unwrap();
-        assert_eq!(next.fate().in_time(named("the next one's")).await, Fate::Completed(turn(2)));
+        assert_eq!(next.outcome().in_time(named("the next one's")).await, ItemOutcome::Completed(turn(2)));
         session.stop(SessionStop::at_turn_end());
         let exit = accounted(&session, &[item, steer, next]).await;
         assert!(!said(exit.history()).contains(&"steer".to_owned()), "{or:?}, {moments}");
@@ -258,8 +273,8 @@ async fn what_preempts_goes_before_the_queue() {
     let (one, two) = (push("one", Policy::Enqueue), push("two", Policy::Enqueue));
     let first = push("first", Preempt::at(SafePoints::AFTER_MODEL).into());
     let second = push("second", Policy::Rollback);
-    let fates = [second.fate().await, first.fate().await, one.fate().await, two.fate().await];
-    assert_eq!(fates, [3, 2, 4, 5].map(|number| Fate::Completed(turn(number))));
+    let fates = [second.outcome().await, first.outcome().await, one.outcome().await, two.outcome().await];
+    assert_eq!(fates, [3, 2, 4, 5].map(|number| ItemOutcome::Completed(turn(number))));
     session.stop(SessionStop::at_turn_end());
     let exit = accounted(&session, &[old, one, two, first, second]).await;
     assert_eq!(said(exit.history()), ["first", "second", "one", "two"]);

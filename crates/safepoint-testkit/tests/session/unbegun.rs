@@ -5,10 +5,10 @@ use std::{sync::Arc, time::Instant};
 
 use safepoint::{
     Agent,
-    approval::{Approvals, Rule, Ruling, Unanswered},
+    approval::{ApprovalMode, Rule, RuleAction, WithoutApprover},
     ids::SessionId,
-    session::{Chat, Fate, Session, SessionStop},
-    store::{Owner, Store, Verdict},
+    session::{ChatPlanner, ItemOutcome, Session, SessionStop},
+    store::{ChainCheck, OwnerProcess, Store},
 };
 use safepoint_stores::SqliteStore;
 use safepoint_testkit::{
@@ -33,26 +33,26 @@ async fn stopped(tool: &str, calls: usize) -> (u64, Vec<(String, String)>) {
     let calls = (1..calls).fold(first, |reply, n| reply.and_call_as(format!("c{n}"), tool, json!({})));
     let tools = GateTools::new();
     let agent = Agent::builder(ScriptedModel::new(Script::of([calls])))
-        .approvals(Approvals::Ask(None, Unanswered::Suspend))
-        .rule(Rule::on("pay", Ruling::Allow))
-        .rule(Rule::on("ask", Ruling::Ask))
+        .approvals(ApprovalMode::Ask(None, WithoutApprover::Suspend))
+        .rule(Rule::on("pay", RuleAction::Allow))
+        .rule(Rule::on("ask", RuleAction::Ask))
         .tool(tools.gated("pay"))
         .tool(tools.gated("ask"))
         .build();
     let id = SessionId::from("s");
     let kept: Arc<dyn Store> = Arc::clone(&store) as _;
-    let session = Session::<String>::builder(Chat::new(agent));
-    let session = session.open(kept, id.clone(), Owner::here()).await.unwrap();
+    let session = Session::<String>::builder(ChatPlanner::new(agent));
+    let session = session.open(kept, id.clone(), OwnerProcess::here()).await.unwrap();
     let item = session.push("go".to_owned()).unwrap();
     tools.valve().came(1).await;
     let (before, began) = (store.commits(), Instant::now());
     session.stop(SessionStop::now());
-    assert!(matches!(item.fate().in_time("the turn ends").await, Fate::Interrupted(_)));
+    assert!(matches!(item.outcome().in_time("the turn ends").await, ItemOutcome::Interrupted(_)));
     let (took, after) = (began.elapsed(), store.commits());
     let commits = after.all - before.all;
     println!("{commits} commits, {} of them synced, {took:?}", after.durable - before.durable);
     session.done().in_time("the session ends").await;
-    assert!(matches!(store.check(&id).await.unwrap(), Verdict::Sound(_)));
+    assert!(matches!(store.check(&id).await.unwrap(), ChainCheck::Intact(_)));
     (commits, recorded(&store, &id).await)
 }
 

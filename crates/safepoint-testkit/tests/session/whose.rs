@@ -4,12 +4,12 @@ use std::{sync::Arc, time::Duration};
 
 use safepoint::{
     Actor, Agent, Code, Reason, StopRequest,
-    approval::Approvals,
+    approval::ApprovalMode,
     ids::SessionId,
     receipt::{ReasonReport, Receipt},
-    session::{Chat, Intent, Session, SessionEvent, SessionStop, ask_stop},
-    store::{MemoryStore, Owner, Store},
-    tool::{Cx, from_fn},
+    session::{ChatPlanner, Session, SessionEvent, SessionStop, StoredStop, store_stop},
+    store::{MemoryStore, OwnerProcess, Store},
+    tool::{ToolContext, from_fn},
 };
 use safepoint_testkit::{
     script::{Reply, Script},
@@ -32,8 +32,8 @@ async fn receipt(session: &Session<String>) -> Arc<Receipt> {
 }
 
 async fn open(store: &Arc<dyn Store>, agent: Agent) -> Session<String> {
-    Session::builder(Chat::new(agent))
-        .open(Arc::clone(store), SessionId::from("s"), Owner::here())
+    Session::builder(ChatPlanner::new(agent))
+        .open(Arc::clone(store), SessionId::from("s"), OwnerProcess::here())
         .await
         .unwrap()
 }
@@ -46,12 +46,14 @@ fn pays() -> ScriptedModel {
 /// and what it began with.
 #[tokio::test]
 async fn a_stop_through_the_store_says_who_asked() {
-    let root = Reason::user("the alarm").by(Actor::Named("bob".into()));
-    let asked =
-        Reason::new(Code::SHUTDOWN).by(Actor::Remote("alice".into())).saying("deploy").caused_by(&root);
+    let root = Reason::user("the alarm").with_actor(Actor::Named("bob".into()));
+    let asked = Reason::new(Code::SHUTDOWN)
+        .with_actor(Actor::Remote("alice".into()))
+        .with_text("deploy")
+        .caused_by(&root);
     let intents = [
-        Intent::Turn(None, StopRequest::now().because(asked.clone())),
-        Intent::Session(SessionStop::now().reason(asked.clone())),
+        StoredStop::Turn(None, StopRequest::now().with_reason(asked.clone())),
+        StoredStop::Session(SessionStop::now().with_reason(asked.clone())),
     ];
     for intent in intents {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
@@ -64,11 +66,12 @@ async fn a_stop_through_the_store_says_who_asked() {
                 Ok("paid")
             }
         });
-        let session = open(&store, Agent::builder(pays()).approvals(Approvals::Auto).tool(pay).build()).await;
+        let session =
+            open(&store, Agent::builder(pays()).approvals(ApprovalMode::Auto).tool(pay).build()).await;
         drop(session.push("go".to_owned()).unwrap());
         gate.came(1).await;
-        ask_stop(&*store, &SessionId::from("s"), &intent).await.unwrap();
-        session.look();
+        store_stop(&*store, &SessionId::from("s"), &intent).await.unwrap();
+        session.check_store();
         let receipt = receipt(&session).await;
         let stop = receipt.stop.as_ref().unwrap();
         assert_eq!(stop.reason, ReasonReport::from(&asked));
@@ -89,11 +92,11 @@ async fn a_stop_through_the_store_says_who_asked() {
 #[tokio::test]
 async fn a_stop_that_a_tool_asks_without_a_reason_is_the_tools() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
-    let pay = from_fn("pay", "pays, and has the run stop", |cx: Cx, (): ()| async move {
+    let pay = from_fn("pay", "pays, and has the run stop", |cx: ToolContext, (): ()| async move {
         cx.stop_run(StopRequest::graceful_unbounded());
         Ok("paid")
     });
-    let session = open(&store, Agent::builder(pays()).approvals(Approvals::Auto).tool(pay).build()).await;
+    let session = open(&store, Agent::builder(pays()).approvals(ApprovalMode::Auto).tool(pay).build()).await;
     drop(session.push("go".to_owned()).unwrap());
     let receipt = receipt(&session).await;
     let reason = &receipt.stop.as_ref().unwrap().reason;

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use safepoint::{
     Agent, AgentBuilder, Session,
-    approval::Approvals,
+    approval::ApprovalMode,
     event::{EventKind, Fact},
     ids::SessionId,
-    session::{Chat, Exit, SessionBuilder, SessionEvent, SessionHandle},
-    store::{self, MemoryStore, Outside, Owner, Store},
+    session::{ChatPlanner, SessionBuilder, SessionEvent, SessionExit, SessionHandle},
+    store::{self, Environment, MemoryStore, OwnerProcess, Store},
     tool::{EffectClass, from_fn},
 };
 use safepoint_models::openai;
@@ -27,14 +27,14 @@ pub(crate) async fn server(replies: impl IntoIterator<Item = Reply>) -> ModelSer
 }
 
 pub(crate) fn agent(server: &ModelServer) -> AgentBuilder {
-    Agent::builder(openai::model("m").base_url(server.url())).approvals(Approvals::Auto)
+    Agent::builder(openai::model("m").base_url(server.url())).approvals(ApprovalMode::Auto)
 }
 
 /// A store whose owners are processes that can be said to be dead.
 pub(crate) fn mortals() -> (Arc<dyn Store>, Lives) {
     let lives = Lives::default();
-    let clock = Outside::default().clock;
-    let store = MemoryStore::new(Outside { clock, ..outside(&Time::default(), &lives) });
+    let clock = Environment::default().clock;
+    let store = MemoryStore::new(Environment { clock, ..outside(&Time::default(), &lives) });
     (Arc::new(store), lives)
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn payer(gate: &Valve) -> SessionBuilder<String> {
     });
     let pay = pay.with(|spec| spec.effect(EffectClass::Unsafe));
     let model = ScriptedModel::new(Script::of([Reply::call("pay", json!({})), Reply::text("done")]));
-    chat(Agent::builder(model).approvals(Approvals::Auto).tool(pay).build())
+    chat(Agent::builder(model).approvals(ApprovalMode::Auto).tool(pay).build())
 }
 
 /// The session "s", opened by this process.
@@ -58,11 +58,11 @@ pub(crate) async fn open_here(
     chat: SessionBuilder<String>,
     store: &Arc<dyn Store>,
 ) -> Result<Session<String>, store::Error> {
-    chat.open(Arc::clone(store), SessionId::from("s"), Owner::here()).await
+    chat.open(Arc::clone(store), SessionId::from("s"), OwnerProcess::here()).await
 }
 
 pub(crate) fn chat(agent: Agent) -> SessionBuilder<String> {
-    Session::builder(Chat::new(agent))
+    Session::builder(ChatPlanner::new(agent))
 }
 
 /// Waits for the first event that `wanted` accepts, from the first event on.
@@ -91,6 +91,6 @@ pub(crate) async fn round(session: &SessionHandle<String>, turn: u64, wanted: u3
 }
 
 /// The texts of items, in their order.
-pub(crate) fn texts(exit: &Arc<Exit<String>>) -> Vec<String> {
+pub(crate) fn texts(exit: &Arc<SessionExit<String>>) -> Vec<String> {
     exit.unhandled().iter().map(|(_, text)| text.clone()).collect()
 }

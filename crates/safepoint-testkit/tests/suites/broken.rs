@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex};
 use futures_util::future::BoxFuture;
 use safepoint::{
     Agent, History, StopRequest,
-    approval::Approvals,
+    approval::ApprovalMode,
     event::Fact,
-    log::{Log, LogError, MemoryLog, Record},
+    log::{Log, LogError, MemoryLog, RunRecord},
 };
 use safepoint_models::openai;
 use safepoint_testkit::{
@@ -25,7 +25,7 @@ fn script() -> Script {
 
 fn agent(server: &ModelServer, tools: &GateTools) -> Agent {
     let model = openai::model("m").base_url(server.url());
-    Agent::builder(model).approvals(Approvals::Auto).tool(tools.gated("it")).build()
+    Agent::builder(model).approvals(ApprovalMode::Auto).tool(tools.gated("it")).build()
 }
 
 fn which(broken: Result<impl Sized, Broken>) -> Option<Invariant> {
@@ -108,14 +108,14 @@ async fn an_exchange_that_never_ends_is_found() {
 struct Forgetful(MemoryLog, Mutex<usize>);
 
 impl Log for Forgetful {
-    fn append(&self, record: Record) -> BoxFuture<'_, Result<u64, LogError>> {
+    fn append(&self, record: RunRecord) -> BoxFuture<'_, Result<u64, LogError>> {
         if matches!(&*record.fact, Fact::Settled { .. }) {
             *self.1.lock().unwrap() += 1;
             return Box::pin(std::future::ready(Ok(0)));
         }
         self.0.append(record)
     }
-    fn read(&self) -> BoxFuture<'_, Result<Vec<Record>, LogError>> {
+    fn read(&self) -> BoxFuture<'_, Result<Vec<RunRecord>, LogError>> {
         self.0.read()
     }
 }

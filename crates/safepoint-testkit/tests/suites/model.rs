@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use safepoint::{
     Agent, StopRequest,
-    approval::Approvals,
+    approval::ApprovalMode,
     event::EventKind,
     model::{Delta, Finish, ModelError, ModelErrorKind},
     receipt::Ending,
@@ -61,7 +61,7 @@ async fn a_script_plays_without_a_wire() {
     let tools = GateTools::new();
     tools.valve().open_for_all();
     let model = ScriptedModel::new(script);
-    let agent = Agent::builder(model.clone()).approvals(Approvals::Auto).tool(tools.gated("pay")).build();
+    let agent = Agent::builder(model.clone()).approvals(ApprovalMode::Auto).tool(tools.gated("pay")).build();
     let handle = agent.run("go").detach();
     let closed = Closing::of(&handle).ledger(tools.ledger()).check().await.unwrap();
     assert_eq!((closed.outcome.answer(), model.requests().len()), (Some("paid"), 2));

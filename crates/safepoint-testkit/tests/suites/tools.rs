@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use safepoint::{
     Agent, RunHandle, StopRequest,
-    approval::Approvals,
-    receipt::{CallReport, CallStatus, Effect, Ending},
+    approval::ApprovalMode,
+    receipt::{CallReport, CallStatus, Ending, SideEffect},
     tool::{EffectClass, FnTool},
 };
 use safepoint_models::{anthropic, gemini, openai, responses};
@@ -37,7 +37,7 @@ async fn world(wire: Wire, make: impl FnOnce(&GateTools) -> FnTool) -> World {
         Wire::Responses => Agent::builder(responses::model("m").base_url(server.url())),
         Wire::Gemini => Agent::builder(gemini::model("m").base_url(server.url())),
     };
-    let agent = builder.approvals(Approvals::Auto).tool(make(&tools)).build();
+    let agent = builder.approvals(ApprovalMode::Auto).tool(make(&tools)).build();
     let handle = agent.run("go").detach();
     World { server, tools, handle }
 }
@@ -45,7 +45,7 @@ async fn world(wire: Wire, make: impl FnOnce(&GateTools) -> FnTool) -> World {
 impl World {
     async fn stopped(self) -> (CallReport, GateTools) {
         self.tools.valve().came(1).await;
-        self.handle.stop(StopRequest::now().cleanup_cap(Duration::from_millis(30)));
+        self.handle.stop(StopRequest::now().with_cleanup_cap(Duration::from_millis(30)));
         self.closed(Ending::Stopped).await
     }
 
@@ -67,7 +67,7 @@ impl World {
 async fn each_contract_ends_in_its_own_way() {
     for wire in WIRES {
         let (call, tools) = world(wire, |tools| tools.gated("it")).await.stopped().await;
-        assert_eq!((call.status, call.effect), (CallStatus::Stopped, Effect::Unknown));
+        assert_eq!((call.status, call.effect), (CallStatus::Stopped, SideEffect::Unknown));
         assert_eq!((tools.ledger().count(Mark::Entry), tools.ledger().count(Mark::Commit)), (1, 0));
 
         let (call, tools) = world(wire, |tools| tools.polite("it")).await.stopped().await;
@@ -75,7 +75,7 @@ async fn each_contract_ends_in_its_own_way() {
         assert_eq!(call.cleanups.len(), 1);
 
         let (call, _) = world(wire, |tools| tools.deaf("it")).await.stopped().await;
-        assert_eq!((call.status, call.effect), (CallStatus::Stopped, Effect::Unknown));
+        assert_eq!((call.status, call.effect), (CallStatus::Stopped, SideEffect::Unknown));
 
         let (call, _) = world(wire, |tools| tools.disguising("it")).await.stopped().await;
         assert_eq!(call.status, CallStatus::Stopped);
@@ -86,7 +86,7 @@ async fn each_contract_ends_in_its_own_way() {
 #[tokio::test]
 async fn a_swallowed_stop_is_told() {
     let (call, tools) = world(WIRES[0], |tools| tools.swallowing("it")).await.stopped().await;
-    assert_eq!((call.effect, tools.ledger().count(Mark::Commit)), (Effect::Done, 1));
+    assert_eq!((call.effect, tools.ledger().count(Mark::Commit)), (SideEffect::Done, 1));
 }
 
 /// S1.9, S2.14: a tool stops its run by asking.
@@ -102,7 +102,7 @@ async fn what_is_left_running_is_named() {
     for make in [GateTools::late, GateTools::blocking] {
         let world = world(WIRES[1], |tools| make(tools, "it")).await;
         world.tools.valve().came(1).await;
-        world.handle.stop(StopRequest::now().cleanup_cap(Duration::ZERO));
+        world.handle.stop(StopRequest::now().with_cleanup_cap(Duration::ZERO));
         let outcome = world.handle.done().await;
         assert_eq!(outcome.receipt().calls[0].status, CallStatus::LeftRunning);
         world.tools.valve().open_for_all();
@@ -120,7 +120,7 @@ async fn a_finishing_tool_finishes() {
     let (call, tools) = world.closed(Ending::Stopped).await;
     assert_eq!(
         (call.status, call.effect, tools.ledger().count(Mark::Commit)),
-        (CallStatus::Completed, Effect::Done, 1)
+        (CallStatus::Completed, SideEffect::Done, 1)
     );
 }
 
@@ -146,10 +146,10 @@ async fn let_through_they_end_as_made() {
     }
     for make in [GateTools::failing, GateTools::panicking] {
         let (call, tools) = world(WIRES[0], |tools| make(tools, "it")).await.passed().await;
-        assert_eq!((call.status, call.effect), (CallStatus::Failed, Effect::Unknown));
+        assert_eq!((call.status, call.effect), (CallStatus::Failed, SideEffect::Unknown));
         assert_eq!(tools.ledger().count(Mark::Commit), 0);
     }
     let look = |tools: &GateTools| tools.gated("it").with(|spec| spec.effect(EffectClass::ReadOnly));
     let (call, _) = world(WIRES[0], look).await.stopped().await;
-    assert_eq!(call.effect, Effect::None);
+    assert_eq!(call.effect, SideEffect::None);
 }

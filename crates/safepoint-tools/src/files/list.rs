@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rustix::fs::{AtFlags, Dir, FileType, statat};
 use safepoint::{
-    Cx, ToolResult,
+    ToolContext, ToolResult,
     tool::{EffectClass, FnTool, OnStop, from_blocking_fn},
 };
 use schemars::JsonSchema;
@@ -30,7 +30,7 @@ pub fn list_dir(root: Arc<Root>) -> FnTool {
     .with(|spec| spec.effect(EffectClass::ReadOnly).on_stop(OnStop::Drop).place(place))
 }
 
-fn list(root: &Root, cx: &Cx, path: &str) -> ToolResult<String> {
+fn list(root: &Root, cx: &ToolContext, path: &str) -> ToolResult<String> {
     let directory = root.open_directory(path)?;
     let entries = Dir::read_from(&directory).map_err(|error| fault("list", path, &error.into()))?;
     let mut names = Vec::new();

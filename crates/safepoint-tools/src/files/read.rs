@@ -7,7 +7,7 @@ use std::{
 };
 
 use safepoint::{
-    Cx, Failure, Stop, ToolResult,
+    Failure, Stop, ToolContext, ToolResult,
     tool::{EffectClass, FnTool, OnStop, from_blocking_fn},
 };
 use schemars::JsonSchema;
@@ -43,7 +43,7 @@ pub fn read_file(root: Arc<Root>, secrets: Arc<SecretFiles>) -> FnTool {
     .with(|spec| spec.effect(EffectClass::ReadOnly).on_stop(OnStop::Drop).place(place))
 }
 
-fn read(mut file: File, cx: &Cx, args: &Args) -> ToolResult<String> {
+fn read(mut file: File, cx: &ToolContext, args: &Args) -> ToolResult<String> {
     let first = args.offset.unwrap_or(1).max(1);
     refuse_binary(&mut file, &args.path)?;
     let mut lines = Lines::of(file, cx);
@@ -130,12 +130,12 @@ enum Lossy {
 /// Lines of bounded length, in a bounded part of a file. A stop ends the way to the next one.
 struct Lines<'a> {
     reader: BufReader<Take<File>>,
-    cx: &'a Cx,
+    cx: &'a ToolContext,
     lossy: Lossy,
 }
 
 impl<'a> Lines<'a> {
-    fn of(file: File, cx: &'a Cx) -> Self {
+    fn of(file: File, cx: &'a ToolContext) -> Self {
         let reader = BufReader::with_capacity(limits::CHUNK_BYTES, file.take(limits::READ_BYTES));
         Self { reader, cx, lossy: Lossy::No }
     }

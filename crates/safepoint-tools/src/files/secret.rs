@@ -7,7 +7,7 @@ use std::{
 };
 
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
-use safepoint::{Cx, ToolResult, approval::Decision, tool::Asks};
+use safepoint::{ToolContext, ToolResult, approval::Decision, tool::Asks};
 use serde_json::json;
 
 use crate::{Root, root::refusal};
@@ -103,7 +103,7 @@ impl SecretFiles {
     ///
     /// # Errors
     /// The stop, or that it may not. Blocks until it is answered.
-    pub(crate) fn ask(&self, cx: &Cx, root: &Root, (path, file): (&str, &File)) -> ToolResult<()> {
+    pub(crate) fn ask(&self, cx: &ToolContext, root: &Root, (path, file): (&str, &File)) -> ToolResult<()> {
         let is_known = root.relative(path).is_ok_and(|given| self.holds(given));
         let real = real_path(root, file);
         if !is_known && !real.as_ref().is_some_and(|real| self.holds(real)) {

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use reqwest::Url;
-use safepoint::{Cx, Failure, ToolResult, approval::Decision, tool::Asks};
+use safepoint::{Failure, ToolContext, ToolResult, approval::Decision, tool::Asks};
 use serde_json::json;
 
 use super::range::Range;
@@ -17,7 +17,7 @@ pub(super) struct Permitted {
 }
 
 /// Asks for the origin; a yes holds for the session.
-pub(super) async fn reach(cx: &Cx, url: &Url) -> ToolResult<()> {
+pub(super) async fn reach(cx: &ToolContext, url: &Url) -> ToolResult<()> {
     let origin = url.origin().ascii_serialization();
     let asks = Asks::about("reach", json!({ "origin": origin }))
         .ruled_by(json!({"origin": origin, "url": url.as_str()}))
@@ -45,7 +45,7 @@ pub(super) async fn resolve(url: &Url) -> Result<Permitted, Failure> {
 }
 
 /// Asks for each of the addresses that is not public: only a rule that says so lets it be reached.
-pub(super) async fn connect(cx: &Cx, url: &Url, found: Permitted) -> ToolResult<Permitted> {
+pub(super) async fn connect(cx: &ToolContext, url: &Url, found: Permitted) -> ToolResult<Permitted> {
     let origin = url.origin().ascii_serialization();
     for address in found.addresses.iter().map(SocketAddr::ip) {
         let Some(range) = Range::of(address) else { continue };

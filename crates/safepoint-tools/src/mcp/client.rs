@@ -39,8 +39,8 @@ impl Drop for Owner {
 }
 
 fn end(stop: &StopHandle) {
-    let reason = Reason::new(Code::SHUTDOWN).saying("nobody uses this server any more");
-    let _any_answer_will_do = stop.stop(StopRequest::now().because(reason));
+    let reason = Reason::new(Code::SHUTDOWN).with_text("nobody uses this server any more");
+    let _any_answer_will_do = stop.stop(StopRequest::now().with_reason(reason));
 }
 
 /// What a tool answered, in its own words. Exhaustive: it did it, or it says that it could not.

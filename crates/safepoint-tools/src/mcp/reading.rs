@@ -121,7 +121,7 @@ pub(super) fn fence(server: &str, text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use safepoint::message::Source;
+    use safepoint::message::PartSource;
     use serde_json::json;
 
     use super::*;
@@ -155,7 +155,7 @@ mod tests {
         };
         let types: Vec<&str> = good.parts.iter().map(|part| part.media_type.as_str()).collect();
         assert_eq!(types, ["image/png", "application/pdf"]);
-        assert_eq!(good.parts[0].source, Source::Base64(PNG.into()));
+        assert_eq!(good.parts[0].source, PartSource::Base64(PNG.into()));
         let lines: Vec<&str> = good.text.lines().collect();
         assert!(lines[0].contains("goes with this as number 1"), "{}", lines[0]);
         assert!(lines[1].contains("file:///a.pdf, goes with this as number 2"), "{}", lines[1]);

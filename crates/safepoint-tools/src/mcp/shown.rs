@@ -1,7 +1,7 @@
 //! Pictures and documents of a server that a model can be shown: by their first bytes, whatever the server calls them.
 //! A provider refuses the whole conversation, for ever, over one that is not what it says.
 
-use safepoint::message::{MOST_BYTES, Part, PartKind, Source};
+use safepoint::message::{MOST_BYTES, Part, PartKind, PartSource};
 
 /// How each kind begins, as Base64.
 const BEGINNINGS: [(&str, PartKind, &str); 5] = [
@@ -19,7 +19,7 @@ pub(super) fn part(letters: &str) -> Option<Part> {
         kind: *kind,
         media_type: (*media_type).to_owned(),
         name: None,
-        source: Source::Base64(letters.into()),
+        source: PartSource::Base64(letters.into()),
     })
 }
 

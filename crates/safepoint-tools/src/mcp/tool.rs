@@ -5,8 +5,8 @@ use std::sync::{Mutex, PoisonError};
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use safepoint::{
-    Cx, Failure, Tool,
-    receipt::{Grade, RemoteReport, RemoteStop},
+    Failure, Tool, ToolContext,
+    receipt::{RemoteReport, RemoteStopState, StopSupport},
     tool::{EffectClass, OnStop, Output, ToolResult, ToolSpec},
 };
 use serde_json::Value;
@@ -50,7 +50,7 @@ impl Tool for McpTool {
         &self.spec
     }
 
-    fn call(&self, cx: Cx, args: Value) -> BoxFuture<'static, ToolResult> {
+    fn call(&self, cx: ToolContext, args: Value) -> BoxFuture<'static, ToolResult> {
         let (client, name, effect) = (self.client.clone(), self.name.clone(), self.spec.effect);
         Box::pin(async move {
             let server = client.name().to_owned();
@@ -70,21 +70,21 @@ impl Tool for McpTool {
 /// What a receipt says of the server's work on a call that was given up: it was told, and only an answer or the end of
 /// its process says that the work is over (S3.6). What only reads is not followed.
 struct Row {
-    cx: Cx,
+    cx: ToolContext,
     server: String,
     effect: EffectClass,
     report: Mutex<RemoteReport>,
 }
 
 impl Row {
-    fn new(server: &str, effect: EffectClass, cx: Cx) -> Self {
-        let report = RemoteReport::of(format!("mcp:{server}"), Grade::CallerSide);
+    fn new(server: &str, effect: EffectClass, cx: ToolContext) -> Self {
+        let report = RemoteReport::of(format!("mcp:{server}"), StopSupport::CallerSide);
         Self { cx, server: server.to_owned(), effect, report: Mutex::new(report) }
     }
 
     fn learn(&self, what: Afterwards<'_>) {
         if let Afterwards::Answered(how) = what {
-            self.cx.late(format!("was answered by the MCP server {} with {how}", self.server));
+            self.cx.report_late(format!("was answered by the MCP server {} with {how}", self.server));
         }
         if self.effect == EffectClass::ReadOnly {
             return;
@@ -93,7 +93,9 @@ impl Row {
             let mut report = self.report.lock().unwrap_or_else(PoisonError::into_inner);
             let now = Some(Timestamp::now());
             match what {
-                Afterwards::Abandoned => (report.stop, report.asked_at) = (Some(RemoteStop::Requested), now),
+                Afterwards::Abandoned => {
+                    (report.stop, report.asked_at) = (Some(RemoteStopState::Requested), now)
+                }
                 Afterwards::Answered(_) => (report.heard_at, report.ended_at) = (now, now),
                 Afterwards::Gone => report.ended_at = now,
             }

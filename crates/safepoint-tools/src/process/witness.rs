@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use safepoint::{Cx, Scope};
+use safepoint::{Scope, ToolContext};
 use tokio::runtime;
 
 use super::{
@@ -16,12 +16,12 @@ use crate::limits;
 /// The scope that a command belongs to, and the call that is told of it, if there is one.
 pub(super) struct Witness {
     scope: Scope,
-    cx: Option<Cx>,
+    cx: Option<ToolContext>,
 }
 
 impl Witness {
     /// A call.
-    pub(super) fn call(cx: &Cx) -> Self {
+    pub(super) fn call(cx: &ToolContext) -> Self {
         Self { scope: cx.scope().clone(), cx: Some(cx.clone()) }
     }
 

@@ -1,18 +1,18 @@
 //! A command's output as it arrives, told as text: whole characters, and not more than a person would read.
 
-use safepoint::Cx;
+use safepoint::ToolContext;
 
 use crate::limits;
 
 /// Tells a call's progress.
 pub(super) struct Progress {
-    cx: Cx,
+    cx: ToolContext,
     text: Decoder,
     left: usize,
 }
 
 impl Progress {
-    pub(super) fn new(cx: Cx) -> Self {
+    pub(super) fn new(cx: ToolContext) -> Self {
         Self { cx, text: Decoder::default(), left: limits::PROGRESS_BYTES }
     }
 

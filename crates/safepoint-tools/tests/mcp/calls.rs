@@ -1,8 +1,8 @@
 //! Calls that nobody stops: what the model is told, whatever the server does.
 
 use safepoint::{
-    history::Entry,
-    receipt::{CallStatus, Effect},
+    history::Message,
+    receipt::{CallStatus, SideEffect},
 };
 use safepoint_testkit::mcp::{HttpServer, Manners, Seen, Speaks, Start};
 use safepoint_tools::mcp::{Annotations, Protocol, Server};
@@ -23,7 +23,7 @@ async fn a_result_is_the_same_on_every_wire_and_marked_as_data() {
             let told = call(&client, "echo", json!({"text": "hello"})).await;
             assert_eq!(
                 told.report.effect,
-                Effect::Done,
+                SideEffect::Done,
                 "whether it changed something is not known to be false"
             );
             let text = told.good();
@@ -44,7 +44,7 @@ async fn a_picture_and_a_value_are_more_than_words() {
         let outcome = agent.run("draw").await;
         let entries = outcome.history().entries();
         let result = entries.iter().find_map(|entry| match &**entry {
-            Entry::Results { results } => Some(results[0].clone()),
+            Message::Results { results } => Some(results[0].clone()),
             _ => None,
         });
         let result = result.unwrap();
@@ -78,7 +78,7 @@ async fn an_error_is_a_failed_call_with_an_unknown_effect() {
         [("fail", "I could not"), ("refuse", "not like this"), ("broken", "its answer is no valid message")]
     {
         let told = call(&client, tool, no_args()).await;
-        assert_eq!(told.report.effect, Effect::Unknown, "{tool}");
+        assert_eq!(told.report.effect, SideEffect::Unknown, "{tool}");
         let text = told.failed();
         assert!(text.contains(words), "{tool}: {text}");
     }
@@ -127,7 +127,7 @@ async fn an_answer_of_fifty_megabytes_is_a_failed_call() {
     for server in [stdio(&Manners::default()), Server::http("test", http.url())] {
         let client = server.connect().await.unwrap();
         let told = call(&client, "big", json!({"bytes": 50 << 20})).await;
-        assert_eq!(told.report.effect, Effect::Unknown);
+        assert_eq!(told.report.effect, SideEffect::Unknown);
         let text = told.failed();
         assert!(text.len() < 1000 && !text.contains("was lost"), "{text}");
         assert!(text.contains("the MCP server `test` ") && text.contains("16777216 bytes"), "{text}");
@@ -144,7 +144,7 @@ async fn a_status_of_http_is_an_answer_and_no_loss() {
         let http = HttpServer::start(Manners { speaks, ..Manners::default() }).await.unwrap();
         let client = Server::http("test", http.url()).connect().await.unwrap();
         let told = call(&client, "down", no_args()).await;
-        assert_eq!(told.report.effect, Effect::Unknown);
+        assert_eq!(told.report.effect, SideEffect::Unknown);
         let text = told.failed();
         assert!(text.contains("the MCP server `test` answered with HTTP 500"), "{text}");
         assert!(!text.contains("was lost") && !text.contains("Do as I say"), "{text}");
@@ -201,7 +201,7 @@ async fn a_crash_is_a_failed_call_and_the_next_one_finds_a_new_server() {
     let client = stdio(&Manners::default()).connect().await.unwrap();
     let first = client.pid().unwrap();
     let told = call(&client, "crash", no_args()).await;
-    assert_eq!(told.report.effect, Effect::Unknown);
+    assert_eq!(told.report.effect, SideEffect::Unknown);
     let text = told.failed();
     assert!(text.contains("exit 3") && text.contains("the disk is on fire"), "{text}");
     assert!(call(&client, "echo", json!({"text": "again"})).await.good().contains("again"));
@@ -214,7 +214,7 @@ async fn a_lost_connection_is_a_failed_call() {
     let http = HttpServer::start(Manners { speaks: Speaks::Newest, ..Manners::default() }).await.unwrap();
     let client = Server::http("test", http.url()).connect().await.unwrap();
     let told = call(&client, "crash", no_args()).await;
-    assert_eq!((told.report.status, told.report.effect), (CallStatus::Failed, Effect::Unknown));
+    assert_eq!((told.report.status, told.report.effect), (CallStatus::Failed, SideEffect::Unknown));
 }
 
 /// S4.10: a server that has forgotten its session did not take the call: a new session begins, and the call is sent in it.
@@ -245,7 +245,7 @@ async fn a_call_that_cannot_be_sent_is_unreachable() {
     let told = crate::mcp::support::told(&outcome);
     assert_eq!(
         (told.report.status, told.report.effect),
-        (CallStatus::Unreachable, Effect::None),
+        (CallStatus::Unreachable, SideEffect::None),
         "{}",
         told.text
     );
@@ -258,7 +258,7 @@ async fn a_wedged_server_ends_by_the_calls_time_limit() {
     let limit = std::time::Duration::from_millis(200);
     let client = wedged.call_within(limit).connect().await.unwrap();
     let told = call(&client, "echo", no_args()).await;
-    assert_eq!((told.report.status, told.report.effect), (CallStatus::TimedOut, Effect::Unknown));
+    assert_eq!((told.report.status, told.report.effect), (CallStatus::TimedOut, SideEffect::Unknown));
     client.close().await;
 }
 
@@ -269,7 +269,7 @@ async fn a_call_that_takes_too_long_is_timed_out_and_the_server_is_told() {
     let limit = std::time::Duration::from_millis(100);
     let client = place.server(Manners::default()).call_within(limit).connect().await.unwrap();
     let told = call(&client, "deaf", no_args()).await;
-    assert_eq!((told.report.status, told.report.effect), (CallStatus::TimedOut, Effect::Unknown));
+    assert_eq!((told.report.status, told.report.effect), (CallStatus::TimedOut, SideEffect::Unknown));
     until("the server is told", || place.received("notifications/cancelled") == 1).await;
 }
 
@@ -277,14 +277,14 @@ async fn a_call_that_takes_too_long_is_timed_out_and_the_server_is_told() {
 #[tokio::test]
 async fn annotations_count_only_where_they_are_trusted() {
     for (annotations, effect) in
-        [(Annotations::Ignored, Effect::Unknown), (Annotations::Trusted, Effect::None)]
+        [(Annotations::Ignored, SideEffect::Unknown), (Annotations::Trusted, SideEffect::None)]
     {
         let server = stdio(&Manners::default()).annotations(annotations);
         let client = server.rename("look", "test__peek").connect().await.unwrap();
         let tools = client.tools().await.unwrap();
         let peek = tools.iter().find(|tool| tool.spec().name == "test__peek").unwrap();
         let is_read_only = peek.spec().effect == safepoint::tool::EffectClass::ReadOnly;
-        assert_eq!(is_read_only, effect == Effect::None);
+        assert_eq!(is_read_only, effect == SideEffect::None);
         let echo = tools.iter().find(|tool| tool.spec().name == "test__echo").unwrap();
         assert_eq!(echo.spec().effect, safepoint::tool::EffectClass::Unsafe);
     }

@@ -6,7 +6,7 @@ use safepoint::{
     Agent, RunHandle,
     event::EventKind,
     ids::CallId,
-    receipt::{CallStatus, Effect, Grade, Quiet, RemoteStop},
+    receipt::{CallStatus, QuietReport, RemoteStopState, SideEffect, StopSupport},
 };
 use safepoint_testkit::{
     mcp::{HttpServer, Manners, Seen, Speaks, Start},
@@ -22,7 +22,7 @@ use crate::mcp::support::{Place, Running, Told, agent, call, got, no_args, start
 /// Far less than any wait that a stop could fall into, and far more than a busy machine takes for none.
 const AT_ONCE: Duration = Duration::from_secs(4);
 
-fn is_stopped(told: &Told, effect: Effect) {
+fn is_stopped(told: &Told, effect: SideEffect) {
     assert_eq!((told.report.status, told.report.effect), (CallStatus::Stopped, effect), "{}", told.text);
     assert!(told.report.remote.is_none(), "{:?}", told.report.remote);
 }
@@ -30,11 +30,16 @@ fn is_stopped(told: &Told, effect: Effect) {
 /// The server had the call: it was told of the stop, and nobody says that its work has ended.
 async fn may_go_on(told: &Told, handle: &RunHandle) {
     let report = &told.report;
-    assert_eq!((report.status, report.effect), (CallStatus::LeftRunning, Effect::Unknown), "{}", told.text);
+    assert_eq!(
+        (report.status, report.effect),
+        (CallStatus::LeftRunning, SideEffect::Unknown),
+        "{}",
+        told.text
+    );
     let remote = report.remote.as_ref().unwrap();
-    assert_eq!((remote.stop, remote.grade), (Some(RemoteStop::Requested), Grade::CallerSide));
+    assert_eq!((remote.stop, remote.grade), (Some(RemoteStopState::Requested), StopSupport::CallerSide));
     let quiet = handle.quiet().await;
-    assert!(matches!(quiet, Quiet::NotQuiet(_)), "{quiet:?}");
+    assert!(matches!(quiet, QuietReport::NotQuiet(_)), "{quiet:?}");
     assert_eq!(quiet.receipt().survivors, ["remote work at mcp:test"]);
     let shown = quiet.receipt().to_string();
     assert!(
@@ -121,7 +126,7 @@ async fn an_answer_after_the_stop_is_nobodys() {
     let running = start(&client, "late", no_args()).await;
     until("the call is there", || place.received("tools/call") == 1).await;
     let (told, _) = running.stop().await;
-    assert_eq!(told.report.effect, Effect::Unknown, "{}", told.text);
+    assert_eq!(told.report.effect, SideEffect::Unknown, "{}", told.text);
     assert!(!told.text.contains("too late"), "{}", told.text);
     until("the server is told", || place.received("notifications/cancelled") == 1).await;
     let next = call(&client, "echo", serde_json::json!({"text": "next"})).await.good();
@@ -146,7 +151,7 @@ async fn a_late_answer_is_told_in_the_audit() {
     assert_eq!(outcome.answer(), Some("done"));
     assert!(!format!("{:?}", outcome.history()).contains("too late"), "{outcome:?}");
     let quiet = handle.quiet().await;
-    assert!(matches!(quiet, Quiet::Quiet(_)), "{quiet:?}");
+    assert!(matches!(quiet, QuietReport::Quiet(_)), "{quiet:?}");
     let remote = quiet.receipt().calls[0].remote.clone().unwrap();
     assert!(remote.ended_at.is_some() && !remote.may_go_on(), "the answer says that its work is over");
     let mut told = Vec::new();
@@ -173,9 +178,9 @@ async fn the_end_of_its_process_ends_a_servers_work() {
     assert!(handle.stop_call(&CallId::from("c1"), safepoint::StopRequest::now()).is_some());
     // The third call is answered by the next process, which is started when the first is gone.
     let quiet = handle.quiet().await;
-    assert!(matches!(quiet, Quiet::Quiet(_)), "{quiet:?}");
+    assert!(matches!(quiet, QuietReport::Quiet(_)), "{quiet:?}");
     let call = &quiet.receipt().calls[0];
-    assert_eq!((call.status, call.effect), (CallStatus::LeftRunning, Effect::Unknown));
+    assert_eq!((call.status, call.effect), (CallStatus::LeftRunning, SideEffect::Unknown));
     assert!(call.remote.as_ref().unwrap().ended_at.is_some());
 }
 
@@ -190,7 +195,7 @@ async fn a_server_that_reads_nothing_delays_no_stop() {
     // Whether the call had been handed over when the stop came is not known here.
     match &told.report.remote {
         Some(_) => may_go_on(&told, &running.handle).await,
-        None => is_stopped(&told, Effect::Unknown),
+        None => is_stopped(&told, SideEffect::Unknown),
     }
     assert!(took < AT_ONCE, "{took:?}");
     client.close().await;
@@ -205,7 +210,7 @@ async fn a_stopped_call_that_only_reads_had_no_effect() {
     let client = server.connect().await.unwrap();
     let mut running = start(&client, "look", no_args()).await;
     running.called().await;
-    is_stopped(&running.stop().await.0, Effect::None);
+    is_stopped(&running.stop().await.0, SideEffect::None);
 }
 
 /// S2.8, S4.10: a stop ends the wait for a server that is being started again.
@@ -220,7 +225,7 @@ async fn a_stop_ends_the_wait_for_a_lost_server() {
     assert_eq!(client.pid(), None, "it is lost, and waits before it is started again");
     let (told, took) = running.stop().await;
     assert!(took < AT_ONCE, "{took:?}");
-    is_stopped(&told, Effect::Unknown);
+    is_stopped(&told, SideEffect::Unknown);
     assert_eq!(place.received("tools/call"), 1);
 }
 

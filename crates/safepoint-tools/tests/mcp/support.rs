@@ -8,7 +8,7 @@ use std::{
 use safepoint::{
     Agent, Outcome, RunHandle, StopRequest,
     event::{EventKind, Events, Fact},
-    history::{Entry, Tail},
+    history::{Message, OpenEnd},
     receipt::{CallReport, CallStatus},
 };
 use safepoint_testkit::{
@@ -161,12 +161,12 @@ pub(crate) fn told(outcome: &Outcome) -> Told {
         .entries()
         .iter()
         .filter_map(|entry| match &**entry {
-            Entry::Results { results } => Some(results.clone()),
+            Message::Results { results } => Some(results.clone()),
             _ => None,
         })
         .flatten()
         .collect();
-    if let Tail::Open { calls, .. } = history.tail() {
+    if let OpenEnd::Open { calls, .. } = history.tail() {
         results.extend(calls.iter().map(|call| call.result.clone()));
     }
     let text = results.first().map(|result| result.text.clone()).expect("there was a call");

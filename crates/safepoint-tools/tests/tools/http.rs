@@ -8,7 +8,7 @@ use std::{
 
 use safepoint::{
     StopRequest,
-    approval::{Rule, Ruling},
+    approval::{Rule, RuleAction},
     receipt::CallStatus,
 };
 use serde_json::json;
@@ -103,7 +103,7 @@ async fn a_redirect_to_another_origin_is_asked_about() {
     let mut bench = Bench::new();
     let here = url.clone();
     bench.only =
-        Some(Rule::on("http_get/reach", Ruling::Allow).when(move |args| args["origin"] == here.as_str()));
+        Some(Rule::on("http_get/reach", RuleAction::Allow).when(move |args| args["origin"] == here.as_str()));
     bench.allowed = vec!["http_get/private"];
     let text = bench.call("http_get", json!({"url": url})).await.refused();
     assert!(text.contains(&format!("http://{other} was not fetched")), "{text}");

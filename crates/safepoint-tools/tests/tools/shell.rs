@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use safepoint::{
     Outcome, StopRequest,
-    event::{EventKind, Extent, Fact},
-    receipt::{CallStatus, Effect, Quiet},
+    event::{EventKind, Fact, OutputExtent},
+    receipt::{CallStatus, QuietReport, SideEffect},
 };
 use safepoint_testkit::wait;
 use serde_json::json;
@@ -50,7 +50,7 @@ async fn what_it_cut_itself_is_told_as_truncated() {
                 break extent;
             }
         };
-        let Extent::Truncated { bytes, file: Some(file) } = extent else { panic!("{extent:?}") };
+        let OutputExtent::Truncated { bytes, file: Some(file) } = extent else { panic!("{extent:?}") };
         assert!(bytes > WRITTEN / 2, "what was in the pipe when it was stopped may be lost: {bytes}");
         assert_eq!(std::fs::metadata(&file).unwrap().len(), bytes as u64);
         std::fs::remove_file(file).unwrap();
@@ -69,7 +69,7 @@ async fn a_command_whose_end_nobody_saw_is_of_unknown_effect() {
     bench.put("go", "");
     let told = told(&running.end().await);
     let call = &told.report;
-    assert_eq!((call.status, call.effect), (CallStatus::Failed, Effect::Unknown), "{call:?}");
+    assert_eq!((call.status, call.effect), (CallStatus::Failed, SideEffect::Unknown), "{call:?}");
     assert!(call.processes[0].ended.ends_with("killed because its keeper died"), "{call:?}");
     assert!(
         told.text.contains("before") && told.text.contains("nobody knows how far it came"),
@@ -103,9 +103,9 @@ async fn a_stop_climbs_the_ladder_and_keeps_what_was_written() {
         "{:?}",
         told.report.status
     );
-    assert_eq!(told.report.effect, Effect::Unknown);
+    assert_eq!(told.report.effect, SideEffect::Unknown);
     assert!(told.text.contains("ready"), "{}", told.text);
-    assert!(matches!(quiet, Quiet::Quiet(_)), "{quiet:?}");
+    assert!(matches!(quiet, QuietReport::Quiet(_)), "{quiet:?}");
     let row = &told.report.processes[0];
     assert_eq!((row.ended.as_str(), row.signals.as_slice()), ("exit 1", ["SIGINT".to_owned()].as_slice()));
     assert!(row.survivors.is_empty());
@@ -121,9 +121,9 @@ async fn a_deaf_tree_is_gone_within_the_cap() {
     let mut running = bench.start("shell", json!({"command": line}));
     running.until_progress("ready").await;
     let asked = Instant::now();
-    let (told, quiet) = running.stop(StopRequest::now().cleanup_cap(Duration::from_millis(800))).await;
+    let (told, quiet) = running.stop(StopRequest::now().with_cleanup_cap(Duration::from_millis(800))).await;
     assert!(asked.elapsed() < Duration::from_secs(5), "{:?}", asked.elapsed());
-    assert!(matches!(quiet, Quiet::Quiet(_)), "{quiet:?}");
+    assert!(matches!(quiet, QuietReport::Quiet(_)), "{quiet:?}");
     assert_eq!(told.report.processes[0].signals, ["SIGINT", "SIGTERM", "SIGKILL"]);
     let far = told.text.split("far=").nth(1).unwrap().split(' ').next().unwrap();
     assert!(!std::path::Path::new(&format!("/proc/{far}")).exists(), "it is gone");
@@ -136,13 +136,13 @@ async fn a_second_stop_makes_the_ladder_faster() {
     let line = "trap 'echo heard' INT; trap '' TERM; echo ready; while :; do sleep 0.01; done";
     let mut running = bench.start("shell", json!({"command": line}));
     running.until_progress("ready").await;
-    let _first = running.handle.stop(StopRequest::now().cleanup_cap(Duration::from_secs(60)));
+    let _first = running.handle.stop(StopRequest::now().with_cleanup_cap(Duration::from_secs(60)));
     running.until_progress("heard").await;
     let asked = Instant::now();
-    let (told, quiet) = running.stop(StopRequest::now().cleanup_cap(Duration::from_millis(100))).await;
+    let (told, quiet) = running.stop(StopRequest::now().with_cleanup_cap(Duration::from_millis(100))).await;
     // Half of what the first one allows, and no measure of a machine.
     assert!(asked.elapsed() < Duration::from_secs(30), "{:?}", asked.elapsed());
-    assert!(matches!(quiet, Quiet::Quiet(_)), "{quiet:?}");
+    assert!(matches!(quiet, QuietReport::Quiet(_)), "{quiet:?}");
     assert!(told.text.contains("ready"), "{}", told.text);
 }
 
@@ -152,8 +152,8 @@ async fn a_cap_of_zero_leaves_nothing_alive_when_it_is_quiet() {
     let bench = Bench::new();
     let mut running = bench.start("shell", json!({"command": "sleep 1000 & echo child=$! ready; wait"}));
     running.until_progress("ready").await;
-    let (told, quiet) = running.stop(StopRequest::now().cleanup_cap(Duration::ZERO)).await;
-    assert!(matches!(quiet, Quiet::Quiet(_)), "{quiet:?}");
+    let (told, quiet) = running.stop(StopRequest::now().with_cleanup_cap(Duration::ZERO)).await;
+    assert!(matches!(quiet, QuietReport::Quiet(_)), "{quiet:?}");
     let child = told.text.split("child=").nth(1).unwrap().split(' ').next().unwrap();
     assert!(!std::path::Path::new(&format!("/proc/{child}")).exists(), "it is gone");
 }
@@ -169,7 +169,7 @@ async fn a_limit_of_its_own_is_a_timeout_and_the_run_goes_on() {
     assert!(answered(&outcome).is_some());
     let told = told(&outcome);
     let row = &told.report;
-    assert_eq!((row.status, row.effect, row.stopped_by), (CallStatus::TimedOut, Effect::Unknown, None));
+    assert_eq!((row.status, row.effect, row.stopped_by), (CallStatus::TimedOut, SideEffect::Unknown, None));
     assert_eq!(row.processes[0].signals, ["SIGINT"]);
     assert!(
         told.text.starts_with("begun\n[signal 2]\nit was stopped after its limit of 300ms"),
@@ -202,7 +202,7 @@ async fn a_flood_that_is_cut_keeps_both_ends_and_all_of_it() {
     wait::so("it has written all", || bench.path("written").exists()).await;
     let (stopped, quiet) = running.stop(StopRequest::now()).await;
     assert!(matches!(stopped.report.status, CallStatus::Stopped | CallStatus::Killed));
-    assert!(matches!(quiet, Quiet::Quiet(_)), "{quiet:?}");
+    assert!(matches!(quiet, QuietReport::Quiet(_)), "{quiet:?}");
     is_whole(&stopped.text);
 
     let args = json!({"command": FLOOD, "timeout_seconds": 2});
@@ -249,7 +249,7 @@ async fn a_stop_of_the_run_ends_its_background_job_too() {
     running.until_progress("ready").await;
     let (told, quiet) = running.stop(StopRequest::now()).await;
     let (pid, file) = job(&told.text);
-    assert!(matches!(quiet, Quiet::Quiet(_)), "{quiet:?}");
+    assert!(matches!(quiet, QuietReport::Quiet(_)), "{quiet:?}");
     assert!(!std::path::Path::new(&pid).exists(), "it is gone");
     std::fs::remove_file(&file).unwrap();
 }

@@ -2,7 +2,7 @@
 
 use std::{path::Path, time::Duration, time::Instant};
 
-use safepoint::{Receipt, receipt::Quiet};
+use safepoint::{Receipt, receipt::QuietReport};
 use safepoint_testkit::wait;
 use serde_json::json;
 
@@ -34,9 +34,9 @@ async fn a_stop_in_the_middle_of_a_start_is_not_called_quiet_while_the_command_l
         let pid = pid_in(&written);
         let alive = pid.is_some_and(is_alive) || !bench.alive().is_empty();
         match quiet {
-            Quiet::Quiet(receipt) if alive || !names(&receipt, pid) => lies.push((number, pid, alive)),
-            Quiet::Quiet(_) => {}
-            Quiet::NotQuiet(receipt) => panic!("nothing is there that would not end: {receipt:?}"),
+            QuietReport::Quiet(receipt) if alive || !names(&receipt, pid) => lies.push((number, pid, alive)),
+            QuietReport::Quiet(_) => {}
+            QuietReport::NotQuiet(receipt) => panic!("nothing is there that would not end: {receipt:?}"),
         }
     }
     assert!(lies.is_empty(), "{} of {tries} (try, pid, alive): {lies:?}", lies.len());

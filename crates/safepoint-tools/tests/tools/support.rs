@@ -9,14 +9,14 @@ use std::{
 use futures_util::{FutureExt as _, StreamExt as _, stream};
 use safepoint::{
     Agent, History, Model, Outcome, RunHandle, StopRequest,
-    approval::{Rule, Ruling},
+    approval::{Rule, RuleAction},
     event::{EventKind, Events},
-    history::{Entry, Tail},
+    history::{Message, OpenEnd},
     ids::CallId,
     message::{CallResult, ToolCall},
     model::{Conversation, Delta, DeltaStream, Finish, ModelSpec},
     outcome::Answer,
-    receipt::{CallReport, CallStatus, Effect, Quiet},
+    receipt::{CallReport, CallStatus, QuietReport, SideEffect},
 };
 use safepoint_tools::{Root, Toolbox, process::Processes};
 use serde_json::Value;
@@ -54,7 +54,7 @@ impl Told {
 
     /// A failure that says that it changed nothing.
     pub(crate) fn refused(self) -> String {
-        assert_eq!(self.report.effect, Effect::None, "{}", self.text);
+        assert_eq!(self.report.effect, SideEffect::None, "{}", self.text);
         self.failed()
     }
 }
@@ -128,7 +128,7 @@ impl Bench {
         script.push(says("done"));
         let tools = self.toolbox.all();
         let agent = Agent::builder(Scripted(Arc::new(Mutex::new(script)))).tools(tools);
-        let allowed = self.allowed.iter().map(|name| Rule::on(*name, Ruling::Allow));
+        let allowed = self.allowed.iter().map(|name| Rule::on(*name, RuleAction::Allow));
         let allowed = self.only.iter().cloned().chain(allowed);
         allowed.fold(agent, |agent, rule| agent.rule(rule)).build()
     }
@@ -159,7 +159,7 @@ impl Running {
         assert!(seen.contains(text), "{seen:?}");
     }
 
-    pub(crate) async fn stop(self, request: StopRequest) -> (Told, Quiet) {
+    pub(crate) async fn stop(self, request: StopRequest) -> (Told, QuietReport) {
         let _asked = self.handle.stop(request);
         let outcome = tokio::time::timeout(PATIENCE, self.outcome).await.expect("it settles");
         assert!(matches!(outcome, Outcome::Stopped(_)), "{outcome:?}");
@@ -168,7 +168,7 @@ impl Running {
     }
 
     /// Stops it wherever it is, also before its call.
-    pub(crate) async fn stop_whenever(self) -> Quiet {
+    pub(crate) async fn stop_whenever(self) -> QuietReport {
         let _asked = self.handle.stop(StopRequest::now());
         drop(tokio::time::timeout(PATIENCE, self.outcome).await.expect("it settles"));
         tokio::time::timeout(PATIENCE, self.handle.quiet()).await.expect("it is quiet")
@@ -181,7 +181,7 @@ impl Running {
 
 pub(crate) fn told(outcome: &Outcome) -> Told {
     let mut results = closed(outcome.history());
-    if let Tail::Open { calls, .. } = outcome.history().tail() {
+    if let OpenEnd::Open { calls, .. } = outcome.history().tail() {
         results.extend(calls.iter().map(|call| call.result.clone()));
     }
     let text = results.first().map(|result| result.text.clone()).expect("there was a call");
@@ -190,7 +190,7 @@ pub(crate) fn told(outcome: &Outcome) -> Told {
 
 fn closed(history: &History) -> Vec<CallResult> {
     let found = history.entries().iter().find_map(|entry| match &**entry {
-        Entry::Results { results } => Some(results.clone()),
+        Message::Results { results } => Some(results.clone()),
         _ => None,
     });
     found.unwrap_or_default()

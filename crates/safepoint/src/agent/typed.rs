@@ -17,11 +17,11 @@ use crate::{
     agent::Agent,
     definition::{
         Definition,
-        answer::{self, Form},
+        answer::{self, AnswerSchema},
     },
     run::{
         Run, RunHandle,
-        outcome::{Answer, Outcome, RunError, Stopped, Waiting},
+        outcome::{Answer, Outcome, RunError, Stopped, Suspended},
     },
     value::{approval::Decision, history::History, ids::ApprovalId, message::UserMessage},
 };
@@ -50,7 +50,7 @@ pub use crate::definition::answer::REPAIRS;
 /// ```
 pub struct TypedAgent<T> {
     agent: Agent,
-    form: Arc<Form>,
+    form: Arc<AnswerSchema>,
     of: PhantomData<fn() -> T>,
 }
 
@@ -58,7 +58,7 @@ impl Agent {
     /// This agent with answers of the type `T`.
     #[must_use]
     pub fn typed<T: JsonSchema + DeserializeOwned + 'static>(&self) -> TypedAgent<T> {
-        let form = Form::of::<T>(|name| self.def.tools.get(name).is_some());
+        let form = AnswerSchema::of::<T>(|name| self.def.tools.get(name).is_some());
         TypedAgent::new(&self.def, form)
     }
 
@@ -72,7 +72,7 @@ impl Agent {
 }
 
 impl<T: JsonSchema + DeserializeOwned + 'static> TypedAgent<T> {
-    fn new(def: &Definition, form: Form) -> Self {
+    fn new(def: &Definition, form: AnswerSchema) -> Self {
         let form = Arc::new(form);
         Self { agent: Agent { def: Arc::new(def.answering(Arc::clone(&form))) }, form, of: PhantomData }
     }
@@ -130,7 +130,7 @@ impl<T> fmt::Debug for TypedAgent<T> {
 #[must_use = "a run does nothing before it is awaited or started, and stops when dropped"]
 pub struct TypedRun<T> {
     run: Run,
-    form: Arc<Form>,
+    form: Arc<AnswerSchema>,
     of: PhantomData<fn() -> T>,
 }
 
@@ -176,11 +176,11 @@ pub enum Typed<T> {
     /// The run itself failed; with the code `answer` if the model gave no answer that fits.
     Failed(RunError),
     /// Nothing runs; the run waits for decisions.
-    Suspended(Waiting),
+    Suspended(Suspended),
 }
 
 impl<T: DeserializeOwned> Typed<T> {
-    fn of(outcome: Outcome, form: &Form) -> Self {
+    fn of(outcome: Outcome, form: &AnswerSchema) -> Self {
         match outcome {
             Outcome::Done(answer) => match form.read::<T>(answer.text()) {
                 Ok(value) => Self::Done(value, answer),

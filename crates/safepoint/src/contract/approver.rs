@@ -12,7 +12,7 @@ use crate::{
 
 /// What a rule says of a call. Exhaustive: a call runs, waits for a person, or does not run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ruling {
+pub enum RuleAction {
     /// It may run.
     Allow,
     /// A person decides.
@@ -23,12 +23,12 @@ pub enum Ruling {
 
 /// What a tool says of its own calls, where no rule speaks. Exhaustive: three answers to one question.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Approval {
+pub enum ToolApproval {
     /// Its calls run without a question.
     #[default]
     NotNeeded,
     /// Each call is put to a person.
-    Needed,
+    Required,
 }
 
 /// The arguments that a rule speaks of.
@@ -39,14 +39,14 @@ type Matches = Arc<dyn Fn(&Value) -> bool + Send + Sync>;
 pub struct Rule {
     tool: String,
     matches: Option<Matches>,
-    ruling: Ruling,
+    ruling: RuleAction,
 }
 
 impl Rule {
     /// A rule for every call of `tool`, in whose name a `*` stands for any text: `*` is every tool, `git__*` every
     /// tool whose name begins so.
     #[must_use]
-    pub fn on(tool: impl Into<String>, ruling: Ruling) -> Self {
+    pub fn on(tool: impl Into<String>, ruling: RuleAction) -> Self {
         Self { tool: tool.into(), matches: None, ruling }
     }
 
@@ -83,9 +83,9 @@ impl fmt::Debug for Rule {
 
 /// Who decides when a call needs approval. Exhaustive: the three modes of `--approve`.
 #[derive(Clone, Default)]
-pub enum Approvals {
-    /// Put it to the approver; where there is none, do as `Unanswered` says.
-    Ask(Option<Arc<dyn Approver>>, Unanswered),
+pub enum ApprovalMode {
+    /// Put it to the approver; where there is none, do as `WithoutApprover` says.
+    Ask(Option<Arc<dyn Approver>>, WithoutApprover),
     /// Every call that asks may run. What a rule denies stays denied.
     Auto,
     /// No call that asks may run.
@@ -95,7 +95,7 @@ pub enum Approvals {
 
 /// What happens to a question that nobody can be asked. Exhaustive: it is never allowed (S8.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Unanswered {
+pub enum WithoutApprover {
     /// The call is denied.
     #[default]
     Deny,
@@ -103,7 +103,7 @@ pub enum Unanswered {
     Suspend,
 }
 
-impl fmt::Debug for Approvals {
+impl fmt::Debug for ApprovalMode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Ask(approver, unanswered) => {
@@ -124,23 +124,28 @@ pub trait Approver: Send + Sync + 'static {
     fn ask(&self, question: ApprovalRequest) -> BoxFuture<'static, Decision>;
 
     /// The same, of somebody who may leave without an answer. None: nobody can be asked here any more, and the question
-    /// is left as [`Unanswered`] says: denied, or open, so that the run suspends.
+    /// is left as [`WithoutApprover`] says: denied, or open, so that the run suspends.
     ///
     /// # Cancel safety
     /// As [`Approver::ask`].
-    fn ask_or_leave(&self, question: ApprovalRequest) -> BoxFuture<'static, Option<Decision>> {
+    fn try_ask(&self, question: ApprovalRequest) -> BoxFuture<'static, Option<Decision>> {
         let asked = self.ask(question);
         Box::pin(async move { Some(asked.await) })
     }
 }
 
 /// What the rules, the tool's own word and the mode together say of one call. A rule that panics says nothing.
-pub(crate) fn rule(rules: &[Rule], own: Approval, tool: &str, args: &Value) -> Result<Ruling, Panicked> {
+pub(crate) fn rule(
+    rules: &[Rule],
+    own: ToolApproval,
+    tool: &str,
+    args: &Value,
+) -> Result<RuleAction, Panicked> {
     let spoken = callback::call(|| rules.iter().find(|rule| rule.fits(tool, args)))?;
     Ok(match (spoken, own) {
         (Some(rule), _) => rule.ruling.clone(),
-        (None, Approval::NotNeeded) => Ruling::Allow,
-        (None, Approval::Needed) => Ruling::Ask,
+        (None, ToolApproval::NotNeeded) => RuleAction::Allow,
+        (None, ToolApproval::Required) => RuleAction::Ask,
     })
 }
 
@@ -155,7 +160,11 @@ pub(crate) fn is_one_rule(
 }
 
 /// What a rule says that names this and nothing else; none where there is no such rule.
-pub(crate) fn rule_of_its_own(rules: &[Rule], tool: &str, args: &Value) -> Result<Option<Ruling>, Panicked> {
+pub(crate) fn rule_of_its_own(
+    rules: &[Rule],
+    tool: &str,
+    args: &Value,
+) -> Result<Option<RuleAction>, Panicked> {
     let spoken = callback::call(|| rules.iter().find(|rule| rule.tool == tool && rule.fits(tool, args)))?;
     Ok(spoken.map(|rule| rule.ruling.clone()))
 }

@@ -6,7 +6,7 @@ use futures_core::future::BoxFuture;
 use safepoint_scope::StopRequest;
 
 use crate::value::{
-    event::Wholeness,
+    event::Completion,
     history::History,
     ids::CallId,
     message::AssistantMessage,
@@ -25,10 +25,10 @@ pub enum Verdict {
 }
 
 /// What a hook wants to do before it answers, or none if it has nothing to say (which costs nothing).
-pub type Hooked<T> = Option<Work<T>>;
+pub type HookResult<T> = Option<HookWork<T>>;
 
 /// A hook's work: see [`later`] and [`blocking`]. Exhaustive: it awaits or it blocks.
-pub enum Work<T> {
+pub enum HookWork<T> {
     /// A future.
     Async(BoxFuture<'static, T>),
     /// Code that blocks its thread: it runs where that is allowed. Past its bound the run goes on without it, and
@@ -36,7 +36,7 @@ pub enum Work<T> {
     Blocking(Box<dyn FnOnce() -> T + Send>),
 }
 
-impl<T> std::fmt::Debug for Work<T> {
+impl<T> std::fmt::Debug for HookWork<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Async(_) => "Async",
@@ -46,13 +46,13 @@ impl<T> std::fmt::Debug for Work<T> {
 }
 
 /// The answer of a hook that awaits.
-pub fn later<T>(work: impl Future<Output = T> + Send + 'static) -> Hooked<T> {
-    Some(Work::Async(Box::pin(work)))
+pub fn later<T>(work: impl Future<Output = T> + Send + 'static) -> HookResult<T> {
+    Some(HookWork::Async(Box::pin(work)))
 }
 
 /// The answer of a hook that blocks.
-pub fn blocking<T>(work: impl FnOnce() -> T + Send + 'static) -> Hooked<T> {
-    Some(Work::Blocking(Box::new(work)))
+pub fn blocking<T>(work: impl FnOnce() -> T + Send + 'static) -> HookResult<T> {
+    Some(HookWork::Blocking(Box::new(work)))
 }
 
 /// Callbacks of an agent. Each method has an empty default.
@@ -62,30 +62,30 @@ pub fn blocking<T>(work: impl FnOnce() -> T + Send + 'static) -> Hooked<T> {
 /// was asked before it, within that bound; `Now` drops the hook. `on_stop` runs beside the stop, not before it.
 pub trait Hooks: Send + Sync + 'static {
     /// Before a model call.
-    fn before_model(&self, _round: u32, _history: &History) -> Hooked<Verdict> {
+    fn before_model(&self, _round: u32, _history: &History) -> HookResult<Verdict> {
         None
     }
     /// After a model's message was recorded, whole or not: [`HookedMessage::whole`] says which.
-    fn after_model(&self, _message: &HookedMessage) -> Hooked<()> {
+    fn after_model(&self, _message: &HookedMessage) -> HookResult<()> {
         None
     }
     /// Before a call starts, after its approval.
-    fn before_call(&self, _call: &HookedCall) -> Hooked<Verdict> {
+    fn before_call(&self, _call: &HookCall) -> HookResult<Verdict> {
         None
     }
     /// After a call's end was recorded: what the hook does beside it comes after that, also where the process dies in it.
-    fn after_call(&self, _report: &CallReport) -> Hooked<()> {
+    fn after_call(&self, _report: &CallReport) -> HookResult<()> {
         None
     }
     /// When the run has settled as stopped.
-    fn on_stop(&self, _receipt: &Arc<Receipt>) -> Hooked<()> {
+    fn on_stop(&self, _receipt: &Arc<Receipt>) -> HookResult<()> {
         None
     }
 }
 
 /// A call as a hook sees it.
 #[derive(Clone, Debug)]
-pub struct HookedCall {
+pub struct HookCall {
     /// Its id.
     pub call_id: CallId,
     /// The tool's name.
@@ -100,7 +100,7 @@ pub struct HookedMessage {
     /// What arrived.
     pub message: Arc<AssistantMessage>,
     /// Whether that is all: one that a stop or a steer cut, or that failed, is no answer.
-    pub whole: Wholeness,
+    pub whole: Completion,
     /// The account: round, model, usage and times.
     pub report: ModelReport,
 }

@@ -17,7 +17,7 @@ use crate::{
 
 /// One line of a journal: a fact, and the run of the tree that it belongs to.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Record {
+pub struct RunRecord {
     /// Which run: the root, or a child run.
     pub path: Path,
     /// What is so.
@@ -30,7 +30,7 @@ pub trait Log: Send + Sync + 'static {
     ///
     /// # Cancel safety
     /// Dropping the future leaves open whether the fact was recorded.
-    fn append(&self, record: Record) -> BoxFuture<'_, Result<u64, LogError>>;
+    fn append(&self, record: RunRecord) -> BoxFuture<'_, Result<u64, LogError>>;
 
     /// The same, for a caller that waits no longer than `limit`. A log that can be asked what it holds makes sure before it
     /// says that nobody knows (S3.4); this one does not ask.
@@ -40,7 +40,7 @@ pub trait Log: Send + Sync + 'static {
     ///
     /// # Cancel safety
     /// As of [`append`](Self::append).
-    fn append_within(&self, record: Record, limit: Duration) -> BoxFuture<'_, Result<u64, LogError>> {
+    fn append_within(&self, record: RunRecord, limit: Duration) -> BoxFuture<'_, Result<u64, LogError>> {
         Box::pin(async move {
             let appended = tokio::time::timeout(limit, self.append(record)).await;
             appended.unwrap_or_else(|_elapsed| Err(LogError::unknown(LATE)))
@@ -55,7 +55,7 @@ pub trait Log: Send + Sync + 'static {
     ///
     /// # Cancel safety
     /// As of [`append`](Self::append), for each.
-    fn append_all(&self, records: Vec<Record>, limit: Duration) -> BoxFuture<'_, Result<u64, LogError>> {
+    fn append_all(&self, records: Vec<RunRecord>, limit: Duration) -> BoxFuture<'_, Result<u64, LogError>> {
         Box::pin(async move {
             let mut first = None;
             for record in records {
@@ -70,7 +70,7 @@ pub trait Log: Send + Sync + 'static {
     ///
     /// # Cancel safety
     /// Nothing is lost.
-    fn read(&self) -> BoxFuture<'_, Result<Vec<Record>, LogError>>;
+    fn read(&self) -> BoxFuture<'_, Result<Vec<RunRecord>, LogError>>;
 }
 
 /// Why nobody knows.
@@ -153,7 +153,7 @@ pub(crate) async fn record(
     fact: Arc<Fact>,
     limit: Duration,
 ) -> Result<Recorded, LogError> {
-    append(log, Record { path: path.clone(), fact: Arc::clone(&fact) }, limit).await?;
+    append(log, RunRecord { path: path.clone(), fact: Arc::clone(&fact) }, limit).await?;
     Ok(Recorded { fact })
 }
 
@@ -164,7 +164,7 @@ pub(crate) async fn record_all(
     facts: Vec<Arc<Fact>>,
     limit: Duration,
 ) -> Result<Vec<Recorded>, LogError> {
-    let record = |fact: &Arc<Fact>| Record { path: path.clone(), fact: Arc::clone(fact) };
+    let record = |fact: &Arc<Fact>| RunRecord { path: path.clone(), fact: Arc::clone(fact) };
     let records = facts.iter().map(record).collect();
     let appended = callback::run(async move { log.append_all(records, limit).await }).await;
     appended.unwrap_or_else(|Panicked(why)| Err(panicked(&why)))?;
@@ -172,7 +172,7 @@ pub(crate) async fn record_all(
 }
 
 /// Appends a record. Of a log that panics nobody knows what it has recorded.
-pub(crate) async fn append(log: &dyn Log, record: Record, limit: Duration) -> Result<u64, LogError> {
+pub(crate) async fn append(log: &dyn Log, record: RunRecord, limit: Duration) -> Result<u64, LogError> {
     let appended = callback::run(async move { log.append_within(record, limit).await }).await;
     appended.unwrap_or_else(|Panicked(why)| Err(panicked(&why)))
 }
@@ -181,7 +181,7 @@ fn panicked(why: &str) -> LogError {
     LogError::unknown(format!("the log panicked: {why}"))
 }
 
-async fn read(log: &dyn Log) -> Result<Vec<Record>, LogError> {
+async fn read(log: &dyn Log) -> Result<Vec<RunRecord>, LogError> {
     let read = callback::run(async move { log.read().await }).await;
     read.unwrap_or_else(|Panicked(why)| Err(LogError::new(format!("the log panicked: {why}"))))
 }
@@ -189,7 +189,7 @@ async fn read(log: &dyn Log) -> Result<Vec<Record>, LogError> {
 /// Everything that was recorded of the tree below `path`, by run, each oldest first.
 pub(crate) async fn replay(log: &dyn Log, path: &Path) -> Result<HashMap<Path, Vec<Recorded>>, LogError> {
     let mut runs: HashMap<Path, Vec<Recorded>> = HashMap::new();
-    for Record { path: of, fact } in read(log).await? {
+    for RunRecord { path: of, fact } in read(log).await? {
         if of.is_within(path) {
             runs.entry(of).or_default().push(Recorded { fact });
         }
@@ -205,11 +205,11 @@ pub(crate) fn read_back(fact: Arc<Fact>) -> Recorded {
 /// A log that lives and dies with its process.
 #[derive(Debug, Default)]
 pub struct MemoryLog {
-    records: Mutex<Vec<Record>>,
+    records: Mutex<Vec<RunRecord>>,
 }
 
 impl Log for MemoryLog {
-    fn append(&self, record: Record) -> BoxFuture<'_, Result<u64, LogError>> {
+    fn append(&self, record: RunRecord) -> BoxFuture<'_, Result<u64, LogError>> {
         let mut records = self.records.lock();
         records.push(record);
         let place = records.len() as u64 - 1;
@@ -217,7 +217,7 @@ impl Log for MemoryLog {
         Box::pin(std::future::ready(Ok(place)))
     }
 
-    fn read(&self) -> BoxFuture<'_, Result<Vec<Record>, LogError>> {
+    fn read(&self) -> BoxFuture<'_, Result<Vec<RunRecord>, LogError>> {
         let records = self.records.lock().clone();
         Box::pin(std::future::ready(Ok(records)))
     }

@@ -38,7 +38,7 @@ pub trait Conversation: Send {
     ///
     /// Called once a reply was cut or failed, after its stream was dropped. The run waits for it, within
     /// [`Limits::parting`](crate::Limits), before it is quiet; its outcome does not.
-    fn part(&mut self) -> Option<BoxFuture<'static, ()>> {
+    fn release(&mut self) -> Option<BoxFuture<'static, ()>> {
         None
     }
 }
@@ -94,10 +94,10 @@ pub struct ToolDecl {
 
 /// What becomes of a model call that a stop cuts (S3.9). Exhaustive: it is released, or read on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum OnCut {
+pub enum OnModelStop {
     /// The exchange is released at once; what the provider bills beyond is unknown.
     #[default]
-    Release,
+    Disconnect,
     /// The exchange is read to its end, within [`Limits::drain`](crate::Limits), only to learn the bill: nothing of it
     /// changes the run, and the run is not quiet before.
     Drain,
@@ -128,7 +128,8 @@ pub enum Delta {
     },
     /// The stream broke where the provider keeps the reply: it is read on, from where it broke, after a wait. Nothing
     /// is asked for again.
-    Rejoining {
+    #[serde(rename = "rejoining")]
+    Reconnecting {
         /// How often it has broken here.
         failed: u32,
         /// How long it waits.
@@ -145,9 +146,11 @@ pub enum Delta {
     /// More reasoning.
     Reasoning(String),
     /// The provider's seal of the reasoning block before (or of a hidden one).
-    Sealed(Value),
+    #[serde(rename = "sealed")]
+    ReasoningSeal(Value),
     /// A call has begun to arrive; its arguments are not complete, so it is only for show.
-    CallBegun {
+    #[serde(rename = "call_begun")]
+    CallPreview {
         /// The tool's name.
         name: String,
     },
@@ -167,14 +170,14 @@ impl Delta {
     pub fn bytes(&self) -> usize {
         match self {
             Self::Text(text) | Self::Reasoning(text) => text.len(),
-            Self::Sealed(seal) => json::bytes(seal),
-            Self::CallBegun { name } => name.len(),
+            Self::ReasoningSeal(seal) => json::bytes(seal),
+            Self::CallPreview { name } => name.len(),
             Self::CallReady(call) => call.id.as_str().len() + call.name.len() + call.args.len(),
             Self::Ended(Finish::Other(word)) => word.len(),
             Self::Ended(Finish::Natural | Finish::Length | Finish::Filtered)
             | Self::Retrying { .. }
             | Self::FailedOver { .. }
-            | Self::Rejoining { .. }
+            | Self::Reconnecting { .. }
             | Self::Sent
             | Self::Opened
             | Self::Usage(_) => 0,
@@ -247,7 +250,7 @@ impl ModelError {
 
     /// Adds what to do about it.
     #[must_use]
-    pub fn hint(mut self, hint: impl Into<Cow<'static, str>>) -> Self {
+    pub fn with_hint(mut self, hint: impl Into<Cow<'static, str>>) -> Self {
         self.hint = Some(hint.into());
         self
     }
@@ -273,7 +276,7 @@ impl ModelError {
 
     /// What to do about it, if known.
     #[must_use]
-    pub fn advice(&self) -> Option<&str> {
+    pub fn hint(&self) -> Option<&str> {
         self.hint.as_deref()
     }
 

@@ -8,13 +8,13 @@ use safepoint_scope::Failure;
 use serde_json::Value;
 
 use crate::{
-    contract::tool::Cx,
+    contract::tool::ToolContext,
     value::{
         approval::Decision,
         effect::EffectClass,
         history::Earlier,
         json,
-        receipt::{Grade, Outside, RemoteReport, RemoteStop},
+        receipt::{Outside, RemoteReport, RemoteStopState, StopSupport},
     },
 };
 
@@ -23,10 +23,10 @@ mod term;
 pub use term::Term;
 
 /// How long a peer has to say that its work has ended, where its declaration names no time.
-pub const STOP_WITHIN: Duration = Duration::from_secs(2);
+pub const DEFAULT_STOP_WITHIN: Duration = Duration::from_secs(2);
 
 /// How long after that our end still listens, where the declaration names no time.
-pub const LISTEN: Duration = Duration::from_secs(2);
+pub const DEFAULT_LISTEN: Duration = Duration::from_secs(2);
 
 /// How long a peer that took note is heard before the caller is told: an answer that was there already is not lost.
 pub const LAST_WORDS: Duration = Duration::from_millis(150);
@@ -40,45 +40,45 @@ pub trait Remote: Send + Sync + 'static {
     /// What it is; the same for its whole life.
     fn spec(&self) -> &RemoteSpec;
 
-    /// Opens a line about one piece of work. Nothing is sent before [`Line::next`] is first polled, and nothing blocks.
+    /// Opens a line about one piece of work. Nothing is sent before [`RemoteCall::next`] is first polled, and nothing blocks.
     ///
     /// `cx` is that of the call: for holds, clean-ups, and processes that belong into its row.
-    fn open(&self, brief: Brief, cx: &Cx) -> Box<dyn Line>;
+    fn open(&self, brief: RemoteTask, cx: &ToolContext) -> Box<dyn RemoteCall>;
 }
 
 /// What is said with a peer about one piece of work. Dropping it releases our end, whatever the peer does then.
-pub trait Line: Send + 'static {
-    /// The next thing that the peer says. After [`Said::Done`], [`Said::Ended`], [`Said::Failed`] and [`Said::Lost`]
+pub trait RemoteCall: Send + 'static {
+    /// The next thing that the peer says. After [`RemoteEvent::Done`], [`RemoteEvent::Ended`], [`RemoteEvent::Failed`] and [`RemoteEvent::Lost`]
     /// it is not called again.
     ///
     /// # Cancel safety
     /// It is dropped whenever something else comes first, such as an answer or a stop, and called again: nothing that
     /// was heard, and nothing that was half sent, may be lost by that.
-    fn next(&mut self) -> BoxFuture<'_, Said>;
+    fn next(&mut self) -> BoxFuture<'_, RemoteEvent>;
 
     /// Hands the peer the answer to its question of this id. An answer that the peer cannot take any more is dropped.
     ///
     /// # Cancel safety
-    /// Dropped by a stop; then [`Line::stop`] follows.
+    /// Dropped by a stop; then [`RemoteCall::stop`] follows.
     fn answer(&mut self, question: String, decision: Decision) -> BoxFuture<'_, ()>;
 
     /// Asks the peer to end the work, and says what it said to that. Called at most once, also before anything was sent:
-    /// then nothing needs to be, and the work has ended ([`Told::confirmed`]). Questions that stand open are answered by
+    /// then nothing needs to be, and the work has ended ([`RemoteStopReply::confirmed`]). Questions that stand open are answered by
     /// the peer's own word for it (such as `cancelled`).
     ///
-    /// It need not wait for the end of the work: [`Line::next`] goes on to be heard, and [`Said::Ended`] confirms it. Nor for
-    /// the peer's answer: [`Told::requested`] says that the peer is being told, and its answer is [`Said::Told`]. Where
-    /// the peer has yet to give the work the name by which it could be told, that is [`Told::unreachable`]; when
-    /// [`Line::next`] then says [`Said::Begun`] the peer is told, and what it says to that is [`Said::Told`].
+    /// It need not wait for the end of the work: [`RemoteCall::next`] goes on to be heard, and [`RemoteEvent::Ended`] confirms it. Nor for
+    /// the peer's answer: [`RemoteStopReply::requested`] says that the peer is being told, and its answer is [`RemoteEvent::Told`]. Where
+    /// the peer has yet to give the work the name by which it could be told, that is [`RemoteStopReply::unreachable`]; when
+    /// [`RemoteCall::next`] then says [`RemoteEvent::Begun`] the peer is told, and what it says to that is [`RemoteEvent::Told`].
     ///
     /// # Cancel safety
     /// Dropped when the time that the peer has for it is over.
-    fn stop(&mut self) -> BoxFuture<'_, Told>;
+    fn stop(&mut self) -> BoxFuture<'_, RemoteStopReply>;
 }
 
 /// The work, as the peer is told of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Brief {
+pub struct RemoteTask {
     /// What is asked.
     pub text: String,
     /// Names the conversation that it is a part of: the same for each message of a session, also after a restart. A
@@ -98,7 +98,7 @@ pub struct Brief {
 /// What a peer says.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum Said {
+pub enum RemoteEvent {
     /// It has begun, under this name of its own.
     Begun {
         /// The peer's name for the work.
@@ -111,16 +111,16 @@ pub enum Said {
     /// What a person should know of it, such as that it has lost the conversation; no part of its answer.
     Notice(String),
     /// It asks whether it may do something, and waits.
-    Question(Question),
+    Question(RemoteQuestion),
     /// It does not want an answer to that any more.
     Withdrawn {
         /// The question's id.
         question: String,
     },
-    /// What it says to a stop, later than in [`Line::stop`].
-    Told(Told),
-    /// What is known of a stop in the end, beyond what [`Line::stop`] said of it: nothing more is heard of the work.
-    Parted(Told),
+    /// What it says to a stop, later than in [`RemoteCall::stop`].
+    Told(RemoteStopReply),
+    /// What is known of a stop in the end, beyond what [`RemoteCall::stop`] said of it: nothing more is heard of the work.
+    Parted(RemoteStopReply),
     /// It has ended with this answer; with the text so far, where there is none.
     Done(Option<String>),
     /// It has ended without an answer, because it was stopped: by us, or by somebody at its end.
@@ -134,7 +134,7 @@ pub enum Said {
     Lost(Failure),
 }
 
-impl Said {
+impl RemoteEvent {
     /// How many bytes the peer says by it: what counts against [`Limits::model_output_bytes`](crate::Limits).
     #[must_use]
     pub fn bytes(&self) -> usize {
@@ -144,9 +144,9 @@ impl Said {
             Self::Question(question) => question.id.len() + question.tool.len() + json::bytes(&question.args),
             Self::Withdrawn { question } => question.len(),
             Self::Done(answer) => answer.as_ref().map_or(0, String::len),
-            Self::Ended { word } | Self::Told(Told { word, .. }) | Self::Parted(Told { word, .. }) => {
-                word.len()
-            }
+            Self::Ended { word }
+            | Self::Told(RemoteStopReply { word, .. })
+            | Self::Parted(RemoteStopReply { word, .. }) => word.len(),
             Self::Failed(_) | Self::Lost(_) => 0,
         }
     }
@@ -159,7 +159,7 @@ impl Said {
 
 /// What a peer asks a person.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Question {
+pub struct RemoteQuestion {
     /// Unique among the open ones of its line.
     pub id: String,
     /// What it would do: rules know it as `NAME/TOOL`, where `NAME` is the remote's.
@@ -170,44 +170,44 @@ pub struct Question {
 
 /// What a peer said to a stop.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Told {
+pub struct RemoteStopReply {
     /// What is known by that.
-    pub stop: RemoteStop,
+    pub stop: RemoteStopState,
     /// In its words; may be empty.
     pub word: String,
     /// Whom it worked with that is not ours, where it is a process of ours.
     pub outside: Outside,
 }
 
-impl Told {
+impl RemoteStopReply {
     /// It was told, and nothing was heard of it.
     #[must_use]
     pub fn requested() -> Self {
-        Self::of(RemoteStop::Requested, String::new())
+        Self::of(RemoteStopState::Requested, String::new())
     }
 
     /// It took note.
     #[must_use]
     pub fn acknowledged(word: impl Into<String>) -> Self {
-        Self::of(RemoteStop::Acknowledged, word.into())
+        Self::of(RemoteStopState::Acknowledged, word.into())
     }
 
     /// It said that the work has ended, or its process is gone.
     #[must_use]
     pub fn confirmed(word: impl Into<String>) -> Self {
-        Self::of(RemoteStop::Confirmed, word.into())
+        Self::of(RemoteStopState::Confirmed, word.into())
     }
 
     /// It will not, or cannot.
     #[must_use]
     pub fn refused(word: impl Into<String>) -> Self {
-        Self::of(RemoteStop::Refused, word.into())
+        Self::of(RemoteStopState::Refused, word.into())
     }
 
     /// It could not be told.
     #[must_use]
     pub fn unreachable(word: impl Into<String>) -> Self {
-        Self::of(RemoteStop::Unreachable, word.into())
+        Self::of(RemoteStopState::Unreachable, word.into())
     }
 
     /// With whom it worked that is not ours.
@@ -216,18 +216,18 @@ impl Told {
         Self { outside, ..self }
     }
 
-    fn of(stop: RemoteStop, word: String) -> Self {
+    fn of(stop: RemoteStopState, word: String) -> Self {
         Self { stop, word, outside: Outside::Unasked }
     }
 }
 
 /// Whether a peer's work outlives the line to it, and can be taken up again. Exhaustive: it can or it cannot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rejoin {
+pub enum Reattach {
     /// It cannot: after a crash the effect of work that was under way is unknown (S7.3).
     Never,
     /// By the name that the peer gave it: after a crash the work is asked for, and nothing is begun twice.
-    ByTask,
+    ByTaskId,
 }
 
 /// Where the work lives. Exhaustive: in processes of ours, or not.
@@ -258,18 +258,18 @@ pub struct RemoteSpec {
     pub description: String,
     /// Where it is, for people, such as `a2a:http://localhost:9000`.
     pub peer: String,
-    /// What a stop does there. Default: [`Grade::Hard`], which believes a peer that says that its work was stopped. Of a
-    /// peer that is known to work on after that word, say [`Grade::CallerSide`]; of one that refuses, [`Grade::None`].
-    pub grade: Grade,
+    /// What a stop does there. Default: [`StopSupport::Hard`], which believes a peer that says that its work was stopped. Of a
+    /// peer that is known to work on after that word, say [`StopSupport::CallerSide`]; of one that refuses, [`StopSupport::None`].
+    pub grade: StopSupport,
     /// What its work may change. Default: [`EffectClass::Unsafe`].
     pub effect: EffectClass,
-    /// Whether work that is under way can be taken up again by its name. Default: [`Rejoin::Never`].
-    pub rejoin: Rejoin,
+    /// Whether work that is under way can be taken up again by its name. Default: [`Reattach::Never`].
+    pub rejoin: Reattach,
     /// Where its work lives. Default: [`Lives::Elsewhere`].
     pub lives: Lives,
-    /// How long it has, after a stop, to say that its work has ended. Default [`STOP_WITHIN`].
+    /// How long it has, after a stop, to say that its work has ended. Default [`DEFAULT_STOP_WITHIN`].
     pub stop_within: Duration,
-    /// How long after that our end still listens, before the run says that it is not quiet. Default [`LISTEN`].
+    /// How long after that our end still listens, before the run says that it is not quiet. Default [`DEFAULT_LISTEN`].
     pub listen: Duration,
     /// Whether it also does so once the peer has answered. Default: [`AfterWord::Listens`].
     pub after_word: AfterWord,
@@ -283,19 +283,19 @@ impl RemoteSpec {
             name: name.into(),
             description: description.into(),
             peer: peer.into(),
-            grade: Grade::Hard,
+            grade: StopSupport::Hard,
             effect: EffectClass::Unsafe,
-            rejoin: Rejoin::Never,
+            rejoin: Reattach::Never,
             lives: Lives::Elsewhere,
-            stop_within: STOP_WITHIN,
-            listen: LISTEN,
+            stop_within: DEFAULT_STOP_WITHIN,
+            listen: DEFAULT_LISTEN,
             after_word: AfterWord::Listens,
         }
     }
 
     /// Sets what a stop does there.
     #[must_use]
-    pub fn grade(mut self, grade: Grade) -> Self {
+    pub fn grade(mut self, grade: StopSupport) -> Self {
         self.grade = grade;
         self
     }
@@ -309,7 +309,7 @@ impl RemoteSpec {
 
     /// Sets whether work that is under way can be taken up again by its name.
     #[must_use]
-    pub fn rejoin(mut self, rejoin: Rejoin) -> Self {
+    pub fn rejoin(mut self, rejoin: Reattach) -> Self {
         self.rejoin = rejoin;
         self
     }
@@ -357,7 +357,7 @@ impl<T: Remote + ?Sized> Remote for Arc<T> {
     fn spec(&self) -> &RemoteSpec {
         (**self).spec()
     }
-    fn open(&self, brief: Brief, cx: &Cx) -> Box<dyn Line> {
+    fn open(&self, brief: RemoteTask, cx: &ToolContext) -> Box<dyn RemoteCall> {
         (**self).open(brief, cx)
     }
 }

@@ -29,23 +29,26 @@ mod session;
 mod stop;
 mod uptime;
 
-pub use approval::{ApprovalRow, ApprovalState, Closed, Closing, Decided, Decision, NewApproval, Use};
-pub use chain::{Chain, Sound, Verdict, Walk};
+pub use approval::{
+    ApprovalClose, ApprovalRow, ApprovalState, CloseResult, DecisionResult, DecisionUse, NewApproval,
+    NewDecision,
+};
+pub use chain::{Chain, ChainCheck, ChainReader, ChainSummary};
 pub use error::{Cause, Error};
 pub use export::export;
 pub(crate) use guarded::{Does, ask, guarded};
-pub use inbox::{Item, ItemState, Push, Pushed, Withdrawn};
-pub use journal::{Appended, Class, Damage, Entry, Flaw, Page, Record, Write};
-pub use lease::{Held, Lease, is_free};
+pub use inbox::{InboxRow, ItemState, NewItem, Pushed, Withdrawn};
+pub use journal::{Appended, Damage, DamageKind, Durability, JournalEntry, Page, Record, Write};
+pub use lease::{Lease, LeaseHolder, is_free};
 pub use memory::MemoryStore;
-pub use outside::{Clock, Outside, Uptime, Witness, kept, of_micros};
-pub use owner::{Life, Owner};
-pub use session::{NewSession, Notice, Older, SessionRow, Stamp};
-pub use stop::{Approvals, StopIntent, StopRow};
+pub use outside::{Clock, Environment, LivenessCheck, Uptime, kept, of_micros};
+pub use owner::{Liveness, OwnerProcess};
+pub use session::{ChangeMark, Changes, NewSession, PageCursor, SessionRow};
+pub use stop::{ApprovalsToWithdraw, StopIntent, StopRow};
 pub use uptime::{Since, uptime};
 
 /// What a store answers, in time.
-pub type Answer<'a, T> = BoxFuture<'a, Result<T, Error>>;
+pub type StoreFuture<'a, T> = BoxFuture<'a, Result<T, Error>>;
 
 /// Keeps sessions. Cheap to ask from many tasks at once; many processes may hold the same one.
 ///
@@ -58,65 +61,65 @@ pub type Answer<'a, T> = BoxFuture<'a, Result<T, Error>>;
 /// leaves open whether it was written: it is, entirely, or it is not.
 pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// Makes a session. It is *recorded*: the first durable write makes it durable too.
-    fn create(&self, session: NewSession) -> Answer<'_, SessionRow>;
+    fn create(&self, session: NewSession) -> StoreFuture<'_, SessionRow>;
 
     /// The session's row, as it is now.
-    fn open(&self, session: &SessionId) -> Answer<'_, SessionRow>;
+    fn open(&self, session: &SessionId) -> StoreFuture<'_, SessionRow>;
 
     /// The newest sessions by their last change, newest first; the next ones are those `older` than the last of these.
-    fn list(&self, most: usize, older: Option<Older>) -> Answer<'_, Vec<SessionRow>>;
+    fn list(&self, most: usize, older: Option<PageCursor>) -> StoreFuture<'_, Vec<SessionRow>>;
 
     /// Removes a session with all that belongs to it. Refused while somebody who may be alive holds it. Durable.
-    fn remove(&self, session: &SessionId) -> Answer<'_, ()>;
+    fn remove(&self, session: &SessionId) -> StoreFuture<'_, ()>;
 
     /// Becomes the one who may write, if nobody else may. A holder is displaced if it is provably dead, or if its
     /// lease is over for longer than the margin ([`is_free`]); else the error names it ([`Error::Held`]).
-    fn acquire(&self, session: &SessionId, owner: Owner, ttl: Duration) -> Answer<'_, Lease>;
+    fn acquire(&self, session: &SessionId, owner: OwnerProcess, ttl: Duration) -> StoreFuture<'_, Lease>;
 
     /// Holds on for the lease's time from now. A lease that is over but that nobody took can be renewed.
-    fn renew(&self, lease: &Lease) -> Answer<'_, Lease>;
+    fn renew(&self, lease: &Lease) -> StoreFuture<'_, Lease>;
 
     /// Gives the session back: the lease can write nothing more.
-    fn release(&self, lease: &Lease) -> Answer<'_, ()>;
+    fn release(&self, lease: &Lease) -> StoreFuture<'_, ()>;
 
     /// Writes all of it in one transaction, or nothing. [`Error::Fenced`] if the lease is not the newest.
-    fn append(&self, lease: &Lease, writes: Vec<Write>, class: Class) -> Answer<'_, Appended>;
+    fn append(&self, lease: &Lease, writes: Vec<Write>, class: Durability) -> StoreFuture<'_, Appended>;
 
     /// Records in order, at most so many, the first at position `from` (counted from 0). One that is damaged is an
     /// entry that says so; the others stay readable.
-    fn read(&self, session: &SessionId, from: u64, most: usize) -> Answer<'_, Page>;
+    fn read(&self, session: &SessionId, from: u64, most: usize) -> StoreFuture<'_, Page>;
 
     /// Walks the whole chain and names the first bad record, or what is lost at the end.
-    fn check(&self, session: &SessionId) -> Answer<'_, Verdict>;
+    fn check(&self, session: &SessionId) -> StoreFuture<'_, ChainCheck>;
 
     /// Puts an item into the inbox; any process may. An acceptance is durable.
-    fn push(&self, session: &SessionId, push: Push) -> Answer<'_, Pushed>;
+    fn push(&self, session: &SessionId, push: NewItem) -> StoreFuture<'_, Pushed>;
 
     /// The items that wait or are taken, oldest first.
-    fn inbox(&self, session: &SessionId) -> Answer<'_, Vec<Item>>;
+    fn inbox(&self, session: &SessionId) -> StoreFuture<'_, Vec<InboxRow>>;
 
     /// Takes a waiting item back, or says why not; any process may. Durable.
-    fn withdraw(&self, session: &SessionId, item: u64) -> Answer<'_, Withdrawn>;
+    fn withdraw(&self, session: &SessionId, item: u64) -> StoreFuture<'_, Withdrawn>;
 
     /// Asks for a stop; any process may. Its number among the session's stop intents, counted from 1. Durable.
-    fn ask_stop(&self, session: &SessionId, stop: StopIntent) -> Answer<'_, u64>;
+    fn ask_stop(&self, session: &SessionId, stop: StopIntent) -> StoreFuture<'_, u64>;
 
     /// The stop intents with a number greater than `after`, oldest first.
-    fn stops(&self, session: &SessionId, after: u64) -> Answer<'_, Vec<StopRow>>;
+    fn stops(&self, session: &SessionId, after: u64) -> StoreFuture<'_, Vec<StopRow>>;
 
     /// Decides an approval; any process may, and exactly one decision is taken. Durable.
-    fn decide(&self, session: &SessionId, decision: Decision) -> Answer<'_, Decided>;
+    fn decide(&self, session: &SessionId, decision: NewDecision) -> StoreFuture<'_, DecisionResult>;
 
     /// One approval, if there is such a one.
-    fn approval(&self, session: &SessionId, id: &ApprovalId) -> Answer<'_, Option<ApprovalRow>>;
+    fn approval(&self, session: &SessionId, id: &ApprovalId) -> StoreFuture<'_, Option<ApprovalRow>>;
 
     /// Every approval of the session, oldest first.
-    fn approvals(&self, session: &SessionId) -> Answer<'_, Vec<ApprovalRow>>;
+    fn approvals(&self, session: &SessionId) -> StoreFuture<'_, Vec<ApprovalRow>>;
 
     /// Differs from an earlier stamp if anything in the store may have changed since, by whomever. Cheap enough to
     /// ask many times a second.
-    fn stamp(&self) -> Answer<'_, Stamp>;
+    fn stamp(&self) -> StoreFuture<'_, ChangeMark>;
 
     /// What others may have put into this session: the newest number of each kind.
-    fn notice(&self, session: &SessionId) -> Answer<'_, Notice>;
+    fn notice(&self, session: &SessionId) -> StoreFuture<'_, Changes>;
 }

@@ -3,12 +3,12 @@
 use std::{future::Future, sync::Arc};
 
 use futures_core::future::BoxFuture;
-use safepoint_scope::{Actor, Asked, Code, Halt, Hold, Reason, Scope, Stop, StopRequest};
+use safepoint_scope::{Actor, Code, Halt, QuietGuard, Reason, Scope, Stop, StopAck, StopRequest};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
 use crate::{
-    contract::approver::Approval,
+    contract::approver::ToolApproval,
     value::{
         approval::Decision,
         history::Earlier,
@@ -26,9 +26,9 @@ pub use crate::value::effect::EffectClass;
 pub use asks::Asks;
 pub(crate) use asks::Unruled;
 pub use from_fn::{FnTool, from_blocking_fn, from_fn};
-pub use output::{Output, Whole};
+pub use output::{FullOutput, Output};
 pub(crate) use spec::Threading;
-pub use spec::{OnFailure, OnStop, Overlap, ToolSpec};
+pub use spec::{Concurrency, OnStop, OnToolFailure, ToolSpec};
 
 /// What a tool's body returns: its output, or a [`Halt`] that keeps a stop and a failure apart.
 pub type ToolResult<T = Output> = Result<T, Halt>;
@@ -43,12 +43,12 @@ pub trait Tool: Send + Sync + 'static {
     /// # Cancel safety
     /// As the spec's [`OnStop`] says: under `Drop` the future is dropped at an await; under the others it is told
     /// through `cx` and given time first.
-    fn call(&self, cx: Cx, args: Value) -> BoxFuture<'static, ToolResult>;
+    fn call(&self, cx: ToolContext, args: Value) -> BoxFuture<'static, ToolResult>;
 }
 
 /// A call's context: it may see its stop, report, and ask; cheap to clone, useless after its call has ended.
 #[derive(Clone)]
-pub struct Cx {
+pub struct ToolContext {
     scope: Scope,
     call: Arc<CallSite>,
     host: Arc<dyn Host>,
@@ -66,7 +66,7 @@ pub(crate) struct CallSite {
     pub(crate) earlier: Vec<Earlier>,
 }
 
-/// The engine behind a [`Cx`].
+/// The engine behind a [`ToolContext`].
 pub(crate) trait Host: Send + Sync {
     fn progress(&self, call: &CallId, text: String);
     fn notice(&self, call: &CallId, text: String);
@@ -83,13 +83,13 @@ pub(crate) trait Host: Send + Sync {
     fn withdraw(&self);
     /// The most bytes that a peer may say about the call's work.
     fn output_bytes(&self) -> usize;
-    fn stop_run(&self, request: StopRequest) -> Asked;
+    fn stop_run(&self, request: StopRequest) -> StopAck;
     fn end_with_the_run(&self, call: &CallId);
     /// What policy has denied the call so far, by name.
     fn denied(&self) -> Vec<String>;
 }
 
-impl Cx {
+impl ToolContext {
     pub(crate) fn new(scope: Scope, call: CallSite, host: Arc<dyn Host>) -> Self {
         Self { scope, call: Arc::new(call), host }
     }
@@ -176,7 +176,7 @@ impl Cx {
 
     /// Says what is kept of the call if it ends without a result (stopped, timed out, left running), in place of the
     /// progress told so far: for work whose last words matter as much as its first. The last one counts.
-    pub fn keep(&self, output: impl Into<Output>) {
+    pub fn set_partial_output(&self, output: impl Into<Output>) {
         self.host.keep(output.into());
     }
 
@@ -197,16 +197,16 @@ impl Cx {
     }
 
     /// What the peer that does the work called it in an earlier attempt.
-    pub(crate) fn named(&self) -> Option<&str> {
+    pub(crate) fn remote_task(&self) -> Option<&str> {
         self.call.named.as_deref()
     }
 
     /// Stops the run because a peer says more about the work than it may; what is said of that.
     pub(crate) fn said_too_much(&self, peer: &str) -> String {
         let why = format!("{peer} said more than {} bytes", self.host.output_bytes());
-        let reason = Reason::new(Code::OUTPUT_BYTES).by(Actor::Engine).saying(why.clone());
+        let reason = Reason::new(Code::OUTPUT_BYTES).with_actor(Actor::Engine).with_text(why.clone());
         // Whatever was asked before, the run stops.
-        self.stop_run(StopRequest::now().because(reason));
+        self.stop_run(StopRequest::now().with_reason(reason));
         why
     }
 
@@ -223,12 +223,12 @@ impl Cx {
 
     /// Tells the audit what came of this call after its end, such as the answer of a server that was not waited for any
     /// more (S3.5). It changes nothing else, and is nothing once the run is quiet.
-    pub fn late(&self, what: impl Into<String>) {
+    pub fn report_late(&self, what: impl Into<String>) {
         self.host.late(&self.call.id, what.into());
     }
 
     /// Asks a person, while the call runs, whether something may be done: `tool` and `args` say what. The agent's rules
-    /// speak first, and its [`Approvals`](crate::approval::Approvals) mode decides who is asked; the question is
+    /// speak first, and its [`ApprovalMode`](crate::approval::ApprovalMode) mode decides who is asked; the question is
     /// recorded, expires, and takes exactly one answer, as any (S8.2). Where nobody can be asked it is denied, or
     /// stands open until somebody decides from outside, while the call waits. That wait is no call time.
     ///
@@ -244,10 +244,10 @@ impl Cx {
     /// The same for a question of which more is to be said than what it is about.
     ///
     /// # Errors
-    /// As [`Cx::ask`].
+    /// As [`ToolContext::ask`].
     ///
     /// # Cancel safety
-    /// As [`Cx::ask`].
+    /// As [`ToolContext::ask`].
     pub async fn put(&self, asks: Asks) -> Result<Decision, Stop> {
         let mut question =
             Asking { host: Arc::clone(&self.host), answer: self.host.ask(&self.call.id, asks) };
@@ -257,10 +257,12 @@ impl Cx {
 
     /// Asks that the whole run stop. It is an ask: this call goes on until its own contract ends it. Without a reason it is
     /// the tool's own: [`Code::TOOL`], by the tool of this name.
-    pub fn stop_run(&self, request: StopRequest) -> Asked {
+    pub fn stop_run(&self, request: StopRequest) -> StopAck {
         let request = match request.reason() {
             Some(_) => request,
-            None => request.because(Reason::new(Code::TOOL).by(Actor::Tool(self.name().to_owned()))),
+            None => {
+                request.with_reason(Reason::new(Code::TOOL).with_actor(Actor::Tool(self.name().to_owned())))
+            }
         };
         self.host.stop_run(request)
     }
@@ -272,7 +274,7 @@ impl Cx {
 
     /// Keeps the run from being quiet until the guard is dropped: for things that outlive the call's future.
     #[must_use = "the run may be called quiet as soon as this is dropped"]
-    pub fn hold(&self, label: impl Into<String>) -> Hold {
+    pub fn delay_quiet(&self, label: impl Into<String>) -> QuietGuard {
         self.scope.hold(label.into())
     }
 }
@@ -293,7 +295,7 @@ impl Drop for Asking {
     }
 }
 
-impl std::fmt::Debug for Cx {
+impl std::fmt::Debug for ToolContext {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Cx").field("call", &self.call).finish_non_exhaustive()
     }
@@ -304,7 +306,7 @@ impl<T: Tool + ?Sized> Tool for Arc<T> {
     fn spec(&self) -> &ToolSpec {
         (**self).spec()
     }
-    fn call(&self, cx: Cx, args: Value) -> BoxFuture<'static, ToolResult> {
+    fn call(&self, cx: ToolContext, args: Value) -> BoxFuture<'static, ToolResult> {
         (**self).call(cx, args)
     }
 }
@@ -313,7 +315,7 @@ impl<T: Tool + ?Sized> Tool for Arc<T> {
 impl ToolSpec {
     /// Whether its calls are put to a person.
     #[must_use]
-    pub fn approval_of(&self) -> Approval {
+    pub fn approval_of(&self) -> ToolApproval {
         self.approval
     }
 }

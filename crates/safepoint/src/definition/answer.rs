@@ -13,12 +13,12 @@ use serde_json::{Value, json};
 use crate::{
     contract::{
         model::ToolChoice,
-        tool::{Cx, Tool, ToolResult, ToolSpec},
+        tool::{Tool, ToolContext, ToolResult, ToolSpec},
     },
     value::{
         effect::EffectClass,
         event::ErrorReport,
-        message::{AssistantMessage, CallResult, Verdict},
+        message::{AssistantMessage, CallResult, ResultStatus},
         schema::Schema,
     },
 };
@@ -40,7 +40,7 @@ type Check = dyn Fn(&Value) -> Result<(), String> + Send + Sync;
 
 /// The form of an answer.
 #[derive(Clone)]
-pub(crate) struct Form {
+pub(crate) struct AnswerSchema {
     spec: ToolSpec,
     schema: Schema,
     check: Arc<Check>,
@@ -48,7 +48,7 @@ pub(crate) struct Form {
     repairs: u32,
 }
 
-impl fmt::Debug for Form {
+impl fmt::Debug for AnswerSchema {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Form").field("spec", &self.spec).finish_non_exhaustive()
     }
@@ -67,7 +67,7 @@ struct Held<T> {
     answer: T,
 }
 
-impl Form {
+impl AnswerSchema {
     /// The form of a `T`, under a name that is not taken.
     pub(crate) fn of<T: JsonSchema + DeserializeOwned + 'static>(is_taken: impl Fn(&str) -> bool) -> Self {
         let mut name = NAME.to_owned();
@@ -139,7 +139,7 @@ impl Form {
 
     /// Whether one of these results took the answer.
     pub(crate) fn is_taken(&self, results: &[CallResult]) -> bool {
-        results.iter().any(|result| result.name == self.name() && result.verdict == Verdict::Good)
+        results.iter().any(|result| result.name == self.name() && result.verdict == ResultStatus::Ok)
     }
 
     /// What the model is told of a text that is no answer.
@@ -162,12 +162,12 @@ impl Form {
 }
 
 /// The tool by which the model answers; what a schema cannot say, the type's own reading does.
-impl Tool for Form {
+impl Tool for AnswerSchema {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }
 
-    fn call(&self, _cx: Cx, args: Value) -> BoxFuture<'static, ToolResult> {
+    fn call(&self, _cx: ToolContext, args: Value) -> BoxFuture<'static, ToolResult> {
         let checked = self.value(&args.to_string());
         Box::pin(async move {
             match checked {

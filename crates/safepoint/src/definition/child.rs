@@ -6,16 +6,16 @@ use safepoint_scope::{Grace, Link};
 use serde_json::{Value, json};
 
 use crate::{
-    contract::tool::{Overlap, ToolSpec},
+    contract::tool::{Concurrency, ToolSpec},
     definition::Definition,
-    value::{message::UserMessage, receipt::WorkKind},
+    value::{message::UserMessage, receipt::CallKind},
 };
 
 /// An agent that another can call like a tool: made by [`Agent::as_subagent`](crate::Agent::as_subagent), given to
 /// [`AgentBuilder::child`](crate::AgentBuilder::child).
 ///
 /// The call's arguments become the child's input: by default one text named `task`. Its answer is the call's result.
-/// Unless it is in the [background](Child::background) it is the work of its call: the parent waits for it, and a stop
+/// Unless it is in the [background](Subagent::background) it is the work of its call: the parent waits for it, and a stop
 /// that ends the call ends it.
 ///
 /// ```no_run
@@ -27,7 +27,7 @@ use crate::{
 /// ```
 #[derive(Clone)]
 #[must_use = "give it to `AgentBuilder::child`"]
-pub struct Child {
+pub struct Subagent {
     spec: ToolSpec,
     def: Arc<Definition>,
     link: Link,
@@ -35,7 +35,7 @@ pub struct Child {
     input: Arc<dyn Fn(&Value) -> UserMessage + Send + Sync>,
 }
 
-impl Child {
+impl Subagent {
     /// An attached child run of an agent that is defined so, under the name that the model uses.
     pub(crate) fn of(name: impl Into<String>, description: impl Into<String>, def: Arc<Definition>) -> Self {
         let task = json!({
@@ -45,7 +45,7 @@ impl Child {
             "additionalProperties": false,
         });
         Self {
-            spec: ToolSpec::new(name, description).parameters(task).overlap(Overlap::Overlaps),
+            spec: ToolSpec::new(name, description).parameters(task).overlap(Concurrency::Parallel),
             def,
             link: Link::Attached,
             grace: None,
@@ -95,10 +95,10 @@ impl Child {
     pub(crate) fn input_of(&self, args: &Value) -> UserMessage {
         (self.input)(args)
     }
-    pub(crate) fn kind(&self) -> WorkKind {
+    pub(crate) fn kind(&self) -> CallKind {
         match self.link {
-            Link::Attached => WorkKind::Child,
-            Link::Background => WorkKind::Background,
+            Link::Attached => CallKind::Child,
+            Link::Background => CallKind::Background,
         }
     }
 }
@@ -112,7 +112,7 @@ fn default_input(args: &Value) -> UserMessage {
     }
 }
 
-impl fmt::Debug for Child {
+impl fmt::Debug for Subagent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Child").field("spec", &self.spec).field("link", &self.link).finish_non_exhaustive()
     }

@@ -8,17 +8,17 @@ use serde_json::Value;
 use crate::{
     contract::{
         model::ToolDecl,
-        tool::{Cx, Tool, ToolResult, ToolSpec},
+        tool::{Tool, ToolContext, ToolResult, ToolSpec},
     },
     definition::{
-        answer::Form,
-        child::Child,
+        answer::AnswerSchema,
+        child::Subagent,
         secret::{CleanTool, Secrets},
     },
     value::{
         approval::{hashed, sorted},
         json::{self, Unread},
-        receipt::WorkKind,
+        receipt::CallKind,
         schema::Schema,
     },
 };
@@ -34,9 +34,9 @@ fn is_tool_name(name: &str) -> bool {
 
 /// What does a call. A child is not a tool's future: it can suspend, and it resumes.
 #[derive(Clone)]
-pub(crate) enum Work {
+pub(crate) enum Callable {
     Body(Arc<dyn Tool>),
-    Child(Arc<Child>),
+    Child(Arc<Subagent>),
 }
 
 /// A tool whose declaration was asked for once: what it says later changes nothing, and cannot panic in a run.
@@ -49,12 +49,12 @@ impl Tool for Declared {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }
-    fn call(&self, cx: Cx, args: Value) -> BoxFuture<'static, ToolResult> {
+    fn call(&self, cx: ToolContext, args: Value) -> BoxFuture<'static, ToolResult> {
         self.tool.call(cx, args)
     }
 }
 
-impl Work {
+impl Callable {
     pub(crate) fn body(tool: Arc<dyn Tool>) -> Self {
         Self::Body(Arc::new(Declared { spec: tool.spec().clone(), tool }))
     }
@@ -74,9 +74,9 @@ impl Work {
         }
     }
 
-    pub(crate) fn kind(&self) -> WorkKind {
+    pub(crate) fn kind(&self) -> CallKind {
         match self {
-            Self::Body(_) => WorkKind::Body,
+            Self::Body(_) => CallKind::Tool,
             Self::Child(child) => child.kind(),
         }
     }
@@ -91,18 +91,18 @@ pub(crate) struct Toolset {
 
 #[derive(Clone)]
 struct Entry {
-    work: Work,
+    work: Callable,
     schema: Schema,
     definition: Arc<str>,
 }
 
 /// Why a call cannot be given to its tool; the model is told.
-pub(crate) struct Misfit(pub(crate) String);
+pub(crate) struct InvalidCall(pub(crate) String);
 
 impl Toolset {
     /// # Errors
     /// A name that no provider takes, or that two tools share, or a schema that is none.
-    pub(crate) fn new(all: Vec<Work>) -> Result<Self, String> {
+    pub(crate) fn new(all: Vec<Callable>) -> Result<Self, String> {
         let decls: Arc<[ToolDecl]> = all.iter().map(|work| work.spec().decl()).collect();
         let mut tools = HashMap::new();
         for work in all {
@@ -124,9 +124,9 @@ impl Toolset {
     }
 
     /// Adds the tool by which a model answers; its name is not taken.
-    pub(crate) fn add_form(&mut self, form: &Arc<Form>) {
+    pub(crate) fn add_form(&mut self, form: &Arc<AnswerSchema>) {
         self.decls = self.decls.iter().cloned().chain([form.spec().decl()]).collect();
-        let (work, schema) = (Work::Body(Arc::clone(form) as Arc<dyn Tool>), form.schema());
+        let (work, schema) = (Callable::Body(Arc::clone(form) as Arc<dyn Tool>), form.schema());
         let entry = Entry { work, schema, definition: definition(form.spec()).into() };
         self.tools.insert(form.name().to_owned(), entry);
     }
@@ -140,7 +140,7 @@ impl Toolset {
         Arc::clone(&self.decls)
     }
 
-    pub(crate) fn get(&self, name: &str) -> Option<&Work> {
+    pub(crate) fn get(&self, name: &str) -> Option<&Callable> {
         self.tools.get(name).map(|entry| &entry.work)
     }
 
@@ -149,28 +149,28 @@ impl Toolset {
         self.tools.get(name).map_or("", |entry| &entry.definition)
     }
 
-    pub(crate) fn children(&self) -> impl Iterator<Item = &Arc<Child>> {
+    pub(crate) fn children(&self) -> impl Iterator<Item = &Arc<Subagent>> {
         self.tools.values().filter_map(|entry| match &entry.work {
-            Work::Body(_) => None,
-            Work::Child(child) => Some(child),
+            Callable::Body(_) => None,
+            Callable::Child(child) => Some(child),
         })
     }
 
     /// The tool of that name, if the arguments fit it (S4.11).
-    pub(crate) fn fit(&self, name: &str, args: &Value) -> Result<&Work, Misfit> {
+    pub(crate) fn fit(&self, name: &str, args: &Value) -> Result<&Callable, InvalidCall> {
         let entry = self.tools.get(name).ok_or_else(|| self.unknown(name))?;
         if let Err(misfit) = entry.schema.check(args) {
-            return Err(Misfit(format!(
+            return Err(InvalidCall(format!(
                 "error: the arguments do not fit the tool `{name}`: {misfit}. Mend them and call it again."
             )));
         }
         Ok(&entry.work)
     }
 
-    fn unknown(&self, name: &str) -> Misfit {
+    fn unknown(&self, name: &str) -> InvalidCall {
         let mut names: Vec<&str> = self.tools.keys().map(String::as_str).collect();
         names.sort_unstable();
-        Misfit(match names.as_slice() {
+        InvalidCall(match names.as_slice() {
             [] => format!("error: there is no tool `{name}`; this agent has no tools."),
             names => format!("error: there is no tool `{name}`. There are: {}.", names.join(", ")),
         })
@@ -186,12 +186,12 @@ fn definition(spec: &ToolSpec) -> String {
 }
 
 /// What a model wrote as arguments; nothing at all is an empty object.
-pub(crate) fn parse_args(name: &str, args: &str) -> Result<Value, Misfit> {
+pub(crate) fn parse_args(name: &str, args: &str) -> Result<Value, InvalidCall> {
     if args.trim().is_empty() {
         return Ok(Value::Object(serde_json::Map::new()));
     }
     json::read(args.as_bytes()).map_err(|unread| {
-        Misfit(match unread {
+        InvalidCall(match unread {
             Unread::NotJson(error) => {
                 format!(
                     "error: the arguments of `{name}` are not JSON ({error}). Mend them and call it again."

@@ -108,13 +108,13 @@ impl fmt::Debug for Summariser {
 
 /// An agent's window, and what each of its requests holds beside the conversation.
 #[derive(Clone, Debug)]
-pub(crate) struct Gauge {
+pub(crate) struct WindowMeter {
     window: Window,
     /// Bytes of the instructions and tools.
     fixed: u64,
 }
 
-impl Gauge {
+impl WindowMeter {
     /// None if the answer takes all of the window.
     pub(crate) fn new(window: Window, spec: &ModelSpec) -> Option<Self> {
         (window.room() > 0).then(|| Self { window, fixed: Self::fixed(spec) })

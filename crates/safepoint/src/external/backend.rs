@@ -2,7 +2,7 @@
 
 use crate::{
     run::RunHandle,
-    value::{history::History, message::UserMessage, receipt::Grade},
+    value::{history::History, message::UserMessage, receipt::StopSupport},
 };
 
 mod account;
@@ -10,16 +10,16 @@ mod cell;
 mod settable;
 mod watch;
 
-pub use settable::{End, Ready, TooLate, Working, finished, settable};
+pub use settable::{ActiveWork, PendingWork, TooLate, WrappedEnd, wrap, wrap_finished};
 
-/// Something that can execute a run. An [`Agent`](crate::Agent) is one, an agent [over](crate::Agent::over) a remote agent is one, and so is
-/// whatever you wrap yourself: see [`settable`] and [`finished`].
+/// Something that can execute a run. An [`Agent`](crate::Agent) is one, an agent [over](crate::Agent::remote) a remote agent is one, and so is
+/// whatever you wrap yourself: see [`wrap`] and [`wrap_finished`].
 pub trait Backend: Send + Sync + 'static {
     /// What it is; the same for its whole life.
     fn spec(&self) -> BackendSpec;
 
     /// Begins the task, and returns at once.
-    fn start(&self, task: Task) -> RunHandle;
+    fn start(&self, task: RunInput) -> RunHandle;
 }
 
 /// What a backend is.
@@ -28,19 +28,19 @@ pub struct BackendSpec {
     /// Its name, for people.
     pub name: String,
     /// What a stop does to its work. The suite of the testkit measures whether that is true.
-    pub grade: Grade,
+    pub grade: StopSupport,
 }
 
 /// What a backend is asked to do.
 #[derive(Clone, Debug)]
-pub struct Task {
+pub struct RunInput {
     /// The conversation that it goes on from.
     pub history: History,
     /// What is said.
     pub input: UserMessage,
 }
 
-impl Task {
+impl RunInput {
     /// A task of its own.
     #[must_use]
     pub fn new(input: impl Into<UserMessage>) -> Self {

@@ -6,5 +6,5 @@ mod reach;
 mod stopping;
 mod tool;
 
-pub(crate) use model::Driver;
-pub use tool::Delegate;
+pub(crate) use model::RemoteModel;
+pub use tool::RemoteTool;

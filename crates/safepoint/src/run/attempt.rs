@@ -7,21 +7,21 @@ use std::sync::{
 
 /// What all attempts of a run in this process share.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Desk(Arc<AtomicBool>);
+pub(crate) struct AttemptLock(Arc<AtomicBool>);
 
 /// The desk, taken until this is dropped.
 #[derive(Debug)]
-pub(crate) struct Claim(Desk);
+pub(crate) struct AttemptGuard(AttemptLock);
 
-impl Desk {
+impl AttemptLock {
     /// Takes it, unless another attempt has it.
-    pub(crate) fn claim(&self) -> Option<Claim> {
+    pub(crate) fn claim(&self) -> Option<AttemptGuard> {
         let before = self.0.swap(true, Ordering::AcqRel);
-        (!before).then(|| Claim(self.clone()))
+        (!before).then(|| AttemptGuard(self.clone()))
     }
 }
 
-impl Drop for Claim {
+impl Drop for AttemptGuard {
     fn drop(&mut self) {
         self.0.0.store(false, Ordering::Release);
     }

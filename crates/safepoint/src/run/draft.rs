@@ -13,7 +13,7 @@ use crate::{
         ids::CallId,
         limits::Limits,
         message::{AssistantMessage, Block, Reasoning},
-        usage::{Beyond, Usage, UsageSource},
+        usage::{ExtraBilling, Usage, UsageSource},
     },
 };
 
@@ -96,8 +96,8 @@ impl Draft {
             Delta::Text(_) | Delta::Reasoning(_) if self.room == Room::Spent && left == 0 => {}
             Delta::Text(text) => self.text(head(text, left)),
             Delta::Reasoning(text) => self.reasoning(head(text, left)),
-            Delta::Sealed(_) | Delta::CallReady(_) if self.room == Room::Spent => {}
-            Delta::Sealed(seal) => self.seal(seal),
+            Delta::ReasoningSeal(_) | Delta::CallReady(_) if self.room == Room::Spent => {}
+            Delta::ReasoningSeal(seal) => self.seal(seal),
             Delta::CallReady(_) if self.calls >= self.bounds.calls => self.calls_left_out += 1,
             Delta::CallReady(call) => {
                 self.calls += 1;
@@ -109,7 +109,7 @@ impl Draft {
             Delta::Retrying { .. } => self.sent = Sent::No,
             // What was sent to the model before may have cost something.
             Delta::FailedOver { to, .. } => self.model = Some(Arc::clone(to)),
-            Delta::CallBegun { .. } | Delta::Rejoining { .. } => {}
+            Delta::CallPreview { .. } | Delta::Reconnecting { .. } => {}
         }
     }
 
@@ -218,7 +218,7 @@ impl Draft {
             usage.source = UsageSource::Estimated;
         }
         if self.finish.is_none() {
-            usage.billed_beyond = Beyond::Unknown;
+            usage.billed_beyond = ExtraBilling::Unknown;
         }
         usage
     }

@@ -10,7 +10,7 @@ use std::{
 };
 
 use jiff::Timestamp;
-use safepoint_scope::{Actor, Code, Demand, Dropper, Reason, Scope, StopHandle, StopRequest};
+use safepoint_scope::{Actor, Code, Demand, DropHandle, Reason, Scope, StopHandle, StopRequest};
 
 use crate::{
     contract::{
@@ -20,17 +20,17 @@ use crate::{
     },
     definition::Definition,
     run::{
-        attempt::{Claim, Desk},
-        executor::Board,
-        machine::{Bounds, Due, Machine},
+        attempt::{AttemptGuard, AttemptLock},
+        executor::CallBoard,
+        machine::{Machine, NextStep, StepContext},
         outcome::{LastWords, Persisted},
-        shared::{Msg, Parking, Shared},
+        shared::{Activity, RunMessage, Shared},
     },
     sync::{callback, mailbox::Received},
     value::{
         approval::Decision,
         event::{ErrorReport, EventKind, Fact},
-        history::{Entry, History},
+        history::{History, Message},
         ids::{ApprovalId, CallId},
         message::UserMessage,
         receipt::{CallReport, Ending, Receipt},
@@ -43,6 +43,8 @@ mod beginning;
 mod calls;
 mod children;
 mod clock;
+mod expiry;
+mod failure;
 mod grace;
 mod hooks;
 mod host;
@@ -63,14 +65,14 @@ mod unsaid;
 mod window;
 mod word;
 
-use children::Kin;
+use children::Children;
 use clock::Clock;
 use grace::Grace;
-use live::Live;
-use model_call::Streaming;
-use parent::Up;
+use live::MidCallApprovals;
+use model_call::ModelCall;
+use parent::Parent;
 use steering::Steers;
-use stop::StopWatch;
+use stop::StopTracker;
 
 /// What an attempt starts from.
 pub(crate) enum Start {
@@ -79,7 +81,7 @@ pub(crate) enum Start {
     /// The same, but nothing was said: it is refused (S5.1).
     Blank(History),
     /// The log of a run that ended early, and decisions for what it waits for.
-    Resume(Vec<(ApprovalId, Decision)>, Desk),
+    Resume(Vec<(ApprovalId, Decision)>, AttemptLock),
     /// The work of a call: a new run on this input, or one that its tree remembers.
     Child(UserMessage),
 }
@@ -90,26 +92,26 @@ impl Start {
         if input.is_blank() {
             return Self::Blank(history);
         }
-        history.push(Entry::User(input));
+        history.push(Message::User(input));
         Self::Fresh(history)
     }
 }
 
-pub(crate) struct Conductor {
-    desk: Desk,
-    claim: Option<Claim>,
+pub(crate) struct Driver {
+    desk: AttemptLock,
+    claim: Option<AttemptGuard>,
     shared: Arc<Shared>,
     def: Arc<Definition>,
     scope: Scope,
     log: Arc<dyn Log>,
     machine: Machine,
-    mailbox: Received<Msg>,
+    mailbox: Received<RunMessage>,
     conversation: Talk,
-    streaming: Option<Streaming>,
-    draining: Option<Streaming>,
-    calls: HashMap<CallId, Site>,
-    asking: HashMap<ApprovalId, Dropper>,
-    live: Live,
+    streaming: Option<ModelCall>,
+    draining: Option<ModelCall>,
+    calls: HashMap<CallId, CallScope>,
+    asking: HashMap<ApprovalId, DropHandle>,
+    live: MidCallApprovals,
     /// Ends of calls that the log did not take.
     unrecorded: Vec<CallReport>,
     /// Why the log takes nothing more.
@@ -117,15 +119,15 @@ pub(crate) struct Conductor {
     /// What readers were shown of the answer of the call that ended last, where that is the run's.
     said: LastWords,
     hooks_passed: HashSet<HookKey>,
-    hooks_running: HashMap<HookKey, Dropper>,
+    hooks_running: HashMap<HookKey, DropHandle>,
     /// How many hooks are being told of something.
     hooks_told: usize,
     steers: Steers,
-    watch: StopWatch,
+    watch: StopTracker,
     clock: Clock,
     grace: Grace,
-    up: Option<Up>,
-    kin: Kin,
+    up: Option<Parent>,
+    kin: Children,
     started_at: Timestamp,
 }
 
@@ -133,36 +135,36 @@ pub(crate) struct Conductor {
 const MAIL_BETWEEN_LOOKS: usize = 32;
 
 /// A call's own scope, and what its body leaves behind.
-struct Site {
+struct CallScope {
     scope: Scope,
     stop: StopHandle,
-    board: Arc<Board>,
+    board: Arc<CallBoard>,
     started_at: Option<Timestamp>,
 }
 
 /// Why the conductor could not go on.
-enum Broken {
+enum LogFailure {
     /// Another attempt of the run goes on in this process.
     Conflict,
     /// The log failed, or nobody knows whether it has taken a fact.
     Log(LogError),
 }
 
-impl Conductor {
+impl Driver {
     pub(crate) fn new(
         shared: Arc<Shared>,
         def: Arc<Definition>,
         log: Arc<dyn Log>,
-        mailbox: Received<Msg>,
+        mailbox: Received<RunMessage>,
     ) -> Self {
         let spec = def.spec();
         let scope = shared.scope.clone();
         let machine = Machine::answering(def.form.clone());
         Self {
-            desk: Desk::default(),
+            desk: AttemptLock::default(),
             claim: None,
             conversation: def.model.open(spec),
-            watch: StopWatch::new(&scope),
+            watch: StopTracker::new(&scope),
             scope,
             shared,
             def,
@@ -173,7 +175,7 @@ impl Conductor {
             draining: None,
             calls: HashMap::new(),
             asking: HashMap::new(),
-            live: Live::default(),
+            live: MidCallApprovals::default(),
             unrecorded: Vec::new(),
             log_lost: None,
             said: LastWords::default(),
@@ -184,7 +186,7 @@ impl Conductor {
             clock: Clock::new(),
             grace: Grace::default(),
             up: None,
-            kin: Kin::default(),
+            kin: Children::default(),
             started_at: Timestamp::now(),
         }
     }
@@ -203,8 +205,8 @@ impl Conductor {
         };
         let (ending, persisted) = match driven {
             Ok(ending) => (ending, Persisted::Yes),
-            Err(Broken::Log(error)) => (self.end_without_log(&error), settle::persisted(&error)),
-            Err(Broken::Conflict) => {
+            Err(LogFailure::Log(error)) => (self.end_without_log(&error), settle::persisted(&error)),
+            Err(LogFailure::Conflict) => {
                 let hint = "wait until the other attempt has settled, and resume what it came to";
                 self.fail("conflict", settle::TAKEN.into(), Some(hint.into()));
                 (Ending::Failed, Persisted::No(settle::TAKEN.into()))
@@ -217,12 +219,12 @@ impl Conductor {
         Box::pin(self.quieten(receipt)).await;
     }
 
-    async fn drive(&mut self, start: Start) -> Result<Ending, Broken> {
+    async fn drive(&mut self, start: Start) -> Result<Ending, LogFailure> {
         Box::pin(self.open(start)).await?;
         self.go_on().await
     }
 
-    async fn go_on(&mut self) -> Result<Ending, Broken> {
+    async fn go_on(&mut self) -> Result<Ending, LogFailure> {
         loop {
             // No more than so much, and then a look at what is demanded: a stop does not queue behind mail (S12.5).
             for _ in 0..MAIL_BETWEEN_LOOKS {
@@ -234,29 +236,33 @@ impl Conductor {
             let demand = self.scope.demand();
             let def = Arc::clone(&self.def);
             let steered = self.steers.urgency();
-            let bounds =
-                Bounds { limits: &def.limits, price: def.price.as_ref(), gauge: def.gauge.as_ref(), steered };
-            let due = self.machine.due(demand, &bounds);
+            let bounds = StepContext {
+                limits: &def.limits,
+                price: def.price.as_ref(),
+                gauge: def.gauge.as_ref(),
+                steered,
+            };
+            let due = self.machine.next_step(demand, &bounds);
             match &due {
-                Due::Wait => self.rest(),
-                Due::Settle(Ending::Suspended) => {}
-                _ => self.say(Parking::Works),
+                NextStep::Wait => self.rest(),
+                NextStep::Settle(Ending::Suspended) => {}
+                _ => self.say(Activity::Works),
             }
             match due {
-                Due::CallModel { gate } => self.call_model(gate).await?,
-                Due::Shorten(cut) => self.shorten(&cut).await?,
-                Due::Summarise { cut, gate } => Box::pin(self.summarise(cut, gate)).await?,
-                Due::Refuse(text) => self.refuse(text),
-                Due::CutModel(whole) => self.cut_model(whole).await?,
-                Due::TakeSteer => self.take_steers().await?,
-                Due::Judge(calls) => self.judge(calls).await?,
-                Due::StartCalls { calls, gate } => self.start_calls(calls, gate).await?,
-                Due::Limit { code, text } => self.stop_for_limit(code, text),
-                Due::Settle(Ending::Suspended) if !self.may_suspend() => self.wait().await?,
-                Due::Settle(Ending::Done) if self.is_telling() => self.wait().await?,
-                Due::Settle(Ending::Stopped) if self.is_thinking() => self.wait().await?,
-                Due::Settle(ending) => return Ok(ending),
-                Due::Wait => {
+                NextStep::CallModel { gate } => self.call_model(gate).await?,
+                NextStep::Shorten(cut) => self.shorten(&cut).await?,
+                NextStep::Summarise { cut, gate } => Box::pin(self.summarise(cut, gate)).await?,
+                NextStep::Refuse(text) => self.refuse(text),
+                NextStep::CutModel(whole) => self.cut_model(whole).await?,
+                NextStep::TakeSteer => self.take_steers().await?,
+                NextStep::Judge(calls) => self.judge(calls).await?,
+                NextStep::StartCalls { calls, gate } => self.start_calls(calls, gate).await?,
+                NextStep::Limit { code, text } => self.stop_for_limit(code, text),
+                NextStep::Settle(Ending::Suspended) if !self.may_suspend() => self.wait().await?,
+                NextStep::Settle(Ending::Done) if self.is_telling() => self.wait().await?,
+                NextStep::Settle(Ending::Stopped) if self.is_thinking() => self.wait().await?,
+                NextStep::Settle(ending) => return Ok(ending),
+                NextStep::Wait => {
                     if self.machine.failure().is_some() {
                         self.end_running_calls();
                     }
@@ -268,23 +274,23 @@ impl Conductor {
     }
 
     /// Records a fact, applies it, shows it. The only way in which state changes.
-    fn record(&mut self, fact: Fact) -> impl Future<Output = Result<Recorded, Broken>> + Send {
+    fn record(&mut self, fact: Fact) -> impl Future<Output = Result<Recorded, LogFailure>> + Send {
         // Shared before there is a future, so that a run that waits has no room for facts in any of its futures.
         let fact = Arc::new(fact);
         async move {
             let limit = self.def.limits.append;
             let recording = log::record(&*self.log, &self.shared.path, fact, limit);
-            let recorded = recording.await.map_err(Broken::Log)?;
+            let recorded = recording.await.map_err(LogFailure::Log)?;
             self.take_in(&recorded);
             Ok(recorded)
         }
     }
 
     /// The same for several, which are recorded in one.
-    async fn record_all(&mut self, facts: Vec<Fact>) -> Result<(), Broken> {
+    async fn record_all(&mut self, facts: Vec<Fact>) -> Result<(), LogFailure> {
         let facts = facts.into_iter().map(Arc::new).collect();
         let recording = log::record_all(&*self.log, &self.shared.path, facts, self.def.limits.append);
-        let recorded = recording.await.map_err(Broken::Log)?;
+        let recorded = recording.await.map_err(LogFailure::Log)?;
         recorded.iter().for_each(|recorded| self.take_in(recorded));
         Ok(())
     }
@@ -300,8 +306,8 @@ impl Conductor {
     }
 
     fn stop_for_limit(&self, code: Code, text: String) {
-        let reason = Reason::new(code).by(Actor::Engine).saying(text);
-        self.shared.stop.stop(StopRequest::now().because(reason));
+        let reason = Reason::new(code).with_actor(Actor::Engine).with_text(text);
+        self.shared.stop.stop(StopRequest::now().with_reason(reason));
     }
 }
 

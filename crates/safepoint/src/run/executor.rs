@@ -17,7 +17,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use crate::{
     contract::{
         log::Recorded,
-        tool::{Cx, OnStop, Threading, Tool, ToolResult, ToolSpec},
+        tool::{OnStop, Threading, Tool, ToolContext, ToolResult, ToolSpec},
     },
     run::spans,
     sync::callback::{self, Guarded},
@@ -34,12 +34,12 @@ mod judge;
 mod output;
 mod waiting;
 
-pub(crate) use board::{Board, Cleanup, Ends};
-pub(crate) use ending::{Ending, answered, done_before, doubted, late, lost, not_begun, worked};
+pub(crate) use board::{CallBoard, Cleanup, Ends};
+pub(crate) use ending::{CallEnd, answered, done_before, doubted, late, lost, not_begun, worked};
 pub(crate) use waiting::Reply;
 
 use judge::{effect_of, failed, status_of};
-use waiting::Waits;
+use waiting::ApprovalClock;
 
 /// How long "at once" may look whether a body that was dropped is gone, before it is said to go on (S4.3).
 const AT_ONCE: Duration = Duration::from_millis(50);
@@ -58,16 +58,16 @@ pub(crate) struct Job {
     /// The call's own stop handle, for its time limit.
     pub(crate) stop: StopHandle,
     pub(crate) tool: Arc<dyn Tool>,
-    pub(crate) cx: Cx,
+    pub(crate) cx: ToolContext,
     pub(crate) args: Value,
-    pub(crate) board: Arc<Board>,
+    pub(crate) board: Arc<CallBoard>,
     pub(crate) limits: Arc<Limits>,
     pub(crate) run: Scope,
     pub(crate) started_at: Timestamp,
 }
 
 /// How a body's time ended.
-enum Way {
+enum BodyEnd {
     Returned(Result<ToolResult, TaskEnd>),
     Stopped,
     TimedOut,
@@ -77,7 +77,7 @@ enum Way {
 /// a dropped body follows to `cleaned`.
 pub(crate) async fn supervise(
     job: Job,
-    post: impl FnOnce(Ending) + Send,
+    post: impl FnOnce(CallEnd) + Send,
     cleaned: impl FnOnce(CallId, Vec<CleanupReport>) + Send,
     late: impl FnOnce(CallId, String) + Send + 'static,
 ) {
@@ -98,11 +98,14 @@ pub(crate) async fn supervise(
         late: Box::new(late),
     };
     let mut ending = match way {
-        Way::Returned(result) => Ending::returned(result, scope.reason().filter(|_| scope.is_stopping())),
-        Way::Stopped => watch.stopped().await,
-        Way::TimedOut => {
-            let reason = Reason::new(Code::TIMEOUT).by(Actor::Engine).saying("its time limit passed");
-            job.stop.stop(StopRequest::now().because(reason));
+        BodyEnd::Returned(result) => {
+            CallEnd::returned(result, scope.reason().filter(|_| scope.is_stopping()))
+        }
+        BodyEnd::Stopped => watch.stopped().await,
+        BodyEnd::TimedOut => {
+            let reason =
+                Reason::new(Code::TIMEOUT).with_actor(Actor::Engine).with_text("its time limit passed");
+            job.stop.stop(StopRequest::now().with_reason(reason));
             watch.timed_out(limit.unwrap_or_default()).await
         }
     };
@@ -129,22 +132,22 @@ pub(crate) async fn supervise(
 }
 
 /// The ending that a supervisor owes: posted once, also where the supervisor dies in a panic (S2.16).
-struct Owed<P: FnOnce(Ending)>(Option<P>);
+struct Owed<P: FnOnce(CallEnd)>(Option<P>);
 
-impl<P: FnOnce(Ending)> Owed<P> {
-    fn post(mut self, ending: Ending) {
+impl<P: FnOnce(CallEnd)> Owed<P> {
+    fn post(mut self, ending: CallEnd) {
         if let Some(post) = self.0.take() {
             post(ending);
         }
     }
 }
 
-impl<P: FnOnce(Ending)> Drop for Owed<P> {
+impl<P: FnOnce(CallEnd)> Drop for Owed<P> {
     fn drop(&mut self) {
         if std::thread::panicking()
             && let Some(post) = self.0.take()
         {
-            post(Ending::unwatched());
+            post(CallEnd::unwatched());
         }
     }
 }
@@ -152,7 +155,7 @@ impl<P: FnOnce(Ending)> Drop for Owed<P> {
 /// The tool's own code runs inside the task from its first line, so that a panic anywhere in it is caught there.
 fn call_body(
     tool: &Arc<dyn Tool>,
-    cx: &Cx,
+    cx: &ToolContext,
     args: Value,
 ) -> impl Future<Output = ToolResult> + Send + 'static {
     let (tool, cx) = (Arc::clone(tool), cx.clone());
@@ -163,17 +166,17 @@ fn call_body(
 async fn first_way(
     body: &mut Task<ToolResult>,
     scope: &Scope,
-    (limit, waits): (Option<Duration>, &Waits),
-) -> Way {
+    (limit, waits): (Option<Duration>, &ApprovalClock),
+) -> BodyEnd {
     let run = scope.run(&mut *body);
     let ran = match limit {
         None => Some(run.await),
         Some(limit) => waits.within(limit, run).await,
     };
     match ran {
-        Some(Ok(result)) => Way::Returned(result),
-        Some(Err(_absorbed_here)) => Way::Stopped,
-        None => Way::TimedOut,
+        Some(Ok(result)) => BodyEnd::Returned(result),
+        Some(Err(_absorbed_here)) => BodyEnd::Stopped,
+        None => BodyEnd::TimedOut,
     }
 }
 
@@ -188,36 +191,36 @@ struct Watch<'a> {
 }
 
 /// How a body ended whose time was over. Exhaustive: it gave something, it is gone, or it goes on.
-enum Gone {
+enum DriverGone {
     Returned(Result<ToolResult, TaskEnd>),
     Dropped,
     GoesOn,
 }
 
 impl Watch<'_> {
-    async fn stopped(self) -> Ending {
+    async fn stopped(self) -> CallEnd {
         let reason = self.scope.reason();
         match self.end().await {
-            Gone::Returned(result) => Ending::returned(result, reason),
-            Gone::Dropped => Ending::stopped(reason),
-            Gone::GoesOn => Ending::left_running(reason),
+            DriverGone::Returned(result) => CallEnd::returned(result, reason),
+            DriverGone::Dropped => CallEnd::stopped(reason),
+            DriverGone::GoesOn => CallEnd::left_running(reason),
         }
     }
 
-    async fn timed_out(self, limit: Duration) -> Ending {
+    async fn timed_out(self, limit: Duration) -> CallEnd {
         match self.end().await {
-            Gone::Returned(_) | Gone::Dropped => Ending::timed_out(limit),
-            Gone::GoesOn => Ending::timed_out(limit).going_on(),
+            DriverGone::Returned(_) | DriverGone::Dropped => CallEnd::timed_out(limit),
+            DriverGone::GoesOn => CallEnd::timed_out(limit).going_on(),
         }
     }
 
     /// Gives the body the time of its contract, and then has it gone, if it can be.
-    async fn end(mut self) -> Gone {
+    async fn end(mut self) -> DriverGone {
         let time = match self.spec.on_stop {
             OnStop::Drop => None,
             OnStop::Detach => {
                 self.leave();
-                return Gone::GoesOn;
+                return DriverGone::GoesOn;
             }
             OnStop::Cooperate(time) => Some(time.unwrap_or(self.limits.cleanup)),
             OnStop::Finish(time) => Some(time.unwrap_or(self.limits.finish_grace)),
@@ -225,23 +228,23 @@ impl Watch<'_> {
         if let Some(time) = time
             && let Some(result) = self.within(time).await
         {
-            return Gone::Returned(result);
+            return DriverGone::Returned(result);
         }
         self.drop_body().await
     }
 
     /// A body that yields is gone at its next poll. One that blocks its thread cannot be dropped: it goes on, and what
     /// it comes to is told as late (S4.8). The look is for a moment, and only a body that blocks makes it take that long.
-    async fn drop_body(mut self) -> Gone {
+    async fn drop_body(mut self) -> DriverGone {
         if self.spec.threading == Threading::Async {
             self.body.drop_now();
         }
         match timeout(AT_ONCE, &mut self.body).await {
-            Ok(Ok(result)) => Gone::Returned(Ok(result)),
-            Ok(Err(_gone)) => Gone::Dropped,
+            Ok(Ok(result)) => DriverGone::Returned(Ok(result)),
+            Ok(Err(_gone)) => DriverGone::Dropped,
             Err(_elapsed) => {
                 self.leave();
-                Gone::GoesOn
+                DriverGone::GoesOn
             }
         }
     }
@@ -268,14 +271,14 @@ impl Watch<'_> {
         let call_id = call_id.clone();
         let told = scope.spawn("a call that was left running", async move {
             let result = body.await;
-            late(call_id, ending::describe(&result));
+            late(call_id, judge::describe(&result));
         });
         drop(told);
     }
 }
 
 /// Last in, first out; one that fails or hangs does not skip the others (S4.12).
-async fn clean_up(scope: &Scope, board: &Board, each: Duration) -> Vec<CleanupReport> {
+async fn clean_up(scope: &Scope, board: &CallBoard, each: Duration) -> Vec<CleanupReport> {
     let mut reports = Vec::new();
     let began = Instant::now();
     for cleanup in board.take_cleanups().into_iter().rev() {

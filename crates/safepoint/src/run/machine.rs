@@ -9,15 +9,15 @@ use safepoint_scope::{Demand, Mode, SafePoints};
 
 use crate::{
     contract::log::Recorded,
-    definition::{answer::Form, window::Cut},
+    definition::{answer::AnswerSchema, window::Cut},
     value::{
-        approval::{ApprovalRequest, OnUnknown, Question},
-        effect::Effect,
-        event::{ErrorReport, Fact, TakenSteer, Wholeness},
-        history::{Entry, History},
+        approval::{ApprovalKind, ApprovalRequest, OnUnknownEffect},
+        effect::SideEffect,
+        event::{Completion, ErrorReport, Fact, RecordedSteer},
+        history::{History, Message},
         ids::CallId,
         message::{AssistantMessage, CallResult},
-        receipt::{CallReport, CallStatus, Ending, ModelReport, WorkKind},
+        receipt::{CallKind, CallReport, CallStatus, Ending, ModelReport},
         usage::Usage,
     },
 };
@@ -32,9 +32,9 @@ mod spent;
 mod tally;
 mod view;
 
-pub(crate) use bounds::{Bounds, Steered, over_attempts};
-pub(crate) use call::{Allowed, Call, Questions, Shown, Step};
-pub(crate) use kin::Below;
+pub(crate) use bounds::{PendingSteer, StepContext, over_attempts};
+pub(crate) use call::{Allowed, ApprovalReuse, ApprovedArgs, Call, CallState};
+pub(crate) use kin::ChildUsage;
 pub(crate) use round::Round;
 
 use spent::Spent;
@@ -49,16 +49,16 @@ pub(crate) struct Machine {
     attempt: u32,
     usage: Usage,
     usage_before: Usage,
-    below: Below,
+    below: ChildUsage,
     spent: Spent,
-    effect: Effect,
+    effect: SideEffect,
     model: Option<ModelReport>,
     summaries: Vec<ModelReport>,
     calls: Vec<CallReport>,
     /// What calls that run have asked, and nobody has answered.
     live: Vec<ApprovalRequest>,
     failure: Option<ErrorReport>,
-    form: Option<Arc<Form>>,
+    form: Option<Arc<AnswerSchema>>,
     /// Answers that did not fit, in this attempt.
     missed: u32,
 }
@@ -82,7 +82,7 @@ enum Stage {
 
 /// What is due.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Due {
+pub(crate) enum NextStep {
     /// Begin a model call, if this gate lets it pass.
     CallModel { gate: SafePoints },
     /// Leave the oldest rounds out of what is sent.
@@ -92,7 +92,7 @@ pub(crate) enum Due {
     /// The history does not fit, and nothing may be left out: fail.
     Refuse(String),
     /// End the model call that streams, for a stop or for a steer.
-    CutModel(Wholeness),
+    CutModel(Completion),
     /// Make what the run was steered with part of its history.
     TakeSteer,
     /// Look at these calls: do they fit, may they run?
@@ -117,9 +117,9 @@ impl Machine {
             attempt: 0,
             usage: Usage::default(),
             usage_before: Usage::default(),
-            below: Below::default(),
+            below: ChildUsage::default(),
             spent: Spent::default(),
-            effect: Effect::None,
+            effect: SideEffect::None,
             model: None,
             summaries: Vec::new(),
             calls: Vec::new(),
@@ -131,32 +131,34 @@ impl Machine {
     }
 
     /// One whose answers must have a form.
-    pub(crate) fn answering(form: Option<Arc<Form>>) -> Self {
+    pub(crate) fn answering(form: Option<Arc<AnswerSchema>>) -> Self {
         Self { form, ..Self::new() }
     }
 
     /// What is due under `demand`, which the caller has held against the clock.
-    pub(crate) fn due(&self, demand: Option<Demand>, bounds: &Bounds<'_>) -> Due {
+    pub(crate) fn next_step(&self, demand: Option<Demand>, bounds: &StepContext<'_>) -> NextStep {
         if self.failure.is_some() {
             return self.wind_down(Ending::Failed);
         }
         match &self.stage {
             // A final answer is not a safe point: under a stop the run completes, and what it was steered with returns.
-            Stage::Answered(_) if !bounds.steered.asks() || demand.is_some() => Due::Settle(Ending::Done),
-            Stage::Answered(_) if bounds.reached(self).is_some() => Due::Settle(Ending::Done),
-            Stage::Answered(_) => Due::TakeSteer,
-            Stage::Cut(_) => Due::Settle(Ending::Stopped),
+            Stage::Answered(_) if !bounds.steered.asks() || demand.is_some() => {
+                NextStep::Settle(Ending::Done)
+            }
+            Stage::Answered(_) if bounds.reached(self).is_some() => NextStep::Settle(Ending::Done),
+            Stage::Answered(_) => NextStep::TakeSteer,
+            Stage::Cut(_) => NextStep::Settle(Ending::Stopped),
             Stage::Streaming => match (demand, bounds.steered) {
-                (Some(Demand { mode: Mode::Now, .. }), _) => Due::CutModel(Wholeness::Cut),
-                (_, Steered::AtOnce) => Due::CutModel(Wholeness::Steered),
-                (_, Steered::No | Steered::Noticed | Steered::Waiting) => Due::Wait,
+                (Some(Demand { mode: Mode::Now, .. }), _) => NextStep::CutModel(Completion::Stopped),
+                (_, PendingSteer::AtOnce) => NextStep::CutModel(Completion::Steered),
+                (_, PendingSteer::No | PendingSteer::Noticed | PendingSteer::Waiting) => NextStep::Wait,
             },
             Stage::Ready => self.due_ready(demand, bounds),
             // Nothing has changed since the boundary before it, so the run still stands there (S12.2).
             Stage::Summarising if demand.is_some_and(|demand| demand.fires_at(self.ready_gate())) => {
-                Due::CutModel(Wholeness::Cut)
+                NextStep::CutModel(Completion::Stopped)
             }
-            Stage::Summarising => Due::Wait,
+            Stage::Summarising => NextStep::Wait,
             Stage::Calls(round) => {
                 let gate = round.gate();
                 if round.is_closing() || demand.is_some_and(|demand| demand.fires_at(gate)) {
@@ -164,22 +166,26 @@ impl Machine {
                 }
                 match round.due(bounds.limits.parallel_calls, gate) {
                     // Suspended is a safe point for every set (S8.3).
-                    Due::Settle(Ending::Suspended) if demand.is_some() => Due::Settle(Ending::Stopped),
+                    NextStep::Settle(Ending::Suspended) if demand.is_some() => {
+                        NextStep::Settle(Ending::Stopped)
+                    }
                     due => due,
                 }
             }
         }
     }
 
-    fn due_ready(&self, demand: Option<Demand>, bounds: &Bounds<'_>) -> Due {
+    fn due_ready(&self, demand: Option<Demand>, bounds: &StepContext<'_>) -> NextStep {
         let gate = self.ready_gate();
         if demand.is_some_and(|demand| demand.fires_at(gate)) {
-            return Due::Settle(Ending::Stopped);
+            return NextStep::Settle(Ending::Stopped);
         }
         match (bounds.reached(self), bounds.steered) {
             (Some(limit), _) => limit,
-            (None, Steered::No) => bounds.fitted(self, gate),
-            (None, Steered::Noticed | Steered::Waiting | Steered::AtOnce) => Due::TakeSteer,
+            (None, PendingSteer::No) => bounds.fitted(self, gate),
+            (None, PendingSteer::Noticed | PendingSteer::Waiting | PendingSteer::AtOnce) => {
+                NextStep::TakeSteer
+            }
         }
     }
 
@@ -191,11 +197,11 @@ impl Machine {
         }
     }
 
-    fn wind_down(&self, ending: Ending) -> Due {
+    fn wind_down(&self, ending: Ending) -> NextStep {
         match &self.stage {
-            Stage::Calls(round) if round.is_running() => Due::Wait,
-            Stage::Streaming | Stage::Summarising => Due::CutModel(Wholeness::Cut),
-            _ => Due::Settle(ending),
+            Stage::Calls(round) if round.is_running() => NextStep::Wait,
+            Stage::Streaming | Stage::Summarising => NextStep::CutModel(Completion::Stopped),
+            _ => NextStep::Settle(ending),
         }
     }
 
@@ -215,58 +221,55 @@ impl Machine {
             Fact::HistoryShortened(shortened) => self.history.shorten(shortened),
             Fact::SummaryStarted { .. } => self.stage = Stage::Summarising,
             Fact::SummaryEnded { whole, report, shortened } => {
-                self.usage.add(&report.usage);
-                self.summaries.push(report.clone());
-                self.stage = Stage::Ready;
-                match (shortened, whole) {
-                    (Some(shortened), _) => self.history.shorten(shortened),
-                    (None, Wholeness::Failed(error)) => self.fail(error.clone()),
-                    (None, Wholeness::Whole | Wholeness::Cut | Wholeness::Steered) => {}
-                }
+                self.summary_ended(whole, report, shortened.as_ref());
             }
             Fact::ModelEnded { message, whole, report } => self.model_ended(message, whole, report),
             Fact::SteerTaken { steers, .. } => self.take_up(steers),
             Fact::CallStarted { call_id, effect, work, args, .. } => self.change(call_id, |call| {
                 call.effect = Some(*effect);
                 call.given = Some(args.clone());
-                call.step = Step::Running;
-                if *work != WorkKind::Body {
+                call.step = CallState::Running;
+                if *work != CallKind::Tool {
                     call.run = Some(args.clone());
                 }
             }),
-            Fact::CallNamed { call_id, task } => self.change(call_id, |call| call.named = Some(task.clone())),
+            Fact::RemoteTaskNamed { call_id, task } => {
+                self.change(call_id, |call| call.named = Some(task.clone()))
+            }
             Fact::CallEnded { report, result, .. } => self.call_ended(report, result),
             Fact::ChildSuspended { call_id, child, approvals } => {
-                let step = Step::Suspended { child: child.clone(), approvals: approvals.clone() };
+                let step = CallState::Suspended { child: child.clone(), approvals: approvals.clone() };
                 self.used_below(child);
                 self.change(call_id, |call| call.step = step);
             }
-            Fact::ApprovalAsked(request) if request.question == Question::MidCall => {
+            Fact::ApprovalRequested(request) if request.question == ApprovalKind::DuringCall => {
                 self.live.push(request.clone());
             }
-            Fact::ApprovalAsked(request) => {
-                self.change(&request.call_id, |call| call.step = Step::Asked(request.clone()));
+            Fact::ApprovalRequested(request) => {
+                self.change(&request.call_id, |call| {
+                    call.step = CallState::AwaitingApproval(request.clone())
+                });
             }
-            Fact::ApprovalClosed { id, .. } if self.live.iter().any(|request| request.id == *id) => {
+            Fact::ApprovalResolved { id, .. } if self.live.iter().any(|request| request.id == *id) => {
                 self.live.retain(|request| request.id != *id);
             }
-            Fact::ApprovalClosed { id, call_id, answer } => {
+            Fact::ApprovalResolved { id, call_id, answer } => {
                 self.change(call_id, |call| call.answered(id, answer));
             }
             Fact::HistoryRepaired { .. }
-            | Fact::StopAsked(_)
+            | Fact::StopRequested(_)
             | Fact::StopEscalated
             | Fact::StopObserved { .. } => {}
         }
     }
 
-    fn take_up(&mut self, steers: &[TakenSteer]) {
-        steers.iter().for_each(|steer| self.history.push(Entry::User(steer.message.clone())));
+    fn take_up(&mut self, steers: &[RecordedSteer]) {
+        steers.iter().for_each(|steer| self.history.push(Message::User(steer.message.clone())));
         self.stage = Stage::Ready;
     }
 
     /// A start takes its history; a resume takes up what the last attempt left (S5.3).
-    fn open(&mut self, attempt: u32, history: Option<&History>, on_unknown: OnUnknown) {
+    fn open(&mut self, attempt: u32, history: Option<&History>, on_unknown: OnUnknownEffect) {
         self.attempt = attempt;
         if let Some(history) = history {
             self.history = history.clone();
@@ -294,7 +297,7 @@ impl Machine {
                 call.effect = None;
                 call.run = None;
             }
-            call.step = Step::Ended { report: Box::new(report.clone()), result: result.clone() };
+            call.step = CallState::Ended { report: Box::new(report.clone()), result: result.clone() };
         });
         self.close_round();
     }
@@ -306,8 +309,8 @@ impl Machine {
             self.calls.extend(round.reports().cloned());
             let (message, results) = round.closed();
             self.stage = self.after_calls(&message, &results);
-            self.history.push(Entry::Assistant(message));
-            self.history.push(Entry::Results { results });
+            self.history.push(Message::Assistant(message));
+            self.history.push(Message::Results { results });
         }
     }
 

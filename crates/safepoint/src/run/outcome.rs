@@ -4,7 +4,7 @@ use std::{borrow::Cow, error::Error as StdError, fmt, sync::Arc};
 
 use crate::{
     contract::log::Log,
-    run::attempt::Desk,
+    run::attempt::AttemptLock,
     value::{
         approval::ApprovalRequest,
         history::History,
@@ -25,21 +25,21 @@ pub enum Outcome {
     /// The run itself failed.
     Failed(RunError),
     /// Nothing runs; the run waits for decisions.
-    Suspended(Waiting),
+    Suspended(Suspended),
 }
 
 /// What every outcome carries.
 #[derive(Clone)]
-pub(crate) struct Ended {
+pub(crate) struct OutcomeContext {
     pub(crate) receipt: Arc<Receipt>,
     pub(crate) history: History,
     pub(crate) said: LastWords,
     pub(crate) persisted: Persisted,
     pub(crate) log: Arc<dyn Log>,
-    pub(crate) desk: Desk,
+    pub(crate) desk: AttemptLock,
 }
 
-impl fmt::Debug for Ended {
+impl fmt::Debug for OutcomeContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Ended").field("receipt", &self.receipt).finish_non_exhaustive()
     }
@@ -97,13 +97,13 @@ pub enum Persisted {
 #[derive(Clone, Debug)]
 pub struct Answer {
     pub(crate) said: LastWords,
-    pub(crate) ended: Arc<Ended>,
+    pub(crate) ended: Arc<OutcomeContext>,
 }
 
 /// A stopped run; shows as its receipt.
 #[derive(Clone, Debug)]
 pub struct Stopped {
-    pub(crate) ended: Arc<Ended>,
+    pub(crate) ended: Arc<OutcomeContext>,
 }
 
 /// Why a run failed.
@@ -112,14 +112,14 @@ pub struct RunError {
     pub(crate) code: String,
     pub(crate) message: String,
     pub(crate) hint: Option<String>,
-    pub(crate) ended: Arc<Ended>,
+    pub(crate) ended: Arc<OutcomeContext>,
 }
 
 /// What a suspended run waits for.
 #[derive(Clone, Debug)]
-pub struct Waiting {
+pub struct Suspended {
     pub(crate) approvals: Vec<ApprovalRequest>,
-    pub(crate) ended: Arc<Ended>,
+    pub(crate) ended: Arc<OutcomeContext>,
 }
 
 impl Answer {
@@ -172,7 +172,7 @@ impl fmt::Display for RunError {
 
 impl StdError for RunError {}
 
-impl Waiting {
+impl Suspended {
     /// The open questions.
     #[must_use]
     pub fn approvals(&self) -> &[ApprovalRequest] {
@@ -181,7 +181,7 @@ impl Waiting {
 }
 
 impl Outcome {
-    pub(crate) fn ended(&self) -> &Arc<Ended> {
+    pub(crate) fn ended(&self) -> &Arc<OutcomeContext> {
         match self {
             Self::Done(answer) => &answer.ended,
             Self::Stopped(stopped) => &stopped.ended,

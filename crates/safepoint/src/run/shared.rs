@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use safepoint_scope::{Asked, Link, Scope, StopHandle, StopRequest};
+use safepoint_scope::{Link, Scope, StopAck, StopHandle, StopRequest};
 use tokio::sync::{Notify, oneshot};
 
 use crate::{
@@ -14,9 +14,9 @@ use crate::{
         model::ModelError,
         tool::Asks,
     },
-    definition::child::Child,
+    definition::child::Subagent,
     run::{
-        executor::{Ending, Reply},
+        executor::{CallEnd, Reply},
         outcome::Outcome,
         steer::{Steer, TakenBack},
     },
@@ -26,10 +26,10 @@ use crate::{
     },
     value::{
         approval::{ApprovalRequest, Ruled},
-        event::{EventKind, Feed, Relay, Shown, Took},
+        event::{EventKind, Feed, Relay, StreamEvent, Took},
         ids::{ApprovalId, CallId, Path, RunId, SteerId},
         limits::Limits,
-        receipt::{ChildReport, CleanupReport, ProcessReport, Quiet, RemoteReport, WorkKind},
+        receipt::{CallKind, ChildReport, CleanupReport, ProcessReport, QuietReport, RemoteReport},
     },
 };
 
@@ -38,38 +38,38 @@ mod closings;
 mod put;
 mod tree;
 
-pub(crate) use always::Always;
+pub(crate) use always::AllowList;
 pub use closings::DecideError;
 pub(crate) use closings::{Closing, Closings};
 pub(crate) use put::Put;
-pub(crate) use tree::{Decided, Tree};
+pub(crate) use tree::{Decided, RunTree};
 
 /// One run, as seen from outside.
 pub(crate) struct Shared {
     pub(crate) run: RunId,
     pub(crate) path: Path,
-    kind: WorkKind,
-    pub(crate) waits: Waits,
+    kind: CallKind,
+    pub(crate) waits: WaitMode,
     pub(crate) scope: Scope,
     pub(crate) stop: StopHandle,
     pub(crate) feed: Arc<Feed>,
     pub(crate) audit: Arc<Feed>,
-    pub(crate) mailbox: Mailbox<Msg>,
+    pub(crate) mailbox: Mailbox<RunMessage>,
     /// Every call that was looked at. Those that are over are told so: a request then comes too late.
     calls: Mutex<HashMap<CallId, StopHandle>>,
     pub(crate) children: Mutex<BTreeMap<CallId, Arc<Shared>>>,
-    pub(crate) tree: Arc<Tree>,
+    pub(crate) tree: Arc<RunTree>,
     /// How many levels of child runs there may be below.
     pub(crate) nesting: u32,
     outcome: OnceLock<Outcome>,
-    quiet: OnceLock<Quiet>,
+    quiet: OnceLock<QuietReport>,
     published: Notify,
 }
 
 /// How a run waits for a person once it can do nothing else. Exhaustive: suspended, to be taken up again; or in place, since
 /// in a session nobody takes a background run up again, or what is below one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Waits {
+pub(crate) enum WaitMode {
     Suspended,
     InPlace,
 }
@@ -81,7 +81,7 @@ pub(crate) struct Place {
     /// What the run is a part of, and what owns its background runs; none = the run itself.
     pub(crate) family: Option<Scope>,
     /// What its session allows without a question.
-    pub(crate) always: Arc<Always>,
+    pub(crate) always: Arc<AllowList>,
     /// The closed questions of its session.
     pub(crate) closings: Arc<Closings>,
 }
@@ -99,13 +99,13 @@ impl Place {
 }
 
 /// What reaches the conductor. Exhaustive: it must act on each.
-pub(crate) enum Msg {
+pub(crate) enum RunMessage {
     /// The model's stream is over.
     ModelEnded { round: u32, error: Option<ModelError> },
     /// The model says more than it may.
     TooLong { round: u32 },
     /// A call is over.
-    CallEnded { call_id: CallId, ending: Ending },
+    CallEnded { call_id: CallId, ending: CallEnd },
     /// What a stopped call left to clean up is done.
     Cleaned { call_id: CallId, cleanups: Vec<CleanupReport>, processes: Vec<ProcessReport> },
     /// A call that was left running came back.
@@ -133,7 +133,7 @@ pub(crate) enum Msg {
     /// Its sender wants a steer back; dropped unanswered, the run is over.
     TakeBack { steer: SteerId, reply: oneshot::Sender<TakenBack> },
     /// The run that is a call's work waits for a person inside, or no longer does.
-    Parked { call_id: CallId, parking: Parking },
+    Parked { call_id: CallId, parking: Activity },
     /// To a run that waits for a person: everybody does, so suspend.
     Suspend,
     /// The run that is a call's work has suspended itself.
@@ -141,7 +141,7 @@ pub(crate) enum Msg {
     /// A run in the background has settled; its call had ended long before.
     ChildSettled { call_id: CallId, child: ChildReport },
     /// A child run is quiet, or is not in time.
-    ChildQuiet { call_id: CallId, quiet: Quiet },
+    ChildQuiet { call_id: CallId, quiet: QuietReport },
     /// A single call was asked to stop, or took a question back: look again.
     Look,
 }
@@ -149,7 +149,7 @@ pub(crate) enum Msg {
 /// Whether a run does nothing but wait for a person. Exhaustive: it does, with nobody to ask; it does while somebody is
 /// asked; or it works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Parking {
+pub(crate) enum Activity {
     Waits,
     Asks,
     Works,
@@ -157,11 +157,11 @@ pub(crate) enum Parking {
 
 /// Where a run stands: its scope, and the tree that it is part of.
 struct Ground {
-    kind: WorkKind,
-    waits: Waits,
+    kind: CallKind,
+    waits: WaitMode,
     scope: Scope,
     stop: StopHandle,
-    tree: Arc<Tree>,
+    tree: Arc<RunTree>,
     nesting: u32,
 }
 
@@ -196,7 +196,7 @@ fn relay(
 
 impl Shared {
     /// A run at the root of its tree, or one that is taken up again without its parent.
-    pub(crate) fn new(place: Place, limits: &Limits) -> (Arc<Self>, Received<Msg>) {
+    pub(crate) fn new(place: Place, limits: &Limits) -> (Arc<Self>, Received<RunMessage>) {
         let (scope, stop) = match &place.family {
             Some(family) => family.child_run(Link::Attached),
             None => Scope::root(),
@@ -205,14 +205,19 @@ impl Shared {
         let feeds = [Feed::new(limits.retained_deltas), Feed::new(limits.retained_deltas)];
         let kept = place.family.as_ref().map(|_session| Arc::new(Feed::new(limits.retained_deltas)));
         let shared = (Arc::clone(&place.always), Arc::clone(&place.closings));
-        let tree = Tree::new(family, shared, kept);
-        let waits = Waits::Suspended;
+        let tree = RunTree::new(family, shared, kept);
+        let waits = WaitMode::Suspended;
         let nesting = limits.nesting;
-        Self::with(place, Ground { kind: WorkKind::Body, waits, scope, stop, tree, nesting }, feeds)
+        Self::with(place, Ground { kind: CallKind::Tool, waits, scope, stop, tree, nesting }, feeds)
     }
 
     /// A run that is the work of one of this run's calls.
-    pub(crate) fn nest(&self, call: &CallId, within: &Scope, child: &Child) -> (Arc<Self>, Received<Msg>) {
+    pub(crate) fn nest(
+        &self,
+        call: &CallId,
+        within: &Scope,
+        child: &Subagent,
+    ) -> (Arc<Self>, Received<RunMessage>) {
         let (scope, stop) = within.child_run(child.link());
         let path = self.path.of(call);
         let before = self.children.lock().get(call).map(|child| child.run.clone());
@@ -222,8 +227,8 @@ impl Shared {
             .tree
             .kept
             .clone()
-            .filter(|_| self.waits == Waits::InPlace || child.link() == Link::Background);
-        let waits = if kept.is_some() { Waits::InPlace } else { Waits::Suspended };
+            .filter(|_| self.waits == WaitMode::InPlace || child.link() == Link::Background);
+        let waits = if kept.is_some() { WaitMode::InPlace } else { WaitMode::Suspended };
         let feeds = [
             Feed::relayed(limits.retained_deltas, relay(&path, &self.audit, Some(&self.feed), kept)),
             Feed::relayed(limits.retained_deltas, relay(&path, &self.audit, None, None)),
@@ -236,7 +241,7 @@ impl Shared {
         (shared, mailbox)
     }
 
-    fn with(place: Place, ground: Ground, feeds: [Feed; 2]) -> (Arc<Self>, Received<Msg>) {
+    fn with(place: Place, ground: Ground, feeds: [Feed; 2]) -> (Arc<Self>, Received<RunMessage>) {
         let (mailbox, received) = Mailbox::new();
         let [feed, audit] = feeds.map(Arc::new);
         let Ground { kind, waits, scope, stop, tree, nesting } = ground;
@@ -268,7 +273,7 @@ impl Shared {
             alive.iter_mut().for_each(|what| *what = format!("{what} [{}]", self.path));
         }
         // A background run stands among what its family holds.
-        let attached = |child: &&Arc<Self>| child.kind == WorkKind::Child;
+        let attached = |child: &&Arc<Self>| child.kind == CallKind::Child;
         let children: Vec<_> = self.children.lock().values().filter(attached).cloned().collect();
         alive.extend(children.iter().flat_map(|child| child.alive()));
         alive
@@ -293,7 +298,7 @@ impl Shared {
         let mut found = Vec::new();
         for child in self.children() {
             let below = child.background();
-            if child.kind == WorkKind::Background && !child.is_quiet_published() {
+            if child.kind == CallKind::Background && !child.is_quiet_published() {
                 found.push(child);
             }
             found.extend(below);
@@ -307,14 +312,14 @@ impl Shared {
         calls.iter().filter_map(|call| children.get(call).cloned()).collect()
     }
 
-    pub(crate) fn post(&self, msg: Msg) {
+    pub(crate) fn post(&self, msg: RunMessage) {
         if self.send(msg).is_err() {
             // The conductor has gone: the run is settled and quiet, and nobody is left to tell.
         }
     }
 
     /// Posts it, unless the conductor has gone.
-    pub(crate) fn send(&self, msg: Msg) -> Result<(), Gone> {
+    pub(crate) fn send(&self, msg: RunMessage) -> Result<(), Gone> {
         self.mailbox.post(msg)
     }
 
@@ -326,7 +331,7 @@ impl Shared {
         }
     }
 
-    pub(crate) fn publish_quiet(&self, quiet: Quiet) {
+    pub(crate) fn publish_quiet(&self, quiet: QuietReport) {
         let last = EventKind::Quiet(Arc::clone(quiet.receipt()));
         if self.quiet.set(quiet).is_ok() {
             self.audit.close(last);
@@ -346,7 +351,7 @@ impl Shared {
         self.published(|| self.outcome.get().cloned()).await
     }
 
-    pub(crate) async fn quiet(&self) -> Quiet {
+    pub(crate) async fn quiet(&self) -> QuietReport {
         self.published(|| self.quiet.get().cloned()).await
     }
 
@@ -361,10 +366,10 @@ impl Shared {
         }
     }
 
-    pub(crate) fn stop_call(&self, id: &CallId, request: StopRequest) -> Option<Asked> {
+    pub(crate) fn stop_call(&self, id: &CallId, request: StopRequest) -> Option<StopAck> {
         let handle = self.calls.lock().get(id).cloned()?;
         let asked = handle.stop(request);
-        self.post(Msg::Look);
+        self.post(RunMessage::Look);
         Some(asked)
     }
 

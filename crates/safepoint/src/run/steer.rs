@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
 use crate::value::{
-    event::{NOTICE, Source, TakenSteer},
+    event::{NOTICE, RecordedSteer, SteerSource},
     ids::{ItemId, SteerId},
     message::UserMessage,
 };
@@ -19,14 +19,14 @@ use crate::value::{
 pub struct Steer {
     pub(crate) id: SteerId,
     pub(crate) message: UserMessage,
-    pub(crate) when: When,
-    pub(crate) source: Source,
+    pub(crate) when: SteerTiming,
+    pub(crate) source: SteerSource,
 }
 
 /// When a steer takes effect. Exhaustive: with the next request anyway, or by cutting the message that streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum When {
+pub enum SteerTiming {
     /// With the next model request, whenever that is.
     NextRequest,
     /// The message that streams is cut, what was shown of it stays, and the next request is made at once. Calls that
@@ -44,35 +44,40 @@ impl Steer {
         if message.is_blank() {
             return Err(SteerError::Blank);
         }
-        Ok(Self { id: SteerId::fresh(), message, when: When::NextRequest, source: Source::Handle })
+        Ok(Self {
+            id: SteerId::fresh(),
+            message,
+            when: SteerTiming::NextRequest,
+            source: SteerSource::Handle,
+        })
     }
 
     /// What the session tells the model of `of`, with the next request that is made anyway.
     pub(crate) fn notice(of: impl fmt::Display, message: UserMessage) -> Self {
         let id = Self::notice_id(of);
-        Self { id, message, when: When::NextRequest, source: Source::Session }
+        Self { id, message, when: SteerTiming::NextRequest, source: SteerSource::Session }
     }
 
     pub(crate) fn notice_id(of: impl fmt::Display) -> SteerId {
         format!("{NOTICE}{of}").into()
     }
 
-    pub(crate) fn of_item(item: ItemId, message: UserMessage, when: When) -> Self {
-        Self { id: item.to_string().into(), message, when, source: Source::Item }
+    pub(crate) fn of_item(item: ItemId, message: UserMessage, when: SteerTiming) -> Self {
+        Self { id: item.to_string().into(), message, when, source: SteerSource::Item }
     }
 
     /// Whether it is the item of this id, and not one whose sender has called it so.
     pub(crate) fn is_item(&self, id: &SteerId) -> bool {
-        self.source == Source::Item && self.id == *id
+        self.source == SteerSource::Item && self.id == *id
     }
 
-    pub(crate) fn taken(self) -> TakenSteer {
-        TakenSteer { id: self.id, message: self.message, source: self.source }
+    pub(crate) fn taken(self) -> RecordedSteer {
+        RecordedSteer { id: self.id, message: self.message, source: self.source }
     }
 
     /// The same, but it cuts the message that streams.
     pub fn at_once(mut self) -> Self {
-        self.when = When::AtOnce;
+        self.when = SteerTiming::AtOnce;
         self
     }
 
@@ -85,14 +90,14 @@ impl Steer {
 
 /// A steer that is on its way.
 #[must_use = "it says whether the steer was delivered"]
-pub struct Steering {
+pub struct SteerTicket {
     message: UserMessage,
     landed: Option<oneshot::Receiver<u32>>,
 }
 
 /// What became of a steer. Exhaustive: it was used, or it is yours again.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Landed {
+pub enum SteerOutcome {
     /// It is part of the run's history, before the model call of this round.
     Delivered {
         /// The round, from 1.
@@ -102,7 +107,7 @@ pub enum Landed {
     Returned(UserMessage),
 }
 
-impl Steering {
+impl SteerTicket {
     pub(crate) fn new(message: UserMessage, landed: Option<oneshot::Receiver<u32>>) -> Self {
         Self { message, landed }
     }
@@ -111,13 +116,13 @@ impl Steering {
     ///
     /// # Cancel safety
     /// The steer goes on its way; what became of it is not told.
-    pub async fn landed(self) -> Landed {
-        let Some(landed) = self.landed else { return Landed::Returned(self.message) };
-        landed.await.map_or(Landed::Returned(self.message), |round| Landed::Delivered { round })
+    pub async fn outcome(self) -> SteerOutcome {
+        let Some(landed) = self.landed else { return SteerOutcome::Returned(self.message) };
+        landed.await.map_or(SteerOutcome::Returned(self.message), |round| SteerOutcome::Delivered { round })
     }
 }
 
-impl fmt::Debug for Steering {
+impl fmt::Debug for SteerTicket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Steering").field("message", &self.message).finish_non_exhaustive()
     }

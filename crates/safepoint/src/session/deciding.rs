@@ -2,7 +2,7 @@
 
 use tokio::sync::oneshot;
 
-use super::{Item, SessionHandle, mail::Mail};
+use super::{Item, SessionHandle, mail::SessionMessage};
 use crate::{
     run::shared::DecideError,
     value::{
@@ -23,7 +23,7 @@ impl<T: Item> SessionHandle<T> {
     /// The decision may be taken although nobody waits for the answer.
     pub async fn decide(&self, id: &ApprovalId, ruled: impl Into<Ruled>) -> Result<(), DecideError> {
         let (reply, answer) = oneshot::channel();
-        self.shared.mailbox.post(Mail::Decide { id: id.clone(), ruled: ruled.into(), reply });
+        self.shared.mailbox.post(SessionMessage::Decide { id: id.clone(), ruled: ruled.into(), reply });
         answer.await.unwrap_or(Err(DecideError::RunEnded))
     }
 
@@ -34,7 +34,7 @@ impl<T: Item> SessionHandle<T> {
     /// Nothing is lost.
     pub async fn approvals(&self) -> Vec<ApprovalRequest> {
         let (reply, answer) = oneshot::channel();
-        self.shared.mailbox.post(Mail::Questions { reply });
+        self.shared.mailbox.post(SessionMessage::Questions { reply });
         answer.await.unwrap_or_default()
     }
 }

@@ -6,8 +6,8 @@
 use std::{collections::HashMap, sync::Arc};
 
 use super::{
-    item::{Item, PushError, Slip, Ticket, digest},
-    mail::{Mail, Mailbox},
+    item::{Item, PushError, Ticket, TicketState, digest},
+    mail::{Mailbox, SessionMessage},
 };
 
 use crate::sync::{Mutex, MutexGuard};
@@ -20,7 +20,7 @@ pub(super) use count::{Count, Turned};
 
 /// What becomes of items that come after the end. Exhaustive: they go back, or are kept for the exit (S6.10).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Late {
+pub enum LateItemsPolicy {
     /// They go back to their sender.
     #[default]
     Refuse,
@@ -28,18 +28,18 @@ pub enum Late {
     Keep,
 }
 
-pub(super) struct Door<T> {
+pub(super) struct Inbox<T> {
     state: Mutex<State<T>>,
     mailbox: Mailbox<T>,
 }
 
 struct State<T> {
     count: Count,
-    known: HashMap<String, ([u8; 32], Arc<Slip<T>>)>,
+    known: HashMap<String, ([u8; 32], Arc<TicketState<T>>)>,
     late: LateItems<T>,
     /// What came late under an id of its sender.
     late_ids: HashMap<String, [u8; 32]>,
-    on_late: Late,
+    on_late: LateItemsPolicy,
 }
 
 /// Items that came after the end, each given out once. Clones are the same.
@@ -85,8 +85,8 @@ impl<T> State<T> {
     }
 }
 
-impl<T: Item> Door<T> {
-    pub(super) fn new(mailbox: Mailbox<T>, capacity: usize, on_late: Late) -> Self {
+impl<T: Item> Inbox<T> {
+    pub(super) fn new(mailbox: Mailbox<T>, capacity: usize, on_late: LateItemsPolicy) -> Self {
         let state = State {
             count: Count::new(capacity),
             known: HashMap::new(),
@@ -102,7 +102,7 @@ impl<T: Item> Door<T> {
         &self,
         item: T,
         client_id: Option<String>,
-        letter: impl FnOnce(T, Arc<Slip<T>>, Option<String>) -> Mail<T>,
+        letter: impl FnOnce(T, Arc<TicketState<T>>, Option<String>) -> SessionMessage<T>,
     ) -> Result<Ticket<T>, PushError<T>> {
         let digest = match client_id.as_ref().map(|_id| digest(&item)).transpose() {
             Ok(digest) => digest,
@@ -117,11 +117,11 @@ impl<T: Item> Door<T> {
         }
         let position = match (state.count.admit(), state.on_late) {
             (Ok(position), _) => position,
-            (Err(Turned::Shut), Late::Refuse) => return Err(PushError::Closed(item)),
-            (Err(Turned::Shut), Late::Keep) => return Err(state.keep(item, client_id.zip(digest))),
+            (Err(Turned::Shut), LateItemsPolicy::Refuse) => return Err(PushError::Closed(item)),
+            (Err(Turned::Shut), LateItemsPolicy::Keep) => return Err(state.keep(item, client_id.zip(digest))),
             (Err(Turned::Full), _) => return Err(PushError::Full(item)),
         };
-        let slip = Arc::new(Slip::new(position));
+        let slip = Arc::new(TicketState::new(position));
         if let (Some(id), Some(digest)) = (&client_id, digest) {
             state.known.insert(id.clone(), (digest, Arc::clone(&slip)));
         }
@@ -131,26 +131,26 @@ impl<T: Item> Door<T> {
     }
 
     /// A slip for an item that is in the store, and belongs to a turn already.
-    pub(super) fn slip(&self) -> Arc<Slip<T>> {
-        Arc::new(Slip::new(self.lock().count.adopt()))
+    pub(super) fn slip(&self) -> Arc<TicketState<T>> {
+        Arc::new(TicketState::new(self.lock().count.adopt()))
     }
 
     /// Lets items in that are in the store already, and need no room here. They are in the mail together: nothing is
     /// accepted between two of them. Each letter wraps its item for the mailbox.
     pub(super) fn adopt<L>(&self, letters: impl IntoIterator<Item = L>)
     where
-        L: FnOnce(Arc<Slip<T>>) -> Mail<T>,
+        L: FnOnce(Arc<TicketState<T>>) -> SessionMessage<T>,
     {
         let mut state = self.lock();
         for letter in letters {
-            let slip = Arc::new(Slip::new(state.count.adopt()));
+            let slip = Arc::new(TicketState::new(state.count.adopt()));
             self.mailbox.post(letter(slip));
         }
     }
 
     /// Puts a mark into the mail: what was accepted before is before it, and nothing that was let in together is on both
     /// sides of it.
-    pub(super) fn mark(&self, mark: Mail<T>) {
+    pub(super) fn mark(&self, mark: SessionMessage<T>) {
         let _between_items = self.lock();
         self.mailbox.post(mark);
     }

@@ -8,10 +8,10 @@ use serde_json::value::RawValue;
 
 use super::{
     item::{Item, Policy, Preempt, digest},
-    machine::{Record, Wish},
-    words::Or,
+    machine::{PreemptSpec, Record},
+    words::IfUndelivered,
 };
-use crate::{contract::store, run::steer::When, value::ids::TurnId};
+use crate::{contract::store, run::steer::SteerTiming, value::ids::TurnId};
 
 /// The stable form.
 #[derive(Serialize, Deserialize)]
@@ -29,8 +29,8 @@ enum How {
     Reject,
     Rollback,
     Steer {
-        when: When,
-        or: Or,
+        when: SteerTiming,
+        or: IfUndelivered,
     },
     Preempt {
         /// None: now.
@@ -53,7 +53,7 @@ impl How {
             Policy::Rollback => Self::Rollback,
             Policy::Steer(when, or) => Self::Steer { when, or },
             Policy::Preempt(preempt) => {
-                let Wish { points, grace, delay, turn, .. } = preempt.wish();
+                let PreemptSpec { points, grace, delay, turn, .. } = preempt.wish();
                 let points = points.map(|points| points.to_string());
                 Self::Preempt { points, grace_us: grace, delay_us: delay, turn }
             }
@@ -69,7 +69,8 @@ impl How {
             Self::Preempt { points, grace_us, delay_us, turn } => {
                 // Points of a later release are as good as any: the push must not be lost for them.
                 let points = points.map(|names| names.parse().unwrap_or(SafePoints::ANY));
-                let wish = Wish { points, grace: grace_us, delay: delay_us, turn, record: Record::Keep };
+                let wish =
+                    PreemptSpec { points, grace: grace_us, delay: delay_us, turn, record: Record::Keep };
                 Policy::Preempt(Preempt::of_wish(wish))
             }
         }
@@ -80,24 +81,24 @@ impl How {
 ///
 /// # Errors
 /// If the item cannot be written as JSON.
-pub fn seal<T: Item>(
+pub fn encode_item<T: Item>(
     item: &T,
     policy: Policy,
     client_id: Option<String>,
     capacity: usize,
-) -> Result<store::Push, serde_json::Error> {
+) -> Result<store::NewItem, serde_json::Error> {
     let how = How::of(policy);
     let digest = if how.is_plain() { digest(item)? } else { digest(&(item, &how))? };
     let digest = hex(digest);
     let bytes = serde_json::to_vec(&Envelope { item, how })?;
-    Ok(store::Push { client_id, digest, bytes, capacity })
+    Ok(store::NewItem { client_id, digest, bytes, capacity })
 }
 
-/// Opens what [`seal`] has made.
+/// Opens what [`encode_item`] has made.
 ///
 /// # Errors
 /// If it is nothing of the kind.
-pub fn unseal<T: Item>(bytes: &[u8]) -> Result<(T, Policy), serde_json::Error> {
+pub fn decode_item<T: Item>(bytes: &[u8]) -> Result<(T, Policy), serde_json::Error> {
     let Envelope { item, how } = serde_json::from_slice(bytes)?;
     Ok((item, how.policy()))
 }
@@ -105,7 +106,7 @@ pub fn unseal<T: Item>(bytes: &[u8]) -> Result<(T, Policy), serde_json::Error> {
 /// Why what waits in a store's inbox cannot be delivered.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum Undeliverable {
+pub enum ItemError {
     /// It is no item that this release can read.
     #[error("it cannot be read: {0}")]
     Unreadable(#[from] serde_json::Error),
@@ -118,12 +119,12 @@ pub enum Undeliverable {
 ///
 /// # Errors
 /// If it is nothing of the kind, or was altered since.
-pub fn unseal_row<T: Item>(row: &store::Item) -> Result<(T, Policy), Undeliverable> {
-    let opened = unseal(&row.bytes)?;
+pub fn decode_row<T: Item>(row: &store::InboxRow) -> Result<(T, Policy), ItemError> {
+    let opened = decode_item(&row.bytes)?;
     // As it was written, and not as it would be written now.
     let Sealed { item, how } = serde_json::from_slice(&row.bytes)?;
     let digest = how.map_or_else(|| digest(item), |how| digest(&(item, how)))?;
-    if hex(digest) == row.digest { Ok(opened) } else { Err(Undeliverable::Damaged) }
+    if hex(digest) == row.digest { Ok(opened) } else { Err(ItemError::Damaged) }
 }
 
 /// The content, and how it is to come, as they stand in the row.

@@ -5,16 +5,16 @@ use std::{sync::Arc, time::Duration};
 use crate::{
     run::RunHandle,
     value::{
-        event::{Event, Shown},
+        event::{Event, StreamEvent},
         ids::{ItemId, TurnId},
         receipt::Receipt,
     },
 };
 
 use super::{
-    item::Delivered,
-    lost::Lost,
-    words::{Fate, Preempted},
+    item::Delivery,
+    lost::LostRun,
+    words::{ItemOutcome, PreemptOutcome},
 };
 
 /// The kinds of event of a session.
@@ -26,7 +26,7 @@ pub enum SessionEvent {
     /// It waits again.
     Requeued(ItemId),
     /// An item waits behind a turn that is suspended until somebody decides (S8.1).
-    Behind {
+    Blocked {
         /// Which.
         item: ItemId,
         /// The suspended turn.
@@ -51,7 +51,7 @@ pub enum SessionEvent {
         event: Event,
     },
     /// What a background run shows that goes on after its turn has ended: as in [`Run`](Self::Run), with its path.
-    Aside {
+    Background {
         /// The turn that began it.
         turn: TurnId,
         /// The event.
@@ -59,30 +59,30 @@ pub enum SessionEvent {
     },
     /// A run that went on in the background of another owner has ended with it, and does not go on: told when the session is
     /// opened, until the model has been told too, with the next request of any turn (S9.1).
-    AsideLost(Lost),
+    BackgroundLost(LostRun),
     /// The turn was steered with an item.
     Steered {
         /// With which.
         item: ItemId,
         /// And where it was delivered.
-        delivered: Delivered,
+        delivered: Delivery,
     },
     /// A preempt was answered.
     Preempted {
         /// The item that came with it.
         item: ItemId,
         /// What it came to.
-        preempted: Preempted,
+        preempted: PreemptOutcome,
     },
     /// An item came to rest.
-    Fate {
+    ItemSettled {
         /// Which.
         item: ItemId,
         /// Where.
-        fate: Fate,
+        fate: ItemOutcome,
     },
     /// Somebody asked the session to stop.
-    StopAsked {
+    StopRequested {
         /// What was said.
         cause: Option<String>,
         /// For how long it is to have been idle before that; none: the stop begins at once.
@@ -93,7 +93,7 @@ pub enum SessionEvent {
         /// Which.
         turn: TurnId,
         /// How.
-        fate: Fate,
+        fate: ItemOutcome,
         /// The account.
         receipt: Arc<Receipt>,
     },
@@ -117,13 +117,13 @@ pub enum SessionEvent {
     Ended,
 }
 
-impl Shown for SessionEvent {
+impl StreamEvent for SessionEvent {
     fn is_provisional(&self) -> bool {
-        matches!(self, Self::Run { event, .. } | Self::Aside { event, .. } if event.kind.is_provisional())
+        matches!(self, Self::Run { event, .. } | Self::Background { event, .. } if event.kind.is_provisional())
     }
     fn weight(&self) -> usize {
         match self {
-            Self::Run { event, .. } | Self::Aside { event, .. } => event.kind.weight(),
+            Self::Run { event, .. } | Self::Background { event, .. } => event.kind.weight(),
             _ => 0,
         }
     }

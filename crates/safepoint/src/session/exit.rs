@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{door::LateItems, stop::After, words::Fate};
+use super::{door::LateItems, stop::StoppedTurn, words::ItemOutcome};
 use crate::{
     run::outcome::{Outcome, Persisted},
     value::{
@@ -24,12 +24,12 @@ pub enum ExitReason {
 }
 
 /// How a session ended. Everybody who waits sees the same.
-pub struct Exit<T> {
+pub struct SessionExit<T> {
     pub(super) reason: ExitReason,
     pub(super) cause: Option<String>,
-    pub(super) after: After,
+    pub(super) after: StoppedTurn,
     pub(super) unhandled: Vec<(ItemId, T)>,
-    pub(super) open: Option<Open<T>>,
+    pub(super) open: Option<OpenTurn<T>>,
     pub(super) history: History,
     pub(super) survivors: Vec<String>,
     pub(super) persisted: Persisted,
@@ -39,18 +39,18 @@ pub struct Exit<T> {
 /// The turn that ended early, and was not taken up again.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Open<T> {
+pub struct OpenTurn<T> {
     /// Which.
     pub turn: TurnId,
     /// How it ended: interrupted, failed, preempted or suspended.
-    pub fate: Fate,
+    pub fate: ItemOutcome,
     /// What it was about.
     pub items: Vec<(ItemId, T)>,
     /// Its outcome, from which it can be resumed; none if another process began it.
     pub outcome: Option<Outcome>,
 }
 
-impl<T> Exit<T> {
+impl<T> SessionExit<T> {
     /// Why.
     #[must_use]
     pub fn reason(&self) -> &ExitReason {
@@ -63,7 +63,7 @@ impl<T> Exit<T> {
     }
     /// Whether the open turn may be resumed.
     #[must_use]
-    pub fn after(&self) -> After {
+    pub fn after(&self) -> StoppedTurn {
         self.after
     }
     /// Items whose turn never came, in their order.
@@ -73,7 +73,7 @@ impl<T> Exit<T> {
     }
     /// The turn that ended early, if the last one did.
     #[must_use]
-    pub fn open(&self) -> Option<&Open<T>> {
+    pub fn open(&self) -> Option<&OpenTurn<T>> {
         self.open.as_ref()
     }
     /// The conversation.
@@ -98,7 +98,7 @@ impl<T> Exit<T> {
     }
 }
 
-impl<T> fmt::Debug for Exit<T> {
+impl<T> fmt::Debug for SessionExit<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let unhandled: Vec<ItemId> = self.unhandled.iter().map(|(id, _)| *id).collect();
         f.debug_struct("Exit")

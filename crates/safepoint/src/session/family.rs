@@ -5,7 +5,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use safepoint_scope::{Asked, Scope, StopHandle};
+use safepoint_scope::{Scope, StopAck, StopHandle};
 
 use super::{
     machine::Strength,
@@ -28,7 +28,7 @@ impl Family {
     /// Joins a stop of the session to what is demanded of its runs, and says what that added; none if it waits for a turn's
     /// end. The stop is in the mail before this: what ends by it is heard after it, and who sees [`Family::is_ending`] finds
     /// it there.
-    pub(super) fn ask(&self, stop: &SessionStop) -> Option<Asked> {
+    pub(super) fn ask(&self, stop: &SessionStop) -> Option<StopAck> {
         let How::Strength(strength) = stop.how else { return None };
         self.ending.store(true, Ordering::SeqCst);
         (strength > Strength::AtTurnEnd).then(|| self.stop.stop(stop.request.clone()))

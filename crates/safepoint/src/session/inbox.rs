@@ -2,7 +2,7 @@
 
 use tokio::sync::oneshot;
 
-use super::{Item, SessionHandle, mail::Mail};
+use super::{Item, SessionHandle, mail::SessionMessage};
 use crate::value::ids::ItemId;
 
 impl<T: Item> SessionHandle<T> {
@@ -16,7 +16,7 @@ impl<T: Item> SessionHandle<T> {
     /// The item may be taken back although nobody waits for it; its ticket has it then.
     pub fn withdraw(&self, item: ItemId) -> impl Future<Output = Option<T>> + Send + use<T> {
         let (reply, answer) = oneshot::channel();
-        self.shared.mailbox.post(Mail::Withdraw { item, reply });
+        self.shared.mailbox.post(SessionMessage::Withdraw { item, reply });
         async move { answer.await.ok().flatten() }
     }
 
@@ -26,12 +26,12 @@ impl<T: Item> SessionHandle<T> {
     /// Nothing is lost.
     pub async fn waiting(&self) -> Vec<(ItemId, T)> {
         let (reply, answer) = oneshot::channel();
-        self.shared.mailbox.post(Mail::Waiting { reply });
+        self.shared.mailbox.post(SessionMessage::Waiting { reply });
         answer.await.unwrap_or_default()
     }
 
     /// Says that somebody else wrote into the store: the owner looks at once, and not only after a while.
-    pub fn look(&self) {
+    pub fn check_store(&self) {
         self.shared.nudged.notify_one();
     }
 }

@@ -7,21 +7,21 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     machine::Strength,
-    stop::{After, How, SessionStop},
+    stop::{How, SessionStop, StoppedTurn},
 };
 use crate::value::{ids::TurnId, receipt::ReasonReport};
 
 /// A wish that somebody else puts into the store of a session, whether its owner lives or not (S7.5).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub enum Intent {
+pub enum StoredStop {
     /// The session is to stop.
     Session(SessionStop),
     /// The turn at work is to stop, this one if named; the session goes on.
     Turn(Option<TurnId>, StopRequest),
 }
 
-/// The stable form of an [`Intent`].
+/// The stable form of an [`StoredStop`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Wire {
@@ -46,7 +46,7 @@ struct Wire {
     reason: Option<ReasonReport>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     cause: Option<String>,
-    after: After,
+    after: StoppedTurn,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,9 +66,9 @@ enum Extent {
 /// Why an intent could not be read.
 #[derive(Debug, thiserror::Error)]
 #[error("the stop intent cannot be read: {0}")]
-pub struct UnreadableIntent(String);
+pub struct StoredStopError(String);
 
-impl Intent {
+impl StoredStop {
     /// The form in which it is stored.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
@@ -90,15 +90,14 @@ impl Intent {
     ///
     /// # Errors
     /// If it is not one, or asks for what cannot be asked.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, UnreadableIntent> {
-        let wire: Wire =
-            serde_json::from_slice(bytes).map_err(|error| UnreadableIntent(error.to_string()))?;
-        let request = wire.request().map_err(|error| UnreadableIntent(error.to_string()))?;
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, StoredStopError> {
+        let wire: Wire = serde_json::from_slice(bytes).map_err(|error| StoredStopError(error.to_string()))?;
+        let request = wire.request().map_err(|error| StoredStopError(error.to_string()))?;
         let how = match (wire.strength, wire.when_idle_ms) {
             (Some(strength), None) => How::Strength(strength),
             (None, Some(idle)) => How::WhenIdle(Duration::from_millis(idle)),
             (None, None) if wire.to == To::Turn => return Ok(Self::Turn(wire.turn, request)),
-            _ => return Err(UnreadableIntent("it must have a strength, or a time to be idle".into())),
+            _ => return Err(StoredStopError("it must have a strength, or a time to be idle".into())),
         };
         Ok(Self::Session(SessionStop { how, request, cause: wire.cause, after: wire.after }))
     }
@@ -118,11 +117,11 @@ impl Wire {
             Extent::Tree => Reach::Tree,
         };
         let cap = Duration::from_millis(self.cleanup_cap_ms);
-        let request = request.reach(reach).cleanup_cap(cap);
+        let request = request.with_reach(reach).with_cleanup_cap(cap);
         Ok(match &self.reason {
-            Some(reason) => request.because(reason.into()),
+            Some(reason) => request.with_reason(reason.into()),
             None if self.text.is_empty() => request,
-            None => request.because(Reason::user(self.text.clone())),
+            None => request.with_reason(Reason::user(self.text.clone())),
         })
     }
 }
@@ -138,15 +137,15 @@ fn wire(to: To, request: &StopRequest) -> Wire {
             Mode::At(points) => Some(points.to_string()),
         },
         within_ms: request.grace().map(|grace| millis(grace.as_duration())),
-        reach: match request.reach_of() {
+        reach: match request.reach() {
             Reach::Root => Extent::Root,
             Reach::Tree => Extent::Tree,
         },
-        cleanup_cap_ms: millis(request.cap()),
+        cleanup_cap_ms: millis(request.cleanup_cap()),
         text: String::new(),
         reason: request.reason().map(ReasonReport::from),
         cause: None,
-        after: After::Resumable,
+        after: StoppedTurn::Resumable,
     }
 }
 
@@ -161,15 +160,18 @@ mod tests {
     use super::*;
 
     fn reason() -> Reason {
-        let root = Reason::user("the fire alarm").by(Actor::Named("alice".into()));
-        let between = Reason::new(Code::DISCONNECT).by(Actor::Hook("watch".into())).caused_by(&root);
-        Reason::new(Code::SHUTDOWN).by(Actor::Remote("alice".into())).saying("deploy").caused_by(&between)
+        let root = Reason::user("the fire alarm").with_actor(Actor::Named("alice".into()));
+        let between = Reason::new(Code::DISCONNECT).with_actor(Actor::Hook("watch".into())).caused_by(&root);
+        Reason::new(Code::SHUTDOWN)
+            .with_actor(Actor::Remote("alice".into()))
+            .with_text("deploy")
+            .caused_by(&between)
     }
 
-    fn read_back(intent: &Intent) -> Option<Reason> {
-        match Intent::from_bytes(&intent.to_bytes()).unwrap() {
-            Intent::Session(stop) => stop.asked_by().cloned(),
-            Intent::Turn(_, request) => request.reason().cloned(),
+    fn read_back(intent: &StoredStop) -> Option<Reason> {
+        match StoredStop::from_bytes(&intent.to_bytes()).unwrap() {
+            StoredStop::Session(stop) => stop.reason().cloned(),
+            StoredStop::Turn(_, request) => request.reason().cloned(),
         }
     }
 
@@ -177,10 +179,13 @@ mod tests {
     #[test]
     fn a_reason_travels_whole() {
         let asked = reason();
-        let turn = Intent::Turn(None, StopRequest::now().because(asked.clone()));
+        let turn = StoredStop::Turn(None, StopRequest::now().with_reason(asked.clone()));
         assert_eq!(read_back(&turn), Some(asked.clone()));
-        assert_eq!(read_back(&Intent::Session(SessionStop::now().reason(asked.clone()))), Some(asked));
-        assert_eq!(read_back(&Intent::Turn(None, StopRequest::now())), None, "nobody said why");
+        assert_eq!(
+            read_back(&StoredStop::Session(SessionStop::now().with_reason(asked.clone()))),
+            Some(asked)
+        );
+        assert_eq!(read_back(&StoredStop::Turn(None, StopRequest::now())), None, "nobody said why");
     }
 
     /// S7.6: what an early release has asked is read as it was meant.
@@ -188,7 +193,9 @@ mod tests {
     fn words_alone_are_a_persons() {
         let old =
             br#"{"to":"turn","reach":"root","cleanup_cap_ms":10000,"text":"enough","after":"resumable"}"#;
-        let Intent::Turn(None, request) = Intent::from_bytes(old).unwrap() else { panic!("of a turn") };
+        let StoredStop::Turn(None, request) = StoredStop::from_bytes(old).unwrap() else {
+            panic!("of a turn")
+        };
         let read = request.reason().unwrap();
         assert_eq!((read.actor(), read.text()), (&Actor::Person, "enough"));
     }

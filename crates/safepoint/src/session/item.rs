@@ -7,11 +7,11 @@ use serde::{Serialize, de::DeserializeOwned};
 use sha2::{Digest as _, Sha256};
 
 use super::{
-    machine::{How, Record, Wish},
-    words::{Fate, Or, Preempted},
+    machine::{PreemptSpec, PushKind, Record},
+    words::{IfUndelivered, ItemOutcome, PreemptOutcome},
 };
 use crate::{
-    run::steer::When,
+    run::steer::SteerTiming,
     sync::told::Told,
     value::ids::{ItemId, TurnId},
 };
@@ -63,7 +63,7 @@ pub enum Policy {
     #[default]
     Enqueue,
     /// It is handed to the turn at work.
-    Steer(When, Or),
+    Steer(SteerTiming, IfUndelivered),
     /// The turn at work is stopped for it.
     Preempt(Preempt),
     /// It goes back to its sender.
@@ -76,16 +76,16 @@ impl Policy {
     /// Steers with the next model request, or waits.
     #[must_use]
     pub const fn steer() -> Self {
-        Self::Steer(When::NextRequest, Or::Queue)
+        Self::Steer(SteerTiming::NextRequest, IfUndelivered::Queue)
     }
 
-    pub(super) fn how(self) -> How {
+    pub(super) fn how(self) -> PushKind {
         match self {
-            Self::Enqueue => How::Enqueue,
-            Self::Reject => How::Reject,
-            Self::Steer(when, or) => How::Steer { when, or },
-            Self::Preempt(preempt) => How::Preempt(preempt.0),
-            Self::Rollback => How::Preempt(Wish { record: Record::Forget, ..Preempt::now().0 }),
+            Self::Enqueue => PushKind::Enqueue,
+            Self::Reject => PushKind::Reject,
+            Self::Steer(when, or) => PushKind::Steer { when, or },
+            Self::Preempt(preempt) => PushKind::Preempt(preempt.0),
+            Self::Rollback => PushKind::Preempt(PreemptSpec { record: Record::Forget, ..Preempt::now().0 }),
         }
     }
 }
@@ -93,7 +93,7 @@ impl Policy {
 /// A stop of the turn at work, so that the next one can start with a newer item (S6.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "hand it to `Push::policy`"]
-pub struct Preempt(Wish);
+pub struct Preempt(PreemptSpec);
 
 impl From<Preempt> for Policy {
     fn from(preempt: Preempt) -> Self {
@@ -104,24 +104,24 @@ impl From<Preempt> for Policy {
 impl Preempt {
     /// At once.
     pub fn now() -> Self {
-        Self(Wish { points: None, grace: None, delay: None, turn: None, record: Record::Keep })
+        Self(PreemptSpec { points: None, grace: None, delay: None, turn: None, record: Record::Keep })
     }
 
     /// At the first of these safe points.
     pub fn at(points: SafePoints) -> Self {
-        Self(Wish { points: Some(points), ..Self::now().0 })
+        Self(PreemptSpec { points: Some(points), ..Self::now().0 })
     }
 
     /// The same, but after `grace` at once, and on the whole tree.
     pub fn at_within(points: SafePoints, grace: Grace) -> Self {
-        Self(Wish { grace: Some(micros(grace.as_duration())), ..Self::at(points).0 })
+        Self(PreemptSpec { grace: Some(micros(grace.as_duration())), ..Self::at(points).0 })
     }
 
-    pub(super) fn wish(self) -> Wish {
+    pub(super) fn wish(self) -> PreemptSpec {
         self.0
     }
 
-    pub(super) fn of_wish(wish: Wish) -> Self {
+    pub(super) fn of_wish(wish: PreemptSpec) -> Self {
         Self(wish)
     }
 
@@ -210,19 +210,19 @@ impl<T: fmt::Debug> std::error::Error for PushError<T> {}
 
 /// An accepted item: where it is, and what became of it. Cheap to clone; dropping it changes nothing.
 pub struct Ticket<T> {
-    pub(super) slip: Arc<Slip<T>>,
+    pub(super) slip: Arc<TicketState<T>>,
 }
 
 /// What is told of one item.
-pub(super) struct Slip<T> {
+pub(super) struct TicketState<T> {
     id: ItemId,
     told: Told<Known<T>>,
 }
 
 struct Known<T> {
-    fate: Option<Fate>,
-    preempted: Option<Preempted>,
-    delivered: Option<Delivered>,
+    fate: Option<ItemOutcome>,
+    preempted: Option<PreemptOutcome>,
+    delivered: Option<Delivery>,
     preempt: Pending,
     behind: Option<TurnId>,
     recorded: Option<u64>,
@@ -238,14 +238,14 @@ enum Pending {
 
 /// Where a steer was delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Delivered {
+pub struct Delivery {
     /// In which turn.
     pub turn: TurnId,
     /// Before which of its model calls, from 1.
     pub round: u32,
 }
 
-impl<T> Slip<T> {
+impl<T> TicketState<T> {
     pub(super) fn new(id: ItemId) -> Self {
         let known = Known {
             fate: None,
@@ -261,20 +261,20 @@ impl<T> Slip<T> {
     pub(super) fn id(&self) -> ItemId {
         self.id
     }
-    pub(super) fn fate(&self, fate: Fate) {
+    pub(super) fn fate(&self, fate: ItemOutcome) {
         self.told.tell(|told| told.fate = Some(fate));
     }
-    pub(super) fn fate_now(&self) -> Option<Fate> {
+    pub(super) fn fate_now(&self) -> Option<ItemOutcome> {
         self.told.look(|told| told.fate)
     }
-    pub(super) fn preempted(&self, preempted: Preempted) {
+    pub(super) fn preempted(&self, preempted: PreemptOutcome) {
         self.told.tell(|told| told.preempted = Some(preempted));
     }
     /// Its sender takes it back, and the preempt that came with it is still out.
     pub(super) fn preempts_on(&self) {
         self.told.tell(|told| told.preempt = Pending::Yes);
     }
-    pub(super) fn delivered(&self, delivered: Delivered) {
+    pub(super) fn delivered(&self, delivered: Delivery) {
         self.told.tell(|told| told.delivered = Some(delivered));
     }
     pub(super) fn behind(&self, turn: Option<TurnId>) {
@@ -283,7 +283,7 @@ impl<T> Slip<T> {
     pub(super) fn recorded(&self, number: u64) {
         self.told.tell(|told| told.recorded = Some(number));
     }
-    pub(super) fn back(&self, item: T, fate: Fate) {
+    pub(super) fn back(&self, item: T, fate: ItemOutcome) {
         self.told.tell(|told| {
             told.back = Some(item);
             told.fate = Some(fate);
@@ -309,7 +309,7 @@ impl<T> Ticket<T> {
             .wait(|told| {
                 told.recorded
                     .map(Some)
-                    .or_else(|| matches!(told.fate, Some(Fate::Returned(_))).then_some(None))
+                    .or_else(|| matches!(told.fate, Some(ItemOutcome::Returned(_))).then_some(None))
             })
             .await
     }
@@ -319,34 +319,34 @@ impl<T> Ticket<T> {
     ///
     /// # Cancel safety
     /// Nothing is lost.
-    pub async fn fate(&self) -> Fate {
+    pub async fn outcome(&self) -> ItemOutcome {
         self.slip.told.wait(|told| told.fate).await
     }
 
     /// The latest that is known of where it is; none while it waits or its turn is at work.
     #[must_use]
-    pub fn fate_now(&self) -> Option<Fate> {
+    pub fn fate_now(&self) -> Option<ItemOutcome> {
         self.slip.fate_now()
     }
 
     /// The suspended turn that the item waits behind, until somebody decides; none if it waits for nothing of the kind.
-    /// [`SessionEvent::Behind`](super::SessionEvent::Behind) says so as it happens.
+    /// [`SessionEvent::Blocked`](super::SessionEvent::Blocked) says so as it happens.
     #[must_use]
-    pub fn behind(&self) -> Option<TurnId> {
+    pub fn blocked_by(&self) -> Option<TurnId> {
         self.slip.told.look(|told| told.behind.filter(|_| told.fate.is_none()))
     }
 
     /// What a preempt came to; it is answered also if its item was taken back meanwhile. An item that was pushed without
-    /// one gets no answer before its fate; then [`Preempted::NoTarget`].
+    /// one gets no answer before its fate; then [`PreemptOutcome::NoTurn`].
     ///
     /// # Cancel safety
     /// Nothing is lost.
-    pub async fn preempted(&self) -> Preempted {
+    pub async fn preempted(&self) -> PreemptOutcome {
         self.slip
             .told
             .wait(|told| {
                 let is_over = told.fate.is_some() && told.preempt == Pending::No;
-                told.preempted.or_else(|| is_over.then_some(Preempted::NoTarget))
+                told.preempted.or_else(|| is_over.then_some(PreemptOutcome::NoTurn))
             })
             .await
     }
@@ -355,11 +355,11 @@ impl<T> Ticket<T> {
     ///
     /// # Cancel safety
     /// Nothing is lost.
-    pub async fn delivered(&self) -> Option<Delivered> {
+    pub async fn delivered(&self) -> Option<Delivery> {
         self.slip.told.wait(|told| told.delivered.map(Some).or_else(|| told.fate.map(|_over| None))).await
     }
 
-    /// The item itself, if it came back ([`Fate::Returned`], [`Fate::Withdrawn`]); once.
+    /// The item itself, if it came back ([`ItemOutcome::Returned`], [`ItemOutcome::Withdrawn`]); once.
     #[must_use]
     pub fn take_back(&self) -> Option<T> {
         self.slip.told.look(|told| told.back.take())

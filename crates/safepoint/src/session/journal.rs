@@ -18,7 +18,7 @@ use jiff::Timestamp;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::{
-    contract::store::{self, Appended, Chain, Class, Lease, Record, SessionRow, Store, Write},
+    contract::store::{self, Appended, Chain, Durability, Lease, Record, SessionRow, Store, Write},
     sync::{Mutex, callback},
     value::{
         ids::{ItemId, SessionId, TurnId},
@@ -196,7 +196,7 @@ impl Journal {
         }
     }
 
-    pub(super) async fn append(&self, writes: Vec<Write>, class: Class) -> Result<u64, store::Error> {
+    pub(super) async fn append(&self, writes: Vec<Write>, class: Durability) -> Result<u64, store::Error> {
         self.append_within(writes, class, APPEND).await
     }
 
@@ -205,7 +205,7 @@ impl Journal {
     pub(super) async fn append_within(
         &self,
         writes: Vec<Write>,
-        class: Class,
+        class: Durability,
         limit: Duration,
     ) -> Result<u64, store::Error> {
         within(limit, self.hold()).await?;
@@ -272,7 +272,7 @@ impl Journal {
     pub(super) async fn tell_quiet(&self, turn: TurnId, survivors: Vec<String>) {
         let line = Line::Quiet { turn, at: Timestamp::now(), survivors };
         if let Ok(write) = line.write()
-            && self.append(vec![write], Class::Recorded).await.is_err()
+            && self.append(vec![write], Durability::Recorded).await.is_err()
         {
             // The owner meets the same trouble with what matters.
         }

@@ -7,31 +7,31 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::{journal::Line, words::Fate};
+use super::{journal::Line, words::ItemOutcome};
 use crate::{
     contract::store::{self, Damage, Store, export},
     value::{
         event::Fact,
-        history::Entry,
+        history::Message,
         ids::{Path, SessionId, TurnId},
     },
 };
 
 /// What stands at one position of a session's journal.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Past {
+pub struct JournalStep {
     /// Counted from 0.
     pub position: u64,
     /// When it was written; records of an early release do not say.
     pub at: Option<Timestamp>,
     /// What was recorded, or what is wrong with the record.
-    pub what: Result<Happened, Damage>,
+    pub what: Result<JournalFact, Damage>,
 }
 
 /// What was recorded of a session.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum Happened {
+pub enum JournalFact {
     /// A turn was about to begin, on these items of the store's inbox.
     Planned {
         /// Which.
@@ -48,14 +48,14 @@ pub enum Happened {
         /// What is so. That of a turn's first attempt has no history: `grown` has what the turn adds to it.
         fact: Arc<Fact>,
         /// What the conversation grew by as the turn began: what closed the one before, and what was asked.
-        grown: Vec<Arc<Entry>>,
+        grown: Vec<Arc<Message>>,
     },
     /// The turn was over, or began to wait.
     Ended {
         /// Which.
         turn: TurnId,
         /// How.
-        fate: Fate,
+        fate: ItemOutcome,
     },
     /// The turn was taken out of the conversation.
     Forgotten {
@@ -84,33 +84,33 @@ pub enum Happened {
 ///
 /// # Cancel safety
 /// Nothing is lost; what was handed over was handed over.
-pub async fn look_back(
+pub async fn read_journal(
     store: &dyn Store,
     session: &SessionId,
-    mut each: impl FnMut(Past) + Send,
+    mut each: impl FnMut(JournalStep) + Send,
 ) -> Result<(), store::Error> {
     export(store, session, |entry| {
         let position = entry.position;
         let line = entry.record.and_then(|record| Line::read(position, &record));
         each(match line {
             Ok(line) => past(position, line),
-            Err(damage) => Past { position, at: None, what: Err(damage) },
+            Err(damage) => JournalStep { position, at: None, what: Err(damage) },
         });
     })
     .await
 }
 
-fn past(position: u64, line: Line) -> Past {
+fn past(position: u64, line: Line) -> JournalStep {
     let (at, what) = match line {
-        Line::Planned { turn, items, at } => (at, Happened::Planned { turn, items }),
+        Line::Planned { turn, items, at } => (at, JournalFact::Planned { turn, items }),
         Line::Fact { turn, path, fact, grown, at } => {
             let grown = grown.map(|grown| grown.entries).unwrap_or_default();
-            (at, Happened::Fact { turn, path, fact, grown })
+            (at, JournalFact::Fact { turn, path, fact, grown })
         }
-        Line::Ended { turn, fate, at } => (at, Happened::Ended { turn, fate }),
-        Line::Forgotten { turn, at } => (at, Happened::Forgotten { turn }),
-        Line::GivenUp { turn, at } => (Some(at), Happened::GivenUp { turn }),
-        Line::Quiet { turn, at, survivors } => (Some(at), Happened::Quiet { turn, survivors }),
+        Line::Ended { turn, fate, at } => (at, JournalFact::Ended { turn, fate }),
+        Line::Forgotten { turn, at } => (at, JournalFact::Forgotten { turn }),
+        Line::GivenUp { turn, at } => (Some(at), JournalFact::GivenUp { turn }),
+        Line::Quiet { turn, at, survivors } => (Some(at), JournalFact::Quiet { turn, survivors }),
     };
-    Past { position, at, what: Ok(what) }
+    JournalStep { position, at, what: Ok(what) }
 }

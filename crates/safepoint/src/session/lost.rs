@@ -12,14 +12,14 @@ use crate::{
         event::Fact,
         ids::{CallId, Path, SteerId, TurnId},
         message::UserMessage,
-        receipt::{Ending, WorkKind},
+        receipt::{CallKind, Ending},
     },
 };
 
 /// A run that went on in the background, and ended with the owner of its session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Lost {
+pub struct LostRun {
     /// The turn that began it.
     pub turn: TurnId,
     /// Which run of the tree it was.
@@ -28,7 +28,7 @@ pub struct Lost {
     pub unknown: Vec<String>,
 }
 
-impl Lost {
+impl LostRun {
     pub(super) fn id(&self) -> SteerId {
         Steer::notice_id(format_args!("{}/{}", self.turn, self.path))
     }
@@ -73,7 +73,7 @@ impl Aside {
             Fact::Settled { receipt, .. } if !path.is_root() => {
                 self.ended.insert((turn, path.clone()), Some(receipt.ending));
             }
-            Fact::CallStarted { call_id, name, effect, work: WorkKind::Body, .. }
+            Fact::CallStarted { call_id, name, effect, work: CallKind::Tool, .. }
                 if *effect != EffectClass::ReadOnly && !path.is_root() =>
             {
                 self.open.push((turn, path.clone(), call_id.clone(), name.clone()));
@@ -99,7 +99,7 @@ impl Aside {
     }
 
     /// Those that ended with their process, or with the session that it owned, and of which the model has not been told.
-    pub(super) fn lost(self) -> Vec<Lost> {
+    pub(super) fn lost(self) -> Vec<LostRun> {
         let Self { begun, ended, open, told } = self;
         let is_cut =
             |run: &(TurnId, Path)| !matches!(ended.get(run), Some(Some(Ending::Done | Ending::Failed)));
@@ -110,7 +110,7 @@ impl Aside {
                 open.iter().filter(is_of_it).map(|(.., name)| name.clone()).collect();
             unknown.sort_unstable();
             unknown.dedup();
-            Lost { turn, path, unknown }
+            LostRun { turn, path, unknown }
         });
         lost.filter(|lost| !told.contains_key(&lost.id())).collect()
     }
@@ -119,6 +119,6 @@ impl Aside {
 /// The run that goes on by itself, since its call ended when it had begun.
 pub(super) fn begun_behind(fact: &Fact) -> Option<Path> {
     let Fact::CallEnded { report, .. } = fact else { return None };
-    let child = report.child.as_ref().filter(|child| child.work == WorkKind::Background);
+    let child = report.child.as_ref().filter(|child| child.work == CallKind::Background);
     child.map(|child| child.path.clone())
 }

@@ -7,8 +7,8 @@
 use std::collections::{HashSet, VecDeque};
 
 use crate::{
-    run::steer::When,
-    session::words::{Fate, Or},
+    run::steer::SteerTiming,
+    session::words::{IfUndelivered, ItemOutcome},
     value::ids::{ItemId, TurnId},
 };
 
@@ -21,10 +21,10 @@ mod turn;
 mod words;
 
 pub(crate) use words::{
-    Answer, Effect, End, EndedBy, Exit, From, How, Input, Made, Moment, Record, Rules, Strength, Wanted, Why,
-    Wish,
+    Action, Answer, End, EndedBy, ExitKind, Input, Moment, PlanResult, PreemptSpec, PushKind, Record, Rules,
+    StartFrom, StopWhy, Strength, Wanted,
 };
-pub use words::{Leftover, OnFailure};
+pub use words::{OnTurnFailure, PreemptedItems};
 
 use preempt::Preempt;
 use stop::Idleness;
@@ -49,7 +49,7 @@ pub(crate) struct Machine {
     /// The turn that ended early and can be taken up again.
     left: Option<Left>,
     undo: Undo,
-    want: Want,
+    want: PendingStart,
     turns: u64,
     plans: u64,
     stop: Option<Strength>,
@@ -92,8 +92,8 @@ pub(crate) enum Asked {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Steered {
     item: ItemId,
-    when: When,
-    or: Or,
+    when: SteerTiming,
+    or: IfUndelivered,
 }
 
 /// The turn at work.
@@ -108,7 +108,7 @@ pub(crate) struct Running {
     stopped_at: Option<ItemId>,
     record: Record,
     /// Where it went on from.
-    from: From,
+    from: StartFrom,
     /// Whether its reader has returned already.
     read: Yet,
 }
@@ -158,12 +158,12 @@ pub(crate) enum Recovered {
 
 /// What is wanted of the turn that ended early, as soon as the session is between turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Want {
+enum PendingStart {
     Nothing,
     Resume,
     Decision,
     /// And what had come when it was asked.
-    Withdrawal(Why, ItemId),
+    Withdrawal(StopWhy, ItemId),
 }
 
 /// Whether what the user gave us works. Exhaustive: it does, or it failed and the session must end.
@@ -187,7 +187,7 @@ impl Machine {
             streak: 0,
             left: None,
             undo: Undo::default(),
-            want: Want::Nothing,
+            want: PendingStart::Nothing,
             turns: 0,
             plans: 0,
             stop: None,
@@ -230,7 +230,7 @@ impl Machine {
     }
 
     /// Takes what happened, and appends what is to be done to `out`. Total: nothing is illegal, only too late.
-    pub(crate) fn step(&mut self, now: Moment, input: Input, out: &mut Vec<Effect>) {
+    pub(crate) fn step(&mut self, now: Moment, input: Input, out: &mut Vec<Action>) {
         self.pass_time(now, out);
         match input {
             Input::Push { item, how } => self.push(now, item, how, out),
@@ -267,7 +267,7 @@ impl Machine {
         }
     }
 
-    fn pass_time(&mut self, now: Moment, out: &mut Vec<Effect>) {
+    fn pass_time(&mut self, now: Moment, out: &mut Vec<Action>) {
         self.pass_preempts(now, out);
         if self.idleness.over_at().is_some_and(|over| over <= now) {
             self.idleness.expire();
@@ -275,7 +275,7 @@ impl Machine {
     }
 
     /// Does what the phase between turns allows: end, take up, plan, or be idle.
-    fn go_on(&mut self, now: Moment, out: &mut Vec<Effect>) {
+    fn go_on(&mut self, now: Moment, out: &mut Vec<Action>) {
         if let Phase::Ending { quiet: Yet::Yes, read: Yet::Yes, .. } = self.phase {
             self.phase = Phase::Idle;
         }
@@ -292,25 +292,25 @@ impl Machine {
             self.idleness.idle(is_idle.then_some(now));
             if self.idleness.over_at().is_some_and(|over| over <= now) {
                 self.idleness.expire();
-                self.end(Exit::Idle, out);
+                self.end(ExitKind::Idle, out);
             }
         }
     }
 
     /// Brings what has no place any more to rest: the session is over.
-    fn end(&mut self, exit: Exit, out: &mut Vec<Effect>) {
+    fn end(&mut self, exit: ExitKind, out: &mut Vec<Action>) {
         for preempt in self.preempts.drain(..) {
             out.push(preempt.superseded());
         }
         // Only a turn that waits for a decision holds any, and it waits on.
         self.return_steers(out);
         for item in self.waiting.drain(..) {
-            out.push(Effect::Fate { item, fate: Fate::Unhandled });
+            out.push(Action::Fate { item, fate: ItemOutcome::Unhandled });
         }
         self.phase = Phase::Over;
-        self.want = Want::Nothing;
+        self.want = PendingStart::Nothing;
         self.idleness.forget();
-        out.push(Effect::End(exit));
+        out.push(Action::End(exit));
     }
 
     /// Whether somebody asked for the end as soon as it is idle.
@@ -359,17 +359,17 @@ impl Machine {
     /// Whether a turn that ended early is about to be taken up: by a resume that is planned, or by a decision.
     pub(crate) fn takes_up(&self) -> bool {
         let plans = matches!(self.phase, Phase::Planning { wanted: Wanted::Resume, .. });
-        plans || matches!(self.want, Want::Resume | Want::Decision)
+        plans || matches!(self.want, PendingStart::Resume | PendingStart::Decision)
     }
 
     /// Whether the turn at work is one that ended early, taken up again.
     pub(crate) fn took_up(&self) -> bool {
-        matches!(self.phase, Phase::Running(Running { from: From::Resume | From::Decision, .. }))
+        matches!(self.phase, Phase::Running(Running { from: StartFrom::Resume | StartFrom::Decision, .. }))
     }
 
     /// An item that a plan names and that does not wait, or that it names twice.
-    pub(crate) fn stranger(&self, made: &Made) -> Option<ItemId> {
-        let Made::Turn { take, drop } = made else { return None };
+    pub(crate) fn stranger(&self, made: &PlanResult) -> Option<ItemId> {
+        let PlanResult::Turn { take, drop } = made else { return None };
         let mut named = HashSet::with_capacity(take.len() + drop.len());
         let is_strange = |item: &&ItemId| !self.is_waiting(**item) || !named.insert(**item);
         take.iter().chain(drop).find(is_strange).copied()
@@ -381,8 +381,8 @@ impl Machine {
 
     /// Whether a stop that a preempt asked first makes the turn a preempted one.
     pub(crate) fn would_be_preempted(&self) -> bool {
-        let end = End::Stopped { by: EndedBy::Preempt, after: Leftover::Drop };
-        matches!(self.phase, Phase::Running(running) if matches!(self.fate_of(running, end), Fate::Preempted(_)))
+        let end = End::Stopped { by: EndedBy::Preempt, after: PreemptedItems::Drop };
+        matches!(self.phase, Phase::Running(running) if matches!(self.fate_of(running, end), ItemOutcome::Preempted(_)))
     }
 
     /// The turn that can be taken up again.

@@ -6,9 +6,9 @@ use safepoint_scope::StopRequest;
 use tokio::sync::oneshot;
 
 use super::{
-    asking::Kept,
-    intent::Intent,
-    item::{Policy, Slip},
+    asking::StopPersistence,
+    intent::StoredStop,
+    item::{Policy, TicketState},
     machine::Answer,
     planner::Plan,
     stop::SessionStop,
@@ -24,10 +24,10 @@ use crate::{
 };
 
 /// One message. Exhaustive: the owner must act on each.
-pub(super) enum Mail<T> {
+pub(super) enum SessionMessage<T> {
     Push {
         item: T,
-        slip: Arc<Slip<T>>,
+        slip: Arc<TicketState<T>>,
         policy: Policy,
         client_id: Option<String>,
     },
@@ -35,7 +35,7 @@ pub(super) enum Mail<T> {
     Adopt {
         number: u64,
         item: T,
-        slip: Arc<Slip<T>>,
+        slip: Arc<TicketState<T>>,
         policy: Policy,
     },
     /// All that was left by the last owner is in the mail.
@@ -47,7 +47,7 @@ pub(super) enum Mail<T> {
     /// Somebody else asked for a stop.
     Intent {
         number: u64,
-        intent: Intent,
+        intent: StoredStop,
     },
     /// Something in the store that this release cannot read; it stays there.
     Unreadable {
@@ -61,7 +61,7 @@ pub(super) enum Mail<T> {
     },
     PushBy {
         item: T,
-        slip: Arc<Slip<T>>,
+        slip: Arc<TicketState<T>>,
         strategy: Strategy,
     },
     Withdraw {
@@ -89,7 +89,7 @@ pub(super) enum Mail<T> {
     /// Whoever asked for a stop wants it kept.
     KeepStop {
         stop: SessionStop,
-        reply: oneshot::Sender<Kept>,
+        reply: oneshot::Sender<StopPersistence>,
     },
     /// The store has answered; none: it did not take it.
     StopKept {
@@ -107,7 +107,7 @@ pub(super) enum Mail<T> {
     KeepTurnStop {
         request: StopRequest,
         reached: Arc<OnceLock<TurnId>>,
-        reply: oneshot::Sender<Kept>,
+        reply: oneshot::Sender<StopPersistence>,
     },
     /// The store has answered, as for the session's.
     TurnStopKept {
@@ -169,10 +169,10 @@ pub(super) enum Mail<T> {
 pub(super) type Strategy = Box<dyn FnOnce(Option<&super::TurnView>) -> Policy + Send>;
 
 /// Where mail is put.
-pub(super) struct Mailbox<T>(mailbox::Mailbox<Mail<T>>);
+pub(super) struct Mailbox<T>(mailbox::Mailbox<SessionMessage<T>>);
 
 /// Where the owner finds it.
-pub(super) type Received<T> = mailbox::Received<Mail<T>>;
+pub(super) type Received<T> = mailbox::Received<SessionMessage<T>>;
 
 impl<T> Mailbox<T> {
     pub(super) fn new() -> (Self, Received<T>) {
@@ -180,7 +180,7 @@ impl<T> Mailbox<T> {
         (Self(sender), receiver)
     }
 
-    pub(super) fn post(&self, mail: Mail<T>) {
+    pub(super) fn post(&self, mail: SessionMessage<T>) {
         if self.0.post(mail).is_err() {
             // The session is over, and nobody is left to tell; whoever waits for a reply sees it dropped.
         }

@@ -8,19 +8,19 @@ use super::{
     Item, Session, SessionBuilder, SessionHandle, SharedSession,
     journal::{Found, Journal, LEASE, LeftTurn, put_right, recover},
     machine::{Machine, Recovered},
-    owner::Owner,
+    owner::Driver,
     watch::Watcher,
-    words::Fate,
+    words::ItemOutcome,
 };
 use crate::{
-    contract::store::{self, Class, Error, ItemState, NewSession, Store, Write},
+    contract::store::{self, Durability, Error, ItemState, NewSession, Store, Write},
     value::ids::{ItemId, SessionId},
 };
 
 /// What becomes of items that waited in the store before a session is opened. Exhaustive: they begin a turn, or wait for
 /// something newer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum OnLeft {
+pub enum PendingItems {
     /// They begin a turn.
     #[default]
     GoOn,
@@ -31,7 +31,7 @@ pub enum OnLeft {
 impl<T: Item> SessionBuilder<T> {
     /// Sets what becomes of items that waited in the store before the session is opened. Default: they begin a turn, unless
     /// one was left open.
-    pub fn on_left(mut self, on_left: OnLeft) -> Self {
+    pub fn pending_items(mut self, on_left: PendingItems) -> Self {
         self.on_left = on_left;
         self
     }
@@ -71,7 +71,7 @@ impl<T: Item> SessionBuilder<T> {
         self,
         store: Arc<dyn Store>,
         id: SessionId,
-        owner: store::Owner,
+        owner: store::OwnerProcess,
     ) -> Result<Session<T>, Error> {
         let store = store::guarded(store);
         let row = match store.open(&id).await {
@@ -87,7 +87,7 @@ impl<T: Item> SessionBuilder<T> {
         let setup = self.setup.clone().filter(|setup| *setup != row.setup);
         let own = async {
             if let Some(setup) = setup {
-                journal.append(vec![Write::Setup(setup)], Class::Recorded).await?;
+                journal.append(vec![Write::Setup(setup)], Durability::Recorded).await?;
             }
             self.own(&journal).await
         };
@@ -110,14 +110,14 @@ impl<T: Item> SessionBuilder<T> {
         self.settings.history = found.history.clone();
         let (engine, _nobody_stops_it) = Scope::root();
         let mut owner =
-            Owner::new(engine.clone(), Arc::clone(&shared), Arc::new(self.settings), received, machine);
+            Driver::new(engine.clone(), Arc::clone(&shared), Arc::new(self.settings), received, machine);
         owner.inherit(Arc::clone(journal), (found.left, found.always), items);
         owner.mourn(found.lost);
         owner.watch_recovered().await?;
         // What was there before is in the mail before anything that comes now.
         let mut watcher = Watcher::new(&shared, Arc::clone(journal));
         watcher.look().await?;
-        shared.mailbox.post(super::mail::Mail::Adopted);
+        shared.mailbox.post(super::mail::SessionMessage::Adopted);
         drop(engine.spawn("session", owner.own()));
         drop(engine.spawn("session's watcher", watcher.watch()));
         Ok(Session { handle: SessionHandle { shared } })
@@ -138,7 +138,7 @@ impl<T: Item> SessionBuilder<T> {
                 writes.push(Write::PutBackItem(row.number));
             } else if found.left.is_some() {
                 // The turn's own, or what it was steered with.
-                if let Ok((item, _policy)) = super::unseal::<T>(&row.bytes) {
+                if let Ok((item, _policy)) = super::decode_item::<T>(&row.bytes) {
                     let slip = shared.door.slip();
                     journal.number(slip.id(), row.number);
                     items.push((slip.id(), item));
@@ -148,15 +148,18 @@ impl<T: Item> SessionBuilder<T> {
             }
         }
         if !writes.is_empty() {
-            journal.append(writes, Class::Recorded).await?;
+            journal.append(writes, Durability::Recorded).await?;
         }
         let left = found.left.as_ref().map(|LeftTurn { turn, fate, .. }| {
-            let how =
-                if matches!(fate, Fate::Suspended(_)) { Recovered::Suspended } else { Recovered::Early };
+            let how = if matches!(fate, ItemOutcome::Suspended(_)) {
+                Recovered::Suspended
+            } else {
+                Recovered::Early
+            };
             (*turn, items.iter().map(|(id, _)| *id).collect(), how)
         });
         let mut machine = Machine::recovered(self.settings.rules, found.turns, left);
-        if self.on_left == OnLeft::Wait {
+        if self.on_left == PendingItems::Wait {
             machine.hold_left();
         }
         Ok((items, machine))

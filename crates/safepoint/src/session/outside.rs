@@ -2,9 +2,9 @@
 
 use std::collections::HashSet;
 
-use super::{intent::Intent, journal::Line, lost::begun_behind};
+use super::{intent::StoredStop, journal::Line, lost::begun_behind};
 use crate::{
-    contract::store::{ApprovalState, Approvals, Does, Error, StopIntent, Store, ask},
+    contract::store::{ApprovalState, ApprovalsToWithdraw, Does, Error, StopIntent, Store, ask},
     value::{
         approval::ApprovalRequest,
         event::Fact,
@@ -27,12 +27,12 @@ const PAGE: usize = 1024;
 ///
 /// # Cancel safety
 /// The stop may have been asked.
-pub async fn ask_stop(store: &dyn Store, session: &SessionId, intent: &Intent) -> Result<u64, Error> {
+pub async fn store_stop(store: &dyn Store, session: &SessionId, intent: &StoredStop) -> Result<u64, Error> {
     let approvals = match intent {
-        Intent::Session(_) => Approvals::Stay,
-        Intent::Turn(turn, _) => match questions(store, session, *turn).await? {
-            none if none.is_empty() => Approvals::Stay,
-            these => Approvals::Only(these),
+        StoredStop::Session(_) => ApprovalsToWithdraw::Stay,
+        StoredStop::Turn(turn, _) => match questions(store, session, *turn).await? {
+            none if none.is_empty() => ApprovalsToWithdraw::Stay,
+            these => ApprovalsToWithdraw::Only(these),
         },
     };
     let stop = StopIntent { bytes: intent.to_bytes(), approvals };
@@ -92,7 +92,7 @@ impl Told {
 
     fn take(&mut self, turn: TurnId, fact: &Fact) {
         self.behind.extend(begun_behind(fact));
-        if let Fact::ApprovalAsked(asked) = fact {
+        if let Fact::ApprovalRequested(asked) = fact {
             self.asked.insert((turn, asked.id.clone()));
         }
     }

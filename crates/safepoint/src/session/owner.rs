@@ -9,7 +9,7 @@ use std::{
     sync::Arc,
 };
 
-use safepoint_scope::{Code, Dropper, Scope, StopRequest};
+use safepoint_scope::{Code, DropHandle, Scope, StopRequest};
 use tokio::{
     sync::oneshot,
     time::{Instant, Sleep},
@@ -18,13 +18,13 @@ use tokio::{
 use super::{
     Item, Settings, SharedSession,
     event::SessionEvent,
-    item::{Delivered, Policy, Slip},
+    item::{Delivery, Policy, TicketState},
     journal::Journal,
-    machine::{self, Answer, Effect, Input, Machine, Moment},
-    mail::{Mail, Received},
-    planner::{Came, TurnPlan},
-    stop::After,
-    words::Fate,
+    machine::{self, Action, Answer, Input, Machine, Moment},
+    mail::{Received, SessionMessage},
+    planner::{Arrival, TurnPlan},
+    stop::StoppedTurn,
+    words::ItemOutcome,
 };
 use crate::{
     agent::Agent,
@@ -32,7 +32,7 @@ use crate::{
     run::{
         RunHandle,
         outcome::{Outcome, Persisted},
-        shared::{Always, Closings},
+        shared::{AllowList, Closings},
     },
     value::{
         approval::Decision,
@@ -63,9 +63,9 @@ mod strategy;
 mod turn;
 mod waits;
 
-use held::{Held, Work};
+use held::{CurrentTurn, HeldItem};
 
-pub(super) struct Owner<T> {
+pub(super) struct Driver<T> {
     shared: Arc<SharedSession<T>>,
     settings: Arc<Settings<T>>,
     mail: Received<T>,
@@ -74,24 +74,24 @@ pub(super) struct Owner<T> {
     scope: Scope,
     began: Instant,
     sleep: Option<Pin<Box<Sleep>>>,
-    items: HashMap<ItemId, Held<T>>,
+    items: HashMap<ItemId, HeldItem<T>>,
     /// Of an item that was accepted, while the store or a strategy is asked about it.
-    hand: Option<(T, Arc<Slip<T>>)>,
+    hand: Option<(T, Arc<TicketState<T>>)>,
     /// Of items that were taken back, while their preempts are out.
-    preempting: HashMap<ItemId, Arc<Slip<T>>>,
+    preempting: HashMap<ItemId, Arc<TicketState<T>>>,
     history: History,
     /// The planner at work, by its number.
-    planner: Option<Dropper>,
+    planner: Option<DropHandle>,
     /// What it said, until the machine says what becomes of it.
     planned: Option<Box<TurnPlan>>,
     /// Boxed, as all that an idle session has no use for.
-    work: Option<Box<Work>>,
-    left: Option<(Box<Work>, Fate)>,
+    work: Option<Box<CurrentTurn>>,
+    left: Option<(Box<CurrentTurn>, ItemOutcome)>,
     /// Runs of earlier turns that began others in the background, which go on.
     elders: Vec<RunHandle>,
     decisions: Vec<(ApprovalId, Decision)>,
     /// What may run without a further question.
-    always: Arc<Always>,
+    always: Arc<AllowList>,
     /// What became of questions, where no store knows it.
     closings: Arc<Closings>,
     /// The open questions of the turn that another owner left.
@@ -102,7 +102,7 @@ pub(super) struct Owner<T> {
     behind: Vec<ItemId>,
     error: Option<Box<ErrorReport>>,
     cause: Option<String>,
-    after: After,
+    after: StoppedTurn,
     /// The request of whoever asks just now.
     request: Option<Box<StopRequest>>,
     /// That of whoever asked for the end of the turn alone, until it has ended.
@@ -110,16 +110,16 @@ pub(super) struct Owner<T> {
     /// The decision at hand.
     deciding: Option<Box<(ApprovalId, Decision)>>,
     /// Mail that was opened while a push strategy was asked.
-    ahead: VecDeque<Box<Mail<T>>>,
+    ahead: VecDeque<Box<SessionMessage<T>>>,
     answer: Option<Answer>,
     /// Who asks just now for a turn to be taken up, and those who were heard and wait until it is, or is not.
     taker: Option<oneshot::Sender<Answer>>,
     takers: Vec<oneshot::Sender<Answer>>,
     unhandled: Vec<(ItemId, T)>,
-    ended: Option<machine::Exit>,
+    ended: Option<machine::ExitKind>,
     journal: Option<Arc<Journal>>,
     /// Stops that the store keeps.
-    heeded: heeded::Heeded,
+    heeded: heeded::StoredStops,
     /// A turn that was cut with its process, or by the end of it, and nothing else.
     restart: Option<TurnId>,
     /// Items that the store knows as taken.
@@ -127,7 +127,7 @@ pub(super) struct Owner<T> {
     /// The turn that the store knows as given up.
     given_up: Option<TurnId>,
     /// What went on in the background of another owner, and ended with it.
-    lost: Vec<lost::Mourned>,
+    lost: Vec<lost::LostNotice>,
     /// Numbers of items that somebody else took out.
     gone: HashSet<u64>,
     /// Steers that are wanted back from a run that is over, until its end is heard.
@@ -137,7 +137,7 @@ pub(super) struct Owner<T> {
     ended_by: Option<Code>,
 }
 
-impl<T: Item> Owner<T> {
+impl<T: Item> Driver<T> {
     /// One that is not alive yet, to be spawned in `scope`.
     pub(super) fn new(
         scope: Scope,
@@ -171,7 +171,7 @@ impl<T: Item> Owner<T> {
             behind: Vec::new(),
             error: None,
             cause: None,
-            after: After::Resumable,
+            after: StoppedTurn::Resumable,
             request: None,
             turn_request: None,
             deciding: None,
@@ -182,7 +182,7 @@ impl<T: Item> Owner<T> {
             unhandled: Vec::new(),
             ended: None,
             journal: None,
-            heeded: heeded::Heeded::default(),
+            heeded: heeded::StoredStops::default(),
             restart: None,
             taken: HashSet::new(),
             given_up: None,
@@ -209,60 +209,59 @@ impl<T: Item> Owner<T> {
         }
     }
 
-    async fn hear(&mut self, mail: Mail<T>) {
+    async fn hear(&mut self, mail: SessionMessage<T>) {
         match mail {
-            Mail::Push { item, slip, policy, client_id } => {
+            SessionMessage::Push { item, slip, policy, client_id } => {
                 if let Some(item) = self.store_item(item, &slip, policy, client_id).await {
                     self.accept(item, slip, policy).await;
                 }
                 self.shared.door.note(1, self.machine.room_taken());
             }
-            Mail::PushBy { item, slip, strategy } => {
-                if let Some((item, policy)) = self.ask_strategy((item, &slip), strategy).await
-                    && let Some(item) = self.store_item(item, &slip, policy, None).await
-                {
-                    self.accept(item, slip, policy).await;
-                }
-                self.shared.door.note(1, self.machine.room_taken());
+            SessionMessage::PushBy { item, slip, strategy } => self.push_by(item, slip, strategy).await,
+            SessionMessage::Adopt { number, item, slip, policy } => {
+                self.adopt(number, (item, slip), policy).await
             }
-            Mail::Adopt { number, item, slip, policy } => self.adopt(number, (item, slip), policy).await,
-            Mail::Unreadable { number, why } => self.show(SessionEvent::Unreadable { number, why }),
-            Mail::Adopted => self.adopted().await,
-            Mail::Gone { number } => self.vanish(number).await,
-            Mail::Intent { number, intent } => self.heed(number, intent).await,
-            Mail::Decided { id, decision } => self.take_up_decision(id, decision).await,
-            Mail::Withdraw { item, reply } => self.withdraw(item, reply).await,
-            Mail::WantedAtEnd { turn, item, reply } => self.want_at_end(turn, item, reply).await,
-            Mail::Waiting { reply } => self.tell_waiting(reply).await,
-            Mail::TookBack { item, reply } => self.give_back(Input::TookBack(item), item, reply).await,
-            Mail::Stop { stop, reply } => self.stop(stop, reply).await,
-            Mail::StopTurn { turn, request, reached, reply } => {
+            SessionMessage::Unreadable { number, why } => self.show(SessionEvent::Unreadable { number, why }),
+            SessionMessage::Adopted => self.adopted().await,
+            SessionMessage::Gone { number } => self.vanish(number).await,
+            SessionMessage::Intent { number, intent } => self.heed(number, intent).await,
+            SessionMessage::Decided { id, decision } => self.take_up_decision(id, decision).await,
+            SessionMessage::Withdraw { item, reply } => self.withdraw(item, reply).await,
+            SessionMessage::WantedAtEnd { turn, item, reply } => self.want_at_end(turn, item, reply).await,
+            SessionMessage::Waiting { reply } => self.tell_waiting(reply).await,
+            SessionMessage::TookBack { item, reply } => {
+                self.give_back(Input::TookBack(item), item, reply).await
+            }
+            SessionMessage::Stop { stop, reply } => self.stop(stop, reply).await,
+            SessionMessage::StopTurn { turn, request, reached, reply } => {
                 self.stop_turn((turn, request), &reached, reply).await;
             }
-            Mail::KeepTurnStop { request, reached, reply } => {
+            SessionMessage::KeepTurnStop { request, reached, reply } => {
                 self.keep_turn_stop(request, reached.get().copied(), reply);
             }
-            Mail::TurnStopKept { number, turn } => self.turn_stop_kept(number, turn).await,
-            Mail::KeepStop { stop, reply } => self.keep_stop(stop, reply),
-            Mail::StopKept { number, is_idle } => self.stop_kept(number, is_idle).await,
-            Mail::KeepOpen => self.keep_open().await,
-            Mail::Resume { reply } => self.resume(reply).await,
-            Mail::Decide { id, ruled, reply } => self.decide(id, ruled, reply).await,
-            Mail::Planned { plan, made } => self.planned(plan, made).await,
-            Mail::Gathered(plan) => self.step(Input::Gathered(plan)).await,
-            Mail::SteerTaken { turn, item, round } => self.steer_taken(item, Delivered { turn, round }).await,
-            Mail::Noticed { turn, notice } => self.lost_told(turn, &notice),
-            Mail::Settled { turn, outcome } => self.settled(turn, outcome).await,
-            Mail::Quiet { turn, survivors } => {
+            SessionMessage::TurnStopKept { number, turn } => self.turn_stop_kept(number, turn).await,
+            SessionMessage::KeepStop { stop, reply } => self.keep_stop(stop, reply),
+            SessionMessage::StopKept { number, is_idle } => self.stop_kept(number, is_idle).await,
+            SessionMessage::KeepOpen => self.keep_open().await,
+            SessionMessage::Resume { reply } => self.resume(reply).await,
+            SessionMessage::Decide { id, ruled, reply } => self.decide(id, ruled, reply).await,
+            SessionMessage::Planned { plan, made } => self.planned(plan, made).await,
+            SessionMessage::Gathered(plan) => self.step(Input::Gathered(plan)).await,
+            SessionMessage::SteerTaken { turn, item, round } => {
+                self.steer_taken(item, Delivery { turn, round }).await
+            }
+            SessionMessage::Noticed { turn, notice } => self.lost_told(turn, &notice),
+            SessionMessage::Settled { turn, outcome } => self.settled(turn, outcome).await,
+            SessionMessage::Quiet { turn, survivors } => {
                 self.show(SessionEvent::TurnQuiet { turn, survivors });
                 self.step(Input::Quiet(turn)).await;
             }
-            Mail::AsideOver => self.aside_over().await,
-            Mail::Questions { reply } => self.questions(reply).await,
-            Mail::Read { turn } => self.step(Input::Read(turn)).await,
-            Mail::ReadEnough { turn } => self.read_enough(turn).await,
-            Mail::Broke(error) => self.broke(error).await,
-            Mail::Lost(error) => self.lose_hold(error).await,
+            SessionMessage::AsideOver => self.aside_over().await,
+            SessionMessage::Questions { reply } => self.questions(reply).await,
+            SessionMessage::Read { turn } => self.step(Input::Read(turn)).await,
+            SessionMessage::ReadEnough { turn } => self.read_enough(turn).await,
+            SessionMessage::Broke(error) => self.broke(error).await,
+            SessionMessage::Lost(error) => self.lose_hold(error).await,
         }
     }
 
@@ -283,37 +282,37 @@ impl<T: Item> Owner<T> {
         self.shared.view(self.view());
     }
 
-    fn perform(&mut self, effect: Effect) {
+    fn perform(&mut self, effect: Action) {
         match effect {
-            Effect::Gather(plan) => self.shared.door.mark(Mail::Gathered(plan)),
-            Effect::Plan { plan, waiting, left, wanted } => {
+            Action::Gather(plan) => self.shared.door.mark(SessionMessage::Gathered(plan)),
+            Action::Plan { plan, waiting, left, wanted } => {
                 self.ask_planner(plan, &waiting, left, wanted.into())
             }
-            Effect::DropPlan => {
+            Action::DropPlan => {
                 if let Some(planner) = self.planner.take() {
                     planner.drop_now();
                 }
             }
-            Effect::Start { turn, from, steers } => self.start(turn, from, &steers),
-            Effect::StopRun { turn, why } => self.stop_run(turn, why),
-            Effect::Steer { turn, item, when } => self.steer(turn, item, when),
-            Effect::Held { turn, item } => self.tell_behind(item, turn),
-            Effect::Forget(turn) => {
+            Action::Start { turn, from, steers } => self.start(turn, from, &steers),
+            Action::StopRun { turn, why } => self.stop_run(turn, why),
+            Action::Steer { turn, item, when } => self.steer(turn, item, when),
+            Action::Held { turn, item } => self.tell_behind(item, turn),
+            Action::Forget(turn) => {
                 self.forget_lost(turn);
                 if let Some(work) = &self.work {
                     self.history = work.before.clone();
                 }
             }
-            Effect::Fate { item, fate } => self.rest(item, fate),
-            Effect::Requeued(item) => {
+            Action::Fate { item, fate } => self.rest(item, fate),
+            Action::Requeued(item) => {
                 // A turn had it: it has had its place.
                 if let Some(held) = self.items.get_mut(&item) {
-                    held.came = Came::Queued;
+                    held.came = Arrival::Queued;
                 }
                 self.show(SessionEvent::Requeued(item));
             }
-            Effect::Return { item, why } => self.rest(item, Fate::Returned(why)),
-            Effect::Resolve { item, preempted } => {
+            Action::Return { item, why } => self.rest(item, ItemOutcome::Returned(why)),
+            Action::Resolve { item, preempted } => {
                 self.show(SessionEvent::Preempted { item, preempted });
                 let taken_back = self.preempting.remove(&item);
                 let slip = taken_back.as_ref().or(self.items.get(&item).map(|held| &held.slip));
@@ -321,15 +320,15 @@ impl<T: Item> Owner<T> {
                     slip.preempted(preempted);
                 }
             }
-            Effect::TurnEnded { turn, fate } => self.turn_ended(turn, fate),
-            Effect::Answer(answer) => {
+            Action::TurnEnded { turn, fate } => self.turn_ended(turn, fate),
+            Action::Answer(answer) => {
                 if answer == Answer::Resuming {
                     self.takers.extend(self.taker.take());
                     self.decisions.extend(self.deciding.take().map(|deciding| *deciding));
                 }
                 self.answer = Some(answer);
             }
-            Effect::End(exit) => self.ended = Some(exit),
+            Action::End(exit) => self.ended = Some(exit),
         }
     }
 

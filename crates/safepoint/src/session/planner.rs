@@ -3,7 +3,7 @@
 use futures_core::future::BoxFuture;
 use safepoint_scope::Failure;
 
-use super::{Item, Leftover, machine};
+use super::{Item, PreemptedItems, machine};
 use crate::{
     agent::Agent,
     value::{
@@ -15,7 +15,7 @@ use crate::{
 
 /// Turns waiting items into turns.
 ///
-/// The default for chat is [`Chat`]: one message a turn. An error or a panic ends the session with every item
+/// The default for chat is [`ChatPlanner`]: one message a turn. An error or a panic ends the session with every item
 /// accounted for (S6.9).
 pub trait Planner<T>: Send + Sync + 'static {
     /// Says what comes next.
@@ -25,7 +25,7 @@ pub trait Planner<T>: Send + Sync + 'static {
     ///
     /// # Cancel safety
     /// A stop of the session, a preempt, or a withdrawal drops the future; nothing was taken, and it is asked again.
-    fn plan(&self, situation: Situation<T>) -> BoxFuture<'_, Result<Plan, Failure>>;
+    fn plan(&self, situation: PlanContext<T>) -> BoxFuture<'_, Result<Plan, Failure>>;
 
     /// What an item says to a turn that is steered with it.
     fn steer(&self, item: &T) -> UserMessage;
@@ -44,22 +44,22 @@ pub trait Planner<T>: Send + Sync + 'static {
     }
 
     /// What becomes of the items of a turn that was preempted. Their messages stay in the history in any case.
-    fn preempted(&self, turn: TurnId, items: &[ItemId]) -> Leftover {
+    fn preempted(&self, turn: TurnId, items: &[ItemId]) -> PreemptedItems {
         let (_, _) = (turn, items);
-        Leftover::Drop
+        PreemptedItems::Drop
     }
 }
 
 /// What a planner sees.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Situation<T> {
+pub struct PlanContext<T> {
     /// What waits, in the order in which it came.
-    pub waiting: Vec<Waiting<T>>,
+    pub waiting: Vec<QueuedItem<T>>,
     /// The last turn, if it ended early and can be taken up again.
     pub ended_early: Option<TurnId>,
     /// Whether somebody asked for exactly that.
-    pub wanted: Wanted,
+    pub wanted: PlanRequest,
     /// The conversation so far.
     pub history: History,
 }
@@ -67,18 +67,18 @@ pub struct Situation<T> {
 /// One item that waits.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Waiting<T> {
+pub struct QueuedItem<T> {
     /// Its position.
     pub id: ItemId,
     /// The item.
     pub item: T,
     /// How it came.
-    pub came: Came,
+    pub came: Arrival,
 }
 
 /// How an item came. Exhaustive: to wait for its turn, or to take the place of the turn at work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Came {
+pub enum Arrival {
     /// It waits its turn. So does an item that a turn had before, whichever way it came.
     #[default]
     Queued,
@@ -88,14 +88,14 @@ pub enum Came {
 
 /// What is asked of a planner. Exhaustive: whatever it likes, or a resume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wanted {
+pub enum PlanRequest {
     /// Whatever it likes.
     Any,
     /// The turn that ended early.
     Resume,
 }
 
-impl From<machine::Wanted> for Wanted {
+impl From<machine::Wanted> for PlanRequest {
     fn from(wanted: machine::Wanted) -> Self {
         match wanted {
             machine::Wanted::Any => Self::Any,
@@ -130,11 +130,11 @@ pub struct TurnPlan {
 
 /// One message a turn, always the same agent. What came with a preempt or a rollback goes before the queue, in its order.
 #[derive(Clone, Debug)]
-pub struct Chat {
+pub struct ChatPlanner {
     agent: Agent,
 }
 
-impl Chat {
+impl ChatPlanner {
     /// A chat with this agent.
     #[must_use]
     pub fn new(agent: Agent) -> Self {
@@ -142,15 +142,15 @@ impl Chat {
     }
 }
 
-impl<T: Item + Into<UserMessage>> Planner<T> for Chat {
-    fn plan(&self, situation: Situation<T>) -> BoxFuture<'_, Result<Plan, Failure>> {
-        let Situation { mut waiting, wanted, .. } = situation;
+impl<T: Item + Into<UserMessage>> Planner<T> for ChatPlanner {
+    fn plan(&self, situation: PlanContext<T>) -> BoxFuture<'_, Result<Plan, Failure>> {
+        let PlanContext { mut waiting, wanted, .. } = situation;
         // Whoever preempts does not mean that the queue is to go on.
-        waiting.sort_by_key(|waiting| waiting.came == Came::Queued);
+        waiting.sort_by_key(|waiting| waiting.came == Arrival::Queued);
         let plan = match (wanted, waiting.into_iter().next()) {
-            (Wanted::Resume, _) => Plan::Resume,
-            (Wanted::Any, None) => Plan::Wait,
-            (Wanted::Any, Some(Waiting { id, item, .. })) => Plan::Turn(TurnPlan {
+            (PlanRequest::Resume, _) => Plan::Resume,
+            (PlanRequest::Any, None) => Plan::Wait,
+            (PlanRequest::Any, Some(QueuedItem { id, item, .. })) => Plan::Turn(TurnPlan {
                 agent: self.agent.clone(),
                 input: vec![item.into()],
                 take: vec![id],

@@ -14,7 +14,7 @@ pub struct SessionStop {
     pub(super) how: How,
     pub(super) request: StopRequest,
     pub(super) cause: Option<String>,
-    pub(super) after: After,
+    pub(super) after: StoppedTurn,
 }
 
 /// Exhaustive: by strength, or once it was idle for long enough. Both at once cannot be written (S6.8).
@@ -27,7 +27,7 @@ pub(super) enum How {
 /// Whether the turn that is stopped may be resumed later. Exhaustive: it may, or it will not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum After {
+pub enum StoppedTurn {
     /// It may.
     #[default]
     Resumable,
@@ -37,7 +37,7 @@ pub enum After {
 
 impl SessionStop {
     fn new(how: How, request: StopRequest) -> Self {
-        Self { how, request, cause: None, after: After::Resumable }
+        Self { how, request, cause: None, after: StoppedTurn::Resumable }
     }
 
     /// When the turn at work has ended by itself.
@@ -57,7 +57,7 @@ impl SessionStop {
 
     /// Now, everything.
     pub fn now() -> Self {
-        Self::new(How::Strength(Strength::Now), StopRequest::now().reach(Reach::Tree))
+        Self::new(How::Strength(Strength::Now), StopRequest::now().with_reach(Reach::Tree))
     }
 
     /// Once it was idle for so long: no turn, nothing waiting, nothing suspended, and nothing alive that a turn began in
@@ -68,31 +68,31 @@ impl SessionStop {
 
     /// Bounds all clean-ups of the turn at work.
     pub fn cleanup_cap(mut self, cap: Duration) -> Self {
-        self.request = self.request.cleanup_cap(cap);
+        self.request = self.request.with_cleanup_cap(cap);
         self
     }
 
     /// Who asks, and why, as the turn's receipt tells it.
-    pub fn reason(mut self, reason: Reason) -> Self {
-        self.request = self.request.because(reason);
+    pub fn with_reason(mut self, reason: Reason) -> Self {
+        self.request = self.request.with_reason(reason);
         self
     }
 
     /// Who asks, and why, as far as it was said.
     #[must_use]
-    pub fn asked_by(&self) -> Option<&Reason> {
+    pub fn reason(&self) -> Option<&Reason> {
         self.request.reason()
     }
 
     /// Why, for people; the first that says something holds.
-    pub fn because(mut self, cause: impl Into<String>) -> Self {
+    pub fn with_cause(mut self, cause: impl Into<String>) -> Self {
         self.cause = Some(cause.into()).filter(|cause| !cause.trim().is_empty());
         self
     }
 
     /// Says that the turn at work will not be resumed. It holds whatever is asked later.
     pub fn abandon(mut self) -> Self {
-        self.after = After::Abandoned;
+        self.after = StoppedTurn::Abandoned;
         self
     }
 }

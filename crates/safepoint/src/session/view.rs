@@ -5,10 +5,10 @@ use std::sync::{Arc, OnceLock};
 use tokio::sync::Notify;
 
 use super::{
-    Exit, Item, Planner, SessionEvent,
-    door::Door,
+    Item, Planner, SessionEvent, SessionExit,
+    door::Inbox,
     family::Family,
-    mail::{Mail, Mailbox},
+    mail::{Mailbox, SessionMessage},
 };
 use crate::{
     run::RunHandle,
@@ -24,13 +24,13 @@ use crate::{
 
 /// What the owner and the handles both see.
 pub(super) struct SharedSession<T> {
-    pub(super) door: Door<T>,
+    pub(super) door: Inbox<T>,
     pub(super) planner: Foreign<dyn Planner<T>>,
     pub(super) mailbox: Mailbox<T>,
     pub(super) feed: Arc<Feed<SessionEvent>>,
     pub(super) view: Mutex<Option<TurnView>>,
     pub(super) family: Family,
-    pub(super) exit: OnceLock<Arc<Exit<T>>>,
+    pub(super) exit: OnceLock<Arc<SessionExit<T>>>,
     pub(super) over: Notify,
     /// Somebody says that another process wrote into the store.
     pub(super) nudged: Notify,
@@ -53,7 +53,7 @@ impl<T: Item> SharedSession<T> {
     pub(super) fn is_blank(&self, item: &T) -> bool {
         self.planner.call(|planner| planner.is_blank(item)).unwrap_or_else(|Panicked(why)| {
             // It is taken as something; the session ends with this account of it.
-            self.mailbox.post(Mail::Broke(ErrorReport {
+            self.mailbox.post(SessionMessage::Broke(ErrorReport {
                 code: "callback".into(),
                 message: format!("the planner panicked: {why}"),
                 hint: None,
@@ -66,7 +66,7 @@ impl<T: Item> SharedSession<T> {
         *self.view.lock() = view;
     }
 
-    pub(super) fn over(&self, exit: Exit<T>) {
+    pub(super) fn over(&self, exit: SessionExit<T>) {
         if self.exit.set(Arc::new(exit)).is_ok() {
             self.view(None);
             self.feed.close(SessionEvent::Ended);

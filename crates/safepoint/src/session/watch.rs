@@ -9,15 +9,15 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::{
     Item, SharedSession,
-    envelope::{LOOK, unseal_row},
-    intent::Intent,
+    envelope::{LOOK, decode_row},
+    intent::StoredStop,
     item::Policy,
     journal::{Journal, LEASE},
-    mail::Mail,
+    mail::SessionMessage,
     stop::SessionStop,
 };
 use crate::{
-    contract::store::{ApprovalState, Error, ItemState, Notice, Stamp, Use},
+    contract::store::{ApprovalState, ChangeMark, Changes, DecisionUse, Error, ItemState},
     sync::callback::{self, Panicked},
     value::{approval::Decision, event::ErrorReport},
 };
@@ -35,8 +35,8 @@ const LAST: Duration = Duration::from_secs(1);
 pub(super) struct Watcher<T> {
     shared: Weak<SharedSession<T>>,
     journal: Arc<Journal>,
-    stamp: Option<Stamp>,
-    seen: Notice,
+    stamp: Option<ChangeMark>,
+    seen: Changes,
     known: std::collections::HashSet<u64>,
     stops: u64,
 }
@@ -47,7 +47,7 @@ impl<T: Item> Watcher<T> {
             shared: Arc::downgrade(shared),
             journal,
             stamp: None,
-            seen: Notice::default(),
+            seen: Changes::default(),
             known: std::collections::HashSet::new(),
             stops: 0,
         }
@@ -106,7 +106,7 @@ impl<T: Item> Watcher<T> {
         self.journal.lease().left().clamp(LAST, ANSWER)
     }
 
-    fn post(&self, mail: Mail<T>) {
+    fn post(&self, mail: SessionMessage<T>) {
         if let Some(shared) = self.shared.upgrade() {
             shared.mailbox.post(mail);
         }
@@ -120,7 +120,11 @@ impl<T: Item> Watcher<T> {
             Error::Lapsed(_) => Some("open the session again once its store can be reached".into()),
             _ => None,
         };
-        self.post(Mail::Lost(ErrorReport { code: "store".into(), message: error.to_string(), hint }));
+        self.post(SessionMessage::Lost(ErrorReport {
+            code: "store".into(),
+            message: error.to_string(),
+            hint,
+        }));
     }
 
     /// Takes in whatever is new.
@@ -160,13 +164,13 @@ impl<T: Item> Watcher<T> {
         for row in rows {
             there.insert(row.number);
             if row.state == ItemState::Waiting && self.known.insert(row.number) {
-                let read = callback::call(|| unseal_row::<T>(&row));
+                let read = callback::call(|| decode_row::<T>(&row));
                 let read =
                     read.map_err(|Panicked(why)| why).and_then(|read| read.map_err(|why| why.to_string()));
                 match read {
                     Ok(sealed) => found.push((row.number, sealed)),
                     // It stays where it is, for a release that can read it.
-                    Err(why) => self.post(Mail::Unreadable { number: row.number, why }),
+                    Err(why) => self.post(SessionMessage::Unreadable { number: row.number, why }),
                 }
             }
         }
@@ -174,7 +178,7 @@ impl<T: Item> Watcher<T> {
         let gone: Vec<u64> = self.known.difference(&there).copied().collect();
         for number in gone {
             self.known.remove(&number);
-            self.post(Mail::Gone { number });
+            self.post(SessionMessage::Gone { number });
         }
         Ok(())
     }
@@ -184,7 +188,7 @@ impl<T: Item> Watcher<T> {
         let Some(shared) = self.shared.upgrade() else { return };
         let letters = found
             .into_iter()
-            .map(|(number, (item, policy))| move |slip| Mail::Adopt { number, item, slip, policy });
+            .map(|(number, (item, policy))| move |slip| SessionMessage::Adopt { number, item, slip, policy });
         shared.door.adopt(letters);
     }
 
@@ -194,12 +198,15 @@ impl<T: Item> Watcher<T> {
             if row.seen {
                 continue;
             }
-            match Intent::from_bytes(&row.bytes) {
-                Ok(intent) => self.post(Mail::Intent { number: row.number, intent }),
+            match StoredStop::from_bytes(&row.bytes) {
+                Ok(intent) => self.post(SessionMessage::Intent { number: row.number, intent }),
                 // Somebody wanted it to stop; what cannot be read is the strongest that it can have been.
                 Err(error) => {
-                    let stop = SessionStop::now().because(error.to_string());
-                    self.post(Mail::Intent { number: row.number, intent: Intent::Session(stop) });
+                    let stop = SessionStop::now().with_cause(error.to_string());
+                    self.post(SessionMessage::Intent {
+                        number: row.number,
+                        intent: StoredStop::Session(stop),
+                    });
                 }
             }
         }
@@ -208,11 +215,11 @@ impl<T: Item> Watcher<T> {
 
     async fn look_at_decisions(&mut self) -> Result<(), Error> {
         for row in self.journal.store().approvals(self.journal.session()).await? {
-            if let ApprovalState::Decided { bytes, used: Use::Waiting, .. } = &row.state {
+            if let ApprovalState::Decided { bytes, used: DecisionUse::Waiting, .. } = &row.state {
                 // What nobody can read is no yes; and its question waits for no other answer.
                 let unread = |why| Decision::Deny { message: format!("the decision cannot be read: {why}") };
                 let decision = serde_json::from_slice(bytes).unwrap_or_else(unread);
-                self.post(Mail::Decided { id: row.asked.id.clone(), decision });
+                self.post(SessionMessage::Decided { id: row.asked.id.clone(), decision });
             }
         }
         Ok(())

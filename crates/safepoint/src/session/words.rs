@@ -9,7 +9,7 @@ use crate::value::ids::TurnId;
 /// Where an item has come to rest. Exhaustive: each accepted item is in exactly one of these places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "fate", content = "turn", rename_all = "snake_case")]
-pub enum Fate {
+pub enum ItemOutcome {
     /// Its turn came to its natural end.
     Completed(TurnId),
     /// Its turn was stopped for a newer item.
@@ -27,7 +27,7 @@ pub enum Fate {
     /// Its sender took it back.
     Withdrawn,
     /// It went back to its sender.
-    Returned(Refusal),
+    Returned(RejectReason),
     /// The session ended before its turn came.
     Unhandled,
 }
@@ -36,7 +36,7 @@ pub enum Fate {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Refusal {
+pub enum RejectReason {
     /// The policy was to come only when no turn is at work: this one is, or waits for a decision. None: the next one is
     /// being planned, or its owner has not said.
     Busy(Option<TurnId>),
@@ -60,7 +60,7 @@ pub enum Refusal {
     NotRecorded,
 }
 
-impl Refusal {
+impl RejectReason {
     /// The stable code.
     #[must_use]
     pub const fn code(self) -> &'static str {
@@ -79,7 +79,7 @@ impl Refusal {
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for RejectReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Self::Busy(Some(turn)) = self {
             return write!(f, "{turn} is at work, or waits for a decision");
@@ -102,11 +102,12 @@ impl fmt::Display for Refusal {
 /// What a preempt came to (S6.3). Exhaustive: it hit its turn, or one of three reasons why not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "preempted", content = "turn", rename_all = "snake_case")]
-pub enum Preempted {
+pub enum PreemptOutcome {
     /// The turn was stopped for it.
     StoppedTurn(TurnId),
     /// No turn was at work.
-    NoTarget,
+    #[serde(rename = "no_target")]
+    NoTurn,
     /// The turn ended for another reason first.
     TurnEndedFirst,
     /// A stop of the session came.
@@ -116,7 +117,7 @@ pub enum Preempted {
 /// Where a steer goes that cannot be delivered (S6.5). Exhaustive: it waits for a turn, or it is the sender's again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Or {
+pub enum IfUndelivered {
     /// It waits in the inbox.
     Queue,
     /// It goes back to its sender.

@@ -8,23 +8,23 @@ use crate::value::ids::{ApprovalId, CallId, Path};
 
 mod bound;
 
-pub use bound::{Undecidable, digest, read_stored};
+pub use bound::{StoredApprovalError, decode_approval, digest};
 pub(crate) use bound::{hashed, sorted};
 
 /// What becomes, when a run is taken up again, of an unsafe call that began and whose end is not known (S7.3).
 /// Exhaustive: it is never run again unasked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum OnUnknown {
+pub enum OnUnknownEffect {
     /// The model is told that its effect is unknown.
     #[default]
     Tell,
-    /// A person is asked, as [`Question::MayHaveRun`]. Where nobody can be asked, the model is told; where every call
+    /// A person is asked, as [`ApprovalKind::AfterUnknownEnd`]. Where nobody can be asked, the model is told; where every call
     /// that asks may run, too, for nobody has looked whether it happened.
     Ask,
 }
 
-impl OnUnknown {
+impl OnUnknownEffect {
     pub(crate) fn is_default(&self) -> bool {
         *self == Self::Tell
     }
@@ -33,21 +33,24 @@ impl OnUnknown {
 /// What a person is asked about a call. Exhaustive: before it, after it may have happened, or while it runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Question {
+pub enum ApprovalKind {
     /// May it run?
     #[default]
-    MayRun,
+    #[serde(rename = "may_run")]
+    BeforeCall,
     /// It began, and nobody knows whether it happened. Approving runs it (again), responding says that it is done, with
     /// this result, and denying gives it up: the model is told that its effect is unknown.
-    MayHaveRun,
+    #[serde(rename = "may_have_run")]
+    AfterUnknownEnd,
     /// The call runs, and asks whether it may do this: [`ApprovalRequest::tool`] is the call's tool and, behind a
     /// slash, what it would do. It waits for the answer, and a stop takes the question back with the call.
-    MidCall,
+    #[serde(rename = "mid_call")]
+    DuringCall,
 }
 
-impl Question {
+impl ApprovalKind {
     fn is_default(&self) -> bool {
-        *self == Self::MayRun
+        *self == Self::BeforeCall
     }
 }
 
@@ -60,8 +63,8 @@ pub struct ApprovalRequest {
     #[serde(default, skip_serializing_if = "Path::is_root")]
     pub path: Path,
     /// What is asked about the call.
-    #[serde(default, skip_serializing_if = "Question::is_default")]
-    pub question: Question,
+    #[serde(default, skip_serializing_if = "ApprovalKind::is_default")]
+    pub question: ApprovalKind,
     /// The call that waits.
     pub call_id: CallId,
     /// The tool.
@@ -89,7 +92,7 @@ pub enum Holds {
     /// This once.
     #[default]
     Once,
-    /// For the rest of the session, for exactly what was asked: as [`Decision::ApproveAlways`] with [`Covers::Call`].
+    /// For the rest of the session, for exactly what was asked: as [`Decision::ApproveAlways`] with [`AllowScope::Call`].
     Session,
 }
 
@@ -102,7 +105,7 @@ impl Holds {
 /// How far a yes reaches that holds for the rest of the session. Exhaustive: this very call, or its tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Covers {
+pub enum AllowScope {
     /// The same tool with exactly the same arguments.
     Call,
     /// Every call of the tool, whatever its arguments.
@@ -116,12 +119,12 @@ pub enum Decision {
     /// Run it.
     Approve,
     /// Run it, and in the rest of this session put no question about what this covers, whichever of the session's runs
-    /// wants it (S8.6). A rule that denies still denies; [`Approvals::Deny`] still runs nothing that asks; questions
+    /// wants it (S8.6). A rule that denies still denies; [`ApprovalMode::Deny`](crate::approval::ApprovalMode::Deny) still runs nothing that asks; questions
     /// that are open stay open. It holds after a restart, and in no other session; without a session, in this tree of
-    /// runs. As an answer to [`Question::MayHaveRun`] it is [`Decision::Approve`], and covers nothing further.
+    /// runs. As an answer to [`ApprovalKind::AfterUnknownEnd`] it is [`Decision::Approve`], and covers nothing further.
     ApproveAlways {
         /// What.
-        covers: Covers,
+        covers: AllowScope,
     },
     /// Run it with these arguments instead: validated again, and the rules speak again. What the rule asks that asked
     /// before is answered by this; what a rule denies, or another one asks, is not.

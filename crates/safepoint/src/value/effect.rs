@@ -19,7 +19,7 @@ pub enum EffectClass {
 /// What a call did to the world (S3.8). Exhaustive: nothing, something, or nobody knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Effect {
+pub enum SideEffect {
     /// It never started, or only reads.
     None,
     /// It ran to its end.

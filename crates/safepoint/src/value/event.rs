@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::value::{
-    approval::{ApprovalRequest, Decision, OnUnknown},
+    approval::{ApprovalRequest, Decision, OnUnknownEffect},
     effect::EffectClass,
-    history::{History, Repair, Shortened},
+    history::{History, Omission, Repair},
     ids::{ApprovalId, CallId, Path, RunId},
     message::{AssistantMessage, CallResult},
-    receipt::{CallReport, ChildReport, ModelReport, Receipt, RequestReport, RuledReport, WorkKind},
+    receipt::{CallKind, CallReport, ChildReport, ModelReport, Receipt, RequestReport, RuledReport},
     usage::Usage,
 };
 
@@ -20,11 +20,11 @@ mod feed;
 mod limited;
 mod steered;
 
-pub use feed::{Events, Shown};
+pub use feed::{Events, StreamEvent};
 pub(crate) use feed::{Feed, Relay, Took};
 pub use limited::RunLimits;
 pub(crate) use steered::NOTICE;
-pub use steered::{Source, TakenSteer};
+pub use steered::{RecordedSteer, SteerSource};
 
 /// One recorded step of a run: state is the fold of these (S7.1). Exhaustive: the machine must apply each.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -41,8 +41,8 @@ pub enum Fact {
         /// When.
         at: Timestamp,
         /// What becomes of calls whose effect is unknown.
-        #[serde(default, skip_serializing_if = "OnUnknown::is_default")]
-        on_unknown: OnUnknown,
+        #[serde(default, skip_serializing_if = "OnUnknownEffect::is_default")]
+        on_unknown: OnUnknownEffect,
         /// The limits of the run from here on; records of an early release do not say.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         limits: Option<RunLimits>,
@@ -67,7 +67,7 @@ pub enum Fact {
         /// What arrived.
         message: Arc<AssistantMessage>,
         /// Whether it is all.
-        whole: Wholeness,
+        whole: Completion,
         /// The account.
         report: ModelReport,
     },
@@ -76,10 +76,10 @@ pub enum Fact {
         /// The next round, from 1.
         round: u32,
         /// The messages, in the order in which they came.
-        steers: Vec<TakenSteer>,
+        steers: Vec<RecordedSteer>,
     },
     /// The oldest rounds are not sent any more: the history does not fit the model's window.
-    HistoryShortened(Shortened),
+    HistoryShortened(Omission),
     /// A model call that summarises the oldest rounds is about to begin, before the model call of this round.
     SummaryStarted {
         /// The next round, from 1.
@@ -88,11 +88,11 @@ pub enum Fact {
     /// It ended, by itself or not.
     SummaryEnded {
         /// Whether it is all.
-        whole: Wholeness,
+        whole: Completion,
         /// The account.
         report: ModelReport,
         /// What is left out from now on; none if it was cut or failed, and then nothing has changed.
-        shortened: Option<Shortened>,
+        shortened: Option<Omission>,
     },
     /// A call is about to begin.
     CallStarted {
@@ -110,12 +110,13 @@ pub enum Fact {
         key: String,
         /// What does it.
         #[serde(default)]
-        work: WorkKind,
+        work: CallKind,
         /// When.
         at: Timestamp,
     },
     /// The peer that does a call's work gave it this name, by which a later attempt can take it up again.
-    CallNamed {
+    #[serde(rename = "call_named")]
+    RemoteTaskNamed {
         /// The call.
         call_id: CallId,
         /// The peer's name for the work.
@@ -128,7 +129,7 @@ pub enum Fact {
         /// What the model is told.
         result: CallResult,
         /// Whether the model is shown all of it, and where the rest is.
-        extent: Extent,
+        extent: OutputExtent,
     },
     /// The run that is a call's work waits for decisions, and nothing of it runs.
     ChildSuspended {
@@ -140,18 +141,21 @@ pub enum Fact {
         approvals: Vec<ApprovalRequest>,
     },
     /// A person was asked.
-    ApprovalAsked(ApprovalRequest),
+    #[serde(rename = "approval_asked")]
+    ApprovalRequested(ApprovalRequest),
     /// A question is closed.
-    ApprovalClosed {
+    #[serde(rename = "approval_closed")]
+    ApprovalResolved {
         /// The question.
         id: ApprovalId,
         /// The call.
         call_id: CallId,
         /// How.
-        answer: Answered,
+        answer: Resolution,
     },
     /// Somebody asked for a stop.
-    StopAsked(RequestReport),
+    #[serde(rename = "stop_asked")]
+    StopRequested(RequestReport),
     /// What was asked became `Now` because its grace was over.
     StopEscalated,
     /// What was asked took effect.
@@ -171,11 +175,13 @@ pub enum Fact {
 /// Whether a model's message is all that it would have said. Exhaustive: it is, it was cut, or it ended badly.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Wholeness {
+pub enum Completion {
     /// It is.
-    Whole,
+    #[serde(rename = "whole")]
+    Complete,
     /// A stop cut it.
-    Cut,
+    #[serde(rename = "cut")]
+    Stopped,
     /// A steer cut it; the run goes on with the steer.
     Steered,
     /// It failed.
@@ -196,7 +202,7 @@ pub struct ErrorReport {
 /// How much of a call's output the model is shown. Exhaustive: all or a part.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Extent {
+pub enum OutputExtent {
     /// All of it.
     #[default]
     All,
@@ -212,7 +218,7 @@ pub enum Extent {
 /// How a question was closed. Exhaustive: answered, expired, or taken back by a stop.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Answered {
+pub enum Resolution {
     /// Somebody decided.
     Decided(Decision),
     /// Nobody did in time.
@@ -293,7 +299,7 @@ pub enum EventKind {
     /// What was used so far.
     Usage(Usage),
     /// This reader lagged behind; the recorded facts hold what the missed deltas said.
-    Missed {
+    Lagged {
         /// How many events.
         count: u64,
     },
@@ -303,7 +309,7 @@ pub enum EventKind {
     Late(String),
 }
 
-impl Shown for EventKind {
+impl StreamEvent for EventKind {
     fn is_provisional(&self) -> bool {
         match self {
             Self::Text(_)
@@ -317,7 +323,7 @@ impl Shown for EventKind {
             | Self::FailedOver { .. }
             | Self::Notice { .. }
             | Self::Ruled { .. }
-            | Self::Missed { .. }
+            | Self::Lagged { .. }
             | Self::Quiet(_)
             | Self::Late(_) => false,
         }
@@ -333,12 +339,12 @@ impl Shown for EventKind {
             | Self::FailedOver { .. }
             | Self::Notice { .. }
             | Self::Ruled { .. }
-            | Self::Missed { .. }
+            | Self::Lagged { .. }
             | Self::Quiet(_)
             | Self::Late(_) => 0,
         }
     }
     fn missed(count: u64) -> Self {
-        Self::Missed { count }
+        Self::Lagged { count }
     }
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::value::{
     ids::CallId,
-    message::{AssistantMessage, Block, CallResult, UserMessage, Verdict},
+    message::{AssistantMessage, Block, CallResult, ResultStatus, UserMessage},
 };
 
 mod earlier;
@@ -18,13 +18,13 @@ mod shorten;
 
 pub use earlier::Earlier;
 pub use repair::Repair;
-pub use shorten::{Omitted, Shortened, StandIn};
+pub use shorten::{Omission, OmissionKind, Omitted};
 pub(crate) use shorten::{View, bytes, bytes_of, said_from, tokens_of};
 
 /// One step of a conversation. Exhaustive: every wire must place each of them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "role", rename_all = "snake_case")]
-pub enum Entry {
+pub enum Message {
     /// A person's message.
     User(UserMessage),
     /// A model's message, shared with whoever else has it.
@@ -42,9 +42,9 @@ pub enum Entry {
 /// to [`Agent::run_on`](crate::Agent::run_on), which closes the open end before it adds the new input.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct History {
-    entries: Vec<Arc<Entry>>,
+    entries: Vec<Arc<Message>>,
     #[serde(default)]
-    tail: Tail,
+    tail: OpenEnd,
     #[serde(default, skip_serializing_if = "View::is_all")]
     view: View,
 }
@@ -52,7 +52,7 @@ pub struct History {
 /// The open end of a conversation: what a stop, a limit or a failure left. Exhaustive: closing must handle each.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "tail", rename_all = "snake_case")]
-pub enum Tail {
+pub enum OpenEnd {
     /// Nothing is open.
     #[default]
     Whole,
@@ -86,30 +86,30 @@ impl History {
 
     /// The closed part, oldest first, what is [left out](History::omitted) of what a model is sent included.
     #[must_use]
-    pub fn entries(&self) -> &[Arc<Entry>] {
+    pub fn entries(&self) -> &[Arc<Message>] {
         &self.entries
     }
 
     /// The open end.
     #[must_use]
-    pub fn tail(&self) -> &Tail {
+    pub fn tail(&self) -> &OpenEnd {
         &self.tail
     }
 
     /// Adds an entry to the closed part.
     ///
     /// Building a history by hand is allowed; what does not fit is mended by [`History::repair`] before use.
-    pub fn push(&mut self, entry: Entry) {
+    pub fn push(&mut self, entry: Message) {
         self.entries.push(Arc::new(entry));
     }
 
     /// Adds an entry that another history has too.
-    pub(crate) fn push_shared(&mut self, entry: Arc<Entry>) {
+    pub(crate) fn push_shared(&mut self, entry: Arc<Message>) {
         self.entries.push(entry);
     }
 
     /// Sets the open end.
-    pub(crate) fn leave_open(&mut self, tail: Tail) {
+    pub(crate) fn leave_open(&mut self, tail: OpenEnd) {
         self.tail = tail;
     }
 
@@ -119,11 +119,11 @@ impl History {
     /// started. The same history closes to the same bytes.
     pub fn close(&mut self) {
         match std::mem::take(&mut self.tail) {
-            Tail::Whole => {}
-            Tail::Cut { message } => self.close_cut(message, note::NOT_STARTED),
-            Tail::Open { message, calls } => {
-                self.push(Entry::Assistant(message));
-                self.push(Entry::Results { results: calls.into_iter().map(|call| call.result).collect() });
+            OpenEnd::Whole => {}
+            OpenEnd::Cut { message } => self.close_cut(message, note::NOT_STARTED),
+            OpenEnd::Open { message, calls } => {
+                self.push(Message::Assistant(message));
+                self.push(Message::Results { results: calls.into_iter().map(|call| call.result).collect() });
             }
         }
     }
@@ -135,7 +135,7 @@ impl History {
         }
         let results: Vec<CallResult> = message
             .calls()
-            .map(|call| CallResult::of_text(call.id.clone(), &call.name, call_note, Verdict::Bad))
+            .map(|call| CallResult::of_text(call.id.clone(), &call.name, call_note, ResultStatus::Error))
             .collect();
         let (calls, mut blocks): (Vec<Block>, Vec<Block>) = Arc::unwrap_or_clone(message)
             .blocks
@@ -143,9 +143,9 @@ impl History {
             .partition(|block| matches!(block, Block::Call(_)));
         blocks.push(Block::Text { text: note::INTERRUPTED.into() });
         blocks.extend(calls);
-        self.push(Entry::Assistant(AssistantMessage { blocks }.into()));
+        self.push(Message::Assistant(AssistantMessage { blocks }.into()));
         if !results.is_empty() {
-            self.push(Entry::Results { results });
+            self.push(Message::Results { results });
         }
     }
 
@@ -154,8 +154,8 @@ impl History {
         self.entries
             .iter()
             .filter_map(|entry| match &**entry {
-                Entry::Assistant(message) => Some(message),
-                Entry::User(_) | Entry::Results { .. } => None,
+                Message::Assistant(message) => Some(message),
+                Message::User(_) | Message::Results { .. } => None,
             })
             .flat_map(|message| message.calls())
             .map(|call| call.id.clone())
@@ -165,11 +165,11 @@ impl History {
     /// What the last call came to, if nothing came after it and it came to something good.
     pub(crate) fn last_result(&self) -> Option<String> {
         let last = match (&self.tail, self.entries.last().map(|last| &**last)) {
-            (Tail::Open { calls, .. }, _) => &calls.last()?.result,
-            (Tail::Whole, Some(Entry::Results { results })) => results.last()?,
-            (Tail::Whole | Tail::Cut { .. }, _) => return None,
+            (OpenEnd::Open { calls, .. }, _) => &calls.last()?.result,
+            (OpenEnd::Whole, Some(Message::Results { results })) => results.last()?,
+            (OpenEnd::Whole | OpenEnd::Cut { .. }, _) => return None,
         };
-        (last.verdict == Verdict::Good).then(|| last.text.clone())
+        (last.verdict == ResultStatus::Ok).then(|| last.text.clone())
     }
 
     /// The last text that the model said, if any.
@@ -181,8 +181,8 @@ impl History {
     /// The last message of the model in the closed part.
     pub(crate) fn last_message(&self) -> Option<&Arc<AssistantMessage>> {
         self.entries.iter().rev().find_map(|entry| match &**entry {
-            Entry::Assistant(message) => Some(message),
-            Entry::User(_) | Entry::Results { .. } => None,
+            Message::Assistant(message) => Some(message),
+            Message::User(_) | Message::Results { .. } => None,
         })
     }
 }

@@ -66,7 +66,7 @@ pub struct Limits {
     pub callback: Duration,
     /// How long after the clean-up cap a run may take to be quiet before its survivors are named. Default 2 s.
     pub quiet: Duration,
-    /// How long a cut model call may be read on for its bill, where the agent chose [`OnCut::Drain`](crate::OnCut).
+    /// How long a cut model call may be read on for its bill, where the agent chose [`OnModelStop::Drain`](crate::OnModelStop).
     /// Default 30 s.
     pub drain: Duration,
     /// How long a provider may take to be told that a reply is not wanted any more, where dropping the connection does

@@ -9,7 +9,7 @@ use crate::value::ids::CallId;
 
 mod part;
 
-pub use part::{MOST_BYTES, Part, PartKind, Source, TooLarge};
+pub use part::{MOST_BYTES, Part, PartKind, PartSource, TooLarge};
 
 /// What a person (or a program on their behalf) said.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -148,7 +148,7 @@ pub struct CallResult {
     /// What the model is told.
     pub text: String,
     /// Whether it is told as an error.
-    pub verdict: Verdict,
+    pub verdict: ResultStatus,
     /// Images and files that go with it, where the wire takes them; where it does not, the model is told so.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<Part>,
@@ -165,7 +165,7 @@ impl CallResult {
         call_id: impl Into<CallId>,
         name: impl Into<String>,
         text: impl Into<String>,
-        verdict: Verdict,
+        verdict: ResultStatus,
     ) -> Self {
         let (call_id, name, text) = (call_id.into(), name.into(), text.into());
         Self { call_id, name, text, verdict, parts: Vec::new(), structured: None }
@@ -175,9 +175,11 @@ impl CallResult {
 /// How a result is marked on wires that mark it. Exhaustive: wires know these two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum ResultStatus {
     /// An ordinary result.
-    Good,
+    #[serde(rename = "good")]
+    Ok,
     /// Something that the model should notice: a failure, a denial, a stop.
-    Bad,
+    #[serde(rename = "bad")]
+    Error,
 }

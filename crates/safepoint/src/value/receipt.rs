@@ -17,9 +17,9 @@ mod request;
 mod ruled;
 mod show;
 
-pub use super::effect::Effect;
-pub use child::{ChildReport, WorkKind};
-pub use remote::{Grade, Outside, RemoteReport, RemoteStop};
+pub use super::effect::SideEffect;
+pub use child::{CallKind, ChildReport};
+pub use remote::{Outside, RemoteReport, RemoteStopState, StopSupport};
 pub(crate) use request::TookEffect;
 pub use ruled::{Permission, Policy, RuledReport};
 
@@ -80,7 +80,7 @@ pub struct CallReport {
     /// What it came to.
     pub status: CallStatus,
     /// What it did.
-    pub effect: Effect,
+    pub effect: SideEffect,
     /// When its body began; none if it never did.
     pub started_at: Option<Timestamp>,
     /// When its end was known.
@@ -88,7 +88,7 @@ pub struct CallReport {
     /// The stop that ended it, where one did.
     pub reason: Option<ReasonReport>,
     /// Who was asked to stop: the run, or this call alone.
-    pub stopped_by: Option<StoppedBy>,
+    pub stopped_by: Option<StopSource>,
     /// Its processes.
     pub processes: Vec<ProcessReport>,
     /// Its clean-ups.
@@ -107,7 +107,7 @@ pub struct CallReport {
 /// Whose stop ended a call. Exhaustive: a resume runs the first again, never the second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum StoppedBy {
+pub enum StopSource {
     /// The run's.
     Run,
     /// Its own.
@@ -269,8 +269,8 @@ impl From<&Reason> for ReasonReport {
 impl From<&ReasonReport> for Reason {
     fn from(told: &ReasonReport) -> Self {
         let reason = Self::new(Code::from(told.code.clone()))
-            .by(Actor::from(told.actor.as_str()))
-            .saying(told.text.clone());
+            .with_actor(Actor::from(told.actor.as_str()))
+            .with_text(told.text.clone());
         let reason = match told.at {
             Some(at) => reason.asked_at(at.into()),
             None => reason,
@@ -304,7 +304,7 @@ pub struct RequestReport {
 /// Why what was asked became `Now`. Exhaustive: S1.7.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Escalated {
+pub enum Escalation {
     /// It did not: it fired as it was asked.
     No,
     /// A later request was `Now`.
@@ -323,7 +323,7 @@ pub struct StopReport {
     /// The mode that fired; none if the end came first.
     pub fired: Option<String>,
     /// Whether and why it became `Now`.
-    pub escalated: Escalated,
+    pub escalated: Escalation,
     /// When it was asked.
     pub requested_at: Timestamp,
     /// When the run saw it take effect.
@@ -416,14 +416,14 @@ pub struct Receipt {
 
 /// Whether everything is over. Exhaustive: S3.6.
 #[derive(Clone, Debug)]
-pub enum Quiet {
+pub enum QuietReport {
     /// Nothing is alive.
     Quiet(Arc<Receipt>),
     /// The deadline passed; the receipt names the survivors.
     NotQuiet(Arc<Receipt>),
 }
 
-impl Quiet {
+impl QuietReport {
     /// The final receipt, either way.
     #[must_use]
     pub fn receipt(&self) -> &Arc<Receipt> {

@@ -20,7 +20,7 @@ pub struct Usage {
     /// How sure the figures are.
     pub source: UsageSource,
     /// What may have been billed beyond them.
-    pub billed_beyond: Beyond,
+    pub billed_beyond: ExtraBilling,
 }
 
 fn is_none(tokens: &u64) -> bool {
@@ -41,7 +41,7 @@ pub enum UsageSource {
 /// Whether more may be billed than the figures say. Exhaustive: billing beyond is known or it is not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Beyond {
+pub enum ExtraBilling {
     /// The call ran to its end: nothing more.
     #[default]
     Nothing,
@@ -66,8 +66,8 @@ impl Usage {
         if other.source == UsageSource::Estimated {
             self.source = UsageSource::Estimated;
         }
-        if other.billed_beyond == Beyond::Unknown {
-            self.billed_beyond = Beyond::Unknown;
+        if other.billed_beyond == ExtraBilling::Unknown {
+            self.billed_beyond = ExtraBilling::Unknown;
         }
     }
 

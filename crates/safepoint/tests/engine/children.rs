@@ -11,7 +11,7 @@ use safepoint::{
     ids::{CallId, Path},
     message::ToolCall,
     model::{Delta, Finish},
-    receipt::{CallReport, CallStatus, Effect, Ending, StoppedBy},
+    receipt::{CallReport, CallStatus, Ending, SideEffect, StopSource},
     secs,
     tool::{EffectClass, FnTool},
 };
@@ -84,7 +84,7 @@ async fn a_child_run_is_the_work_of_its_call() {
     let call = row(&outcome, 0);
     assert_eq!(
         (outcome.answer(), call.status, call.effect),
-        (Some("ok"), CallStatus::Completed, Effect::None)
+        (Some("ok"), CallStatus::Completed, SideEffect::None)
     );
     assert!(format!("{:?}", outcome.history()).contains("forty-two"));
     let nested = call.child.unwrap();
@@ -140,11 +140,11 @@ async fn now_ends_an_attached_child_in_either_reach() {
         let parent = with(agent([hire(&["ask"]), say("ok")]), "ask", &child).build();
         let handle = parent.run("go").detach();
         started_at(&handle, &at(&["h0"])).await;
-        handle.stop(StopRequest::now().reach(reach).because(Reason::user("enough")));
+        handle.stop(StopRequest::now().with_reach(reach).with_reason(Reason::user("enough")));
         let outcome = handle.done().await;
         let call = row(&outcome, 0);
         assert_eq!((outcome.ending(), call.status), (Ending::Stopped, CallStatus::Stopped));
-        assert_eq!((call.stopped_by, call.effect), (Some(StoppedBy::Run), Effect::Unknown));
+        assert_eq!((call.stopped_by, call.effect), (Some(StopSource::Run), SideEffect::Unknown));
         let nested = call.child.unwrap().receipt.unwrap();
         assert_eq!((nested.ending, &*nested.stop.as_ref().unwrap().reason.text), (Ending::Stopped, "enough"));
     }
@@ -160,11 +160,11 @@ async fn three_levels_resume_where_they_were() {
     let root = with(agent([hire(&["middle"]), say("root")]), "middle", &middle).build();
     let handle = root.run("go").detach();
     started_at(&handle, &at(&["h0", "h0"])).await;
-    handle.stop(StopRequest::at(SafePoints::ANY).reach(Reach::Tree));
+    handle.stop(StopRequest::at(SafePoints::ANY).with_reach(Reach::Tree));
     gate.add_permits(1);
     let stopped = handle.done().await;
     let call = row(&stopped, 0);
-    assert_eq!((stopped.ending(), call.stopped_by), (Ending::Stopped, Some(StoppedBy::Run)));
+    assert_eq!((stopped.ending(), call.stopped_by), (Ending::Stopped, Some(StopSource::Run)));
     let resumed = root.resume(&stopped).detach();
     let outcome = resumed.done().await;
     // Each script has exactly as many replies as there may be model calls: one more would hang.
@@ -187,5 +187,5 @@ async fn a_child_is_stopped_alone() {
     let outcome = handle.done().await;
     let call = row(&outcome, 0);
     assert_eq!((outcome.answer(), call.status), (Some("ok"), CallStatus::Stopped));
-    assert_eq!((call.stopped_by, outcome.receipt().stop.is_none()), (Some(StoppedBy::Call), true));
+    assert_eq!((call.stopped_by, outcome.receipt().stop.is_none()), (Some(StopSource::Call), true));
 }

@@ -11,7 +11,7 @@ use std::{
 use safepoint::{
     Agent, Reach, RunHandle, Scope, StopRequest,
     event::EventKind,
-    receipt::{CallStatus, Ending, Quiet, WorkKind},
+    receipt::{CallKind, CallStatus, Ending, QuietReport},
 };
 use tokio::sync::Semaphore;
 
@@ -41,9 +41,9 @@ async fn a_background_child_is_spared_and_named() {
     let call = row(&outcome, 0);
     let nested = call.child.unwrap();
     assert_eq!((outcome.ending(), call.status), (Ending::Stopped, CallStatus::Completed));
-    assert_eq!((nested.work, nested.receipt.is_none()), (WorkKind::Background, true));
+    assert_eq!((nested.work, nested.receipt.is_none()), (CallKind::Background, true));
     let quiet = handle.quiet().await;
-    assert!(matches!(quiet, Quiet::NotQuiet(_)));
+    assert!(matches!(quiet, QuietReport::NotQuiet(_)));
     let survivors = &quiet.receipt().survivors;
     assert!(survivors.iter().any(|what| what.contains("background run look at root/h0")), "{survivors:?}");
     assert!(quiet.receipt().to_string().contains("background run root/h0: still running"));
@@ -56,10 +56,10 @@ async fn a_background_child_is_spared_and_named() {
 #[tokio::test(start_paused = true)]
 async fn a_background_child_is_stopped_with_the_tree() {
     let (handle, _gate) = begun().await;
-    handle.stop(StopRequest::now().reach(Reach::Tree));
+    handle.stop(StopRequest::now().with_reach(Reach::Tree));
     assert_eq!(handle.done().await.ending(), Ending::Stopped);
     let quiet = handle.quiet().await;
-    assert!(matches!(quiet, Quiet::Quiet(_)), "{quiet:?}");
+    assert!(matches!(quiet, QuietReport::Quiet(_)), "{quiet:?}");
     let nested = quiet.receipt().calls[0].child.clone().unwrap();
     assert_eq!(nested.receipt.unwrap().ending, Ending::Stopped);
 }
@@ -123,11 +123,11 @@ async fn a_family_owns_what_its_runs_began() {
     let first = agent([hire(&["look"]), say("ok")]).child(look).build().run("go").within(&family).detach();
     let second = agent([]).build().run("go").within(&family).detach();
     assert_eq!(first.done().await.answer(), Some("ok"));
-    assert!(matches!(first.quiet().await, Quiet::Quiet(_)), "the family waits for it");
+    assert!(matches!(first.quiet().await, QuietReport::Quiet(_)), "the family waits for it");
     assert!(first.alive().is_empty(), "{:?}", first.alive());
     let own = first.child(&at(&["h0"])).unwrap();
     assert!(family.alive().iter().any(|what| what.contains("background run look")), "{:?}", family.alive());
-    stop.stop(StopRequest::now().reach(Reach::Tree));
+    stop.stop(StopRequest::now().with_reach(Reach::Tree));
     for handle in [&own, &second] {
         assert_eq!(handle.done().await.ending(), Ending::Stopped);
     }

@@ -8,8 +8,8 @@ use std::sync::{
 use futures_util::{StreamExt as _, future::BoxFuture, stream};
 use safepoint::{
     Agent, AgentBuilder, History, Model, Outcome,
-    history::Entry,
-    log::{Log, LogError, MemoryLog, Record},
+    history::Message,
+    log::{Log, LogError, MemoryLog, RunRecord},
     model::{Conversation, DeltaStream, ModelSpec},
     receipt::Ending,
     tool::EffectClass,
@@ -39,7 +39,7 @@ impl Model for Steady {
 
 impl Conversation for Steady {
     fn stream(&mut self, history: &History) -> DeltaStream {
-        let again = matches!(history.entries().last().map(|entry| &**entry), Some(Entry::Results { .. }));
+        let again = matches!(history.entries().last().map(|entry| &**entry), Some(Message::Results { .. }));
         self.said.lock().unwrap()[usize::from(again)] += 1;
         stream::iter(if again { (self.then)() } else { (self.first)() }).boxed()
     }
@@ -51,7 +51,7 @@ fn steady(
     said: &Arc<Mutex<[u32; 2]>>,
 ) -> AgentBuilder {
     let model = Steady { first: Arc::new(first), then: Arc::new(move || say(then)), said: Arc::clone(said) };
-    Agent::builder(model).approvals(safepoint::approval::Approvals::Auto)
+    Agent::builder(model).approvals(safepoint::approval::ApprovalMode::Auto)
 }
 
 /// Fails from one append on, until it is mended.
@@ -61,14 +61,14 @@ struct Breaks {
 }
 
 impl Log for Breaks {
-    fn append(&self, record: Record) -> BoxFuture<'_, Result<u64, LogError>> {
+    fn append(&self, record: RunRecord) -> BoxFuture<'_, Result<u64, LogError>> {
         let left = self.left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
         match left {
             Ok(_) => self.inner.append(record),
             Err(_) => Box::pin(async { Err(LogError::new("the disk is gone")) }),
         }
     }
-    fn read(&self) -> BoxFuture<'_, Result<Vec<Record>, LogError>> {
+    fn read(&self) -> BoxFuture<'_, Result<Vec<RunRecord>, LogError>> {
         self.inner.read()
     }
 }

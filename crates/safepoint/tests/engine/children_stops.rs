@@ -14,10 +14,10 @@ use safepoint::{
     Hooks, Limits, Outcome, Reach, SafePoints, StopRequest,
     event::{EventKind, Fact},
     history::History,
-    hook::{Hooked, Verdict, later},
-    receipt::{CallStatus, Ending, StoppedBy},
+    hook::{HookResult, Verdict, later},
+    receipt::{CallStatus, Ending, StopSource},
     secs,
-    tool::{EffectClass, OnStop, Overlap},
+    tool::{Concurrency, EffectClass, OnStop},
 };
 use tokio::{sync::Semaphore, time::Instant};
 
@@ -25,7 +25,7 @@ use crate::children::{at, gated, hire, row, started_at, with};
 use crate::world::{agent, ask, does, say, until};
 
 fn tree(points: SafePoints) -> StopRequest {
-    StopRequest::at(points).reach(Reach::Tree)
+    StopRequest::at(points).with_reach(Reach::Tree)
 }
 
 fn gate() -> (Arc<Semaphore>, Arc<AtomicU32>) {
@@ -59,7 +59,7 @@ async fn a_late_switch_to_the_tree_reaches_a_running_child() {
 struct Doorman(Arc<Semaphore>);
 
 impl Hooks for Doorman {
-    fn before_model(&self, _: u32, _: &History) -> Hooked<Verdict> {
+    fn before_model(&self, _: u32, _: &History) -> HookResult<Verdict> {
         let gate = Arc::clone(&self.0);
         later(async move {
             if let Ok(permit) = gate.acquire().await {
@@ -75,7 +75,7 @@ impl Hooks for Doorman {
 /// anthropics/claude-agent-sdk-typescript#429: an interrupt during startup resolves but does nothing.
 #[tokio::test(start_paused = true)]
 async fn a_stop_while_a_child_starts_is_one_stop() {
-    for request in [tree(SafePoints::ANY), StopRequest::now(), StopRequest::now().reach(Reach::Tree)] {
+    for request in [tree(SafePoints::ANY), StopRequest::now(), StopRequest::now().with_reach(Reach::Tree)] {
         let door = Arc::new(Semaphore::new(0));
         let child = agent([say("done")]).hooks(Doorman(Arc::clone(&door))).build();
         let parent = with(agent([hire(&["ask"]), say("ok")]), "ask", &child).build();
@@ -84,7 +84,7 @@ async fn a_stop_while_a_child_starts_is_one_stop() {
         handle.stop(request);
         let stopped = handle.done().await;
         let call = row(&stopped, 0);
-        assert_eq!((stopped.ending(), call.stopped_by), (Ending::Stopped, Some(StoppedBy::Run)));
+        assert_eq!((stopped.ending(), call.stopped_by), (Ending::Stopped, Some(StopSource::Run)));
         assert!(call.child.unwrap().receipt.unwrap().model.is_none());
         let (mut events, mut settled) = (handle.events(), 0);
         while let Some(event) = events.next().await {
@@ -114,7 +114,7 @@ async fn two_children_stop_and_go_on_each_by_itself() {
     open.add_permits(2);
     let stopped = handle.done().await;
     for n in [0, 1] {
-        assert_eq!(row(&stopped, n).stopped_by, Some(StoppedBy::Run));
+        assert_eq!(row(&stopped, n).stopped_by, Some(StopSource::Run));
     }
     let outcome = parent.resume(&stopped).await;
     let history = format!("{:?}", outcome.history());
@@ -131,7 +131,7 @@ async fn a_parent_closes_with_its_siblings() {
     let (plain_open, plain_ran) = gate();
     let (late_open, late_ran) = gate();
     let child = agent([ask(&["work"]), ask(&["work"]), say("all")]).tool(gated("work", &open, &ran)).build();
-    let plain = gated("plain", &plain_open, &plain_ran).with(|spec| spec.overlap(Overlap::Overlaps));
+    let plain = gated("plain", &plain_open, &plain_ran).with(|spec| spec.overlap(Concurrency::Parallel));
     let late = gated("late", &late_open, &late_ran);
     let parent = with(agent([hire(&["ask", "+plain", "+late"]), say("ok")]), "ask", &child);
     let parent = parent.tool(plain).tool(late).build();
@@ -191,7 +191,7 @@ async fn a_child_that_stops_itself_stops_itself_alone() {
     let outcome = parent.run("go").await;
     let call = row(&outcome, 0);
     assert_eq!((outcome.answer(), call.status), (Some("ok"), CallStatus::Stopped));
-    assert_eq!((call.stopped_by, outcome.receipt().stop.is_none()), (Some(StoppedBy::Call), true));
+    assert_eq!((call.stopped_by, outcome.receipt().stop.is_none()), (Some(StopSource::Call), true));
 }
 
 /// S9.4: a tool of the parent stops a child beside it, by the handle that the program gave it: the parent's model is told,
@@ -213,13 +213,13 @@ async fn a_tool_of_the_parent_stops_a_child_beside_it() {
             Ok(format!("{:?}", child.stop(StopRequest::now())))
         }
     })
-    .with(|spec| spec.overlap(Overlap::Overlaps));
+    .with(|spec| spec.overlap(Concurrency::Parallel));
     let parent = with(agent([hire(&["ask", "+end"]), say("ok")]), "ask", &child).tool(ends).build();
     let run = parent.run("go");
     assert!(own.set(run.handle()).is_ok());
     let outcome = run.await;
     let rows: Vec<_> = outcome.receipt().calls.iter().map(|call| (call.status, call.stopped_by)).collect();
-    assert_eq!(rows, [(CallStatus::Stopped, Some(StoppedBy::Call)), (CallStatus::Completed, None)]);
+    assert_eq!(rows, [(CallStatus::Stopped, Some(StopSource::Call)), (CallStatus::Completed, None)]);
     assert_eq!((outcome.answer(), outcome.receipt().stop.is_none()), (Some("ok"), true));
 }
 
@@ -233,7 +233,7 @@ async fn a_call_stopped_alone_takes_its_run_with_it() {
     started_at(&handle, &at(&["h0"])).await;
     handle.stop_call(&"h0".into(), StopRequest::now());
     let outcome = handle.done().await;
-    assert_eq!((outcome.answer(), row(&outcome, 0).stopped_by), (Some("ok"), Some(StoppedBy::Call)));
+    assert_eq!((outcome.answer(), row(&outcome, 0).stopped_by), (Some("ok"), Some(StopSource::Call)));
 }
 
 /// S9.5: the grace for children: it ends a child that takes too long to a safe point of its own, only if the tree is
@@ -258,7 +258,7 @@ async fn a_grace_for_children_counts_only_for_children() {
     assert_eq!((took, outcome.ending()), (Duration::from_secs(3), Ending::Stopped));
     assert_eq!(
         (row(&outcome, 0).status, row(&outcome, 0).stopped_by),
-        (CallStatus::Stopped, Some(StoppedBy::Run))
+        (CallStatus::Stopped, Some(StopSource::Run))
     );
     let (outcome, took) = settle(tree(SafePoints::ANY), false).await;
     assert_eq!((took, outcome.ending()), (Duration::from_secs(60), Ending::Stopped));
@@ -281,7 +281,7 @@ async fn an_expired_grace_ends_the_children() {
         let handle = parent.run("go").detach();
         started_at(&handle, &at(&["h0"])).await;
         let asked = Instant::now();
-        handle.stop(StopRequest::graceful(secs(2)).reach(reach));
+        handle.stop(StopRequest::graceful(secs(2)).with_reach(reach));
         let outcome = handle.done().await;
         assert_eq!((asked.elapsed(), row(&outcome, 0).status), (Duration::from_secs(2), CallStatus::Stopped));
     }
@@ -403,7 +403,7 @@ async fn a_stop_reaches_any_width_and_any_depth() {
 /// the bill.
 #[tokio::test(start_paused = true)]
 async fn a_parent_is_quiet_after_a_child_that_drains() {
-    let child = safepoint::Agent::builder(Drains).on_cut(safepoint::OnCut::Drain).build();
+    let child = safepoint::Agent::builder(Drains).on_cut(safepoint::OnModelStop::Drain).build();
     let handle = with(agent([hire(&["ask"])]), "ask", &child).build().run("go").detach();
     until(
         &handle,

@@ -7,22 +7,22 @@ use std::sync::{
 
 use safepoint::{
     Agent, DecideError, Outcome, Reach, RunHandle, SafePoints, StopRequest,
-    approval::{Approval, ApprovalRequest, Approvals, Decision, Unanswered},
+    approval::{ApprovalMode, ApprovalRequest, Decision, ToolApproval, WithoutApprover},
     event::{EventKind, Fact},
     receipt::{CallStatus, Ending},
-    tool::Overlap,
+    tool::Concurrency,
 };
 use tokio::sync::Semaphore;
 
 use crate::children::{at, gated, hire, row, with};
 use crate::world::{agent, ask, say};
 
-const DURABLY: Approvals = Approvals::Ask(None, Unanswered::Suspend);
+const DURABLY: ApprovalMode = ApprovalMode::Ask(None, WithoutApprover::Suspend);
 
 /// Three levels; the leaf's one call needs a person.
 fn levels(ran: &Arc<AtomicU32>) -> Agent {
     let gate = Arc::new(Semaphore::new(100));
-    let work = gated("work", &gate, ran).with(|spec| spec.approval(Approval::Needed));
+    let work = gated("work", &gate, ran).with(|spec| spec.approval(ToolApproval::Required));
     let leaf = agent([ask(&["work"]), say("leaf")]).tool(work).approvals(DURABLY).build();
     let middle = with(agent([hire(&["leaf"]), say("middle")]), "leaf", &leaf).build();
     with(agent([hire(&["middle"]), say("root")]), "middle", &middle).build()
@@ -38,7 +38,7 @@ async fn asked(handle: &RunHandle) -> ApprovalRequest {
     while let Some(event) = events.next().await {
         if let EventKind::Child { event, .. } = &event.kind
             && let EventKind::Fact(fact) = &**event
-            && let Fact::ApprovalAsked(request) = &**fact
+            && let Fact::ApprovalRequested(request) = &**fact
         {
             return request.clone();
         }
@@ -80,9 +80,9 @@ async fn a_decision_for_nobody_is_refused() {
 async fn a_child_s_question_is_answered_while_others_work() {
     let (busy, ran) = (Arc::new(Semaphore::new(0)), Arc::new(AtomicU32::new(0)));
     let gate = Arc::new(Semaphore::new(100));
-    let work = gated("work", &gate, &ran).with(|spec| spec.approval(Approval::Needed));
+    let work = gated("work", &gate, &ran).with(|spec| spec.approval(ToolApproval::Required));
     let child = agent([ask(&["work"]), say("child")]).tool(work).approvals(DURABLY).build();
-    let plain = gated("plain", &busy, &Arc::default()).with(|spec| spec.overlap(Overlap::Overlaps));
+    let plain = gated("plain", &busy, &Arc::default()).with(|spec| spec.overlap(Concurrency::Parallel));
     let parent = with(agent([hire(&["ask", "+plain"]), say("ok")]), "ask", &child).tool(plain).build();
     let handle = parent.run("go").detach();
     let question = asked(&handle).await;
@@ -105,15 +105,15 @@ async fn a_stop_takes_a_child_s_question_back() {
         StopRequest::now(),
         StopRequest::at(SafePoints::AFTER_MODEL),
         StopRequest::at(SafePoints::ANY),
-        StopRequest::at(SafePoints::AFTER_ALL_CALLS).reach(Reach::Tree),
+        StopRequest::at(SafePoints::AFTER_ALL_CALLS).with_reach(Reach::Tree),
     ] {
         let ran = Arc::new(AtomicU32::new(0));
         let busy = Arc::new(Semaphore::new(0));
         let gate = Arc::new(Semaphore::new(100));
-        let work = gated("work", &gate, &ran).with(|spec| spec.approval(Approval::Needed));
+        let work = gated("work", &gate, &ran).with(|spec| spec.approval(ToolApproval::Required));
         let child = agent([ask(&["work"]), say("child")]).tool(work).approvals(DURABLY).build();
         // A plain call keeps the parent from suspending before the stop.
-        let plain = gated("plain", &busy, &Arc::default()).with(|spec| spec.overlap(Overlap::Overlaps));
+        let plain = gated("plain", &busy, &Arc::default()).with(|spec| spec.overlap(Concurrency::Parallel));
         let parent = with(agent([hire(&["ask", "+plain"]), say("ok")]), "ask", &child).tool(plain).build();
         let handle = parent.run("go").detach();
         let first = asked(&handle).await;
@@ -140,7 +140,7 @@ async fn a_stop_takes_a_child_s_question_back() {
 async fn a_queued_call_does_not_wait_for_a_child_s_question() {
     let (busy, ran) = (Arc::new(Semaphore::new(0)), Arc::new(AtomicU32::new(0)));
     let gate = Arc::new(Semaphore::new(100));
-    let work = gated("work", &gate, &ran).with(|spec| spec.approval(Approval::Needed));
+    let work = gated("work", &gate, &ran).with(|spec| spec.approval(ToolApproval::Required));
     let child = agent([ask(&["work"]), say("child")]).tool(work).approvals(DURABLY).build();
     let alone = gated("alone", &busy, &Arc::default());
     let parent = with(agent([hire(&["ask", "+alone"]), say("ok")]), "ask", &child).tool(alone).build();

@@ -7,10 +7,10 @@ use std::{
 };
 
 use safepoint::{
-    Asked, Cx, Failure, Limits, Reason, StopRequest, ToolResult,
+    Failure, Limits, Reason, StopAck, StopRequest, ToolContext, ToolResult,
     event::EventKind,
-    receipt::{CallStatus, CleanupEnd, Effect, Ending, Receipt},
-    tool::{self, EffectClass, OnFailure, OnStop},
+    receipt::{CallStatus, CleanupEnd, Ending, Receipt, SideEffect},
+    tool::{self, EffectClass, OnStop, OnToolFailure},
 };
 use tokio::time::{Instant, sleep};
 
@@ -21,7 +21,7 @@ const CAP: Duration = Duration::from_secs(10);
 /// Stops a call of this contract `Now`; the final receipt, and how long it took to settle.
 async fn stop_it<F, Fut>(contract: OnStop, cap: Duration, body: F) -> (Arc<Receipt>, Duration)
 where
-    F: Fn(Cx) -> Fut + Send + Sync + 'static,
+    F: Fn(ToolContext) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = ToolResult<String>> + Send + 'static,
 {
     let tool = does("work", body).with(|spec| spec.on_stop(contract));
@@ -29,7 +29,7 @@ where
     call_started(&handle).await;
     tokio::task::yield_now().await;
     let asked = Instant::now();
-    handle.stop(StopRequest::now().cleanup_cap(cap));
+    handle.stop(StopRequest::now().with_cleanup_cap(cap));
     let outcome = handle.done().await;
     let took = asked.elapsed();
     assert_eq!(outcome.ending(), Ending::Stopped);
@@ -53,7 +53,7 @@ async fn cooperate_may_return_a_result() {
     })
     .await;
     assert_eq!((took, receipt.calls[0].status), (Duration::from_secs(2), CallStatus::Completed));
-    assert_eq!(receipt.calls[0].effect, Effect::Done);
+    assert_eq!(receipt.calls[0].effect, SideEffect::Done);
 }
 
 /// S4.5: a failure caused by the stop becomes *stopped*.
@@ -65,7 +65,10 @@ async fn a_failure_under_a_stop_is_stopped() {
         Err(Failure::new("connection lost").into())
     })
     .await;
-    assert_eq!((receipt.calls[0].status, receipt.calls[0].effect), (CallStatus::Stopped, Effect::Unknown));
+    assert_eq!(
+        (receipt.calls[0].status, receipt.calls[0].effect),
+        (CallStatus::Stopped, SideEffect::Unknown)
+    );
 }
 
 /// S4.3, S1.1: one that does not return is dropped when its time, or the cap over all of them, is over.
@@ -105,7 +108,7 @@ async fn detach_is_left_and_its_result_is_late() {
     })
     .await;
     assert_eq!((took, receipt.calls[0].status), (Duration::ZERO, CallStatus::LeftRunning));
-    assert_eq!(receipt.calls[0].effect, Effect::Unknown);
+    assert_eq!(receipt.calls[0].effect, SideEffect::Unknown);
     assert!(receipt.quiet_at.is_some());
     assert!(receipt.late[0].contains("returned 8 bytes"), "{:?}", receipt.late);
 }
@@ -193,7 +196,10 @@ async fn a_timeout_keeps_what_was_emitted() {
     let outcome = agent.run("go").await;
     assert_eq!(outcome.answer(), Some("ok"));
     let call = &outcome.receipt().calls[0];
-    assert_eq!((call.status, call.effect, &call.stopped_by), (CallStatus::TimedOut, Effect::Unknown, &None));
+    assert_eq!(
+        (call.status, call.effect, &call.stopped_by),
+        (CallStatus::TimedOut, SideEffect::Unknown, &None)
+    );
     let told = format!("{:?}", outcome.history());
     assert!(told.contains("1 of 2") && told.contains("timed out"), "{told}");
 }
@@ -228,7 +234,7 @@ async fn only_read_only_calls_overlap() {
 #[tokio::test(start_paused = true)]
 async fn a_fatal_tool_fails_the_run() {
     let fatal = does("fatal", |_| async { Err(Failure::new("no disk").into()) })
-        .with(|spec| spec.on_failure(OnFailure::EndRun));
+        .with(|spec| spec.on_failure(OnToolFailure::EndRun));
     let fine = does("fine", |_| async { Ok("kept".into()) });
     let agent = agent([ask(&["fine", "fatal", "fine"])]).tool(fatal).tool(fine).build();
     let outcome = agent.run("go").await;
@@ -244,9 +250,9 @@ async fn a_failure_carries_its_hint() {
         let work = does("work", |_| async { Err(Failure::new("no key").with_hint("set PAY_KEY").into()) });
         agent([ask(&["work"]), say("ok")]).tool(work.with(|spec| spec.on_failure(on_failure))).build()
     };
-    let told = failing(OnFailure::TellModel).run("go").await;
+    let told = failing(OnToolFailure::TellModel).run("go").await;
     assert!(format!("{:?}", told.history()).contains("no key\\nhint: set PAY_KEY"));
-    let safepoint::Outcome::Failed(error) = failing(OnFailure::EndRun).run("go").await else { panic!() };
+    let safepoint::Outcome::Failed(error) = failing(OnToolFailure::EndRun).run("go").await else { panic!() };
     assert_eq!(error.hint(), Some("set PAY_KEY"));
 }
 
@@ -255,14 +261,14 @@ async fn a_failure_carries_its_hint() {
 async fn a_limit_of_the_tools_own_is_a_timeout() {
     let work = does("work", |cx| async move {
         cx.progress("much at first");
-        cx.keep("the last words");
+        cx.set_partial_output("the last words");
         Err(Failure::new("3 s have passed").by_time_limit().into())
     });
     let outcome = agent([ask(&["work"]), say("ok")]).tool(work).build().run("go").await;
     let call = &outcome.receipt().calls[0];
     assert_eq!(
         (outcome.answer(), call.status, call.effect),
-        (Some("ok"), CallStatus::TimedOut, Effect::Unknown)
+        (Some("ok"), CallStatus::TimedOut, SideEffect::Unknown)
     );
     let told = format!("{:?}", outcome.history());
     assert!(
@@ -285,13 +291,13 @@ async fn a_call_that_is_over_is_too_late_to_be_stopped() {
     // The model streams again: the call is over, the run is not.
     crate::world::until(&handle, |kind| matches!(kind, EventKind::Text(_))).await;
     let call = "c0".into();
-    assert_eq!(handle.stop_call(&call, StopRequest::now()), Some(Asked::TooLate));
+    assert_eq!(handle.stop_call(&call, StopRequest::now()), Some(StopAck::TooLate));
     assert_eq!(handle.stop_call(&"none".into(), StopRequest::now()), None);
     handle.stop(StopRequest::now());
     assert_eq!(handle.done().await.receipt().calls[0].status, CallStatus::Completed);
-    assert_eq!(handle.stop_call(&call, StopRequest::now()), Some(Asked::TooLate));
+    assert_eq!(handle.stop_call(&call, StopRequest::now()), Some(StopAck::TooLate));
     let (_, part) = kept.lock().unwrap().take().unwrap().child();
-    assert_eq!(part.stop(StopRequest::now()), Asked::TooLate, "a part of the call neither");
+    assert_eq!(part.stop(StopRequest::now()), StopAck::TooLate, "a part of the call neither");
 }
 
 /// S3.8: a failure that says it did nothing has no effect.
@@ -299,14 +305,14 @@ async fn a_call_that_is_over_is_too_late_to_be_stopped() {
 async fn a_failure_may_say_that_nothing_was_done() {
     let refuses = does("work", |_| async { Err(Failure::new("out of stock").without_effect().into()) });
     let outcome = agent([ask(&["work"]), say("ok")]).tool(refuses).build().run("go").await;
-    assert_eq!(outcome.receipt().calls[0].effect, Effect::None);
+    assert_eq!(outcome.receipt().calls[0].effect, SideEffect::None);
 }
 
 /// S4.12: what is registered after a call's clean-ups have run is done at once and stands in its row, in a later call and
 /// after the run; one that hangs is bounded there too.
 #[tokio::test(start_paused = true)]
 async fn a_clean_up_after_the_end_of_its_call_is_done_at_once() {
-    let kept: Arc<Mutex<Option<Cx>>> = Arc::default();
+    let kept: Arc<Mutex<Option<ToolContext>>> = Arc::default();
     let (keeps, uses) = (Arc::clone(&kept), Arc::clone(&kept));
     let keep = does("keep", move |cx| {
         *keeps.lock().unwrap() = Some(cx);
@@ -339,7 +345,7 @@ async fn a_clean_up_after_the_end_of_its_call_is_done_at_once() {
 #[tokio::test(start_paused = true)]
 async fn a_tool_stops_its_run_only_by_asking() {
     let asks = does("asks", |cx| async move {
-        cx.stop_run(StopRequest::graceful_unbounded().because(Reason::user("found it")));
+        cx.stop_run(StopRequest::graceful_unbounded().with_reason(Reason::user("found it")));
         Ok("found".into())
     });
     let outcome = agent([ask(&["asks"]), say("never")]).tool(asks).build().run("go").await;

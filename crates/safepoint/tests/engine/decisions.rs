@@ -5,7 +5,7 @@ use std::{future::pending, time::Duration};
 use futures_util::future::BoxFuture;
 use safepoint::{
     DecideError, Limits, RunHandle, StopRequest,
-    approval::{Approval, ApprovalRequest, Approvals, Approver, Decision, Unanswered},
+    approval::{ApprovalMode, ApprovalRequest, Approver, Decision, ToolApproval, WithoutApprover},
     event::{EventKind, Fact},
 };
 use serde_json::json;
@@ -25,7 +25,7 @@ async fn asked(handle: &RunHandle) -> ApprovalRequest {
     let mut events = handle.events();
     while let Some(event) = events.next().await {
         if let EventKind::Fact(fact) = &event.kind
-            && let Fact::ApprovalAsked(request) = &**fact
+            && let Fact::ApprovalRequested(request) = &**fact
         {
             return request.clone();
         }
@@ -42,8 +42,8 @@ fn asks(inside: bool) -> RunHandle {
         tokio::time::sleep(Duration::from_secs(60)).await;
         Ok(String::new())
     });
-    let work = if inside { work } else { work.with(|spec| spec.approval(Approval::Needed)) };
-    let silent = Approvals::Ask(Some(std::sync::Arc::new(Silent)), Unanswered::Deny);
+    let work = if inside { work } else { work.with(|spec| spec.approval(ToolApproval::Required)) };
+    let silent = ApprovalMode::Ask(Some(std::sync::Arc::new(Silent)), WithoutApprover::Deny);
     let limits = Limits { approval: Duration::from_secs(3600), ..Limits::default() };
     agent([ask(&["work"]), say("ok")]).limits(limits).approvals(silent).tool(work).build().run("go").detach()
 }

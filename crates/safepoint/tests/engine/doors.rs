@@ -16,14 +16,14 @@ use std::{
 use futures_util::{Stream, future::BoxFuture};
 use safepoint::{
     Agent, AgentBuilder, History, Hooks, Model, Outcome, Receipt, RunHandle, StopRequest, Window,
-    approval::{ApprovalRequest, Approvals, Approver, Decision, Rule, Ruling, Unanswered},
-    history::Entry,
-    hook::{Hooked, HookedCall, HookedMessage, Verdict, Work},
-    log::{Log, LogError, MemoryLog, Record},
+    approval::{ApprovalMode, ApprovalRequest, Approver, Decision, Rule, RuleAction, WithoutApprover},
+    history::Message,
+    hook::{HookCall, HookResult, HookWork, HookedMessage, Verdict},
+    log::{Log, LogError, MemoryLog, RunRecord},
     message::AssistantMessage,
     model::{Conversation, Delta, DeltaStream, Finish, ModelError, ModelSpec},
     outcome::Persisted,
-    receipt::{CallReport, Ending, Quiet},
+    receipt::{CallReport, Ending, QuietReport},
 };
 
 use crate::world::{agent, ask, does, say, until};
@@ -90,7 +90,7 @@ async fn settled(handle: &RunHandle, place: &dyn fmt::Debug) -> (Outcome, Arc<Re
     let outcome = done.unwrap_or_else(|_| panic!("{place:?}: never settled; alive: {:?}", handle.alive()));
     let quiet = tokio::time::timeout(NEVER, handle.quiet()).await;
     let quiet = quiet.unwrap_or_else(|_| panic!("{place:?}: no word on its quiet"));
-    assert!(matches!(quiet, Quiet::Quiet(_)), "{place:?}: {:?}", quiet.receipt().survivors);
+    assert!(matches!(quiet, QuietReport::Quiet(_)), "{place:?}: {:?}", quiet.receipt().survivors);
     (outcome, Arc::clone(quiet.receipt()))
 }
 
@@ -145,7 +145,7 @@ impl Conversation for Talks {
             Of::Name | Of::Open | Of::ItsConversation => Box::pin(Trap::of(When::Never, said)),
         }
     }
-    fn part(&mut self) -> Option<BoxFuture<'static, ()>> {
+    fn release(&mut self) -> Option<BoxFuture<'static, ()>> {
         match self.0 {
             Of::Farewell(When::Called) => panic!("it panics as it is called"),
             Of::Farewell(when) => Some(Box::pin(Trap::of(when, vec![()]))),
@@ -179,8 +179,8 @@ async fn a_summariser_that_panics_anywhere_fails_the_run() {
     for place in before_the_end().chain([Of::ItsConversation]) {
         let mut history = History::new();
         for _ in 0..8 {
-            history.push(Entry::User("a long question ".repeat(40).into()));
-            history.push(Entry::Assistant(AssistantMessage::of_text("a long answer ".repeat(40)).into()));
+            history.push(Message::User("a long question ".repeat(40).into()));
+            history.push(Message::Assistant(AssistantMessage::of_text("a long answer ".repeat(40)).into()));
         }
         let window = Window::of(1200).keep_for_answer(200).summarise_with(Faulty(place));
         let handle = agent([say("end")]).window(window).build().run_on(history, "go").detach();
@@ -217,30 +217,30 @@ async fn a_model_that_panics_after_its_message_changes_nothing() {
 struct Hook(&'static str, When);
 
 impl Hook {
-    fn at<T: Send + Unpin + 'static>(&self, place: &str, said: T) -> Hooked<T> {
+    fn at<T: Send + Unpin + 'static>(&self, place: &str, said: T) -> HookResult<T> {
         match self.1 {
             _ if self.0 != place => None,
             When::Called => panic!("it panics as it is called"),
-            When::Blocking => Some(Work::Blocking(Box::new(|| panic!("it panics as it is polled")))),
-            when => Some(Work::Async(Box::pin(Trap::of(when, vec![said])))),
+            When::Blocking => Some(HookWork::Blocking(Box::new(|| panic!("it panics as it is polled")))),
+            when => Some(HookWork::Async(Box::pin(Trap::of(when, vec![said])))),
         }
     }
 }
 
 impl Hooks for Hook {
-    fn before_model(&self, _: u32, _: &History) -> Hooked<Verdict> {
+    fn before_model(&self, _: u32, _: &History) -> HookResult<Verdict> {
         self.at("before_model", Verdict::Proceed)
     }
-    fn after_model(&self, _: &HookedMessage) -> Hooked<()> {
+    fn after_model(&self, _: &HookedMessage) -> HookResult<()> {
         self.at("after_model", ())
     }
-    fn before_call(&self, _: &HookedCall) -> Hooked<Verdict> {
+    fn before_call(&self, _: &HookCall) -> HookResult<Verdict> {
         self.at("before_call", Verdict::Proceed)
     }
-    fn after_call(&self, _: &CallReport) -> Hooked<()> {
+    fn after_call(&self, _: &CallReport) -> HookResult<()> {
         self.at("after_call", ())
     }
-    fn on_stop(&self, _: &Arc<Receipt>) -> Hooked<()> {
+    fn on_stop(&self, _: &Arc<Receipt>) -> HookResult<()> {
         self.at("on_stop", ())
     }
 }
@@ -279,8 +279,9 @@ impl Approver for Asker {
 #[tokio::test(start_paused = true)]
 async fn an_approver_that_panics_at_any_moment_fails_the_run() {
     for when in MOMENTS {
-        let asks = Approvals::Ask(Some(Arc::new(Asker(when))), Unanswered::Deny);
-        let handle = one_call().rule(Rule::on("t", Ruling::Ask)).approvals(asks).build().run("go").detach();
+        let asks = ApprovalMode::Ask(Some(Arc::new(Asker(when))), WithoutApprover::Deny);
+        let handle =
+            one_call().rule(Rule::on("t", RuleAction::Ask)).approvals(asks).build().run("go").detach();
         failed(&handle, "callback", &when).await;
     }
 }
@@ -297,9 +298,9 @@ impl Approver for Silent {
 /// S2.16, S8.5: a question whose time is over expires, whatever the drop of its asking does.
 #[tokio::test(start_paused = true)]
 async fn a_question_expires_though_its_asking_panics_as_it_is_dropped() {
-    let asks = Approvals::Ask(Some(Arc::new(Silent)), Unanswered::Deny);
+    let asks = ApprovalMode::Ask(Some(Arc::new(Silent)), WithoutApprover::Deny);
     let limits = safepoint::Limits { approval: Duration::from_secs(60), ..safepoint::Limits::default() };
-    let builder = one_call().rule(Rule::on("t", Ruling::Ask)).approvals(asks).limits(limits);
+    let builder = one_call().rule(Rule::on("t", RuleAction::Ask)).approvals(asks).limits(limits);
     let handle = builder.build().run("go").detach();
     let (outcome, receipt) = settled(&handle, &"an expired question").await;
     assert_eq!(outcome.ending(), Ending::Done);
@@ -321,7 +322,7 @@ impl Breaks {
 }
 
 impl Log for Breaks {
-    fn append(&self, record: Record) -> BoxFuture<'_, Result<u64, LogError>> {
+    fn append(&self, record: RunRecord) -> BoxFuture<'_, Result<u64, LogError>> {
         if self.asked.fetch_add(1, Ordering::SeqCst) != self.at {
             return self.inner.append(record);
         }
@@ -331,7 +332,7 @@ impl Log for Breaks {
         }
     }
 
-    fn read(&self) -> BoxFuture<'_, Result<Vec<Record>, LogError>> {
+    fn read(&self) -> BoxFuture<'_, Result<Vec<RunRecord>, LogError>> {
         if self.at != usize::MAX {
             return self.inner.read();
         }

@@ -11,10 +11,10 @@ use std::{
 use futures_util::{FutureExt as _, future::BoxFuture};
 use safepoint::{
     Agent, DecideError, History, StopRequest,
-    approval::{Approval, Approvals, Decision, Unanswered},
+    approval::{ApprovalMode, Decision, ToolApproval, WithoutApprover},
     event::Fact,
     ids::{ApprovalId, Path},
-    log::{Log, LogError, MemoryLog, Record},
+    log::{Log, LogError, MemoryLog, RunRecord},
     receipt::Ending,
 };
 use tokio::sync::Semaphore;
@@ -24,7 +24,7 @@ use crate::{
     world::{agent, ask, say},
 };
 
-const DURABLY: Approvals = Approvals::Ask(None, Unanswered::Suspend);
+const DURABLY: ApprovalMode = ApprovalMode::Ask(None, WithoutApprover::Suspend);
 
 /// Once it is armed, a gate stands before the attempt of the run at this path.
 struct Gated {
@@ -43,7 +43,7 @@ impl Gated {
 }
 
 impl Log for Gated {
-    fn append(&self, record: Record) -> BoxFuture<'_, Result<u64, LogError>> {
+    fn append(&self, record: RunRecord) -> BoxFuture<'_, Result<u64, LogError>> {
         let begins = matches!(*record.fact, Fact::AttemptOpened { .. }) && record.path == self.path;
         let is_gated = begins && self.armed.load(Ordering::SeqCst);
         Box::pin(async move {
@@ -55,13 +55,13 @@ impl Log for Gated {
         })
     }
 
-    fn read(&self) -> BoxFuture<'_, Result<Vec<Record>, LogError>> {
+    fn read(&self) -> BoxFuture<'_, Result<Vec<RunRecord>, LogError>> {
         self.inner.read()
     }
 }
 
 /// A parent whose child has one call, which needs a person if that is said.
-fn family(approval: Approval, gate: &Arc<Semaphore>, ran: &Arc<AtomicU32>) -> Agent {
+fn family(approval: ToolApproval, gate: &Arc<Semaphore>, ran: &Arc<AtomicU32>) -> Agent {
     let work = gated("work", gate, ran).with(|spec| spec.approval(approval));
     let child = agent([ask(&["work"]), say("child")]).tool(work).approvals(DURABLY).build();
     with(agent([hire(&["ask"]), say("ok")]), "ask", &child).build()
@@ -82,7 +82,7 @@ async fn waiting(parent: &Agent) -> (Arc<Gated>, safepoint::Outcome, ApprovalId)
 #[tokio::test(start_paused = true)]
 async fn a_decision_that_is_early_waits_for_the_child() {
     let (gate, ran) = (Arc::new(Semaphore::new(1)), Arc::default());
-    let parent = family(Approval::Needed, &gate, &ran);
+    let parent = family(ToolApproval::Required, &gate, &ran);
     let (log, waiting, question) = waiting(&parent).await;
     let handle = parent.resume(&waiting).detach();
     log.came.acquire().await.unwrap().forget();
@@ -97,7 +97,7 @@ async fn a_decision_that_is_early_waits_for_the_child() {
 #[tokio::test(start_paused = true)]
 async fn a_decision_for_nobody_does_not_wait_for_a_child() {
     let (gate, ran) = (Arc::new(Semaphore::new(1)), Arc::default());
-    let parent = family(Approval::Needed, &gate, &ran);
+    let parent = family(ToolApproval::Required, &gate, &ran);
     let (log, waiting, question) = waiting(&parent).await;
     let handle = parent.resume(&waiting).detach();
     log.came.acquire().await.unwrap().forget();
@@ -113,7 +113,7 @@ async fn a_decision_for_nobody_does_not_wait_for_a_child() {
 #[tokio::test(start_paused = true)]
 async fn a_decision_for_nobody_is_refused_where_a_child_goes_on() {
     let (gate, ran) = (Arc::new(Semaphore::new(0)), Arc::default());
-    let parent = family(Approval::NotNeeded, &gate, &ran);
+    let parent = family(ToolApproval::NotNeeded, &gate, &ran);
     let handle = parent.run("go").detach();
     started_at(&handle, &at(&["h0"])).await;
     handle.stop(StopRequest::now());

@@ -12,7 +12,7 @@ use std::{
 use safepoint::{
     Limits, Outcome, RunHandle, StopRequest,
     history::History,
-    receipt::{CallStatus, Ending, Quiet},
+    receipt::{CallStatus, Ending, QuietReport},
     tool::{self, OnStop},
 };
 
@@ -27,7 +27,7 @@ async fn left(handle: &RunHandle, free: mpsc::Sender<()>) {
     assert!(serde_json::to_string(outcome.history()).unwrap().contains("[still running"));
     free.send(()).unwrap();
     let quiet = handle.quiet().await;
-    assert!(matches!(quiet, Quiet::Quiet(_)), "{:?}", quiet.receipt().survivors);
+    assert!(matches!(quiet, QuietReport::Quiet(_)), "{:?}", quiet.receipt().survivors);
     let late = &quiet.receipt().late;
     assert!(late.iter().any(|what| what.contains("returned 4 bytes")), "{late:?}");
 }
@@ -191,11 +191,11 @@ async fn the_longest_time_is_no_limit() {
         let tool = tool.with(|spec| spec.on_stop(contract));
         let handle = agent([ask(&["t"])]).tool(tool).limits(limits.clone()).build().run("go").detach();
         call_started(&handle).await;
-        handle.stop(StopRequest::now().cleanup_cap(max));
+        handle.stop(StopRequest::now().with_cleanup_cap(max));
         let done = tokio::time::timeout(Duration::from_secs(3600), handle.done()).await;
         assert_eq!(done.expect("it never settled").ending(), Ending::Stopped);
         let quiet = tokio::time::timeout(Duration::from_secs(3600), handle.quiet()).await;
-        assert!(matches!(quiet, Ok(Quiet::Quiet(_))), "{quiet:?}");
+        assert!(matches!(quiet, Ok(QuietReport::Quiet(_))), "{quiet:?}");
     }
 }
 

@@ -7,9 +7,9 @@ use std::{
 
 use safepoint::{
     History, Hooks, SafePoints, StopRequest,
-    event::{Fact, Wholeness},
-    hook::{Hooked, HookedCall, HookedMessage, Verdict, blocking, later},
-    log::{Log, LogError, MemoryLog, Record},
+    event::{Completion, Fact},
+    hook::{HookCall, HookResult, HookedMessage, Verdict, blocking, later},
+    log::{Log, LogError, MemoryLog, RunRecord},
     receipt::{CallReport, CallStatus, Ending},
 };
 use tokio::{sync::Notify, time::Instant};
@@ -27,11 +27,11 @@ struct Watched {
 }
 
 impl Log for Watched {
-    fn append(&self, record: Record) -> futures_util::future::BoxFuture<'_, Result<u64, LogError>> {
+    fn append(&self, record: RunRecord) -> futures_util::future::BoxFuture<'_, Result<u64, LogError>> {
         self.facts.lock().unwrap().push(Arc::clone(&record.fact));
         self.inner.append(record)
     }
-    fn read(&self) -> futures_util::future::BoxFuture<'_, Result<Vec<Record>, LogError>> {
+    fn read(&self) -> futures_util::future::BoxFuture<'_, Result<Vec<RunRecord>, LogError>> {
         self.inner.read()
     }
 }
@@ -49,17 +49,17 @@ struct Told {
 }
 
 impl Hooks for Told {
-    fn after_model(&self, told: &HookedMessage) -> Hooked<()> {
+    fn after_model(&self, told: &HookedMessage) -> HookResult<()> {
         let note = match (&*self.log.last(), &told.whole) {
             (Fact::ModelEnded { whole, .. }, told) if whole != told => "told as something else",
-            (Fact::ModelEnded { .. }, Wholeness::Whole) => "whole",
-            (Fact::ModelEnded { .. }, Wholeness::Cut) => "cut",
+            (Fact::ModelEnded { .. }, Completion::Complete) => "whole",
+            (Fact::ModelEnded { .. }, Completion::Stopped) => "cut",
             _ => "before the record",
         };
         self.notes.lock().unwrap().push(note);
         None
     }
-    fn after_call(&self, told: &CallReport) -> Hooked<()> {
+    fn after_call(&self, told: &CallReport) -> HookResult<()> {
         let note = match &*self.log.last() {
             Fact::CallEnded { report, .. } if report == told => "ended",
             _ => "before the record",
@@ -93,7 +93,7 @@ struct Thinks {
 }
 
 impl Thinks {
-    fn at(&self, place: &str) -> Hooked<Verdict> {
+    fn at(&self, place: &str) -> HookResult<Verdict> {
         if self.place != place {
             return None;
         }
@@ -109,10 +109,10 @@ impl Thinks {
 }
 
 impl Hooks for Thinks {
-    fn before_model(&self, _: u32, _: &History) -> Hooked<Verdict> {
+    fn before_model(&self, _: u32, _: &History) -> HookResult<Verdict> {
         self.at("before_model")
     }
-    fn before_call(&self, _: &HookedCall) -> Hooked<Verdict> {
+    fn before_call(&self, _: &HookCall) -> HookResult<Verdict> {
         self.at("before_call")
     }
 }
@@ -172,14 +172,14 @@ async fn a_stop_waits_for_no_hook_beyond_its_bound() {
 /// S2.18: a blocking hook too is told of a whole message as such.
 #[tokio::test]
 async fn a_blocking_hook_is_told_after_the_record() {
-    struct Blocks(Arc<Mutex<Option<Wholeness>>>);
+    struct Blocks(Arc<Mutex<Option<Completion>>>);
     impl Hooks for Blocks {
-        fn after_model(&self, told: &HookedMessage) -> Hooked<()> {
+        fn after_model(&self, told: &HookedMessage) -> HookResult<()> {
             let (seen, whole) = (Arc::clone(&self.0), told.whole.clone());
             blocking(move || *seen.lock().unwrap() = Some(whole))
         }
     }
     let seen = Arc::default();
     let outcome = agent([say("end")]).hooks(Blocks(Arc::clone(&seen))).build().run("go").await;
-    assert_eq!((outcome.ending(), seen.lock().unwrap().clone()), (Ending::Done, Some(Wholeness::Whole)));
+    assert_eq!((outcome.ending(), seen.lock().unwrap().clone()), (Ending::Done, Some(Completion::Complete)));
 }

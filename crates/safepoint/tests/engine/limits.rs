@@ -12,13 +12,13 @@ use std::{
 use futures_util::future::BoxFuture;
 use safepoint::{
     AgentBuilder, Limits, Outcome, Price, Reason, SafePoints, StopRequest,
-    approval::{Approval, ApprovalRequest, Approvals, Approver, Decision, Unanswered},
+    approval::{ApprovalMode, ApprovalRequest, Approver, Decision, ToolApproval, WithoutApprover},
     event::{EventKind, Fact},
     history::History,
-    log::{Log, LogError, MemoryLog, Record},
+    log::{Log, LogError, MemoryLog, RunRecord},
     model::{Delta, Finish},
     receipt::Ending,
-    tool::{EffectClass, FnTool, Overlap},
+    tool::{Concurrency, EffectClass, FnTool},
     usage::Usage,
 };
 use serde_json::json;
@@ -38,7 +38,7 @@ fn billed(mut reply: Reply) -> Reply {
 }
 
 fn enough() -> StopRequest {
-    StopRequest::at(SafePoints::AFTER_ALL_CALLS).because(Reason::user("enough"))
+    StopRequest::at(SafePoints::AFTER_ALL_CALLS).with_reason(Reason::user("enough"))
 }
 
 /// Stops its run gracefully when it has been called so often.
@@ -140,7 +140,7 @@ impl Approver for Late {
 
 fn asking(builder: AgentBuilder) -> AgentBuilder {
     let late = Arc::new(Late(Duration::from_secs(3600)));
-    builder.approvals(Approvals::Ask(Some(late), Unanswered::Deny))
+    builder.approvals(ApprovalMode::Ask(Some(late), WithoutApprover::Deny))
 }
 
 fn second_of_work() -> FnTool {
@@ -159,7 +159,7 @@ async fn wall_time_stands_while_a_person_is_asked() {
         call_timeout: Some(Duration::from_secs(10)),
         ..Limits::default()
     };
-    let needs = || second_of_work().with(|spec| spec.approval(Approval::Needed));
+    let needs = || second_of_work().with(|spec| spec.approval(ToolApproval::Required));
     let inside = does("work", |cx| async move {
         drop(cx.ask("really", json!({})).await?);
         sleep(Duration::from_secs(1)).await;
@@ -183,8 +183,9 @@ async fn wall_time_stands_while_a_person_is_asked() {
 /// S12.7: while something else of the run goes on beside an open question, its clock runs.
 #[tokio::test(start_paused = true)]
 async fn wall_time_runs_while_another_call_works() {
-    let needs = second_of_work().with(|spec| spec.approval(Approval::Needed).overlap(Overlap::Overlaps));
-    let busy = does("busy", |_| pending()).with(|spec| spec.overlap(Overlap::Overlaps));
+    let needs =
+        second_of_work().with(|spec| spec.approval(ToolApproval::Required).overlap(Concurrency::Parallel));
+    let busy = does("busy", |_| pending()).with(|spec| spec.overlap(Concurrency::Parallel));
     let limits = Limits { wall_time: Some(Duration::from_secs(10)), ..Limits::default() };
     let agent = asking(agent([ask(&["busy", "work"])])).limits(limits).tool(needs).tool(busy).build();
     let began = Instant::now();
@@ -199,7 +200,7 @@ struct Dies<F> {
     is_dead: AtomicBool,
 }
 
-impl<F: Fn(&Record) -> bool + Send + Sync + 'static> Dies<F> {
+impl<F: Fn(&RunRecord) -> bool + Send + Sync + 'static> Dies<F> {
     fn at(at: F) -> Arc<Self> {
         Arc::new(Self { inner: MemoryLog::default(), at, is_dead: AtomicBool::new(false) })
     }
@@ -209,8 +210,8 @@ impl<F: Fn(&Record) -> bool + Send + Sync + 'static> Dies<F> {
     }
 }
 
-impl<F: Fn(&Record) -> bool + Send + Sync + 'static> Log for Dies<F> {
-    fn append(&self, record: Record) -> BoxFuture<'_, Result<u64, LogError>> {
+impl<F: Fn(&RunRecord) -> bool + Send + Sync + 'static> Log for Dies<F> {
+    fn append(&self, record: RunRecord) -> BoxFuture<'_, Result<u64, LogError>> {
         if (self.at)(&record) {
             self.is_dead.store(true, Ordering::SeqCst);
         }
@@ -219,7 +220,7 @@ impl<F: Fn(&Record) -> bool + Send + Sync + 'static> Log for Dies<F> {
         }
         self.inner.append(record)
     }
-    fn read(&self) -> BoxFuture<'_, Result<Vec<Record>, LogError>> {
+    fn read(&self) -> BoxFuture<'_, Result<Vec<RunRecord>, LogError>> {
         self.inner.read()
     }
 }
@@ -309,7 +310,7 @@ async fn a_model_call_that_was_never_sent_is_no_round() {
 /// S3.7, S8.3: a run that is stopped at its question says that it waited for a decision.
 #[tokio::test(start_paused = true)]
 async fn a_run_that_is_stopped_at_its_question_says_so() {
-    let needs = second_of_work().with(|spec| spec.approval(Approval::Needed));
+    let needs = second_of_work().with(|spec| spec.approval(ToolApproval::Required));
     let inside = does("work", |cx| async move {
         drop(cx.ask("really", json!({})).await?);
         Ok(String::new())
@@ -319,7 +320,7 @@ async fn a_run_that_is_stopped_at_its_question_says_so() {
         let handle = agent.run("go").detach();
         crate::world::until(
             &handle,
-            |kind| matches!(kind, EventKind::Fact(fact) if matches!(**fact, Fact::ApprovalAsked(_))),
+            |kind| matches!(kind, EventKind::Fact(fact) if matches!(**fact, Fact::ApprovalRequested(_))),
         )
         .await;
         handle.stop(StopRequest::now());

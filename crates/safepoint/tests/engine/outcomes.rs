@@ -11,11 +11,11 @@ use std::{
 
 use futures_util::future::BoxFuture;
 use safepoint::{
-    Asked, Hooks, Limits, Outcome, Receipt, StopRequest,
+    Hooks, Limits, Outcome, Receipt, StopAck, StopRequest,
     event::{EventKind, Fact},
-    history::{Entry, History},
-    hook::{Hooked, HookedCall, Verdict, blocking, later},
-    log::{Log, LogError, MemoryLog, Record},
+    history::{History, Message},
+    hook::{HookCall, HookResult, Verdict, blocking, later},
+    log::{Log, LogError, MemoryLog, RunRecord},
     message::{AssistantMessage, UserMessage},
     model::{Delta, ModelError, ModelErrorKind},
     outcome::Persisted,
@@ -33,7 +33,7 @@ async fn an_outcome_is_the_same_for_everybody() {
     assert_eq!((one.answer(), two.answer()), (Some("hi"), Some("hi")));
     assert!(handle.is_done());
     assert_eq!(handle.done().await.ending(), Ending::Done);
-    assert_eq!(handle.stop(StopRequest::now()), Asked::TooLate);
+    assert_eq!(handle.stop(StopRequest::now()), StopAck::TooLate);
 }
 
 /// S2.11, S3.2: a stop and the natural end race: exactly one wins, whoever asks how often.
@@ -47,7 +47,7 @@ async fn a_stop_and_the_end_have_one_winner() {
         let outcome = handle.done().await;
         let asked = race.await.unwrap();
         match outcome.ending() {
-            Ending::Stopped => assert_eq!(asked, Asked::First),
+            Ending::Stopped => assert_eq!(asked, StopAck::First),
             Ending::Done => assert!(outcome.receipt().stop.as_ref().is_none_or(|stop| stop.fired.is_none())),
             other => panic!("{other:?}"),
         }
@@ -89,7 +89,7 @@ async fn user_messages_of_stopped_runs_are_kept() {
     until(&handle, |kind| matches!(kind, EventKind::Text(_))).await;
     handle.stop(StopRequest::now());
     let stopped = handle.done().await;
-    let Entry::User(UserMessage { text, .. }) = &*stopped.history().entries()[0].clone() else { panic!() };
+    let Message::User(UserMessage { text, .. }) = &*stopped.history().entries()[0].clone() else { panic!() };
     assert_eq!(text, "first");
 }
 
@@ -104,7 +104,7 @@ async fn a_slow_reader_is_told_what_it_missed() {
     let (mut events, mut missed, mut seen, mut facts) = (handle.events(), 0, 0, 0);
     while let Some(event) = events.next().await {
         match event.kind {
-            EventKind::Missed { count } => missed += count,
+            EventKind::Lagged { count } => missed += count,
             EventKind::Fact(_) => facts += 1,
             _ => seen += 1,
         }
@@ -121,7 +121,7 @@ async fn a_slow_reader_is_told_what_it_missed() {
 async fn each_phase_of_a_stop_leaves_its_trace() {
     struct Told(Arc<AtomicU32>);
     impl Hooks for Told {
-        fn on_stop(&self, _: &Arc<Receipt>) -> Hooked<()> {
+        fn on_stop(&self, _: &Arc<Receipt>) -> HookResult<()> {
             let told = Arc::clone(&self.0);
             later(async move {
                 told.fetch_add(1, Ordering::SeqCst);
@@ -141,7 +141,7 @@ async fn each_phase_of_a_stop_leaves_its_trace() {
     while let Some(event) = events.next().await {
         if let EventKind::Fact(fact) = event.kind {
             names.push(match &*fact {
-                Fact::StopAsked(_) => "asked",
+                Fact::StopRequested(_) => "asked",
                 Fact::StopEscalated => "escalated",
                 Fact::StopObserved { .. } => "observed",
                 Fact::Settled { .. } => "settled",
@@ -165,7 +165,7 @@ async fn each_phase_of_a_stop_leaves_its_trace() {
 async fn a_hanging_hook_holds_up_no_stop() {
     struct Hangs;
     impl Hooks for Hangs {
-        fn before_call(&self, _: &HookedCall) -> Hooked<Verdict> {
+        fn before_call(&self, _: &HookCall) -> HookResult<Verdict> {
             later(pending())
         }
     }
@@ -187,7 +187,7 @@ async fn a_hanging_hook_holds_up_no_stop() {
 async fn hooks_have_verdicts() {
     struct Says(fn() -> Verdict);
     impl Hooks for Says {
-        fn before_call(&self, _: &HookedCall) -> Hooked<Verdict> {
+        fn before_call(&self, _: &HookCall) -> HookResult<Verdict> {
             let says = self.0;
             later(async move { says() })
         }
@@ -216,12 +216,12 @@ async fn all_hooks_that_were_added_run() {
         }
     }
     impl Hooks for Noted {
-        fn before_call(&self, _: &HookedCall) -> Hooked<Verdict> {
+        fn before_call(&self, _: &HookCall) -> HookResult<Verdict> {
             self.note("asked");
             let says = self.1;
             if self.0 == "b" { blocking(says) } else { later(async move { says() }) }
         }
-        fn after_call(&self, _: &CallReport) -> Hooked<()> {
+        fn after_call(&self, _: &CallReport) -> HookResult<()> {
             self.note("told");
             None
         }
@@ -256,7 +256,7 @@ struct Faulty {
 }
 
 impl Log for Faulty {
-    fn append(&self, record: Record) -> BoxFuture<'_, Result<u64, LogError>> {
+    fn append(&self, record: RunRecord) -> BoxFuture<'_, Result<u64, LogError>> {
         let mut appends = self.appends.lock().unwrap();
         *appends += 1;
         match (*appends > self.at, self.hangs) {
@@ -265,7 +265,7 @@ impl Log for Faulty {
             (true, true) => Box::pin(pending()),
         }
     }
-    fn read(&self) -> BoxFuture<'_, Result<Vec<Record>, LogError>> {
+    fn read(&self) -> BoxFuture<'_, Result<Vec<RunRecord>, LogError>> {
         self.inner.read()
     }
 }
@@ -301,11 +301,11 @@ async fn a_faulty_log_fails_the_run_at_any_append() {
 /// S2.9: while suspended nothing runs; see the approvals.
 #[tokio::test(start_paused = true)]
 async fn a_suspended_run_holds_nothing_alive() {
-    use safepoint::approval::{Approvals, Rule, Ruling, Unanswered};
+    use safepoint::approval::{ApprovalMode, Rule, RuleAction, WithoutApprover};
     let work = does("work", |_| async { Ok("done".into()) });
     let agent = agent([ask(&["work"]), say("ok")])
-        .approvals(Approvals::Ask(None, Unanswered::Suspend))
-        .rule(Rule::on("work", Ruling::Ask))
+        .approvals(ApprovalMode::Ask(None, WithoutApprover::Suspend))
+        .rule(Rule::on("work", RuleAction::Ask))
         .tool(work)
         .build();
     let handle = agent.run("go").detach();
@@ -318,9 +318,9 @@ async fn a_suspended_run_holds_nothing_alive() {
 #[tokio::test(start_paused = true)]
 async fn a_broken_history_is_repaired_and_told() {
     let mut broken = History::new();
-    broken.push(Entry::User("hi".into()));
-    broken.push(Entry::Assistant(AssistantMessage::default().into()));
-    broken.push(Entry::Results { results: Vec::new() });
+    broken.push(Message::User("hi".into()));
+    broken.push(Message::Assistant(AssistantMessage::default().into()));
+    broken.push(Message::Results { results: Vec::new() });
     let mut again = broken.clone();
     assert!(!again.repair().is_empty() && again.repair().is_empty());
     let handle = agent([say("ok")]).build().run_on(broken, "go").detach();
@@ -341,7 +341,7 @@ async fn asking_from_anywhere_blocks_nobody() {
     call_started(&handle).await;
     let from_thread = handle.clone();
     let thread = std::thread::spawn(move || from_thread.stop(StopRequest::now()));
-    assert_eq!(thread.join().unwrap(), Asked::First);
+    assert_eq!(thread.join().unwrap(), StopAck::First);
     assert_eq!(handle.done().await.ending(), Ending::Stopped);
 }
 
@@ -350,7 +350,7 @@ async fn asking_from_anywhere_blocks_nobody() {
 async fn a_blocking_hook_is_gone_on_without() {
     struct Blocks(Mutex<Option<std::sync::mpsc::Receiver<()>>>);
     impl Hooks for Blocks {
-        fn before_call(&self, _: &HookedCall) -> Hooked<Verdict> {
+        fn before_call(&self, _: &HookCall) -> HookResult<Verdict> {
             let open = self.0.lock().unwrap().take();
             blocking(move || {
                 // Until the test lets go.

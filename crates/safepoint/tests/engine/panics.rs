@@ -5,11 +5,11 @@ use std::{sync::Arc, time::Duration};
 use futures_util::future::BoxFuture;
 use safepoint::{
     Agent, AgentBuilder, Hooks, Limits, Model, Outcome, Receipt, RunHandle, StopRequest,
-    approval::{ApprovalRequest, Approvals, Approver, Decision, Rule, Ruling, Unanswered},
+    approval::{ApprovalMode, ApprovalRequest, Approver, Decision, Rule, RuleAction, WithoutApprover},
     history::History,
-    hook::{Hooked, HookedCall, HookedMessage, Verdict, later},
+    hook::{HookCall, HookResult, HookedMessage, Verdict, later},
     model::{Conversation, Delta, DeltaStream, ModelSpec},
-    receipt::{CallReport, Ending, Quiet},
+    receipt::{CallReport, Ending, QuietReport},
 };
 
 use crate::world::{agent, ask, call_started, does, say};
@@ -21,7 +21,7 @@ async fn settled(handle: &RunHandle) -> Outcome {
     let done = tokio::time::timeout(NEVER, handle.done()).await;
     let outcome = done.unwrap_or_else(|_| panic!("the run never settled; alive: {:?}", handle.alive()));
     let quiet = tokio::time::timeout(NEVER, handle.quiet()).await.expect("the run has no word on its quiet");
-    assert!(matches!(quiet, Quiet::Quiet(_)), "{:?}", quiet.receipt().survivors);
+    assert!(matches!(quiet, QuietReport::Quiet(_)), "{:?}", quiet.receipt().survivors);
     outcome
 }
 
@@ -42,7 +42,7 @@ enum When {
 }
 
 impl Panics {
-    fn at<T: Send + 'static>(&self, place: &'static str) -> Hooked<T> {
+    fn at<T: Send + 'static>(&self, place: &'static str) -> HookResult<T> {
         match self.1 {
             _ if self.0 != place => None,
             When::AtOnce => panic!("{place} panics at once"),
@@ -52,19 +52,19 @@ impl Panics {
 }
 
 impl Hooks for Panics {
-    fn before_model(&self, _: u32, _: &History) -> Hooked<Verdict> {
+    fn before_model(&self, _: u32, _: &History) -> HookResult<Verdict> {
         self.at("before_model")
     }
-    fn after_model(&self, _: &HookedMessage) -> Hooked<()> {
+    fn after_model(&self, _: &HookedMessage) -> HookResult<()> {
         self.at("after_model")
     }
-    fn before_call(&self, _: &HookedCall) -> Hooked<Verdict> {
+    fn before_call(&self, _: &HookCall) -> HookResult<Verdict> {
         self.at("before_call")
     }
-    fn after_call(&self, _: &CallReport) -> Hooked<()> {
+    fn after_call(&self, _: &CallReport) -> HookResult<()> {
         self.at("after_call")
     }
-    fn on_stop(&self, _: &Arc<Receipt>) -> Hooked<()> {
+    fn on_stop(&self, _: &Arc<Receipt>) -> HookResult<()> {
         self.at("on_stop")
     }
 }
@@ -107,7 +107,7 @@ async fn an_on_stop_that_panics_changes_nothing() {
 /// S2.13, S8.2: a rule that panics fails the run; it never allows.
 #[tokio::test(start_paused = true)]
 async fn a_rule_that_panics_fails_the_run() {
-    let rule = Rule::on("t", Ruling::Allow).when(|_| panic!("the rule panics"));
+    let rule = Rule::on("t", RuleAction::Allow).when(|_| panic!("the rule panics"));
     let handle = one_call().rule(rule).build().run("go").detach();
     let outcome = settled(&handle).await;
     assert_eq!(code(&outcome), "callback");
@@ -129,8 +129,8 @@ impl Approver for Asker {
 #[tokio::test(start_paused = true)]
 async fn an_approver_that_panics_fails_the_run() {
     for when in [When::AtOnce, When::Later] {
-        let asks = Approvals::Ask(Some(Arc::new(Asker(when))), Unanswered::Deny);
-        let builder = one_call().rule(Rule::on("t", Ruling::Ask)).approvals(asks);
+        let asks = ApprovalMode::Ask(Some(Arc::new(Asker(when))), WithoutApprover::Deny);
+        let builder = one_call().rule(Rule::on("t", RuleAction::Ask)).approvals(asks);
         let handle = builder.build().run("go").detach();
         assert_eq!(code(&settled(&handle).await), "callback", "{when:?}");
     }
@@ -155,7 +155,7 @@ impl Conversation for Faulty {
         assert!(self.0 != "stream", "stream panics");
         stream::iter([Ok(Delta::Sent), Ok(Delta::Text("so f".into()))]).chain(stream::pending()).boxed()
     }
-    fn part(&mut self) -> Option<BoxFuture<'static, ()>> {
+    fn release(&mut self) -> Option<BoxFuture<'static, ()>> {
         assert!(self.0 != "part", "part panics");
         None
     }
@@ -198,7 +198,7 @@ fn a_run_whose_runtime_is_gone_has_an_outcome() {
         assert_eq!(done.ending(), Ending::Stopped);
         assert!(done.persisted() != &safepoint::outcome::Persisted::Yes);
         tokio::time::timeout(NEVER, handle.quiet()).await.expect("no word on its quiet");
-        assert_eq!(handle.stop(StopRequest::now()), safepoint::Asked::TooLate);
+        assert_eq!(handle.stop(StopRequest::now()), safepoint::StopAck::TooLate);
     });
 }
 
@@ -209,5 +209,5 @@ fn a_run_dropped_outside_a_runtime_has_an_outcome() {
     let handle = run.handle();
     drop(run);
     assert!(handle.is_done());
-    assert_eq!(handle.stop(StopRequest::now()), safepoint::Asked::TooLate);
+    assert_eq!(handle.stop(StopRequest::now()), safepoint::StopAck::TooLate);
 }

@@ -5,11 +5,11 @@ use std::{sync::Arc, time::Duration};
 use futures_util::future::BoxFuture;
 use safepoint::{
     Agent, AgentBuilder, Outcome, Reason, RunHandle, SafePoints, StopRequest,
-    approval::{ApprovalRequest, Approvals, Approver, Decision, Unanswered},
+    approval::{ApprovalMode, ApprovalRequest, Approver, Decision, WithoutApprover},
     event::{EventKind, Fact},
     message::ToolCall,
     model::{Delta, Finish},
-    receipt::{CallStatus, Ending, StoppedBy},
+    receipt::{CallStatus, Ending, StopSource},
     secs,
 };
 use serde_json::json;
@@ -29,7 +29,7 @@ fn asking() -> AgentBuilder {
     agent([ask(&["pay", "later"]), say("end")])
         .tool(tool)
         .tool(does("later", |_| async { Ok("r".into()) }))
-        .approvals(Approvals::Ask(None, Unanswered::Suspend))
+        .approvals(ApprovalMode::Ask(None, WithoutApprover::Suspend))
 }
 
 async fn asked(handle: &RunHandle) -> ApprovalRequest {
@@ -43,7 +43,7 @@ async fn asked(handle: &RunHandle) -> ApprovalRequest {
             },
             _ => continue,
         };
-        if let Fact::ApprovalAsked(request) = &*fact {
+        if let Fact::ApprovalRequested(request) = &*fact {
             return request.clone();
         }
     }
@@ -52,7 +52,7 @@ async fn asked(handle: &RunHandle) -> ApprovalRequest {
 
 async fn stopped(handle: &RunHandle, request: StopRequest) -> (Outcome, Duration) {
     let began = Instant::now();
-    handle.stop(request.because(Reason::user("enough")));
+    handle.stop(request.with_reason(Reason::user("enough")));
     let done = tokio::time::timeout(NEVER, handle.done()).await;
     let outcome = done.unwrap_or_else(|_| panic!("it never settled; alive: {:?}", handle.alive()));
     (outcome, began.elapsed())
@@ -71,7 +71,7 @@ async fn a_call_that_waits_for_nobody_is_at_rest() {
             assert_eq!((outcome.ending(), took), (Ending::Stopped, Duration::ZERO), "{points:?}");
             let receipt = outcome.receipt();
             let rows: Vec<_> = receipt.calls.iter().map(|call| (call.status, call.stopped_by)).collect();
-            let by_run = Some(StoppedBy::Run);
+            let by_run = Some(StopSource::Run);
             assert_eq!(rows, [(CallStatus::Stopped, by_run), (CallStatus::NotStarted, by_run)], "{points:?}");
             assert_eq!(receipt.approvals_cancelled, [question.id]);
             let stop = receipt.stop.as_ref().unwrap();
@@ -93,7 +93,7 @@ async fn a_child_that_waits_for_nobody_is_at_rest() {
     let (outcome, took) = stopped(&handle, StopRequest::graceful(secs(600))).await;
     assert_eq!((outcome.ending(), took), (Ending::Stopped, Duration::ZERO));
     let call = &outcome.receipt().calls[0];
-    assert_eq!((call.status, call.stopped_by), (CallStatus::Stopped, Some(StoppedBy::Run)));
+    assert_eq!((call.status, call.stopped_by), (CallStatus::Stopped, Some(StopSource::Run)));
 }
 
 /// Somebody who is asked, and takes a minute.
@@ -111,7 +111,8 @@ impl Approver for Slow {
 /// S2.6, S2.17: where somebody is asked, the call goes on with the answer, and the round completes.
 #[tokio::test(start_paused = true)]
 async fn a_call_that_waits_for_somebody_is_not_at_rest() {
-    let agent: Agent = asking().approvals(Approvals::Ask(Some(Arc::new(Slow)), Unanswered::Deny)).build();
+    let agent: Agent =
+        asking().approvals(ApprovalMode::Ask(Some(Arc::new(Slow)), WithoutApprover::Deny)).build();
     let handle = agent.run("go").detach();
     asked(&handle).await;
     let (outcome, took) = stopped(&handle, StopRequest::at(SafePoints::AFTER_ALL_CALLS)).await;
@@ -137,7 +138,7 @@ async fn what_works_beside_it_ends_first() {
     let handle = agent([ask(&["pay", "work"]), say("end")])
         .tool(pay.with(|spec| spec.effect(read)))
         .tool(work.with(|spec| spec.effect(read)))
-        .approvals(Approvals::Ask(None, Unanswered::Suspend))
+        .approvals(ApprovalMode::Ask(None, WithoutApprover::Suspend))
         .build()
         .run("go")
         .detach();
@@ -146,7 +147,7 @@ async fn what_works_beside_it_ends_first() {
     handle.stop(StopRequest::at(SafePoints::AFTER_ALL_CALLS));
     // It is heard, and the run goes on, since a call works.
     let seen =
-        |kind: &EventKind| matches!(kind, EventKind::Fact(fact) if matches!(**fact, Fact::StopAsked(_)));
+        |kind: &EventKind| matches!(kind, EventKind::Fact(fact) if matches!(**fact, Fact::StopRequested(_)));
     crate::world::until(&handle, seen).await;
     assert!(!handle.is_done());
     go_on.notify_one();

@@ -8,7 +8,7 @@ use std::{
 use safepoint::{
     Grace, Reason, SafePoints, StopRequest,
     event::{EventKind, Fact},
-    receipt::{Ending, Escalated},
+    receipt::{Ending, Escalation},
 };
 
 use crate::world::{agent, ask, call_started, does, say, until};
@@ -29,8 +29,8 @@ async fn of_many_at_once_the_one_that_is_now_took_effect() {
                 let (handle, start) = (handle.clone(), Arc::clone(&start));
                 std::thread::spawn(move || {
                     let request = match asker {
-                        0 => StopRequest::now().because(Reason::user("now")),
-                        _ => StopRequest::graceful(Grace::from_secs(3600)).because(Reason::user("later")),
+                        0 => StopRequest::now().with_reason(Reason::user("now")),
+                        _ => StopRequest::graceful(Grace::from_secs(3600)).with_reason(Reason::user("later")),
                     };
                     start.wait();
                     handle.stop(request);
@@ -40,7 +40,7 @@ async fn of_many_at_once_the_one_that_is_now_took_effect() {
         askers.into_iter().for_each(|asker| asker.join().unwrap());
         let outcome = handle.done().await;
         let stop = outcome.receipt().stop.as_ref().unwrap();
-        let must = if stop.asked == "now" { Escalated::No } else { Escalated::ByRequest };
+        let must = if stop.asked == "now" { Escalation::No } else { Escalation::ByRequest };
         assert_eq!(
             (stop.escalated, stop.fired.as_deref(), &*stop.reason.text),
             (must, Some("now"), "now"),
@@ -83,7 +83,7 @@ impl Asks {
                 StopRequest::at_within(SafePoints::AFTER_ALL_CALLS, Grace::from_secs(60))
             }
         };
-        request.because(Reason::user(text))
+        request.with_reason(Reason::user(text))
     }
 
     fn is_now(self) -> bool {
@@ -91,11 +91,11 @@ impl Asks {
     }
 
     /// When it ends the run, if it is asked at this second and alone; and how, had something gentler been asked before.
-    fn ends_at(self, asked: u64) -> Option<(u64, Escalated)> {
+    fn ends_at(self, asked: u64) -> Option<(u64, Escalation)> {
         match self {
-            Self::Now => Some((asked, Escalated::ByRequest)),
-            Self::InTwoSeconds => Some((asked + 2, Escalated::ByDeadline)),
-            Self::AtTheCallsEnd | Self::AtTheCallsEndOrLate => Some((CALL, Escalated::No)),
+            Self::Now => Some((asked, Escalation::ByRequest)),
+            Self::InTwoSeconds => Some((asked + 2, Escalation::ByDeadline)),
+            Self::AtTheCallsEnd | Self::AtTheCallsEndOrLate => Some((CALL, Escalation::No)),
             Self::AfterTheModel => None,
         }
     }
@@ -125,8 +125,8 @@ async fn of_two_requests_the_one_that_took_effect_is_named() {
             let seen = (outcome.ending(), stop.escalated, &*stop.reason.text, began.elapsed().as_secs());
             // Had the first ended it before, the run is over as the second comes.
             let must = match ends {
-                None => (Ending::Done, Escalated::No, "first", CALL),
-                Some((end, _, text)) if first.is_now() => (Ending::Stopped, Escalated::No, text, end.max(1)),
+                None => (Ending::Done, Escalation::No, "first", CALL),
+                Some((end, _, text)) if first.is_now() => (Ending::Stopped, Escalation::No, text, end.max(1)),
                 Some((end, how, text)) => (Ending::Stopped, how, text, end),
             };
             assert_eq!(seen, must, "{first:?}, {second:?}");

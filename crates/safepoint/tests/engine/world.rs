@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::{StreamExt as _, stream};
 use safepoint::{
-    Agent, AgentBuilder, Cx, History, Model, RunHandle, ToolResult,
-    approval::Approvals,
+    Agent, AgentBuilder, History, Model, RunHandle, ToolContext, ToolResult,
+    approval::ApprovalMode,
     event::{EventKind, Fact},
     ids::CallId,
     message::ToolCall,
@@ -41,7 +41,8 @@ impl Conversation for Scripted {
 }
 
 pub(crate) fn agent(replies: impl IntoIterator<Item = Reply>) -> AgentBuilder {
-    Agent::builder(Scripted(Arc::new(Mutex::new(replies.into_iter().collect())))).approvals(Approvals::Auto)
+    Agent::builder(Scripted(Arc::new(Mutex::new(replies.into_iter().collect()))))
+        .approvals(ApprovalMode::Auto)
 }
 
 pub(crate) fn say(text: &str) -> Reply {
@@ -65,7 +66,7 @@ pub(crate) fn ask(names: &[&str]) -> Reply {
 /// A tool without arguments.
 pub(crate) fn does<F, Fut>(name: &str, body: F) -> FnTool
 where
-    F: Fn(Cx) -> Fut + Send + Sync + 'static,
+    F: Fn(ToolContext) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = ToolResult<String>> + Send + 'static,
 {
     tool::from_fn(name, "for a test", move |cx, (): ()| body(cx))

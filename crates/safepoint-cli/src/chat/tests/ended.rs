@@ -3,7 +3,7 @@
 use std::{sync::mpsc, time::Duration};
 
 use rustix::process::{Signal, getpid, kill_process};
-use safepoint::{Agent, Session, session::Chat};
+use safepoint::{Agent, Session, session::ChatPlanner};
 use safepoint_testkit::{script::Script, scripted::ScriptedModel};
 use safepoint_tools::process::Processes;
 use tokio::runtime::Runtime;
@@ -23,7 +23,7 @@ fn a_signal_ends_the_session_while_the_loop_is_busy() {
     let _inside = runtime.enter();
     let mut signals = Signals::listen().unwrap();
     let agent = Agent::builder(ScriptedModel::new(Script::of([]))).build();
-    let session = Session::<String>::builder(Chat::new(agent)).start();
+    let session = Session::<String>::builder(ChatPlanner::new(agent)).start();
     let _answers = answers(&signals, &session.handle(), &Processes::new("run_1"));
     let (tell, ended) = mpsc::channel();
     let handle = session.handle();

@@ -6,16 +6,16 @@ use super::*;
 #[test]
 fn a_stop_takes_the_queue_back_once_and_a_preempt_does_not() {
     let mut world = World::at_work();
-    assert_eq!(world.fact(Fact::StopAsked(request("after-model", None))), [Act::HandBack]);
-    assert_eq!(world.fact(Fact::StopAsked(request("now", None))), []);
-    assert_eq!(world.ended(Fate::Interrupted(turn(1))), []);
+    assert_eq!(world.fact(Fact::StopRequested(request("after-model", None))), [Act::HandBack]);
+    assert_eq!(world.fact(Fact::StopRequested(request("now", None))), []);
+    assert_eq!(world.ended(ItemOutcome::Interrupted(turn(1))), []);
     let mut world = World::at_work();
-    assert_eq!(world.ended(Fate::Interrupted(turn(1))), [Act::HandBack], "a limit");
+    assert_eq!(world.ended(ItemOutcome::Interrupted(turn(1))), [Act::HandBack], "a limit");
     let mut world = World::at_work();
-    assert_eq!(world.fact(Fact::StopAsked(preempt())), []);
-    assert_eq!(world.ended(Fate::Preempted(turn(1))), []);
+    assert_eq!(world.fact(Fact::StopRequested(preempt())), []);
+    assert_eq!(world.ended(ItemOutcome::Preempted(turn(1))), []);
     let mut world = World::at_work();
-    assert_eq!(world.ended(Fate::Completed(turn(1))), []);
+    assert_eq!(world.ended(ItemOutcome::Completed(turn(1))), []);
 }
 
 /// S6.3, S5.3: while a turn is stopped for a newer message the footer says what comes next; Esc then takes the queue back.
@@ -23,7 +23,7 @@ fn a_stop_takes_the_queue_back_once_and_a_preempt_does_not() {
 fn esc_in_a_preempt_takes_the_queue_back() {
     let mut world = World::at_work();
     world.accepted("mine", How::Queue);
-    world.fact(Fact::StopAsked(preempt()));
+    world.fact(Fact::StopRequested(preempt()));
     world.shows("Esc stops at once · the newer message goes next, the queue after it");
     world.hides("comes back to you");
     assert_eq!(world.tap(KeyCode::Esc), [Act::Stop(Hardness::Now), Act::HandBack]);
@@ -31,7 +31,7 @@ fn esc_in_a_preempt_takes_the_queue_back() {
     world.state.handed("mine".into());
     world.shows("not sent, yours again when the turn has ended:");
     world.shows("what waited comes back to you");
-    assert_eq!(world.ended(Fate::Preempted(turn(1))), []);
+    assert_eq!(world.ended(ItemOutcome::Preempted(turn(1))), []);
     world.shows("› mine");
 }
 
@@ -47,7 +47,7 @@ fn what_a_stop_took_back_is_not_mixed_with_what_is_said_after_it() {
         if is_sent {
             assert_eq!(world.tap(KeyCode::Enter), push(typed, How::Queue));
         }
-        world.ended(Fate::Interrupted(turn(1)));
+        world.ended(ItemOutcome::Interrupted(turn(1)));
         world.shows("not sent (Up brings it back): touch a");
         assert_eq!(world.state.input.text(), if is_sent { "" } else { typed });
         world.state.input.clear();
@@ -61,14 +61,14 @@ fn what_a_stop_took_back_is_not_mixed_with_what_is_said_after_it() {
 fn what_is_withdrawn_from_elsewhere_is_told_and_kept() {
     let mut world = World::at_work();
     let mine = world.accepted("my plan", How::Queue);
-    world.hear(SessionEvent::Fate { item: mine, fate: Fate::Withdrawn });
+    world.hear(SessionEvent::ItemSettled { item: mine, fate: ItemOutcome::Withdrawn });
     world.shows("taken out of the queue from elsewhere (Up brings it back): my plan");
     assert_eq!(world.tap(KeyCode::Up), []);
     assert_eq!(world.state.input.text(), "my plan");
     let mut world = World::at_work();
     let mine = world.accepted("my plan", How::Queue);
     world.state.asked_back(&[mine]);
-    world.hear(SessionEvent::Fate { item: mine, fate: Fate::Withdrawn });
+    world.hear(SessionEvent::ItemSettled { item: mine, fate: ItemOutcome::Withdrawn });
     world.hides("my plan");
 }
 
@@ -83,8 +83,8 @@ fn at_the_end_it_is_told_what_is_not_sent_and_what_waits_on() {
         world.state.hear(Heard::Accepted { id: item(9), item: pushed }, world.now);
         world.control('d');
         world.state.asked_back(&[mine]);
-        world.hear(SessionEvent::Fate { item: mine, fate: Fate::Withdrawn });
-        world.hear(SessionEvent::Fate { item: item(9), fate: Fate::Unhandled });
+        world.hear(SessionEvent::ItemSettled { item: mine, fate: ItemOutcome::Withdrawn });
+        world.hear(SessionEvent::ItemSettled { item: item(9), fate: ItemOutcome::Unhandled });
         world.shows("not sent: mine");
         world.shows(if is_kept { "still waits in ses_1: theirs" } else { "not sent: theirs" });
     }
@@ -105,11 +105,11 @@ fn escape_with_messages_that_wait_stops_the_turn_and_nothing_else() {
     world.asked("now", None);
     world.state.asked_back(&[steer, queued]);
     for item in [steer, queued] {
-        assert_eq!(world.hear(SessionEvent::Fate { item, fate: Fate::Withdrawn }), []);
+        assert_eq!(world.hear(SessionEvent::ItemSettled { item, fate: ItemOutcome::Withdrawn }), []);
     }
     world.state.handed("in euros\nand the bill".into());
     assert!(world.state.input.is_empty(), "not while it stops");
-    assert_eq!(world.ended(Fate::Interrupted(turn(1))), []);
+    assert_eq!(world.ended(ItemOutcome::Interrupted(turn(1))), []);
     world.shows("› in euros");
     world.hear(SessionEvent::TurnQuiet { turn: turn(1), survivors: Vec::new() });
     assert_eq!(world.tap(KeyCode::Enter), push("in euros\nand the bill", How::Queue));
@@ -122,7 +122,7 @@ fn two_ctrl_c_are_one_wish_only_within_a_second() {
     let mut world = World::at_work();
     world.control('c');
     world.state.handed("later".into());
-    world.ended(Fate::Interrupted(turn(1)));
+    world.ended(ItemOutcome::Interrupted(turn(1)));
     world.hear(SessionEvent::TurnQuiet { turn: turn(1), survivors: Vec::new() });
     world.shows("› later");
     world.wait(Duration::from_secs(3));
@@ -154,7 +154,7 @@ fn up_takes_the_last_queued_message_back() {
     world.state.hear(Heard::Accepted { id: item(9), item: pushed }, world.now);
     world.shows("3. from afar (from elsewhere)");
     assert_eq!(world.tap(KeyCode::Up), vec![Act::Withdraw(vec![two])]);
-    world.hear(SessionEvent::Fate { item: two, fate: Fate::Withdrawn });
+    world.hear(SessionEvent::ItemSettled { item: two, fate: ItemOutcome::Withdrawn });
     world.state.back("two");
     world.shows("› two");
     world.hides("2. two");

@@ -1,6 +1,6 @@
 //! A model's text while it streams.
 
-use safepoint::{event::EventKind, session::Fate};
+use safepoint::{event::EventKind, session::ItemOutcome};
 
 use super::{World, turn};
 
@@ -12,7 +12,7 @@ fn text_streams_and_a_cut_loses_none_of_it() {
     world.shows("one two");
     world.shows("thr");
     assert!(world.above.iter().all(|line| !line.to_string().contains("thr")), "not yet in the scrollback");
-    world.ended(Fate::Interrupted(turn(1)));
+    world.ended(ItemOutcome::Interrupted(turn(1)));
     world.screen();
     assert!(world.above.iter().any(|line| line.to_string() == "thr"));
 }
@@ -28,7 +28,7 @@ fn a_line_without_an_end_goes_up_in_pieces() {
     let drawn = world.state.partial().iter().map(|line| line.to_string().len()).sum::<usize>();
     assert!(drawn < 20_000, "{drawn} bytes are drawn with each frame");
     world.run(EventKind::Text("ж".repeat(100_000).into()));
-    world.ended(Fate::Interrupted(turn(1)));
+    world.ended(ItemOutcome::Interrupted(turn(1)));
     world.screen();
     let shown: String = world.above.iter().map(ToString::to_string).collect();
     assert_eq!((shown.matches('ü').count(), shown.matches('ж').count()), (100_000, 100_000));

@@ -1,6 +1,6 @@
 //! The golden file of the control socket: requests, replies, and what is said of an item.
 
-use safepoint::session::Fate;
+use safepoint::session::ItemOutcome;
 use safepoint_golden::each;
 
 use super::{
@@ -140,7 +140,7 @@ fn replies() -> Vec<Reply> {
 
 /// Replies about an item, by what became of it.
 fn of_items() -> Vec<Reply> {
-    let fates: Vec<Fate> = of_the_engine("outcomes", "fate");
+    let fates: Vec<ItemOutcome> = of_the_engine("outcomes", "fate");
     let rest = fates
         .into_iter()
         .flat_map(|fate| [Left::Gone, Left::InStore].map(|left| rested("item-3", fate, left)));

@@ -5,7 +5,7 @@ use std::path::Path;
 use jiff::{SignedDuration, Timestamp};
 use safepoint::{
     ids::SessionId,
-    store::{Class, NewSession, Owner, Record, Store as _, Write},
+    store::{Durability, NewSession, OwnerProcess, Record, Store as _, Write},
 };
 use safepoint_stores::SqliteStore;
 use serde_json::{Value, json};
@@ -110,10 +110,10 @@ impl Journal {
             let id = SessionId::from(id);
             store.create(NewSession::of(id.clone())).await.unwrap();
             let ttl = std::time::Duration::from_secs(60);
-            let lease = store.acquire(&id, Owner::here(), ttl).await.unwrap();
+            let lease = store.acquire(&id, OwnerProcess::here(), ttl).await.unwrap();
             let mut writes = self.0;
             writes.push(Write::Label("stopped".into()));
-            store.append(&lease, writes, Class::Recorded).await.unwrap();
+            store.append(&lease, writes, Durability::Recorded).await.unwrap();
             store.release(&lease).await.unwrap();
         });
     }

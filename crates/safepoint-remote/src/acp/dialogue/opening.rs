@@ -1,6 +1,6 @@
 //! The way to the prompt: the handshake, who asks, and a session that is new or found again.
 
-use safepoint::{Failure, remote::Said};
+use safepoint::{Failure, remote::RemoteEvent};
 use serde_json::{Value, json};
 
 use super::{
@@ -96,7 +96,7 @@ impl Dialogue {
             true => "it knows nothing of what was said before",
             false => "it knows of what was said before only what is sent along now",
         };
-        vec![Act::Tell(Said::Notice(format!("{why}: {then}"))), self.new_session()]
+        vec![Act::Tell(RemoteEvent::Notice(format!("{why}: {then}"))), self.new_session()]
     }
 
     pub(super) fn made(&mut self, made: &Value) -> Vec<Act> {
@@ -119,7 +119,7 @@ impl Dialogue {
         // It is noted before anything is sent, so that a work that is lost can still be found again.
         vec![
             Act::Note(task.clone()),
-            Act::Tell(Said::Begun { task }),
+            Act::Tell(RemoteEvent::Begun { task }),
             self.ask(Stage::Prompt, "session/prompt", &params),
         ]
     }
@@ -144,6 +144,6 @@ impl Dialogue {
             Some(hint) => failure.with_hint(hint),
             None => failure,
         };
-        vec![Act::Tell(Said::Failed(failure))]
+        vec![Act::Tell(RemoteEvent::Failed(failure))]
     }
 }

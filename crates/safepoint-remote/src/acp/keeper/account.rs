@@ -5,7 +5,7 @@ use std::time::Duration;
 use safepoint::{
     Failure,
     receipt::Outside,
-    remote::{Said, Told},
+    remote::{RemoteEvent, RemoteStopReply},
 };
 use safepoint_tools::process::{Process, ProcessReport};
 
@@ -15,18 +15,22 @@ use super::super::{dialogue::Answered, limits};
 const UNASKED: &str = "it had not been asked anything";
 
 /// The word of an agent that needs none: there was nothing to stop.
-pub(in crate::acp) fn unasked() -> Told {
-    Told { word: UNASKED.into(), ..Told::requested() }
+pub(in crate::acp) fn unasked() -> RemoteStopReply {
+    RemoteStopReply { word: UNASKED.into(), ..RemoteStopReply::requested() }
 }
 
 /// The end of work that was never asked for.
-pub(in crate::acp) fn nothing_done() -> Said {
-    Said::Failed(Failure::new(UNASKED).unreachable().without_effect())
+pub(in crate::acp) fn nothing_done() -> RemoteEvent {
+    RemoteEvent::Failed(Failure::new(UNASKED).unreachable().without_effect())
 }
 
 /// What is known of a stop now that its process was ended. Where others go on that it worked with, that is no end of the
 /// work: no more is said of that than what it said itself.
-pub(super) fn of_stop(answered: Option<&Answered>, report: &ProcessReport, outside: Outside) -> Told {
+pub(super) fn of_stop(
+    answered: Option<&Answered>,
+    report: &ProcessReport,
+    outside: Outside,
+) -> RemoteStopReply {
     let said = match answered {
         Some(Answered::Unasked) => UNASKED,
         Some(Answered::AsAsked(word) | Answered::Otherwise(word)) => word.as_str(),
@@ -35,7 +39,8 @@ pub(super) fn of_stop(answered: Option<&Answered>, report: &ProcessReport, outsi
     if !report.survivors.is_empty() {
         let survivors: Vec<String> = report.survivors.iter().map(ToString::to_string).collect();
         let survivors = survivors.join(", ");
-        return Told::refused(format!("{said}; still alive after SIGKILL: {survivors}")).outside(outside);
+        return RemoteStopReply::refused(format!("{said}; still alive after SIGKILL: {survivors}"))
+            .outside(outside);
     }
     let signals: Vec<String> = report.rungs.iter().map(|climbed| climbed.rung.to_string()).collect();
     let word = if signals.is_empty() {
@@ -44,18 +49,18 @@ pub(super) fn of_stop(answered: Option<&Answered>, report: &ProcessReport, outsi
         format!("{said}; its process was ended by {} ({})", signals.join(", "), report.exit)
     };
     let told = match (outside.names(), answered) {
-        ([], _) => Told::confirmed(word),
-        (_, Some(_)) => Told::acknowledged(word),
-        (_, None) => Told { word, ..Told::requested() },
+        ([], _) => RemoteStopReply::confirmed(word),
+        (_, Some(_)) => RemoteStopReply::acknowledged(word),
+        (_, None) => RemoteStopReply { word, ..RemoteStopReply::requested() },
     };
     told.outside(outside)
 }
 
 /// It ended by itself before its turn did.
-pub(super) fn ended(report: &ProcessReport, has_begun: bool, words: &str) -> Said {
+pub(super) fn ended(report: &ProcessReport, has_begun: bool, words: &str) -> RemoteEvent {
     let exit = report.exit;
     if has_begun {
-        return Said::Failed(Failure::new(format!(
+        return RemoteEvent::Failed(Failure::new(format!(
             "the agent ended ({exit}) in the middle of its work{words}"
         )));
     }
@@ -63,21 +68,21 @@ pub(super) fn ended(report: &ProcessReport, has_begun: bool, words: &str) -> Sai
 }
 
 /// It closed its output, and was ended for that.
-pub(super) fn mute(has_begun: bool, words: &str) -> Said {
+pub(super) fn mute(has_begun: bool, words: &str) -> RemoteEvent {
     if has_begun {
         let what = format!("the agent closed its output in the middle of its work, and was ended{words}");
-        return Said::Failed(Failure::new(what));
+        return RemoteEvent::Failed(Failure::new(what));
     }
     before_work(&format!("closed its output before it was asked anything{words}"))
 }
 
 /// It was not ready in time.
-pub(super) fn slow(limit: Duration, words: &str) -> Said {
+pub(super) fn slow(limit: Duration, words: &str) -> RemoteEvent {
     before_work(&format!("was not ready within {limit:?}{words}"))
 }
 
-fn before_work(what: &str) -> Said {
-    Said::Failed(Failure::new(format!("the agent {what}")).unreachable())
+fn before_work(what: &str) -> RemoteEvent {
+    RemoteEvent::Failed(Failure::new(format!("the agent {what}")).unreachable())
 }
 
 /// The end of what it wrote to standard error.

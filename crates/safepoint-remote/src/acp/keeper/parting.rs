@@ -4,8 +4,8 @@ use std::{future::pending, pin::pin, time::Duration};
 
 use futures_util::future::{Either, join, select};
 use safepoint::{
-    receipt::{self, RemoteStop},
-    remote::{Said, Told},
+    receipt::{self, RemoteStopState},
+    remote::{RemoteEvent, RemoteStopReply},
 };
 use safepoint_tools::process::{ProcessReport, Waited, names};
 use tokio::time::{Instant, timeout};
@@ -45,8 +45,8 @@ impl Keeper {
             // Else it was told already that the agent took note, or its time was over: then it is heard if anybody still
             // listens. A word that leaves the end open is followed by this, that nothing more is heard.
             let is_heard = matches!(told_in_time, Some(Ok(())));
-            if !is_heard || matches!(word.stop, RemoteStop::Acknowledged | RemoteStop::Requested) {
-                self.tell_last(Said::Parted(word)).await;
+            if !is_heard || matches!(word.stop, RemoteStopState::Acknowledged | RemoteStopState::Requested) {
+                self.tell_last(RemoteEvent::Parted(word)).await;
             }
             return;
         }
@@ -72,16 +72,16 @@ impl Keeper {
         if named.names().is_empty() || named == stopping.named {
             return;
         }
-        let word = Told::acknowledged(word).outside(named.clone());
+        let word = RemoteStopReply::acknowledged(word).outside(named.clone());
         stopping.named = named;
         match stopping.tell.take() {
             Some(tell) => told(tell, word),
-            None => self.backlog.push_back(Said::Told(word)),
+            None => self.backlog.push_back(RemoteEvent::Told(word)),
         }
     }
 
     /// Tells the end, and what was heard before it.
-    pub(super) async fn tell_last(&mut self, said: Said) {
+    pub(super) async fn tell_last(&mut self, said: RemoteEvent) {
         self.backlog.push_back(said);
         self.tell_rest().await;
     }
@@ -94,7 +94,7 @@ impl Keeper {
                 order = self.orders.recv() => match order {
                     Some(order) => {
                         if let Order::Stop(tell) = order {
-                            told(tell, Told::acknowledged("its process is gone"));
+                            told(tell, RemoteStopReply::acknowledged("its process is gone"));
                         }
                         self.backlog.push_front(said);
                     }

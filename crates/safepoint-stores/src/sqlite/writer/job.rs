@@ -1,7 +1,7 @@
 //! One request to the thread that writes: what it does, and whoever waits for its answer.
 
 use rusqlite::Connection;
-use safepoint::store::{Class, Error};
+use safepoint::store::{Durability, Error};
 use tokio::sync::oneshot;
 
 use crate::sqlite::fail::Fail;
@@ -21,7 +21,7 @@ pub(in crate::sqlite) enum Stake {
 
 /// A request, whatever it answers.
 pub(super) trait Job: Send {
-    fn class(&self) -> Class;
+    fn class(&self) -> Durability;
     fn stake(&self) -> Stake;
     /// Whether it was done, as far as that depends on it.
     fn went_well(&self) -> bool;
@@ -40,7 +40,7 @@ pub(super) enum Ran {
 }
 
 pub(super) struct Request<T, F> {
-    pub(super) class: Class,
+    pub(super) class: Durability,
     pub(super) stake: Stake,
     pub(super) work: F,
     pub(super) answer: Option<Result<T, Error>>,
@@ -48,7 +48,7 @@ pub(super) struct Request<T, F> {
 }
 
 impl<T: Send, F: FnMut(&Connection) -> Result<T, Fail> + Send> Job for Request<T, F> {
-    fn class(&self) -> Class {
+    fn class(&self) -> Durability {
         self.class
     }
 

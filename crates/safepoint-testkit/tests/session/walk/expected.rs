@@ -2,7 +2,7 @@
 //!
 //! **Invariants**: an item is in the turn, waiting, on its way as a steer, or has a fate.
 
-use safepoint::session::{Fate, Preempted, Refusal};
+use safepoint::session::{ItemOutcome, PreemptOutcome, RejectReason};
 
 use super::steps::Step;
 use crate::desk::turn;
@@ -17,8 +17,8 @@ pub(super) enum Belief {
 /// What is known of an item.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Known {
-    pub(super) fate: Option<Fate>,
-    pub(super) preempted: Option<Preempted>,
+    pub(super) fate: Option<ItemOutcome>,
+    pub(super) preempted: Option<PreemptOutcome>,
     /// It came to take a turn's place.
     preempting: bool,
 }
@@ -126,7 +126,7 @@ impl Expected {
     }
 
     pub(super) fn unhandled(&self) -> Vec<usize> {
-        (0..self.items.len()).filter(|item| self.items[*item].fate == Some(Fate::Unhandled)).collect()
+        (0..self.items.len()).filter(|item| self.items[*item].fate == Some(ItemOutcome::Unhandled)).collect()
     }
 
     fn is_suspended(&self) -> bool {
@@ -156,7 +156,7 @@ impl Expected {
             Step::Resume => self.resume(),
             Step::Approve => self.approve(),
             Step::Answer => self.answer(),
-            Step::Fail => self.end_if_at_work(|number| Fate::Failed(turn(number))),
+            Step::Fail => self.end_if_at_work(|number| ItemOutcome::Failed(turn(number))),
             Step::Round => self.round(),
             Step::Ask => self.ask(),
             Step::StopAtTurnEnd => self.stop(None),
@@ -197,17 +197,17 @@ impl Expected {
     fn end(&mut self) {
         self.over = true;
         for preempt in std::mem::take(&mut self.preempts) {
-            self.items[preempt.item].preempted = Some(Preempted::SupersededByStop);
+            self.items[preempt.item].preempted = Some(PreemptOutcome::SupersededByStop);
         }
         let held = self.left.as_mut().map(|left| std::mem::take(&mut left.steers));
         self.return_steers(held.unwrap_or_default());
         for item in std::mem::take(&mut self.waiting) {
-            self.items[item].fate = Some(Fate::Unhandled);
+            self.items[item].fate = Some(ItemOutcome::Unhandled);
         }
     }
 
-    fn back(&mut self, item: usize, why: Refusal) {
-        self.items[item].fate = Some(Fate::Returned(why));
+    fn back(&mut self, item: usize, why: RejectReason) {
+        self.items[item].fate = Some(ItemOutcome::Returned(why));
     }
 
     fn wait(&mut self, item: usize) {
@@ -224,9 +224,9 @@ impl Expected {
             Step::Reject if busy && self.belief == Belief::Sound => {
                 let at_work = self.turn.as_ref().map(|turn| turn.number);
                 let waits = self.left.as_ref().map(|left| left.number);
-                self.back(item, Refusal::Busy(at_work.or(waits).map(turn)));
+                self.back(item, RejectReason::Busy(at_work.or(waits).map(turn)));
             }
-            Step::PreemptOther => self.back(item, Refusal::TurnMismatch),
+            Step::PreemptOther => self.back(item, RejectReason::TurnMismatch),
             Step::SteerOrQueue | Step::SteerOrReturn => self.steer(item, step == Step::SteerOrReturn),
             Step::Enqueue | Step::Reject => self.wait(item),
             preempt => {
@@ -235,7 +235,7 @@ impl Expected {
                 if busy {
                     self.preempt(item, preempt)
                 } else {
-                    self.items[item].preempted = Some(Preempted::NoTarget);
+                    self.items[item].preempted = Some(PreemptOutcome::NoTurn);
                 }
             }
         }
@@ -247,7 +247,7 @@ impl Expected {
             (Some(turn), ..) => turn.steers.push((item, returns)),
             (None, Some(left), false) => left.steers.push((item, returns)),
             (None, None, false) => self.wait(item),
-            (None, _, true) => self.back(item, Refusal::NoActiveTurn),
+            (None, _, true) => self.back(item, RejectReason::NoActiveTurn),
         }
     }
 
@@ -300,15 +300,15 @@ impl Expected {
         let number = turn(at_work.number);
         let asked = self.preempts.iter().any(|preempt| preempt.due.is_none());
         let fate = match by {
-            By::Preempt if at_work.session_stop || !asked => Fate::Interrupted(number),
-            By::Preempt if at_work.rollback => Fate::RolledBack(number),
-            By::Preempt => Fate::Preempted(number),
-            By::Other => Fate::Interrupted(number),
+            By::Preempt if at_work.session_stop || !asked => ItemOutcome::Interrupted(number),
+            By::Preempt if at_work.rollback => ItemOutcome::RolledBack(number),
+            By::Preempt => ItemOutcome::Preempted(number),
+            By::Other => ItemOutcome::Interrupted(number),
         };
         self.close(fate);
     }
 
-    fn end_if_at_work(&mut self, fate: impl Fn(u64) -> Fate) {
+    fn end_if_at_work(&mut self, fate: impl Fn(u64) -> ItemOutcome) {
         if let Some(turn) = &self.turn {
             self.close(fate(turn.number));
         }
@@ -318,18 +318,20 @@ impl Expected {
     fn answer(&mut self) {
         match &self.turn {
             Some(turn) if turn.pending.is_none() && !turn.steers.is_empty() => self.round(),
-            Some(turn) => self.close(Fate::Completed(crate::desk::turn(turn.number))),
+            Some(turn) => self.close(ItemOutcome::Completed(crate::desk::turn(turn.number))),
             None => {}
         }
     }
 
-    fn close(&mut self, fate: Fate) {
+    fn close(&mut self, fate: ItemOutcome) {
         let Some(turn) = self.turn.take() else { return };
         self.return_steers(turn.steers.clone());
         let came_to = match fate {
-            Fate::Preempted(number) | Fate::RolledBack(number) => Preempted::StoppedTurn(number),
-            Fate::Interrupted(_) if turn.session_stop => Preempted::SupersededByStop,
-            _ => Preempted::TurnEndedFirst,
+            ItemOutcome::Preempted(number) | ItemOutcome::RolledBack(number) => {
+                PreemptOutcome::StoppedTurn(number)
+            }
+            ItemOutcome::Interrupted(_) if turn.session_stop => PreemptOutcome::SupersededByStop,
+            _ => PreemptOutcome::TurnEndedFirst,
         };
         let wanted = !self.preempts.is_empty();
         for preempt in std::mem::take(&mut self.preempts) {
@@ -339,13 +341,14 @@ impl Expected {
             self.items[*item].fate = Some(fate);
         }
         self.barrier = match fate {
-            Fate::Interrupted(_) if !wanted => turn.stopped_at.unwrap_or(self.items.len()),
-            Fate::Failed(_) if !wanted => self.items.len(),
+            ItemOutcome::Interrupted(_) if !wanted => turn.stopped_at.unwrap_or(self.items.len()),
+            ItemOutcome::Failed(_) if !wanted => self.items.len(),
             _ => 0,
         };
-        let preempted = matches!(fate, Fate::Preempted(_) | Fate::RolledBack(_));
+        let preempted = matches!(fate, ItemOutcome::Preempted(_) | ItemOutcome::RolledBack(_));
         self.streak = if preempted && !turn.protected { self.streak + 1 } else { 0 };
-        let is_open = matches!(fate, Fate::Interrupted(_) | Fate::Failed(_) | Fate::Preempted(_));
+        let is_open =
+            matches!(fate, ItemOutcome::Interrupted(_) | ItemOutcome::Failed(_) | ItemOutcome::Preempted(_));
         let Turn { number, items, asks, .. } = turn;
         self.left = is_open.then_some(Left { number, items, suspended: false, steers: Vec::new(), asks });
         self.idle_since = self.now;
@@ -353,7 +356,7 @@ impl Expected {
 
     fn return_steers(&mut self, steers: Vec<(usize, bool)>) {
         for (item, returns) in steers {
-            if returns { self.back(item, Refusal::NotDelivered) } else { self.wait(item) }
+            if returns { self.back(item, RejectReason::NotDelivered) } else { self.wait(item) }
         }
     }
 
@@ -364,7 +367,7 @@ impl Expected {
         let wanted = wanted % self.items.len();
         if let Some(place) = self.waiting.iter().position(|item| *item == wanted) {
             self.waiting.remove(place);
-            self.items[wanted].fate = Some(Fate::Withdrawn);
+            self.items[wanted].fate = Some(ItemOutcome::Withdrawn);
         }
         let steers = match (&mut self.turn, &mut self.left) {
             (Some(turn), _) => &mut turn.steers,
@@ -373,7 +376,7 @@ impl Expected {
         };
         if let Some(place) = steers.iter().position(|(item, _)| *item == wanted) {
             steers.remove(place);
-            self.items[wanted].fate = Some(Fate::Withdrawn);
+            self.items[wanted].fate = Some(ItemOutcome::Withdrawn);
         }
     }
 
@@ -431,7 +434,7 @@ impl Expected {
         }
         let Some(Turn { number, items, steers, .. }) = self.turn.take() else { return };
         for item in &items {
-            self.items[*item].fate = Some(Fate::Suspended(crate::desk::turn(number)));
+            self.items[*item].fate = Some(ItemOutcome::Suspended(crate::desk::turn(number)));
         }
         self.left = Some(Left { number, items, suspended: true, steers, asks: true });
         // What it was protected from finds it waiting, which is a safe point for every set. The end of the session comes first,

@@ -9,15 +9,16 @@ use std::{
 use futures_util::{FutureExt as _, StreamExt as _, stream};
 use safepoint::{
     Agent, Grace, History, Model, SafePoints, StopRequest,
-    approval::{Approvals, Decision, Rule, Ruling, Unanswered},
+    approval::{ApprovalMode, Decision, Rule, RuleAction, WithoutApprover},
     event::{EventKind, Events, Fact},
     ids::{ApprovalId, TurnId},
     message::ToolCall,
     model::{Conversation, Delta, DeltaStream, Finish, ModelError, ModelErrorKind, ModelSpec},
     session::{
-        Chat, ExitReason, Fate, Or, Policy, Preempt, Push, Session, SessionEvent, SessionStop, Ticket,
+        ChatPlanner, ExitReason, IfUndelivered, ItemOutcome, Policy, Preempt, Push, Session, SessionEvent,
+        SessionStop, Ticket,
     },
-    steer::When,
+    steer::SteerTiming,
     tool::{self, EffectClass},
 };
 use tokio::{
@@ -91,13 +92,13 @@ impl Real {
     fn new() -> Self {
         let model = Gated::default();
         let agent = Agent::builder(model.clone())
-            .approvals(Approvals::Ask(None, Unanswered::Suspend))
-            .rule(Rule::on("ask", Ruling::Ask))
-            .rule(Rule::on("run", Ruling::Allow))
+            .approvals(ApprovalMode::Ask(None, WithoutApprover::Suspend))
+            .rule(Rule::on("ask", RuleAction::Ask))
+            .rule(Rule::on("run", RuleAction::Allow))
             .tool(tool("ask"))
             .tool(tool("run"))
             .build();
-        let session = Session::builder(Chat::new(agent)).start();
+        let session = Session::builder(ChatPlanner::new(agent)).start();
         let events = session.events();
         let (tickets, preempts, questions) = (Vec::new(), Vec::new(), Vec::new());
         Self { session, model, tickets, preempts, events, questions, calls: 0 }
@@ -115,8 +116,8 @@ impl Real {
         let SessionEvent::Run { event, .. } = event else { return };
         let EventKind::Fact(fact) = &event.kind else { return };
         match &**fact {
-            Fact::ApprovalAsked(question) => self.questions.push(question.id.clone()),
-            Fact::ApprovalClosed { id, .. } => self.questions.retain(|open| open != id),
+            Fact::ApprovalRequested(question) => self.questions.push(question.id.clone()),
+            Fact::ApprovalResolved { id, .. } => self.questions.retain(|open| open != id),
             _ => {}
         }
     }
@@ -153,7 +154,7 @@ impl Real {
             Step::Enqueue => self.push(Policy::Enqueue),
             Step::Reject => self.push(Policy::Reject),
             Step::SteerOrQueue => self.push(Policy::steer()),
-            Step::SteerOrReturn => self.push(Policy::Steer(When::NextRequest, Or::Return)),
+            Step::SteerOrReturn => self.push(Policy::Steer(SteerTiming::NextRequest, IfUndelivered::Return)),
             Step::PreemptNow => self.push(Preempt::now()),
             Step::PreemptAtAny => self.push(Preempt::at(SafePoints::ANY)),
             Step::PreemptWithin => self.push(Preempt::at_within(SafePoints::ANY, Grace::from_millis(HOUR))),
@@ -198,7 +199,7 @@ impl Real {
     fn differs(&self, expected: &Expected) -> Option<String> {
         let places: HashMap<_, usize> =
             self.tickets.iter().enumerate().map(|(n, ticket)| (ticket.id(), n)).collect();
-        let at_work = self.session.turn().map(|view| {
+        let at_work = self.session.current_turn().map(|view| {
             (view.turn.number(), view.items.iter().map(|item| places[item]).collect::<Vec<usize>>())
         });
         if at_work != expected.at_work() {
@@ -216,7 +217,8 @@ impl Real {
             if self.preempts[item] && known.preempted.is_some() && preempted != known.preempted {
                 return Some(format!("the preempt of {item} is {preempted:?}, not {:?}", known.preempted));
             }
-            let is_open = known.fate.is_none() || known.fate == Some(Fate::Withdrawn) && self.preempts[item];
+            let is_open =
+                known.fate.is_none() || known.fate == Some(ItemOutcome::Withdrawn) && self.preempts[item];
             if known.preempted.is_none() && is_open && preempted.is_some() {
                 return Some(format!("the preempt of {item} is {preempted:?}, and not open"));
             }

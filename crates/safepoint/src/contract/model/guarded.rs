@@ -62,7 +62,7 @@ impl Talk {
     /// The farewell, if there is one. One that panics tells the provider nothing, as one that is overdue does.
     pub(crate) fn part(&mut self) -> Option<BoxFuture<'static, ()>> {
         let Some(Ok(open)) = &mut self.0 else { return None };
-        callback::call(|| open.part()).ok().flatten()
+        callback::call(|| open.release()).ok().flatten()
     }
 
     /// Lets it go; the panic of that comes back.

@@ -25,7 +25,7 @@ pub struct NewApproval {
 
 /// An answer on its way in.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Decision {
+pub struct NewDecision {
     /// The question.
     pub id: ApprovalId,
     /// The arguments that the answer is about.
@@ -38,7 +38,7 @@ pub struct Decision {
 
 /// What came of a decision. Exhaustive: whoever decides must know whether it counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Decided {
+pub enum DecisionResult {
     /// It counts.
     Taken,
     /// Somebody was first.
@@ -77,7 +77,7 @@ pub enum ApprovalState {
         /// What they said.
         bytes: Vec<u8>,
         /// Whether the holder has acted on it.
-        used: Use,
+        used: DecisionUse,
     },
     /// A stop took it back.
     Withdrawn,
@@ -87,7 +87,7 @@ pub enum ApprovalState {
 
 /// Whether a decision was acted on. Exhaustive: yes or not yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Use {
+pub enum DecisionUse {
     /// Not yet.
     Waiting,
     /// It was.
@@ -96,7 +96,7 @@ pub enum Use {
 
 /// How the holder closes an approval. Exhaustive: the three ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Closed {
+pub enum ApprovalClose {
     /// Its decision is acted on. Refused if there is none.
     Used,
     /// A stop takes it back. If it is decided, the decision stands, and [`super::Appended::decided`] names it.
@@ -119,42 +119,45 @@ pub struct ApprovalRow {
 impl ApprovalRow {
     /// What comes of a decision now; `Taken` if it is to be stored.
     #[must_use]
-    pub fn judge(&self, decision: &Decision, now: Timestamp) -> Decided {
+    pub fn judge(&self, decision: &NewDecision, now: Timestamp) -> DecisionResult {
         match &self.state {
             ApprovalState::Decided { principal, at, bytes, .. } => {
-                Decided::AlreadyDecided { principal: principal.clone(), at: *at, bytes: bytes.clone() }
+                DecisionResult::AlreadyDecided { principal: principal.clone(), at: *at, bytes: bytes.clone() }
             }
-            ApprovalState::Withdrawn => Decided::Withdrawn,
-            ApprovalState::Expired => Decided::Expired,
-            ApprovalState::Open if self.asked.expires <= now => Decided::Expired,
+            ApprovalState::Withdrawn => DecisionResult::Withdrawn,
+            ApprovalState::Expired => DecisionResult::Expired,
+            ApprovalState::Open if self.asked.expires <= now => DecisionResult::Expired,
             ApprovalState::Open if self.asked.digest != decision.digest => {
-                Decided::OtherArguments { digest: self.asked.digest.clone() }
+                DecisionResult::OtherArguments { digest: self.asked.digest.clone() }
             }
-            ApprovalState::Open => Decided::Taken,
+            ApprovalState::Open => DecisionResult::Taken,
         }
     }
     /// Goes where the holder closes it to.
     ///
     /// # Errors
     /// [`Error::NoApproval`] if a decision is to be acted on and there is none.
-    pub fn close(&mut self, closed: Closed) -> Result<Closing, Error> {
+    pub fn close(&mut self, closed: ApprovalClose) -> Result<CloseResult, Error> {
         match (&mut self.state, closed) {
-            (ApprovalState::Decided { used, .. }, Closed::Used) => *used = Use::Used,
-            (ApprovalState::Decided { .. }, Closed::Withdrawn | Closed::Expired) => {
-                return Ok(Closing::TooLate);
+            (ApprovalState::Decided { used, .. }, ApprovalClose::Used) => *used = DecisionUse::Used,
+            (ApprovalState::Decided { .. }, ApprovalClose::Withdrawn | ApprovalClose::Expired) => {
+                return Ok(CloseResult::TooLate);
             }
-            (ApprovalState::Open, Closed::Withdrawn) => self.state = ApprovalState::Withdrawn,
-            (ApprovalState::Open, Closed::Expired) => self.state = ApprovalState::Expired,
-            (ApprovalState::Withdrawn | ApprovalState::Expired, Closed::Withdrawn | Closed::Expired) => {}
-            (_, Closed::Used) => return Err(Error::NoApproval(self.asked.id.clone())),
+            (ApprovalState::Open, ApprovalClose::Withdrawn) => self.state = ApprovalState::Withdrawn,
+            (ApprovalState::Open, ApprovalClose::Expired) => self.state = ApprovalState::Expired,
+            (
+                ApprovalState::Withdrawn | ApprovalState::Expired,
+                ApprovalClose::Withdrawn | ApprovalClose::Expired,
+            ) => {}
+            (_, ApprovalClose::Used) => return Err(Error::NoApproval(self.asked.id.clone())),
         }
-        Ok(Closing::Closed)
+        Ok(CloseResult::Closed)
     }
 }
 
 /// What came of closing an approval. Exhaustive: it is closed, or its decision came first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Closing {
+pub enum CloseResult {
     /// It is closed.
     Closed,
     /// It was decided before, and that stands.

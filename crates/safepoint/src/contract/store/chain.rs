@@ -8,7 +8,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::value::ids::SessionId;
 
-use super::journal::{Damage, Flaw, Record};
+use super::journal::{Damage, DamageKind, Record};
 
 /// How many bytes a checksum has.
 const LEN: usize = 32;
@@ -74,16 +74,16 @@ impl fmt::Debug for Chain {
 
 /// What a check found. Exhaustive: it is sound, or this is the first flaw.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum ChainCheck {
     /// Every record is there and fits.
-    Sound(Sound),
+    Intact(ChainSummary),
     /// The first record that is not there or does not fit.
-    Flawed(Damage),
+    Damaged(Damage),
 }
 
 /// A chain that holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sound {
+pub struct ChainSummary {
     /// How many records it has.
     pub records: u64,
     /// The newest checksum.
@@ -92,12 +92,12 @@ pub struct Sound {
 
 /// Goes along a chain, record by record, from a checksum that is known.
 #[derive(Clone, Debug)]
-pub struct Walk {
+pub struct ChainReader {
     position: u64,
     before: Option<Chain>,
 }
 
-impl Walk {
+impl ChainReader {
     /// Begins at `position`, after a record of the checksum `before`; `None` if that one cannot be read, so that
     /// the first record is taken at its own word.
     #[must_use]
@@ -128,12 +128,12 @@ impl Walk {
         let is_sound = stored.is_some() && expected.is_none_or(|expected| Some(expected) == stored);
         self.position += 1;
         self.before = stored;
-        if is_sound { Ok(record) } else { Err(Damage { position, flaw: Flaw::Altered }) }
+        if is_sound { Ok(record) } else { Err(Damage { position, flaw: DamageKind::Altered }) }
     }
 
     /// Steps over a record that is not there or cannot be read.
     #[must_use]
-    pub fn skip(&mut self, flaw: Flaw) -> Damage {
+    pub fn skip(&mut self, flaw: DamageKind) -> Damage {
         let position = self.position;
         self.position += 1;
         self.before = None;
@@ -141,22 +141,25 @@ impl Walk {
     }
 }
 
-impl Walk {
+impl ChainReader {
     /// Judges the end of a walk over everything: whether it ends where, and as, the session's row says.
     #[must_use]
-    pub fn end(&self, head: u64, newest: Chain) -> Verdict {
+    pub fn end(&self, head: u64, newest: Chain) -> ChainCheck {
         let flaw = match self.position.cmp(&head) {
-            Ordering::Less => Flaw::TailLost { head },
+            Ordering::Less => DamageKind::TailLost { head },
             Ordering::Greater => {
-                return Verdict::Flawed(Damage { position: head, flaw: Flaw::Unannounced });
+                return ChainCheck::Damaged(Damage { position: head, flaw: DamageKind::Unannounced });
             }
             Ordering::Equal if self.before == Some(newest) => {
-                return Verdict::Sound(Sound { records: head, head: newest });
+                return ChainCheck::Intact(ChainSummary { records: head, head: newest });
             }
             Ordering::Equal => {
-                return Verdict::Flawed(Damage { position: head.saturating_sub(1), flaw: Flaw::OtherHead });
+                return ChainCheck::Damaged(Damage {
+                    position: head.saturating_sub(1),
+                    flaw: DamageKind::OtherHead,
+                });
             }
         };
-        Verdict::Flawed(Damage { position: self.position, flaw })
+        ChainCheck::Damaged(Damage { position: self.position, flaw })
     }
 }

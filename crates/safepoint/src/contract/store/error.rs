@@ -4,7 +4,7 @@ use std::{error::Error as StdError, fmt, sync::Arc};
 
 use crate::value::ids::{ApprovalId, SessionId};
 
-use super::{journal::Damage, lease::Held};
+use super::{journal::Damage, lease::LeaseHolder};
 
 /// Why a store did not do what it was asked. Unless it is [`Error::is_uncertain`], nothing was changed.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -18,7 +18,7 @@ pub enum Error {
     SessionExists(SessionId),
     /// Somebody else holds the session.
     #[error("session {0} is held by {owner}", owner = .1.owner)]
-    Held(SessionId, Box<Held>),
+    Held(SessionId, Box<LeaseHolder>),
     /// The lease is not the newest: its holder was displaced, or gave it back.
     #[error("the lease of epoch {epoch} on session {session} is over: the newest is {newest}")]
     Fenced {

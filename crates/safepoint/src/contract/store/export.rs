@@ -3,7 +3,7 @@
 use crate::value::ids::SessionId;
 
 use super::{
-    Entry, Error, Store,
+    Error, JournalEntry, Store,
     guarded::{Does, ask},
 };
 
@@ -20,7 +20,7 @@ const STRETCH: usize = 512;
 pub async fn export(
     store: &dyn Store,
     session: &SessionId,
-    mut each: impl FnMut(Entry) + Send,
+    mut each: impl FnMut(JournalEntry) + Send,
 ) -> Result<(), Error> {
     let mut from = Some(0);
     while let Some(start) = from {

@@ -5,9 +5,9 @@ use std::{sync::Arc, time::Duration};
 use futures_core::future::BoxFuture;
 
 use super::{
-    Answer, Appended, ApprovalRow, Cause, Class, Decided, Decision, Error, Item, Lease, NewSession, Notice,
-    Older, Owner, Page, Push, Pushed, SessionRow, Stamp, StopIntent, StopRow, Store, Verdict, Withdrawn,
-    Write,
+    Appended, ApprovalRow, Cause, ChainCheck, ChangeMark, Changes, DecisionResult, Durability, Error,
+    InboxRow, Lease, NewDecision, NewItem, NewSession, OwnerProcess, Page, PageCursor, Pushed, SessionRow,
+    StopIntent, StopRow, Store, StoreFuture, Withdrawn, Write,
 };
 use crate::{
     sync::callback::{self, Foreign, Panicked},
@@ -39,7 +39,7 @@ impl Does {
 /// Asks a store once that is only lent.
 pub(crate) async fn ask<'a, T: Send>(
     does: Does,
-    ask: impl FnOnce() -> Answer<'a, T> + Send,
+    ask: impl FnOnce() -> StoreFuture<'a, T> + Send,
 ) -> Result<T, Error> {
     let answered = callback::run(async move { ask().await }).await;
     answered.unwrap_or_else(|panicked| Err(does.panicked(panicked)))
@@ -50,7 +50,7 @@ impl Guarded {
         &'a self,
         does: Does,
         ask: impl FnOnce(&'a dyn Store) -> BoxFuture<'a, Result<T, Error>> + Send + 'a,
-    ) -> Answer<'a, T> {
+    ) -> StoreFuture<'a, T> {
         Box::pin(async move {
             let answered = self.0.run(move |store| ask(store)).await;
             answered.unwrap_or_else(|panicked| Err(does.panicked(panicked)))
@@ -59,103 +59,103 @@ impl Guarded {
 }
 
 impl Store for Guarded {
-    fn create(&self, session: NewSession) -> Answer<'_, SessionRow> {
+    fn create(&self, session: NewSession) -> StoreFuture<'_, SessionRow> {
         self.ask(Does::Writes, |store| store.create(session))
     }
 
-    fn open(&self, session: &SessionId) -> Answer<'_, SessionRow> {
+    fn open(&self, session: &SessionId) -> StoreFuture<'_, SessionRow> {
         let session = session.clone();
         self.ask(Does::Reads, move |store| Box::pin(async move { store.open(&session).await }))
     }
 
-    fn list(&self, most: usize, older: Option<Older>) -> Answer<'_, Vec<SessionRow>> {
+    fn list(&self, most: usize, older: Option<PageCursor>) -> StoreFuture<'_, Vec<SessionRow>> {
         self.ask(Does::Reads, move |store| store.list(most, older))
     }
 
-    fn remove(&self, session: &SessionId) -> Answer<'_, ()> {
+    fn remove(&self, session: &SessionId) -> StoreFuture<'_, ()> {
         let session = session.clone();
         self.ask(Does::Writes, move |store| Box::pin(async move { store.remove(&session).await }))
     }
 
-    fn acquire(&self, session: &SessionId, owner: Owner, ttl: Duration) -> Answer<'_, Lease> {
+    fn acquire(&self, session: &SessionId, owner: OwnerProcess, ttl: Duration) -> StoreFuture<'_, Lease> {
         let session = session.clone();
         self.ask(Does::Writes, move |store| {
             Box::pin(async move { store.acquire(&session, owner, ttl).await })
         })
     }
 
-    fn renew(&self, lease: &Lease) -> Answer<'_, Lease> {
+    fn renew(&self, lease: &Lease) -> StoreFuture<'_, Lease> {
         let lease = lease.clone();
         self.ask(Does::Writes, move |store| Box::pin(async move { store.renew(&lease).await }))
     }
 
-    fn release(&self, lease: &Lease) -> Answer<'_, ()> {
+    fn release(&self, lease: &Lease) -> StoreFuture<'_, ()> {
         let lease = lease.clone();
         self.ask(Does::Writes, move |store| Box::pin(async move { store.release(&lease).await }))
     }
 
-    fn append(&self, lease: &Lease, writes: Vec<Write>, class: Class) -> Answer<'_, Appended> {
+    fn append(&self, lease: &Lease, writes: Vec<Write>, class: Durability) -> StoreFuture<'_, Appended> {
         let lease = lease.clone();
         self.ask(Does::Writes, move |store| {
             Box::pin(async move { store.append(&lease, writes, class).await })
         })
     }
 
-    fn read(&self, session: &SessionId, from: u64, most: usize) -> Answer<'_, Page> {
+    fn read(&self, session: &SessionId, from: u64, most: usize) -> StoreFuture<'_, Page> {
         let session = session.clone();
         self.ask(Does::Reads, move |store| Box::pin(async move { store.read(&session, from, most).await }))
     }
 
-    fn check(&self, session: &SessionId) -> Answer<'_, Verdict> {
+    fn check(&self, session: &SessionId) -> StoreFuture<'_, ChainCheck> {
         let session = session.clone();
         self.ask(Does::Reads, move |store| Box::pin(async move { store.check(&session).await }))
     }
 
-    fn push(&self, session: &SessionId, push: Push) -> Answer<'_, Pushed> {
+    fn push(&self, session: &SessionId, push: NewItem) -> StoreFuture<'_, Pushed> {
         let session = session.clone();
         self.ask(Does::Writes, move |store| Box::pin(async move { store.push(&session, push).await }))
     }
 
-    fn inbox(&self, session: &SessionId) -> Answer<'_, Vec<Item>> {
+    fn inbox(&self, session: &SessionId) -> StoreFuture<'_, Vec<InboxRow>> {
         let session = session.clone();
         self.ask(Does::Reads, move |store| Box::pin(async move { store.inbox(&session).await }))
     }
 
-    fn withdraw(&self, session: &SessionId, item: u64) -> Answer<'_, Withdrawn> {
+    fn withdraw(&self, session: &SessionId, item: u64) -> StoreFuture<'_, Withdrawn> {
         let session = session.clone();
         self.ask(Does::Writes, move |store| Box::pin(async move { store.withdraw(&session, item).await }))
     }
 
-    fn ask_stop(&self, session: &SessionId, stop: StopIntent) -> Answer<'_, u64> {
+    fn ask_stop(&self, session: &SessionId, stop: StopIntent) -> StoreFuture<'_, u64> {
         let session = session.clone();
         self.ask(Does::Writes, move |store| Box::pin(async move { store.ask_stop(&session, stop).await }))
     }
 
-    fn stops(&self, session: &SessionId, after: u64) -> Answer<'_, Vec<StopRow>> {
+    fn stops(&self, session: &SessionId, after: u64) -> StoreFuture<'_, Vec<StopRow>> {
         let session = session.clone();
         self.ask(Does::Reads, move |store| Box::pin(async move { store.stops(&session, after).await }))
     }
 
-    fn decide(&self, session: &SessionId, decision: Decision) -> Answer<'_, Decided> {
+    fn decide(&self, session: &SessionId, decision: NewDecision) -> StoreFuture<'_, DecisionResult> {
         let session = session.clone();
         self.ask(Does::Writes, move |store| Box::pin(async move { store.decide(&session, decision).await }))
     }
 
-    fn approval(&self, session: &SessionId, id: &ApprovalId) -> Answer<'_, Option<ApprovalRow>> {
+    fn approval(&self, session: &SessionId, id: &ApprovalId) -> StoreFuture<'_, Option<ApprovalRow>> {
         let (session, id) = (session.clone(), id.clone());
         self.ask(Does::Reads, move |store| Box::pin(async move { store.approval(&session, &id).await }))
     }
 
-    fn approvals(&self, session: &SessionId) -> Answer<'_, Vec<ApprovalRow>> {
+    fn approvals(&self, session: &SessionId) -> StoreFuture<'_, Vec<ApprovalRow>> {
         let session = session.clone();
         self.ask(Does::Reads, move |store| Box::pin(async move { store.approvals(&session).await }))
     }
 
-    fn stamp(&self) -> Answer<'_, Stamp> {
+    fn stamp(&self) -> StoreFuture<'_, ChangeMark> {
         self.ask(Does::Reads, |store| store.stamp())
     }
 
-    fn notice(&self, session: &SessionId) -> Answer<'_, Notice> {
+    fn notice(&self, session: &SessionId) -> StoreFuture<'_, Changes> {
         let session = session.clone();
         self.ask(Does::Reads, move |store| Box::pin(async move { store.notice(&session).await }))
     }

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 /// An item on its way in.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Push {
+pub struct NewItem {
     /// The pusher's name for it, unique for the session's life: the same again is the same item.
     pub client_id: Option<String>,
     /// Tells whether it is the same content.
@@ -43,7 +43,7 @@ pub enum ItemState {
 
 /// An item of the inbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Item {
+pub struct InboxRow {
     /// Its number within the session, counted from 1.
     pub number: u64,
     /// The pusher's name for it.
@@ -62,7 +62,7 @@ pub struct Item {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Withdrawn {
     /// It is out, and here.
-    Item(Item),
+    Item(InboxRow),
     /// A turn has it, or had it.
     Taken,
     /// There is no such item.

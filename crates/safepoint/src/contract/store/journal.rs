@@ -5,7 +5,7 @@ use std::fmt;
 use crate::value::ids::ApprovalId;
 
 use super::{
-    approval::{Closed, NewApproval},
+    approval::{ApprovalClose, NewApproval},
     chain::Chain,
 };
 
@@ -26,19 +26,19 @@ impl Record {
     /// What it says, if its version is known to who asks.
     ///
     /// # Errors
-    /// [`Flaw::Newer`] at `position`, if the record was written by a release that came later.
+    /// [`DamageKind::Newer`] at `position`, if the record was written by a release that came later.
     pub fn known(&self, position: u64, newest: u32) -> Result<&[u8], Damage> {
         if self.version <= newest {
             return Ok(&self.bytes);
         }
-        let flaw = Flaw::Newer { kind: self.kind.clone(), version: self.version, known: newest };
+        let flaw = DamageKind::Newer { kind: self.kind.clone(), version: self.version, known: newest };
         Err(Damage { position, flaw })
     }
 }
 
 /// How much a write must survive before it is acknowledged. Exhaustive: two classes (S7.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Class {
+pub enum Durability {
     /// In order, and survives the death of the process.
     Recorded,
     /// Survives power loss too.
@@ -65,7 +65,7 @@ pub enum Write {
     /// An approval is asked.
     OpenApproval(NewApproval),
     /// An approval is over.
-    CloseApproval(ApprovalId, Closed),
+    CloseApproval(ApprovalId, ApprovalClose),
     /// The session's state.
     Label(String),
     /// The session's title.
@@ -91,14 +91,14 @@ pub struct Appended {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
     /// One for each position, in order.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<JournalEntry>,
     /// Where to read on; `None` at the end.
     pub next: Option<u64>,
 }
 
 /// What stands at a position.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct JournalEntry {
     /// Counted from 0.
     pub position: u64,
     /// The record, or what is wrong with it.
@@ -111,13 +111,13 @@ pub struct Damage {
     /// The first position that is concerned.
     pub position: u64,
     /// What is wrong.
-    pub flaw: Flaw,
+    pub flaw: DamageKind,
 }
 
 /// What may be wrong with a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Flaw {
+pub enum DamageKind {
     /// It is not what was written, or the one before it is not.
     Altered,
     /// It is not there, and later ones are.
@@ -151,13 +151,15 @@ impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let position = self.position;
         match &self.flaw {
-            Flaw::Altered => write!(f, "record {position} is not what was written"),
-            Flaw::Missing => write!(f, "record {position} is missing"),
-            Flaw::TailLost { head } => write!(f, "the end is lost from record {position} on, of {head}"),
-            Flaw::Unannounced => write!(f, "record {position} is more than the session knows of"),
-            Flaw::OtherHead => write!(f, "record {position} is the newest, and not the one that was"),
-            Flaw::Unreadable { why } => write!(f, "record {position} cannot be read: {why}"),
-            Flaw::Newer { kind, version, known } => {
+            DamageKind::Altered => write!(f, "record {position} is not what was written"),
+            DamageKind::Missing => write!(f, "record {position} is missing"),
+            DamageKind::TailLost { head } => {
+                write!(f, "the end is lost from record {position} on, of {head}")
+            }
+            DamageKind::Unannounced => write!(f, "record {position} is more than the session knows of"),
+            DamageKind::OtherHead => write!(f, "record {position} is the newest, and not the one that was"),
+            DamageKind::Unreadable { why } => write!(f, "record {position} cannot be read: {why}"),
+            DamageKind::Newer { kind, version, known } => {
                 write!(
                     f,
                     "record {position} is `{kind}` of version {version}, and {known} is the newest known here"

@@ -7,8 +7,8 @@ use jiff::Timestamp;
 use crate::value::ids::SessionId;
 
 use super::{
-    outside::{Outside, kept},
-    owner::{Life, Owner},
+    outside::{Environment, kept},
+    owner::{Liveness, OwnerProcess},
     uptime::Since,
 };
 
@@ -63,9 +63,9 @@ impl Lease {
 
 /// Who holds a session, and until when.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Held {
+pub struct LeaseHolder {
     /// Who.
-    pub owner: Owner,
+    pub owner: OwnerProcess,
     /// Since when.
     pub since: Timestamp,
     /// Until when, unless it renews.
@@ -74,10 +74,10 @@ pub struct Held {
     pub until: Option<Duration>,
 }
 
-impl Held {
+impl LeaseHolder {
     /// Held by this owner, for so long from now on.
     #[must_use]
-    pub fn by(owner: Owner, ttl: Duration, outside: &Outside) -> Self {
+    pub fn by(owner: OwnerProcess, ttl: Duration, outside: &Environment) -> Self {
         let since = outside.now();
         let mut held = Self { owner, since, expires: since, until: None };
         held.renew(ttl, outside);
@@ -85,7 +85,7 @@ impl Held {
     }
 
     /// Holds for so long from now on.
-    pub fn renew(&mut self, ttl: Duration, outside: &Outside) {
+    pub fn renew(&mut self, ttl: Duration, outside: &Environment) {
         self.expires = kept(outside.now().saturating_add(ttl).unwrap_or(Timestamp::MAX));
         self.until = (outside.uptime)(&self.owner).map(|up| up.saturating_add(ttl));
     }
@@ -94,7 +94,7 @@ impl Held {
 /// Whether somebody else may take what is held thus: the holder is provably dead, or its time and the margin are over. On one
 /// machine that time is the machine's own, since its start: no clock that is set takes a lease from who is alive (S7.4).
 #[must_use]
-pub fn is_free(held: &Held, outside: &Outside) -> bool {
+pub fn is_free(held: &LeaseHolder, outside: &Environment) -> bool {
     let is_over = || {
         if let (Some(until), Some(up)) = (held.until, (outside.uptime)(&held.owner)) {
             return up > until.saturating_add(outside.margin);
@@ -103,7 +103,7 @@ pub fn is_free(held: &Held, outside: &Outside) -> bool {
         over_for.is_positive() && over_for.unsigned_abs() > outside.margin
     };
     match (outside.witness)(&held.owner) {
-        Life::Dead => true,
-        Life::Alive | Life::Unknown => is_over(),
+        Liveness::Dead => true,
+        Liveness::Alive | Liveness::Unknown => is_over(),
     }
 }

@@ -13,9 +13,10 @@ use crate::sync::{Mutex, MutexGuard};
 use crate::value::ids::{ApprovalId, SessionId};
 
 use super::{
-    Answer, ApprovalRow, Class, Decided, Decision, Entry, Error, Held, Item, Lease, NewSession, Notice,
-    Older, Outside, Owner, Page, Push, Pushed, Record, SessionRow, Since, Stamp, StopIntent, StopRow, Store,
-    Verdict, Withdrawn, Write, is_free, journal::Appended,
+    ApprovalRow, ChainCheck, ChangeMark, Changes, DecisionResult, Durability, Environment, Error, InboxRow,
+    JournalEntry, Lease, LeaseHolder, NewDecision, NewItem, NewSession, OwnerProcess, Page, PageCursor,
+    Pushed, Record, SessionRow, Since, StopIntent, StopRow, Store, StoreFuture, Withdrawn, Write, is_free,
+    journal::Appended,
 };
 
 mod append;
@@ -27,7 +28,7 @@ use session::{Session, Touch};
 /// A store in memory.
 #[derive(Debug, Default)]
 pub struct MemoryStore {
-    outside: Outside,
+    outside: Environment,
     state: Mutex<State>,
 }
 
@@ -42,7 +43,7 @@ struct State {
 impl MemoryStore {
     /// An empty store in a world of its own.
     #[must_use]
-    pub fn new(outside: Outside) -> Self {
+    pub fn new(outside: Environment) -> Self {
         Self { outside, state: Mutex::default() }
     }
 
@@ -54,7 +55,7 @@ impl MemoryStore {
         &self,
         id: &SessionId,
         read: impl FnOnce(&Session) -> Result<T, Error>,
-    ) -> Answer<'static, T>
+    ) -> StoreFuture<'static, T>
     where
         T: Send + 'static,
     {
@@ -66,7 +67,7 @@ impl MemoryStore {
         &self,
         id: &SessionId,
         change: impl FnOnce(&mut Session, Timestamp) -> Result<(T, Touch), Error>,
-    ) -> Answer<'static, T>
+    ) -> StoreFuture<'static, T>
     where
         T: Send + 'static,
     {
@@ -89,7 +90,7 @@ impl MemoryStore {
     }
 }
 
-fn ready<T: Send + 'static>(answer: Result<T, Error>) -> Answer<'static, T> {
+fn ready<T: Send + 'static>(answer: Result<T, Error>) -> StoreFuture<'static, T> {
     Box::pin(std::future::ready(answer))
 }
 
@@ -114,7 +115,7 @@ impl State {
         Ok(row)
     }
 
-    fn remove(&mut self, id: &SessionId, outside: &Outside) -> Result<(), Error> {
+    fn remove(&mut self, id: &SessionId, outside: &Environment) -> Result<(), Error> {
         let session = self.session(id)?;
         if let Some(held) = session.held.as_ref().filter(|held| !is_free(held, outside)) {
             return Err(Error::Held(id.clone(), Box::new(held.clone())));
@@ -125,7 +126,7 @@ impl State {
         Ok(())
     }
 
-    fn acquire(&mut self, id: &SessionId, held: Held, outside: &Outside) -> Result<u64, Error> {
+    fn acquire(&mut self, id: &SessionId, held: LeaseHolder, outside: &Environment) -> Result<u64, Error> {
         let epoch = self.epoch + 1;
         let session = self.session_mut(id)?;
         if let Some(held) = session.held.as_ref().filter(|held| !is_free(held, outside)) {
@@ -140,36 +141,36 @@ impl State {
 }
 
 impl Store for MemoryStore {
-    fn create(&self, session: NewSession) -> Answer<'_, SessionRow> {
+    fn create(&self, session: NewSession) -> StoreFuture<'_, SessionRow> {
         ready(self.lock().create(session, self.outside.now()))
     }
 
-    fn open(&self, session: &SessionId) -> Answer<'_, SessionRow> {
+    fn open(&self, session: &SessionId) -> StoreFuture<'_, SessionRow> {
         self.read_one(session, |found| Ok(found.row(session)))
     }
 
-    fn list(&self, most: usize, older: Option<Older>) -> Answer<'_, Vec<SessionRow>> {
+    fn list(&self, most: usize, older: Option<PageCursor>) -> StoreFuture<'_, Vec<SessionRow>> {
         let state = self.lock();
         let rows = |places: &mut dyn Iterator<Item = &(Timestamp, SessionId)>| {
             places.take(most).map(|(_, id)| Ok(state.session(id)?.row(id))).collect()
         };
         ready(match older {
-            Some(Older { updated, id }) => rows(&mut state.newest.range(..(updated, id)).rev()),
+            Some(PageCursor { updated, id }) => rows(&mut state.newest.range(..(updated, id)).rev()),
             None => rows(&mut state.newest.iter().rev()),
         })
     }
 
-    fn remove(&self, session: &SessionId) -> Answer<'_, ()> {
+    fn remove(&self, session: &SessionId) -> StoreFuture<'_, ()> {
         ready(self.lock().remove(session, &self.outside))
     }
 
-    fn acquire(&self, session: &SessionId, owner: Owner, ttl: Duration) -> Answer<'_, Lease> {
-        let (began, held) = (Since::now(), Held::by(owner, ttl, &self.outside));
+    fn acquire(&self, session: &SessionId, owner: OwnerProcess, ttl: Duration) -> StoreFuture<'_, Lease> {
+        let (began, held) = (Since::now(), LeaseHolder::by(owner, ttl, &self.outside));
         let epoch = self.lock().acquire(session, held, &self.outside);
         ready(epoch.map(|epoch| Lease::new(session.clone(), epoch, ttl, began)))
     }
 
-    fn renew(&self, lease: &Lease) -> Answer<'_, Lease> {
+    fn renew(&self, lease: &Lease) -> StoreFuture<'_, Lease> {
         let (began, mut state) = (Since::now(), self.lock());
         let renewed = state.session_mut(lease.session()).and_then(|session| {
             let held = session.held_by(lease)?;
@@ -179,7 +180,7 @@ impl Store for MemoryStore {
         ready(renewed)
     }
 
-    fn release(&self, lease: &Lease) -> Answer<'_, ()> {
+    fn release(&self, lease: &Lease) -> StoreFuture<'_, ()> {
         let mut state = self.lock();
         let released = state.session_mut(lease.session()).and_then(|session| {
             session.held_by(lease)?;
@@ -190,68 +191,68 @@ impl Store for MemoryStore {
         ready(released)
     }
 
-    fn append(&self, lease: &Lease, writes: Vec<Write>, _class: Class) -> Answer<'_, Appended> {
+    fn append(&self, lease: &Lease, writes: Vec<Write>, _class: Durability) -> StoreFuture<'_, Appended> {
         self.change(lease.session(), |session, now| {
             session.held_by(lease)?;
             Ok((session.append(writes, now)?, Touch::Changed))
         })
     }
 
-    fn read(&self, session: &SessionId, from: u64, most: usize) -> Answer<'_, Page> {
+    fn read(&self, session: &SessionId, from: u64, most: usize) -> StoreFuture<'_, Page> {
         self.read_one(session, |session| {
-            let entry = |(position, (record, _)): (usize, &(Record, _))| Entry {
+            let entry = |(position, (record, _)): (usize, &(Record, _))| JournalEntry {
                 position: position as u64,
                 record: Ok(record.clone()),
             };
             let skipped = usize::try_from(from).unwrap_or(usize::MAX);
-            let entries: Vec<Entry> =
+            let entries: Vec<JournalEntry> =
                 session.records.iter().enumerate().skip(skipped).take(most).map(entry).collect();
             let next = from + entries.len() as u64;
             Ok(Page { entries, next: (next < session.records.len() as u64).then_some(next) })
         })
     }
 
-    fn check(&self, session: &SessionId) -> Answer<'_, Verdict> {
+    fn check(&self, session: &SessionId) -> StoreFuture<'_, ChainCheck> {
         self.read_one(session, |found| Ok(found.check(session)))
     }
 
-    fn push(&self, session: &SessionId, push: Push) -> Answer<'_, Pushed> {
+    fn push(&self, session: &SessionId, push: NewItem) -> StoreFuture<'_, Pushed> {
         self.change(session, |session, now| Ok(session.push(push, now)))
     }
 
-    fn inbox(&self, session: &SessionId) -> Answer<'_, Vec<Item>> {
+    fn inbox(&self, session: &SessionId) -> StoreFuture<'_, Vec<InboxRow>> {
         self.read_one(session, |session| Ok(session.items.present()))
     }
 
-    fn withdraw(&self, session: &SessionId, item: u64) -> Answer<'_, Withdrawn> {
+    fn withdraw(&self, session: &SessionId, item: u64) -> StoreFuture<'_, Withdrawn> {
         self.change(session, |session, _| Ok(session.withdraw(item)))
     }
 
-    fn ask_stop(&self, session: &SessionId, stop: StopIntent) -> Answer<'_, u64> {
+    fn ask_stop(&self, session: &SessionId, stop: StopIntent) -> StoreFuture<'_, u64> {
         self.change(session, |session, now| Ok(session.ask_stop(stop, now)))
     }
 
-    fn stops(&self, session: &SessionId, after: u64) -> Answer<'_, Vec<StopRow>> {
+    fn stops(&self, session: &SessionId, after: u64) -> StoreFuture<'_, Vec<StopRow>> {
         self.read_one(session, |session| Ok(session.stops(after)))
     }
 
-    fn decide(&self, session: &SessionId, decision: Decision) -> Answer<'_, Decided> {
+    fn decide(&self, session: &SessionId, decision: NewDecision) -> StoreFuture<'_, DecisionResult> {
         self.change(session, |session, now| Ok(session.decide(decision, now)))
     }
 
-    fn approval(&self, session: &SessionId, id: &ApprovalId) -> Answer<'_, Option<ApprovalRow>> {
+    fn approval(&self, session: &SessionId, id: &ApprovalId) -> StoreFuture<'_, Option<ApprovalRow>> {
         self.read_one(session, |session| Ok(session.approval(id).cloned()))
     }
 
-    fn approvals(&self, session: &SessionId) -> Answer<'_, Vec<ApprovalRow>> {
+    fn approvals(&self, session: &SessionId) -> StoreFuture<'_, Vec<ApprovalRow>> {
         self.read_one(session, |session| Ok(session.side.approvals.clone()))
     }
 
-    fn stamp(&self) -> Answer<'_, Stamp> {
-        ready(Ok(Stamp::new(self.lock().changes)))
+    fn stamp(&self) -> StoreFuture<'_, ChangeMark> {
+        ready(Ok(ChangeMark::new(self.lock().changes)))
     }
 
-    fn notice(&self, session: &SessionId) -> Answer<'_, Notice> {
+    fn notice(&self, session: &SessionId) -> StoreFuture<'_, Changes> {
         self.read_one(session, |session| Ok(session.notice()))
     }
 }

@@ -4,42 +4,42 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 
-use super::owner::{Life, Owner};
+use super::owner::{Liveness, OwnerProcess};
 
 /// Tells the time of day.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 /// Tells whether an owner is alive.
-pub type Witness = Arc<dyn Fn(&Owner) -> Life + Send + Sync>;
+pub type LivenessCheck = Arc<dyn Fn(&OwnerProcess) -> Liveness + Send + Sync>;
 
 /// Tells how long the machine of an owner has run, its sleep included, if it is this machine since this start.
-pub type Uptime = Arc<dyn Fn(&Owner) -> Option<Duration> + Send + Sync>;
+pub type Uptime = Arc<dyn Fn(&OwnerProcess) -> Option<Duration> + Send + Sync>;
 
 /// The world outside of a store; tests put their own in its place.
 #[derive(Clone)]
-pub struct Outside {
+pub struct Environment {
     /// The time of day, by which leases and approvals end.
     pub clock: Clock,
     /// Whether an owner is alive.
-    pub witness: Witness,
+    pub witness: LivenessCheck,
     /// The clock by which a lease on this machine ends: nobody can set it.
     pub uptime: Uptime,
     /// How long a lease must be over before somebody else takes the session without proof. Default 5 s.
     pub margin: Duration,
 }
 
-impl Default for Outside {
+impl Default for Environment {
     fn default() -> Self {
         const MARGIN: Duration = Duration::from_secs(5);
         Self {
             clock: Arc::new(Timestamp::now),
-            witness: Arc::new(Owner::life),
-            uptime: Arc::new(Owner::uptime),
+            witness: Arc::new(OwnerProcess::life),
+            uptime: Arc::new(OwnerProcess::uptime),
             margin: MARGIN,
         }
     }
 }
 
-impl Outside {
+impl Environment {
     /// The time of day.
     #[must_use]
     pub fn now(&self) -> Timestamp {
@@ -47,7 +47,7 @@ impl Outside {
     }
 }
 
-impl fmt::Debug for Outside {
+impl fmt::Debug for Environment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Outside").field("margin", &self.margin).finish_non_exhaustive()
     }

@@ -6,7 +6,7 @@ use super::uptime::uptime;
 
 /// A process, on a machine, since a start. Two owners that differ in any part are different processes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Owner {
+pub struct OwnerProcess {
     /// The machine's name.
     pub host: String,
     /// Names this start of the machine; empty where that is not known.
@@ -23,7 +23,7 @@ pub struct Owner {
 
 /// Whether an owner is alive. Exhaustive: proof either way, or none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Life {
+pub enum Liveness {
     /// It is.
     Alive,
     /// It is provably not.
@@ -32,7 +32,7 @@ pub enum Life {
     Unknown,
 }
 
-impl Owner {
+impl OwnerProcess {
     /// This process.
     #[must_use]
     pub fn here() -> Self {
@@ -63,25 +63,25 @@ impl Owner {
     /// Whether it is alive, as far as it can be told from this process: only of processes on the same machine, by the
     /// machine's start, the process id and the process's start.
     #[must_use]
-    pub fn life(&self) -> Life {
+    pub fn life(&self) -> Liveness {
         let here = Self::here();
         if self.boot.is_empty() || self.host != here.host {
-            return Life::Unknown;
+            return Liveness::Unknown;
         }
         if self.boot != here.boot {
-            return Life::Dead;
+            return Liveness::Dead;
         }
         if self.space.is_empty() || self.space != here.space || self.started == 0 {
-            return Life::Unknown;
+            return Liveness::Unknown;
         }
         match started(self.pid) {
-            Some(started) if started == self.started => Life::Alive,
-            Some(_) | None => Life::Dead,
+            Some(started) if started == self.started => Liveness::Alive,
+            Some(_) | None => Liveness::Dead,
         }
     }
 }
 
-impl fmt::Display for Owner {
+impl fmt::Display for OwnerProcess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -129,32 +129,37 @@ mod tests {
     /// S7.4: proof of death is the pid and the start time together.
     #[test]
     fn a_process_is_known_by_its_id_and_its_start() {
-        let here = Owner::here();
-        assert_eq!(here.life(), Life::Alive);
+        let here = OwnerProcess::here();
+        assert_eq!(here.life(), Liveness::Alive);
         assert_eq!(
-            Owner { started: here.started + 1, ..here.clone() }.life(),
-            Life::Dead,
+            OwnerProcess { started: here.started + 1, ..here.clone() }.life(),
+            Liveness::Dead,
             "the id was reused"
         );
-        assert_eq!(Owner { pid: u32::MAX, ..here.clone() }.life(), Life::Dead);
-        assert_eq!(Owner { boot: "an earlier one".into(), ..here.clone() }.life(), Life::Dead);
-        assert_eq!(Owner { host: "elsewhere".into(), ..here.clone() }.life(), Life::Unknown);
-        assert_eq!(Owner { space: "another".into(), ..here.clone() }.life(), Life::Unknown, "a container");
-        assert_eq!(Owner { started: 0, ..here }.life(), Life::Unknown);
+        assert_eq!(OwnerProcess { pid: u32::MAX, ..here.clone() }.life(), Liveness::Dead);
+        assert_eq!(OwnerProcess { boot: "an earlier one".into(), ..here.clone() }.life(), Liveness::Dead);
+        assert_eq!(OwnerProcess { host: "elsewhere".into(), ..here.clone() }.life(), Liveness::Unknown);
+        assert_eq!(
+            OwnerProcess { space: "another".into(), ..here.clone() }.life(),
+            Liveness::Unknown,
+            "a container"
+        );
+        assert_eq!(OwnerProcess { started: 0, ..here }.life(), Liveness::Unknown);
     }
     /// S7.4: what was killed and not yet waited for can record nothing more.
     #[test]
     fn a_process_that_only_awaits_its_parent_is_dead() {
         let mut child = process::Command::new("cat").stdin(process::Stdio::piped()).spawn().unwrap();
-        let owner = Owner { pid: child.id(), started: started(child.id()).unwrap(), ..Owner::here() };
-        assert_eq!(owner.life(), Life::Alive);
+        let owner =
+            OwnerProcess { pid: child.id(), started: started(child.id()).unwrap(), ..OwnerProcess::here() };
+        assert_eq!(owner.life(), Liveness::Alive);
         child.kill().unwrap();
         let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
-        while owner.life() != Life::Dead {
+        while owner.life() != Liveness::Dead {
             assert!(std::time::Instant::now() < deadline, "it was killed long ago");
             std::thread::yield_now();
         }
         child.wait().unwrap();
-        assert_eq!(owner.life(), Life::Dead);
+        assert_eq!(owner.life(), Liveness::Dead);
     }
 }

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use crate::value::ids::SessionId;
 
-use super::{chain::Chain, lease::Held};
+use super::{chain::Chain, lease::LeaseHolder};
 
 /// What a session begins with.
 #[derive(Clone, Debug)]
@@ -46,12 +46,12 @@ pub struct SessionRow {
     /// The epoch of the newest lease; 0 before the first.
     pub epoch: u64,
     /// Who holds it.
-    pub holder: Option<Held>,
+    pub holder: Option<LeaseHolder>,
 }
 
 /// Where a list went on: after this session.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Older {
+pub struct PageCursor {
     /// When it was last changed.
     pub updated: Timestamp,
     /// Its name.
@@ -61,17 +61,17 @@ pub struct Older {
 impl SessionRow {
     /// What a list that goes on after this one is older than.
     #[must_use]
-    pub fn older(&self) -> Older {
-        Older { updated: self.updated, id: self.id.clone() }
+    pub fn older(&self) -> PageCursor {
+        PageCursor { updated: self.updated, id: self.id.clone() }
     }
 }
 
 /// A mark that changes with the store. Only comparing it for equality means anything, and only with marks of the same
 /// store in the same process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stamp(u64);
+pub struct ChangeMark(u64);
 
-impl Stamp {
+impl ChangeMark {
     /// For those who implement a store.
     #[must_use]
     pub fn new(mark: u64) -> Self {
@@ -81,7 +81,7 @@ impl Stamp {
 
 /// The newest number of each kind that others may write. A greater one than before means: look there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Notice {
+pub struct Changes {
     /// Changes of the inbox by others: items pushed or withdrawn.
     pub items: u64,
     /// Stop intents asked.

@@ -10,12 +10,12 @@ pub struct StopIntent {
     /// The request, opaque.
     pub bytes: Vec<u8>,
     /// What becomes of approvals that wait.
-    pub approvals: Approvals,
+    pub approvals: ApprovalsToWithdraw,
 }
 
 /// What a stop intent does to approvals that wait (S8.3). Exhaustive: it reaches none of them, all, or some.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Approvals {
+pub enum ApprovalsToWithdraw {
     /// They stay open: the session's loop ends, the run stays suspended.
     Stay,
     /// They are withdrawn in the same transaction: a later answer is refused, whether an owner lives or not.

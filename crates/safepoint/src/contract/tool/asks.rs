@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::value::approval::Holds;
 
-/// A question of a call at work; see [`Cx::put`](super::Cx::put).
+/// A question of a call at work; see [`ToolContext::put`](super::ToolContext::put).
 #[derive(Clone, Debug)]
 pub struct Asks {
     pub(crate) tool: String,

@@ -8,9 +8,9 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{Cx, OnStop, Output, Threading, Tool, ToolResult, ToolSpec};
+use super::{OnStop, Output, Threading, Tool, ToolContext, ToolResult, ToolSpec};
 
-type Body = dyn Fn(Cx, Value) -> BoxFuture<'static, ToolResult> + Send + Sync;
+type Body = dyn Fn(ToolContext, Value) -> BoxFuture<'static, ToolResult> + Send + Sync;
 
 /// A tool made of a closure; see [`from_fn`].
 pub struct FnTool {
@@ -43,7 +43,7 @@ impl Tool for FnTool {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }
-    fn call(&self, cx: Cx, args: Value) -> BoxFuture<'static, ToolResult> {
+    fn call(&self, cx: ToolContext, args: Value) -> BoxFuture<'static, ToolResult> {
         (self.body)(cx, args)
     }
 }
@@ -67,7 +67,7 @@ impl Tool for FnTool {
 pub fn from_fn<A, F, Fut, T>(name: impl Into<String>, description: impl Into<String>, body: F) -> FnTool
 where
     A: DeserializeOwned + JsonSchema + Send + 'static,
-    F: Fn(Cx, A) -> Fut + Send + Sync + 'static,
+    F: Fn(ToolContext, A) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = ToolResult<T>> + Send + 'static,
     T: Into<Output>,
 {
@@ -82,12 +82,12 @@ where
 }
 
 /// A tool from a blocking closure: it runs on a thread where blocking is allowed, and should poll
-/// [`Cx::is_stopping`]. Its contract is *detach*, the only honest one for code that may never look; a closure that
+/// [`ToolContext::is_stopping`]. Its contract is *detach*, the only honest one for code that may never look; a closure that
 /// does poll can say `OnStop::Cooperate` (S4.8).
 pub fn from_blocking_fn<A, F, T>(name: impl Into<String>, description: impl Into<String>, body: F) -> FnTool
 where
     A: DeserializeOwned + JsonSchema + Send + 'static,
-    F: Fn(&Cx, A) -> ToolResult<T> + Send + Sync + 'static,
+    F: Fn(&ToolContext, A) -> ToolResult<T> + Send + Sync + 'static,
     T: Into<Output> + Send + 'static,
 {
     let body = Arc::new(body);

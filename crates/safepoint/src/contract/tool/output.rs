@@ -25,12 +25,12 @@ pub struct Output {
     /// The same as a value; see [`Output::json`].
     pub structured: Option<Value>,
     /// Where all of it is, if `text` is only a part of what there was.
-    pub whole: Option<Whole>,
+    pub whole: Option<FullOutput>,
 }
 
 /// An output that its tool had to shorten.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Whole {
+pub struct FullOutput {
     /// How many bytes it had.
     pub bytes: usize,
     /// The file that holds it, if there is one.
@@ -59,7 +59,7 @@ impl Output {
 
     /// Says that the text is not all that there was.
     #[must_use]
-    pub fn of(mut self, whole: Whole) -> Self {
+    pub fn of(mut self, whole: FullOutput) -> Self {
         self.whole = Some(whole);
         self
     }

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use serde_json::{Value, json};
 
 use crate::{
-    contract::{approver::Approval, model::ToolDecl},
+    contract::{approver::ToolApproval, model::ToolDecl},
     value::{effect::EffectClass, receipt::RemoteReport},
 };
 
@@ -31,11 +31,11 @@ pub struct ToolSpec {
     /// Its time limit; none = the run's `call_timeout`.
     pub timeout: Option<Duration>,
     /// Whether it may run beside other calls. Default: as the effect says.
-    pub overlap: Overlap,
+    pub overlap: Concurrency,
     /// Whether its calls are put to a person. Default: not needed.
-    pub approval: Approval,
+    pub approval: ToolApproval,
     /// Whether its failure is the run's. Default: the model is told.
-    pub on_failure: OnFailure,
+    pub on_failure: OnToolFailure,
     /// Bytes of output that the model is shown; none = the run's `call_output_bytes`.
     pub output_bytes: Option<usize>,
     /// What it works on, such as its directory: a yes that lasts does not hold for another. Default: nothing.
@@ -69,19 +69,19 @@ pub enum OnStop {
 
 /// Whether a call may run beside others (S4.2). Exhaustive: it may or it may not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Overlap {
+pub enum Concurrency {
     /// Read-only tools overlap with each other, others run alone.
     #[default]
     ByEffect,
     /// It may overlap with every other call that may.
-    Overlaps,
+    Parallel,
     /// It runs alone.
     Exclusive,
 }
 
 /// Whose failure a failed call is (S2.13). Exhaustive: the call's or the run's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum OnFailure {
+pub enum OnToolFailure {
     /// The model is told and goes on.
     #[default]
     TellModel,
@@ -100,9 +100,9 @@ impl ToolSpec {
             effect: EffectClass::Unsafe,
             on_stop: OnStop::Drop,
             timeout: None,
-            overlap: Overlap::default(),
-            approval: Approval::default(),
-            on_failure: OnFailure::default(),
+            overlap: Concurrency::default(),
+            approval: ToolApproval::default(),
+            on_failure: OnToolFailure::default(),
             output_bytes: None,
             place: None,
             threading: Threading::Async,
@@ -151,21 +151,21 @@ impl ToolSpec {
 
     /// Sets whether it may run beside others.
     #[must_use]
-    pub fn overlap(mut self, overlap: Overlap) -> Self {
+    pub fn overlap(mut self, overlap: Concurrency) -> Self {
         self.overlap = overlap;
         self
     }
 
     /// Sets whether its calls are put to a person.
     #[must_use]
-    pub fn approval(mut self, approval: Approval) -> Self {
+    pub fn approval(mut self, approval: ToolApproval) -> Self {
         self.approval = approval;
         self
     }
 
     /// Sets whose failure its failure is.
     #[must_use]
-    pub fn on_failure(mut self, on_failure: OnFailure) -> Self {
+    pub fn on_failure(mut self, on_failure: OnToolFailure) -> Self {
         self.on_failure = on_failure;
         self
     }
@@ -188,9 +188,9 @@ impl ToolSpec {
     #[must_use]
     pub fn may_overlap(&self) -> bool {
         match self.overlap {
-            Overlap::ByEffect => self.effect == EffectClass::ReadOnly,
-            Overlap::Overlaps => true,
-            Overlap::Exclusive => false,
+            Concurrency::ByEffect => self.effect == EffectClass::ReadOnly,
+            Concurrency::Parallel => true,
+            Concurrency::Exclusive => false,
         }
     }
 

@@ -63,8 +63,8 @@ impl Conversation for CleanTalk {
         Box::pin(said.flat_map(move |said| stream::iter(arriving.take(said))))
     }
 
-    fn part(&mut self) -> Option<BoxFuture<'static, ()>> {
-        self.inner.part()
+    fn release(&mut self) -> Option<BoxFuture<'static, ()>> {
+        self.inner.release()
     }
 }
 
@@ -129,14 +129,14 @@ impl Arriving {
         match &mut delta {
             Delta::Text(text)
             | Delta::Reasoning(text)
-            | Delta::CallBegun { name: text }
+            | Delta::CallPreview { name: text }
             | Delta::Retrying { error: text, .. }
             | Delta::FailedOver { error: text, .. }
-            | Delta::Rejoining { error: text, .. }
+            | Delta::Reconnecting { error: text, .. }
             | Delta::Ended(Finish::Other(text)) => {
                 secrets.clean_in(text);
             }
-            Delta::Sealed(seal) => {
+            Delta::ReasoningSeal(seal) => {
                 secrets.clean_value(seal);
             }
             Delta::CallReady(ToolCall { id, name, args }) => {

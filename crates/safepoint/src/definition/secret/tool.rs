@@ -6,7 +6,7 @@ use futures_core::future::BoxFuture;
 use serde_json::Value;
 
 use super::Secrets;
-use crate::contract::tool::{Cx, Tool, ToolResult, ToolSpec};
+use crate::contract::tool::{Tool, ToolContext, ToolResult, ToolSpec};
 
 /// A tool that tells no secret.
 pub(crate) struct CleanTool {
@@ -19,7 +19,7 @@ impl Tool for CleanTool {
         self.inner.spec()
     }
 
-    fn call(&self, cx: Cx, args: Value) -> BoxFuture<'static, ToolResult> {
+    fn call(&self, cx: ToolContext, args: Value) -> BoxFuture<'static, ToolResult> {
         let (done, secrets) = (self.inner.call(cx, args), self.secrets.clone());
         Box::pin(async move { done.await.map(|output| secrets.clean_output(output)) })
     }

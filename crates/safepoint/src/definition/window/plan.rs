@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{Gauge, OnFull};
+use super::{OnFull, WindowMeter};
 use crate::value::{
-    history::{Entry, History, Omitted, Shortened, StandIn, bytes, bytes_of, said_from, tokens_of},
+    history::{History, Message, Omission, OmissionKind, Omitted, bytes, bytes_of, said_from, tokens_of},
     message::UserMessage,
 };
 
@@ -27,7 +27,7 @@ pub(crate) struct Cut {
 /// Once it is full, it is cut to this part of its room, so that the next rounds fit and the provider's cache holds.
 const KEPT_PART: u64 = 2;
 
-impl Gauge {
+impl WindowMeter {
     pub(crate) fn fit(&self, history: &History) -> Fit {
         let tokens = history.tokens(self.fixed);
         let room = self.window.room();
@@ -93,33 +93,33 @@ impl Gauge {
     }
 
     /// The shortening that a cut comes to, with a note in the place of what is left out.
-    pub(crate) fn noted(&self, history: &History, cut: &Cut) -> Shortened {
+    pub(crate) fn noted(&self, history: &History, cut: &Cut) -> Omission {
         let rounds = rounds(&history.entries()[..cut.entries]);
         let text = format!(
             "[The beginning of this conversation, {rounds} of your messages, is left out here: it does not fit.]"
         );
-        self.shortened(history, cut, StandIn::Note, text)
+        self.shortened(history, cut, OmissionKind::Note, text)
     }
 
     /// The same, with a summary.
-    pub(crate) fn summed_up(&self, history: &History, cut: &Cut, summary: &str) -> Shortened {
+    pub(crate) fn summed_up(&self, history: &History, cut: &Cut, summary: &str) -> Omission {
         let rounds = rounds(&history.entries()[..cut.entries]);
         let text = format!(
             "[The beginning of this conversation, {rounds} of your messages, does not fit. A summary of it:]\n\n{summary}"
         );
-        self.shortened(history, cut, StandIn::Summary, text)
+        self.shortened(history, cut, OmissionKind::Summary, text)
     }
 
-    fn shortened(&self, history: &History, cut: &Cut, by: StandIn, text: String) -> Shortened {
+    fn shortened(&self, history: &History, cut: &Cut, by: OmissionKind, text: String) -> Omission {
         let left_out = &history.entries()[..cut.entries];
-        let entry = Arc::new(Entry::User(UserMessage::from(text)));
+        let entry = Arc::new(Message::User(UserMessage::from(text)));
         let scale = Scale { tokens: cut.tokens, bytes: self.fixed + history.sent().bytes() };
         let said =
             said_from(left_out, cut.keeps_from).chain(&history.entries()[cut.entries..]).chain([&entry]);
         let tokens_after = scale.tokens_of(self.fixed + said.map(|entry| bytes(entry)).sum::<u64>());
         let (rounds, keeps_from) = (rounds(left_out), cut.keeps_from);
         let omitted = Omitted { entries: cut.entries, keeps_from, rounds, by, entry };
-        Shortened { omitted, tokens_before: cut.tokens, tokens_after }
+        Omission { omitted, tokens_before: cut.tokens, tokens_after }
     }
 }
 
@@ -148,7 +148,7 @@ fn places(history: &History) -> Vec<(usize, u64)> {
     let mut places = Vec::new();
     for at in (from + 1..entries.len()).rev() {
         behind += bytes(&entries[at]);
-        if !matches!(*entries[at], Entry::Results { .. }) {
+        if !matches!(*entries[at], Message::Results { .. }) {
             places.push((at, behind));
         }
     }
@@ -157,20 +157,20 @@ fn places(history: &History) -> Vec<(usize, u64)> {
 }
 
 /// Where the turn that is at work begins: with the last message of a person that follows a final answer.
-fn turn_start(entries: &[Arc<Entry>]) -> usize {
+fn turn_start(entries: &[Arc<Message>]) -> usize {
     let follows_an_answer = |at: &usize| match &*entries[at - 1] {
-        Entry::Assistant(message) => message.calls().next().is_none(),
-        Entry::User(_) | Entry::Results { .. } => false,
+        Message::Assistant(message) => message.calls().next().is_none(),
+        Message::User(_) | Message::Results { .. } => false,
     };
-    let is_said = |at: &usize| matches!(*entries[*at], Entry::User(_));
+    let is_said = |at: &usize| matches!(*entries[*at], Message::User(_));
     (1..entries.len()).rev().filter(is_said).find(follows_an_answer).unwrap_or(0)
 }
 
-fn newest_said(entries: &[Arc<Entry>]) -> usize {
-    entries.iter().rposition(|entry| matches!(**entry, Entry::User(_))).unwrap_or(0)
+fn newest_said(entries: &[Arc<Message>]) -> usize {
+    entries.iter().rposition(|entry| matches!(**entry, Message::User(_))).unwrap_or(0)
 }
 
-fn rounds(entries: &[Arc<Entry>]) -> u32 {
-    let count = entries.iter().filter(|entry| matches!(***entry, Entry::Assistant(_))).count();
+fn rounds(entries: &[Arc<Message>]) -> u32 {
+    let count = entries.iter().filter(|entry| matches!(***entry, Message::Assistant(_))).count();
     u32::try_from(count).unwrap_or(u32::MAX)
 }

@@ -4,7 +4,7 @@ use std::{fmt::Write as _, sync::Arc};
 
 use super::Cut;
 use crate::value::{
-    history::{Entry, History},
+    history::{History, Message},
     message::Block,
 };
 
@@ -40,12 +40,12 @@ pub(crate) fn transcript(history: &History, cut: &Cut, most: u64) -> String {
     all
 }
 
-fn take(pieces: &mut Vec<(String, String)>, entry: &Arc<Entry>) {
+fn take(pieces: &mut Vec<(String, String)>, entry: &Arc<Message>) {
     match &**entry {
-        Entry::User(message) => pieces.push(("Person".into(), message.text.clone())),
-        Entry::Results { results } => pieces
+        Message::User(message) => pieces.push(("Person".into(), message.text.clone())),
+        Message::Results { results } => pieces
             .extend(results.iter().map(|result| (format!("Result of {}", result.name), result.text.clone()))),
-        Entry::Assistant(message) => {
+        Message::Assistant(message) => {
             for block in &message.blocks {
                 match block {
                     Block::Text { text } => pieces.push(("Assistant".into(), text.clone())),

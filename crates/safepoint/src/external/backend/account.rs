@@ -6,22 +6,22 @@ use jiff::Timestamp;
 use safepoint_scope::Mode;
 
 use super::{
-    End,
-    cell::{Cell, State, WORK},
+    WrappedEnd,
+    cell::{State, WORK, WrappedRun},
 };
 use crate::{
     contract::log::MemoryLog,
     run::{
-        attempt::Desk,
-        outcome::{Answer, Ended, LastWords, Outcome, Persisted, RunError, Stopped},
+        attempt::AttemptLock,
+        outcome::{Answer, LastWords, Outcome, OutcomeContext, Persisted, RunError, Stopped},
     },
     value::{
-        effect::Effect,
-        event::{ErrorReport, Extent, Fact},
-        history::{Entry, History, Tail, note},
+        effect::SideEffect,
+        event::{ErrorReport, Fact, OutputExtent},
+        history::{History, Message, OpenEnd, note},
         ids::CallId,
-        message::{AssistantMessage, CallResult, Verdict},
-        receipt::{CallReport, CallStatus, Ending, ReasonReport, Receipt, StopReport, StoppedBy},
+        message::{AssistantMessage, CallResult, ResultStatus},
+        receipt::{CallReport, CallStatus, Ending, ReasonReport, Receipt, StopReport, StopSource},
         usage::Usage,
     },
 };
@@ -33,7 +33,7 @@ const CODE: &str = "provider";
 const NO_RECORDS: &str = "a wrapped run keeps no records";
 
 /// How it ended, before that is told.
-pub(super) struct Account {
+pub(super) struct WrappedReceipt {
     receipt: Arc<Receipt>,
     history: History,
     said: LastWords,
@@ -49,14 +49,14 @@ fn ending_of(state: &State) -> Ending {
         None => false,
     };
     match &state.end {
-        Some(End::Done(_)) => Ending::Done,
-        Some(End::Failed(_)) if is_now => Ending::Stopped,
-        Some(End::Stopped) | None if state.fired.is_some() => Ending::Stopped,
-        Some(End::Failed(_) | End::Stopped) | None => Ending::Failed,
+        Some(WrappedEnd::Done(_)) => Ending::Done,
+        Some(WrappedEnd::Failed(_)) if is_now => Ending::Stopped,
+        Some(WrappedEnd::Stopped) | None if state.fired.is_some() => Ending::Stopped,
+        Some(WrappedEnd::Failed(_) | WrappedEnd::Stopped) | None => Ending::Failed,
     }
 }
 
-pub(super) fn of(cell: &Cell, state: &State) -> Account {
+pub(super) fn of(cell: &WrappedRun, state: &State) -> WrappedReceipt {
     let ending = ending_of(state);
     let shared = cell.shared();
     let phase = if state.begun_at.is_some() { "call" } else { "before the start" };
@@ -86,16 +86,16 @@ pub(super) fn of(cell: &Cell, state: &State) -> Account {
         unrecorded: None,
     };
     let said = match &state.end {
-        Some(End::Done(answer)) => answer,
+        Some(WrappedEnd::Done(answer)) => answer,
         _ => &state.said,
     };
     let said = Arc::new(AssistantMessage::of_text(said));
     let message = match (&state.end, ending) {
         (_, Ending::Done | Ending::Stopped | Ending::Suspended) => None,
-        (Some(End::Failed(why)), Ending::Failed) => Some(why.clone()),
+        (Some(WrappedEnd::Failed(why)), Ending::Failed) => Some(why.clone()),
         (_, Ending::Failed) => Some("the work ended without an answer, and nobody had asked it to".into()),
     };
-    Account {
+    WrappedReceipt {
         history: history_of(cell, &said, ending),
         error: message.map(|message| ErrorReport { code: CODE.into(), message, hint: None }),
         receipt: Arc::new(receipt),
@@ -104,13 +104,13 @@ pub(super) fn of(cell: &Cell, state: &State) -> Account {
     }
 }
 
-fn row(cell: &Cell, state: &State, ending: Ending, began: Timestamp) -> (CallReport, CallResult) {
+fn row(cell: &WrappedRun, state: &State, ending: Ending, began: Timestamp) -> (CallReport, CallResult) {
     let (status, text) = match (&state.end, ending) {
         (None, _) => (CallStatus::LeftRunning, note::STILL_RUNNING.to_owned()),
-        (Some(End::Done(answer)), _) => (CallStatus::Completed, answer.clone()),
+        (Some(WrappedEnd::Done(answer)), _) => (CallStatus::Completed, answer.clone()),
         (Some(_), Ending::Stopped) => (CallStatus::Stopped, note::STOPPED_UNKNOWN.to_owned()),
-        (Some(End::Failed(why)), _) => (CallStatus::Failed, why.clone()),
-        (Some(End::Stopped), _) => (CallStatus::Failed, String::new()),
+        (Some(WrappedEnd::Failed(why)), _) => (CallStatus::Failed, why.clone()),
+        (Some(WrappedEnd::Stopped), _) => (CallStatus::Failed, String::new()),
     };
     let is_good = status == CallStatus::Completed;
     let by_stop = ending == Ending::Stopped;
@@ -120,35 +120,35 @@ fn row(cell: &Cell, state: &State, ending: Ending, began: Timestamp) -> (CallRep
         name: cell.spec.name.clone(),
         round: 1,
         status,
-        effect: if is_good { Effect::Done } else { Effect::Unknown },
+        effect: if is_good { SideEffect::Done } else { SideEffect::Unknown },
         started_at: Some(began),
         ended_at: Some(Timestamp::now()),
         reason: reason.as_ref().map(ReasonReport::from),
-        stopped_by: by_stop.then_some(StoppedBy::Run),
+        stopped_by: by_stop.then_some(StopSource::Run),
         processes: Vec::new(),
         cleanups: Vec::new(),
         ruled: Vec::new(),
         child: None,
         remote: None,
     };
-    let verdict = if is_good { Verdict::Good } else { Verdict::Bad };
+    let verdict = if is_good { ResultStatus::Ok } else { ResultStatus::Error };
     let result = CallResult::of_text(WORK, &cell.spec.name, text, verdict);
     (report, result)
 }
 
 /// The conversation with what was said: an answer closes it, what was cut stays open (S5.4).
-fn history_of(cell: &Cell, said: &Arc<AssistantMessage>, ending: Ending) -> History {
+fn history_of(cell: &WrappedRun, said: &Arc<AssistantMessage>, ending: Ending) -> History {
     let mut history = cell.history.clone();
     let message = Arc::clone(said);
     match ending {
         _ if said.text().is_empty() => {}
-        Ending::Done => history.push(Entry::Assistant(message)),
-        Ending::Stopped | Ending::Suspended | Ending::Failed => history.leave_open(Tail::Cut { message }),
+        Ending::Done => history.push(Message::Assistant(message)),
+        Ending::Stopped | Ending::Suspended | Ending::Failed => history.leave_open(OpenEnd::Cut { message }),
     }
     history
 }
 
-impl Account {
+impl WrappedReceipt {
     pub(super) fn receipt(&self) -> &Arc<Receipt> {
         &self.receipt
     }
@@ -164,19 +164,19 @@ impl Account {
     /// What is shown before the settling.
     pub(super) fn facts(&self) -> impl Iterator<Item = Fact> {
         let row = self.row.iter().cloned();
-        row.map(|(report, result)| Fact::CallEnded { report, result, extent: Extent::All })
+        row.map(|(report, result)| Fact::CallEnded { report, result, extent: OutputExtent::All })
     }
 
     pub(super) fn into_outcome(self) -> Outcome {
         let Self { receipt, history, said, error, .. } = self;
         let ending = receipt.ending;
-        let ended = Arc::new(Ended {
+        let ended = Arc::new(OutcomeContext {
             receipt,
             history,
             said: said.clone(),
             persisted: Persisted::No(NO_RECORDS.into()),
             log: Arc::new(MemoryLog::default()),
-            desk: Desk::default(),
+            desk: AttemptLock::default(),
         });
         match (ending, error) {
             (Ending::Done, _) => Outcome::Done(Answer { said, ended }),

@@ -6,22 +6,22 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use safepoint_scope::{Effect, Hold, Reason, SafePoints, Stop};
+use safepoint_scope::{Effect, QuietGuard, Reason, SafePoints, Stop};
 use serde_json::json;
 use tokio::{runtime, sync::Notify, time::Instant};
 
-use super::{BackendSpec, End, Task, TooLate};
+use super::{BackendSpec, RunInput, TooLate, WrappedEnd};
 use crate::{
     run::shared::{Place, Shared},
     sync::{Mutex, MutexGuard, callback},
     value::{
-        approval::OnUnknown,
+        approval::OnUnknownEffect,
         effect::EffectClass,
         event::{EventKind, Fact},
-        history::{Entry, History},
+        history::{History, Message},
         ids::CallId,
         limits::{Limits, millis},
-        receipt::{Grade, TookEffect, WorkKind},
+        receipt::{CallKind, StopSupport, TookEffect},
     },
 };
 
@@ -35,7 +35,7 @@ impl Effect for Boundary {
 type Native = Box<dyn FnOnce(Reason) + Send>;
 
 /// One wrapped run.
-pub(super) struct Cell {
+pub(super) struct WrappedRun {
     shared: Arc<Shared>,
     pub(super) spec: BackendSpec,
     pub(super) history: History,
@@ -63,7 +63,7 @@ impl PartialEq for Start {
 #[derive(Default)]
 pub(super) struct State {
     pub(super) begun_at: Option<Timestamp>,
-    pub(super) end: Option<End>,
+    pub(super) end: Option<WrappedEnd>,
     pub(super) said: String,
     /// When and as what a stop took effect.
     pub(super) fired: Option<TookEffect>,
@@ -71,7 +71,7 @@ pub(super) struct State {
     native: Option<Native>,
     delivered: Delivered,
     /// Keeps the run from being quiet while the work goes on.
-    hold: Option<Hold>,
+    hold: Option<QuietGuard>,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
@@ -91,11 +91,11 @@ enum Delivered {
 /// The one call that stands for the work.
 pub(super) const WORK: &str = "work";
 
-impl Cell {
-    pub(super) fn new(spec: &BackendSpec, task: Task) -> Arc<Self> {
-        let Task { mut history, input } = task;
+impl WrappedRun {
+    pub(super) fn new(spec: &BackendSpec, task: RunInput) -> Arc<Self> {
+        let RunInput { mut history, input } = task;
         history.close();
-        history.push(Entry::User(input));
+        history.push(Message::User(input));
         let limits = Limits::default();
         // Nobody reads its mail: a steer comes back, and a decision finds nobody.
         let (shared, _mail) = Shared::new(Place::root(), &limits);
@@ -105,7 +105,7 @@ impl Cell {
             attempt: 1,
             history: Some(history.clone()),
             at: opened_at,
-            on_unknown: OnUnknown::Tell,
+            on_unknown: OnUnknownEffect::Tell,
             limits: None,
         };
         let cell = Self {
@@ -155,7 +155,7 @@ impl Cell {
             args: json!({}),
             effect: EffectClass::Unsafe,
             key: format!("{}:{WORK}", self.shared.run),
-            work: WorkKind::Body,
+            work: CallKind::Tool,
             at,
         });
         Start::Begun
@@ -175,7 +175,7 @@ impl Cell {
     }
 
     /// The work is over. After the settling that is told in the audit alone.
-    pub(super) fn end(&self, end: End) -> Result<(), TooLate> {
+    pub(super) fn end(&self, end: WrappedEnd) -> Result<(), TooLate> {
         let mut state = self.lock();
         let late = match (&state.end, state.settled) {
             (Some(_), _) => return Err(TooLate),
@@ -198,7 +198,7 @@ impl Cell {
     /// Whoever could say how it ends is gone.
     pub(super) fn let_go(&self) {
         let what = "whoever did the work let go of it without saying how it ended".to_owned();
-        if self.end(End::Failed(what)).is_err() {
+        if self.end(WrappedEnd::Failed(what)).is_err() {
             // It was said.
         }
     }
@@ -230,7 +230,7 @@ impl Cell {
     /// Hands the stop on, once, where there is one and the work can take it.
     pub(super) fn deliver(&self) {
         let scope = &self.shared.scope;
-        if self.spec.grade == Grade::None || !scope.is_stopping() {
+        if self.spec.grade == StopSupport::None || !scope.is_stopping() {
             return;
         }
         let mut state = self.lock();
@@ -290,10 +290,10 @@ impl Cell {
     }
 }
 
-fn describe(end: &End) -> String {
+fn describe(end: &WrappedEnd) -> String {
     match end {
-        End::Done(text) => format!("the work came to an answer of {} bytes", text.len()),
-        End::Failed(why) => format!("the work failed: {why}"),
-        End::Stopped => "the work has ended".into(),
+        WrappedEnd::Done(text) => format!("the work came to an answer of {} bytes", text.len()),
+        WrappedEnd::Failed(why) => format!("the work failed: {why}"),
+        WrappedEnd::Stopped => "the work has ended".into(),
     }
 }

@@ -4,20 +4,22 @@ use std::{pin::pin, sync::Arc};
 
 use futures_util::future::{Either, select};
 use jiff::Timestamp;
-use safepoint_scope::{Actor, Code, DEFAULT_CLEANUP_CAP, Demand, FiredBy, Logged, Mode, Reason, StopRequest};
+use safepoint_scope::{
+    Actor, Code, DEFAULT_CLEANUP_CAP, Demand, FiredBy, LoggedRequest, Mode, Reason, StopRequest,
+};
 use tokio::time::{Instant, timeout_at};
 
-use super::{account, cell::Cell};
+use super::{account, cell::WrappedRun};
 use crate::value::{
     event::{EventKind, Fact},
     limits::after,
-    receipt::{Grade, Quiet, Receipt},
+    receipt::{QuietReport, Receipt, StopSupport},
 };
 
 /// The watcher of one wrapped run. Whatever ends it, the run has an outcome and a word on its quiet.
-pub(super) struct Watch {
-    cell: Arc<Cell>,
-    noticed: Vec<Logged>,
+pub(super) struct Watcher {
+    cell: Arc<WrappedRun>,
+    noticed: Vec<LoggedRequest>,
     escalated: Told,
 }
 
@@ -28,8 +30,8 @@ enum Told {
     Yes,
 }
 
-impl Watch {
-    pub(super) fn new(cell: Arc<Cell>) -> Self {
+impl Watcher {
+    pub(super) fn new(cell: Arc<WrappedRun>) -> Self {
         Self { cell, noticed: Vec::new(), escalated: Told::No }
     }
 
@@ -38,9 +40,9 @@ impl Watch {
             self.cell.deliver();
             match self.cell.spec.grade {
                 _ if !self.cell.has_begun() => {}
-                Grade::Hard => self.torn_down().await,
-                Grade::CallerSide => {}
-                Grade::None => self.cell.over().await,
+                StopSupport::Hard => self.torn_down().await,
+                StopSupport::CallerSide => {}
+                StopSupport::None => self.cell.over().await,
             }
         }
         self.notice();
@@ -79,7 +81,7 @@ impl Watch {
     fn notice(&mut self) {
         let requests = self.cell.shared().scope.requests();
         for logged in &requests[self.noticed.len().min(requests.len())..] {
-            self.cell.show(Fact::StopAsked(logged.into()));
+            self.cell.show(Fact::StopRequested(logged.into()));
         }
         let fired = self.cell.shared().scope.fired();
         if fired.is_some_and(|fired| fired.by == FiredBy::Deadline) && self.escalated == Told::No {
@@ -139,22 +141,23 @@ impl Watch {
         }
         let quiet = if is_quiet {
             last.quiet_at = Some(Timestamp::now());
-            Quiet::Quiet(Arc::new(last))
+            QuietReport::Quiet(Arc::new(last))
         } else {
             last.survivors = shared.alive();
-            Quiet::NotQuiet(Arc::new(last))
+            QuietReport::NotQuiet(Arc::new(last))
         };
         shared.publish_quiet(quiet);
     }
 }
 
-impl Drop for Watch {
+impl Drop for Watcher {
     /// Its runtime has gone: what is left to say is said.
     fn drop(&mut self) {
         let shared = Arc::clone(self.cell.shared());
         if shared.outcome_now().is_none() {
-            let reason = Reason::new(Code::SHUTDOWN).by(Actor::Engine).saying("its runtime has gone");
-            shared.stop.stop(StopRequest::now().because(reason));
+            let reason =
+                Reason::new(Code::SHUTDOWN).with_actor(Actor::Engine).with_text("its runtime has gone");
+            shared.stop.stop(StopRequest::now().with_reason(reason));
             self.cell.observe(None);
             self.settle();
         }

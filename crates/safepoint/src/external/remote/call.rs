@@ -13,11 +13,11 @@ use tokio::{runtime, sync::oneshot};
 
 use super::{
     reach::Stands,
-    stopping::{Came, Ears, Parting},
+    stopping::{Listening, StopResult, Stopping},
 };
-use crate::contract::remote::{Line, Rejoin, RemoteSpec, Said, Term};
+use crate::contract::remote::{Reattach, RemoteCall, RemoteEvent, RemoteSpec, Term};
 use crate::{
-    contract::tool::{Cx, ToolResult},
+    contract::tool::{ToolContext, ToolResult},
     value::{approval::Decision, receipt::RemoteReport},
 };
 
@@ -33,11 +33,11 @@ struct Open {
 const ALLOW: &str = "allow what it asks for by a rule, or run it where somebody can be asked";
 
 /// The work in hand.
-pub(super) struct Errand {
+pub(super) struct CallLoop {
     spec: RemoteSpec,
     /// None once the work has ended, or is told to.
-    line: Option<Box<dyn Line>>,
-    cx: Cx,
+    line: Option<Box<dyn RemoteCall>>,
+    cx: ToolContext,
     row: RemoteReport,
     /// Bytes that the peer has said in all, of its answer and beside it.
     bytes: usize,
@@ -57,12 +57,12 @@ enum Step {
 
 /// What came first.
 enum Heard {
-    Said(Said),
+    Said(RemoteEvent),
     Decided(Open, Decision),
 }
 
-impl Errand {
-    pub(super) fn new(spec: &RemoteSpec, line: Box<dyn Line>, cx: Cx) -> Self {
+impl CallLoop {
+    pub(super) fn new(spec: &RemoteSpec, line: Box<dyn RemoteCall>, cx: ToolContext) -> Self {
         let row = RemoteReport::of(&spec.peer, spec.grade);
         Self {
             spec: spec.clone(),
@@ -118,9 +118,9 @@ impl Errand {
         }
     }
 
-    fn hear(&mut self, said: Said) -> Option<ToolResult> {
+    fn hear(&mut self, said: RemoteEvent) -> Option<ToolResult> {
         // Of an answer that is whole the most was told before.
-        let again = if matches!(said, Said::Done(_)) { self.row.told() } else { 0 };
+        let again = if matches!(said, RemoteEvent::Done(_)) { self.row.told() } else { 0 };
         self.bytes = self.bytes.saturating_add(said.bytes().saturating_sub(again));
         if self.bytes > self.cx.output_bytes() {
             // What is too much is not kept. The stop ends the next step, and the peer is told, if it is still at work.
@@ -132,29 +132,29 @@ impl Errand {
             return None;
         }
         match said {
-            Said::Begun { task } => {
-                if self.spec.rejoin == Rejoin::ByTask {
+            RemoteEvent::Begun { task } => {
+                if self.spec.rejoin == Reattach::ByTaskId {
                     self.naming = Some(self.cx.name_work(task.clone()));
                 }
                 self.row.task = Some(task);
                 self.cx.report_remote(self.row.clone());
             }
-            Said::Text(text) => {
+            RemoteEvent::Text(text) => {
                 self.row.says(&text);
                 self.cx.say(text);
             }
-            Said::Progress(text) => self.cx.progress(text),
-            Said::Notice(text) => self.cx.notice(text),
+            RemoteEvent::Progress(text) => self.cx.progress(text),
+            RemoteEvent::Notice(text) => self.cx.notice(text),
             // Nobody has asked it to stop.
-            Said::Told(_) | Said::Parted(_) => {}
-            Said::Question(question) => {
+            RemoteEvent::Told(_) | RemoteEvent::Parted(_) => {}
+            RemoteEvent::Question(question) => {
                 let (cx, tool) = (self.cx.clone(), question.tool.clone());
                 let asked = async move { cx.ask(question.tool, question.args).await };
                 self.asking.push(Open { id: question.id, tool, decision: Box::pin(asked) });
             }
-            Said::Withdrawn { question } => self.asking.retain(|open| open.id != question),
-            Said::Done(answer) => return Some(self.done(answer)),
-            Said::Ended { word } => {
+            RemoteEvent::Withdrawn { question } => self.asking.retain(|open| open.id != question),
+            RemoteEvent::Done(answer) => return Some(self.done(answer)),
+            RemoteEvent::Ended { word } => {
                 self.ended();
                 if let Some(refused) = self.refused() {
                     return Some(Err(refused.into()));
@@ -164,11 +164,11 @@ impl Errand {
                     Failure::new(format!("{} ended the work without an answer{what}", self.row.peer));
                 return Some(Err(failure.into()));
             }
-            Said::Failed(failure) => {
+            RemoteEvent::Failed(failure) => {
                 self.ended();
                 return Some(Err(failure.into()));
             }
-            Said::Lost(failure) => {
+            RemoteEvent::Lost(failure) => {
                 self.line = None;
                 self.row.lost_at = Some(Timestamp::now());
                 self.cx.report_remote(self.row.clone());
@@ -211,19 +211,19 @@ impl Errand {
             Some(told) => told.await.ok(),
             None => None,
         };
-        if let Some(Came::Done(answer)) = came {
+        if let Some(StopResult::Done(answer)) = came {
             return Ok(answer.unwrap_or_else(|| self.cx.answer_so_far()).into());
         }
         self.cx.end_with_the_run();
         let stop = self.cx.stopped().await;
         Err(match came {
-            Some(Came::Failed(failure)) => Halt::from(failure),
-            Some(Came::Done(_) | Came::Stopped) | None => Halt::from(stop),
+            Some(StopResult::Failed(failure)) => Halt::from(failure),
+            Some(StopResult::Done(_) | StopResult::Stopped) | None => Halt::from(stop),
         })
     }
 
     /// Has the peer told by a task of its own, which outlives this future if it must.
-    fn tell(&mut self) -> Option<oneshot::Receiver<Came>> {
+    fn tell(&mut self) -> Option<oneshot::Receiver<StopResult>> {
         let line = self.line.take()?;
         // Taken back before the peer is told, so that no answer crosses the stop.
         self.asking.clear();
@@ -232,7 +232,7 @@ impl Errand {
         let row = self.row.clone();
         let left = cx.output_bytes().saturating_sub(self.bytes);
         let term = Term::begin(cx.scope(), spec.stop_within);
-        let mut parting = Parting { line, cx, spec, row, left, ears: Ears::InTime, term, noted: None };
+        let mut parting = Stopping { line, cx, spec, row, left, ears: Listening::InTime, term, noted: None };
         // Said before anybody can look: from here on the work is not known to have ended.
         parting.ask();
         drop(self.cx.scope().spawn(parting.row.label(), parting.part(tell)));
@@ -240,7 +240,7 @@ impl Errand {
     }
 }
 
-impl Drop for Errand {
+impl Drop for CallLoop {
     /// Its time was over before it was polled once more.
     fn drop(&mut self) {
         if runtime::Handle::try_current().is_ok() {
@@ -250,7 +250,7 @@ impl Drop for Errand {
 }
 
 /// What the peer says, or a person: the peer first.
-async fn heard(line: &mut dyn Line, asking: &mut Vec<Open>) -> Heard {
+async fn heard(line: &mut dyn RemoteCall, asking: &mut Vec<Open>) -> Heard {
     let next = line.next();
     let decided = pin!(poll_fn(|cx| {
         for place in 0..asking.len() {

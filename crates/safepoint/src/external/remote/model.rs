@@ -12,26 +12,26 @@ use crate::{
         Conversation, Delta, DeltaStream, Finish, Model, ModelError, ModelErrorKind, ModelSpec,
     },
     value::{
-        history::{Entry, History},
+        history::{History, Message},
         ids::CallId,
-        message::{AssistantMessage, CallResult, ToolCall, UserMessage, Verdict},
+        message::{AssistantMessage, CallResult, ResultStatus, ToolCall, UserMessage},
         usage::Usage,
     },
 };
 
 /// The model of an agent that is a remote one.
-pub(crate) struct Driver {
+pub(crate) struct RemoteModel {
     peer: String,
     tool: String,
 }
 
-impl Driver {
+impl RemoteModel {
     pub(crate) fn new(peer: String, tool: String) -> Self {
         Self { peer, tool }
     }
 }
 
-impl Model for Driver {
+impl Model for RemoteModel {
     fn name(&self) -> &str {
         &self.peer
     }
@@ -73,15 +73,15 @@ impl Turns {
     fn undone(&self, bad: &CallResult) -> ModelError {
         let message = format!("the work of {} did not come to its end: {}", self.peer, bad.text);
         ModelError::new(ModelErrorKind::Broken, message)
-            .hint("nothing is begun again by itself: say what it is to do now")
+            .with_hint("nothing is begun again by itself: say what it is to do now")
     }
 
     /// The conversation bears the name of its first call.
     fn call(&self, history: &History, asked: &[&UserMessage]) -> ToolCall {
         let id = CallId::from(format!("remote_{}", uuid::Uuid::now_v7().simple()));
         let first = history.entries().iter().find_map(|entry| match &**entry {
-            Entry::Assistant(message) => first_call(message, &self.tool),
-            Entry::User(_) | Entry::Results { .. } => None,
+            Message::Assistant(message) => first_call(message, &self.tool),
+            Message::User(_) | Message::Results { .. } => None,
         });
         let texts: Vec<&str> = asked.iter().map(|message| message.text.as_str()).collect();
         let args = json!({ TASK: texts.join("\n\n"), CONVERSATION: first.unwrap_or(&id) });
@@ -95,12 +95,12 @@ fn newest(history: &History) -> (Vec<&UserMessage>, Option<&[CallResult]>) {
     let mut results = None;
     for entry in history.entries().iter().rev() {
         match &**entry {
-            Entry::User(message) => asked.push(message),
-            Entry::Results { results: newest } => {
+            Message::User(message) => asked.push(message),
+            Message::Results { results: newest } => {
                 results = Some(newest.as_slice());
                 break;
             }
-            Entry::Assistant(_) => break,
+            Message::Assistant(_) => break,
         }
     }
     asked.reverse();
@@ -112,11 +112,11 @@ fn first_call<'m>(message: &'m AssistantMessage, tool: &str) -> Option<&'m CallI
 }
 
 fn bad_of(results: &[CallResult]) -> Option<&CallResult> {
-    results.iter().find(|result| result.verdict == Verdict::Bad)
+    results.iter().find(|result| result.verdict == ResultStatus::Error)
 }
 
 fn good_of(results: &[CallResult]) -> String {
-    let good = results.iter().filter(|result| result.verdict == Verdict::Good);
+    let good = results.iter().filter(|result| result.verdict == ResultStatus::Ok);
     let texts: Vec<&str> = good.map(|result| result.text.as_str()).collect();
     texts.join("\n\n")
 }

@@ -11,14 +11,14 @@ use tokio::{
 };
 
 use crate::contract::remote::{
-    AfterWord, LAST_PROCESSES, LAST_WORDS, Line, Lives, RemoteSpec, Said, Term, Told,
+    AfterWord, LAST_PROCESSES, LAST_WORDS, Lives, RemoteCall, RemoteEvent, RemoteSpec, RemoteStopReply, Term,
 };
 use crate::{
-    contract::tool::Cx,
+    contract::tool::ToolContext,
     sync,
     value::{
         limits::{after, millis},
-        receipt::{Grade, RemoteReport, RemoteStop},
+        receipt::{RemoteReport, RemoteStopState, StopSupport},
     },
 };
 
@@ -26,7 +26,7 @@ use crate::{
 const UNTOLD: u32 = 5;
 
 /// What the peer's work came to under the stop.
-pub(super) enum Came {
+pub(super) enum StopResult {
     /// It had finished, with this or with what it had said: that is kept (S4.5).
     Done(Option<String>),
     /// It had failed, or the line broke.
@@ -36,14 +36,14 @@ pub(super) enum Came {
 }
 
 /// A line whose work must end.
-pub(super) struct Parting {
-    pub(super) line: Box<dyn Line>,
-    pub(super) cx: Cx,
+pub(super) struct Stopping {
+    pub(super) line: Box<dyn RemoteCall>,
+    pub(super) cx: ToolContext,
     pub(super) spec: RemoteSpec,
     pub(super) row: RemoteReport,
     /// How many bytes more of what the peer says are kept.
     pub(super) left: usize,
-    pub(super) ears: Ears,
+    pub(super) ears: Listening,
     pub(super) term: Term,
     /// When it took note.
     pub(super) noted: Option<Instant>,
@@ -51,30 +51,30 @@ pub(super) struct Parting {
 
 /// What listening came to. Exhaustive: an end, a word about the stop, or nothing in its time.
 enum Heard {
-    Came(Came),
+    Came(StopResult),
     Word,
     Nothing,
 }
 
 /// What becomes of what a peer goes on to say. Exhaustive: it is the call's, or it is late.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ears {
+pub(super) enum Listening {
     InTime,
     /// The call has ended: so many bytes are told as late, and go nowhere else (S3.5).
     Late(usize),
 }
 
-impl Parting {
+impl Stopping {
     /// The row, from before the peer is told.
     pub(super) fn ask(&mut self) {
         self.row.asked_at = Some(Timestamp::now());
         self.row.within_ms = self.term.in_all().map(millis);
-        self.row.stop = Some(RemoteStop::Requested);
+        self.row.stop = Some(RemoteStopState::Requested);
         self.report();
     }
 
     /// Tells the peer; `tell` hears what came of it in the peer's time. Our end then listens on, for the audit.
-    pub(super) async fn part(mut self, tell: oneshot::Sender<Came>) {
+    pub(super) async fn part(mut self, tell: oneshot::Sender<StopResult>) {
         let term = self.term.clone();
         // The word that is there comes first. A peer whose time is over is not waited for any more.
         let told = match select(self.line.stop(), pin!(term.over())).await {
@@ -88,34 +88,34 @@ impl Parting {
         // As long as it came to be: what was asked later may have made it shorter.
         self.row.within_ms = term.in_all().map(millis).or(self.row.within_ms);
         self.report();
-        let is_over = came.is_some() || self.row.stop == Some(RemoteStop::Confirmed);
-        sync::reply(tell, came.unwrap_or(Came::Stopped));
+        let is_over = came.is_some() || self.row.stop == Some(RemoteStopState::Confirmed);
+        sync::reply(tell, came.unwrap_or(StopResult::Stopped));
         if !is_over && !self.leaves() {
             self.listen_on().await;
         }
     }
 
     /// What comes while it may still be an end, in time for the caller.
-    async fn in_time(&mut self) -> Option<Came> {
+    async fn in_time(&mut self) -> Option<StopResult> {
         loop {
             let (cx, term) = (self.cx.clone(), self.term.clone());
             let heard = match self.row.stop {
-                Some(RemoteStop::Confirmed) => return None,
+                Some(RemoteStopState::Confirmed) => return None,
                 // It may yet name its work, and is told then.
-                Some(RemoteStop::Unreachable) if self.is_untold() => self.listen(term.over()).await,
+                Some(RemoteStopState::Unreachable) if self.is_untold() => self.listen(term.over()).await,
                 // Of `Now` nothing more is to be waited for; a grace is the work's to come to its own end.
-                Some(RemoteStop::Refused | RemoteStop::Unreachable) => {
+                Some(RemoteStopState::Refused | RemoteStopState::Unreachable) => {
                     self.listen(async move { drop(cx.stopped().await) }).await
                 }
                 // Nothing more would be believed, but for an answer that was on its way.
-                Some(RemoteStop::Acknowledged) if self.spec.grade != Grade::Hard => {
+                Some(RemoteStopState::Acknowledged) if self.spec.grade != StopSupport::Hard => {
                     self.listen_briefly(LAST_WORDS).await
                 }
                 // Nothing more can be confirmed.
-                Some(RemoteStop::Acknowledged) if !self.row.outside.names().is_empty() => {
+                Some(RemoteStopState::Acknowledged) if !self.row.outside.names().is_empty() => {
                     self.listen_briefly(LAST_PROCESSES).await
                 }
-                Some(RemoteStop::Acknowledged | RemoteStop::Requested) | None => {
+                Some(RemoteStopState::Acknowledged | RemoteStopState::Requested) | None => {
                     self.listen(term.over()).await
                 }
             };
@@ -136,7 +136,7 @@ impl Parting {
 
     /// Whether it could not be told because its work has no name.
     fn is_untold(&self) -> bool {
-        self.row.stop == Some(RemoteStop::Unreachable) && self.row.task.is_none()
+        self.row.stop == Some(RemoteStopState::Unreachable) && self.row.task.is_none()
     }
 
     /// Whether the peer has answered, and nothing more is to be heard of it.
@@ -160,38 +160,41 @@ impl Parting {
                 },
             };
             match said {
-                Said::Done(answer) => {
+                RemoteEvent::Done(answer) => {
                     self.ended();
-                    return Heard::Came(Came::Done(answer));
+                    return Heard::Came(StopResult::Done(answer));
                 }
-                Said::Ended { word } => {
-                    self.hear(Told::confirmed(word));
-                    return Heard::Came(Came::Stopped);
+                RemoteEvent::Ended { word } => {
+                    self.hear(RemoteStopReply::confirmed(word));
+                    return Heard::Came(StopResult::Stopped);
                 }
-                Said::Failed(failure) => {
+                RemoteEvent::Failed(failure) => {
                     self.ended();
-                    return Heard::Came(Came::Failed(failure));
+                    return Heard::Came(StopResult::Failed(failure));
                 }
-                Said::Lost(failure) => {
+                RemoteEvent::Lost(failure) => {
                     self.row.lost_at = Some(Timestamp::now());
                     self.row.word = failure.to_string();
                     self.report();
-                    return Heard::Came(Came::Failed(failure));
+                    return Heard::Came(StopResult::Failed(failure));
                 }
-                Said::Parted(told) => {
+                RemoteEvent::Parted(told) => {
                     self.hear(told);
-                    return Heard::Came(Came::Stopped);
+                    return Heard::Came(StopResult::Stopped);
                 }
-                Said::Text(text) => self.more(text),
-                Said::Begun { task } => {
+                RemoteEvent::Text(text) => self.more(text),
+                RemoteEvent::Begun { task } => {
                     self.named(task);
                     return Heard::Word;
                 }
-                Said::Told(told) => {
+                RemoteEvent::Told(told) => {
                     self.hear(told);
                     return Heard::Word;
                 }
-                Said::Progress(_) | Said::Notice(_) | Said::Question(_) | Said::Withdrawn { .. } => {}
+                RemoteEvent::Progress(_)
+                | RemoteEvent::Notice(_)
+                | RemoteEvent::Question(_)
+                | RemoteEvent::Withdrawn { .. } => {}
             }
         }
     }
@@ -200,7 +203,7 @@ impl Parting {
     fn named(&mut self, task: String) {
         if self.is_untold() {
             self.row.asked_at = Some(Timestamp::now());
-            self.row.stop = Some(RemoteStop::Requested);
+            self.row.stop = Some(RemoteStopState::Requested);
             self.row.word = String::new();
         }
         self.row.task = Some(task);
@@ -208,7 +211,7 @@ impl Parting {
     }
 
     fn more(&mut self, text: String) {
-        if let Ears::Late(bytes) = &mut self.ears {
+        if let Listening::Late(bytes) = &mut self.ears {
             *bytes += text.len();
             return;
         }
@@ -222,7 +225,7 @@ impl Parting {
 
     /// After the peer's time: what becomes of the work there changes the row, and nothing else.
     async fn listen_on(&mut self) {
-        self.ears = Ears::Late(0);
+        self.ears = Listening::Late(0);
         let over = match self.spec.after_word {
             _ if self.is_untold() => after(Instant::now(), self.spec.listen.saturating_mul(UNTOLD)),
             AfterWord::Listens => after(self.until_ended(), self.spec.listen),
@@ -232,28 +235,28 @@ impl Parting {
         let came = loop {
             match self.listen(sleep_until(over)).await {
                 Heard::Came(came) => break Some(came),
-                Heard::Word if self.row.stop != Some(RemoteStop::Confirmed) && !self.leaves() => {}
+                Heard::Word if self.row.stop != Some(RemoteStopState::Confirmed) && !self.leaves() => {}
                 Heard::Nothing | Heard::Word => break None,
             }
         };
         let peer = &self.row.peer;
-        if let Ears::Late(bytes @ 1..) = self.ears {
-            self.cx.late(format!("went on at {peer}, which said {bytes} bytes more"));
+        if let Listening::Late(bytes @ 1..) = self.ears {
+            self.cx.report_late(format!("went on at {peer}, which said {bytes} bytes more"));
         }
         let Some(came) = came else { return };
-        self.cx.late(match came {
-            Came::Done(answer) => {
+        self.cx.report_late(match came {
+            StopResult::Done(answer) => {
                 let bytes = answer.map_or(self.row.told(), |answer| answer.len());
                 format!("was finished by {peer} with {bytes} bytes")
             }
-            Came::Failed(failure) => format!("failed at {peer}: {failure}"),
-            Came::Stopped if self.row.stop == Some(RemoteStop::Confirmed) => {
+            StopResult::Failed(failure) => format!("failed at {peer}: {failure}"),
+            StopResult::Stopped if self.row.stop == Some(RemoteStopState::Confirmed) => {
                 format!("has ended, says {peer}")
             }
-            Came::Stopped if !self.row.outside.names().is_empty() => {
+            StopResult::Stopped if !self.row.outside.names().is_empty() => {
                 format!("has ended at {peer} as far as its own processes go: {}", self.row.word)
             }
-            Came::Stopped => format!("did not end at {peer}: {}", self.row.word),
+            StopResult::Stopped => format!("did not end at {peer}: {}", self.row.word),
         });
     }
 
@@ -264,14 +267,14 @@ impl Parting {
         until.map_or(now, |until| until.max(now))
     }
 
-    fn hear(&mut self, told: Told) {
-        if told.stop == RemoteStop::Unreachable {
+    fn hear(&mut self, told: RemoteStopReply) {
+        if told.stop == RemoteStopState::Unreachable {
             // It was not asked, as far as anybody knows.
             self.row.asked_at = None;
-        } else if told.stop != RemoteStop::Requested {
+        } else if told.stop != RemoteStopState::Requested {
             self.row.heard_at = Some(Timestamp::now());
         }
-        if told.stop == RemoteStop::Acknowledged {
+        if told.stop == RemoteStopState::Acknowledged {
             self.noted.get_or_insert_with(Instant::now);
         }
         self.row.stop = Some(told.stop);

@@ -5,9 +5,9 @@ use std::{fmt, sync::Arc, time::Duration};
 use futures_core::future::BoxFuture;
 use serde_json::{Value, json};
 
-use super::{call::Errand, reach::Stands};
-use crate::contract::remote::{Brief, Remote, RemoteSpec};
-use crate::contract::tool::{Cx, OnFailure, OnStop, Overlap, Tool, ToolResult, ToolSpec};
+use super::{call::CallLoop, reach::Stands};
+use crate::contract::remote::{Remote, RemoteSpec, RemoteTask};
+use crate::contract::tool::{Concurrency, OnStop, OnToolFailure, Tool, ToolContext, ToolResult, ToolSpec};
 
 /// What the call's arguments name.
 pub(super) const TASK: &str = "task";
@@ -26,13 +26,13 @@ const SLACK: Duration = Duration::from_millis(500);
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct Delegate {
+pub struct RemoteTool {
     spec: ToolSpec,
     remote: Arc<dyn Remote>,
     stands: Stands,
 }
 
-impl Delegate {
+impl RemoteTool {
     /// A tool of the remote agent's name.
     pub fn new(remote: impl Remote) -> Self {
         Self::shared(Arc::new(remote))
@@ -52,7 +52,7 @@ impl Delegate {
         let mut spec = ToolSpec::new(name, description)
             .parameters(arguments)
             .effect(effect)
-            .overlap(Overlap::Overlaps)
+            .overlap(Concurrency::Parallel)
             .on_stop(OnStop::Cooperate(Some(stop_within.saturating_add(SLACK))));
         spec.unseen_at = Some(unseen);
         Self { spec, remote, stands: Stands::AsTool }
@@ -62,7 +62,7 @@ impl Delegate {
     pub(crate) fn alone(remote: Arc<dyn Remote>) -> Self {
         let mut tool = Self::shared(remote);
         tool.spec.parameters["properties"][CONVERSATION] = json!({ "type": "string" });
-        tool.spec.on_failure = OnFailure::EndRun;
+        tool.spec.on_failure = OnToolFailure::EndRun;
         // It is the run's answer, and no output that a model is shown a part of.
         tool.spec.output_bytes = Some(usize::MAX);
         tool.stands = Stands::Alone;
@@ -78,30 +78,30 @@ impl Delegate {
     }
 }
 
-impl Tool for Delegate {
+impl Tool for RemoteTool {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }
 
-    fn call(&self, cx: Cx, args: Value) -> BoxFuture<'static, ToolResult> {
+    fn call(&self, cx: ToolContext, args: Value) -> BoxFuture<'static, ToolResult> {
         let text_of = |name: &str| args.get(name).and_then(Value::as_str).map(str::to_owned);
-        let brief = Brief {
+        let brief = RemoteTask {
             text: text_of(TASK).unwrap_or_else(|| args.to_string()),
             conversation: text_of(CONVERSATION).unwrap_or_else(|| cx.idempotency_key().to_owned()),
             key: cx.idempotency_key().to_owned(),
-            task: cx.named().map(str::to_owned),
+            task: cx.remote_task().map(str::to_owned),
             earlier: cx.earlier(),
             most_bytes: cx.output_bytes(),
         };
         let (remote, stands) = (Arc::clone(&self.remote), self.stands);
         Box::pin(async move {
             let line = remote.open(brief, &cx);
-            Errand::new(remote.spec(), line, cx).run(stands).await
+            CallLoop::new(remote.spec(), line, cx).run(stands).await
         })
     }
 }
 
-impl fmt::Debug for Delegate {
+impl fmt::Debug for RemoteTool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Delegate").field("spec", &self.spec).finish_non_exhaustive()
     }

@@ -6,28 +6,28 @@ use jiff::Timestamp;
 use serde_json::Value;
 use tokio::time::timeout;
 
-use super::{Broken, Conductor, word::Word};
+use super::{Driver, LogFailure, word::Word};
 use crate::{
     contract::{
-        approver::{self, Approvals, Approver, Ruling, Unanswered},
+        approver::{self, ApprovalMode, Approver, RuleAction, WithoutApprover},
         tool::Asks,
     },
-    definition::toolset::{self, Misfit},
+    definition::toolset::{self, InvalidCall},
     run::{
         executor,
-        machine::{Call, Step},
-        shared::{Closing, DecideError, Decided, Msg},
+        machine::{Call, CallState},
+        shared::{Closing, DecideError, Decided, RunMessage},
     },
     sync::{
         self,
         callback::{Foreign, Panicked},
     },
     value::{
-        approval::{self, ApprovalRequest, Decision, OnUnknown, Question, Ruled},
+        approval::{self, ApprovalKind, ApprovalRequest, Decision, OnUnknownEffect, Ruled},
         event::Fact,
         ids::{ApprovalId, CallId},
         message::ToolCall,
-        receipt::{CallStatus, RemoteReport, WorkKind},
+        receipt::{CallKind, CallStatus, RemoteReport},
     },
 };
 
@@ -45,10 +45,10 @@ const POLICY: &str = "the agent's policy, since nobody could be asked";
 /// Where it is told whether a decision was taken.
 type Reply = tokio::sync::oneshot::Sender<Result<(), DecideError>>;
 
-impl Conductor {
+impl Driver {
     /// Looks at calls that nobody has looked at: each ends, waits for a person, or may begin. What is asked meanwhile is
     /// noticed before the next one (S12.5).
-    pub(super) async fn judge(&mut self, calls: Vec<usize>) -> Result<(), Broken> {
+    pub(super) async fn judge(&mut self, calls: Vec<usize>) -> Result<(), LogFailure> {
         for index in calls {
             if self.is_asked_anew() {
                 return Ok(());
@@ -56,36 +56,36 @@ impl Conductor {
             let Some(Call { call, step, .. }) = self.machine.call(index).cloned() else { continue };
             self.site(&call.id);
             match step {
-                Step::Lost => self.judge_lost(index, &call).await?,
-                Step::Approved(allowed) => self.judge_approved(index, &call, allowed).await?,
-                Step::Wanted => self.judge_wanted(index, &call).await?,
-                Step::Again { args, .. } => match self.def.tools.fit(&call.name, &args) {
+                CallState::EffectUnknown => self.judge_lost(index, &call).await?,
+                CallState::Approved(allowed) => self.judge_approved(index, &call, allowed).await?,
+                CallState::Requested => self.judge_wanted(index, &call).await?,
+                CallState::Resuming { args, .. } => match self.def.tools.fit(&call.name, &args) {
                     Ok(work) => {
                         let overlaps = work.spec().may_overlap();
                         self.machine.clear(index, args, overlaps);
                     }
-                    Err(Misfit(why)) => self.misfit(&call, why).await?,
+                    Err(InvalidCall(why)) => self.misfit(&call, why).await?,
                 },
-                Step::Asked(_)
-                | Step::Cleared { .. }
-                | Step::Running
-                | Step::Suspended { .. }
-                | Step::Ended { .. } => {}
+                CallState::AwaitingApproval(_)
+                | CallState::Ready { .. }
+                | CallState::Running
+                | CallState::Suspended { .. }
+                | CallState::Ended { .. } => {}
             }
         }
         Ok(())
     }
 
-    async fn judge_wanted(&mut self, index: usize, call: &ToolCall) -> Result<(), Broken> {
+    async fn judge_wanted(&mut self, index: usize, call: &ToolCall) -> Result<(), LogFailure> {
         let args = match toolset::parse_args(&call.name, &call.args) {
             Ok(args) => args,
-            Err(Misfit(why)) => return self.misfit(call, why).await,
+            Err(InvalidCall(why)) => return self.misfit(call, why).await,
         };
         let tool = match self.def.tools.fit(&call.name, &args) {
             Ok(work) => work.clone(),
-            Err(Misfit(why)) => return self.misfit(call, why).await,
+            Err(InvalidCall(why)) => return self.misfit(call, why).await,
         };
-        if tool.kind() != WorkKind::Body && self.shared.nesting == 0 {
+        if tool.kind() != CallKind::Tool && self.shared.nesting == 0 {
             return self.misfit(call, TOO_DEEP.into()).await;
         }
         let overlaps = tool.spec().may_overlap();
@@ -97,23 +97,25 @@ impl Conductor {
             }
         };
         match ruling {
-            Ruling::Allow => self.machine.clear(index, args, overlaps),
-            Ruling::Deny(why) => self.deny(call, why).await?,
-            Ruling::Ask => match self.def.approvals.clone() {
-                Approvals::Auto => self.machine.clear(index, args, overlaps),
-                Approvals::Deny => self.deny(call, String::new()).await?,
+            RuleAction::Allow => self.machine.clear(index, args, overlaps),
+            RuleAction::Deny(why) => self.deny(call, why).await?,
+            RuleAction::Ask => match self.def.approvals.clone() {
+                ApprovalMode::Auto => self.machine.clear(index, args, overlaps),
+                ApprovalMode::Deny => self.deny(call, String::new()).await?,
                 _ if self.is_covered(&call.name, &call.name, &args) => {
                     self.machine.clear(index, args, overlaps);
                 }
-                Approvals::Ask(None, Unanswered::Deny) => {
+                ApprovalMode::Ask(None, WithoutApprover::Deny) => {
                     self.deny(call, NOBODY.into()).await?;
                 }
-                Approvals::Ask(None, Unanswered::Suspend) => {
-                    let request = self.ask(call, Asks::about(&call.name, args), Question::MayRun).await?;
+                ApprovalMode::Ask(None, WithoutApprover::Suspend) => {
+                    let request =
+                        self.ask(call, Asks::about(&call.name, args), ApprovalKind::BeforeCall).await?;
                     self.wait_behind(&request);
                 }
-                Approvals::Ask(Some(approver), _) => {
-                    let request = self.ask(call, Asks::about(&call.name, args), Question::MayRun).await?;
+                ApprovalMode::Ask(Some(approver), _) => {
+                    let request =
+                        self.ask(call, Asks::about(&call.name, args), ApprovalKind::BeforeCall).await?;
                     self.put(approver, request);
                 }
             },
@@ -122,17 +124,21 @@ impl Conductor {
     }
 
     /// It ran when its process ended, or when it was stopped, and nobody but a person may say what becomes of it.
-    async fn judge_lost(&mut self, index: usize, call: &ToolCall) -> Result<(), Broken> {
+    async fn judge_lost(&mut self, index: usize, call: &ToolCall) -> Result<(), LogFailure> {
         let given = self.machine.call(index).and_then(Call::given).cloned();
         let asks = match (self.def.on_unknown, self.def.approvals.clone()) {
-            (OnUnknown::Ask, Approvals::Ask(None, Unanswered::Suspend)) => given.map(|args| (args, None)),
-            (OnUnknown::Ask, Approvals::Ask(Some(approver), _)) => given.map(|args| (args, Some(approver))),
+            (OnUnknownEffect::Ask, ApprovalMode::Ask(None, WithoutApprover::Suspend)) => {
+                given.map(|args| (args, None))
+            }
+            (OnUnknownEffect::Ask, ApprovalMode::Ask(Some(approver), _)) => {
+                given.map(|args| (args, Some(approver)))
+            }
             _ => None,
         };
         let Some((args, approver)) = asks else {
             return self.end_call(call, executor::lost("", self.unseen_at(call))).await;
         };
-        let request = self.ask(call, Asks::about(&call.name, args), Question::MayHaveRun).await?;
+        let request = self.ask(call, Asks::about(&call.name, args), ApprovalKind::AfterUnknownEnd).await?;
         match approver {
             Some(approver) => self.put(approver, request),
             None => self.wait_behind(&request),
@@ -140,17 +146,22 @@ impl Conductor {
         Ok(())
     }
 
-    pub(super) async fn misfit(&mut self, call: &ToolCall, why: String) -> Result<(), Broken> {
+    pub(super) async fn misfit(&mut self, call: &ToolCall, why: String) -> Result<(), LogFailure> {
         self.end_unrun(call, CallStatus::Failed, why).await
     }
 
-    pub(super) async fn deny(&mut self, call: &ToolCall, why: String) -> Result<(), Broken> {
+    pub(super) async fn deny(&mut self, call: &ToolCall, why: String) -> Result<(), LogFailure> {
         self.end_unrun(call, CallStatus::Denied, why).await
     }
 
     /// It does not begin; where an earlier attempt may have done it, the model is told that, and not that nothing was
     /// done.
-    async fn end_unrun(&mut self, call: &ToolCall, status: CallStatus, why: String) -> Result<(), Broken> {
+    pub(super) async fn end_unrun(
+        &mut self,
+        call: &ToolCall,
+        status: CallStatus,
+        why: String,
+    ) -> Result<(), LogFailure> {
         let is_in_doubt = self.machine.find(&call.id).is_some_and(Call::is_in_doubt);
         let ending = match is_in_doubt {
             true => executor::lost(why, self.unseen_at(call)),
@@ -178,8 +189,8 @@ impl Conductor {
         &mut self,
         call: &ToolCall,
         Asks { tool, args, holds, .. }: Asks,
-        question: Question,
-    ) -> Result<ApprovalRequest, Broken> {
+        question: ApprovalKind,
+    ) -> Result<ApprovalRequest, LogFailure> {
         let asked_at = Timestamp::now();
         let open_for =
             jiff::SignedDuration::try_from(self.def.limits.approval).unwrap_or(jiff::SignedDuration::MAX);
@@ -199,7 +210,7 @@ impl Conductor {
         };
         // Before it is announced: whoever hears of it may answer at once.
         self.shared.tree.asks(&request, &self.shared);
-        self.record(Fact::ApprovalAsked(request.clone())).await?;
+        self.record(Fact::ApprovalRequested(request.clone())).await?;
         Ok(request)
     }
 
@@ -210,29 +221,29 @@ impl Conductor {
         let id = request.id.clone();
         let approver = Foreign::new(approver);
         let dead = "the task that asks panicked".to_owned();
-        let word = Word::or(&self.shared, Msg::AskingPanicked { message: dead });
+        let word = Word::or(&self.shared, RunMessage::AskingPanicked { message: dead });
         let task = self.scope.spawn("approval", async move {
             let id = request.id.clone();
-            let asking = approver.run(move |approver| approver.ask_or_leave(request));
+            let asking = approver.run(move |approver| approver.try_ask(request));
             word.say(match timeout(open_for, asking).await {
-                Ok(Ok(None)) => Msg::Left { id },
+                Ok(Ok(None)) => RunMessage::Left { id },
                 Ok(Ok(Some(decision))) => {
                     let ruled = decision.by(APPROVER);
-                    Msg::Decided { id, ruled, reply: tokio::sync::oneshot::channel().0 }
+                    RunMessage::Decided { id, ruled, reply: tokio::sync::oneshot::channel().0 }
                 }
-                Ok(Err(Panicked(message))) => Msg::AskingPanicked { message },
-                Err(_elapsed) => Msg::Expired { id },
+                Ok(Err(Panicked(message))) => RunMessage::AskingPanicked { message },
+                Err(_elapsed) => RunMessage::Expired { id },
             });
         });
         self.asking.insert(id, task.dropper());
     }
 
     /// Whoever was asked has left: the question stays open for whoever can be asked later, or is denied.
-    pub(super) async fn left(&mut self, id: ApprovalId) -> Result<(), Broken> {
+    pub(super) async fn left(&mut self, id: ApprovalId) -> Result<(), LogFailure> {
         drop(self.asking.remove(&id));
-        if let Approvals::Ask(_, Unanswered::Suspend) = self.def.approvals {
+        if let ApprovalMode::Ask(_, WithoutApprover::Suspend) = self.def.approvals {
             self.leave_open(&id);
-            if let Some(Call { step: Step::Asked(request), .. }) = self.machine.asked(&id) {
+            if let Some(Call { step: CallState::AwaitingApproval(request), .. }) = self.machine.asked(&id) {
                 self.wait_behind(&request);
             }
             return Ok(());
@@ -246,7 +257,12 @@ impl Conductor {
     }
 
     /// Somebody has decided: about a call of this run, or of a child run that has suspended itself.
-    pub(super) async fn decided(&mut self, id: ApprovalId, ruled: Ruled, reply: Reply) -> Result<(), Broken> {
+    pub(super) async fn decided(
+        &mut self,
+        id: ApprovalId,
+        ruled: Ruled,
+        reply: Reply,
+    ) -> Result<(), LogFailure> {
         let decided = Decided { ruled, reply: Some(reply) };
         let Err(Decided { ruled, reply }) = self.decide_inside(&id, decided) else { return Ok(()) };
         let taken = self.decide(&id, ruled).await?;
@@ -261,13 +277,13 @@ impl Conductor {
         &mut self,
         id: &ApprovalId,
         ruled: Ruled,
-    ) -> Result<Result<(), DecideError>, Broken> {
+    ) -> Result<Result<(), DecideError>, LogFailure> {
         let is_live = self.machine.live().any(|request| request.id == *id);
         if is_live {
             return self.decide_while_running(id, ruled).await;
         }
         let Some(call) = self.machine.asked(id) else { return Ok(Err(self.not_open(id))) };
-        if let Step::Asked(request) = &call.step
+        if let CallState::AwaitingApproval(request) = &call.step
             && request.expires_at <= Timestamp::now()
         {
             self.expire(id).await?;
@@ -290,31 +306,6 @@ impl Conductor {
         Ok(Ok(()))
     }
 
-    pub(super) async fn expire(&mut self, id: &ApprovalId) -> Result<(), Broken> {
-        if self.decide_live(id, Closing::Expired).await?.is_some() {
-            return Ok(());
-        }
-        let Some(call) = self.machine.asked(id) else { return Ok(()) };
-        self.close(id, &call.call.id, Closing::Expired).await?;
-        self.end_unrun(&call.call, CallStatus::Expired, String::new()).await
-    }
-
-    /// Ends the calls whose question expired while nobody was there, and names the questions.
-    pub(super) async fn expire_overdue(&mut self) -> Result<Vec<ApprovalId>, Broken> {
-        let now = Timestamp::now();
-        let open = self.machine.open_calls().into_iter();
-        let overdue: Vec<ApprovalId> = open
-            .filter_map(|call| match call.step {
-                Step::Asked(request) => (request.expires_at <= now).then_some(request.id),
-                _ => None,
-            })
-            .collect();
-        for id in &overdue {
-            self.expire(id).await?;
-        }
-        Ok(overdue)
-    }
-
     /// Why a question cannot be decided: how it was closed, or that nobody put it.
     fn not_open(&self, id: &ApprovalId) -> DecideError {
         self.shared.tree.closings.of(id).unwrap_or(DecideError::Unknown)
@@ -325,7 +316,7 @@ impl Conductor {
         id: &ApprovalId,
         call_id: &CallId,
         closing: Closing,
-    ) -> Result<(), Broken> {
+    ) -> Result<(), LogFailure> {
         let closed = self.closed(id.clone(), call_id, closing);
         self.record(closed).await?;
         Ok(())
@@ -338,6 +329,6 @@ impl Conductor {
         }
         let answer = closing.answer();
         self.shared.tree.closes(&id, closing.into());
-        Fact::ApprovalClosed { id, call_id: call_id.clone(), answer }
+        Fact::ApprovalResolved { id, call_id: call_id.clone(), answer }
     }
 }

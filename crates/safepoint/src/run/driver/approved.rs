@@ -1,17 +1,17 @@
 //! A yes that was given: it holds for what it was given for, and for nothing else (S8.2, S8.8).
 
-use super::{Broken, Conductor};
+use super::{Driver, LogFailure};
 use crate::{
     contract::{
-        approver::{self, Approval, Approvals, Ruling},
+        approver::{self, ApprovalMode, RuleAction, ToolApproval},
         tool::Asks,
     },
-    definition::toolset::Misfit,
-    run::machine::{Allowed, Shown},
-    value::{approval::Question, message::ToolCall},
+    definition::toolset::InvalidCall,
+    run::machine::{Allowed, ApprovedArgs},
+    value::{approval::ApprovalKind, message::ToolCall},
 };
 
-impl Conductor {
+impl Driver {
     /// A person said yes, to this tool as it was. Arguments that they changed are validated again: what a rule denies of
     /// those is not covered by the yes, nor what another rule asks than that which asked before (S8.2).
     pub(super) async fn judge_approved(
@@ -19,13 +19,13 @@ impl Conductor {
         index: usize,
         call: &ToolCall,
         Allowed { args, shown, asked, definition }: Allowed,
-    ) -> Result<(), Broken> {
+    ) -> Result<(), LogFailure> {
         let spec = match self.def.tools.fit(&call.name, &args) {
             Ok(tool) => tool.spec().clone(),
-            Err(Misfit(why)) => return self.misfit(call, why).await,
+            Err(InvalidCall(why)) => return self.misfit(call, why).await,
         };
         let is_same = definition.is_empty() || definition == self.def.tools.definition(&call.name);
-        let own = if is_same { Approval::NotNeeded } else { spec.approval };
+        let own = if is_same { ToolApproval::NotNeeded } else { spec.approval };
         let rules = &self.def.rules;
         let judged = approver::rule(rules, own, &call.name, &args)
             .and_then(|ruling| Ok((ruling, approver::is_one_rule(rules, &call.name, (&asked, &args))?)));
@@ -36,23 +36,23 @@ impl Conductor {
                 return Ok(());
             }
         };
-        let is_bound = is_same && (shown == Shown::Exactly || is_asked_for);
+        let is_bound = is_same && (shown == ApprovedArgs::Exactly || is_asked_for);
         match ruling {
-            Ruling::Deny(why) if shown == Shown::Others || !is_same => self.deny(call, why).await,
+            RuleAction::Deny(why) if shown == ApprovedArgs::Others || !is_same => self.deny(call, why).await,
             // Where everything may run that a rule asks about, this may.
-            Ruling::Ask if matches!(self.def.approvals, Approvals::Auto) => {
+            RuleAction::Ask if matches!(self.def.approvals, ApprovalMode::Auto) => {
                 self.machine.clear(index, args, spec.may_overlap());
                 Ok(())
             }
-            Ruling::Ask if !is_bound && !self.is_covered(&call.name, &call.name, &args) => {
-                let request = self.ask(call, Asks::about(&call.name, args), Question::MayRun).await?;
+            RuleAction::Ask if !is_bound && !self.is_covered(&call.name, &call.name, &args) => {
+                let request = self.ask(call, Asks::about(&call.name, args), ApprovalKind::BeforeCall).await?;
                 match self.def.approvals.clone() {
-                    Approvals::Ask(Some(approver), _) => self.put(approver, request),
+                    ApprovalMode::Ask(Some(approver), _) => self.put(approver, request),
                     _ => self.wait_behind(&request),
                 }
                 Ok(())
             }
-            Ruling::Deny(_) | Ruling::Ask | Ruling::Allow => {
+            RuleAction::Deny(_) | RuleAction::Ask | RuleAction::Allow => {
                 self.machine.clear(index, args, spec.may_overlap());
                 Ok(())
             }

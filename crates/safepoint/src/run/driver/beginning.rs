@@ -1,18 +1,18 @@
 //! The beginning of an attempt: what it starts from, recorded, and the times that bound it.
 
-use super::{Broken, Conductor, Start, opening::resumed};
+use super::{Driver, LogFailure, Start, opening::resumed};
 use crate::value::{
     event::{Fact, RunLimits},
-    history::Entry,
+    history::Message,
 };
 
-impl Conductor {
-    pub(super) async fn open(&mut self, start: Start) -> Result<(), Broken> {
+impl Driver {
+    pub(super) async fn open(&mut self, start: Start) -> Result<(), LogFailure> {
         let is_blank = matches!(start, Start::Blank(_));
         if let Start::Resume(_, desk) = &start {
             self.desk = desk.clone();
         }
-        self.claim = Some(self.desk.claim().ok_or(Broken::Conflict)?);
+        self.claim = Some(self.desk.claim().ok_or(LogFailure::Conflict)?);
         let (history, decisions, repairs) = match start {
             Start::Fresh(mut history) | Start::Blank(mut history) => {
                 let repairs = history.repair();
@@ -54,9 +54,9 @@ impl Conductor {
         let last = self.machine.history().entries().last();
         self.machine.rounds() == 0
             && last.is_none_or(|entry| match &**entry {
-                Entry::User(input) => input.is_blank(),
-                Entry::Assistant(_) => true,
-                Entry::Results { .. } => false,
+                Message::User(input) => input.is_blank(),
+                Message::Assistant(_) => true,
+                Message::Results { .. } => false,
             })
     }
 }

@@ -8,21 +8,21 @@ use serde_json::Value;
 use tracing::Instrument as _;
 
 use super::{
-    Broken, Conductor, Site,
+    CallScope, Driver, LogFailure,
     children::{Begin, Entry},
     host::RunHost,
 };
 use crate::{
     contract::{
-        hook::{HookOf, HookedCall},
-        tool::{CallSite, Cx, OnFailure},
+        hook::{HookCall, HookOf},
+        tool::{CallSite, OnToolFailure, ToolContext},
     },
-    definition::{AnswerOf, toolset::Work},
+    definition::{AnswerOf, toolset::Callable},
     run::{
-        executor::{self, Board, Ending, Job, RunCall},
-        machine::{Call, Questions, Step},
+        executor::{self, CallBoard, CallEnd, Job, RunCall},
+        machine::{ApprovalReuse, Call, CallState},
         outcome::LastWords,
-        shared::{Closing, Msg},
+        shared::{Closing, RunMessage},
         spans,
     },
     value::{
@@ -30,28 +30,32 @@ use crate::{
         event::Fact,
         ids::{ApprovalId, CallId},
         message::ToolCall,
-        receipt::{CallReport, CallStatus, StoppedBy},
+        receipt::{CallReport, CallStatus, StopSource},
     },
 };
 
 /// A call of which nothing runs as the run ends.
 pub(super) struct Unbegun {
     pub(super) call: ToolCall,
-    pub(super) ending: Ending,
+    pub(super) ending: CallEnd,
     /// Questions about it, and of a run below that is its work, which nobody asks any more: a child run asks again when it is
     /// taken up again (S8.3).
     pub(super) asked: Vec<ApprovalId>,
 }
 
-impl Conductor {
-    pub(super) async fn start_calls(&mut self, calls: Vec<usize>, gate: SafePoints) -> Result<(), Broken> {
+impl Driver {
+    pub(super) async fn start_calls(
+        &mut self,
+        calls: Vec<usize>,
+        gate: SafePoints,
+    ) -> Result<(), LogFailure> {
         let mut begun = 0;
         for index in calls {
             let Some(due) = self.machine.call(index).cloned() else { continue };
             let how = (entry_of(&due), due.named.clone());
-            let Call { call, step: Step::Cleared { args, .. }, .. } = due else { continue };
+            let Call { call, step: CallState::Ready { args, .. }, .. } = due else { continue };
             let key = HookOf::Call(call.id.clone());
-            let hooked = HookedCall { call_id: call.id.clone(), name: call.name.clone(), args: args.clone() };
+            let hooked = HookCall { call_id: call.id.clone(), name: call.name.clone(), args: args.clone() };
             if !self.hook_passed(key, |hooks, _| hooks.before_call(&hooked)) {
                 // Those after it may not overtake it.
                 break;
@@ -68,7 +72,7 @@ impl Conductor {
         args: Value,
         gate: SafePoints,
         (entry, named): (Entry, Option<String>),
-    ) -> Result<(), Broken> {
+    ) -> Result<(), LogFailure> {
         let Ok(work) = self.def.tools.fit(&call.name, &args).cloned() else { return Ok(()) };
         let round = self.machine.rounds();
         let started_at = Timestamp::now();
@@ -97,8 +101,8 @@ impl Conductor {
             }
         };
         let tool = match work {
-            Work::Body(tool) => tool,
-            Work::Child(child) => {
+            Callable::Body(tool) => tool,
+            Callable::Child(child) => {
                 let call = call.clone();
                 return self.start_child(Begin { permit, child, call, args, entry, started_at }).await;
             }
@@ -110,7 +114,7 @@ impl Conductor {
         };
         let site_of = CallSite { id: call.id.clone(), name: call.name.clone(), key, named, earlier };
         let job = Job {
-            cx: Cx::new(permit.scope().clone(), site_of, Arc::new(host)),
+            cx: ToolContext::new(permit.scope().clone(), site_of, Arc::new(host)),
             permit,
             stop: site.stop.clone(),
             tool,
@@ -132,20 +136,22 @@ impl Conductor {
         let span = spans::tool_call(job.cx.name(), call_id.as_str());
         let supervised = executor::supervise(
             job,
-            move |ending| ended.post(Msg::CallEnded { call_id, ending }),
-            move |call_id, cleanups| cleaned.post(Msg::Cleaned { call_id, cleanups, processes: Vec::new() }),
-            move |call_id, what| late.post(Msg::Late { call_id, what }),
+            move |ending| ended.post(RunMessage::CallEnded { call_id, ending }),
+            move |call_id, cleanups| {
+                cleaned.post(RunMessage::Cleaned { call_id, cleanups, processes: Vec::new() })
+            },
+            move |call_id, what| late.post(RunMessage::Late { call_id, what }),
         );
         // Dropping the task's handle lets it go on; its ending comes by mail.
         drop(self.scope.spawn(label, supervised.instrument(span)));
     }
 
     /// The call's own scope, made when the call is first looked at, so that it can be stopped alone from then on.
-    pub(super) fn site(&mut self, id: &CallId) -> &Site {
+    pub(super) fn site(&mut self, id: &CallId) -> &CallScope {
         self.calls.entry(id.clone()).or_insert_with(|| {
             let (scope, stop) = self.scope.child();
             self.shared.name_call(id.clone(), stop.clone());
-            Site { scope, stop, board: Arc::new(Board::default()), started_at: None }
+            CallScope { scope, stop, board: Arc::new(CallBoard::default()), started_at: None }
         })
     }
 
@@ -154,13 +160,13 @@ impl Conductor {
         call: &ToolCall,
         (reason, gate): (Reason, SafePoints),
         entry: Entry,
-    ) -> Result<(), Broken> {
+    ) -> Result<(), LogFailure> {
         let by = match self.scope.demand() {
             Some(demand) if demand.mode == Mode::Now || self.call_is_silent(&call.id) => {
                 self.observe(Some(gate)).await?;
-                StoppedBy::Run
+                StopSource::Run
             }
-            _ => StoppedBy::Call,
+            _ => StopSource::Call,
         };
         let Some(of) = self.machine.find(&call.id) else { return Ok(()) };
         let ending = self.unbegun(of, entry, (reason, by));
@@ -174,14 +180,14 @@ impl Conductor {
     }
 
     /// What the peer calls the work is kept: a later attempt asks for that, and begins nothing twice (S7.2).
-    pub(super) async fn call_named(&mut self, call_id: CallId, task: String) -> Result<(), Broken> {
+    pub(super) async fn call_named(&mut self, call_id: CallId, task: String) -> Result<(), LogFailure> {
         if self.machine.running_call(&call_id).is_some() {
-            self.record(Fact::CallNamed { call_id, task }).await?;
+            self.record(Fact::RemoteTaskNamed { call_id, task }).await?;
         }
         Ok(())
     }
 
-    pub(super) async fn call_ended(&mut self, id: CallId, ending: Ending) -> Result<(), Broken> {
+    pub(super) async fn call_ended(&mut self, id: CallId, ending: CallEnd) -> Result<(), LogFailure> {
         let Some(call) = self.machine.running_call(&id).cloned() else { return Ok(()) };
         let ending = ending.without(&self.def.secrets);
         self.child_ended(&id, &ending);
@@ -191,9 +197,13 @@ impl Conductor {
             CallStatus::Failed | CallStatus::Denied | CallStatus::Unreachable | CallStatus::TimedOut
         );
         let fatal = is_bad
-            && self.def.tools.get(&call.name).is_some_and(|work| work.spec().on_failure == OnFailure::EndRun);
-        let (message, hint) = (failure_of(&call, &ending, self.def.answer), ending.hint.clone());
-        if ending.stopped_by == Some(StoppedBy::Run) {
+            && self
+                .def
+                .tools
+                .get(&call.name)
+                .is_some_and(|work| work.spec().on_failure == OnToolFailure::EndRun);
+        let (message, hint) = (super::failure::of(&call, &ending, self.def.answer), ending.hint.clone());
+        if ending.stopped_by == Some(StopSource::Run) {
             self.observe(None).await?;
         }
         self.end_call(&call, ending).await?;
@@ -204,7 +214,7 @@ impl Conductor {
     }
 
     /// The one place where a call's end is recorded.
-    pub(super) async fn end_call(&mut self, call: &ToolCall, ending: Ending) -> Result<(), Broken> {
+    pub(super) async fn end_call(&mut self, call: &ToolCall, ending: CallEnd) -> Result<(), LogFailure> {
         let (report, result, extent) = ending.into_parts(call, self.machine.rounds());
         let ended = Fact::CallEnded { report: report.clone(), result, extent };
         let taken_back = self.take_back_of(&call.id).await;
@@ -224,7 +234,7 @@ impl Conductor {
     }
 
     /// The same for calls of which nothing runs: all of it is recorded in one, so that a stop does not wait for each (S12.5).
-    pub(super) async fn end_unbegun(&mut self, ended: Vec<Unbegun>) -> Result<(), Broken> {
+    pub(super) async fn end_unbegun(&mut self, ended: Vec<Unbegun>) -> Result<(), LogFailure> {
         if ended.is_empty() {
             return Ok(());
         }
@@ -248,7 +258,7 @@ impl Conductor {
     }
 
     /// A call is over: what it said of the run's answer is the run's.
-    fn over(&mut self, site: &Site) {
+    fn over(&mut self, site: &CallScope) {
         site.stop.settle();
         self.said = match self.def.answer {
             AnswerOf::TheCall => self.def.secrets.clean_text(site.board.take_said()).into(),
@@ -263,14 +273,17 @@ impl Conductor {
         for open in self.machine.open_calls() {
             let seen = self.unrecorded.iter().find(|row| row.call_id == open.call.id);
             let status = match open.step {
-                Step::Running => CallStatus::LeftRunning,
-                Step::Lost => CallStatus::Stopped,
+                CallState::Running => CallStatus::LeftRunning,
+                CallState::EffectUnknown => CallStatus::Stopped,
                 _ if open.is_in_doubt() => CallStatus::Stopped,
-                Step::Wanted | Step::Approved(_) | Step::Cleared { .. } | Step::Again { .. } => {
-                    CallStatus::NotStarted
-                }
+                CallState::Requested
+                | CallState::Approved(_)
+                | CallState::Ready { .. }
+                | CallState::Resuming { .. } => CallStatus::NotStarted,
                 // It waits for a person, and is told as that.
-                Step::Asked(_) | Step::Suspended { .. } | Step::Ended { .. } => continue,
+                CallState::AwaitingApproval(_) | CallState::Suspended { .. } | CallState::Ended { .. } => {
+                    continue;
+                }
             };
             rows.push(seen.cloned().unwrap_or_else(|| self.row_without_end(&open, status)));
         }
@@ -278,7 +291,7 @@ impl Conductor {
     }
 
     fn row_without_end(&self, open: &Call, status: CallStatus) -> CallReport {
-        let stop = Some((run_failed(), StoppedBy::Run));
+        let stop = Some((run_failed(), StopSource::Run));
         let mut ending = executor::not_begun(status, "", stop);
         ending.judge_effect(open.effect.unwrap_or(EffectClass::Unsafe));
         ending.started_at = self.calls.get(&open.call.id).and_then(|site| site.started_at);
@@ -290,14 +303,14 @@ impl Conductor {
     pub(super) fn end_running_calls(&self) {
         let reason = run_failed();
         for site in self.calls.values() {
-            site.stop.stop(StopRequest::now().because(reason.clone()));
+            site.stop.stop(StopRequest::now().with_reason(reason.clone()));
         }
     }
 }
 
 /// Why the calls of a run that fails end.
 pub(super) fn run_failed() -> Reason {
-    Reason::new(Code::PARENT).by(Actor::Engine).saying("the run failed")
+    Reason::new(Code::PARENT).with_actor(Actor::Engine).with_text("the run failed")
 }
 
 /// Whether a stop is that of a run above which failed, and nobody's wish.
@@ -309,22 +322,9 @@ pub(super) fn is_of_a_failure(reason: &Reason) -> bool {
 pub(super) fn entry_of(call: &Call) -> Entry {
     match (&call.step, call.has_run()) {
         (_, false) => Entry::Anew,
-        (Step::Cleared { questions, .. } | Step::Again { questions, .. }, true) => Entry::Again(*questions),
-        (_, true) => Entry::Again(Questions::Keep),
-    }
-}
-
-/// What a run says that a call ended: of an agent that is a remote one, its work is the run's.
-fn failure_of(call: &ToolCall, ending: &Ending, answer: AnswerOf) -> String {
-    let why = ending.text.strip_prefix("error: ").unwrap_or(&ending.text);
-    // What to do about it stands beside it.
-    let hinted = ending.hint.as_ref().and_then(|hint| why.strip_suffix(hint)?.strip_suffix("\nhint: "));
-    let why = hinted.unwrap_or(why);
-    match (answer, &ending.remote) {
-        (AnswerOf::TheCall, Some(remote)) if ending.status == CallStatus::Denied => {
-            format!("the agent {} was {why}", remote.peer)
+        (CallState::Ready { questions, .. } | CallState::Resuming { questions, .. }, true) => {
+            Entry::Again(*questions)
         }
-        (AnswerOf::TheCall, Some(remote)) => format!("the agent {} failed: {why}", remote.peer),
-        _ => format!("the tool `{}` failed: {why}", call.name),
+        (_, true) => Entry::Again(ApprovalReuse::Keep),
     }
 }

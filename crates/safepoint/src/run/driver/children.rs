@@ -10,44 +10,44 @@ use std::{
 };
 
 use jiff::Timestamp;
-use safepoint_scope::{Hold, Link, Permit, SafePoints, Scope};
+use safepoint_scope::{Link, Permit, QuietGuard, SafePoints, Scope};
 use tracing::Instrument as _;
 
 use super::{
-    Broken, Conductor, Start,
-    parent::{End, Up},
+    Driver, LogFailure, Start,
+    parent::{End, Parent},
 };
 use crate::{
-    contract::{log::Log, model::OnCut},
-    definition::{Definition, child::Child},
+    contract::{log::Log, model::OnModelStop},
+    definition::{Definition, child::Subagent},
     run::{
-        executor::{self, Ending, RunCall},
-        machine::{Call, Questions, Step},
-        shared::{Decided, Msg, Parking, Shared},
+        executor::{self, CallEnd, RunCall},
+        machine::{ApprovalReuse, Call, CallState},
+        shared::{Activity, Decided, RunMessage, Shared},
         spans,
     },
     sync::{callback, mailbox::Received},
     value::{
         approval::ApprovalRequest,
-        effect::Effect,
+        effect::SideEffect,
         event::Fact,
         ids::{ApprovalId, CallId},
         message::{ToolCall, UserMessage},
-        receipt::{CallStatus, ChildReport, Quiet, Receipt, StoppedBy, WorkKind},
+        receipt::{CallKind, CallStatus, ChildReport, QuietReport, Receipt, StopSource},
         usage::Usage,
     },
 };
 
 /// What a run knows of its child runs.
 #[derive(Default)]
-pub(super) struct Kin {
+pub(super) struct Children {
     /// Calls whose runs do nothing but wait for a person, with nobody to ask.
     parked: HashSet<CallId>,
     /// The same, where somebody is being asked.
     asking: HashSet<CallId>,
     /// The last account of each run that settled in this attempt.
     settled: HashMap<CallId, ChildReport>,
-    quiets: HashMap<CallId, Quiet>,
+    quiets: HashMap<CallId, QuietReport>,
     patience: Patience,
     /// The safe points at which this run's stop has ended child runs.
     pub(super) closing: Option<SafePoints>,
@@ -61,19 +61,19 @@ enum Patience {
     Spent,
 }
 
-impl Kin {
+impl Children {
     /// How many calls have runs that could only go on by a person's decision.
     pub(super) fn waiting(&self) -> usize {
         self.parked.len() + self.asking.len()
     }
 
-    fn park(&mut self, call_id: CallId, parking: Parking) {
+    fn park(&mut self, call_id: CallId, parking: Activity) {
         self.parked.remove(&call_id);
         self.asking.remove(&call_id);
         match parking {
-            Parking::Waits => self.parked.insert(call_id),
-            Parking::Asks => self.asking.insert(call_id),
-            Parking::Works => false,
+            Activity::Waits => self.parked.insert(call_id),
+            Activity::Asks => self.asking.insert(call_id),
+            Activity::Works => false,
         };
     }
 }
@@ -81,7 +81,7 @@ impl Kin {
 /// A child run that is about to begin, or to go on.
 pub(super) struct Begin {
     pub(super) permit: Permit<RunCall>,
-    pub(super) child: Arc<Child>,
+    pub(super) child: Arc<Subagent>,
     pub(super) call: ToolCall,
     pub(super) args: serde_json::Value,
     pub(super) entry: Entry,
@@ -92,18 +92,18 @@ pub(super) struct Begin {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Entry {
     Anew,
-    Again(Questions),
+    Again(ApprovalReuse),
 }
 
-impl Kin {
+impl Children {
     /// How many calls' runs do nothing but wait for a person.
     pub(super) fn parked(&self) -> usize {
         self.parked.len()
     }
 }
 
-impl Conductor {
-    pub(super) async fn start_child(&mut self, begin: Begin) -> Result<(), Broken> {
+impl Driver {
+    pub(super) async fn start_child(&mut self, begin: Begin) -> Result<(), LogFailure> {
         let Begin { permit, child, call, args, entry, started_at } = begin;
         let input = match callback::call(|| child.input_of(&args)) {
             Ok(input) => input,
@@ -116,7 +116,7 @@ impl Conductor {
         };
         let (shared, mailbox) = self.shared.nest(&call.id, permit.scope(), &child);
         let limit = child.spec().timeout.or(self.def.limits.call_timeout);
-        let up = Up {
+        let up = Parent {
             call_id: call.id.clone(),
             parent: self.shared.mailbox.clone(),
             run: self.scope.clone(),
@@ -127,8 +127,8 @@ impl Conductor {
             limit,
             entry,
             started_at,
-            said: Parking::Works,
-            told: Parking::Works,
+            said: Activity::Works,
+            told: Activity::Works,
             child: Arc::clone(&child),
         };
         // The permit is spent: from here on the run exists.
@@ -137,15 +137,15 @@ impl Conductor {
         launch(shared, Arc::clone(&self.log), mailbox, up, input);
         if child.link() == Link::Background {
             let said = format!("[started in the background as {path}: it goes on by itself]");
-            let report = ChildReport { path, work: WorkKind::Background, receipt: None, cost: 0.0 };
-            let mut ending = executor::worked(CallStatus::Completed, said, Effect::Done, report);
+            let report = ChildReport { path, work: CallKind::Background, receipt: None, cost: 0.0 };
+            let mut ending = executor::worked(CallStatus::Completed, said, SideEffect::Done, report);
             ending.started_at = Some(started_at);
             self.end_call(&call, ending).await?;
         }
         Ok(())
     }
 
-    fn hold_for(&self, child: &Child, call: &ToolCall) -> Hold {
+    fn hold_for(&self, child: &Subagent, call: &ToolCall) -> QuietGuard {
         let path = self.shared.path.of(&call.id);
         match child.link() {
             Link::Attached => self.scope.hold(format!("child run {} at {path}", call.name)),
@@ -160,16 +160,16 @@ impl Conductor {
         &self,
         call: &Call,
         entry: Entry,
-        stop: (safepoint_scope::Reason, StoppedBy),
-    ) -> Ending {
+        stop: (safepoint_scope::Reason, StopSource),
+    ) -> CallEnd {
         let (child, effect) = match (&call.step, entry) {
-            (Step::Suspended { child, .. }, _) => {
-                (child.clone(), child.receipt.as_deref().map_or(Effect::Unknown, effect_of))
+            (CallState::Suspended { child, .. }, _) => {
+                (child.clone(), child.receipt.as_deref().map_or(SideEffect::Unknown, effect_of))
             }
             (_, Entry::Again(_)) => {
                 let path = self.shared.path.of(&call.call.id);
-                let child = ChildReport { path, work: WorkKind::Child, receipt: None, cost: 0.0 };
-                (child, Effect::Unknown)
+                let child = ChildReport { path, work: CallKind::Child, receipt: None, cost: 0.0 };
+                (child, SideEffect::Unknown)
             }
             (_, Entry::Anew) if call.is_in_doubt() => {
                 return executor::doubted(stop, self.unseen_at(&call.call));
@@ -183,9 +183,9 @@ impl Conductor {
     }
 
     /// An attached child run has ended, and its call with it.
-    pub(super) fn child_ended(&mut self, id: &CallId, ending: &Ending) {
+    pub(super) fn child_ended(&mut self, id: &CallId, ending: &CallEnd) {
         if let Some(child) = &ending.child {
-            self.kin.park(id.clone(), Parking::Works);
+            self.kin.park(id.clone(), Activity::Works);
             self.kin.settled.insert(id.clone(), child.clone());
             self.kin.closing = or(self.kin.closing, ending.fired);
         }
@@ -196,8 +196,8 @@ impl Conductor {
         call_id: CallId,
         child: ChildReport,
         approvals: Vec<ApprovalRequest>,
-    ) -> Result<(), Broken> {
-        self.kin.park(call_id.clone(), Parking::Works);
+    ) -> Result<(), LogFailure> {
+        self.kin.park(call_id.clone(), Activity::Works);
         self.kin.settled.insert(call_id.clone(), child.clone());
         if let Some(site) = self.calls.remove(&call_id) {
             site.stop.settle();
@@ -209,11 +209,11 @@ impl Conductor {
         Ok(())
     }
 
-    pub(super) fn parked(&mut self, call_id: CallId, parking: Parking) {
+    pub(super) fn parked(&mut self, call_id: CallId, parking: Activity) {
         self.kin.park(call_id, parking);
     }
 
-    pub(super) fn child_quiet(&mut self, call_id: CallId, quiet: Quiet) {
+    pub(super) fn child_quiet(&mut self, call_id: CallId, quiet: QuietReport) {
         if let Some(child) = self.kin.settled.get_mut(&call_id) {
             child.receipt = Some(Arc::clone(quiet.receipt()));
         }
@@ -235,28 +235,28 @@ impl Conductor {
     /// Nothing is due: if all that runs waits for a person inside, then so does this run.
     pub(super) fn rest(&mut self) {
         if !self.asking.is_empty() || !self.machine.is_resting(self.kin.parked.len()) {
-            let parking = if self.waits_for_a_person() { Parking::Asks } else { Parking::Works };
+            let parking = if self.waits_for_a_person() { Activity::Asks } else { Activity::Works };
             self.say(parking);
             return;
         }
         if self.may_suspend() {
             let children = self.shared.children_of(&self.kin.parked);
-            children.iter().for_each(|child| child.post(Msg::Suspend));
+            children.iter().for_each(|child| child.post(RunMessage::Suspend));
         }
     }
 
     /// Whether this run may suspend itself now: a child run first tells its parent, and waits until all wait.
     pub(super) fn may_suspend(&mut self) -> bool {
         if !self.asking.is_empty() {
-            self.say(Parking::Asks);
+            self.say(Activity::Asks);
             return false;
         }
-        self.say(Parking::Waits);
-        self.scope.demand().is_some() || self.up.as_ref().is_none_or(Up::lets_suspend)
+        self.say(Activity::Waits);
+        self.scope.demand().is_some() || self.up.as_ref().is_none_or(Parent::lets_suspend)
     }
 
     /// Tells the parent whether this run does nothing but wait, when that has changed.
-    pub(super) fn say(&mut self, parking: Parking) {
+    pub(super) fn say(&mut self, parking: Activity) {
         if let Some(up) = &mut self.up {
             up.say(parking);
         }
@@ -295,7 +295,7 @@ impl Conductor {
         let awaited = kin
             .settled
             .iter()
-            .any(|(call, child)| child.work == WorkKind::Child && !kin.quiets.contains_key(call));
+            .any(|(call, child)| child.work == CallKind::Child && !kin.quiets.contains_key(call));
         (awaited && std::mem::replace(&mut kin.patience, Patience::Spent) == Patience::Left)
             .then(|| patience_with(&self.def))
     }
@@ -303,7 +303,7 @@ impl Conductor {
     /// What child runs that were not quiet in time named as alive.
     pub(super) fn surviving_kin(&self) -> Option<Vec<String>> {
         let mut late =
-            self.kin.quiets.values().filter(|quiet| matches!(quiet, Quiet::NotQuiet(_))).peekable();
+            self.kin.quiets.values().filter(|quiet| matches!(quiet, QuietReport::NotQuiet(_))).peekable();
         late.peek()?;
         Some(late.flat_map(|quiet| quiet.receipt().survivors.clone()).collect())
     }
@@ -321,15 +321,15 @@ pub(super) fn or(one: Option<SafePoints>, other: Option<SafePoints>) -> Option<S
 fn patience_with(def: &Definition) -> Duration {
     let longest = def.tools.children().map(|child| {
         let (def, limits) = (child.def(), &child.def().limits);
-        let drain = if def.on_cut == OnCut::Drain { limits.drain } else { Duration::ZERO };
+        let drain = if def.on_cut == OnModelStop::Drain { limits.drain } else { Duration::ZERO };
         limits.quiet + drain + patience_with(def)
     });
     longest.max().unwrap_or_default()
 }
 
 /// What all calls of an attempt did.
-fn effect_of(receipt: &Receipt) -> Effect {
-    receipt.calls.iter().map(|call| call.effect).fold(Effect::None, Effect::and)
+fn effect_of(receipt: &Receipt) -> SideEffect {
+    receipt.calls.iter().map(|call| call.effect).fold(SideEffect::None, SideEffect::and)
 }
 
 fn total(child: &ChildReport) -> Option<&Usage> {
@@ -338,12 +338,18 @@ fn total(child: &ChildReport) -> Option<&Usage> {
 
 /// Starts a child run's conductor, which belongs to no scope that is stopped. Not an async function: that would make
 /// a conductor's future hold its child's.
-fn launch(shared: Arc<Shared>, log: Arc<dyn Log>, mailbox: Received<Msg>, up: Up, input: UserMessage) {
+fn launch(
+    shared: Arc<Shared>,
+    log: Arc<dyn Log>,
+    mailbox: Received<RunMessage>,
+    up: Parent,
+    input: UserMessage,
+) {
     let def = Arc::clone(up.child.def());
     let span = spans::run(shared.run.as_str(), def.model.name());
     let (engine, _nobody_stops_it) = Scope::root();
     let work = async move {
-        let conductor = Conductor::new(shared, def, log, mailbox).under(up);
+        let conductor = Driver::new(shared, def, log, mailbox).under(up);
         Box::new(conductor).conduct(Start::Child(input)).await;
     };
     drop(engine.spawn("conductor", Box::pin(work).instrument(span)));

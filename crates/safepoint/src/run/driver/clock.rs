@@ -13,7 +13,7 @@ use std::{
 use safepoint_scope::Code;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::{Broken, Conductor};
+use super::{Driver, LogFailure};
 use crate::{
     run::machine::over_attempts,
     value::{
@@ -29,7 +29,7 @@ const LONGEST_STEP: Duration = Duration::from_secs(60);
 
 /// What is over. Exhaustive: the conductor must act on each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Over {
+enum Timer {
     /// The run's wall time.
     Wall(Duration),
     /// The time limit of the call whose work the run is.
@@ -90,20 +90,20 @@ impl Clock {
     }
 
     /// What is over after which work of this attempt: the first of them.
-    fn next(&self) -> Option<(Duration, Over)> {
-        let wall = self.wall.map(|limit| (self.left(limit), Over::Wall(limit)));
-        let call = self.call.map(|limit| (self.left(limit), Over::Call(limit)));
-        let told = self.step.map(|step| (self.told, Over::Told(self.told.saturating_add(step))));
+    fn next(&self) -> Option<(Duration, Timer)> {
+        let wall = self.wall.map(|limit| (self.left(limit), Timer::Wall(limit)));
+        let call = self.call.map(|limit| (self.left(limit), Timer::Call(limit)));
+        let told = self.step.map(|step| (self.told, Timer::Told(self.told.saturating_add(step))));
         [wall, call, told].into_iter().flatten().min_by_key(|(at, _)| *at)
     }
 
     /// What is over by now, each once.
-    fn over(&mut self) -> Option<Over> {
+    fn over(&mut self) -> Option<Timer> {
         let (_, over) = self.next().filter(|(at, _)| *at <= self.worked())?;
         match over {
-            Over::Wall(_) => self.wall = None,
-            Over::Call(_) => self.call = None,
-            Over::Told(until) => self.told = until,
+            Timer::Wall(_) => self.wall = None,
+            Timer::Call(_) => self.call = None,
+            Timer::Told(until) => self.told = until,
         }
         if self.wall.is_none() && self.call.is_none() {
             self.step = None;
@@ -125,7 +125,7 @@ impl Clock {
     }
 }
 
-impl Conductor {
+impl Driver {
     /// Begins to count against the run's limits, from what earlier attempts have used.
     pub(super) fn start_clock(&mut self) {
         let clock = &mut self.clock;
@@ -137,7 +137,7 @@ impl Conductor {
     }
 
     /// Has the clock run or stand as the run does, and acts on what is over.
-    pub(super) async fn keep_time(&mut self) -> Result<(), Broken> {
+    pub(super) async fn keep_time(&mut self) -> Result<(), LogFailure> {
         if self.waits_for_a_person() {
             self.clock.stand()
         } else {
@@ -145,13 +145,13 @@ impl Conductor {
         }
         let over = over_attempts(self.machine.attempt());
         match self.clock.over() {
-            Some(Over::Wall(limit)) => {
+            Some(Timer::Wall(limit)) => {
                 self.stop_for_limit(Code::WALL_TIME, format!("its limit of {limit:?} passed{over}"));
             }
-            Some(Over::Call(limit)) => {
+            Some(Timer::Call(limit)) => {
                 self.stop_for_limit(Code::TIMEOUT, format!("the call's limit of {limit:?} passed{over}"));
             }
-            Some(Over::Told(until)) => {
+            Some(Timer::Told(until)) => {
                 self.record(Fact::TimeTaken { ms: millis(until) }).await?;
             }
             None => {}

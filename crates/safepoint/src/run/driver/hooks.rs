@@ -5,13 +5,13 @@ use std::{sync::Arc, time::Duration};
 use safepoint_scope::{Actor, Code, Reason, Task, TaskEnd};
 use tokio::time::timeout;
 
-use super::{Broken, Conductor, word::Word};
+use super::{Driver, LogFailure, word::Word};
 use crate::{
-    contract::hook::{HookAnswer, HookKey, HookOf, Hooked, Hooks, Verdict, Work},
+    contract::hook::{HookAnswer, HookKey, HookOf, HookResult, HookWork, Hooks, Verdict},
     run::{
         executor,
-        machine::{Machine, Step},
-        shared::Msg,
+        machine::{CallState, Machine},
+        shared::RunMessage,
     },
     sync::callback::{self, Foreign, Panicked},
     value::receipt::CallStatus,
@@ -23,12 +23,12 @@ const DEAD: &str = "the task that waits for the hook panicked";
 /// A hook at work.
 type Working<T> = Task<Result<T, Panicked>>;
 
-impl Conductor {
+impl Driver {
     /// Whether the hooks have said their word, or have none: one after the other, in the order in which they were given.
     pub(super) fn hook_passed(
         &mut self,
         of: HookOf,
-        ask: impl Fn(&dyn Hooks, &Machine) -> Hooked<Verdict>,
+        ask: impl Fn(&dyn Hooks, &Machine) -> HookResult<Verdict>,
     ) -> bool {
         let def = Arc::clone(&self.def);
         let mut hooks = def.hooks.iter().enumerate();
@@ -40,7 +40,7 @@ impl Conductor {
         &mut self,
         key: HookKey,
         hooks: &Foreign<dyn Hooks>,
-        ask: impl Fn(&dyn Hooks, &Machine) -> Hooked<Verdict>,
+        ask: impl Fn(&dyn Hooks, &Machine) -> HookResult<Verdict>,
     ) -> bool {
         if self.hooks_passed.contains(&key) {
             return true;
@@ -54,7 +54,7 @@ impl Conductor {
             Err(panic) => {
                 self.callback_panicked("a hook", &panic);
                 // What it guards waits; the failure is looked at next.
-                self.shared.post(Msg::Look);
+                self.shared.post(RunMessage::Look);
                 return false;
             }
         };
@@ -62,29 +62,29 @@ impl Conductor {
         let asked = self.begin(asked);
         self.hooks_running.insert(key.clone(), asked.dropper());
         let dead = HookAnswer::Panicked(DEAD.into());
-        let word = Word::or(&self.shared, Msg::Hooked { key: key.clone(), answer: dead });
+        let word = Word::or(&self.shared, RunMessage::Hooked { key: key.clone(), answer: dead });
         drop(self.scope.spawn("hook's bound", async move {
             let answer = match within(bound, asked).await {
                 Ok(Some(verdict)) => HookAnswer::Verdict(verdict),
                 Ok(None) => HookAnswer::Overdue,
                 Err(Panicked(message)) => HookAnswer::Panicked(message),
             };
-            word.say(Msg::Hooked { key, answer });
+            word.say(RunMessage::Hooked { key, answer });
         }));
         false
     }
 
     /// A hook's work as a task of the run: async, or on a thread that may block.
-    fn begin<T: Send + 'static>(&self, work: Work<T>) -> Working<T> {
+    fn begin<T: Send + 'static>(&self, work: HookWork<T>) -> Working<T> {
         match work {
-            Work::Async(work) => self.scope.spawn("hook", callback::run(work)),
-            Work::Blocking(work) => {
+            HookWork::Async(work) => self.scope.spawn("hook", callback::run(work)),
+            HookWork::Blocking(work) => {
                 self.scope.spawn_blocking("hook that blocks", move || callback::call(work))
             }
         }
     }
 
-    pub(super) async fn hooked(&mut self, key: HookKey, answer: HookAnswer) -> Result<(), Broken> {
+    pub(super) async fn hooked(&mut self, key: HookKey, answer: HookAnswer) -> Result<(), LogFailure> {
         if self.hooks_running.remove(&key).is_none() {
             return Ok(());
         }
@@ -93,7 +93,9 @@ impl Conductor {
             HookAnswer::Verdict(Verdict::Stop(request)) => {
                 let request = match request.reason() {
                     Some(_) => request,
-                    None => request.because(Reason::new(Code::HOOK).by(Actor::Hook("agent".into()))),
+                    None => {
+                        request.with_reason(Reason::new(Code::HOOK).with_actor(Actor::Hook("agent".into())))
+                    }
                 };
                 self.shared.stop.stop(request);
             }
@@ -106,14 +108,14 @@ impl Conductor {
         Ok(())
     }
 
-    async fn refused(&mut self, key: &HookKey, why: String) -> Result<(), Broken> {
+    async fn refused(&mut self, key: &HookKey, why: String) -> Result<(), LogFailure> {
         match &key.of {
             HookOf::Model(_) => {
                 self.fail("callback", format!("a hook refused the model call: {why}"), None);
                 Ok(())
             }
             HookOf::Call(id) => {
-                let open = self.machine.find(id).filter(|call| !matches!(call.step, Step::Ended { .. }));
+                let open = self.machine.find(id).filter(|call| !matches!(call.step, CallState::Ended { .. }));
                 match open.cloned() {
                     Some(call) => {
                         let ending = executor::not_begun(CallStatus::Denied, why, None);
@@ -127,12 +129,16 @@ impl Conductor {
 
     /// Has the hooks told of what is recorded; only the run's natural end waits for them. What they do comes back by mail,
     /// whatever becomes of it.
-    pub(super) fn tell(&mut self, tell: impl Fn(&(dyn Hooks + 'static)) -> Hooked<()>) {
+    pub(super) fn tell(&mut self, tell: impl Fn(&(dyn Hooks + 'static)) -> HookResult<()>) {
         let def = Arc::clone(&self.def);
         def.hooks.iter().for_each(|hooks| self.tell_one(hooks, &tell));
     }
 
-    fn tell_one(&mut self, hooks: &Foreign<dyn Hooks>, tell: impl Fn(&(dyn Hooks + 'static)) -> Hooked<()>) {
+    fn tell_one(
+        &mut self,
+        hooks: &Foreign<dyn Hooks>,
+        tell: impl Fn(&(dyn Hooks + 'static)) -> HookResult<()>,
+    ) {
         let told = match hooks.call(tell) {
             Ok(None) => return,
             Ok(Some(told)) => told,
@@ -141,10 +147,10 @@ impl Conductor {
         let bound = self.def.limits.callback;
         let told = self.begin(told);
         self.hooks_told += 1;
-        let word = Word::or(&self.shared, Msg::Told { panicked: Some(DEAD.into()) });
+        let word = Word::or(&self.shared, RunMessage::Told { panicked: Some(DEAD.into()) });
         drop(self.scope.spawn("hook's bound", async move {
             let panicked = within(bound, told).await.err().map(|Panicked(message)| message);
-            word.say(Msg::Told { panicked });
+            word.say(RunMessage::Told { panicked });
         }));
     }
 

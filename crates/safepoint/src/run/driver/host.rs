@@ -3,15 +3,15 @@
 use std::sync::{Arc, Weak};
 
 use futures_core::future::BoxFuture;
-use safepoint_scope::{Asked, Scope, StopRequest};
+use safepoint_scope::{Scope, StopAck, StopRequest};
 use tokio::{runtime, sync::oneshot};
 
 use crate::{
     contract::tool::{Asks, Host, Output},
     definition::{AnswerOf, Definition, secret::Secrets},
     run::{
-        executor::{self, Board, Reply},
-        shared::{Msg, Shared},
+        executor::{self, CallBoard, Reply},
+        shared::{RunMessage, Shared},
     },
     value::{
         approval::Decision,
@@ -26,14 +26,14 @@ use crate::{
 pub(super) struct RunHost {
     shared: Weak<Shared>,
     scope: Scope,
-    board: Arc<Board>,
+    board: Arc<CallBoard>,
     limits: Arc<Limits>,
     secrets: Secrets,
     answer: AnswerOf,
 }
 
 impl RunHost {
-    pub(super) fn new(shared: &Arc<Shared>, scope: &Scope, board: &Arc<Board>, def: &Definition) -> Self {
+    pub(super) fn new(shared: &Arc<Shared>, scope: &Scope, board: &Arc<CallBoard>, def: &Definition) -> Self {
         let (board, limits, secrets) = (Arc::clone(board), Arc::clone(&def.limits), def.secrets.clone());
         let (shared, scope) = (Arc::downgrade(shared), scope.clone());
         Self { shared, scope, board, limits, secrets, answer: def.answer }
@@ -98,7 +98,7 @@ impl Host for RunHost {
         drop(self.scope.spawn("a late clean-up", async move {
             let cleanups = vec![executor::clean_up_late(&scope, cleanup, bound).await];
             if let Some(shared) = shared.upgrade() {
-                shared.post(Msg::Cleaned { call_id, cleanups, processes: Vec::new() });
+                shared.post(RunMessage::Cleaned { call_id, cleanups, processes: Vec::new() });
             }
         }));
     }
@@ -106,7 +106,7 @@ impl Host for RunHost {
     fn report_process(&self, call: &CallId, process: ProcessReport) {
         if let (Some(process), Some(shared)) = (self.board.process(process), self.shared.upgrade()) {
             let call_id = call.clone();
-            shared.post(Msg::Cleaned { call_id, cleanups: Vec::new(), processes: vec![process] });
+            shared.post(RunMessage::Cleaned { call_id, cleanups: Vec::new(), processes: vec![process] });
         }
     }
 
@@ -114,14 +114,14 @@ impl Host for RunHost {
         remote.word = self.secrets.clean_text(remote.word);
         remote.said = self.secrets.clean_text(remote.said);
         if let (Some(remote), Some(shared)) = (self.board.remote(remote), self.shared.upgrade()) {
-            shared.post(Msg::Remote { call_id: call.clone(), remote });
+            shared.post(RunMessage::Remote { call_id: call.clone(), remote });
         }
     }
 
     fn named(&self, call: &CallId, task: String) -> oneshot::Receiver<()> {
         let (recorded, is_recorded) = oneshot::channel();
         if let Some(shared) = self.shared.upgrade() {
-            shared.post(Msg::Named { call_id: call.clone(), task, recorded });
+            shared.post(RunMessage::Named { call_id: call.clone(), task, recorded });
         }
         is_recorded
     }
@@ -129,7 +129,7 @@ impl Host for RunHost {
     fn late(&self, call: &CallId, what: String) {
         let what = self.secrets.clean_text(what);
         if let Some(shared) = self.shared.upgrade() {
-            shared.post(Msg::Late { call_id: call.clone(), what });
+            shared.post(RunMessage::Late { call_id: call.clone(), what });
         }
     }
 
@@ -138,14 +138,14 @@ impl Host for RunHost {
         let (reply, answer) = oneshot::channel();
         if let Some(shared) = self.shared.upgrade() {
             let (call_id, board) = (call.clone(), Arc::clone(&self.board));
-            shared.post(Msg::Asks { call_id, asks, reply: Reply::new(reply, &board) });
+            shared.post(RunMessage::Asks { call_id, asks, reply: Reply::new(reply, &board) });
         }
         answer
     }
 
     fn withdraw(&self) {
         if let Some(shared) = self.shared.upgrade() {
-            shared.post(Msg::Look);
+            shared.post(RunMessage::Look);
         }
     }
 
@@ -153,15 +153,15 @@ impl Host for RunHost {
         self.limits.model_output_bytes
     }
 
-    fn stop_run(&self, request: StopRequest) -> Asked {
-        self.shared.upgrade().map_or(Asked::TooLate, |shared| shared.stop.stop(request))
+    fn stop_run(&self, request: StopRequest) -> StopAck {
+        self.shared.upgrade().map_or(StopAck::TooLate, |shared| shared.stop.stop(request))
     }
 
     fn end_with_the_run(&self, call: &CallId) {
         let reason = self.scope.reason().filter(|_| !self.scope.is_stopping());
         if let (Some(reason), Some(shared)) = (reason, self.shared.upgrade()) {
             self.board.end_with_the_run();
-            shared.stop_call(call, StopRequest::now().because(reason));
+            shared.stop_call(call, StopRequest::now().with_reason(reason));
         }
     }
 }

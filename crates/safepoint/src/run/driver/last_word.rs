@@ -4,19 +4,19 @@ use std::sync::Arc;
 
 use safepoint_scope::{Actor, Code, Mode, Reason, StopRequest};
 
-use super::Conductor;
+use super::Driver;
 use crate::{
     run::outcome::Persisted,
     value::{
         event::{EventKind, Fact},
-        receipt::{Ending, Quiet, Receipt},
+        receipt::{Ending, QuietReport, Receipt},
     },
 };
 
 /// What is said of an outcome that nobody was left to record.
 const UNRECORDED: &str = "the run's own task ended before it could record its end";
 
-impl Drop for Conductor {
+impl Drop for Driver {
     /// Says what is left to say, if the task was dropped with its runtime, never began, or panicked itself.
     fn drop(&mut self) {
         let receipt = match self.shared.outcome_now() {
@@ -25,20 +25,22 @@ impl Drop for Conductor {
         };
         if !self.shared.is_quiet_published() {
             let survivors = self.shared.alive();
-            self.shared.publish_quiet(Quiet::NotQuiet(Arc::new(Receipt { survivors, ..(*receipt).clone() })));
+            self.shared
+                .publish_quiet(QuietReport::NotQuiet(Arc::new(Receipt { survivors, ..(*receipt).clone() })));
         }
     }
 }
 
-impl Conductor {
+impl Driver {
     fn settle_unrecorded(&mut self) -> Arc<Receipt> {
         let ending = if std::thread::panicking() {
             self.fail("callback", "the run's own task panicked".into(), None);
             Ending::Failed
         } else {
             if self.scope.demand().is_none_or(|demand| demand.mode != Mode::Now) {
-                let reason = Reason::new(Code::SHUTDOWN).by(Actor::Engine).saying("its runtime has gone");
-                self.shared.stop.stop(StopRequest::now().because(reason));
+                let reason =
+                    Reason::new(Code::SHUTDOWN).with_actor(Actor::Engine).with_text("its runtime has gone");
+                self.shared.stop.stop(StopRequest::now().with_reason(reason));
             }
             Ending::Stopped
         };

@@ -1,10 +1,10 @@
 //! What arrives after its time: it goes to the audit and into the account, and changes nothing else (S3.5).
 
-use super::Conductor;
+use super::Driver;
 use crate::{
     run::{
         executor,
-        shared::{DecideError, Msg},
+        shared::{DecideError, RunMessage},
     },
     sync,
     value::{
@@ -14,43 +14,43 @@ use crate::{
     },
 };
 
-impl Conductor {
-    pub(super) fn late(&mut self, msg: Msg, receipt: &mut Receipt) {
+impl Driver {
+    pub(super) fn late(&mut self, msg: RunMessage, receipt: &mut Receipt) {
         match msg {
-            Msg::Cleaned { call_id, cleanups, processes } => add(receipt, &call_id, cleanups, processes),
-            Msg::Remote { call_id, remote } => name_remote(receipt, &call_id, remote),
-            Msg::Late { call_id, what } => {
+            RunMessage::Cleaned { call_id, cleanups, processes } => add(receipt, &call_id, cleanups, processes),
+            RunMessage::Remote { call_id, remote } => name_remote(receipt, &call_id, remote),
+            RunMessage::Late { call_id, what } => {
                 self.name_late(executor::late(&call_id, &what), receipt);
             }
-            Msg::CallEnded { call_id, ending } => {
+            RunMessage::CallEnded { call_id, ending } => {
                 let what = executor::late(&call_id, &format!("ended as {}", ending.status.as_str()));
                 self.name_late(what, receipt);
             }
-            Msg::Decided { id, reply, .. } => {
+            RunMessage::Decided { id, reply, .. } => {
                 let closed = self.shared.tree.closings.of(&id).unwrap_or(DecideError::RunEnded);
                 sync::reply(reply, Err(closed));
             }
-            Msg::Told { panicked: Some(message) } | Msg::AskingPanicked { message } => {
+            RunMessage::Told { panicked: Some(message) } | RunMessage::AskingPanicked { message } => {
                 self.name_late(format!("a callback panicked: {message}"), receipt);
             }
-            Msg::ChildQuiet { call_id, quiet } => self.child_quiet(call_id, quiet),
-            Msg::ChildSettled { call_id, child } => self.child_settled(call_id, child),
-            Msg::ModelEnded { .. }
-            | Msg::Told { panicked: None }
-            | Msg::TooLong { .. }
-            | Msg::ChildSuspended { .. }
-            | Msg::Parked { .. }
-            | Msg::Suspend
-            | Msg::Expired { .. }
-            | Msg::Left { .. }
-            | Msg::Hooked { .. }
+            RunMessage::ChildQuiet { call_id, quiet } => self.child_quiet(call_id, quiet),
+            RunMessage::ChildSettled { call_id, child } => self.child_settled(call_id, child),
+            RunMessage::ModelEnded { .. }
+            | RunMessage::Told { panicked: None }
+            | RunMessage::TooLong { .. }
+            | RunMessage::ChildSuspended { .. }
+            | RunMessage::Parked { .. }
+            | RunMessage::Suspend
+            | RunMessage::Expired { .. }
+            | RunMessage::Left { .. }
+            | RunMessage::Hooked { .. }
             // Dropped unanswered: taken back with its call.
-            | Msg::Asks { .. }
-            | Msg::Named { .. }
+            | RunMessage::Asks { .. }
+            | RunMessage::Named { .. }
             // Dropped unanswered, so it comes back to whoever steered.
-            | Msg::Steer { .. }
-            | Msg::TakeBack { .. }
-            | Msg::Look => {}
+            | RunMessage::Steer { .. }
+            | RunMessage::TakeBack { .. }
+            | RunMessage::Look => {}
         }
     }
 
@@ -60,38 +60,38 @@ impl Conductor {
     }
 
     /// What comes from a call that was stopped while the run goes on: kept for the receipt at the end.
-    pub(super) fn take_late(&mut self, msg: Msg) {
+    pub(super) fn take_late(&mut self, msg: RunMessage) {
         match msg {
-            Msg::Cleaned { call_id, cleanups, processes } => {
+            RunMessage::Cleaned { call_id, cleanups, processes } => {
                 self.machine.add_rows(&call_id, cleanups, processes)
             }
-            Msg::Remote { call_id, remote } => self.machine.name_remote(&call_id, remote),
-            Msg::Late { call_id, what } => {
+            RunMessage::Remote { call_id, remote } => self.machine.name_remote(&call_id, remote),
+            RunMessage::Late { call_id, what } => {
                 self.shared.audit.push(EventKind::Late(executor::late(&call_id, &what)));
             }
-            Msg::ChildQuiet { call_id, quiet } => self.child_quiet(call_id, quiet),
-            Msg::ChildSettled { call_id, child } => self.child_settled(call_id, child),
-            Msg::Parked { call_id, parking } => self.parked(call_id, parking),
-            Msg::Suspend => {
+            RunMessage::ChildQuiet { call_id, quiet } => self.child_quiet(call_id, quiet),
+            RunMessage::ChildSettled { call_id, child } => self.child_settled(call_id, child),
+            RunMessage::Parked { call_id, parking } => self.parked(call_id, parking),
+            RunMessage::Suspend => {
                 if let Some(up) = &mut self.up {
                     up.heard();
                 }
             }
-            Msg::ModelEnded { .. }
-            | Msg::Told { .. }
-            | Msg::AskingPanicked { .. }
-            | Msg::TooLong { .. }
-            | Msg::CallEnded { .. }
-            | Msg::ChildSuspended { .. }
-            | Msg::Asks { .. }
-            | Msg::Named { .. }
-            | Msg::Decided { .. }
-            | Msg::Expired { .. }
-            | Msg::Left { .. }
-            | Msg::Hooked { .. }
-            | Msg::Steer { .. }
-            | Msg::TakeBack { .. }
-            | Msg::Look => {}
+            RunMessage::ModelEnded { .. }
+            | RunMessage::Told { .. }
+            | RunMessage::AskingPanicked { .. }
+            | RunMessage::TooLong { .. }
+            | RunMessage::CallEnded { .. }
+            | RunMessage::ChildSuspended { .. }
+            | RunMessage::Asks { .. }
+            | RunMessage::Named { .. }
+            | RunMessage::Decided { .. }
+            | RunMessage::Expired { .. }
+            | RunMessage::Left { .. }
+            | RunMessage::Hooked { .. }
+            | RunMessage::Steer { .. }
+            | RunMessage::TakeBack { .. }
+            | RunMessage::Look => {}
         }
     }
 }

@@ -9,20 +9,20 @@ use futures_core::future::BoxFuture;
 use jiff::Timestamp;
 use safepoint_scope::Mode;
 
-use super::{Broken, Conductor};
+use super::{Driver, LogFailure};
 use crate::{
     contract::{
-        approver::{self, Approval, Approvals, Approver, Rule, Ruling, Unanswered},
+        approver::{self, ApprovalMode, Approver, Rule, RuleAction, ToolApproval, WithoutApprover},
         tool::{Asks, Unruled},
     },
     run::{
         executor::{Ends, Reply},
-        machine::{Machine, Step},
+        machine::{CallState, Machine},
         shared::{Closing, DecideError},
     },
     sync::callback::Panicked,
     value::{
-        approval::{ApprovalRequest, Decision, Question, Ruled},
+        approval::{ApprovalKind, ApprovalRequest, Decision, Ruled},
         event::EventKind,
         history::note,
         ids::{ApprovalId, CallId},
@@ -35,21 +35,21 @@ const SHOWN_CHARS: usize = 200;
 
 /// The questions that stand open, and those that a stop took back.
 #[derive(Default)]
-pub(super) struct Live {
+pub(super) struct MidCallApprovals {
     open: HashMap<ApprovalId, Reply>,
     /// Those that are put to nobody here: somebody decides from outside, or they expire.
     unattended: HashSet<ApprovalId>,
     taken_back: Vec<ApprovalId>,
 }
 
-impl Live {
+impl MidCallApprovals {
     /// What a stop took back.
     pub(super) fn take_taken_back(&mut self) -> Vec<ApprovalId> {
         std::mem::take(&mut self.taken_back)
     }
 }
 
-impl Live {
+impl MidCallApprovals {
     /// The calls that do nothing but wait for somebody from outside: each of their questions is put to nobody here.
     pub(super) fn unattended(&self, machine: &Machine) -> HashSet<CallId> {
         let of = |is_wanted: &dyn Fn(&ApprovalId) -> bool| {
@@ -73,24 +73,24 @@ impl Approver for Nobody {
 }
 
 /// What the rules say of a question of a call at work.
-fn ruling(rules: &[Rule], asks: &Asks) -> Result<Ruling, Panicked> {
+fn ruling(rules: &[Rule], asks: &Asks) -> Result<RuleAction, Panicked> {
     match &asks.unruled {
-        Unruled::Asks => approver::rule(rules, Approval::Needed, &asks.tool, &asks.ruled_by),
+        Unruled::Asks => approver::rule(rules, ToolApproval::Required, &asks.tool, &asks.ruled_by),
         Unruled::Refused(why) => {
             let spoken = approver::rule_of_its_own(rules, &asks.tool, &asks.ruled_by)?;
-            Ok(spoken.unwrap_or_else(|| Ruling::Deny(why.clone())))
+            Ok(spoken.unwrap_or_else(|| RuleAction::Deny(why.clone())))
         }
     }
 }
 
-impl Conductor {
+impl Driver {
     /// A call that runs asks something.
     pub(super) async fn asked_by_call(
         &mut self,
         call_id: CallId,
         asks: Asks,
         reply: Reply,
-    ) -> Result<(), Broken> {
+    ) -> Result<(), LogFailure> {
         // A call that has ended meanwhile: its question is taken back with the reply.
         let Some(call) = self.machine.running_call(&call_id).cloned() else { return Ok(()) };
         let asks = Asks { tool: format!("{}/{}", call.name, asks.tool), ..asks };
@@ -105,17 +105,19 @@ impl Conductor {
         let decided = |policy, decision| Some((policy, decision));
         let deny = |message: &str| Decision::Deny { message: message.to_owned() };
         let by_policy = match (ruling, &self.def.approvals) {
-            (Ruling::Allow, _) => decided(Policy::Rule, Decision::Approve),
-            (Ruling::Deny(message), _) => decided(Policy::Rule, Decision::Deny { message }),
-            (Ruling::Ask, Approvals::Auto) => decided(Policy::Auto, Decision::Approve),
-            (Ruling::Ask, Approvals::Ask(..)) if self.is_covered(&call.name, &asks.tool, &asks.args) => {
+            (RuleAction::Allow, _) => decided(Policy::Rule, Decision::Approve),
+            (RuleAction::Deny(message), _) => decided(Policy::Rule, Decision::Deny { message }),
+            (RuleAction::Ask, ApprovalMode::Auto) => decided(Policy::Auto, Decision::Approve),
+            (RuleAction::Ask, ApprovalMode::Ask(..))
+                if self.is_covered(&call.name, &asks.tool, &asks.args) =>
+            {
                 decided(Policy::Always, Decision::Approve)
             }
-            (Ruling::Ask, Approvals::Deny) => decided(Policy::Deny, deny(note::DENIED)),
-            (Ruling::Ask, Approvals::Ask(None, Unanswered::Deny)) => {
+            (RuleAction::Ask, ApprovalMode::Deny) => decided(Policy::Deny, deny(note::DENIED)),
+            (RuleAction::Ask, ApprovalMode::Ask(None, WithoutApprover::Deny)) => {
                 decided(Policy::Nobody, deny(note::DENIED))
             }
-            (Ruling::Ask, Approvals::Ask(..)) => None,
+            (RuleAction::Ask, ApprovalMode::Ask(..)) => None,
         };
         if let Some((policy, decision)) = by_policy {
             self.note_policy(&call_id, &asks, (policy, &decision));
@@ -123,10 +125,10 @@ impl Conductor {
             return Ok(());
         }
         let approver = match &self.def.approvals {
-            Approvals::Ask(approver, _) => approver.clone(),
-            Approvals::Auto | Approvals::Deny => None,
+            ApprovalMode::Ask(approver, _) => approver.clone(),
+            ApprovalMode::Auto | ApprovalMode::Deny => None,
         };
-        let request = self.ask(&call, asks, Question::MidCall).await?;
+        let request = self.ask(&call, asks, ApprovalKind::DuringCall).await?;
         self.live.open.insert(request.id.clone(), reply);
         match approver {
             Some(approver) => self.put(approver, request),
@@ -153,8 +155,8 @@ impl Conductor {
     }
 
     /// Nothing here waits for the answer any more; the question stays open for whoever takes the run up again.
-    pub(super) fn ask_no_longer(&mut self, step: &Step) {
-        if let Step::Asked(request) = step
+    pub(super) fn ask_no_longer(&mut self, step: &CallState) {
+        if let CallState::AwaitingApproval(request) = step
             && let Some(asker) = self.asking.remove(&request.id)
         {
             asker.drop_now();
@@ -179,7 +181,7 @@ impl Conductor {
         &mut self,
         id: &ApprovalId,
         ruled: Ruled,
-    ) -> Result<Result<(), DecideError>, Broken> {
+    ) -> Result<Result<(), DecideError>, LogFailure> {
         let now = Timestamp::now();
         let is_overdue = self.machine.live().any(|request| request.id == *id && request.expires_at <= now);
         let closing = if is_overdue { Closing::Expired } else { Closing::Decided(ruled) };
@@ -192,7 +194,7 @@ impl Conductor {
         &mut self,
         id: &ApprovalId,
         closing: Closing,
-    ) -> Result<Option<()>, Broken> {
+    ) -> Result<Option<()>, LogFailure> {
         let Some(request) = self.machine.live().find(|request| request.id == *id).cloned() else {
             return Ok(None);
         };
@@ -210,26 +212,26 @@ impl Conductor {
     }
 
     /// Takes back the questions that nobody waits for any more.
-    pub(super) async fn take_back_unwanted(&mut self) -> Result<(), Broken> {
+    pub(super) async fn take_back_unwanted(&mut self) -> Result<(), LogFailure> {
         let unwanted = self.live.open.iter().filter(|(_, reply)| reply.is_taken_back());
         let unwanted: Vec<ApprovalId> = unwanted.map(|(id, _)| id.clone()).collect();
         self.take_back(unwanted).await
     }
 
     /// Takes back the questions of a call that ends.
-    pub(super) async fn take_back_of(&mut self, call: &CallId) -> Result<(), Broken> {
+    pub(super) async fn take_back_of(&mut self, call: &CallId) -> Result<(), LogFailure> {
         let of_call = self.machine.live().filter(|request| request.call_id == *call);
         let of_call = of_call.map(|request| request.id.clone()).collect();
         self.take_back(of_call).await
     }
 
     /// Takes back what an earlier attempt asked: whoever asked is gone with its process.
-    pub(super) async fn take_back_all(&mut self) -> Result<(), Broken> {
+    pub(super) async fn take_back_all(&mut self) -> Result<(), LogFailure> {
         let all = self.machine.live().map(|request| request.id.clone()).collect();
         self.take_back(all).await
     }
 
-    async fn take_back(&mut self, ids: Vec<ApprovalId>) -> Result<(), Broken> {
+    async fn take_back(&mut self, ids: Vec<ApprovalId>) -> Result<(), LogFailure> {
         let is_now = self.scope.demand().is_some_and(|demand| demand.mode == Mode::Now);
         for id in ids {
             let of_call = self.machine.live().find(|request| request.id == id).map(|asked| &asked.call_id);

@@ -4,15 +4,15 @@ use std::task::Poll;
 
 use futures_util::future::poll_fn;
 
-use super::{Broken, Conductor};
+use super::{Driver, LogFailure};
 use crate::{
-    run::shared::Msg,
+    run::shared::RunMessage,
     sync::{self, callback::Panicked},
 };
 
-impl Conductor {
+impl Driver {
     /// Parks until something happens: a message, a change of what is demanded, or a time that is over.
-    pub(super) async fn wait(&mut self) -> Result<(), Broken> {
+    pub(super) async fn wait(&mut self) -> Result<(), LogFailure> {
         let Self { mailbox, watch, clock, grace, .. } = self;
         let woken = poll_fn(|cx| {
             if let Poll::Ready(msg) = mailbox.poll_next(cx) {
@@ -37,61 +37,61 @@ impl Conductor {
         }
     }
 
-    pub(super) async fn handle(&mut self, msg: Msg) -> Result<(), Broken> {
+    pub(super) async fn handle(&mut self, msg: RunMessage) -> Result<(), LogFailure> {
         match msg {
-            Msg::ModelEnded { round, error } => self.model_ended(round, error).await,
-            Msg::TooLong { round } => {
+            RunMessage::ModelEnded { round, error } => self.model_ended(round, error).await,
+            RunMessage::TooLong { round } => {
                 self.too_long(round);
                 Ok(())
             }
-            Msg::CallEnded { call_id, ending } => self.call_ended(call_id, ending).await,
-            Msg::ChildSuspended { call_id, child, approvals } => {
+            RunMessage::CallEnded { call_id, ending } => self.call_ended(call_id, ending).await,
+            RunMessage::ChildSuspended { call_id, child, approvals } => {
                 self.child_suspended(call_id, child, approvals).await
             }
-            Msg::Asks { call_id, asks, reply } => self.asked_by_call(call_id, asks, reply).await,
-            Msg::Named { call_id, task, recorded } => {
+            RunMessage::Asks { call_id, asks, reply } => self.asked_by_call(call_id, asks, reply).await,
+            RunMessage::Named { call_id, task, recorded } => {
                 self.call_named(call_id, task).await?;
                 sync::reply(recorded, ());
                 Ok(())
             }
-            Msg::Cleaned { .. }
-            | Msg::Remote { .. }
-            | Msg::Late { .. }
-            | Msg::ChildSettled { .. }
-            | Msg::ChildQuiet { .. }
-            | Msg::Parked { .. }
-            | Msg::Suspend => {
+            RunMessage::Cleaned { .. }
+            | RunMessage::Remote { .. }
+            | RunMessage::Late { .. }
+            | RunMessage::ChildSettled { .. }
+            | RunMessage::ChildQuiet { .. }
+            | RunMessage::Parked { .. }
+            | RunMessage::Suspend => {
                 self.take_late(msg);
                 Ok(())
             }
-            Msg::Decided { id, ruled, reply } => self.decided(id, ruled, reply).await,
-            Msg::Expired { id } => self.expire(&id).await,
-            Msg::Left { id } => self.left(id).await,
-            Msg::Hooked { key, answer } => self.hooked(key, answer).await,
-            Msg::Told { panicked } => {
+            RunMessage::Decided { id, ruled, reply } => self.decided(id, ruled, reply).await,
+            RunMessage::Expired { id } => self.expire(&id).await,
+            RunMessage::Left { id } => self.left(id).await,
+            RunMessage::Hooked { key, answer } => self.hooked(key, answer).await,
+            RunMessage::Told { panicked } => {
                 self.told(panicked);
                 Ok(())
             }
-            Msg::AskingPanicked { message } => {
+            RunMessage::AskingPanicked { message } => {
                 self.callback_panicked("the approver", &Panicked(message));
                 Ok(())
             }
-            Msg::Steer { steer, landed } => {
+            RunMessage::Steer { steer, landed } => {
                 self.steers.add(steer, landed);
                 Ok(())
             }
-            Msg::TakeBack { steer, reply } => {
+            RunMessage::TakeBack { steer, reply } => {
                 self.steers.take_back(&steer, reply);
                 Ok(())
             }
-            Msg::Look => self.take_back_unwanted().await,
+            RunMessage::Look => self.take_back_unwanted().await,
         }
     }
 }
 
 /// What ended a wait.
 enum Woken {
-    Msg(Box<Msg>),
+    Msg(Box<RunMessage>),
     Demand,
     Grace,
     Clock,

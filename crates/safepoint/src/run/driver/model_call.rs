@@ -8,16 +8,16 @@ use tokio::time::timeout;
 use tracing::{Instrument as _, Span};
 
 use super::{
-    Broken, Conductor,
+    Driver, LogFailure,
     model_errors::{endless, filtered, report, too_long},
-    page::{Hand, Page, Pen, Shown, perform},
-    window::Summing,
+    page::{DraftWriter, SharedDraft, Shown, Writer, perform},
+    window::SummaryCall,
 };
 use crate::{
     contract::{
         hook::{HookOf, HookedMessage},
         log::Recorded,
-        model::{Finish, ModelError, ModelErrorKind, OnCut},
+        model::{Finish, ModelError, ModelErrorKind, OnModelStop},
     },
     definition::AnswerOf,
     run::{
@@ -26,7 +26,7 @@ use crate::{
     },
     sync::{Mutex, callback},
     value::{
-        event::{Fact, Wholeness},
+        event::{Completion, Fact},
         receipt::{ModelReport, ModelState},
         usage::Usage,
     },
@@ -41,11 +41,11 @@ impl Effect for CallModel {
 }
 
 /// A model call that is under way.
-pub(super) struct Streaming {
+pub(super) struct ModelCall {
     round: u32,
     purpose: Purpose,
     started_at: Timestamp,
-    pen: Arc<Mutex<Pen>>,
+    pen: Arc<Mutex<SharedDraft>>,
     task: Option<Task<()>>,
     span: Span,
 }
@@ -53,20 +53,20 @@ pub(super) struct Streaming {
 /// What a model call is for. Exhaustive: a round, or the summary of a history before one.
 pub(super) enum Purpose {
     Round,
-    Summary(Box<Summing>),
+    Summary(Box<SummaryCall>),
 }
 
-impl Streaming {
+impl ModelCall {
     pub(super) fn new(model: &str, round: u32, purpose: Purpose, draft: Draft) -> Self {
-        let pen = Pen { draft, hand: Hand::default(), retries: Vec::new() };
+        let pen = SharedDraft { draft, hand: Writer::default(), retries: Vec::new() };
         let pen = Arc::new(Mutex::new(pen));
         let span = spans::model_call(model, round);
         Self { round, purpose, started_at: Timestamp::now(), pen, task: None, span }
     }
 }
 
-impl Conductor {
-    pub(super) async fn call_model(&mut self, gate: SafePoints) -> Result<(), Broken> {
+impl Driver {
+    pub(super) async fn call_model(&mut self, gate: SafePoints) -> Result<(), LogFailure> {
         let round = self.machine.next_round();
         if !self
             .hook_passed(HookOf::Model(round), |hooks, machine| hooks.before_model(round, machine.history()))
@@ -75,7 +75,7 @@ impl Conductor {
         }
         let announced = self.record(Fact::ModelStarted { round }).await?;
         let draft = self.draft();
-        let streaming = Streaming::new(self.def.model.name(), round, Purpose::Round, draft);
+        let streaming = ModelCall::new(self.def.model.name(), round, Purpose::Round, draft);
         self.stream(streaming, gate, &announced).await
     }
 
@@ -91,10 +91,10 @@ impl Conductor {
     /// Begins what was announced, if the gate lets it pass.
     pub(super) async fn stream(
         &mut self,
-        mut streaming: Streaming,
+        mut streaming: ModelCall,
         gate: SafePoints,
         announced: &Recorded,
-    ) -> Result<(), Broken> {
+    ) -> Result<(), LogFailure> {
         match self.scope.pass::<CallModel>(gate, announced) {
             Ok(permit) => {
                 let (stream, shown) = match &mut streaming.purpose {
@@ -106,7 +106,7 @@ impl Conductor {
                 };
                 let (pen, shared) = (Arc::clone(&streaming.pen), Arc::clone(&self.shared));
                 let said = std::mem::take(&mut self.said);
-                let page = Page { pen, shared, round: streaming.round, shown, said };
+                let page = DraftWriter { pen, shared, round: streaming.round, shown, said };
                 let performer = perform(permit, stream, page, self.def.on_cut);
                 let span = streaming.span.clone();
                 streaming.task = Some(self.scope.spawn("model call", performer.instrument(span)));
@@ -119,18 +119,18 @@ impl Conductor {
         }
         let refused = streaming.task.is_none();
         self.streaming = Some(streaming);
-        if refused { self.cut_model(Wholeness::Cut).await } else { Ok(()) }
+        if refused { self.cut_model(Completion::Stopped).await } else { Ok(()) }
     }
 
     /// Ends the exchange at our end, and keeps what had arrived. One that a steer cuts is released in any case.
-    pub(super) async fn cut_model(&mut self, whole: Wholeness) -> Result<(), Broken> {
+    pub(super) async fn cut_model(&mut self, whole: Completion) -> Result<(), LogFailure> {
         let Some(mut streaming) = self.streaming.take() else { return Ok(()) };
-        if whole == Wholeness::Cut {
+        if whole == Completion::Stopped {
             self.observe(None).await?;
         }
-        let is_drained = self.def.on_cut == OnCut::Drain && whole == Wholeness::Cut;
+        let is_drained = self.def.on_cut == OnModelStop::Drain && whole == Completion::Stopped;
         if is_drained && streaming.task.is_some() && matches!(streaming.purpose, Purpose::Round) {
-            self.end_model(&mut streaming, Wholeness::Cut, ModelState::Draining).await?;
+            self.end_model(&mut streaming, Completion::Stopped, ModelState::Draining).await?;
             self.drain(streaming);
             return Ok(());
         }
@@ -142,7 +142,7 @@ impl Conductor {
     }
 
     /// Tells the provider that the reply is not wanted, where the drop does not say so. Nothing waits for it but quiet.
-    fn part(&mut self, streaming: &mut Streaming) {
+    fn part(&mut self, streaming: &mut ModelCall) {
         let parting = match &mut streaming.purpose {
             Purpose::Round => self.conversation.part(),
             Purpose::Summary(summing) => summing.part(),
@@ -158,8 +158,8 @@ impl Conductor {
     }
 
     /// Reads the cut exchange on, for its bill alone and for a bounded time; the run is not quiet before.
-    fn drain(&mut self, mut streaming: Streaming) {
-        streaming.pen.lock().hand = Hand::Clerk;
+    fn drain(&mut self, mut streaming: ModelCall) {
+        streaming.pen.lock().hand = Writer::UsageOnly;
         let bound = self.def.limits.drain;
         if let Some(mut task) = streaming.task.take() {
             drop(self.scope.spawn("draining for the bill", async move {
@@ -187,9 +187,13 @@ impl Conductor {
         }
     }
 
-    pub(super) async fn model_ended(&mut self, round: u32, error: Option<ModelError>) -> Result<(), Broken> {
+    pub(super) async fn model_ended(
+        &mut self,
+        round: u32,
+        error: Option<ModelError>,
+    ) -> Result<(), LogFailure> {
         // One that said too much is cut by the stop that was asked because of it, also where its end came with the excess.
-        let is_whole = |streaming: &Streaming| streaming.pen.lock().draft.room() == Room::Left;
+        let is_whole = |streaming: &ModelCall| streaming.pen.lock().draft.room() == Room::Left;
         let ended = self.streaming.take_if(|streaming| streaming.round == round && is_whole(streaming));
         let Some(mut streaming) = ended else { return Ok(()) };
         if error.is_some() {
@@ -200,24 +204,24 @@ impl Conductor {
         }
         let finish = streaming.pen.lock().draft.finish().cloned();
         let (whole, state) = match (error, finish) {
-            (Some(error), _) => (Wholeness::Failed(report(&error)), ModelState::Closed),
-            (None, Some(Finish::Length)) => (Wholeness::Failed(too_long()), ModelState::Completed),
-            (None, Some(Finish::Filtered)) => (Wholeness::Failed(filtered()), ModelState::Completed),
-            (None, Some(Finish::Natural | Finish::Other(_))) => (Wholeness::Whole, ModelState::Completed),
-            (None, None) => (Wholeness::Failed(endless()), ModelState::Closed),
+            (Some(error), _) => (Completion::Failed(report(&error)), ModelState::Closed),
+            (None, Some(Finish::Length)) => (Completion::Failed(too_long()), ModelState::Completed),
+            (None, Some(Finish::Filtered)) => (Completion::Failed(filtered()), ModelState::Completed),
+            (None, Some(Finish::Natural | Finish::Other(_))) => (Completion::Complete, ModelState::Completed),
+            (None, None) => (Completion::Failed(endless()), ModelState::Closed),
         };
         self.end_model(&mut streaming, whole, state).await
     }
 
     async fn end_model(
         &mut self,
-        streaming: &mut Streaming,
-        whole: Wholeness,
+        streaming: &mut ModelCall,
+        whole: Completion,
         state: ModelState,
-    ) -> Result<(), Broken> {
+    ) -> Result<(), LogFailure> {
         let (message, usage, state, model, retries, calls_left_out) = {
             let mut pen = streaming.pen.lock();
-            pen.hand = Hand::Nobody;
+            pen.hand = Writer::Nobody;
             let state = if pen.draft.sent() == Sent::No { ModelState::NeverSent } else { state };
             let model =
                 pen.draft.model().map_or_else(|| self.model_of(streaming).to_owned(), |to| to.to_string());
@@ -236,10 +240,10 @@ impl Conductor {
             calls_left_out,
         };
         let (ending, status) = match &whole {
-            Wholeness::Whole => ("completed", spans::Status::Ok),
-            Wholeness::Cut => ("stopped", spans::Status::Unset),
-            Wholeness::Steered => ("steered", spans::Status::Unset),
-            Wholeness::Failed(_) => ("failed", spans::Status::Error),
+            Completion::Complete => ("completed", spans::Status::Ok),
+            Completion::Stopped => ("stopped", spans::Status::Unset),
+            Completion::Steered => ("steered", spans::Status::Unset),
+            Completion::Failed(_) => ("failed", spans::Status::Error),
         };
         spans::end(&streaming.span, ending, status);
         streaming.span.record("gen_ai.usage.input_tokens", report.usage.input);
@@ -255,7 +259,7 @@ impl Conductor {
         Ok(())
     }
 
-    fn model_of<'s>(&'s self, streaming: &'s Streaming) -> &'s str {
+    fn model_of<'s>(&'s self, streaming: &'s ModelCall) -> &'s str {
         match &streaming.purpose {
             Purpose::Round => self.def.model.name(),
             Purpose::Summary(summing) => summing.model(),

@@ -11,7 +11,7 @@ pub(super) fn report(error: &ModelError) -> ErrorReport {
     ErrorReport {
         code: error.code().to_owned(),
         message: error.to_string(),
-        hint: error.advice().map(ToOwned::to_owned),
+        hint: error.hint().map(ToOwned::to_owned),
     }
 }
 
@@ -48,7 +48,7 @@ pub(super) fn dead() -> ModelError {
 pub(super) fn retry(delta: &Delta) -> Option<RetryReport> {
     let at = Timestamp::now();
     match delta {
-        Delta::Retrying { after, error, .. } | Delta::Rejoining { after, error, .. } => {
+        Delta::Retrying { after, error, .. } | Delta::Reconnecting { after, error, .. } => {
             let after_ms = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
             Some(RetryReport { at, error: error.clone(), after_ms, instead: None })
         }

@@ -1,26 +1,26 @@
 //! How an attempt takes up what is recorded: the run's own facts, those of its child runs, and decisions for both.
 
-use super::{Broken, Conductor, children::Entry};
+use super::{Driver, LogFailure, children::Entry};
 use crate::{
-    contract::{approver::Approvals, log},
+    contract::{approver::ApprovalMode, log},
     run::{
-        machine::{Questions, Step},
+        machine::{ApprovalReuse, CallState},
         shared::{Closing, Decided},
     },
     sync,
     value::{
         approval::{Decision, Ruled},
-        history::{Entry as Said, History},
+        history::{History, Message as Said},
         ids::ApprovalId,
         message::UserMessage,
     },
 };
 
-impl Conductor {
+impl Driver {
     /// Reads what is recorded of this run, and leaves what is recorded of its child runs to them.
-    pub(super) async fn replay(&mut self) -> Result<(), Broken> {
+    pub(super) async fn replay(&mut self) -> Result<(), LogFailure> {
         let path = &self.shared.path;
-        let mut runs = log::replay(&*self.log, path).await.map_err(Broken::Log)?;
+        let mut runs = log::replay(&*self.log, path).await.map_err(LogFailure::Log)?;
         for recorded in runs.values().flatten() {
             self.shared.tree.always.take(recorded.fact());
             self.shared.tree.closings.take(recorded.fact());
@@ -33,7 +33,7 @@ impl Conductor {
     }
 
     /// A child run begins on its input, or goes on where it was.
-    pub(super) async fn take_up(&mut self, input: UserMessage) -> Result<Option<History>, Broken> {
+    pub(super) async fn take_up(&mut self, input: UserMessage) -> Result<Option<History>, LogFailure> {
         let entry = self.up.as_ref().map_or(Entry::Anew, |up| up.entry);
         let past = self.shared.tree.past_of(&self.shared.path);
         if past.is_empty() && entry != Entry::Anew {
@@ -69,14 +69,14 @@ impl Conductor {
     }
 
     /// The questions that an earlier attempt left open: answered meanwhile, asked again, or still open.
-    pub(super) async fn reopen_questions(&mut self) -> Result<(), Broken> {
+    pub(super) async fn reopen_questions(&mut self) -> Result<(), LogFailure> {
         self.take_back_all().await?;
-        let ask_again = self.up.as_ref().is_some_and(|up| up.entry == Entry::Again(Questions::AskAgain));
+        let ask_again = self.up.as_ref().is_some_and(|up| up.entry == Entry::Again(ApprovalReuse::AskAgain));
         if ask_again {
             self.machine.ask_again();
         }
         for call in self.machine.open_calls() {
-            let Step::Asked(request) = &call.step else { continue };
+            let CallState::AwaitingApproval(request) = &call.step else { continue };
             if ask_again {
                 self.close(&request.id, &call.call.id, Closing::Withdrawn).await?;
                 continue;
@@ -85,7 +85,7 @@ impl Conductor {
             let Some(Decided { ruled, reply }) = self.shared.tree.take(&request.id) else {
                 // Whoever can be asked now is asked again: nobody has answered.
                 match self.def.approvals.clone() {
-                    Approvals::Ask(Some(approver), _) => self.put(approver, request.clone()),
+                    ApprovalMode::Ask(Some(approver), _) => self.put(approver, request.clone()),
                     _ => self.wait_behind(request),
                 }
                 continue;

@@ -14,11 +14,11 @@ use super::{
     word::Word,
 };
 use crate::{
-    contract::model::{Delta, ModelError, ModelErrorKind, OnCut, Reply},
+    contract::model::{Delta, ModelError, ModelErrorKind, OnModelStop, Reply},
     run::{
         draft::{Draft, Room},
         outcome::LastWords,
-        shared::{Msg, Shared},
+        shared::{RunMessage, Shared},
     },
     sync::Mutex,
     value::{event::EventKind, receipt::RetryReport},
@@ -26,24 +26,24 @@ use crate::{
 
 /// The draft, and whether it may still be written: taken away when the call is cut, so that a chunk that arrives a
 /// moment later changes nothing and is shown to nobody.
-pub(super) struct Pen {
+pub(super) struct SharedDraft {
     pub(super) draft: Draft,
-    pub(super) hand: Hand,
+    pub(super) hand: Writer,
     pub(super) retries: Vec<RetryReport>,
 }
 
 /// Who may write. Exhaustive: the performer, nobody any more, or the performer, but only the bill.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-pub(super) enum Hand {
+pub(super) enum Writer {
     #[default]
     Performer,
     Nobody,
-    Clerk,
+    UsageOnly,
 }
 
 /// What a performer writes on, and whom it tells.
-pub(super) struct Page {
-    pub(super) pen: Arc<Mutex<Pen>>,
+pub(super) struct DraftWriter {
+    pub(super) pen: Arc<Mutex<SharedDraft>>,
     pub(super) shared: Arc<Shared>,
     pub(super) round: u32,
     pub(super) shown: Shown,
@@ -59,23 +59,27 @@ pub(super) enum Shown {
 }
 
 /// Streams one message into its draft. Spends the permit; dropping it releases the exchange.
-pub(super) async fn perform(permit: Permit<CallModel>, reply: Reply, page: Page, on_cut: OnCut) {
+pub(super) async fn perform(permit: Permit<CallModel>, reply: Reply, page: DraftWriter, on_cut: OnModelStop) {
     let scope = permit.into_scope();
-    let word = Word::or(&page.shared, Msg::ModelEnded { round: page.round, error: Some(dead()) });
+    let word = Word::or(&page.shared, RunMessage::ModelEnded { round: page.round, error: Some(dead()) });
     let reading = read(reply, &page, (on_cut, &scope));
     let read = match on_cut {
         // It hears the stop itself, so that the exchange is released while the conductor still records what was asked.
-        OnCut::Release => scope.run(reading).await,
-        OnCut::Drain => Ok(reading.await),
+        OnModelStop::Disconnect => scope.run(reading).await,
+        OnModelStop::Drain => Ok(reading.await),
     };
     match read {
-        Ok(ended) => word.say(Msg::ModelEnded { round: page.round, error: ended.err() }),
+        Ok(ended) => word.say(RunMessage::ModelEnded { round: page.round, error: ended.err() }),
         // The conductor hears the same stop, and cuts the message.
         Err(stop) => drop(stop),
     }
 }
 
-async fn read(mut reply: Reply, page: &Page, (on_cut, scope): (OnCut, &Scope)) -> Result<(), ModelError> {
+async fn read(
+    mut reply: Reply,
+    page: &DraftWriter,
+    (on_cut, scope): (OnModelStop, &Scope),
+) -> Result<(), ModelError> {
     while let Some(delta) = reply.next().await {
         let delta = match delta {
             Err(error) if error.kind() == ModelErrorKind::OutputBytes => {
@@ -88,11 +92,11 @@ async fn read(mut reply: Reply, page: &Page, (on_cut, scope): (OnCut, &Scope)) -
         let room = page.write(delta);
         // The message is complete: a stream that then stays open is not waited for. Nor is what is too much listened to,
         // save for its bill.
-        if is_last || room == Room::Spent && on_cut == OnCut::Release {
+        if is_last || room == Room::Spent && on_cut == OnModelStop::Disconnect {
             break;
         }
         // A stream that always has one more must not keep the stop from being heard: it is looked for between any two.
-        if on_cut == OnCut::Release && scope.is_stopping() {
+        if on_cut == OnModelStop::Disconnect && scope.is_stopping() {
             tokio::task::yield_now().await;
         }
         tokio::task::coop::consume_budget().await;
@@ -100,18 +104,18 @@ async fn read(mut reply: Reply, page: &Page, (on_cut, scope): (OnCut, &Scope)) -
     reply.end()
 }
 
-impl Page {
+impl DraftWriter {
     /// Writes one delta, and says whether there is room for more.
     fn write(&self, delta: Delta) -> Room {
         let mut pen = self.pen.lock();
         match (pen.hand, &delta) {
-            (Hand::Performer, _) => {}
+            (Writer::Performer, _) => {}
             // What arrives after the cut is fenced; only the bill is written down.
-            (Hand::Clerk, Delta::Usage(_) | Delta::Ended(_)) => {
+            (Writer::UsageOnly, Delta::Usage(_) | Delta::Ended(_)) => {
                 pen.draft.take(&delta);
                 return Room::Left;
             }
-            (Hand::Clerk | Hand::Nobody, _) => return Room::Left,
+            (Writer::UsageOnly | Writer::Nobody, _) => return Room::Left,
         }
         let before = pen.draft.room();
         pen.draft.take(&delta);
@@ -126,7 +130,7 @@ impl Page {
         }
         drop(pen);
         if (before, room) == (Room::Left, Room::Spent) {
-            self.shared.post(Msg::TooLong { round: self.round });
+            self.shared.post(RunMessage::TooLong { round: self.round });
         }
         room
     }
@@ -138,27 +142,29 @@ impl Page {
         pen.draft.spent();
         drop(pen);
         if before == Room::Left {
-            self.shared.post(Msg::TooLong { round: self.round });
+            self.shared.post(RunMessage::TooLong { round: self.round });
         }
     }
 
     /// What readers see of a delta.
     fn shown(&self, delta: Delta) -> Option<EventKind> {
         match delta {
-            Delta::Text(_) | Delta::Reasoning(_) | Delta::CallBegun { .. } | Delta::Usage(_)
+            Delta::Text(_) | Delta::Reasoning(_) | Delta::CallPreview { .. } | Delta::Usage(_)
                 if self.shown == Shown::OnlyRetries =>
             {
                 None
             }
             Delta::Text(text) => unsaid(self.said.as_str(), text).map(|text| EventKind::Text(text.into())),
             Delta::Reasoning(text) => Some(EventKind::Reasoning(text.into())),
-            Delta::CallBegun { name } => Some(EventKind::CallBegun(name)),
+            Delta::CallPreview { name } => Some(EventKind::CallBegun(name)),
             Delta::Usage(usage) => Some(EventKind::Usage(usage)),
-            Delta::Retrying { failed, after, error } | Delta::Rejoining { failed, after, error } => {
+            Delta::Retrying { failed, after, error } | Delta::Reconnecting { failed, after, error } => {
                 Some(EventKind::Retrying { failed, after, error })
             }
             Delta::FailedOver { from, to, error } => Some(EventKind::FailedOver { from, to, error }),
-            Delta::Sent | Delta::Opened | Delta::Sealed(_) | Delta::CallReady(_) | Delta::Ended(_) => None,
+            Delta::Sent | Delta::Opened | Delta::ReasoningSeal(_) | Delta::CallReady(_) | Delta::Ended(_) => {
+                None
+            }
         }
     }
 }

@@ -5,50 +5,50 @@
 use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
-use safepoint_scope::{Actor, Code, Demand, Hold, Mode, Reach, Reason, SafePoints, Scope, StopRequest};
+use safepoint_scope::{Actor, Code, Demand, Mode, QuietGuard, Reach, Reason, SafePoints, Scope, StopRequest};
 
 use super::{
-    Conductor,
+    Driver,
     children::{self, Entry},
 };
 use crate::{
-    definition::child::Child,
+    definition::child::Subagent,
     run::{
-        executor::{self, Ending as CallEnding},
+        executor::{self, CallEnd as CallEnding},
         outcome::Outcome,
-        shared::{Msg, Parking, Waits},
+        shared::{Activity, RunMessage, WaitMode},
     },
     sync::mailbox::Mailbox,
     value::{
         approval::ApprovalRequest,
-        effect::Effect,
+        effect::SideEffect,
         ids::{CallId, Path},
         limits::Limits,
-        receipt::{CallStatus, ChildReport, Quiet, StoppedBy, WorkKind},
+        receipt::{CallKind, CallStatus, ChildReport, QuietReport, StopSource},
     },
 };
 
 /// The way up.
-pub(super) struct Up {
+pub(super) struct Parent {
     pub(super) call_id: CallId,
-    pub(super) parent: Mailbox<Msg>,
+    pub(super) parent: Mailbox<RunMessage>,
     /// The parent's run: what was asked of it, or of what encloses it, is not this run's own stop.
     pub(super) run: Scope,
     /// The parent's limits.
     pub(super) limits: Arc<Limits>,
-    pub(super) child: Arc<Child>,
+    pub(super) child: Arc<Subagent>,
     /// The call's time limit.
     pub(super) limit: Option<Duration>,
     pub(super) entry: Entry,
     pub(super) started_at: Timestamp,
     /// What the parent was told last.
-    pub(super) said: Parking,
+    pub(super) said: Activity,
     /// Whether the parent has answered: suspend.
-    pub(super) told: Parking,
+    pub(super) told: Activity,
     pub(super) path: Path,
     pub(super) end: End,
     /// Keeps the parent from being quiet.
-    pub(super) _hold: Hold,
+    pub(super) _hold: QuietGuard,
 }
 
 /// Whether the parent knows the end. Exhaustive: it does or it does not.
@@ -60,32 +60,32 @@ pub(super) enum End {
 
 /// Whose stop ended a run, and at which boundary.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Origin {
-    by: StoppedBy,
+pub(super) struct StopOrigin {
+    by: StopSource,
     fired: Option<SafePoints>,
 }
 
-impl Up {
-    fn post(&self, msg: Msg) {
+impl Parent {
+    fn post(&self, msg: RunMessage) {
         if self.parent.post(msg).is_err() {
             // The parent has gone: it was told, or this run is in the background and outlives it.
         }
     }
 
-    pub(super) fn say(&mut self, parking: Parking) {
-        if self.child.kind() == WorkKind::Child && self.said != parking {
-            (self.said, self.told) = (parking, Parking::Works);
-            self.post(Msg::Parked { call_id: self.call_id.clone(), parking });
+    pub(super) fn say(&mut self, parking: Activity) {
+        if self.child.kind() == CallKind::Child && self.said != parking {
+            (self.said, self.told) = (parking, Activity::Works);
+            self.post(RunMessage::Parked { call_id: self.call_id.clone(), parking });
         }
     }
 
     pub(super) fn lets_suspend(&self) -> bool {
-        self.told == Parking::Waits
+        self.told == Activity::Waits
     }
 
     /// Whether the call ended once this run had begun: nobody above waits for it, or takes it up again.
     pub(super) fn is_background(&self) -> bool {
-        self.child.kind() == WorkKind::Background
+        self.child.kind() == CallKind::Background
     }
 
     /// The parent says that everybody waits; not heard by a run that has begun to work again.
@@ -99,8 +99,8 @@ impl Up {
         self.child.grace_time().filter(|_| asked.mode != Mode::Now)
     }
 
-    pub(super) fn quiet(&self, quiet: Quiet) {
-        self.post(Msg::ChildQuiet { call_id: self.call_id.clone(), quiet });
+    pub(super) fn quiet(&self, quiet: QuietReport) {
+        self.post(RunMessage::ChildQuiet { call_id: self.call_id.clone(), quiet });
     }
 
     fn report(&mut self, mut ending: CallEnding) {
@@ -109,40 +109,40 @@ impl Up {
         let budget = self.child.spec().output_bytes.unwrap_or(self.limits.call_output_bytes);
         let call_id = self.call_id.clone();
         if ending.is_within(budget) {
-            self.post(Msg::CallEnded { call_id, ending });
+            self.post(RunMessage::CallEnded { call_id, ending });
             return;
         }
         let (parent, run, bound) = (self.parent.clone(), self.run.clone(), self.limits.cleanup);
         drop(self.run.spawn("shortening a child's answer", async move {
             ending.fit(budget, bound, &run).await;
-            if parent.post(Msg::CallEnded { call_id, ending }).is_err() {
+            if parent.post(RunMessage::CallEnded { call_id, ending }).is_err() {
                 // The parent has gone; it settled without its log.
             }
         }));
     }
 }
 
-impl Drop for Up {
+impl Drop for Parent {
     /// A conductor that panicked has reported nothing, and its parent must not wait for ever.
     fn drop(&mut self) {
-        if self.end == End::Unreported && self.child.kind() == WorkKind::Child {
+        if self.end == End::Unreported && self.child.kind() == CallKind::Child {
             let report =
-                ChildReport { path: self.path.clone(), work: WorkKind::Child, receipt: None, cost: 0.0 };
+                ChildReport { path: self.path.clone(), work: CallKind::Child, receipt: None, cost: 0.0 };
             let said = "error: the child run's conductor panicked".to_owned();
-            self.report(executor::worked(CallStatus::Failed, said, Effect::Unknown, report));
+            self.report(executor::worked(CallStatus::Failed, said, SideEffect::Unknown, report));
         }
     }
 }
 
-impl Conductor {
+impl Driver {
     /// Makes it the conductor of a child run.
-    pub(super) fn under(mut self, up: Up) -> Self {
+    pub(super) fn under(mut self, up: Parent) -> Self {
         self.up = Some(up);
         self
     }
 
     /// Whose stop this run ends by, as it stands now: what was asked above outranks what was asked of it alone.
-    pub(super) fn origin(&self) -> Origin {
+    pub(super) fn origin(&self) -> StopOrigin {
         let fired = children::or(self.machine.boundary(), self.kin.closing);
         let fires = |demand: &Demand| match fired {
             Some(points) => demand.fires_at(points),
@@ -151,23 +151,24 @@ impl Conductor {
         let above = self.up.as_ref().and_then(|up| self.scope.demand_from(&up.run));
         match above {
             Some(Demand { mode: Mode::At(points), .. }) if self.grace.is_over() => {
-                Origin { by: StoppedBy::Run, fired: Some(points) }
+                StopOrigin { by: StopSource::Run, fired: Some(points) }
             }
-            Some(above) if fires(&above) => Origin { by: StoppedBy::Run, fired },
-            Some(_) | None => Origin { by: StoppedBy::Call, fired: None },
+            Some(above) if fires(&above) => StopOrigin { by: StopSource::Run, fired },
+            Some(_) | None => StopOrigin { by: StopSource::Call, fired: None },
         }
     }
 
     /// The child's grace is over: it ends now, and by its parent's stop.
     pub(super) fn stop_for_grace(&self) {
         let above = self.up.as_ref().and_then(|up| self.scope.demand_from(&up.run));
-        let mut reason = Reason::new(Code::PARENT).by(Actor::Parent).saying("its grace as a child is over");
+        let mut reason =
+            Reason::new(Code::PARENT).with_actor(Actor::Parent).with_text("its grace as a child is over");
         if let Some(first) = self.scope.reason() {
             reason = reason.caused_by(&first);
         }
-        let mut request = StopRequest::now().reach(Reach::Tree).grace_over().because(reason);
+        let mut request = StopRequest::now().with_reach(Reach::Tree).grace_over().with_reason(reason);
         if let Some(above) = above {
-            request = request.cleanup_cap(above.cleanup_cap);
+            request = request.with_cleanup_cap(above.cleanup_cap);
         }
         self.shared.stop.stop(request);
     }
@@ -176,7 +177,7 @@ impl Conductor {
     /// until somebody answers or the question expires.
     pub(super) fn wait_behind(&mut self, request: &ApprovalRequest) {
         let waits_itself =
-            self.shared.waits == Waits::InPlace || self.up.as_ref().is_some_and(Up::is_background);
+            self.shared.waits == WaitMode::InPlace || self.up.as_ref().is_some_and(Parent::is_background);
         if !waits_itself {
             return;
         }
@@ -185,13 +186,13 @@ impl Conductor {
         let (shared, id) = (Arc::clone(&self.shared), request.id.clone());
         let task = self.scope.spawn("approval", async move {
             tokio::time::sleep(left).await;
-            shared.post(Msg::Expired { id });
+            shared.post(RunMessage::Expired { id });
         });
         self.asking.insert(request.id.clone(), task.dropper());
     }
 
     /// Tells the parent how this run ended.
-    pub(super) fn report_up(&mut self, outcome: &Outcome, origin: Origin) {
+    pub(super) fn report_up(&mut self, outcome: &Outcome, origin: StopOrigin) {
         // Taken out for the time of the report, which looks at the whole run.
         let Some(mut up) = self.up.take() else { return };
         self.report_by(&mut up, outcome, origin);
@@ -199,7 +200,7 @@ impl Conductor {
         self.up = Some(up);
     }
 
-    fn report_by(&self, up: &mut Up, outcome: &Outcome, origin: Origin) {
+    fn report_by(&self, up: &mut Parent, outcome: &Outcome, origin: StopOrigin) {
         let receipt = outcome.receipt();
         let report = ChildReport {
             path: self.shared.path.clone(),
@@ -209,12 +210,12 @@ impl Conductor {
         };
         let call_id = up.call_id.clone();
         match outcome {
-            _ if report.work == WorkKind::Background => {
-                up.post(Msg::ChildSettled { call_id, child: report });
+            _ if report.work == CallKind::Background => {
+                up.post(RunMessage::ChildSettled { call_id, child: report });
             }
             Outcome::Suspended(waiting) => {
                 let approvals: Vec<ApprovalRequest> = waiting.approvals().to_vec();
-                up.post(Msg::ChildSuspended { call_id, child: report, approvals });
+                up.post(RunMessage::ChildSuspended { call_id, child: report, approvals });
             }
             Outcome::Done(answer) => {
                 let said = answer.text().to_owned();
@@ -228,11 +229,11 @@ impl Conductor {
         }
     }
 
-    fn stopped_ending(&self, outcome: &Outcome, origin: Origin, report: ChildReport) -> CallEnding {
+    fn stopped_ending(&self, outcome: &Outcome, origin: StopOrigin, report: ChildReport) -> CallEnding {
         let reason = self.stop_reason();
-        let timed_out = origin.by == StoppedBy::Call
+        let timed_out = origin.by == StopSource::Call
             && reason.as_ref().is_some_and(|reason| *reason.code() == Code::TIMEOUT);
-        let effect: Effect = self.machine.effect();
+        let effect: SideEffect = self.machine.effect();
         let (status, stopped_by) =
             if timed_out { (CallStatus::TimedOut, None) } else { (CallStatus::Stopped, Some(origin.by)) };
         let mut ending = executor::worked(status, String::new(), effect, report);

@@ -3,13 +3,13 @@
 
 use safepoint_scope::{Demand, Mode, StopRequest};
 
-use super::{Conductor, children};
+use super::{Driver, children};
 use crate::{
-    run::executor::{Ending, Ends},
-    value::{ids::CallId, receipt::StoppedBy},
+    run::executor::{CallEnd, Ends},
+    value::{ids::CallId, receipt::StopSource},
 };
 
-impl Conductor {
+impl Driver {
     /// Ends, by the run's stop, the calls that only wait, where nothing else of the run goes on. Nothing is due here but
     /// to wait.
     pub(super) fn end_what_rests(&mut self) {
@@ -23,17 +23,17 @@ impl Conductor {
         for site in waiting.iter().filter_map(|call| self.calls.get(call)) {
             if let Some(reason) = self.scope.reason().filter(|_| !site.scope.is_stopping()) {
                 site.board.end_with_the_run();
-                site.stop.stop(StopRequest::now().because(reason));
+                site.stop.stop(StopRequest::now().with_reason(reason));
             }
         }
     }
 
     /// One of them has ended: the run stands at a boundary of what was asked.
-    pub(super) fn note_rest(&mut self, id: &CallId, ending: &Ending) {
+    pub(super) fn note_rest(&mut self, id: &CallId, ending: &CallEnd) {
         let with_the_run = self.calls.get(id).is_some_and(|site| site.board.ends() == Ends::WithTheRun);
         if let Some(Demand { mode: Mode::At(points), .. }) = self.scope.demand()
             && with_the_run
-            && ending.stopped_by == Some(StoppedBy::Run)
+            && ending.stopped_by == Some(StopSource::Run)
         {
             self.kin.closing = children::or(self.kin.closing, Some(points));
         }

@@ -9,16 +9,16 @@ use tokio::time::{Instant, timeout_at};
 use tracing::Span;
 
 use super::{
-    Broken, Conductor,
+    Driver, LogFailure,
     calls::{Unbegun, entry_of, is_of_a_failure, run_failed},
     late::unended,
 };
 use crate::{
-    contract::log::{self, LogError, Record},
+    contract::log::{self, LogError, RunRecord},
     definition::AnswerOf,
     run::{
-        machine::Step,
-        outcome::{Answer, Ended, LastWords, Outcome, Persisted, RunError, Stopped, Waiting},
+        machine::CallState,
+        outcome::{Answer, LastWords, Outcome, OutcomeContext, Persisted, RunError, Stopped, Suspended},
         spans,
     },
     sync::callback::Panicked,
@@ -26,12 +26,12 @@ use crate::{
         event::{EventKind, Fact},
         ids::ApprovalId,
         limits::{after, millis},
-        receipt::{Ending, Quiet, Receipt, StoppedBy},
+        receipt::{Ending, QuietReport, Receipt, StopSource},
         usage::Usage,
     },
 };
 
-impl Conductor {
+impl Driver {
     /// Fixes the outcome. Requests that come after this are told that they came too late.
     pub(super) async fn settle(&mut self, ending: Ending, mut persisted: Persisted) -> Arc<Receipt> {
         self.end_hooks();
@@ -50,7 +50,7 @@ impl Conductor {
         if persisted == Persisted::Yes
             && let Err(lost) = self.record_last(&settled).await
         {
-            persisted = self.lose_log(Broken::Log(lost));
+            persisted = self.lose_log(LogFailure::Log(lost));
             receipt = Arc::new(Receipt { unrecorded: self.log_lost.clone(), ..Receipt::clone(&receipt) });
             settled = Arc::new(Fact::Settled { receipt: Arc::clone(&receipt), error });
         }
@@ -90,7 +90,11 @@ impl Conductor {
 
     /// Closes what is open: what never began is said not to have, questions are taken back by a stop and kept by a
     /// suspension or a failure (S8.3).
-    async fn close_open(&mut self, ending: Ending, withdrawn: &mut Vec<ApprovalId>) -> Result<(), Broken> {
+    async fn close_open(
+        &mut self,
+        ending: Ending,
+        withdrawn: &mut Vec<ApprovalId>,
+    ) -> Result<(), LogFailure> {
         self.notice().await?;
         if matches!(ending, Ending::Suspended | Ending::Done) {
             return Ok(());
@@ -103,16 +107,18 @@ impl Conductor {
         let mut unbegun = Vec::new();
         for call in self.machine.open_calls() {
             let asked: Vec<ApprovalId> = match &call.step {
-                Step::Asked(_) | Step::Suspended { .. } if keeps_questions => {
+                CallState::AwaitingApproval(_) | CallState::Suspended { .. } if keeps_questions => {
                     self.ask_no_longer(&call.step);
                     continue;
                 }
-                Step::Asked(request) => vec![request.id.clone()],
-                Step::Suspended { approvals, .. } => approvals.iter().map(|asked| asked.id.clone()).collect(),
+                CallState::AwaitingApproval(request) => vec![request.id.clone()],
+                CallState::Suspended { approvals, .. } => {
+                    approvals.iter().map(|asked| asked.id.clone()).collect()
+                }
                 _ => Vec::new(),
             };
             withdrawn.extend(asked.iter().cloned());
-            let stop = (reason.clone().unwrap_or_else(run_failed), StoppedBy::Run);
+            let stop = (reason.clone().unwrap_or_else(run_failed), StopSource::Run);
             let ending = self.unbegun(&call, entry_of(&call), stop);
             unbegun.push(Unbegun { call: call.call, ending, asked });
         }
@@ -120,7 +126,7 @@ impl Conductor {
     }
 
     async fn record_last(&mut self, settled: &Arc<Fact>) -> Result<u64, LogError> {
-        let record = Record { path: self.shared.path.clone(), fact: Arc::clone(settled) };
+        let record = RunRecord { path: self.shared.path.clone(), fact: Arc::clone(settled) };
         log::append(&*self.log, record, self.def.limits.append).await
     }
 
@@ -140,8 +146,8 @@ impl Conductor {
     }
 
     /// The outcome stands as it is, and is not recorded.
-    fn lose_log(&mut self, broken: Broken) -> Persisted {
-        if let Broken::Log(error) = &broken {
+    fn lose_log(&mut self, broken: LogFailure) -> Persisted {
+        if let LogFailure::Log(error) = &broken {
             self.log_lost.get_or_insert_with(|| error.to_string());
         }
         broken.into()
@@ -189,7 +195,7 @@ impl Conductor {
 
     pub(super) fn outcome(&self, ending: Ending, receipt: &Arc<Receipt>, persisted: Persisted) -> Outcome {
         let said = self.said_last();
-        let ended = Arc::new(Ended {
+        let ended = Arc::new(OutcomeContext {
             receipt: Arc::clone(receipt),
             history: self.machine.history_now(),
             said: said.clone(),
@@ -206,12 +212,12 @@ impl Conductor {
                     .open_calls()
                     .into_iter()
                     .flat_map(|call| match call.step {
-                        Step::Asked(request) => vec![request],
-                        Step::Suspended { approvals, .. } => approvals,
+                        CallState::AwaitingApproval(request) => vec![request],
+                        CallState::Suspended { approvals, .. } => approvals,
                         _ => Vec::new(),
                     })
                     .collect();
-                Outcome::Suspended(Waiting { approvals, ended })
+                Outcome::Suspended(Suspended { approvals, ended })
             }
             Ending::Failed => {
                 let error = self.machine.failure().cloned();
@@ -268,13 +274,13 @@ impl Conductor {
         let (surviving_kin, elsewhere) = (self.surviving_kin(), unended(&last));
         let quiet = if is_quiet && surviving_kin.is_none() && elsewhere.is_empty() {
             last.quiet_at = Some(Timestamp::now());
-            Quiet::Quiet(Arc::new(last))
+            QuietReport::Quiet(Arc::new(last))
         } else {
             last.survivors = self.shared.alive();
             last.survivors.extend(surviving_kin.into_iter().flatten().chain(elsewhere));
             last.survivors.sort_unstable();
             last.survivors.dedup();
-            Quiet::NotQuiet(Arc::new(last))
+            QuietReport::NotQuiet(Arc::new(last))
         };
         self.def.times.note_quiet(quiet.receipt());
         self.shared.publish_quiet(quiet.clone());
@@ -293,11 +299,11 @@ impl Conductor {
     }
 }
 
-impl From<Broken> for Persisted {
-    fn from(broken: Broken) -> Self {
+impl From<LogFailure> for Persisted {
+    fn from(broken: LogFailure) -> Self {
         match broken {
-            Broken::Log(error) => persisted(&error),
-            Broken::Conflict => Self::No(TAKEN.into()),
+            LogFailure::Log(error) => persisted(&error),
+            LogFailure::Conflict => Self::No(TAKEN.into()),
         }
     }
 }

@@ -4,15 +4,15 @@
 
 use tokio::sync::oneshot;
 
-use super::{Broken, Conductor};
+use super::{Driver, LogFailure};
 use crate::{
     run::{
-        machine::Steered,
-        steer::{Steer, TakenBack, When},
+        machine::PendingSteer,
+        steer::{Steer, SteerTiming, TakenBack},
     },
     sync,
     value::{
-        event::{Fact, Source, TakenSteer},
+        event::{Fact, RecordedSteer, SteerSource},
         ids::SteerId,
     },
 };
@@ -22,26 +22,26 @@ use crate::{
 pub(super) struct Steers {
     waiting: Vec<(Steer, oneshot::Sender<u32>)>,
     /// What the session tells the model with the next request, if there is one.
-    notices: Vec<TakenSteer>,
+    notices: Vec<RecordedSteer>,
     /// What the log knew as taken back before anybody said so here.
     gone: Vec<SteerId>,
 }
 
 impl Steers {
     pub(super) fn add(&mut self, steer: Steer, landed: oneshot::Sender<u32>) {
-        if steer.source == Source::Session {
+        if steer.source == SteerSource::Session {
             return self.notices.push(steer.taken());
         }
         self.waiting.push((steer, landed));
     }
 
-    pub(super) fn urgency(&self) -> Steered {
+    pub(super) fn urgency(&self) -> PendingSteer {
         if self.waiting.is_empty() {
-            if self.notices.is_empty() { Steered::No } else { Steered::Noticed }
-        } else if self.waiting.iter().any(|(steer, _)| steer.when == When::AtOnce) {
-            Steered::AtOnce
+            if self.notices.is_empty() { PendingSteer::No } else { PendingSteer::Noticed }
+        } else if self.waiting.iter().any(|(steer, _)| steer.when == SteerTiming::AtOnce) {
+            PendingSteer::AtOnce
         } else {
-            Steered::Waiting
+            PendingSteer::Waiting
         }
     }
 
@@ -65,9 +65,9 @@ impl Steers {
     }
 }
 
-impl Conductor {
+impl Driver {
     /// Makes what waits part of the history, as one fact.
-    pub(super) async fn take_steers(&mut self) -> Result<(), Broken> {
+    pub(super) async fn take_steers(&mut self) -> Result<(), LogFailure> {
         let round = self.machine.next_round();
         let mut taken = std::mem::take(&mut self.steers.waiting);
         let notices = std::mem::take(&mut self.steers.notices);
@@ -89,9 +89,9 @@ impl Conductor {
     fn go_without(
         &mut self,
         taken: &mut Vec<(Steer, oneshot::Sender<u32>)>,
-        broken: Broken,
-    ) -> Result<(), Broken> {
-        let Broken::Log(error) = &broken else { return Err(broken) };
+        broken: LogFailure,
+    ) -> Result<(), LogFailure> {
+        let LogFailure::Log(error) = &broken else { return Err(broken) };
         let place =
             error.gone_steer().and_then(|gone| taken.iter().position(|(steer, _)| steer.is_item(gone)));
         let Some(place) = place else { return Err(broken) };

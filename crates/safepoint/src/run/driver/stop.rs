@@ -6,26 +6,26 @@ use std::{
     task::{Context, Poll},
 };
 
-use safepoint_scope::{Demand, FiredBy, Logged, Mode, Reason, SafePoints, Scope};
+use safepoint_scope::{Demand, FiredBy, LoggedRequest, Mode, Reason, SafePoints, Scope};
 
-use super::{Broken, Conductor, Seen, children};
+use super::{Driver, LogFailure, Seen, children};
 use crate::value::{
     event::Fact,
     receipt::{StopReport, TookEffect},
 };
 
 /// Follows what is demanded of a run.
-pub(super) struct StopWatch {
+pub(super) struct StopTracker {
     scope: Scope,
     seen: Seen,
     changed: Option<Pin<Box<dyn Future<Output = Demand> + Send>>>,
     /// Requests of several nodes reach a child run, and a wider reach lets older ones through later.
-    noticed: Vec<Logged>,
+    noticed: Vec<LoggedRequest>,
     phase: Option<&'static str>,
     observed: Option<TookEffect>,
 }
 
-impl StopWatch {
+impl StopTracker {
     pub(super) fn new(scope: &Scope) -> Self {
         Self {
             scope: scope.clone(),
@@ -49,14 +49,14 @@ impl StopWatch {
     }
 }
 
-impl Conductor {
+impl Driver {
     /// Whether something else is demanded than what was noticed last.
     pub(super) fn is_asked_anew(&self) -> bool {
         self.scope.demand().is_some_and(|demand| self.watch.seen != Some(demand))
     }
 
     /// Records the requests and the escalation that have not been.
-    pub(super) async fn notice(&mut self) -> Result<(), Broken> {
+    pub(super) async fn notice(&mut self) -> Result<(), LogFailure> {
         let Some(demand) = self.scope.demand() else { return Ok(()) };
         if self.watch.seen == Some(demand) {
             return Ok(());
@@ -68,7 +68,7 @@ impl Conductor {
         let requests = self.scope.requests();
         for logged in &requests {
             if !self.watch.noticed.iter().any(|noticed| is_same(noticed, logged)) {
-                self.record(Fact::StopAsked(logged.into())).await?;
+                self.record(Fact::StopRequested(logged.into())).await?;
                 self.watch.noticed.push(logged.clone());
             }
         }
@@ -84,7 +84,7 @@ impl Conductor {
 
     /// Records that a demand took effect, the first time: it ended something, or kept it from beginning where the run
     /// stands, or at `gate`.
-    pub(super) async fn observe(&mut self, gate: Option<SafePoints>) -> Result<(), Broken> {
+    pub(super) async fn observe(&mut self, gate: Option<SafePoints>) -> Result<(), LogFailure> {
         if self.watch.observed.is_some() || self.scope.demand().is_none() {
             return Ok(());
         }
@@ -120,6 +120,6 @@ impl Conductor {
     }
 }
 
-fn is_same(one: &Logged, other: &Logged) -> bool {
+fn is_same(one: &LoggedRequest, other: &LoggedRequest) -> bool {
     (one.seq, one.at, &one.reason) == (other.seq, other.at, &other.reason)
 }

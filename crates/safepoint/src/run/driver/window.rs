@@ -6,15 +6,15 @@ use futures_core::future::BoxFuture;
 use safepoint_scope::SafePoints;
 
 use super::{
-    Broken, Conductor,
-    model_call::{Purpose, Streaming},
+    Driver, LogFailure,
+    model_call::{ModelCall, Purpose},
 };
 use crate::{
     contract::model::{Guarded, ModelSpec, Reply, Talk},
     definition::window::{Cut, INSTRUCTIONS, Summariser, transcript},
     value::{
-        event::{ErrorReport, Fact, Wholeness},
-        history::{Entry, History},
+        event::{Completion, ErrorReport, Fact},
+        history::{History, Message},
         message::AssistantMessage,
         receipt::ModelReport,
     },
@@ -24,14 +24,14 @@ use crate::{
 const CODE: &str = "context_window";
 
 /// A summary that is being written.
-pub(super) struct Summing {
+pub(super) struct SummaryCall {
     cut: Cut,
     input: History,
     model: Guarded,
     conversation: Talk,
 }
 
-impl Summing {
+impl SummaryCall {
     pub(super) fn stream(&mut self) -> Reply {
         self.conversation.stream(&self.input)
     }
@@ -45,9 +45,9 @@ impl Summing {
     }
 }
 
-impl Conductor {
+impl Driver {
     /// Leaves the oldest rounds out of what is sent, with a note in their place.
-    pub(super) async fn shorten(&mut self, cut: &Cut) -> Result<(), Broken> {
+    pub(super) async fn shorten(&mut self, cut: &Cut) -> Result<(), LogFailure> {
         let def = Arc::clone(&self.def);
         if let Some(gauge) = &def.gauge {
             let shortened = gauge.noted(self.machine.history(), cut);
@@ -57,7 +57,7 @@ impl Conductor {
     }
 
     /// Has a model write what is to stand in their place: announced, permitted and stopped like any model call.
-    pub(super) async fn summarise(&mut self, cut: Cut, gate: SafePoints) -> Result<(), Broken> {
+    pub(super) async fn summarise(&mut self, cut: Cut, gate: SafePoints) -> Result<(), LogFailure> {
         let def = Arc::clone(&self.def);
         let Some(gauge) = &def.gauge else { return Ok(()) };
         let model = match gauge.summariser() {
@@ -68,32 +68,32 @@ impl Conductor {
         let announced = self.record(Fact::SummaryStarted { round }).await?;
         let mut input = History::new();
         let text = transcript(self.machine.history(), &cut, gauge.readable());
-        input.push(Entry::User(text.into()));
+        input.push(Message::User(text.into()));
         let output_bytes = def.limits.model_output_bytes;
         let spec = ModelSpec { system: Some(INSTRUCTIONS.into()), output_bytes, ..ModelSpec::default() };
         let conversation = model.open(spec);
         let name = model.name().to_owned();
-        let summing = Box::new(Summing { cut, input, model, conversation });
+        let summing = Box::new(SummaryCall { cut, input, model, conversation });
         let draft = self.draft();
-        let streaming = Streaming::new(&name, round, Purpose::Summary(summing), draft);
+        let streaming = ModelCall::new(&name, round, Purpose::Summary(summing), draft);
         self.stream(streaming, gate, &announced).await
     }
 
     /// A summary that is whole takes its place in the same fact; one that is not changes nothing.
     pub(super) async fn summarised(
         &mut self,
-        summing: &mut Summing,
+        summing: &mut SummaryCall,
         message: &AssistantMessage,
-        (whole, report): (Wholeness, ModelReport),
-    ) -> Result<(), Broken> {
+        (whole, report): (Completion, ModelReport),
+    ) -> Result<(), LogFailure> {
         let text = message.text();
         let whole = match whole {
-            Wholeness::Whole if text.trim().is_empty() => Wholeness::Failed(silent()),
-            Wholeness::Failed(error) => Wholeness::Failed(unsummed(error)),
-            whole @ (Wholeness::Whole | Wholeness::Cut | Wholeness::Steered) => whole,
+            Completion::Complete if text.trim().is_empty() => Completion::Failed(silent()),
+            Completion::Failed(error) => Completion::Failed(unsummed(error)),
+            whole @ (Completion::Complete | Completion::Stopped | Completion::Steered) => whole,
         };
         let shortened = match (&whole, &self.def.gauge) {
-            (Wholeness::Whole, Some(gauge)) => {
+            (Completion::Complete, Some(gauge)) => {
                 Some(gauge.summed_up(self.machine.history(), &summing.cut, text.trim()))
             }
             _ => None,

@@ -2,21 +2,21 @@
 
 use std::{sync::Arc, thread};
 
-use crate::run::shared::{Msg, Shared};
+use crate::run::shared::{RunMessage, Shared};
 
 /// Said once: by the performer, or by its death in a panic. One that is dropped by the conductor owes nothing.
 pub(super) struct Word {
     shared: Arc<Shared>,
-    at_death: Option<Msg>,
+    at_death: Option<RunMessage>,
 }
 
 impl Word {
     /// A word that is `at_death` unless another one is said.
-    pub(super) fn or(shared: &Arc<Shared>, at_death: Msg) -> Self {
+    pub(super) fn or(shared: &Arc<Shared>, at_death: RunMessage) -> Self {
         Self { shared: Arc::clone(shared), at_death: Some(at_death) }
     }
 
-    pub(super) fn say(mut self, msg: Msg) {
+    pub(super) fn say(mut self, msg: RunMessage) {
         self.at_death = None;
         self.shared.post(msg);
     }

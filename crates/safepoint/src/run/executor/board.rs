@@ -4,7 +4,7 @@
 
 use futures_core::future::BoxFuture;
 
-use super::Waits;
+use super::ApprovalClock;
 use crate::{
     contract::tool::Output,
     sync::Mutex,
@@ -13,9 +13,9 @@ use crate::{
 
 /// What a running call leaves for its supervisor to find.
 #[derive(Default)]
-pub(crate) struct Board {
+pub(crate) struct CallBoard {
     posted: Mutex<Posted>,
-    pub(super) waits: Waits,
+    pub(super) waits: ApprovalClock,
 }
 
 #[derive(Default)]
@@ -61,7 +61,7 @@ enum Rows {
     ByMail,
 }
 
-impl Board {
+impl CallBoard {
     pub(crate) fn progress(&self, text: &str, budget: usize) {
         let mut posted = self.posted.lock();
         let room = budget.saturating_sub(posted.progress.len());

@@ -8,36 +8,36 @@ use serde_json::Value;
 
 use super::{Ends, effect_of, failed, output};
 use crate::{
-    contract::tool::{EffectClass, Output, ToolResult, Whole},
+    contract::tool::{EffectClass, FullOutput, Output, ToolResult},
     definition::secret::Secrets,
     value::{
-        event::Extent,
+        event::OutputExtent,
         history::note,
         ids::CallId,
-        message::{CallResult, Part, ToolCall, Verdict},
+        message::{CallResult, Part, ResultStatus, ToolCall},
         receipt::{
-            CallReport, CallStatus, ChildReport, CleanupReport, Effect, ProcessReport, ReasonReport,
-            RemoteReport, RuledReport, StoppedBy,
+            CallReport, CallStatus, ChildReport, CleanupReport, ProcessReport, ReasonReport, RemoteReport,
+            RuledReport, SideEffect, StopSource,
         },
     },
 };
 
 /// What a call came to, before it is recorded.
 #[derive(Debug)]
-pub(crate) struct Ending {
+pub(crate) struct CallEnd {
     pub(crate) status: CallStatus,
     pub(crate) text: String,
     parts: Vec<Part>,
     structured: Option<Box<Value>>,
-    pub(crate) effect: Effect,
+    pub(crate) effect: SideEffect,
     pub(crate) reason: Option<Reason>,
-    pub(crate) stopped_by: Option<StoppedBy>,
+    pub(crate) stopped_by: Option<StopSource>,
     pub(crate) started_at: Option<Timestamp>,
     pub(crate) cleanups: Vec<CleanupReport>,
     pub(crate) processes: Vec<ProcessReport>,
     /// What policy decided about what it asked.
     pub(super) ruled: Vec<RuledReport>,
-    pub(crate) extent: Extent,
+    pub(crate) extent: OutputExtent,
     /// What to do about a failure, if it said so.
     pub(crate) hint: Option<String>,
     /// The run that was the call's work, where it was one.
@@ -64,7 +64,7 @@ enum SaidNone {
     Yes,
 }
 
-impl Ending {
+impl CallEnd {
     /// With no secret in its words: what was told in pieces, or by a failure, is whole only here.
     pub(crate) fn without(mut self, secrets: &Secrets) -> Self {
         if !secrets.is_empty() {
@@ -80,14 +80,14 @@ impl Ending {
             text: text.into(),
             parts: Vec::new(),
             structured: None,
-            effect: Effect::None,
+            effect: SideEffect::None,
             reason: None,
             stopped_by: None,
             started_at: None,
             cleanups: Vec::new(),
             processes: Vec::new(),
             ruled: Vec::new(),
-            extent: Extent::All,
+            extent: OutputExtent::All,
             hint: None,
             child: None,
             remote: None,
@@ -103,17 +103,17 @@ impl Ending {
         match (result, stop) {
             (Ok(Ok(output)), _) => Self::new(CallStatus::Completed, "").holding(output),
             (Ok(Err(Halt::Stop(own))), None) => Self::stopped(Some(own.reason().clone())),
-            (Ok(Err(Halt::Fail(failure))), None) => Self::failed(&failure),
+            (Ok(Err(Halt::Failed(failure))), None) => Self::failed(&failure),
             (Err(TaskEnd::Panicked(message)), None) => {
                 Self::new(CallStatus::Failed, format!("error: the tool panicked: {message}"))
             }
             (Err(TaskEnd::Dropped), None) => {
                 Self::new(CallStatus::Failed, "error: the tool's task was shut down before it ended")
             }
-            (Ok(Err(Halt::Fail(failure))), Some(reason)) if failure.had_no_effect() => {
+            (Ok(Err(Halt::Failed(failure))), Some(reason)) if failure.had_no_effect() => {
                 Self { said_none: SaidNone::Yes, ..Self::stopped(Some(reason)) }
             }
-            (Ok(Err(Halt::Stop(_) | Halt::Fail(_))) | Err(_), Some(reason)) => Self::stopped(Some(reason)),
+            (Ok(Err(Halt::Stop(_) | Halt::Failed(_))) | Err(_), Some(reason)) => Self::stopped(Some(reason)),
         }
     }
 
@@ -126,9 +126,10 @@ impl Ending {
         self
     }
 
-    fn name_whole(&mut self, whole: Option<Whole>) {
-        if let Some(Whole { bytes, file }) = whole {
-            self.extent = Extent::Truncated { bytes, file: file.map(|file| file.display().to_string()) };
+    fn name_whole(&mut self, whole: Option<FullOutput>) {
+        if let Some(FullOutput { bytes, file }) = whole {
+            let file = file.map(|file| file.display().to_string());
+            self.extent = OutputExtent::Truncated { bytes, file };
         }
     }
 
@@ -148,17 +149,17 @@ impl Ending {
     }
 
     pub(super) fn stopped(reason: Option<Reason>) -> Self {
-        Self { reason, stopped_by: Some(StoppedBy::Run), ..Self::new(CallStatus::Stopped, "") }
+        Self { reason, stopped_by: Some(StopSource::Run), ..Self::new(CallStatus::Stopped, "") }
     }
 
     /// Its supervisor panicked: nobody saw its end.
     pub(super) fn unwatched() -> Self {
         let text = "error: the task that watches the call panicked";
-        Self { effect: Effect::Unknown, ..Self::new(CallStatus::Failed, text) }
+        Self { effect: SideEffect::Unknown, ..Self::new(CallStatus::Failed, text) }
     }
 
     pub(super) fn left_running(reason: Option<Reason>) -> Self {
-        Self { reason, stopped_by: Some(StoppedBy::Run), ..Self::new(CallStatus::LeftRunning, "") }
+        Self { reason, stopped_by: Some(StopSource::Run), ..Self::new(CallStatus::LeftRunning, "") }
     }
 
     pub(super) fn timed_out(limit: Duration) -> Self {
@@ -175,7 +176,7 @@ impl Ending {
     pub(super) fn name_stop(&mut self, call: &Scope, (run, ends): (&Scope, Ends)) {
         if self.stopped_by.is_some() {
             let by_run = run.is_stopping() || ends == Ends::WithTheRun;
-            self.stopped_by = Some(if by_run { StoppedBy::Run } else { StoppedBy::Call });
+            self.stopped_by = Some(if by_run { StopSource::Run } else { StopSource::Call });
             if self.reason.is_none() {
                 self.reason = call.reason();
             }
@@ -239,11 +240,11 @@ impl Ending {
     fn note(&self) -> Option<&'static str> {
         let stopped = matches!(self.status, CallStatus::Stopped | CallStatus::Killed);
         Some(match (self.status, self.stopped_by, self.effect) {
-            (_, _, Effect::None) if stopped && self.child.is_some() => note::CHILD_STOPPED_HARMLESS,
-            (_, _, Effect::Done) if stopped && self.child.is_some() => note::CHILD_STOPPED,
-            (CallStatus::Stopped | CallStatus::Killed, Some(StoppedBy::Call), _) => note::STOPPED_ALONE,
-            (CallStatus::Stopped | CallStatus::Killed, _, Effect::None) => note::STOPPED_HARMLESS,
-            (CallStatus::Stopped | CallStatus::Killed, _, Effect::Done | Effect::Unknown) => {
+            (_, _, SideEffect::None) if stopped && self.child.is_some() => note::CHILD_STOPPED_HARMLESS,
+            (_, _, SideEffect::Done) if stopped && self.child.is_some() => note::CHILD_STOPPED,
+            (CallStatus::Stopped | CallStatus::Killed, Some(StopSource::Call), _) => note::STOPPED_ALONE,
+            (CallStatus::Stopped | CallStatus::Killed, _, SideEffect::None) => note::STOPPED_HARMLESS,
+            (CallStatus::Stopped | CallStatus::Killed, _, SideEffect::Done | SideEffect::Unknown) => {
                 note::STOPPED_UNKNOWN
             }
             (CallStatus::TimedOut, _, _) if self.body == Body::GoesOn => note::TIMED_OUT_STILL_RUNNING,
@@ -272,7 +273,7 @@ impl Ending {
             let patience = cap.map_or(bound, |cap| cap.min(bound));
             self.structured = None;
             let whole = std::mem::take(&mut self.text);
-            if self.extent == Extent::All {
+            if self.extent == OutputExtent::All {
                 (self.text, self.extent) = output::shorten(whole, budget, patience, run).await;
             } else {
                 // All of it is where the tool said.
@@ -282,8 +283,9 @@ impl Ending {
     }
 
     /// The rows and the result that are recorded.
-    pub(crate) fn into_parts(self, call: &ToolCall, round: u32) -> (CallReport, CallResult, Extent) {
-        let verdict = if self.status == CallStatus::Completed { Verdict::Good } else { Verdict::Bad };
+    pub(crate) fn into_parts(self, call: &ToolCall, round: u32) -> (CallReport, CallResult, OutputExtent) {
+        let verdict =
+            if self.status == CallStatus::Completed { ResultStatus::Ok } else { ResultStatus::Error };
         let report = CallReport {
             call_id: call.id.clone(),
             name: call.name.clone(),
@@ -310,9 +312,9 @@ impl Ending {
 pub(crate) fn not_begun(
     status: CallStatus,
     text: impl Into<String>,
-    stop: Option<(Reason, StoppedBy)>,
-) -> Ending {
-    let mut ending = Ending::new(status, text);
+    stop: Option<(Reason, StopSource)>,
+) -> CallEnd {
+    let mut ending = CallEnd::new(status, text);
     if let Some((reason, by)) = stop {
         ending.reason = Some(reason);
         ending.stopped_by = Some(by);
@@ -322,43 +324,32 @@ pub(crate) fn not_begun(
 }
 
 /// The ending of a call whose work is a run.
-pub(crate) fn worked(status: CallStatus, text: String, effect: Effect, child: ChildReport) -> Ending {
-    Ending { effect, child: Some(child), ..Ending::new(status, text) }
+pub(crate) fn worked(status: CallStatus, text: String, effect: SideEffect, child: ChildReport) -> CallEnd {
+    CallEnd { effect, child: Some(child), ..CallEnd::new(status, text) }
 }
 
 /// The ending of a call that ran when its process ended, and what a person says of it (S7.3).
-pub(crate) fn lost(said: impl Into<String>, unseen: Option<RemoteReport>) -> Ending {
-    let mut ending = Ending::new(CallStatus::Stopped, said);
-    ending.effect = Effect::Unknown;
+pub(crate) fn lost(said: impl Into<String>, unseen: Option<RemoteReport>) -> CallEnd {
+    let mut ending = CallEnd::new(CallStatus::Stopped, said);
+    ending.effect = SideEffect::Unknown;
     ending.finish_text("");
     ending.name_remote(unseen);
     ending
 }
 
 /// The ending of a call that may have run before, when a stop keeps it from going on.
-pub(crate) fn doubted(stop: (Reason, StoppedBy), unseen: Option<RemoteReport>) -> Ending {
-    Ending { reason: Some(stop.0), stopped_by: Some(stop.1), ..lost("", unseen) }
+pub(crate) fn doubted(stop: (Reason, StopSource), unseen: Option<RemoteReport>) -> CallEnd {
+    CallEnd { reason: Some(stop.0), stopped_by: Some(stop.1), ..lost("", unseen) }
 }
 
 /// The result of a person who says that the call was done before.
-pub(crate) fn done_before(text: String) -> Ending {
-    Ending { effect: Effect::Done, ..answered(text) }
+pub(crate) fn done_before(text: String) -> CallEnd {
+    CallEnd { effect: SideEffect::Done, ..answered(text) }
 }
 
 /// The result of a person who answered instead of the tool.
-pub(crate) fn answered(text: String) -> Ending {
-    Ending::new(CallStatus::Completed, text)
-}
-
-/// A late result in a few words, for the audit.
-pub(super) fn describe(result: &Result<ToolResult, TaskEnd>) -> String {
-    match result {
-        Ok(Ok(output)) => format!("returned {} bytes", output.text.len()),
-        Ok(Err(Halt::Fail(failure))) => format!("failed: {failure}"),
-        Ok(Err(Halt::Stop(_))) => "ended with its stop".into(),
-        Err(TaskEnd::Panicked(message)) => format!("panicked: {message}"),
-        Err(TaskEnd::Dropped) => "was dropped".into(),
-    }
+pub(crate) fn answered(text: String) -> CallEnd {
+    CallEnd::new(CallStatus::Completed, text)
 }
 
 /// Names a late arrival.

@@ -1,11 +1,12 @@
 //! What a status means: for spans, and for what may have happened.
 
-use safepoint_scope::Failure;
+use safepoint_scope::{Failure, Halt, TaskEnd};
 
 use crate::{
+    contract::tool::ToolResult,
     run::spans,
     value::{
-        effect::{Effect as Done, EffectClass},
+        effect::{EffectClass, SideEffect as Done},
         receipt::CallStatus,
     },
 };
@@ -55,5 +56,16 @@ pub(super) fn effect_of(class: EffectClass, status: CallStatus, said_none: bool)
             | CallStatus::LeftRunning
             | CallStatus::Unreachable,
         ) => Done::Unknown,
+    }
+}
+
+/// A late result in a few words, for the audit.
+pub(super) fn describe(result: &Result<ToolResult, TaskEnd>) -> String {
+    match result {
+        Ok(Ok(output)) => format!("returned {} bytes", output.text.len()),
+        Ok(Err(Halt::Failed(failure))) => format!("failed: {failure}"),
+        Ok(Err(Halt::Stop(_))) => "ended with its stop".into(),
+        Err(TaskEnd::Panicked(message)) => format!("panicked: {message}"),
+        Err(TaskEnd::Dropped) => "was dropped".into(),
     }
 }

@@ -10,8 +10,8 @@ use safepoint_scope::Scope;
 use tokio::time::timeout;
 
 use crate::value::{
-    event::Extent,
-    message::{MOST_BYTES, Part, Source},
+    event::OutputExtent,
+    message::{MOST_BYTES, Part, PartSource},
     spill::private_file,
 };
 
@@ -24,8 +24,8 @@ pub(super) fn bounded(parts: Vec<Part>, text: &mut String) -> Vec<Part> {
     let given = parts.len();
     let fits = |part: &Part| {
         bytes += match &part.source {
-            Source::Base64(letters) => letters.len(),
-            Source::Url(url) => url.len(),
+            PartSource::Base64(letters) => letters.len(),
+            PartSource::Url(url) => url.len(),
         };
         bytes <= MOST_BYTES
     };
@@ -52,7 +52,7 @@ pub(super) async fn shorten(
     budget: usize,
     patience: Duration,
     run: &Scope,
-) -> (String, Extent) {
+) -> (String, OutputExtent) {
     let bytes = whole.len();
     let (head, tail) = ends(&whole, budget);
     let (head, tail) = (head.to_owned(), tail.to_owned());
@@ -68,7 +68,7 @@ pub(super) async fn shorten(
     };
     let left_out = bytes - head.len() - tail.len();
     let text = format!("{head}\n[… {left_out} of {bytes} bytes left out; {place} …]\n{tail}");
-    (text, Extent::Truncated { bytes, file })
+    (text, OutputExtent::Truncated { bytes, file })
 }
 
 /// Two thirds of the budget from the front, one third from the back, cut between characters.

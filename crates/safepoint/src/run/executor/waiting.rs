@@ -8,7 +8,7 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-use super::Board;
+use super::CallBoard;
 use crate::{
     sync::{Mutex, MutexGuard},
     value::{approval::Decision, limits::after},
@@ -16,7 +16,7 @@ use crate::{
 
 /// How long questions have stood open.
 #[derive(Default)]
-pub(super) struct Waits {
+pub(super) struct ApprovalClock {
     state: Mutex<State>,
     answered: Notify,
 }
@@ -31,11 +31,11 @@ struct State {
 /// Where the answer to a question of a running call goes. While it lives the call's time stands still.
 pub(crate) struct Reply {
     to: Option<oneshot::Sender<Decision>>,
-    board: Arc<Board>,
+    board: Arc<CallBoard>,
 }
 
 impl Reply {
-    pub(crate) fn new(to: oneshot::Sender<Decision>, board: &Arc<Board>) -> Self {
+    pub(crate) fn new(to: oneshot::Sender<Decision>, board: &Arc<CallBoard>) -> Self {
         board.waits.begin();
         Self { to: Some(to), board: Arc::clone(board) }
     }
@@ -58,7 +58,7 @@ impl Drop for Reply {
     }
 }
 
-impl Waits {
+impl ApprovalClock {
     fn begin(&self) {
         let mut state = self.lock();
         state.open += 1;

@@ -9,8 +9,8 @@ use super::{Machine, Round, Stage};
 use crate::{
     run::outcome::LastWords,
     value::{
-        event::Wholeness,
-        history::{Entry, note},
+        event::Completion,
+        history::{Message, Omission, note},
         message::{AssistantMessage, CallResult, UserMessage},
         receipt::ModelReport,
         usage::UsageSource,
@@ -18,38 +18,54 @@ use crate::{
 };
 
 impl Machine {
+    pub(super) fn summary_ended(
+        &mut self,
+        whole: &Completion,
+        report: &ModelReport,
+        shortened: Option<&Omission>,
+    ) {
+        self.usage.add(&report.usage);
+        self.summaries.push(report.clone());
+        self.stage = Stage::Ready;
+        match (shortened, whole) {
+            (Some(shortened), _) => self.history.shorten(shortened),
+            (None, Completion::Failed(error)) => self.fail(error.clone()),
+            (None, Completion::Complete | Completion::Stopped | Completion::Steered) => {}
+        }
+    }
+
     pub(super) fn model_ended(
         &mut self,
         message: &Arc<AssistantMessage>,
-        whole: &Wholeness,
+        whole: &Completion,
         report: &ModelReport,
     ) {
         self.usage_before = self.usage.clone();
         self.usage.add(&report.usage);
         self.spent.model_ended(whole, report);
-        if *whole == Wholeness::Whole && report.usage.source == UsageSource::Exact {
+        if *whole == Completion::Complete && report.usage.source == UsageSource::Exact {
             self.history.measure(report.usage.input);
         }
         // A whole message of which nothing was sent is no model's: an agent that is a remote one decided it by itself.
-        self.model = (*whole != Wholeness::Whole || report.was_sent()).then(|| report.clone());
+        self.model = (*whole != Completion::Complete || report.was_sent()).then(|| report.clone());
         self.stage = match whole {
-            Wholeness::Cut => Stage::Cut(Arc::clone(message)),
-            Wholeness::Steered => {
+            Completion::Stopped => Stage::Cut(Arc::clone(message)),
+            Completion::Steered => {
                 self.taken.extend(message.calls().map(|call| call.id.clone()));
                 self.history.close_cut(Arc::clone(message), note::OVERTAKEN);
                 Stage::Ready
             }
-            Wholeness::Failed(error) => {
+            Completion::Failed(error) => {
                 self.failure = Some(error.clone());
                 Stage::Cut(Arc::clone(message))
             }
-            Wholeness::Whole if message.calls().next().is_none() => {
+            Completion::Complete if message.calls().next().is_none() => {
                 if !message.is_blank() {
-                    self.history.push(Entry::Assistant(Arc::clone(message)));
+                    self.history.push(Message::Assistant(Arc::clone(message)));
                 }
                 self.answered(message)
             }
-            Wholeness::Whole => {
+            Completion::Complete => {
                 self.taken.extend(message.calls().map(|call| call.id.clone()));
                 Stage::Calls(Round::new(Arc::clone(message), report.calls_left_out))
             }
@@ -62,7 +78,7 @@ impl Machine {
         if form.found(message).is_some() {
             return Stage::Answered(Arc::clone(message));
         }
-        self.history.push(Entry::User(UserMessage::from(form.mend(&message.text()))));
+        self.history.push(Message::User(UserMessage::from(form.mend(&message.text()))));
         self.missed();
         Stage::Ready
     }

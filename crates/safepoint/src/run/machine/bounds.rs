@@ -2,54 +2,54 @@
 
 use safepoint_scope::{Code, SafePoints};
 
-use super::{Due, Machine};
+use super::{Machine, NextStep};
 use crate::{
-    definition::window::{Fit, Gauge},
+    definition::window::{Fit, WindowMeter},
     value::{limits::Limits, usage::Price},
 };
 
 /// What is known beside the facts when the next act is chosen: the limits (S12.1), and whether a steer waits.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Bounds<'a> {
+pub(crate) struct StepContext<'a> {
     pub(crate) limits: &'a Limits,
     pub(crate) price: Option<&'a Price>,
-    pub(crate) gauge: Option<&'a Gauge>,
-    pub(crate) steered: Steered,
+    pub(crate) gauge: Option<&'a WindowMeter>,
+    pub(crate) steered: PendingSteer,
 }
 
 /// Whether the run was steered with something that is not part of its history yet. Exhaustive: no, by a notice alone that
 /// asks for no request of its own, or how urgently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Steered {
+pub(crate) enum PendingSteer {
     No,
     Noticed,
     Waiting,
     AtOnce,
 }
 
-impl Steered {
+impl PendingSteer {
     /// Whether a final answer is followed by one more request.
     pub(super) fn asks(self) -> bool {
         matches!(self, Self::Waiting | Self::AtOnce)
     }
 }
 
-impl Bounds<'_> {
+impl StepContext<'_> {
     /// The model call, or what must come before it so that the conversation fits its window (S12.2).
-    pub(super) fn fitted(&self, machine: &Machine, gate: SafePoints) -> Due {
-        let Some(gauge) = self.gauge else { return Due::CallModel { gate } };
+    pub(super) fn fitted(&self, machine: &Machine, gate: SafePoints) -> NextStep {
+        let Some(gauge) = self.gauge else { return NextStep::CallModel { gate } };
         match (gauge.fit(machine.history()), gauge.summariser()) {
-            (Fit::Fits, _) => Due::CallModel { gate },
-            (Fit::Shorten(cut), None) => Due::Shorten(cut),
-            (Fit::Shorten(cut), Some(_)) => Due::Summarise { cut, gate },
-            (Fit::Never(text), _) => Due::Refuse(text),
+            (Fit::Fits, _) => NextStep::CallModel { gate },
+            (Fit::Shorten(cut), None) => NextStep::Shorten(cut),
+            (Fit::Shorten(cut), Some(_)) => NextStep::Summarise { cut, gate },
+            (Fit::Never(text), _) => NextStep::Refuse(text),
         }
     }
 
     /// The limit that is spent, over all attempts of the run (S12.6).
-    pub(super) fn reached(&self, machine: &Machine) -> Option<Due> {
+    pub(super) fn reached(&self, machine: &Machine) -> Option<NextStep> {
         let over = over_attempts(machine.attempt());
-        let limit = |code, text| Some(Due::Limit { code, text });
+        let limit = |code, text| Some(NextStep::Limit { code, text });
         if machine.model_calls() >= self.limits.max_rounds {
             let text = format!("the limit of {} rounds is reached{over}", self.limits.max_rounds);
             return limit(Code::MAX_ROUNDS, text);

@@ -3,20 +3,20 @@
 use serde_json::Value;
 
 use crate::value::{
-    approval::{ApprovalRequest, Decision, OnUnknown},
-    effect::{Effect, EffectClass},
-    event::Answered,
+    approval::{ApprovalRequest, Decision, OnUnknownEffect},
+    effect::{EffectClass, SideEffect},
+    event::Resolution,
     history::note,
     ids::ApprovalId,
-    message::{CallResult, ToolCall, Verdict},
-    receipt::{CallReport, CallStatus, ChildReport, ReasonReport, StoppedBy},
+    message::{CallResult, ResultStatus, ToolCall},
+    receipt::{CallReport, CallStatus, ChildReport, ReasonReport, StopSource},
 };
 
 /// One call and how far it is.
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
     pub(crate) call: ToolCall,
-    pub(crate) step: Step,
+    pub(crate) step: CallState,
     /// Known once it has begun.
     pub(crate) effect: Option<EffectClass>,
     /// Whether it may run beside others; known once it was looked at.
@@ -42,23 +42,23 @@ enum Doubt {
 
 /// How far a call is. Exhaustive: the round must place each.
 #[derive(Clone, Debug)]
-pub(crate) enum Step {
+pub(crate) enum CallState {
     /// Nobody has looked at it.
-    Wanted,
+    Requested,
     /// A person was asked.
-    Asked(ApprovalRequest),
+    AwaitingApproval(ApprovalRequest),
     /// A person said yes.
     Approved(Allowed),
     /// Its run is to be taken up again where it is: the call was allowed before.
-    Again { args: Value, questions: Questions },
+    Resuming { args: Value, questions: ApprovalReuse },
     /// It may begin, with these arguments.
-    Cleared { args: Value, questions: Questions },
+    Ready { args: Value, questions: ApprovalReuse },
     /// It runs.
     Running,
     /// The run that is its work waits for a person, and nothing of it is alive.
     Suspended { child: ChildReport, approvals: Vec<ApprovalRequest> },
     /// It ran when its process ended, and may not run twice: what it did is unknown.
-    Lost,
+    EffectUnknown,
     /// It is over.
     Ended { report: Box<CallReport>, result: CallResult },
 }
@@ -67,7 +67,7 @@ pub(crate) enum Step {
 #[derive(Clone, Debug)]
 pub(crate) struct Allowed {
     pub(crate) args: Value,
-    pub(crate) shown: Shown,
+    pub(crate) shown: ApprovedArgs,
     /// What they were asked about.
     pub(crate) asked: Value,
     /// The tool as it was declared then; empty where an older release asked.
@@ -77,7 +77,7 @@ pub(crate) struct Allowed {
 /// What a person who said yes was shown. Exhaustive: exactly these arguments, or others, which they changed into these:
 /// then the rules have yet to speak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Shown {
+pub(crate) enum ApprovedArgs {
     Exactly,
     Others,
 }
@@ -85,13 +85,13 @@ pub(crate) enum Shown {
 /// What a child run that is taken up again does with its open questions. Exhaustive: a suspension keeps them, a stop
 /// took them back, and they are asked again under new ids (S8.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Questions {
+pub(crate) enum ApprovalReuse {
     Keep,
     AskAgain,
 }
 
 impl Allowed {
-    fn by(request: &ApprovalRequest, args: Value, shown: Shown) -> Self {
+    fn by(request: &ApprovalRequest, args: Value, shown: ApprovedArgs) -> Self {
         Self { args, shown, asked: request.args.clone(), definition: request.definition.clone() }
     }
 }
@@ -100,7 +100,7 @@ impl Call {
     pub(super) fn new(call: ToolCall) -> Self {
         Self {
             call,
-            step: Step::Wanted,
+            step: CallState::Requested,
             effect: None,
             overlaps: false,
             run: None,
@@ -111,80 +111,89 @@ impl Call {
         }
     }
 
-    pub(super) fn answered(&mut self, id: &ApprovalId, answer: &Answered) {
-        if let Step::Suspended { approvals, .. } = &mut self.step {
+    pub(super) fn answered(&mut self, id: &ApprovalId, answer: &Resolution) {
+        if let CallState::Suspended { approvals, .. } = &mut self.step {
             approvals.retain(|request| request.id != *id);
             if approvals.is_empty() {
-                self.step = self.again(Questions::AskAgain);
+                self.step = self.again(ApprovalReuse::AskAgain);
             }
             return;
         }
         match answer {
-            Answered::Decided(Decision::Approve | Decision::ApproveAlways { .. }) => {
+            Resolution::Decided(Decision::Approve | Decision::ApproveAlways { .. }) => {
                 // Exactly what was asked, which need not be what the model wanted.
-                if let Step::Asked(request) = &self.step {
-                    self.allowed = Some(Allowed::by(request, request.args.clone(), Shown::Exactly));
+                if let CallState::AwaitingApproval(request) = &self.step {
+                    self.allowed = Some(Allowed::by(request, request.args.clone(), ApprovedArgs::Exactly));
                 }
                 self.step = self.wanted();
             }
-            Answered::Decided(Decision::ApproveWith { args }) => {
-                if let Step::Asked(request) = &self.step {
-                    self.allowed = Some(Allowed::by(request, args.clone(), Shown::Others));
+            Resolution::Decided(Decision::ApproveWith { args }) => {
+                if let CallState::AwaitingApproval(request) = &self.step {
+                    self.allowed = Some(Allowed::by(request, args.clone(), ApprovedArgs::Others));
                 }
                 self.step = self.wanted();
             }
             // Where the call itself ends, that follows as a fact of its own.
-            Answered::Withdrawn => {
-                self.step = if self.is_lost() { Step::Lost } else { self.wanted() };
+            Resolution::Withdrawn => {
+                self.step = if self.is_lost() { CallState::EffectUnknown } else { self.wanted() };
             }
-            Answered::Decided(Decision::Deny { .. } | Decision::Respond { .. }) | Answered::Expired => {}
+            Resolution::Decided(Decision::Deny { .. } | Decision::Respond { .. }) | Resolution::Expired => {}
         }
     }
 
     /// Takes it up again: what never began is wanted, a child run goes on inside, what may run twice runs again, the
     /// rest stays told, or is put to a person (S5.3, S7.3).
-    pub(super) fn reopen(&mut self, on_unknown: OnUnknown) {
-        if matches!(self.step, Step::Ended { .. }) {
+    pub(super) fn reopen(&mut self, on_unknown: OnUnknownEffect) {
+        if matches!(self.step, CallState::Ended { .. }) {
             // It was stopped, at its peer too: there is nothing to take up again.
             self.named = None;
         }
         let (child, twice) = (self.run.is_some(), self.may_run_twice());
         match &mut self.step {
-            Step::Ended { report, .. } if report.stopped_by == Some(StoppedBy::Run) => {
+            CallState::Ended { report, .. } if report.stopped_by == Some(StopSource::Run) => {
                 if report.status == CallStatus::NotStarted {
                     self.step = self.wanted();
                 } else if child {
                     let is_kept = report.reason.as_ref().is_some_and(ReasonReport::is_of_a_failure);
-                    self.step = self.again(if is_kept { Questions::Keep } else { Questions::AskAgain });
+                    self.step =
+                        self.again(if is_kept { ApprovalReuse::Keep } else { ApprovalReuse::AskAgain });
                 } else if twice {
                     self.begin_to_doubt();
                     self.step = self.wanted();
-                } else if on_unknown == OnUnknown::Ask && report.effect == Effect::Unknown {
+                } else if on_unknown == OnUnknownEffect::Ask && report.effect == SideEffect::Unknown {
                     self.begin_to_doubt();
-                    self.step = Step::Lost;
+                    self.step = CallState::EffectUnknown;
                 } else {
                     report.stopped_by = None;
                 }
             }
-            Step::Suspended { .. } | Step::Running if child => self.step = self.again(Questions::Keep),
-            Step::Cleared { args, questions } if child => {
-                self.step = Step::Again { args: args.clone(), questions: *questions };
+            CallState::Suspended { .. } | CallState::Running if child => {
+                self.step = self.again(ApprovalReuse::Keep)
             }
-            Step::Running => {
+            CallState::Ready { args, questions } if child => {
+                self.step = CallState::Resuming { args: args.clone(), questions: *questions };
+            }
+            CallState::Running => {
                 self.begin_to_doubt();
-                self.step = if twice { self.wanted() } else { Step::Lost };
+                self.step = if twice { self.wanted() } else { CallState::EffectUnknown };
             }
-            Step::Suspended { .. } | Step::Wanted | Step::Cleared { .. } => self.step = self.wanted(),
+            CallState::Suspended { .. } | CallState::Requested | CallState::Ready { .. } => {
+                self.step = self.wanted()
+            }
             // A question that a suspension left open stays open, and a yes stays a yes.
-            Step::Ended { .. } | Step::Asked(_) | Step::Lost | Step::Approved(_) | Step::Again { .. } => {}
+            CallState::Ended { .. }
+            | CallState::AwaitingApproval(_)
+            | CallState::EffectUnknown
+            | CallState::Approved(_)
+            | CallState::Resuming { .. } => {}
         }
     }
 
     /// To be looked at: a yes that was given once is not asked for again.
-    fn wanted(&self) -> Step {
+    fn wanted(&self) -> CallState {
         match self.allowed.clone() {
-            Some(allowed) => Step::Approved(allowed),
-            None => Step::Wanted,
+            Some(allowed) => CallState::Approved(allowed),
+            None => CallState::Requested,
         }
     }
 
@@ -212,19 +221,25 @@ impl Call {
     }
 
     /// Its run is to go on.
-    pub(super) fn again(&self, questions: Questions) -> Step {
+    pub(super) fn again(&self, questions: ApprovalReuse) -> CallState {
         match &self.run {
-            Some(args) => Step::Again { args: args.clone(), questions },
-            None => Step::Wanted,
+            Some(args) => CallState::Resuming { args: args.clone(), questions },
+            None => CallState::Requested,
         }
     }
 
     /// Whether a run that is its work goes on when the run that asked for it is taken up again.
     pub(super) fn has_run_to_go_on(&self) -> bool {
         let goes_on = match &self.step {
-            Step::Ended { report, .. } => report.stopped_by == Some(StoppedBy::Run),
-            Step::Running | Step::Again { .. } | Step::Cleared { .. } | Step::Suspended { .. } => true,
-            Step::Wanted | Step::Asked(_) | Step::Approved { .. } | Step::Lost => false,
+            CallState::Ended { report, .. } => report.stopped_by == Some(StopSource::Run),
+            CallState::Running
+            | CallState::Resuming { .. }
+            | CallState::Ready { .. }
+            | CallState::Suspended { .. } => true,
+            CallState::Requested
+            | CallState::AwaitingApproval(_)
+            | CallState::Approved { .. }
+            | CallState::EffectUnknown => false,
         };
         goes_on && self.has_run()
     }
@@ -244,20 +259,22 @@ impl Call {
     /// What the model would be told if a new turn closed it now.
     pub(super) fn result(&self) -> CallResult {
         match &self.step {
-            Step::Ended { result, .. } => result.clone(),
-            Step::Running | Step::Lost | Step::Suspended { .. } | Step::Again { .. } => {
-                self.note(note::STOPPED_UNKNOWN)
-            }
-            Step::Cleared { .. } if self.run.is_some() => self.note(note::STOPPED_UNKNOWN),
+            CallState::Ended { result, .. } => result.clone(),
+            CallState::Running
+            | CallState::EffectUnknown
+            | CallState::Suspended { .. }
+            | CallState::Resuming { .. } => self.note(note::STOPPED_UNKNOWN),
+            CallState::Ready { .. } if self.run.is_some() => self.note(note::STOPPED_UNKNOWN),
             _ if self.is_in_doubt() => self.note(note::STOPPED_UNKNOWN),
-            Step::Wanted | Step::Asked(_) | Step::Approved(_) | Step::Cleared { .. } => {
-                self.note(note::NOT_STARTED)
-            }
+            CallState::Requested
+            | CallState::AwaitingApproval(_)
+            | CallState::Approved(_)
+            | CallState::Ready { .. } => self.note(note::NOT_STARTED),
         }
     }
 
     fn note(&self, text: &str) -> CallResult {
-        CallResult::of_text(self.call.id.clone(), &self.call.name, text, Verdict::Bad)
+        CallResult::of_text(self.call.id.clone(), &self.call.name, text, ResultStatus::Error)
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use safepoint_scope::{Demand, Mode, SafePoints};
 
-use super::{Call, Machine, Questions, Round, Stage, Step};
+use super::{ApprovalReuse, Call, CallState, Machine, Round, Stage};
 use crate::value::{
     ids::{ApprovalId, CallId},
     receipt::ChildReport,
@@ -13,7 +13,7 @@ use crate::value::{
 
 /// What the child runs of an attempt used and cost, as far as they have ended.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Below {
+pub(crate) struct ChildUsage {
     pub(crate) usage: Usage,
     pub(crate) cost: f64,
 }
@@ -28,7 +28,7 @@ impl Machine {
 
     /// The run that is this call's work has its answer and is to go on; the answer is recorded by that run.
     pub(crate) fn wake(&mut self, id: &CallId) {
-        self.change(id, |call| call.step = call.again(Questions::Keep));
+        self.change(id, |call| call.step = call.again(ApprovalReuse::Keep));
     }
 
     /// The child runs that wait for decisions.
@@ -38,14 +38,14 @@ impl Machine {
             Stage::Ready | Stage::Summarising | Stage::Streaming | Stage::Cut(_) | Stage::Answered(_) => None,
         };
         round.into_iter().flat_map(Round::open).filter_map(|call| match &call.step {
-            Step::Suspended { child, .. } => Some(child),
+            CallState::Suspended { child, .. } => Some(child),
             _ => None,
         })
     }
 
     /// The call whose suspended run waits for this answer.
     pub(crate) fn suspended_on(&self, id: &ApprovalId) -> Option<CallId> {
-        let waits = |call: &&Call| matches!(&call.step, Step::Suspended { approvals, .. } if approvals.iter().any(|of| of.id == *id));
+        let waits = |call: &&Call| matches!(&call.step, CallState::Suspended { approvals, .. } if approvals.iter().any(|of| of.id == *id));
         match &self.stage {
             Stage::Calls(round) => round.open().find(waits).map(|call| call.call.id.clone()),
             Stage::Ready | Stage::Summarising | Stage::Streaming | Stage::Cut(_) | Stage::Answered(_) => None,
@@ -56,8 +56,8 @@ impl Machine {
     pub(crate) fn ask_again(&mut self) {
         for call in self.open_calls() {
             self.change(&call.call.id, |call| {
-                if let Step::Again { questions, .. } = &mut call.step {
-                    *questions = Questions::AskAgain;
+                if let CallState::Resuming { questions, .. } = &mut call.step {
+                    *questions = ApprovalReuse::AskAgain;
                 }
             });
         }

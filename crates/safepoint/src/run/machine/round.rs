@@ -6,10 +6,10 @@ use std::{collections::HashMap, sync::Arc};
 
 use safepoint_scope::SafePoints;
 
-use super::{Call, Due, Step, tally::Tally};
+use super::{Call, CallState, NextStep, tally::Tally};
 use crate::value::{
-    approval::OnUnknown,
-    history::{OpenCall, Tail, note},
+    approval::OnUnknownEffect,
+    history::{OpenCall, OpenEnd, note},
     ids::CallId,
     message::{AssistantMessage, CallResult, ToolCall},
     receipt::{CallReport, Ending},
@@ -57,7 +57,7 @@ impl Round {
     }
 
     pub(super) fn open(&self) -> impl Iterator<Item = &Call> {
-        self.calls.iter().filter(|call| !matches!(call.step, Step::Ended { .. }))
+        self.calls.iter().filter(|call| !matches!(call.step, CallState::Ended { .. }))
     }
 
     pub(super) fn runs_to_go_on(&self) -> impl Iterator<Item = &Call> {
@@ -66,7 +66,7 @@ impl Round {
 
     pub(super) fn running_call(&self, id: &CallId) -> Option<&ToolCall> {
         let found = self.place(id).and_then(|place| self.call(place))?;
-        matches!(found.step, Step::Running).then_some(&found.call)
+        matches!(found.step, CallState::Running).then_some(&found.call)
     }
 
     pub(super) fn is_running(&self) -> bool {
@@ -105,7 +105,7 @@ impl Round {
     pub(super) fn report_mut(&mut self, id: &CallId) -> Option<&mut CallReport> {
         let call = self.place(id).and_then(|place| self.calls.get_mut(place))?;
         match &mut call.step {
-            Step::Ended { report, .. } => Some(&mut **report),
+            CallState::Ended { report, .. } => Some(&mut **report),
             _ => None,
         }
     }
@@ -113,7 +113,7 @@ impl Round {
     /// The rows of the calls that are over, in the order of the calls.
     pub(super) fn reports(&self) -> impl Iterator<Item = &CallReport> {
         self.calls.iter().filter_map(|call| match &call.step {
-            Step::Ended { report, .. } => Some(&**report),
+            CallState::Ended { report, .. } => Some(&**report),
             _ => None,
         })
     }
@@ -127,20 +127,27 @@ impl Round {
         }
     }
 
-    pub(super) fn due(&self, parallel: usize, gate: SafePoints) -> Due {
+    pub(super) fn due(&self, parallel: usize, gate: SafePoints) -> NextStep {
         if self.tally.unjudged > 0 {
-            return Due::Judge(self.unjudged());
+            return NextStep::Judge(self.unjudged());
         }
         let calls = self.startable(parallel.max(1));
         if !calls.is_empty() {
-            return Due::StartCalls { calls, gate };
+            return NextStep::StartCalls { calls, gate };
         }
-        if self.only_questions() { Due::Settle(Ending::Suspended) } else { Due::Wait }
+        if self.only_questions() { NextStep::Settle(Ending::Suspended) } else { NextStep::Wait }
     }
 
     fn unjudged(&self) -> Vec<usize> {
-        let of =
-            |step: &Step| matches!(step, Step::Wanted | Step::Approved(_) | Step::Again { .. } | Step::Lost);
+        let of = |step: &CallState| {
+            matches!(
+                step,
+                CallState::Requested
+                    | CallState::Approved(_)
+                    | CallState::Resuming { .. }
+                    | CallState::EffectUnknown
+            )
+        };
         self.calls.iter().enumerate().filter(|(_, call)| of(&call.step)).map(|(index, _)| index).collect()
     }
 
@@ -151,10 +158,11 @@ impl Round {
         if self.tally.cleared == 0 || running >= parallel {
             return Vec::new();
         }
-        let mut alone = self.calls.iter().any(|call| matches!(call.step, Step::Running) && !call.overlaps);
+        let mut alone =
+            self.calls.iter().any(|call| matches!(call.step, CallState::Running) && !call.overlaps);
         let mut calls = Vec::new();
         for (index, call) in self.calls.iter().enumerate() {
-            if !matches!(call.step, Step::Cleared { .. }) {
+            if !matches!(call.step, CallState::Ready { .. }) {
                 continue;
             }
             let fits = if call.overlaps { !alone && running < parallel } else { running == 0 };
@@ -173,7 +181,7 @@ impl Round {
             .calls
             .iter()
             .filter_map(|call| match &call.step {
-                Step::Ended { result, .. } => Some(result.clone()),
+                CallState::Ended { result, .. } => Some(result.clone()),
                 _ => None,
             })
             .collect();
@@ -181,10 +189,10 @@ impl Round {
     }
 
     /// What a new turn would close this round with.
-    pub(super) fn tail(&self) -> Tail {
+    pub(super) fn tail(&self) -> OpenEnd {
         let results = self.told(self.calls.iter().map(Call::result).collect());
         let calls = results.into_iter().map(|result| OpenCall { result }).collect();
-        Tail::Open { message: Arc::clone(&self.message), calls }
+        OpenEnd::Open { message: Arc::clone(&self.message), calls }
     }
 
     /// The model is told, behind the last result, of the calls that are no part of its message.
@@ -196,7 +204,7 @@ impl Round {
     }
 
     /// Takes a round up again (S5.3, S7.3).
-    pub(super) fn reopen(&mut self, on_unknown: OnUnknown) {
+    pub(super) fn reopen(&mut self, on_unknown: OnUnknownEffect) {
         for index in 0..self.calls.len() {
             self.change(index, |call| call.reopen(on_unknown));
         }

@@ -1,6 +1,6 @@
 //! What is known of a call beside its facts: rows that come when it is over, and that the rules let it begin.
 
-use super::{Machine, Questions, Stage, Step};
+use super::{ApprovalReuse, CallState, Machine, Stage};
 use crate::value::{
     ids::CallId,
     receipt::{CleanupReport, ProcessReport, RemoteReport},
@@ -41,10 +41,10 @@ impl Machine {
         if let Stage::Calls(round) = &mut self.stage {
             round.change(index, |call| {
                 let questions = match call.step {
-                    Step::Again { questions, .. } => questions,
-                    _ => Questions::Keep,
+                    CallState::Resuming { questions, .. } => questions,
+                    _ => ApprovalReuse::Keep,
                 };
-                call.step = Step::Cleared { args, questions };
+                call.step = CallState::Ready { args, questions };
                 call.overlaps = overlaps;
             });
         }

@@ -5,11 +5,11 @@
 
 use std::time::Duration;
 
-use super::{Below, Machine, Stage};
+use super::{ChildUsage, Machine, Stage};
 use crate::value::{
-    event::{RunLimits, Wholeness},
+    event::{Completion, RunLimits},
     receipt::{ModelReport, Receipt},
-    usage::{Beyond, Price, Usage, UsageSource},
+    usage::{ExtraBilling, Price, Usage, UsageSource},
 };
 
 /// What earlier attempts used, and what is known of this one's time and price.
@@ -28,7 +28,7 @@ pub(super) struct Spent {
     /// The price of the newest attempt.
     price: Option<Price>,
     settled: Settled,
-    untold: Below,
+    untold: ChildUsage,
 }
 
 /// Whether the newest attempt has a recorded end. Exhaustive: it has, or its process ended first.
@@ -41,8 +41,8 @@ enum Settled {
 
 impl Spent {
     /// A model call ended. One that was cut, or failed, before anything left this machine used up nothing.
-    pub(super) fn model_ended(&mut self, whole: &Wholeness, report: &ModelReport) {
-        if *whole != Wholeness::Whole && !report.was_sent() {
+    pub(super) fn model_ended(&mut self, whole: &Completion, report: &ModelReport) {
+        if *whole != Completion::Complete && !report.was_sent() {
             self.unsent += 1;
         }
     }
@@ -55,7 +55,7 @@ impl Spent {
     pub(super) fn settle(&mut self, receipt: &Receipt) {
         self.taken = Duration::from_millis(receipt.worked_ms);
         self.settled = Settled::Yes;
-        self.untold = Below::default();
+        self.untold = ChildUsage::default();
     }
 
     fn add(&mut self, usage: &Usage, cost: f64) {
@@ -99,7 +99,7 @@ impl Machine {
             Stage::Streaming | Stage::Summarising => Usage {
                 input: self.history.tokens(0).max(1),
                 source: UsageSource::Estimated,
-                billed_beyond: Beyond::Unknown,
+                billed_beyond: ExtraBilling::Unknown,
                 ..Usage::default()
             },
             Stage::Ready | Stage::Cut(_) | Stage::Calls(_) | Stage::Answered(_) => Usage::default(),
@@ -128,7 +128,7 @@ impl Machine {
     }
 
     /// What attempts used and cost, their child runs included, of which no receipt tells: they ended with their process.
-    pub(crate) fn untold(&self) -> &Below {
+    pub(crate) fn untold(&self) -> &ChildUsage {
         &self.spent.untold
     }
 }

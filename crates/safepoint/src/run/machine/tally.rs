@@ -1,7 +1,7 @@
 //! How many calls of a round are how far, kept as they change: in a wide round nobody counts them over at each step.
 
-use super::{Call, Step};
-use crate::value::receipt::StoppedBy;
+use super::{Call, CallState};
+use crate::value::receipt::StopSource;
 
 /// The counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,12 +36,15 @@ impl Tally {
         let Self { unjudged, questions, cleared, running, over, stopped, begun } = self;
         let mut by_run = None;
         let step = match &call.step {
-            Step::Wanted | Step::Approved(_) | Step::Again { .. } | Step::Lost => unjudged,
-            Step::Asked(_) | Step::Suspended { .. } => questions,
-            Step::Cleared { .. } => cleared,
-            Step::Running => running,
-            Step::Ended { report, .. } => {
-                by_run = (report.stopped_by == Some(StoppedBy::Run)).then_some(stopped);
+            CallState::Requested
+            | CallState::Approved(_)
+            | CallState::Resuming { .. }
+            | CallState::EffectUnknown => unjudged,
+            CallState::AwaitingApproval(_) | CallState::Suspended { .. } => questions,
+            CallState::Ready { .. } => cleared,
+            CallState::Running => running,
+            CallState::Ended { report, .. } => {
+                by_run = (report.stopped_by == Some(StopSource::Run)).then_some(stopped);
                 over
             }
         };

@@ -10,13 +10,13 @@ use crate::{
     value::{
         approval::Decision,
         effect::EffectClass,
-        event::{Answered, Extent, RunLimits, Source},
-        history::Tail,
+        event::{OutputExtent, Resolution, RunLimits, SteerSource},
+        history::OpenEnd,
         ids::{ApprovalId, Path, RunId, SteerId},
         limits::Limits,
         message::{Block, UserMessage},
-        receipt::{CallStatus, ChildReport, ModelState, Receipt, RemoteReport, StoppedBy},
-        usage::{Beyond, Price, UsageSource},
+        receipt::{CallStatus, ChildReport, ModelState, Receipt, RemoteReport, StopSource},
+        usage::{ExtraBilling, Price, UsageSource},
     },
 };
 
@@ -37,7 +37,7 @@ impl Told {
     async fn begun(machine: Machine) -> Self {
         let mut told = Self { machine, log: MemoryLog::default() };
         let mut history = History::new();
-        history.push(Entry::User(UserMessage::from("hi")));
+        history.push(Message::User(UserMessage::from("hi")));
         told.opened(1, Some(history), None).await;
         told
     }
@@ -50,40 +50,40 @@ impl Told {
 
     async fn opened(&mut self, attempt: u32, history: Option<History>, price: Option<Price>) {
         let limits = Some(RunLimits::of(&Limits::default(), price.as_ref()));
-        let (run, at, on_unknown) = (RunId::from("r"), Timestamp::UNIX_EPOCH, OnUnknown::Tell);
+        let (run, at, on_unknown) = (RunId::from("r"), Timestamp::UNIX_EPOCH, OnUnknownEffect::Tell);
         self.tell(Fact::AttemptOpened { run, attempt, history, at, on_unknown, limits }).await;
     }
 
-    async fn said(&mut self, round: u32, message: AssistantMessage, whole: Wholeness) {
+    async fn said(&mut self, round: u32, message: AssistantMessage, whole: Completion) {
         self.reported(message, whole, report(round, ModelState::Completed)).await;
     }
 
-    async fn reported(&mut self, message: AssistantMessage, whole: Wholeness, report: ModelReport) {
+    async fn reported(&mut self, message: AssistantMessage, whole: Completion, report: ModelReport) {
         self.tell(Fact::ModelStarted { round: report.round }).await;
         self.tell(Fact::ModelEnded { message: Arc::new(message), whole, report }).await;
     }
 
-    async fn started(&mut self, id: &str, work: WorkKind) {
+    async fn started(&mut self, id: &str, work: CallKind) {
         let (call_id, name, effect) = (CallId::from(id), "work".into(), EffectClass::Unsafe);
         let (args, key, at) = (json!("given"), String::new(), Timestamp::UNIX_EPOCH);
         self.tell(Fact::CallStarted { call_id, name, round: 1, args, effect, key, work, at }).await;
     }
 
     async fn ended(&mut self, id: &str, child: Option<ChildReport>) {
-        let Step::Ended { mut report, result } = ended(id, CallStatus::Completed, None) else { return };
+        let CallState::Ended { mut report, result } = ended(id, CallStatus::Completed, None) else { return };
         report.child = child;
-        self.tell(Fact::CallEnded { report: *report, result, extent: Extent::All }).await;
+        self.tell(Fact::CallEnded { report: *report, result, extent: OutputExtent::All }).await;
     }
 
-    fn due(&self, demand: Option<Demand>, steered: Steered) -> Due {
+    fn due(&self, demand: Option<Demand>, steered: PendingSteer) -> NextStep {
         let limits = Limits::default();
-        self.machine.due(demand, &Bounds { limits: &limits, price: None, gauge: None, steered })
+        self.machine.next_step(demand, &StepContext { limits: &limits, price: None, gauge: None, steered })
     }
 
     fn reached(&self, limits: &Limits, price: Option<&Price>) -> Option<Code> {
-        let bounds = Bounds { limits, price, gauge: None, steered: Steered::No };
+        let bounds = StepContext { limits, price, gauge: None, steered: PendingSteer::No };
         bounds.reached(&self.machine).map(|due| match due {
-            Due::Limit { code, .. } => code,
+            NextStep::Limit { code, .. } => code,
             other => panic!("no limit: {other:?}"),
         })
     }
@@ -158,44 +158,44 @@ async fn a_round_goes_from_phase_to_phase() {
     let mut told = Told::begun(Machine::new()).await;
     let ready = AT_ALL | SafePoints::AFTER_STARTED_CALLS;
     assert_eq!((told.machine.phase(), told.machine.next_round()), ("not yet started", 1));
-    assert_eq!(told.due(None, Steered::No), Due::CallModel { gate: SafePoints::ANY });
-    assert_eq!(told.due(at(AT_MODEL), Steered::No), Due::Settle(Ending::Stopped));
+    assert_eq!(told.due(None, PendingSteer::No), NextStep::CallModel { gate: SafePoints::ANY });
+    assert_eq!(told.due(at(AT_MODEL), PendingSteer::No), NextStep::Settle(Ending::Stopped));
     assert_eq!(told.machine.boundary(), Some(SafePoints::ANY));
     told.tell(Fact::ModelStarted { round: 1 }).await;
     assert_eq!((told.machine.phase(), told.machine.boundary()), ("the model was streaming", None));
     assert_eq!(
-        (told.due(None, Steered::Waiting), told.due(at(AT_MODEL), Steered::No)),
-        (Due::Wait, Due::Wait)
+        (told.due(None, PendingSteer::Waiting), told.due(at(AT_MODEL), PendingSteer::No)),
+        (NextStep::Wait, NextStep::Wait)
     );
-    assert_eq!(told.due(now(), Steered::No), Due::CutModel(Wholeness::Cut));
-    assert_eq!(told.due(None, Steered::AtOnce), Due::CutModel(Wholeness::Steered));
-    told.said(1, message("so", &["c0", "c1"]), Wholeness::Whole).await;
+    assert_eq!(told.due(now(), PendingSteer::No), NextStep::CutModel(Completion::Stopped));
+    assert_eq!(told.due(None, PendingSteer::AtOnce), NextStep::CutModel(Completion::Steered));
+    told.said(1, message("so", &["c0", "c1"]), Completion::Complete).await;
     assert_eq!((told.machine.phase(), told.machine.last_words().as_str()), ("calls were running", "so"));
-    assert_eq!(told.due(None, Steered::No), Due::Judge(vec![0, 1]));
-    assert_eq!(told.due(at(AT_MODEL), Steered::No), Due::Settle(Ending::Stopped));
+    assert_eq!(told.due(None, PendingSteer::No), NextStep::Judge(vec![0, 1]));
+    assert_eq!(told.due(at(AT_MODEL), PendingSteer::No), NextStep::Settle(Ending::Stopped));
     let taken = ["c0", "c1", "c2"].map(|id| told.machine.is_taken(&CallId::from(id)));
     assert_eq!((taken, told.machine.open_calls().len()), ([true, true, false], 2));
     assert!(told.machine.call(1).is_some() && told.machine.call(2).is_none());
     told.machine.clear(0, json!(1), true);
     told.machine.clear(1, json!(2), true);
     let gate = AT_MODEL | SafePoints::AFTER_STARTED_CALLS;
-    assert_eq!(told.due(None, Steered::No), Due::StartCalls { calls: vec![0, 1], gate });
-    told.started("c0", WorkKind::Body).await;
+    assert_eq!(told.due(None, PendingSteer::No), NextStep::StartCalls { calls: vec![0, 1], gate });
+    told.started("c0", CallKind::Tool).await;
     assert_eq!(told.machine.boundary(), Some(SafePoints::AFTER_STARTED_CALLS));
     assert_eq!(told.machine.find(&CallId::from("c0")).and_then(Call::given), Some(&json!("given")));
     assert!(told.machine.running_call(&CallId::from("c0")).is_some());
     assert!(told.machine.running_call(&CallId::from("c1")).is_none());
-    assert_eq!(told.due(now(), Steered::No), Due::Wait);
+    assert_eq!(told.due(now(), PendingSteer::No), NextStep::Wait);
     told.ended("c0", None).await;
-    assert_eq!(told.due(now(), Steered::No), Due::Settle(Ending::Stopped));
+    assert_eq!(told.due(now(), PendingSteer::No), NextStep::Settle(Ending::Stopped));
     told.ended("c1", None).await;
     assert_eq!((told.machine.phase(), told.machine.call_reports().len()), ("between rounds", 2));
-    assert_eq!((told.machine.effect(), told.machine.boundary()), (Effect::Unknown, Some(ready)));
-    assert_eq!(told.due(at(AT_MODEL), Steered::No), Due::CallModel { gate: ready });
-    assert_eq!(told.due(at(AT_ALL), Steered::No), Due::Settle(Ending::Stopped));
-    assert_eq!(told.due(None, Steered::Noticed), Due::TakeSteer);
+    assert_eq!((told.machine.effect(), told.machine.boundary()), (SideEffect::Unknown, Some(ready)));
+    assert_eq!(told.due(at(AT_MODEL), PendingSteer::No), NextStep::CallModel { gate: ready });
+    assert_eq!(told.due(at(AT_ALL), PendingSteer::No), NextStep::Settle(Ending::Stopped));
+    assert_eq!(told.due(None, PendingSteer::Noticed), NextStep::TakeSteer);
     assert_eq!((told.machine.history().entries().len(), told.machine.last_words().as_str()), (3, "so"));
-    told.said(2, message("yes", &[]), Wholeness::Whole).await;
+    told.said(2, message("yes", &[]), Completion::Complete).await;
     assert_eq!((told.machine.phase(), told.machine.last_words().as_str()), ("it was ending", "yes"));
     assert_eq!((told.machine.rounds(), told.machine.next_round(), told.machine.attempt()), (2, 3, 1));
     assert_eq!((told.machine.usage().total(), told.machine.usage_before().total()), (84, 42));
@@ -206,49 +206,52 @@ async fn a_round_goes_from_phase_to_phase() {
 #[tokio::test]
 async fn an_answer_is_followed_by_a_steer() {
     let mut told = Told::begun(Machine::new()).await;
-    told.said(1, message("yes", &[]), Wholeness::Whole).await;
-    for steered in [Steered::No, Steered::Noticed] {
-        assert_eq!(told.due(None, steered), Due::Settle(Ending::Done));
+    told.said(1, message("yes", &[]), Completion::Complete).await;
+    for steered in [PendingSteer::No, PendingSteer::Noticed] {
+        assert_eq!(told.due(None, steered), NextStep::Settle(Ending::Done));
     }
-    for steered in [Steered::Waiting, Steered::AtOnce] {
-        assert_eq!(told.due(None, steered), Due::TakeSteer);
-        assert_eq!(told.due(at(AT_ALL), steered), Due::Settle(Ending::Done));
+    for steered in [PendingSteer::Waiting, PendingSteer::AtOnce] {
+        assert_eq!(told.due(None, steered), NextStep::TakeSteer);
+        assert_eq!(told.due(at(AT_ALL), steered), NextStep::Settle(Ending::Done));
         let limits = Limits { max_rounds: 1, ..Limits::default() };
-        let bounds = Bounds { limits: &limits, price: None, gauge: None, steered };
-        assert_eq!(told.machine.due(None, &bounds), Due::Settle(Ending::Done));
+        let bounds = StepContext { limits: &limits, price: None, gauge: None, steered };
+        assert_eq!(told.machine.next_step(None, &bounds), NextStep::Settle(Ending::Done));
     }
-    let steer =
-        TakenSteer { id: SteerId::from("s"), message: UserMessage::from("and?"), source: Source::Handle };
+    let steer = RecordedSteer {
+        id: SteerId::from("s"),
+        message: UserMessage::from("and?"),
+        source: SteerSource::Handle,
+    };
     told.tell(Fact::SteerTaken { round: 2, steers: vec![steer] }).await;
-    assert!(matches!(told.due(None, Steered::No), Due::CallModel { .. }));
+    assert!(matches!(told.due(None, PendingSteer::No), NextStep::CallModel { .. }));
     let last = told.machine.history().entries().last().cloned();
-    assert_eq!(last.as_deref(), Some(&Entry::User(UserMessage::from("and?"))));
+    assert_eq!(last.as_deref(), Some(&Message::User(UserMessage::from("and?"))));
 }
 
 /// S2.5, S2.13, S5.1: a message that was cut, overtaken or failed leads to a stop, on, or to a failure; what had arrived stays open.
 #[tokio::test]
 async fn a_message_that_is_not_whole_leads_on_as_it_ended() {
     let mut cut = Told::begun(Machine::new()).await;
-    cut.said(1, message("par", &["c0"]), Wholeness::Cut).await;
+    cut.said(1, message("par", &["c0"]), Completion::Stopped).await;
     assert_eq!((cut.machine.phase(), cut.machine.last_words().as_str()), ("the model was streaming", "par"));
-    assert_eq!(cut.due(now(), Steered::No), Due::Settle(Ending::Stopped));
-    assert!(matches!(cut.machine.history_now().tail(), Tail::Cut { .. }));
-    assert_eq!(cut.machine.history().tail(), &Tail::Whole);
+    assert_eq!(cut.due(now(), PendingSteer::No), NextStep::Settle(Ending::Stopped));
+    assert!(matches!(cut.machine.history_now().tail(), OpenEnd::Cut { .. }));
+    assert_eq!(cut.machine.history().tail(), &OpenEnd::Whole);
     let mut failed = Told::begun(Machine::new()).await;
-    failed.said(1, message("par", &[]), Wholeness::Failed(error())).await;
+    failed.said(1, message("par", &[]), Completion::Failed(error())).await;
     assert_eq!(
-        (failed.due(None, Steered::No), failed.machine.failure()),
-        (Due::Settle(Ending::Failed), Some(&error()))
+        (failed.due(None, PendingSteer::No), failed.machine.failure()),
+        (NextStep::Settle(Ending::Failed), Some(&error()))
     );
     let mut overtaken = Told::begun(Machine::new()).await;
-    overtaken.said(1, message("par", &["c0"]), Wholeness::Steered).await;
+    overtaken.said(1, message("par", &["c0"]), Completion::Steered).await;
     assert!(overtaken.machine.is_taken(&CallId::from("c0")));
-    assert!(matches!(overtaken.due(None, Steered::No), Due::CallModel { .. }));
+    assert!(matches!(overtaken.due(None, PendingSteer::No), NextStep::CallModel { .. }));
     for start in [Fact::ModelStarted { round: 1 }, Fact::SummaryStarted { round: 1 }] {
         let mut streams = Told::begun(Machine::new()).await;
         streams.tell(start).await;
         streams.machine.fail(error());
-        assert_eq!(streams.due(None, Steered::No), Due::CutModel(Wholeness::Cut));
+        assert_eq!(streams.due(None, PendingSteer::No), NextStep::CutModel(Completion::Stopped));
     }
 }
 
@@ -257,25 +260,28 @@ async fn a_message_that_is_not_whole_leads_on_as_it_ended() {
 #[tokio::test]
 async fn a_summary_is_cut_by_what_names_its_boundary() {
     let mut told = Told::begun(Machine::new()).await;
-    told.said(1, message("so", &["c0"]), Wholeness::Whole).await;
+    told.said(1, message("so", &["c0"]), Completion::Complete).await;
     told.ended("c0", None).await;
     told.tell(Fact::SummaryStarted { round: 2 }).await;
     assert_eq!(told.machine.phase(), "its history was being summarised");
-    assert_eq!((told.due(None, Steered::No), told.due(at(AT_MODEL), Steered::No)), (Due::Wait, Due::Wait));
-    assert_eq!(told.due(at(AT_ALL), Steered::No), Due::CutModel(Wholeness::Cut));
+    assert_eq!(
+        (told.due(None, PendingSteer::No), told.due(at(AT_MODEL), PendingSteer::No)),
+        (NextStep::Wait, NextStep::Wait)
+    );
+    assert_eq!(told.due(at(AT_ALL), PendingSteer::No), NextStep::CutModel(Completion::Stopped));
     let report = report(2, ModelState::Completed);
-    told.tell(Fact::SummaryEnded { whole: Wholeness::Failed(error()), report, shortened: None }).await;
+    told.tell(Fact::SummaryEnded { whole: Completion::Failed(error()), report, shortened: None }).await;
     assert_eq!((told.machine.summaries().len(), told.machine.usage().total()), (1, 84));
-    assert_eq!(told.due(None, Steered::No), Due::Settle(Ending::Failed));
+    assert_eq!(told.due(None, PendingSteer::No), NextStep::Settle(Ending::Failed));
 }
 
 /// S12.2, S3.9: only what a provider said of a whole message measures the history.
 #[tokio::test]
 async fn only_exact_figures_of_a_whole_message_measure() {
     for (whole, source, measures) in [
-        (Wholeness::Whole, UsageSource::Exact, true),
-        (Wholeness::Whole, UsageSource::Estimated, false),
-        (Wholeness::Cut, UsageSource::Exact, false),
+        (Completion::Complete, UsageSource::Exact, true),
+        (Completion::Complete, UsageSource::Estimated, false),
+        (Completion::Stopped, UsageSource::Exact, false),
     ] {
         let mut told = Told::begun(Machine::new()).await;
         let mut report = report(1, ModelState::Completed);
@@ -290,10 +296,10 @@ async fn only_exact_figures_of_a_whole_message_measure() {
 async fn what_was_never_sent_is_no_round() {
     let never = ModelState::NeverSent;
     for (whole, state, calls, model) in [
-        (Wholeness::Cut, never, 0, true),
-        (Wholeness::Whole, never, 1, false),
-        (Wholeness::Cut, ModelState::Closed, 1, true),
-        (Wholeness::Whole, ModelState::Completed, 1, true),
+        (Completion::Stopped, never, 0, true),
+        (Completion::Complete, never, 1, false),
+        (Completion::Stopped, ModelState::Closed, 1, true),
+        (Completion::Complete, ModelState::Completed, 1, true),
     ] {
         let mut told = Told::begun(Machine::new()).await;
         told.reported(message("so", &[]), whole, report(1, state)).await;
@@ -307,7 +313,7 @@ async fn what_was_never_sent_is_no_round() {
 #[tokio::test]
 async fn tokens_and_cost_are_those_of_the_tree() {
     let mut told = Told::begun(Machine::new()).await;
-    told.said(1, message("so", &["c0", "c1", "c2"]), Wholeness::Whole).await;
+    told.said(1, message("so", &["c0", "c1", "c2"]), Completion::Complete).await;
     let cost = |max| Limits { max_cost: Some(max), ..Limits::default() };
     let free = Price::new(0.0, 0.0, 0.0);
     assert_eq!(
@@ -338,7 +344,7 @@ async fn a_dead_attempt_counts_in_the_next() {
     let price = Price::new(1_000_000.0, 0.0, 1_000_000.0);
     let mut told = Told::begun(Machine::new()).await;
     told.opened(1, None, Some(price)).await;
-    told.said(1, message("so", &["c0", "c1"]), Wholeness::Whole).await;
+    told.said(1, message("so", &["c0", "c1"]), Completion::Complete).await;
     let own = price.of(told.machine.usage());
     told.ended("c0", Some(costing(2.0))).await;
     told.ended("c1", Some(costing(3.0))).await;
@@ -354,7 +360,7 @@ async fn a_dead_attempt_counts_in_the_next() {
     let lost = told.machine.tokens() - 56;
     let untold = &told.machine.untold().usage;
     assert!(lost > 0 && told.machine.untold().cost > own + 5.0);
-    assert_eq!((untold.source, untold.billed_beyond), (UsageSource::Estimated, Beyond::Unknown));
+    assert_eq!((untold.source, untold.billed_beyond), (UsageSource::Estimated, ExtraBilling::Unknown));
     assert_eq!(
         (told.machine.worked_before(), told.machine.phase()),
         (Duration::from_millis(8), "not yet started")
@@ -369,33 +375,37 @@ async fn a_dead_attempt_counts_in_the_next() {
 #[tokio::test]
 async fn a_question_of_a_running_call_leaves_it_running() {
     let mut told = Told::begun(Machine::new()).await;
-    told.said(1, message("so", &["c0"]), Wholeness::Whole).await;
-    told.tell(Fact::ApprovalAsked(question("before"))).await;
+    told.said(1, message("so", &["c0"]), Completion::Complete).await;
+    told.tell(Fact::ApprovalRequested(question("before"))).await;
     assert!(told.machine.asked(&ApprovalId::from("before")).is_some());
     assert!(told.machine.asked(&ApprovalId::from("other")).is_none());
     assert_eq!(
-        (told.machine.boundary(), told.due(None, Steered::No)),
-        (Some(SafePoints::ANY), Due::Settle(Ending::Suspended))
+        (told.machine.boundary(), told.due(None, PendingSteer::No)),
+        (Some(SafePoints::ANY), NextStep::Settle(Ending::Suspended))
     );
-    assert_eq!(told.due(at(AT_ALL), Steered::No), Due::Settle(Ending::Stopped), "a safe point for every set");
+    assert_eq!(
+        told.due(at(AT_ALL), PendingSteer::No),
+        NextStep::Settle(Ending::Stopped),
+        "a safe point for every set"
+    );
     let (id, call_id) = (ApprovalId::from("before"), CallId::from("c0"));
-    told.tell(Fact::ApprovalClosed { id, call_id, answer: Answered::Decided(Decision::Approve) }).await;
-    assert_eq!(told.due(None, Steered::No), Due::Judge(vec![0]));
-    told.started("c0", WorkKind::Body).await;
+    told.tell(Fact::ApprovalResolved { id, call_id, answer: Resolution::Decided(Decision::Approve) }).await;
+    assert_eq!(told.due(None, PendingSteer::No), NextStep::Judge(vec![0]));
+    told.started("c0", CallKind::Tool).await;
     assert!(!told.machine.waits_for_a_person(0, 1));
     for id in ["one", "two"] {
-        let request = ApprovalRequest { question: Question::MidCall, ..question(id) };
-        told.tell(Fact::ApprovalAsked(request)).await;
+        let request = ApprovalRequest { question: ApprovalKind::DuringCall, ..question(id) };
+        told.tell(Fact::ApprovalRequested(request)).await;
     }
     assert_eq!(told.machine.live().count(), 2);
     assert!(told.machine.running_call(&CallId::from("c0")).is_some());
     assert!(told.machine.waits_for_a_person(0, 1), "one call asks, however much");
     let (id, call_id) = (ApprovalId::from("one"), CallId::from("c0"));
-    told.tell(Fact::ApprovalClosed { id, call_id, answer: Answered::Expired }).await;
+    told.tell(Fact::ApprovalResolved { id, call_id, answer: Resolution::Expired }).await;
     assert_eq!(told.machine.live().map(|request| request.id.as_str()).collect::<Vec<_>>(), ["two"]);
     assert_eq!((told.machine.is_resting(1), told.machine.is_resting(0)), (true, false));
     let (id, call_id) = (ApprovalId::from("before"), CallId::from("c0"));
-    told.tell(Fact::ApprovalClosed { id, call_id, answer: Answered::Decided(Decision::Approve) }).await;
+    told.tell(Fact::ApprovalResolved { id, call_id, answer: Resolution::Decided(Decision::Approve) }).await;
     assert_eq!(
         (told.machine.live().count(), told.machine.is_resting(1)),
         (1, false),
@@ -407,9 +417,9 @@ async fn a_question_of_a_running_call_leaves_it_running() {
 #[tokio::test]
 async fn a_child_that_waits_is_known_by_its_questions() {
     let mut told = Told::begun(Machine::new()).await;
-    told.said(1, message("so", &["c0"]), Wholeness::Whole).await;
+    told.said(1, message("so", &["c0"]), Completion::Complete).await;
     assert_eq!(told.machine.runs_to_go_on().next(), None);
-    told.started("c0", WorkKind::Child).await;
+    told.started("c0", CallKind::Child).await;
     assert!(told.machine.runs_to_go_on().eq([&CallId::from("c0")]));
     let (call_id, approvals) = (CallId::from("c0"), vec![question("q")]);
     told.tell(Fact::ChildSuspended { call_id: call_id.clone(), child: costing(2.0), approvals }).await;
@@ -418,14 +428,14 @@ async fn a_child_that_waits_is_known_by_its_questions() {
     assert_eq!(told.machine.suspended_on(&ApprovalId::from("other")), None);
     told.machine.wake(&call_id);
     let questions = |told: &Told| match told.machine.call(0).map(|call| call.step.clone()) {
-        Some(Step::Again { questions, .. } | Step::Cleared { questions, .. }) => Some(questions),
+        Some(CallState::Resuming { questions, .. } | CallState::Ready { questions, .. }) => Some(questions),
         _ => None,
     };
-    assert_eq!((questions(&told), told.machine.suspended().count()), (Some(Questions::Keep), 0));
+    assert_eq!((questions(&told), told.machine.suspended().count()), (Some(ApprovalReuse::Keep), 0));
     told.machine.ask_again();
-    assert_eq!(questions(&told), Some(Questions::AskAgain));
+    assert_eq!(questions(&told), Some(ApprovalReuse::AskAgain));
     told.machine.clear(0, json!(1), false);
-    assert_eq!(questions(&told), Some(Questions::AskAgain), "the rules do not forget them");
+    assert_eq!(questions(&told), Some(ApprovalReuse::AskAgain), "the rules do not forget them");
 }
 
 /// S9.3, S2.14: nothing more begins once a stop has taken effect where the run stands, or the run fails.
@@ -435,14 +445,14 @@ async fn a_run_winds_down_where_a_stop_takes_effect() {
     assert!(!told.machine.is_winding_down(None) && told.machine.is_winding_down(at(AT_ALL)));
     told.tell(Fact::ModelStarted { round: 1 }).await;
     assert!(!told.machine.is_winding_down(at(SafePoints::ANY)) && told.machine.is_winding_down(now()));
-    told.said(1, message("so", &["c0", "c1"]), Wholeness::Whole).await;
+    told.said(1, message("so", &["c0", "c1"]), Completion::Complete).await;
     assert!(!told.machine.is_winding_down(at(AT_ALL)) && told.machine.is_winding_down(at(AT_MODEL)));
-    let Step::Ended { report, result } = ended("c0", CallStatus::Stopped, Some(StoppedBy::Run)) else {
+    let CallState::Ended { report, result } = ended("c0", CallStatus::Stopped, Some(StopSource::Run)) else {
         return;
     };
-    told.tell(Fact::CallEnded { report: *report, result, extent: Extent::All }).await;
+    told.tell(Fact::CallEnded { report: *report, result, extent: OutputExtent::All }).await;
     assert!(told.machine.is_winding_down(None), "the run's stop has ended a call");
-    assert_eq!(told.due(None, Steered::No), Due::Settle(Ending::Stopped));
+    assert_eq!(told.due(None, PendingSteer::No), NextStep::Settle(Ending::Stopped));
     let mut fails = Told::begun(Machine::new()).await;
     fails.machine.fail(error());
     assert!(fails.machine.is_winding_down(None));
@@ -453,20 +463,20 @@ async fn a_run_winds_down_where_a_stop_takes_effect() {
 #[tokio::test]
 async fn what_was_not_let_pass_has_not_begun() {
     let mut told = Told::begun(Machine::new()).await;
-    told.said(1, message("so", &["c0", "c1"]), Wholeness::Whole).await;
-    told.started("c0", WorkKind::Body).await;
+    told.said(1, message("so", &["c0", "c1"]), Completion::Complete).await;
+    told.started("c0", CallKind::Tool).await;
     let before = SafePoints::AFTER_MODEL | SafePoints::AFTER_STARTED_CALLS;
     for (status, stands) in
         [(CallStatus::Completed, SafePoints::AFTER_STARTED_CALLS), (CallStatus::NotStarted, before)]
     {
-        let Step::Ended { report, result } = ended("c0", status, None) else { return };
-        told.tell(Fact::CallEnded { report: *report, result, extent: Extent::All }).await;
+        let CallState::Ended { report, result } = ended("c0", status, None) else { return };
+        told.tell(Fact::CallEnded { report: *report, result, extent: OutputExtent::All }).await;
         assert_eq!(told.machine.boundary(), Some(stands), "{status:?}");
     }
     let mut blank = Told::begun(Machine::new()).await;
-    blank.said(1, message("", &[]), Wholeness::Whole).await;
+    blank.said(1, message("", &[]), Completion::Complete).await;
     assert_eq!(blank.machine.history().entries().len(), 1);
-    blank.said(2, message("yes", &[]), Wholeness::Whole).await;
+    blank.said(2, message("yes", &[]), Completion::Complete).await;
     assert_eq!(blank.machine.history().entries().len(), 2);
 }
 
@@ -475,13 +485,13 @@ async fn what_was_not_let_pass_has_not_begun() {
 #[tokio::test]
 async fn late_rows_stand_in_the_account() {
     let mut told = Told::begun(Machine::new()).await;
-    told.said(1, message("so", &["c0", "c1"]), Wholeness::Whole).await;
+    told.said(1, message("so", &["c0", "c1"]), Completion::Complete).await;
     told.ended("c0", None).await;
-    let remote = RemoteReport::of("peer", crate::value::receipt::Grade::Hard);
+    let remote = RemoteReport::of("peer", crate::value::receipt::StopSupport::Hard);
     told.machine.name_remote(&CallId::from("c0"), remote.clone());
-    told.started("c1", WorkKind::Child).await;
-    let Step::Ended { report, result } = ended("c1", CallStatus::NotStarted, None) else { return };
-    told.tell(Fact::CallEnded { report: *report, result, extent: Extent::All }).await;
+    told.started("c1", CallKind::Child).await;
+    let CallState::Ended { report, result } = ended("c1", CallStatus::NotStarted, None) else { return };
+    told.tell(Fact::CallEnded { report: *report, result, extent: OutputExtent::All }).await;
     told.machine.name_remote(&CallId::from("c1"), remote.clone());
     let cleanup = crate::value::receipt::CleanupReport {
         label: "tidy".into(),
@@ -496,27 +506,29 @@ async fn late_rows_stand_in_the_account() {
 /// S4.11, S5.5: an answer that does not fit its form is asked for again, so many times, as text or as a call.
 #[tokio::test]
 async fn an_answer_that_does_not_fit_is_asked_for_again() {
-    let form = || Arc::new(Form::of::<u32>(|_| false).with_repairs(1));
+    let form = || Arc::new(AnswerSchema::of::<u32>(|_| false).with_repairs(1));
     let mut told = Told::begun(Machine::answering(Some(form()))).await;
-    told.said(1, message("7", &[]), Wholeness::Whole).await;
+    told.said(1, message("7", &[]), Completion::Complete).await;
     assert_eq!(
-        (told.due(None, Steered::No), told.machine.last_words().as_str()),
-        (Due::Settle(Ending::Done), "7")
+        (told.due(None, PendingSteer::No), told.machine.last_words().as_str()),
+        (NextStep::Settle(Ending::Done), "7")
     );
     let mut missed = Told::begun(Machine::answering(Some(form()))).await;
     for (round, fails) in [(1, false), (2, true)] {
-        missed.said(round, message("seven", &[]), Wholeness::Whole).await;
+        missed.said(round, message("seven", &[]), Completion::Complete).await;
         assert_eq!(missed.machine.failure().is_some(), fails);
     }
     for (name, fails) in [(form().name().to_owned(), true), ("work".to_owned(), false)] {
         let mut called = Told::begun(Machine::answering(Some(form()))).await;
         for round in 1..=2 {
             let id = format!("c{round}");
-            called.said(round, message("so", &[&id]), Wholeness::Whole).await;
-            let Step::Ended { report, mut result } = ended(&id, CallStatus::Failed, None) else { return };
+            called.said(round, message("so", &[&id]), Completion::Complete).await;
+            let CallState::Ended { report, mut result } = ended(&id, CallStatus::Failed, None) else {
+                return;
+            };
             result.name.clone_from(&name);
-            result.verdict = crate::value::message::Verdict::Bad;
-            called.tell(Fact::CallEnded { report: *report, result, extent: Extent::All }).await;
+            result.verdict = crate::value::message::ResultStatus::Error;
+            called.tell(Fact::CallEnded { report: *report, result, extent: OutputExtent::All }).await;
         }
         assert_eq!(called.machine.failure().is_some(), fails, "{name}");
     }

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use super::{Call, Machine, Round, Stage, Step};
+use super::{Call, CallState, Machine, Round, Stage};
 use crate::{
     run::outcome::LastWords,
     value::{
         approval::ApprovalRequest,
-        effect::Effect,
+        effect::SideEffect,
         event::ErrorReport,
-        history::{History, Tail},
+        history::{History, OpenEnd},
         ids::{ApprovalId, CallId},
         message::ToolCall,
         receipt::{CallReport, ModelReport},
@@ -22,7 +22,7 @@ impl Machine {
     pub(crate) fn history_now(&self) -> History {
         let mut history = self.history.clone();
         match &self.stage {
-            Stage::Cut(message) => history.leave_open(Tail::Cut { message: Arc::clone(message) }),
+            Stage::Cut(message) => history.leave_open(OpenEnd::Cut { message: Arc::clone(message) }),
             Stage::Calls(round) => history.leave_open(round.tail()),
             Stage::Ready | Stage::Summarising | Stage::Streaming | Stage::Answered(_) => {}
         }
@@ -106,7 +106,7 @@ impl Machine {
     pub(crate) fn asked(&self, id: &ApprovalId) -> Option<Call> {
         self.open_calls()
             .into_iter()
-            .find(|call| matches!(&call.step, Step::Asked(request) if request.id == *id))
+            .find(|call| matches!(&call.step, CallState::AwaitingApproval(request) if request.id == *id))
     }
 
     pub(crate) fn is_taken(&self, id: &CallId) -> bool {
@@ -125,7 +125,7 @@ impl Machine {
         &self.usage
     }
     /// What all calls of the run, over all attempts, did to the world.
-    pub(crate) fn effect(&self) -> Effect {
+    pub(crate) fn effect(&self) -> SideEffect {
         self.effect
     }
     /// What was used before the last model call.

@@ -8,15 +8,15 @@ use std::collections::{HashMap, HashSet};
 use crate::{
     sync::{Mutex, MutexGuard},
     value::{
-        approval::{Covers, Decision, Holds, Question},
-        event::{Answered, Fact},
+        approval::{AllowScope, ApprovalKind, Decision, Holds},
+        event::{Fact, Resolution},
         ids::ApprovalId,
     },
 };
 
 /// The lasting yeses of one session, or of one tree of runs where there is no session.
 #[derive(Debug, Default)]
-pub(crate) struct Always(Mutex<Held>);
+pub(crate) struct AllowList(Mutex<Held>);
 
 #[derive(Debug, Default)]
 struct Held {
@@ -35,19 +35,19 @@ struct About {
     holds: Holds,
 }
 
-impl Always {
+impl AllowList {
     /// Takes in a fact that is recorded.
     pub(crate) fn take(&self, fact: &Fact) {
         match fact {
             // A question of an older release says nothing of the tool: a yes to it does not last any longer.
-            Fact::ApprovalAsked(asked)
-                if asked.question != Question::MayHaveRun && !asked.definition.is_empty() =>
+            Fact::ApprovalRequested(asked)
+                if asked.question != ApprovalKind::AfterUnknownEnd && !asked.definition.is_empty() =>
             {
                 let tool = (asked.tool.clone(), asked.definition.clone());
                 let about = About { tool, digest: asked.digest.clone(), holds: asked.holds };
                 self.lock().asked.insert(asked.id.clone(), about);
             }
-            Fact::ApprovalClosed { id, answer, .. } => self.close(id, answer),
+            Fact::ApprovalResolved { id, answer, .. } => self.close(id, answer),
             _ => {}
         }
     }
@@ -59,14 +59,15 @@ impl Always {
             || held.calls.contains(digest)
     }
 
-    fn close(&self, id: &ApprovalId, answer: &Answered) {
+    fn close(&self, id: &ApprovalId, answer: &Resolution) {
         let mut held = self.lock();
-        let (Some(about), Answered::Decided(decision)) = (held.asked.remove(id), answer) else { return };
+        let (Some(about), Resolution::Decided(decision)) = (held.asked.remove(id), answer) else { return };
         match (decision, about.holds) {
-            (Decision::ApproveAlways { covers: Covers::Tool }, _) => {
+            (Decision::ApproveAlways { covers: AllowScope::Tool }, _) => {
                 held.tools.insert(about.tool);
             }
-            (Decision::ApproveAlways { covers: Covers::Call }, _) | (Decision::Approve, Holds::Session) => {
+            (Decision::ApproveAlways { covers: AllowScope::Call }, _)
+            | (Decision::Approve, Holds::Session) => {
                 held.calls.insert(about.digest);
             }
             (Decision::Approve, Holds::Once)

@@ -6,7 +6,7 @@ use crate::{
     sync::{Mutex, MutexGuard},
     value::{
         approval::{Decision, Ruled},
-        event::{Answered, Fact},
+        event::{Fact, Resolution},
         ids::ApprovalId,
     },
 };
@@ -50,11 +50,11 @@ pub(crate) enum Closing {
 
 impl Closing {
     /// As it is recorded.
-    pub(crate) fn answer(&self) -> Answered {
+    pub(crate) fn answer(&self) -> Resolution {
         match self {
-            Self::Decided(ruled) => Answered::Decided(ruled.decision.clone()),
-            Self::Expired => Answered::Expired,
-            Self::Withdrawn => Answered::Withdrawn,
+            Self::Decided(ruled) => Resolution::Decided(ruled.decision.clone()),
+            Self::Expired => Resolution::Expired,
+            Self::Withdrawn => Resolution::Withdrawn,
         }
     }
 }
@@ -83,15 +83,15 @@ impl Closings {
     /// Takes up what an earlier attempt recorded: who decided stands where the decision was made.
     pub(crate) fn take(&self, fact: &Fact) {
         const BEFORE: &str = "somebody, in an earlier attempt";
-        let Fact::ApprovalClosed { id, answer, .. } = fact else { return };
+        let Fact::ApprovalResolved { id, answer, .. } = fact else { return };
         self.add(
             id,
             match answer {
-                Answered::Decided(decision) => {
+                Resolution::Decided(decision) => {
                     DecideError::Decided { by: BEFORE.into(), decision: Box::new(decision.clone()) }
                 }
-                Answered::Expired => DecideError::Expired,
-                Answered::Withdrawn => DecideError::Withdrawn,
+                Resolution::Expired => DecideError::Expired,
+                Resolution::Withdrawn => DecideError::Withdrawn,
             },
         );
     }

@@ -1,6 +1,6 @@
 //! How a decision reaches the run that asked: by its mailbox, or left for one that has yet to be taken up again.
 
-use super::{Msg, Shared, tree::Reply};
+use super::{RunMessage, Shared, tree::Reply};
 use crate::{
     sync::mailbox::Gone,
     value::{approval::Ruled, ids::ApprovalId},
@@ -19,7 +19,7 @@ impl Shared {
     pub(crate) fn put_decision(&self, id: &ApprovalId, ruled: Ruled, reply: Reply) -> Put {
         let Err((ruled, reply)) = self.tree.leave_early(id, ruled, reply) else { return Put::Left };
         let mailbox = self.tree.asker(id).unwrap_or_else(|| self.mailbox.clone());
-        match mailbox.post(Msg::Decided { id: id.clone(), ruled, reply }) {
+        match mailbox.post(RunMessage::Decided { id: id.clone(), ruled, reply }) {
             Ok(()) => Put::Posted,
             Err(Gone) => Put::Gone,
         }

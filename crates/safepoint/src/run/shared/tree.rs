@@ -8,7 +8,7 @@ use std::{collections::HashMap, sync::Arc};
 use safepoint_scope::Scope;
 use tokio::sync::oneshot;
 
-use super::{Always, Closings, DecideError, Msg, Shared};
+use super::{AllowList, Closings, DecideError, RunMessage, Shared};
 use crate::{
     contract::log::Recorded,
     sync::{Mutex, mailbox::Mailbox},
@@ -20,16 +20,16 @@ use crate::{
 };
 
 /// A tree of runs.
-pub(crate) struct Tree {
+pub(crate) struct RunTree {
     /// Background runs keep this from being quiet. Without a session that is the root run.
     pub(crate) family: Scope,
     /// What may run without a further question.
-    pub(crate) always: Arc<Always>,
+    pub(crate) always: Arc<AllowList>,
     /// What became of questions.
     pub(crate) closings: Arc<Closings>,
     /// In a session: what background runs show once the root's stream has ended.
     pub(crate) kept: Option<Arc<Feed>>,
-    asked: Mutex<HashMap<ApprovalId, Asker>>,
+    asked: Mutex<HashMap<ApprovalId, ApprovalRoute>>,
     past: Mutex<HashMap<Path, Vec<Recorded>>>,
     /// What earlier attempts of runs below asked, and which, and no run answers for yet.
     left_open: Mutex<HashMap<ApprovalId, Path>>,
@@ -37,9 +37,9 @@ pub(crate) struct Tree {
 }
 
 /// An open question, and who answers for it: where it is reached, and which run it is.
-struct Asker {
+struct ApprovalRoute {
     request: ApprovalRequest,
-    mailbox: Mailbox<Msg>,
+    mailbox: Mailbox<RunMessage>,
     path: Path,
 }
 
@@ -52,10 +52,10 @@ pub(crate) struct Decided {
     pub(crate) reply: Option<Reply>,
 }
 
-impl Tree {
+impl RunTree {
     pub(super) fn new(
         family: Scope,
-        (always, closings): (Arc<Always>, Arc<Closings>),
+        (always, closings): (Arc<AllowList>, Arc<Closings>),
         kept: Option<Arc<Feed>>,
     ) -> Arc<Self> {
         Arc::new(Self {
@@ -92,7 +92,8 @@ impl Tree {
 
     /// Who answers for an open question: the run that asked, or once that is suspended its parent.
     pub(crate) fn asks(&self, request: &ApprovalRequest, by: &Shared) {
-        let asker = Asker { request: request.clone(), mailbox: by.mailbox.clone(), path: by.path.clone() };
+        let asker =
+            ApprovalRoute { request: request.clone(), mailbox: by.mailbox.clone(), path: by.path.clone() };
         self.asked.lock().insert(request.id.clone(), asker);
         self.left_open.lock().remove(&request.id);
     }
@@ -111,7 +112,7 @@ impl Tree {
         self.left_open.lock().remove(id);
     }
 
-    pub(crate) fn asker(&self, id: &ApprovalId) -> Option<Mailbox<Msg>> {
+    pub(crate) fn asker(&self, id: &ApprovalId) -> Option<Mailbox<RunMessage>> {
         self.asked.lock().get(id).map(|asker| asker.mailbox.clone())
     }
 
@@ -156,8 +157,8 @@ fn left_open(recorded: &[Recorded]) -> HashMap<ApprovalId, Path> {
     let mut open = HashMap::new();
     for recorded in recorded {
         match &**recorded.fact() {
-            Fact::ApprovalAsked(request) => drop(open.insert(request.id.clone(), request.path.clone())),
-            Fact::ApprovalClosed { id, .. } => drop(open.remove(id)),
+            Fact::ApprovalRequested(request) => drop(open.insert(request.id.clone(), request.path.clone())),
+            Fact::ApprovalResolved { id, .. } => drop(open.remove(id)),
             _ => {}
         }
     }

@@ -6,11 +6,11 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    contract::store::{Damage, Flaw, Record, Write},
-    session::words::Fate,
+    contract::store::{Damage, DamageKind, Record, Write},
+    session::words::ItemOutcome,
     value::{
         event::Fact,
-        history::{Entry, View},
+        history::{Message, View},
         ids::{Path, TurnId},
     },
 };
@@ -47,7 +47,7 @@ pub(in crate::session) enum Line {
     /// The turn is over, or waits.
     Ended {
         turn: TurnId,
-        fate: Fate,
+        fate: ItemOutcome,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         at: Option<Timestamp>,
     },
@@ -74,7 +74,7 @@ pub(in crate::session) struct Grown {
     /// So many entries of the other one.
     pub(in crate::session) base: usize,
     /// And then these.
-    pub(in crate::session) entries: Vec<Arc<Entry>>,
+    pub(in crate::session) entries: Vec<Arc<Message>>,
     /// What of it is sent.
     #[serde(default, skip_serializing_if = "View::is_all")]
     pub(in crate::session) view: View,
@@ -89,7 +89,7 @@ impl Line {
         Self::Fact { turn, path, fact, grown, at: Some(Timestamp::now()) }
     }
 
-    pub(in crate::session) fn ended(turn: TurnId, fate: Fate) -> Self {
+    pub(in crate::session) fn ended(turn: TurnId, fate: ItemOutcome) -> Self {
         Self::Ended { turn, fate, at: Some(Timestamp::now()) }
     }
 
@@ -120,7 +120,7 @@ impl Line {
     pub(in crate::session) fn read(position: u64, record: &Record) -> Result<Self, Damage> {
         let bytes = record.known(position, VERSION)?;
         serde_json::from_slice(bytes)
-            .map_err(|error| Damage { position, flaw: Flaw::Unreadable { why: error.to_string() } })
+            .map_err(|error| Damage { position, flaw: DamageKind::Unreadable { why: error.to_string() } })
     }
 }
 

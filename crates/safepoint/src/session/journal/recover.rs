@@ -10,11 +10,11 @@ use crate::{
         log::{self, Log},
         store,
     },
-    run::{machine::Machine, shared::Always},
+    run::{machine::Machine, shared::AllowList},
     session::{
-        lost::{Aside, Lost, begun_behind},
-        stop::After,
-        words::Fate,
+        lost::{Aside, LostRun, begun_behind},
+        stop::StoppedTurn,
+        words::ItemOutcome,
     },
     value::{
         event::Fact,
@@ -34,19 +34,19 @@ pub(in crate::session) struct Found {
     pub(in crate::session) turns: u64,
     pub(in crate::session) left: Option<LeftTurn>,
     /// What may run without a further question: of every turn, also of one that was forgotten.
-    pub(in crate::session) always: Arc<Always>,
+    pub(in crate::session) always: Arc<AllowList>,
     /// Items of a turn that never began: they wait again.
     pub(in crate::session) put_back: Vec<u64>,
     /// Runs that went on in the background of another owner, and ended with it: nobody takes them up again.
     pub(in crate::session) behind: HashSet<Path>,
     /// Those of them of which nobody has told the model.
-    pub(in crate::session) lost: Vec<Lost>,
+    pub(in crate::session) lost: Vec<LostRun>,
 }
 
 /// A turn that can be taken up again.
 pub(in crate::session) struct LeftTurn {
     pub(in crate::session) turn: TurnId,
-    pub(in crate::session) fate: Fate,
+    pub(in crate::session) fate: ItemOutcome,
     pub(in crate::session) run: RunId,
     /// The conversation before it.
     pub(in crate::session) before: History,
@@ -72,15 +72,15 @@ struct Turn {
     machine: Machine,
     run: Option<RunId>,
     ending: Option<Ending>,
-    fate: Option<Fate>,
+    fate: Option<ItemOutcome>,
     cut: Cut,
-    after: After,
+    after: StoppedTurn,
 }
 
 impl Turn {
     fn new(turn: TurnId, from: u64, items: Vec<u64>, before: History) -> Self {
         let machine = Machine::new();
-        let (cut, after) = (Cut::ByItsEnd, After::Resumable);
+        let (cut, after) = (Cut::ByItsEnd, StoppedTurn::Resumable);
         Self { turn, from, items, before, machine, run: None, ending: None, fate: None, cut, after }
     }
 
@@ -91,7 +91,7 @@ impl Turn {
                 self.ending = None;
                 self.cut = Cut::ByItsEnd;
             }
-            Fact::StopAsked(asked) if asked.reason.code != Code::SHUTDOWN.as_str() => {
+            Fact::StopRequested(asked) if asked.reason.code != Code::SHUTDOWN.as_str() => {
                 self.cut = Cut::Otherwise;
             }
             Fact::Settled { receipt, .. } => self.ending = Some(receipt.ending),
@@ -106,13 +106,13 @@ impl Turn {
     }
 
     /// How it stands. What has no recorded end was cut by the end of its process.
-    fn fate(&self) -> Fate {
+    fn fate(&self) -> ItemOutcome {
         match (self.fate, self.ending) {
             (Some(fate), _) => fate,
-            (None, Some(Ending::Done)) => Fate::Completed(self.turn),
-            (None, Some(Ending::Failed)) => Fate::Failed(self.turn),
-            (None, Some(Ending::Suspended)) => Fate::Suspended(self.turn),
-            (None, Some(Ending::Stopped) | None) => Fate::Interrupted(self.turn),
+            (None, Some(Ending::Done)) => ItemOutcome::Completed(self.turn),
+            (None, Some(Ending::Failed)) => ItemOutcome::Failed(self.turn),
+            (None, Some(Ending::Suspended)) => ItemOutcome::Suspended(self.turn),
+            (None, Some(Ending::Stopped) | None) => ItemOutcome::Interrupted(self.turn),
         }
     }
 }
@@ -120,7 +120,7 @@ impl Turn {
 /// Folds everything. An unreadable record is an error that says where, and nothing is changed.
 pub(in crate::session) async fn recover(journal: &Arc<Journal>) -> Result<Found, store::Error> {
     let mut history = History::new();
-    let always = Arc::new(Always::default());
+    let always = Arc::new(AllowList::default());
     let mut turn: Option<Turn> = None;
     let (mut behind, mut aside) = (HashSet::new(), Aside::default());
     let mut from = Some(0);
@@ -159,13 +159,13 @@ pub(in crate::session) async fn recover(journal: &Arc<Journal>) -> Result<Found,
                         history = last.before;
                         turn = Some(Turn::new(of, entry.position, last.items, history.clone()));
                         if let Some(turn) = &mut turn {
-                            turn.fate = Some(Fate::RolledBack(of));
+                            turn.fate = Some(ItemOutcome::RolledBack(of));
                         }
                     }
                 }
                 Line::GivenUp { turn: of, .. } => {
                     if let Some(turn) = turn.as_mut().filter(|turn| turn.turn == of) {
-                        turn.after = After::Abandoned;
+                        turn.after = StoppedTurn::Abandoned;
                     }
                 }
                 // Only for those who look back.
@@ -192,17 +192,20 @@ fn found(journal: &Arc<Journal>, history: History, turn: Option<Turn>) -> Found 
     found.history = turn.after();
     let fate = turn.fate();
     let Some(run) = turn.run else {
-        if !matches!(fate, Fate::RolledBack(_)) {
+        if !matches!(fate, ItemOutcome::RolledBack(_)) {
             found.put_back = turn.items;
         }
         return found;
     };
     match fate {
-        _ if turn.after == After::Abandoned => {}
-        Fate::Interrupted(_) | Fate::Failed(_) | Fate::Preempted(_) | Fate::Suspended(_) => {
+        _ if turn.after == StoppedTurn::Abandoned => {}
+        ItemOutcome::Interrupted(_)
+        | ItemOutcome::Failed(_)
+        | ItemOutcome::Preempted(_)
+        | ItemOutcome::Suspended(_) => {
             let log = TurnLog::new(journal, turn.turn, turn.before.clone(), turn.from);
             let open = HashSet::new();
-            let cut = if matches!(fate, Fate::Interrupted(_)) { turn.cut } else { Cut::Otherwise };
+            let cut = if matches!(fate, ItemOutcome::Interrupted(_)) { turn.cut } else { Cut::Otherwise };
             found.left = Some(LeftTurn {
                 turn: turn.turn,
                 fate,

@@ -11,14 +11,14 @@ use futures_core::future::BoxFuture;
 use super::{APPEND, Journal, Line, PAGE, line::Grown, unasked::answer_as_before, within};
 use crate::{
     contract::{
-        log::{Log, LogError, Record},
-        store::{self, Class, Closed, NewApproval, Write},
+        log::{Log, LogError, RunRecord},
+        store::{self, ApprovalClose, Durability, NewApproval, Write},
     },
     sync::Mutex,
     value::{
         approval::ApprovalRequest,
         effect::EffectClass,
-        event::{Answered, Fact, TakenSteer},
+        event::{Fact, RecordedSteer, Resolution},
         history::History,
         ids::{ApprovalId, CallId, Path, RunId, SteerId, TurnId},
     },
@@ -58,8 +58,8 @@ impl TurnLog {
         }
     }
 
-    fn line(&self, record: &Record) -> Line {
-        let Record { path, fact } = record;
+    fn line(&self, record: &RunRecord) -> Line {
+        let RunRecord { path, fact } = record;
         let (fact, grown) = match &**fact {
             Fact::AttemptOpened { run, attempt, history: Some(history), at, on_unknown, limits }
                 if path.is_root() =>
@@ -84,38 +84,39 @@ impl TurnLog {
     }
 
     /// What must hold before the fact is answered for, and what it changes beside the journal.
-    fn weigh(&self, path: &Path, fact: &Fact) -> (Class, Option<Write>) {
+    fn weigh(&self, path: &Path, fact: &Fact) -> (Durability, Option<Write>) {
         let mut seen = self.seen.lock();
         match fact {
             Fact::AttemptOpened { run, .. } => {
                 seen.run.get_or_insert_with(|| run.clone());
-                (Class::Recorded, None)
+                (Durability::Recorded, None)
             }
             Fact::CallStarted { call_id, effect, .. } => {
                 seen.calls.insert((path.clone(), call_id.clone()), *effect);
-                let class = if *effect == EffectClass::ReadOnly { Class::Recorded } else { Class::Durable };
+                let class =
+                    if *effect == EffectClass::ReadOnly { Durability::Recorded } else { Durability::Durable };
                 (class, None)
             }
             Fact::CallEnded { report, .. } => {
                 let class = match seen.calls.get(&(path.clone(), report.call_id.clone())) {
-                    Some(EffectClass::Unsafe | EffectClass::Keyed) => Class::Durable,
-                    Some(EffectClass::ReadOnly | EffectClass::Idempotent) | None => Class::Recorded,
+                    Some(EffectClass::Unsafe | EffectClass::Keyed) => Durability::Durable,
+                    Some(EffectClass::ReadOnly | EffectClass::Idempotent) | None => Durability::Recorded,
                 };
                 (class, None)
             }
-            Fact::ApprovalAsked(asked) => {
+            Fact::ApprovalRequested(asked) => {
                 let run = seen.run.clone().unwrap_or_else(RunId::fresh);
-                (Class::Durable, Some(Write::OpenApproval(opened(asked, run))))
+                (Durability::Durable, Some(Write::OpenApproval(opened(asked, run))))
             }
-            Fact::ApprovalClosed { id, answer, .. } => {
+            Fact::ApprovalResolved { id, answer, .. } => {
                 let closed = match answer {
-                    Answered::Decided(_) => Closed::Used,
-                    Answered::Expired => Closed::Expired,
-                    Answered::Withdrawn => Closed::Withdrawn,
+                    Resolution::Decided(_) => ApprovalClose::Used,
+                    Resolution::Expired => ApprovalClose::Expired,
+                    Resolution::Withdrawn => ApprovalClose::Withdrawn,
                 };
-                (Class::Durable, Some(Write::CloseApproval(id.clone(), closed)))
+                (Durability::Durable, Some(Write::CloseApproval(id.clone(), closed)))
             }
-            _ => (Class::Recorded, None),
+            _ => (Durability::Recorded, None),
         }
     }
 
@@ -124,10 +125,10 @@ impl TurnLog {
     async fn decide_first(
         &self,
         id: &ApprovalId,
-        answer: &Answered,
+        answer: &Resolution,
         limit: Duration,
     ) -> Result<(), LogError> {
-        let Answered::Decided(decision) = answer else { return Ok(()) };
+        let Resolution::Decided(decision) = answer else { return Ok(()) };
         let journal = self.journal()?;
         let row =
             within(limit, journal.store().approval(journal.session(), id)).await.map_err(LogError::new)?;
@@ -135,7 +136,7 @@ impl TurnLog {
         if let store::ApprovalState::Decided { .. } = row.state {
             return Ok(());
         }
-        let decision = store::Decision {
+        let decision = store::NewDecision {
             id: id.clone(),
             digest: row.asked.digest,
             principal: "the owner's approver".into(),
@@ -158,7 +159,7 @@ impl TurnLog {
     }
 
     /// For every run of the turn's tree.
-    async fn write(&self, record: Record, limit: Duration) -> Result<u64, LogError> {
+    async fn write(&self, record: RunRecord, limit: Duration) -> Result<u64, LogError> {
         self.unless_lost(self.write_one(record, limit)).await
     }
 
@@ -179,8 +180,8 @@ impl TurnLog {
         written
     }
 
-    async fn write_one(&self, record: Record, limit: Duration) -> Result<u64, LogError> {
-        if let Fact::ApprovalClosed { id, answer, .. } = &*record.fact {
+    async fn write_one(&self, record: RunRecord, limit: Duration) -> Result<u64, LogError> {
+        if let Fact::ApprovalResolved { id, answer, .. } = &*record.fact {
             self.decide_first(id, answer, limit).await?;
         }
         let journal = self.journal()?;
@@ -189,7 +190,7 @@ impl TurnLog {
         writes.extend(beside);
         if let Fact::SteerTaken { steers, .. } = &*record.fact {
             // The item is delivered and taken in one: never lost, never twice.
-            let items = steers.iter().filter_map(TakenSteer::item);
+            let items = steers.iter().filter_map(RecordedSteer::item);
             writes.extend(items.filter_map(|item| journal.number_of(item)).map(Write::TakeItem));
         }
         let place = match journal.append_within(writes, class, limit).await {
@@ -200,20 +201,20 @@ impl TurnLog {
             }
             place => place.map_err(unrecorded)?,
         };
-        if let Fact::ApprovalAsked(asked) = &*record.fact {
+        if let Fact::ApprovalRequested(asked) = &*record.fact {
             within(limit, Self::answer_as_before(&journal, &asked.id)).await.map_err(unrecorded)?;
         }
         Ok(place)
     }
 
     /// In one, where nothing is to be asked of the store before or behind them.
-    async fn write_all(&self, records: Vec<Record>, limit: Duration) -> Result<u64, LogError> {
+    async fn write_all(&self, records: Vec<RunRecord>, limit: Duration) -> Result<u64, LogError> {
         // A question, a decision and a steer are more than their record.
-        let is_more = |record: &Record| {
+        let is_more = |record: &RunRecord| {
             matches!(
                 *record.fact,
-                Fact::ApprovalAsked(_)
-                    | Fact::ApprovalClosed { answer: Answered::Decided(_), .. }
+                Fact::ApprovalRequested(_)
+                    | Fact::ApprovalResolved { answer: Resolution::Decided(_), .. }
                     | Fact::SteerTaken { .. }
             )
         };
@@ -226,7 +227,7 @@ impl TurnLog {
             return Ok(first.unwrap_or_default());
         }
         self.unless_lost(async {
-            let (journal, mut highest, mut writes) = (self.journal()?, Class::Recorded, Vec::new());
+            let (journal, mut highest, mut writes) = (self.journal()?, Durability::Recorded, Vec::new());
             for record in &records {
                 let (class, beside) = self.weigh(&record.path, &record.fact);
                 highest = highest.max(class);
@@ -238,7 +239,7 @@ impl TurnLog {
         .await
     }
 
-    async fn read_all(&self) -> Result<Vec<Record>, LogError> {
+    async fn read_all(&self) -> Result<Vec<RunRecord>, LogError> {
         let journal = self.journal()?;
         let mut records = Vec::new();
         let mut from = Some(self.from);
@@ -251,7 +252,7 @@ impl TurnLog {
                 if let Line::Fact { turn, path, fact, grown, .. } = line
                     && turn == self.turn
                 {
-                    records.push(Record { path, fact: restore(&self.base, fact, grown) });
+                    records.push(RunRecord { path, fact: restore(&self.base, fact, grown) });
                 }
             }
             from = page.next;
@@ -261,19 +262,19 @@ impl TurnLog {
 }
 
 impl Log for TurnLog {
-    fn append(&self, record: Record) -> BoxFuture<'_, Result<u64, LogError>> {
+    fn append(&self, record: RunRecord) -> BoxFuture<'_, Result<u64, LogError>> {
         Box::pin(self.write(record, APPEND))
     }
 
-    fn append_within(&self, record: Record, limit: Duration) -> BoxFuture<'_, Result<u64, LogError>> {
+    fn append_within(&self, record: RunRecord, limit: Duration) -> BoxFuture<'_, Result<u64, LogError>> {
         Box::pin(self.write(record, limit))
     }
 
-    fn append_all(&self, records: Vec<Record>, limit: Duration) -> BoxFuture<'_, Result<u64, LogError>> {
+    fn append_all(&self, records: Vec<RunRecord>, limit: Duration) -> BoxFuture<'_, Result<u64, LogError>> {
         Box::pin(self.write_all(records, limit))
     }
 
-    fn read(&self) -> BoxFuture<'_, Result<Vec<Record>, LogError>> {
+    fn read(&self) -> BoxFuture<'_, Result<Vec<RunRecord>, LogError>> {
         Box::pin(self.read_all())
     }
 }

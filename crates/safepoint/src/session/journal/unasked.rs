@@ -6,13 +6,16 @@ use std::collections::HashMap;
 use super::{Found, Journal, LeftTurn, Line};
 use crate::{
     contract::{
-        log::Record,
-        store::{ApprovalRow, ApprovalState, Cause, Class, Closed, Decision, Error, NewApproval, Use, Write},
+        log::RunRecord,
+        store::{
+            ApprovalClose, ApprovalRow, ApprovalState, Cause, DecisionUse, Durability, Error, NewApproval,
+            NewDecision, Write,
+        },
     },
-    session::words::Fate,
+    session::words::ItemOutcome,
     value::{
         approval::ApprovalRequest,
-        event::{Answered, Fact},
+        event::{Fact, Resolution},
         ids::{ApprovalId, CallId, Path},
         receipt::CallReport,
     },
@@ -42,7 +45,7 @@ pub(in crate::session) async fn put_right(journal: &Journal, found: &mut Found) 
         }
     }
     if !writes.is_empty() {
-        journal.append(writes, Class::Recorded).await?;
+        journal.append(writes, Durability::Recorded).await?;
     }
     Ok(())
 }
@@ -64,24 +67,24 @@ pub(super) async fn answer_as_before(
         before.id != asked.id && same(before) == same(asked)
     };
     let mut answers = rows.iter().filter(is_same).filter_map(|row| match &row.state {
-        ApprovalState::Decided { principal, bytes, used: Use::Waiting, .. } => {
+        ApprovalState::Decided { principal, bytes, used: DecisionUse::Waiting, .. } => {
             Some((row.asked.id.clone(), principal.clone(), bytes.clone()))
         }
         _ => None,
     });
     let Some((before, principal, bytes)) = answers.next_back() else { return Ok(()) };
-    let decision = Decision { id: asked.id.clone(), digest: asked.digest.clone(), principal, bytes };
+    let decision = NewDecision { id: asked.id.clone(), digest: asked.digest.clone(), principal, bytes };
     journal.store().decide(journal.session(), decision).await?;
-    journal.append(vec![Write::CloseApproval(before, Closed::Used)], Class::Recorded).await?;
+    journal.append(vec![Write::CloseApproval(before, ApprovalClose::Used)], Durability::Recorded).await?;
     Ok(())
 }
 
 /// How a question is closed that nobody goes on with.
-fn no_longer(state: &ApprovalState) -> Option<Closed> {
+fn no_longer(state: &ApprovalState) -> Option<ApprovalClose> {
     match state {
-        ApprovalState::Open => Some(Closed::Withdrawn),
+        ApprovalState::Open => Some(ApprovalClose::Withdrawn),
         // The answer came too late to be of use: nobody is to wait for it.
-        ApprovalState::Decided { used: Use::Waiting, .. } => Some(Closed::Used),
+        ApprovalState::Decided { used: DecisionUse::Waiting, .. } => Some(ApprovalClose::Used),
         ApprovalState::Decided { .. } | ApprovalState::Withdrawn | ApprovalState::Expired => None,
     }
 }
@@ -93,12 +96,12 @@ async fn taken_back(left: &mut LeftTurn, rows: &[ApprovalRow]) -> Result<Vec<Wri
     for row in rows.iter().filter(|row| row.state == ApprovalState::Withdrawn) {
         let id = &row.asked.id;
         for (path, call_id) in open.remove(id).unwrap_or_default() {
-            let fact = Fact::ApprovalClosed { id: id.clone(), call_id, answer: Answered::Withdrawn };
+            let fact = Fact::ApprovalResolved { id: id.clone(), call_id, answer: Resolution::Withdrawn };
             lines.push(Line::fact(left.turn, path, fact.into(), None));
         }
     }
-    if !lines.is_empty() && open.is_empty() && matches!(left.fate, Fate::Suspended(_)) {
-        left.fate = Fate::Interrupted(left.turn);
+    if !lines.is_empty() && open.is_empty() && matches!(left.fate, ItemOutcome::Suspended(_)) {
+        left.fate = ItemOutcome::Interrupted(left.turn);
         lines.push(Line::ended(left.turn, left.fate));
     }
     left.open = open.into_keys().collect();
@@ -106,11 +109,11 @@ async fn taken_back(left: &mut LeftTurn, rows: &[ApprovalRow]) -> Result<Vec<Wri
     writes.map_err(|error| Error::Failed(Cause::new(error)))
 }
 
-fn open_of(records: &[Record]) -> Open {
+fn open_of(records: &[RunRecord]) -> Open {
     let mut open = Open::new();
-    for Record { path, fact } in records {
+    for RunRecord { path, fact } in records {
         match &**fact {
-            Fact::ApprovalAsked(asked) => {
+            Fact::ApprovalRequested(asked) => {
                 open.insert(asked.id.clone(), vec![(path.clone(), asked.call_id.clone())]);
             }
             Fact::ChildSuspended { call_id, approvals, .. } => {
@@ -124,7 +127,7 @@ fn open_of(records: &[Record]) -> Open {
                 let is_over = |at: &Path, call: &CallId| at == path && call == call_id;
                 open.values_mut().for_each(|places| places.retain(|(at, call)| !is_over(at, call)));
             }
-            Fact::ApprovalClosed { id, .. } => drop(open.remove(id)),
+            Fact::ApprovalResolved { id, .. } => drop(open.remove(id)),
             _ => {}
         }
     }

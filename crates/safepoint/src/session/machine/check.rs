@@ -8,12 +8,12 @@ use std::{
 use safepoint_scope::SafePoints;
 
 use super::{
-    Answer, Asked, Effect, End, EndedBy, From, How, Input, Leftover, Machine, Made, Moment, OnFailure, Phase,
-    Record, Recovered, Rules, Strength, Why, Wish, Yet,
+    Action, Answer, Asked, End, EndedBy, Input, Machine, Moment, OnTurnFailure, Phase, PlanResult,
+    PreemptSpec, PreemptedItems, PushKind, Record, Recovered, Rules, StartFrom, StopWhy, Strength, Yet,
 };
 use crate::{
-    run::steer::When,
-    session::words::{Fate, Or, Preempted},
+    run::steer::SteerTiming,
+    session::words::{IfUndelivered, ItemOutcome, PreemptOutcome},
     value::ids::{ItemId, TurnId},
 };
 
@@ -26,23 +26,23 @@ mod world;
 
 use world::{Budget, World};
 
-const PLAIN: Wish =
-    Wish { points: Some(SafePoints::ANY), grace: None, delay: None, turn: None, record: Record::Keep };
-const NOW: Wish = Wish { points: None, ..PLAIN };
-const WITHIN: Wish = Wish { grace: Some(5), ..PLAIN };
-const LATER: Wish = Wish { delay: Some(3), ..PLAIN };
-const NAMED: Wish = Wish { turn: Some(TurnId::new(1)), ..PLAIN };
-const ROLLBACK: Wish = Wish { record: Record::Forget, ..NOW };
-const STEER: How = How::Steer { when: When::NextRequest, or: Or::Return };
-const STEER_OR_QUEUE: How = How::Steer { when: When::AtOnce, or: Or::Queue };
+const PLAIN: PreemptSpec =
+    PreemptSpec { points: Some(SafePoints::ANY), grace: None, delay: None, turn: None, record: Record::Keep };
+const NOW: PreemptSpec = PreemptSpec { points: None, ..PLAIN };
+const WITHIN: PreemptSpec = PreemptSpec { grace: Some(5), ..PLAIN };
+const LATER: PreemptSpec = PreemptSpec { delay: Some(3), ..PLAIN };
+const NAMED: PreemptSpec = PreemptSpec { turn: Some(TurnId::new(1)), ..PLAIN };
+const ROLLBACK: PreemptSpec = PreemptSpec { record: Record::Forget, ..NOW };
+const STEER: PushKind = PushKind::Steer { when: SteerTiming::NextRequest, or: IfUndelivered::Return };
+const STEER_OR_QUEUE: PushKind = PushKind::Steer { when: SteerTiming::AtOnce, or: IfUndelivered::Queue };
 
 /// Visits every state that `budget` allows, and checks each; returns how many there are. States are told apart by a
 /// 128-bit digest, so that a million of them fit in little room.
-fn explore(pushes: &[How], budget: Budget, rules: Rules) -> usize {
+fn explore(pushes: &[PushKind], budget: Budget, rules: Rules) -> usize {
     explore_from(World::new(rules, budget), pushes)
 }
 
-fn explore_from(first: World, pushes: &[How]) -> usize {
+fn explore_from(first: World, pushes: &[PushKind]) -> usize {
     let mut seen = HashSet::from([digest(&first)]);
     let mut next = VecDeque::from([first]);
     while let Some(world) = next.pop_front() {
@@ -103,7 +103,7 @@ impl Hasher for Lanes {
     }
 }
 
-const RULES: Rules = Rules { patience: 1, on_failure: OnFailure::Wait };
+const RULES: Rules = Rules { patience: 1, on_failure: OnTurnFailure::Wait };
 const NONE: Budget = Budget {
     pushes: 0,
     stops: 0,
@@ -119,10 +119,10 @@ const NONE: Budget = Budget {
 /// S6.13, S6.3, S6.7, S6.11: two items of every kind against two stops of the session, escalating.
 #[test]
 fn pushes_against_stops() {
-    let all = [How::Enqueue, How::Reject, STEER, STEER_OR_QUEUE]
+    let all = [PushKind::Enqueue, PushKind::Reject, STEER, STEER_OR_QUEUE]
         .into_iter()
-        .chain([PLAIN, NOW, WITHIN, LATER, NAMED, ROLLBACK].map(How::Preempt));
-    let pushes: Vec<How> = all.collect();
+        .chain([PLAIN, NOW, WITHIN, LATER, NAMED, ROLLBACK].map(PushKind::Preempt));
+    let pushes: Vec<PushKind> = all.collect();
     let budget = Budget { pushes: 2, stops: 2, ticks: 2, turns: 3, ..NONE };
     let states = explore(&pushes, budget, RULES);
     println!("pushes against stops: {states} states");
@@ -132,7 +132,7 @@ fn pushes_against_stops() {
 /// S6.13, S6.12: three items, preempts in a row, a protected turn.
 #[test]
 fn preempts_in_a_row() {
-    let pushes = [How::Enqueue, How::Preempt(PLAIN)];
+    let pushes = [PushKind::Enqueue, PushKind::Preempt(PLAIN)];
     let states = explore(&pushes, Budget { pushes: 3, stops: 1, ..NONE }, RULES);
     println!("preempts in a row: {states} states");
     assert!(states > 10_000, "only {states} states: the search has lost its way");
@@ -141,7 +141,7 @@ fn preempts_in_a_row() {
 /// S6.13, S6.9: planners, strategies and readers that fail at every point.
 #[test]
 fn callbacks_that_fail() {
-    let pushes = [How::Enqueue, How::Preempt(PLAIN), How::Preempt(LATER), STEER];
+    let pushes = [PushKind::Enqueue, PushKind::Preempt(PLAIN), PushKind::Preempt(LATER), STEER];
     let states = explore(&pushes, Budget { pushes: 2, stops: 1, ticks: 1, breaks: 1, ..NONE }, RULES);
     println!("callbacks that fail: {states} states");
     assert!(states > 5_000, "only {states} states: the search has lost its way");
@@ -150,8 +150,8 @@ fn callbacks_that_fail() {
 /// S6.13, S5.3, S8.3: turns that end early, are resumed, decided, stopped alone, and items that are taken back.
 #[test]
 fn turns_that_end_early() {
-    let pushes = [How::Enqueue, How::Preempt(PLAIN), STEER_OR_QUEUE];
-    for on_failure in [OnFailure::Wait, OnFailure::GoOn] {
+    let pushes = [PushKind::Enqueue, PushKind::Preempt(PLAIN), STEER_OR_QUEUE];
+    for on_failure in [OnTurnFailure::Wait, OnTurnFailure::Continue] {
         let rules = Rules { on_failure, ..RULES };
         let resumed = Budget { pushes: 2, stop_turns: 1, resumes: 1, ..NONE };
         let taken_back = Budget { pushes: 2, stops: 1, withdraws: 1, ..NONE };
@@ -167,7 +167,7 @@ fn turns_that_end_early() {
 /// resume still comes, and older items begin no turn.
 #[test]
 fn items_that_are_taken_back_around_a_resume() {
-    let pushes = [How::Enqueue];
+    let pushes = [PushKind::Enqueue];
     let budget = Budget { pushes: 3, stop_turns: 1, resumes: 1, withdraws: 1, ..NONE };
     let states = explore(&pushes, budget, RULES);
     println!("taken back around a resume: {states} states");
@@ -177,7 +177,7 @@ fn items_that_are_taken_back_around_a_resume() {
 /// S8.3, S6.13: a suspended turn: decided, preempted, stopped alone, the session stopped, in every order.
 #[test]
 fn decisions_in_every_order() {
-    let pushes = [How::Enqueue, How::Preempt(LATER), How::Preempt(ROLLBACK)];
+    let pushes = [PushKind::Enqueue, PushKind::Preempt(LATER), PushKind::Preempt(ROLLBACK)];
     let budget = Budget { pushes: 2, stops: 1, stop_turns: 1, resumes: 1, ticks: 1, turns: 2, ..NONE };
     let states = explore(&pushes, budget, RULES);
     println!("decisions: {states} states");
@@ -187,7 +187,7 @@ fn decisions_in_every_order() {
 /// S6.8, S9.1: what goes on in the background is no idleness, however stops and arrivals fall around it.
 #[test]
 fn background_work_around_idleness() {
-    let pushes = [How::Enqueue];
+    let pushes = [PushKind::Enqueue];
     let budget = Budget { pushes: 2, stops: 2, ticks: 3, asides: 2, turns: 2, ..NONE };
     let states = explore(&pushes, budget, RULES);
     println!("background work: {states} states");
@@ -197,7 +197,7 @@ fn background_work_around_idleness() {
 /// S6.8: idleness with arrivals, stops and withdrawals around it.
 #[test]
 fn idleness_in_every_order() {
-    let pushes = [How::Enqueue, How::Reject, STEER];
+    let pushes = [PushKind::Enqueue, PushKind::Reject, STEER];
     let budget = Budget { pushes: 2, stops: 3, withdraws: 1, ticks: 4, ..NONE };
     let states = explore(&pushes, budget, RULES);
     println!("idleness: {states} states");
@@ -208,7 +208,7 @@ fn idleness_in_every_order() {
 /// that was accepted before it, in the order of acceptance, and what came while the planner thought is planned too.
 #[test]
 fn the_door_before_the_machine() {
-    let pushes = [How::Enqueue, How::Preempt(PLAIN), STEER_OR_QUEUE];
+    let pushes = [PushKind::Enqueue, PushKind::Preempt(PLAIN), STEER_OR_QUEUE];
     let budget = Budget { pushes: 3, turns: 2, ..NONE };
     let stopped = Budget { pushes: 2, stops: 1, stop_turns: 1, withdraws: 1, turns: 2, ..NONE };
     for budget in [budget, stopped] {
@@ -222,11 +222,11 @@ fn the_door_before_the_machine() {
 /// acceptance, and the first plan sees all of it.
 #[test]
 fn what_the_store_holds_comes_before_what_is_pushed() {
-    let stored = [How::Enqueue, STEER_OR_QUEUE, How::Enqueue];
+    let stored = [PushKind::Enqueue, STEER_OR_QUEUE, PushKind::Enqueue];
     let budget = Budget { pushes: 1, stops: 1, resumes: 1, turns: 3, ..NONE };
     for left in [None, Some(Recovered::Early), Some(Recovered::Suspended)] {
         let opened = World::new(RULES, budget).opened(RULES, left, &stored).apart();
-        let states = explore_from(opened, &[How::Enqueue, How::Preempt(NOW)]);
+        let states = explore_from(opened, &[PushKind::Enqueue, PushKind::Preempt(NOW)]);
         println!("opened ({left:?}): {states} states");
         assert!(states > 1_000, "only {states} states: the search has lost its way");
     }

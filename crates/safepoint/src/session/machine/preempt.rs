@@ -1,8 +1,8 @@
 //! Preempts: bound to the turn that they found, asked of its run when their time comes, and settled with it.
 
-use super::{Asked, Effect, Guard, Machine, Moment, Phase, Record, Want, Why, Wish};
+use super::{Action, Asked, Guard, Machine, Moment, PendingStart, Phase, PreemptSpec, Record, StopWhy};
 use crate::{
-    session::words::Preempted,
+    session::words::PreemptOutcome,
     value::ids::{ItemId, TurnId},
 };
 
@@ -10,7 +10,7 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Preempt {
     item: ItemId,
-    wish: Wish,
+    wish: PreemptSpec,
     step: Step,
 }
 
@@ -42,18 +42,18 @@ impl Preempt {
         self.wish.record == Record::Forget
     }
 
-    pub(super) fn superseded(self) -> Effect {
-        self.came_to(Preempted::SupersededByStop)
+    pub(super) fn superseded(self) -> Action {
+        self.came_to(PreemptOutcome::SupersededByStop)
     }
 
-    pub(super) fn came_to(self, preempted: Preempted) -> Effect {
-        Effect::Resolve { item: self.item, preempted }
+    pub(super) fn came_to(self, preempted: PreemptOutcome) -> Action {
+        Action::Resolve { item: self.item, preempted }
     }
 }
 
 impl Machine {
     /// Binds a preempt to the turn that it finds.
-    pub(super) fn preempt(&mut self, now: Moment, item: ItemId, wish: Wish, out: &mut Vec<Effect>) {
+    pub(super) fn preempt(&mut self, now: Moment, item: ItemId, wish: PreemptSpec, out: &mut Vec<Action>) {
         let Some(turn) = self.target() else { return };
         let step = match wish.delay {
             Some(delay) => Step::Delayed { until: now.after(delay) },
@@ -63,11 +63,11 @@ impl Machine {
     }
 
     /// Asks the turn, in whatever state it is.
-    fn ask_preempt(&mut self, now: Moment, turn: TurnId, wish: Wish, out: &mut Vec<Effect>) -> Step {
-        let plain = Why::Preempt { points: wish.points, grace: wish.grace };
+    fn ask_preempt(&mut self, now: Moment, turn: TurnId, wish: PreemptSpec, out: &mut Vec<Action>) -> Step {
+        let plain = StopWhy::Preempt { points: wish.points, grace: wish.grace };
         let Phase::Running(running) = &mut self.phase else {
             // It waits for a decision, which is a safe point for every set (S8.3).
-            self.want = Want::Withdrawal(plain, self.next_item);
+            self.want = PendingStart::Withdrawal(plain, self.next_item);
             return Step::Asked { escalates: None };
         };
         if running.guard == Guard::Protected {
@@ -76,7 +76,7 @@ impl Machine {
         if wish.record == Record::Forget {
             running.record = Record::Forget;
         }
-        out.push(Effect::StopRun { turn, why: plain });
+        out.push(Action::StopRun { turn, why: plain });
         Step::Asked { escalates: wish.grace.map(|grace| now.after(grace)) }
     }
 
@@ -90,7 +90,7 @@ impl Machine {
     }
 
     /// Asks those whose delay is over, and escalates those whose grace is.
-    pub(super) fn pass_preempts(&mut self, now: Moment, out: &mut Vec<Effect>) {
+    pub(super) fn pass_preempts(&mut self, now: Moment, out: &mut Vec<Action>) {
         let Some(turn) = self.target() else { return };
         for index in 0..self.preempts.len() {
             let Preempt { wish, step, .. } = self.preempts[index];
@@ -98,7 +98,7 @@ impl Machine {
                 Step::Delayed { until } if until <= now => self.ask_preempt(now, turn, wish, out),
                 Step::Asked { escalates: Some(at) } if at <= now => {
                     if let Phase::Running(_) = self.phase {
-                        out.push(Effect::StopRun { turn, why: Why::Escalated });
+                        out.push(Action::StopRun { turn, why: StopWhy::Escalated });
                     }
                     Step::Asked { escalates: None }
                 }
@@ -108,7 +108,7 @@ impl Machine {
     }
 
     /// A preempt that finds a planner at work: it is asked anew, with the new item, unless that happened too often.
-    pub(super) fn replan_for_preempt(&mut self, out: &mut Vec<Effect>) {
+    pub(super) fn replan_for_preempt(&mut self, out: &mut Vec<Action>) {
         if let Phase::Planning { asked: Asked::With(_), .. } = self.phase
             && self.streak < self.rules.patience
         {

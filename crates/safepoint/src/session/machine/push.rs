@@ -1,30 +1,30 @@
 //! Items that come, and items that are taken back.
 
-use super::{Answer, Effect, How, Machine, Moment, Phase, Steered, Wish};
+use super::{Action, Answer, Machine, Moment, Phase, PreemptSpec, PushKind, Steered};
 use crate::{
-    run::steer::When,
-    session::words::{Fate, Or, Preempted, Refusal},
+    run::steer::SteerTiming,
+    session::words::{IfUndelivered, ItemOutcome, PreemptOutcome, RejectReason},
     value::ids::{ItemId, TurnId},
 };
 
 impl Machine {
-    pub(super) fn push(&mut self, now: Moment, item: ItemId, how: How, out: &mut Vec<Effect>) {
+    pub(super) fn push(&mut self, now: Moment, item: ItemId, how: PushKind, out: &mut Vec<Action>) {
         self.next_item = self.next_item.max(ItemId::new(item.number() + 1));
         self.idleness.busy();
         if self.phase == Phase::Over {
             // It was accepted a moment before the end.
-            out.push(Effect::Fate { item, fate: Fate::Unhandled });
+            out.push(Action::Fate { item, fate: ItemOutcome::Unhandled });
             return;
         }
         match how {
-            How::Enqueue => self.wait_again(item),
-            How::Reject if self.is_busy() => {
-                out.push(Effect::Return { item, why: Refusal::Busy(self.in_the_way()) });
+            PushKind::Enqueue => self.wait_again(item),
+            PushKind::Reject if self.is_busy() => {
+                out.push(Action::Return { item, why: RejectReason::Busy(self.in_the_way()) });
             }
-            How::Reject => self.wait_again(item),
-            How::Refused(why) => out.push(Effect::Return { item, why }),
-            How::Preempt(wish) => self.push_preempt(now, item, wish, out),
-            How::Steer { when, or } => self.push_steer(item, when, or, out),
+            PushKind::Reject => self.wait_again(item),
+            PushKind::Refused(why) => out.push(Action::Return { item, why }),
+            PushKind::Preempt(wish) => self.push_preempt(now, item, wish, out),
+            PushKind::Steer { when, or } => self.push_steer(item, when, or, out),
         }
     }
 
@@ -41,17 +41,17 @@ impl Machine {
         }
     }
 
-    fn push_preempt(&mut self, now: Moment, item: ItemId, wish: Wish, out: &mut Vec<Effect>) {
+    fn push_preempt(&mut self, now: Moment, item: ItemId, wish: PreemptSpec, out: &mut Vec<Action>) {
         let target = self.target();
         if wish.turn.is_some() && wish.turn != target {
-            out.push(Effect::Return { item, why: Refusal::TurnMismatch });
+            out.push(Action::Return { item, why: RejectReason::TurnMismatch });
             return;
         }
         self.wait_again(item);
         match target {
             Some(_) => self.preempt(now, item, wish, out),
             None => {
-                out.push(Effect::Resolve { item, preempted: Preempted::NoTarget });
+                out.push(Action::Resolve { item, preempted: PreemptOutcome::NoTurn });
                 self.replan_for_preempt(out);
             }
         }
@@ -66,18 +66,20 @@ impl Machine {
         }
     }
 
-    fn push_steer(&mut self, item: ItemId, when: When, or: Or, out: &mut Vec<Effect>) {
+    fn push_steer(&mut self, item: ItemId, when: SteerTiming, or: IfUndelivered, out: &mut Vec<Action>) {
         match (self.phase, self.target(), or) {
             (Phase::Running(running), _, _) => {
                 self.steering.push(Steered { item, when, or });
-                out.push(Effect::Steer { turn: running.turn, item, when });
+                out.push(Action::Steer { turn: running.turn, item, when });
             }
-            (_, Some(turn), Or::Queue) => {
+            (_, Some(turn), IfUndelivered::Queue) => {
                 self.steering.push(Steered { item, when, or });
-                out.push(Effect::Held { turn, item });
+                out.push(Action::Held { turn, item });
             }
-            (_, None, Or::Queue) => self.wait_again(item),
-            (_, _, Or::Return) => out.push(Effect::Return { item, why: Refusal::NoActiveTurn }),
+            (_, None, IfUndelivered::Queue) => self.wait_again(item),
+            (_, _, IfUndelivered::Return) => {
+                out.push(Action::Return { item, why: RejectReason::NoActiveTurn })
+            }
         }
     }
 
@@ -92,14 +94,14 @@ impl Machine {
     }
 
     /// What the turn made no more use of waits, or goes back.
-    pub(super) fn return_steers(&mut self, out: &mut Vec<Effect>) {
+    pub(super) fn return_steers(&mut self, out: &mut Vec<Action>) {
         for Steered { item, or, .. } in std::mem::take(&mut self.steering) {
             match or {
-                Or::Queue => {
+                IfUndelivered::Queue => {
                     self.wait_again(item);
-                    out.push(Effect::Requeued(item));
+                    out.push(Action::Requeued(item));
                 }
-                Or::Return => out.push(Effect::Return { item, why: Refusal::NotDelivered }),
+                IfUndelivered::Return => out.push(Action::Return { item, why: RejectReason::NotDelivered }),
             }
         }
     }
@@ -110,30 +112,30 @@ impl Machine {
         self.waiting.insert(place, item);
     }
 
-    pub(super) fn withdraw(&mut self, item: ItemId, out: &mut Vec<Effect>) {
+    pub(super) fn withdraw(&mut self, item: ItemId, out: &mut Vec<Action>) {
         if self.is_steering(item) && !matches!(self.phase, Phase::Running(_)) {
             // No run has it.
             return self.took_back(item, out);
         }
         let Ok(index) = self.waiting.binary_search(&item) else {
-            out.push(Effect::Answer(Answer::Taken));
+            out.push(Action::Answer(Answer::Taken));
             return;
         };
         self.waiting.remove(index);
-        out.push(Effect::Fate { item, fate: Fate::Withdrawn });
-        out.push(Effect::Answer(Answer::Withdrawn));
+        out.push(Action::Fate { item, fate: ItemOutcome::Withdrawn });
+        out.push(Action::Answer(Answer::Withdrawn));
         // A plan may be about it already.
         self.plan_anew(out);
     }
 
     /// Its sender has a steer again that was not delivered. Where the turn has ended meanwhile it is an item like any.
-    pub(super) fn took_back(&mut self, item: ItemId, out: &mut Vec<Effect>) {
+    pub(super) fn took_back(&mut self, item: ItemId, out: &mut Vec<Action>) {
         let Some(index) = self.place_of_steer(item) else {
             return self.withdraw(item, out);
         };
         self.steering.remove(index);
-        out.push(Effect::Fate { item, fate: Fate::Withdrawn });
-        out.push(Effect::Answer(Answer::Withdrawn));
+        out.push(Action::Fate { item, fate: ItemOutcome::Withdrawn });
+        out.push(Action::Answer(Answer::Withdrawn));
     }
 
     fn place_of_steer(&self, item: ItemId) -> Option<usize> {

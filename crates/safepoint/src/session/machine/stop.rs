@@ -1,6 +1,8 @@
 //! Stops of the session and of its turn alone, and the wait until it has been idle.
 
-use super::{Answer, Effect, Ended, Exit, Health, Machine, Moment, Phase, Strength, Want, Why, Yet};
+use super::{
+    Action, Answer, Ended, ExitKind, Health, Machine, Moment, PendingStart, Phase, StopWhy, Strength, Yet,
+};
 use crate::value::ids::TurnId;
 
 /// How long the session has been idle, and how long it may be (S6.8).
@@ -46,14 +48,14 @@ impl Idleness {
 }
 
 impl Machine {
-    pub(super) fn stop(&mut self, strength: Strength, out: &mut Vec<Effect>) {
+    pub(super) fn stop(&mut self, strength: Strength, out: &mut Vec<Action>) {
         if self.phase == Phase::Over {
-            out.push(Effect::Answer(Answer::TooLate));
+            out.push(Action::Answer(Answer::TooLate));
             return;
         }
         let before = self.stop;
         self.stop = before.max(Some(strength));
-        out.push(Effect::Answer(match before {
+        out.push(Action::Answer(match before {
             None => Answer::First,
             Some(before) if before < strength => Answer::Strengthened,
             Some(_) => Answer::NothingAdded,
@@ -64,11 +66,11 @@ impl Machine {
             && strength > Strength::AtTurnEnd
         {
             running.session_stop = Yet::Yes;
-            out.push(Effect::StopRun { turn: running.turn, why: Why::Session(strength) });
+            out.push(Action::StopRun { turn: running.turn, why: StopWhy::Session(strength) });
         }
     }
 
-    pub(super) fn stop_when_idle(&mut self, now: Moment, micros: u64, out: &mut Vec<Effect>) {
+    pub(super) fn stop_when_idle(&mut self, now: Moment, micros: u64, out: &mut Vec<Action>) {
         let answer = match (self.phase, self.stop, self.idleness.allowed) {
             (Phase::Over, _, _) => Answer::TooLate,
             (_, None, None) => {
@@ -77,10 +79,10 @@ impl Machine {
             }
             (_, Some(_), _) | (_, None, Some(_)) => Answer::NothingAdded,
         };
-        out.push(Effect::Answer(answer));
+        out.push(Action::Answer(answer));
     }
 
-    pub(super) fn stop_turn(&mut self, turn: Option<TurnId>, out: &mut Vec<Effect>) {
+    pub(super) fn stop_turn(&mut self, turn: Option<TurnId>, out: &mut Vec<Action>) {
         let target = self.target();
         let mismatch = turn.is_some() && turn != target;
         let answer = match target {
@@ -99,24 +101,27 @@ impl Machine {
                 Answer::NoTurn
             }
         };
-        out.push(Effect::Answer(answer));
+        out.push(Action::Answer(answer));
     }
 
-    fn stop_target(&mut self, target: TurnId, out: &mut Vec<Effect>) {
+    fn stop_target(&mut self, target: TurnId, out: &mut Vec<Action>) {
         if let Phase::Running(running) = &mut self.phase {
             running.stopped_at.get_or_insert(self.next_item);
-            out.push(Effect::StopRun { turn: target, why: Why::Asked });
+            out.push(Action::StopRun { turn: target, why: StopWhy::Asked });
         } else {
             let asked_at = match self.want {
-                Want::Withdrawal(Why::Asked, asked_at) => asked_at,
-                Want::Withdrawal(..) | Want::Nothing | Want::Resume | Want::Decision => self.next_item,
+                PendingStart::Withdrawal(StopWhy::Asked, asked_at) => asked_at,
+                PendingStart::Withdrawal(..)
+                | PendingStart::Nothing
+                | PendingStart::Resume
+                | PendingStart::Decision => self.next_item,
             };
-            self.want = Want::Withdrawal(Why::Asked, asked_at);
+            self.want = PendingStart::Withdrawal(StopWhy::Asked, asked_at);
         }
     }
 
     /// Something of the user's failed: the turn ends, and then the session.
-    pub(super) fn broke(&mut self, out: &mut Vec<Effect>) {
+    pub(super) fn broke(&mut self, out: &mut Vec<Action>) {
         if self.phase == Phase::Over {
             return;
         }
@@ -125,37 +130,37 @@ impl Machine {
         // Also if a gentler stop was asked before: there is nothing left to wait for.
         if let Phase::Running(running) = &mut self.phase {
             running.session_stop = Yet::Yes;
-            out.push(Effect::StopRun { turn: running.turn, why: Why::Broken });
+            out.push(Action::StopRun { turn: running.turn, why: StopWhy::Broken });
         }
     }
 
     /// Whether, and as what, the session ends between turns.
-    pub(super) fn exit(&self) -> Option<Exit> {
+    pub(super) fn exit(&self) -> Option<ExitKind> {
         match (self.health, self.stop, self.idleness.over) {
-            (Health::Broken, _, _) => Some(Exit::Broken),
-            (Health::Sound, Some(_), _) => Some(Exit::Stopped),
-            (Health::Sound, None, Over::Yes) => Some(Exit::Idle),
+            (Health::Broken, _, _) => Some(ExitKind::Broken),
+            (Health::Sound, Some(_), _) => Some(ExitKind::Stopped),
+            (Health::Sound, None, Over::Yes) => Some(ExitKind::Idle),
             (Health::Sound, None, Over::No) => None,
         }
     }
 
-    pub(super) fn resume(&mut self, out: &mut Vec<Effect>) {
+    pub(super) fn resume(&mut self, out: &mut Vec<Action>) {
         let can = self.goes_on()
             && self.left.as_ref().is_some_and(|left| left.how == Ended::Early)
-            && matches!(self.want, Want::Nothing | Want::Resume);
+            && matches!(self.want, PendingStart::Nothing | PendingStart::Resume);
         if can && !self.takes_up() {
-            self.want = Want::Resume;
+            self.want = PendingStart::Resume;
             self.drop_plan(out);
         }
-        out.push(Effect::Answer(if can { Answer::Resuming } else { Answer::NothingToResume }));
+        out.push(Action::Answer(if can { Answer::Resuming } else { Answer::NothingToResume }));
     }
 
-    pub(super) fn decided(&mut self, out: &mut Vec<Effect>) {
+    pub(super) fn decided(&mut self, out: &mut Vec<Action>) {
         // Several may be decided before it goes on; one that is to be ended takes none any more (S8.3).
-        let can = self.is_suspended() && matches!(self.want, Want::Nothing | Want::Decision);
-        out.push(Effect::Answer(match (self.goes_on(), can) {
+        let can = self.is_suspended() && matches!(self.want, PendingStart::Nothing | PendingStart::Decision);
+        out.push(Action::Answer(match (self.goes_on(), can) {
             (true, true) => {
-                self.want = Want::Decision;
+                self.want = PendingStart::Decision;
                 Answer::Resuming
             }
             (true, false) => Answer::NothingToResume,

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::Yet;
 use crate::{
-    run::steer::When,
-    session::words::{Fate, Or, Preempted, Refusal},
+    run::steer::SteerTiming,
+    session::words::{IfUndelivered, ItemOutcome, PreemptOutcome, RejectReason},
     value::ids::{ItemId, TurnId},
 };
 
@@ -25,38 +25,38 @@ impl Moment {
 pub(crate) struct Rules {
     /// After so many preempted turns in a row one turn is protected (S6.12).
     pub(crate) patience: u32,
-    pub(crate) on_failure: OnFailure,
+    pub(crate) on_failure: OnTurnFailure,
 }
 
 /// What a failed turn does to the items that wait. Exhaustive: they wait on, or their turn comes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum OnFailure {
+pub enum OnTurnFailure {
     /// They wait for a resume, or for an item pushed after the failure, so that one cause does not burn them all.
     #[default]
     Wait,
     /// Their turn comes at once.
-    GoOn,
+    Continue,
 }
 
 /// How an item comes (S6.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum How {
+pub(crate) enum PushKind {
     Enqueue,
     /// Not at all while a turn is at work.
     Reject,
     /// Not at all.
-    Refused(Refusal),
-    Preempt(Wish),
+    Refused(RejectReason),
+    Preempt(PreemptSpec),
     Steer {
-        when: When,
-        or: Or,
+        when: SteerTiming,
+        or: IfUndelivered,
     },
 }
 
 /// What a preempt asks of the turn at work (S6.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Wish {
+pub(crate) struct PreemptSpec {
     /// None: now.
     pub(crate) points: Option<SafePoints>,
     /// Microseconds until it is `Now`, on the tree.
@@ -89,7 +89,7 @@ pub(crate) enum Strength {
 pub(crate) enum Input {
     Push {
         item: ItemId,
-        how: How,
+        how: PushKind,
     },
     Withdraw(ItemId),
     /// The run gave a steer back before it was delivered, since its sender wants it.
@@ -108,7 +108,7 @@ pub(crate) enum Input {
     Gathered(u64),
     Planned {
         plan: u64,
-        made: Made,
+        made: PlanResult,
     },
     SteerTaken {
         turn: TurnId,
@@ -136,7 +136,7 @@ pub(crate) enum Input {
 
 /// What a planner said.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Made {
+pub(crate) enum PlanResult {
     Turn { take: Vec<ItemId>, drop: Vec<ItemId> },
     Resume,
     Wait,
@@ -151,7 +151,7 @@ pub(crate) enum End {
     /// And whether it was a preempt that took effect; then what becomes of the items.
     Stopped {
         by: EndedBy,
-        after: Leftover,
+        after: PreemptedItems,
     },
 }
 
@@ -164,7 +164,7 @@ pub(crate) enum EndedBy {
 
 /// What becomes of a preempted turn's items (S6.9). Exhaustive: they were handled as far as they were, or wait again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Leftover {
+pub enum PreemptedItems {
     /// Their messages stay in the history, and that is all.
     #[default]
     Drop,
@@ -174,7 +174,7 @@ pub enum Leftover {
 
 /// What the machine wants done, in this order.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Effect {
+pub(crate) enum Action {
     /// Say [`Input::Gathered`] behind everything that is accepted by now.
     Gather(u64),
     /// Ask the planner.
@@ -188,18 +188,18 @@ pub(crate) enum Effect {
     DropPlan,
     Start {
         turn: TurnId,
-        from: From,
+        from: StartFrom,
         /// What it is handed before its first model request: what steered it before it began to wait.
-        steers: Vec<(ItemId, When)>,
+        steers: Vec<(ItemId, SteerTiming)>,
     },
     StopRun {
         turn: TurnId,
-        why: Why,
+        why: StopWhy,
     },
     Steer {
         turn: TurnId,
         item: ItemId,
-        when: When,
+        when: SteerTiming,
     },
     /// A steer waits for the next request of the turn that waits for a decision.
     Held {
@@ -211,29 +211,29 @@ pub(crate) enum Effect {
     /// Where an item has come to rest.
     Fate {
         item: ItemId,
-        fate: Fate,
+        fate: ItemOutcome,
     },
     /// It waits again.
     Requeued(ItemId),
     /// It goes back to whoever pushed it.
     Return {
         item: ItemId,
-        why: Refusal,
+        why: RejectReason,
     },
     /// What a preempt came to.
     Resolve {
         item: ItemId,
-        preempted: Preempted,
+        preempted: PreemptOutcome,
     },
     /// The turn is over.
     TurnEnded {
         turn: TurnId,
-        fate: Fate,
+        fate: ItemOutcome,
     },
     /// What the asker is told.
     Answer(Answer),
     /// The session is over.
-    End(Exit),
+    End(ExitKind),
 }
 
 /// What is asked of a planner.
@@ -245,19 +245,19 @@ pub(crate) enum Wanted {
 
 /// What a turn starts from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum From {
+pub(crate) enum StartFrom {
     Plan,
     /// The turn that ended early, taken up again.
     Resume,
     /// The suspended turn, with what was decided.
     Decision,
     /// The suspended turn, only to be ended: its questions are taken back.
-    Withdrawal(Why),
+    Withdrawal(StopWhy),
 }
 
 /// Why a run is to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Why {
+pub(crate) enum StopWhy {
     /// As the asker of the input at hand said.
     Asked,
     Session(Strength),
@@ -290,7 +290,7 @@ pub(crate) enum Answer {
 
 /// Why a session is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Exit {
+pub(crate) enum ExitKind {
     Stopped,
     Idle,
     Broken,

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 use tokio::sync::oneshot;
 
-use super::{Input, Item, Owner, RunHandle, TurnId};
+use super::{Driver, Input, Item, RunHandle, TurnId};
 use crate::{
     contract::store::ApprovalState,
     session::{
@@ -18,7 +18,7 @@ use crate::{
     value::{approval::ApprovalRequest, ids::ApprovalId},
 };
 
-impl<T: Item> Owner<T> {
+impl<T: Item> Driver<T> {
     /// The turn has ended, and what it began may go on.
     pub(super) async fn note_aside(&mut self, turn: TurnId) {
         let aside = self.at_work(turn).filter(|run| run.goes_on_behind()).cloned();

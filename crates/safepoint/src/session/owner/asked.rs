@@ -5,26 +5,26 @@ use std::sync::OnceLock;
 use safepoint_scope::StopRequest;
 use tokio::sync::oneshot;
 
-use super::{Answer, Input, Item, Owner, SessionEvent, TurnId};
+use super::{Answer, Driver, Input, Item, SessionEvent, TurnId};
 use crate::session::{
     item,
-    stop::{After, How, SessionStop},
+    stop::{How, SessionStop, StoppedTurn},
 };
 
-impl<T: Item> Owner<T> {
+impl<T: Item> Driver<T> {
     pub(super) async fn stop(&mut self, stop: SessionStop, reply: oneshot::Sender<Answer>) {
         let SessionStop { how, cause, after, .. } = stop;
         if self.cause.is_none() {
             self.cause = cause;
         }
-        if after == After::Abandoned {
-            self.after = After::Abandoned;
+        if after == StoppedTurn::Abandoned {
+            self.after = StoppedTurn::Abandoned;
         }
         let once_idle_for = match how {
             How::WhenIdle(idle) => Some(idle),
             How::Strength(_) => None,
         };
-        self.show(SessionEvent::StopAsked { cause: self.cause.clone(), once_idle_for });
+        self.show(SessionEvent::StopRequested { cause: self.cause.clone(), once_idle_for });
         let input = match how {
             How::Strength(strength) => Input::Stop(strength),
             How::WhenIdle(idle) => Input::StopWhenIdle(item::micros(idle)),

@@ -6,21 +6,22 @@ use safepoint_scope::{Actor, Code, Reach, Reason, StopRequest};
 use tokio::time::timeout;
 
 use super::{
-    Came, ErrorReport, Fate, Held, Input, Item, ItemId, Mail, Owner, SessionEvent, Slip, Work, plan::report,
+    Arrival, CurrentTurn, Driver, ErrorReport, HeldItem, Input, Item, ItemId, ItemOutcome, SessionEvent,
+    SessionMessage, TicketState, plan::report,
 };
 use crate::session::{
-    exit::{Exit, ExitReason, Open},
+    exit::{ExitReason, OpenTurn, SessionExit},
     journal::{Cut, Journal, LeftTurn},
     machine,
-    words::{Preempted, Refusal},
+    words::{PreemptOutcome, RejectReason},
 };
 use crate::{
-    run::{outcome::Persisted, shared::Always},
+    run::{outcome::Persisted, shared::AllowList},
     sync::callback::{self, Panicked},
 };
 
 /// An owner whose task may be dropped at any moment: its runtime may be shut down.
-struct Owned<T: Item>(Owner<T>);
+struct Owned<T: Item>(Driver<T>);
 
 impl<T: Item> Drop for Owned<T> {
     fn drop(&mut self) {
@@ -28,7 +29,7 @@ impl<T: Item> Drop for Owned<T> {
     }
 }
 
-impl<T: Item> Owner<T> {
+impl<T: Item> Driver<T> {
     /// The whole life of a session. If this is dropped before its end, polled or not, the session has an end all the same.
     pub(in crate::session) fn own(self) -> impl Future<Output = ()> + Send {
         let mut owned = Owned(self);
@@ -50,7 +51,7 @@ impl<T: Item> Owner<T> {
     pub(in crate::session) fn inherit(
         &mut self,
         journal: Arc<Journal>,
-        (left, always): (Option<LeftTurn>, Arc<Always>),
+        (left, always): (Option<LeftTurn>, Arc<AllowList>),
         items: Vec<(ItemId, T)>,
     ) {
         self.journal = Some(journal);
@@ -58,12 +59,13 @@ impl<T: Item> Owner<T> {
         let ids: Vec<ItemId> = items.iter().map(|(id, _)| *id).collect();
         self.taken.extend(&ids);
         for (id, item) in items {
-            self.items.insert(id, Held::new(item, Came::Queued, Arc::new(Slip::new(id))));
+            self.items.insert(id, HeldItem::new(item, Arrival::Queued, Arc::new(TicketState::new(id))));
         }
         self.left = left.map(|LeftTurn { turn, fate, run, before, log, open, cut }| {
             self.open = open;
             self.restart = (cut == Cut::ByItsEnd).then_some(turn);
-            let work = Work { turn, agent: None, handle: None, run, log, before, items: ids, outcome: None };
+            let work =
+                CurrentTurn { turn, agent: None, handle: None, run, log, before, items: ids, outcome: None };
             (Box::new(work), fate)
         });
     }
@@ -72,7 +74,7 @@ impl<T: Item> Owner<T> {
     /// or recorded.
     pub(super) fn fall(&mut self, why: &str) {
         self.fail(report("something that the session called panicked", why));
-        self.ended = Some(machine::Exit::Broken);
+        self.ended = Some(machine::ExitKind::Broken);
         self.account();
     }
 
@@ -88,7 +90,7 @@ impl<T: Item> Owner<T> {
                 self.persisted = Persisted::No(message.clone());
             }
             self.fail(ErrorReport { code: "runtime".into(), message, hint });
-            self.ended = Some(machine::Exit::Broken);
+            self.ended = Some(machine::ExitKind::Broken);
         }
         self.account();
         self.finish();
@@ -101,12 +103,13 @@ impl<T: Item> Owner<T> {
             self.account_for(item, slip);
         }
         while let Some(mail) = self.ahead.pop_front().or_else(|| self.mail.now()) {
-            if let Mail::Push { item, slip, .. } | Mail::PushBy { item, slip, .. } = *mail {
+            if let SessionMessage::Push { item, slip, .. } | SessionMessage::PushBy { item, slip, .. } = *mail
+            {
                 self.account_for(item, slip);
             }
         }
         if let Some(work) = self.work.take() {
-            let fate = Fate::Interrupted(work.turn);
+            let fate = ItemOutcome::Interrupted(work.turn);
             self.left = Some((work, fate));
         }
         let open = self.left.as_ref().map(|(work, fate)| (work.items.clone(), *fate));
@@ -115,28 +118,28 @@ impl<T: Item> Owner<T> {
         {
             let fate = match &open {
                 Some((items, fate)) if items.contains(&item) => *fate,
-                _ => Fate::Unhandled,
+                _ => ItemOutcome::Unhandled,
             };
             if told != Some(fate) {
                 self.rest(item, fate);
             }
         }
         for (_, slip) in self.preempting.drain() {
-            slip.preempted(Preempted::SupersededByStop);
+            slip.preempted(PreemptOutcome::SupersededByStop);
         }
     }
 
     /// An item that nobody has looked at yet: unhandled, or back with its sender where it would have to be recorded first.
-    fn account_for(&mut self, item: T, slip: Arc<Slip<T>>) {
+    fn account_for(&mut self, item: T, slip: Arc<TicketState<T>>) {
         let id = slip.id();
         if self.journal.is_some() {
-            let fate = Fate::Returned(Refusal::NotRecorded);
-            self.show(SessionEvent::Fate { item: id, fate });
+            let fate = ItemOutcome::Returned(RejectReason::NotRecorded);
+            self.show(SessionEvent::ItemSettled { item: id, fate });
             return slip.back(item, fate);
         }
         slip.recorded(id.number());
         self.show(SessionEvent::Accepted(id));
-        self.items.insert(id, Held::new(item, Came::Queued, slip));
+        self.items.insert(id, HeldItem::new(item, Arrival::Queued, slip));
     }
 
     /// Ends what the turns began in the background: as the session was asked to, and else now, for nobody owns it any
@@ -146,8 +149,9 @@ impl<T: Item> Owner<T> {
         let ended = || timeout(self.settings.quiet, family.stop.idle());
         let was_asked = family.scope.demand().is_some();
         if !was_asked || ended().await.is_err() {
-            let reason = Reason::new(Code::SHUTDOWN).by(Actor::Engine).saying("the session has ended");
-            family.stop.stop(StopRequest::now().reach(Reach::Tree).because(reason));
+            let reason =
+                Reason::new(Code::SHUTDOWN).with_actor(Actor::Engine).with_text("the session has ended");
+            family.stop.stop(StopRequest::now().with_reach(Reach::Tree).with_reason(reason));
             if ended().await.is_err() {
                 // What is alive is fenced, and the exit names it.
             }
@@ -157,21 +161,21 @@ impl<T: Item> Owner<T> {
 
     pub(super) fn finish(&mut self) {
         let open = self.left.take().map(|(work, fate)| {
-            let Work { turn, items, outcome, agent, .. } = *work;
+            let CurrentTurn { turn, items, outcome, agent, .. } = *work;
             let held = items.into_iter().filter_map(|id| self.items.remove(&id).map(|held| (id, held.item)));
             let items = held.collect();
             if callback::let_go(agent).is_err() {
                 // Nothing waits for it, and the account goes on.
             }
-            Open { turn, fate, items, outcome }
+            OpenTurn { turn, fate, items, outcome }
         });
         let reason = match (self.ended, self.error.take()) {
-            (Some(machine::Exit::Broken), Some(error)) => ExitReason::Failed(*error),
-            (Some(machine::Exit::Idle), _) => ExitReason::Idle,
+            (Some(machine::ExitKind::Broken), Some(error)) => ExitReason::Failed(*error),
+            (Some(machine::ExitKind::Idle), _) => ExitReason::Idle,
             _ => ExitReason::Stopped,
         };
         self.unhandled.sort_by_key(|(id, _)| *id);
-        let exit = Exit {
+        let exit = SessionExit {
             reason,
             cause: self.cause.take(),
             after: self.after,
@@ -199,7 +203,7 @@ impl<T: Item> Owner<T> {
 
 #[cfg(test)]
 mod tests {
-    use super::Owner;
+    use super::Driver;
 
     /// Most of what an idle session weighs is its owner's future; all of it is to be 4 KiB at most above an idle task.
     const MOST: usize = 1536;
@@ -210,7 +214,7 @@ mod tests {
 
     #[test]
     fn an_idle_session_carries_no_room_for_what_it_does_not_do() {
-        let size = size_of(Owner::<String>::own);
+        let size = size_of(Driver::<String>::own);
         assert!(size <= MOST, "{size} bytes");
     }
 }

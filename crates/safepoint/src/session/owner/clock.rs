@@ -5,11 +5,11 @@ use std::{future::Future, task::Poll};
 use futures_util::future::poll_fn;
 use tokio::time::sleep_until;
 
-use super::{Item, Mail, Moment, Owner};
+use super::{Driver, Item, Moment, SessionMessage};
 
-impl<T: Item> Owner<T> {
+impl<T: Item> Driver<T> {
     /// The next message; none when only time has passed.
-    pub(super) async fn next(&mut self) -> Option<Box<Mail<T>>> {
+    pub(super) async fn next(&mut self) -> Option<Box<SessionMessage<T>>> {
         let wake = self.wake();
         match (&mut self.sleep, wake) {
             (sleep, None) => *sleep = None,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-use super::{Answer, Decision, Input, Item, Mail, Outcome, Owner, RunHandle};
+use super::{Answer, Decision, Driver, Input, Item, Outcome, RunHandle, SessionMessage};
 use crate::{
     contract::store,
     run::shared::DecideError,
@@ -16,7 +16,7 @@ use crate::{
     },
 };
 
-impl<T: Item> Owner<T> {
+impl<T: Item> Driver<T> {
     pub(super) async fn decide(
         &mut self,
         id: ApprovalId,
@@ -50,7 +50,7 @@ impl<T: Item> Owner<T> {
                     // It may have suspended on this very question: asked again when that is heard.
                     Err(DecideError::RunEnded) => {
                         drop(handle.done().await);
-                        mailbox.post(Mail::Decide { id, ruled, reply });
+                        mailbox.post(SessionMessage::Decide { id, ruled, reply });
                     }
                     taken => answer(reply, taken),
                 }
@@ -126,7 +126,7 @@ impl<T: Item> Owner<T> {
                 // A run that is about to suspend is taken up again with it, once that is so.
                 if handle.decide(&id, decision.clone()).await == Err(DecideError::RunEnded) {
                     drop(handle.done().await);
-                    mailbox.post(Mail::Decided { id, decision });
+                    mailbox.post(SessionMessage::Decided { id, decision });
                 }
             }));
             return;
@@ -156,19 +156,21 @@ async fn take(journal: &Arc<Journal>, id: &ApprovalId, ruled: &Ruled) -> Result<
     let row = in_time(store.approval(session, id)).await.map_err(lost)?.ok_or(DecideError::Unknown)?;
     let bytes = serde_json::to_vec(&ruled.decision).unwrap_or_default();
     let (id, principal) = (id.clone(), ruled.by.clone());
-    let decision = store::Decision { id, digest: row.asked.digest, principal, bytes };
+    let decision = store::NewDecision { id, digest: row.asked.digest, principal, bytes };
     match in_time(store.decide(session, decision)).await.map_err(lost)? {
-        store::Decided::Taken => Ok(()),
-        store::Decided::AlreadyDecided { principal: by, bytes, .. } => {
+        store::DecisionResult::Taken => Ok(()),
+        store::DecisionResult::AlreadyDecided { principal: by, bytes, .. } => {
             let unread = |error| format!("the decision of {by} cannot be read: {error}");
             let decision = serde_json::from_slice(&bytes);
             let decision = decision.map_err(|error| DecideError::NotRecorded(unread(error)))?;
             Err(DecideError::Decided { by, decision })
         }
-        store::Decided::Expired => Err(DecideError::Expired),
-        store::Decided::Withdrawn => Err(DecideError::Withdrawn),
+        store::DecisionResult::Expired => Err(DecideError::Expired),
+        store::DecisionResult::Withdrawn => Err(DecideError::Withdrawn),
         // It is about what the question's own row says, so it can be about nothing else.
-        store::Decided::OtherArguments { .. } | store::Decided::Unknown => Err(DecideError::Unknown),
+        store::DecisionResult::OtherArguments { .. } | store::DecisionResult::Unknown => {
+            Err(DecideError::Unknown)
+        }
     }
 }
 

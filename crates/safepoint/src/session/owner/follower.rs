@@ -5,10 +5,10 @@ use std::{pin::pin, sync::Arc, time::Duration};
 use futures_util::future::{Either, join_all, select};
 use tokio::time::timeout;
 
-use super::{Item, Mail, RunHandle, SessionEvent, TurnId};
+use super::{Item, RunHandle, SessionEvent, SessionMessage, TurnId};
 use crate::{
     session::{SharedSession, journal::Journal},
-    value::event::{EventKind, Fact, TakenSteer},
+    value::event::{EventKind, Fact, RecordedSteer},
 };
 
 pub(super) struct Follower<T> {
@@ -26,7 +26,7 @@ impl<T: Item> Follower<T> {
         let mailbox = &self.shared.mailbox;
         self.follow_run().await;
         let outcome = self.handle.done().await;
-        mailbox.post(Mail::Settled { turn, outcome });
+        mailbox.post(SessionMessage::Settled { turn, outcome });
         let mut survivors = match timeout(self.bound, self.handle.quiet()).await {
             Ok(quiet) => quiet.receipt().survivors.clone(),
             // They are fenced, and named; the next turn does not wait for them.
@@ -38,9 +38,9 @@ impl<T: Item> Follower<T> {
         if let Some(journal) = &self.journal {
             journal.tell_quiet(turn, survivors.clone()).await;
         }
-        mailbox.post(Mail::Quiet { turn, survivors });
+        mailbox.post(SessionMessage::Quiet { turn, survivors });
         self.follow_aside().await;
-        mailbox.post(Mail::AsideOver);
+        mailbox.post(SessionMessage::AsideOver);
     }
 
     async fn follow_run(&self) {
@@ -51,10 +51,10 @@ impl<T: Item> Follower<T> {
                 && let Fact::SteerTaken { round, steers } = &**fact
             {
                 for notice in steers.iter().filter(|steer| steer.is_notice()) {
-                    mailbox.post(Mail::Noticed { turn, notice: notice.id.clone() });
+                    mailbox.post(SessionMessage::Noticed { turn, notice: notice.id.clone() });
                 }
-                for item in steers.iter().filter_map(TakenSteer::item) {
-                    mailbox.post(Mail::SteerTaken { turn, item, round: *round });
+                for item in steers.iter().filter_map(RecordedSteer::item) {
+                    mailbox.post(SessionMessage::SteerTaken { turn, item, round: *round });
                 }
             }
             self.shared.feed.push(SessionEvent::Run { turn, event });
@@ -73,11 +73,11 @@ impl<T: Item> Follower<T> {
             let mut quiet = pin!(join_all(runs.iter().map(RunHandle::quiet)));
             // Nothing is lost: reading is cancel-safe, and the runs are waited for on.
             while let Either::Left((Some(event), _)) = select(pin!(events.next()), quiet.as_mut()).await {
-                self.shared.feed.push(SessionEvent::Aside { turn, event });
+                self.shared.feed.push(SessionEvent::Background { turn, event });
             }
         }
         while let Some(event) = events.now() {
-            self.shared.feed.push(SessionEvent::Aside { turn, event });
+            self.shared.feed.push(SessionEvent::Background { turn, event });
         }
     }
 }

@@ -8,15 +8,15 @@ use std::{collections::HashSet, sync::OnceLock, time::Duration};
 use safepoint_scope::{StopRequest, Task};
 use tokio::{sync::oneshot, time::timeout};
 
-use super::{Answer, Input, Item, Mail, Owner, TurnId, plan};
+use super::{Answer, Driver, Input, Item, SessionMessage, TurnId, plan};
 use crate::{
-    contract::store::{Class, Write},
+    contract::store::{Durability, Write},
     run::outcome::Persisted,
     session::{
-        asking::Kept,
-        intent::Intent,
+        asking::StopPersistence,
+        intent::StoredStop,
         journal::in_time,
-        outside::ask_stop,
+        outside::store_stop,
         stop::{How, SessionStop},
     },
     sync,
@@ -27,9 +27,9 @@ const GIVE_BACK: Duration = Duration::from_secs(2);
 
 /// What the store knows of stops, as far as it is not done with.
 #[derive(Default)]
-pub(super) struct Heeded {
+pub(super) struct StoredStops {
     /// Of the session: until it has ended.
-    session: Vec<(u64, Until)>,
+    session: Vec<(u64, StopLifetime)>,
     /// Of one turn: until that has ended.
     turns: Vec<(TurnId, u64)>,
     /// Put there by this owner, for whoever asked here.
@@ -38,17 +38,17 @@ pub(super) struct Heeded {
     keeping: Vec<Task<Option<u64>>>,
     under_way: usize,
     /// What came while those were on their way: it may be one of them.
-    deferred: Vec<(u64, Intent)>,
+    deferred: Vec<(u64, StoredStop)>,
 }
 
 /// When a stop of the session has come to its end. Exhaustive: with the session, or also when it is taken back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Until {
+enum StopLifetime {
     Over,
     OverOrOpen,
 }
 
-impl Until {
+impl StopLifetime {
     fn of(stop: &SessionStop) -> Self {
         match stop.how {
             How::Strength(_) => Self::Over,
@@ -57,7 +57,7 @@ impl Until {
     }
 }
 
-impl Heeded {
+impl StoredStops {
     /// What is to be noted as a turn ends.
     pub(super) fn of_turn(&self, turn: TurnId) -> impl Iterator<Item = Write> {
         self.turns.iter().filter(move |(of, _)| *of == turn).map(|(_, number)| Write::StopSeen(*number))
@@ -68,9 +68,9 @@ impl Heeded {
     }
 }
 
-impl<T: Item> Owner<T> {
+impl<T: Item> Driver<T> {
     /// Does what somebody else asked.
-    pub(super) async fn heed(&mut self, number: u64, intent: Intent) {
+    pub(super) async fn heed(&mut self, number: u64, intent: StoredStop) {
         if self.heeded.own.contains(&number) {
             return;
         }
@@ -82,12 +82,12 @@ impl<T: Item> Owner<T> {
         self.restart = None;
         let (reply, mut told) = oneshot::channel();
         match intent {
-            Intent::Session(stop) => {
-                self.heeded.session.push((number, Until::of(&stop)));
+            StoredStop::Session(stop) => {
+                self.heeded.session.push((number, StopLifetime::of(&stop)));
                 self.shared.family.ask(&stop);
                 self.stop(stop, reply).await;
             }
-            Intent::Turn(turn, request) => {
+            StoredStop::Turn(turn, request) => {
                 self.stop_turn((turn, request), &OnceLock::new(), reply).await;
                 match told.try_recv() {
                     Ok(Answer::StoppingTurn(turn)) => self.heeded.turns.push((turn, number)),
@@ -98,25 +98,28 @@ impl<T: Item> Owner<T> {
     }
 
     /// Has the store keep a stop that was asked here, beside whatever it does already: nothing waits for the store.
-    pub(super) fn keep_stop(&mut self, stop: SessionStop, reply: oneshot::Sender<Kept>) {
-        let is_idle = Until::of(&stop) == Until::OverOrOpen;
-        self.keep(Intent::Session(stop), reply, move |number| Mail::StopKept { number, is_idle });
+    pub(super) fn keep_stop(&mut self, stop: SessionStop, reply: oneshot::Sender<StopPersistence>) {
+        let is_idle = StopLifetime::of(&stop) == StopLifetime::OverOrOpen;
+        self.keep(StoredStop::Session(stop), reply, move |number| SessionMessage::StopKept {
+            number,
+            is_idle,
+        });
     }
 
     fn keep(
         &mut self,
-        intent: Intent,
-        reply: oneshot::Sender<Kept>,
-        heard: impl FnOnce(Option<u64>) -> Mail<T> + Send + 'static,
+        intent: StoredStop,
+        reply: oneshot::Sender<StopPersistence>,
+        heard: impl FnOnce(Option<u64>) -> SessionMessage<T> + Send + 'static,
     ) {
         let Some(journal) = self.journal.clone().filter(|_| self.persisted == Persisted::Yes) else {
-            return tell(reply, Kept::Nowhere);
+            return tell(reply, StopPersistence::NotStored);
         };
         let mailbox = self.shared.mailbox.clone();
         self.heeded.under_way += 1;
         self.heeded.keeping.push(self.scope.spawn("stop's record", async move {
-            let kept = in_time(ask_stop(&**journal.store(), journal.session(), &intent)).await.ok();
-            tell(reply, kept.map_or(Kept::Nowhere, Kept::InStore));
+            let kept = in_time(store_stop(&**journal.store(), journal.session(), &intent)).await.ok();
+            tell(reply, kept.map_or(StopPersistence::NotStored, StopPersistence::Stored));
             mailbox.post(heard(kept));
             kept
         }));
@@ -127,13 +130,13 @@ impl<T: Item> Owner<T> {
         &mut self,
         request: StopRequest,
         reached: Option<TurnId>,
-        reply: oneshot::Sender<Kept>,
+        reply: oneshot::Sender<StopPersistence>,
     ) {
         match reached.filter(|turn| self.may_stop(*turn)) {
-            None => tell(reply, Kept::Over),
+            None => tell(reply, StopPersistence::Ended),
             Some(turn) => {
-                let intent = Intent::Turn(Some(turn), request);
-                self.keep(intent, reply, move |number| Mail::TurnStopKept { number, turn });
+                let intent = StoredStop::Turn(Some(turn), request);
+                self.keep(intent, reply, move |number| SessionMessage::TurnStopKept { number, turn });
             }
         }
     }
@@ -159,7 +162,7 @@ impl<T: Item> Owner<T> {
     pub(super) async fn stop_kept(&mut self, number: Option<u64>, until_open: bool) {
         if let Some(number) = number {
             self.heeded.own.insert(number);
-            let until = if until_open { Until::OverOrOpen } else { Until::Over };
+            let until = if until_open { StopLifetime::OverOrOpen } else { StopLifetime::Over };
             self.heeded.session.push((number, until));
         }
         self.kept_one().await;
@@ -188,7 +191,7 @@ impl<T: Item> Owner<T> {
     async fn note_open(&mut self) {
         let (open, over): (Vec<_>, Vec<_>) = std::mem::take(&mut self.heeded.session)
             .into_iter()
-            .partition(|(_, until)| *until == Until::OverOrOpen);
+            .partition(|(_, until)| *until == StopLifetime::OverOrOpen);
         self.heeded.session = over;
         self.note_seen(open.into_iter().map(|(number, _)| number).collect()).await;
     }
@@ -196,7 +199,7 @@ impl<T: Item> Owner<T> {
     async fn note_seen(&mut self, numbers: Vec<u64>) {
         let Some(journal) = self.journal.clone().filter(|_| !numbers.is_empty()) else { return };
         let writes = numbers.into_iter().map(Write::StopSeen).collect();
-        if let Err(error) = journal.append(writes, Class::Recorded).await {
+        if let Err(error) = journal.append(writes, Durability::Recorded).await {
             self.fail_unless_stopped(plan::store_report(&error));
             self.step(Input::Broke).await;
         }
@@ -214,7 +217,7 @@ impl<T: Item> Owner<T> {
         let writes: Vec<_> = numbers.into_iter().map(Write::StopSeen).collect();
         if self.persisted == Persisted::Yes
             && !writes.is_empty()
-            && journal.append(writes, Class::Recorded).await.is_err()
+            && journal.append(writes, Durability::Recorded).await.is_err()
         {
             // They hold for the next owner, who ends at once: asked for twice, and lost never.
         }
@@ -225,6 +228,6 @@ impl<T: Item> Owner<T> {
     }
 }
 
-fn tell(reply: oneshot::Sender<Kept>, kept: Kept) {
+fn tell(reply: oneshot::Sender<StopPersistence>, kept: StopPersistence) {
     sync::reply(reply, kept);
 }

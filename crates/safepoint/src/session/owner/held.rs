@@ -2,25 +2,27 @@
 
 use std::sync::Arc;
 
-use super::{Agent, Came, History, ItemId, Log, Outcome, RunHandle, RunId, Slip, TurnId, UserMessage};
+use super::{
+    Agent, Arrival, History, ItemId, Log, Outcome, RunHandle, RunId, TicketState, TurnId, UserMessage,
+};
 
 /// An item, and those who wait to hear of it.
-pub(super) struct Held<T> {
+pub(super) struct HeldItem<T> {
     pub(super) item: T,
-    pub(super) came: Came,
-    pub(super) slip: Arc<Slip<T>>,
+    pub(super) came: Arrival,
+    pub(super) slip: Arc<TicketState<T>>,
     /// Of a steer: what it says.
     pub(super) said: Option<Box<UserMessage>>,
 }
 
-impl<T> Held<T> {
-    pub(super) fn new(item: T, came: Came, slip: Arc<Slip<T>>) -> Self {
+impl<T> HeldItem<T> {
+    pub(super) fn new(item: T, came: Arrival, slip: Arc<TicketState<T>>) -> Self {
         Self { item, came, slip, said: None }
     }
 }
 
 /// A turn at work, or one that ended early.
-pub(super) struct Work {
+pub(super) struct CurrentTurn {
     pub(super) turn: TurnId,
     /// None: another owner began it, and nobody has said yet who goes on.
     pub(super) agent: Option<Agent>,

@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-use super::{Answer, Came, Fate, Held, Input, Item, ItemId, Mail, Owner, Policy, SessionEvent, Slip};
+use super::{
+    Answer, Arrival, Driver, HeldItem, Input, Item, ItemId, ItemOutcome, Policy, SessionEvent,
+    SessionMessage, TicketState,
+};
 use crate::{
     run::steer::TakenBack,
     session::owner::plan::report,
@@ -18,14 +21,14 @@ use crate::{
 /// Where somebody waits for an item that he wants back.
 type Reply<T> = oneshot::Sender<Option<T>>;
 
-impl<T: Item> Owner<T> {
-    pub(super) async fn accept(&mut self, item: T, slip: Arc<Slip<T>>, policy: Policy) {
+impl<T: Item> Driver<T> {
+    pub(super) async fn accept(&mut self, item: T, slip: Arc<TicketState<T>>, policy: Policy) {
         let id = slip.id();
         let came = match policy {
-            Policy::Preempt(_) | Policy::Rollback => Came::Preempting,
-            Policy::Enqueue | Policy::Steer(..) | Policy::Reject => Came::Queued,
+            Policy::Preempt(_) | Policy::Rollback => Arrival::Preempting,
+            Policy::Enqueue | Policy::Steer(..) | Policy::Reject => Arrival::Queued,
         };
-        self.items.insert(id, Held::new(item, came, slip));
+        self.items.insert(id, HeldItem::new(item, came, slip));
         self.show(SessionEvent::Accepted(id));
         let how = self.how(id, policy).await;
         self.step(Input::Push { item: id, how }).await;
@@ -41,9 +44,9 @@ impl<T: Item> Owner<T> {
         let mailbox = self.shared.mailbox.clone();
         drop(self.scope.spawn("withdrawal", async move {
             match handle.take_back(&SteerId::from(item.to_string())).await {
-                TakenBack::Back => mailbox.post(Mail::TookBack { item, reply }),
+                TakenBack::Back => mailbox.post(SessionMessage::TookBack { item, reply }),
                 TakenBack::Delivered => send(reply, None),
-                TakenBack::Over => mailbox.post(Mail::WantedAtEnd { turn, item, reply }),
+                TakenBack::Over => mailbox.post(SessionMessage::WantedAtEnd { turn, item, reply }),
             }
         }));
     }
@@ -90,24 +93,29 @@ impl<T: Item> Owner<T> {
     }
 
     /// Tells where an item is, and lets go of it unless its turn may be taken up again.
-    pub(super) fn rest(&mut self, item: ItemId, fate: Fate) {
-        self.show(SessionEvent::Fate { item, fate });
-        let is_open =
-            matches!(fate, Fate::Interrupted(_) | Fate::Failed(_) | Fate::Preempted(_) | Fate::Suspended(_));
+    pub(super) fn rest(&mut self, item: ItemId, fate: ItemOutcome) {
+        self.show(SessionEvent::ItemSettled { item, fate });
+        let is_open = matches!(
+            fate,
+            ItemOutcome::Interrupted(_)
+                | ItemOutcome::Failed(_)
+                | ItemOutcome::Preempted(_)
+                | ItemOutcome::Suspended(_)
+        );
         if is_open {
             if let Some(held) = self.items.get(&item) {
                 held.slip.fate(fate);
             }
             return;
         }
-        let Some(Held { item: content, slip, .. }) = self.items.remove(&item) else { return };
-        if fate == Fate::Withdrawn && self.machine.is_preempting(item) {
+        let Some(HeldItem { item: content, slip, .. }) = self.items.remove(&item) else { return };
+        if fate == ItemOutcome::Withdrawn && self.machine.is_preempting(item) {
             slip.preempts_on();
             self.preempting.insert(item, Arc::clone(&slip));
         }
         match fate {
-            Fate::Returned(_) | Fate::Withdrawn => slip.back(content, fate),
-            Fate::Unhandled => {
+            ItemOutcome::Returned(_) | ItemOutcome::Withdrawn => slip.back(content, fate),
+            ItemOutcome::Unhandled => {
                 self.unhandled.push((item, content));
                 slip.fate(fate);
             }

@@ -1,19 +1,19 @@
 //! Background runs that another owner's end has ended: the person is told at once, the model with its next request.
 
-use super::{Item, Owner, SessionEvent, TurnId};
-use crate::{run::Run, session::lost::Lost, value::ids::SteerId};
+use super::{Driver, Item, SessionEvent, TurnId};
+use crate::{run::Run, session::lost::LostRun, value::ids::SteerId};
 
 /// One of them, and the turn in which the model was told.
-pub(super) struct Mourned {
-    lost: Lost,
+pub(super) struct LostNotice {
+    lost: LostRun,
     told: Option<TurnId>,
 }
 
-impl<T: Item> Owner<T> {
-    pub(in crate::session) fn mourn(&mut self, lost: Vec<Lost>) {
+impl<T: Item> Driver<T> {
+    pub(in crate::session) fn mourn(&mut self, lost: Vec<LostRun>) {
         for lost in lost {
-            self.show(SessionEvent::AsideLost(lost.clone()));
-            self.lost.push(Mourned { lost, told: None });
+            self.show(SessionEvent::BackgroundLost(lost.clone()));
+            self.lost.push(LostNotice { lost, told: None });
         }
     }
 

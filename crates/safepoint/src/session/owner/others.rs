@@ -4,16 +4,16 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-use super::{Fate, Item, Owner, Policy, SessionEvent, Slip};
-use crate::session::{envelope::seal, journal::in_time, words::Refusal};
+use super::{Driver, Item, ItemOutcome, Policy, SessionEvent, TicketState};
+use crate::session::{envelope::encode_item, journal::in_time, words::RejectReason};
 use crate::{contract::store::Pushed, sync::callback};
 
-impl<T: Item> Owner<T> {
+impl<T: Item> Driver<T> {
     /// Makes an item durable before anybody is told that it is in (S6.2); none if it went back to its sender.
     pub(super) async fn store_item(
         &mut self,
         mut item: T,
-        slip: &Arc<Slip<T>>,
+        slip: &Arc<TicketState<T>>,
         policy: Policy,
         client_id: Option<String>,
     ) -> Option<T> {
@@ -21,9 +21,9 @@ impl<T: Item> Owner<T> {
             slip.recorded(slip.id().number());
             return Some(item);
         };
-        let sealed = callback::call(|| seal(&item, policy, client_id, self.settings.inbox));
+        let sealed = callback::call(|| encode_item(&item, policy, client_id, self.settings.inbox));
         let why = match sealed {
-            Err(_) | Ok(Err(_)) => Refusal::NotRecorded,
+            Err(_) | Ok(Err(_)) => RejectReason::NotRecorded,
             Ok(Ok(push)) => {
                 self.hand = Some((item, Arc::clone(slip)));
                 let pushed = in_time(journal.store().push(journal.session(), push)).await;
@@ -34,22 +34,27 @@ impl<T: Item> Owner<T> {
                         slip.recorded(number);
                         return Some(item);
                     }
-                    Ok(Pushed::Same(_)) => Refusal::Known,
-                    Ok(Pushed::Conflict(_)) => Refusal::OtherContent,
-                    Ok(Pushed::Full) => Refusal::Full,
-                    Ok(Pushed::Closed) => Refusal::Closed,
-                    Err(_lost) => Refusal::NotRecorded,
+                    Ok(Pushed::Same(_)) => RejectReason::Known,
+                    Ok(Pushed::Conflict(_)) => RejectReason::OtherContent,
+                    Ok(Pushed::Full) => RejectReason::Full,
+                    Ok(Pushed::Closed) => RejectReason::Closed,
+                    Err(_lost) => RejectReason::NotRecorded,
                 }
             }
         };
-        let fate = Fate::Returned(why);
-        self.show(SessionEvent::Fate { item: slip.id(), fate });
+        let fate = ItemOutcome::Returned(why);
+        self.show(SessionEvent::ItemSettled { item: slip.id(), fate });
         slip.back(item, fate);
         None
     }
 
     /// Takes an item in that is in the store.
-    pub(super) async fn adopt(&mut self, number: u64, (item, slip): (T, Arc<Slip<T>>), policy: Policy) {
+    pub(super) async fn adopt(
+        &mut self,
+        number: u64,
+        (item, slip): (T, Arc<TicketState<T>>),
+        policy: Policy,
+    ) {
         let Some(journal) = self.journal.clone() else { return };
         if journal.item_of(number).is_some() {
             return;

@@ -1,36 +1,36 @@
 //! The planner's part: asked in a task of its own, dropped by whatever overtakes it.
 
-use super::{ErrorReport, Input, Item, ItemId, Mail, Owner, SessionEvent, TurnId};
+use super::{Driver, ErrorReport, Input, Item, ItemId, SessionEvent, SessionMessage, TurnId};
 use crate::session::{
-    machine::Made,
-    planner::{Plan, Situation, TurnPlan, Waiting, Wanted},
+    machine::PlanResult,
+    planner::{Plan, PlanContext, PlanRequest, QueuedItem, TurnPlan},
 };
 use crate::{
     sync::callback::{self, Panicked},
     value::message::UserMessage,
 };
 
-impl<T: Item> Owner<T> {
+impl<T: Item> Driver<T> {
     pub(super) fn ask_planner(
         &mut self,
         plan: u64,
         waiting: &[ItemId],
         left: Option<TurnId>,
-        wanted: Wanted,
+        wanted: PlanRequest,
     ) {
         self.show(SessionEvent::Planning);
         let copied = callback::call(|| {
             let held = waiting.iter().filter_map(|id| self.items.get(id).map(|held| (*id, held)));
-            held.map(|(id, held)| Waiting { id, item: held.item.clone(), came: held.came }).collect()
+            held.map(|(id, held)| QueuedItem { id, item: held.item.clone(), came: held.came }).collect()
         });
         let waiting = match copied {
             Ok(waiting) => waiting,
             Err(Panicked(why)) => {
                 let made = Err(report("copying an item panicked", &why));
-                return self.shared.mailbox.post(Mail::Planned { plan, made });
+                return self.shared.mailbox.post(SessionMessage::Planned { plan, made });
             }
         };
-        let situation = Situation { waiting, ended_early: left, wanted, history: self.history.clone() };
+        let situation = PlanContext { waiting, ended_early: left, wanted, history: self.history.clone() };
         let planner = self.settings.planner.clone();
         let mailbox = self.shared.mailbox.clone();
         let asked = self.scope.spawn("planner", async move {
@@ -38,7 +38,7 @@ impl<T: Item> Owner<T> {
                 Ok(planned) => planned.map_err(|failure| report("the planner failed", &failure.to_string())),
                 Err(Panicked(why)) => Err(report("the planner panicked", &why)),
             };
-            mailbox.post(Mail::Planned { plan, made });
+            mailbox.post(SessionMessage::Planned { plan, made });
         });
         self.planner = Some(asked.dropper());
     }
@@ -50,15 +50,15 @@ impl<T: Item> Owner<T> {
         self.planner = None;
         let made = match made {
             Err(error) => return self.broke(error).await,
-            Ok(Plan::Wait) => Made::Wait,
-            Ok(Plan::Resume) => Made::Resume,
+            Ok(Plan::Wait) => PlanResult::Wait,
+            Ok(Plan::Resume) => PlanResult::Resume,
             Ok(Plan::Turn(TurnPlan { input, take, .. }))
                 if !take.is_empty() && (input.is_empty() || input.iter().any(UserMessage::is_blank)) =>
             {
                 return self.broke(report("the planner failed", "it planned a turn that says nothing")).await;
             }
             Ok(Plan::Turn(turn)) => {
-                let made = Made::Turn { take: turn.take.clone(), drop: turn.drop.clone() };
+                let made = PlanResult::Turn { take: turn.take.clone(), drop: turn.drop.clone() };
                 if let Some(item) = self.machine.stranger(&made) {
                     // The machine ends the session for it.
                     let why = format!("its plan names {item}, which does not wait, or names it twice");

@@ -3,13 +3,13 @@
 use futures_util::future::{Either, select};
 use safepoint_scope::{Code, Reason, StopRequest};
 
-use super::{ErrorReport, Input, Item, Mail, Owner, RunHandle, TurnId, plan::report};
+use super::{Driver, ErrorReport, Input, Item, RunHandle, SessionMessage, TurnId, plan::report};
 use crate::{
     session::{machine::Phase, reader::Reader},
     sync::callback::{Foreign, Panicked},
 };
 
-impl<T: Item> Owner<T> {
+impl<T: Item> Driver<T> {
     pub(super) fn read(&self, turn: TurnId, reader: Foreign<dyn Reader>, handle: RunHandle) {
         let mailbox = self.shared.mailbox.clone();
         let bound = self.settings.callback;
@@ -21,20 +21,22 @@ impl<T: Item> Owner<T> {
             let read = select(Box::pin(followed(&reader, turn, &handle)), Box::pin(over)).await;
             match read {
                 // One that returns before the turn's end has seen enough.
-                Either::Left((Ok(()), _)) if !handle.is_done() => mailbox.post(Mail::ReadEnough { turn }),
-                Either::Left((Err(error), _)) => mailbox.post(Mail::Broke(error)),
+                Either::Left((Ok(()), _)) if !handle.is_done() => {
+                    mailbox.post(SessionMessage::ReadEnough { turn })
+                }
+                Either::Left((Err(error), _)) => mailbox.post(SessionMessage::Broke(error)),
                 // It saw the end, or it had its time: the session goes on without it.
                 Either::Left((Ok(()), _)) | Either::Right(((), _)) => {}
             }
-            mailbox.post(Mail::Read { turn });
+            mailbox.post(SessionMessage::Read { turn });
         }));
     }
 
     /// The turn ends before the next one starts. One that waits for a decision has ended.
     pub(super) async fn read_enough(&mut self, turn: TurnId) {
         if matches!(self.machine.phase(), Phase::Running(running) if running.turn == turn) {
-            let reason = Reason::new(Code::DISCONNECT).saying("the reader of its events returned");
-            self.request = Some(Box::new(StopRequest::now().because(reason)));
+            let reason = Reason::new(Code::DISCONNECT).with_text("the reader of its events returned");
+            self.request = Some(Box::new(StopRequest::now().with_reason(reason)));
             self.step(Input::StopTurn(Some(turn))).await;
             self.answer = None;
         }

@@ -5,21 +5,22 @@
 use safepoint_scope::Code;
 
 use super::{
-    After, ApprovalId, Effect, ErrorReport, Fate, Input, Item, ItemId, Outcome, Owner, TurnId, plan,
+    Action, ApprovalId, Driver, ErrorReport, Input, Item, ItemId, ItemOutcome, Outcome, StoppedTurn, TurnId,
+    plan,
 };
 use crate::{
-    contract::store::{self, ApprovalState, Class, Closed, Write},
+    contract::store::{self, ApprovalClose, ApprovalState, Durability, Write},
     run::outcome::Persisted,
     session::{
         journal::{Journal, Line, in_time},
-        machine::From,
+        machine::StartFrom,
     },
 };
 
-impl<T: Item> Owner<T> {
+impl<T: Item> Driver<T> {
     /// Records what these effects announce. What could not be recorded does not happen: a turn does not begin, and
     /// the session ends.
-    pub(super) async fn record(&mut self, effects: &mut Vec<Effect>) {
+    pub(super) async fn record(&mut self, effects: &mut Vec<Action>) {
         let Some(journal) = self.journal.clone() else { return };
         if self.persisted != Persisted::Yes {
             return;
@@ -36,7 +37,7 @@ impl<T: Item> Owner<T> {
                     return self.lose(&store::Error::Failed(store::Cause::new(error.to_string())), effects);
                 }
             };
-            match journal.append(writes, Class::Recorded).await {
+            match journal.append(writes, Durability::Recorded).await {
                 Ok(_) => return self.note_taken(effects),
                 // Somebody took the item back while the turn was planned: it is planned anew, without it.
                 Err(store::Error::ItemElsewhere(number)) if self.take_back(number, effects) => {}
@@ -52,9 +53,10 @@ impl<T: Item> Owner<T> {
     async fn questions_of_the_left(
         &mut self,
         journal: &Journal,
-        effects: &[Effect],
+        effects: &[Action],
     ) -> Result<Vec<Write>, store::Error> {
-        let begins = effects.iter().any(|effect| matches!(effect, Effect::Start { from: From::Plan, .. }));
+        let begins =
+            effects.iter().any(|effect| matches!(effect, Action::Start { from: StartFrom::Plan, .. }));
         let Some((left, _)) = self.left.as_ref().filter(|_| begins) else { return Ok(Vec::new()) };
         let rows = in_time(journal.store().approvals(journal.session())).await?;
         let open = rows.into_iter().filter(|row| {
@@ -62,11 +64,11 @@ impl<T: Item> Owner<T> {
                 && row.asked.run == left.run
                 && self.elder(&row.asked.id).is_none()
         });
-        Ok(open.map(|row| Write::CloseApproval(row.asked.id, Closed::Withdrawn)).collect())
+        Ok(open.map(|row| Write::CloseApproval(row.asked.id, ApprovalClose::Withdrawn)).collect())
     }
 
     /// What these effects say, as writes of one transaction.
-    fn writes(&self, effects: &[Effect]) -> Result<Vec<Write>, serde_json::Error> {
+    fn writes(&self, effects: &[Action]) -> Result<Vec<Write>, serde_json::Error> {
         let number = |item: &ItemId| {
             let number = self.journal.as_ref().and_then(|journal| journal.number_of(*item));
             number.filter(|number| !self.gone.contains(number))
@@ -74,7 +76,7 @@ impl<T: Item> Owner<T> {
         let mut writes = Vec::new();
         for effect in effects {
             match effect {
-                Effect::Start { turn, from: From::Plan, .. } => {
+                Action::Start { turn, from: StartFrom::Plan, .. } => {
                     let left = self.left.iter().flat_map(|(work, _)| &work.items);
                     writes.extend(
                         left.filter(|item| self.taken.contains(item))
@@ -87,29 +89,29 @@ impl<T: Item> Owner<T> {
                     writes.push(Write::Label("running".into()));
                     writes.extend(self.title(*turn));
                 }
-                Effect::Start { .. } => writes.push(Write::Label("running".into())),
-                Effect::Forget(turn) => writes.push(Line::forgotten(*turn).write()?),
-                Effect::TurnEnded { turn, fate } => {
+                Action::Start { .. } => writes.push(Write::Label("running".into())),
+                Action::Forget(turn) => writes.push(Line::forgotten(*turn).write()?),
+                Action::TurnEnded { turn, fate } => {
                     // A turn that waits for a decision may still be ended by it.
-                    if !matches!(fate, Fate::Suspended(_)) {
+                    if !matches!(fate, ItemOutcome::Suspended(_)) {
                         writes.extend(self.heeded.of_turn(*turn));
                     }
                     writes.push(Line::ended(*turn, *fate).write()?);
                     writes.push(Write::Label(label(*fate).into()));
-                    if !matches!(fate, Fate::Suspended(_)) && self.gives_up() == Some(*turn) {
+                    if !matches!(fate, ItemOutcome::Suspended(_)) && self.gives_up() == Some(*turn) {
                         writes.extend(self.give_up(*turn)?);
                     }
                 }
-                Effect::End(_) => {
+                Action::End(_) => {
                     if let Some(turn) = self.gives_up() {
                         writes.extend(self.give_up(turn)?);
                     }
                 }
-                Effect::Requeued(item) if self.taken.contains(item) => {
+                Action::Requeued(item) if self.taken.contains(item) => {
                     writes.extend(number(item).map(Write::PutBackItem));
                 }
-                Effect::Return { item, .. } => writes.extend(number(item).map(Write::RemoveItem)),
-                Effect::Fate { item, fate } if is_over(*fate) => {
+                Action::Return { item, .. } => writes.extend(number(item).map(Write::RemoveItem)),
+                Action::Fate { item, fate } if is_over(*fate) => {
                     writes.extend(number(item).map(Write::RemoveItem))
                 }
                 _ => {}
@@ -121,7 +123,7 @@ impl<T: Item> Owner<T> {
     /// The turn that ended early and will not be resumed, as whoever stopped the session says (S6.7).
     fn gives_up(&self) -> Option<TurnId> {
         let is_left = |turn: &TurnId| self.given_up != Some(*turn);
-        self.machine.left().filter(|_| self.after == After::Abandoned).filter(is_left)
+        self.machine.left().filter(|_| self.after == StoppedTurn::Abandoned).filter(is_left)
     }
 
     /// No other owner takes it up, and nobody is asked about it any more.
@@ -134,7 +136,7 @@ impl<T: Item> Owner<T> {
             Some(None) => self.open.iter().cloned().collect(),
             Some(Some(_)) | None => Vec::new(),
         };
-        let closed = open.into_iter().map(|id| Write::CloseApproval(id, Closed::Withdrawn));
+        let closed = open.into_iter().map(|id| Write::CloseApproval(id, ApprovalClose::Withdrawn));
         let told = [Line::given_up(turn).write()?, Write::Label("idle".into())];
         Ok(told.into_iter().chain(closed).collect())
     }
@@ -177,19 +179,19 @@ impl<T: Item> Owner<T> {
         }
     }
 
-    fn note_taken(&mut self, effects: &[Effect]) {
+    fn note_taken(&mut self, effects: &[Action]) {
         for effect in effects {
             match effect {
-                Effect::Start { from: From::Plan, .. } => self.taken.extend(self.machine.items()),
-                Effect::TurnEnded { turn, fate } if !matches!(fate, Fate::Suspended(_)) => {
+                Action::Start { from: StartFrom::Plan, .. } => self.taken.extend(self.machine.items()),
+                Action::TurnEnded { turn, fate } if !matches!(fate, ItemOutcome::Suspended(_)) => {
                     self.heeded.turn_noted(*turn);
                     self.given_up = self.gives_up().or(self.given_up);
                 }
-                Effect::End(_) => self.given_up = self.gives_up().or(self.given_up),
-                Effect::Requeued(item) | Effect::Return { item, .. } => {
+                Action::End(_) => self.given_up = self.gives_up().or(self.given_up),
+                Action::Requeued(item) | Action::Return { item, .. } => {
                     self.taken.remove(item);
                 }
-                Effect::Fate { item, fate } if is_over(*fate) => {
+                Action::Fate { item, fate } if is_over(*fate) => {
                     self.taken.remove(item);
                 }
                 _ => {}
@@ -198,12 +200,12 @@ impl<T: Item> Owner<T> {
     }
 
     /// Takes an item out that is not in the store's inbox any more; false if it is not about to be taken.
-    fn take_back(&mut self, number: u64, effects: &mut Vec<Effect>) -> bool {
+    fn take_back(&mut self, number: u64, effects: &mut Vec<Action>) -> bool {
         let Some(item) = self.journal.as_ref().and_then(|journal| journal.item_of(number)) else {
             return false;
         };
         let Some(turn) = begun(effects) else { return false };
-        effects.retain(|effect| !matches!(effect, Effect::Start { .. }));
+        effects.retain(|effect| !matches!(effect, Action::Start { .. }));
         let now = self.now();
         self.gone.insert(number);
         // The machine may plan at once; that plan is dropped by the withdrawal, and made anew.
@@ -213,25 +215,25 @@ impl<T: Item> Owner<T> {
     }
 
     /// What was to come back here was taken back there a moment before: it is in that place, and in no other.
-    fn say_withdrawn(&self, number: u64, effects: &mut [Effect]) {
+    fn say_withdrawn(&self, number: u64, effects: &mut [Action]) {
         let gone = self.journal.as_ref().and_then(|journal| journal.item_of(number));
         for effect in effects {
-            if let Effect::Return { item, .. } | Effect::Fate { item, .. } = effect
+            if let Action::Return { item, .. } | Action::Fate { item, .. } = effect
                 && gone == Some(*item)
             {
-                *effect = Effect::Fate { item: *item, fate: Fate::Withdrawn };
+                *effect = Action::Fate { item: *item, fate: ItemOutcome::Withdrawn };
             }
         }
     }
 
     /// The store does not take what must be recorded: nothing begins any more, and the session ends.
-    fn lose(&mut self, error: &store::Error, effects: &mut Vec<Effect>) {
+    fn lose(&mut self, error: &store::Error, effects: &mut Vec<Action>) {
         self.persisted =
             if error.is_uncertain() { Persisted::Unknown } else { Persisted::No(error.to_string()) };
         self.fail_unless_stopped(plan::store_report(error));
         let now = self.now();
         if let Some(turn) = begun(effects) {
-            effects.retain(|effect| !matches!(effect, Effect::Start { .. }));
+            effects.retain(|effect| !matches!(effect, Action::Start { .. }));
             self.machine.step(now, Input::Broke, effects);
             self.machine.step(now, Input::Unstarted(turn), effects);
         } else {
@@ -240,27 +242,31 @@ impl<T: Item> Owner<T> {
     }
 }
 
-fn begun(effects: &[Effect]) -> Option<crate::value::ids::TurnId> {
+fn begun(effects: &[Action]) -> Option<crate::value::ids::TurnId> {
     effects.iter().find_map(|effect| match effect {
-        Effect::Start { turn, .. } => Some(*turn),
+        Action::Start { turn, .. } => Some(*turn),
         _ => None,
     })
 }
 
 /// Whether the item is done with: no turn takes it up again.
-fn is_over(fate: Fate) -> bool {
+fn is_over(fate: ItemOutcome) -> bool {
     matches!(
         fate,
-        Fate::Completed(_) | Fate::RolledBack(_) | Fate::Dropped | Fate::Withdrawn | Fate::Returned(_)
+        ItemOutcome::Completed(_)
+            | ItemOutcome::RolledBack(_)
+            | ItemOutcome::Dropped
+            | ItemOutcome::Withdrawn
+            | ItemOutcome::Returned(_)
     )
 }
 
 /// The session's state for those who list it.
-fn label(fate: Fate) -> &'static str {
+fn label(fate: ItemOutcome) -> &'static str {
     match fate {
-        Fate::Suspended(_) => "suspended",
-        Fate::Interrupted(_) | Fate::Preempted(_) => "stopped",
-        Fate::Failed(_) => "failed",
+        ItemOutcome::Suspended(_) => "suspended",
+        ItemOutcome::Interrupted(_) | ItemOutcome::Preempted(_) => "stopped",
+        ItemOutcome::Failed(_) => "failed",
         _ => "idle",
     }
 }

@@ -4,15 +4,15 @@
 
 use tokio::sync::oneshot;
 
-use super::{Answer, Effect, Input, Item, Owner, Work, plan::report};
+use super::{Action, Answer, CurrentTurn, Driver, Input, Item, plan::report};
 use crate::{
-    contract::approver::Approvals,
+    contract::approver::ApprovalMode,
     definition::OnRestart,
-    session::machine::From,
+    session::machine::StartFrom,
     sync::{self, callback::Panicked},
 };
 
-impl<T: Item> Owner<T> {
+impl<T: Item> Driver<T> {
     pub(super) async fn resume(&mut self, reply: oneshot::Sender<Answer>) {
         if self.is_foreign() {
             self.answer = Some(Answer::NothingToResume);
@@ -41,16 +41,16 @@ impl<T: Item> Owner<T> {
     }
 
     /// Of a stop that was asked, and is in the mail: what would begin now does not, as if the stop had been heard before.
-    pub(super) fn hold_back(&mut self, effects: &mut Vec<Effect>) {
+    pub(super) fn hold_back(&mut self, effects: &mut Vec<Action>) {
         if !self.shared.family.is_ending() {
             return;
         }
         let begins = effects.iter().find_map(|effect| match effect {
-            Effect::Start { turn, from, .. } if !matches!(from, From::Withdrawal(_)) => Some(*turn),
+            Action::Start { turn, from, .. } if !matches!(from, StartFrom::Withdrawal(_)) => Some(*turn),
             _ => None,
         });
         let Some(turn) = begins else { return };
-        effects.retain(|effect| !matches!(effect, Effect::Start { .. }));
+        effects.retain(|effect| !matches!(effect, Action::Start { .. }));
         let now = self.now();
         self.machine.step(now, Input::Unstarted(turn), effects);
     }
@@ -59,7 +59,7 @@ impl<T: Item> Owner<T> {
     /// its agent opted in; a stop that was asked of it meanwhile, or of the session, was heard before this (S7.8).
     pub(super) async fn adopted(&mut self) {
         self.step(Input::Adopted).await;
-        let opted_in = |work: &Work| {
+        let opted_in = |work: &CurrentTurn| {
             let agent = work.agent.as_ref();
             agent.is_some_and(|agent| agent.def.on_restart == OnRestart::Resume)
         };
@@ -89,9 +89,9 @@ impl<T: Item> Owner<T> {
     }
 
     /// A turn that nobody here can take up does not begin: the session ends, with the turn as it was.
-    pub(super) fn find_agent(&mut self, effects: &mut Vec<Effect>) {
+    pub(super) fn find_agent(&mut self, effects: &mut Vec<Action>) {
         let taken_up = effects.iter().find_map(|effect| match effect {
-            Effect::Start { turn, from, .. } if *from != From::Plan => Some(*turn),
+            Action::Start { turn, from, .. } if *from != StartFrom::Plan => Some(*turn),
             _ => None,
         });
         let Some(turn) = taken_up else { return };
@@ -101,17 +101,17 @@ impl<T: Item> Owner<T> {
             Err(Panicked(why)) => why,
         };
         self.fail(report("the planner could not take a turn up", &why));
-        effects.retain(|effect| !matches!(effect, Effect::Start { .. }));
+        effects.retain(|effect| !matches!(effect, Action::Start { .. }));
         let now = self.now();
         self.machine.step(now, Input::Broke, effects);
         self.machine.step(now, Input::Unstarted(turn), effects);
         // A stop that was meant for its run has nobody to reach.
-        effects.retain(|effect| !matches!(effect, Effect::StopRun { .. }));
+        effects.retain(|effect| !matches!(effect, Action::StopRun { .. }));
     }
 }
 
 /// Whether somebody can be asked where the turn goes on.
-fn has_approver(work: &Work) -> bool {
+fn has_approver(work: &CurrentTurn) -> bool {
     let approvals = work.agent.as_ref().map(|agent| &agent.def.approvals);
-    matches!(approvals, Some(Approvals::Ask(Some(_), _)))
+    matches!(approvals, Some(ApprovalMode::Ask(Some(_), _)))
 }

@@ -1,40 +1,40 @@
 //! Steers: what an item says is asked of the planner when it comes, and handed to the run at work.
 
 use super::{
-    Delivered, Input, Item, ItemId, Owner, RunHandle, SessionEvent, TurnId, UserMessage, plan::report,
+    Delivery, Driver, Input, Item, ItemId, RunHandle, SessionEvent, TurnId, UserMessage, plan::report,
 };
 use crate::{
-    run::steer::{Steer, When},
-    session::{item::Policy, machine::How, words::Refusal},
+    run::steer::{Steer, SteerTiming},
+    session::{item::Policy, machine::PushKind, words::RejectReason},
     sync::callback::Panicked,
 };
 
-impl<T: Item> Owner<T> {
+impl<T: Item> Driver<T> {
     /// How an item comes, by its policy; for a steer the planner says what it says, and that must be something (S6.5).
-    pub(super) async fn how(&mut self, item: ItemId, policy: Policy) -> How {
+    pub(super) async fn how(&mut self, item: ItemId, policy: Policy) -> PushKind {
         if self.journal.is_some()
             && let Some(held) = self.items.get(&item)
             && self.shared.is_blank(&held.item)
         {
             // It came through the store, past the door.
-            return How::Refused(Refusal::Blank);
+            return PushKind::Refused(RejectReason::Blank);
         }
         // An ending session asks nobody: however it would have come, it is unhandled.
         if let (Policy::Steer(..), None) = (policy, self.ended) {
             let Some(held) = self.items.get(&item) else { return policy.how() };
             match self.settings.planner.call(|planner| planner.steer(&held.item)) {
-                Ok(message) if message.is_blank() => return How::Refused(Refusal::Blank),
+                Ok(message) if message.is_blank() => return PushKind::Refused(RejectReason::Blank),
                 Ok(message) => self.says(item, message),
                 Err(Panicked(why)) => {
                     self.broke(report("the planner panicked", &why)).await;
-                    return How::Enqueue;
+                    return PushKind::Enqueue;
                 }
             }
         }
         policy.how()
     }
 
-    pub(super) async fn steer_taken(&mut self, item: ItemId, delivered: Delivered) {
+    pub(super) async fn steer_taken(&mut self, item: ItemId, delivered: Delivery) {
         self.show(SessionEvent::Steered { item, delivered });
         // The run's log has taken it together with the fact.
         self.taken.insert(item);
@@ -50,13 +50,13 @@ impl<T: Item> Owner<T> {
         }
     }
 
-    pub(super) fn steer(&self, turn: TurnId, item: ItemId, when: When) {
+    pub(super) fn steer(&self, turn: TurnId, item: ItemId, when: SteerTiming) {
         if let Some(handle) = self.at_work(turn) {
             self.hand_over(handle, item, when);
         }
     }
 
-    pub(super) fn hand_over(&self, run: &RunHandle, item: ItemId, when: When) {
+    pub(super) fn hand_over(&self, run: &RunHandle, item: ItemId, when: SteerTiming) {
         let said = self.items.get(&item).and_then(|held| held.said.clone());
         if let Some(message) = said {
             // What becomes of it is seen in the run's events, in their order.

@@ -5,19 +5,29 @@ use std::sync::Arc;
 use futures_util::future::{Either, select};
 use safepoint_scope::TaskEnd;
 
-use super::{Item, Mail, Owner, plan::report};
+use super::{Driver, Item, SessionMessage, plan::report};
 use crate::session::{
-    item::{Policy, Slip},
+    item::{Policy, TicketState},
     mail::Strategy,
     stop::How,
 };
 
-impl<T: Item> Owner<T> {
+impl<T: Item> Driver<T> {
+    /// An item whose policy its strategy chooses.
+    pub(super) async fn push_by(&mut self, item: T, slip: Arc<TicketState<T>>, strategy: Strategy) {
+        if let Some((item, policy)) = self.ask_strategy((item, &slip), strategy).await
+            && let Some(item) = self.store_item(item, &slip, policy, None).await
+        {
+            self.accept(item, slip, policy).await;
+        }
+        self.shared.door.note(1, self.machine.room_taken());
+    }
+
     /// Asks off the async threads. Past its bound the item simply waits; a panic ends the session. What comes meanwhile
     /// is heard afterwards, in its order; a stop of the session does not wait for the strategy (S2.8).
-    pub(super) async fn ask_strategy(
+    async fn ask_strategy(
         &mut self,
-        (item, slip): (T, &Arc<Slip<T>>),
+        (item, slip): (T, &Arc<TicketState<T>>),
         strategy: Strategy,
     ) -> Option<(T, Policy)> {
         self.hand = Some((item, Arc::clone(slip)));
@@ -58,6 +68,6 @@ impl<T: Item> Owner<T> {
     }
 }
 
-fn is_stop<T>(mail: &Mail<T>) -> bool {
-    matches!(mail, Mail::Stop { stop, .. } if matches!(stop.how, How::Strength(_)))
+fn is_stop<T>(mail: &SessionMessage<T>) -> bool {
+    matches!(mail, SessionMessage::Stop { stop, .. } if matches!(stop.how, How::Strength(_)))
 }

@@ -5,29 +5,29 @@ use std::sync::Arc;
 use safepoint_scope::{Actor, Code, Grace, Mode, Reach, Reason, SafePoints, StopRequest};
 
 use super::{
-    ErrorReport, Fate, Input, Item, ItemId, Mail, Outcome, Owner, RunHandle, SessionEvent, TurnId, Work,
-    follower::Follower, plan::report,
+    CurrentTurn, Driver, ErrorReport, Input, Item, ItemId, ItemOutcome, Outcome, RunHandle, SessionEvent,
+    SessionMessage, TurnId, follower::Follower, plan::report,
 };
 use crate::{
     contract::log::{Log, MemoryLog},
-    run::{Run, steer::When},
+    run::{Run, steer::SteerTiming},
     session::{
         TurnView,
         journal::TurnLog,
-        machine::{End, EndedBy, From, Leftover, Phase, Why},
+        machine::{End, EndedBy, Phase, PreemptedItems, StartFrom, StopWhy},
     },
     sync::callback::Panicked,
 };
 
-impl<T: Item> Owner<T> {
-    pub(super) fn start(&mut self, turn: TurnId, from: From, steers: &[(ItemId, When)]) {
+impl<T: Item> Driver<T> {
+    pub(super) fn start(&mut self, turn: TurnId, from: StartFrom, steers: &[(ItemId, SteerTiming)]) {
         let Some((run, work)) = self.run_of(turn, from) else {
             // The machine starts only what was planned or left, so there always is one.
             return;
         };
         self.tell_no_longer_behind();
         let run = run.within_session(&self.shared.family.scope, &self.always, &self.closings);
-        if let From::Withdrawal(why) = from {
+        if let StartFrom::Withdrawal(why) = from {
             // Before it starts: its questions are taken back, and nothing of it runs.
             run.handle().stop(at_any(self.request_for(why).unwrap_or_else(StopRequest::now)));
         } else {
@@ -38,7 +38,7 @@ impl<T: Item> Owner<T> {
             self.hand_over(&run.handle(), *item, *when);
         }
         let handle = run.detach();
-        self.work = Some(Box::new(Work { handle: Some(handle.clone()), ..*work }));
+        self.work = Some(Box::new(CurrentTurn { handle: Some(handle.clone()), ..*work }));
         self.show(SessionEvent::TurnStarted {
             turn,
             items: self.machine.items().to_vec(),
@@ -49,20 +49,20 @@ impl<T: Item> Owner<T> {
         let follower = Follower { turn, handle: handle.clone(), shared, bound, journal };
         drop(self.scope.spawn("turn's follower", follower.follow()));
         match &self.settings.reader {
-            None => self.shared.mailbox.post(Mail::Read { turn }),
+            None => self.shared.mailbox.post(SessionMessage::Read { turn }),
             Some(reader) => self.read(turn, reader.clone(), handle),
         }
     }
 
-    fn run_of(&mut self, turn: TurnId, from: From) -> Option<(Run, Box<Work>)> {
-        if from == From::Plan {
+    fn run_of(&mut self, turn: TurnId, from: StartFrom) -> Option<(Run, Box<CurrentTurn>)> {
+        if from == StartFrom::Plan {
             let mut plan = *self.planned.take()?;
             let before = self.history.clone();
             let mut history = before.clone();
             history.close();
             let last = plan.input.pop()?;
             for message in plan.input {
-                history.push(crate::value::history::Entry::User(message));
+                history.push(crate::value::history::Message::User(message));
             }
             // Nobody can take that one up any more.
             if let Some((left, _)) = self.left.take() {
@@ -74,7 +74,7 @@ impl<T: Item> Owner<T> {
             let run = plan.agent.run_recorded(Arc::clone(&log), history, last);
             let id = run.handle().id().clone();
             let agent = Some(plan.agent);
-            let work = Work { turn, agent, handle: None, run: id, log, before, items, outcome: None };
+            let work = CurrentTurn { turn, agent, handle: None, run: id, log, before, items, outcome: None };
             return Some((run, Box::new(work)));
         }
         let (work, _) = self.left.take()?;
@@ -91,23 +91,23 @@ impl<T: Item> Owner<T> {
         Arc::new(TurnLog::new(journal, turn, base, journal.head()))
     }
 
-    pub(super) fn stop_run(&mut self, turn: TurnId, why: Why) {
+    pub(super) fn stop_run(&mut self, turn: TurnId, why: StopWhy) {
         let Some(request) = self.request_for(why) else { return };
-        if why == Why::Broken {
+        if why == StopWhy::Broken {
             self.shared.family.stop.stop(request);
         } else if let Some(handle) = self.at_work(turn) {
             handle.stop(request);
         }
     }
 
-    fn request_for(&self, why: Why) -> Option<StopRequest> {
-        let preempted = |text: &'static str| Reason::new(Code::PREEMPTED).saying(text);
+    fn request_for(&self, why: StopWhy) -> Option<StopRequest> {
+        let preempted = |text: &'static str| Reason::new(Code::PREEMPTED).with_text(text);
         let request = match why {
             // A suspended turn is ended only when it is quiet: its asker is remembered until then.
-            Why::Asked => (**self.request.as_ref().or(self.turn_request.as_ref())?).clone(),
+            StopWhy::Asked => (**self.request.as_ref().or(self.turn_request.as_ref())?).clone(),
             // Whoever asked has joined it to the demand of all runs.
-            Why::Session(_) => return None,
-            Why::Preempt { points, grace } => {
+            StopWhy::Session(_) => return None,
+            StopWhy::Preempt { points, grace } => {
                 let grace =
                     grace.map(std::time::Duration::from_micros).and_then(|grace| Grace::try_from(grace).ok());
                 match (points, grace) {
@@ -115,12 +115,13 @@ impl<T: Item> Owner<T> {
                     (Some(points), None) => StopRequest::at(points),
                     (Some(points), Some(grace)) => StopRequest::at_within(points, grace),
                 }
-                .because(preempted("a newer item came"))
+                .with_reason(preempted("a newer item came"))
             }
-            Why::Escalated => {
-                StopRequest::now().reach(Reach::Tree).grace_over().because(preempted("its grace is over"))
-            }
-            Why::Broken => StopRequest::now().reach(Reach::Tree).because(self.why_broken()),
+            StopWhy::Escalated => StopRequest::now()
+                .with_reach(Reach::Tree)
+                .grace_over()
+                .with_reason(preempted("its grace is over")),
+            StopWhy::Broken => StopRequest::now().with_reach(Reach::Tree).with_reason(self.why_broken()),
         };
         Some(request)
     }
@@ -128,7 +129,7 @@ impl<T: Item> Owner<T> {
     fn why_broken(&self) -> Reason {
         let code = self.ended_by.clone().unwrap_or(Code::SHUTDOWN);
         let why = self.error.as_ref().map_or("the session failed".to_owned(), |error| error.message.clone());
-        Reason::new(code).by(Actor::Engine).saying(why)
+        Reason::new(code).with_actor(Actor::Engine).with_text(why)
     }
 
     pub(super) fn at_work(&self, turn: TurnId) -> Option<&RunHandle> {
@@ -155,9 +156,9 @@ impl<T: Item> Owner<T> {
                 let by = if is_preempt { EndedBy::Preempt } else { EndedBy::Other };
                 let asked =
                     (is_preempt && self.machine.would_be_preempted()).then(|| self.after_preempt(turn));
-                let after = asked.unwrap_or(Ok(Leftover::Drop)).unwrap_or_else(|error| {
+                let after = asked.unwrap_or(Ok(PreemptedItems::Drop)).unwrap_or_else(|error| {
                     panicked = Some(error);
-                    Leftover::Drop
+                    PreemptedItems::Drop
                 });
                 End::Stopped { by, after }
             }
@@ -178,23 +179,23 @@ impl<T: Item> Owner<T> {
         }
     }
 
-    fn after_preempt(&self, turn: TurnId) -> Result<Leftover, ErrorReport> {
+    fn after_preempt(&self, turn: TurnId) -> Result<PreemptedItems, ErrorReport> {
         let items = self.machine.items().to_vec();
         let asked = self.settings.planner.call(|planner| planner.preempted(turn, &items));
         asked.map_err(|Panicked(why)| report("the planner panicked", &why))
     }
 
-    pub(super) fn turn_ended(&mut self, turn: TurnId, fate: Fate) {
+    pub(super) fn turn_ended(&mut self, turn: TurnId, fate: ItemOutcome) {
         let Some(work) = self.work.take_if(|work| work.turn == turn) else { return };
         if let Some(outcome) = &work.outcome {
             let receipt = Arc::clone(outcome.receipt());
             self.show(SessionEvent::TurnEnded { turn, fate, receipt });
         }
-        if let Fate::Suspended(_) = fate {
+        if let ItemOutcome::Suspended(_) = fate {
             self.watch_questions(work.outcome.as_ref());
             self.tell_all_behind(turn);
         }
-        if !matches!(fate, Fate::Suspended(_)) {
+        if !matches!(fate, ItemOutcome::Suspended(_)) {
             self.turn_request = None;
         }
         let gone = self.left.take().map(|(left, _)| left.items).unwrap_or_default();
@@ -215,9 +216,10 @@ fn at_any(request: StopRequest) -> StopRequest {
     if request.mode() == Mode::Now {
         return request;
     }
-    let at = StopRequest::at(SafePoints::ANY).reach(request.reach_of()).cleanup_cap(request.cap());
+    let at =
+        StopRequest::at(SafePoints::ANY).with_reach(request.reach()).with_cleanup_cap(request.cleanup_cap());
     match request.reason() {
-        Some(reason) => at.because(reason.clone()),
+        Some(reason) => at.with_reason(reason.clone()),
         None => at,
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
 
-use super::{Input, Item, ItemId, Owner, SessionEvent, TurnId};
+use super::{Driver, Input, Item, ItemId, SessionEvent, TurnId};
 use crate::{
     contract::store::{ApprovalState, Error},
     run::outcome::Outcome,
@@ -34,7 +34,7 @@ impl Overdue {
     }
 }
 
-impl<T: Item> Owner<T> {
+impl<T: Item> Driver<T> {
     /// When the owner must wake without mail.
     pub(super) fn wake(&self) -> Option<Instant> {
         let machine =
@@ -110,7 +110,7 @@ impl<T: Item> Owner<T> {
         let Some(held) = self.items.get(&item) else { return };
         held.slip.behind(Some(turn));
         self.behind.push(item);
-        self.show(SessionEvent::Behind { item, turn });
+        self.show(SessionEvent::Blocked { item, turn });
     }
 
     /// The turn goes on, or is over: nothing waits for its decision any more.

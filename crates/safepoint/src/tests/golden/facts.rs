@@ -10,10 +10,10 @@ use super::{
     samples::{assistant, at, error, model, plain_model, plain_question, question, result},
 };
 use crate::{
-    approval::OnUnknown,
-    event::{Answered, Extent, Fact, RunLimits, Source, TakenSteer, Wholeness},
+    approval::OnUnknownEffect,
+    event::{Completion, Fact, OutputExtent, RecordedSteer, Resolution, RunLimits, SteerSource},
     history::{History, Repair},
-    receipt::{ModelState, WorkKind},
+    receipt::{CallKind, ModelState},
     tool::EffectClass,
     usage::Price,
 };
@@ -32,47 +32,47 @@ fn limits() -> Vec<RunLimits> {
     ]
 }
 
-fn steers() -> Vec<TakenSteer> {
-    let sources = each!(Source {
-        Source::Handle => Source::Handle;
-        Source::Item => Source::Item;
-        Source::Session => Source::Session;
+fn steers() -> Vec<RecordedSteer> {
+    let sources = each!(SteerSource {
+        SteerSource::Handle => SteerSource::Handle;
+        SteerSource::Item => SteerSource::Item;
+        SteerSource::Session => SteerSource::Session;
     });
-    let steer = |source| TakenSteer { id: "item-3".into(), message: "use b".into(), source };
+    let steer = |source| RecordedSteer { id: "item-3".into(), message: "use b".into(), source };
     sources.into_iter().map(steer).collect()
 }
 
-fn wholes() -> Vec<Wholeness> {
-    each!(Wholeness {
-        Wholeness::Whole => Wholeness::Whole;
-        Wholeness::Cut => Wholeness::Cut;
-        Wholeness::Steered => Wholeness::Steered;
-        Wholeness::Failed(_) => Wholeness::Failed(error());
+fn wholes() -> Vec<Completion> {
+    each!(Completion {
+        Completion::Complete => Completion::Complete;
+        Completion::Stopped => Completion::Stopped;
+        Completion::Steered => Completion::Steered;
+        Completion::Failed(_) => Completion::Failed(error());
     })
 }
 
-fn extents() -> Vec<Extent> {
-    each!(Extent {
-        Extent::All => Extent::All;
-        Extent::Truncated { .. } =>
-            Extent::Truncated { bytes: 70_000, file: None },
-            Extent::Truncated { bytes: 70_000, file: Some("/tmp/output.txt".into()) };
+fn extents() -> Vec<OutputExtent> {
+    each!(OutputExtent {
+        OutputExtent::All => OutputExtent::All;
+        OutputExtent::Truncated { .. } =>
+            OutputExtent::Truncated { bytes: 70_000, file: None },
+            OutputExtent::Truncated { bytes: 70_000, file: Some("/tmp/output.txt".into()) };
     })
 }
 
-fn answers() -> Vec<Answered> {
-    each!(Answered {
-        Answered::Decided(_) => Answered::Decided(decisions().remove(0));
-        Answered::Expired => Answered::Expired;
-        Answered::Withdrawn => Answered::Withdrawn;
+fn answers() -> Vec<Resolution> {
+    each!(Resolution {
+        Resolution::Decided(_) => Resolution::Decided(decisions().remove(0));
+        Resolution::Expired => Resolution::Expired;
+        Resolution::Withdrawn => Resolution::Withdrawn;
     })
 }
 
-fn attempt(history: Option<History>, on_unknown: OnUnknown, limits: Option<RunLimits>) -> Fact {
+fn attempt(history: Option<History>, on_unknown: OnUnknownEffect, limits: Option<RunLimits>) -> Fact {
     Fact::AttemptOpened { run: "run_1".into(), attempt: 1, history, at: at(0), on_unknown, limits }
 }
 
-fn call_started(effect: EffectClass, work: WorkKind) -> Fact {
+fn call_started(effect: EffectClass, work: CallKind) -> Fact {
     let args = json!({"command": "ls"});
     let (call_id, name, key) = ("call_1".into(), "shell".into(), "run_1/call_1".into());
     Fact::CallStarted { call_id, name, round: 1, args, effect, key, work, at: at(110) }
@@ -89,47 +89,47 @@ fn effects() -> Vec<EffectClass> {
 
 /// At least one of each, with and without what may be left out.
 fn facts() -> Vec<Fact> {
-    let closed = |answer| Fact::ApprovalClosed { id: "apr_1".into(), call_id: "call_1".into(), answer };
+    let closed = |answer| Fact::ApprovalResolved { id: "apr_1".into(), call_id: "call_1".into(), answer };
     let ended = |extent| Fact::CallEnded { report: call(), result: result(), extent };
     let repairs = vec![Repair::AnsweredCall { call_id: "call_0".into() }, Repair::DroppedEmpty];
     let summary = || shortened().pop();
     let mut facts = each!(Fact {
         Fact::AttemptOpened { .. } =>
-            attempt(histories().pop(), OnUnknown::Ask, limits().pop()), attempt(None, OnUnknown::Tell, None);
+            attempt(histories().pop(), OnUnknownEffect::Ask, limits().pop()), attempt(None, OnUnknownEffect::Tell, None);
         Fact::TimeTaken { .. } => Fact::TimeTaken { ms: 1234 };
         Fact::HistoryRepaired { .. } => Fact::HistoryRepaired { repairs };
         Fact::ModelStarted { .. } => Fact::ModelStarted { round: 1 };
         Fact::ModelEnded { .. } =>
-            Fact::ModelEnded { message: assistant().into(), whole: Wholeness::Whole, report: plain_model() };
+            Fact::ModelEnded { message: assistant().into(), whole: Completion::Complete, report: plain_model() };
         Fact::SteerTaken { .. } => Fact::SteerTaken { round: 2, steers: steers() };
         Fact::HistoryShortened(_) => Fact::HistoryShortened(shortened().remove(0));
         Fact::SummaryStarted { .. } => Fact::SummaryStarted { round: 2 };
         Fact::SummaryEnded { .. } =>
-            Fact::SummaryEnded { whole: Wholeness::Whole, report: model(ModelState::Completed), shortened: summary() },
-            Fact::SummaryEnded { whole: Wholeness::Cut, report: model(ModelState::Closed), shortened: None };
-        Fact::CallStarted { .. } => call_started(EffectClass::Unsafe, WorkKind::Body);
-        Fact::CallNamed { .. } => Fact::CallNamed { call_id: "call_1".into(), task: "task-1".into() };
-        Fact::CallEnded { .. } => Fact::CallEnded { report: plain_call(), result: result(), extent: Extent::All };
+            Fact::SummaryEnded { whole: Completion::Complete, report: model(ModelState::Completed), shortened: summary() },
+            Fact::SummaryEnded { whole: Completion::Stopped, report: model(ModelState::Closed), shortened: None };
+        Fact::CallStarted { .. } => call_started(EffectClass::Unsafe, CallKind::Tool);
+        Fact::RemoteTaskNamed { .. } => Fact::RemoteTaskNamed { call_id: "call_1".into(), task: "task-1".into() };
+        Fact::CallEnded { .. } => Fact::CallEnded { report: plain_call(), result: result(), extent: OutputExtent::All };
         Fact::ChildSuspended { .. } => Fact::ChildSuspended {
-            call_id: "call_1".into(), child: child(WorkKind::Child), approvals: vec![question()],
+            call_id: "call_1".into(), child: child(CallKind::Child), approvals: vec![question()],
         };
-        Fact::ApprovalAsked(_) => Fact::ApprovalAsked(plain_question()), Fact::ApprovalAsked(question());
-        Fact::ApprovalClosed { .. } => closed(Answered::Expired);
-        Fact::StopAsked(_) => Fact::StopAsked(request());
+        Fact::ApprovalRequested(_) => Fact::ApprovalRequested(plain_question()), Fact::ApprovalRequested(question());
+        Fact::ApprovalResolved { .. } => closed(Resolution::Expired);
+        Fact::StopRequested(_) => Fact::StopRequested(request());
         Fact::StopEscalated => Fact::StopEscalated;
         Fact::StopObserved { .. } => Fact::StopObserved { at: at(5000) };
         Fact::Settled { .. } =>
             Fact::Settled { receipt: plain_receipt().into(), error: None },
             Fact::Settled { receipt: full_receipt().into(), error: Some(error()) };
     });
-    facts.extend(effects().into_iter().map(|effect| call_started(effect, WorkKind::Background)));
+    facts.extend(effects().into_iter().map(|effect| call_started(effect, CallKind::Background)));
     facts.extend(wholes().into_iter().map(|whole| Fact::ModelEnded {
         message: assistant().into(),
         whole,
         report: model(ModelState::Closed),
     }));
     facts.extend(extents().into_iter().map(ended));
-    facts.extend(answers().into_iter().chain(decisions().into_iter().map(Answered::Decided)).map(closed));
+    facts.extend(answers().into_iter().chain(decisions().into_iter().map(Resolution::Decided)).map(closed));
     facts
 }
 

@@ -10,16 +10,16 @@ use super::{
     samples::{assistant, parts, plain_question, question, result, usage},
 };
 use crate::{
-    approval::{ApprovalRequest, Covers, Decision, Holds, OnUnknown, Question},
-    history::{Entry, History, Omitted, OpenCall, Repair, Shortened, StandIn, Tail},
+    approval::{AllowScope, ApprovalKind, ApprovalRequest, Decision, Holds, OnUnknownEffect},
+    history::{History, Message, Omission, OmissionKind, Omitted, OpenCall, OpenEnd, Repair},
     ids::{ApprovalId, CallId, ItemId, Path, RunId, SessionId, SteerId, TurnId},
     message::{
-        AssistantMessage, Block, CallResult, Part, PartKind, Reasoning, Source, ToolCall, UserMessage,
-        Verdict,
+        AssistantMessage, Block, CallResult, Part, PartKind, PartSource, Reasoning, ResultStatus, ToolCall,
+        UserMessage,
     },
     model::{Delta, Finish},
-    steer::When,
-    usage::{Beyond, Price, Usage, UsageSource},
+    steer::SteerTiming,
+    usage::{ExtraBilling, Price, Usage, UsageSource},
 };
 
 #[test]
@@ -46,9 +46,9 @@ fn ids_and_numbers() {
         )
         .json(
             "billed beyond",
-            each!(Beyond {
-                Beyond::Nothing => Beyond::Nothing;
-                Beyond::Unknown => Beyond::Unknown;
+            each!(ExtraBilling {
+                ExtraBilling::Nothing => ExtraBilling::Nothing;
+                ExtraBilling::Unknown => ExtraBilling::Unknown;
             }),
         )
         .json("usage", [Usage::default(), usage()])
@@ -61,9 +61,9 @@ fn ids_and_numbers() {
         )
         .json(
             "when",
-            each!(When {
-                When::NextRequest => When::NextRequest;
-                When::AtOnce => When::AtOnce;
+            each!(SteerTiming {
+                SteerTiming::NextRequest => SteerTiming::NextRequest;
+                SteerTiming::AtOnce => SteerTiming::AtOnce;
             }),
         )
         .check();
@@ -84,9 +84,9 @@ fn messages() {
         )
         .json(
             "part source",
-            each!(Source {
-                Source::Base64(_) => Source::Base64("Zm9v".into());
-                Source::Url(_) => Source::Url("https://example.org".into());
+            each!(PartSource {
+                PartSource::Base64(_) => PartSource::Base64("Zm9v".into());
+                PartSource::Url(_) => PartSource::Url("https://example.org".into());
             }),
         )
         .json(
@@ -107,50 +107,53 @@ fn messages() {
         .json("assistant message", [AssistantMessage { blocks: Vec::new() }, assistant()])
         .json(
             "verdict",
-            each!(Verdict {
-                Verdict::Good => Verdict::Good;
-                Verdict::Bad => Verdict::Bad;
+            each!(ResultStatus {
+                ResultStatus::Ok => ResultStatus::Ok;
+                ResultStatus::Error => ResultStatus::Error;
             }),
         )
         .json(
             "call result",
-            [CallResult { parts: Vec::new(), structured: None, verdict: Verdict::Bad, ..result() }, result()],
+            [
+                CallResult { parts: Vec::new(), structured: None, verdict: ResultStatus::Error, ..result() },
+                result(),
+            ],
         )
         .check();
 }
 
-fn entries() -> Vec<Entry> {
-    each!(Entry {
-        Entry::User(_) => Entry::User(UserMessage { text: "list".into(), parts: parts() });
-        Entry::Assistant(_) => Entry::Assistant(assistant().into());
-        Entry::Results { .. } => Entry::Results { results: vec![result()] };
+fn entries() -> Vec<Message> {
+    each!(Message {
+        Message::User(_) => Message::User(UserMessage { text: "list".into(), parts: parts() });
+        Message::Assistant(_) => Message::Assistant(assistant().into());
+        Message::Results { .. } => Message::Results { results: vec![result()] };
     })
 }
 
-fn tails() -> Vec<Tail> {
+fn tails() -> Vec<OpenEnd> {
     let open = || OpenCall { result: result() };
-    each!(Tail {
-        Tail::Whole => Tail::Whole;
-        Tail::Cut { .. } => Tail::Cut { message: assistant().into() };
-        Tail::Open { .. } => Tail::Open { message: assistant().into(), calls: vec![open()] };
+    each!(OpenEnd {
+        OpenEnd::Whole => OpenEnd::Whole;
+        OpenEnd::Cut { .. } => OpenEnd::Cut { message: assistant().into() };
+        OpenEnd::Open { .. } => OpenEnd::Open { message: assistant().into(), calls: vec![open()] };
     })
 }
 
-pub(super) fn shortened() -> Vec<Shortened> {
-    let shortened = |by| Shortened {
+pub(super) fn shortened() -> Vec<Omission> {
+    let shortened = |by| Omission {
         omitted: Omitted {
             entries: 2,
             keeps_from: 1,
             rounds: 1,
             by,
-            entry: Arc::new(Entry::User("earlier".into())),
+            entry: Arc::new(Message::User("earlier".into())),
         },
         tokens_before: 9000,
         tokens_after: 400,
     };
-    let by = each!(StandIn {
-        StandIn::Note => StandIn::Note;
-        StandIn::Summary => StandIn::Summary;
+    let by = each!(OmissionKind {
+        OmissionKind::Note => OmissionKind::Note;
+        OmissionKind::Summary => OmissionKind::Summary;
     });
     by.into_iter().map(shortened).collect()
 }
@@ -164,9 +167,9 @@ pub(super) fn histories() -> Vec<History> {
         history
     };
     let mut histories: Vec<History> = tails().into_iter().map(of).collect();
-    let mut short = of(Tail::Whole);
+    let mut short = of(OpenEnd::Whole);
     short.shorten(&shortened()[0]);
-    let mut measured = of(Tail::Whole);
+    let mut measured = of(OpenEnd::Whole);
     measured.measure(77);
     histories.extend([History::new(), short, measured]);
     histories
@@ -224,13 +227,13 @@ fn deltas() {
         .json("delta", each!(Delta {
             Delta::Retrying { .. } => Delta::Retrying { failed: 1, after, error: error() };
             Delta::FailedOver { .. } => Delta::FailedOver { from: "a".into(), to: "b".into(), error: error() };
-            Delta::Rejoining { .. } => Delta::Rejoining { failed: 1, after, error: error() };
+            Delta::Reconnecting { .. } => Delta::Reconnecting { failed: 1, after, error: error() };
             Delta::Sent => Delta::Sent;
             Delta::Opened => Delta::Opened;
             Delta::Text(_) => Delta::Text("hello".into());
             Delta::Reasoning(_) => Delta::Reasoning("hm".into());
-            Delta::Sealed(_) => Delta::Sealed(json!({"signature": "abc"}));
-            Delta::CallBegun { .. } => Delta::CallBegun { name: "shell".into() };
+            Delta::ReasoningSeal(_) => Delta::ReasoningSeal(json!({"signature": "abc"}));
+            Delta::CallPreview { .. } => Delta::CallPreview { name: "shell".into() };
             Delta::CallReady(_) => Delta::CallReady(call());
             Delta::Usage(_) => Delta::Usage(usage());
             Delta::Ended(_) => Delta::Ended(Finish::Natural);
@@ -249,10 +252,10 @@ fn approvals() {
     golden("approvals")
         .json(
             "question",
-            each!(Question {
-                Question::MayRun => Question::MayRun;
-                Question::MayHaveRun => Question::MayHaveRun;
-                Question::MidCall => Question::MidCall;
+            each!(ApprovalKind {
+                ApprovalKind::BeforeCall => ApprovalKind::BeforeCall;
+                ApprovalKind::AfterUnknownEnd => ApprovalKind::AfterUnknownEnd;
+                ApprovalKind::DuringCall => ApprovalKind::DuringCall;
             }),
         )
         .json(
@@ -264,16 +267,16 @@ fn approvals() {
         )
         .json(
             "on unknown",
-            each!(OnUnknown {
-                OnUnknown::Tell => OnUnknown::Tell;
-                OnUnknown::Ask => OnUnknown::Ask;
+            each!(OnUnknownEffect {
+                OnUnknownEffect::Tell => OnUnknownEffect::Tell;
+                OnUnknownEffect::Ask => OnUnknownEffect::Ask;
             }),
         )
         .json(
             "covers",
-            each!(Covers {
-                Covers::Call => Covers::Call;
-                Covers::Tool => Covers::Tool;
+            each!(AllowScope {
+                AllowScope::Call => AllowScope::Call;
+                AllowScope::Tool => AllowScope::Tool;
             }),
         )
         .json("decision", decisions())
@@ -285,7 +288,7 @@ pub(super) fn decisions() -> Vec<Decision> {
     each!(Decision {
         Decision::Approve => Decision::Approve;
         Decision::ApproveAlways { .. } =>
-            Decision::ApproveAlways { covers: Covers::Call }, Decision::ApproveAlways { covers: Covers::Tool };
+            Decision::ApproveAlways { covers: AllowScope::Call }, Decision::ApproveAlways { covers: AllowScope::Tool };
         Decision::ApproveWith { .. } => Decision::ApproveWith { args: json!({"amount": 5}) };
         Decision::Deny { .. } => Decision::Deny { message: "no".into() };
         Decision::Respond { .. } => Decision::Respond { result: "done by hand".into() };

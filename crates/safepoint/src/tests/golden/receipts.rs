@@ -9,9 +9,10 @@ use super::{
 use crate::{
     ids::Path,
     receipt::{
-        CallReport, CallStatus, ChildReport, CleanupEnd, CleanupReport, Effect, Ending, Escalated, Grade,
+        CallKind, CallReport, CallStatus, ChildReport, CleanupEnd, CleanupReport, Ending, Escalation,
         ModelReport, ModelState, Outside, Permission, Policy, ProcessReport, ReasonReport, Receipt,
-        RemoteReport, RemoteStop, RequestReport, RuledReport, StopReport, StoppedBy, WorkKind,
+        RemoteReport, RemoteStopState, RequestReport, RuledReport, SideEffect, StopReport, StopSource,
+        StopSupport,
     },
     usage::Usage,
 };
@@ -77,21 +78,21 @@ fn ruled() -> Vec<RuledReport> {
     ruled
 }
 
-fn grades() -> Vec<Grade> {
-    each!(Grade {
-        Grade::Hard => Grade::Hard;
-        Grade::CallerSide => Grade::CallerSide;
-        Grade::None => Grade::None;
+fn grades() -> Vec<StopSupport> {
+    each!(StopSupport {
+        StopSupport::Hard => StopSupport::Hard;
+        StopSupport::CallerSide => StopSupport::CallerSide;
+        StopSupport::None => StopSupport::None;
     })
 }
 
-fn stops() -> Vec<RemoteStop> {
-    each!(RemoteStop {
-        RemoteStop::Requested => RemoteStop::Requested;
-        RemoteStop::Acknowledged => RemoteStop::Acknowledged;
-        RemoteStop::Confirmed => RemoteStop::Confirmed;
-        RemoteStop::Refused => RemoteStop::Refused;
-        RemoteStop::Unreachable => RemoteStop::Unreachable;
+fn stops() -> Vec<RemoteStopState> {
+    each!(RemoteStopState {
+        RemoteStopState::Requested => RemoteStopState::Requested;
+        RemoteStopState::Acknowledged => RemoteStopState::Acknowledged;
+        RemoteStopState::Confirmed => RemoteStopState::Confirmed;
+        RemoteStopState::Refused => RemoteStopState::Refused;
+        RemoteStopState::Unreachable => RemoteStopState::Unreachable;
     })
 }
 
@@ -111,8 +112,8 @@ fn full_remote() -> RemoteReport {
     RemoteReport {
         peer: "a2a:https://example.org".into(),
         task: Some("task-1".into()),
-        grade: Grade::CallerSide,
-        stop: Some(RemoteStop::Acknowledged),
+        grade: StopSupport::CallerSide,
+        stop: Some(RemoteStopState::Acknowledged),
         word: "canceling".into(),
         said_bytes: 100,
         said: "as far as\nI know".into(),
@@ -125,7 +126,7 @@ fn full_remote() -> RemoteReport {
     }
 }
 
-fn plain_remote(grade: Grade) -> RemoteReport {
+fn plain_remote(grade: StopSupport) -> RemoteReport {
     RemoteReport {
         task: None,
         grade,
@@ -176,7 +177,7 @@ pub(super) fn plain_call() -> CallReport {
         name: "shell".into(),
         round: 1,
         status: CallStatus::Completed,
-        effect: Effect::Done,
+        effect: SideEffect::Done,
         started_at: None,
         ended_at: None,
         reason: None,
@@ -196,15 +197,15 @@ pub(super) fn call() -> CallReport {
         name: "shell".into(),
         round: 1,
         status: CallStatus::Stopped,
-        effect: Effect::Unknown,
+        effect: SideEffect::Unknown,
         started_at: Some(at(110)),
         ended_at: Some(at(6510)),
         reason: Some(reason()),
-        stopped_by: Some(StoppedBy::Run),
+        stopped_by: Some(StopSource::Run),
         processes: vec![process(), plain_process()],
         cleanups: cleanups(),
         ruled: ruled(),
-        child: Some(child(WorkKind::Child)),
+        child: Some(child(CallKind::Child)),
         remote: Some(Box::new(full_remote())),
     }
 }
@@ -224,18 +225,18 @@ fn statuses() -> Vec<CallStatus> {
     })
 }
 
-fn effects() -> Vec<Effect> {
-    each!(Effect {
-        Effect::None => Effect::None;
-        Effect::Done => Effect::Done;
-        Effect::Unknown => Effect::Unknown;
+fn effects() -> Vec<SideEffect> {
+    each!(SideEffect {
+        SideEffect::None => SideEffect::None;
+        SideEffect::Done => SideEffect::Done;
+        SideEffect::Unknown => SideEffect::Unknown;
     })
 }
 
-fn stopped_by() -> Vec<StoppedBy> {
-    each!(StoppedBy {
-        StoppedBy::Run => StoppedBy::Run;
-        StoppedBy::Call => StoppedBy::Call;
+fn stopped_by() -> Vec<StopSource> {
+    each!(StopSource {
+        StopSource::Run => StopSource::Run;
+        StopSource::Call => StopSource::Call;
     })
 }
 
@@ -247,16 +248,16 @@ fn calls() -> Vec<CallReport> {
     calls
 }
 
-fn works() -> Vec<WorkKind> {
-    each!(WorkKind {
-        WorkKind::Body => WorkKind::Body;
-        WorkKind::Child => WorkKind::Child;
-        WorkKind::Background => WorkKind::Background;
+fn works() -> Vec<CallKind> {
+    each!(CallKind {
+        CallKind::Tool => CallKind::Tool;
+        CallKind::Child => CallKind::Child;
+        CallKind::Background => CallKind::Background;
     })
 }
 
 /// A child run with an account of its own.
-pub(super) fn child(work: WorkKind) -> ChildReport {
+pub(super) fn child(work: CallKind) -> ChildReport {
     let receipt = Receipt { path: path(), ..plain_receipt() };
     ChildReport { path: path(), work, receipt: Some(receipt.into()), cost: 0.25 }
 }
@@ -311,15 +312,15 @@ fn requests() -> Vec<RequestReport> {
     vec![request(), by("user", "strengthened"), by("user", "nothing_added"), by("shutdown", "too_late")]
 }
 
-fn escalations() -> Vec<Escalated> {
-    each!(Escalated {
-        Escalated::No => Escalated::No;
-        Escalated::ByRequest => Escalated::ByRequest;
-        Escalated::ByDeadline => Escalated::ByDeadline;
+fn escalations() -> Vec<Escalation> {
+    each!(Escalation {
+        Escalation::No => Escalation::No;
+        Escalation::ByRequest => Escalation::ByRequest;
+        Escalation::ByDeadline => Escalation::ByDeadline;
     })
 }
 
-fn stop(escalated: Escalated) -> StopReport {
+fn stop(escalated: Escalation) -> StopReport {
     StopReport {
         reason: reason(),
         asked: request().mode,
@@ -333,7 +334,7 @@ fn stop(escalated: Escalated) -> StopReport {
 }
 
 fn stop_reports() -> Vec<StopReport> {
-    let unseen = StopReport { fired: None, observed_at: None, requests: Vec::new(), ..stop(Escalated::No) };
+    let unseen = StopReport { fired: None, observed_at: None, requests: Vec::new(), ..stop(Escalation::No) };
     escalations().into_iter().map(stop).chain([unseen]).collect()
 }
 
@@ -371,7 +372,7 @@ pub(super) fn full_receipt() -> Receipt {
         path: path(),
         attempt: 3,
         ending: Ending::Stopped,
-        stop: Some(stop(Escalated::ByDeadline)),
+        stop: Some(stop(Escalation::ByDeadline)),
         rounds: 2,
         model: Some(model(ModelState::Closed)),
         summaries: vec![plain_model()],
@@ -406,7 +407,7 @@ fn receipts() -> Vec<Receipt> {
         let exact = Usage { input: 10, output: 5, ..Usage::default() };
         let quiet = Receipt { ending, quiet_at: Some(at(1001)), usage: exact, ..plain_receipt() };
         receipts.push(Receipt { model: Some(plain_model()), stop: None, ..quiet.clone() });
-        receipts.push(Receipt { stop: Some(stop(Escalated::No)), ..quiet });
+        receipts.push(Receipt { stop: Some(stop(Escalation::No)), ..quiet });
     }
     let base = || Receipt { ending: Ending::Stopped, ..plain_receipt() };
     receipts.extend(models().into_iter().map(|model| Receipt { model: Some(model), ..base() }));
@@ -414,7 +415,7 @@ fn receipts() -> Vec<Receipt> {
     receipts.push(Receipt { survivors: vec!["sleep 300 (pid 7)".into()], ..base() });
     receipts.push(Receipt { calls: calls(), ..base() });
     for outside in outsides() {
-        let remote = RemoteReport { outside, ended_at: Some(at(900)), ..plain_remote(Grade::Hard) };
+        let remote = RemoteReport { outside, ended_at: Some(at(900)), ..plain_remote(StopSupport::Hard) };
         let calls = vec![CallReport { remote: Some(Box::new(remote)), ..plain_call() }];
         receipts.push(Receipt { calls, quiet_at: Some(at(1001)), ..base() });
     }
@@ -446,9 +447,9 @@ fn what_is_stored_of_a_receipt() {
         .json("work", works())
         .json("remote", remotes())
         .json("grade", grades())
-        .lines("grade in words", grades().into_iter().map(Grade::as_str))
+        .lines("grade in words", grades().into_iter().map(StopSupport::as_str))
         .json("remote stop", stops())
-        .lines("remote stop in words", stops().into_iter().map(RemoteStop::as_str))
+        .lines("remote stop in words", stops().into_iter().map(RemoteStopState::as_str))
         .json("outside", outsides())
         .json("model", models())
         .json("model state", states())

@@ -4,12 +4,14 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use crate::{
-    approval::{ApprovalRequest, Holds, Question},
+    approval::{ApprovalKind, ApprovalRequest, Holds},
     event::ErrorReport,
     ids::{CallId, Path},
-    message::{AssistantMessage, Block, CallResult, Part, PartKind, Reasoning, Source, ToolCall, Verdict},
+    message::{
+        AssistantMessage, Block, CallResult, Part, PartKind, PartSource, Reasoning, ResultStatus, ToolCall,
+    },
     receipt::{ModelReport, ModelState, ReasonReport, RetryReport},
-    usage::{Beyond, Usage, UsageSource},
+    usage::{ExtraBilling, Usage, UsageSource},
 };
 
 /// So many milliseconds after the start of 2026.
@@ -31,7 +33,7 @@ pub(super) fn usage() -> Usage {
         output: 345,
         reasoning: 32,
         source: UsageSource::Estimated,
-        billed_beyond: Beyond::Unknown,
+        billed_beyond: ExtraBilling::Unknown,
     }
 }
 
@@ -102,13 +104,13 @@ pub(super) fn parts() -> Vec<Part> {
             kind: PartKind::Image,
             media_type: "image/png".into(),
             name: None,
-            source: Source::Base64("Zm9v".into()),
+            source: PartSource::Base64("Zm9v".into()),
         },
         Part {
             kind: PartKind::File,
             media_type: String::new(),
             name: Some("a.pdf".into()),
-            source: Source::Url("https://example.org/a.pdf".into()),
+            source: PartSource::Url("https://example.org/a.pdf".into()),
         },
     ]
 }
@@ -118,7 +120,7 @@ pub(super) fn result() -> CallResult {
         call_id: "call_1".into(),
         name: "shell".into(),
         text: "a.txt".into(),
-        verdict: Verdict::Good,
+        verdict: ResultStatus::Ok,
         parts: parts(),
         structured: Some(Box::new(json!({"files": ["a.txt"]}))),
     }
@@ -130,7 +132,7 @@ pub(super) fn question() -> ApprovalRequest {
     ApprovalRequest {
         id: "apr_1".into(),
         path: path(),
-        question: Question::MayHaveRun,
+        question: ApprovalKind::AfterUnknownEnd,
         call_id: "call_1".into(),
         tool: "pay".into(),
         definition: "sha256:00".into(),
@@ -146,7 +148,7 @@ pub(super) fn question() -> ApprovalRequest {
 pub(super) fn plain_question() -> ApprovalRequest {
     ApprovalRequest {
         path: Path::default(),
-        question: Question::MayRun,
+        question: ApprovalKind::BeforeCall,
         definition: String::new(),
         holds: Holds::Once,
         ..question()

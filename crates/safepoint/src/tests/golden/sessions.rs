@@ -12,59 +12,60 @@ use crate::{
     ids::{SessionId, TurnId},
     message::UserMessage,
     session::{
-        After, Fate, Intent, Or, Policy, Preempt, Preempted, Refusal, SessionStop, seal, unseal, unseal_row,
+        IfUndelivered, ItemOutcome, Policy, Preempt, PreemptOutcome, RejectReason, SessionStop, StoppedTurn,
+        StoredStop, decode_item, decode_row, encode_item,
     },
-    steer::When,
-    store::{Chain, Item, ItemState, Record},
+    steer::SteerTiming,
+    store::{Chain, InboxRow, ItemState, Record},
 };
 
-fn refusals() -> Vec<Refusal> {
-    each!(Refusal {
-        Refusal::Busy(_) => Refusal::Busy(None), Refusal::Busy(Some(TurnId::new(2)));
-        Refusal::TurnMismatch => Refusal::TurnMismatch;
-        Refusal::NoActiveTurn => Refusal::NoActiveTurn;
-        Refusal::NotDelivered => Refusal::NotDelivered;
-        Refusal::Blank => Refusal::Blank;
-        Refusal::Closed => Refusal::Closed;
-        Refusal::Full => Refusal::Full;
-        Refusal::Known => Refusal::Known;
-        Refusal::OtherContent => Refusal::OtherContent;
-        Refusal::NotRecorded => Refusal::NotRecorded;
+fn refusals() -> Vec<RejectReason> {
+    each!(RejectReason {
+        RejectReason::Busy(_) => RejectReason::Busy(None), RejectReason::Busy(Some(TurnId::new(2)));
+        RejectReason::TurnMismatch => RejectReason::TurnMismatch;
+        RejectReason::NoActiveTurn => RejectReason::NoActiveTurn;
+        RejectReason::NotDelivered => RejectReason::NotDelivered;
+        RejectReason::Blank => RejectReason::Blank;
+        RejectReason::Closed => RejectReason::Closed;
+        RejectReason::Full => RejectReason::Full;
+        RejectReason::Known => RejectReason::Known;
+        RejectReason::OtherContent => RejectReason::OtherContent;
+        RejectReason::NotRecorded => RejectReason::NotRecorded;
     })
 }
 
-fn fates() -> Vec<Fate> {
+fn fates() -> Vec<ItemOutcome> {
     let turn = TurnId::new(2);
-    let mut fates = each!(Fate {
-        Fate::Completed(_) => Fate::Completed(turn);
-        Fate::Preempted(_) => Fate::Preempted(turn);
-        Fate::Failed(_) => Fate::Failed(turn);
-        Fate::Interrupted(_) => Fate::Interrupted(turn);
-        Fate::Suspended(_) => Fate::Suspended(turn);
-        Fate::RolledBack(_) => Fate::RolledBack(turn);
-        Fate::Dropped => Fate::Dropped;
-        Fate::Withdrawn => Fate::Withdrawn;
-        Fate::Returned(_) => Fate::Returned(Refusal::Blank);
-        Fate::Unhandled => Fate::Unhandled;
+    let mut fates = each!(ItemOutcome {
+        ItemOutcome::Completed(_) => ItemOutcome::Completed(turn);
+        ItemOutcome::Preempted(_) => ItemOutcome::Preempted(turn);
+        ItemOutcome::Failed(_) => ItemOutcome::Failed(turn);
+        ItemOutcome::Interrupted(_) => ItemOutcome::Interrupted(turn);
+        ItemOutcome::Suspended(_) => ItemOutcome::Suspended(turn);
+        ItemOutcome::RolledBack(_) => ItemOutcome::RolledBack(turn);
+        ItemOutcome::Dropped => ItemOutcome::Dropped;
+        ItemOutcome::Withdrawn => ItemOutcome::Withdrawn;
+        ItemOutcome::Returned(_) => ItemOutcome::Returned(RejectReason::Blank);
+        ItemOutcome::Unhandled => ItemOutcome::Unhandled;
     });
-    fates.extend(refusals().into_iter().map(Fate::Returned));
+    fates.extend(refusals().into_iter().map(ItemOutcome::Returned));
     fates
 }
 
-fn ors() -> Vec<Or> {
-    each!(Or {
-        Or::Queue => Or::Queue;
-        Or::Return => Or::Return;
+fn ors() -> Vec<IfUndelivered> {
+    each!(IfUndelivered {
+        IfUndelivered::Queue => IfUndelivered::Queue;
+        IfUndelivered::Return => IfUndelivered::Return;
     })
 }
 
-/// Each way to push, with what each can carry: `How` of the envelope, through `seal`.
+/// Each way to push, with what each can carry: `How` of the envelope, through `encode_item`.
 fn policies() -> Vec<Policy> {
     let turn = TurnId::new(2);
     each!(Policy {
         Policy::Enqueue => Policy::Enqueue;
         Policy::Steer(..) =>
-            Policy::Steer(When::NextRequest, Or::Queue), Policy::Steer(When::AtOnce, Or::Return);
+            Policy::Steer(SteerTiming::NextRequest, IfUndelivered::Queue), Policy::Steer(SteerTiming::AtOnce, IfUndelivered::Return);
         Policy::Preempt(_) =>
             Preempt::now().into(),
             Preempt::at(SafePoints::AFTER_MODEL).into(),
@@ -75,14 +76,14 @@ fn policies() -> Vec<Policy> {
     })
 }
 
-/// What the store's inbox keeps: the bytes of the `Envelope` and the digest, both as they are read back.
+/// What the store's inbox keeps: the bytes of the `Envelope` (read as `Sealed`) and the digest, both as they are read back.
 #[test]
 fn items_of_an_inbox() {
     let sealed = |policy| {
-        let push = seal(&UserMessage::from("hello"), policy, Some("c1".into()), 100).unwrap();
-        let (item, read) = unseal::<UserMessage>(&push.bytes).unwrap();
+        let push = encode_item(&UserMessage::from("hello"), policy, Some("c1".into()), 100).unwrap();
+        let (item, read) = decode_item::<UserMessage>(&push.bytes).unwrap();
         assert_eq!((item, read), ("hello".into(), policy));
-        let row = Item {
+        let row = InboxRow {
             number: 1,
             client_id: push.client_id,
             state: ItemState::Waiting,
@@ -90,53 +91,53 @@ fn items_of_an_inbox() {
             digest: push.digest,
             bytes: push.bytes,
         };
-        assert!(unseal_row::<UserMessage>(&row).is_ok());
+        assert!(decode_row::<UserMessage>(&row).is_ok());
         format!("{} {}", row.digest, String::from_utf8(row.bytes).unwrap())
     };
     golden("inbox").lines("item", policies().into_iter().map(sealed)).check();
 }
 
 fn reason() -> Reason {
-    let root = Reason::user("the fire alarm").by(Actor::Named("alice".into())).asked_at(at(0).into());
-    Reason::new(Code::SHUTDOWN).saying("deploy").asked_at(at(1).into()).caused_by(&root)
+    let root = Reason::user("the fire alarm").with_actor(Actor::Named("alice".into())).asked_at(at(0).into());
+    Reason::new(Code::SHUTDOWN).with_text("deploy").asked_at(at(1).into()).caused_by(&root)
 }
 
 /// Each kind of stop, with each strength, extent and time: `Wire`, `To`, `Extent` and `Strength`.
-fn intents() -> Vec<Intent> {
-    let afters = each!(After {
-        After::Resumable => After::Resumable;
-        After::Abandoned => After::Abandoned;
+fn intents() -> Vec<StoredStop> {
+    let afters = each!(StoppedTurn {
+        StoppedTurn::Resumable => StoppedTurn::Resumable;
+        StoppedTurn::Abandoned => StoppedTurn::Abandoned;
     });
     let after = |after| match after {
-        After::Resumable => SessionStop::now(),
-        After::Abandoned => SessionStop::now().abandon(),
+        StoppedTurn::Resumable => SessionStop::now(),
+        StoppedTurn::Abandoned => SessionStop::now().abandon(),
     };
     let grace = Grace::from_millis(1500);
     let named = StopRequest::at_within(SafePoints::AFTER_MODEL.or(SafePoints::AFTER_ALL_CALLS), grace)
-        .reach(Reach::Root)
-        .cleanup_cap(Duration::from_millis(250))
-        .because(reason());
-    let mut intents = each!(Intent {
-        Intent::Session(_) =>
-            Intent::Session(SessionStop::at_turn_end()),
-            Intent::Session(SessionStop::graceful()),
-            Intent::Session(SessionStop::graceful_within(grace)),
-            Intent::Session(SessionStop::when_idle_for(Duration::from_secs(3))),
-            Intent::Session(SessionStop::now().reason(reason()).because("a deploy"));
-        Intent::Turn(..) =>
-            Intent::Turn(None, StopRequest::now().reach(Reach::Tree)),
-            Intent::Turn(None, StopRequest::graceful_unbounded()),
-            Intent::Turn(Some(TurnId::new(2)), named);
+        .with_reach(Reach::Root)
+        .with_cleanup_cap(Duration::from_millis(250))
+        .with_reason(reason());
+    let mut intents = each!(StoredStop {
+        StoredStop::Session(_) =>
+            StoredStop::Session(SessionStop::at_turn_end()),
+            StoredStop::Session(SessionStop::graceful()),
+            StoredStop::Session(SessionStop::graceful_within(grace)),
+            StoredStop::Session(SessionStop::when_idle_for(Duration::from_secs(3))),
+            StoredStop::Session(SessionStop::now().with_reason(reason()).with_cause("a deploy"));
+        StoredStop::Turn(..) =>
+            StoredStop::Turn(None, StopRequest::now().with_reach(Reach::Tree)),
+            StoredStop::Turn(None, StopRequest::graceful_unbounded()),
+            StoredStop::Turn(Some(TurnId::new(2)), named);
     });
-    intents.extend(afters.into_iter().map(|one| Intent::Session(after(one))));
+    intents.extend(afters.into_iter().map(|one| StoredStop::Session(after(one))));
     intents
 }
 
 #[test]
 fn stops_that_another_process_asks() {
-    let written = |intent: Intent| {
+    let written = |intent: StoredStop| {
         let bytes = intent.to_bytes();
-        assert_eq!(Intent::from_bytes(&bytes).unwrap().to_bytes(), bytes);
+        assert_eq!(StoredStop::from_bytes(&bytes).unwrap().to_bytes(), bytes);
         String::from_utf8(bytes).unwrap()
     };
     golden("stops").lines("stop", intents().into_iter().map(written)).check();
@@ -147,16 +148,16 @@ fn what_becomes_of_items_and_preempts() {
     golden("outcomes")
         .json("fate", fates())
         .json("refusal", refusals())
-        .lines("refusal code", refusals().into_iter().map(Refusal::code))
+        .lines("refusal code", refusals().into_iter().map(RejectReason::code))
         .json("or", ors())
-        .json("after", [After::Resumable, After::Abandoned])
+        .json("after", [StoppedTurn::Resumable, StoppedTurn::Abandoned])
         .json(
             "preempted",
-            each!(Preempted {
-                Preempted::StoppedTurn(_) => Preempted::StoppedTurn(TurnId::new(2));
-                Preempted::NoTarget => Preempted::NoTarget;
-                Preempted::TurnEndedFirst => Preempted::TurnEndedFirst;
-                Preempted::SupersededByStop => Preempted::SupersededByStop;
+            each!(PreemptOutcome {
+                PreemptOutcome::StoppedTurn(_) => PreemptOutcome::StoppedTurn(TurnId::new(2));
+                PreemptOutcome::NoTurn => PreemptOutcome::NoTurn;
+                PreemptOutcome::TurnEndedFirst => PreemptOutcome::TurnEndedFirst;
+                PreemptOutcome::SupersededByStop => PreemptOutcome::SupersededByStop;
             }),
         )
         .check();

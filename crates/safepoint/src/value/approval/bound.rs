@@ -14,7 +14,7 @@ const OF_ARGS: &str = "sha256:";
 /// Why a stored question cannot be decided.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum Undecidable {
+pub enum StoredApprovalError {
     /// It is no question that this release can read.
     #[error("it cannot be read: {0}")]
     Unreadable(#[from] serde_json::Error),
@@ -28,7 +28,7 @@ pub enum Undecidable {
 ///
 /// # Errors
 /// If it is nothing of the kind, or was altered since.
-pub fn read_stored(bytes: &[u8], asked: &str) -> Result<ApprovalRequest, Undecidable> {
+pub fn decode_approval(bytes: &[u8], asked: &str) -> Result<ApprovalRequest, StoredApprovalError> {
     #[derive(Deserialize)]
     struct Shown<'a> {
         #[serde(borrow)]
@@ -43,7 +43,7 @@ pub fn read_stored(bytes: &[u8], asked: &str) -> Result<ApprovalRequest, Undecid
         true => hashed(OF_ARGS, &[args]) == asked,
         false => of_question(&request.tool, &request.definition, args) == asked,
     };
-    if texts.iter().any(is_it) { Ok(request) } else { Err(Undecidable::Damaged) }
+    if texts.iter().any(is_it) { Ok(request) } else { Err(StoredApprovalError::Damaged) }
 }
 
 /// A digest of what is asked: the tool's name, its [`ApprovalRequest::definition`] and the arguments. The same value gives

@@ -14,7 +14,7 @@ use super::{Event, EventKind};
 use crate::sync::Mutex;
 
 /// What a feed shows.
-pub trait Shown: Clone {
+pub trait StreamEvent: Clone {
     /// Whether it may be dropped for readers that lag: what it says is recorded later.
     fn is_provisional(&self) -> bool;
     /// Bytes that a model or a tool said in it: what is kept for readers that lag is bounded by these too.
@@ -67,7 +67,7 @@ enum End {
     Closed,
 }
 
-impl<K: Shown> Feed<K> {
+impl<K: StreamEvent> Feed<K> {
     pub(crate) fn new(retained_deltas: usize) -> Self {
         let state = State { events: VecDeque::new(), next: 0, deltas: 0, weight: 0, end: End::Open };
         Self { state: Mutex::new(state), grown: Notify::new(), retained_deltas, relay: None }
@@ -112,7 +112,7 @@ impl<K: Shown> Feed<K> {
     }
 }
 
-impl<K: Shown> State<K> {
+impl<K: StreamEvent> State<K> {
     fn push(&mut self, kind: K) {
         if kind.is_provisional() {
             self.deltas += 1;
@@ -148,7 +148,7 @@ pub struct Events<K = EventKind> {
     next: u64,
 }
 
-impl<K: Shown> Events<K> {
+impl<K: StreamEvent> Events<K> {
     /// The next event, or none when the stream has ended: a run's stream ends with its one settling.
     ///
     /// # Cancel safety

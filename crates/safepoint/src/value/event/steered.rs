@@ -13,19 +13,19 @@ pub(crate) const NOTICE: &str = "notice:";
 /// One message that a run was steered with.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Kept")]
-pub struct TakenSteer {
+pub struct RecordedSteer {
     /// Its id.
     pub id: SteerId,
     /// What it says.
     pub message: UserMessage,
     /// Where it comes from.
-    pub source: Source,
+    pub source: SteerSource,
 }
 
 /// Where a steer comes from. Exhaustive: from whoever has the run's handle, through the session, or from the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Source {
+pub enum SteerSource {
     /// From whoever has the run's handle. Its id is theirs, and means nothing here.
     Handle,
     /// It is an item of the session, and its id is the item's.
@@ -35,17 +35,17 @@ pub enum Source {
     Session,
 }
 
-impl TakenSteer {
+impl RecordedSteer {
     /// Whether nobody said it, but the session itself.
     #[must_use]
     pub fn is_notice(&self) -> bool {
-        self.source == Source::Session
+        self.source == SteerSource::Session
     }
 
     /// The item of the session that it is, if it is one.
     #[must_use]
     pub fn item(&self) -> Option<ItemId> {
-        if self.source == Source::Item { self.id.as_str().parse().ok() } else { None }
+        if self.source == SteerSource::Item { self.id.as_str().parse().ok() } else { None }
     }
 }
 
@@ -54,15 +54,15 @@ impl TakenSteer {
 struct Kept {
     id: SteerId,
     message: UserMessage,
-    source: Option<Source>,
+    source: Option<SteerSource>,
 }
 
-impl From<Kept> for TakenSteer {
+impl From<Kept> for RecordedSteer {
     fn from(Kept { id, message, source }: Kept) -> Self {
         let source = source.unwrap_or_else(|| match id.as_str() {
-            notice if notice.starts_with(NOTICE) => Source::Session,
-            item if item.parse::<ItemId>().is_ok() => Source::Item,
-            _ => Source::Handle,
+            notice if notice.starts_with(NOTICE) => SteerSource::Session,
+            item if item.parse::<ItemId>().is_ok() => SteerSource::Item,
+            _ => SteerSource::Handle,
         });
         Self { id, message, source }
     }
@@ -72,9 +72,9 @@ impl From<Kept> for TakenSteer {
 mod tests {
     use serde_json::{Value, from_value, json, to_value};
 
-    use super::{Source, TakenSteer};
+    use super::{RecordedSteer, SteerSource};
 
-    fn read(id: &str, source: Option<&str>) -> TakenSteer {
+    fn read(id: &str, source: Option<&str>) -> RecordedSteer {
         let mut kept =
             json!({"id": id, "message": to_value(crate::value::message::UserMessage::from("x")).unwrap()});
         if let Some(source) = source {
@@ -88,15 +88,15 @@ mod tests {
     #[test]
     fn where_a_steer_comes_from_is_recorded() {
         for (id, source, item) in [
-            ("notice:turn-1/root/c", Source::Session, None),
-            ("item-3", Source::Item, Some(3)),
-            ("str_1", Source::Handle, None),
+            ("notice:turn-1/root/c", SteerSource::Session, None),
+            ("item-3", SteerSource::Item, Some(3)),
+            ("str_1", SteerSource::Handle, None),
         ] {
             let old = read(id, None);
             assert_eq!((old.source, old.item().map(|item| item.number())), (source, item));
             let ours = read(id, Some("handle"));
             assert_eq!((ours.is_notice(), ours.item()), (false, None));
-            assert_eq!(from_value::<TakenSteer>(to_value(&old).unwrap()).unwrap(), old);
+            assert_eq!(from_value::<RecordedSteer>(to_value(&old).unwrap()).unwrap(), old);
         }
     }
 }

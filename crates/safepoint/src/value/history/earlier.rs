@@ -1,7 +1,7 @@
 //! A conversation as a remote agent that has lost it is told of it.
 
-use super::{Entry, History};
-use crate::value::message::Verdict;
+use super::{History, Message};
+use crate::value::message::ResultStatus;
 
 /// Something that was said before in a conversation. Exhaustive: by a person, or by the agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,11 +18,11 @@ impl History {
         let mut said = Vec::new();
         for entry in self.entries() {
             match &**entry {
-                Entry::User(message) => said.push(Earlier::Person(message.text.clone())),
-                Entry::Assistant(message) => said.push(Earlier::Agent(message.text().into_owned())),
+                Message::User(message) => said.push(Earlier::Person(message.text.clone())),
+                Message::Assistant(message) => said.push(Earlier::Agent(message.text().into_owned())),
                 // What is good is an answer, and comes again as that.
-                Entry::Results { results } => {
-                    let bad = results.iter().filter(|result| result.verdict == Verdict::Bad);
+                Message::Results { results } => {
+                    let bad = results.iter().filter(|result| result.verdict == ResultStatus::Error);
                     said.extend(bad.map(|result| Earlier::Agent(result.text.clone())));
                 }
             }

@@ -7,10 +7,10 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use super::{Entry, History, note};
+use super::{History, Message, note};
 use crate::value::{
     ids::CallId,
-    message::{AssistantMessage, Block, CallResult, Verdict},
+    message::{AssistantMessage, Block, CallResult, ResultStatus},
 };
 
 /// One thing that was mended.
@@ -69,16 +69,16 @@ impl History {
 }
 
 /// The common case, without allocation beyond the ids: nothing to mend.
-fn is_whole(entries: &[Arc<Entry>]) -> bool {
+fn is_whole(entries: &[Arc<Message>]) -> bool {
     let mut seen: HashSet<&str> = HashSet::new();
     let mut entries = entries.iter().peekable();
     while let Some(entry) = entries.next() {
         match &**entry {
-            Entry::User(message) if message.is_blank() => return false,
-            Entry::User(_) => {}
-            Entry::Results { .. } => return false,
-            Entry::Assistant(message) if message.is_blank() => return false,
-            Entry::Assistant(message) => {
+            Message::User(message) if message.is_blank() => return false,
+            Message::User(_) => {}
+            Message::Results { .. } => return false,
+            Message::Assistant(message) if message.is_blank() => return false,
+            Message::Assistant(message) => {
                 let calls: Vec<&str> = message.calls().map(|call| call.id.as_str()).collect();
                 if !calls.iter().all(|id| !id.is_empty() && seen.insert(id)) {
                     return false;
@@ -87,10 +87,10 @@ fn is_whole(entries: &[Arc<Entry>]) -> bool {
                     continue;
                 }
                 let answered = entries.next_if(|next| match &***next {
-                    Entry::Results { results } => {
+                    Message::Results { results } => {
                         results.iter().map(|r| r.call_id.as_str()).eq(calls.iter().copied())
                     }
-                    Entry::User(_) | Entry::Assistant(_) => false,
+                    Message::User(_) | Message::Assistant(_) => false,
                 });
                 if answered.is_none() {
                     return false;
@@ -103,7 +103,7 @@ fn is_whole(entries: &[Arc<Entry>]) -> bool {
 
 #[derive(Default)]
 struct Mender {
-    entries: Vec<Entry>,
+    entries: Vec<Message>,
     repairs: Vec<Repair>,
     seen: HashSet<CallId>,
     /// Calls of the last message that wait for results: id as stored, id as it is now, name.
@@ -112,18 +112,18 @@ struct Mender {
 }
 
 impl Mender {
-    fn take(&mut self, entry: Entry) {
+    fn take(&mut self, entry: Message) {
         match entry {
-            Entry::Results { results } => self.take_results(results),
-            Entry::User(message) => {
+            Message::Results { results } => self.take_results(results),
+            Message::User(message) => {
                 self.answer_open();
                 if message.is_blank() {
                     self.repairs.push(Repair::DroppedEmpty);
                 } else {
-                    self.entries.push(Entry::User(message));
+                    self.entries.push(Message::User(message));
                 }
             }
-            Entry::Assistant(message) => {
+            Message::Assistant(message) => {
                 self.answer_open();
                 self.take_assistant(Arc::unwrap_or_clone(message));
             }
@@ -148,7 +148,7 @@ impl Mender {
             }
             self.open.push((stored, call.id.clone(), call.name.clone()));
         }
-        self.entries.push(Entry::Assistant(message.into()));
+        self.entries.push(Message::Assistant(message.into()));
     }
 
     fn take_results(&mut self, results: Vec<CallResult>) {
@@ -178,9 +178,9 @@ impl Mender {
         for (_, now, name) in std::mem::take(&mut self.open) {
             results.push(self.results.remove(&now).unwrap_or_else(|| {
                 self.repairs.push(Repair::AnsweredCall { call_id: now.clone() });
-                CallResult::of_text(now, name, note::MISSING, Verdict::Bad)
+                CallResult::of_text(now, name, note::MISSING, ResultStatus::Error)
             }));
         }
-        self.entries.push(Entry::Results { results });
+        self.entries.push(Message::Results { results });
     }
 }

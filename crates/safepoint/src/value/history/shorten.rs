@@ -7,7 +7,7 @@ use std::{borrow::Cow, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Entry, History};
+use super::{History, Message};
 use crate::value::message::{AssistantMessage, Block, Part};
 
 /// What of a conversation a model is not sent any more, and what it is sent in its place.
@@ -20,15 +20,15 @@ pub struct Omitted {
     /// How many of the model's messages are left out.
     pub rounds: u32,
     /// What the model is sent in their place.
-    pub by: StandIn,
+    pub by: OmissionKind,
     /// The same as an entry, so that it has the same bytes each time.
-    pub(crate) entry: Arc<Entry>,
+    pub(crate) entry: Arc<Message>,
 }
 
 /// What stands where messages were left out. Exhaustive: a plain note, or what a model made of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum StandIn {
+pub enum OmissionKind {
     /// A note that says how much is missing.
     Note,
     /// A summary that a model wrote.
@@ -37,7 +37,7 @@ pub enum StandIn {
 
 /// A shortening as it is recorded: what is left out, and how many tokens a request was and is estimated to have.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Shortened {
+pub struct Omission {
     /// What is left out from now on.
     pub omitted: Omitted,
     /// Tokens of the next request as it would have been.
@@ -74,8 +74,8 @@ impl Omitted {
     #[must_use]
     pub fn text(&self) -> &str {
         match &*self.entry {
-            Entry::User(message) => &message.text,
-            Entry::Assistant(_) | Entry::Results { .. } => "",
+            Message::User(message) => &message.text,
+            Message::Assistant(_) | Message::Results { .. } => "",
         }
     }
 }
@@ -105,7 +105,7 @@ impl History {
     }
 
     /// Leaves more out. Nothing is lost by it.
-    pub(crate) fn shorten(&mut self, shortened: &Shortened) {
+    pub(crate) fn shorten(&mut self, shortened: &Omission) {
         self.view.omitted = Some(Arc::new(shortened.omitted.clone()));
         self.view.measured = Some(Measured { tokens: shortened.tokens_after, entries: self.entries.len() });
     }
@@ -142,16 +142,16 @@ impl History {
     /// Whether what is said to be left out can be: it ends before a message, and inside the conversation.
     pub(super) fn omits_whole_rounds(&self) -> bool {
         self.omitted().is_none_or(|omitted| {
-            let is_user = matches!(&*omitted.entry, Entry::User(message) if !message.is_blank());
+            let is_user = matches!(&*omitted.entry, Message::User(message) if !message.is_blank());
             let end = self.entries.get(omitted.entries);
-            is_user && end.is_some_and(|entry| !matches!(**entry, Entry::Results { .. }))
+            is_user && end.is_some_and(|entry| !matches!(**entry, Message::Results { .. }))
         })
     }
 }
 
 /// The messages of people from this entry on.
-pub(crate) fn said_from(entries: &[Arc<Entry>], from: usize) -> impl Iterator<Item = &Arc<Entry>> {
-    entries.iter().skip(from).filter(|entry| matches!(***entry, Entry::User(_)))
+pub(crate) fn said_from(entries: &[Arc<Message>], from: usize) -> impl Iterator<Item = &Arc<Message>> {
+    entries.iter().skip(from).filter(|entry| matches!(***entry, Message::User(_)))
 }
 
 /// An estimate, meant to err upwards: English has about four bytes a token, source code and JSON about three, and most
@@ -168,14 +168,14 @@ pub(crate) fn bytes_of(tokens: u64) -> u64 {
 }
 
 /// Bytes of one entry, with what each message costs beside its text.
-pub(crate) fn bytes(entry: &Entry) -> u64 {
+pub(crate) fn bytes(entry: &Message) -> u64 {
     const FRAME: u64 = 16;
     let sum = match entry {
-        Entry::User(message) => {
+        Message::User(message) => {
             message.text.len() as u64 + message.parts.iter().map(Part::weight).sum::<u64>()
         }
-        Entry::Assistant(message) => of_message(message),
-        Entry::Results { results } => results
+        Message::Assistant(message) => of_message(message),
+        Message::Results { results } => results
             .iter()
             .map(|result| {
                 let parts: u64 = result.parts.iter().map(Part::weight).sum();

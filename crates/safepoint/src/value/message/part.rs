@@ -19,7 +19,7 @@ pub struct Part {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// What is in it.
-    pub source: Source,
+    pub source: PartSource,
 }
 
 /// What a part is. Exhaustive: every wire must place or refuse each.
@@ -35,7 +35,7 @@ pub enum PartKind {
 /// Where a part's bytes are. Exhaustive: here, or at an address that the provider reads itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Source {
+pub enum PartSource {
     /// Here, in base64.
     Base64(Arc<str>),
     /// At this address.
@@ -54,7 +54,12 @@ impl Part {
     /// An image at an address, which the provider reads.
     #[must_use]
     pub fn image_at(url: impl Into<String>) -> Self {
-        Self { kind: PartKind::Image, media_type: String::new(), name: None, source: Source::Url(url.into()) }
+        Self {
+            kind: PartKind::Image,
+            media_type: String::new(),
+            name: None,
+            source: PartSource::Url(url.into()),
+        }
     }
 
     /// A file of these bytes.
@@ -73,7 +78,12 @@ impl Part {
     /// A file at an address, which the provider reads.
     #[must_use]
     pub fn file_at(url: impl Into<String>) -> Self {
-        Self { kind: PartKind::File, media_type: String::new(), name: None, source: Source::Url(url.into()) }
+        Self {
+            kind: PartKind::File,
+            media_type: String::new(),
+            name: None,
+            source: PartSource::Url(url.into()),
+        }
     }
 
     /// About how many bytes of text cost as much: figures of providers, rounded up.
@@ -81,17 +91,17 @@ impl Part {
         const IMAGE: u64 = 4_800;
         const FILE_SHARE: u64 = 8;
         match (self.kind, &self.source) {
-            (PartKind::Image, _) | (PartKind::File, Source::Url(_)) => IMAGE,
-            (PartKind::File, Source::Base64(bytes)) => (bytes.len() as u64 / FILE_SHARE).max(IMAGE),
+            (PartKind::Image, _) | (PartKind::File, PartSource::Url(_)) => IMAGE,
+            (PartKind::File, PartSource::Base64(bytes)) => (bytes.len() as u64 / FILE_SHARE).max(IMAGE),
         }
     }
 }
 
-fn here(bytes: &[u8]) -> Result<Source, TooLarge> {
+fn here(bytes: &[u8]) -> Result<PartSource, TooLarge> {
     if bytes.len() > MOST_BYTES {
         return Err(TooLarge { bytes: bytes.len() });
     }
-    Ok(Source::Base64(base64(bytes).into()))
+    Ok(PartSource::Base64(base64(bytes).into()))
 }
 
 fn base64(bytes: &[u8]) -> String {

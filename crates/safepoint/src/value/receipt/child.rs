@@ -4,16 +4,17 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Effect, Receipt};
+use super::{Receipt, SideEffect};
 use crate::value::ids::Path;
 
 /// What does the work of a call. Exhaustive: a stop and a resume treat each in its own way (S9.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum WorkKind {
+pub enum CallKind {
     /// A tool's own code.
     #[default]
-    Body,
+    #[serde(rename = "body")]
+    Tool,
     /// A run of another agent; the call ends with it.
     Child,
     /// A run of another agent that goes on by itself; the call ends when it has begun.
@@ -26,14 +27,14 @@ pub struct ChildReport {
     /// Where it hangs in the tree.
     pub path: Path,
     /// Whether the call ended with it.
-    pub work: WorkKind,
+    pub work: CallKind,
     /// Its own account; none while it runs.
     pub receipt: Option<Arc<Receipt>>,
     /// What it and its own child runs cost, as the prices of their agents say; zero where none has a price.
     pub cost: f64,
 }
 
-impl Effect {
+impl SideEffect {
     /// Both together: what is known of neither is unknown.
     #[must_use]
     pub fn and(self, other: Self) -> Self {

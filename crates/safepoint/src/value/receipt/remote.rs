@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// three grades.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Grade {
+pub enum StopSupport {
     /// The work is torn down.
     Hard,
     /// The caller is unblocked; the work may go on to its end.
@@ -16,7 +16,7 @@ pub enum Grade {
     None,
 }
 
-impl Grade {
+impl StopSupport {
     /// The stable name.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -31,7 +31,7 @@ impl Grade {
 /// What is known of a stop that a peer was asked for: its own word, and no more (S10.3). Exhaustive: the five of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum RemoteStop {
+pub enum RemoteStopState {
     /// It was told; it has said nothing yet.
     Requested,
     /// It took note; that the work has ended is not said.
@@ -44,7 +44,7 @@ pub enum RemoteStop {
     Unreachable,
 }
 
-impl RemoteStop {
+impl RemoteStopState {
     /// The stable name.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -98,10 +98,10 @@ pub struct RemoteReport {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<String>,
     /// What a stop does there, as declared.
-    pub grade: Grade,
+    pub grade: StopSupport,
     /// What is known of the stop; none if the peer was not asked for one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stop: Option<RemoteStop>,
+    pub stop: Option<RemoteStopState>,
     /// What the peer said of it, in its words; may be empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub word: String,
@@ -138,7 +138,7 @@ fn is_nothing(bytes: &u64) -> bool {
 impl RemoteReport {
     /// Work that `peer` is about to begin.
     #[must_use]
-    pub fn of(peer: impl Into<String>, grade: Grade) -> Self {
+    pub fn of(peer: impl Into<String>, grade: StopSupport) -> Self {
         Self {
             peer: peer.into(),
             task: None,
@@ -182,12 +182,14 @@ impl RemoteReport {
         match self.stop {
             _ if self.ended_at.is_some() => false,
             None => self.lost_at.is_some(),
-            Some(RemoteStop::Confirmed) => self.grade != Grade::Hard || !self.outside.names().is_empty(),
+            Some(RemoteStopState::Confirmed) => {
+                self.grade != StopSupport::Hard || !self.outside.names().is_empty()
+            }
             Some(
-                RemoteStop::Requested
-                | RemoteStop::Acknowledged
-                | RemoteStop::Refused
-                | RemoteStop::Unreachable,
+                RemoteStopState::Requested
+                | RemoteStopState::Acknowledged
+                | RemoteStopState::Refused
+                | RemoteStopState::Unreachable,
             ) => true,
         }
     }

@@ -1,10 +1,10 @@
 //! A stop's account from the scope's own log of requests.
 
 use jiff::Timestamp;
-use safepoint_scope::{Asked, Demand, Fired, FiredBy, Logged, Mode, Reason, SafePoints, Scope};
+use safepoint_scope::{Demand, Fired, FiredBy, LoggedRequest, Mode, Reason, SafePoints, Scope, StopAck};
 use tokio::time::Instant;
 
-use super::{Escalated, RequestReport, StopReport, mode_name, reach_name};
+use super::{Escalation, RequestReport, StopReport, mode_name, reach_name};
 
 /// When a stop took effect, as what, and by which request.
 #[derive(Clone, Debug)]
@@ -42,15 +42,15 @@ impl TookEffect {
 
 impl StopReport {
     /// The account; none if nobody asked. `phase` is where the run was when it was asked.
-    pub(crate) fn of(requests: &[Logged], effect: Option<&TookEffect>, phase: &str) -> Option<Self> {
+    pub(crate) fn of(requests: &[LoggedRequest], effect: Option<&TookEffect>, phase: &str) -> Option<Self> {
         let first = requests.first()?;
         let mode = effect.map(|effect| effect.mode);
         let escalated = match (first.demand.mode, mode) {
             (Mode::At(_), Some(Mode::Now)) if effect.is_some_and(TookEffect::is_by_deadline) => {
-                Escalated::ByDeadline
+                Escalation::ByDeadline
             }
-            (Mode::At(_), Some(Mode::Now)) => Escalated::ByRequest,
-            _ => Escalated::No,
+            (Mode::At(_), Some(Mode::Now)) => Escalation::ByRequest,
+            _ => Escalation::No,
         };
         Some(Self {
             reason: effect.and_then(TookEffect::reason).unwrap_or(&first.reason).into(),
@@ -65,8 +65,8 @@ impl StopReport {
     }
 }
 
-impl From<&Logged> for RequestReport {
-    fn from(logged: &Logged) -> Self {
+impl From<&LoggedRequest> for RequestReport {
+    fn from(logged: &LoggedRequest) -> Self {
         Self {
             seq: logged.seq,
             at: wall(logged.at),
@@ -77,10 +77,10 @@ impl From<&Logged> for RequestReport {
                 u64::try_from(deadline.duration_since(logged.at).as_millis()).unwrap_or(u64::MAX)
             }),
             asked: match logged.asked {
-                Asked::First => "first",
-                Asked::Strengthened => "strengthened",
-                Asked::NothingAdded => "nothing_added",
-                Asked::TooLate => "too_late",
+                StopAck::First => "first",
+                StopAck::Strengthened => "strengthened",
+                StopAck::Unchanged => "nothing_added",
+                StopAck::TooLate => "too_late",
             }
             .to_owned(),
         }

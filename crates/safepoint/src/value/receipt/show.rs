@@ -5,10 +5,10 @@ use std::fmt::{self, Display, Formatter};
 use jiff::Timestamp;
 
 use super::{
-    CallReport, ChildReport, Effect, Ending, Escalated, Grade, ModelReport, ModelState, Outside,
-    ReasonReport, Receipt, RemoteReport, RemoteStop, StopReport, WorkKind,
+    CallKind, CallReport, ChildReport, Ending, Escalation, ModelReport, ModelState, Outside, ReasonReport,
+    Receipt, RemoteReport, RemoteStopState, SideEffect, StopReport, StopSupport,
 };
-use crate::value::usage::{Beyond, UsageSource};
+use crate::value::usage::{ExtraBilling, UsageSource};
 
 impl Display for Receipt {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -76,8 +76,8 @@ impl Receipt {
             UsageSource::Estimated => "at least; estimated",
         };
         let beyond = match self.usage.billed_beyond {
-            Beyond::Nothing => "",
-            Beyond::Unknown => ", more may be billed",
+            ExtraBilling::Nothing => "",
+            ExtraBilling::Unknown => ", more may be billed",
         };
         writeln!(f, "  tokens: {} in, {} out ({source}{beyond})", self.usage.input, self.usage.output)?;
         if self.usage_total == self.usage {
@@ -114,9 +114,9 @@ impl StopReport {
     fn lines(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, "  asked: {} while {}", self.asked, self.phase)?;
         match self.escalated {
-            Escalated::No => {}
-            Escalated::ByRequest => write!(f, "; then now, by a later request")?,
-            Escalated::ByDeadline => write!(f, "; then now, its grace was over")?,
+            Escalation::No => {}
+            Escalation::ByRequest => write!(f, "; then now, by a later request")?,
+            Escalation::ByDeadline => write!(f, "; then now, its grace was over")?,
         }
         match self.observed_at {
             Some(at) => writeln!(f, "; took effect after {}", span(self.requested_at, at)),
@@ -128,9 +128,9 @@ impl StopReport {
 impl CallReport {
     fn line(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let effect = match self.effect {
-            Effect::None => "no effect",
-            Effect::Done => "effect done",
-            Effect::Unknown => "EFFECT UNKNOWN",
+            SideEffect::None => "no effect",
+            SideEffect::Done => "effect done",
+            SideEffect::Unknown => "EFFECT UNKNOWN",
         };
         write!(f, "  {} {}: {}, {effect}", self.name, self.call_id, self.status.as_str().replace('_', " "))?;
         if let (Some(start), Some(end)) = (self.started_at, self.ended_at) {
@@ -186,15 +186,16 @@ impl RemoteReport {
             writeln!(f, "{known}")?;
             return self.said_line(f);
         };
-        let asked = if stop == RemoteStop::Unreachable { ", to be stopped: " } else { ", asked to stop: " };
+        let asked =
+            if stop == RemoteStopState::Unreachable { ", to be stopped: " } else { ", asked to stop: " };
         f.write_str(asked)?;
         match (stop, self.grade) {
-            (RemoteStop::Refused, _) if self.ended_at.is_some() => {
+            (RemoteStopState::Refused, _) if self.ended_at.is_some() => {
                 write!(f, "it did not; its work has ended by itself")?;
             }
             _ if self.ended_at.is_some() => write!(f, "its work was over")?,
-            (RemoteStop::Confirmed, Grade::Hard) => self.contained(f)?,
-            (RemoteStop::Acknowledged | RemoteStop::Requested, Grade::Hard)
+            (RemoteStopState::Confirmed, StopSupport::Hard) => self.contained(f)?,
+            (RemoteStopState::Acknowledged | RemoteStopState::Requested, StopSupport::Hard)
                 if !self.outside.names().is_empty() =>
             {
                 match its {
@@ -205,16 +206,16 @@ impl RemoteReport {
                     }
                 }
             }
-            (RemoteStop::Confirmed, grade) => {
+            (RemoteStopState::Confirmed, grade) => {
                 let grade = grade.as_str();
                 write!(f, "it says that the work has ended, but its stops are {grade}: IT MAY STILL WORK")?;
             }
-            (RemoteStop::Requested, _) => write!(f, "no answer{}: IT MAY STILL WORK", self.in_time())?,
-            (RemoteStop::Acknowledged, _) => {
+            (RemoteStopState::Requested, _) => write!(f, "no answer{}: IT MAY STILL WORK", self.in_time())?,
+            (RemoteStopState::Acknowledged, _) => {
                 write!(f, "it took note, and has not said that the work ended: IT MAY STILL WORK")?;
             }
-            (RemoteStop::Refused, _) => write!(f, "it does not: IT GOES ON")?,
-            (RemoteStop::Unreachable, _) => write!(f, "it could not be told: IT MAY STILL WORK")?,
+            (RemoteStopState::Refused, _) => write!(f, "it does not: IT GOES ON")?,
+            (RemoteStopState::Unreachable, _) => write!(f, "it could not be told: IT MAY STILL WORK")?,
         }
         if let (Some(asked), Some(heard)) = (self.asked_at, self.heard_at) {
             write!(f, " ({})", span(asked, heard))?;
@@ -269,8 +270,8 @@ impl ChildReport {
     /// The child's own account, indented below its call.
     fn lines(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let how = match self.work {
-            WorkKind::Body | WorkKind::Child => "child run",
-            WorkKind::Background => "background run",
+            CallKind::Tool | CallKind::Child => "child run",
+            CallKind::Background => "background run",
         };
         let Some(receipt) = &self.receipt else {
             return writeln!(f, "    {how} {}: still running", self.path);
@@ -331,10 +332,10 @@ mod tests {
         let ended = |stop| RemoteReport {
             stop: Some(stop),
             ended_at: Some(Timestamp::UNIX_EPOCH),
-            ..RemoteReport::of("a2a:x", Grade::CallerSide)
+            ..RemoteReport::of("a2a:x", StopSupport::CallerSide)
         };
         let shown = |stop| Shown(ended(stop)).to_string();
-        assert!(shown(RemoteStop::Refused).contains("it did not; its work has ended by itself"));
-        assert!(shown(RemoteStop::Requested).contains("its work was over"));
+        assert!(shown(RemoteStopState::Refused).contains("it did not; its work has ended by itself"));
+        assert!(shown(RemoteStopState::Requested).contains("its work was over"));
     }
 }

@@ -8,7 +8,8 @@ use crate::value::ids::ApprovalId;
 
 use super::{
     super::{
-        Appended, ApprovalRow, ApprovalState, Closed, Closing, Error, ItemState, NewApproval, Write, kept,
+        Appended, ApprovalClose, ApprovalRow, ApprovalState, CloseResult, Error, ItemState, NewApproval,
+        Write, kept,
     },
     items::Moved,
     session::{Door, Session, Side},
@@ -76,7 +77,7 @@ impl Side {
             Write::StopSeen(number) => self.stop_seen(number)?,
             Write::OpenApproval(asked) => self.open(asked, now)?,
             Write::CloseApproval(id, closed) => {
-                if self.close(&id, closed)? == Closing::TooLate {
+                if self.close(&id, closed)? == CloseResult::TooLate {
                     decided.push(id);
                 }
             }
@@ -107,7 +108,7 @@ impl Side {
         Ok(())
     }
 
-    fn close(&mut self, id: &ApprovalId, closed: Closed) -> Result<Closing, Error> {
+    fn close(&mut self, id: &ApprovalId, closed: ApprovalClose) -> Result<CloseResult, Error> {
         let row = self.approvals.iter_mut().find(|row| row.asked.id == *id);
         let row = row.ok_or_else(|| Error::NoApproval(id.clone()))?;
         row.close(closed)

@@ -6,11 +6,11 @@ use std::collections::HashMap;
 
 use jiff::Timestamp;
 
-use super::super::{Error, Item, ItemState, Push, Pushed};
+use super::super::{Error, InboxRow, ItemState, NewItem, Pushed};
 
 #[derive(Debug, Default)]
 pub(super) struct Items {
-    rows: Vec<Item>,
+    rows: Vec<InboxRow>,
     /// The number of each client's id, for the session's life.
     clients: HashMap<String, u64>,
     waiting: usize,
@@ -25,7 +25,7 @@ pub(super) struct Moved {
 }
 
 impl Items {
-    pub(super) fn known(&self, push: &Push) -> Option<Pushed> {
+    pub(super) fn known(&self, push: &NewItem) -> Option<Pushed> {
         let number = *self.clients.get(push.client_id.as_ref()?)?;
         let is_same = self.get(number).is_some_and(|item| item.digest == push.digest);
         Some(if is_same { Pushed::Same(number) } else { Pushed::Conflict(number) })
@@ -35,20 +35,20 @@ impl Items {
         self.waiting
     }
 
-    pub(super) fn push(&mut self, push: Push, at: Timestamp) -> u64 {
-        let Push { client_id, digest, bytes, .. } = push;
+    pub(super) fn push(&mut self, push: NewItem, at: Timestamp) -> u64 {
+        let NewItem { client_id, digest, bytes, .. } = push;
         let number = self.rows.len() as u64 + 1;
         self.clients.extend(client_id.clone().map(|client| (client, number)));
-        self.rows.push(Item { number, client_id, digest, state: ItemState::Waiting, at, bytes });
+        self.rows.push(InboxRow { number, client_id, digest, state: ItemState::Waiting, at, bytes });
         self.waiting += 1;
         number
     }
 
-    pub(super) fn present(&self) -> Vec<Item> {
+    pub(super) fn present(&self) -> Vec<InboxRow> {
         self.rows.iter().filter(|item| item.state != ItemState::Removed).cloned().collect()
     }
 
-    pub(super) fn get(&self, number: u64) -> Option<&Item> {
+    pub(super) fn get(&self, number: u64) -> Option<&InboxRow> {
         self.rows.get(index(number)?)
     }
 

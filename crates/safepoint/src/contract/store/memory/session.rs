@@ -7,8 +7,9 @@ use jiff::Timestamp;
 use crate::value::ids::{ApprovalId, SessionId};
 
 use super::super::{
-    ApprovalRow, ApprovalState, Approvals, Chain, Decided, Decision, Error, Held, ItemState, Lease,
-    NewSession, Notice, Push, Pushed, Record, SessionRow, StopIntent, StopRow, Use, Verdict, Walk, Withdrawn,
+    ApprovalRow, ApprovalState, ApprovalsToWithdraw, Chain, ChainCheck, ChainReader, Changes, DecisionResult,
+    DecisionUse, Error, ItemState, Lease, LeaseHolder, NewDecision, NewItem, NewSession, Pushed, Record,
+    SessionRow, StopIntent, StopRow, Withdrawn,
 };
 
 use super::items::Items;
@@ -21,7 +22,7 @@ pub(super) struct Session {
     pub(super) records: Vec<(Record, Chain)>,
     pub(super) chain: Chain,
     pub(super) epoch: u64,
-    pub(super) held: Option<Held>,
+    pub(super) held: Option<LeaseHolder>,
     pub(super) items: Items,
     /// Copied only by an append that changes it: the copy that is kept is what a refusal goes back to.
     pub(super) side: Arc<Side>,
@@ -90,7 +91,7 @@ impl Session {
     }
 
     /// Who holds it, if it is this lease's holder.
-    pub(super) fn held_by(&mut self, lease: &Lease) -> Result<&mut Held, Error> {
+    pub(super) fn held_by(&mut self, lease: &Lease) -> Result<&mut LeaseHolder, Error> {
         let newest = self.epoch;
         self.held.as_mut().filter(|_| newest == lease.epoch()).ok_or_else(|| Error::Fenced {
             session: lease.session().clone(),
@@ -99,11 +100,11 @@ impl Session {
         })
     }
 
-    pub(super) fn check(&self, id: &SessionId) -> Verdict {
-        let mut walk = Walk::from(0, Some(Chain::of(id)));
+    pub(super) fn check(&self, id: &SessionId) -> ChainCheck {
+        let mut walk = ChainReader::from(0, Some(Chain::of(id)));
         for (record, chain) in &self.records {
             if let Err(damage) = walk.step(record.clone(), Some(*chain)) {
-                return Verdict::Flawed(damage);
+                return ChainCheck::Damaged(damage);
             }
         }
         walk.end(self.records.len() as u64, self.chain)
@@ -114,7 +115,7 @@ impl Session {
     }
 
     /// What a push comes to that changes nothing.
-    fn known(&self, push: &Push) -> Option<Pushed> {
+    fn known(&self, push: &NewItem) -> Option<Pushed> {
         if let Some(known) = self.items.known(push) {
             return Some(known);
         }
@@ -125,7 +126,7 @@ impl Session {
         }
     }
 
-    pub(super) fn push(&mut self, push: Push, at: Timestamp) -> (Pushed, Touch) {
+    pub(super) fn push(&mut self, push: NewItem, at: Timestamp) -> (Pushed, Touch) {
         if let Some(known) = self.known(&push) {
             return (known, Touch::Nothing);
         }
@@ -150,9 +151,9 @@ impl Session {
         let number = side.stops.len() as u64 + 1;
         side.stops.push(StopRow { number, at, seen: false, bytes: stop.bytes });
         let is_meant = |row: &ApprovalRow| match &stop.approvals {
-            Approvals::Stay => false,
-            Approvals::Withdrawn => true,
-            Approvals::Only(these) => these.contains(&row.asked.id),
+            ApprovalsToWithdraw::Stay => false,
+            ApprovalsToWithdraw::Withdrawn => true,
+            ApprovalsToWithdraw::Only(these) => these.contains(&row.asked.id),
         };
         let open = side.approvals.iter_mut().filter(|row| row.state == ApprovalState::Open && is_meant(row));
         let withdrawn = open.map(|row| row.state = ApprovalState::Withdrawn).count();
@@ -168,23 +169,23 @@ impl Session {
         self.side.approvals.iter().find(|row| row.asked.id == *id)
     }
 
-    pub(super) fn decide(&mut self, decision: Decision, at: Timestamp) -> (Decided, Touch) {
+    pub(super) fn decide(&mut self, decision: NewDecision, at: Timestamp) -> (DecisionResult, Touch) {
         let side = self.side();
         let Some(row) = side.approvals.iter_mut().find(|row| row.asked.id == decision.id) else {
-            return (Decided::Unknown, Touch::Nothing);
+            return (DecisionResult::Unknown, Touch::Nothing);
         };
         let decided = row.judge(&decision, at);
-        if decided != Decided::Taken {
+        if decided != DecisionResult::Taken {
             return (decided, Touch::Nothing);
         }
-        let Decision { principal, bytes, .. } = decision;
-        row.state = ApprovalState::Decided { principal, at, bytes, used: Use::Waiting };
+        let NewDecision { principal, bytes, .. } = decision;
+        row.state = ApprovalState::Decided { principal, at, bytes, used: DecisionUse::Waiting };
         side.decisions += 1;
         (decided, Touch::Changed)
     }
 
-    pub(super) fn notice(&self) -> Notice {
-        Notice {
+    pub(super) fn notice(&self) -> Changes {
+        Changes {
             items: self.side.inbox_changes,
             stops: self.side.stops.len() as u64,
             decisions: self.side.decisions,

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::*;
 use crate::value::{
     ids::Path,
-    receipt::{Grade, RemoteStop, WorkKind},
+    receipt::{CallKind, RemoteStopState, StopSupport},
 };
 
 fn call() -> ToolCall {
@@ -13,12 +13,12 @@ fn call() -> ToolCall {
 }
 
 fn child() -> ChildReport {
-    ChildReport { path: Path::default(), work: WorkKind::Child, receipt: None, cost: 0.0 }
+    ChildReport { path: Path::default(), work: CallKind::Child, receipt: None, cost: 0.0 }
 }
 
 fn scope_stopped() -> (Scope, Reason) {
     let (scope, handle) = Scope::root();
-    handle.stop(safepoint_scope::StopRequest::now().because(Reason::user("enough")));
+    handle.stop(safepoint_scope::StopRequest::now().with_reason(Reason::user("enough")));
     (scope, Reason::user("enough"))
 }
 
@@ -36,7 +36,7 @@ fn process(signals: &[&str]) -> ProcessReport {
 }
 
 /// What the model is told of an ending with nothing emitted.
-fn told(mut ending: Ending) -> String {
+fn told(mut ending: CallEnd) -> String {
     ending.finish(Output::default());
     ending.text
 }
@@ -46,31 +46,31 @@ fn told(mut ending: Ending) -> String {
 fn a_failure_that_did_nothing_left_no_effect() {
     let (_, reason) = scope_stopped();
     for (says, effect) in
-        [(Failure::new("no").without_effect(), Effect::None), (Failure::new("no"), Effect::Unknown)]
+        [(Failure::new("no").without_effect(), SideEffect::None), (Failure::new("no"), SideEffect::Unknown)]
     {
-        let mut ending = Ending::returned(Ok(Err(Halt::Fail(says))), Some(reason.clone()));
+        let mut ending = CallEnd::returned(Ok(Err(Halt::Failed(says))), Some(reason.clone()));
         ending.judge_effect(EffectClass::Unsafe);
         assert_eq!((ending.status, ending.effect), (CallStatus::Stopped, effect));
         assert_eq!(ending.reason.as_ref().map(Reason::text), Some("enough"));
     }
-    let mut failed = Ending::returned(Ok(Err(Halt::Fail(Failure::new("no").without_effect()))), None);
+    let mut failed = CallEnd::returned(Ok(Err(Halt::Failed(Failure::new("no").without_effect()))), None);
     failed.judge_effect(EffectClass::Unsafe);
-    assert_eq!((failed.status, failed.effect), (CallStatus::Failed, Effect::None));
+    assert_eq!((failed.status, failed.effect), (CallStatus::Failed, SideEffect::None));
 }
 
 /// S4.3, S4.7: a call that goes on, or whose end nobody saw, may have done anything, and says whose stop left it.
 #[test]
 fn what_nobody_saw_end_is_unknown() {
     let (scope, reason) = scope_stopped();
-    let left = Ending::left_running(Some(reason.clone()));
-    assert_eq!((left.status, left.stopped_by), (CallStatus::LeftRunning, Some(StoppedBy::Run)));
+    let left = CallEnd::left_running(Some(reason.clone()));
+    assert_eq!((left.status, left.stopped_by), (CallStatus::LeftRunning, Some(StopSource::Run)));
     assert_eq!(left.reason.as_ref().map(Reason::text), Some("enough"));
-    let stopped = Ending::stopped(Some(reason));
-    assert_eq!((stopped.status, stopped.stopped_by), (CallStatus::Stopped, Some(StoppedBy::Run)));
+    let stopped = CallEnd::stopped(Some(reason));
+    assert_eq!((stopped.status, stopped.stopped_by), (CallStatus::Stopped, Some(StopSource::Run)));
     assert_eq!(stopped.reason.as_ref().map(Reason::text), Some("enough"));
     assert_eq!(
-        (Ending::unwatched().status, Ending::unwatched().effect),
-        (CallStatus::Failed, Effect::Unknown)
+        (CallEnd::unwatched().status, CallEnd::unwatched().effect),
+        (CallStatus::Failed, SideEffect::Unknown)
     );
     drop(scope);
 }
@@ -82,18 +82,18 @@ fn an_ending_says_whose_stop_it_was() {
     let (stopped, _) = scope_stopped();
     let (open, _) = Scope::root();
     for (run, ends, by) in [
-        (&open, Ends::Alone, StoppedBy::Call),
-        (&open, Ends::WithTheRun, StoppedBy::Run),
-        (&stopped, Ends::Alone, StoppedBy::Run),
+        (&open, Ends::Alone, StopSource::Call),
+        (&open, Ends::WithTheRun, StopSource::Run),
+        (&stopped, Ends::Alone, StopSource::Run),
     ] {
-        let mut ending = Ending::stopped(None);
+        let mut ending = CallEnd::stopped(None);
         ending.name_stop(&stopped, (run, ends));
         assert_eq!((ending.stopped_by, ending.reason.as_ref().map(Reason::text)), (Some(by), Some("enough")));
         let mut done = answered("yes".into());
         done.name_stop(&stopped, (run, ends));
         assert!(done.stopped_by.is_none() && done.reason.is_none());
     }
-    let mut own = Ending::stopped(Some(Reason::user("mine")));
+    let mut own = CallEnd::stopped(Some(Reason::user("mine")));
     own.name_stop(&stopped, (&stopped, Ends::Alone));
     assert_eq!(own.reason.as_ref().map(Reason::text), Some("mine"));
 }
@@ -102,12 +102,12 @@ fn an_ending_says_whose_stop_it_was() {
 #[test]
 fn only_a_stop_that_had_to_kill_says_killed() {
     for (ending, signals, status) in [
-        (Ending::stopped(None), &["SIGINT", "SIGTERM", "SIGKILL"][..], CallStatus::Killed),
-        (Ending::stopped(None), &["SIGINT"], CallStatus::Stopped),
+        (CallEnd::stopped(None), &["SIGINT", "SIGTERM", "SIGKILL"][..], CallStatus::Killed),
+        (CallEnd::stopped(None), &["SIGINT"], CallStatus::Stopped),
         (answered("yes".into()), &["SIGKILL"], CallStatus::Completed),
     ] {
         let mut ending = ending;
-        let remote = RemoteReport::of("peer", Grade::Hard);
+        let remote = RemoteReport::of("peer", StopSupport::Hard);
         ending.name_rows((vec![process(signals)], Some(remote.clone())));
         assert_eq!((ending.status, ending.processes.len()), (status, 1));
         ending.name_rows((Vec::new(), None));
@@ -121,17 +121,32 @@ fn work_that_may_go_on_is_not_said_to_be_stopped() {
     let remote = |stop, task: Option<&str>| RemoteReport {
         stop: Some(stop),
         task: task.map(str::to_owned),
-        ..RemoteReport::of("peer", Grade::Hard)
+        ..RemoteReport::of("peer", StopSupport::Hard)
     };
-    let killed = || Ending::new(CallStatus::Killed, "");
-    let limit = || Ending::timed_out(Duration::from_secs(1));
+    let killed = || CallEnd::new(CallStatus::Killed, "");
+    let limit = || CallEnd::timed_out(Duration::from_secs(1));
     let goes_on = "remote work t1 at peer may go on";
     for (ending, stop, status, said) in [
-        (Ending::stopped(None), RemoteStop::Refused, CallStatus::LeftRunning, [goes_on, note::STILL_RUNNING]),
-        (killed(), RemoteStop::Refused, CallStatus::LeftRunning, [goes_on, note::STILL_RUNNING]),
-        (limit(), RemoteStop::Requested, CallStatus::TimedOut, [goes_on, note::TIMED_OUT_STILL_RUNNING]),
-        (Ending::stopped(None), RemoteStop::Confirmed, CallStatus::Stopped, ["", note::STOPPED_HARMLESS]),
-        (limit(), RemoteStop::Confirmed, CallStatus::TimedOut, ["its limit of 1s passed", note::TIMED_OUT]),
+        (
+            CallEnd::stopped(None),
+            RemoteStopState::Refused,
+            CallStatus::LeftRunning,
+            [goes_on, note::STILL_RUNNING],
+        ),
+        (killed(), RemoteStopState::Refused, CallStatus::LeftRunning, [goes_on, note::STILL_RUNNING]),
+        (limit(), RemoteStopState::Requested, CallStatus::TimedOut, [goes_on, note::TIMED_OUT_STILL_RUNNING]),
+        (
+            CallEnd::stopped(None),
+            RemoteStopState::Confirmed,
+            CallStatus::Stopped,
+            ["", note::STOPPED_HARMLESS],
+        ),
+        (
+            limit(),
+            RemoteStopState::Confirmed,
+            CallStatus::TimedOut,
+            ["its limit of 1s passed", note::TIMED_OUT],
+        ),
     ] {
         let mut ending = ending;
         ending.name_remote(Some(remote(stop, Some("t1"))));
@@ -139,12 +154,12 @@ fn work_that_may_go_on_is_not_said_to_be_stopped() {
         let text = told(ending);
         assert!(said.iter().all(|said| text.contains(said)), "{text}");
         assert!(
-            !text.starts_with('\n') && text.contains(goes_on) == (stop != RemoteStop::Confirmed),
+            !text.starts_with('\n') && text.contains(goes_on) == (stop != RemoteStopState::Confirmed),
             "{text}"
         );
     }
-    let mut nameless = Ending::stopped(None);
-    nameless.name_remote(Some(remote(RemoteStop::Refused, None)));
+    let mut nameless = CallEnd::stopped(None);
+    nameless.name_remote(Some(remote(RemoteStopState::Refused, None)));
     assert_eq!(told(nameless), note::STILL_RUNNING);
 }
 
@@ -152,26 +167,26 @@ fn work_that_may_go_on_is_not_said_to_be_stopped() {
 #[test]
 fn each_end_has_its_words() {
     let run = |status, effect| worked(status, String::new(), effect, child());
-    let alone = |effect| Ending { stopped_by: Some(StoppedBy::Call), effect, ..Ending::stopped(None) };
-    let with = |effect| Ending { effect, ..Ending::stopped(None) };
+    let alone = |effect| CallEnd { stopped_by: Some(StopSource::Call), effect, ..CallEnd::stopped(None) };
+    let with = |effect| CallEnd { effect, ..CallEnd::stopped(None) };
     for (ending, text) in [
-        (run(CallStatus::Stopped, Effect::None), note::CHILD_STOPPED_HARMLESS),
-        (run(CallStatus::Killed, Effect::Done), note::CHILD_STOPPED),
-        (run(CallStatus::Stopped, Effect::Unknown), note::STOPPED_UNKNOWN),
-        (run(CallStatus::Completed, Effect::None), ""),
-        (run(CallStatus::Completed, Effect::Done), ""),
-        (alone(Effect::None), note::STOPPED_ALONE),
-        (with(Effect::None), note::STOPPED_HARMLESS),
-        (with(Effect::Done), note::STOPPED_UNKNOWN),
-        (with(Effect::Unknown), note::STOPPED_UNKNOWN),
-        (Ending::new(CallStatus::Completed, ""), ""),
-        (Ending::new(CallStatus::TimedOut, ""), note::TIMED_OUT),
-        (Ending::new(CallStatus::TimedOut, "").going_on(), note::TIMED_OUT_STILL_RUNNING),
-        (Ending::left_running(None), note::STILL_RUNNING),
-        (Ending::new(CallStatus::NotStarted, ""), note::NOT_STARTED),
-        (Ending::new(CallStatus::Denied, ""), note::DENIED),
-        (Ending::new(CallStatus::Denied, "not this"), "not this"),
-        (Ending::new(CallStatus::Expired, ""), note::EXPIRED),
+        (run(CallStatus::Stopped, SideEffect::None), note::CHILD_STOPPED_HARMLESS),
+        (run(CallStatus::Killed, SideEffect::Done), note::CHILD_STOPPED),
+        (run(CallStatus::Stopped, SideEffect::Unknown), note::STOPPED_UNKNOWN),
+        (run(CallStatus::Completed, SideEffect::None), ""),
+        (run(CallStatus::Completed, SideEffect::Done), ""),
+        (alone(SideEffect::None), note::STOPPED_ALONE),
+        (with(SideEffect::None), note::STOPPED_HARMLESS),
+        (with(SideEffect::Done), note::STOPPED_UNKNOWN),
+        (with(SideEffect::Unknown), note::STOPPED_UNKNOWN),
+        (CallEnd::new(CallStatus::Completed, ""), ""),
+        (CallEnd::new(CallStatus::TimedOut, ""), note::TIMED_OUT),
+        (CallEnd::new(CallStatus::TimedOut, "").going_on(), note::TIMED_OUT_STILL_RUNNING),
+        (CallEnd::left_running(None), note::STILL_RUNNING),
+        (CallEnd::new(CallStatus::NotStarted, ""), note::NOT_STARTED),
+        (CallEnd::new(CallStatus::Denied, ""), note::DENIED),
+        (CallEnd::new(CallStatus::Denied, "not this"), "not this"),
+        (CallEnd::new(CallStatus::Expired, ""), note::EXPIRED),
     ] {
         assert_eq!(told(ending), text);
     }
@@ -181,18 +196,18 @@ fn each_end_has_its_words() {
 /// result of its own stands alone.
 #[test]
 fn what_was_emitted_stands_before_what_is_known() {
-    let whole = Whole { bytes: 9, file: None };
+    let whole = FullOutput { bytes: 9, file: None };
     let emitted = || Output { whole: Some(whole.clone()), ..Output::from("half\n") };
-    let mut late = Ending::timed_out(Duration::from_secs(1));
+    let mut late = CallEnd::timed_out(Duration::from_secs(1));
     late.finish(emitted());
     assert_eq!(late.text, format!("half\nits limit of 1s passed\n{}", note::TIMED_OUT));
-    assert_eq!(late.extent, Extent::Truncated { bytes: 9, file: None });
+    assert_eq!(late.extent, OutputExtent::Truncated { bytes: 9, file: None });
     let mut done =
-        Ending::returned(Ok(Ok(Output { whole: Some(whole.clone()), ..Output::from("all") })), None);
-    assert_eq!(done.extent, Extent::Truncated { bytes: 9, file: None });
-    done.extent = Extent::All;
+        CallEnd::returned(Ok(Ok(Output { whole: Some(whole.clone()), ..Output::from("all") })), None);
+    assert_eq!(done.extent, OutputExtent::Truncated { bytes: 9, file: None });
+    done.extent = OutputExtent::All;
     done.finish(emitted());
-    assert_eq!((done.text.as_str(), &done.extent), ("all", &Extent::All));
+    assert_eq!((done.text.as_str(), &done.extent), ("all", &OutputExtent::All));
 }
 
 /// S8.10: what is told in pieces has no secret in its words when it is whole, nor has its hint.
@@ -200,7 +215,7 @@ fn what_was_emitted_stands_before_what_is_known() {
 fn an_ending_tells_no_secret() {
     let secrets = Secrets::of([("KEY".to_owned(), "hunter22".to_owned())]);
     let failure = Failure::new("said hunter22").with_hint("not hunter22");
-    let ending = Ending::returned(Ok(Err(Halt::Fail(failure))), None).without(&secrets);
+    let ending = CallEnd::returned(Ok(Err(Halt::Failed(failure))), None).without(&secrets);
     assert_eq!(ending.hint.as_deref(), Some("not [secret KEY]"));
     assert_eq!(ending.text, "error: said [secret KEY]\nhint: not [secret KEY]");
 }
@@ -211,18 +226,18 @@ async fn only_what_is_too_long_is_shortened() {
     let (run, _) = Scope::root();
     let patience = Duration::from_secs(20);
     for (length, fits) in [(29, true), (30, true), (31, false)] {
-        let mut ending = Ending::returned(Ok(Ok(Output::json(json!("x".repeat(length - 2))))), None);
+        let mut ending = CallEnd::returned(Ok(Ok(Output::json(json!("x".repeat(length - 2))))), None);
         assert_eq!(ending.is_within(30), fits);
         ending.fit(30, patience, &run).await;
         assert_eq!((ending.text.contains("left out"), ending.structured.is_some()), (!fits, fits));
-        let file = matches!(&ending.extent, Extent::Truncated { bytes: 31, file: Some(_) });
-        assert_eq!((file, ending.extent == Extent::All), (!fits, fits));
+        let file = matches!(&ending.extent, OutputExtent::Truncated { bytes: 31, file: Some(_) });
+        assert_eq!((file, ending.extent == OutputExtent::All), (!fits, fits));
     }
-    let short = Output { whole: Some(Whole { bytes: 99, file: None }), ..Output::from("x".repeat(31)) };
-    let mut ending = Ending::returned(Ok(Ok(short)), None);
+    let short = Output { whole: Some(FullOutput { bytes: 99, file: None }), ..Output::from("x".repeat(31)) };
+    let mut ending = CallEnd::returned(Ok(Ok(short)), None);
     ending.fit(30, patience, &run).await;
     assert!(ending.text.contains("more left out"));
-    assert_eq!(ending.extent, Extent::Truncated { bytes: 99, file: None });
+    assert_eq!(ending.extent, OutputExtent::Truncated { bytes: 99, file: None });
 }
 
 /// S4.1: only a result is told as good, with all that came with it.
@@ -230,12 +245,12 @@ async fn only_what_is_too_long_is_shortened() {
 fn only_a_result_is_told_as_good() {
     let part = Part::image_at("http://localhost/a.png");
     let output = Output::json(json!(1)).with(part.clone());
-    let (report, result, _) = Ending::returned(Ok(Ok(output)), None).into_parts(&call(), 3);
-    assert_eq!((report.status, report.round, result.verdict), (CallStatus::Completed, 3, Verdict::Good));
+    let (report, result, _) = CallEnd::returned(Ok(Ok(output)), None).into_parts(&call(), 3);
+    assert_eq!((report.status, report.round, result.verdict), (CallStatus::Completed, 3, ResultStatus::Ok));
     assert_eq!((result.parts, result.structured), (vec![part], Some(Box::new(json!(1)))));
     let (_, result, _) =
-        Ending::returned(Ok(Err(Halt::Fail(Failure::new("no")))), None).into_parts(&call(), 3);
-    assert_eq!((result.verdict, result.text.as_str()), (Verdict::Bad, "error: no"));
+        CallEnd::returned(Ok(Err(Halt::Failed(Failure::new("no")))), None).into_parts(&call(), 3);
+    assert_eq!((result.verdict, result.text.as_str()), (ResultStatus::Error, "error: no"));
 }
 
 /// S7.3, S5.3: a call that ran when its process ended is stopped and unknown, by whoever's stop it is now; what a person says was
@@ -243,18 +258,21 @@ fn only_a_result_is_told_as_good() {
 #[test]
 fn a_lost_call_is_unknown_until_a_person_says() {
     let lost = lost("nobody knows", None);
-    assert_eq!((lost.status, lost.effect, lost.stopped_by), (CallStatus::Stopped, Effect::Unknown, None));
+    assert_eq!((lost.status, lost.effect, lost.stopped_by), (CallStatus::Stopped, SideEffect::Unknown, None));
     assert_eq!(lost.text, format!("nobody knows\n{}", note::STOPPED_UNKNOWN));
-    let doubted = doubted((Reason::user("enough"), StoppedBy::Run), None);
-    assert_eq!((doubted.effect, doubted.stopped_by), (Effect::Unknown, Some(StoppedBy::Run)));
+    let doubted = doubted((Reason::user("enough"), StopSource::Run), None);
+    assert_eq!((doubted.effect, doubted.stopped_by), (SideEffect::Unknown, Some(StopSource::Run)));
     assert_eq!(
         (doubted.reason.as_ref().map(Reason::text), doubted.text.as_str()),
         (Some("enough"), note::STOPPED_UNKNOWN)
     );
     let done = done_before("paid".into());
-    assert_eq!((done.status, done.effect, done.text.as_str()), (CallStatus::Completed, Effect::Done, "paid"));
-    let not = not_begun(CallStatus::NotStarted, "", Some((Reason::user("enough"), StoppedBy::Run)));
-    assert_eq!((not.stopped_by, not.text.as_str()), (Some(StoppedBy::Run), note::NOT_STARTED));
+    assert_eq!(
+        (done.status, done.effect, done.text.as_str()),
+        (CallStatus::Completed, SideEffect::Done, "paid")
+    );
+    let not = not_begun(CallStatus::NotStarted, "", Some((Reason::user("enough"), StopSource::Run)));
+    assert_eq!((not.stopped_by, not.text.as_str()), (Some(StopSource::Run), note::NOT_STARTED));
     assert!(not.reason.is_some());
 }
 
@@ -265,11 +283,14 @@ fn what_comes_late_is_named() {
     let stop = scope.stopping().expect("it was asked");
     for (result, words) in [
         (Ok(Ok(Output::from("four"))), "returned 4 bytes"),
-        (Ok(Err(Halt::Fail(Failure::new("no disk")))), "failed: no disk"),
+        (Ok(Err(Halt::Failed(Failure::new("no disk")))), "failed: no disk"),
         (Ok(Err(Halt::Stop(stop))), "ended with its stop"),
         (Err(TaskEnd::Panicked("ouch".into())), "panicked: ouch"),
         (Err(TaskEnd::Dropped), "was dropped"),
     ] {
-        assert_eq!(late(&CallId::from("c1"), &describe(&result)), format!("call c1 {words}"));
+        assert_eq!(
+            late(&CallId::from("c1"), &super::super::judge::describe(&result)),
+            format!("call c1 {words}")
+        );
     }
 }

@@ -5,13 +5,13 @@ use serde_json::json;
 use super::*;
 use crate::{
     run::machine::{
-        Questions,
+        ApprovalReuse,
         tests::made::{child, ended, question, tool_call},
     },
     value::{
         effect::EffectClass,
         message::Block,
-        receipt::{CallStatus, StoppedBy},
+        receipt::{CallStatus, StopSource},
     },
 };
 
@@ -29,14 +29,14 @@ fn left_out(letters: &str, more: u64) -> Round {
         round.change(n, |call| {
             call.overlaps = letter.is_lowercase();
             call.step = match letter.to_ascii_lowercase() {
-                'w' => Step::Wanted,
-                'l' => Step::Lost,
-                'q' => Step::Asked(question(&id)),
-                's' => Step::Suspended { child: child(), approvals: vec![question(&id)] },
-                'c' => Step::Cleared { args: json!(1), questions: Questions::Keep },
-                'r' => Step::Running,
+                'w' => CallState::Requested,
+                'l' => CallState::EffectUnknown,
+                'q' => CallState::AwaitingApproval(question(&id)),
+                's' => CallState::Suspended { child: child(), approvals: vec![question(&id)] },
+                'c' => CallState::Ready { args: json!(1), questions: ApprovalReuse::Keep },
+                'r' => CallState::Running,
                 'e' => ended(&id, CallStatus::Completed, None),
-                'x' => ended(&id, CallStatus::Stopped, Some(StoppedBy::Run)),
+                'x' => ended(&id, CallStatus::Stopped, Some(StopSource::Run)),
                 other => panic!("no call is {other}"),
             };
         });
@@ -131,25 +131,25 @@ fn a_round_waits_for_a_person_when_nothing_else_can_happen() {
 #[test]
 fn calls_begin_in_their_order() {
     let gate = SafePoints::AFTER_ALL_CALLS;
-    let start = |calls: &[usize]| Due::StartCalls { calls: calls.to_vec(), gate };
+    let start = |calls: &[usize]| NextStep::StartCalls { calls: calls.to_vec(), gate };
     for (letters, parallel, due) in [
-        ("wc", 4, Due::Judge(vec![0])),
-        ("cwrl", 4, Due::Judge(vec![1, 3])),
+        ("wc", 4, NextStep::Judge(vec![0])),
+        ("cwrl", 4, NextStep::Judge(vec![1, 3])),
         ("ccc", 2, start(&[0, 1])),
         ("ccc", 0, start(&[0])),
         ("cCc", 4, start(&[0])),
         ("Cc", 4, start(&[0])),
         ("CC", 4, start(&[0])),
         ("rcc", 2, start(&[1])),
-        ("rrc", 2, Due::Wait),
-        ("rC", 4, Due::Wait),
-        ("Rc", 4, Due::Wait),
+        ("rrc", 2, NextStep::Wait),
+        ("rC", 4, NextStep::Wait),
+        ("Rc", 4, NextStep::Wait),
         ("qc", 1, start(&[1])),
         ("ec", 1, start(&[1])),
-        ("q", 1, Due::Settle(Ending::Suspended)),
-        ("qe", 1, Due::Settle(Ending::Suspended)),
-        ("qr", 1, Due::Wait),
-        ("r", 1, Due::Wait),
+        ("q", 1, NextStep::Settle(Ending::Suspended)),
+        ("qe", 1, NextStep::Settle(Ending::Suspended)),
+        ("qr", 1, NextStep::Wait),
+        ("r", 1, NextStep::Wait),
     ] {
         assert_eq!(round(letters).due(parallel, gate), due, "{letters} {parallel}");
     }
@@ -199,7 +199,7 @@ fn a_round_is_handed_on_whole() {
     let (_, results) = left_out("ee", 1).closed();
     assert_eq!(results[0].text, "end of c0");
     assert_eq!(results[1].text, format!("end of c1{}", note::calls_left_out(1)));
-    let Tail::Open { message, calls } = left_out("eq", 2).tail() else { panic!("it is open") };
+    let OpenEnd::Open { message, calls } = left_out("eq", 2).tail() else { panic!("it is open") };
     let told: Vec<CallResult> = calls.into_iter().map(|call| call.result).collect();
     assert_eq!(message.calls().count(), 2);
     assert_eq!(
@@ -212,11 +212,11 @@ fn a_round_is_handed_on_whole() {
 #[test]
 fn a_round_is_taken_up_call_by_call() {
     let mut round = round("cwe");
-    round.reopen(OnUnknown::Tell);
-    assert_eq!(round.due(4, SafePoints::ANY), Due::Judge(vec![0, 1]));
+    round.reopen(OnUnknownEffect::Tell);
+    assert_eq!(round.due(4, SafePoints::ANY), NextStep::Judge(vec![0, 1]));
     assert!(round.runs_to_go_on().next().is_none());
     round.change(0, |call| {
-        call.step = Step::Running;
+        call.step = CallState::Running;
         call.run = Some(json!(1));
     });
     assert!(round.runs_to_go_on().map(|call| call.call.id.as_str()).eq(["c0"]));

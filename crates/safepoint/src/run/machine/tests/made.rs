@@ -4,13 +4,13 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use crate::{
-    run::machine::Step,
+    run::machine::CallState,
     value::{
-        approval::{ApprovalRequest, Holds, Question},
-        effect::Effect,
+        approval::{ApprovalKind, ApprovalRequest, Holds},
+        effect::SideEffect,
         ids::{ApprovalId, CallId, Path},
-        message::{CallResult, ToolCall, Verdict},
-        receipt::{CallReport, CallStatus, ChildReport, StoppedBy, WorkKind},
+        message::{CallResult, ResultStatus, ToolCall},
+        receipt::{CallKind, CallReport, CallStatus, ChildReport, StopSource},
     },
 };
 
@@ -22,7 +22,7 @@ pub(in crate::run::machine) fn question(id: &str) -> ApprovalRequest {
     ApprovalRequest {
         id: ApprovalId::from(id),
         path: Path::default(),
-        question: Question::MayRun,
+        question: ApprovalKind::BeforeCall,
         call_id: CallId::from("c0"),
         tool: "work".into(),
         definition: "declared".into(),
@@ -35,16 +35,16 @@ pub(in crate::run::machine) fn question(id: &str) -> ApprovalRequest {
 }
 
 pub(in crate::run::machine) fn child() -> ChildReport {
-    ChildReport { path: Path::default(), work: WorkKind::Child, receipt: None, cost: 0.0 }
+    ChildReport { path: Path::default(), work: CallKind::Child, receipt: None, cost: 0.0 }
 }
 
-pub(in crate::run::machine) fn ended(id: &str, status: CallStatus, by: Option<StoppedBy>) -> Step {
+pub(in crate::run::machine) fn ended(id: &str, status: CallStatus, by: Option<StopSource>) -> CallState {
     let report = CallReport {
         call_id: CallId::from(id),
         name: "work".into(),
         round: 1,
         status,
-        effect: Effect::Unknown,
+        effect: SideEffect::Unknown,
         started_at: None,
         ended_at: None,
         reason: None,
@@ -55,6 +55,6 @@ pub(in crate::run::machine) fn ended(id: &str, status: CallStatus, by: Option<St
         remote: None,
         ruled: Vec::new(),
     };
-    let result = CallResult::of_text(id, "work", format!("end of {id}"), Verdict::Good);
-    Step::Ended { report: Box::new(report), result }
+    let result = CallResult::of_text(id, "work", format!("end of {id}"), ResultStatus::Ok);
+    CallState::Ended { report: Box::new(report), result }
 }

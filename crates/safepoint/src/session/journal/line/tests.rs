@@ -3,7 +3,7 @@
 use safepoint_golden::{Golden, each};
 
 use super::*;
-use crate::{history::History, ids::CallId, session::words::Refusal};
+use crate::{history::History, ids::CallId, session::words::RejectReason};
 
 fn at() -> Option<Timestamp> {
     Some(Timestamp::from_second(1_767_225_600).unwrap())
@@ -11,7 +11,7 @@ fn at() -> Option<Timestamp> {
 
 fn grown() -> Grown {
     let mut history = History::new();
-    history.push(Entry::User("hello".into()));
+    history.push(Message::User("hello".into()));
     history.measure(77);
     Grown { base: 3, entries: history.entries().to_vec(), view: history.view().clone() }
 }
@@ -29,8 +29,8 @@ fn lines() -> Vec<Line> {
             Line::Fact { turn, path, fact: fact(), grown: Some(plain), at: at() },
             Line::Fact { turn, path: Path::default(), fact: fact(), grown: None, at: None };
         Line::Ended { .. } =>
-            Line::Ended { turn, fate: Fate::Completed(turn), at: at() },
-            Line::Ended { turn, fate: Fate::Returned(Refusal::Busy(Some(turn))), at: None };
+            Line::Ended { turn, fate: ItemOutcome::Completed(turn), at: at() },
+            Line::Ended { turn, fate: ItemOutcome::Returned(RejectReason::Busy(Some(turn))), at: None };
         Line::Forgotten { .. } => Line::Forgotten { turn, at: at() }, Line::Forgotten { turn, at: None };
         Line::GivenUp { .. } => Line::GivenUp { turn, at: at().unwrap() };
         Line::Quiet { .. } =>

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::session::{
-    machine::{Exit, Wanted},
-    words::Refusal,
+    machine::{ExitKind, Wanted},
+    words::RejectReason,
 };
 
 /// Whoever tells a machine what happens.
@@ -21,32 +21,32 @@ impl Owner {
         Self { machine, now: Moment::default() }
     }
 
-    pub(super) fn tell(&mut self, input: Input) -> Vec<Effect> {
+    pub(super) fn tell(&mut self, input: Input) -> Vec<Action> {
         let mut out = Vec::new();
         self.machine.step(self.now, input, &mut out);
         out
     }
 
-    pub(super) fn push(&mut self, item: u64, how: How) -> Vec<Effect> {
+    pub(super) fn push(&mut self, item: u64, how: PushKind) -> Vec<Action> {
         self.tell(Input::Push { item: ItemId::new(item), how })
     }
 
     /// Plans all that waits, and begins it.
-    pub(super) fn begin(&mut self, plan: u64) -> Vec<Effect> {
+    pub(super) fn begin(&mut self, plan: u64) -> Vec<Action> {
         self.tell(Input::Gathered(plan));
         let take = self.machine.waiting().iter().copied().collect();
-        self.tell(Input::Planned { plan, made: Made::Turn { take, drop: Vec::new() } })
+        self.tell(Input::Planned { plan, made: PlanResult::Turn { take, drop: Vec::new() } })
     }
 
     /// Settles it, and lets it be quiet and read.
-    pub(super) fn settle(&mut self, turn: u64, end: End) -> Vec<Effect> {
+    pub(super) fn settle(&mut self, turn: u64, end: End) -> Vec<Action> {
         let turn = TurnId::new(turn);
         let inputs = [Input::Settled { turn, end }, Input::Quiet(turn), Input::Read(turn)];
         inputs.into_iter().flat_map(|input| self.tell(input)).collect()
     }
 }
 
-pub(super) const STOPPED: End = End::Stopped { by: EndedBy::Other, after: Leftover::Drop };
+pub(super) const STOPPED: End = End::Stopped { by: EndedBy::Other, after: PreemptedItems::Drop };
 
 pub(super) fn item(number: u64) -> ItemId {
     ItemId::new(number)
@@ -59,7 +59,7 @@ pub(super) fn turn(number: u64) -> TurnId {
 /// A session whose first turn is at work with item 0.
 pub(super) fn at_work() -> Owner {
     let mut owner = Owner::new();
-    owner.push(0, How::Enqueue);
+    owner.push(0, PushKind::Enqueue);
     owner.begin(1);
     owner
 }
@@ -71,13 +71,13 @@ pub(super) fn suspended() -> Owner {
     owner
 }
 
-pub(super) fn gathers(effects: &[Effect]) -> bool {
-    effects.iter().any(|effect| matches!(effect, Effect::Gather(_)))
+pub(super) fn gathers(effects: &[Action]) -> bool {
+    effects.iter().any(|effect| matches!(effect, Action::Gather(_)))
 }
 
-pub(super) fn stops(effects: &[Effect]) -> Vec<Why> {
-    let why = |effect: &Effect| match effect {
-        Effect::StopRun { why, .. } => Some(*why),
+pub(super) fn stops(effects: &[Action]) -> Vec<StopWhy> {
+    let why = |effect: &Action| match effect {
+        Action::StopRun { why, .. } => Some(*why),
         _ => None,
     };
     effects.iter().filter_map(why).collect()
@@ -87,15 +87,15 @@ pub(super) fn stops(effects: &[Effect]) -> Vec<Why> {
 #[test]
 fn what_waits_and_what_steers_takes_room() {
     let mut asked = Owner::new();
-    asked.push(0, How::Enqueue);
-    asked.push(1, How::Enqueue);
+    asked.push(0, PushKind::Enqueue);
+    asked.push(1, PushKind::Enqueue);
     let waits = |asked: &Owner| [0, 1, 2].map(|n| asked.machine.is_waiting(item(n)));
     assert_eq!((waits(&asked), asked.machine.room_taken()), ([true, true, false], 2));
     asked.begin(1);
     assert_eq!((waits(&asked), asked.machine.room_taken()), ([false; 3], 0));
     assert_eq!(asked.machine.items(), [item(0), item(1)]);
     asked.push(2, STEER);
-    asked.push(3, How::Enqueue);
+    asked.push(3, PushKind::Enqueue);
     let steers = |asked: &Owner| [1, 2, 3].map(|n| asked.machine.is_steering(item(n)));
     assert_eq!((steers(&asked), asked.machine.room_taken()), ([false, true, false], 2));
     asked.tell(Input::SteerTaken { turn: TurnId::new(1), item: item(2) });
@@ -106,18 +106,18 @@ fn what_waits_and_what_steers_takes_room() {
 #[test]
 fn a_busy_session_says_what_is_in_the_way() {
     let mut asked = Owner::new();
-    let busy = |turn| Effect::Return { item: item(9), why: Refusal::Busy(turn) };
+    let busy = |turn| Action::Return { item: item(9), why: RejectReason::Busy(turn) };
     let turn = Some(TurnId::new(1));
-    assert!(!asked.push(0, How::Reject).iter().any(|effect| matches!(effect, Effect::Return { .. })));
-    assert_eq!(asked.push(9, How::Reject), [busy(None)]);
+    assert!(!asked.push(0, PushKind::Reject).iter().any(|effect| matches!(effect, Action::Return { .. })));
+    assert_eq!(asked.push(9, PushKind::Reject), [busy(None)]);
     asked.begin(1);
-    assert_eq!(asked.push(9, How::Reject), [busy(turn)]);
+    assert_eq!(asked.push(9, PushKind::Reject), [busy(turn)]);
     asked.tell(Input::Settled { turn: TurnId::new(1), end: End::Suspended });
-    assert_eq!(asked.push(9, How::Reject), [busy(turn)]);
+    assert_eq!(asked.push(9, PushKind::Reject), [busy(turn)]);
     asked.tell(Input::Quiet(TurnId::new(1)));
     asked.tell(Input::Read(TurnId::new(1)));
     assert_eq!(asked.machine.phase(), Phase::Idle);
-    assert_eq!(asked.push(9, How::Reject), [busy(turn)]);
+    assert_eq!(asked.push(9, PushKind::Reject), [busy(turn)]);
 }
 
 /// S6.3: a preempt is open until its turn has ended, and a turn that ends by one is preempted unless a stop of the session came
@@ -125,22 +125,22 @@ fn a_busy_session_says_what_is_in_the_way() {
 #[test]
 fn a_preempt_is_open_until_its_turn_ends() {
     let mut asked = Owner::new();
-    asked.push(0, How::Enqueue);
+    asked.push(0, PushKind::Enqueue);
     asked.begin(1);
     assert!(!asked.machine.would_be_preempted());
-    asked.push(1, How::Preempt(LATER));
+    asked.push(1, PushKind::Preempt(LATER));
     let open = |asked: &Owner| [0, 1].map(|n| asked.machine.is_preempting(item(n)));
     assert_eq!((open(&asked), asked.machine.would_be_preempted()), ([false, true], false));
     assert_eq!(asked.machine.deadline(), Some(Moment(3)));
     asked.now = Moment(3);
     assert_eq!(asked.tell(Input::Tick).len(), 1);
     assert!(asked.machine.would_be_preempted());
-    asked.settle(1, End::Stopped { by: EndedBy::Preempt, after: Leftover::Drop });
+    asked.settle(1, End::Stopped { by: EndedBy::Preempt, after: PreemptedItems::Drop });
     assert_eq!((open(&asked), asked.machine.would_be_preempted()), ([false; 2], false));
     let mut stopped = Owner::new();
-    stopped.push(0, How::Enqueue);
+    stopped.push(0, PushKind::Enqueue);
     stopped.begin(1);
-    stopped.push(1, How::Preempt(NOW));
+    stopped.push(1, PushKind::Preempt(NOW));
     stopped.tell(Input::Stop(Strength::Now));
     assert!(stopped.machine.is_stopping() && !stopped.machine.would_be_preempted());
 }
@@ -149,7 +149,7 @@ fn a_preempt_is_open_until_its_turn_ends() {
 #[test]
 fn a_turn_that_is_taken_up_says_so() {
     let mut asked = Owner::new();
-    asked.push(0, How::Enqueue);
+    asked.push(0, PushKind::Enqueue);
     asked.begin(1);
     let says = |asked: &Owner| (asked.machine.left(), asked.machine.takes_up(), asked.machine.took_up());
     assert_eq!(says(&asked), (None, false, false));
@@ -159,8 +159,8 @@ fn a_turn_that_is_taken_up_says_so() {
     asked.tell(Input::Resume);
     assert_eq!(says(&asked), (Some(TurnId::new(1)), true, false));
     let plan = asked.tell(Input::Gathered(2));
-    assert!(matches!(plan[..], [Effect::Plan { wanted: Wanted::Resume, .. }]));
-    asked.tell(Input::Planned { plan: 2, made: Made::Resume });
+    assert!(matches!(plan[..], [Action::Plan { wanted: Wanted::Resume, .. }]));
+    asked.tell(Input::Planned { plan: 2, made: PlanResult::Resume });
     assert_eq!(says(&asked), (None, false, true));
     asked.tell(Input::Settled { turn: TurnId::new(1), end: End::Suspended });
     assert!(asked.machine.is_suspended());
@@ -183,7 +183,7 @@ fn an_idle_session_ends_only_when_asked() {
     asked.now = Moment(3);
     assert_eq!(asked.tell(Input::Tick), []);
     asked.now = Moment(4);
-    assert_eq!(asked.tell(Input::Tick), [Effect::End(Exit::Idle)]);
+    assert_eq!(asked.tell(Input::Tick), [Action::End(ExitKind::Idle)]);
     assert_eq!(asked.machine.phase(), Phase::Over);
 }
 
@@ -191,13 +191,13 @@ fn an_idle_session_ends_only_when_asked() {
 #[test]
 fn a_planner_is_asked_anew_as_often_as_patience_allows() {
     let mut asked = Owner::new();
-    asked.push(0, How::Enqueue);
+    asked.push(0, PushKind::Enqueue);
     asked.tell(Input::Gathered(1));
-    let dropped = asked.push(1, How::Preempt(NOW));
-    assert!(dropped.contains(&Effect::DropPlan) && dropped.contains(&Effect::Gather(2)));
+    let dropped = asked.push(1, PushKind::Preempt(NOW));
+    assert!(dropped.contains(&Action::DropPlan) && dropped.contains(&Action::Gather(2)));
     asked.tell(Input::Gathered(2));
-    let kept = asked.push(2, How::Preempt(NOW));
-    assert_eq!(kept, [Effect::Resolve { item: item(2), preempted: Preempted::NoTarget }]);
+    let kept = asked.push(2, PushKind::Preempt(NOW));
+    assert_eq!(kept, [Action::Resolve { item: item(2), preempted: PreemptOutcome::NoTurn }]);
     assert!(asked.machine.is_planning(2) && !asked.machine.is_planning(1));
 }
 
@@ -205,12 +205,13 @@ fn a_planner_is_asked_anew_as_often_as_patience_allows() {
 #[test]
 fn what_waits_again_stands_where_it_stood() {
     let mut asked = Owner::new();
-    asked.push(0, How::Enqueue);
+    asked.push(0, PushKind::Enqueue);
     asked.begin(1);
-    asked.push(1, How::Preempt(NOW));
-    asked.settle(1, End::Stopped { by: EndedBy::Preempt, after: Leftover::Requeue });
+    asked.push(1, PushKind::Preempt(NOW));
+    asked.settle(1, End::Stopped { by: EndedBy::Preempt, after: PreemptedItems::Requeue });
     assert!(asked.machine.waiting().iter().copied().eq([item(0), item(1)]));
-    let made = |take: &[u64]| Made::Turn { take: take.iter().map(|n| item(*n)).collect(), drop: Vec::new() };
+    let made =
+        |take: &[u64]| PlanResult::Turn { take: take.iter().map(|n| item(*n)).collect(), drop: Vec::new() };
     assert_eq!(asked.machine.stranger(&made(&[0, 1])), None);
     assert_eq!(asked.machine.stranger(&made(&[0, 2])), Some(item(2)));
     assert_eq!(asked.machine.stranger(&made(&[0, 0])), Some(item(0)));

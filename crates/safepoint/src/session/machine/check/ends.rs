@@ -4,21 +4,21 @@ use super::{
     asked::{Owner, STOPPED, at_work, gathers, item, stops, suspended, turn},
     *,
 };
-use crate::session::{machine::Exit, words::Refusal};
+use crate::session::{machine::ExitKind, words::RejectReason};
 
-const BY_PREEMPT: End = End::Stopped { by: EndedBy::Preempt, after: Leftover::Drop };
-const REQUEUE: End = End::Stopped { by: EndedBy::Preempt, after: Leftover::Requeue };
+const BY_PREEMPT: End = End::Stopped { by: EndedBy::Preempt, after: PreemptedItems::Drop };
+const REQUEUE: End = End::Stopped { by: EndedBy::Preempt, after: PreemptedItems::Requeue };
 
-fn resolved(effects: &[Effect]) -> Vec<Preempted> {
-    let to = |effect: &Effect| match effect {
-        Effect::Resolve { preempted, .. } => Some(*preempted),
+fn resolved(effects: &[Action]) -> Vec<PreemptOutcome> {
+    let to = |effect: &Action| match effect {
+        Action::Resolve { preempted, .. } => Some(*preempted),
         _ => None,
     };
     effects.iter().filter_map(to).collect()
 }
 
-fn asked(wish: Wish) -> Why {
-    Why::Preempt { points: wish.points, grace: wish.grace }
+fn asked(wish: PreemptSpec) -> StopWhy {
+    StopWhy::Preempt { points: wish.points, grace: wish.grace }
 }
 
 /// S5.3, S6.13: nothing begins before all that the last owner left has come; what waits from before a turn that was left begins
@@ -28,20 +28,20 @@ fn a_new_owner_waits_for_what_was_left() {
     let left = Some((turn(1), vec![item(0)], Recovered::Early));
     let mut owner = Owner::of(Machine::recovered(RULES, 1, left));
     assert_eq!(owner.machine.left(), Some(turn(1)));
-    assert!(!gathers(&owner.push(1, How::Enqueue)) && !gathers(&owner.tell(Input::Adopted)));
-    assert!(gathers(&owner.push(2, How::Enqueue)));
+    assert!(!gathers(&owner.push(1, PushKind::Enqueue)) && !gathers(&owner.tell(Input::Adopted)));
+    assert!(gathers(&owner.push(2, PushKind::Enqueue)));
     assert!(
         owner
             .begin(1)
             .iter()
-            .any(|effect| matches!(effect, Effect::Start { turn, .. } if turn.number() == 2))
+            .any(|effect| matches!(effect, Action::Start { turn, .. } if turn.number() == 2))
     );
     let mut plain = Owner::of(Machine::recovered(RULES, 1, None));
-    assert!(!gathers(&plain.push(0, How::Enqueue)) && gathers(&plain.tell(Input::Adopted)));
+    assert!(!gathers(&plain.push(0, PushKind::Enqueue)) && gathers(&plain.tell(Input::Adopted)));
     let mut held = Owner::of(Machine::recovered(RULES, 1, None));
     held.machine.hold_left();
-    assert!(!gathers(&held.push(0, How::Enqueue)) && !gathers(&held.tell(Input::Adopted)));
-    assert!(gathers(&held.push(1, How::Enqueue)));
+    assert!(!gathers(&held.push(0, PushKind::Enqueue)) && !gathers(&held.tell(Input::Adopted)));
+    assert!(gathers(&held.push(1, PushKind::Enqueue)));
 }
 
 /// S6.8, S9.1: a session that waits for a person, keeps items or has something in the background is not idle; what comes begins the
@@ -49,7 +49,7 @@ fn a_new_owner_waits_for_what_was_left() {
 #[test]
 fn idleness_is_to_have_nothing_to_do() {
     let mut keeps = at_work();
-    keeps.push(1, How::Enqueue);
+    keeps.push(1, PushKind::Enqueue);
     keeps.settle(1, STOPPED);
     let mut aside = at_work();
     aside.tell(Input::Aside(Yet::Yes));
@@ -62,29 +62,29 @@ fn idleness_is_to_have_nothing_to_do() {
     let mut anew = Owner::new();
     anew.tell(Input::StopWhenIdle(4));
     anew.now = Moment(3);
-    anew.push(0, How::Enqueue);
+    anew.push(0, PushKind::Enqueue);
     anew.begin(1);
     anew.settle(1, End::Done);
     anew.now = Moment(4);
     assert_eq!(anew.tell(Input::Tick), []);
     anew.now = Moment(8);
-    let late = anew.push(1, How::Enqueue);
-    assert!(late.contains(&Effect::End(Exit::Idle)));
-    assert!(late.contains(&Effect::Fate { item: item(1), fate: Fate::Unhandled }));
+    let late = anew.push(1, PushKind::Enqueue);
+    assert!(late.contains(&Action::End(ExitKind::Idle)));
+    assert!(late.contains(&Action::Fate { item: item(1), fate: ItemOutcome::Unhandled }));
 }
 
 /// S6.3, S1.7: a preempt asks when its delay is over, and escalates when its grace is, once each.
 #[test]
 fn a_preempt_asks_and_escalates_in_its_time() {
     let mut owner = at_work();
-    assert_eq!(owner.push(1, How::Preempt(LATER)), []);
+    assert_eq!(owner.push(1, PushKind::Preempt(LATER)), []);
     let mut graceful = at_work();
-    assert_eq!(stops(&graceful.push(1, How::Preempt(WITHIN))), [asked(WITHIN)]);
+    assert_eq!(stops(&graceful.push(1, PushKind::Preempt(WITHIN))), [asked(WITHIN)]);
     for (now, later, within) in [
         (2, None, None),
         (3, Some(asked(LATER)), None),
         (4, None, None),
-        (5, None, Some(Why::Escalated)),
+        (5, None, Some(StopWhy::Escalated)),
         (6, None, None),
     ] {
         (owner.now, graceful.now) = (Moment(now), Moment(now));
@@ -97,12 +97,12 @@ fn a_preempt_asks_and_escalates_in_its_time() {
 #[test]
 fn a_preempt_means_the_turn_that_it_names() {
     let mut owner = Owner::new();
-    let back = [Effect::Return { item: item(0), why: Refusal::TurnMismatch }];
-    assert_eq!(owner.push(0, How::Preempt(NAMED)), back);
-    assert_eq!(stops(&at_work().push(1, How::Preempt(NAMED))), [asked(NAMED)]);
+    let back = [Action::Return { item: item(0), why: RejectReason::TurnMismatch }];
+    assert_eq!(owner.push(0, PushKind::Preempt(NAMED)), back);
+    assert_eq!(stops(&at_work().push(1, PushKind::Preempt(NAMED))), [asked(NAMED)]);
     let mut over = at_work();
     over.settle(1, STOPPED);
-    assert_eq!(resolved(&over.push(1, How::Preempt(NOW))), [Preempted::NoTarget]);
+    assert_eq!(resolved(&over.push(1, PushKind::Preempt(NOW))), [PreemptOutcome::NoTurn]);
 }
 
 /// S6.12, S8.3: a turn after a preempted one is protected to its end, unless it waits for a person: then it is taken back; one that
@@ -111,48 +111,49 @@ fn a_preempt_means_the_turn_that_it_names() {
 fn a_turn_after_a_preempted_one_is_protected() {
     let protected = || {
         let mut owner = at_work();
-        owner.push(1, How::Preempt(NOW));
+        owner.push(1, PushKind::Preempt(NOW));
         owner.settle(1, BY_PREEMPT);
         owner.begin(2);
         owner
     };
     let mut owner = protected();
-    assert_eq!(stops(&owner.push(2, How::Preempt(NOW))), []);
+    assert_eq!(stops(&owner.push(2, PushKind::Preempt(NOW))), []);
     let effects = owner.settle(2, End::Suspended);
-    let from =
-        |effect: &Effect| matches!(effect, Effect::Start { from: From::Withdrawal(Why::Preempt { .. }), .. });
+    let from = |effect: &Action| {
+        matches!(effect, Action::Start { from: StartFrom::Withdrawal(StopWhy::Preempt { .. }), .. })
+    };
     assert!(effects.iter().any(from));
     assert_eq!(
-        stops(&owner.push(3, How::Preempt(NOW))),
+        stops(&owner.push(3, PushKind::Preempt(NOW))),
         [asked(NOW)],
         "what is only to be ended is not protected"
     );
     let mut later = at_work();
-    later.push(1, How::Preempt(LATER));
+    later.push(1, PushKind::Preempt(LATER));
     assert!(!later.settle(1, End::Suspended).iter().any(from), "its time has not come");
     let mut done = protected();
     done.settle(2, End::Done);
-    done.push(2, How::Enqueue);
+    done.push(2, PushKind::Enqueue);
     done.begin(3);
-    assert_eq!(stops(&done.push(3, How::Preempt(NOW))), [asked(NOW)]);
+    assert_eq!(stops(&done.push(3, PushKind::Preempt(NOW))), [asked(NOW)]);
     let mut first = at_work();
     first.settle(1, End::Done);
-    first.push(1, How::Enqueue);
+    first.push(1, PushKind::Enqueue);
     first.begin(2);
-    assert_eq!(stops(&first.push(2, How::Preempt(NOW))), [asked(NOW)]);
+    assert_eq!(stops(&first.push(2, PushKind::Preempt(NOW))), [asked(NOW)]);
 }
 
 /// S6.3, S8.3: a turn that waits for a person is forgotten only if a preempt that has asked says so.
 #[test]
 fn a_waiting_turn_is_forgotten_if_that_was_asked() {
-    let delayed = Wish { delay: Some(3), ..ROLLBACK };
+    let delayed = PreemptSpec { delay: Some(3), ..ROLLBACK };
     for (wishes, forgets) in [(&[ROLLBACK][..], true), (&[NOW], false), (&[delayed, NOW], false)] {
         let mut owner = suspended();
         for (n, wish) in (1..).zip(wishes) {
-            owner.push(n, How::Preempt(*wish));
+            owner.push(n, PushKind::Preempt(*wish));
         }
         let effects = owner.settle(1, BY_PREEMPT);
-        assert_eq!(effects.contains(&Effect::Forget(turn(1))), forgets, "{wishes:?}");
+        assert_eq!(effects.contains(&Action::Forget(turn(1))), forgets, "{wishes:?}");
     }
 }
 
@@ -161,32 +162,32 @@ fn a_waiting_turn_is_forgotten_if_that_was_asked() {
 #[test]
 fn an_end_says_what_a_preempt_came_to() {
     for (end, session_stop, came_to) in [
-        (BY_PREEMPT, false, Preempted::StoppedTurn(turn(1))),
-        (STOPPED, false, Preempted::TurnEndedFirst),
-        (End::Done, false, Preempted::TurnEndedFirst),
-        (STOPPED, true, Preempted::SupersededByStop),
-        (REQUEUE, true, Preempted::SupersededByStop),
+        (BY_PREEMPT, false, PreemptOutcome::StoppedTurn(turn(1))),
+        (STOPPED, false, PreemptOutcome::TurnEndedFirst),
+        (End::Done, false, PreemptOutcome::TurnEndedFirst),
+        (STOPPED, true, PreemptOutcome::SupersededByStop),
+        (REQUEUE, true, PreemptOutcome::SupersededByStop),
     ] {
         let mut owner = at_work();
-        owner.push(1, How::Preempt(NOW));
+        owner.push(1, PushKind::Preempt(NOW));
         if session_stop {
             owner.tell(Input::Stop(Strength::Now));
         }
         let effects = owner.settle(1, end);
         assert_eq!(resolved(&effects), [came_to], "{end:?}");
         assert_eq!(gathers(&effects), !session_stop, "{end:?}");
-        assert!(!session_stop || !effects.contains(&Effect::Requeued(item(0))));
+        assert!(!session_stop || !effects.contains(&Action::Requeued(item(0))));
     }
     for (rules, end, begins) in [
         (RULES, STOPPED, false),
         (RULES, End::Failed, false),
-        (Rules { on_failure: OnFailure::GoOn, ..RULES }, End::Failed, true),
+        (Rules { on_failure: OnTurnFailure::Continue, ..RULES }, End::Failed, true),
         (RULES, End::Done, true),
     ] {
         let mut owner = Owner::of(Machine::new(rules));
-        owner.push(0, How::Enqueue);
+        owner.push(0, PushKind::Enqueue);
         owner.begin(1);
-        owner.push(1, How::Enqueue);
+        owner.push(1, PushKind::Enqueue);
         assert_eq!(gathers(&owner.settle(1, end)), begins, "{end:?}");
         assert_eq!(owner.machine.left().is_some(), end != End::Done);
     }
@@ -199,22 +200,22 @@ fn a_steer_that_is_not_taken_waits_or_goes_back() {
     owner.push(1, STEER);
     owner.push(2, STEER_OR_QUEUE);
     let effects = owner.settle(1, End::Done);
-    assert!(effects.contains(&Effect::Return { item: item(1), why: Refusal::NotDelivered }));
-    assert!(effects.contains(&Effect::Requeued(item(2))));
-    assert_eq!(suspended().push(1, STEER_OR_QUEUE), [Effect::Held { turn: turn(1), item: item(1) }]);
+    assert!(effects.contains(&Action::Return { item: item(1), why: RejectReason::NotDelivered }));
+    assert!(effects.contains(&Action::Requeued(item(2))));
+    assert_eq!(suspended().push(1, STEER_OR_QUEUE), [Action::Held { turn: turn(1), item: item(1) }]);
 }
 
 /// S5.3, S8.3: only a turn that ended early is resumed and only one that waits is decided, while the session goes on.
 #[test]
 fn a_promise_is_given_only_where_it_can_be_kept() {
     let told = |owner: &mut Owner, input| match owner.tell(input).first() {
-        Some(Effect::Answer(answer)) => Some(*answer),
+        Some(Action::Answer(answer)) => Some(*answer),
         _ => None,
     };
     let (no, late) = (Some(Answer::NothingToResume), Some(Answer::TooLate));
     let mut fresh = Owner::new();
-    assert_eq!(fresh.tell(Input::Resume), [Effect::Answer(Answer::NothingToResume)]);
-    assert_eq!(fresh.tell(Input::Decided), [Effect::Answer(Answer::NothingToResume)]);
+    assert_eq!(fresh.tell(Input::Resume), [Action::Answer(Answer::NothingToResume)]);
+    assert_eq!(fresh.tell(Input::Decided), [Action::Answer(Answer::NothingToResume)]);
     let mut waits = suspended();
     assert_eq!(told(&mut waits, Input::Resume), no);
     assert_eq!(told(&mut waits, Input::Decided), Some(Answer::Resuming));
@@ -245,7 +246,7 @@ fn a_turn_that_could_not_be_begun_leaves_all_as_it_was() {
     resumed.settle(1, STOPPED);
     resumed.tell(Input::Resume);
     resumed.tell(Input::Gathered(2));
-    resumed.tell(Input::Planned { plan: 2, made: Made::Resume });
+    resumed.tell(Input::Planned { plan: 2, made: PlanResult::Resume });
     resumed.tell(Input::Unstarted(turn(1)));
     assert_eq!((resumed.machine.left(), resumed.machine.is_suspended()), (Some(turn(1)), false));
     let mut ends = at_work();

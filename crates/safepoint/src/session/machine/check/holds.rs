@@ -1,7 +1,7 @@
 //! What holds in every state of a session, and that from each of them it can end.
 
 use super::{
-    Asked, End, EndedBy, Input, ItemId, Leftover, Phase, Strength,
+    Asked, End, EndedBy, Input, ItemId, Phase, PreemptedItems, Strength,
     world::{Place, Step, World},
 };
 
@@ -59,7 +59,10 @@ impl World {
                 _ if world.stopped < Some(Strength::Now) => Step::Hear,
                 (Some(turn), _) => {
                     let by = EndedBy::Other;
-                    Step::Happen(Input::Settled { turn, end: End::Stopped { by, after: Leftover::Drop } })
+                    Step::Happen(Input::Settled {
+                        turn,
+                        end: End::Stopped { by, after: PreemptedItems::Drop },
+                    })
                 }
                 (None, Some((turn, false, _))) => Step::Happen(Input::Quiet(turn)),
                 (None, Some((turn, true, false))) => Step::Happen(Input::Read(turn)),

@@ -4,32 +4,32 @@ use super::{
     asked::{Owner, STOPPED, at_work, gathers, item, stops, suspended, turn},
     *,
 };
-use crate::session::machine::Exit;
+use crate::session::machine::ExitKind;
 
 /// S6.7: what waits is taken back, what a turn has is not; a steer is taken back where no run has it, or when the run gave it back; a
 /// plan that is about it is made anew.
 #[test]
 fn what_nobody_has_yet_is_taken_back() {
     let withdrawn =
-        |n| [Effect::Fate { item: item(n), fate: Fate::Withdrawn }, Effect::Answer(Answer::Withdrawn)];
+        |n| [Action::Fate { item: item(n), fate: ItemOutcome::Withdrawn }, Action::Answer(Answer::Withdrawn)];
     let mut owner = at_work();
     owner.push(1, STEER);
     owner.push(2, STEER);
-    assert_eq!(owner.tell(Input::Withdraw(item(0))), [Effect::Answer(Answer::Taken)]);
-    assert_eq!(owner.tell(Input::Withdraw(item(2))), [Effect::Answer(Answer::Taken)]);
+    assert_eq!(owner.tell(Input::Withdraw(item(0))), [Action::Answer(Answer::Taken)]);
+    assert_eq!(owner.tell(Input::Withdraw(item(2))), [Action::Answer(Answer::Taken)]);
     assert_eq!(owner.tell(Input::TookBack(item(2))), withdrawn(2));
     assert!(owner.machine.is_steering(item(1)) && !owner.machine.is_steering(item(2)));
-    owner.push(3, How::Enqueue);
+    owner.push(3, PushKind::Enqueue);
     assert_eq!(owner.tell(Input::TookBack(item(3))), withdrawn(3), "its turn has ended meanwhile");
     let mut waits = suspended();
     waits.push(1, STEER_OR_QUEUE);
     assert_eq!(waits.tell(Input::Withdraw(item(1))), withdrawn(1));
     let mut planning = Owner::new();
-    planning.push(0, How::Enqueue);
-    planning.push(1, How::Enqueue);
+    planning.push(0, PushKind::Enqueue);
+    planning.push(1, PushKind::Enqueue);
     let effects = planning.tell(Input::Withdraw(item(0)));
     assert_eq!(effects[..2], withdrawn(0));
-    assert_eq!(effects[2..], [Effect::DropPlan, Effect::Gather(2)]);
+    assert_eq!(effects[2..], [Action::DropPlan, Action::Gather(2)]);
 }
 
 /// S1.9, S6.11: a stop of the session says what it added, and reaches the run at work unless it waits for the turn's end.
@@ -44,33 +44,35 @@ fn a_stop_of_a_session_only_strengthens() {
         (Strength::Now, Answer::Strengthened, true),
     ] {
         let effects = owner.tell(Input::Stop(strength));
-        assert_eq!(effects[0], Effect::Answer(answer));
-        assert_eq!(stops(&effects), Vec::from_iter(asks.then_some(Why::Session(strength))));
+        assert_eq!(effects[0], Action::Answer(answer));
+        assert_eq!(stops(&effects), Vec::from_iter(asks.then_some(StopWhy::Session(strength))));
     }
-    assert!(owner.settle(1, STOPPED).contains(&Effect::End(Exit::Stopped)));
-    assert_eq!(owner.tell(Input::Stop(Strength::Now)), [Effect::Answer(Answer::TooLate)]);
+    assert!(owner.settle(1, STOPPED).contains(&Action::End(ExitKind::Stopped)));
+    assert_eq!(owner.tell(Input::Stop(Strength::Now)), [Action::Answer(Answer::TooLate)]);
 }
 
 /// S6.7: a stop of one turn means the turn at work, or the one that is named; a plan that it finds is given up.
 #[test]
 fn a_stop_of_a_turn_means_that_turn() {
-    let stop =
-        [Effect::StopRun { turn: turn(1), why: Why::Asked }, Effect::Answer(Answer::StoppingTurn(turn(1)))];
+    let stop = [
+        Action::StopRun { turn: turn(1), why: StopWhy::Asked },
+        Action::Answer(Answer::StoppingTurn(turn(1))),
+    ];
     let mut owner = at_work();
     assert_eq!(owner.tell(Input::StopTurn(None)), stop);
     assert_eq!(owner.tell(Input::StopTurn(Some(turn(1)))), stop);
-    assert_eq!(owner.tell(Input::StopTurn(Some(turn(2)))), [Effect::Answer(Answer::TurnMismatch(turn(1)))]);
-    let no = || Effect::Answer(Answer::NoTurn);
+    assert_eq!(owner.tell(Input::StopTurn(Some(turn(2)))), [Action::Answer(Answer::TurnMismatch(turn(1)))]);
+    let no = || Action::Answer(Answer::NoTurn);
     assert_eq!(Owner::new().tell(Input::StopTurn(None)), [no()]);
     let mut planning = Owner::new();
-    planning.push(0, How::Enqueue);
+    planning.push(0, PushKind::Enqueue);
     assert_eq!(planning.tell(Input::StopTurn(Some(turn(7)))), [no()]);
-    assert_eq!(planning.tell(Input::StopTurn(None)), [Effect::DropPlan, no()]);
+    assert_eq!(planning.tell(Input::StopTurn(None)), [Action::DropPlan, no()]);
     assert!(planning.machine.is_waiting(item(0)));
     let mut waits = suspended();
-    waits.push(1, How::Enqueue);
+    waits.push(1, PushKind::Enqueue);
     waits.tell(Input::StopTurn(None));
-    waits.push(2, How::Enqueue);
+    waits.push(2, PushKind::Enqueue);
     assert!(gathers(&waits.settle(1, STOPPED)), "what came after the stop begins a turn");
 }
 
@@ -78,8 +80,8 @@ fn a_stop_of_a_turn_means_that_turn() {
 #[test]
 fn what_breaks_ends_the_session() {
     let mut owner = at_work();
-    assert_eq!(stops(&owner.tell(Input::Broke)), [Why::Broken]);
-    assert!(owner.settle(1, STOPPED).contains(&Effect::End(Exit::Broken)));
+    assert_eq!(stops(&owner.tell(Input::Broke)), [StopWhy::Broken]);
+    assert!(owner.settle(1, STOPPED).contains(&Action::End(ExitKind::Broken)));
     assert_eq!(owner.tell(Input::Broke), []);
-    assert_eq!(Owner::new().tell(Input::Broke), [Effect::End(Exit::Broken)]);
+    assert_eq!(Owner::new().tell(Input::Broke), [Action::End(ExitKind::Broken)]);
 }

@@ -1,13 +1,12 @@
 //! What a witness remembers of a session beside its items, by rules of its own: who may be stopped by whom, how a turn
 //! must end, what begins a turn, and what was promised.
 
-use super::Record;
 use super::{
-    Answer, Effect, End, EndedBy, Fate, From, How, Input, ItemId, Moment, OnFailure, Phase, Rules, Strength,
-    TurnId, Why, Yet,
+    Action, Answer, End, EndedBy, Input, ItemId, ItemOutcome, Moment, OnTurnFailure, Phase, PushKind, Record,
+    Rules, StartFrom, StopWhy, Strength, TurnId, Yet,
     world::{Asked, World},
 };
-use crate::session::machine::{Exit, Wanted};
+use crate::session::machine::{ExitKind, Wanted};
 
 /// Exhaustive: no preempt may stop the turn, or any may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -50,7 +49,7 @@ pub(super) struct Witness {
     /// When it was last not idle, or something came.
     busy_at: Moment,
     /// How the turn that was just settled must end.
-    expected: Option<Fate>,
+    expected: Option<ItemOutcome>,
     /// What whoever asked for a stop just now must be told.
     told: Option<Answer>,
 }
@@ -81,7 +80,7 @@ impl World {
     /// What must follow from it, before it happens.
     pub(super) fn foresee(&mut self, input: &Input) {
         let count = self.heard();
-        let is_preempt = matches!(input, Input::Push { how: How::Preempt(_), .. });
+        let is_preempt = matches!(input, Input::Push { how: PushKind::Preempt(_), .. });
         match input {
             Input::Push { .. } => self.witness.busy_at = self.now,
             Input::Broke => self.witness.broken = true,
@@ -132,15 +131,15 @@ impl World {
     }
 
     /// S6.11.
-    fn must_end(&self, turn: TurnId, end: End) -> Fate {
+    fn must_end(&self, turn: TurnId, end: End) -> ItemOutcome {
         match end {
-            End::Done => Fate::Completed(turn),
-            End::Failed => Fate::Failed(turn),
-            End::Suspended => Fate::Suspended(turn),
-            End::Stopped { .. } if self.witness.session_asked => Fate::Interrupted(turn),
-            End::Stopped { by: EndedBy::Preempt, .. } if self.forgets(turn) => Fate::RolledBack(turn),
-            End::Stopped { by: EndedBy::Preempt, .. } => Fate::Preempted(turn),
-            End::Stopped { by: EndedBy::Other, .. } => Fate::Interrupted(turn),
+            End::Done => ItemOutcome::Completed(turn),
+            End::Failed => ItemOutcome::Failed(turn),
+            End::Suspended => ItemOutcome::Suspended(turn),
+            End::Stopped { .. } if self.witness.session_asked => ItemOutcome::Interrupted(turn),
+            End::Stopped { by: EndedBy::Preempt, .. } if self.forgets(turn) => ItemOutcome::RolledBack(turn),
+            End::Stopped { by: EndedBy::Preempt, .. } => ItemOutcome::Preempted(turn),
+            End::Stopped { by: EndedBy::Other, .. } => ItemOutcome::Interrupted(turn),
         }
     }
 
@@ -155,24 +154,24 @@ impl World {
     }
 
     /// A stop of a run has somebody who may ask it.
-    pub(super) fn is_bound(&self, turn: TurnId, why: Why) {
+    pub(super) fn is_bound(&self, turn: TurnId, why: StopWhy) {
         let mut bound = self.bound(turn);
         let is_open = self.witness.protection == Protection::None;
         let may = match why {
-            Why::Preempt { .. } => is_open && bound.any(|asked| asked.due.0 <= self.now),
-            Why::Escalated => is_open && bound.any(|asked| asked.due.1.is_some_and(|due| due <= self.now)),
-            Why::Session(strength) => self.stopped >= Some(strength),
-            Why::Broken => self.witness.broken,
-            Why::Asked => self.witness.stopped_at.is_some(),
+            StopWhy::Preempt { .. } => is_open && bound.any(|asked| asked.due.0 <= self.now),
+            StopWhy::Escalated => is_open && bound.any(|it| it.due.1.is_some_and(|due| due <= self.now)),
+            StopWhy::Session(strength) => self.stopped >= Some(strength),
+            StopWhy::Broken => self.witness.broken,
+            StopWhy::Asked => self.witness.stopped_at.is_some(),
         };
         assert!(may, "{why:?} of {turn} by nobody who may: {:?}", self.witness);
     }
 
-    pub(super) fn bear_witness(&mut self, effect: &Effect, input: &Input) {
+    pub(super) fn bear_witness(&mut self, effect: &Action, input: &Input) {
         let (heard, ending) = (self.heard(), self.is_ending());
         let witness = &mut self.witness;
         match effect {
-            Effect::Plan { waiting, wanted, .. } => {
+            Action::Plan { waiting, wanted, .. } => {
                 witness.seen = heard;
                 assert!(!self.machine.is_suspended(), "a plan while a decision is waited for");
                 assert!(!witness.broken, "a plan after something broke");
@@ -183,47 +182,49 @@ impl World {
                     "a resume is forgotten"
                 );
             }
-            Effect::DropPlan if matches!(input, Input::Push { .. }) => witness.streak += 1,
-            Effect::Start { from, .. } => witness.starts(*from),
-            Effect::StopRun { why: Why::Session(_) | Why::Broken, .. } => witness.session_asked = true,
-            Effect::TurnEnded { fate, .. } => self.turn_ended(*fate),
+            Action::DropPlan if matches!(input, Input::Push { .. }) => witness.streak += 1,
+            Action::Start { from, .. } => witness.starts(*from),
+            Action::StopRun { why: StopWhy::Session(_) | StopWhy::Broken, .. } => {
+                witness.session_asked = true
+            }
+            Action::TurnEnded { fate, .. } => self.turn_ended(*fate),
             // A stop that is in the mail overtakes it.
-            Effect::Answer(Answer::Resuming) if !ending => {
+            Action::Answer(Answer::Resuming) if !ending => {
                 assert!(self.stopped.is_none() && !witness.broken, "a promise that cannot be kept");
                 assert!(!witness.withdrawn, "a decision for a turn that is to be ended");
                 let is_decision = matches!(input, Input::Decided);
                 witness.promise = if is_decision { Promise::Decision } else { Promise::Resume };
             }
-            Effect::End(exit) => self.ends(*exit, input),
+            Action::End(exit) => self.ends(*exit, input),
             _ => {}
         }
     }
 
-    fn turn_ended(&mut self, fate: Fate) {
+    fn turn_ended(&mut self, fate: ItemOutcome) {
         let count = self.heard();
         let witness = &mut self.witness;
         assert_eq!(witness.expected.take(), Some(fate), "S6.11: {witness:?}");
-        if matches!(fate, Fate::Suspended(_)) {
+        if matches!(fate, ItemOutcome::Suspended(_)) {
             return;
         }
-        let preempted = matches!(fate, Fate::Preempted(_) | Fate::RolledBack(_));
+        let preempted = matches!(fate, ItemOutcome::Preempted(_) | ItemOutcome::RolledBack(_));
         let counts = preempted && witness.protection == Protection::None;
         witness.streak = if counts { witness.streak + 1 } else { 0 };
         let waits = match fate {
-            Fate::Interrupted(_) => Some(witness.stopped_at.unwrap_or(count)),
-            Fate::Failed(_) => (witness.rules.on_failure == OnFailure::Wait).then_some(count),
+            ItemOutcome::Interrupted(_) => Some(witness.stopped_at.unwrap_or(count)),
+            ItemOutcome::Failed(_) => (witness.rules.on_failure == OnTurnFailure::Wait).then_some(count),
             _ => None,
         };
         witness.barrier = waits.filter(|_| !witness.was_wanted);
         witness.stopped_at = None;
     }
 
-    fn ends(&self, exit: Exit, input: &Input) {
+    fn ends(&self, exit: ExitKind, input: &Input) {
         let witness = &self.witness;
         let fits = match exit {
-            Exit::Broken => witness.broken,
-            Exit::Stopped => self.stopped.is_some() && !witness.broken,
-            Exit::Idle => {
+            ExitKind::Broken => witness.broken,
+            ExitKind::Stopped => self.stopped.is_some() && !witness.broken,
+            ExitKind::Idle => {
                 let over =
                     |(asked, micros): (Moment, u64)| asked.max(witness.busy_at).after(micros) <= self.now;
                 witness.idle_asked.is_some_and(over)
@@ -234,25 +235,27 @@ impl World {
     }
 
     /// What must have followed.
-    pub(super) fn look_back(&mut self, input: &Input, effects: &[Effect]) {
-        let asks = |wanted: fn(&Why) -> bool| {
-            effects.iter().any(|effect| matches!(effect, Effect::StopRun { why, .. } if wanted(why)))
+    pub(super) fn look_back(&mut self, input: &Input, effects: &[Action]) {
+        let asks = |wanted: fn(&StopWhy) -> bool| {
+            effects.iter().any(|effect| matches!(effect, Action::StopRun { why, .. } if wanted(why)))
         };
         let runs = matches!(self.machine.phase(), Phase::Running(_));
-        let begins = effects.iter().any(|effect| matches!(effect, Effect::Start { .. }));
+        let begins = effects.iter().any(|effect| matches!(effect, Action::Start { .. }));
         if let Some(told) =
-            self.witness.told.take().filter(|_| !effects.contains(&Effect::Answer(Answer::TooLate)))
+            self.witness.told.take().filter(|_| !effects.contains(&Action::Answer(Answer::TooLate)))
         {
-            assert!(effects.contains(&Effect::Answer(told)), "a stop that is weakened: {effects:?}");
+            assert!(effects.contains(&Action::Answer(told)), "a stop that is weakened: {effects:?}");
         }
         match input {
             Input::Stop(strength) if runs && *strength > Strength::AtTurnEnd => {
-                assert!(asks(|why| matches!(why, Why::Session(_))), "a stop that does not reach the run");
+                assert!(asks(|why| matches!(why, StopWhy::Session(_))), "a stop that does not reach the run");
             }
-            Input::Broke if runs => assert!(asks(|why| *why == Why::Broken), "a run goes on after a break"),
-            Input::Push { how: How::Preempt(wish), .. } if runs && !begins && wish.delay.is_none() => {
-                let is_back = effects.iter().any(|effect| matches!(effect, Effect::Return { .. }));
-                let is_asked = asks(|why| matches!(why, Why::Preempt { .. }));
+            Input::Broke if runs => {
+                assert!(asks(|why| *why == StopWhy::Broken), "a run goes on after a break")
+            }
+            Input::Push { how: PushKind::Preempt(wish), .. } if runs && !begins && wish.delay.is_none() => {
+                let is_back = effects.iter().any(|effect| matches!(effect, Action::Return { .. }));
+                let is_asked = asks(|why| matches!(why, StopWhy::Preempt { .. }));
                 let is_open = self.witness.protection == Protection::None;
                 assert_eq!(
                     is_asked,
@@ -291,11 +294,11 @@ impl World {
     }
 
     /// Whether what waits for a person has been asked to stop.
-    fn look_for_withdrawal(&mut self, input: &Input, effects: &[Effect]) {
+    fn look_for_withdrawal(&mut self, input: &Input, effects: &[Action]) {
         let runs = matches!(self.machine.phase(), Phase::Running(_));
         let suspended = self.machine.is_suspended() && !runs;
         let withdraws = matches!(input, Input::StopTurn(_))
-            && effects.iter().any(|effect| matches!(effect, Effect::Answer(Answer::StoppingTurn(_))));
+            && effects.iter().any(|effect| matches!(effect, Action::Answer(Answer::StoppingTurn(_))));
         let asked = |due: Moment| due <= self.now;
         let target = self.machine.left();
         let preempted = self.preempts.iter().any(|preempt| {
@@ -320,20 +323,20 @@ impl Witness {
         self.promise = Promise::Nothing;
     }
 
-    fn starts(&mut self, from: From) {
+    fn starts(&mut self, from: StartFrom) {
         assert!(!self.broken, "a turn after something broke");
-        let protects = self.streak >= self.rules.patience && !matches!(from, From::Withdrawal(_));
+        let protects = self.streak >= self.rules.patience && !matches!(from, StartFrom::Withdrawal(_));
         self.protection = if protects { Protection::ToItsEnd } else { Protection::None };
         match (self.promise, from) {
             // A preempt whose time has come may overtake it.
-            (Promise::Decision, From::Decision | From::Withdrawal(Why::Preempt { .. })) => {
+            (Promise::Decision, StartFrom::Decision | StartFrom::Withdrawal(StopWhy::Preempt { .. })) => {
                 self.promise = Promise::Nothing
             }
             (Promise::Nothing, _) => {}
             (promise, from) => panic!("{promise:?} was promised, and there comes {from:?}"),
         }
         self.session_asked = false;
-        let is_stop = matches!(from, From::Withdrawal(Why::Asked));
+        let is_stop = matches!(from, StartFrom::Withdrawal(StopWhy::Asked));
         self.stopped_at = self.stopped_at.filter(|_| is_stop);
         self.barrier = None;
         self.withdrawn = false;

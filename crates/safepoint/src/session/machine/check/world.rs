@@ -3,8 +3,9 @@
 use std::collections::VecDeque;
 
 use super::{
-    Answer, Effect, End, EndedBy, Fate, From, How, Input, ItemId, Leftover, Machine, Made, Moment, Preempted,
-    Record, Rules, Strength, TurnId, When, Why, Yet, witness::Witness,
+    Action, Answer, End, EndedBy, Input, ItemId, ItemOutcome, Machine, Moment, PlanResult, PreemptOutcome,
+    PreemptedItems, PushKind, Record, Rules, StartFrom, SteerTiming, StopWhy, Strength, TurnId, Yet,
+    witness::Witness,
 };
 use crate::session::{door::Count, machine::Recovered};
 
@@ -52,7 +53,7 @@ pub(super) struct Asked {
     /// When it may be asked, and when it may escalate.
     pub(super) due: (Moment, Option<Moment>),
     pub(super) record: Record,
-    pub(super) answered: Option<Preempted>,
+    pub(super) answered: Option<PreemptOutcome>,
 }
 
 /// Whether the reader has returned before its turn ended.
@@ -121,7 +122,7 @@ impl World {
     }
 
     /// A session as another owner left it: a turn that ended so, and what waits in the store, on its way.
-    pub(super) fn opened(self, rules: Rules, left: Option<Recovered>, stored: &[How]) -> Self {
+    pub(super) fn opened(self, rules: Rules, left: Option<Recovered>, stored: &[PushKind]) -> Self {
         let mut world = self;
         let turn = TurnId::new(1);
         let own: Vec<ItemId> = left.iter().map(|_| world.door.adopt()).collect();
@@ -146,7 +147,7 @@ impl World {
         match input {
             Input::Push { item, how } => {
                 self.put(*item, Place::Waiting);
-                if let (How::Preempt(wish), false) = (how, self.ended) {
+                if let (PushKind::Preempt(wish), false) = (how, self.ended) {
                     let from = self.now.after(wish.delay.unwrap_or(0));
                     let due = (from, wish.grace.map(|grace| from.after(grace)));
                     self.preempts.push(Asked {
@@ -188,13 +189,13 @@ impl World {
     }
 
     /// As the owner does it: nothing begins once a stop was asked, heard or not (S6.13).
-    fn hold_back(&mut self, effects: &mut Vec<Effect>) {
+    fn hold_back(&mut self, effects: &mut Vec<Action>) {
         let begun = effects.iter().find_map(|effect| match effect {
-            Effect::Start { turn, from, .. } if !matches!(from, From::Withdrawal(_)) => Some(*turn),
+            Action::Start { turn, from, .. } if !matches!(from, StartFrom::Withdrawal(_)) => Some(*turn),
             _ => None,
         });
         if let Some(turn) = begun.filter(|_| self.is_ending()) {
-            effects.retain(|effect| !matches!(effect, Effect::Start { .. }));
+            effects.retain(|effect| !matches!(effect, Action::Start { .. }));
             self.machine.step(self.now, Input::Unstarted(turn), effects);
             self.witness.held_back();
         }
@@ -204,7 +205,7 @@ impl World {
         let purse = match input {
             Input::StopWhenIdle(_) | Input::KeepOpen => &mut self.budget.stops,
             Input::StopTurn(_) => &mut self.budget.stop_turns,
-            Input::Resume | Input::Decided | Input::Planned { made: Made::Resume, .. } => {
+            Input::Resume | Input::Decided | Input::Planned { made: PlanResult::Resume, .. } => {
                 &mut self.budget.resumes
             }
             Input::Withdraw(_) | Input::TookBack(_) => &mut self.budget.withdraws,

@@ -1,12 +1,13 @@
 //! What may happen next in a world.
 
 use super::{
-    Early, End, EndedBy, How, Input, ItemId, Leftover, Made, Place, Step, Strength, TurnId, World, Yet,
+    Early, End, EndedBy, Input, ItemId, Place, PlanResult, PreemptedItems, PushKind, Step, Strength, TurnId,
+    World, Yet,
 };
 
 impl World {
     /// All that may happen next.
-    pub(in super::super) fn steps(&self, pushes: &[How]) -> Vec<Step> {
+    pub(in super::super) fn steps(&self, pushes: &[PushKind]) -> Vec<Step> {
         let mut all = Vec::new();
         if self.ended {
             return all;
@@ -59,37 +60,35 @@ impl World {
     pub(super) fn add_answers(&self, all: &mut Vec<Input>) {
         if let Some((plan, waiting, left)) = &self.plan {
             let mades = [
-                Made::Turn { take: waiting.clone(), drop: Vec::new() },
-                Made::Turn {
+                PlanResult::Turn { take: waiting.clone(), drop: Vec::new() },
+                PlanResult::Turn {
                     take: waiting.iter().take(1).copied().collect(),
                     drop: waiting.iter().skip(1).copied().collect(),
                 },
-                Made::Wait,
+                PlanResult::Wait,
             ];
             all.extend(mades.map(|made| Input::Planned { plan: *plan, made }));
             if left.is_some() && self.budget.resumes > 0 {
-                all.push(Input::Planned { plan: *plan, made: Made::Resume });
+                all.push(Input::Planned { plan: *plan, made: PlanResult::Resume });
             }
             if self.budget.breaks > 0 {
                 // It names what is not there, or twice what is.
                 let unknown = vec![ItemId::new(self.places.len() as u64)];
                 let twice: Vec<ItemId> = waiting.iter().chain(waiting).copied().collect();
-                all.extend(
-                    [unknown, twice].map(|take| Input::Planned {
-                        plan: *plan,
-                        made: Made::Turn { take, drop: Vec::new() },
-                    }),
-                );
+                all.extend([unknown, twice].map(|take| Input::Planned {
+                    plan: *plan,
+                    made: PlanResult::Turn { take, drop: Vec::new() },
+                }));
             }
             // One that was dropped may still answer.
-            all.push(Input::Planned { plan: plan - 1, made: Made::Wait });
+            all.push(Input::Planned { plan: plan - 1, made: PlanResult::Wait });
         }
         if let Some(turn) = self.run {
             all.extend((self.early == Early::No).then_some(Input::Read(turn)));
             let mut ends = vec![End::Done, End::Failed, End::Suspended];
-            ends.push(End::Stopped { by: EndedBy::Other, after: Leftover::Drop });
+            ends.push(End::Stopped { by: EndedBy::Other, after: PreemptedItems::Drop });
             if self.preempting == Yet::Yes {
-                let afters = [Leftover::Drop, Leftover::Requeue];
+                let afters = [PreemptedItems::Drop, PreemptedItems::Requeue];
                 ends.extend(afters.map(|after| End::Stopped { by: EndedBy::Preempt, after }));
             }
             all.extend(ends.into_iter().map(|end| Input::Settled { turn, end }));

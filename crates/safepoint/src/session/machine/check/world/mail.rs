@@ -1,12 +1,12 @@
 //! The door of a world, and the mail behind it.
 
-use super::{How, Input, ItemId, Place, Strength, World, Yet};
+use super::{Input, ItemId, Place, PushKind, Strength, World, Yet};
 
 /// What happens next, before the door or behind it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(in super::super) enum Step {
     /// An item is accepted at the door.
-    Come(How),
+    Come(PushKind),
     /// A stop of the session is asked.
     Stop(Strength),
     /// The owner hears the oldest of its mail.
@@ -17,7 +17,7 @@ pub(in super::super) enum Step {
 /// What is on its way from the door to the owner.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(in super::super) enum Letter {
-    Item(ItemId, How),
+    Item(ItemId, PushKind),
     Stop(Strength),
     Gathered(u64),
     Adopted,
@@ -53,7 +53,7 @@ impl World {
         }
     }
 
-    pub(super) fn accepted(&mut self, item: ItemId, how: How) {
+    pub(super) fn accepted(&mut self, item: ItemId, how: PushKind) {
         assert_eq!(item, ItemId::new(self.places.len() as u64), "a position is not the order of acceptance");
         self.places.push(Place::Coming);
         self.mail.push_back(Letter::Item(item, how));

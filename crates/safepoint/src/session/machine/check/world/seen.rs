@@ -1,58 +1,60 @@
 //! What a world sees of the machine's effects, and where it then believes items to be.
 
 use super::{
-    Answer, Budget, Effect, Fate, From, Input, ItemId, Letter, Place, Preempted, TurnId, When, Why, World,
-    Yet,
+    Action, Answer, Budget, Input, ItemId, ItemOutcome, Letter, Place, PreemptOutcome, StartFrom,
+    SteerTiming, StopWhy, TurnId, World, Yet,
 };
 
 impl World {
-    pub(super) fn see(&mut self, effect: &Effect, input: &Input) {
-        let is_late =
-            matches!(effect, Effect::Fate { fate: Fate::Unhandled, .. } | Effect::Answer(Answer::TooLate));
+    pub(super) fn see(&mut self, effect: &Action, input: &Input) {
+        let is_late = matches!(
+            effect,
+            Action::Fate { fate: ItemOutcome::Unhandled, .. } | Action::Answer(Answer::TooLate)
+        );
         assert!(!self.ended || is_late, "{effect:?} after the end, by {input:?}");
         match effect {
-            Effect::Gather(plan) => {
+            Action::Gather(plan) => {
                 assert!(self.run.is_none() && self.plan.is_none(), "a plan beside a turn or a plan");
                 self.gathering = Some((*plan, self.places.len()));
                 self.mail.push_back(Letter::Gathered(*plan));
             }
-            Effect::Plan { plan, waiting, left, .. } => {
+            Action::Plan { plan, waiting, left, .. } => {
                 assert!(self.run.is_none() && self.plan.is_none(), "a plan beside a turn or a plan");
                 assert!(self.stopped.is_none(), "a plan after a stop, by {input:?}");
                 self.sees_all(*plan, waiting);
                 self.plan = Some((*plan, waiting.clone(), *left));
             }
-            Effect::DropPlan => (self.plan, self.gathering) = (None, None),
-            Effect::Start { turn, from, steers } => {
+            Action::DropPlan => (self.plan, self.gathering) = (None, None),
+            Action::Start { turn, from, steers } => {
                 self.hands_over(*turn, steers);
                 self.started(*turn, *from);
             }
-            Effect::StopRun { turn, why } => {
+            Action::StopRun { turn, why } => {
                 assert_eq!(self.run, Some(*turn), "a stop of a run that is not at work");
                 self.is_bound(*turn, *why);
-                if matches!(why, Why::Preempt { .. } | Why::Escalated) {
+                if matches!(why, StopWhy::Preempt { .. } | StopWhy::Escalated) {
                     self.preempting = Yet::Yes;
                 }
             }
-            Effect::Steer { turn, item, .. } | Effect::Held { turn, item } => {
+            Action::Steer { turn, item, .. } | Action::Held { turn, item } => {
                 self.put(*item, Place::Steering(*turn));
             }
-            Effect::Requeued(item) => self.put(*item, Place::Waiting),
-            Effect::Return { item, .. } => self.rest(*item),
-            Effect::Fate { item, fate } => match fate {
-                Fate::Interrupted(turn)
-                | Fate::Failed(turn)
-                | Fate::Suspended(turn)
-                | Fate::Preempted(turn) => {
+            Action::Requeued(item) => self.put(*item, Place::Waiting),
+            Action::Return { item, .. } => self.rest(*item),
+            Action::Fate { item, fate } => match fate {
+                ItemOutcome::Interrupted(turn)
+                | ItemOutcome::Failed(turn)
+                | ItemOutcome::Suspended(turn)
+                | ItemOutcome::Preempted(turn) => {
                     self.put(*item, Place::Left(*turn));
                 }
                 _ => self.rest(*item),
             },
-            Effect::Resolve { item, preempted } => self.resolved(*item, *preempted),
-            Effect::End(_) => self.ended = true,
-            Effect::Forget(_) | Effect::TurnEnded { .. } | Effect::Answer(_) => {}
+            Action::Resolve { item, preempted } => self.resolved(*item, *preempted),
+            Action::End(_) => self.ended = true,
+            Action::Forget(_) | Action::TurnEnded { .. } | Action::Answer(_) => {}
         }
-        if let (Effect::Answer(answer), Input::Stop(_), false) = (effect, input, self.ended) {
+        if let (Action::Answer(answer), Input::Stop(_), false) = (effect, input, self.ended) {
             assert!(matches!(answer, Answer::First | Answer::Strengthened | Answer::NothingAdded));
         }
     }
@@ -68,16 +70,16 @@ impl World {
     }
 
     /// A turn that is taken up is handed what steered it before it waited, in its order.
-    pub(super) fn hands_over(&self, turn: TurnId, steers: &[(ItemId, When)]) {
+    pub(super) fn hands_over(&self, turn: TurnId, steers: &[(ItemId, SteerTiming)]) {
         let held = |n: &usize| self.places[*n] == Place::Steering(turn);
         let all: Vec<ItemId> = (0..self.places.len()).filter(held).map(|n| ItemId::new(n as u64)).collect();
         let handed: Vec<ItemId> = steers.iter().map(|(item, _)| *item).collect();
         assert_eq!(handed, all, "a steer that is not handed over");
     }
 
-    pub(super) fn started(&mut self, turn: TurnId, from: From) {
+    pub(super) fn started(&mut self, turn: TurnId, from: StartFrom) {
         assert!(
-            !self.is_ending() || matches!(from, From::Withdrawal(_)),
+            !self.is_ending() || matches!(from, StartFrom::Withdrawal(_)),
             "a turn begins after a stop was asked"
         );
         assert!(self.run.is_none() && self.winding.is_none_or(|(_, quiet, read)| quiet && read), "two turns");
@@ -85,7 +87,7 @@ impl World {
         assert!(self.machine_items_fit(turn, from), "an item is delivered twice");
         self.run = Some(turn);
         self.winding = None;
-        let withdraws = matches!(from, From::Withdrawal(Why::Preempt { .. }));
+        let withdraws = matches!(from, StartFrom::Withdrawal(StopWhy::Preempt { .. }));
         self.preempting = if withdraws { Yet::Yes } else { Yet::No };
         for item in self.machine.items().to_vec() {
             self.put(item, Place::InTurn(turn));
@@ -97,22 +99,24 @@ impl World {
     }
 
     /// A new turn takes what waits, a resumed one what it had.
-    pub(super) fn machine_items_fit(&self, turn: TurnId, from: From) -> bool {
+    pub(super) fn machine_items_fit(&self, turn: TurnId, from: StartFrom) -> bool {
         self.machine.items().iter().all(|item| match (self.place(*item), from) {
-            (Place::Waiting, From::Plan) => true,
-            (Place::Left(left), From::Resume | From::Decision | From::Withdrawal(_)) => left == turn,
+            (Place::Waiting, StartFrom::Plan) => true,
+            (Place::Left(left), StartFrom::Resume | StartFrom::Decision | StartFrom::Withdrawal(_)) => {
+                left == turn
+            }
             _ => false,
         })
     }
 
-    pub(super) fn resolved(&mut self, item: ItemId, preempted: Preempted) {
+    pub(super) fn resolved(&mut self, item: ItemId, preempted: PreemptOutcome) {
         let asked =
             self.preempts.iter_mut().find(|asked| asked.item == item).expect("a preempt that nobody asked");
         assert_eq!(asked.answered.replace(preempted), None, "a preempt answered twice");
         match preempted {
-            Preempted::StoppedTurn(turn) => assert_eq!(asked.saw, Some(turn), "the wrong turn"),
-            Preempted::NoTarget => assert_eq!(asked.saw, None, "it had a target"),
-            Preempted::TurnEndedFirst | Preempted::SupersededByStop => {}
+            PreemptOutcome::StoppedTurn(turn) => assert_eq!(asked.saw, Some(turn), "the wrong turn"),
+            PreemptOutcome::NoTurn => assert_eq!(asked.saw, None, "it had a target"),
+            PreemptOutcome::TurnEndedFirst | PreemptOutcome::SupersededByStop => {}
         }
     }
 

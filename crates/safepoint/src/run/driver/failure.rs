@@ -1,0 +1,22 @@
+//! How a failed call that ends its run is told.
+
+use crate::{
+    definition::AnswerOf,
+    run::executor::CallEnd,
+    value::{message::ToolCall, receipt::CallStatus},
+};
+
+/// What a run says that a call ended: of an agent that is a remote one, its work is the run's.
+pub(super) fn of(call: &ToolCall, ending: &CallEnd, answer: AnswerOf) -> String {
+    let why = ending.text.strip_prefix("error: ").unwrap_or(&ending.text);
+    // What to do about it stands beside it.
+    let hinted = ending.hint.as_ref().and_then(|hint| why.strip_suffix(hint)?.strip_suffix("\nhint: "));
+    let why = hinted.unwrap_or(why);
+    match (answer, &ending.remote) {
+        (AnswerOf::TheCall, Some(remote)) if ending.status == CallStatus::Denied => {
+            format!("the agent {} was {why}", remote.peer)
+        }
+        (AnswerOf::TheCall, Some(remote)) => format!("the agent {} failed: {why}", remote.peer),
+        _ => format!("the tool `{}` failed: {why}", call.name),
+    }
+}
