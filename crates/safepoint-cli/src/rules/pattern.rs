@@ -104,7 +104,14 @@ impl Pattern {
     }
 }
 
-/// How often a path goes up. One that a star matched and that goes up more often than its pattern climbs.
-pub(super) fn climbs(path: &str) -> usize {
-    path.split('/').filter(|part| *part == "..").count()
+/// How often a text goes up: each `..`, wherever it stands, but for one between two letters or digits, as of a range
+/// (`v1..v2`). One that a star matched and that goes up more often than its pattern climbs.
+pub(super) fn climbs(text: &str) -> usize {
+    let is_of_name = |letter: Option<char>| letter.is_some_and(char::is_alphanumeric);
+    let ups = text.match_indices("..");
+    ups.filter(|(at, up)| {
+        let (before, behind) = (text[..*at].chars().next_back(), text[at + up.len()..].chars().next());
+        !(is_of_name(before) && is_of_name(behind))
+    })
+    .count()
 }
