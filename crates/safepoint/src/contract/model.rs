@@ -170,7 +170,7 @@ impl Delta {
     pub fn bytes(&self) -> usize {
         match self {
             Self::Text(text) | Self::Reasoning(text) => text.len(),
-            Self::ReasoningSeal(seal) => json::bytes(seal),
+            Self::ReasoningSeal(seal) => json::bytes(seal).saturating_add(SEAL_BYTES),
             Self::CallPreview { name } => name.len(),
             Self::CallReady(call) => call.id.as_str().len() + call.name.len() + call.args.len(),
             Self::Ended(Finish::Other(word)) => word.len(),
@@ -184,6 +184,10 @@ impl Delta {
         }
     }
 }
+
+/// What a seal takes beside its own bytes: a block of the message, its values, and the lines that tell of it. So a flood of
+/// small ones is bounded as well (S12.4).
+const SEAL_BYTES: usize = 2 << 10;
 
 /// Why a model ended its message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -232,3 +232,19 @@ fn head(text: &str, most: usize) -> &str {
     }
     &text[..end]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// S12.4: seals that hold nothing are bounded too, by what they take.
+    #[test]
+    fn a_flood_of_small_seals_is_bounded() {
+        let mut draft = Draft::new(Bounds { bytes: 1 << 20, calls: 1 }, Asked::AModel);
+        for _ in 0..10_000 {
+            draft.take(&Delta::ReasoningSeal(Value::Null));
+        }
+        assert_eq!(draft.room(), Room::Spent);
+        assert!(draft.blocks.len() <= 512, "{}", draft.blocks.len());
+    }
+}
