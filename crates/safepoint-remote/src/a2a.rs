@@ -47,12 +47,12 @@ use crate::{exchange, known::Known};
 /// An agent behind the A2A protocol.
 ///
 /// ```no_run
-/// # use safepoint::{Agent, Model, remote::Delegate};
+/// # use safepoint::{Agent, Model, remote::RemoteTool};
 /// # use safepoint_remote::a2a::A2a;
 /// # async fn team(big: impl Model) -> Result<Agent, Box<dyn std::error::Error>> {
 /// let researcher = A2a::at("http://localhost:9000")?.discover().await.map_err(|failure| failure.to_string())?;
 /// let alone = Agent::remote(researcher.clone()).build(); // an agent that is the remote one
-/// let team = Agent::builder(big).tool(Delegate::new(researcher)).build(); // one that may ask it
+/// let team = Agent::builder(big).tool(RemoteTool::new(researcher)).build(); // one that may ask it
 /// # drop(alone);
 /// # Ok(team) }
 /// ```

@@ -27,13 +27,13 @@ impl StopHandle {
     /// that it came too late, as the run is.
     ///
     /// ```
-    /// use safepoint_scope::{Asked, SafePoints, Scope, StopRequest};
+    /// use safepoint_scope::{StopAck, SafePoints, Scope, StopRequest};
     /// let (_scope, handle) = Scope::root();
-    /// assert_eq!(handle.stop(StopRequest::at(SafePoints::AFTER_MODEL)), Asked::First);
-    /// assert_eq!(handle.stop(StopRequest::now()), Asked::Strengthened);
-    /// assert_eq!(handle.stop(StopRequest::at(SafePoints::ANY)), Asked::NothingAdded);
+    /// assert_eq!(handle.stop(StopRequest::at(SafePoints::AFTER_MODEL)), StopAck::First);
+    /// assert_eq!(handle.stop(StopRequest::now()), StopAck::Strengthened);
+    /// assert_eq!(handle.stop(StopRequest::at(SafePoints::ANY)), StopAck::Unchanged);
     /// handle.settle();
-    /// assert_eq!(handle.stop(StopRequest::now()), Asked::TooLate);
+    /// assert_eq!(handle.stop(StopRequest::now()), StopAck::TooLate);
     /// ```
     pub fn stop(&self, request: StopRequest) -> StopAck {
         if self.node.is_closed_over() {

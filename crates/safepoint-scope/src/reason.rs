@@ -7,7 +7,7 @@ use std::{borrow::Cow, fmt, sync::Arc, time::SystemTime};
 /// ```
 /// use safepoint_scope::{Actor, Code, Reason};
 /// let quit = Reason::user("ctrl-c");
-/// let child = Reason::new(Code::PARENT).by(Actor::Parent).caused_by(&quit);
+/// let child = Reason::new(Code::PARENT).with_actor(Actor::Parent).caused_by(&quit);
 /// assert_eq!(child.root().text(), "ctrl-c");
 /// ```
 #[derive(Clone, PartialEq)]

@@ -91,7 +91,7 @@ impl StdError for InvalidRequest {}
 ///
 /// ```
 /// use safepoint_scope::{Reason, SafePoints, StopRequest, secs};
-/// let polite = StopRequest::graceful(secs(5)).because(Reason::user("ctrl-c"));
+/// let polite = StopRequest::graceful(secs(5)).with_reason(Reason::user("ctrl-c"));
 /// let whole_round = StopRequest::at(SafePoints::AFTER_MODEL | SafePoints::AFTER_ALL_CALLS);
 /// let at_once = StopRequest::now();
 /// ```

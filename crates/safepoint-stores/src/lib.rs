@@ -4,15 +4,15 @@
 //! # tokio::runtime::Runtime::new().unwrap().block_on(async {
 //! use std::time::Duration;
 //!
-//! use safepoint::store::{Class, NewSession, Owner, Record, Store, Write};
+//! use safepoint::store::{Durability, NewSession, OwnerProcess, Record, Store, Write};
 //! use safepoint_stores::SqliteStore;
 //!
 //! let folder = tempfile::tempdir().unwrap();
 //! let store = SqliteStore::open(folder.path().join("sessions.db")).unwrap();
 //! let session = store.create(NewSession::of("ses_1")).await.unwrap().id;
-//! let lease = store.acquire(&session, Owner::here(), Duration::from_secs(10)).await.unwrap();
+//! let lease = store.acquire(&session, OwnerProcess::here(), Duration::from_secs(10)).await.unwrap();
 //! let said = Record { path: "1".into(), kind: "said".into(), version: 1, bytes: b"hello".to_vec() };
-//! store.append(&lease, vec![Write::Record(said.clone())], Class::Durable).await.unwrap();
+//! store.append(&lease, vec![Write::Record(said.clone())], Durability::Durable).await.unwrap();
 //! let page = store.read(&session, 0, 10).await.unwrap();
 //! assert_eq!(page.entries[0].record, Ok(said));
 //! # });

@@ -7,7 +7,7 @@
 //! # tokio::runtime::Runtime::new().unwrap().block_on(async {
 //! use std::sync::Arc;
 //!
-//! use safepoint::{Agent, receipt::Grade};
+//! use safepoint::{Agent, receipt::StopSupport};
 //! use safepoint_testkit::{backend_suite::{self, Subject}, peer::{OnStop, Peer}};
 //!
 //! let fresh = || {
@@ -15,7 +15,7 @@
 //!     Subject { backend: Arc::new(Agent::remote(peer.clone()).build()), probe: Arc::new(peer) }
 //! };
 //! let measured = backend_suite::all(&fresh).await.unwrap();
-//! assert_eq!(measured.grade, Grade::Hard);
+//! assert_eq!(measured.grade, StopSupport::Hard);
 //! # });
 //! ```
 

@@ -9,7 +9,7 @@
 //! let server = ModelServer::start(Script::of([Reply::call("pay", json!({}))])).await.unwrap();
 //! let tools = GateTools::new();
 //! let model = safepoint_models::openai::model("any").base_url(server.url());
-//! let agent = Agent::builder(model).approvals(safepoint::approval::Approvals::Auto).tool(tools.gated("pay")).build();
+//! let agent = Agent::builder(model).approvals(safepoint::approval::ApprovalMode::Auto).tool(tools.gated("pay")).build();
 //! let handle = agent.run("pay").detach();
 //! tools.valve().came(1).await;
 //! handle.stop(StopRequest::now());

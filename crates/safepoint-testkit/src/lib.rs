@@ -6,7 +6,7 @@
 //! itself, and a conversation that a strict server accepts.
 //!
 //! ```
-//! use safepoint::{Agent, AgentBuilder, Model, StopRequest, approval::Approvals, receipt::{CallStatus, Effect}};
+//! use safepoint::{Agent, AgentBuilder, Model, StopRequest, approval::ApprovalMode, receipt::{CallStatus, SideEffect}};
 //! use safepoint_testkit::{
 //!     closing::Closing, ledger::Mark, script::{Reply, Script}, server::ModelServer, tools::GateTools,
 //! };
@@ -14,7 +14,7 @@
 //!
 //! // The agent under test, as the product builds it; only its tool that pays is another one.
 //! fn clerk(model: impl Model) -> AgentBuilder {
-//!     Agent::builder(model).system("You pay the rent.").approvals(Approvals::Auto)
+//!     Agent::builder(model).system("You pay the rent.").approvals(ApprovalMode::Auto)
 //! }
 //!
 //! # tokio::runtime::Runtime::new().unwrap().block_on(async {
@@ -29,7 +29,7 @@
 //!
 //! let closed = Closing::of(&handle).server(&server).ledger(tools.ledger()).check().await.unwrap(); // I1 to I6
 //! let call = &closed.receipt.calls[0];
-//! assert_eq!((call.status, call.effect), (CallStatus::Stopped, Effect::Unknown));
+//! assert_eq!((call.status, call.effect), (CallStatus::Stopped, SideEffect::Unknown));
 //! assert_eq!(tools.ledger().count(Mark::Commit), 0);
 //!
 //! let next = agent.run_on(closed.outcome.history().clone(), "was it paid?").await;
@@ -51,14 +51,14 @@
 //!
 //! ```
 //! use std::time::Duration;
-//! use safepoint::{Agent, StopRequest, approval::Approvals, receipt::CallStatus};
+//! use safepoint::{Agent, StopRequest, approval::ApprovalMode, receipt::CallStatus};
 //! use safepoint_testkit::{script::{Reply, Script}, scripted::ScriptedModel, tools::GateTools};
 //! use serde_json::json;
 //!
 //! # tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap().block_on(async {
 //! let tools = GateTools::new();
 //! let model = ScriptedModel::new(Script::of([Reply::call("pay", json!({}))]));
-//! let agent = Agent::builder(model).approvals(Approvals::Auto).tool(tools.deaf("pay")).build();
+//! let agent = Agent::builder(model).approvals(ApprovalMode::Auto).tool(tools.deaf("pay")).build();
 //! let handle = agent.run("pay").detach();
 //! tools.valve().came(1).await;
 //!

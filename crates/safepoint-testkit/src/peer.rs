@@ -2,7 +2,7 @@
 //!
 //! ```
 //! # tokio::runtime::Runtime::new().unwrap().block_on(async {
-//! use safepoint::{Agent, StopRequest, receipt::{CallStatus, RemoteStop}};
+//! use safepoint::{Agent, StopRequest, receipt::{CallStatus, RemoteStopState}};
 //! use safepoint_testkit::peer::{OnStop, Peer};
 //!
 //! let peer = Peer::new("coder").says("I am at it.").waits().answers("done").on_stop(OnStop::OnlySays);
@@ -12,7 +12,7 @@
 //!
 //! let outcome = handle.done().await;
 //! let row = outcome.receipt().calls[0].remote.as_ref().unwrap();
-//! assert_eq!(row.stop, Some(RemoteStop::Confirmed)); // so it says
+//! assert_eq!(row.stop, Some(RemoteStopState::Confirmed)); // so it says
 //! assert_eq!(peer.in_flight(), 1); // and it works on: it was declared to stop hard, and does not
 //! peer.valve().open_for_all();
 //! # });

@@ -73,7 +73,8 @@ async fn a_fault_leaves_all_of_it_or_nothing() -> Result<(), Broken> {
 #[tokio::test]
 async fn the_suite_asks_for_every_operation_there_is() {
     let source =
-        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../safepoint/src/store.rs")).unwrap();
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../safepoint/src/contract/store.rs"))
+            .unwrap();
     let (_, of_the_trait) = source.split_once("pub trait Store").unwrap();
     let methods = of_the_trait.lines().filter_map(|line| line.strip_prefix("    fn ")?.split_once('('));
     let all: BTreeSet<&str> = methods.map(|(name, _)| name).collect();

@@ -48,7 +48,7 @@ pub mod typed;
 /// let handle = run.handle();
 /// tokio::spawn(async move {
 ///     tokio::signal::ctrl_c().await.ok();
-///     handle.stop(StopRequest::graceful(secs(5)).because(Reason::user("ctrl-c")));
+///     handle.stop(StopRequest::graceful(secs(5)).with_reason(Reason::user("ctrl-c")));
 /// });
 /// match run.await {
 ///     Outcome::Done(answer) => println!("{answer}"),

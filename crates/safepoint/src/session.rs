@@ -1,12 +1,12 @@
 //! A session: a conversation with an inbox, turn after turn, that can be talked to while it works (S6).
 //!
 //! ```no_run
-//! # use safepoint::{Agent, session::{Chat, Session, SessionStop, Policy, Push}};
+//! # use safepoint::{Agent, session::{ChatPlanner, Session, SessionStop, Policy, Push}};
 //! # async fn talk(agent: Agent) {
-//! let session: Session<String> = Session::builder(Chat::new(agent)).start();
+//! let session: Session<String> = Session::builder(ChatPlanner::new(agent)).start();
 //! let first = session.push("What changed last week?".to_owned()).expect("an open session");
 //! session.push(Push::new("Only in the docs.".to_owned()).policy(Policy::steer())).expect("room");
-//! println!("{:?}", first.fate().await);
+//! println!("{:?}", first.outcome().await);
 //! session.stop(SessionStop::at_turn_end());
 //! let exit = session.done().await;
 //! assert!(exit.unhandled().is_empty());

@@ -20,9 +20,9 @@ const SLACK: Duration = Duration::from_millis(500);
 /// A tool whose work a remote agent does. Its calls may overlap with others.
 ///
 /// ```no_run
-/// # use safepoint::{Agent, Model, remote::{Delegate, Remote}};
+/// # use safepoint::{Agent, Model, remote::{RemoteTool, Remote}};
 /// # fn team(big: impl Model, coder: impl Remote) -> Agent {
-/// Agent::builder(big).tool(Delegate::new(coder)).build()
+/// Agent::builder(big).tool(RemoteTool::new(coder)).build()
 /// # }
 /// ```
 #[derive(Clone)]
