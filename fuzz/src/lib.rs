@@ -4,8 +4,8 @@
 
 use safepoint::{
     Agent, History, Outcome,
-    approval::Approvals,
-    history::Entry,
+    approval::ApprovalMode,
+    history::Message,
     ids::CallId,
     message::ToolCall,
     model::{Delta, Finish, ModelError, ModelSpec},
@@ -62,13 +62,13 @@ pub fn responses(data: &[u8]) {
 
 /// Any history that a store may hold is repaired, once, so that every provider accepts it.
 pub fn history(data: &[u8]) {
-    let Ok(entries) = serde_json::from_slice::<Vec<Entry>>(data) else { return };
+    let Ok(entries) = serde_json::from_slice::<Vec<Message>>(data) else { return };
     let mut history = History::new();
     entries.into_iter().for_each(|entry| history.push(entry));
     history.repair();
     history.close();
     assert!(history.repair().is_empty(), "the second repair finds nothing");
-    history.push(Entry::User("go on".into()));
+    history.push(Message::User("go on".into()));
     let spec = ModelSpec::default();
     for body in chat::encoded(&chat::model("m"), &spec, &[&history]) {
         let body = serde_json::from_slice(&body).expect("a body is JSON");
@@ -107,7 +107,7 @@ pub fn arguments(data: &[u8]) {
         let first = model.gate();
         let call = ToolCall { id: CallId::from("c"), name: "pay".into(), args };
         first.send(Delta::CallReady(call)).send(Delta::Ended(Finish::Natural));
-        let agent = Agent::builder(model).approvals(Approvals::Auto).tool(pay()).build();
+        let agent = Agent::builder(model).approvals(ApprovalMode::Auto).tool(pay()).build();
         let outcome = agent.run("pay").await;
         assert!(matches!(outcome, Outcome::Done(_)), "{outcome:?}");
         let status = outcome.receipt().calls[0].status;

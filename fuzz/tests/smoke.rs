@@ -80,7 +80,7 @@ fn the_entries_are_entries() {
         r#"{"role":"results","results":[{"call_id":"a","name":"f","text":"x","verdict":"good"}]}"#,
     ];
     let text = format!("[{user},{call},{result}]");
-    assert_eq!(serde_json::from_str::<Vec<safepoint::history::Entry>>(&text).expect("it is one").len(), 3);
+    assert_eq!(serde_json::from_str::<Vec<safepoint::history::Message>>(&text).expect("it is one").len(), 3);
 }
 
 fn shapes() -> impl Strategy<Value = Vec<u8>> {
