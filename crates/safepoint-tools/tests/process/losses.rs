@@ -124,14 +124,17 @@ fn what_outlived_runtime_guard_and_keepers_is_found_by_its_mark() {
     let runtime = Runtime::start();
     let own = ProcessRecord { run: runtime.run.clone(), ..record_of(runtime.commands[2]) };
     // Suspended first, so that none of them can do its work when the others die; the guard before its keepers, because
-    // it would have them go on.
+    // it would have them go on. The runtime dies last: where it is dead and its guard is not, whoever looks for what killed
+    // runtimes have left wakes the guard.
     let keepers = support::children(runtime.guard);
     assert_eq!(keepers.len(), 3);
-    for pid in [&runtime.guard].into_iter().chain(&keepers) {
+    let holders: Vec<i32> =
+        [runtime.pid(), runtime.guard].into_iter().chain(keepers.iter().copied()).collect();
+    for pid in &holders {
         support::kill(*pid, Signal::STOP);
         until("it is suspended", || support::is_suspended(*pid));
     }
-    for pid in [runtime.pid(), runtime.guard].iter().chain(&keepers) {
+    for pid in holders.iter().rev() {
         support::kill(*pid, Signal::KILL);
     }
     until("all holders are dead", || {
