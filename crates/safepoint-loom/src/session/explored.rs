@@ -6,9 +6,9 @@ use loom::{sync::Mutex, thread};
 use tokio::sync::oneshot;
 
 use super::{
-    door::{Door, Late},
-    item::{PushError, Slip},
-    mail::{Mail, Mailbox},
+    door::{Inbox, LateItemsPolicy},
+    item::{PushError, TicketState},
+    mail::{Mailbox, SessionMessage},
 };
 use crate::{
     explored::{block_on, explore},
@@ -18,15 +18,15 @@ use crate::{
 
 /// The owner in small: it hears what came, and once it is over what was accepted a moment before; then its mail goes.
 /// Whatever it heard goes back, and nothing is there to be withdrawn.
-fn owner(door: &Door<u32>, mut received: Received<Mail<u32>>, before: usize) -> Vec<ItemId> {
+fn owner(door: &Inbox<u32>, mut received: Received<SessionMessage<u32>>, before: usize) -> Vec<ItemId> {
     let mut heard = Vec::new();
-    let mut hear = |mail: Box<Mail<u32>>| match *mail {
-        Mail::Push { item, slip } => {
+    let mut hear = |mail: Box<SessionMessage<u32>>| match *mail {
+        SessionMessage::Push { item, slip } => {
             heard.push(slip.id());
             slip.back(item);
         }
-        Mail::Mark => {}
-        Mail::Withdraw(reply) => {
+        SessionMessage::Mark => {}
+        SessionMessage::Withdraw(reply) => {
             if reply.send(None).is_err() {
                 // He no longer waits.
             }
@@ -42,8 +42,8 @@ fn owner(door: &Door<u32>, mut received: Received<Mail<u32>>, before: usize) -> 
     heard
 }
 
-fn letter(item: u32, slip: Arc<Slip<u32>>, _id: Option<String>) -> Mail<u32> {
-    Mail::Push { item, slip }
+fn letter(item: u32, slip: Arc<TicketState<u32>>, _id: Option<String>) -> SessionMessage<u32> {
+    SessionMessage::Push { item, slip }
 }
 
 /// S6.1, S6.2, S6.10: two push as the owner leaves: each item is heard of in the order of its position and its ticket says
@@ -53,7 +53,7 @@ fn loom_what_is_pushed_as_the_owner_leaves_is_in_one_place() {
     for before in 0..2 {
         explore(2, move || {
             let (mailbox, received) = Mailbox::new();
-            let door = Arc::new(Door::new(mailbox, 8, Late::Refuse));
+            let door = Arc::new(Inbox::new(mailbox, 8, LateItemsPolicy::Refuse));
             let refused = Arc::new(Mutex::new(0));
             let pushers: Vec<_> = (0..2)
                 .map(|item| {
@@ -81,11 +81,11 @@ fn loom_what_is_pushed_as_the_owner_leaves_is_in_one_place() {
 fn loom_whoever_withdraws_as_the_owner_leaves_is_answered() {
     explore(3, || {
         let (mailbox, received) = Mailbox::new();
-        let door = Arc::new(Door::new(mailbox.clone(), 8, Late::Refuse));
+        let door = Arc::new(Inbox::new(mailbox.clone(), 8, LateItemsPolicy::Refuse));
         let ticket = door.push(7, None, letter).ok().expect("it is open");
         let sender = thread::spawn(move || {
             let (reply, answer) = oneshot::channel();
-            mailbox.post(Mail::Withdraw(reply));
+            mailbox.post(SessionMessage::Withdraw(reply));
             assert_eq!(block_on(answer).ok().flatten(), None);
             mailbox
         });

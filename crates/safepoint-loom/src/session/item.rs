@@ -18,7 +18,7 @@ pub(crate) enum PushError<T> {
 }
 
 pub(crate) struct Ticket<T> {
-    pub(super) slip: Arc<Slip<T>>,
+    pub(super) slip: Arc<TicketState<T>>,
 }
 
 impl<T> Ticket<T> {
@@ -27,12 +27,12 @@ impl<T> Ticket<T> {
     }
 }
 
-pub(crate) struct Slip<T> {
+pub(crate) struct TicketState<T> {
     id: ItemId,
     told: Told<Option<T>>,
 }
 
-impl<T> Slip<T> {
+impl<T> TicketState<T> {
     pub(crate) fn new(id: ItemId) -> Self {
         Self { id, told: Told::new(None) }
     }

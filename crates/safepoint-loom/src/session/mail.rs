@@ -4,24 +4,24 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-use super::item::Slip;
+use super::item::TicketState;
 use crate::sync::mailbox::{self, Received};
 
-pub(crate) enum Mail<T> {
-    Push { item: T, slip: Arc<Slip<T>> },
+pub(crate) enum SessionMessage<T> {
+    Push { item: T, slip: Arc<TicketState<T>> },
     Mark,
     Withdraw(oneshot::Sender<Option<T>>),
 }
 
-pub(crate) struct Mailbox<T>(mailbox::Mailbox<Mail<T>>);
+pub(crate) struct Mailbox<T>(mailbox::Mailbox<SessionMessage<T>>);
 
 impl<T> Mailbox<T> {
-    pub(crate) fn new() -> (Self, Received<Mail<T>>) {
+    pub(crate) fn new() -> (Self, Received<SessionMessage<T>>) {
         let (mailbox, received) = mailbox::Mailbox::new();
         (Self(mailbox), received)
     }
 
-    pub(crate) fn post(&self, mail: Mail<T>) {
+    pub(crate) fn post(&self, mail: SessionMessage<T>) {
         if self.0.post(mail).is_err() {
             // Whoever waits for a reply sees it dropped.
         }
