@@ -8,7 +8,7 @@ use loom::{
 };
 use tokio::time::Instant;
 
-use super::{Asked, Core};
+use super::{Core, StopAck};
 use crate::{
     demand::Mode,
     fired::{Fired, FiredBy},
@@ -31,7 +31,7 @@ fn loom_two_requests_join_in_any_order() {
         let thread = thread::spawn(move || other.ask(StopRequest::now(), || now));
         let mine = core.ask(at_model(), || now);
         let theirs = thread.join().expect("no panic");
-        assert!((mine == Asked::First) != (theirs == Asked::First));
+        assert!((mine == StopAck::First) != (theirs == StopAck::First));
         assert_eq!(core.log().len(), 2);
         assert_eq!(core.demand().expect("asked").mode, Mode::Now);
     });
@@ -47,10 +47,10 @@ fn loom_a_request_and_the_end_have_one_winner() {
         let thread = thread::spawn(move || other.settle());
         let asked = core.ask(StopRequest::now(), || now);
         assert!(thread.join().expect("no panic"));
-        assert_eq!(asked == Asked::TooLate, core.demand().is_none());
+        assert_eq!(asked == StopAck::TooLate, core.demand().is_none());
         assert!(!core.settle());
         assert!(core.is_settled());
-        assert_eq!(core.ask(at_model(), || now), Asked::TooLate);
+        assert_eq!(core.ask(at_model(), || now), StopAck::TooLate);
     });
 }
 
@@ -66,7 +66,7 @@ fn loom_a_seen_word_implies_a_readable_demand() {
             assert!(core.demand().is_some());
             assert!(core.reason(None, now).is_some());
         }
-        assert_eq!(thread.join().expect("no panic"), Asked::First);
+        assert_eq!(thread.join().expect("no panic"), StopAck::First);
     });
 }
 
@@ -83,7 +83,7 @@ fn loom_the_log_is_in_the_order_of_time() {
         };
         let (other, theirs) = (Arc::clone(&core), clock(Arc::clone(&ticks)));
         let thread = thread::spawn(move || {
-            other.ask(StopRequest::now().because(Reason::new(Code::SHUTDOWN)), theirs);
+            other.ask(StopRequest::now().with_reason(Reason::new(Code::SHUTDOWN)), theirs);
         });
         core.ask(at_model(), clock(ticks));
         thread.join().expect("no panic");
