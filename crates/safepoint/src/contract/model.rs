@@ -165,7 +165,7 @@ pub enum Delta {
 impl Delta {
     /// How many bytes of the model's message it brings: what counts against
     /// [`Limits::model_output_bytes`](crate::Limits). A call's name counts where its beginning is shown, and where it is
-    /// complete.
+    /// complete. A seal counts by what it takes, 2 KiB more than its own bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         match self {
