@@ -18,6 +18,7 @@ pub mod fuzz;
 pub mod gemini;
 mod grown;
 mod http;
+mod kept;
 pub mod openai;
 mod outgoing;
 mod parts;

@@ -200,7 +200,7 @@ fn asked(spec: &ModelSpec, history: &History) -> Asked {
             }
             Message::Assistant(_) => {}
             Message::Results { results } => {
-                asked.results.extend(results.iter().map(|result| result.text.clone()));
+                asked.results.extend(results.iter().map(|result| String::clone(&result.text)));
             }
         }
     }

@@ -185,7 +185,7 @@ fn stopped(bench: &Bench, peer: &Peer) -> anyhow::Result<Row> {
     let status = outcome["receipt"]["calls"][0]["status"].as_str().unwrap_or_default();
     // How its task stands by then is a race in some of them.
     let word = remote["word"].as_str().unwrap_or_default();
-    let word = word.split_once("; its task is").map_or(word, |(word, _)| word);
+    let word = word.split_once("; its task was").map_or(word, |(word, _)| word);
     Ok(Row {
         name: peer.name,
         noted: match deed {

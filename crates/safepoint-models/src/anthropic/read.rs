@@ -9,10 +9,10 @@ use safepoint::{
     usage::{Usage, UsageSource},
 };
 use serde::Deserialize;
-use serde_json::{json, value::RawValue};
+use serde_json::{Value, json, value::RawValue};
 
 use super::own;
-use crate::{error, http::Wire, sse::SseEvent};
+use crate::{error, http::Wire, kept::Kept, sse::SseEvent};
 
 /// The type of an event or a block. Read by itself: what is not known is not read further, and an enum by its type would
 /// collect it first.
@@ -123,7 +123,7 @@ enum Open {
     None,
     Text {
         bytes: usize,
-        citations: Vec<String>,
+        citations: Kept,
     },
     Thinking {
         text: String,
@@ -209,7 +209,7 @@ impl Wire for Reader {
     fn held(&self) -> usize {
         match &self.block {
             Open::None => 0,
-            Open::Text { citations, .. } => citations.iter().map(String::len).sum(),
+            Open::Text { citations, .. } => citations.bytes(),
             Open::Thinking { text, signature } => text.len() + signature.len(),
             Open::Call { id, name, args, given } => id.len() + name.len() + args.len() + given.len(),
             Open::Own { begun, input } => begun.len() + input.len(),
@@ -248,7 +248,7 @@ impl Reader {
         match &*kind {
             "text" => {
                 let text = owned(block.text);
-                self.block = Open::Text { bytes: text.len(), citations: Vec::new() };
+                self.block = Open::Text { bytes: text.len(), citations: Kept::default() };
                 if !text.is_empty() {
                     out.push_back(Delta::Text(text));
                 }
@@ -296,7 +296,7 @@ impl Reader {
                 known.push_str(&partial_json.unwrap_or_default());
             }
             ("citations_delta", Open::Text { citations, .. }) => {
-                citations.extend(citation.map(|citation| citation.get().to_owned()));
+                citation.iter().for_each(|citation| citations.push(citation.get()));
             }
             _ => {}
         }
@@ -305,14 +305,16 @@ impl Reader {
     fn finish_block(&mut self, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
         match std::mem::take(&mut self.block) {
             Open::None => {}
-            Open::Text { citations, .. } if citations.is_empty() => {}
+            Open::Text { citations, .. } if citations.pieces().is_empty() => {}
             Open::Text { bytes, citations } => {
-                out.push_back(Delta::ReasoningSeal(own::cited(bytes, &citations)?))
+                out.push_back(Delta::ReasoningSeal(own::cited(bytes, citations.pieces())?))
             }
             Open::Thinking { text, signature } => {
                 // Without its signature the provider refuses it later, so it stays unsealed and is not sent back.
                 if !signature.is_empty() {
-                    let seal = json!({"type": "thinking", "thinking": text, "signature": signature});
+                    let mut seal = json!({"type": "thinking", "thinking": text});
+                    // Moved: as a part of the literal it would be copied (S12.4).
+                    seal["signature"] = Value::String(signature);
                     out.push_back(Delta::ReasoningSeal(seal));
                 }
             }

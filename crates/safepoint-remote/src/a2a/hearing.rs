@@ -189,7 +189,7 @@ impl Talk {
             }
             Feed::Closed if self.is_completed() => {
                 if self.text.is_whole() {
-                    self.over(RemoteEvent::Done(self.text.whole()));
+                    self.done(String::new());
                 } else if broke.may_pass() && self.watch.tried < LAST_LOOKS {
                     self.last_look();
                 } else {
@@ -222,20 +222,27 @@ impl Talk {
 
     /// The task is completed: its answer is told, once it is known to be whole.
     pub(super) fn completed(&mut self, word: String, source: Source) {
-        let known = self.text.whole();
         match source {
             // The task ended, and shows nothing of what it had said.
-            Source::Look if !self.text.is_whole() && known.is_some() => return self.done_as_known(),
+            Source::Look if !self.text.is_whole() && !self.text.is_empty() => return self.done_as_known(),
             Source::Stream if !self.text.is_whole() => {}
             // An event may have been told twice; where the task cannot be looked at, what was told is the answer.
             Source::Stream if self.text.has_doubles() && self.watch.sight == Sight::Clear => {}
-            Source::Look | Source::Stream => {
-                return self.over(RemoteEvent::Done(known.or_else(|| (!word.is_empty()).then_some(word))));
-            }
+            Source::Look | Source::Stream => return self.done(word),
         }
         self.feed = Feed::Closed;
         self.watch.tried = 0;
         self.last_look();
+    }
+
+    /// All of the answer is known; where there is none, the peer's last word is.
+    fn done(&mut self, word: String) {
+        let answer = if self.text.is_empty() {
+            Some(word).filter(|word| !word.is_empty())
+        } else {
+            self.text.unsaid()
+        };
+        self.over(RemoteEvent::Done(answer));
     }
 
     fn is_completed(&self) -> bool {
@@ -252,7 +259,7 @@ impl Talk {
 
     /// Nobody shows the rest of the answer.
     fn done_as_known(&mut self) {
-        let known = self.text.whole().unwrap_or_default();
+        let known = self.text.whole();
         let between = if known.is_empty() { "" } else { "\n" };
         self.over(RemoteEvent::Done(Some(format!("{known}{between}{NOT_WHOLE}"))));
     }

@@ -31,9 +31,13 @@ pub(super) enum Opened {
     Answer(Value),
 }
 
+/// The id of a request; what is answered to another one is no answer to it.
+struct RequestId(String);
+
 /// A stream of events.
 pub(super) struct Events {
     response: Response,
+    id: RequestId,
     decoder: SseDecoder,
     came: VecDeque<String>,
     idle: Duration,
@@ -69,8 +73,9 @@ impl Http {
     /// A request whose answer is one value.
     pub(super) async fn ask(&self, to: (&Url, Wire), method: &str, params: Value) -> Result<Value, Broke> {
         let asked = async {
-            let response = send(self.request(to, method, params).header(ACCEPT, ONE_VALUE)).await?;
-            self.value(response).await
+            let (request, id) = self.request(to, method, params);
+            let response = send(request.header(ACCEPT, ONE_VALUE)).await?;
+            self.value(response, &id).await
         };
         let time = self.bounds.answer_time;
         timeout(time, asked)
@@ -85,37 +90,38 @@ impl Http {
         (method, params): (&str, Value),
         idle: Duration,
     ) -> Result<Opened, Broke> {
-        let request = self.request(to, method, params).header(ACCEPT, EITHER);
-        let response = timeout(idle, send(request)).await;
+        let (request, id) = self.request(to, method, params);
+        let response = timeout(idle, send(request.header(ACCEPT, EITHER))).await;
         let response =
             response.unwrap_or_else(|_elapsed| Err(Broke::Lost(format!("no answer within {idle:?}"))))?;
         if response.status().is_success() && is_stream(&response) {
             let decoder = SseDecoder::new(self.bounds.answer_bytes);
             let (came, alive) = (VecDeque::new(), Instant::now());
-            return Ok(Opened::Stream(Box::new(Events { response, decoder, came, idle, alive })));
+            return Ok(Opened::Stream(Box::new(Events { response, id, decoder, came, idle, alive })));
         }
-        let value = timeout(idle, self.value(response)).await;
+        let value = timeout(idle, self.value(response, &id)).await;
         let value =
             value.unwrap_or_else(|_elapsed| Err(Broke::Lost(format!("no answer within {idle:?}"))))?;
         Ok(Opened::Answer(value))
     }
 
-    fn request(&self, (url, wire): (&Url, Wire), method: &str, params: Value) -> RequestBuilder {
+    fn request(&self, (url, wire): (&Url, Wire), method: &str, params: Value) -> (RequestBuilder, RequestId) {
         // No other request has this id, of whatever process: some servers know their streams by it.
-        let id = Uuid::new_v4().to_string();
-        let body = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string();
+        let id = RequestId(Uuid::new_v4().to_string());
+        let body = json!({"jsonrpc": "2.0", "id": id.0, "method": method, "params": params}).to_string();
         let request = self.client.post(url.clone()).headers(self.headers.clone());
         let request = request.header(CONTENT_TYPE, ONE_VALUE).body(body);
-        match wire.version() {
+        let request = match wire.version() {
             Some(version) => request.header(VERSION, version),
             None => request,
-        }
+        };
+        (request, id)
     }
 
-    async fn value(&self, response: Response) -> Result<Value, Broke> {
+    async fn value(&self, response: Response, id: &RequestId) -> Result<Value, Broke> {
         let (status, again) = (response.status(), exchange::again(response.headers()));
         let body = whole(response, self.bounds.answer_bytes).await?;
-        match read(&body).map_err(|unread| unread.to_string()).and_then(unwrapped) {
+        match read(&body).map_err(|unread| unread.to_string()).and_then(|value| id.unwrapped(value)) {
             Ok(result) => result,
             Err(_) if !status.is_success() => {
                 Err(Broke::Status { status, message: exchange::refusal(status, &body), again })
@@ -142,7 +148,7 @@ impl Events {
         loop {
             if let Some(data) = self.came.pop_front() {
                 let value = read(data.as_bytes()).map_err(|unread| unread.to_string());
-                let result = value.and_then(unwrapped);
+                let result = value.and_then(|value| self.id.unwrapped(value));
                 return result
                     .map_err(|why| Broke::Foreign(format!("an event is not of the protocol ({why})")))?
                     .map(Some);
@@ -160,20 +166,50 @@ impl Events {
     }
 }
 
-/// What a JSON-RPC answer holds.
-fn unwrapped(mut value: Value) -> Result<Result<Value, Broke>, String> {
-    let error = &value["error"];
-    if error.is_object() {
-        let message = error["message"].as_str().unwrap_or("an error without a message").to_owned();
-        return Ok(Err(Broke::Error { code: error["code"].as_i64().unwrap_or_default(), message }));
+impl RequestId {
+    /// What a JSON-RPC answer to this request holds. An error may be without an id: of a request that could not be read.
+    fn unwrapped(&self, mut value: Value) -> Result<Result<Value, Broke>, String> {
+        let (id, error) = (&value["id"], &value["error"]);
+        let has_result = value.get("result").is_some_and(|result| !result.is_null());
+        if !has_result && !error.is_object() {
+            return Err("neither a result nor an error".into());
+        }
+        if id.as_str() != Some(&self.0) && (has_result || !id.is_null()) {
+            return Ok(Err(Broke::Lost("what came answers another request".into())));
+        }
+        if error.is_object() {
+            let message = error["message"].as_str().unwrap_or("an error without a message").to_owned();
+            return Ok(Err(Broke::Error { code: error["code"].as_i64().unwrap_or_default(), message }));
+        }
+        Ok(Ok(value["result"].take()))
     }
-    if value.get("result").is_some_and(|result| !result.is_null()) {
-        return Ok(Ok(value["result"].take()));
-    }
-    Err("neither a result nor an error".into())
 }
 
 fn is_stream(response: &Response) -> bool {
     let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     kind.is_some_and(|kind| kind.trim_start().to_ascii_lowercase().starts_with(EVENT_STREAM))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// S10.41: an answer counts only with the id of its request; an error may be without one.
+    #[test]
+    fn an_answer_counts_only_with_its_own_id() {
+        let id = RequestId("ours".into());
+        let result = |id: Value| json!({"jsonrpc": "2.0", "id": id, "result": {"kind": "task"}});
+        let error =
+            |id: Value| json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32700, "message": "unread"}});
+        assert_eq!(id.unwrapped(result("ours".into())), Ok(Ok(json!({"kind": "task"}))));
+        let unread = Ok(Err(Broke::Error { code: -32700, message: "unread".into() }));
+        assert_eq!(id.unwrapped(error("ours".into())), unread);
+        assert_eq!(id.unwrapped(error(Value::Null)), unread);
+        for foreign in
+            [result("theirs".into()), result(1.into()), result(Value::Null), error("theirs".into())]
+        {
+            assert!(matches!(id.unwrapped(foreign.clone()), Ok(Err(Broke::Lost(_)))), "{foreign}");
+        }
+        assert!(id.unwrapped(json!("ours")).is_err());
+    }
 }

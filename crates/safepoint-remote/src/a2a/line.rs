@@ -236,6 +236,7 @@ impl Talk {
 
     pub(super) fn say(&mut self, news: String) {
         if !news.is_empty() {
+            self.text.says(&news);
             self.heard.push_back(RemoteEvent::Text(news));
         }
     }

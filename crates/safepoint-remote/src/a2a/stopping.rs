@@ -135,7 +135,7 @@ impl Talk {
         let task = task.filter(|task| task.of().is_some_and(|of| self.task.as_deref() == Some(&of.task)));
         match task {
             Some(Event::Task { status: Status { state, .. }, .. }) => {
-                let told = RemoteStopReply::refused(format!("{refusal}; its task is {}", name(state)));
+                let told = RemoteStopReply::refused(format!("{refusal}; its task was {}", name(state)));
                 if state == State::Completed { self.was_over(told) } else { Some(told) }
             }
             _ => Some(RemoteStopReply::refused(refusal.to_string())),

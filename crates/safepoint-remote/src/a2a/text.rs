@@ -18,6 +18,8 @@ pub(super) struct Text {
     /// What was said in passing.
     notes: Told,
     told: Told,
+    /// All that was said of it, in the order in which it was.
+    said: Told,
     stream: Stream,
     order: Order,
     /// Whether a piece was told twice in a row: the same event, or two that are alike.
@@ -284,10 +286,26 @@ impl Text {
         self.notes.add(text);
     }
 
-    /// The whole answer so far; none if there is nothing.
-    pub(super) fn whole(&self) -> Option<String> {
-        let whole: String = self.parts().collect();
-        (!whole.is_empty()).then_some(whole)
+    /// This of it was said to whoever listens.
+    pub(super) fn says(&mut self, news: &str) {
+        self.said.add(news);
+    }
+
+    /// The whole answer, if it is not what was said of it: who listened has that, and it is not put together again (S12.4).
+    pub(super) fn unsaid(&self) -> Option<String> {
+        let mut whole = Told::default();
+        self.parts().for_each(|part| whole.add(part));
+        (whole != self.said).then(|| self.whole())
+    }
+
+    /// Whether nothing of it is known.
+    pub(super) fn is_empty(&self) -> bool {
+        self.parts().all(str::is_empty)
+    }
+
+    /// The whole answer so far.
+    pub(super) fn whole(&self) -> String {
+        self.parts().collect()
     }
 
     fn parts(&self) -> impl Iterator<Item = &str> {
@@ -312,7 +330,7 @@ impl Text {
             Some(_) if is_first && self.notes == self.told => String::new(),
             Some(rest) => rest,
             // The peer took back what it had said: all of it is told.
-            None => format!("\n{}", self.whole().unwrap_or_default()),
+            None => format!("\n{}", self.whole()),
         }
     }
 }
@@ -336,7 +354,7 @@ mod tests {
         assert_eq!(text.ended(Vec::new()), "", "a peer that leaves them out takes nothing back");
         assert_eq!(text.part("a", " three", Joins::Appends).as_deref(), Some(""));
         assert_eq!(text.part("a", "other", Joins::Replaces).as_deref(), Some("\nother"));
-        assert_eq!(text.whole().as_deref(), Some("other"));
+        assert_eq!(text.whole(), "other");
     }
 
     /// A peer that says its answer in passing and then once more is heard once.
@@ -346,7 +364,7 @@ mod tests {
         text.note("step 1. ");
         text.note("step 2. ");
         assert_eq!(text.part("a", "step 1. step 2. ", Joins::Replaces).as_deref(), Some(""));
-        assert_eq!(text.whole().as_deref(), Some("step 1. step 2. "));
+        assert_eq!(text.whole(), "step 1. step 2. ");
     }
 
     /// S10.42: a task that is looked at ahead of its stream, or behind it, adds nothing twice and takes nothing back.
@@ -360,7 +378,7 @@ mod tests {
         assert_eq!(text.looked(task("ha")), "", "an old look");
         assert_eq!(text.part("a", "haha!", Joins::Appends).as_deref(), Some("ha!"));
         assert!(text.is_whole());
-        assert_eq!(text.whole().as_deref(), Some("hahahaha!"));
+        assert_eq!(text.whole(), "hahahaha!");
     }
 
     /// S10.42: of a stream that was torn no piece is put anywhere, until the task says where.
@@ -408,10 +426,28 @@ mod tests {
     fn nothing_is_kept_of_an_answer_that_is_too_large() {
         let mut text = Text::within(4);
         assert_eq!(text.part("a", "four", Joins::Replaces).as_deref(), Some("four"));
-        assert_eq!(text.whole().as_deref(), Some("four"));
+        assert_eq!(text.whole(), "four");
         assert_eq!(text.part("a", "+", Joins::Appends).as_deref(), Some("+"));
         assert_eq!(text.part("b", "more", Joins::Replaces).as_deref(), Some("more"));
         assert_eq!((text.looked(task("four+")), text.ended(task("four+"))), (String::new(), String::new()));
-        assert_eq!((text.whole(), text.bytes(), text.is_whole()), (None, 9, true));
+        assert_eq!((text.whole(), text.bytes(), text.is_whole()), (String::new(), 9, true));
+    }
+
+    /// S12.4, S10.42: an answer that was said as it came is not put together again; one that is another than what was said is.
+    #[test]
+    fn an_answer_that_was_said_is_not_put_together_again() {
+        let mut text = Text::default();
+        for (piece, joins) in [("one", Joins::Replaces), (" two", Joins::Appends)] {
+            let news = text.part("a", piece, joins).unwrap();
+            text.says(&news);
+        }
+        assert_eq!(text.unsaid(), None);
+        let news = text.ended(task("one two three"));
+        assert_eq!(text.unsaid().as_deref(), Some("one two three"), "the rest is yet to be said");
+        text.says(&news);
+        assert_eq!(text.unsaid(), None);
+        let news = text.part("a", "other", Joins::Replaces).unwrap();
+        text.says(&news);
+        assert_eq!(text.unsaid().as_deref(), Some("other"), "something was taken back");
     }
 }

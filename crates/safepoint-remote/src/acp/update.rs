@@ -14,10 +14,11 @@ pub(super) struct Titles {
 }
 
 impl Titles {
-    /// What an update says to us. Thoughts, plans, modes and what later releases add say nothing.
+    /// What an update says to us. Plans, modes and what later releases add say nothing, and nothing of them is kept.
     pub(super) fn hear(&mut self, update: &Value) -> Option<RemoteEvent> {
         match update["sessionUpdate"].as_str()? {
             "agent_message_chunk" => Some(RemoteEvent::Text(text_of(&update["content"]))),
+            "agent_thought_chunk" => Some(RemoteEvent::Thought(text_of(&update["content"]))),
             "tool_call" => {
                 self.note(update);
                 Some(RemoteEvent::Progress(format!("[{}]\n", self.title(update))))

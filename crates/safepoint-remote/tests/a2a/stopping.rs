@@ -129,8 +129,8 @@ async fn a_cancel_that_meets_an_end_was_answered() {
         (
             OnCancel::Refuses,
             RemoteStopState::Refused,
-            "its task is completed",
-            "it did not; its work has ended by itself",
+            "its task was completed",
+            "; its work has ended by itself, ",
         ),
     ] {
         // Its end is not told by its stream.

@@ -81,7 +81,7 @@ async fn a_refusal_is_told_in_the_peers_words() {
         (row(&receipt).status, remote(&receipt).stop),
         (CallStatus::LeftRunning, Some(RemoteStopState::Refused))
     );
-    assert_eq!(remote(&receipt).word, "Cancellation is not supported (-32002); its task is working");
+    assert_eq!(remote(&receipt).word, "Cancellation is not supported (-32002); its task was working");
     assert!(matches!(handle.quiet().await, QuietReport::NotQuiet(_)));
     assert_eq!(server.at_work(), 1);
 }
@@ -94,7 +94,7 @@ async fn an_error_is_a_refusal_whatever_the_task_is_called() {
         let server = server(Manners::honest(wire).on_cancel(OnCancel::EndsWithAnError));
         let (handle, receipt) = stopped(&server, peer(&server)).await;
         assert_eq!(remote(&receipt).stop, Some(RemoteStopState::Refused));
-        assert_eq!(remote(&receipt).word, "cancellation is not supported (-32603); its task is failed");
+        assert_eq!(remote(&receipt).word, "cancellation is not supported (-32603); its task was failed");
         assert!(
             matches!(handle.quiet().await, QuietReport::NotQuiet(_)),
             "nobody has said that the work ended"
@@ -254,6 +254,22 @@ async fn an_answer_about_another_task_confirms_nothing() {
     assert!(!matches!(remote(&receipt).stop, Some(RemoteStopState::Confirmed)), "{receipt}");
     assert!(matches!(handle.quiet().await, QuietReport::NotQuiet(_)));
     assert_eq!(server.at_work(), 1);
+}
+
+/// S10.41: an answer with the id of another request is no word of the peer about this one.
+#[tokio::test]
+async fn an_answer_to_another_request_is_no_word() {
+    for wire in WIRES {
+        for grade in [StopSupport::Hard, StopSupport::CallerSide] {
+            let server = server(Manners::honest(wire).on_cancel(OnCancel::AnswersAnother));
+            let (handle, receipt) = stopped(&server, peer(&server).grade(grade)).await;
+            assert_eq!(row(&receipt).status, CallStatus::LeftRunning, "{receipt}");
+            assert_eq!(remote(&receipt).stop, Some(RemoteStopState::Unreachable), "{receipt}");
+            assert_eq!(remote(&receipt).word, "what came answers another request");
+            assert!(matches!(handle.quiet().await, QuietReport::NotQuiet(_)));
+            assert_eq!(server.at_work(), 1);
+        }
+    }
 }
 
 /// S10.3: work that was left running is not asked for again by itself: a resume fails, with what the peer calls it.

@@ -70,6 +70,8 @@ pub enum OnCancel {
     RefusesAndSays,
     /// It answers with another task, which is canceled, while the work goes on.
     SaysOfAnother,
+    /// It answers another request: the task is canceled, and the id is not that of the cancel, while the work goes on.
+    AnswersAnother,
     /// Its work comes to its end as it is asked: the request is answered with a task that is canceled, and then the stream
     /// tells the rest of the answer, and that the task is completed.
     SaysTooLate,

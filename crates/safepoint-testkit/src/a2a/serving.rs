@@ -189,6 +189,11 @@ impl Exchange<'_> {
                 another.tell(canceled);
                 self.told(&another).await
             }
+            OnCancel::AnswersAnother => {
+                let said = self.mind.manners.wire.task_as(task, State::Canceled);
+                self.id = json!("of another");
+                self.result(&said).await
+            }
             OnCancel::SaysTooLate => {
                 task.tear_down();
                 self.mind.yard.idle().await;
@@ -209,15 +214,17 @@ impl Exchange<'_> {
                 self.told(task).await
             }
             OnCancel::Unwritten => self.unwritten().await,
-            OnCancel::EndsWithAnError => {
-                task.tear_down();
-                self.mind.yard.idle().await;
-                task.tell(Event::Status(State::Failed, None));
-                self.error(INTERNAL, "cancellation is not supported").await
-            }
+            OnCancel::EndsWithAnError => self.ends_with_an_error(task).await,
             OnCancel::Deaf => gave_up(self.socket, self.mind, "CancelTask").await,
             OnCancel::HangsUp => Err(io::ErrorKind::ConnectionReset.into()),
         }
+    }
+
+    async fn ends_with_an_error(&mut self, task: &Task) -> io::Result<()> {
+        task.tear_down();
+        self.mind.yard.idle().await;
+        task.tell(Event::Status(State::Failed, None));
+        self.error(INTERNAL, "cancellation is not supported").await
     }
 
     /// What a framework answers where its method was left unwritten.

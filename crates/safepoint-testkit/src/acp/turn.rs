@@ -8,7 +8,7 @@ use super::{
 };
 
 /// What the first word of a prompt's last line makes of the turn.
-pub const WORDS: [(&str, &str); 32] = [
+pub const WORDS: [(&str, &str); 34] = [
     ("say", "says the rest of the line, in chunks of one word, and ends"),
     ("think", "thinks, uses a tool of its own, says `thought about it`, and ends"),
     ("work", "says `working`, begins a tool call, and works until it is told to end, which it confirms"),
@@ -38,6 +38,8 @@ pub const WORDS: [(&str, &str); 32] = [
     ("noise", "writes lines that are no messages, and then as `say`"),
     ("big", "writes one line of 50 MB, says `after`, and ends"),
     ("gush", "says one thing after the other without end"),
+    ("brood", "thinks one thing after the other without end"),
+    ("essay", "says 15 MiB in many pieces, and ends"),
     ("die", "says `half`, and why on standard error, and ends the process with code 3"),
     ("twice", "answers twice, differently"),
     ("file", "asks for a file, says what it was answered, and ends"),
@@ -53,6 +55,9 @@ const BIG_BYTES: usize = 50 << 20;
 const BABBLE: usize = 100;
 /// The bytes of one thing of a gush.
 const GUSH_BYTES: usize = 4 << 10;
+/// All that an essay says, and one thing of it.
+const ESSAY_BYTES: usize = 15 << 20;
+const ESSAY_PIECE: usize = 16 << 10;
 const INTERNAL: i64 = -32603;
 const CALL: &str = "call1";
 
@@ -108,7 +113,13 @@ fn at_once(brain: &Brain, turn: &Turn, rest: &str) -> Option<Vec<Step>> {
         "flood" => [Step::Flood].into_iter().chain(said()).chain([ends("end_turn")]).collect(),
         "noise" => noise(session).into_iter().chain(said()).chain([ends("end_turn")]).collect(),
         "big" => vec![chunk(session, &"x".repeat(BIG_BYTES)), chunk(session, "after"), ends("end_turn")],
-        "gush" => vec![gush(session)],
+        "gush" => vec![gush(chunk(session, &"x".repeat(GUSH_BYTES)))],
+        "brood" => vec![gush(thought(session, &"x".repeat(GUSH_BYTES)))],
+        "essay" => {
+            let piece = "x".repeat(ESSAY_PIECE);
+            let pieces = std::iter::repeat_n(&piece, ESSAY_BYTES / ESSAY_PIECE);
+            pieces.map(|piece| chunk(session, piece)).chain([ends("end_turn")]).collect()
+        }
         "die" => vec![chunk(session, "half"), Step::Die("the disk is on fire", 3)],
         "twice" => vec![chunk(session, "once"), ends("end_turn"), chunk(session, "again"), ends("refusal")],
         "serve" | "tidy" => vec![Step::Command, chunk(session, "serving"), ends("end_turn")],
@@ -125,9 +136,9 @@ fn at_once(brain: &Brain, turn: &Turn, rest: &str) -> Option<Vec<Step>> {
     })
 }
 
-/// The same chunk without end.
-fn gush(session: &str) -> Step {
-    match chunk(session, &"x".repeat(GUSH_BYTES)) {
+/// The same thing without end.
+fn gush(said: Step) -> Step {
+    match said {
         Step::Say(message) => Step::Gush(message),
         other => other,
     }

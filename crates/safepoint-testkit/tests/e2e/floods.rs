@@ -111,7 +111,7 @@ async fn calls_beyond_the_limit_are_left_out_and_told() {
             .collect();
         assert_eq!(results.len(), LOOKED_AT, "{wire:?}");
         assert!(results[LOOKED_AT - 1].text.contains("1976 more calls"), "{}", results[LOOKED_AT - 1].text);
-        assert_eq!(results[0].text, "noted");
+        assert_eq!(*results[0].text, "noted");
         let told = server.requests()[1].body.to_string();
         assert!(told.contains("1976 more calls") && !told.contains("\"c1024\""), "{wire:?}");
     }

@@ -112,7 +112,7 @@ impl World {
             Message::Results { results } => Some(results),
             Message::User(_) | Message::Assistant(_) => None,
         });
-        results.flatten().map(|CallResult { text, .. }| text.clone()).collect()
+        results.flatten().map(|CallResult { text, .. }| String::clone(text)).collect()
     }
 }
 

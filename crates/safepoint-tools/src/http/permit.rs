@@ -53,8 +53,9 @@ pub(super) async fn connect(cx: &ToolContext, url: &Url, found: Permitted) -> To
         let mut ruled = asked.clone();
         ruled["url"] = url.as_str().into();
         let without = format!(
-            "{address} is {}: only a rule of the user for `http_get/private` lets it be reached",
-            range.said()
+            "{address} is {}, and no rule allows that; one of the user's for `http_get/private` with range = \"{}\" would",
+            range.said(),
+            range.as_str()
         );
         let asks = Asks::about("private", asked).ruled_by(ruled).for_the_session().only_by_rule(without);
         permitted(cx.put(asks).await?, &origin)?;

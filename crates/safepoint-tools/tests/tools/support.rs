@@ -185,7 +185,10 @@ pub(crate) fn told(outcome: &Outcome) -> Told {
         results.extend(calls.iter().map(|call| call.result.clone()));
     }
     let text = results.first().map(|result| result.text.clone()).expect("there was a call");
-    Told { text, report: outcome.receipt().calls.first().cloned().expect("there was a call") }
+    Told {
+        text: String::clone(&text),
+        report: outcome.receipt().calls.first().cloned().expect("there was a call"),
+    }
 }
 
 fn closed(history: &History) -> Vec<CallResult> {

@@ -165,12 +165,12 @@ pub enum Delta {
 impl Delta {
     /// How many bytes of the model's message it brings: what counts against
     /// [`Limits::model_output_bytes`](crate::Limits). A call's name counts where its beginning is shown, and where it is
-    /// complete. A seal counts by what it takes, 2 KiB more than its own bytes.
+    /// complete. A seal counts by what it takes in memory, as values and around them.
     #[must_use]
     pub fn bytes(&self) -> usize {
         match self {
             Self::Text(text) | Self::Reasoning(text) => text.len(),
-            Self::ReasoningSeal(seal) => json::bytes(seal).saturating_add(SEAL_BYTES),
+            Self::ReasoningSeal(seal) => json::weight(seal).saturating_add(SEAL_BYTES),
             Self::CallPreview { name } => name.len(),
             Self::CallReady(call) => call.id.as_str().len() + call.name.len() + call.args.len(),
             Self::Ended(Finish::Other(word)) => word.len(),
@@ -185,8 +185,8 @@ impl Delta {
     }
 }
 
-/// What a seal takes beside its own bytes: a block of the message, its values, and the lines that tell of it. So a flood of
-/// small ones is bounded as well (S12.4).
+/// What a seal takes beside its values: a block of the message, and the lines that tell of it. So a flood of small ones is
+/// bounded as well (S12.4).
 const SEAL_BYTES: usize = 2 << 10;
 
 /// Why a model ended its message.

@@ -108,6 +108,8 @@ pub enum RemoteEvent {
     Text(String),
     /// What it is doing; no part of its answer.
     Progress(String),
+    /// What it thinks; no part of its answer, and shown to nobody. It counts, as a model's reasoning does (S12.4).
+    Thought(String),
     /// What a person should know of it, such as that it has lost the conversation; no part of its answer.
     Notice(String),
     /// It asks whether it may do something, and waits.
@@ -139,7 +141,7 @@ impl RemoteEvent {
     #[must_use]
     pub fn bytes(&self) -> usize {
         match self {
-            Self::Text(text) | Self::Progress(text) | Self::Notice(text) => text.len(),
+            Self::Text(text) | Self::Progress(text) | Self::Thought(text) | Self::Notice(text) => text.len(),
             Self::Begun { task } => task.len(),
             Self::Question(question) => question.id.len() + question.tool.len() + json::bytes(&question.args),
             Self::Withdrawn { question } => question.len(),

@@ -71,8 +71,8 @@ pub(crate) trait Host: Send + Sync {
     fn progress(&self, call: &CallId, text: String);
     fn notice(&self, call: &CallId, text: String);
     fn said(&self, call: &CallId, text: String);
-    /// What was said of the answer so far.
-    fn answer_so_far(&self) -> String;
+    /// The answer, as the peer gives it whole; none where it is what was said of it.
+    fn answer(&self, whole: Option<String>) -> String;
     fn keep(&self, output: Output);
     fn on_cleanup(&self, call: &CallId, label: String, work: BoxFuture<'static, ()>);
     fn report_process(&self, call: &CallId, process: ProcessReport);
@@ -169,9 +169,9 @@ impl ToolContext {
         self.host.said(&self.call.id, text);
     }
 
-    /// What was said of the answer so far, for a call that ends with it.
-    pub(crate) fn answer_so_far(&self) -> String {
-        self.host.answer_so_far()
+    /// The answer of a peer, as it gave it whole; none where it is what was said of it as it came.
+    pub(crate) fn answer(&self, whole: Option<String>) -> String {
+        self.host.answer(whole)
     }
 
     /// Says what is kept of the call if it ends without a result (stopped, timed out, left running), in place of the

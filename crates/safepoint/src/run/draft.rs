@@ -80,7 +80,7 @@ impl Draft {
     }
 
     /// Takes one delta in, as far as there is room for it; what is only for show is counted, and changes nothing.
-    pub(crate) fn take(&mut self, delta: &Delta) {
+    pub(crate) fn take(&mut self, delta: Delta) {
         let left = self.bounds.bytes.saturating_sub(self.bytes);
         let brings = delta.bytes();
         self.bytes = self.bytes.saturating_add(brings);
@@ -95,20 +95,20 @@ impl Draft {
             Delta::Sent | Delta::Opened => self.sent = Sent::Yes,
             Delta::Text(_) | Delta::Reasoning(_) if self.room == Room::Spent && left == 0 => {}
             Delta::Text(text) => self.text(head(text, left)),
-            Delta::Reasoning(text) => self.reasoning(head(text, left)),
+            Delta::Reasoning(text) => self.reasoning(&head(text, left)),
             Delta::ReasoningSeal(_) | Delta::CallReady(_) if self.room == Room::Spent => {}
             Delta::ReasoningSeal(seal) => self.seal(seal),
             Delta::CallReady(_) if self.calls >= self.bounds.calls => self.calls_left_out += 1,
             Delta::CallReady(call) => {
                 self.calls += 1;
                 self.billed += call.args.len();
-                self.blocks.push(Block::Call(call.clone()));
+                self.blocks.push(Block::Call(call));
             }
-            Delta::Usage(usage) => self.used(usage.clone()),
-            Delta::Ended(finish) => self.finish = Some(finish.clone()),
+            Delta::Usage(usage) => self.used(usage),
+            Delta::Ended(finish) => self.finish = Some(finish),
             Delta::Retrying { .. } => self.sent = Sent::No,
             // What was sent to the model before may have cost something.
-            Delta::FailedOver { to, .. } => self.model = Some(Arc::clone(to)),
+            Delta::FailedOver { to, .. } => self.model = Some(to),
             Delta::CallPreview { .. } | Delta::Reconnecting { .. } => {}
         }
     }
@@ -123,11 +123,12 @@ impl Draft {
         self.usage = Some(usage);
     }
 
-    fn text(&mut self, more: &str) {
+    fn text(&mut self, more: String) {
         self.billed += more.len();
         match self.blocks.last_mut() {
-            Some(Block::Text { text }) => text.push_str(more),
-            _ => self.blocks.push(Block::Text { text: more.to_owned() }),
+            Some(Block::Text { text }) => text.push_str(&more),
+            // One that comes in one piece is not copied for it (S12.4).
+            _ => self.open(Block::Text { text: more }),
         }
     }
 
@@ -135,16 +136,25 @@ impl Draft {
         self.billed += more.len();
         match self.blocks.last_mut() {
             Some(Block::Reasoning(Reasoning { text, seal: None })) => text.push_str(more),
-            _ => self.blocks.push(Block::Reasoning(Reasoning { text: more.to_owned(), seal: None })),
+            _ => self.open(Block::Reasoning(Reasoning { text: more.to_owned(), seal: None })),
         }
     }
 
-    fn seal(&mut self, seal: &Value) {
+    /// A stretch of text, or of reasoning, begins. One that turns from the one to the other all the time makes many of them, and
+    /// they are counted by what they take (S12.4); the first are not, so that a small limit counts what was said.
+    fn open(&mut self, block: Block) {
+        const UNCOUNTED: usize = 64;
+        const BLOCK_BYTES: usize = 256;
+        if self.blocks.len() >= UNCOUNTED {
+            self.bytes = self.bytes.saturating_add(BLOCK_BYTES);
+        }
+        self.blocks.push(block);
+    }
+
+    fn seal(&mut self, seal: Value) {
         match self.blocks.last_mut() {
-            Some(Block::Reasoning(Reasoning { seal: open @ None, .. })) => *open = Some(seal.clone()),
-            _ => self
-                .blocks
-                .push(Block::Reasoning(Reasoning { text: String::new(), seal: Some(seal.clone()) })),
+            Some(Block::Reasoning(Reasoning { seal: open @ None, .. })) => *open = Some(seal),
+            _ => self.blocks.push(Block::Reasoning(Reasoning { text: String::new(), seal: Some(seal) })),
         }
     }
 
@@ -225,26 +235,42 @@ impl Draft {
 }
 
 /// As much of the beginning of `text` as fits into `most` bytes, cut between characters.
-fn head(text: &str, most: usize) -> &str {
+fn head(mut text: String, most: usize) -> String {
     let mut end = text.len().min(most);
     while !text.is_char_boundary(end) {
         end -= 1;
     }
-    &text[..end]
+    text.truncate(end);
+    text
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
-    /// S12.4: seals that hold nothing are bounded too, by what they take.
+    /// S12.4: pieces that hold next to nothing are bounded too, by what they take, whatever they are.
     #[test]
-    fn a_flood_of_small_seals_is_bounded() {
-        let mut draft = Draft::new(Bounds { bytes: 1 << 20, calls: 1 }, Asked::AModel);
-        for _ in 0..10_000 {
-            draft.take(&Delta::ReasoningSeal(Value::Null));
+    fn a_flood_of_small_pieces_is_bounded() {
+        const BYTES: usize = 1 << 20;
+        let wide = json!(vec![json!({}); 100]);
+        let deep = json!(vec![json!({"a": 1}); 100]);
+        let by_turns = |at: usize| {
+            let word = "x".to_owned();
+            if at.is_multiple_of(2) { Delta::Text(word) } else { Delta::Reasoning(word) }
+        };
+        let seal = |seal: &Value| Delta::ReasoningSeal(seal.clone());
+        for (what, most, piece) in [
+            ("seals of nothing", 512, &(|_| seal(&Value::Null)) as &dyn Fn(usize) -> Delta),
+            ("seals of small values", 200, &|_| seal(&wide)),
+            ("seals of small objects", 16, &|_| seal(&deep)),
+            ("text and reasoning by turns", 64 + BYTES / 256, &by_turns),
+        ] {
+            let mut draft = Draft::new(Bounds { bytes: BYTES, calls: 1 }, Asked::AModel);
+            (0..10_000).for_each(|at| draft.take(piece(at)));
+            assert_eq!(draft.room(), Room::Spent, "{what}");
+            assert!(draft.blocks.len() <= most, "{what}: {}", draft.blocks.len());
         }
-        assert_eq!(draft.room(), Room::Spent);
-        assert!(draft.blocks.len() <= 512, "{}", draft.blocks.len());
     }
 }

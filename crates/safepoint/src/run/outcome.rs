@@ -70,6 +70,12 @@ impl LastWords {
     }
 }
 
+impl From<Arc<String>> for LastWords {
+    fn from(text: Arc<String>) -> Self {
+        Self::PutTogether(text)
+    }
+}
+
 impl From<String> for LastWords {
     fn from(text: String) -> Self {
         Self::PutTogether(text.into())

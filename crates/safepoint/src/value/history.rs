@@ -163,13 +163,13 @@ impl History {
     }
 
     /// What the last call came to, if nothing came after it and it came to something good.
-    pub(crate) fn last_result(&self) -> Option<String> {
+    pub(crate) fn last_result(&self) -> Option<Arc<String>> {
         let last = match (&self.tail, self.entries.last().map(|last| &**last)) {
             (OpenEnd::Open { calls, .. }, _) => &calls.last()?.result,
             (OpenEnd::Whole, Some(Message::Results { results })) => results.last()?,
             (OpenEnd::Whole | OpenEnd::Cut { .. }, _) => return None,
         };
-        (last.verdict == ResultStatus::Ok).then(|| last.text.clone())
+        (last.verdict == ResultStatus::Ok).then(|| Arc::clone(&last.text))
     }
 
     /// The last text that the model said, if any.

@@ -96,6 +96,26 @@ pub fn bytes(value: &Value) -> usize {
     count.0
 }
 
+/// About what a value takes in memory: a list of empty objects is three bytes an entry as text, and some hundred as a value.
+#[must_use]
+pub fn weight(value: &Value) -> usize {
+    /// A value where it stands, and the least that is allocated for a text.
+    const SLOT: usize = 32;
+    /// A node of an object's tree, and its fields.
+    const NODE: usize = 640;
+    const FIELDS: usize = 11;
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => SLOT,
+        Value::String(text) => SLOT + SLOT.max(text.len()),
+        Value::Array(items) => items.iter().fold(SLOT, |all, item| all.saturating_add(weight(item))),
+        Value::Object(fields) => {
+            fields.iter().fold(SLOT + fields.len().div_ceil(FIELDS) * NODE, |all, (name, field)| {
+                all.saturating_add(SLOT.max(name.len())).saturating_add(weight(field))
+            })
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -108,6 +128,19 @@ mod tests {
         let long = format!("{{\"a\":\"{}\\\"\"}}", ",[".repeat(MOST_VALUES));
         assert!(read(long.as_bytes()).is_ok());
         assert_eq!(values(long.as_bytes()), 3);
+    }
+
+    /// S12.4: what takes much as values counts much, however short it is as text; a long text counts about its length.
+    #[test]
+    fn a_value_weighs_what_it_takes() {
+        for (text, least, most) in [
+            (format!("[{}{{}}]", "{},".repeat(999)), 32_000, 64_000),
+            (format!("[{}{{\"a\":1}}]", "{\"a\":1},".repeat(999)), 640_000, 800_000),
+            (format!("\"{}\"", "x".repeat(1 << 20)), 1 << 20, (1 << 20) + 64),
+        ] {
+            let weight = weight(&read(text.as_bytes()).expect("it is JSON"));
+            assert!((least..=most).contains(&weight), "{}: {weight}", &text[..20]);
+        }
     }
 
     /// S12.4: the size of a value is that of its text.

@@ -1,6 +1,6 @@
 //! What people, models and tools say, in no provider's format.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -145,8 +145,8 @@ pub struct CallResult {
     pub call_id: CallId,
     /// The tool's name.
     pub name: String,
-    /// What the model is told.
-    pub text: String,
+    /// What the model is told, shared with whoever else has it: it may be a remote agent's whole answer.
+    pub text: Arc<String>,
     /// Whether it is told as an error.
     pub verdict: ResultStatus,
     /// Images and files that go with it, where the wire takes them; where it does not, the model is told so.
@@ -167,7 +167,7 @@ impl CallResult {
         text: impl Into<String>,
         verdict: ResultStatus,
     ) -> Self {
-        let (call_id, name, text) = (call_id.into(), name.into(), text.into());
+        let (call_id, name, text) = (call_id.into(), name.into(), Arc::new(text.into()));
         Self { call_id, name, text, verdict, parts: Vec::new(), structured: None }
     }
 }

@@ -110,7 +110,7 @@ impl Arriving {
             }
             None => String::new(),
         };
-        let mut text = self.secrets.clean_text(before + &text);
+        let mut text = self.secrets.clean_text(if before.is_empty() { text } else { before + &text });
         let held = text.split_off(text.len() - self.secrets.begun(&text));
         if !text.is_empty() {
             out.push(Ok(kind.delta(text)));

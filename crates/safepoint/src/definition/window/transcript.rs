@@ -43,8 +43,9 @@ pub(crate) fn transcript(history: &History, cut: &Cut, most: u64) -> String {
 fn take(pieces: &mut Vec<(String, String)>, entry: &Arc<Message>) {
     match &**entry {
         Message::User(message) => pieces.push(("Person".into(), message.text.clone())),
-        Message::Results { results } => pieces
-            .extend(results.iter().map(|result| (format!("Result of {}", result.name), result.text.clone()))),
+        Message::Results { results } => pieces.extend(
+            results.iter().map(|result| (format!("Result of {}", result.name), String::clone(&result.text))),
+        ),
         Message::Assistant(message) => {
             for block in &message.blocks {
                 match block {

@@ -145,6 +145,7 @@ impl CallLoop {
             }
             RemoteEvent::Progress(text) => self.cx.progress(text),
             RemoteEvent::Notice(text) => self.cx.notice(text),
+            RemoteEvent::Thought(_) => {}
             // Nobody has asked it to stop.
             RemoteEvent::Told(_) | RemoteEvent::Parted(_) => {}
             RemoteEvent::Question(question) => {
@@ -180,7 +181,7 @@ impl CallLoop {
 
     fn done(&mut self, answer: Option<String>) -> ToolResult {
         self.ended();
-        let answer = answer.unwrap_or_else(|| self.cx.answer_so_far());
+        let answer = self.cx.answer(answer);
         match self.refused().filter(|_| answer.trim().is_empty()) {
             Some(refused) => Err(refused.into()),
             None => Ok(answer.into()),
@@ -212,7 +213,7 @@ impl CallLoop {
             None => None,
         };
         if let Some(StopResult::Done(answer)) = came {
-            return Ok(answer.unwrap_or_else(|| self.cx.answer_so_far()).into());
+            return Ok(self.cx.answer(answer).into());
         }
         self.cx.end_with_the_run();
         let stop = self.cx.stopped().await;

@@ -192,6 +192,7 @@ impl Stopping {
                     return Heard::Word;
                 }
                 RemoteEvent::Progress(_)
+                | RemoteEvent::Thought(_)
                 | RemoteEvent::Notice(_)
                 | RemoteEvent::Question(_)
                 | RemoteEvent::Withdrawn { .. } => {}
@@ -240,13 +241,14 @@ impl Stopping {
             }
         };
         let peer = &self.row.peer;
-        if let Listening::Late(bytes @ 1..) = self.ears {
+        let late = if let Listening::Late(bytes) = self.ears { bytes } else { 0 };
+        if let bytes @ 1.. = late {
             self.cx.report_late(format!("went on at {peer}, which said {bytes} bytes more"));
         }
         let Some(came) = came else { return };
         self.cx.report_late(match came {
             StopResult::Done(answer) => {
-                let bytes = answer.map_or(self.row.told(), |answer| answer.len());
+                let bytes = answer.map_or(self.row.told().saturating_add(late), |answer| answer.len());
                 format!("was finished by {peer} with {bytes} bytes")
             }
             StopResult::Failed(failure) => format!("failed at {peer}: {failure}"),

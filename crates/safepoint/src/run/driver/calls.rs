@@ -29,7 +29,7 @@ use crate::{
         effect::EffectClass,
         event::Fact,
         ids::{ApprovalId, CallId},
-        message::ToolCall,
+        message::{CallResult, ToolCall},
         receipt::{CallReport, CallStatus, StopSource},
     },
 };
@@ -202,12 +202,13 @@ impl Driver {
                 .tools
                 .get(&call.name)
                 .is_some_and(|work| work.spec().on_failure == OnToolFailure::EndRun);
-        let (message, hint) = (super::failure::of(&call, &ending, self.def.answer), ending.hint.clone());
+        let failure =
+            fatal.then(|| (super::failure::of(&call, &ending, self.def.answer), ending.hint.clone()));
         if ending.stopped_by == Some(StopSource::Run) {
             self.observe(None).await?;
         }
         self.end_call(&call, ending).await?;
-        if fatal {
+        if let Some((message, hint)) = failure {
             self.fail("tool", message, hint);
         }
         Ok(())
@@ -216,10 +217,11 @@ impl Driver {
     /// The one place where a call's end is recorded.
     pub(super) async fn end_call(&mut self, call: &ToolCall, ending: CallEnd) -> Result<(), LogFailure> {
         let (report, result, extent) = ending.into_parts(call, self.machine.rounds());
+        let given = answer_given(&report, &result);
         let ended = Fact::CallEnded { report: report.clone(), result, extent };
         let taken_back = self.take_back_of(&call.id).await;
         if let Some(site) = self.calls.remove(&call.id) {
-            self.over(&site);
+            self.over(&site, given);
         }
         let recorded = match taken_back {
             Ok(()) => self.record(ended).await.map(drop),
@@ -246,7 +248,7 @@ impl Driver {
             facts.push(Fact::CallEnded { report: report.clone(), result, extent });
             reports.push(report);
             if let Some(site) = self.calls.remove(&call.id) {
-                self.over(&site);
+                self.over(&site, LastWords::default());
             }
         }
         if let Err(broken) = self.record_all(facts).await {
@@ -258,11 +260,13 @@ impl Driver {
     }
 
     /// A call is over: what it said of the run's answer is the run's.
-    fn over(&mut self, site: &CallScope) {
+    fn over(&mut self, site: &CallScope, given: LastWords) {
         site.stop.settle();
-        self.said = match self.def.answer {
-            AnswerOf::TheCall => self.def.secrets.clean_text(site.board.take_said()).into(),
-            AnswerOf::TheModel => LastWords::default(),
+        self.said = match (self.def.answer, site.board.take_said()) {
+            (AnswerOf::TheCall, Some(said)) => self.def.secrets.clean_text(said).into(),
+            // It is what the call came to.
+            (AnswerOf::TheCall, None) => given,
+            (AnswerOf::TheModel, _) => LastWords::default(),
         };
     }
 
@@ -306,6 +310,12 @@ impl Driver {
             site.stop.stop(StopRequest::now().with_reason(reason.clone()));
         }
     }
+}
+
+/// What a call came to, if it came to its end: shared, since it may be large.
+fn answer_given(report: &CallReport, result: &CallResult) -> LastWords {
+    let given = (report.status == CallStatus::Completed).then(|| Arc::clone(&result.text));
+    given.map(LastWords::from).unwrap_or_default()
 }
 
 /// Why the calls of a run that fails end.

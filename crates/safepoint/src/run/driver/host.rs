@@ -74,12 +74,8 @@ impl Host for RunHost {
         }
     }
 
-    fn answer_so_far(&self) -> String {
-        match self.answer {
-            // What readers were shown of it is asked for at the call's end.
-            AnswerOf::TheCall => self.board.said(),
-            AnswerOf::TheModel => self.board.take_said(),
-        }
+    fn answer(&self, whole: Option<String>) -> String {
+        self.board.answer(whole)
     }
 
     fn keep(&self, output: Output) {

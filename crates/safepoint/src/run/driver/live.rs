@@ -72,15 +72,16 @@ impl Approver for Nobody {
     }
 }
 
-/// What the rules say of a question of a call at work.
-fn ruling(rules: &[Rule], asks: &Asks) -> Result<RuleAction, Panicked> {
-    match &asks.unruled {
-        Unruled::Asks => approver::rule(rules, ToolApproval::Required, &asks.tool, &asks.ruled_by),
-        Unruled::Refused(why) => {
-            let spoken = approver::rule_of_its_own(rules, &asks.tool, &asks.ruled_by)?;
-            Ok(spoken.unwrap_or_else(|| RuleAction::Deny(why.clone())))
-        }
-    }
+/// What the rules say of a question of a call at work, and what a denial comes from: a rule, or that there is none.
+fn ruling(rules: &[Rule], asks: &Asks) -> Result<(RuleAction, Policy), Panicked> {
+    let ruling = match &asks.unruled {
+        Unruled::Asks => approver::rule(rules, ToolApproval::Required, &asks.tool, &asks.ruled_by)?,
+        Unruled::Refused(why) => match approver::rule_of_its_own(rules, &asks.tool, &asks.ruled_by)? {
+            Some(spoken) => spoken,
+            None => return Ok((RuleAction::Deny(why.clone()), Policy::NoRule)),
+        },
+    };
+    Ok((ruling, Policy::Rule))
 }
 
 impl Driver {
@@ -95,7 +96,7 @@ impl Driver {
         let Some(call) = self.machine.running_call(&call_id).cloned() else { return Ok(()) };
         let asks = Asks { tool: format!("{}/{}", call.name, asks.tool), ..asks };
         let ruled = ruling(&self.def.rules, &asks);
-        let ruling = match ruled {
+        let (ruling, by) = match ruled {
             Ok(ruling) => ruling,
             Err(panic) => {
                 self.callback_panicked("a rule", &panic);
@@ -105,8 +106,8 @@ impl Driver {
         let decided = |policy, decision| Some((policy, decision));
         let deny = |message: &str| Decision::Deny { message: message.to_owned() };
         let by_policy = match (ruling, &self.def.approvals) {
-            (RuleAction::Allow, _) => decided(Policy::Rule, Decision::Approve),
-            (RuleAction::Deny(message), _) => decided(Policy::Rule, Decision::Deny { message }),
+            (RuleAction::Allow, _) => decided(by, Decision::Approve),
+            (RuleAction::Deny(message), _) => decided(by, Decision::Deny { message }),
             (RuleAction::Ask, ApprovalMode::Auto) => decided(Policy::Auto, Decision::Approve),
             (RuleAction::Ask, ApprovalMode::Ask(..))
                 if self.is_covered(&call.name, &asks.tool, &asks.args) =>

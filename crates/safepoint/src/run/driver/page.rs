@@ -112,19 +112,20 @@ impl DraftWriter {
             (Writer::Performer, _) => {}
             // What arrives after the cut is fenced; only the bill is written down.
             (Writer::UsageOnly, Delta::Usage(_) | Delta::Ended(_)) => {
-                pen.draft.take(&delta);
+                pen.draft.take(delta);
                 return Room::Left;
             }
             (Writer::UsageOnly | Writer::Nobody, _) => return Room::Left,
         }
         let before = pen.draft.room();
-        pen.draft.take(&delta);
         pen.retries.extend(retry(&delta));
+        let shown = self.shown(&delta);
+        pen.draft.take(delta);
         let room = pen.draft.room();
         // What there is no room for is no part of the message, and nobody is shown it. The rest is shown under the lock, so
         // that nothing of a message is shown after it was cut.
         if room == Room::Left
-            && let Some(shown) = self.shown(delta)
+            && let Some(shown) = shown
         {
             self.shared.feed.push(shown);
         }
@@ -147,21 +148,27 @@ impl DraftWriter {
     }
 
     /// What readers see of a delta.
-    fn shown(&self, delta: Delta) -> Option<EventKind> {
+    fn shown(&self, delta: &Delta) -> Option<EventKind> {
         match delta {
             Delta::Text(_) | Delta::Reasoning(_) | Delta::CallPreview { .. } | Delta::Usage(_)
                 if self.shown == Shown::OnlyRetries =>
             {
                 None
             }
-            Delta::Text(text) => unsaid(self.said.as_str(), text).map(|text| EventKind::Text(text.into())),
-            Delta::Reasoning(text) => Some(EventKind::Reasoning(text.into())),
-            Delta::CallPreview { name } => Some(EventKind::CallBegun(name)),
-            Delta::Usage(usage) => Some(EventKind::Usage(usage)),
+            Delta::Text(text) => {
+                unsaid(self.said.as_str(), text).map(|text| EventKind::Text(text.as_ref().into()))
+            }
+            Delta::Reasoning(text) => Some(EventKind::Reasoning(text.as_str().into())),
+            Delta::CallPreview { name } => Some(EventKind::CallBegun(name.clone())),
+            Delta::Usage(usage) => Some(EventKind::Usage(usage.clone())),
             Delta::Retrying { failed, after, error } | Delta::Reconnecting { failed, after, error } => {
+                let (failed, after, error) = (*failed, *after, error.clone());
                 Some(EventKind::Retrying { failed, after, error })
             }
-            Delta::FailedOver { from, to, error } => Some(EventKind::FailedOver { from, to, error }),
+            Delta::FailedOver { from, to, error } => {
+                let (from, to, error) = (Arc::clone(from), Arc::clone(to), error.clone());
+                Some(EventKind::FailedOver { from, to, error })
+            }
             Delta::Sent | Delta::Opened | Delta::ReasoningSeal(_) | Delta::CallReady(_) | Delta::Ended(_) => {
                 None
             }

@@ -21,8 +21,7 @@ pub(crate) struct CallBoard {
 #[derive(Default)]
 struct Posted {
     progress: String,
-    /// What was said of the answer that the call will come to: the only copy of it while the call runs (S12.4).
-    said: String,
+    said: Said,
     kept: Option<Output>,
     cleanups: Vec<Cleanup>,
     cleaning: Cleaning,
@@ -31,6 +30,19 @@ struct Posted {
     ruled: Vec<RuledReport>,
     rows: Rows,
     ends: Ends,
+}
+
+/// What was said of the answer that the call will come to: the only copy of it while the call runs (S12.4). Exhaustive: more
+/// of it may be said, or the call took it as what it comes to, and has it.
+enum Said {
+    Open(String),
+    IsTheAnswer,
+}
+
+impl Default for Said {
+    fn default() -> Self {
+        Self::Open(String::new())
+    }
 }
 
 /// By whose stop a call ends that is stopped alone. Exhaustive: by its own, or by the run's, which stands at a safe point
@@ -142,15 +154,28 @@ impl CallBoard {
     }
     /// Keeps more of the answer.
     pub(crate) fn say(&self, text: &str) {
-        self.posted.lock().said.push_str(text);
+        if let Said::Open(said) = &mut self.posted.lock().said {
+            said.push_str(text);
+        }
     }
-    /// A copy of what was said of it so far.
-    pub(crate) fn said(&self) -> String {
-        self.posted.lock().said.clone()
+    /// The answer, which the call is to come to: what was said of it is not kept beside one that is the same.
+    pub(crate) fn answer(&self, whole: Option<String>) -> String {
+        let mut posted = self.posted.lock();
+        match (whole, &mut posted.said) {
+            (Some(whole), Said::Open(said)) if whole != *said => whole,
+            (Some(whole), Said::IsTheAnswer) => whole,
+            (_, said) => match std::mem::replace(said, Said::IsTheAnswer) {
+                Said::Open(said) => said,
+                Said::IsTheAnswer => String::new(),
+            },
+        }
     }
-    /// What was said of it: whoever takes it owns it.
-    pub(crate) fn take_said(&self) -> String {
-        std::mem::take(&mut self.posted.lock().said)
+    /// What was said of it: whoever takes it owns it. None if the call took it as its answer.
+    pub(crate) fn take_said(&self) -> Option<String> {
+        match &mut self.posted.lock().said {
+            Said::Open(said) => Some(std::mem::take(said)),
+            Said::IsTheAnswer => None,
+        }
     }
     /// What is kept from now on instead of the progress, if the body ends without a result.
     pub(crate) fn keep(&self, output: Output) {
@@ -172,5 +197,26 @@ impl CallBoard {
         let mut posted = self.posted.lock();
         posted.rows = Rows::ByMail;
         (std::mem::take(&mut posted.processes), posted.remote.take())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// S12.4: an answer that is what was said of it is taken and not copied; another one stands beside it.
+    #[test]
+    fn an_answer_that_was_said_is_there_once() {
+        for whole in [None, Some("one two".to_owned())] {
+            let board = CallBoard::default();
+            board.say("one");
+            board.say(" two");
+            assert_eq!(board.answer(whole), "one two");
+            assert_eq!(board.take_said(), None);
+        }
+        let board = CallBoard::default();
+        board.say("one");
+        assert_eq!(board.answer(Some("other".into())), "other");
+        assert_eq!(board.take_said().as_deref(), Some("one"));
     }
 }

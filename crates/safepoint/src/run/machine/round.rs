@@ -198,7 +198,7 @@ impl Round {
     /// The model is told, behind the last result, of the calls that are no part of its message.
     fn told(&self, mut results: Vec<CallResult>) -> Vec<CallResult> {
         if let (more @ 1.., Some(last)) = (self.left_out, results.last_mut()) {
-            last.text.push_str(&note::calls_left_out(more));
+            Arc::make_mut(&mut last.text).push_str(&note::calls_left_out(more));
         }
         results
     }

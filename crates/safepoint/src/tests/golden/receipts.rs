@@ -47,6 +47,7 @@ fn cleanups() -> Vec<CleanupReport> {
 fn policies() -> Vec<Policy> {
     each!(Policy {
         Policy::Rule => Policy::Rule;
+        Policy::NoRule => Policy::NoRule;
         Policy::Auto => Policy::Auto;
         Policy::Deny => Policy::Deny;
         Policy::Nobody => Policy::Nobody;

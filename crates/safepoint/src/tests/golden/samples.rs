@@ -119,7 +119,7 @@ pub(super) fn result() -> CallResult {
     CallResult {
         call_id: "call_1".into(),
         name: "shell".into(),
-        text: "a.txt".into(),
+        text: String::from("a.txt").into(),
         verdict: ResultStatus::Ok,
         parts: parts(),
         structured: Some(Box::new(json!({"files": ["a.txt"]}))),

@@ -23,7 +23,7 @@ impl History {
                 // What is good is an answer, and comes again as that.
                 Message::Results { results } => {
                     let bad = results.iter().filter(|result| result.verdict == ResultStatus::Error);
-                    said.extend(bad.map(|result| Earlier::Agent(result.text.clone())));
+                    said.extend(bad.map(|result| Earlier::Agent(String::clone(&result.text))));
                 }
             }
         }

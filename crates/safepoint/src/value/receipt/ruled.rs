@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 pub enum Policy {
     /// A rule of the agent's.
     Rule,
+    /// That only a rule could have allowed it, and none does.
+    NoRule,
     /// The mode in which every call that asks may run.
     Auto,
     /// The mode in which no call that asks may run.
@@ -63,6 +65,7 @@ impl Display for RuledReport {
         };
         let by = match self.by {
             Policy::Rule => "by a rule",
+            Policy::NoRule => "since no rule allows it, as only a rule could",
             Policy::Auto => "as every call that asks",
             Policy::Deny => "as no call that asks may run",
             Policy::Nobody => "since nobody can be asked here",

@@ -190,9 +190,7 @@ impl RemoteReport {
             if stop == RemoteStopState::Unreachable { ", to be stopped: " } else { ", asked to stop: " };
         f.write_str(asked)?;
         match (stop, self.grade) {
-            (RemoteStopState::Refused, _) if self.ended_at.is_some() => {
-                write!(f, "it did not; its work has ended by itself")?;
-            }
+            (RemoteStopState::Refused, _) if self.ended_at.is_some() => self.ended_anyway(f)?,
             _ if self.ended_at.is_some() => write!(f, "its work was over")?,
             (RemoteStopState::Confirmed, StopSupport::Hard) => self.contained(f)?,
             (RemoteStopState::Acknowledged | RemoteStopState::Requested, StopSupport::Hard)
@@ -217,14 +215,30 @@ impl RemoteReport {
             (RemoteStopState::Refused, _) => write!(f, "it does not: IT GOES ON")?,
             (RemoteStopState::Unreachable, _) => write!(f, "it could not be told: IT MAY STILL WORK")?,
         }
-        if let (Some(asked), Some(heard)) = (self.asked_at, self.heard_at) {
-            write!(f, " ({})", span(asked, heard))?;
+        // A refusal has its own time where its end has one too.
+        let is_timed = stop == RemoteStopState::Refused && self.ended_at.is_some();
+        if let (Some(asked), Some(heard), false) = (self.asked_at, self.heard_at, is_timed) {
+            let known = self.ended_at.map_or(heard, |ended| ended.max(heard));
+            write!(f, " ({})", span(asked, known))?;
         }
         if !self.word.is_empty() {
             write!(f, " [\"{}\"]", self.word)?;
         }
         writeln!(f)?;
         self.said_line(f)
+    }
+
+    /// It refused, and its work came to its own end: each has its own time.
+    fn ended_anyway(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "it did not")?;
+        if let (Some(asked), Some(heard)) = (self.asked_at, self.heard_at) {
+            write!(f, " ({})", span(asked, heard))?;
+        }
+        write!(f, "; its work has ended by itself")?;
+        if let (Some(asked), Some(ended)) = (self.asked_at, self.ended_at) {
+            write!(f, ", {} after it was asked", span(asked, ended))?;
+        }
+        Ok(())
     }
 
     /// What came of an answer that has no end.
@@ -337,5 +351,15 @@ mod tests {
         let shown = |stop| Shown(ended(stop)).to_string();
         assert!(shown(RemoteStopState::Refused).contains("it did not; its work has ended by itself"));
         assert!(shown(RemoteStopState::Requested).contains("its work was over"));
+        let at = |millis| Timestamp::from_millisecond(millis).ok();
+        let timed = |stop| {
+            let word = "no; its task was working".to_owned();
+            let (asked_at, heard_at, ended_at) = (at(1_000), at(1_010), at(3_800));
+            Shown(RemoteReport { word, asked_at, heard_at, ended_at, ..ended(stop) }).to_string()
+        };
+        let refused = "it did not (10.0 ms); its work has ended by itself, 2.8 s after it was asked [\"no; its task was working\"]";
+        assert!(timed(RemoteStopState::Refused).contains(refused), "{}", timed(RemoteStopState::Refused));
+        let over = timed(RemoteStopState::Acknowledged);
+        assert!(over.contains("its work was over (2.8 s)"), "the time is that of the end: {over}");
     }
 }

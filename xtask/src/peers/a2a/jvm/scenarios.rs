@@ -170,7 +170,7 @@ fn receipt(outcome: &Value) -> String {
     let call = &outcome["receipt"]["calls"][0];
     let text = |value: &Value| value.as_str().unwrap_or_default().replace('_', " ");
     let (status, stop, word) = (&call["status"], &call["remote"]["stop"], text(&call["remote"]["word"]));
-    let ends = ["; its task is", ": {"].into_iter().filter_map(|end| word.find(end));
+    let ends = ["; its task was", ": {"].into_iter().filter_map(|end| word.find(end));
     let word = &word[..ends.min().unwrap_or(word.len())];
     format!("{}, {}: \"{word}\"", text(status), text(stop))
 }

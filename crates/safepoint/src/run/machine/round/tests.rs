@@ -193,12 +193,13 @@ fn each_call_is_found_by_its_id() {
 /// S12.3, S5.3: a round is handed on with what is known of each call, and behind the last the model is told what was left out.
 #[test]
 fn a_round_is_handed_on_whole() {
-    let texts = |results: &[CallResult]| results.iter().map(|result| result.text.clone()).collect::<Vec<_>>();
+    let texts =
+        |results: &[CallResult]| results.iter().map(|result| String::clone(&result.text)).collect::<Vec<_>>();
     let (message, results) = round("ee").closed();
     assert_eq!((message.calls().count(), texts(&results)), (2, vec!["end of c0".into(), "end of c1".into()]));
     let (_, results) = left_out("ee", 1).closed();
-    assert_eq!(results[0].text, "end of c0");
-    assert_eq!(results[1].text, format!("end of c1{}", note::calls_left_out(1)));
+    assert_eq!(*results[0].text, "end of c0");
+    assert_eq!(*results[1].text, format!("end of c1{}", note::calls_left_out(1)));
     let OpenEnd::Open { message, calls } = left_out("eq", 2).tail() else { panic!("it is open") };
     let told: Vec<CallResult> = calls.into_iter().map(|call| call.result).collect();
     assert_eq!(message.calls().count(), 2);
