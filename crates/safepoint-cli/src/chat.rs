@@ -115,7 +115,8 @@ async fn once(args: &AgentArgs, kept: Option<&Kept>, path: Option<&PathBuf>) -> 
     let notices = notices(notice, &crew, socket.as_ref().err());
     if let Some(screen) = screen {
         notices.iter().chain(&stops).chain(&crew.denied()).for_each(|notice| screen.note(notice));
-        let code = plain::chat(&host, &screen, &processes, times).await;
+        let kept = kept.map(|kept| &kept.id);
+        let code = plain::chat(&host, &screen, &processes, times, kept).await;
         crew.leave().await;
         return finish(socket, code.map(After::Over)).await;
     }

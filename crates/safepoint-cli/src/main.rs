@@ -16,6 +16,7 @@ mod hints;
 mod json;
 mod kept;
 mod keyboard;
+mod leaving;
 mod mcp;
 mod model;
 mod output;

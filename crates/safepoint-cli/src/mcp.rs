@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 pub(crate) use config::Servers;
 
 use crate::{
-    args::Usage,
+    args::{OnDisconnect, Usage},
     config::{Config, place},
     duration::parse as duration,
     output, secrets,
@@ -92,7 +92,7 @@ struct CallArgs {
 
 /// Does it. The exit code is 0, or 1 if a server or a tool failed.
 pub(crate) async fn mcp(args: McpArgs) -> anyhow::Result<ExitCode> {
-    let mut signals = Signals::listen()?;
+    let mut signals = Signals::listen(OnDisconnect::Stop)?;
     match args.command {
         // What it was doing is dropped, which ends the servers; the guard sees to that.
         McpCommand::Ls(args) => match unless(&mut signals, ls(args)).await {

@@ -11,7 +11,10 @@ use std::{
     io::{self, BufWriter, IsTerminal as _, Write as _},
     os::fd::BorrowedFd,
     process::ExitCode,
-    sync::OnceLock,
+    sync::{
+        OnceLock,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use safepoint::secret::Secrets;
@@ -24,7 +27,7 @@ mod text;
 
 pub(crate) use line::Line;
 pub(crate) use printer::{Order, Printer};
-pub(crate) use queue::Put;
+pub(crate) use queue::{Left, Put};
 pub(crate) use text::Text;
 
 use crate::{args::OnDisconnect, questions::hides};
@@ -161,7 +164,58 @@ pub(crate) fn put(stream: Stream, piece: &Piece) -> Result<(), Unwritten> {
     Ok(())
 }
 
+/// Writes to stdout, past every buffer of ours; what it takes is counted as it is taken.
+///
+/// # Errors
+/// If stdout does not take it.
+fn put_counted(piece: &Piece, taken: &AtomicU64) -> Result<(), Unwritten> {
+    Ok(piece.write_to(Counted(taken), Stream::Out)?)
+}
+
+/// stdout, in parts that a pipe takes whole or not at all.
+struct Counted<'a>(&'a AtomicU64);
+
+/// `PIPE_BUF`: what a pipe takes whole or not at all.
+const WHOLE: usize = 4 << 10;
+
+impl io::Write for Counted<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let part = &bytes[..bytes.len().min(WHOLE)];
+        let written = rustix::io::write(rustix::stdio::stdout(), part)?;
+        self.0.fetch_add(written as u64, Ordering::Relaxed);
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Counts what would be written.
+struct Measured(u64);
+
+impl io::Write for Measured {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 impl Piece {
+    /// How many bytes stdout gets of it.
+    fn written_bytes(&self) -> u64 {
+        let mut measured = Measured(0);
+        match self.write_to(&mut measured, Stream::Out) {
+            Ok(()) => measured.0,
+            // A line that is none is not written either.
+            Err(_) => 0,
+        }
+    }
+
     /// Takes in one that says more of its text, unless it were too much for one; gives back what it does not take.
     fn join(&mut self, more: Self) -> Option<Self> {
         /// A terminal that is slow takes so much at a time: whoever hurries waits for no more (S12.5).
@@ -195,7 +249,8 @@ impl Piece {
                 out.write_all(without_secrets(&String::from_utf8_lossy(&whole)).as_bytes())
             }
             Self::Line(line) => {
-                let mut out = BufWriter::new(out);
+                // A line that fits is taken whole, or nothing of it.
+                let mut out = BufWriter::with_capacity(WHOLE, out);
                 line.write_to(&mut out).and_then(|()| out.flush())
             }
             Self::Drawn(Drawn(text)) => out.write_all(text.as_bytes()),

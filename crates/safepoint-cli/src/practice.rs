@@ -8,7 +8,11 @@ use safepoint_testkit::{
     server::{Log, ModelServer, Options, Recording},
 };
 
-use crate::{args::PracticeArgs, args::Usage, output, signals::Signals};
+use crate::{
+    args::{OnDisconnect, PracticeArgs, Usage},
+    output,
+    signals::Signals,
+};
 
 /// Serves until it is told to stop.
 pub(crate) async fn practice(args: PracticeArgs) -> anyhow::Result<ExitCode> {
@@ -39,7 +43,7 @@ pub(crate) async fn practice(args: PracticeArgs) -> anyhow::Result<ExitCode> {
     output::tell(format_args!(
         "try: safepoint run --base-url http://{address}/v1 --model openai:practice \"hello\""
     ));
-    Signals::listen()?.next().await;
+    Signals::listen(OnDisconnect::Stop)?.next().await;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -19,6 +19,7 @@ use crate::{
     attach, backend, commands,
     control::{self, Turns},
     conversation::{Conversation, Hand, Must, kept_in},
+    leaving::Over,
     mcp::Used,
     model::Chosen,
     output,
@@ -33,7 +34,7 @@ use crate::{
 /// Runs the turns; the exit code is the last one's.
 pub(crate) async fn run(mut args: Box<RunArgs>) -> anyhow::Result<ExitCode> {
     // First: a signal from now on is answered with an account.
-    let mut signals = Signals::listen()?;
+    let mut signals = Signals::listen(args.on_disconnect)?;
     args.agent.complete(args.session.as_ref(), args.store.as_ref(), None).await?;
     let asked = Arc::new(RunArgs::clone(&args));
     let read = tokio::task::spawn_blocking(move || prompts(&asked));
@@ -52,7 +53,7 @@ pub(crate) async fn run(mut args: Box<RunArgs>) -> anyhow::Result<ExitCode> {
 /// Goes on with a kept session, and then takes the prompts, if there are any.
 pub(crate) async fn resume(args: Box<ResumeArgs>) -> anyhow::Result<ExitCode> {
     let ResumeArgs { resumed, run: mut args } = *args;
-    let signals = Signals::listen()?;
+    let signals = Signals::listen(args.on_disconnect)?;
     says_something(args.prompt.iter().chain(&args.then))?;
     args.session = Some(resumed);
     args.agent.complete(args.session.as_ref(), args.store.as_ref(), None).await?;
@@ -76,19 +77,13 @@ async fn turns(args: &RunArgs, begins: VecDeque<Begin>, mut signals: Signals) ->
         // A session that was taken is given back by the end of this program; nothing was said in it.
         got = signals.next() => {
             screen.note("safepoint: stopped before a turn began");
-            let code = signals.until_written(&screen, ExitCode::from(got.exit_code())).await;
-            return Ok(screen.judged(code, args.on_disconnect));
+            let code = ExitCode::from(got.exit_code());
+            let over = Over { code, ending: None, kept: None, on_disconnect: args.on_disconnect };
+            return Ok(over.leave(&mut signals, &screen).await);
         }
     };
-    for lost in conversation.lost() {
-        screen.note(&format!("safepoint: {}", questions::lost(&lost)));
-    }
     let session = conversation.id().cloned().unwrap_or_else(SessionId::fresh);
-    for (number, why) in conversation.undeliverable().await {
-        screen.note(&format!(
-            "safepoint: item-{number} is not delivered, {why}; safepoint withdraw {session} item-{number} takes it out"
-        ));
-    }
+    tell_earlier(&conversation, &session, &screen).await;
     let (turns, socket) = reachable(&session, &conversation, args, &screen).await;
     let view = View::new(args, Arc::clone(&screen), &session, conversation.kept());
     let mut course = Course {
@@ -103,21 +98,36 @@ async fn turns(args: &RunArgs, begins: VecDeque<Begin>, mut signals: Signals) ->
         begins,
         earlier: Vec::new(),
         code: ExitCode::SUCCESS,
+        ending: None,
     };
     let went = course.go().await;
-    let Course { conversation, earlier, code, .. } = course;
+    let Course { conversation, earlier, code, ending, .. } = course;
+    signals.turns_are_over();
     gone(&earlier, &mut signals).await;
+    let kept = conversation.id().cloned();
     if let Some(word) = needs.left() {
         screen.note(&word);
     }
     end(conversation, needs, &mut signals).await;
-    let code = signals.until_written(&screen, code).await;
-    let code = screen.judged(code, args.on_disconnect);
+    let over = Over { code, ending, kept: kept.as_ref(), on_disconnect: args.on_disconnect };
+    let code = over.leave(&mut signals, &screen).await;
     went?;
     if let Some(socket) = socket {
         socket.finish().await;
     }
     Ok(code)
+}
+
+/// Says what of the session's earlier life has yet to be seen to.
+async fn tell_earlier(conversation: &Conversation, session: &SessionId, screen: &Screen) {
+    for lost in conversation.lost() {
+        screen.note(&format!("safepoint: {}", questions::lost(&lost)));
+    }
+    for (number, why) in conversation.undeliverable().await {
+        screen.note(&format!(
+            "safepoint: item-{number} is not delivered, {why}; safepoint withdraw {session} item-{number} takes it out"
+        ));
+    }
 }
 
 /// Gives back what the run used. A signal has it end at once, and another one does not wait for that.

@@ -12,7 +12,7 @@ use std::{
 
 use crate::{
     args::OnDisconnect,
-    output::{Drawn, Line, Order, Piece, Printer, Put, Stream, Text, Unwritten, plain},
+    output::{Drawn, Left, Line, Order, Piece, Printer, Put, Stream, Text, Unwritten, plain},
 };
 
 /// The terminal, or what stands in for it.
@@ -211,6 +211,21 @@ impl Screen {
     pub(crate) fn written(&self) -> impl Future<Output = ()> + use<> {
         self.live(None);
         self.printer.written()
+    }
+
+    /// How many bytes stdout has taken so far.
+    pub(crate) fn taken(&self) -> u64 {
+        self.printer.taken()
+    }
+
+    /// Nothing of what waits for stdout is begun any more; what is being written may still be taken.
+    pub(crate) fn give_up(&self) {
+        self.printer.give_up();
+    }
+
+    /// What stdout did not take; none where it is closed or full.
+    pub(crate) fn left(&self) -> Option<Left> {
+        self.printer.left()
     }
 
     /// The exit code, where stdout did not take all that was to be written: what that was is told.

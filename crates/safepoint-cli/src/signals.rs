@@ -4,7 +4,7 @@
 
 use std::{
     io,
-    process::ExitCode,
+    pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
@@ -16,10 +16,7 @@ use tokio::{
     sync::mpsc::{self, UnboundedReceiver, UnboundedSender},
 };
 
-use crate::{
-    args::{OnDisconnect, RunArgs},
-    screen::Screen,
-};
+use crate::args::{OnDisconnect, RunArgs};
 
 /// What a second signal leaves to clean up, and to be quiet once the turn has ended.
 pub(crate) const LAST_CAP: Duration = Duration::from_millis(800);
@@ -29,6 +26,29 @@ pub(crate) const LAST_CAP: Duration = Duration::from_millis(800);
 pub(crate) struct Signals {
     heard: UnboundedReceiver<Heard>,
     deputy: Arc<Mutex<Option<Deputy>>>,
+    on_disconnect: OnDisconnect,
+    asks: Asks,
+}
+
+/// What signals ask of this program, beside what they ask of a turn. Exhaustive: nothing yet, nothing as yet but with another
+/// one its end, or its end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Asks {
+    #[default]
+    Nothing,
+    NextEnds,
+    End(Got),
+}
+
+impl Asks {
+    /// An interrupt is for the turn; a second one, and each of the others, is for the program too.
+    fn and(self, got: Got) -> Self {
+        match (self, got) {
+            (Self::Nothing, Got::Interrupt) => Self::NextEnds,
+            (Self::Nothing | Self::NextEnds, got) => Self::End(got),
+            (Self::End(first), _) => Self::End(first),
+        }
+    }
 }
 
 /// What is asked because of a signal, on the thread that heard it.
@@ -72,7 +92,11 @@ pub(crate) enum Got {
 }
 
 impl Signals {
-    pub(crate) fn listen() -> io::Result<Self> {
+    /// From now on signals are heard; of a hang-up that detaches nothing is asked.
+    ///
+    /// # Errors
+    /// If they cannot be heard.
+    pub(crate) fn listen(on_disconnect: OnDisconnect) -> io::Result<Self> {
         let (tell, heard) = mpsc::unbounded_channel();
         let deputy: Arc<Mutex<Option<Deputy>>> = Arc::default();
         let answers = Arc::clone(&deputy);
@@ -89,7 +113,7 @@ impl Signals {
             }
         })?;
         is_ready.recv().map_err(|_gone| io::Error::other("the thread that hears signals ended"))??;
-        Ok(Self { heard, deputy })
+        Ok(Self { heard, deputy, on_disconnect, asks: Asks::Nothing })
     }
 
     /// Has signals asked by `deputy` as they are heard, on their own thread.
@@ -98,13 +122,33 @@ impl Signals {
         Answers(Arc::clone(&self.deputy))
     }
 
-    /// Waits until all is written, however slowly it is read. A signal ends that, and then the exit code says so.
-    pub(crate) async fn until_written(&mut self, screen: &Screen, code: ExitCode) -> ExitCode {
-        tokio::select! {
-            biased;
-            () = screen.written() => code,
-            // What is not yet written is lost.
-            got = self.next() => if code == ExitCode::SUCCESS { ExitCode::from(got.exit_code()) } else { code },
+    /// A turn begins: an interrupt before it was none of it.
+    pub(crate) fn turn_begins(&mut self) {
+        if self.asks == Asks::NextEnds {
+            self.asks = Asks::Nothing;
+        }
+    }
+
+    /// There is no turn any more that a signal could be for.
+    pub(crate) fn turns_are_over(&mut self) {
+        if self.asks == Asks::Nothing {
+            self.asks = Asks::NextEnds;
+        }
+        while self.heard_already().is_some() {}
+    }
+
+    /// The signal that asked for the end of this program, or asks for it before `over` is over; none if it is.
+    pub(crate) async fn asked_to_end(&mut self, mut over: Pin<&mut impl Future<Output = ()>>) -> Option<Got> {
+        loop {
+            if let Asks::End(got) = self.asks {
+                return Some(got);
+            }
+            tokio::select! {
+                biased;
+                () = over.as_mut() => return None,
+                // Losing this branch loses nothing: the signal stays pending.
+                _ = self.heard() => {}
+            }
         }
     }
 
@@ -115,13 +159,24 @@ impl Signals {
     /// A signal that was answered before this and is not taken yet.
     pub(crate) fn heard_already(&mut self) -> Option<Heard> {
         drop(lock(&self.deputy));
-        self.heard.try_recv().ok()
+        let heard = self.heard.try_recv().ok()?;
+        self.count(heard.got);
+        Some(heard)
+    }
+
+    fn count(&mut self, got: Got) {
+        if got != Got::Hangup || self.on_disconnect == OnDisconnect::Stop {
+            self.asks = self.asks.and(got);
+        }
     }
 
     /// The next signal, and whether it was answered as it was heard. One that is not taken here stays in the channel.
     pub(crate) async fn heard(&mut self) -> Heard {
         match self.heard.recv().await {
-            Some(heard) => heard,
+            Some(heard) => {
+                self.count(heard.got);
+                heard
+            }
             // The thread that hears lives as long as somebody listens.
             None => std::future::pending().await,
         }
@@ -265,7 +320,7 @@ mod tests {
     async fn a_signal_is_answered_while_the_runtime_is_busy() {
         const PATIENCE: Duration = Duration::from_secs(20);
         let _alone = ONE_AT_A_TIME.lock().await;
-        let mut signals = Signals::listen().unwrap();
+        let mut signals = Signals::listen(OnDisconnect::Stop).unwrap();
         let (tell, told) = std::sync::mpsc::channel();
         let answers = signals.answer(move |got| {
             tell.send(got).unwrap();

@@ -33,6 +33,7 @@ mod cli {
     mod terminal;
     mod told;
     mod trace;
+    mod unread;
 }
 
 const BIN: &str = env!("CARGO_BIN_EXE_safepoint");

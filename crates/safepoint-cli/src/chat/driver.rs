@@ -34,7 +34,10 @@ use super::{
     surface::Surface,
     terminal::{self, Terminal},
 };
-use crate::signals::{self, Signals};
+use crate::{
+    args::OnDisconnect,
+    signals::{self, Signals},
+};
 
 /// How a stop is asked.
 #[derive(Clone, Copy, Debug)]
@@ -120,7 +123,7 @@ impl Driver {
 
     /// Until the session has ended, or it is time to go.
     pub(super) async fn drive(mut self) -> anyhow::Result<After> {
-        let mut signals = Signals::listen()?;
+        let mut signals = Signals::listen(OnDisconnect::Stop)?;
         let _answers = answers(&signals, &self.host.session, &self.processes);
         let mut continued = signal(SignalKind::from_raw(Signal::CONT.as_raw()))?;
         let mut keys = EventStream::new();

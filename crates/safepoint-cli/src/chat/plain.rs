@@ -14,6 +14,8 @@ use jiff::Timestamp;
 use safepoint::{
     Grace, Reason, Receipt, SessionStop, StopRequest,
     event::{EventKind, Fact},
+    ids::SessionId,
+    receipt::Ending,
     session::{ItemOutcome, Policy, SessionEvent},
 };
 use safepoint_tools::process::Processes;
@@ -23,26 +25,29 @@ use super::{driver::Times, host::Host, items::Origin, work::brief};
 use crate::{
     args::OnDisconnect,
     hints,
+    leaving::Over,
     screen::Screen,
     signals::{Answered, Answers, Got, Heard, LAST_CAP, Signals, Strength},
     view::missed,
 };
 
-/// One turn for each line, until the input or the session ends.
+/// One turn for each line, until the input or the session ends. `kept` is the session, where it is.
 pub(super) async fn chat(
     host: &Arc<Host>,
     screen: &Arc<Screen>,
     processes: &Processes,
     times: Times,
+    kept: Option<&SessionId>,
 ) -> anyhow::Result<ExitCode> {
     let mut lines = BufReader::new(tokio::io::stdin()).split(b'\n');
     let mut turns = Turns {
         host,
         screen,
         times,
-        signals: Signals::listen()?,
+        signals: Signals::listen(OnDisconnect::Stop)?,
         pressed: Arc::default(),
         code: 0,
+        ending: None,
         told: None,
     };
     let mut events = host.session.events();
@@ -55,6 +60,7 @@ pub(super) async fn chat(
             screen.note(&format!("safepoint: {error}"));
             break;
         }
+        turns.signals.turn_begins();
         if turns.follow(&mut events).await == After::Leave {
             break;
         }
@@ -63,9 +69,9 @@ pub(super) async fn chat(
     let cap = if turns.is_pressed() { LAST_CAP } else { times.cleanup_cap };
     drop(host.session.stop(SessionStop::now().cleanup_cap(cap)));
     drop(host.session.done().await);
-    let code = ExitCode::from(turns.code);
-    let code = turns.signals.until_written(screen, code).await;
-    Ok(screen.judged(code, OnDisconnect::Stop))
+    let Turns { code, ending, mut signals, .. } = turns;
+    let over = Over { code: ExitCode::from(code), ending, kept, on_disconnect: OnDisconnect::Stop };
+    Ok(over.leave(&mut signals, screen).await)
 }
 
 struct Turns<'a> {
@@ -76,6 +82,8 @@ struct Turns<'a> {
     /// How many signals have asked something of a turn; counted by the thread that hears them.
     pressed: Arc<AtomicU32>,
     code: u8,
+    /// How the last turn ended; none if there was none.
+    ending: Option<Ending>,
     /// The receipt of a turn that ended early, which was shown but for its last line.
     told: Option<Arc<Receipt>>,
 }
@@ -232,6 +240,12 @@ impl Turns<'_> {
     }
 
     fn ended(&mut self, fate: ItemOutcome, receipt: &Arc<Receipt>) {
+        self.ending = Some(match fate {
+            ItemOutcome::Completed(_) => Ending::Done,
+            ItemOutcome::Failed(_) => Ending::Failed,
+            ItemOutcome::Suspended(_) => Ending::Suspended,
+            _ => Ending::Stopped,
+        });
         self.screen.end_line();
         match fate {
             ItemOutcome::Completed(_) => self.code = 0,

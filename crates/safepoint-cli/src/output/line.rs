@@ -12,7 +12,7 @@ use serde::{
 };
 use serde_json::{Serializer as Json, Value, ser::Formatter};
 
-use super::{Text, is_obeyed};
+use super::{Text, WHOLE, is_obeyed};
 
 /// A line of JSON: an object, and texts in it that are written from where they are.
 #[derive(Clone, Debug)]
@@ -58,7 +58,8 @@ impl Line {
     /// Takes in a line that says more of the same, unless it were too much for one: it is told under what this one says of
     /// itself. Gives back what it does not take.
     pub(super) fn join(&mut self, more: Self) -> Option<Self> {
-        const MOST: usize = 64 << 10;
+        /// With its fields it is what a pipe takes whole, so that it is not cut where its reader is given up.
+        const MOST: usize = WHOLE - (1 << 10);
         let is_joined = is_alike(&self.fields, &more.fields)
             && match (self.texts.as_mut_slice(), more.texts.as_slice()) {
                 ([(name, Words::Piece(text))], [(other, Words::Piece(piece))]) if name == other => {

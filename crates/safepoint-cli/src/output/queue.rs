@@ -6,7 +6,11 @@
 
 use std::{
     collections::VecDeque,
-    sync::{Condvar, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Condvar, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
 };
 
 use super::{Piece, Stream};
@@ -34,6 +38,10 @@ pub(crate) enum Put {
 pub(super) struct Queue {
     state: Mutex<State>,
     changed: Condvar,
+    /// It is closed and all of it was written.
+    done: Condvar,
+    /// How many bytes stdout has taken so far.
+    taken: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -41,6 +49,18 @@ struct State {
     waiting: VecDeque<Sent>,
     bytes: usize,
     end: End,
+    /// What the thread writes now, and how much stdout had taken before it.
+    writing: Option<(Arc<Sent>, u64)>,
+    /// How many bytes for stdout were given up.
+    given_up: u64,
+}
+
+/// What stdout did not take in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Left {
+    pub(crate) bytes: u64,
+    /// Whether a line of JSON was begun and not ended.
+    pub(crate) is_line_cut: bool,
 }
 
 /// Whether more may be put in. Exhaustive: it may or it may not.
@@ -76,15 +96,19 @@ impl Queue {
         Put::Alone
     }
 
-    /// The next one; none once it is closed and all were taken. Blocks the thread.
-    pub(super) fn take(&self) -> Option<Sent> {
+    /// The next one; none once it is closed and all were taken. What was taken before it is written. Blocks the thread.
+    pub(super) fn take(&self) -> Option<Arc<Sent>> {
         let mut state = self.lock();
+        state.writing = None;
         loop {
             if let Some(sent) = state.waiting.pop_front() {
                 state.bytes = state.bytes.saturating_sub(sent.bytes());
+                let sent = Arc::new(sent);
+                state.writing = Some((Arc::clone(&sent), self.taken()));
                 return Some(sent);
             }
             if state.end == End::Closed {
+                self.done.notify_all();
                 return None;
             }
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -95,6 +119,45 @@ impl Queue {
     pub(super) fn close(&self) {
         self.lock().end = End::Closed;
         self.changed.notify_one();
+    }
+
+    /// Waits until all of it is written, but no longer than so. Blocks the thread.
+    pub(super) fn close_and_wait(&self, most: Duration) {
+        self.close();
+        let is_unwritten = |state: &mut State| !state.waiting.is_empty() || state.writing.is_some();
+        drop(self.done.wait_timeout_while(self.lock(), most, is_unwritten));
+    }
+
+    /// Nothing more is put in, and what waits is not begun.
+    pub(super) fn give_up(&self) {
+        let mut state = self.lock();
+        state.end = End::Closed;
+        let waiting = std::mem::take(&mut state.waiting);
+        state.bytes = 0;
+        state.given_up += waiting.iter().map(Sent::written_bytes).sum::<u64>();
+        self.changed.notify_one();
+    }
+
+    /// What stdout did not take, of what was given up and of what is written now.
+    pub(super) fn left(&self) -> Option<Left> {
+        let state = self.lock();
+        let (mut bytes, mut is_line_cut) = (state.given_up, false);
+        if let Some((sent, before)) = &state.writing {
+            let (whole, taken) = (sent.written_bytes(), self.taken() - before);
+            bytes += whole.saturating_sub(taken);
+            is_line_cut = (1..whole).contains(&taken) && matches!(**sent, Sent::Piece(_, Piece::Line(_)));
+        }
+        (bytes > 0).then_some(Left { bytes, is_line_cut })
+    }
+
+    /// How many bytes stdout has taken so far.
+    pub(super) fn taken(&self) -> u64 {
+        self.taken.load(Ordering::Relaxed)
+    }
+
+    /// What counts them.
+    pub(super) fn counter(&self) -> &AtomicU64 {
+        &self.taken
     }
 
     /// Whether as much waits as may.
@@ -112,6 +175,14 @@ impl Sent {
         match self {
             Self::Piece(_, piece) => piece.bytes(),
             Self::Calm => 0,
+        }
+    }
+
+    /// How many bytes stdout gets of it.
+    fn written_bytes(&self) -> u64 {
+        match self {
+            Self::Piece(Stream::Out, piece) => piece.written_bytes(),
+            Self::Piece(Stream::Err, _) | Self::Calm => 0,
         }
     }
 }
@@ -141,10 +212,10 @@ mod tests {
             queue.put(sent);
         }
         queue.close();
-        let taken = std::iter::from_fn(|| queue.take()).map(|sent| match sent {
+        let taken = std::iter::from_fn(|| queue.take()).map(|sent| match &*sent {
             Sent::Piece(stream, piece) => {
                 let mut out = Vec::new();
-                piece.write_to(&mut out, stream).unwrap();
+                piece.write_to(&mut out, *stream).unwrap();
                 String::from_utf8(out).unwrap()
             }
             Sent::Calm => "calm".to_owned(),
@@ -192,5 +263,25 @@ mod tests {
         drop(queue.take());
         drop(queue.take());
         assert!(!queue.is_behind());
+    }
+
+    /// S11.7: what is given up is counted as stdout would have got it, and so is the rest of what it has begun to take.
+    #[test]
+    fn what_is_left_is_counted_in_bytes_of_stdout() {
+        let queue = Queue::default();
+        let words = Sent::Piece(Stream::Err, Piece::Words("for people".into()));
+        for sent in [line(0, 1, "\"a\""), said("grüße"), words] {
+            queue.put(sent);
+        }
+        let begun = queue.take().unwrap();
+        assert_eq!(begun.written_bytes(), 55);
+        queue.counter().fetch_add(7, Ordering::Relaxed);
+        assert_eq!(queue.left(), Some(Left { bytes: 48, is_line_cut: true }));
+        queue.give_up();
+        assert_eq!(queue.left(), Some(Left { bytes: 48 + 7, is_line_cut: true }));
+        queue.counter().fetch_add(48, Ordering::Relaxed);
+        assert_eq!(queue.left(), Some(Left { bytes: 7, is_line_cut: false }));
+        assert!(queue.take().is_none());
+        assert_eq!(queue.left(), Some(Left { bytes: 7, is_line_cut: false }));
     }
 }

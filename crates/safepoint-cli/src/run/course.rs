@@ -45,6 +45,8 @@ pub(super) struct Course<'a> {
     pub(super) earlier: Vec<RunHandle>,
     /// The last turn's.
     pub(super) code: ExitCode,
+    /// How the last turn ended; none if there was none.
+    pub(super) ending: Option<Ending>,
 }
 
 /// What follows. Exhaustive: the next thing that it was started with, another turn for this one, or the end.
@@ -88,6 +90,7 @@ impl Course<'_> {
 
     /// Waits for one turn and follows it.
     async fn one(&mut self) -> anyhow::Result<Then> {
+        self.signals.turn_begins();
         let (next, early) = self.wait().await?;
         let (turn, whose) = match next {
             Some(Next::Own(turn)) => (turn, Whose::Own),
@@ -176,6 +179,7 @@ impl Course<'_> {
         }
         self.conversation.after(&outcome);
         self.code = exit_code(&outcome, pressed);
+        self.ending = Some(outcome.ending());
         if pressed.count > 1 {
             // Nobody is here to see what somebody else may have pushed meanwhile.
             self.conversation.hand().iter().for_each(Hand::end_now);

@@ -107,18 +107,31 @@ fn what_only_reads_takes_no_secret_out() {
     }
 }
 
-/// S8.9: `--approve auto` reaches no address that is not public: that takes a rule that names it.
+/// S8.9, S10.67: `--approve auto` reaches no address that is not public: that takes a rule that names it. Where there is none, that
+/// is what is said, and which rule would; where one denies it, that.
 #[test]
 fn an_address_that_is_not_public_takes_a_rule() {
-    for (config, status) in
-        [("[[rules]]\ntool = \"*\"\nthen = \"allow\"\n", "failed"), (PRIVATE, "completed")]
-    {
+    let denied = PRIVATE.replace("allow", "deny");
+    for (config, status, by) in [
+        ("[[rules]]\ntool = \"*\"\nthen = \"allow\"\n", "failed", "no_rule"),
+        (&denied, "failed", "rule"),
+        (PRIVATE, "completed", "rule"),
+    ] {
         let (origin, heard) = listen();
         let url = origin.replace("127.0.0.1", "localhost");
         let world = World::new(vec![call("http_get", json!({ "url": url })), json!({"text": "ok"})], config);
         let output = world.command(&["run", "--approve", "auto", "go"]).output().unwrap();
         let seen = endings(&output);
         assert_eq!(seen[0].0, status, "{seen:?}");
+        let would =
+            "no rule allows that; one of the user's for `http_get/private` with range = \"loopback\" would";
+        assert_eq!(seen[0].1.contains(would), by == "no_rule", "{seen:?}");
+        let told = lines(&output.stdout);
+        let ruled = told
+            .iter()
+            .find(|line| line["type"] == "approval_ruled" && line["name"] == "http_get/private")
+            .unwrap();
+        assert_eq!(ruled["by"], by, "{ruled}");
         assert_eq!(heard.try_recv().is_ok(), status == "completed");
     }
 }

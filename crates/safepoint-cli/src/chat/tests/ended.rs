@@ -9,6 +9,7 @@ use safepoint_tools::process::Processes;
 use tokio::runtime::Runtime;
 
 use crate::{
+    args::OnDisconnect,
     chat::ends::answers,
     signals::{Answered, Got, ONE_AT_A_TIME, Signals, Strength},
 };
@@ -21,7 +22,7 @@ fn a_signal_ends_the_session_while_the_loop_is_busy() {
     let _alone = ONE_AT_A_TIME.blocking_lock();
     let runtime = Runtime::new().unwrap();
     let _inside = runtime.enter();
-    let mut signals = Signals::listen().unwrap();
+    let mut signals = Signals::listen(OnDisconnect::Stop).unwrap();
     let agent = Agent::builder(ScriptedModel::new(Script::of([]))).build();
     let session = Session::<String>::builder(ChatPlanner::new(agent)).start();
     let _answers = answers(&signals, &session.handle(), &Processes::new("run_1"));

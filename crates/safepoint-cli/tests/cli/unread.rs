@@ -1,0 +1,220 @@
+//! A stdout that nobody reads, or that somebody reads slowly: the end that is asked for comes, and what is lost is told.
+
+use std::{
+    fs::File,
+    io::{Read as _, Seek as _},
+    process::{Child, ExitStatus, Stdio},
+    thread::JoinHandle,
+    time::{Duration, Instant},
+};
+
+use rustix::process::Signal;
+use safepoint_testkit::{
+    flood::{Field, Flood},
+    server::Wire,
+    wait::until,
+};
+use serde_json::{Value, json};
+use tokio::runtime::Runtime;
+
+use crate::{Practice, check, lines, safepoint, signal};
+
+/// A run whose stdout is a pipe.
+struct Run {
+    child: Child,
+    told: File,
+}
+
+impl Run {
+    fn start(args: &[&str]) -> Self {
+        let told = tempfile::tempfile().unwrap();
+        let child = safepoint(args).stdout(Stdio::piped()).stderr(told.try_clone().unwrap()).spawn().unwrap();
+        Self { child, told }
+    }
+
+    /// One whose model floods, and that has said more than a pipe holds.
+    fn of_flood(runtime: &Runtime, flood: &Flood, more: &[&str]) -> Self {
+        let asked = ["run", "go", "--base-url", &flood.url(), "--model", "openai:m"];
+        let run = Self::start(&[&asked[..], more].concat());
+        runtime.block_on(flood.until(1 << 20)).unwrap();
+        run
+    }
+
+    fn told(&mut self) -> String {
+        let mut text = String::new();
+        self.told.rewind().unwrap();
+        self.told.read_to_string(&mut text).unwrap();
+        text
+    }
+
+    fn until_told(&mut self, words: &str) {
+        until(format_args!("it says: {words}"), || self.told().contains(words));
+    }
+
+    fn ended(&mut self) -> ExitStatus {
+        until("it has ended, whoever reads what it says", || self.child.try_wait().unwrap())
+    }
+
+    /// What can be read once it has ended.
+    fn read(&mut self) -> Vec<u8> {
+        let mut read = Vec::new();
+        self.child.stdout.take().unwrap().read_to_end(&mut read).unwrap();
+        read
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        if self.child.try_wait().unwrap().is_none() {
+            self.child.kill().unwrap();
+            self.child.wait().unwrap();
+        }
+    }
+}
+
+/// How many bytes are told as lost, and whether the last line is said to be incomplete.
+fn lost(told: &str) -> (u64, bool) {
+    let line = told.lines().find(|line| line.contains("its reader did not take"));
+    let line = line.unwrap_or_else(|| panic!("nothing is told of what is lost: {told}"));
+    let (_, rest) = line.split_once("did not take ").unwrap();
+    let bytes = rest.split_once(" bytes").unwrap().0.parse().unwrap();
+    (bytes, line.contains("the last line is incomplete"))
+}
+
+/// Each line is whole, but for the last where that was said.
+fn is_whole_but_for(read: &[u8], is_cut: bool) {
+    let (whole, rest) = read.split_at(read.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1));
+    assert_eq!(!rest.is_empty(), is_cut, "{}", String::from_utf8_lossy(rest));
+    check(&lines(whole), 0);
+}
+
+/// S11.7: one SIGTERM, or Ctrl-C twice, ends a run whose stdout nobody reads, and stderr says how it ended and what was lost.
+#[test]
+fn a_stdout_that_nobody_reads_holds_up_no_end() {
+    let runtime = Runtime::new().unwrap();
+    for (mode, is_json) in [(&["--json"][..], true), (&[], false)] {
+        for (ends, grace, code) in [(Signal::TERM, "100ms", 143), (Signal::INT, "10m", 130)] {
+            let flood = runtime.block_on(Flood::start(Wire::OpenAi, Field::Text, 4 << 10)).unwrap();
+            let mut run = Run::of_flood(&runtime, &flood, &[mode, &["--grace", grace]].concat());
+            signal(&run.child, ends);
+            if ends == Signal::INT {
+                run.until_told("again to stop now");
+                signal(&run.child, ends);
+            }
+            assert_eq!(run.ended().code(), Some(code), "{ends:?}, {mode:?}");
+            let told = run.told();
+            assert!(told.contains("the run was stopped, but"), "{told}");
+            assert!(told.contains("--session NAME keeps a run"), "{told}");
+            let (bytes, is_cut) = lost(&told);
+            assert!(bytes > 0, "{told}");
+            let read = run.read();
+            if is_json {
+                is_whole_but_for(&read, is_cut);
+            }
+        }
+    }
+}
+
+/// S11.7: where what is for people goes the same way, and nobody reads it either, the end that is asked for comes all the same.
+#[test]
+fn a_stderr_that_nobody_reads_holds_up_no_end() {
+    let runtime = Runtime::new().unwrap();
+    for mode in [&["--json"][..], &[]] {
+        let flood = runtime.block_on(Flood::start(Wire::OpenAi, Field::Text, 4 << 10)).unwrap();
+        let (_unread, both) = std::io::pipe().unwrap();
+        let asked = ["run", "go", "--base-url", &flood.url(), "--model", "openai:m", "--grace", "100ms"];
+        let mut command = safepoint(&[&asked[..], mode].concat());
+        let child = command.stdout(both.try_clone().unwrap()).stderr(both).spawn().unwrap();
+        let mut run = Run { child, told: tempfile::tempfile().unwrap() };
+        runtime.block_on(flood.until(1 << 20)).unwrap();
+        signal(&run.child, Signal::TERM);
+        assert_eq!(run.ended().code(), Some(143), "{mode:?}");
+    }
+}
+
+/// S11.7: a signal after the end of the run cuts what is not read, to the byte as it is told, and names what has all of it.
+#[test]
+fn a_signal_after_the_run_says_how_it_ended_and_what_was_lost() {
+    const SAID: usize = 300_000;
+    for (ends, code) in [(Signal::TERM, 143), (Signal::INT, 130), (Signal::HUP, 10)] {
+        for mode in [&["--json"][..], &[]] {
+            let server = Practice::start(&json!({"replies": [{"text": "x".repeat(SAID)}]}).to_string());
+            let folder = tempfile::tempdir().unwrap();
+            let store = folder.path().join("s.db").display().to_string();
+            let kept = ["--session", "s", "--store", &store];
+            let asked = ["run", "go", "--base-url", &server.url, "--model", "openai:x"];
+            let mut run = Run::start(&[&asked[..], &kept, mode].concat());
+            let trace = || {
+                let output = safepoint(&["trace", "s", "--json", "--store", &store]).output().unwrap();
+                lines(&output.stdout)
+            };
+            let settled = |lines: Vec<Value>| lines.into_iter().find(|line| line["type"] == "settled");
+            until("the run has settled", || settled(trace()));
+            signal(&run.child, ends);
+            assert_eq!(run.ended().code(), Some(code), "{ends:?}, {mode:?}");
+            let told = run.told();
+            assert!(told.contains("the run completed, but"), "{told}");
+            assert!(told.contains("safepoint trace s --json has all of it"), "{told}");
+            let ((bytes, is_cut), read) = (lost(&told), run.read());
+            if mode.is_empty() {
+                assert_eq!(read.len() + usize::try_from(bytes).unwrap(), SAID + "\n".len(), "{told}");
+                assert!(!is_cut, "{told}");
+            } else {
+                is_whole_but_for(&read, is_cut);
+            }
+            assert!(trace().iter().any(|line| line.to_string().contains(&"x".repeat(SAID))));
+        }
+    }
+}
+
+/// S11.7: one Ctrl-C ends the run and not its output: whoever reads later reads all of it.
+#[test]
+fn one_interrupt_leaves_a_slow_reader_all_of_it() {
+    const PAUSE: Duration = Duration::from_millis(2500);
+    let runtime = Runtime::new().unwrap();
+    let flood = runtime.block_on(Flood::start(Wire::OpenAi, Field::Text, 4 << 10)).unwrap();
+    let mut run = Run::of_flood(&runtime, &flood, &["--json", "--grace", "0"]);
+    signal(&run.child, Signal::INT);
+    run.until_told("stopping now");
+    let asked = Instant::now();
+    until("the reader has paused", || asked.elapsed() >= PAUSE || run.child.try_wait().unwrap().is_some());
+    check(&lines(&run.read()), 1);
+    assert_eq!(run.ended().code(), Some(130));
+    assert!(!run.told().contains("did not take"), "{}", run.told());
+}
+
+/// Reads a little at a time, with pauses, until the end.
+fn slowly(run: &mut Run) -> JoinHandle<Vec<u8>> {
+    const PAUSE: Duration = Duration::from_millis(20);
+    let mut stdout = run.child.stdout.take().unwrap();
+    std::thread::spawn(move || {
+        let (mut all, mut part) = (Vec::new(), [0; 1 << 10]);
+        loop {
+            let read = stdout.read(&mut part).unwrap();
+            if read == 0 {
+                return all;
+            }
+            all.extend_from_slice(&part[..read]);
+            let began = Instant::now();
+            until("the reader has paused", || began.elapsed() >= PAUSE);
+        }
+    })
+}
+
+/// S11.7: a reader that is slow, but reads, holds up the end no longer than is said, and gets no part of a line.
+#[test]
+fn a_slow_reader_gets_whole_lines_and_holds_up_no_end() {
+    let runtime = Runtime::new().unwrap();
+    let flood = runtime.block_on(Flood::start(Wire::OpenAi, Field::Text, 64)).unwrap();
+    let asked =
+        ["run", "go", "--base-url", &flood.url(), "--model", "openai:m", "--json", "--grace", "100ms"];
+    let mut run = Run::start(&asked);
+    let reader = slowly(&mut run);
+    runtime.block_on(flood.until(2 << 20)).unwrap();
+    signal(&run.child, Signal::TERM);
+    assert_eq!(run.ended().code(), Some(143));
+    let (told, read) = (run.told(), reader.join().unwrap());
+    let (bytes, is_cut) = lost(&told);
+    assert!(bytes > 0 && !is_cut, "{told}");
+    is_whole_but_for(&read, false);
+}
