@@ -4,36 +4,29 @@
 //! **Invariants**: no effect without a permit, no permit without a recorded announcement; after `settle` nothing of
 //! the attempt is recorded.
 
-use std::{
-    collections::{HashMap, HashSet},
-    sync::Arc,
-};
+use std::{collections::HashMap, sync::Arc};
 
 use jiff::Timestamp;
-use safepoint_scope::{Actor, Code, Demand, DropHandle, Reason, Scope, StopHandle, StopRequest};
+use safepoint_scope::{Actor, Code, Demand, Reason, Scope, StopHandle, StopRequest};
 
 use crate::{
-    contract::{
-        hook::HookKey,
-        log::{self, Log, LogError, Recorded},
-        model::Talk,
-    },
+    contract::log::{Log, LogError, Recorded},
     definition::Definition,
     run::{
         attempt::{AttemptGuard, AttemptLock},
         executor::CallBoard,
         machine::{Machine, NextStep, StepContext},
-        outcome::{LastWords, Persisted},
+        outcome::Persisted,
         shared::{Activity, RunMessage, Shared},
     },
     sync::{callback, mailbox::Received},
     value::{
         approval::Decision,
-        event::{ErrorReport, EventKind, Fact},
+        event::{ErrorReport, Fact},
         history::{History, Message},
         ids::{ApprovalId, CallId},
         message::UserMessage,
-        receipt::{CallReport, Ending, Receipt},
+        receipt::{Ending, Receipt},
     },
 };
 
@@ -51,28 +44,30 @@ mod host;
 mod last_word;
 mod late;
 mod live;
-mod mail;
 mod model_call;
 mod model_errors;
 mod opening;
 mod page;
 mod parent;
+mod queue;
+mod recorder;
 mod rest;
 mod settle;
 mod steering;
 mod stop;
+mod tree;
 mod unsaid;
 mod window;
 mod word;
 
-use children::Children;
-use clock::Clock;
-use grace::Grace;
-use live::MidCallApprovals;
-use model_call::ModelCall;
-use parent::Parent;
+use approvals::OpenApprovals;
+use hooks::HookRunner;
+use model_call::ModelCalls;
+use queue::Queue;
+use recorder::Recorder;
 use steering::Steers;
 use stop::StopTracker;
+use tree::TreeLinks;
 
 /// What an attempt starts from.
 pub(crate) enum Start {
@@ -98,36 +93,31 @@ impl Start {
 }
 
 pub(crate) struct Driver {
-    desk: AttemptLock,
-    claim: Option<AttemptGuard>,
+    cx: RunContext,
+    machine: Machine,
+    recorder: Recorder,
+    attempt: Attempt,
+    queue: Queue,
+    stops: StopTracker,
+    model: ModelCalls,
+    calls: HashMap<CallId, CallScope>,
+    approvals: OpenApprovals,
+    hooks: HookRunner,
+    steers: Steers,
+    tree: TreeLinks,
+}
+
+/// What a run is and reads, for all of its attempt.
+struct RunContext {
     shared: Arc<Shared>,
     def: Arc<Definition>,
     scope: Scope,
-    log: Arc<dyn Log>,
-    machine: Machine,
-    mailbox: Received<RunMessage>,
-    conversation: Talk,
-    streaming: Option<ModelCall>,
-    draining: Option<ModelCall>,
-    calls: HashMap<CallId, CallScope>,
-    asking: HashMap<ApprovalId, DropHandle>,
-    live: MidCallApprovals,
-    /// Ends of calls that the log did not take.
-    unrecorded: Vec<CallReport>,
-    /// Why the log takes nothing more.
-    log_lost: Option<String>,
-    /// What readers were shown of the answer of the call that ended last, where that is the run's.
-    said: LastWords,
-    hooks_passed: HashSet<HookKey>,
-    hooks_running: HashMap<HookKey, DropHandle>,
-    /// How many hooks are being told of something.
-    hooks_told: usize,
-    steers: Steers,
-    watch: StopTracker,
-    clock: Clock,
-    grace: Grace,
-    up: Option<Parent>,
-    kin: Children,
+}
+
+/// The attempt's right to the run: while it holds the guard, no other attempt in this process goes on.
+struct Attempt {
+    lock: AttemptLock,
+    guard: Option<AttemptGuard>,
     started_at: Timestamp,
 }
 
@@ -157,37 +147,20 @@ impl Driver {
         log: Arc<dyn Log>,
         mailbox: Received<RunMessage>,
     ) -> Self {
-        let spec = def.spec();
         let scope = shared.scope.clone();
-        let machine = Machine::answering(def.form.clone());
         Self {
-            desk: AttemptLock::default(),
-            claim: None,
-            conversation: def.model.open(spec),
-            watch: StopTracker::new(&scope),
-            scope,
-            shared,
-            def,
-            log,
-            machine,
-            mailbox,
-            streaming: None,
-            draining: None,
+            machine: Machine::answering(def.form.clone()),
+            recorder: Recorder::new(log),
+            attempt: Attempt { lock: AttemptLock::default(), guard: None, started_at: Timestamp::now() },
+            queue: Queue::new(mailbox),
+            stops: StopTracker::new(&scope),
+            model: ModelCalls::new(def.model.open(def.spec())),
             calls: HashMap::new(),
-            asking: HashMap::new(),
-            live: MidCallApprovals::default(),
-            unrecorded: Vec::new(),
-            log_lost: None,
-            said: LastWords::default(),
-            hooks_passed: HashSet::new(),
-            hooks_running: HashMap::new(),
-            hooks_told: 0,
+            approvals: OpenApprovals::default(),
+            hooks: HookRunner::default(),
             steers: Steers::default(),
-            clock: Clock::new(),
-            grace: Grace::default(),
-            up: None,
-            kin: Children::default(),
-            started_at: Timestamp::now(),
+            tree: TreeLinks::default(),
+            cx: RunContext { shared, def, scope },
         }
     }
 
@@ -228,13 +201,13 @@ impl Driver {
         loop {
             // No more than so much, and then a look at what is demanded: a stop does not queue behind mail (S12.5).
             for _ in 0..MAIL_BETWEEN_LOOKS {
-                let Some(msg) = self.mailbox.now() else { break };
+                let Some(msg) = self.queue.mailbox.now() else { break };
                 Box::pin(self.handle(*msg)).await?;
             }
             self.keep_time().await?;
             self.notice().await?;
-            let demand = self.scope.demand();
-            let def = Arc::clone(&self.def);
+            let demand = self.cx.scope.demand();
+            let def = Arc::clone(&self.cx.def);
             let steered = self.steers.urgency();
             let bounds = StepContext {
                 limits: &def.limits,
@@ -275,30 +248,7 @@ impl Driver {
 
     /// Records a fact, applies it, shows it. The only way in which state changes.
     fn record(&mut self, fact: Fact) -> impl Future<Output = Result<Recorded, LogFailure>> + Send {
-        // Shared before there is a future, so that a run that waits has no room for facts in any of its futures.
-        let fact = Arc::new(fact);
-        async move {
-            let limit = self.def.limits.append;
-            let recording = log::record(&*self.log, &self.shared.path, fact, limit);
-            let recorded = recording.await.map_err(LogFailure::Log)?;
-            self.take_in(&recorded);
-            Ok(recorded)
-        }
-    }
-
-    /// The same for several, which are recorded in one.
-    async fn record_all(&mut self, facts: Vec<Fact>) -> Result<(), LogFailure> {
-        let facts = facts.into_iter().map(Arc::new).collect();
-        let recording = log::record_all(&*self.log, &self.shared.path, facts, self.def.limits.append);
-        let recorded = recording.await.map_err(LogFailure::Log)?;
-        recorded.iter().for_each(|recorded| self.take_in(recorded));
-        Ok(())
-    }
-
-    fn take_in(&mut self, recorded: &Recorded) {
-        self.machine.apply(recorded);
-        self.shared.tree.always.take(recorded.fact());
-        self.shared.feed.push(EventKind::Fact(Arc::clone(recorded.fact())));
+        self.recorder.record(&mut self.machine, &self.cx, fact)
     }
 
     fn fail(&mut self, code: &str, message: String, hint: Option<String>) {
@@ -307,7 +257,7 @@ impl Driver {
 
     fn stop_for_limit(&self, code: Code, text: String) {
         let reason = Reason::new(code).with_actor(Actor::Engine).with_text(text);
-        self.shared.stop.stop(StopRequest::now().with_reason(reason));
+        self.cx.shared.stop.stop(StopRequest::now().with_reason(reason));
     }
 }
 

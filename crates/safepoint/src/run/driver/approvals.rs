@@ -1,12 +1,13 @@
 //! May this call run? Judged against schema, rules and mode; asked, answered once, expired or withdrawn (S8).
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use jiff::Timestamp;
+use safepoint_scope::DropHandle;
 use serde_json::Value;
 use tokio::time::timeout;
 
-use super::{Driver, LogFailure, word::Word};
+use super::{Driver, LogFailure, live::MidCallApprovals, word::Word};
 use crate::{
     contract::{
         approver::{self, ApprovalMode, Approver, RuleAction, WithoutApprover},
@@ -42,6 +43,15 @@ const NOBODY: &str = "[denied: this call needs a person's approval, and nobody c
 const APPROVER: &str = "the agent's approver";
 const POLICY: &str = "the agent's policy, since nobody could be asked";
 
+/// What is asked now.
+#[derive(Default)]
+pub(super) struct OpenApprovals {
+    /// Whoever asks about a call, or waits until the question expires.
+    pub(super) asking: HashMap<ApprovalId, DropHandle>,
+    /// What calls ask while they run.
+    pub(super) mid_call: MidCallApprovals,
+}
+
 /// Where it is told whether a decision was taken.
 type Reply = tokio::sync::oneshot::Sender<Result<(), DecideError>>;
 
@@ -59,7 +69,7 @@ impl Driver {
                 CallState::EffectUnknown => self.judge_lost(index, &call).await?,
                 CallState::Approved(allowed) => self.judge_approved(index, &call, allowed).await?,
                 CallState::Requested => self.judge_wanted(index, &call).await?,
-                CallState::Resuming { args, .. } => match self.def.tools.fit(&call.name, &args) {
+                CallState::Resuming { args, .. } => match self.cx.def.tools.fit(&call.name, &args) {
                     Ok(work) => {
                         let overlaps = work.spec().may_overlap();
                         self.machine.clear(index, args, overlaps);
@@ -81,15 +91,15 @@ impl Driver {
             Ok(args) => args,
             Err(InvalidCall(why)) => return self.misfit(call, why).await,
         };
-        let tool = match self.def.tools.fit(&call.name, &args) {
+        let tool = match self.cx.def.tools.fit(&call.name, &args) {
             Ok(work) => work.clone(),
             Err(InvalidCall(why)) => return self.misfit(call, why).await,
         };
-        if tool.kind() != CallKind::Tool && self.shared.nesting == 0 {
+        if tool.kind() != CallKind::Tool && self.cx.shared.nesting == 0 {
             return self.misfit(call, TOO_DEEP.into()).await;
         }
         let overlaps = tool.spec().may_overlap();
-        let ruling = match approver::rule(&self.def.rules, tool.spec().approval, &call.name, &args) {
+        let ruling = match approver::rule(&self.cx.def.rules, tool.spec().approval, &call.name, &args) {
             Ok(ruling) => ruling,
             Err(panic) => {
                 self.callback_panicked("a rule", &panic);
@@ -99,7 +109,7 @@ impl Driver {
         match ruling {
             RuleAction::Allow => self.machine.clear(index, args, overlaps),
             RuleAction::Deny(why) => self.deny(call, why).await?,
-            RuleAction::Ask => match self.def.approvals.clone() {
+            RuleAction::Ask => match self.cx.def.approvals.clone() {
                 ApprovalMode::Auto => self.machine.clear(index, args, overlaps),
                 ApprovalMode::Deny => self.deny(call, String::new()).await?,
                 _ if self.is_covered(&call.name, &call.name, &args) => {
@@ -126,7 +136,7 @@ impl Driver {
     /// It ran when its process ended, or when it was stopped, and nobody but a person may say what becomes of it.
     async fn judge_lost(&mut self, index: usize, call: &ToolCall) -> Result<(), LogFailure> {
         let given = self.machine.call(index).and_then(Call::given).cloned();
-        let asks = match (self.def.on_unknown, self.def.approvals.clone()) {
+        let asks = match (self.cx.def.on_unknown, self.cx.def.approvals.clone()) {
             (OnUnknownEffect::Ask, ApprovalMode::Ask(None, WithoutApprover::Suspend)) => {
                 given.map(|args| (args, None))
             }
@@ -172,7 +182,7 @@ impl Driver {
 
     /// What is known of the peer that does the call's work, if one does, where nobody saw the call's end.
     pub(super) fn unseen_at(&self, call: &ToolCall) -> Option<RemoteReport> {
-        let unseen = self.def.tools.get(&call.name)?.spec().unseen_at.as_deref()?;
+        let unseen = self.cx.def.tools.get(&call.name)?.spec().unseen_at.as_deref()?;
         let task = self.machine.find(&call.id).and_then(|call| call.named.clone());
         let lost_at = unseen.lost_at.map(|_made| Timestamp::now());
         Some(RemoteReport { task, lost_at, ..unseen.clone() })
@@ -180,9 +190,9 @@ impl Driver {
 
     /// Whether a lasting yes answers this: `tool` is what is asked about, of the tool `of` or of a call of it.
     pub(super) fn is_covered(&self, of: &str, tool: &str, args: &Value) -> bool {
-        let definition = self.def.tools.definition(of);
+        let definition = self.cx.def.tools.definition(of);
         let digest = approval::digest(tool, definition, args);
-        self.shared.tree.always.covers((tool, definition), &digest)
+        self.cx.shared.tree.always.covers((tool, definition), &digest)
     }
 
     pub(super) async fn ask(
@@ -193,11 +203,11 @@ impl Driver {
     ) -> Result<ApprovalRequest, LogFailure> {
         let asked_at = Timestamp::now();
         let open_for =
-            jiff::SignedDuration::try_from(self.def.limits.approval).unwrap_or(jiff::SignedDuration::MAX);
-        let definition = self.def.tools.definition(&call.name).to_owned();
+            jiff::SignedDuration::try_from(self.cx.def.limits.approval).unwrap_or(jiff::SignedDuration::MAX);
+        let definition = self.cx.def.tools.definition(&call.name).to_owned();
         let request = ApprovalRequest {
             id: ApprovalId::fresh(),
-            path: self.shared.path.clone(),
+            path: self.cx.shared.path.clone(),
             question,
             call_id: call.id.clone(),
             digest: approval::digest(&tool, &definition, &args),
@@ -209,7 +219,7 @@ impl Driver {
             expires_at: asked_at.checked_add(open_for).unwrap_or(Timestamp::MAX),
         };
         // Before it is announced: whoever hears of it may answer at once.
-        self.shared.tree.asks(&request, &self.shared);
+        self.cx.shared.tree.asks(&request, &self.cx.shared);
         self.record(Fact::ApprovalRequested(request.clone())).await?;
         Ok(request)
     }
@@ -217,12 +227,13 @@ impl Driver {
     /// Has the approver asked by a performer, until the question expires.
     pub(super) fn put(&mut self, approver: Arc<dyn Approver>, request: ApprovalRequest) {
         let left = request.expires_at.duration_since(Timestamp::now());
-        let open_for = std::time::Duration::try_from(left).unwrap_or_default().min(self.def.limits.approval);
+        let open_for =
+            std::time::Duration::try_from(left).unwrap_or_default().min(self.cx.def.limits.approval);
         let id = request.id.clone();
         let approver = Foreign::new(approver);
         let dead = "the task that asks panicked".to_owned();
-        let word = Word::or(&self.shared, RunMessage::AskingPanicked { message: dead });
-        let task = self.scope.spawn("approval", async move {
+        let word = Word::or(&self.cx.shared, RunMessage::AskingPanicked { message: dead });
+        let task = self.cx.scope.spawn("approval", async move {
             let id = request.id.clone();
             let asking = approver.run(move |approver| approver.try_ask(request));
             word.say(match timeout(open_for, asking).await {
@@ -235,13 +246,13 @@ impl Driver {
                 Err(_elapsed) => RunMessage::Expired { id },
             });
         });
-        self.asking.insert(id, task.dropper());
+        self.approvals.asking.insert(id, task.dropper());
     }
 
     /// Whoever was asked has left: the question stays open for whoever can be asked later, or is denied.
     pub(super) async fn left(&mut self, id: ApprovalId) -> Result<(), LogFailure> {
-        drop(self.asking.remove(&id));
-        if let ApprovalMode::Ask(_, WithoutApprover::Suspend) = self.def.approvals {
+        drop(self.approvals.asking.remove(&id));
+        if let ApprovalMode::Ask(_, WithoutApprover::Suspend) = self.cx.def.approvals {
             self.leave_open(&id);
             if let Some(Call { step: CallState::AwaitingApproval(request), .. }) = self.machine.asked(&id) {
                 self.wait_behind(&request);
@@ -308,7 +319,7 @@ impl Driver {
 
     /// Why a question cannot be decided: how it was closed, or that nobody put it.
     fn not_open(&self, id: &ApprovalId) -> DecideError {
-        self.shared.tree.closings.of(id).unwrap_or(DecideError::Unknown)
+        self.cx.shared.tree.closings.of(id).unwrap_or(DecideError::Unknown)
     }
 
     pub(super) async fn close(
@@ -324,11 +335,11 @@ impl Driver {
 
     /// Nobody is asked this any more; what is to be recorded of it.
     pub(super) fn closed(&mut self, id: ApprovalId, call_id: &CallId, closing: Closing) -> Fact {
-        if let Some(asker) = self.asking.remove(&id) {
+        if let Some(asker) = self.approvals.asking.remove(&id) {
             asker.drop_now();
         }
         let answer = closing.answer();
-        self.shared.tree.closes(&id, closing.into());
+        self.cx.shared.tree.closes(&id, closing.into());
         Fact::ApprovalResolved { id, call_id: call_id.clone(), answer }
     }
 }

@@ -20,13 +20,13 @@ impl Driver {
         call: &ToolCall,
         Allowed { args, shown, asked, definition }: Allowed,
     ) -> Result<(), LogFailure> {
-        let spec = match self.def.tools.fit(&call.name, &args) {
+        let spec = match self.cx.def.tools.fit(&call.name, &args) {
             Ok(tool) => tool.spec().clone(),
             Err(InvalidCall(why)) => return self.misfit(call, why).await,
         };
-        let is_same = definition.is_empty() || definition == self.def.tools.definition(&call.name);
+        let is_same = definition.is_empty() || definition == self.cx.def.tools.definition(&call.name);
         let own = if is_same { ToolApproval::NotNeeded } else { spec.approval };
-        let rules = &self.def.rules;
+        let rules = &self.cx.def.rules;
         let judged = approver::rule(rules, own, &call.name, &args)
             .and_then(|ruling| Ok((ruling, approver::is_one_rule(rules, &call.name, (&asked, &args))?)));
         let (ruling, is_asked_for) = match judged {
@@ -40,13 +40,13 @@ impl Driver {
         match ruling {
             RuleAction::Deny(why) if shown == ApprovedArgs::Others || !is_same => self.deny(call, why).await,
             // Where everything may run that a rule asks about, this may.
-            RuleAction::Ask if matches!(self.def.approvals, ApprovalMode::Auto) => {
+            RuleAction::Ask if matches!(self.cx.def.approvals, ApprovalMode::Auto) => {
                 self.machine.clear(index, args, spec.may_overlap());
                 Ok(())
             }
             RuleAction::Ask if !is_bound && !self.is_covered(&call.name, &call.name, &args) => {
                 let request = self.ask(call, Asks::about(&call.name, args), ApprovalKind::BeforeCall).await?;
-                match self.def.approvals.clone() {
+                match self.cx.def.approvals.clone() {
                     ApprovalMode::Ask(Some(approver), _) => self.put(approver, request),
                     _ => self.wait_behind(&request),
                 }

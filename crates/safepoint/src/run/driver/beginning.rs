@@ -10,9 +10,9 @@ impl Driver {
     pub(super) async fn open(&mut self, start: Start) -> Result<(), LogFailure> {
         let is_blank = matches!(start, Start::Blank(_));
         if let Start::Resume(_, desk) = &start {
-            self.desk = desk.clone();
+            self.attempt.lock = desk.clone();
         }
-        self.claim = Some(self.desk.claim().ok_or(LogFailure::Conflict)?);
+        self.attempt.guard = Some(self.attempt.lock.claim().ok_or(LogFailure::Conflict)?);
         let (history, decisions, repairs) = match start {
             Start::Fresh(mut history) | Start::Blank(mut history) => {
                 let repairs = history.repair();
@@ -24,10 +24,10 @@ impl Driver {
             }
             Start::Child(input) => (self.take_up(input).await?, Vec::new(), Vec::new()),
         };
-        let run = self.shared.run.clone();
+        let run = self.cx.shared.run.clone();
         let attempt = self.machine.attempt() + 1;
-        let (at, on_unknown) = (self.started_at, self.def.on_unknown);
-        let limits = Some(RunLimits::of(&self.def.limits, self.def.price.as_ref()));
+        let (at, on_unknown) = (self.attempt.started_at, self.cx.def.on_unknown);
+        let limits = Some(RunLimits::of(&self.cx.def.limits, self.cx.def.price.as_ref()));
         self.record(Fact::AttemptOpened { run, attempt, history, at, on_unknown, limits }).await?;
         self.start_clock();
         if !repairs.is_empty() {

@@ -73,10 +73,10 @@ impl Driver {
         gate: SafePoints,
         (entry, named): (Entry, Option<String>),
     ) -> Result<(), LogFailure> {
-        let Ok(work) = self.def.tools.fit(&call.name, &args).cloned() else { return Ok(()) };
+        let Ok(work) = self.cx.def.tools.fit(&call.name, &args).cloned() else { return Ok(()) };
         let round = self.machine.rounds();
         let started_at = Timestamp::now();
-        let key = format!("{}:{}", self.shared.run, call.id);
+        let key = format!("{}:{}", self.cx.shared.run, call.id);
         let announced = self
             .record(Fact::CallStarted {
                 call_id: call.id.clone(),
@@ -107,8 +107,8 @@ impl Driver {
                 return self.start_child(Begin { permit, child, call, args, entry, started_at }).await;
             }
         };
-        let host = RunHost::new(&self.shared, permit.scope(), &site.board, &self.def);
-        let earlier = match self.def.answer {
+        let host = RunHost::new(&self.cx.shared, permit.scope(), &site.board, &self.cx.def);
+        let earlier = match self.cx.def.answer {
             AnswerOf::TheCall => self.machine.history_now().earlier(),
             AnswerOf::TheModel => Vec::new(),
         };
@@ -120,8 +120,8 @@ impl Driver {
             tool,
             args,
             board: Arc::clone(&site.board),
-            limits: Arc::clone(&self.def.limits),
-            run: self.scope.clone(),
+            limits: Arc::clone(&self.cx.def.limits),
+            run: self.cx.scope.clone(),
             started_at,
         };
         self.supervise(job, call.id.clone());
@@ -129,9 +129,9 @@ impl Driver {
     }
 
     fn supervise(&self, job: Job, call_id: CallId) {
-        let ended = Arc::clone(&self.shared);
-        let cleaned = Arc::clone(&self.shared);
-        let late = Arc::clone(&self.shared);
+        let ended = Arc::clone(&self.cx.shared);
+        let cleaned = Arc::clone(&self.cx.shared);
+        let late = Arc::clone(&self.cx.shared);
         let label = format!("call {call_id}");
         let span = spans::tool_call(job.cx.name(), call_id.as_str());
         let supervised = executor::supervise(
@@ -143,14 +143,14 @@ impl Driver {
             move |call_id, what| late.post(RunMessage::Late { call_id, what }),
         );
         // Dropping the task's handle lets it go on; its ending comes by mail.
-        drop(self.scope.spawn(label, supervised.instrument(span)));
+        drop(self.cx.scope.spawn(label, supervised.instrument(span)));
     }
 
     /// The call's own scope, made when the call is first looked at, so that it can be stopped alone from then on.
     pub(super) fn site(&mut self, id: &CallId) -> &CallScope {
         self.calls.entry(id.clone()).or_insert_with(|| {
-            let (scope, stop) = self.scope.child();
-            self.shared.name_call(id.clone(), stop.clone());
+            let (scope, stop) = self.cx.scope.child();
+            self.cx.shared.name_call(id.clone(), stop.clone());
             CallScope { scope, stop, board: Arc::new(CallBoard::default()), started_at: None }
         })
     }
@@ -161,7 +161,7 @@ impl Driver {
         (reason, gate): (Reason, SafePoints),
         entry: Entry,
     ) -> Result<(), LogFailure> {
-        let by = match self.scope.demand() {
+        let by = match self.cx.scope.demand() {
             Some(demand) if demand.mode == Mode::Now || self.call_is_silent(&call.id) => {
                 self.observe(Some(gate)).await?;
                 StopSource::Run
@@ -175,7 +175,7 @@ impl Driver {
 
     /// Whether nobody asked for a stop of this call alone.
     fn call_is_silent(&self, id: &CallId) -> bool {
-        let run = self.scope.requests().len();
+        let run = self.cx.scope.requests().len();
         self.calls.get(id).is_none_or(|site| site.scope.requests().len() == run)
     }
 
@@ -189,7 +189,7 @@ impl Driver {
 
     pub(super) async fn call_ended(&mut self, id: CallId, ending: CallEnd) -> Result<(), LogFailure> {
         let Some(call) = self.machine.running_call(&id).cloned() else { return Ok(()) };
-        let ending = ending.without(&self.def.secrets);
+        let ending = ending.without(&self.cx.def.secrets);
         self.child_ended(&id, &ending);
         self.note_rest(&id, &ending);
         let is_bad = matches!(
@@ -198,12 +198,13 @@ impl Driver {
         );
         let fatal = is_bad
             && self
+                .cx
                 .def
                 .tools
                 .get(&call.name)
                 .is_some_and(|work| work.spec().on_failure == OnToolFailure::EndRun);
         let failure =
-            fatal.then(|| (super::failure::of(&call, &ending, self.def.answer), ending.hint.clone()));
+            fatal.then(|| (super::failure::of(&call, &ending, self.cx.def.answer), ending.hint.clone()));
         if ending.stopped_by == Some(StopSource::Run) {
             self.observe(None).await?;
         }
@@ -228,7 +229,7 @@ impl Driver {
             Err(broken) => Err(broken),
         };
         if let Err(broken) = recorded {
-            self.unrecorded.push(report);
+            self.recorder.keep_unrecorded([report]);
             return Err(broken);
         }
         self.tell(|hooks| hooks.after_call(&report));
@@ -251,8 +252,8 @@ impl Driver {
                 self.over(&site, LastWords::default());
             }
         }
-        if let Err(broken) = self.record_all(facts).await {
-            self.unrecorded.extend(reports);
+        if let Err(broken) = self.recorder.record_all(&mut self.machine, &self.cx, facts).await {
+            self.recorder.keep_unrecorded(reports);
             return Err(broken);
         }
         reports.iter().for_each(|report| self.tell(|hooks| hooks.after_call(report)));
@@ -262,8 +263,8 @@ impl Driver {
     /// A call is over: what it said of the run's answer is the run's.
     fn over(&mut self, site: &CallScope, given: LastWords) {
         site.stop.settle();
-        self.said = match (self.def.answer, site.board.take_said()) {
-            (AnswerOf::TheCall, Some(said)) => self.def.secrets.clean_text(said).into(),
+        self.model.said = match (self.cx.def.answer, site.board.take_said()) {
+            (AnswerOf::TheCall, Some(said)) => self.cx.def.secrets.clean_text(said).into(),
             // It is what the call came to.
             (AnswerOf::TheCall, None) => given,
             (AnswerOf::TheModel, _) => LastWords::default(),
@@ -275,7 +276,7 @@ impl Driver {
     pub(super) fn call_rows(&self) -> Vec<CallReport> {
         let mut rows = self.machine.call_reports();
         for open in self.machine.open_calls() {
-            let seen = self.unrecorded.iter().find(|row| row.call_id == open.call.id);
+            let seen = self.recorder.unrecorded().iter().find(|row| row.call_id == open.call.id);
             let status = match open.step {
                 CallState::Running => CallStatus::LeftRunning,
                 CallState::EffectUnknown => CallStatus::Stopped,

@@ -114,13 +114,13 @@ impl Driver {
                 return self.end_call(&call, ending).await;
             }
         };
-        let (shared, mailbox) = self.shared.nest(&call.id, permit.scope(), &child);
-        let limit = child.spec().timeout.or(self.def.limits.call_timeout);
+        let (shared, mailbox) = self.cx.shared.nest(&call.id, permit.scope(), &child);
+        let limit = child.spec().timeout.or(self.cx.def.limits.call_timeout);
         let up = Parent {
             call_id: call.id.clone(),
-            parent: self.shared.mailbox.clone(),
-            run: self.scope.clone(),
-            limits: Arc::clone(&self.def.limits),
+            parent: self.cx.shared.mailbox.clone(),
+            run: self.cx.scope.clone(),
+            limits: Arc::clone(&self.cx.def.limits),
             _hold: self.hold_for(&child, &call),
             path: shared.path.clone(),
             end: End::Unreported,
@@ -134,7 +134,7 @@ impl Driver {
         // The permit is spent: from here on the run exists.
         drop(permit.into_scope());
         let path = shared.path.clone();
-        launch(shared, Arc::clone(&self.log), mailbox, up, input);
+        launch(shared, Arc::clone(self.recorder.log()), mailbox, up, input);
         if child.link() == Link::Background {
             let said = format!("[started in the background as {path}: it goes on by itself]");
             let report = ChildReport { path, work: CallKind::Background, receipt: None, cost: 0.0 };
@@ -146,11 +146,11 @@ impl Driver {
     }
 
     fn hold_for(&self, child: &Subagent, call: &ToolCall) -> QuietGuard {
-        let path = self.shared.path.of(&call.id);
+        let path = self.cx.shared.path.of(&call.id);
         match child.link() {
-            Link::Attached => self.scope.hold(format!("child run {} at {path}", call.name)),
+            Link::Attached => self.cx.scope.hold(format!("child run {} at {path}", call.name)),
             Link::Background => {
-                self.shared.tree.family.hold(format!("background run {} at {path}", call.name))
+                self.cx.shared.tree.family.hold(format!("background run {} at {path}", call.name))
             }
         }
     }
@@ -167,7 +167,7 @@ impl Driver {
                 (child.clone(), child.receipt.as_deref().map_or(SideEffect::Unknown, effect_of))
             }
             (_, Entry::Again(_)) => {
-                let path = self.shared.path.of(&call.call.id);
+                let path = self.cx.shared.path.of(&call.call.id);
                 let child = ChildReport { path, work: CallKind::Child, receipt: None, cost: 0.0 };
                 (child, SideEffect::Unknown)
             }
@@ -185,9 +185,9 @@ impl Driver {
     /// An attached child run has ended, and its call with it.
     pub(super) fn child_ended(&mut self, id: &CallId, ending: &CallEnd) {
         if let Some(child) = &ending.child {
-            self.kin.park(id.clone(), Activity::Works);
-            self.kin.settled.insert(id.clone(), child.clone());
-            self.kin.closing = or(self.kin.closing, ending.fired);
+            self.tree.children.park(id.clone(), Activity::Works);
+            self.tree.children.settled.insert(id.clone(), child.clone());
+            self.tree.children.closing = or(self.tree.children.closing, ending.fired);
         }
     }
 
@@ -197,67 +197,67 @@ impl Driver {
         child: ChildReport,
         approvals: Vec<ApprovalRequest>,
     ) -> Result<(), LogFailure> {
-        self.kin.park(call_id.clone(), Activity::Works);
-        self.kin.settled.insert(call_id.clone(), child.clone());
+        self.tree.children.park(call_id.clone(), Activity::Works);
+        self.tree.children.settled.insert(call_id.clone(), child.clone());
         if let Some(site) = self.calls.remove(&call_id) {
             site.stop.settle();
         }
         for request in &approvals {
-            self.shared.tree.asks(request, &self.shared);
+            self.cx.shared.tree.asks(request, &self.cx.shared);
         }
         self.record(Fact::ChildSuspended { call_id, child, approvals }).await?;
         Ok(())
     }
 
     pub(super) fn parked(&mut self, call_id: CallId, parking: Activity) {
-        self.kin.park(call_id, parking);
+        self.tree.children.park(call_id, parking);
     }
 
     pub(super) fn child_quiet(&mut self, call_id: CallId, quiet: QuietReport) {
-        if let Some(child) = self.kin.settled.get_mut(&call_id) {
+        if let Some(child) = self.tree.children.settled.get_mut(&call_id) {
             child.receipt = Some(Arc::clone(quiet.receipt()));
         }
-        self.kin.quiets.insert(call_id, quiet);
+        self.tree.children.quiets.insert(call_id, quiet);
     }
 
     pub(super) fn child_settled(&mut self, call_id: CallId, child: ChildReport) {
-        self.kin.settled.insert(call_id, child);
+        self.tree.children.settled.insert(call_id, child);
     }
 
     /// Hands a decision to the suspended child run that asked, by taking the run up again.
     pub(super) fn decide_inside(&mut self, id: &ApprovalId, decided: Decided) -> Result<(), Decided> {
         let Some(call) = self.machine.suspended_on(id) else { return Err(decided) };
-        self.shared.tree.leave(id.clone(), decided);
+        self.cx.shared.tree.leave(id.clone(), decided);
         self.machine.wake(&call);
         Ok(())
     }
 
     /// Nothing is due: if all that runs waits for a person inside, then so does this run.
     pub(super) fn rest(&mut self) {
-        if !self.asking.is_empty() || !self.machine.is_resting(self.kin.parked.len()) {
+        if !self.approvals.asking.is_empty() || !self.machine.is_resting(self.tree.children.parked.len()) {
             let parking = if self.waits_for_a_person() { Activity::Asks } else { Activity::Works };
             self.say(parking);
             return;
         }
         if self.may_suspend() {
-            let children = self.shared.children_of(&self.kin.parked);
+            let children = self.cx.shared.children_of(&self.tree.children.parked);
             children.iter().for_each(|child| child.post(RunMessage::Suspend));
         }
     }
 
     /// Whether this run may suspend itself now: a child run first tells its parent, and waits until all wait.
     pub(super) fn may_suspend(&mut self) -> bool {
-        if !self.asking.is_empty() {
+        if !self.approvals.asking.is_empty() {
             self.say(Activity::Asks);
             return false;
         }
         self.say(Activity::Waits);
-        self.scope.demand().is_some() || self.up.as_ref().is_none_or(Parent::lets_suspend)
+        self.cx.scope.demand().is_some() || self.tree.parent.as_ref().is_none_or(Parent::lets_suspend)
     }
 
     /// Tells the parent whether this run does nothing but wait, when that has changed.
     pub(super) fn say(&mut self, parking: Activity) {
-        if let Some(up) = &mut self.up {
+        if let Some(up) = &mut self.tree.parent {
             up.say(parking);
         }
     }
@@ -265,45 +265,52 @@ impl Driver {
     /// Fills in the accounts of child runs as they stand.
     pub(super) fn account_for_kin(&self, receipt: &mut Receipt) {
         for call in &mut receipt.calls {
-            if let (Some(child), Some(known)) = (&mut call.child, self.kin.settled.get(&call.call_id)) {
+            if let (Some(child), Some(known)) =
+                (&mut call.child, self.tree.children.settled.get(&call.call_id))
+            {
                 *child = known.clone();
             }
         }
         for child in &mut receipt.waiting {
-            let known = child.path.calls().last().and_then(|call| self.kin.settled.get(call));
+            let known = child.path.calls().last().and_then(|call| self.tree.children.settled.get(call));
             if let Some(known) = known {
                 *child = known.clone();
             }
         }
         receipt.usage_total = receipt.usage.clone();
         receipt.usage_total.add(&self.machine.untold().usage);
-        for used in self.kin.settled.values().filter_map(total) {
+        for used in self.tree.children.settled.values().filter_map(total) {
             receipt.usage_total.add(used);
         }
     }
 
     /// What this attempt and its child runs cost, and attempts of which no receipt tells, as their prices say.
     pub(super) fn cost(&self, own: &Usage) -> f64 {
-        let below: f64 = self.kin.settled.values().map(|child| child.cost).sum();
-        self.def.price.as_ref().map_or(0.0, |price| price.of(own)) + below + self.machine.untold().cost
+        let below: f64 = self.tree.children.settled.values().map(|child| child.cost).sum();
+        self.cx.def.price.as_ref().map_or(0.0, |price| price.of(own)) + below + self.machine.untold().cost
     }
 
     /// How much longer than this run itself its child runs may take to be quiet, where one has not said that it is:
     /// granted once.
     pub(super) fn patience_with_kin(&mut self) -> Option<Duration> {
-        let kin = &mut self.kin;
+        let kin = &mut self.tree.children;
         let awaited = kin
             .settled
             .iter()
             .any(|(call, child)| child.work == CallKind::Child && !kin.quiets.contains_key(call));
         (awaited && std::mem::replace(&mut kin.patience, Patience::Spent) == Patience::Left)
-            .then(|| patience_with(&self.def))
+            .then(|| patience_with(&self.cx.def))
     }
 
     /// What child runs that were not quiet in time named as alive.
     pub(super) fn surviving_kin(&self) -> Option<Vec<String>> {
-        let mut late =
-            self.kin.quiets.values().filter(|quiet| matches!(quiet, QuietReport::NotQuiet(_))).peekable();
+        let mut late = self
+            .tree
+            .children
+            .quiets
+            .values()
+            .filter(|quiet| matches!(quiet, QuietReport::NotQuiet(_)))
+            .peekable();
         late.peek()?;
         Some(late.flat_map(|quiet| quiet.receipt().survivors.clone()).collect())
     }

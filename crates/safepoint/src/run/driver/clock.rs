@@ -128,10 +128,10 @@ impl Clock {
 impl Driver {
     /// Begins to count against the run's limits, from what earlier attempts have used.
     pub(super) fn start_clock(&mut self) {
-        let clock = &mut self.clock;
+        let clock = &mut self.queue.clock;
         clock.before = self.machine.worked_before();
-        clock.wall = self.def.limits.wall_time;
-        clock.call = self.up.as_ref().and_then(|up| up.limit);
+        clock.wall = self.cx.def.limits.wall_time;
+        clock.call = self.tree.parent.as_ref().and_then(|up| up.limit);
         let shortest = clock.wall.into_iter().chain(clock.call).min();
         clock.step = shortest.map(|limit| (limit / STEPS).min(LONGEST_STEP));
     }
@@ -139,12 +139,12 @@ impl Driver {
     /// Has the clock run or stand as the run does, and acts on what is over.
     pub(super) async fn keep_time(&mut self) -> Result<(), LogFailure> {
         if self.waits_for_a_person() {
-            self.clock.stand()
+            self.queue.clock.stand()
         } else {
-            self.clock.go()
+            self.queue.clock.go()
         }
         let over = over_attempts(self.machine.attempt());
-        match self.clock.over() {
+        match self.queue.clock.over() {
             Some(Timer::Wall(limit)) => {
                 self.stop_for_limit(Code::WALL_TIME, format!("its limit of {limit:?} passed{over}"));
             }
@@ -161,6 +161,6 @@ impl Driver {
 
     /// Whether the run could only go on by a person's decision, about one of its calls or inside a run below.
     pub(super) fn waits_for_a_person(&self) -> bool {
-        self.machine.waits_for_a_person(self.kin.waiting(), self.def.limits.parallel_calls)
+        self.machine.waits_for_a_person(self.tree.children.waiting(), self.cx.def.limits.parallel_calls)
     }
 }

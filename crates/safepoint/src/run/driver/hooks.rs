@@ -1,8 +1,12 @@
 //! Hooks: run by performers, waited for only by what they guard, never by a stop.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+    time::Duration,
+};
 
-use safepoint_scope::{Actor, Code, Reason, Task, TaskEnd};
+use safepoint_scope::{Actor, Code, DropHandle, Reason, Task, TaskEnd};
 use tokio::time::timeout;
 
 use super::{Driver, LogFailure, word::Word};
@@ -20,6 +24,15 @@ use crate::{
 /// What is said for a hook's performer that did not live to say it.
 const DEAD: &str = "the task that waits for the hook panicked";
 
+/// The hooks of a run: which have passed, which are at work.
+#[derive(Default)]
+pub(super) struct HookRunner {
+    pub(super) passed: HashSet<HookKey>,
+    pub(super) running: HashMap<HookKey, DropHandle>,
+    /// How many hooks are being notified of something.
+    pub(super) notified: usize,
+}
+
 /// A hook at work.
 type Working<T> = Task<Result<T, Panicked>>;
 
@@ -30,7 +43,7 @@ impl Driver {
         of: HookOf,
         ask: impl Fn(&dyn Hooks, &Machine) -> HookResult<Verdict>,
     ) -> bool {
-        let def = Arc::clone(&self.def);
+        let def = Arc::clone(&self.cx.def);
         let mut hooks = def.hooks.iter().enumerate();
         hooks.all(|(place, hooks)| self.passed_one(HookKey { of: of.clone(), place }, hooks, &ask))
     }
@@ -42,10 +55,10 @@ impl Driver {
         hooks: &Foreign<dyn Hooks>,
         ask: impl Fn(&dyn Hooks, &Machine) -> HookResult<Verdict>,
     ) -> bool {
-        if self.hooks_passed.contains(&key) {
+        if self.hooks.passed.contains(&key) {
             return true;
         }
-        if self.hooks_running.contains_key(&key) {
+        if self.hooks.running.contains_key(&key) {
             return false;
         }
         let asked = match hooks.call(|hooks| ask(hooks, &self.machine)) {
@@ -54,16 +67,16 @@ impl Driver {
             Err(panic) => {
                 self.callback_panicked("a hook", &panic);
                 // What it guards waits; the failure is looked at next.
-                self.shared.post(RunMessage::Look);
+                self.cx.shared.post(RunMessage::Look);
                 return false;
             }
         };
-        let bound = self.def.limits.callback;
+        let bound = self.cx.def.limits.callback;
         let asked = self.begin(asked);
-        self.hooks_running.insert(key.clone(), asked.dropper());
+        self.hooks.running.insert(key.clone(), asked.dropper());
         let dead = HookAnswer::Panicked(DEAD.into());
-        let word = Word::or(&self.shared, RunMessage::Hooked { key: key.clone(), answer: dead });
-        drop(self.scope.spawn("hook's bound", async move {
+        let word = Word::or(&self.cx.shared, RunMessage::Hooked { key: key.clone(), answer: dead });
+        drop(self.cx.scope.spawn("hook's bound", async move {
             let answer = match within(bound, asked).await {
                 Ok(Some(verdict)) => HookAnswer::Verdict(verdict),
                 Ok(None) => HookAnswer::Overdue,
@@ -77,15 +90,15 @@ impl Driver {
     /// A hook's work as a task of the run: async, or on a thread that may block.
     fn begin<T: Send + 'static>(&self, work: HookWork<T>) -> Working<T> {
         match work {
-            HookWork::Async(work) => self.scope.spawn("hook", callback::run(work)),
+            HookWork::Async(work) => self.cx.scope.spawn("hook", callback::run(work)),
             HookWork::Blocking(work) => {
-                self.scope.spawn_blocking("hook that blocks", move || callback::call(work))
+                self.cx.scope.spawn_blocking("hook that blocks", move || callback::call(work))
             }
         }
     }
 
     pub(super) async fn hooked(&mut self, key: HookKey, answer: HookAnswer) -> Result<(), LogFailure> {
-        if self.hooks_running.remove(&key).is_none() {
+        if self.hooks.running.remove(&key).is_none() {
             return Ok(());
         }
         match answer {
@@ -97,14 +110,15 @@ impl Driver {
                         request.with_reason(Reason::new(Code::HOOK).with_actor(Actor::Hook("agent".into())))
                     }
                 };
-                self.shared.stop.stop(request);
+                self.cx.shared.stop.stop(request);
             }
             // What a stop or a failure has ended is refused already.
-            HookAnswer::Verdict(Verdict::Refuse(_)) if self.machine.is_winding_down(self.scope.demand()) => {}
+            HookAnswer::Verdict(Verdict::Refuse(_))
+                if self.machine.is_winding_down(self.cx.scope.demand()) => {}
             HookAnswer::Verdict(Verdict::Refuse(why)) => self.refused(&key, why).await?,
             HookAnswer::Panicked(message) => self.callback_panicked("a hook", &Panicked(message)),
         }
-        self.hooks_passed.insert(key);
+        self.hooks.passed.insert(key);
         Ok(())
     }
 
@@ -130,7 +144,7 @@ impl Driver {
     /// Has the hooks told of what is recorded; only the run's natural end waits for them. What they do comes back by mail,
     /// whatever becomes of it.
     pub(super) fn tell(&mut self, tell: impl Fn(&(dyn Hooks + 'static)) -> HookResult<()>) {
-        let def = Arc::clone(&self.def);
+        let def = Arc::clone(&self.cx.def);
         def.hooks.iter().for_each(|hooks| self.tell_one(hooks, &tell));
     }
 
@@ -144,11 +158,11 @@ impl Driver {
             Ok(Some(told)) => told,
             Err(panic) => return self.callback_panicked("a hook", &panic),
         };
-        let bound = self.def.limits.callback;
+        let bound = self.cx.def.limits.callback;
         let told = self.begin(told);
-        self.hooks_told += 1;
-        let word = Word::or(&self.shared, RunMessage::Told { panicked: Some(DEAD.into()) });
-        drop(self.scope.spawn("hook's bound", async move {
+        self.hooks.notified += 1;
+        let word = Word::or(&self.cx.shared, RunMessage::Told { panicked: Some(DEAD.into()) });
+        drop(self.cx.scope.spawn("hook's bound", async move {
             let panicked = within(bound, told).await.err().map(|Panicked(message)| message);
             word.say(RunMessage::Told { panicked });
         }));
@@ -156,7 +170,7 @@ impl Driver {
 
     /// A hook that was told has ended.
     pub(super) fn told(&mut self, panicked: Option<String>) {
-        self.hooks_told = self.hooks_told.saturating_sub(1);
+        self.hooks.notified = self.hooks.notified.saturating_sub(1);
         if let Some(message) = panicked {
             self.callback_panicked("a hook", &Panicked(message));
         }
@@ -165,13 +179,13 @@ impl Driver {
     /// Whether a hook is still being told of something that came before the natural end, which waits for it: a panic
     /// of it fails the run. A stop does not wait.
     pub(super) fn is_telling(&self) -> bool {
-        self.hooks_told > 0 && !self.scope.is_stopping()
+        self.hooks.notified > 0 && !self.cx.scope.is_stopping()
     }
 
     /// Whether a stop at a safe point has to wait for the verdict of a hook that was asked before it: within its bound a
     /// hook finishes, and only `Now` drops it (S2.18).
     pub(super) fn is_thinking(&self) -> bool {
-        !self.hooks_running.is_empty() && !self.scope.is_stopping()
+        !self.hooks.running.is_empty() && !self.cx.scope.is_stopping()
     }
 
     /// A panic in the code of others fails the run (S2.13).
@@ -181,7 +195,7 @@ impl Driver {
 
     /// Ends the hooks that still think: what they guard will not happen.
     pub(super) fn end_hooks(&mut self) {
-        for (_, dropper) in self.hooks_running.drain() {
+        for (_, dropper) in self.hooks.running.drain() {
             dropper.drop_now();
         }
     }

@@ -19,13 +19,14 @@ const UNRECORDED: &str = "the run's own task ended before it could record its en
 impl Drop for Driver {
     /// Says what is left to say, if the task was dropped with its runtime, never began, or panicked itself.
     fn drop(&mut self) {
-        let receipt = match self.shared.outcome_now() {
+        let receipt = match self.cx.shared.outcome_now() {
             Some(outcome) => Arc::clone(outcome.receipt()),
             None => self.settle_unrecorded(),
         };
-        if !self.shared.is_quiet_published() {
-            let survivors = self.shared.alive();
-            self.shared
+        if !self.cx.shared.is_quiet_published() {
+            let survivors = self.cx.shared.alive();
+            self.cx
+                .shared
                 .publish_quiet(QuietReport::NotQuiet(Arc::new(Receipt { survivors, ..(*receipt).clone() })));
         }
     }
@@ -37,21 +38,21 @@ impl Driver {
             self.fail("callback", "the run's own task panicked".into(), None);
             Ending::Failed
         } else {
-            if self.scope.demand().is_none_or(|demand| demand.mode != Mode::Now) {
+            if self.cx.scope.demand().is_none_or(|demand| demand.mode != Mode::Now) {
                 let reason =
                     Reason::new(Code::SHUTDOWN).with_actor(Actor::Engine).with_text("its runtime has gone");
-                self.shared.stop.stop(StopRequest::now().with_reason(reason));
+                self.cx.shared.stop.stop(StopRequest::now().with_reason(reason));
             }
             Ending::Stopped
         };
         let origin = self.origin();
-        self.shared.stop.settle();
+        self.cx.shared.stop.settle();
         let receipt = Arc::new(self.receipt(ending, Vec::new()));
         let outcome = self.outcome(ending, &receipt, Persisted::No(UNRECORDED.into()));
         let error = self.machine.failure().cloned();
-        self.claim = None;
+        self.attempt.guard = None;
         let settled = Arc::new(Fact::Settled { receipt: Arc::clone(&receipt), error });
-        self.shared.publish(outcome.clone(), EventKind::Fact(settled));
+        self.cx.shared.publish(outcome.clone(), EventKind::Fact(settled));
         self.report_up(&outcome, origin);
         receipt
     }

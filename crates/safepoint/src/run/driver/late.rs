@@ -27,7 +27,7 @@ impl Driver {
                 self.name_late(what, receipt);
             }
             RunMessage::Decided { id, reply, .. } => {
-                let closed = self.shared.tree.closings.of(&id).unwrap_or(DecideError::RunEnded);
+                let closed = self.cx.shared.tree.closings.of(&id).unwrap_or(DecideError::RunEnded);
                 sync::reply(reply, Err(closed));
             }
             RunMessage::Told { panicked: Some(message) } | RunMessage::AskingPanicked { message } => {
@@ -55,7 +55,7 @@ impl Driver {
     }
 
     pub(super) fn name_late(&self, what: String, receipt: &mut Receipt) {
-        self.shared.audit.push(EventKind::Late(what.clone()));
+        self.cx.shared.audit.push(EventKind::Late(what.clone()));
         receipt.late.push(what);
     }
 
@@ -67,13 +67,13 @@ impl Driver {
             }
             RunMessage::Remote { call_id, remote } => self.machine.name_remote(&call_id, remote),
             RunMessage::Late { call_id, what } => {
-                self.shared.audit.push(EventKind::Late(executor::late(&call_id, &what)));
+                self.cx.shared.audit.push(EventKind::Late(executor::late(&call_id, &what)));
             }
             RunMessage::ChildQuiet { call_id, quiet } => self.child_quiet(call_id, quiet),
             RunMessage::ChildSettled { call_id, child } => self.child_settled(call_id, child),
             RunMessage::Parked { call_id, parking } => self.parked(call_id, parking),
             RunMessage::Suspend => {
-                if let Some(up) = &mut self.up {
+                if let Some(up) = &mut self.tree.parent {
                     up.heard();
                 }
             }

@@ -95,7 +95,7 @@ impl Driver {
         // A call that has ended meanwhile: its question is taken back with the reply.
         let Some(call) = self.machine.running_call(&call_id).cloned() else { return Ok(()) };
         let asks = Asks { tool: format!("{}/{}", call.name, asks.tool), ..asks };
-        let ruled = ruling(&self.def.rules, &asks);
+        let ruled = ruling(&self.cx.def.rules, &asks);
         let (ruling, by) = match ruled {
             Ok(ruling) => ruling,
             Err(panic) => {
@@ -105,7 +105,7 @@ impl Driver {
         };
         let decided = |policy, decision| Some((policy, decision));
         let deny = |message: &str| Decision::Deny { message: message.to_owned() };
-        let by_policy = match (ruling, &self.def.approvals) {
+        let by_policy = match (ruling, &self.cx.def.approvals) {
             (RuleAction::Allow, _) => decided(by, Decision::Approve),
             (RuleAction::Deny(message), _) => decided(by, Decision::Deny { message }),
             (RuleAction::Ask, ApprovalMode::Auto) => decided(Policy::Auto, Decision::Approve),
@@ -125,12 +125,12 @@ impl Driver {
             reply.give(decision);
             return Ok(());
         }
-        let approver = match &self.def.approvals {
+        let approver = match &self.cx.def.approvals {
             ApprovalMode::Ask(approver, _) => approver.clone(),
             ApprovalMode::Auto | ApprovalMode::Deny => None,
         };
         let request = self.ask(&call, asks, ApprovalKind::DuringCall).await?;
-        self.live.open.insert(request.id.clone(), reply);
+        self.approvals.mid_call.open.insert(request.id.clone(), reply);
         match approver {
             Some(approver) => self.put(approver, request),
             None => self.put_to_nobody(request),
@@ -147,18 +147,18 @@ impl Driver {
         let what = asks.args["title"].as_str().unwrap_or_default();
         let what: String = what.chars().take(SHOWN_CHARS).collect();
         let (tool, what) =
-            (self.def.secrets.clean_text(asks.tool.clone()), self.def.secrets.clean_text(what));
+            (self.cx.def.secrets.clean_text(asks.tool.clone()), self.cx.def.secrets.clean_text(what));
         let ruled = RuledReport { tool, what, permission, by, times: 1 };
         if let Some(site) = self.calls.get(call_id) {
             site.board.rule(ruled.clone());
         }
-        self.shared.feed.push(EventKind::Ruled { call_id: call_id.clone(), ruled: Box::new(ruled) });
+        self.cx.shared.feed.push(EventKind::Ruled { call_id: call_id.clone(), ruled: Box::new(ruled) });
     }
 
     /// Nothing here waits for the answer any more; the question stays open for whoever takes the run up again.
     pub(super) fn ask_no_longer(&mut self, step: &CallState) {
         if let CallState::AwaitingApproval(request) = step
-            && let Some(asker) = self.asking.remove(&request.id)
+            && let Some(asker) = self.approvals.asking.remove(&request.id)
         {
             asker.drop_now();
         }
@@ -173,7 +173,7 @@ impl Driver {
     }
 
     fn put_to_nobody(&mut self, request: ApprovalRequest) {
-        self.live.unattended.insert(request.id.clone());
+        self.approvals.mid_call.unattended.insert(request.id.clone());
         self.put(Arc::new(Nobody), request);
     }
 
@@ -205,8 +205,8 @@ impl Driver {
             Closing::Withdrawn => None,
         };
         self.close(id, &request.call_id, closing).await?;
-        self.live.unattended.remove(id);
-        if let (Some(reply), Some(decision)) = (self.live.open.remove(id), decision) {
+        self.approvals.mid_call.unattended.remove(id);
+        if let (Some(reply), Some(decision)) = (self.approvals.mid_call.open.remove(id), decision) {
             reply.give(decision);
         }
         Ok(Some(()))
@@ -214,7 +214,7 @@ impl Driver {
 
     /// Takes back the questions that nobody waits for any more.
     pub(super) async fn take_back_unwanted(&mut self) -> Result<(), LogFailure> {
-        let unwanted = self.live.open.iter().filter(|(_, reply)| reply.is_taken_back());
+        let unwanted = self.approvals.mid_call.open.iter().filter(|(_, reply)| reply.is_taken_back());
         let unwanted: Vec<ApprovalId> = unwanted.map(|(id, _)| id.clone()).collect();
         self.take_back(unwanted).await
     }
@@ -233,15 +233,15 @@ impl Driver {
     }
 
     async fn take_back(&mut self, ids: Vec<ApprovalId>) -> Result<(), LogFailure> {
-        let is_now = self.scope.demand().is_some_and(|demand| demand.mode == Mode::Now);
+        let is_now = self.cx.scope.demand().is_some_and(|demand| demand.mode == Mode::Now);
         for id in ids {
             let of_call = self.machine.live().find(|request| request.id == id).map(|asked| &asked.call_id);
             let site = of_call.and_then(|call| self.calls.get(call));
             let by_stop = is_now || site.is_some_and(|site| site.board.ends() == Ends::WithTheRun);
             self.decide_live(&id, Closing::Withdrawn).await?;
-            self.live.open.remove(&id);
+            self.approvals.mid_call.open.remove(&id);
             if by_stop {
-                self.live.taken_back.push(id);
+                self.approvals.mid_call.taken_back.push(id);
             }
         }
         Ok(())

@@ -17,11 +17,12 @@ use crate::{
     contract::{
         hook::{HookOf, HookedMessage},
         log::Recorded,
-        model::{Finish, ModelError, ModelErrorKind, OnModelStop},
+        model::{Finish, ModelError, ModelErrorKind, OnModelStop, Talk},
     },
     definition::AnswerOf,
     run::{
         draft::{Asked, Bounds, Draft, Room, Sent},
+        outcome::LastWords,
         spans,
     },
     sync::{Mutex, callback},
@@ -38,6 +39,23 @@ pub(super) enum CallModel {}
 
 impl Effect for CallModel {
     type Announcement = Recorded;
+}
+
+/// The run's talk with its model.
+pub(super) struct ModelCalls {
+    pub(super) conversation: Talk,
+    /// The call that is under way.
+    pub(super) streaming: Option<ModelCall>,
+    /// One that was cut and is read on for its bill.
+    pub(super) draining: Option<ModelCall>,
+    /// What readers were shown of the answer of the call that ended last, where that is the run's.
+    pub(super) said: LastWords,
+}
+
+impl ModelCalls {
+    pub(super) fn new(conversation: Talk) -> Self {
+        Self { conversation, streaming: None, draining: None, said: LastWords::default() }
+    }
 }
 
 /// A model call that is under way.
@@ -75,17 +93,17 @@ impl Driver {
         }
         let announced = self.record(Fact::ModelStarted { round }).await?;
         let draft = self.draft();
-        let streaming = ModelCall::new(self.def.model.name(), round, Purpose::Round, draft);
+        let streaming = ModelCall::new(self.cx.def.model.name(), round, Purpose::Round, draft);
         self.stream(streaming, gate, &announced).await
     }
 
     /// What a message arrives in. An agent that is a remote one decides by itself: only what says so was sent.
     pub(super) fn draft(&self) -> Draft {
-        let asked = match self.def.answer {
+        let asked = match self.cx.def.answer {
             AnswerOf::TheModel => Asked::AModel,
             AnswerOf::TheCall => Asked::Nobody,
         };
-        Draft::new(Bounds::of(&self.def.limits), asked)
+        Draft::new(Bounds::of(&self.cx.def.limits), asked)
     }
 
     /// Begins what was announced, if the gate lets it pass.
@@ -95,21 +113,21 @@ impl Driver {
         gate: SafePoints,
         announced: &Recorded,
     ) -> Result<(), LogFailure> {
-        match self.scope.pass::<CallModel>(gate, announced) {
+        match self.cx.scope.pass::<CallModel>(gate, announced) {
             Ok(permit) => {
                 let (stream, shown) = match &mut streaming.purpose {
                     Purpose::Round => {
                         let sent = self.machine.history().sent();
-                        (self.conversation.stream(&sent), Shown::All)
+                        (self.model.conversation.stream(&sent), Shown::All)
                     }
                     Purpose::Summary(summing) => (summing.stream(), Shown::OnlyRetries),
                 };
-                let (pen, shared) = (Arc::clone(&streaming.pen), Arc::clone(&self.shared));
-                let said = std::mem::take(&mut self.said);
+                let (pen, shared) = (Arc::clone(&streaming.pen), Arc::clone(&self.cx.shared));
+                let said = std::mem::take(&mut self.model.said);
                 let page = DraftWriter { pen, shared, round: streaming.round, shown, said };
-                let performer = perform(permit, stream, page, self.def.on_cut);
+                let performer = perform(permit, stream, page, self.cx.def.on_cut);
                 let span = streaming.span.clone();
-                streaming.task = Some(self.scope.spawn("model call", performer.instrument(span)));
+                streaming.task = Some(self.cx.scope.spawn("model call", performer.instrument(span)));
             }
             // The stop is in the scope's hands; the value has nowhere to unwind to but here.
             Err(stop) => {
@@ -118,17 +136,17 @@ impl Driver {
             }
         }
         let refused = streaming.task.is_none();
-        self.streaming = Some(streaming);
+        self.model.streaming = Some(streaming);
         if refused { self.cut_model(Completion::Stopped).await } else { Ok(()) }
     }
 
     /// Ends the exchange at our end, and keeps what had arrived. One that a steer cuts is released in any case.
     pub(super) async fn cut_model(&mut self, whole: Completion) -> Result<(), LogFailure> {
-        let Some(mut streaming) = self.streaming.take() else { return Ok(()) };
+        let Some(mut streaming) = self.model.streaming.take() else { return Ok(()) };
         if whole == Completion::Stopped {
             self.observe(None).await?;
         }
-        let is_drained = self.def.on_cut == OnModelStop::Drain && whole == Completion::Stopped;
+        let is_drained = self.cx.def.on_cut == OnModelStop::Drain && whole == Completion::Stopped;
         if is_drained && streaming.task.is_some() && matches!(streaming.purpose, Purpose::Round) {
             self.end_model(&mut streaming, Completion::Stopped, ModelState::Draining).await?;
             self.drain(streaming);
@@ -144,12 +162,12 @@ impl Driver {
     /// Tells the provider that the reply is not wanted, where the drop does not say so. Nothing waits for it but quiet.
     fn part(&mut self, streaming: &mut ModelCall) {
         let parting = match &mut streaming.purpose {
-            Purpose::Round => self.conversation.part(),
+            Purpose::Round => self.model.conversation.part(),
             Purpose::Summary(summing) => summing.part(),
         };
         if let Some(parting) = parting {
-            let bound = self.def.limits.parting;
-            drop(self.scope.spawn("telling the provider", async move {
+            let bound = self.cx.def.limits.parting;
+            drop(self.cx.scope.spawn("telling the provider", async move {
                 if timeout(bound, callback::run(parting)).await.is_err() {
                     // It was asked; what it does is its affair.
                 }
@@ -160,20 +178,20 @@ impl Driver {
     /// Reads the cut exchange on, for its bill alone and for a bounded time; the run is not quiet before.
     fn drain(&mut self, mut streaming: ModelCall) {
         streaming.pen.lock().hand = Writer::UsageOnly;
-        let bound = self.def.limits.drain;
+        let bound = self.cx.def.limits.drain;
         if let Some(mut task) = streaming.task.take() {
-            drop(self.scope.spawn("draining for the bill", async move {
+            drop(self.cx.scope.spawn("draining for the bill", async move {
                 if timeout(bound, &mut task).await.is_err() {
                     task.dropper().drop_now();
                 }
             }));
         }
-        self.draining = Some(streaming);
+        self.model.draining = Some(streaming);
     }
 
     /// The bill of a call that was read on: what it used, and whether its end was reached.
     pub(super) fn drained(&mut self) -> Option<(Usage, ModelState)> {
-        let streaming = self.draining.take()?;
+        let streaming = self.model.draining.take()?;
         let pen = streaming.pen.lock();
         let state = if pen.draft.finish().is_some() { ModelState::Completed } else { ModelState::Closed };
         Some((pen.draft.usage(), state))
@@ -181,8 +199,8 @@ impl Driver {
 
     /// More came than may: the limit's stop ends the call, whatever else is known of its end by then.
     pub(super) fn too_long(&mut self, round: u32) {
-        if self.streaming.as_ref().is_some_and(|streaming| streaming.round == round) {
-            let limit = self.def.limits.model_output_bytes;
+        if self.model.streaming.as_ref().is_some_and(|streaming| streaming.round == round) {
+            let limit = self.cx.def.limits.model_output_bytes;
             self.stop_for_limit(Code::OUTPUT_BYTES, format!("the model said more than {limit} bytes"));
         }
     }
@@ -194,7 +212,7 @@ impl Driver {
     ) -> Result<(), LogFailure> {
         // One that said too much is cut by the stop that was asked because of it, also where its end came with the excess.
         let is_whole = |streaming: &ModelCall| streaming.pen.lock().draft.room() == Room::Left;
-        let ended = self.streaming.take_if(|streaming| streaming.round == round && is_whole(streaming));
+        let ended = self.model.streaming.take_if(|streaming| streaming.round == round && is_whole(streaming));
         let Some(mut streaming) = ended else { return Ok(()) };
         if error.is_some() {
             self.part(&mut streaming);
@@ -261,7 +279,7 @@ impl Driver {
 
     fn model_of<'s>(&'s self, streaming: &'s ModelCall) -> &'s str {
         match &streaming.purpose {
-            Purpose::Round => self.def.model.name(),
+            Purpose::Round => self.cx.def.model.name(),
             Purpose::Summary(summing) => summing.model(),
         }
     }

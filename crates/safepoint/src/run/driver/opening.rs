@@ -2,7 +2,7 @@
 
 use super::{Driver, LogFailure, children::Entry};
 use crate::{
-    contract::{approver::ApprovalMode, log},
+    contract::approver::ApprovalMode,
     run::{
         machine::{ApprovalReuse, CallState},
         shared::{Closing, Decided},
@@ -19,23 +19,23 @@ use crate::{
 impl Driver {
     /// Reads what is recorded of this run, and leaves what is recorded of its child runs to them.
     pub(super) async fn replay(&mut self) -> Result<(), LogFailure> {
-        let path = &self.shared.path;
-        let mut runs = log::replay(&*self.log, path).await.map_err(LogFailure::Log)?;
+        let path = &self.cx.shared.path;
+        let mut runs = self.recorder.replay(&self.cx).await?;
         for recorded in runs.values().flatten() {
-            self.shared.tree.always.take(recorded.fact());
-            self.shared.tree.closings.take(recorded.fact());
+            self.cx.shared.tree.always.take(recorded.fact());
+            self.cx.shared.tree.closings.take(recorded.fact());
         }
         for recorded in runs.remove(path).unwrap_or_default() {
             self.machine.apply(&recorded);
         }
-        self.shared.tree.remember(runs);
+        self.cx.shared.tree.remember(runs);
         Ok(())
     }
 
     /// A child run begins on its input, or goes on where it was.
     pub(super) async fn take_up(&mut self, input: UserMessage) -> Result<Option<History>, LogFailure> {
-        let entry = self.up.as_ref().map_or(Entry::Anew, |up| up.entry);
-        let past = self.shared.tree.past_of(&self.shared.path);
+        let entry = self.tree.parent.as_ref().map_or(Entry::Anew, |up| up.entry);
+        let past = self.cx.shared.tree.past_of(&self.cx.shared.path);
         if past.is_empty() && entry != Entry::Anew {
             // Taken up again by an attempt of the parent that began it: nobody has read its records yet.
             self.replay().await?;
@@ -56,7 +56,7 @@ impl Driver {
         let (inside, own): (Vec<_>, Vec<_>) =
             decisions.into_iter().partition(|(id, _)| self.is_asked_below(id));
         for (id, decision) in inside {
-            self.shared.tree.leave(id, Decided { ruled: resumed(decision), reply: None });
+            self.cx.shared.tree.leave(id, Decided { ruled: resumed(decision), reply: None });
         }
         own
     }
@@ -64,14 +64,15 @@ impl Driver {
     /// Whether a run asked this that goes on with this one. One that was cut while it waited, or before it could wait again,
     /// has not told its parent what for: its own records say it.
     fn is_asked_below(&self, id: &ApprovalId) -> bool {
-        let Some(asker) = self.shared.tree.left_open_by(id) else { return false };
-        self.machine.runs_to_go_on().any(|call| asker.is_within(&self.shared.path.of(call)))
+        let Some(asker) = self.cx.shared.tree.left_open_by(id) else { return false };
+        self.machine.runs_to_go_on().any(|call| asker.is_within(&self.cx.shared.path.of(call)))
     }
 
     /// The questions that an earlier attempt left open: answered meanwhile, asked again, or still open.
     pub(super) async fn reopen_questions(&mut self) -> Result<(), LogFailure> {
         self.take_back_all().await?;
-        let ask_again = self.up.as_ref().is_some_and(|up| up.entry == Entry::Again(ApprovalReuse::AskAgain));
+        let ask_again =
+            self.tree.parent.as_ref().is_some_and(|up| up.entry == Entry::Again(ApprovalReuse::AskAgain));
         if ask_again {
             self.machine.ask_again();
         }
@@ -81,10 +82,10 @@ impl Driver {
                 self.close(&request.id, &call.call.id, Closing::Withdrawn).await?;
                 continue;
             }
-            self.shared.tree.asks(request, &self.shared);
-            let Some(Decided { ruled, reply }) = self.shared.tree.take(&request.id) else {
+            self.cx.shared.tree.asks(request, &self.cx.shared);
+            let Some(Decided { ruled, reply }) = self.cx.shared.tree.take(&request.id) else {
                 // Whoever can be asked now is asked again: nobody has answered.
-                match self.def.approvals.clone() {
+                match self.cx.def.approvals.clone() {
                     ApprovalMode::Ask(Some(approver), _) => self.put(approver, request.clone()),
                     _ => self.wait_behind(request),
                 }

@@ -137,20 +137,20 @@ impl Drop for Parent {
 impl Driver {
     /// Makes it the conductor of a child run.
     pub(super) fn under(mut self, up: Parent) -> Self {
-        self.up = Some(up);
+        self.tree.parent = Some(up);
         self
     }
 
     /// Whose stop this run ends by, as it stands now: what was asked above outranks what was asked of it alone.
     pub(super) fn origin(&self) -> StopOrigin {
-        let fired = children::or(self.machine.boundary(), self.kin.closing);
+        let fired = children::or(self.machine.boundary(), self.tree.children.closing);
         let fires = |demand: &Demand| match fired {
             Some(points) => demand.fires_at(points),
             None => demand.mode == Mode::Now,
         };
-        let above = self.up.as_ref().and_then(|up| self.scope.demand_from(&up.run));
+        let above = self.tree.parent.as_ref().and_then(|up| self.cx.scope.demand_from(&up.run));
         match above {
-            Some(Demand { mode: Mode::At(points), .. }) if self.grace.is_over() => {
+            Some(Demand { mode: Mode::At(points), .. }) if self.queue.grace.is_over() => {
                 StopOrigin { by: StopSource::Run, fired: Some(points) }
             }
             Some(above) if fires(&above) => StopOrigin { by: StopSource::Run, fired },
@@ -160,50 +160,50 @@ impl Driver {
 
     /// The child's grace is over: it ends now, and by its parent's stop.
     pub(super) fn stop_for_grace(&self) {
-        let above = self.up.as_ref().and_then(|up| self.scope.demand_from(&up.run));
+        let above = self.tree.parent.as_ref().and_then(|up| self.cx.scope.demand_from(&up.run));
         let mut reason =
             Reason::new(Code::PARENT).with_actor(Actor::Parent).with_text("its grace as a child is over");
-        if let Some(first) = self.scope.reason() {
+        if let Some(first) = self.cx.scope.reason() {
             reason = reason.caused_by(&first);
         }
         let mut request = StopRequest::now().with_reach(Reach::Tree).grace_over().with_reason(reason);
         if let Some(above) = above {
             request = request.with_cleanup_cap(above.cleanup_cap);
         }
-        self.shared.stop.stop(request);
+        self.cx.shared.stop.stop(request);
     }
 
     /// A run in the background has no parent that would take it up again, nor has a run below one in a session: while nobody else is asked, it waits itself,
     /// until somebody answers or the question expires.
     pub(super) fn wait_behind(&mut self, request: &ApprovalRequest) {
-        let waits_itself =
-            self.shared.waits == WaitMode::InPlace || self.up.as_ref().is_some_and(Parent::is_background);
+        let waits_itself = self.cx.shared.waits == WaitMode::InPlace
+            || self.tree.parent.as_ref().is_some_and(Parent::is_background);
         if !waits_itself {
             return;
         }
         let left = request.expires_at.duration_since(Timestamp::now());
         let left = Duration::try_from(left).unwrap_or_default();
-        let (shared, id) = (Arc::clone(&self.shared), request.id.clone());
-        let task = self.scope.spawn("approval", async move {
+        let (shared, id) = (Arc::clone(&self.cx.shared), request.id.clone());
+        let task = self.cx.scope.spawn("approval", async move {
             tokio::time::sleep(left).await;
             shared.post(RunMessage::Expired { id });
         });
-        self.asking.insert(request.id.clone(), task.dropper());
+        self.approvals.asking.insert(request.id.clone(), task.dropper());
     }
 
     /// Tells the parent how this run ended.
     pub(super) fn report_up(&mut self, outcome: &Outcome, origin: StopOrigin) {
         // Taken out for the time of the report, which looks at the whole run.
-        let Some(mut up) = self.up.take() else { return };
+        let Some(mut up) = self.tree.parent.take() else { return };
         self.report_by(&mut up, outcome, origin);
         up.end = End::Reported;
-        self.up = Some(up);
+        self.tree.parent = Some(up);
     }
 
     fn report_by(&self, up: &mut Parent, outcome: &Outcome, origin: StopOrigin) {
         let receipt = outcome.receipt();
         let report = ChildReport {
-            path: self.shared.path.clone(),
+            path: self.cx.shared.path.clone(),
             work: up.child.kind(),
             receipt: Some(Arc::clone(receipt)),
             cost: self.cost(&receipt.usage),

@@ -13,15 +13,15 @@ impl Driver {
     /// Ends, by the run's stop, the calls that only wait, where nothing else of the run goes on. Nothing is due here but
     /// to wait.
     pub(super) fn end_what_rests(&mut self) {
-        if self.scope.demand().is_none() {
+        if self.cx.scope.demand().is_none() {
             return;
         }
-        let waiting = self.live.unattended(&self.machine);
-        if waiting.is_empty() || !self.machine.is_resting(self.kin.parked() + waiting.len()) {
+        let waiting = self.approvals.mid_call.unattended(&self.machine);
+        if waiting.is_empty() || !self.machine.is_resting(self.tree.children.parked() + waiting.len()) {
             return;
         }
         for site in waiting.iter().filter_map(|call| self.calls.get(call)) {
-            if let Some(reason) = self.scope.reason().filter(|_| !site.scope.is_stopping()) {
+            if let Some(reason) = self.cx.scope.reason().filter(|_| !site.scope.is_stopping()) {
                 site.board.end_with_the_run();
                 site.stop.stop(StopRequest::now().with_reason(reason));
             }
@@ -31,11 +31,11 @@ impl Driver {
     /// One of them has ended: the run stands at a boundary of what was asked.
     pub(super) fn note_rest(&mut self, id: &CallId, ending: &CallEnd) {
         let with_the_run = self.calls.get(id).is_some_and(|site| site.board.ends() == Ends::WithTheRun);
-        if let Some(Demand { mode: Mode::At(points), .. }) = self.scope.demand()
+        if let Some(Demand { mode: Mode::At(points), .. }) = self.cx.scope.demand()
             && with_the_run
             && ending.stopped_by == Some(StopSource::Run)
         {
-            self.kin.closing = children::or(self.kin.closing, Some(points));
+            self.tree.children.closing = children::or(self.tree.children.closing, Some(points));
         }
     }
 }

@@ -14,7 +14,7 @@ use super::{
     late::unended,
 };
 use crate::{
-    contract::log::{self, LogError, RunRecord},
+    contract::log::LogError,
     definition::AnswerOf,
     run::{
         machine::CallState,
@@ -37,24 +37,25 @@ impl Driver {
         self.end_hooks();
         self.steers.hand_back();
         let origin = self.origin();
-        let mut withdrawn = self.live.take_taken_back();
+        let mut withdrawn = self.approvals.mid_call.take_taken_back();
         if persisted == Persisted::Yes
             && let Err(broken) = self.close_open(ending, &mut withdrawn).await
         {
             persisted = self.lose_log(broken);
         }
-        self.shared.stop.settle();
+        self.cx.shared.stop.settle();
         let mut receipt = Arc::new(self.receipt(ending, withdrawn));
         let error = self.machine.failure().cloned();
         let mut settled = Arc::new(Fact::Settled { receipt: Arc::clone(&receipt), error: error.clone() });
         if persisted == Persisted::Yes
-            && let Err(lost) = self.record_last(&settled).await
+            && let Err(lost) = self.recorder.record_last(&self.cx, &settled).await
         {
             persisted = self.lose_log(LogFailure::Log(lost));
-            receipt = Arc::new(Receipt { unrecorded: self.log_lost.clone(), ..Receipt::clone(&receipt) });
+            receipt =
+                Arc::new(Receipt { unrecorded: self.recorder.lost().cloned(), ..Receipt::clone(&receipt) });
             settled = Arc::new(Fact::Settled { receipt: Arc::clone(&receipt), error });
         }
-        self.def.times.note(&receipt);
+        self.cx.def.times.note(&receipt);
         spans::end(
             &Span::current(),
             ending.as_str(),
@@ -69,8 +70,8 @@ impl Driver {
             self.tell(|hooks| hooks.on_stop(&receipt));
         }
         // Given back before anybody can see the outcome, and take it up.
-        self.claim = None;
-        self.shared.publish(outcome.clone(), EventKind::Fact(settled));
+        self.attempt.guard = None;
+        self.cx.shared.publish(outcome.clone(), EventKind::Fact(settled));
         self.report_up(&outcome, origin);
         receipt
     }
@@ -79,9 +80,9 @@ impl Driver {
     /// by itself has ended its call: nobody takes it up again.
     fn keeps_questions(&self, ending: Ending) -> bool {
         match ending {
-            Ending::Failed => self.up.is_none(),
+            Ending::Failed => self.tree.parent.is_none(),
             Ending::Stopped => {
-                let asked = self.scope.requests();
+                let asked = self.cx.scope.requests();
                 !asked.is_empty() && asked.iter().all(|asked| is_of_a_failure(&asked.reason))
             }
             Ending::Done | Ending::Suspended => true,
@@ -125,15 +126,10 @@ impl Driver {
         self.end_unbegun(unbegun).await
     }
 
-    async fn record_last(&mut self, settled: &Arc<Fact>) -> Result<u64, LogError> {
-        let record = RunRecord { path: self.shared.path.clone(), fact: Arc::clone(settled) };
-        log::append(&*self.log, record, self.def.limits.append).await
-    }
-
     /// How a run ends whose log takes nothing more: one that was asked to stop has stopped, any other has failed (S2.13).
     pub(super) fn end_without_log(&mut self, error: &LogError) -> Ending {
-        self.log_lost.get_or_insert_with(|| error.to_string());
-        match self.scope.demand() {
+        self.recorder.lose(error);
+        match self.cx.scope.demand() {
             Some(_) if self.machine.failure().is_none() => {
                 self.observe_unrecorded();
                 Ending::Stopped
@@ -148,15 +144,15 @@ impl Driver {
     /// The outcome stands as it is, and is not recorded.
     fn lose_log(&mut self, broken: LogFailure) -> Persisted {
         if let LogFailure::Log(error) = &broken {
-            self.log_lost.get_or_insert_with(|| error.to_string());
+            self.recorder.lose(error);
         }
         broken.into()
     }
 
     pub(super) fn receipt(&self, ending: Ending, approvals_cancelled: Vec<ApprovalId>) -> Receipt {
         let mut receipt = Receipt {
-            run: self.shared.run.clone(),
-            path: self.shared.path.clone(),
+            run: self.cx.shared.run.clone(),
+            path: self.cx.shared.path.clone(),
             attempt: self.machine.attempt(),
             ending,
             stop: self.stop_report(),
@@ -168,13 +164,13 @@ impl Driver {
             waiting: self.machine.suspended().cloned().collect(),
             usage: self.machine.usage().clone(),
             usage_total: Usage::default(),
-            worked_ms: millis(self.clock.worked()),
-            started_at: self.started_at,
+            worked_ms: millis(self.queue.clock.worked()),
+            started_at: self.attempt.started_at,
             settled_at: Timestamp::now(),
             quiet_at: None,
             survivors: Vec::new(),
             late: Vec::new(),
-            unrecorded: self.log_lost.clone(),
+            unrecorded: self.recorder.lost().cloned(),
         };
         self.account_for_kin(&mut receipt);
         receipt
@@ -182,13 +178,13 @@ impl Driver {
 
     /// What was said last, by the model or by whoever stands in its place.
     fn said_last(&self) -> LastWords {
-        if self.def.answer == AnswerOf::TheModel {
+        if self.cx.def.answer == AnswerOf::TheModel {
             return self.machine.last_words();
         }
         match self.machine.history_now().last_result() {
             Some(result) => result.into(),
             // Its call came to no end: what it had said of its answer was shown, and is kept.
-            None if !self.said.as_str().is_empty() => self.said.clone(),
+            None if !self.model.said.as_str().is_empty() => self.model.said.clone(),
             None => self.machine.last_words(),
         }
     }
@@ -200,8 +196,8 @@ impl Driver {
             history: self.machine.history_now(),
             said: said.clone(),
             persisted,
-            log: Arc::clone(&self.log),
-            desk: self.desk.clone(),
+            log: Arc::clone(self.recorder.log()),
+            desk: self.attempt.lock.clone(),
         });
         match ending {
             Ending::Done => Outcome::Done(Answer { said, ended }),
@@ -233,24 +229,24 @@ impl Driver {
     /// Waits until nothing is alive, or names what is. What arrives meanwhile is late: it goes to the audit and into
     /// the final receipt, and changes nothing else.
     pub(super) async fn quieten(mut self: Box<Self>, receipt: Arc<Receipt>) {
-        let cap = self.scope.demand().map_or(DEFAULT_CLEANUP_CAP, |demand| demand.cleanup_cap);
-        let drain = self.draining.as_ref().map_or(Duration::ZERO, |_| self.def.limits.drain);
-        let patience = cap.saturating_add(drain).saturating_add(self.def.limits.quiet);
+        let cap = self.cx.scope.demand().map_or(DEFAULT_CLEANUP_CAP, |demand| demand.cleanup_cap);
+        let drain = self.model.draining.as_ref().map_or(Duration::ZERO, |_| self.cx.def.limits.drain);
+        let patience = cap.saturating_add(drain).saturating_add(self.cx.def.limits.quiet);
         let mut deadline = after(Instant::now(), patience);
         // The conversation may hold a connection's buffers; it is not needed any more.
         let mut last = Receipt::clone(&receipt);
-        if let Err(Panicked(message)) = self.conversation.end() {
+        if let Err(Panicked(message)) = self.model.conversation.end() {
             self.name_late(
                 format!("the model panicked as its conversation was let go: {message}"),
                 &mut last,
             );
         }
-        let stop = self.shared.stop.clone();
+        let stop = self.cx.shared.stop.clone();
         let idle = async move { stop.quiet().await };
         let mut idle = pin!(idle);
         let is_quiet = loop {
             let next = {
-                let mail = pin!(self.mailbox.next());
+                let mail = pin!(self.queue.mailbox.next());
                 match timeout_at(deadline, select(idle.as_mut(), mail)).await {
                     Ok(Either::Left(((), _))) => Ok(None),
                     Ok(Either::Right((msg, _))) => Ok(Some(msg)),
@@ -266,7 +262,7 @@ impl Driver {
                 },
             }
         };
-        while let Some(msg) = self.mailbox.now() {
+        while let Some(msg) = self.queue.mailbox.now() {
             self.late(*msg, &mut last);
         }
         self.learn_the_bill(&mut last);
@@ -276,15 +272,15 @@ impl Driver {
             last.quiet_at = Some(Timestamp::now());
             QuietReport::Quiet(Arc::new(last))
         } else {
-            last.survivors = self.shared.alive();
+            last.survivors = self.cx.shared.alive();
             last.survivors.extend(surviving_kin.into_iter().flatten().chain(elsewhere));
             last.survivors.sort_unstable();
             last.survivors.dedup();
             QuietReport::NotQuiet(Arc::new(last))
         };
-        self.def.times.note_quiet(quiet.receipt());
-        self.shared.publish_quiet(quiet.clone());
-        if let Some(up) = &self.up {
+        self.cx.def.times.note_quiet(quiet.receipt());
+        self.cx.shared.publish_quiet(quiet.clone());
+        if let Some(up) = &self.tree.parent {
             up.quiet(quiet);
         }
     }

@@ -52,30 +52,30 @@ impl StopTracker {
 impl Driver {
     /// Whether something else is demanded than what was noticed last.
     pub(super) fn is_asked_anew(&self) -> bool {
-        self.scope.demand().is_some_and(|demand| self.watch.seen != Some(demand))
+        self.cx.scope.demand().is_some_and(|demand| self.stops.seen != Some(demand))
     }
 
     /// Records the requests and the escalation that have not been.
     pub(super) async fn notice(&mut self) -> Result<(), LogFailure> {
-        let Some(demand) = self.scope.demand() else { return Ok(()) };
-        if self.watch.seen == Some(demand) {
+        let Some(demand) = self.cx.scope.demand() else { return Ok(()) };
+        if self.stops.seen == Some(demand) {
             return Ok(());
         }
-        let before = self.watch.seen.replace(demand);
-        self.watch.changed = None;
+        let before = self.stops.seen.replace(demand);
+        self.stops.changed = None;
         let phase = self.phase();
-        self.watch.phase.get_or_insert(phase);
-        let requests = self.scope.requests();
+        self.stops.phase.get_or_insert(phase);
+        let requests = self.cx.scope.requests();
         for logged in &requests {
-            if !self.watch.noticed.iter().any(|noticed| is_same(noticed, logged)) {
+            if !self.stops.noticed.iter().any(|noticed| is_same(noticed, logged)) {
                 self.record(Fact::StopRequested(logged.into())).await?;
-                self.watch.noticed.push(logged.clone());
+                self.stops.noticed.push(logged.clone());
             }
         }
-        if let Some(grace) = self.up.as_ref().and_then(|up| up.grace(&self.scope)) {
-            self.grace.arm(grace);
+        if let Some(grace) = self.tree.parent.as_ref().and_then(|up| up.grace(&self.cx.scope)) {
+            self.queue.grace.arm(grace);
         }
-        let by_deadline = self.scope.fired().is_some_and(|fired| fired.by == FiredBy::Deadline);
+        let by_deadline = self.cx.scope.fired().is_some_and(|fired| fired.by == FiredBy::Deadline);
         if demand.mode == Mode::Now && by_deadline && before.is_none_or(|before| before.mode != Mode::Now) {
             self.record(Fact::StopEscalated).await?;
         }
@@ -85,21 +85,21 @@ impl Driver {
     /// Records that a demand took effect, the first time: it ended something, or kept it from beginning where the run
     /// stands, or at `gate`.
     pub(super) async fn observe(&mut self, gate: Option<SafePoints>) -> Result<(), LogFailure> {
-        if self.watch.observed.is_some() || self.scope.demand().is_none() {
+        if self.stops.observed.is_some() || self.cx.scope.demand().is_none() {
             return Ok(());
         }
-        let stands = children::or(self.machine.boundary(), self.kin.closing);
-        let effect = TookEffect::just_now(&self.scope, children::or(stands, gate));
+        let stands = children::or(self.machine.boundary(), self.tree.children.closing);
+        let effect = TookEffect::just_now(&self.cx.scope, children::or(stands, gate));
         let at = effect.at;
-        self.watch.observed = Some(effect);
+        self.stops.observed = Some(effect);
         self.record(Fact::StopObserved { at }).await?;
         Ok(())
     }
 
     /// The stop took effect where nothing could be recorded of it any more.
     pub(super) fn observe_unrecorded(&mut self) {
-        let stands = children::or(self.machine.boundary(), self.kin.closing);
-        self.watch.observed.get_or_insert_with(|| TookEffect::just_now(&self.scope, stands));
+        let stands = children::or(self.machine.boundary(), self.tree.children.closing);
+        self.stops.observed.get_or_insert_with(|| TookEffect::just_now(&self.cx.scope, stands));
     }
 
     /// Where the run is, for people and histograms.
@@ -109,14 +109,14 @@ impl Driver {
 
     /// Why the run ends: as its stop took effect; before that, as it stands.
     pub(super) fn stop_reason(&self) -> Option<Reason> {
-        let observed = self.watch.observed.as_ref().and_then(TookEffect::reason).cloned();
-        observed.or_else(|| self.scope.reason())
+        let observed = self.stops.observed.as_ref().and_then(TookEffect::reason).cloned();
+        observed.or_else(|| self.cx.scope.reason())
     }
 
     /// The stop's account; none if nobody asked.
     pub(super) fn stop_report(&self) -> Option<StopReport> {
-        let phase = self.watch.phase.unwrap_or_else(|| self.phase());
-        StopReport::of(&self.scope.requests(), self.watch.observed.as_ref(), phase)
+        let phase = self.stops.phase.unwrap_or_else(|| self.phase());
+        StopReport::of(&self.cx.scope.requests(), self.stops.observed.as_ref(), phase)
     }
 }
 

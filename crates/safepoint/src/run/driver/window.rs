@@ -48,7 +48,7 @@ impl SummaryCall {
 impl Driver {
     /// Leaves the oldest rounds out of what is sent, with a note in their place.
     pub(super) async fn shorten(&mut self, cut: &Cut) -> Result<(), LogFailure> {
-        let def = Arc::clone(&self.def);
+        let def = Arc::clone(&self.cx.def);
         if let Some(gauge) = &def.gauge {
             let shortened = gauge.noted(self.machine.history(), cut);
             self.record(Fact::HistoryShortened(shortened)).await?;
@@ -58,7 +58,7 @@ impl Driver {
 
     /// Has a model write what is to stand in their place: announced, permitted and stopped like any model call.
     pub(super) async fn summarise(&mut self, cut: Cut, gate: SafePoints) -> Result<(), LogFailure> {
-        let def = Arc::clone(&self.def);
+        let def = Arc::clone(&self.cx.def);
         let Some(gauge) = &def.gauge else { return Ok(()) };
         let model = match gauge.summariser() {
             Some(Summariser::Other(model)) => Guarded::new(Arc::clone(model)),
@@ -92,7 +92,7 @@ impl Driver {
             Completion::Failed(error) => Completion::Failed(unsummed(error)),
             whole @ (Completion::Complete | Completion::Stopped | Completion::Steered) => whole,
         };
-        let shortened = match (&whole, &self.def.gauge) {
+        let shortened = match (&whole, &self.cx.def.gauge) {
             (Completion::Complete, Some(gauge)) => {
                 Some(gauge.summed_up(self.machine.history(), &summing.cut, text.trim()))
             }

@@ -1,33 +1,58 @@
-//! What wakes a conductor: its mail, a change of what is demanded, and the times that it set itself.
+//! What wakes a driver: its mail, a change of what is demanded, and the times that it set itself.
 
 use std::task::Poll;
 
 use futures_util::future::poll_fn;
 
-use super::{Driver, LogFailure};
+use super::{Driver, LogFailure, clock::Clock, grace::Grace, stop::StopTracker};
 use crate::{
     run::shared::RunMessage,
-    sync::{self, callback::Panicked},
+    sync::{self, callback::Panicked, mailbox::Received},
 };
 
-impl Driver {
-    /// Parks until something happens: a message, a change of what is demanded, or a time that is over.
-    pub(super) async fn wait(&mut self) -> Result<(), LogFailure> {
-        let Self { mailbox, watch, clock, grace, .. } = self;
-        let woken = poll_fn(|cx| {
-            if let Poll::Ready(msg) = mailbox.poll_next(cx) {
+/// What comes to a run, and when.
+pub(super) struct Queue {
+    pub(super) mailbox: Received<RunMessage>,
+    pub(super) clock: Clock,
+    pub(super) grace: Grace,
+}
+
+/// What ended a wait. Exhaustive: the driver must act on each.
+enum Woken {
+    Msg(Box<RunMessage>),
+    Demand,
+    Grace,
+    Clock,
+}
+
+impl Queue {
+    pub(super) fn new(mailbox: Received<RunMessage>) -> Self {
+        Self { mailbox, clock: Clock::new(), grace: Grace::default() }
+    }
+
+    /// Parks until something happens: a message, a change of what is demanded, or a time that is over. What has come is
+    /// taken before what is demanded is looked at: the loop looks at that anyway, before it does anything.
+    async fn woken(&mut self, stops: &mut StopTracker) -> Woken {
+        poll_fn(|cx| {
+            if let Poll::Ready(msg) = self.mailbox.poll_next(cx) {
                 return Poll::Ready(Woken::Msg(msg));
             }
-            if watch.poll_changed(cx).is_ready() {
+            if stops.poll_changed(cx).is_ready() {
                 return Poll::Ready(Woken::Demand);
             }
-            if grace.poll(cx).is_ready() {
+            if self.grace.poll(cx).is_ready() {
                 return Poll::Ready(Woken::Grace);
             }
-            clock.poll(cx).map(|()| Woken::Clock)
+            self.clock.poll(cx).map(|()| Woken::Clock)
         })
-        .await;
-        match woken {
+        .await
+    }
+}
+
+impl Driver {
+    /// Parks until something happens, and handles it.
+    pub(super) async fn wait(&mut self) -> Result<(), LogFailure> {
+        match self.queue.woken(&mut self.stops).await {
             Woken::Msg(msg) => Box::pin(self.handle(*msg)).await,
             Woken::Grace => {
                 self.stop_for_grace();
@@ -87,12 +112,4 @@ impl Driver {
             RunMessage::Look => self.take_back_unwanted().await,
         }
     }
-}
-
-/// What ended a wait.
-enum Woken {
-    Msg(Box<RunMessage>),
-    Demand,
-    Grace,
-    Clock,
 }

@@ -1,0 +1,103 @@
+//! The one place where a driver appends to its log.
+//!
+//! **Invariants**: what is recorded is applied to the machine and shown, in this order, before anything else is recorded;
+//! nothing is applied or shown that is not recorded.
+
+use std::{collections::HashMap, sync::Arc};
+
+use super::{LogFailure, RunContext};
+use crate::{
+    contract::log::{self, Log, LogError, Recorded, RunRecord},
+    run::machine::Machine,
+    value::{
+        event::{EventKind, Fact},
+        ids::Path,
+        receipt::CallReport,
+    },
+};
+
+/// The run's log, and what it did not take.
+pub(super) struct Recorder {
+    log: Arc<dyn Log>,
+    /// Ends of calls that the log did not take.
+    unrecorded: Vec<CallReport>,
+    /// Why the log takes nothing more.
+    lost: Option<String>,
+}
+
+impl Recorder {
+    pub(super) fn new(log: Arc<dyn Log>) -> Self {
+        Self { log, unrecorded: Vec::new(), lost: None }
+    }
+
+    /// Records a fact, applies it, shows it. The only way in which state changes.
+    pub(super) fn record(
+        &mut self,
+        machine: &mut Machine,
+        cx: &RunContext,
+        fact: Fact,
+    ) -> impl Future<Output = Result<Recorded, LogFailure>> + Send {
+        // Shared before there is a future, so that a run that waits has no room for facts in any of its futures.
+        let fact = Arc::new(fact);
+        async move {
+            let recording = log::record(&*self.log, &cx.shared.path, fact, cx.def.limits.append);
+            let recorded = recording.await.map_err(LogFailure::Log)?;
+            take_in(machine, cx, &recorded);
+            Ok(recorded)
+        }
+    }
+
+    /// The same for several, which are recorded in one.
+    pub(super) async fn record_all(
+        &mut self,
+        machine: &mut Machine,
+        cx: &RunContext,
+        facts: Vec<Fact>,
+    ) -> Result<(), LogFailure> {
+        let facts = facts.into_iter().map(Arc::new).collect();
+        let recording = log::record_all(&*self.log, &cx.shared.path, facts, cx.def.limits.append);
+        let recorded = recording.await.map_err(LogFailure::Log)?;
+        recorded.iter().for_each(|recorded| take_in(machine, cx, recorded));
+        Ok(())
+    }
+
+    /// Records the fact that ends the attempt; it changes nothing, and is shown with the outcome.
+    pub(super) async fn record_last(&self, cx: &RunContext, settled: &Arc<Fact>) -> Result<u64, LogError> {
+        let record = RunRecord { path: cx.shared.path.clone(), fact: Arc::clone(settled) };
+        log::append(&*self.log, record, cx.def.limits.append).await
+    }
+
+    /// Reads what is recorded of the run, and of the runs below it.
+    pub(super) async fn replay(&self, cx: &RunContext) -> Result<HashMap<Path, Vec<Recorded>>, LogFailure> {
+        log::replay(&*self.log, &cx.shared.path).await.map_err(LogFailure::Log)
+    }
+
+    /// Keeps the ends of calls that the log did not take, for the receipt.
+    pub(super) fn keep_unrecorded(&mut self, reports: impl IntoIterator<Item = CallReport>) {
+        self.unrecorded.extend(reports);
+    }
+
+    pub(super) fn unrecorded(&self) -> &[CallReport] {
+        &self.unrecorded
+    }
+
+    /// The log takes nothing more; the first reason is kept.
+    pub(super) fn lose(&mut self, error: &LogError) {
+        self.lost.get_or_insert_with(|| error.to_string());
+    }
+
+    /// Why the log takes nothing more; none while it does.
+    pub(super) fn lost(&self) -> Option<&String> {
+        self.lost.as_ref()
+    }
+
+    pub(super) fn log(&self) -> &Arc<dyn Log> {
+        &self.log
+    }
+}
+
+fn take_in(machine: &mut Machine, cx: &RunContext, recorded: &Recorded) {
+    machine.apply(recorded);
+    cx.shared.tree.always.take(recorded.fact());
+    cx.shared.feed.push(EventKind::Fact(Arc::clone(recorded.fact())));
+}
