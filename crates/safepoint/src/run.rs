@@ -133,10 +133,10 @@ impl Run {
         let Some(idle) = self.idle.take() else { return };
         let Idle { def, log, mailbox, start } = *idle;
         let span = spans::run(self.shared.run.as_str(), def.model.name());
-        let conductor = Driver::new(Arc::clone(&self.shared), def, log, mailbox);
-        // The conductor outlives the run's own tasks, so it belongs to a scope of its own.
+        let driver = Driver::new(Arc::clone(&self.shared), def, log, mailbox);
+        // The driver outlives the run's own tasks, so it belongs to a scope of its own.
         let (engine, _nobody_stops_it) = Scope::root();
-        drop(engine.spawn("conductor", Box::pin(Box::new(conductor).conduct(start)).instrument(span)));
+        drop(engine.spawn("driver", Box::pin(Box::new(driver).conduct(start)).instrument(span)));
     }
 }
 
@@ -180,7 +180,7 @@ pub struct RunHandle {
 }
 
 impl RunHandle {
-    /// The handle of a run that has no conductor.
+    /// The handle of a run that has no driver.
     pub(crate) fn of(shared: &Arc<Shared>) -> Self {
         Self { shared: Arc::clone(shared) }
     }

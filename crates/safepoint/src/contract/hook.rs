@@ -13,7 +13,7 @@ use crate::value::{
     receipt::{CallReport, ModelReport, Receipt},
 };
 
-/// What a hook answers. Exhaustive: the conductor must act on each.
+/// What a hook answers. Exhaustive: the driver must act on each.
 #[derive(Clone, Debug)]
 pub enum Verdict {
     /// Go on.

@@ -4,17 +4,16 @@
 //! **Invariants**: no effect without a permit, no permit without a recorded announcement; after `settle` nothing of
 //! the attempt is recorded.
 
-use std::{collections::HashMap, sync::Arc};
+use std::sync::Arc;
 
 use jiff::Timestamp;
-use safepoint_scope::{Actor, Code, Demand, Reason, Scope, StopHandle, StopRequest};
+use safepoint_scope::{Actor, Code, Reason, Scope, StopRequest};
 
 use crate::{
     contract::log::{Log, LogError, Recorded},
     definition::Definition,
     run::{
         attempt::{AttemptGuard, AttemptLock},
-        executor::CallBoard,
         machine::{Machine, NextStep, StepContext},
         outcome::Persisted,
         shared::{Activity, RunMessage, Shared},
@@ -24,14 +23,13 @@ use crate::{
         approval::Decision,
         event::{ErrorReport, Fact},
         history::{History, Message},
-        ids::{ApprovalId, CallId},
+        ids::ApprovalId,
         message::UserMessage,
         receipt::{Ending, Receipt},
     },
 };
 
 mod approvals;
-mod approved;
 mod beginning;
 mod calls;
 mod children;
@@ -41,6 +39,7 @@ mod failure;
 mod grace;
 mod hooks;
 mod host;
+mod judge;
 mod last_word;
 mod late;
 mod live;
@@ -53,6 +52,7 @@ mod queue;
 mod recorder;
 mod rest;
 mod settle;
+mod starting;
 mod steering;
 mod stop;
 mod tree;
@@ -61,6 +61,7 @@ mod window;
 mod word;
 
 use approvals::OpenApprovals;
+use calls::Calls;
 use hooks::HookRunner;
 use model_call::ModelCalls;
 use queue::Queue;
@@ -100,7 +101,7 @@ pub(crate) struct Driver {
     queue: Queue,
     stops: StopTracker,
     model: ModelCalls,
-    calls: HashMap<CallId, CallScope>,
+    calls: Calls,
     approvals: OpenApprovals,
     hooks: HookRunner,
     steers: Steers,
@@ -121,18 +122,27 @@ struct Attempt {
     started_at: Timestamp,
 }
 
+impl Attempt {
+    fn new() -> Self {
+        Self { lock: AttemptLock::default(), guard: None, started_at: Timestamp::now() }
+    }
+
+    /// Takes the right to the run, whose it is by `lock`.
+    fn claim(&mut self) -> Result<(), LogFailure> {
+        self.guard = Some(self.lock.claim().ok_or(LogFailure::Conflict)?);
+        Ok(())
+    }
+
+    /// Gives it back.
+    fn release(&mut self) {
+        self.guard = None;
+    }
+}
+
 /// How much mail is handled between two looks at what is demanded.
 const MAIL_BETWEEN_LOOKS: usize = 32;
 
-/// A call's own scope, and what its body leaves behind.
-struct CallScope {
-    scope: Scope,
-    stop: StopHandle,
-    board: Arc<CallBoard>,
-    started_at: Option<Timestamp>,
-}
-
-/// Why the conductor could not go on.
+/// Why a driver could not go on.
 enum LogFailure {
     /// Another attempt of the run goes on in this process.
     Conflict,
@@ -151,11 +161,11 @@ impl Driver {
         Self {
             machine: Machine::answering(def.form.clone()),
             recorder: Recorder::new(log),
-            attempt: Attempt { lock: AttemptLock::default(), guard: None, started_at: Timestamp::now() },
+            attempt: Attempt::new(),
             queue: Queue::new(mailbox),
             stops: StopTracker::new(&scope),
             model: ModelCalls::new(def.model.open(def.spec())),
-            calls: HashMap::new(),
+            calls: Calls::default(),
             approvals: OpenApprovals::default(),
             hooks: HookRunner::default(),
             steers: Steers::default(),
@@ -171,7 +181,7 @@ impl Driver {
             Ok(driven) => driven,
             Err(panic) => {
                 self.callback_panicked("something that the run's own task called", &panic);
-                self.end_running_calls();
+                self.calls.end_for_failure();
                 // What runs is waited for, as after any failure.
                 callback::run(self.go_on()).await.unwrap_or(Ok(Ending::Failed))
             }
@@ -186,7 +196,7 @@ impl Driver {
             }
         };
         if persisted != Persisted::Yes {
-            self.end_running_calls();
+            self.calls.end_for_failure();
         }
         let receipt: Arc<Receipt> = Box::pin(self.settle(ending, persisted)).await;
         Box::pin(self.quieten(receipt)).await;
@@ -201,7 +211,7 @@ impl Driver {
         loop {
             // No more than so much, and then a look at what is demanded: a stop does not queue behind mail (S12.5).
             for _ in 0..MAIL_BETWEEN_LOOKS {
-                let Some(msg) = self.queue.mailbox.now() else { break };
+                let Some(msg) = self.queue.now() else { break };
                 Box::pin(self.handle(*msg)).await?;
             }
             self.keep_time().await?;
@@ -219,7 +229,7 @@ impl Driver {
             match &due {
                 NextStep::Wait => self.rest(),
                 NextStep::Settle(Ending::Suspended) => {}
-                _ => self.say(Activity::Works),
+                _ => self.tree.say(Activity::Works),
             }
             match due {
                 NextStep::CallModel { gate } => self.call_model(gate).await?,
@@ -232,12 +242,12 @@ impl Driver {
                 NextStep::StartCalls { calls, gate } => self.start_calls(calls, gate).await?,
                 NextStep::Limit { code, text } => self.stop_for_limit(code, text),
                 NextStep::Settle(Ending::Suspended) if !self.may_suspend() => self.wait().await?,
-                NextStep::Settle(Ending::Done) if self.is_telling() => self.wait().await?,
-                NextStep::Settle(Ending::Stopped) if self.is_thinking() => self.wait().await?,
+                NextStep::Settle(Ending::Done) if self.hooks.is_notifying(&self.cx) => self.wait().await?,
+                NextStep::Settle(Ending::Stopped) if self.hooks.is_asking(&self.cx) => self.wait().await?,
                 NextStep::Settle(ending) => return Ok(ending),
                 NextStep::Wait => {
                     if self.machine.failure().is_some() {
-                        self.end_running_calls();
+                        self.calls.end_for_failure();
                     }
                     self.end_what_rests();
                     self.wait().await?;
@@ -260,6 +270,3 @@ impl Driver {
         self.cx.shared.stop.stop(StopRequest::now().with_reason(reason));
     }
 }
-
-/// The demand that the conductor last looked at.
-type Seen = Option<Demand>;

@@ -1,4 +1,4 @@
-//! What a run's handle and its conductor both see: the ask, the feeds, the mailbox, and the cells of the outcome.
+//! What a run's handle and its driver both see: the ask, the feeds, the mailbox, and the cells of the outcome.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -98,7 +98,7 @@ impl Place {
     }
 }
 
-/// What reaches the conductor. Exhaustive: it must act on each.
+/// What reaches the driver. Exhaustive: it must act on each.
 pub(crate) enum RunMessage {
     /// The model's stream is over.
     ModelEnded { round: u32, error: Option<ModelError> },
@@ -314,11 +314,11 @@ impl Shared {
 
     pub(crate) fn post(&self, msg: RunMessage) {
         if self.send(msg).is_err() {
-            // The conductor has gone: the run is settled and quiet, and nobody is left to tell.
+            // The driver has gone: the run is settled and quiet, and nobody is left to tell.
         }
     }
 
-    /// Posts it, unless the conductor has gone.
+    /// Posts it, unless the driver has gone.
     pub(crate) fn send(&self, msg: RunMessage) -> Result<(), Gone> {
         self.mailbox.post(msg)
     }

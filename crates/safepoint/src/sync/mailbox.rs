@@ -1,4 +1,4 @@
-//! A mailbox: many post, one task hears. The way into a run's conductor and to a session's owner.
+//! A mailbox: many post, one task hears. The way into a run's driver and to a session's owner.
 //!
 //! **Invariants**: mail is heard in the order in which it was taken; a receiver that parks is woken by the next mail; and
 //! what was taken is heard, or has been dropped once the drop of the receiver is over, after which nothing is taken any

@@ -1,4 +1,4 @@
-//! May this call run? Judged against schema, rules and mode; asked, answered once, expired or withdrawn (S8).
+//! Questions about calls: asked, answered once, expired or withdrawn (S8).
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -10,10 +10,9 @@ use tokio::time::timeout;
 use super::{Driver, LogFailure, live::MidCallApprovals, word::Word};
 use crate::{
     contract::{
-        approver::{self, ApprovalMode, Approver, RuleAction, WithoutApprover},
+        approver::{ApprovalMode, Approver, WithoutApprover},
         tool::Asks,
     },
-    definition::toolset::{self, InvalidCall},
     run::{
         executor,
         machine::{Call, CallState},
@@ -24,20 +23,17 @@ use crate::{
         callback::{Foreign, Panicked},
     },
     value::{
-        approval::{self, ApprovalKind, ApprovalRequest, Decision, OnUnknownEffect, Ruled},
+        approval::{self, ApprovalKind, ApprovalRequest, Decision, Ruled},
         event::Fact,
         ids::{ApprovalId, CallId},
         message::ToolCall,
-        receipt::{CallKind, CallStatus, RemoteReport},
+        receipt::{CallStatus, RemoteReport},
     },
 };
 
-/// What the model is told of a call that would nest too deep (S12.1).
-const TOO_DEEP: &str =
-    "error: agents are nested as deep as they may be here. Do this without calling another agent.";
-
 /// What the model is told where nobody can be asked.
-const NOBODY: &str = "[denied: this call needs a person's approval, and nobody can be asked here.]";
+pub(super) const NOBODY: &str =
+    "[denied: this call needs a person's approval, and nobody can be asked here.]";
 
 /// Who decides where the agent's approver does, or its mode alone.
 const APPROVER: &str = "the agent's approver";
@@ -47,115 +43,34 @@ const POLICY: &str = "the agent's policy, since nobody could be asked";
 #[derive(Default)]
 pub(super) struct OpenApprovals {
     /// Whoever asks about a call, or waits until the question expires.
-    pub(super) asking: HashMap<ApprovalId, DropHandle>,
+    asking: HashMap<ApprovalId, DropHandle>,
     /// What calls ask while they run.
     pub(super) mid_call: MidCallApprovals,
+}
+
+impl OpenApprovals {
+    /// This task asks, or waits until the question expires.
+    pub(super) fn asked(&mut self, id: ApprovalId, asker: DropHandle) {
+        self.asking.insert(id, asker);
+    }
+
+    /// Nothing here waits for the answer any more.
+    pub(super) fn ask_no_longer(&mut self, id: &ApprovalId) {
+        if let Some(asker) = self.asking.remove(id) {
+            asker.drop_now();
+        }
+    }
+
+    /// Whether something here waits for an answer.
+    pub(super) fn is_asking(&self) -> bool {
+        !self.asking.is_empty()
+    }
 }
 
 /// Where it is told whether a decision was taken.
 type Reply = tokio::sync::oneshot::Sender<Result<(), DecideError>>;
 
 impl Driver {
-    /// Looks at calls that nobody has looked at: each ends, waits for a person, or may begin. What is asked meanwhile is
-    /// noticed before the next one (S12.5).
-    pub(super) async fn judge(&mut self, calls: Vec<usize>) -> Result<(), LogFailure> {
-        for index in calls {
-            if self.is_asked_anew() {
-                return Ok(());
-            }
-            let Some(Call { call, step, .. }) = self.machine.call(index).cloned() else { continue };
-            self.site(&call.id);
-            match step {
-                CallState::EffectUnknown => self.judge_lost(index, &call).await?,
-                CallState::Approved(allowed) => self.judge_approved(index, &call, allowed).await?,
-                CallState::Requested => self.judge_wanted(index, &call).await?,
-                CallState::Resuming { args, .. } => match self.cx.def.tools.fit(&call.name, &args) {
-                    Ok(work) => {
-                        let overlaps = work.spec().may_overlap();
-                        self.machine.clear(index, args, overlaps);
-                    }
-                    Err(InvalidCall(why)) => self.misfit(&call, why).await?,
-                },
-                CallState::AwaitingApproval(_)
-                | CallState::Ready { .. }
-                | CallState::Running
-                | CallState::Suspended { .. }
-                | CallState::Ended { .. } => {}
-            }
-        }
-        Ok(())
-    }
-
-    async fn judge_wanted(&mut self, index: usize, call: &ToolCall) -> Result<(), LogFailure> {
-        let args = match toolset::parse_args(&call.name, &call.args) {
-            Ok(args) => args,
-            Err(InvalidCall(why)) => return self.misfit(call, why).await,
-        };
-        let tool = match self.cx.def.tools.fit(&call.name, &args) {
-            Ok(work) => work.clone(),
-            Err(InvalidCall(why)) => return self.misfit(call, why).await,
-        };
-        if tool.kind() != CallKind::Tool && self.cx.shared.nesting == 0 {
-            return self.misfit(call, TOO_DEEP.into()).await;
-        }
-        let overlaps = tool.spec().may_overlap();
-        let ruling = match approver::rule(&self.cx.def.rules, tool.spec().approval, &call.name, &args) {
-            Ok(ruling) => ruling,
-            Err(panic) => {
-                self.callback_panicked("a rule", &panic);
-                return Ok(());
-            }
-        };
-        match ruling {
-            RuleAction::Allow => self.machine.clear(index, args, overlaps),
-            RuleAction::Deny(why) => self.deny(call, why).await?,
-            RuleAction::Ask => match self.cx.def.approvals.clone() {
-                ApprovalMode::Auto => self.machine.clear(index, args, overlaps),
-                ApprovalMode::Deny => self.deny(call, String::new()).await?,
-                _ if self.is_covered(&call.name, &call.name, &args) => {
-                    self.machine.clear(index, args, overlaps);
-                }
-                ApprovalMode::Ask(None, WithoutApprover::Deny) => {
-                    self.deny(call, NOBODY.into()).await?;
-                }
-                ApprovalMode::Ask(None, WithoutApprover::Suspend) => {
-                    let request =
-                        self.ask(call, Asks::about(&call.name, args), ApprovalKind::BeforeCall).await?;
-                    self.wait_behind(&request);
-                }
-                ApprovalMode::Ask(Some(approver), _) => {
-                    let request =
-                        self.ask(call, Asks::about(&call.name, args), ApprovalKind::BeforeCall).await?;
-                    self.put(approver, request);
-                }
-            },
-        }
-        Ok(())
-    }
-
-    /// It ran when its process ended, or when it was stopped, and nobody but a person may say what becomes of it.
-    async fn judge_lost(&mut self, index: usize, call: &ToolCall) -> Result<(), LogFailure> {
-        let given = self.machine.call(index).and_then(Call::given).cloned();
-        let asks = match (self.cx.def.on_unknown, self.cx.def.approvals.clone()) {
-            (OnUnknownEffect::Ask, ApprovalMode::Ask(None, WithoutApprover::Suspend)) => {
-                given.map(|args| (args, None))
-            }
-            (OnUnknownEffect::Ask, ApprovalMode::Ask(Some(approver), _)) => {
-                given.map(|args| (args, Some(approver)))
-            }
-            _ => None,
-        };
-        let Some((args, approver)) = asks else {
-            return self.end_call(call, executor::lost("", self.unseen_at(call))).await;
-        };
-        let request = self.ask(call, Asks::about(&call.name, args), ApprovalKind::AfterUnknownEnd).await?;
-        match approver {
-            Some(approver) => self.put(approver, request),
-            None => self.wait_behind(&request),
-        }
-        Ok(())
-    }
-
     pub(super) async fn misfit(&mut self, call: &ToolCall, why: String) -> Result<(), LogFailure> {
         self.end_unrun(call, CallStatus::Failed, why).await
     }
@@ -246,7 +161,7 @@ impl Driver {
                 Err(_elapsed) => RunMessage::Expired { id },
             });
         });
-        self.approvals.asking.insert(id, task.dropper());
+        self.approvals.asked(id, task.dropper());
     }
 
     /// Whoever was asked has left: the question stays open for whoever can be asked later, or is denied.
@@ -335,9 +250,7 @@ impl Driver {
 
     /// Nobody is asked this any more; what is to be recorded of it.
     pub(super) fn closed(&mut self, id: ApprovalId, call_id: &CallId, closing: Closing) -> Fact {
-        if let Some(asker) = self.approvals.asking.remove(&id) {
-            asker.drop_now();
-        }
+        self.approvals.ask_no_longer(&id);
         let answer = closing.answer();
         self.cx.shared.tree.closes(&id, closing.into());
         Fact::ApprovalResolved { id, call_id: call_id.clone(), answer }

@@ -12,7 +12,7 @@ impl Driver {
         if let Start::Resume(_, desk) = &start {
             self.attempt.lock = desk.clone();
         }
-        self.attempt.guard = Some(self.attempt.lock.claim().ok_or(LogFailure::Conflict)?);
+        self.attempt.claim()?;
         let (history, decisions, repairs) = match start {
             Start::Fresh(mut history) | Start::Blank(mut history) => {
                 let repairs = history.repair();

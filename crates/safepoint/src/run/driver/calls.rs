@@ -1,29 +1,19 @@
-//! Tool calls: judged, announced, permitted, supervised, and recorded at their end.
+//! Tool calls: the scope of each, and its end, which is recorded here and nowhere else.
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use jiff::Timestamp;
-use safepoint_scope::{Actor, Code, Mode, Reason, SafePoints, StopRequest};
-use serde_json::Value;
-use tracing::Instrument as _;
+use safepoint_scope::{Actor, Code, Reason, Scope, StopHandle, StopRequest};
 
-use super::{
-    CallScope, Driver, LogFailure,
-    children::{Begin, Entry},
-    host::RunHost,
-};
+use super::{Driver, LogFailure, RunContext};
 use crate::{
-    contract::{
-        hook::{HookCall, HookOf},
-        tool::{CallSite, OnToolFailure, ToolContext},
-    },
-    definition::{AnswerOf, toolset::Callable},
+    contract::tool::OnToolFailure,
+    definition::AnswerOf,
     run::{
-        executor::{self, CallBoard, CallEnd, Job, RunCall},
-        machine::{ApprovalReuse, Call, CallState},
+        executor::{self, CallBoard, CallEnd},
+        machine::{Call, CallState},
         outcome::LastWords,
-        shared::{Closing, RunMessage},
-        spans,
+        shared::Closing,
     },
     value::{
         effect::EffectClass,
@@ -33,6 +23,50 @@ use crate::{
         receipt::{CallReport, CallStatus, StopSource},
     },
 };
+
+/// The calls that were looked at and have not ended.
+#[derive(Default)]
+pub(super) struct Calls {
+    open: HashMap<CallId, CallScope>,
+}
+
+/// A call's own scope, and what its body leaves behind.
+pub(super) struct CallScope {
+    pub(super) scope: Scope,
+    pub(super) stop: StopHandle,
+    pub(super) board: Arc<CallBoard>,
+    pub(super) started_at: Option<Timestamp>,
+}
+
+impl Calls {
+    /// The call's own scope, made when the call is first looked at, so that it can be stopped alone from then on.
+    pub(super) fn look_at(&mut self, cx: &RunContext, id: &CallId) -> &mut CallScope {
+        self.open.entry(id.clone()).or_insert_with(|| {
+            let (scope, stop) = cx.scope.child();
+            cx.shared.name_call(id.clone(), stop.clone());
+            CallScope { scope, stop, board: Arc::default(), started_at: None }
+        })
+    }
+
+    pub(super) fn get(&self, id: &CallId) -> Option<&CallScope> {
+        self.open.get(id)
+    }
+
+    /// The call has ended, or goes on elsewhere: requests that come now are told that they came too late.
+    pub(super) fn settle(&mut self, id: &CallId) -> Option<CallScope> {
+        let call = self.open.remove(id)?;
+        call.stop.settle();
+        Some(call)
+    }
+
+    /// Ends each by its own contract, because the run fails.
+    pub(super) fn end_for_failure(&self) {
+        let reason = run_failed();
+        for call in self.open.values() {
+            call.stop.stop(StopRequest::now().with_reason(reason.clone()));
+        }
+    }
+}
 
 /// A call of which nothing runs as the run ends.
 pub(super) struct Unbegun {
@@ -44,141 +78,6 @@ pub(super) struct Unbegun {
 }
 
 impl Driver {
-    pub(super) async fn start_calls(
-        &mut self,
-        calls: Vec<usize>,
-        gate: SafePoints,
-    ) -> Result<(), LogFailure> {
-        let mut begun = 0;
-        for index in calls {
-            let Some(due) = self.machine.call(index).cloned() else { continue };
-            let how = (entry_of(&due), due.named.clone());
-            let Call { call, step: CallState::Ready { args, .. }, .. } = due else { continue };
-            let key = HookOf::Call(call.id.clone());
-            let hooked = HookCall { call_id: call.id.clone(), name: call.name.clone(), args: args.clone() };
-            if !self.hook_passed(key, |hooks, _| hooks.before_call(&hooked)) {
-                // Those after it may not overtake it.
-                break;
-            }
-            self.start_call(&call, args, gate, how).await?;
-            begun += 1;
-        }
-        if begun == 0 { self.wait().await } else { Ok(()) }
-    }
-
-    async fn start_call(
-        &mut self,
-        call: &ToolCall,
-        args: Value,
-        gate: SafePoints,
-        (entry, named): (Entry, Option<String>),
-    ) -> Result<(), LogFailure> {
-        let Ok(work) = self.cx.def.tools.fit(&call.name, &args).cloned() else { return Ok(()) };
-        let round = self.machine.rounds();
-        let started_at = Timestamp::now();
-        let key = format!("{}:{}", self.cx.shared.run, call.id);
-        let announced = self
-            .record(Fact::CallStarted {
-                call_id: call.id.clone(),
-                name: call.name.clone(),
-                round,
-                args: args.clone(),
-                effect: work.spec().effect,
-                key: key.clone(),
-                work: work.kind(),
-                at: started_at,
-            })
-            .await?;
-        self.site(&call.id);
-        let Some(site) = self.calls.get_mut(&call.id) else { return Ok(()) };
-        site.started_at = Some(started_at);
-        let permit = match site.scope.pass::<RunCall>(gate, &announced) {
-            Ok(permit) => permit,
-            Err(stop) => {
-                let reason = stop.reason().clone();
-                drop(stop);
-                return self.not_started(call, (reason, gate), entry).await;
-            }
-        };
-        let tool = match work {
-            Callable::Body(tool) => tool,
-            Callable::Child(child) => {
-                let call = call.clone();
-                return self.start_child(Begin { permit, child, call, args, entry, started_at }).await;
-            }
-        };
-        let host = RunHost::new(&self.cx.shared, permit.scope(), &site.board, &self.cx.def);
-        let earlier = match self.cx.def.answer {
-            AnswerOf::TheCall => self.machine.history_now().earlier(),
-            AnswerOf::TheModel => Vec::new(),
-        };
-        let site_of = CallSite { id: call.id.clone(), name: call.name.clone(), key, named, earlier };
-        let job = Job {
-            cx: ToolContext::new(permit.scope().clone(), site_of, Arc::new(host)),
-            permit,
-            stop: site.stop.clone(),
-            tool,
-            args,
-            board: Arc::clone(&site.board),
-            limits: Arc::clone(&self.cx.def.limits),
-            run: self.cx.scope.clone(),
-            started_at,
-        };
-        self.supervise(job, call.id.clone());
-        Ok(())
-    }
-
-    fn supervise(&self, job: Job, call_id: CallId) {
-        let ended = Arc::clone(&self.cx.shared);
-        let cleaned = Arc::clone(&self.cx.shared);
-        let late = Arc::clone(&self.cx.shared);
-        let label = format!("call {call_id}");
-        let span = spans::tool_call(job.cx.name(), call_id.as_str());
-        let supervised = executor::supervise(
-            job,
-            move |ending| ended.post(RunMessage::CallEnded { call_id, ending }),
-            move |call_id, cleanups| {
-                cleaned.post(RunMessage::Cleaned { call_id, cleanups, processes: Vec::new() })
-            },
-            move |call_id, what| late.post(RunMessage::Late { call_id, what }),
-        );
-        // Dropping the task's handle lets it go on; its ending comes by mail.
-        drop(self.cx.scope.spawn(label, supervised.instrument(span)));
-    }
-
-    /// The call's own scope, made when the call is first looked at, so that it can be stopped alone from then on.
-    pub(super) fn site(&mut self, id: &CallId) -> &CallScope {
-        self.calls.entry(id.clone()).or_insert_with(|| {
-            let (scope, stop) = self.cx.scope.child();
-            self.cx.shared.name_call(id.clone(), stop.clone());
-            CallScope { scope, stop, board: Arc::new(CallBoard::default()), started_at: None }
-        })
-    }
-
-    async fn not_started(
-        &mut self,
-        call: &ToolCall,
-        (reason, gate): (Reason, SafePoints),
-        entry: Entry,
-    ) -> Result<(), LogFailure> {
-        let by = match self.cx.scope.demand() {
-            Some(demand) if demand.mode == Mode::Now || self.call_is_silent(&call.id) => {
-                self.observe(Some(gate)).await?;
-                StopSource::Run
-            }
-            _ => StopSource::Call,
-        };
-        let Some(of) = self.machine.find(&call.id) else { return Ok(()) };
-        let ending = self.unbegun(of, entry, (reason, by));
-        self.end_call(call, ending).await
-    }
-
-    /// Whether nobody asked for a stop of this call alone.
-    fn call_is_silent(&self, id: &CallId) -> bool {
-        let run = self.cx.scope.requests().len();
-        self.calls.get(id).is_none_or(|site| site.scope.requests().len() == run)
-    }
-
     /// What the peer calls the work is kept: a later attempt asks for that, and begins nothing twice (S7.2).
     pub(super) async fn call_named(&mut self, call_id: CallId, task: String) -> Result<(), LogFailure> {
         if self.machine.running_call(&call_id).is_some() {
@@ -221,7 +120,7 @@ impl Driver {
         let given = answer_given(&report, &result);
         let ended = Fact::CallEnded { report: report.clone(), result, extent };
         let taken_back = self.take_back_of(&call.id).await;
-        if let Some(site) = self.calls.remove(&call.id) {
+        if let Some(site) = self.calls.settle(&call.id) {
             self.over(&site, given);
         }
         let recorded = match taken_back {
@@ -232,7 +131,7 @@ impl Driver {
             self.recorder.keep_unrecorded([report]);
             return Err(broken);
         }
-        self.tell(|hooks| hooks.after_call(&report));
+        self.notify(|hooks| hooks.after_call(&report));
         Ok(())
     }
 
@@ -248,7 +147,7 @@ impl Driver {
             let (report, result, extent) = ending.into_parts(&call, self.machine.rounds());
             facts.push(Fact::CallEnded { report: report.clone(), result, extent });
             reports.push(report);
-            if let Some(site) = self.calls.remove(&call.id) {
+            if let Some(site) = self.calls.settle(&call.id) {
                 self.over(&site, LastWords::default());
             }
         }
@@ -256,19 +155,19 @@ impl Driver {
             self.recorder.keep_unrecorded(reports);
             return Err(broken);
         }
-        reports.iter().for_each(|report| self.tell(|hooks| hooks.after_call(report)));
+        reports.iter().for_each(|report| self.notify(|hooks| hooks.after_call(report)));
         Ok(())
     }
 
     /// A call is over: what it said of the run's answer is the run's.
     fn over(&mut self, site: &CallScope, given: LastWords) {
-        site.stop.settle();
-        self.model.said = match (self.cx.def.answer, site.board.take_said()) {
+        let said = match (self.cx.def.answer, site.board.take_said()) {
             (AnswerOf::TheCall, Some(said)) => self.cx.def.secrets.clean_text(said).into(),
             // It is what the call came to.
             (AnswerOf::TheCall, None) => given,
             (AnswerOf::TheModel, _) => LastWords::default(),
         };
+        self.model.was_said(said);
     }
 
     /// The rows of all calls, in their order. Where the log broke, what it did not take is told too: an end that was
@@ -303,14 +202,6 @@ impl Driver {
         let (report, ..) = ending.into_parts(&open.call, self.machine.rounds());
         CallReport { ended_at: report.ended_at.filter(|_| status == CallStatus::NotStarted), ..report }
     }
-
-    /// Ends what runs because the run fails: each call by its own contract.
-    pub(super) fn end_running_calls(&self) {
-        let reason = run_failed();
-        for site in self.calls.values() {
-            site.stop.stop(StopRequest::now().with_reason(reason.clone()));
-        }
-    }
 }
 
 /// What a call came to, if it came to its end: shared, since it may be large.
@@ -327,15 +218,4 @@ pub(super) fn run_failed() -> Reason {
 /// Whether a stop is that of a run above which failed, and nobody's wish.
 pub(super) fn is_of_a_failure(reason: &Reason) -> bool {
     *reason.code() == Code::PARENT && *reason.actor() == Actor::Engine
-}
-
-/// Whether the call's run, if it has one, was begun before.
-pub(super) fn entry_of(call: &Call) -> Entry {
-    match (&call.step, call.has_run()) {
-        (_, false) => Entry::Anew,
-        (CallState::Ready { questions, .. } | CallState::Resuming { questions, .. }, true) => {
-            Entry::Again(*questions)
-        }
-        (_, true) => Entry::Again(ApprovalReuse::Keep),
-    }
 }

@@ -10,7 +10,7 @@ use std::{
 };
 
 use jiff::Timestamp;
-use safepoint_scope::{Link, Permit, QuietGuard, SafePoints, Scope};
+use safepoint_scope::{Link, Permit, QuietGuard, Scope};
 use tracing::Instrument as _;
 
 use super::{
@@ -48,17 +48,8 @@ pub(super) struct Children {
     /// The last account of each run that settled in this attempt.
     settled: HashMap<CallId, ChildReport>,
     quiets: HashMap<CallId, QuietReport>,
-    patience: Patience,
-    /// The safe points at which this run's stop has ended child runs.
-    pub(super) closing: Option<SafePoints>,
-}
-
-/// Whether this run has waited longer to be quiet, for its child runs. Exhaustive: once or not yet.
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum Patience {
-    #[default]
-    Left,
-    Spent,
+    /// Whether the run has waited longer to be quiet, for them.
+    is_patience_spent: bool,
 }
 
 impl Children {
@@ -67,7 +58,8 @@ impl Children {
         self.parked.len() + self.asking.len()
     }
 
-    fn park(&mut self, call_id: CallId, parking: Activity) {
+    /// The run of a call works, asks, or waits.
+    pub(super) fn park(&mut self, call_id: CallId, parking: Activity) {
         self.parked.remove(&call_id);
         self.asking.remove(&call_id);
         match parking {
@@ -75,6 +67,64 @@ impl Children {
             Activity::Asks => self.asking.insert(call_id),
             Activity::Works => false,
         };
+    }
+
+    /// How many calls' runs do nothing but wait for a person, with nobody to ask.
+    pub(super) fn parked(&self) -> usize {
+        self.parked.len()
+    }
+
+    /// A run has settled: its account so far.
+    pub(super) fn settle(&mut self, call_id: CallId, child: ChildReport) {
+        self.settled.insert(call_id, child);
+    }
+
+    /// A run that settled has said whether it is quiet.
+    pub(super) fn quiet(&mut self, call_id: CallId, quiet: QuietReport) {
+        if let Some(child) = self.settled.get_mut(&call_id) {
+            child.receipt = Some(Arc::clone(quiet.receipt()));
+        }
+        self.quiets.insert(call_id, quiet);
+    }
+
+    /// Fills in the accounts of child runs as they stand, and what they used.
+    pub(super) fn account(&self, receipt: &mut Receipt) {
+        for call in &mut receipt.calls {
+            if let (Some(child), Some(known)) = (&mut call.child, self.settled.get(&call.call_id)) {
+                *child = known.clone();
+            }
+        }
+        for child in &mut receipt.waiting {
+            if let Some(known) = child.path.calls().last().and_then(|call| self.settled.get(call)) {
+                *child = known.clone();
+            }
+        }
+        for used in self.settled.values().filter_map(total) {
+            receipt.usage_total.add(used);
+        }
+    }
+
+    /// What those that settled cost, as their prices say.
+    fn cost(&self) -> f64 {
+        self.settled.values().map(|child| child.cost).sum()
+    }
+
+    /// How much longer than the run itself they may take to be quiet, where one has not said that it is: granted once.
+    pub(super) fn patience(&mut self, def: &Definition) -> Option<Duration> {
+        let is_awaited = |(call, child): (&CallId, &ChildReport)| {
+            child.work == CallKind::Child && !self.quiets.contains_key(call)
+        };
+        let is_granted = !self.is_patience_spent && self.settled.iter().any(is_awaited);
+        self.is_patience_spent |= is_granted;
+        is_granted.then(|| patience_with(def))
+    }
+
+    /// What those that were not quiet in time named as alive; none if all were.
+    pub(super) fn survivors(&self) -> Option<Vec<String>> {
+        let is_late = |quiet: &&QuietReport| matches!(quiet, QuietReport::NotQuiet(_));
+        let mut late = self.quiets.values().filter(is_late).peekable();
+        late.peek()?;
+        Some(late.flat_map(|quiet| quiet.receipt().survivors.clone()).collect())
     }
 }
 
@@ -93,13 +143,6 @@ pub(super) struct Begin {
 pub(super) enum Entry {
     Anew,
     Again(ApprovalReuse),
-}
-
-impl Children {
-    /// How many calls' runs do nothing but wait for a person.
-    pub(super) fn parked(&self) -> usize {
-        self.parked.len()
-    }
 }
 
 impl Driver {
@@ -186,8 +229,8 @@ impl Driver {
     pub(super) fn child_ended(&mut self, id: &CallId, ending: &CallEnd) {
         if let Some(child) = &ending.child {
             self.tree.children.park(id.clone(), Activity::Works);
-            self.tree.children.settled.insert(id.clone(), child.clone());
-            self.tree.children.closing = or(self.tree.children.closing, ending.fired);
+            self.tree.children.settle(id.clone(), child.clone());
+            self.stops.closed_at(ending.fired);
         }
     }
 
@@ -198,30 +241,13 @@ impl Driver {
         approvals: Vec<ApprovalRequest>,
     ) -> Result<(), LogFailure> {
         self.tree.children.park(call_id.clone(), Activity::Works);
-        self.tree.children.settled.insert(call_id.clone(), child.clone());
-        if let Some(site) = self.calls.remove(&call_id) {
-            site.stop.settle();
-        }
+        self.tree.children.settle(call_id.clone(), child.clone());
+        drop(self.calls.settle(&call_id));
         for request in &approvals {
             self.cx.shared.tree.asks(request, &self.cx.shared);
         }
         self.record(Fact::ChildSuspended { call_id, child, approvals }).await?;
         Ok(())
-    }
-
-    pub(super) fn parked(&mut self, call_id: CallId, parking: Activity) {
-        self.tree.children.park(call_id, parking);
-    }
-
-    pub(super) fn child_quiet(&mut self, call_id: CallId, quiet: QuietReport) {
-        if let Some(child) = self.tree.children.settled.get_mut(&call_id) {
-            child.receipt = Some(Arc::clone(quiet.receipt()));
-        }
-        self.tree.children.quiets.insert(call_id, quiet);
-    }
-
-    pub(super) fn child_settled(&mut self, call_id: CallId, child: ChildReport) {
-        self.tree.children.settled.insert(call_id, child);
     }
 
     /// Hands a decision to the suspended child run that asked, by taking the run up again.
@@ -234,9 +260,9 @@ impl Driver {
 
     /// Nothing is due: if all that runs waits for a person inside, then so does this run.
     pub(super) fn rest(&mut self) {
-        if !self.approvals.asking.is_empty() || !self.machine.is_resting(self.tree.children.parked.len()) {
+        if self.approvals.is_asking() || !self.machine.is_resting(self.tree.children.parked()) {
             let parking = if self.waits_for_a_person() { Activity::Asks } else { Activity::Works };
-            self.say(parking);
+            self.tree.say(parking);
             return;
         }
         if self.may_suspend() {
@@ -247,80 +273,25 @@ impl Driver {
 
     /// Whether this run may suspend itself now: a child run first tells its parent, and waits until all wait.
     pub(super) fn may_suspend(&mut self) -> bool {
-        if !self.approvals.asking.is_empty() {
-            self.say(Activity::Asks);
+        if self.approvals.is_asking() {
+            self.tree.say(Activity::Asks);
             return false;
         }
-        self.say(Activity::Waits);
-        self.cx.scope.demand().is_some() || self.tree.parent.as_ref().is_none_or(Parent::lets_suspend)
+        self.tree.say(Activity::Waits);
+        self.cx.scope.demand().is_some() || self.tree.lets_suspend()
     }
 
-    /// Tells the parent whether this run does nothing but wait, when that has changed.
-    pub(super) fn say(&mut self, parking: Activity) {
-        if let Some(up) = &mut self.tree.parent {
-            up.say(parking);
-        }
-    }
-
-    /// Fills in the accounts of child runs as they stand.
+    /// Fills in the accounts of child runs as they stand, and what was used in all.
     pub(super) fn account_for_kin(&self, receipt: &mut Receipt) {
-        for call in &mut receipt.calls {
-            if let (Some(child), Some(known)) =
-                (&mut call.child, self.tree.children.settled.get(&call.call_id))
-            {
-                *child = known.clone();
-            }
-        }
-        for child in &mut receipt.waiting {
-            let known = child.path.calls().last().and_then(|call| self.tree.children.settled.get(call));
-            if let Some(known) = known {
-                *child = known.clone();
-            }
-        }
         receipt.usage_total = receipt.usage.clone();
         receipt.usage_total.add(&self.machine.untold().usage);
-        for used in self.tree.children.settled.values().filter_map(total) {
-            receipt.usage_total.add(used);
-        }
+        self.tree.children.account(receipt);
     }
 
     /// What this attempt and its child runs cost, and attempts of which no receipt tells, as their prices say.
     pub(super) fn cost(&self, own: &Usage) -> f64 {
-        let below: f64 = self.tree.children.settled.values().map(|child| child.cost).sum();
-        self.cx.def.price.as_ref().map_or(0.0, |price| price.of(own)) + below + self.machine.untold().cost
-    }
-
-    /// How much longer than this run itself its child runs may take to be quiet, where one has not said that it is:
-    /// granted once.
-    pub(super) fn patience_with_kin(&mut self) -> Option<Duration> {
-        let kin = &mut self.tree.children;
-        let awaited = kin
-            .settled
-            .iter()
-            .any(|(call, child)| child.work == CallKind::Child && !kin.quiets.contains_key(call));
-        (awaited && std::mem::replace(&mut kin.patience, Patience::Spent) == Patience::Left)
-            .then(|| patience_with(&self.cx.def))
-    }
-
-    /// What child runs that were not quiet in time named as alive.
-    pub(super) fn surviving_kin(&self) -> Option<Vec<String>> {
-        let mut late = self
-            .tree
-            .children
-            .quiets
-            .values()
-            .filter(|quiet| matches!(quiet, QuietReport::NotQuiet(_)))
-            .peekable();
-        late.peek()?;
-        Some(late.flat_map(|quiet| quiet.receipt().survivors.clone()).collect())
-    }
-}
-
-/// Both together.
-pub(super) fn or(one: Option<SafePoints>, other: Option<SafePoints>) -> Option<SafePoints> {
-    match (one, other) {
-        (Some(one), Some(other)) => Some(one | other),
-        (one, other) => one.or(other),
+        let own = self.cx.def.price.as_ref().map_or(0.0, |price| price.of(own));
+        own + self.tree.children.cost() + self.machine.untold().cost
     }
 }
 
@@ -343,8 +314,8 @@ fn total(child: &ChildReport) -> Option<&Usage> {
     child.receipt.as_ref().map(|receipt| &receipt.usage_total)
 }
 
-/// Starts a child run's conductor, which belongs to no scope that is stopped. Not an async function: that would make
-/// a conductor's future hold its child's.
+/// Starts a child run's driver, which belongs to no scope that is stopped. Not an async function: that would make
+/// a driver's future hold its child's.
 fn launch(
     shared: Arc<Shared>,
     log: Arc<dyn Log>,
@@ -356,8 +327,8 @@ fn launch(
     let span = spans::run(shared.run.as_str(), def.model.name());
     let (engine, _nobody_stops_it) = Scope::root();
     let work = async move {
-        let conductor = Driver::new(shared, def, log, mailbox).under(up);
-        Box::new(conductor).conduct(Start::Child(input)).await;
+        let driver = Driver::new(shared, def, log, mailbox).under(up);
+        Box::new(driver).conduct(Start::Child(input)).await;
     };
-    drop(engine.spawn("conductor", Box::pin(work).instrument(span)));
+    drop(engine.spawn("driver", Box::pin(work).instrument(span)));
 }

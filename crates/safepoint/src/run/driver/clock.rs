@@ -27,7 +27,7 @@ const STEPS: u32 = 20;
 /// The longest such step: what a crash costs at most.
 const LONGEST_STEP: Duration = Duration::from_secs(60);
 
-/// What is over. Exhaustive: the conductor must act on each.
+/// What is over. Exhaustive: the driver must act on each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Timer {
     /// The run's wall time.
@@ -131,7 +131,7 @@ impl Driver {
         let clock = &mut self.queue.clock;
         clock.before = self.machine.worked_before();
         clock.wall = self.cx.def.limits.wall_time;
-        clock.call = self.tree.parent.as_ref().and_then(|up| up.limit);
+        clock.call = self.tree.call_limit();
         let shortest = clock.wall.into_iter().chain(clock.call).min();
         clock.step = shortest.map(|limit| (limit / STEPS).min(LONGEST_STEP));
     }

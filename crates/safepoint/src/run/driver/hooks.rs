@@ -9,7 +9,7 @@ use std::{
 use safepoint_scope::{Actor, Code, DropHandle, Reason, Task, TaskEnd};
 use tokio::time::timeout;
 
-use super::{Driver, LogFailure, word::Word};
+use super::{Driver, LogFailure, RunContext, word::Word};
 use crate::{
     contract::hook::{HookAnswer, HookKey, HookOf, HookResult, HookWork, Hooks, Verdict},
     run::{
@@ -17,7 +17,7 @@ use crate::{
         machine::{CallState, Machine},
         shared::RunMessage,
     },
-    sync::callback::{self, Foreign, Panicked},
+    sync::callback::{self, Panicked},
     value::receipt::CallStatus,
 };
 
@@ -27,56 +27,47 @@ const DEAD: &str = "the task that waits for the hook panicked";
 /// The hooks of a run: which have passed, which are at work.
 #[derive(Default)]
 pub(super) struct HookRunner {
-    pub(super) passed: HashSet<HookKey>,
-    pub(super) running: HashMap<HookKey, DropHandle>,
+    passed: HashSet<HookKey>,
+    running: HashMap<HookKey, DropHandle>,
     /// How many hooks are being notified of something.
-    pub(super) notified: usize,
+    notified: usize,
 }
 
 /// A hook at work.
 type Working<T> = Task<Result<T, Panicked>>;
 
-impl Driver {
-    /// Whether the hooks have said their word, or have none: one after the other, in the order in which they were given.
-    pub(super) fn hook_passed(
+impl HookRunner {
+    /// Whether the hooks have said their word, or have none: one after the other, in the order in which they were given. One
+    /// that has not is asked, and its answer comes by mail.
+    fn have_passed(
         &mut self,
+        cx: &RunContext,
         of: HookOf,
-        ask: impl Fn(&dyn Hooks, &Machine) -> HookResult<Verdict>,
-    ) -> bool {
-        let def = Arc::clone(&self.cx.def);
-        let mut hooks = def.hooks.iter().enumerate();
-        hooks.all(|(place, hooks)| self.passed_one(HookKey { of: of.clone(), place }, hooks, &ask))
+        ask: impl Fn(&dyn Hooks) -> HookResult<Verdict>,
+    ) -> Result<bool, Panicked> {
+        for (place, hooks) in cx.def.hooks.iter().enumerate() {
+            let key = HookKey { of: of.clone(), place };
+            if self.passed.contains(&key) {
+                continue;
+            }
+            if self.running.contains_key(&key) {
+                return Ok(false);
+            }
+            if let Some(asked) = hooks.call(&ask)? {
+                self.begin(cx, key, asked);
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
-    /// The same of one of them; otherwise it is asked, and its answer comes by mail.
-    fn passed_one(
-        &mut self,
-        key: HookKey,
-        hooks: &Foreign<dyn Hooks>,
-        ask: impl Fn(&dyn Hooks, &Machine) -> HookResult<Verdict>,
-    ) -> bool {
-        if self.hooks.passed.contains(&key) {
-            return true;
-        }
-        if self.hooks.running.contains_key(&key) {
-            return false;
-        }
-        let asked = match hooks.call(|hooks| ask(hooks, &self.machine)) {
-            Ok(None) => return true,
-            Ok(Some(asked)) => asked,
-            Err(panic) => {
-                self.callback_panicked("a hook", &panic);
-                // What it guards waits; the failure is looked at next.
-                self.cx.shared.post(RunMessage::Look);
-                return false;
-            }
-        };
-        let bound = self.cx.def.limits.callback;
-        let asked = self.begin(asked);
-        self.hooks.running.insert(key.clone(), asked.dropper());
+    fn begin(&mut self, cx: &RunContext, key: HookKey, asked: HookWork<Verdict>) {
+        let bound = cx.def.limits.callback;
+        let asked = spawn(cx, asked);
+        self.running.insert(key.clone(), asked.dropper());
         let dead = HookAnswer::Panicked(DEAD.into());
-        let word = Word::or(&self.cx.shared, RunMessage::Hooked { key: key.clone(), answer: dead });
-        drop(self.cx.scope.spawn("hook's bound", async move {
+        let word = Word::or(&cx.shared, RunMessage::Hooked { key: key.clone(), answer: dead });
+        drop(cx.scope.spawn("hook's bound", async move {
             let answer = match within(bound, asked).await {
                 Ok(Some(verdict)) => HookAnswer::Verdict(verdict),
                 Ok(None) => HookAnswer::Overdue,
@@ -84,32 +75,75 @@ impl Driver {
             };
             word.say(RunMessage::Hooked { key, answer });
         }));
-        false
     }
 
-    /// A hook's work as a task of the run: async, or on a thread that may block.
-    fn begin<T: Send + 'static>(&self, work: HookWork<T>) -> Working<T> {
-        match work {
-            HookWork::Async(work) => self.cx.scope.spawn("hook", callback::run(work)),
-            HookWork::Blocking(work) => {
-                self.cx.scope.spawn_blocking("hook that blocks", move || callback::call(work))
-            }
+    /// Whether somebody waits for this hook's answer, which has come: it has passed, whatever it says.
+    fn is_awaited(&mut self, key: &HookKey) -> bool {
+        let is_awaited = self.running.remove(key).is_some();
+        if is_awaited {
+            self.passed.insert(key.clone());
         }
+        is_awaited
+    }
+
+    fn notify(&mut self, cx: &RunContext, told: HookWork<()>) {
+        let bound = cx.def.limits.callback;
+        let told = spawn(cx, told);
+        self.notified += 1;
+        let word = Word::or(&cx.shared, RunMessage::Told { panicked: Some(DEAD.into()) });
+        drop(cx.scope.spawn("hook's bound", async move {
+            let panicked = within(bound, told).await.err().map(|Panicked(message)| message);
+            word.say(RunMessage::Told { panicked });
+        }));
+    }
+
+    /// Whether a hook is still being notified of something that came before the natural end, which waits for it: a panic
+    /// of it fails the run. A stop does not wait.
+    pub(super) fn is_notifying(&self, cx: &RunContext) -> bool {
+        self.notified > 0 && !cx.scope.is_stopping()
+    }
+
+    /// Whether a stop at a safe point has to wait for the verdict of a hook that was asked before it: within its bound a
+    /// hook finishes, and only `Now` drops it (S2.18).
+    pub(super) fn is_asking(&self, cx: &RunContext) -> bool {
+        !self.running.is_empty() && !cx.scope.is_stopping()
+    }
+
+    /// Ends the hooks that still think: what they guard will not happen.
+    pub(super) fn end(&mut self) {
+        for (_, dropper) in self.running.drain() {
+            dropper.drop_now();
+        }
+    }
+}
+
+impl Driver {
+    /// Whether the hooks let this pass. A panic of one fails the run.
+    pub(super) fn hook_passed(
+        &mut self,
+        of: HookOf,
+        ask: impl Fn(&dyn Hooks, &Machine) -> HookResult<Verdict>,
+    ) -> bool {
+        let machine = &self.machine;
+        let passed = self.hooks.have_passed(&self.cx, of, |hooks| ask(hooks, machine));
+        passed.unwrap_or_else(|panic| {
+            self.callback_panicked("a hook", &panic);
+            // What it guards waits; the failure is looked at next.
+            self.cx.shared.post(RunMessage::Look);
+            false
+        })
     }
 
     pub(super) async fn hooked(&mut self, key: HookKey, answer: HookAnswer) -> Result<(), LogFailure> {
-        if self.hooks.running.remove(&key).is_none() {
+        if !self.hooks.is_awaited(&key) {
             return Ok(());
         }
         match answer {
             HookAnswer::Verdict(Verdict::Proceed) | HookAnswer::Overdue => {}
             HookAnswer::Verdict(Verdict::Stop(request)) => {
-                let request = match request.reason() {
-                    Some(_) => request,
-                    None => {
-                        request.with_reason(Reason::new(Code::HOOK).with_actor(Actor::Hook("agent".into())))
-                    }
-                };
+                let by_hook = || Reason::new(Code::HOOK).with_actor(Actor::Hook("agent".into()));
+                let has_reason = request.reason().is_some();
+                let request = if has_reason { request } else { request.with_reason(by_hook()) };
                 self.cx.shared.stop.stop(request);
             }
             // What a stop or a failure has ended is refused already.
@@ -118,7 +152,6 @@ impl Driver {
             HookAnswer::Verdict(Verdict::Refuse(why)) => self.refused(&key, why).await?,
             HookAnswer::Panicked(message) => self.callback_panicked("a hook", &Panicked(message)),
         }
-        self.hooks.passed.insert(key);
         Ok(())
     }
 
@@ -141,63 +174,38 @@ impl Driver {
         }
     }
 
-    /// Has the hooks told of what is recorded; only the run's natural end waits for them. What they do comes back by mail,
-    /// whatever becomes of it.
-    pub(super) fn tell(&mut self, tell: impl Fn(&(dyn Hooks + 'static)) -> HookResult<()>) {
+    /// Has the hooks notified of what is recorded; only the run's natural end waits for them. What they do comes back by
+    /// mail, whatever becomes of it.
+    pub(super) fn notify(&mut self, notify: impl Fn(&(dyn Hooks + 'static)) -> HookResult<()>) {
         let def = Arc::clone(&self.cx.def);
-        def.hooks.iter().for_each(|hooks| self.tell_one(hooks, &tell));
+        for hooks in &def.hooks {
+            match hooks.call(&notify) {
+                Ok(None) => {}
+                Ok(Some(told)) => self.hooks.notify(&self.cx, told),
+                Err(panic) => self.callback_panicked("a hook", &panic),
+            }
+        }
     }
 
-    fn tell_one(
-        &mut self,
-        hooks: &Foreign<dyn Hooks>,
-        tell: impl Fn(&(dyn Hooks + 'static)) -> HookResult<()>,
-    ) {
-        let told = match hooks.call(tell) {
-            Ok(None) => return,
-            Ok(Some(told)) => told,
-            Err(panic) => return self.callback_panicked("a hook", &panic),
-        };
-        let bound = self.cx.def.limits.callback;
-        let told = self.begin(told);
-        self.hooks.notified += 1;
-        let word = Word::or(&self.cx.shared, RunMessage::Told { panicked: Some(DEAD.into()) });
-        drop(self.cx.scope.spawn("hook's bound", async move {
-            let panicked = within(bound, told).await.err().map(|Panicked(message)| message);
-            word.say(RunMessage::Told { panicked });
-        }));
-    }
-
-    /// A hook that was told has ended.
-    pub(super) fn told(&mut self, panicked: Option<String>) {
+    /// A hook that was notified has ended.
+    pub(super) fn notified(&mut self, panicked: Option<String>) {
         self.hooks.notified = self.hooks.notified.saturating_sub(1);
         if let Some(message) = panicked {
             self.callback_panicked("a hook", &Panicked(message));
         }
     }
 
-    /// Whether a hook is still being told of something that came before the natural end, which waits for it: a panic
-    /// of it fails the run. A stop does not wait.
-    pub(super) fn is_telling(&self) -> bool {
-        self.hooks.notified > 0 && !self.cx.scope.is_stopping()
-    }
-
-    /// Whether a stop at a safe point has to wait for the verdict of a hook that was asked before it: within its bound a
-    /// hook finishes, and only `Now` drops it (S2.18).
-    pub(super) fn is_thinking(&self) -> bool {
-        !self.hooks.running.is_empty() && !self.cx.scope.is_stopping()
-    }
-
     /// A panic in the code of others fails the run (S2.13).
     pub(super) fn callback_panicked(&mut self, whose: &str, panic: &Panicked) {
         self.fail("callback", format!("{whose} panicked: {}", panic.0), None);
     }
+}
 
-    /// Ends the hooks that still think: what they guard will not happen.
-    pub(super) fn end_hooks(&mut self) {
-        for (_, dropper) in self.hooks.running.drain() {
-            dropper.drop_now();
-        }
+/// A hook's work as a task of the run: async, or on a thread that may block.
+fn spawn<T: Send + 'static>(cx: &RunContext, work: HookWork<T>) -> Working<T> {
+    match work {
+        HookWork::Async(work) => cx.scope.spawn("hook", callback::run(work)),
+        HookWork::Blocking(work) => cx.scope.spawn_blocking("hook that blocks", move || callback::call(work)),
     }
 }
 

@@ -1,4 +1,4 @@
-//! The conductor's last word: whatever ends its task, the run has an outcome and a word on its quiet.
+//! The driver's last word: whatever ends its task, the run has an outcome and a word on its quiet.
 
 use std::sync::Arc;
 
@@ -50,7 +50,7 @@ impl Driver {
         let receipt = Arc::new(self.receipt(ending, Vec::new()));
         let outcome = self.outcome(ending, &receipt, Persisted::No(UNRECORDED.into()));
         let error = self.machine.failure().cloned();
-        self.attempt.guard = None;
+        self.attempt.release();
         let settled = Arc::new(Fact::Settled { receipt: Arc::clone(&receipt), error });
         self.cx.shared.publish(outcome.clone(), EventKind::Fact(settled));
         self.report_up(&outcome, origin);

@@ -33,8 +33,8 @@ impl Driver {
             RunMessage::Told { panicked: Some(message) } | RunMessage::AskingPanicked { message } => {
                 self.name_late(format!("a callback panicked: {message}"), receipt);
             }
-            RunMessage::ChildQuiet { call_id, quiet } => self.child_quiet(call_id, quiet),
-            RunMessage::ChildSettled { call_id, child } => self.child_settled(call_id, child),
+            RunMessage::ChildQuiet { call_id, quiet } => self.tree.children.quiet(call_id, quiet),
+            RunMessage::ChildSettled { call_id, child } => self.tree.children.settle(call_id, child),
             RunMessage::ModelEnded { .. }
             | RunMessage::Told { panicked: None }
             | RunMessage::TooLong { .. }
@@ -69,14 +69,10 @@ impl Driver {
             RunMessage::Late { call_id, what } => {
                 self.cx.shared.audit.push(EventKind::Late(executor::late(&call_id, &what)));
             }
-            RunMessage::ChildQuiet { call_id, quiet } => self.child_quiet(call_id, quiet),
-            RunMessage::ChildSettled { call_id, child } => self.child_settled(call_id, child),
-            RunMessage::Parked { call_id, parking } => self.parked(call_id, parking),
-            RunMessage::Suspend => {
-                if let Some(up) = &mut self.tree.parent {
-                    up.heard();
-                }
-            }
+            RunMessage::ChildQuiet { call_id, quiet } => self.tree.children.quiet(call_id, quiet),
+            RunMessage::ChildSettled { call_id, child } => self.tree.children.settle(call_id, child),
+            RunMessage::Parked { call_id, parking } => self.tree.children.park(call_id, parking),
+            RunMessage::Suspend => self.tree.heard(),
             RunMessage::ModelEnded { .. }
             | RunMessage::Told { .. }
             | RunMessage::AskingPanicked { .. }

@@ -17,7 +17,7 @@ use crate::{
     },
     run::{
         executor::{Ends, Reply},
-        machine::{CallState, Machine},
+        machine::Machine,
         shared::{Closing, DecideError},
     },
     sync::callback::Panicked,
@@ -153,15 +153,6 @@ impl Driver {
             site.board.rule(ruled.clone());
         }
         self.cx.shared.feed.push(EventKind::Ruled { call_id: call_id.clone(), ruled: Box::new(ruled) });
-    }
-
-    /// Nothing here waits for the answer any more; the question stays open for whoever takes the run up again.
-    pub(super) fn ask_no_longer(&mut self, step: &CallState) {
-        if let CallState::AwaitingApproval(request) = step
-            && let Some(asker) = self.approvals.asking.remove(&request.id)
-        {
-            asker.drop_now();
-        }
     }
 
     /// Nobody is asked any more: the call waits for somebody outside, until the question expires.

@@ -1,6 +1,6 @@
 //! Model calls: announced, permitted, streamed by a performer, and cut where they must be.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use safepoint_scope::{Code, Effect, SafePoints, Task};
@@ -8,7 +8,7 @@ use tokio::time::timeout;
 use tracing::{Instrument as _, Span};
 
 use super::{
-    Driver, LogFailure,
+    Driver, LogFailure, RunContext,
     model_errors::{endless, filtered, report, too_long},
     page::{DraftWriter, SharedDraft, Shown, Writer, perform},
     window::SummaryCall,
@@ -25,7 +25,10 @@ use crate::{
         outcome::LastWords,
         spans,
     },
-    sync::{Mutex, callback},
+    sync::{
+        Mutex,
+        callback::{self, Panicked},
+    },
     value::{
         event::{Completion, Fact},
         receipt::{ModelReport, ModelState},
@@ -43,18 +46,87 @@ impl Effect for CallModel {
 
 /// The run's talk with its model.
 pub(super) struct ModelCalls {
-    pub(super) conversation: Talk,
+    conversation: Talk,
     /// The call that is under way.
-    pub(super) streaming: Option<ModelCall>,
+    streaming: Option<ModelCall>,
     /// One that was cut and is read on for its bill.
-    pub(super) draining: Option<ModelCall>,
+    draining: Option<ModelCall>,
     /// What readers were shown of the answer of the call that ended last, where that is the run's.
-    pub(super) said: LastWords,
+    said: LastWords,
 }
 
 impl ModelCalls {
     pub(super) fn new(conversation: Talk) -> Self {
         Self { conversation, streaming: None, draining: None, said: LastWords::default() }
+    }
+
+    /// What readers were shown of the answer of a call that has ended, where that is the run's.
+    pub(super) fn was_said(&mut self, said: LastWords) {
+        self.said = said;
+    }
+
+    pub(super) fn said(&self) -> &LastWords {
+        &self.said
+    }
+
+    /// How long one that was cut is read on.
+    pub(super) fn drain_time(&self, cx: &RunContext) -> Duration {
+        self.draining.as_ref().map_or(Duration::ZERO, |_| cx.def.limits.drain)
+    }
+
+    /// Lets the conversation go: it may hold a connection's buffers, and is not needed any more.
+    pub(super) fn end(&mut self) -> Result<(), Panicked> {
+        self.conversation.end()
+    }
+
+    /// Tells the provider that the reply is not wanted, where the drop does not say so. Nothing waits for it but quiet.
+    fn part(&mut self, cx: &RunContext, streaming: &mut ModelCall) {
+        let parting = match &mut streaming.purpose {
+            Purpose::Round => self.conversation.part(),
+            Purpose::Summary(summing) => summing.part(),
+        };
+        if let Some(parting) = parting {
+            let bound = cx.def.limits.parting;
+            drop(cx.scope.spawn("telling the provider", async move {
+                if timeout(bound, callback::run(parting)).await.is_err() {
+                    // It was asked; what it does is its affair.
+                }
+            }));
+        }
+    }
+
+    /// Reads the cut exchange on, for its bill alone and for a bounded time; the run is not quiet before.
+    fn drain(&mut self, cx: &RunContext, mut streaming: ModelCall) {
+        streaming.pen.lock().hand = Writer::UsageOnly;
+        let bound = cx.def.limits.drain;
+        if let Some(mut task) = streaming.task.take() {
+            drop(cx.scope.spawn("draining for the bill", async move {
+                if timeout(bound, &mut task).await.is_err() {
+                    task.dropper().drop_now();
+                }
+            }));
+        }
+        self.draining = Some(streaming);
+    }
+
+    /// The bill of a call that was read on: what it used, and whether its end was reached.
+    pub(super) fn drained(&mut self) -> Option<(Usage, ModelState)> {
+        let streaming = self.draining.take()?;
+        let pen = streaming.pen.lock();
+        let state = if pen.draft.finish().is_some() { ModelState::Completed } else { ModelState::Closed };
+        Some((pen.draft.usage(), state))
+    }
+
+    /// Takes out the call of this round, which has ended. One that said too much is cut by the stop that was asked because
+    /// of it, also where its end came with the excess.
+    fn ended(&mut self, round: u32) -> Option<ModelCall> {
+        let is_whole = |streaming: &ModelCall| streaming.pen.lock().draft.room() == Room::Left;
+        self.streaming.take_if(|streaming| streaming.round == round && is_whole(streaming))
+    }
+
+    /// Whether the call of this round is under way.
+    fn is_at(&self, round: u32) -> bool {
+        self.streaming.as_ref().is_some_and(|streaming| streaming.round == round)
     }
 }
 
@@ -149,57 +221,19 @@ impl Driver {
         let is_drained = self.cx.def.on_cut == OnModelStop::Drain && whole == Completion::Stopped;
         if is_drained && streaming.task.is_some() && matches!(streaming.purpose, Purpose::Round) {
             self.end_model(&mut streaming, Completion::Stopped, ModelState::Draining).await?;
-            self.drain(streaming);
+            self.model.drain(&self.cx, streaming);
             return Ok(());
         }
         if let Some(task) = &streaming.task {
             task.dropper().drop_now();
         }
-        self.part(&mut streaming);
+        self.model.part(&self.cx, &mut streaming);
         self.end_model(&mut streaming, whole, ModelState::Closed).await
-    }
-
-    /// Tells the provider that the reply is not wanted, where the drop does not say so. Nothing waits for it but quiet.
-    fn part(&mut self, streaming: &mut ModelCall) {
-        let parting = match &mut streaming.purpose {
-            Purpose::Round => self.model.conversation.part(),
-            Purpose::Summary(summing) => summing.part(),
-        };
-        if let Some(parting) = parting {
-            let bound = self.cx.def.limits.parting;
-            drop(self.cx.scope.spawn("telling the provider", async move {
-                if timeout(bound, callback::run(parting)).await.is_err() {
-                    // It was asked; what it does is its affair.
-                }
-            }));
-        }
-    }
-
-    /// Reads the cut exchange on, for its bill alone and for a bounded time; the run is not quiet before.
-    fn drain(&mut self, mut streaming: ModelCall) {
-        streaming.pen.lock().hand = Writer::UsageOnly;
-        let bound = self.cx.def.limits.drain;
-        if let Some(mut task) = streaming.task.take() {
-            drop(self.cx.scope.spawn("draining for the bill", async move {
-                if timeout(bound, &mut task).await.is_err() {
-                    task.dropper().drop_now();
-                }
-            }));
-        }
-        self.model.draining = Some(streaming);
-    }
-
-    /// The bill of a call that was read on: what it used, and whether its end was reached.
-    pub(super) fn drained(&mut self) -> Option<(Usage, ModelState)> {
-        let streaming = self.model.draining.take()?;
-        let pen = streaming.pen.lock();
-        let state = if pen.draft.finish().is_some() { ModelState::Completed } else { ModelState::Closed };
-        Some((pen.draft.usage(), state))
     }
 
     /// More came than may: the limit's stop ends the call, whatever else is known of its end by then.
     pub(super) fn too_long(&mut self, round: u32) {
-        if self.model.streaming.as_ref().is_some_and(|streaming| streaming.round == round) {
+        if self.model.is_at(round) {
             let limit = self.cx.def.limits.model_output_bytes;
             self.stop_for_limit(Code::OUTPUT_BYTES, format!("the model said more than {limit} bytes"));
         }
@@ -210,12 +244,9 @@ impl Driver {
         round: u32,
         error: Option<ModelError>,
     ) -> Result<(), LogFailure> {
-        // One that said too much is cut by the stop that was asked because of it, also where its end came with the excess.
-        let is_whole = |streaming: &ModelCall| streaming.pen.lock().draft.room() == Room::Left;
-        let ended = self.model.streaming.take_if(|streaming| streaming.round == round && is_whole(streaming));
-        let Some(mut streaming) = ended else { return Ok(()) };
+        let Some(mut streaming) = self.model.ended(round) else { return Ok(()) };
         if error.is_some() {
-            self.part(&mut streaming);
+            self.model.part(&self.cx, &mut streaming);
         }
         if error.as_ref().is_some_and(|error| error.kind() == ModelErrorKind::Unreachable) {
             streaming.pen.lock().draft.never_left();
@@ -273,7 +304,7 @@ impl Driver {
         let hooked =
             HookedMessage { message: Arc::clone(&message), whole: whole.clone(), report: report.clone() };
         self.record(Fact::ModelEnded { message, whole, report }).await?;
-        self.tell(|hooks| hooks.after_model(&hooked));
+        self.notify(|hooks| hooks.after_model(&hooked));
         Ok(())
     }
 

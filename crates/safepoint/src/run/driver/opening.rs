@@ -34,7 +34,7 @@ impl Driver {
 
     /// A child run begins on its input, or goes on where it was.
     pub(super) async fn take_up(&mut self, input: UserMessage) -> Result<Option<History>, LogFailure> {
-        let entry = self.tree.parent.as_ref().map_or(Entry::Anew, |up| up.entry);
+        let entry = self.tree.entry();
         let past = self.cx.shared.tree.past_of(&self.cx.shared.path);
         if past.is_empty() && entry != Entry::Anew {
             // Taken up again by an attempt of the parent that began it: nobody has read its records yet.
@@ -71,8 +71,7 @@ impl Driver {
     /// The questions that an earlier attempt left open: answered meanwhile, asked again, or still open.
     pub(super) async fn reopen_questions(&mut self) -> Result<(), LogFailure> {
         self.take_back_all().await?;
-        let ask_again =
-            self.tree.parent.as_ref().is_some_and(|up| up.entry == Entry::Again(ApprovalReuse::AskAgain));
+        let ask_again = self.tree.entry() == Entry::Again(ApprovalReuse::AskAgain);
         if ask_again {
             self.machine.ask_again();
         }

@@ -64,13 +64,13 @@ pub(super) async fn perform(permit: Permit<CallModel>, reply: Reply, page: Draft
     let word = Word::or(&page.shared, RunMessage::ModelEnded { round: page.round, error: Some(dead()) });
     let reading = read(reply, &page, (on_cut, &scope));
     let read = match on_cut {
-        // It hears the stop itself, so that the exchange is released while the conductor still records what was asked.
+        // It hears the stop itself, so that the exchange is released while the driver still records what was asked.
         OnModelStop::Disconnect => scope.run(reading).await,
         OnModelStop::Drain => Ok(reading.await),
     };
     match read {
         Ok(ended) => word.say(RunMessage::ModelEnded { round: page.round, error: ended.err() }),
-        // The conductor hears the same stop, and cuts the message.
+        // The driver hears the same stop, and cuts the message.
         Err(stop) => drop(stop),
     }
 }

@@ -1,16 +1,13 @@
 //! What ties a child run to the call whose work it is: whose stop ended it, and what its parent is told.
 //!
-//! **Invariants**: the parent hears of the end once, also if the conductor panics.
+//! **Invariants**: the parent hears of the end once, also if the driver panics.
 
 use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use safepoint_scope::{Actor, Code, Demand, Mode, QuietGuard, Reach, Reason, SafePoints, Scope, StopRequest};
 
-use super::{
-    Driver,
-    children::{self, Entry},
-};
+use super::{Driver, children::Entry};
 use crate::{
     definition::child::Subagent,
     run::{
@@ -72,6 +69,11 @@ impl Parent {
         }
     }
 
+    /// What is demanded of this run, the child, from above.
+    pub(super) fn demand(&self, scope: &Scope) -> Option<Demand> {
+        scope.demand_from(&self.run)
+    }
+
     pub(super) fn say(&mut self, parking: Activity) {
         if self.child.kind() == CallKind::Child && self.said != parking {
             (self.said, self.told) = (parking, Activity::Works);
@@ -95,7 +97,7 @@ impl Parent {
 
     /// How long the child may take to a safe point of its own, if that is what is asked of it from above (S9.5).
     pub(super) fn grace(&self, scope: &Scope) -> Option<Duration> {
-        let asked = scope.demand_from(&self.run)?;
+        let asked = self.demand(scope)?;
         self.child.grace_time().filter(|_| asked.mode != Mode::Now)
     }
 
@@ -123,19 +125,19 @@ impl Parent {
 }
 
 impl Drop for Parent {
-    /// A conductor that panicked has reported nothing, and its parent must not wait for ever.
+    /// A driver that panicked has reported nothing, and its parent must not wait for ever.
     fn drop(&mut self) {
         if self.end == End::Unreported && self.child.kind() == CallKind::Child {
             let report =
                 ChildReport { path: self.path.clone(), work: CallKind::Child, receipt: None, cost: 0.0 };
-            let said = "error: the child run's conductor panicked".to_owned();
+            let said = "error: the child run's driver panicked".to_owned();
             self.report(executor::worked(CallStatus::Failed, said, SideEffect::Unknown, report));
         }
     }
 }
 
 impl Driver {
-    /// Makes it the conductor of a child run.
+    /// Makes it the driver of a child run.
     pub(super) fn under(mut self, up: Parent) -> Self {
         self.tree.parent = Some(up);
         self
@@ -143,12 +145,12 @@ impl Driver {
 
     /// Whose stop this run ends by, as it stands now: what was asked above outranks what was asked of it alone.
     pub(super) fn origin(&self) -> StopOrigin {
-        let fired = children::or(self.machine.boundary(), self.tree.children.closing);
+        let fired = self.stops.stands(&self.machine);
         let fires = |demand: &Demand| match fired {
             Some(points) => demand.fires_at(points),
             None => demand.mode == Mode::Now,
         };
-        let above = self.tree.parent.as_ref().and_then(|up| self.cx.scope.demand_from(&up.run));
+        let above = self.tree.demand_above(&self.cx.scope);
         match above {
             Some(Demand { mode: Mode::At(points), .. }) if self.queue.grace.is_over() => {
                 StopOrigin { by: StopSource::Run, fired: Some(points) }
@@ -160,7 +162,7 @@ impl Driver {
 
     /// The child's grace is over: it ends now, and by its parent's stop.
     pub(super) fn stop_for_grace(&self) {
-        let above = self.tree.parent.as_ref().and_then(|up| self.cx.scope.demand_from(&up.run));
+        let above = self.tree.demand_above(&self.cx.scope);
         let mut reason =
             Reason::new(Code::PARENT).with_actor(Actor::Parent).with_text("its grace as a child is over");
         if let Some(first) = self.cx.scope.reason() {
@@ -176,8 +178,7 @@ impl Driver {
     /// A run in the background has no parent that would take it up again, nor has a run below one in a session: while nobody else is asked, it waits itself,
     /// until somebody answers or the question expires.
     pub(super) fn wait_behind(&mut self, request: &ApprovalRequest) {
-        let waits_itself = self.cx.shared.waits == WaitMode::InPlace
-            || self.tree.parent.as_ref().is_some_and(Parent::is_background);
+        let waits_itself = self.cx.shared.waits == WaitMode::InPlace || self.tree.is_background();
         if !waits_itself {
             return;
         }
@@ -188,7 +189,7 @@ impl Driver {
             tokio::time::sleep(left).await;
             shared.post(RunMessage::Expired { id });
         });
-        self.approvals.asking.insert(request.id.clone(), task.dropper());
+        self.approvals.asked(request.id.clone(), task.dropper());
     }
 
     /// Tells the parent how this run ended.
@@ -230,7 +231,7 @@ impl Driver {
     }
 
     fn stopped_ending(&self, outcome: &Outcome, origin: StopOrigin, report: ChildReport) -> CallEnding {
-        let reason = self.stop_reason();
+        let reason = self.stops.reason();
         let timed_out = origin.by == StopSource::Call
             && reason.as_ref().is_some_and(|reason| *reason.code() == Code::TIMEOUT);
         let effect: SideEffect = self.machine.effect();

@@ -12,7 +12,7 @@ use crate::{
 
 /// What comes to a run, and when.
 pub(super) struct Queue {
-    pub(super) mailbox: Received<RunMessage>,
+    mailbox: Received<RunMessage>,
     pub(super) clock: Clock,
     pub(super) grace: Grace,
 }
@@ -28,6 +28,16 @@ enum Woken {
 impl Queue {
     pub(super) fn new(mailbox: Received<RunMessage>) -> Self {
         Self { mailbox, clock: Clock::new(), grace: Grace::default() }
+    }
+
+    /// The next message, if it has come.
+    pub(super) fn now(&mut self) -> Option<Box<RunMessage>> {
+        self.mailbox.now()
+    }
+
+    /// The next message.
+    pub(super) async fn next(&mut self) -> Box<RunMessage> {
+        self.mailbox.next().await
     }
 
     /// Parks until something happens: a message, a change of what is demanded, or a time that is over. What has come is
@@ -94,7 +104,7 @@ impl Driver {
             RunMessage::Left { id } => self.left(id).await,
             RunMessage::Hooked { key, answer } => self.hooked(key, answer).await,
             RunMessage::Told { panicked } => {
-                self.told(panicked);
+                self.notified(panicked);
                 Ok(())
             }
             RunMessage::AskingPanicked { message } => {

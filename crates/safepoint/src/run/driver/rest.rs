@@ -3,7 +3,7 @@
 
 use safepoint_scope::{Demand, Mode, StopRequest};
 
-use super::{Driver, children};
+use super::Driver;
 use crate::{
     run::executor::{CallEnd, Ends},
     value::{ids::CallId, receipt::StopSource},
@@ -35,7 +35,7 @@ impl Driver {
             && with_the_run
             && ending.stopped_by == Some(StopSource::Run)
         {
-            self.tree.children.closing = children::or(self.tree.children.closing, Some(points));
+            self.stops.closed_at(Some(points));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The end of an attempt: its outcome fixed once, its fence up, and then the wait until nothing of it is alive.
 
-use std::{pin::pin, sync::Arc, time::Duration};
+use std::{pin::pin, sync::Arc};
 
 use futures_util::future::{Either, select};
 use jiff::Timestamp;
@@ -10,8 +10,9 @@ use tracing::Span;
 
 use super::{
     Driver, LogFailure,
-    calls::{Unbegun, entry_of, is_of_a_failure, run_failed},
+    calls::{Unbegun, is_of_a_failure, run_failed},
     late::unended,
+    starting::entry_of,
 };
 use crate::{
     contract::log::LogError,
@@ -34,7 +35,7 @@ use crate::{
 impl Driver {
     /// Fixes the outcome. Requests that come after this are told that they came too late.
     pub(super) async fn settle(&mut self, ending: Ending, mut persisted: Persisted) -> Arc<Receipt> {
-        self.end_hooks();
+        self.hooks.end();
         self.steers.hand_back();
         let origin = self.origin();
         let mut withdrawn = self.approvals.mid_call.take_taken_back();
@@ -67,10 +68,10 @@ impl Driver {
         );
         let outcome = self.outcome(ending, &receipt, persisted);
         if ending == Ending::Stopped {
-            self.tell(|hooks| hooks.on_stop(&receipt));
+            self.notify(|hooks| hooks.on_stop(&receipt));
         }
         // Given back before anybody can see the outcome, and take it up.
-        self.attempt.guard = None;
+        self.attempt.release();
         self.cx.shared.publish(outcome.clone(), EventKind::Fact(settled));
         self.report_up(&outcome, origin);
         receipt
@@ -103,15 +104,17 @@ impl Driver {
         if ending == Ending::Stopped {
             self.observe(None).await?;
         }
-        let reason = self.stop_reason();
+        let reason = self.stops.reason();
         let keeps_questions = self.keeps_questions(ending);
         let mut unbegun = Vec::new();
         for call in self.machine.open_calls() {
             let asked: Vec<ApprovalId> = match &call.step {
-                CallState::AwaitingApproval(_) | CallState::Suspended { .. } if keeps_questions => {
-                    self.ask_no_longer(&call.step);
+                // Nothing here waits for the answer; the question stays open for whoever takes the run up again.
+                CallState::AwaitingApproval(request) if keeps_questions => {
+                    self.approvals.ask_no_longer(&request.id);
                     continue;
                 }
+                CallState::Suspended { .. } if keeps_questions => continue,
                 CallState::AwaitingApproval(request) => vec![request.id.clone()],
                 CallState::Suspended { approvals, .. } => {
                     approvals.iter().map(|asked| asked.id.clone()).collect()
@@ -131,7 +134,7 @@ impl Driver {
         self.recorder.lose(error);
         match self.cx.scope.demand() {
             Some(_) if self.machine.failure().is_none() => {
-                self.observe_unrecorded();
+                self.stops.take_effect_unrecorded(&self.machine);
                 Ending::Stopped
             }
             _ => {
@@ -184,7 +187,7 @@ impl Driver {
         match self.machine.history_now().last_result() {
             Some(result) => result.into(),
             // Its call came to no end: what it had said of its answer was shown, and is kept.
-            None if !self.model.said.as_str().is_empty() => self.model.said.clone(),
+            None if !self.model.said().as_str().is_empty() => self.model.said().clone(),
             None => self.machine.last_words(),
         }
     }
@@ -230,12 +233,11 @@ impl Driver {
     /// the final receipt, and changes nothing else.
     pub(super) async fn quieten(mut self: Box<Self>, receipt: Arc<Receipt>) {
         let cap = self.cx.scope.demand().map_or(DEFAULT_CLEANUP_CAP, |demand| demand.cleanup_cap);
-        let drain = self.model.draining.as_ref().map_or(Duration::ZERO, |_| self.cx.def.limits.drain);
+        let drain = self.model.drain_time(&self.cx);
         let patience = cap.saturating_add(drain).saturating_add(self.cx.def.limits.quiet);
         let mut deadline = after(Instant::now(), patience);
-        // The conversation may hold a connection's buffers; it is not needed any more.
         let mut last = Receipt::clone(&receipt);
-        if let Err(Panicked(message)) = self.model.conversation.end() {
+        if let Err(Panicked(message)) = self.model.end() {
             self.name_late(
                 format!("the model panicked as its conversation was let go: {message}"),
                 &mut last,
@@ -246,7 +248,7 @@ impl Driver {
         let mut idle = pin!(idle);
         let is_quiet = loop {
             let next = {
-                let mail = pin!(self.queue.mailbox.next());
+                let mail = pin!(self.queue.next());
                 match timeout_at(deadline, select(idle.as_mut(), mail)).await {
                     Ok(Either::Left(((), _))) => Ok(None),
                     Ok(Either::Right((msg, _))) => Ok(Some(msg)),
@@ -256,18 +258,18 @@ impl Driver {
             match next {
                 Ok(None) => break true,
                 Ok(Some(msg)) => self.late(*msg, &mut last),
-                Err(_elapsed) => match self.patience_with_kin() {
+                Err(_elapsed) => match self.tree.children.patience(&self.cx.def) {
                     Some(more) => deadline = after(deadline, more),
                     None => break false,
                 },
             }
         };
-        while let Some(msg) = self.queue.mailbox.now() {
+        while let Some(msg) = self.queue.now() {
             self.late(*msg, &mut last);
         }
         self.learn_the_bill(&mut last);
         self.account_for_kin(&mut last);
-        let (surviving_kin, elsewhere) = (self.surviving_kin(), unended(&last));
+        let (surviving_kin, elsewhere) = (self.tree.children.survivors(), unended(&last));
         let quiet = if is_quiet && surviving_kin.is_none() && elsewhere.is_empty() {
             last.quiet_at = Some(Timestamp::now());
             QuietReport::Quiet(Arc::new(last))
@@ -287,7 +289,7 @@ impl Driver {
 
     /// A call that was read on for its bill: the account of it is corrected, and nothing else.
     fn learn_the_bill(&mut self, receipt: &mut Receipt) {
-        if let (Some((usage, state)), Some(model)) = (self.drained(), receipt.model.as_mut()) {
+        if let (Some((usage, state)), Some(model)) = (self.model.drained(), receipt.model.as_mut()) {
             receipt.usage = self.machine.usage_before().clone();
             receipt.usage.add(&usage);
             (model.usage, model.state) = (usage, state);

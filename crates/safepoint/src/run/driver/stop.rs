@@ -8,21 +8,26 @@ use std::{
 
 use safepoint_scope::{Demand, FiredBy, LoggedRequest, Mode, Reason, SafePoints, Scope};
 
-use super::{Driver, LogFailure, Seen, children};
-use crate::value::{
-    event::Fact,
-    receipt::{StopReport, TookEffect},
+use super::{Driver, LogFailure};
+use crate::{
+    run::machine::Machine,
+    value::{
+        event::Fact,
+        receipt::{StopReport, TookEffect},
+    },
 };
 
-/// Follows what is demanded of a run.
+/// Follows what is demanded of a run, and what came of it.
 pub(super) struct StopTracker {
     scope: Scope,
-    seen: Seen,
+    seen: Option<Demand>,
     changed: Option<Pin<Box<dyn Future<Output = Demand> + Send>>>,
     /// Requests of several nodes reach a child run, and a wider reach lets older ones through later.
     noticed: Vec<LoggedRequest>,
     phase: Option<&'static str>,
     observed: Option<TookEffect>,
+    /// The safe points at which this stop has ended child runs and calls that only waited.
+    closing: Option<SafePoints>,
 }
 
 impl StopTracker {
@@ -34,6 +39,7 @@ impl StopTracker {
             noticed: Vec::new(),
             phase: None,
             observed: None,
+            closing: None,
         }
     }
 
@@ -47,36 +53,83 @@ impl StopTracker {
             }
         }
     }
+
+    /// Whether something else is demanded than what was noticed last.
+    pub(super) fn is_asked_anew(&self) -> bool {
+        self.scope.demand().is_some_and(|demand| self.seen != Some(demand))
+    }
+
+    /// Notices what is demanded, in `phase` if it is the first demand. Says whether a deadline has just made a stop at a safe
+    /// point one at once; none where nothing is demanded.
+    fn see(&mut self, phase: &'static str) -> Option<bool> {
+        let demand = self.scope.demand()?;
+        let before = self.seen.replace(demand);
+        self.changed = None;
+        self.phase.get_or_insert(phase);
+        let by_deadline = self.scope.fired().is_some_and(|fired| fired.by == FiredBy::Deadline);
+        let was_now = before.is_some_and(|before| before.mode == Mode::Now);
+        Some(demand.mode == Mode::Now && by_deadline && !was_now)
+    }
+
+    /// The oldest request that is not recorded yet.
+    fn unrecorded(&self) -> Option<LoggedRequest> {
+        let is_recorded = |asked: &LoggedRequest| self.noticed.iter().any(|noticed| is_same(noticed, asked));
+        self.scope.requests().into_iter().find(|asked| !is_recorded(asked))
+    }
+
+    /// The boundaries at which the run stands for its stop: the machine's, and those at which it has ended what ran below.
+    pub(super) fn stands(&self, machine: &Machine) -> Option<SafePoints> {
+        either(machine.boundary(), self.closing)
+    }
+
+    /// The stop has ended something below, at these boundaries.
+    pub(super) fn closed_at(&mut self, points: Option<SafePoints>) {
+        self.closing = either(self.closing, points);
+    }
+
+    /// The stop takes effect where the run stands, or at `gate`; none if none is asked, or one has before.
+    fn take_effect(&mut self, machine: &Machine, gate: Option<SafePoints>) -> Option<&TookEffect> {
+        if self.observed.is_some() || self.scope.demand().is_none() {
+            return None;
+        }
+        let effect = TookEffect::just_now(&self.scope, either(self.stands(machine), gate));
+        Some(self.observed.insert(effect))
+    }
+
+    /// The stop took effect where nothing could be recorded of it any more.
+    pub(super) fn take_effect_unrecorded(&mut self, machine: &Machine) {
+        let stands = self.stands(machine);
+        self.observed.get_or_insert_with(|| TookEffect::just_now(&self.scope, stands));
+    }
+
+    /// Why the run ends: as its stop took effect; before that, as it stands.
+    pub(super) fn reason(&self) -> Option<Reason> {
+        let observed = self.observed.as_ref().and_then(TookEffect::reason).cloned();
+        observed.or_else(|| self.scope.reason())
+    }
+
+    /// The stop's account; none if nobody asked.
+    fn report(&self, phase: impl FnOnce() -> &'static str) -> Option<StopReport> {
+        StopReport::of(&self.scope.requests(), self.observed.as_ref(), self.phase.unwrap_or_else(phase))
+    }
 }
 
 impl Driver {
-    /// Whether something else is demanded than what was noticed last.
-    pub(super) fn is_asked_anew(&self) -> bool {
-        self.cx.scope.demand().is_some_and(|demand| self.stops.seen != Some(demand))
-    }
-
     /// Records the requests and the escalation that have not been.
     pub(super) async fn notice(&mut self) -> Result<(), LogFailure> {
-        let Some(demand) = self.cx.scope.demand() else { return Ok(()) };
-        if self.stops.seen == Some(demand) {
+        if !self.stops.is_asked_anew() {
             return Ok(());
         }
-        let before = self.stops.seen.replace(demand);
-        self.stops.changed = None;
         let phase = self.phase();
-        self.stops.phase.get_or_insert(phase);
-        let requests = self.cx.scope.requests();
-        for logged in &requests {
-            if !self.stops.noticed.iter().any(|noticed| is_same(noticed, logged)) {
-                self.record(Fact::StopRequested(logged.into())).await?;
-                self.stops.noticed.push(logged.clone());
-            }
+        let Some(is_escalated) = self.stops.see(phase) else { return Ok(()) };
+        while let Some(asked) = self.stops.unrecorded() {
+            self.record(Fact::StopRequested((&asked).into())).await?;
+            self.stops.noticed.push(asked);
         }
-        if let Some(grace) = self.tree.parent.as_ref().and_then(|up| up.grace(&self.cx.scope)) {
+        if let Some(grace) = self.tree.grace(&self.cx.scope) {
             self.queue.grace.arm(grace);
         }
-        let by_deadline = self.cx.scope.fired().is_some_and(|fired| fired.by == FiredBy::Deadline);
-        if demand.mode == Mode::Now && by_deadline && before.is_none_or(|before| before.mode != Mode::Now) {
+        if is_escalated {
             self.record(Fact::StopEscalated).await?;
         }
         Ok(())
@@ -85,21 +138,11 @@ impl Driver {
     /// Records that a demand took effect, the first time: it ended something, or kept it from beginning where the run
     /// stands, or at `gate`.
     pub(super) async fn observe(&mut self, gate: Option<SafePoints>) -> Result<(), LogFailure> {
-        if self.stops.observed.is_some() || self.cx.scope.demand().is_none() {
-            return Ok(());
+        if let Some(effect) = self.stops.take_effect(&self.machine, gate) {
+            let at = effect.at;
+            self.record(Fact::StopObserved { at }).await?;
         }
-        let stands = children::or(self.machine.boundary(), self.tree.children.closing);
-        let effect = TookEffect::just_now(&self.cx.scope, children::or(stands, gate));
-        let at = effect.at;
-        self.stops.observed = Some(effect);
-        self.record(Fact::StopObserved { at }).await?;
         Ok(())
-    }
-
-    /// The stop took effect where nothing could be recorded of it any more.
-    pub(super) fn observe_unrecorded(&mut self) {
-        let stands = children::or(self.machine.boundary(), self.tree.children.closing);
-        self.stops.observed.get_or_insert_with(|| TookEffect::just_now(&self.cx.scope, stands));
     }
 
     /// Where the run is, for people and histograms.
@@ -107,16 +150,17 @@ impl Driver {
         if self.waits_for_a_person() { "it waited for a decision" } else { self.machine.phase() }
     }
 
-    /// Why the run ends: as its stop took effect; before that, as it stands.
-    pub(super) fn stop_reason(&self) -> Option<Reason> {
-        let observed = self.stops.observed.as_ref().and_then(TookEffect::reason).cloned();
-        observed.or_else(|| self.cx.scope.reason())
-    }
-
     /// The stop's account; none if nobody asked.
     pub(super) fn stop_report(&self) -> Option<StopReport> {
-        let phase = self.stops.phase.unwrap_or_else(|| self.phase());
-        StopReport::of(&self.cx.scope.requests(), self.stops.observed.as_ref(), phase)
+        self.stops.report(|| self.phase())
+    }
+}
+
+/// Both together.
+fn either(one: Option<SafePoints>, other: Option<SafePoints>) -> Option<SafePoints> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one | other),
+        (one, other) => one.or(other),
     }
 }
 

@@ -1,6 +1,14 @@
 //! A run's place in its tree: the run above it, and those below.
 
-use super::{children::Children, parent::Parent};
+use std::time::Duration;
+
+use safepoint_scope::{Demand, Scope};
+
+use super::{
+    children::{Children, Entry},
+    parent::Parent,
+};
+use crate::run::shared::Activity;
 
 /// The runs above and below.
 #[derive(Default)]
@@ -8,4 +16,50 @@ pub(super) struct TreeLinks {
     /// None of a run that nobody's call has begun.
     pub(super) parent: Option<Parent>,
     pub(super) children: Children,
+}
+
+impl TreeLinks {
+    /// How long this run may take to a safe point of its own, if that is what is asked of it from above (S9.5).
+    pub(super) fn grace(&self, scope: &Scope) -> Option<Duration> {
+        self.parent.as_ref().and_then(|up| up.grace(scope))
+    }
+
+    /// What is demanded of this run from above.
+    pub(super) fn demand_above(&self, scope: &Scope) -> Option<Demand> {
+        self.parent.as_ref().and_then(|up| up.demand(scope))
+    }
+
+    /// The time limit of the call whose work this run is.
+    pub(super) fn call_limit(&self) -> Option<Duration> {
+        self.parent.as_ref().and_then(|up| up.limit)
+    }
+
+    /// Whether this run is new; one that nobody's call has begun is.
+    pub(super) fn entry(&self) -> Entry {
+        self.parent.as_ref().map_or(Entry::Anew, |up| up.entry)
+    }
+
+    /// Whether the call ended once this run had begun: nobody above waits for it, or takes it up again.
+    pub(super) fn is_background(&self) -> bool {
+        self.parent.as_ref().is_some_and(Parent::is_background)
+    }
+
+    /// Tells the parent whether this run does nothing but wait, when that has changed.
+    pub(super) fn say(&mut self, parking: Activity) {
+        if let Some(up) = &mut self.parent {
+            up.say(parking);
+        }
+    }
+
+    /// Whether the parent lets this run suspend itself, or there is none.
+    pub(super) fn lets_suspend(&self) -> bool {
+        self.parent.as_ref().is_none_or(Parent::lets_suspend)
+    }
+
+    /// The parent says that everybody waits.
+    pub(super) fn heard(&mut self) {
+        if let Some(up) = &mut self.parent {
+            up.heard();
+        }
+    }
 }

@@ -1,10 +1,10 @@
-//! The word that a performer owes its conductor: one that dies before it has said it has said the other one (S2.16).
+//! The word that a performer owes its driver: one that dies before it has said it has said the other one (S2.16).
 
 use std::{sync::Arc, thread};
 
 use crate::run::shared::{RunMessage, Shared};
 
-/// Said once: by the performer, or by its death in a panic. One that is dropped by the conductor owes nothing.
+/// Said once: by the performer, or by its death in a panic. One that is dropped by the driver owes nothing.
 pub(super) struct Word {
     shared: Arc<Shared>,
     at_death: Option<RunMessage>,
