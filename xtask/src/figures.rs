@@ -11,7 +11,7 @@ use crate::{
     source::{self, File},
 };
 
-mod circles;
+pub(crate) mod circles;
 
 /// How many of the structs with the most fields are shown.
 const LARGEST: usize = 10;

@@ -4,6 +4,7 @@ use anyhow::bail;
 
 use crate::{
     api,
+    figures::circles,
     source::{self, File},
 };
 
@@ -11,6 +12,7 @@ mod docs;
 mod edges;
 mod effects;
 mod golden;
+mod parts;
 mod place;
 mod prints;
 mod shape;
@@ -33,11 +35,12 @@ impl Fault {
 type Rule = fn(&File) -> Vec<Fault>;
 
 /// Every rule, by the name that its faults show.
-const RULES: [(&str, Rule); 18] = [
+const RULES: [(&str, Rule); 20] = [
     ("purpose", shape::opens_with_its_purpose),
     ("size", shape::is_not_too_long),
     ("inline-tests", shape::keeps_inline_tests_short),
     ("mod-rs", shape::has_no_mod_rs),
+    ("fields", parts::has_few_fields),
     ("escape-hatch", words::has_no_escape_hatch),
     ("todo", words::owes_nothing_unnamed),
     ("glossary", words::keeps_the_glossary),
@@ -48,6 +51,7 @@ const RULES: [(&str, Rule); 18] = [
     ("select", effects::selects_only_where_it_may),
     ("spawn", effects::spawns_only_where_it_may),
     ("command", effects::starts_processes_only_where_it_may),
+    ("lock", effects::locks_only_where_it_may),
     ("wait", waits::waits_by_the_helper),
     ("print", prints::prints_only_where_it_may),
     ("crate-edge", edges::crate_edges),
@@ -76,6 +80,14 @@ pub(crate) fn tidy() -> anyhow::Result<()> {
     for (path, fault) in golden::faults(&files) {
         println!("{path}:{}: golden: {}", fault.line, fault.what);
         faults += 1;
+    }
+    for name in circles::NONE_BETWEEN_FOLDERS {
+        for ring in circles::between_folders(&files, name)? {
+            println!(
+                "crates/{name}/src:1: circles: these import each other, none can be read before another: {ring}"
+            );
+            faults += 1;
+        }
     }
     for api in api::apis(&files)? {
         let differences = api.differences(&files);

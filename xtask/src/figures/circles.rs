@@ -21,6 +21,35 @@ use crate::{
 /// Who imports whom, by number.
 type Edges = BTreeMap<usize, BTreeSet<usize>>;
 
+/// The crates in which no folder may import one that imports it.
+pub(crate) const NONE_BETWEEN_FOLDERS: [&str; 7] = [
+    "safepoint",
+    "safepoint-bench",
+    "safepoint-golden",
+    "safepoint-remote",
+    "safepoint-stores",
+    "safepoint-testkit",
+    "safepoint-tools",
+];
+
+/// The circles between the folders of a crate, each by the names in it.
+///
+/// # Errors
+/// If the source cannot be read.
+pub(crate) fn between_folders(files: &[File], name: &str) -> anyhow::Result<Vec<String>> {
+    let by_path: Files<'_> = files.iter().map(|file| (file.path.as_str(), file)).collect();
+    let Some(tree) = tree(&by_path, name) else { return Ok(Vec::new()) };
+    let tree = tree?;
+    let rings = rings(&folders(&tree, &edges(&tree)));
+    Ok(rings.iter().map(|ring| names(&tree, ring)).collect())
+}
+
+fn names(tree: &Tree, ring: &BTreeSet<usize>) -> String {
+    let names: Vec<&str> =
+        ring.iter().filter_map(|one| tree.modules[*one].path.first()).map(String::as_str).collect();
+    names.join(" ")
+}
+
 /// Prints the circles of each crate.
 ///
 /// # Errors
@@ -36,9 +65,7 @@ pub(super) fn circles(files: &[File]) -> anyhow::Result<()> {
         let of_folders = rings(&folders(&tree, &edges));
         println!("  {name:<20} between files: {}; between folders: {}", sizes(&of_files), sizes(&of_folders));
         for ring in &of_folders {
-            let names: Vec<&str> =
-                ring.iter().filter_map(|one| tree.modules[*one].path.first()).map(String::as_str).collect();
-            println!("    {}", names.join(" "));
+            println!("    {}", names(&tree, ring));
         }
     }
     Ok(())

@@ -37,6 +37,17 @@ const COMMANDS: [&str; 5] = [
     "xtask/",
 ];
 
+/// Whoever may look past a poisoned lock or catch a panic: in the engine and the scope, the files that do it for all.
+const LOCKS: [&str; 4] = [
+    "crates/safepoint/src/sync/",
+    "crates/safepoint-scope/src/sync.rs",
+    "crates/safepoint-scope/src/task.rs",
+    "crates/safepoint-scope/src/tracker.rs",
+];
+
+/// Where [`LOCKS`] holds.
+const LOCKED: [&str; 2] = ["crates/safepoint/src/", "crates/safepoint-scope/src/"];
+
 /// `select!` stands in few places, and always polls in the order written.
 pub(super) fn selects_only_where_it_may(file: &File) -> Vec<Fault> {
     let mut faults = Vec::new();
@@ -66,6 +77,15 @@ pub(super) fn spawns_only_where_it_may(file: &File) -> Vec<Fault> {
 
 pub(super) fn starts_processes_only_where_it_may(file: &File) -> Vec<Fault> {
     outside(file, &COMMANDS, |code| code.contains("Command::new("), "start it under `tools/process`")
+}
+
+pub(super) fn locks_only_where_it_may(file: &File) -> Vec<Fault> {
+    let looks_past = |code: &str| code.contains("PoisonError") || code.contains("catch_unwind");
+    if file.lies_in(&LOCKED) {
+        outside(file, &LOCKS, looks_past, "lock and catch through `sync`, which says once why that is sound")
+    } else {
+        Vec::new()
+    }
 }
 
 fn outside(file: &File, places: &[&str], does: impl Fn(&str) -> bool, mend: &str) -> Vec<Fault> {
@@ -101,6 +121,17 @@ mod tests {
         assert!(
             broken(spawns_only_where_it_may, "crates/safepoint/tests/a.rs", "tokio::spawn(x);\n").is_empty()
         );
+    }
+
+    #[test]
+    fn a_lock_or_a_catch_of_its_own_is_found() {
+        assert_eq!(
+            broken(locks_only_where_it_may, ENGINE, "a.unwrap_or_else(PoisonError::into_inner);\n"),
+            [1]
+        );
+        assert_eq!(broken(locks_only_where_it_may, ENGINE, "catch_unwind(a);\n"), [1]);
+        let sync = "crates/safepoint/src/sync/mutex.rs";
+        assert!(broken(locks_only_where_it_may, sync, "catch_unwind(a);\n").is_empty());
     }
 
     #[test]
