@@ -15,7 +15,7 @@ use tracing::Instrument as _;
 
 use super::{
     Driver, LogFailure, Start,
-    parent::{End, Parent},
+    parent::{Above, End, Parent},
 };
 use crate::{
     contract::{log::Log, model::OnModelStop},
@@ -161,9 +161,11 @@ impl Driver {
         let limit = child.spec().timeout.or(self.cx.def.limits.call_timeout);
         let up = Parent {
             call_id: call.id.clone(),
-            parent: self.cx.shared.mailbox.clone(),
-            run: self.cx.scope.clone(),
-            limits: Arc::clone(&self.cx.def.limits),
+            above: Above {
+                mailbox: self.cx.shared.mailbox.clone(),
+                scope: self.cx.scope.clone(),
+                limits: Arc::clone(&self.cx.def.limits),
+            },
             _hold: self.hold_for(&child, &call),
             path: shared.path.clone(),
             end: End::Unreported,

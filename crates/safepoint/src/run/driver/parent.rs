@@ -27,12 +27,8 @@ use crate::{
 
 /// The way up.
 pub(super) struct Parent {
+    pub(super) above: Above,
     pub(super) call_id: CallId,
-    pub(super) parent: Mailbox<RunMessage>,
-    /// The parent's run: what was asked of it, or of what encloses it, is not this run's own stop.
-    pub(super) run: Scope,
-    /// The parent's limits.
-    pub(super) limits: Arc<Limits>,
     pub(super) child: Arc<Subagent>,
     /// The call's time limit.
     pub(super) limit: Option<Duration>,
@@ -46,6 +42,14 @@ pub(super) struct Parent {
     pub(super) end: End,
     /// Keeps the parent from being quiet.
     pub(super) _hold: QuietGuard,
+}
+
+/// What a run has of the one above it.
+pub(super) struct Above {
+    pub(super) mailbox: Mailbox<RunMessage>,
+    /// Its scope: what was asked of it, or of what encloses it, is not the stop of the run below.
+    pub(super) scope: Scope,
+    pub(super) limits: Arc<Limits>,
 }
 
 /// Whether the parent knows the end. Exhaustive: it does or it does not.
@@ -64,14 +68,14 @@ pub(super) struct StopOrigin {
 
 impl Parent {
     fn post(&self, msg: RunMessage) {
-        if self.parent.post(msg).is_err() {
+        if self.above.mailbox.post(msg).is_err() {
             // The parent has gone: it was told, or this run is in the background and outlives it.
         }
     }
 
     /// What is demanded of this run, the child, from above.
     pub(super) fn demand(&self, scope: &Scope) -> Option<Demand> {
-        scope.demand_from(&self.run)
+        scope.demand_from(&self.above.scope)
     }
 
     pub(super) fn say(&mut self, parking: Activity) {
@@ -108,14 +112,15 @@ impl Parent {
     fn report(&mut self, mut ending: CallEnding) {
         self.end = End::Reported;
         ending.started_at = Some(self.started_at);
-        let budget = self.child.spec().output_bytes.unwrap_or(self.limits.call_output_bytes);
+        let budget = self.child.spec().output_bytes.unwrap_or(self.above.limits.call_output_bytes);
         let call_id = self.call_id.clone();
         if ending.is_within(budget) {
             self.post(RunMessage::CallEnded { call_id, ending });
             return;
         }
-        let (parent, run, bound) = (self.parent.clone(), self.run.clone(), self.limits.cleanup);
-        drop(self.run.spawn("shortening a child's answer", async move {
+        let (parent, run) = (self.above.mailbox.clone(), self.above.scope.clone());
+        let bound = self.above.limits.cleanup;
+        drop(self.above.scope.spawn("shortening a child's answer", async move {
             ending.fit(budget, bound, &run).await;
             if parent.post(RunMessage::CallEnded { call_id, ending }).is_err() {
                 // The parent has gone; it settled without its log.
