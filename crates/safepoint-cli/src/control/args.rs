@@ -82,10 +82,6 @@ pub(crate) struct WithdrawArgs {
 
 /// `safepoint stop`.
 #[derive(Clone, Debug, Args)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "flags, as people write them; `mode` makes one word of them"
-)]
 pub(crate) struct StopArgs {
     #[command(flatten)]
     pub(super) common: Common,

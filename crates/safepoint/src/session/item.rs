@@ -223,17 +223,11 @@ struct Known<T> {
     fate: Option<ItemOutcome>,
     preempted: Option<PreemptOutcome>,
     delivered: Option<Delivery>,
-    preempt: Pending,
+    /// Whether a preempt is still to be answered though its item has come to rest.
+    is_preempt_open: bool,
     behind: Option<TurnId>,
     recorded: Option<u64>,
     back: Option<T>,
-}
-
-/// Whether a preempt of an item that has come to rest is still to be answered. Exhaustive: it is or it is not.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Pending {
-    No,
-    Yes,
 }
 
 /// Where a steer was delivered.
@@ -251,7 +245,7 @@ impl<T> TicketState<T> {
             fate: None,
             preempted: None,
             delivered: None,
-            preempt: Pending::No,
+            is_preempt_open: false,
             behind: None,
             recorded: None,
             back: None,
@@ -272,7 +266,7 @@ impl<T> TicketState<T> {
     }
     /// Its sender takes it back, and the preempt that came with it is still out.
     pub(super) fn preempts_on(&self) {
-        self.told.tell(|told| told.preempt = Pending::Yes);
+        self.told.tell(|told| told.is_preempt_open = true);
     }
     pub(super) fn delivered(&self, delivered: Delivery) {
         self.told.tell(|told| told.delivered = Some(delivered));
@@ -345,7 +339,7 @@ impl<T> Ticket<T> {
         self.slip
             .told
             .wait(|told| {
-                let is_over = told.fate.is_some() && told.preempt == Pending::No;
+                let is_over = told.fate.is_some() && !told.is_preempt_open;
                 told.preempted.or_else(|| is_over.then_some(PreemptOutcome::NoTurn))
             })
             .await

@@ -32,7 +32,7 @@ mod turn_log;
 mod unasked;
 
 pub(super) use line::Line;
-pub(super) use recover::{Cut, Found, LeftTurn, recover};
+pub(super) use recover::{Found, LeftTurn, recover};
 pub(super) use turn_log::TurnLog;
 pub(super) use unasked::put_right;
 
@@ -93,19 +93,12 @@ pub(super) struct Journal {
     /// Whether the lease was over before it could be renewed: nothing is written any more.
     lapsed: AtomicBool,
     heard: Option<OnLease>,
-    title: Title,
+    has_title: bool,
     numbers: Mutex<Numbers>,
 }
 
 /// Is told until when the lease holds, as the time since the machine's start.
 pub(super) type OnLease = Arc<dyn Fn(Duration) + Send + Sync>;
-
-/// Whether the session has one. Exhaustive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Title {
-    Given,
-    Open,
-}
 
 /// Which number of the store is which item here.
 #[derive(Default)]
@@ -126,7 +119,7 @@ impl Journal {
             head: AtomicU64::new(row.head),
             lapsed: AtomicBool::new(false),
             heard,
-            title: if row.title.is_empty() { Title::Open } else { Title::Given },
+            has_title: !row.title.is_empty(),
             numbers: Mutex::default(),
         }
     }
@@ -134,7 +127,7 @@ impl Journal {
     /// What the session is called, after what its first turn was given; nothing if it has a title.
     pub(super) fn title(&self, turn: TurnId, said: &UserMessage) -> Option<Write> {
         let line = said.text.lines().map(str::trim).find(|line| !line.is_empty());
-        let is_wanted = self.title == Title::Open && turn == TurnId::new(1);
+        let is_wanted = !self.has_title && turn == TurnId::new(1);
         line.filter(|_| is_wanted).map(|line| Write::Title(line.chars().take(TITLE).collect()))
     }
 

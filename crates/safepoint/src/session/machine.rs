@@ -54,11 +54,12 @@ pub(crate) struct Machine {
     plans: u64,
     stop: Option<Strength>,
     idleness: Idleness,
-    health: Health,
+    /// Whether something of the user's failed: the session must end.
+    is_broken: bool,
     /// Whether something that a turn began in the background is alive.
-    aside: Yet,
+    has_aside: bool,
     /// Whether all that another owner left has come: nothing begins before.
-    adopted: Yet,
+    is_adopted: bool,
 }
 
 /// What the session is doing. Exhaustive: between turns, before one, in one, after one, or over.
@@ -74,8 +75,8 @@ pub(crate) enum Phase {
     /// The turn is settled; the next one waits until it is quiet and its reader has returned.
     Ending {
         turn: TurnId,
-        quiet: Yet,
-        read: Yet,
+        is_quiet: bool,
+        is_read: bool,
     },
     Over,
 }
@@ -101,30 +102,16 @@ struct Steered {
 pub(crate) struct Running {
     pub(crate) turn: TurnId,
     /// Whether a preempt must wait for the turn's end (S6.12).
-    guard: Guard,
+    is_protected: bool,
     /// Whether a stop of the session was asked of its run.
-    session_stop: Yet,
+    has_session_stop: bool,
     /// What had come when a stop of this turn alone was asked.
     stopped_at: Option<ItemId>,
     record: Record,
     /// Where it went on from.
     from: StartFrom,
     /// Whether its reader has returned already.
-    read: Yet,
-}
-
-/// Whether a preempt may fire. Exhaustive: it may, or the turn is protected to its end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Guard {
-    Open,
-    Protected,
-}
-
-/// Whether something has happened. Exhaustive: it has, or not yet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Yet {
-    No,
-    Yes,
+    is_read: bool,
 }
 
 /// A turn that ended early.
@@ -144,14 +131,7 @@ struct Undo {
 
 /// How it ended. Exhaustive: it waits for a decision, or for nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Ended {
-    Early,
-    Suspended,
-}
-
-/// How a turn was left by another owner. Exhaustive: as [`Ended`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Recovered {
+pub(crate) enum Ended {
     Early,
     Suspended,
 }
@@ -164,13 +144,6 @@ enum PendingStart {
     Decision,
     /// And what had come when it was asked.
     Withdrawal(StopWhy, ItemId),
-}
-
-/// Whether what the user gave us works. Exhaustive: it does, or it failed and the session must end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Health {
-    Sound,
-    Broken,
 }
 
 impl Machine {
@@ -192,29 +165,19 @@ impl Machine {
             plans: 0,
             stop: None,
             idleness: Idleness::default(),
-            health: Health::Sound,
-            aside: Yet::No,
-            adopted: Yet::Yes,
+            is_broken: false,
+            has_aside: false,
+            is_adopted: true,
         }
     }
 
     /// A session as another owner left it, before anything of this one: so many turns, and one that can be taken up
     /// again.
-    pub(crate) fn recovered(
-        rules: Rules,
-        turns: u64,
-        left: Option<(TurnId, Vec<ItemId>, Recovered)>,
-    ) -> Self {
-        let left = left.map(|(turn, items, how)| {
-            let how = match how {
-                Recovered::Early => Ended::Early,
-                Recovered::Suspended => Ended::Suspended,
-            };
-            Left { turn, items, how }
-        });
+    pub(crate) fn recovered(rules: Rules, turns: u64, left: Option<(TurnId, Vec<ItemId>, Ended)>) -> Self {
+        let left = left.map(|(turn, items, how)| Left { turn, items, how });
         // What waits from before waits on: a turn that ended early is resumed by a person, or by a newer item.
         let barrier = left.as_ref().map(|_| ItemId::new(u64::MAX));
-        Self { turns, left, barrier, adopted: Yet::No, ..Self::new(rules) }
+        Self { turns, left, barrier, is_adopted: false, ..Self::new(rules) }
     }
 
     /// What waits from before begins nothing by itself, whether a turn was left or not.
@@ -223,7 +186,7 @@ impl Machine {
     }
 
     fn adopted(&mut self) {
-        self.adopted = Yet::Yes;
+        self.is_adopted = true;
         if self.barrier.is_some() {
             self.barrier = Some(self.next_item);
         }
@@ -249,7 +212,7 @@ impl Machine {
             Input::Quiet(turn) => self.quiet(turn),
             Input::Read(turn) => self.read(turn),
             Input::Unstarted(turn) => self.unstarted(turn),
-            Input::Aside(alive) => self.aside = alive,
+            Input::Aside { is_alive } => self.has_aside = is_alive,
             Input::Adopted => self.adopted(),
             Input::Broke => self.broke(out),
             Input::Tick => {}
@@ -276,7 +239,7 @@ impl Machine {
 
     /// Does what the phase between turns allows: end, take up, plan, or be idle.
     fn go_on(&mut self, now: Moment, out: &mut Vec<Action>) {
-        if let Phase::Ending { quiet: Yet::Yes, read: Yet::Yes, .. } = self.phase {
+        if let Phase::Ending { is_quiet: true, is_read: true, .. } = self.phase {
             self.phase = Phase::Idle;
         }
         if self.phase != Phase::Idle {
@@ -285,10 +248,10 @@ impl Machine {
         }
         if let Some(exit) = self.exit() {
             self.end(exit, out);
-        } else if self.adopted == Yet::No || self.take_up(out) || self.plan(out) {
+        } else if !self.is_adopted || self.take_up(out) || self.plan(out) {
             self.idleness.busy();
         } else {
-            let is_idle = self.waiting.is_empty() && !self.is_suspended() && self.aside == Yet::No;
+            let is_idle = self.waiting.is_empty() && !self.is_suspended() && !self.has_aside;
             self.idleness.idle(is_idle.then_some(now));
             if self.idleness.over_at().is_some_and(|over| over <= now) {
                 self.idleness.expire();

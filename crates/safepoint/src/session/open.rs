@@ -7,7 +7,7 @@ use safepoint_scope::Scope;
 use super::{
     Item, Session, SessionBuilder, SessionHandle, SharedSession,
     journal::{Found, Journal, LEASE, LeftTurn, put_right, recover},
-    machine::{Machine, Recovered},
+    machine::{Ended, Machine},
     owner::Driver,
     watch::Watcher,
     words::ItemOutcome,
@@ -151,11 +151,8 @@ impl<T: Item> SessionBuilder<T> {
             journal.append(writes, Durability::Recorded).await?;
         }
         let left = found.left.as_ref().map(|LeftTurn { turn, fate, .. }| {
-            let how = if matches!(fate, ItemOutcome::Suspended(_)) {
-                Recovered::Suspended
-            } else {
-                Recovered::Early
-            };
+            let is_suspended = matches!(fate, ItemOutcome::Suspended(_));
+            let how = if is_suspended { Ended::Suspended } else { Ended::Early };
             (*turn, items.iter().map(|(id, _)| *id).collect(), how)
         });
         let mut machine = Machine::recovered(self.settings.rules, found.turns, left);

@@ -95,4 +95,8 @@ impl SessionStop {
         self.after = StoppedTurn::Abandoned;
         self
     }
+
+    pub(super) fn is_when_idle(&self) -> bool {
+        matches!(self.how, How::WhenIdle(_))
+    }
 }

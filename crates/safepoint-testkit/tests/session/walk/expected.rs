@@ -63,7 +63,6 @@ struct Turn {
 }
 
 /// A turn that ended early.
-#[expect(clippy::struct_excessive_bools, reason = "a reference says plainly what is so")]
 #[derive(Clone, Debug)]
 struct Left {
     number: u64,
@@ -75,7 +74,6 @@ struct Left {
     asks: bool,
 }
 
-#[expect(clippy::struct_excessive_bools, reason = "a reference says plainly what is so")]
 #[derive(Clone, Debug)]
 pub(super) struct Expected {
     belief: Belief,

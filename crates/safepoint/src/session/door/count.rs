@@ -8,20 +8,13 @@ use crate::value::ids::ItemId;
 /// Counts whoever comes in. The exhaustive check of the session's machine stands behind this very one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(in crate::session) struct Count {
-    leaf: Leaf,
+    is_shut: bool,
     next: u64,
     /// Accepted, and not yet seen by the owner.
     coming: usize,
     /// Waiting, as the owner last said.
     waiting: usize,
     capacity: usize,
-}
-
-/// Exhaustive: a door is open or shut.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Leaf {
-    Open,
-    Shut,
 }
 
 /// Why an item is not let in.
@@ -33,19 +26,19 @@ pub(in crate::session) enum Turned {
 
 impl Count {
     pub(in crate::session) fn new(capacity: usize) -> Self {
-        Self { leaf: Leaf::Open, next: 0, coming: 0, waiting: 0, capacity }
+        Self { is_shut: false, next: 0, coming: 0, waiting: 0, capacity }
     }
 
     /// Lets an item in, at the position that it is given.
     pub(in crate::session) fn admit(&mut self) -> Result<ItemId, Turned> {
-        match self.leaf {
-            Leaf::Shut => Err(Turned::Shut),
-            Leaf::Open if self.waiting + self.coming >= self.capacity => Err(Turned::Full),
-            Leaf::Open => {
-                self.coming += 1;
-                Ok(self.adopt())
-            }
+        if self.is_shut {
+            return Err(Turned::Shut);
         }
+        if self.waiting + self.coming >= self.capacity {
+            return Err(Turned::Full);
+        }
+        self.coming += 1;
+        Ok(self.adopt())
     }
 
     /// The position of an item that is in the store already, and needs no room here.
@@ -62,6 +55,6 @@ impl Count {
     }
 
     pub(in crate::session) fn shut(&mut self) {
-        self.leaf = Leaf::Shut;
+        self.is_shut = true;
     }
 }

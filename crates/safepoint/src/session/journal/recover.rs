@@ -53,14 +53,8 @@ pub(in crate::session) struct LeftTurn {
     pub(in crate::session) log: Arc<dyn Log>,
     /// Its open questions.
     pub(in crate::session) open: HashSet<ApprovalId>,
-    pub(in crate::session) cut: Cut,
-}
-
-/// What ended a turn early. Exhaustive: nothing but the end of its process, wanted or not; or something else.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::session) enum Cut {
-    ByItsEnd,
-    Otherwise,
+    /// Whether nothing but the end of its process, wanted or not, ended it early.
+    pub(in crate::session) is_cut_off: bool,
 }
 
 /// One turn as it is folded.
@@ -73,15 +67,25 @@ struct Turn {
     run: Option<RunId>,
     ending: Option<Ending>,
     fate: Option<ItemOutcome>,
-    cut: Cut,
+    is_cut_off: bool,
     after: StoppedTurn,
 }
 
 impl Turn {
     fn new(turn: TurnId, from: u64, items: Vec<u64>, before: History) -> Self {
         let machine = Machine::new();
-        let (cut, after) = (Cut::ByItsEnd, StoppedTurn::Resumable);
-        Self { turn, from, items, before, machine, run: None, ending: None, fate: None, cut, after }
+        Self {
+            turn,
+            from,
+            items,
+            before,
+            machine,
+            run: None,
+            ending: None,
+            fate: None,
+            is_cut_off: true,
+            after: StoppedTurn::Resumable,
+        }
     }
 
     fn take(&mut self, fact: Arc<Fact>) {
@@ -89,10 +93,10 @@ impl Turn {
             Fact::AttemptOpened { run, .. } => {
                 self.run = Some(run.clone());
                 self.ending = None;
-                self.cut = Cut::ByItsEnd;
+                self.is_cut_off = true;
             }
             Fact::StopRequested(asked) if asked.reason.code != Code::SHUTDOWN.as_str() => {
-                self.cut = Cut::Otherwise;
+                self.is_cut_off = false;
             }
             Fact::Settled { receipt, .. } => self.ending = Some(receipt.ending),
             _ => {}
@@ -205,7 +209,7 @@ fn found(journal: &Arc<Journal>, history: History, turn: Option<Turn>) -> Found 
         | ItemOutcome::Suspended(_) => {
             let log = TurnLog::new(journal, turn.turn, turn.before.clone(), turn.from);
             let open = HashSet::new();
-            let cut = if matches!(fate, ItemOutcome::Interrupted(_)) { turn.cut } else { Cut::Otherwise };
+            let is_cut_off = turn.is_cut_off && matches!(fate, ItemOutcome::Interrupted(_));
             found.left = Some(LeftTurn {
                 turn: turn.turn,
                 fate,
@@ -213,7 +217,7 @@ fn found(journal: &Arc<Journal>, history: History, turn: Option<Turn>) -> Found 
                 before: turn.before,
                 log: Arc::new(log),
                 open,
-                cut,
+                is_cut_off,
             });
         }
         // What it was about is done with.

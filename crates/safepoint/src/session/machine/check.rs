@@ -8,8 +8,8 @@ use std::{
 use safepoint_scope::SafePoints;
 
 use super::{
-    Action, Answer, Asked, End, EndedBy, Input, Machine, Moment, OnTurnFailure, Phase, PlanResult,
-    PreemptSpec, PreemptedItems, PushKind, Record, Recovered, Rules, StartFrom, StopWhy, Strength, Yet,
+    Action, Answer, Asked, End, Ended, EndedBy, Input, Machine, Moment, OnTurnFailure, Phase, PlanResult,
+    PreemptSpec, PreemptedItems, PushKind, Record, Rules, StartFrom, StopWhy, Strength,
 };
 use crate::{
     run::steer::SteerTiming,
@@ -224,7 +224,7 @@ fn the_door_before_the_machine() {
 fn what_the_store_holds_comes_before_what_is_pushed() {
     let stored = [PushKind::Enqueue, STEER_OR_QUEUE, PushKind::Enqueue];
     let budget = Budget { pushes: 1, stops: 1, resumes: 1, turns: 3, ..NONE };
-    for left in [None, Some(Recovered::Early), Some(Recovered::Suspended)] {
+    for left in [None, Some(Ended::Early), Some(Ended::Suspended)] {
         let opened = World::new(RULES, budget).opened(RULES, left, &stored).apart();
         let states = explore_from(opened, &[PushKind::Enqueue, PushKind::Preempt(NOW)]);
         println!("opened ({left:?}): {states} states");

@@ -1,6 +1,6 @@
 //! Preempts: bound to the turn that they found, asked of its run when their time comes, and settled with it.
 
-use super::{Action, Asked, Guard, Machine, Moment, PendingStart, Phase, PreemptSpec, Record, StopWhy};
+use super::{Action, Asked, Machine, Moment, PendingStart, Phase, PreemptSpec, Record, StopWhy};
 use crate::{
     session::words::PreemptOutcome,
     value::ids::{ItemId, TurnId},
@@ -70,7 +70,7 @@ impl Machine {
             self.want = PendingStart::Withdrawal(plain, self.next_item);
             return Step::Asked { escalates: None };
         };
-        if running.guard == Guard::Protected {
+        if running.is_protected {
             return Step::Held;
         }
         if wish.record == Record::Forget {

@@ -1,8 +1,6 @@
 //! Stops of the session and of its turn alone, and the wait until it has been idle.
 
-use super::{
-    Action, Answer, Ended, ExitKind, Health, Machine, Moment, PendingStart, Phase, StopWhy, Strength, Yet,
-};
+use super::{Action, Answer, Ended, ExitKind, Machine, Moment, PendingStart, Phase, StopWhy, Strength};
 use crate::value::ids::TurnId;
 
 /// How long the session has been idle, and how long it may be (S6.8).
@@ -11,15 +9,8 @@ pub(super) struct Idleness {
     /// Asked when, and for how many microseconds; the first holds.
     allowed: Option<(Moment, u64)>,
     since: Option<Moment>,
-    over: Over,
-}
-
-/// Whether it was idle long enough. Exhaustive: it was, or not.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-enum Over {
-    #[default]
-    No,
-    Yes,
+    /// Whether it was idle for long enough.
+    is_over: bool,
 }
 
 impl Idleness {
@@ -43,7 +34,7 @@ impl Idleness {
     }
     pub(super) fn expire(&mut self) {
         self.allowed = None;
-        self.over = Over::Yes;
+        self.is_over = true;
     }
 }
 
@@ -65,7 +56,7 @@ impl Machine {
         if let Phase::Running(running) = &mut self.phase
             && strength > Strength::AtTurnEnd
         {
-            running.session_stop = Yet::Yes;
+            running.has_session_stop = true;
             out.push(Action::StopRun { turn: running.turn, why: StopWhy::Session(strength) });
         }
     }
@@ -125,22 +116,23 @@ impl Machine {
         if self.phase == Phase::Over {
             return;
         }
-        self.health = Health::Broken;
+        self.is_broken = true;
         self.drop_plan(out);
         // Also if a gentler stop was asked before: there is nothing left to wait for.
         if let Phase::Running(running) = &mut self.phase {
-            running.session_stop = Yet::Yes;
+            running.has_session_stop = true;
             out.push(Action::StopRun { turn: running.turn, why: StopWhy::Broken });
         }
     }
 
     /// Whether, and as what, the session ends between turns.
     pub(super) fn exit(&self) -> Option<ExitKind> {
-        match (self.health, self.stop, self.idleness.over) {
-            (Health::Broken, _, _) => Some(ExitKind::Broken),
-            (Health::Sound, Some(_), _) => Some(ExitKind::Stopped),
-            (Health::Sound, None, Over::Yes) => Some(ExitKind::Idle),
-            (Health::Sound, None, Over::No) => None,
+        if self.is_broken {
+            Some(ExitKind::Broken)
+        } else if self.is_stopping() {
+            Some(ExitKind::Stopped)
+        } else {
+            self.idleness.is_over.then_some(ExitKind::Idle)
         }
     }
 

@@ -1,8 +1,8 @@
 //! A turn from its plan to its end.
 
 use super::{
-    Action, Asked, End, Ended, EndedBy, Guard, Left, Machine, PendingStart, Phase, PlanResult, Record,
-    Running, StartFrom, StopWhy, Undo, Wanted, Yet,
+    Action, Asked, End, Ended, EndedBy, Left, Machine, PendingStart, Phase, PlanResult, Record, Running,
+    StartFrom, StopWhy, Undo, Wanted,
 };
 use crate::{
     session::{
@@ -139,19 +139,18 @@ impl Machine {
     }
 
     fn start(&mut self, turn: TurnId, from: StartFrom, out: &mut Vec<Action>) {
-        let protects = self.streak >= self.rules.patience && !matches!(from, StartFrom::Withdrawal(_));
-        let guard = if protects { Guard::Protected } else { Guard::Open };
+        let is_protected = self.streak >= self.rules.patience && !matches!(from, StartFrom::Withdrawal(_));
         let forgets = self.preempts.iter().any(|preempt| preempt.is_asked() && preempt.forgets());
         let record = if forgets { Record::Forget } else { Record::Keep };
         self.undo.barrier = self.barrier.take();
         self.phase = Phase::Running(Running {
             turn,
-            guard,
-            session_stop: Yet::No,
+            is_protected,
+            has_session_stop: false,
             stopped_at: None,
             record,
             from,
-            read: Yet::No,
+            is_read: false,
         });
         let steers = self.steering.iter().map(|steered| (steered.item, steered.when)).collect();
         out.push(Action::Start { turn, from, steers });
@@ -165,7 +164,7 @@ impl Machine {
         }
         self.undo = Undo::default();
         let fate = self.fate_of(running, end);
-        self.phase = Phase::Ending { turn, quiet: Yet::No, read: running.read };
+        self.phase = Phase::Ending { turn, is_quiet: false, is_read: running.is_read };
         if let ItemOutcome::Suspended(_) = fate {
             self.suspend(running, out);
         } else {
@@ -186,7 +185,7 @@ impl Machine {
             End::Done => ItemOutcome::Completed(turn),
             End::Failed => ItemOutcome::Failed(turn),
             End::Suspended => ItemOutcome::Suspended(turn),
-            End::Stopped { .. } if running.session_stop == Yet::Yes => ItemOutcome::Interrupted(turn),
+            End::Stopped { .. } if running.has_session_stop => ItemOutcome::Interrupted(turn),
             End::Stopped { by: EndedBy::Preempt, .. } if is_preempted => match running.record {
                 Record::Keep => ItemOutcome::Preempted(turn),
                 Record::Forget => ItemOutcome::RolledBack(turn),
@@ -216,9 +215,7 @@ impl Machine {
         let was_wanted = !self.preempts.is_empty();
         let came_to = match fate {
             ItemOutcome::Preempted(_) | ItemOutcome::RolledBack(_) => PreemptOutcome::StoppedTurn(turn),
-            ItemOutcome::Interrupted(_) if running.session_stop == Yet::Yes => {
-                PreemptOutcome::SupersededByStop
-            }
+            ItemOutcome::Interrupted(_) if running.has_session_stop => PreemptOutcome::SupersededByStop,
             _ => PreemptOutcome::TurnEndedFirst,
         };
         for preempt in self.preempts.drain(..) {
@@ -243,7 +240,7 @@ impl Machine {
             _ => None,
         };
         let preempted = matches!(fate, ItemOutcome::Preempted(_) | ItemOutcome::RolledBack(_));
-        self.streak = if preempted && running.guard == Guard::Open { self.streak + 1 } else { 0 };
+        self.streak = if preempted && !running.is_protected { self.streak + 1 } else { 0 };
         let is_open =
             matches!(fate, ItemOutcome::Interrupted(_) | ItemOutcome::Failed(_) | ItemOutcome::Preempted(_))
                 && !requeues;
@@ -254,21 +251,21 @@ impl Machine {
     }
 
     pub(super) fn quiet(&mut self, turn: TurnId) {
-        if let Phase::Ending { turn: ended, quiet, .. } = &mut self.phase
+        if let Phase::Ending { turn: ended, is_quiet, .. } = &mut self.phase
             && *ended == turn
         {
-            *quiet = Yet::Yes;
+            *is_quiet = true;
         }
     }
 
     /// A reader may return before its turn has ended.
     pub(super) fn read(&mut self, turn: TurnId) {
         match &mut self.phase {
-            Phase::Running(Running { turn: followed, read, .. })
-            | Phase::Ending { turn: followed, read, .. }
+            Phase::Running(Running { turn: followed, is_read, .. })
+            | Phase::Ending { turn: followed, is_read, .. }
                 if *followed == turn =>
             {
-                *read = Yet::Yes;
+                *is_read = true;
             }
             _ => {}
         }

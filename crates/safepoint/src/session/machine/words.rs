@@ -3,7 +3,6 @@
 use safepoint_scope::SafePoints;
 use serde::{Deserialize, Serialize};
 
-use super::Yet;
 use crate::{
     run::steer::SteerTiming,
     session::words::{IfUndelivered, ItemOutcome, PreemptOutcome, RejectReason},
@@ -125,7 +124,9 @@ pub(crate) enum Input {
     /// The turn could not be begun: what it was about waits again.
     Unstarted(TurnId),
     /// Something that turns began in the background is alive, at work or waiting for a person; or nothing is.
-    Aside(Yet),
+    Aside {
+        is_alive: bool,
+    },
     /// All that the last owner left has come: what comes now is new.
     Adopted,
     /// Something of the user's failed: a planner, a strategy, a reader.

@@ -10,10 +10,7 @@ use tokio::sync::oneshot;
 use super::{Driver, Input, Item, RunHandle, TurnId};
 use crate::{
     contract::store::ApprovalState,
-    session::{
-        journal::{Journal, in_time},
-        machine::Yet,
-    },
+    session::journal::{Journal, in_time},
     sync,
     value::{approval::ApprovalRequest, ids::ApprovalId},
 };
@@ -24,7 +21,7 @@ impl<T: Item> Driver<T> {
         let aside = self.at_work(turn).filter(|run| run.goes_on_behind()).cloned();
         if let Some(run) = aside {
             self.elders.push(run);
-            self.step(Input::Aside(Yet::Yes)).await;
+            self.step(Input::Aside { is_alive: true }).await;
         }
     }
 
@@ -34,7 +31,7 @@ impl<T: Item> Driver<T> {
         }
         self.elders.retain(RunHandle::goes_on_behind);
         if self.elders.is_empty() {
-            self.step(Input::Aside(Yet::No)).await;
+            self.step(Input::Aside { is_alive: false }).await;
         }
     }
 

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::session::{
     exit::{ExitReason, OpenTurn, SessionExit},
-    journal::{Cut, Journal, LeftTurn},
+    journal::{Journal, LeftTurn},
     machine,
     words::{PreemptOutcome, RejectReason},
 };
@@ -61,9 +61,9 @@ impl<T: Item> Driver<T> {
         for (id, item) in items {
             self.items.insert(id, HeldItem::new(item, Arrival::Queued, Arc::new(TicketState::new(id))));
         }
-        self.left = left.map(|LeftTurn { turn, fate, run, before, log, open, cut }| {
+        self.left = left.map(|LeftTurn { turn, fate, run, before, log, open, is_cut_off }| {
             self.open = open;
-            self.restart = (cut == Cut::ByItsEnd).then_some(turn);
+            self.restart = is_cut_off.then_some(turn);
             let work =
                 CurrentTurn { turn, agent: None, handle: None, run, log, before, items: ids, outcome: None };
             (Box::new(work), fate)

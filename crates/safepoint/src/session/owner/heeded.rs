@@ -13,11 +13,7 @@ use crate::{
     contract::store::{Durability, Write},
     run::outcome::Persisted,
     session::{
-        asking::StopPersistence,
-        intent::StoredStop,
-        journal::in_time,
-        outside::store_stop,
-        stop::{How, SessionStop},
+        asking::StopPersistence, intent::StoredStop, journal::in_time, outside::store_stop, stop::SessionStop,
     },
     sync,
 };
@@ -29,7 +25,7 @@ const GIVE_BACK: Duration = Duration::from_secs(2);
 #[derive(Default)]
 pub(super) struct StoredStops {
     /// Of the session: until it has ended.
-    session: Vec<(u64, StopLifetime)>,
+    session: Vec<SessionStopRow>,
     /// Of one turn: until that has ended.
     turns: Vec<(TurnId, u64)>,
     /// Put there by this owner, for whoever asked here.
@@ -41,20 +37,11 @@ pub(super) struct StoredStops {
     deferred: Vec<(u64, StoredStop)>,
 }
 
-/// When a stop of the session has come to its end. Exhaustive: with the session, or also when it is taken back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum StopLifetime {
-    Over,
-    OverOrOpen,
-}
-
-impl StopLifetime {
-    fn of(stop: &SessionStop) -> Self {
-        match stop.how {
-            How::Strength(_) => Self::Over,
-            How::WhenIdle(_) => Self::OverOrOpen,
-        }
-    }
+/// A stop of the session: it has come to its end with the session, and one that waits until it is idle also when it is
+/// taken back.
+struct SessionStopRow {
+    number: u64,
+    is_idle: bool,
 }
 
 impl StoredStops {
@@ -83,7 +70,7 @@ impl<T: Item> Driver<T> {
         let (reply, mut told) = oneshot::channel();
         match intent {
             StoredStop::Session(stop) => {
-                self.heeded.session.push((number, StopLifetime::of(&stop)));
+                self.heeded.session.push(SessionStopRow { number, is_idle: stop.is_when_idle() });
                 self.shared.family.ask(&stop);
                 self.stop(stop, reply).await;
             }
@@ -99,7 +86,7 @@ impl<T: Item> Driver<T> {
 
     /// Has the store keep a stop that was asked here, beside whatever it does already: nothing waits for the store.
     pub(super) fn keep_stop(&mut self, stop: SessionStop, reply: oneshot::Sender<StopPersistence>) {
-        let is_idle = StopLifetime::of(&stop) == StopLifetime::OverOrOpen;
+        let is_idle = stop.is_when_idle();
         self.keep(StoredStop::Session(stop), reply, move |number| SessionMessage::StopKept {
             number,
             is_idle,
@@ -159,11 +146,10 @@ impl<T: Item> Driver<T> {
         self.kept_one().await;
     }
 
-    pub(super) async fn stop_kept(&mut self, number: Option<u64>, until_open: bool) {
+    pub(super) async fn stop_kept(&mut self, number: Option<u64>, is_idle: bool) {
         if let Some(number) = number {
             self.heeded.own.insert(number);
-            let until = if until_open { StopLifetime::OverOrOpen } else { StopLifetime::Over };
-            self.heeded.session.push((number, until));
+            self.heeded.session.push(SessionStopRow { number, is_idle });
         }
         self.kept_one().await;
     }
@@ -189,11 +175,9 @@ impl<T: Item> Driver<T> {
     }
 
     async fn note_open(&mut self) {
-        let (open, over): (Vec<_>, Vec<_>) = std::mem::take(&mut self.heeded.session)
-            .into_iter()
-            .partition(|(_, until)| *until == StopLifetime::OverOrOpen);
-        self.heeded.session = over;
-        self.note_seen(open.into_iter().map(|(number, _)| number).collect()).await;
+        let idle = self.heeded.session.extract_if(.., |stop| stop.is_idle);
+        let idle = idle.map(|stop| stop.number).collect();
+        self.note_seen(idle).await;
     }
 
     async fn note_seen(&mut self, numbers: Vec<u64>) {
@@ -208,7 +192,7 @@ impl<T: Item> Driver<T> {
     /// Gives the session back to the store, with the stops that it has ended by.
     pub(super) async fn let_go(&mut self) {
         let Some(journal) = self.journal.clone() else { return };
-        let mut numbers: Vec<u64> = self.heeded.session.iter().map(|(number, _)| *number).collect();
+        let mut numbers: Vec<u64> = self.heeded.session.iter().map(|stop| stop.number).collect();
         for task in std::mem::take(&mut self.heeded.keeping) {
             numbers.extend(task.await.ok().flatten());
         }

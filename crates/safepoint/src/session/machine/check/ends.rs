@@ -25,7 +25,7 @@ fn asked(wish: PreemptSpec) -> StopWhy {
 /// nothing by itself, and what comes now does.
 #[test]
 fn a_new_owner_waits_for_what_was_left() {
-    let left = Some((turn(1), vec![item(0)], Recovered::Early));
+    let left = Some((turn(1), vec![item(0)], Ended::Early));
     let mut owner = Owner::of(Machine::recovered(RULES, 1, left));
     assert_eq!(owner.machine.left(), Some(turn(1)));
     assert!(!gathers(&owner.push(1, PushKind::Enqueue)) && !gathers(&owner.tell(Input::Adopted)));
@@ -52,7 +52,7 @@ fn idleness_is_to_have_nothing_to_do() {
     keeps.push(1, PushKind::Enqueue);
     keeps.settle(1, STOPPED);
     let mut aside = at_work();
-    aside.tell(Input::Aside(Yet::Yes));
+    aside.tell(Input::Aside { is_alive: true });
     aside.settle(1, End::Done);
     for mut owner in [suspended(), keeps, aside] {
         owner.tell(Input::StopWhenIdle(4));

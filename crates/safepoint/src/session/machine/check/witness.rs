@@ -3,17 +3,10 @@
 
 use super::{
     Action, Answer, End, EndedBy, Input, ItemId, ItemOutcome, Moment, OnTurnFailure, Phase, PushKind, Record,
-    Rules, StartFrom, StopWhy, Strength, TurnId, Yet,
+    Rules, StartFrom, StopWhy, Strength, TurnId,
     world::{Asked, World},
 };
 use crate::session::machine::{ExitKind, Wanted};
-
-/// Exhaustive: no preempt may stop the turn, or any may.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Protection {
-    None,
-    ToItsEnd,
-}
 
 /// What the session owes somebody whom it told so. Exhaustive: nothing, a plan of a resume, or a decision's turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -27,7 +20,8 @@ enum Promise {
 #[expect(clippy::struct_excessive_bools, reason = "a witness notes what it saw, each for itself")]
 pub(super) struct Witness {
     rules: Rules,
-    protection: Protection,
+    /// Whether no preempt may stop the turn.
+    is_protected: bool,
     /// How many turns or plans in a row were preempted.
     streak: u32,
     /// Whether a stop of the session, or its breaking, was asked of the run at work.
@@ -58,7 +52,7 @@ impl Witness {
     pub(super) fn new(rules: Rules) -> Self {
         Self {
             rules,
-            protection: Protection::None,
+            is_protected: false,
             streak: 0,
             session_asked: false,
             stopped_at: None,
@@ -144,7 +138,7 @@ impl World {
     }
 
     fn forgets(&self, turn: TurnId) -> bool {
-        let asked = |asked: &Asked| asked.due.0 <= self.now && self.witness.protection == Protection::None;
+        let asked = |asked: &Asked| asked.due.0 <= self.now && !self.witness.is_protected;
         self.bound(turn).any(|preempt| preempt.record == Record::Forget && asked(preempt))
     }
 
@@ -156,7 +150,7 @@ impl World {
     /// A stop of a run has somebody who may ask it.
     pub(super) fn is_bound(&self, turn: TurnId, why: StopWhy) {
         let mut bound = self.bound(turn);
-        let is_open = self.witness.protection == Protection::None;
+        let is_open = !self.witness.is_protected;
         let may = match why {
             StopWhy::Preempt { .. } => is_open && bound.any(|asked| asked.due.0 <= self.now),
             StopWhy::Escalated => is_open && bound.any(|it| it.due.1.is_some_and(|due| due <= self.now)),
@@ -208,7 +202,7 @@ impl World {
             return;
         }
         let preempted = matches!(fate, ItemOutcome::Preempted(_) | ItemOutcome::RolledBack(_));
-        let counts = preempted && witness.protection == Protection::None;
+        let counts = preempted && !witness.is_protected;
         witness.streak = if counts { witness.streak + 1 } else { 0 };
         let waits = match fate {
             ItemOutcome::Interrupted(_) => Some(witness.stopped_at.unwrap_or(count)),
@@ -256,7 +250,7 @@ impl World {
             Input::Push { how: PushKind::Preempt(wish), .. } if runs && !begins && wish.delay.is_none() => {
                 let is_back = effects.iter().any(|effect| matches!(effect, Action::Return { .. }));
                 let is_asked = asks(|why| matches!(why, StopWhy::Preempt { .. }));
-                let is_open = self.witness.protection == Protection::None;
+                let is_open = !self.witness.is_protected;
                 assert_eq!(
                     is_asked,
                     is_open && !is_back,
@@ -281,7 +275,7 @@ impl World {
             && !self.is_opening()
             && self.machine.waiting().is_empty()
             && !self.machine.is_suspended()
-            && self.aside == Yet::No;
+            && !self.has_aside;
         if !at_rest && !self.ended {
             self.witness.busy_at = self.now;
         }
@@ -325,8 +319,7 @@ impl Witness {
 
     fn starts(&mut self, from: StartFrom) {
         assert!(!self.broken, "a turn after something broke");
-        let protects = self.streak >= self.rules.patience && !matches!(from, StartFrom::Withdrawal(_));
-        self.protection = if protects { Protection::ToItsEnd } else { Protection::None };
+        self.is_protected = self.streak >= self.rules.patience && !matches!(from, StartFrom::Withdrawal(_));
         match (self.promise, from) {
             // A preempt whose time has come may overtake it.
             (Promise::Decision, StartFrom::Decision | StartFrom::Withdrawal(StopWhy::Preempt { .. })) => {

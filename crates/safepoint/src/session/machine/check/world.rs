@@ -4,10 +4,10 @@ use std::collections::VecDeque;
 
 use super::{
     Action, Answer, End, EndedBy, Input, ItemId, ItemOutcome, Machine, Moment, PlanResult, PreemptOutcome,
-    PreemptedItems, PushKind, Record, Rules, StartFrom, SteerTiming, StopWhy, Strength, TurnId, Yet,
+    PreemptedItems, PushKind, Record, Rules, StartFrom, SteerTiming, StopWhy, Strength, TurnId,
     witness::Witness,
 };
-use crate::session::{door::Count, machine::Recovered};
+use crate::session::{door::Count, machine::Ended};
 
 mod inputs;
 mod mail;
@@ -56,11 +56,13 @@ pub(super) struct Asked {
     pub(super) answered: Option<PreemptOutcome>,
 }
 
-/// Whether the reader has returned before its turn ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Early {
-    No,
-    Read,
+/// What is known of the run at work.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+struct AtWork {
+    /// Whether a preempt has asked it to stop: its request, or that of anybody else, may be what takes effect.
+    is_preempted: bool,
+    /// Whether the reader has returned before the turn ended.
+    is_read: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -74,18 +76,16 @@ pub(super) struct World {
     /// The plan that waits for what came before it, and how many items had been accepted then.
     gathering: Option<(u64, usize)>,
     /// Whether a stop of the session was asked, heard or not.
-    ending: Yet,
+    is_ending: bool,
     pub(super) places: Vec<Place>,
     pub(super) preempts: Vec<Asked>,
     pub(super) plan: Option<(u64, Vec<ItemId>, Option<TurnId>)>,
     pub(super) run: Option<TurnId>,
-    /// Whether a preempt has asked the run to stop: its request, or that of anybody else, may be what takes effect.
-    preempting: Yet,
+    at_work: AtWork,
     /// The last turn, whether it is quiet, and whether its reader has returned.
     pub(super) winding: Option<(TurnId, bool, bool)>,
-    early: Early,
     /// Whether something of a turn that is over is alive.
-    pub(super) aside: Yet,
+    pub(super) has_aside: bool,
     pub(super) stopped: Option<Strength>,
     pub(super) ended: bool,
     pub(super) witness: Witness,
@@ -101,15 +101,14 @@ impl World {
             door: Count::new(usize::MAX),
             mail: VecDeque::new(),
             gathering: None,
-            ending: Yet::No,
+            is_ending: false,
             places: Vec::new(),
             preempts: Vec::new(),
             plan: None,
             run: None,
-            preempting: Yet::No,
+            at_work: AtWork::default(),
             winding: None,
-            early: Early::No,
-            aside: Yet::No,
+            has_aside: false,
             stopped: None,
             ended: false,
             witness: Witness::new(rules),
@@ -122,7 +121,7 @@ impl World {
     }
 
     /// A session as another owner left it: a turn that ended so, and what waits in the store, on its way.
-    pub(super) fn opened(self, rules: Rules, left: Option<Recovered>, stored: &[PushKind]) -> Self {
+    pub(super) fn opened(self, rules: Rules, left: Option<Ended>, stored: &[PushKind]) -> Self {
         let mut world = self;
         let turn = TurnId::new(1);
         let own: Vec<ItemId> = left.iter().map(|_| world.door.adopt()).collect();
@@ -165,15 +164,14 @@ impl World {
             Input::SteerTaken { turn, item } => self.put(*item, Place::InTurn(*turn)),
             Input::Settled { turn, .. } => {
                 self.run = None;
-                self.preempting = Yet::No;
-                self.winding = Some((*turn, false, self.early == Early::Read));
-                self.early = Early::No;
+                self.winding = Some((*turn, false, self.at_work.is_read));
+                self.at_work = AtWork::default();
             }
             Input::Quiet(_) => self.winding = self.winding.map(|(turn, _, read)| (turn, true, read)),
-            Input::Read(_) if self.run.is_some() => self.early = Early::Read,
+            Input::Read(_) if self.run.is_some() => self.at_work.is_read = true,
             Input::Read(_) => self.winding = self.winding.map(|(turn, quiet, _)| (turn, quiet, true)),
             Input::Stop(strength) => self.stopped = self.stopped.max(Some(*strength)),
-            Input::Aside(alive) => self.aside = *alive,
+            Input::Aside { is_alive } => self.has_aside = *is_alive,
             Input::Tick => self.now = self.machine.deadline().unwrap_or(self.now),
             _ => {}
         }
@@ -212,7 +210,7 @@ impl World {
             Input::Tick => &mut self.budget.ticks,
             Input::Broke => &mut self.budget.breaks,
             Input::Planned { made, .. } if self.machine.stranger(made).is_some() => &mut self.budget.breaks,
-            Input::Aside(Yet::Yes) => &mut self.budget.asides,
+            Input::Aside { is_alive: true } => &mut self.budget.asides,
             _ => return,
         };
         *purse = purse.saturating_sub(1);

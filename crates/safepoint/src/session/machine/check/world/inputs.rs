@@ -1,8 +1,7 @@
 //! What may happen next in a world.
 
 use super::{
-    Early, End, EndedBy, Input, ItemId, Place, PlanResult, PreemptedItems, PushKind, Step, Strength, TurnId,
-    World, Yet,
+    End, EndedBy, Input, ItemId, Place, PlanResult, PreemptedItems, PushKind, Step, Strength, TurnId, World,
 };
 
 impl World {
@@ -46,11 +45,11 @@ impl World {
         if left.breaks > 0 {
             all.push(Input::Broke);
         }
-        if left.asides > 0 && self.run.is_some() && self.aside == Yet::No {
-            all.push(Input::Aside(Yet::Yes));
+        if left.asides > 0 && self.run.is_some() && !self.has_aside {
+            all.push(Input::Aside { is_alive: true });
         }
-        if self.aside == Yet::Yes {
-            all.push(Input::Aside(Yet::No));
+        if self.has_aside {
+            all.push(Input::Aside { is_alive: false });
         }
         self.add_answers(&mut all);
         all
@@ -84,10 +83,10 @@ impl World {
             all.push(Input::Planned { plan: plan - 1, made: PlanResult::Wait });
         }
         if let Some(turn) = self.run {
-            all.extend((self.early == Early::No).then_some(Input::Read(turn)));
+            all.extend((!self.at_work.is_read).then_some(Input::Read(turn)));
             let mut ends = vec![End::Done, End::Failed, End::Suspended];
             ends.push(End::Stopped { by: EndedBy::Other, after: PreemptedItems::Drop });
-            if self.preempting == Yet::Yes {
+            if self.at_work.is_preempted {
                 let afters = [PreemptedItems::Drop, PreemptedItems::Requeue];
                 ends.extend(afters.map(|after| End::Stopped { by: EndedBy::Preempt, after }));
             }

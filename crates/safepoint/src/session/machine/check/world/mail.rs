@@ -1,6 +1,6 @@
 //! The door of a world, and the mail behind it.
 
-use super::{Input, ItemId, Place, PushKind, Strength, World, Yet};
+use super::{Input, ItemId, Place, PushKind, Strength, World};
 
 /// What happens next, before the door or behind it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -41,7 +41,7 @@ impl World {
             }
             Step::Stop(strength) => {
                 self.budget.stops = self.budget.stops.saturating_sub(1);
-                self.ending = Yet::Yes;
+                self.is_ending = true;
                 self.mail.push_back(Letter::Stop(*strength));
             }
             Step::Hear => self.hear(),
@@ -70,7 +70,7 @@ impl World {
     }
 
     pub(in super::super) fn is_ending(&self) -> bool {
-        self.ending == Yet::Yes
+        self.is_ending
     }
 
     /// Whether something that another owner left is still on its way.

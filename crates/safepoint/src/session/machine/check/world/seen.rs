@@ -2,7 +2,7 @@
 
 use super::{
     Action, Answer, Budget, Input, ItemId, ItemOutcome, Letter, Place, PreemptOutcome, StartFrom,
-    SteerTiming, StopWhy, TurnId, World, Yet,
+    SteerTiming, StopWhy, TurnId, World,
 };
 
 impl World {
@@ -33,7 +33,7 @@ impl World {
                 assert_eq!(self.run, Some(*turn), "a stop of a run that is not at work");
                 self.is_bound(*turn, *why);
                 if matches!(why, StopWhy::Preempt { .. } | StopWhy::Escalated) {
-                    self.preempting = Yet::Yes;
+                    self.at_work.is_preempted = true;
                 }
             }
             Action::Steer { turn, item, .. } | Action::Held { turn, item } => {
@@ -87,8 +87,7 @@ impl World {
         assert!(self.machine_items_fit(turn, from), "an item is delivered twice");
         self.run = Some(turn);
         self.winding = None;
-        let withdraws = matches!(from, StartFrom::Withdrawal(StopWhy::Preempt { .. }));
-        self.preempting = if withdraws { Yet::Yes } else { Yet::No };
+        self.at_work.is_preempted = matches!(from, StartFrom::Withdrawal(StopWhy::Preempt { .. }));
         for item in self.machine.items().to_vec() {
             self.put(item, Place::InTurn(turn));
         }
