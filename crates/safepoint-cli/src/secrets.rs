@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use safepoint::secret::Secrets;
-use safepoint_tools::process::holds_secret;
+use safepoint_tools::process::{holds_secret, password_in};
 
 use crate::{args::AgentArgs, mcp::Servers};
 
@@ -32,16 +32,19 @@ pub(crate) fn known_with(servers: &Servers) -> Secrets {
 fn of_the_environment() -> BTreeMap<String, String> {
     std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-        .filter(|(name, _)| holds_secret(name))
+        .filter_map(|(name, value)| match holds_secret(&name) {
+            true => Some((name, value)),
+            false => password_in(&value).map(str::to_owned).map(|password| (name, password)),
+        })
         .collect()
 }
 
-/// The password of an address.
+/// The password of an address, or the user that stands there alone.
 fn password(address: &str) -> Option<&str> {
     let (_, rest) = address.split_once("://")?;
     let authority = rest.split(['/', '?', '#']).next()?;
     let (user, _host) = authority.rsplit_once('@')?;
-    Some(user.split_once(':').map_or(user, |(_name, password)| password))
+    password_in(address).or(Some(user))
 }
 
 #[cfg(test)]

@@ -61,7 +61,7 @@ pub use abandoned::reap_abandoned;
 pub use child::Process;
 pub use contacts::{Contact, Contacts, Members, NoService, Service, Sight};
 pub use enclosed::{Enclosure, enclosing_run};
-pub use environment::{Environment, holds_secret, is_secret};
+pub use environment::{Environment, holds_secret, is_secret, password_in};
 pub use error::SpawnError;
 pub use lease::{Deadline, boot_time};
 pub use output::{Capture, Captured};

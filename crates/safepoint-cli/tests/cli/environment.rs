@@ -93,3 +93,40 @@ fn a_variable_that_the_config_names_is_given() {
         assert_eq!(out.contains("EDITOR=vi"), commands.contains("all"), "{out}");
     }
 }
+
+/// S4.13: what holds a password by its name, or as the password of an address that is its value, is given to no command,
+/// unless the config file names it; what only sounds alike is given.
+#[test]
+fn a_password_is_given_under_no_name_and_in_no_address() {
+    const NAMES: [&str; 8] =
+        ["MYPASS", "DB_PASS", "AUTH", "NPM_AUTH", "COOKIE", "SESSION_COOKIE", "CREDENTIALS", "PASSPHRASE"];
+    const GIVEN: [&str; 6] =
+        ["SSH_AUTH_SOCK", "XAUTHORITY", "GIT_AUTHOR_NAME", "GIT_ASKPASS", "COMPASS", "COOKIE_DOMAIN"];
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("config.toml");
+    for keep in [&[][..], &["DATABASE_URL", "MYPASS"]] {
+        fs::write(&config, format!("[commands]\nkeep = {keep:?}\n")).unwrap();
+        let script = serde_json::json!({"replies": [
+            {"calls": [{"name": "shell", "args": {"command": "env > env"}}]}, {"text": "done"}]});
+        let practice = Practice::start(&script.to_string());
+        let args = ["run", "x", "--tools", "shell", "--approve", "auto", "--model", "openai:m"];
+        let mut program = safepoint(&args);
+        program.args(["--base-url", &practice.url, "--config", config.to_str().unwrap()]);
+        program.current_dir(&folder).envs(NAMES.map(|name| (name, KEY)));
+        program.env("DATABASE_URL", format!("postgres://otter:{KEY}@db.example/x"));
+        program.env("REMOTE_URL", "ssh://git@git.example/x").envs(GIVEN.map(|name| (name, "/given")));
+        assert!(program.output().unwrap().status.success());
+        let given = fs::read_to_string(folder.path().join("env")).unwrap();
+        let kept: Vec<&str> = given
+            .lines()
+            .filter(|line| line.contains(KEY))
+            .filter_map(|line| line.split_once('=').map(|(name, _)| name))
+            .collect();
+        assert_eq!(kept.len(), keep.len(), "{kept:?}");
+        assert!(keep.iter().all(|name| kept.contains(name)), "{kept:?}");
+        for name in GIVEN {
+            assert!(given.contains(&format!("{name}=/given\n")), "{name}: {given}");
+        }
+        assert!(given.contains("REMOTE_URL=ssh://git@git.example/x\n"), "{given}");
+    }
+}
