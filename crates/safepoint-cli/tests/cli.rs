@@ -37,6 +37,9 @@ mod cli {
 }
 
 const BIN: &str = env!("CARGO_BIN_EXE_safepoint");
+#[path = "../../safepoint-testkit/tests/crash/pause.rs"]
+mod pause;
+
 
 /// A `safepoint` that sees nothing of the tester's own environment.
 fn safepoint(args: &[&str]) -> Command {

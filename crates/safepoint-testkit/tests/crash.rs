@@ -8,6 +8,8 @@ mod judge;
 mod matrix;
 #[path = "crash/owners.rs"]
 mod owners;
+#[path = "crash/pause.rs"]
+mod pause;
 #[path = "crash/plot.rs"]
 mod plot;
 #[path = "crash/process.rs"]

@@ -1,13 +1,11 @@
 //! `run` and `resume` on a kept session: what waits, what was asked meanwhile, and that a signal is always heard.
 
 use std::{
-    fs,
     io::{BufRead, BufReader, Read as _},
     ops::{Deref, DerefMut},
     path::{Path, PathBuf},
     process::{Child, ChildStderr, Command, Output, Stdio},
     sync::{Arc, mpsc},
-    time::Duration,
 };
 
 use rustix::process::Signal;
@@ -20,13 +18,10 @@ use safepoint::{
 };
 use safepoint_models::openai;
 use safepoint_stores::SqliteStore;
-use safepoint_testkit::{
-    skipped,
-    wait::{self, until},
-};
+use safepoint_testkit::{skipped, wait};
 use serde_json::Value;
 
-use crate::{Practice, lines, safepoint, signal};
+use crate::{Practice, lines, pause, safepoint, signal};
 
 /// A store of its own, and a server.
 pub(super) struct Kept {
@@ -60,23 +55,6 @@ impl Kept {
         let mut command = safepoint(args);
         command.args(["--store", store]).env("HOME", home).env("XDG_RUNTIME_DIR", home);
         command
-    }
-
-    /// Pauses a process that has the store open, at a moment when it writes nothing to it. One that is paused in a write holds
-    /// the store: whoever else writes hears that the store is busy, as long as the pause lasts.
-    pub(super) fn pause_between_writes(&self, child: &Child) {
-        let stat = format!("/proc/{}/stat", child.id());
-        until("it is paused between two writes", || {
-            signal(child, Signal::STOP);
-            until("it is paused", || fs::read_to_string(&stat).unwrap().contains(") T"));
-            let other = rusqlite::Connection::open(self.store()).unwrap();
-            other.busy_timeout(Duration::ZERO).unwrap();
-            let is_free = other.execute_batch("BEGIN IMMEDIATE; ROLLBACK").is_ok();
-            if !is_free {
-                signal(child, Signal::CONT);
-            }
-            is_free
-        });
     }
 
     pub(super) fn home(&self) -> &str {
@@ -282,7 +260,7 @@ fn an_owner_that_does_not_answer_is_told() {
     let args = ["run", "--session", "ses_1", "--approve", "auto", "--tools", "shell", "go"];
     let (mut child, mut stderr) = kept.spawn(&args);
     until_told(&mut stderr, "▸ shell");
-    kept.pause_between_writes(&child);
+    pause::between_writes(&child, &kept.store());
     let listed = check(&kept.tell(&["sessions", "ls", "--json"]).1);
     assert_eq!((&listed[0]["state"], &listed[0]["kept"]), (&"not answering".into(), &true.into()));
     let (code, said, _) = kept.tell(&["sessions", "show", "ses_1"]);

@@ -14,7 +14,7 @@ use super::{
     kept::{Kept, check, until_told},
     terminal::Terminal,
 };
-use crate::signal;
+use crate::{pause, signal};
 
 const SLEEPS: &str = r#"{"calls":[{"name":"shell","args":{"command":"sleep 1000"}}]}"#;
 
@@ -221,7 +221,7 @@ fn whoever_waits_outlives_the_owner() {
 fn an_owner_that_wakes_up_has_the_item_once() {
     let kept = Kept::start(&format!(r#"{{"replies":[{SLEEPS}]}}"#));
     let chat = Chat::at_work(&kept);
-    kept.pause_between_writes(&chat.child);
+    pause::between_writes(&chat.child, &kept.store());
     let (code, lines) = asked(&kept, &["push", "s", "later"]);
     assert_eq!((code, &lines[0]["detail"]["item"]), (0, &"item-2".into()));
     assert!(lines[0]["message"].as_str().unwrap().contains("does not answer"), "{lines:?}");

@@ -5,14 +5,12 @@ use std::{
     io::{BufRead, BufReader},
     path::{Path, PathBuf},
     process::{Child, ChildStdout, Command, Stdio},
-    time::Duration,
 };
 
 use rustix::process::Signal;
-use safepoint_testkit::wait;
 use serde::{Deserialize, Serialize};
 
-use super::plot::Plot;
+use super::{pause, plot::Plot};
 
 const TASK: &str = "SAFEPOINT_CRASH_TASK";
 /// What a process says stands behind this: the test program has words of its own.
@@ -133,30 +131,14 @@ impl Process {
         rustix::process::kill_process(pid, signal).unwrap();
     }
 
-    /// Pauses it at a moment when it writes nothing to this store. One that is paused in a write holds the store: whoever else
-    /// writes hears that the store is busy, as long as the pause lasts.
+    /// Pauses it at a moment when it writes nothing to this store.
     pub(crate) fn pause_between_writes(&self, store: &Path) {
-        wait::until("it is paused between two writes", || {
-            self.signal(Signal::STOP);
-            self.until_paused();
-            let other = rusqlite::Connection::open(store).unwrap();
-            other.busy_timeout(Duration::ZERO).unwrap();
-            let is_free = other.execute_batch("BEGIN IMMEDIATE; ROLLBACK").is_ok();
-            if !is_free {
-                self.signal(Signal::CONT);
-            }
-            is_free
-        });
+        pause::between_writes(&self.child, store);
     }
 
     /// Waits until it is paused.
     pub(crate) fn until_paused(&self) {
-        let stat = format!("/proc/{}/stat", self.pid());
-        let is_paused = || {
-            let stat = std::fs::read_to_string(&stat).unwrap_or_default();
-            stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('T'))
-        };
-        wait::until("it is paused", is_paused);
+        pause::until_paused(&self.child);
     }
 
     pub(crate) fn pid(&self) -> u32 {
